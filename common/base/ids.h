@@ -1,0 +1,65 @@
+/// Strong types for every id, so that a server is never passed where a stripe is meant.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace kintsugi {
+
+template <class Tag>
+struct Id {
+  uint64_t value = 0;  ///< 0 is "none"
+
+  constexpr Id() = default;
+  constexpr explicit Id(uint64_t v) : value(v) {}
+  constexpr explicit operator bool() const { return value != 0; }
+  constexpr auto operator<=>(const Id&) const = default;
+};
+
+using ServerId = Id<struct ServerTag>;  ///< a chunkserver; random 64-bit, kept on its disks
+using StripeId = Id<struct StripeTag>;
+using InodeId = Id<struct InodeTag>;
+using UploadId = Id<struct UploadTag>;  ///< a file being written
+using RepairId = Id<struct RepairTag>;
+
+inline constexpr InodeId kRootInode{1};
+
+/// One chunk of a stripe: index 0..k-1 are data, k..k+m-1 parity.
+struct ChunkId {
+  StripeId stripe;
+  uint32_t index = 0;
+  constexpr auto operator<=>(const ChunkId&) const = default;
+};
+
+template <class Tag>
+std::ostream& operator<<(std::ostream& out, Id<Tag> id) { return out << id.value; }
+inline std::ostream& operator<<(std::ostream& out, ChunkId id) { return out << id.stripe << ':' << id.index; }
+
+}  // namespace kintsugi
+
+template <class Tag>
+struct std::hash<kintsugi::Id<Tag>> {
+  size_t operator()(kintsugi::Id<Tag> id) const noexcept { return id.value * 0x9E3779B97F4A7C15ull; }
+};
+template <>
+struct std::hash<kintsugi::ChunkId> {
+  size_t operator()(kintsugi::ChunkId id) const noexcept {
+    return (id.stripe.value * 64 + id.index) * 0x9E3779B97F4A7C15ull;
+  }
+};
+
+template <class Tag>
+struct fmt::formatter<kintsugi::Id<Tag>> : fmt::formatter<uint64_t> {
+  auto format(kintsugi::Id<Tag> id, format_context& ctx) const { return formatter<uint64_t>::format(id.value, ctx); }
+};
+template <>
+struct fmt::formatter<kintsugi::ChunkId> : fmt::formatter<std::string> {
+  auto format(kintsugi::ChunkId id, format_context& ctx) const {
+    return fmt::format_to(ctx.out(), "{}:{}", id.stripe.value, id.index);
+  }
+};

@@ -1,0 +1,100 @@
+/// Status and Result<T>: how every fallible function of Kintsugi reports what went wrong.
+///
+/// A Status is a code for programs, a sentence for a person, and the context gathered on the way up
+/// ("chunk 81:3 on server 7: read block 12: checksum mismatch"). Exceptions stay inside the layer that a library
+/// throws into.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include <boost/system/result.hpp>
+
+namespace kintsugi {
+
+/// Values travel over the wire: never renumber.
+enum class Code : uint8_t {
+  kOk = 0,
+  kNotFound = 1,
+  kAlreadyExists = 2,
+  kInvalidArgument = 3,
+  kPermissionDenied = 4,
+  kUnavailable = 5,       ///< the other side is down, restarting or unreachable: another server or a retry may do
+  kDeadlineExceeded = 6,
+  kCancelled = 7,         ///< this side closed or stopped
+  kCorrupt = 8,           ///< bytes do not match their checksum or format
+  kNoSpace = 9,
+  kIoError = 10,
+  kConflict = 11,         ///< a precondition no longer holds
+  kNotEmpty = 12,
+  kNotDirectory = 13,
+  kIsDirectory = 14,
+  kLimitExceeded = 15,    ///< a named limit was reached
+  kInternal = 16,
+};
+
+/// "not found", "corrupt", ...
+std::string_view code_name(Code code);
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;  ///< ok
+  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  static Status ok_status() { return {}; }
+
+  bool ok() const { return code_ == Code::kOk; }
+  Code code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+  /// "where: message"; an ok status stays as it is.
+  [[nodiscard]] Status with_context(std::string_view where) const;
+
+  /// "corrupt: chunk 81:3: ..." or "ok".
+  std::string to_string() const;
+
+  bool operator==(const Status& other) const = default;
+
+ private:
+  Code code_ = Code::kOk;
+  std::string message_;
+};
+
+std::ostream& operator<<(std::ostream& out, const Status& status);
+
+/// Called by Result<T>::value() on an error: that is a bug of the caller.
+[[noreturn]] void throw_exception_from_error(const Status& status, const boost::source_location& where);
+
+/// A value or a non-ok Status: `if (!result) return result.error();`, then `*result`.
+template <class T>
+using Result = boost::system::result<T, Status>;
+
+/// Maps an errno value; `what` names the operation and its object.
+Status status_from_errno(int error, std::string_view what);
+
+}  // namespace kintsugi
+
+#define KINTSUGI_CONCAT_INNER(a, b) a##b
+#define KINTSUGI_CONCAT(a, b) KINTSUGI_CONCAT_INNER(a, b)
+
+/// Leaves the function (or, CO_, the coroutine) with the status when it is not ok. The expression may hold co_await.
+#define KINTSUGI_TRY(expression)                                        \
+  do {                                                                  \
+    if (::kintsugi::Status status_ = (expression); !status_.ok()) return status_; \
+  } while (false)
+#define KINTSUGI_CO_TRY(expression)                                      \
+  do {                                                                   \
+    ::kintsugi::Status status_ = (expression);                           \
+    if (!status_.ok()) co_return status_;                                \
+  } while (false)
+
+/// KINTSUGI_ASSIGN(auto value, result_expression): declares `value`, or leaves with the error.
+#define KINTSUGI_ASSIGN_IMPL(temporary, declaration, expression, leave) \
+  auto temporary = (expression);                                        \
+  if (!temporary) leave temporary.error();                              \
+  declaration = std::move(*temporary)
+#define KINTSUGI_ASSIGN(declaration, expression) \
+  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, return)
+#define KINTSUGI_CO_ASSIGN(declaration, expression) \
+  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, co_return)

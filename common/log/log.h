@@ -1,0 +1,41 @@
+/// The one global: a logger. Every line has a level, a time and a sentence; daemons set the file and their name once.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace kintsugi::log {
+
+enum class Level { kDebug, kInfo, kWarning, kError };
+
+/// Drops everything below. Default: kInfo.
+void set_level(Level level);
+/// Appends to `path` (rotated at 64 MiB, 3 kept) instead of stderr.
+void set_file(const std::string& path);
+/// The simulator and tests take lines here instead; an empty function restores the default.
+void set_sink(std::function<void(Level, std::string_view)> sink);
+
+bool enabled(Level level);
+void write(Level level, std::string_view line);
+
+template <class... Args>
+void debug(fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(Level::kDebug)) write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void info(fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(Level::kInfo)) write(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void warning(fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(Level::kWarning)) write(Level::kWarning, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+void error(fmt::format_string<Args...> format, Args&&... args) {
+  if (enabled(Level::kError)) write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace kintsugi::log

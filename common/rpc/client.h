@@ -1,0 +1,64 @@
+/// Calls to other daemons over pooled, mutually proven connections.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <google/protobuf/message_lite.h>
+
+#include "common/base/status.h"
+#include "common/rpc/frame.h"
+#include "common/rpc/secret.h"
+#include "common/rpc/stream.h"
+#include "common/runtime/context.h"
+#include "common/runtime/runtime.h"
+
+namespace kintsugi::rpc {
+
+struct ClientLimits {
+  Duration dial_limit = std::chrono::seconds(3);
+  Duration default_call_limit = std::chrono::seconds(30);  ///< when the Context has no deadline
+  size_t max_idle_streams_per_peer = 8;                    ///< connections kept for bulk streams
+  Duration idle_limit = std::chrono::seconds(60);
+};
+
+/// One per daemon or client. Unary calls to a peer share one connection, many in flight, matched by request id; frames that
+/// are ready together are written together. A stream takes a connection of its own from the pool.
+/// A broken connection fails its calls with kUnavailable and is dialled anew by the next call: no hidden retries.
+class Client {
+ public:
+  Client(const runtime::Runtime& runtime, Secret secret, ClientLimits limits = {});
+  ~Client();  ///< after stop()
+
+  /// Error of the peer, kUnavailable, or kDeadlineExceeded.
+  asio::awaitable<Result<std::string>> call_raw(Context context, runtime::Endpoint to, Method method, std::string request);
+
+  template <class Response>
+  asio::awaitable<Result<Response>> call(Context context, runtime::Endpoint to, Method method,
+                                         const google::protobuf::MessageLite& request) {
+    return call_typed<Response>(context, std::move(to), method, request.SerializeAsString());
+  }
+
+  /// Sends the first frame and hands over the stream. Give it back with `finish` for reuse, or just destroy it.
+  asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(Context context, runtime::Endpoint to, Method method,
+                                                               const google::protobuf::MessageLite& request);
+  void finish(runtime::Endpoint to, std::unique_ptr<Stream> stream);
+
+  asio::awaitable<void> stop();
+
+ private:
+  template <class Response>
+  asio::awaitable<Result<Response>> call_typed(Context context, runtime::Endpoint to, Method method, std::string request) {
+    Result<std::string> bytes = co_await call_raw(context, std::move(to), method, std::move(request));
+    if (!bytes) co_return bytes.error();
+    Response response;
+    if (!response.ParseFromString(*bytes)) co_return Status{Code::kCorrupt, "response does not parse"};
+    co_return response;
+  }
+
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace kintsugi::rpc

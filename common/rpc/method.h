@@ -1,0 +1,49 @@
+/// Every RPC of the cluster. Numbers travel over the wire: never renumber.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace kintsugi::rpc {
+
+enum class Method : uint16_t {
+  // client -> metaserver, unary (messages in common/proto/meta.proto: <Name>Request, <Name>Response)
+  kStat = 1,
+  kList = 2,
+  kMakeDirectory = 3,
+  kRemove = 4,
+  kRename = 5,
+  kSetPolicy = 6,
+  kGetPolicy = 7,
+  kListPolicies = 8,
+  kOpenRead = 9,
+  kAllocateStripe = 10,
+  kReplaceChunk = 11,
+  kSealStripe = 12,
+  kCommitFile = 13,
+  kAbortUpload = 14,
+  kListServers = 15,
+  kShowStripe = 16,
+  kFsck = 17,
+  kDiskUsage = 18,
+  kDiskFree = 19,
+  kReportChunk = 20,
+  kRepairStatus = 21,
+  kRepairHistory = 22,
+  kRunRepair = 23,
+  // chunkserver -> metaserver, unary
+  kRegisterServer = 40,
+  kHeartbeat = 41,
+  kBlockReport = 42,
+  // -> chunkserver (common/proto/chunk.proto)
+  kWriteChunk = 60,   ///< stream
+  kReadChunk = 61,    ///< stream
+  kPartialSum = 62,   ///< stream
+  kRepairChunk = 63,  ///< unary
+  // any daemon
+  kPing = 80,
+};
+
+std::string_view method_name(Method method);
+
+}  // namespace kintsugi::rpc

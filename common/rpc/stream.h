@@ -1,0 +1,62 @@
+/// A bulk stream: a sequence of frames each way on a connection that the call owns while it lasts. TCP gives it flow
+/// control; closing it is its cancellation.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <google/protobuf/message_lite.h>
+
+#include "common/base/status.h"
+#include "common/rpc/frame.h"
+#include "common/runtime/clock.h"
+#include "common/runtime/context.h"
+#include "common/runtime/network.h"
+
+namespace kintsugi::rpc {
+
+/// Used from one coroutine for each direction. Every send and receive that makes no progress for kStreamIdleLimit, or
+/// outlives the call's deadline, closes the stream with kDeadlineExceeded.
+class Stream {
+ public:
+  /// Frames handed over the stream belong to `method` / `request_id`. Used by Client and Server only.
+  Stream(std::unique_ptr<runtime::Connection> connection, runtime::Clock& clock, Method method, uint64_t request_id,
+         TimePoint deadline);
+  ~Stream();
+  Stream(const Stream&) = delete;
+
+  /// One frame: protobuf header, then the payload buffers as they are (no copy). Payload <= kMaxPayloadBytes.
+  asio::awaitable<Status> send(const google::protobuf::MessageLite& header,
+                               std::span<const asio::const_buffer> payload = {});
+  /// Last frame of this side.
+  asio::awaitable<Status> send_end(const google::protobuf::MessageLite& header);
+  /// Server side: ends the call with an error that the client's next receive reports.
+  asio::awaitable<Status> send_error(Status error);
+
+  struct Received {
+    uint32_t payload_bytes = 0;  ///< to be fetched with receive_payload before the next receive
+    bool end = false;            ///< the peer will send no more
+  };
+  /// The next frame's protobuf header. An error frame of the peer comes back as its Status.
+  asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& header);
+  /// The next `into.size()` payload bytes of the frame just received; may be called in parts.
+  asio::awaitable<Status> receive_payload(std::span<std::byte> into);
+
+  /// Breaks the call for both sides. Idempotent; pending operations fail.
+  void close();
+  bool is_open() const;
+  std::string peer() const;
+
+  /// Both sides ended cleanly: the connection may carry another call. Takes it out of the stream, else null.
+  std::unique_ptr<runtime::Connection> take_idle_connection();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+inline constexpr Duration kStreamIdleLimit = std::chrono::seconds(30);
+
+}  // namespace kintsugi::rpc

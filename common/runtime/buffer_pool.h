@@ -1,0 +1,66 @@
+/// Fixed-size, disk-aligned buffers in one region, so that the disk layer can register them with the kernel once.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+#include "common/runtime/event.h"
+
+namespace kintsugi::runtime {
+
+class BufferPool;
+
+/// One buffer on loan; returns itself. Move-only. The pool must outlive it.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::span<std::byte> span() const { return {data_, size_}; }
+  std::span<std::byte> first(size_t bytes) const { return span().first(bytes); }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  friend class BufferPool;
+  Buffer(BufferPool* pool, std::byte* data, size_t size) : pool_(pool), data_(data), size_(size) {}
+  BufferPool* pool_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Memory is mapped once and bounded for good.
+class BufferPool {
+ public:
+  BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes);
+  ~BufferPool();  ///< every buffer must be back (asserted)
+
+  /// Waits for a free one, first come, first served; kDeadlineExceeded. To avoid waiting on itself, a task holds at
+  /// most one buffer while it acquires another only if the pool was sized for that.
+  asio::awaitable<Result<Buffer>> acquire(TimePoint deadline);
+  /// Empty when none is free.
+  Buffer try_acquire();
+
+  std::span<std::byte> region() const { return region_; }
+  size_t buffer_bytes() const { return buffer_bytes_; }
+  size_t free() const { return free_list_.size(); }
+
+ private:
+  friend class Buffer;
+  void give_back(std::byte* data);
+
+  std::span<std::byte> region_;
+  size_t buffer_bytes_;
+  std::vector<std::byte*> free_list_;
+  Semaphore slots_;
+};
+
+}  // namespace kintsugi::runtime

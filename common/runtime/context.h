@@ -1,0 +1,35 @@
+/// What travels with one piece of work: its deadline, its place in a trace, and where it is recorded.
+///
+/// Passed by value as the first parameter of every coroutine that does work for a request; an RPC carries it to the next
+/// server (common/rpc). sight::Module derives the context of a nested region from it.
+#pragma once
+
+#include <cstdint>
+
+#include "common/runtime/clock.h"
+
+namespace kintsugi::sight {
+class Recorder;
+}
+
+namespace kintsugi {
+
+struct TraceContext {
+  uint64_t trace_id = 0;  ///< one user operation or background job; 0 = none yet
+  uint64_t span_id = 0;   ///< the module that encloses this work; parent of what is nested
+  uint64_t path = 0;      ///< hash of the calling context (names of all enclosing modules, outermost first)
+};
+
+struct Context {
+  TimePoint deadline = TimePoint::max();
+  TraceContext trace;
+  sight::Recorder* recorder = nullptr;  ///< of this daemon; null records nothing
+
+  Context with_deadline(TimePoint earlier) const {
+    Context copy = *this;
+    if (earlier < copy.deadline) copy.deadline = earlier;
+    return copy;
+  }
+};
+
+}  // namespace kintsugi

@@ -1,0 +1,68 @@
+/// Files, as a parameter: io_uring with O_DIRECT in production, an in-memory disk that forgets what was not synced, tears
+/// writes, flips bits, fills up and fails in the simulator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+
+namespace kintsugi {
+namespace asio = boost::asio;
+}
+
+namespace kintsugi::runtime {
+
+/// Offsets, lengths and addresses of reads and writes are multiples of this (see BufferPool).
+inline constexpr size_t kDiskAlignment = 4096;
+
+/// An open file. Operations may overlap. Destroy only when none is pending; destruction closes without syncing.
+class File {
+ public:
+  virtual ~File() = default;
+  /// Reads `into.size()` bytes at `offset`; returns fewer only at the end of the file.
+  virtual asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<std::byte> into) = 0;
+  virtual asio::awaitable<Status> write(uint64_t offset, std::span<const std::byte> from) = 0;
+  /// Data and size are durable on return (fdatasync).
+  virtual asio::awaitable<Status> sync() = 0;
+  /// Reserves space for the first `bytes` without changing contents (kNoSpace when there is none). The size becomes
+  /// at least `bytes`.
+  virtual asio::awaitable<Status> allocate(uint64_t bytes) = 0;
+  virtual asio::awaitable<Status> truncate(uint64_t bytes) = 0;
+  virtual asio::awaitable<Result<uint64_t>> size() = 0;
+};
+
+enum class OpenMode {
+  kRead,       ///< existing, read only
+  kReadWrite,  ///< existing
+  kCreate,     ///< must not exist; read and write
+};
+
+struct DiskSpace {
+  uint64_t total_bytes = 0;
+  uint64_t free_bytes = 0;
+};
+
+/// Paths are absolute. One Disk object serves all paths of a machine; a chunk store uses several roots on it.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  virtual asio::awaitable<Result<std::unique_ptr<File>>> open(std::string path, OpenMode mode) = 0;
+  /// Replaces `to` atomically; durable after sync_directory of both parents.
+  virtual asio::awaitable<Status> rename(std::string from, std::string to) = 0;
+  virtual asio::awaitable<Status> remove(std::string path) = 0;
+  /// Parents are made too; ok when it exists.
+  virtual asio::awaitable<Status> make_directory(std::string path) = 0;
+  virtual asio::awaitable<Status> sync_directory(std::string path) = 0;
+  /// Names of entries, sorted, without "." and "..".
+  virtual asio::awaitable<Result<std::vector<std::string>>> list(std::string path) = 0;
+  virtual asio::awaitable<Result<DiskSpace>> space(std::string path) = 0;
+};
+
+}  // namespace kintsugi::runtime

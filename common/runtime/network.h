@@ -1,0 +1,73 @@
+/// Byte streams between endpoints, as a parameter: TCP in production, an in-memory network with latency, bandwidth,
+/// loss and partitions in the simulator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+
+#include "common/base/status.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi {
+namespace asio = boost::asio;
+}
+
+namespace kintsugi::runtime {
+
+struct Endpoint {
+  std::string host;  ///< IPv4 or IPv6 address or a name
+  uint16_t port = 0;
+
+  /// "host:port" or "[v6]:port".
+  static Result<Endpoint> parse(std::string_view text);
+  std::string to_string() const;
+  auto operator<=>(const Endpoint&) const = default;
+};
+
+/// One byte stream. At most one read and one write may be pending at a time. `close` may be called at any time.
+/// Destroying it closes it; no operation may be pending then.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  /// At least 1 byte, at most `into.size()`; 0 only at the end of the stream.
+  virtual asio::awaitable<Result<size_t>> read_some(std::span<std::byte> into) = 0;
+  /// Fills `into`; kUnavailable when the stream ends first.
+  virtual asio::awaitable<Status> read_exact(std::span<std::byte> into) = 0;
+  /// Writes all buffers in order (one gathered system call where possible). At most kMaxGather buffers.
+  virtual asio::awaitable<Status> write(std::span<const asio::const_buffer> buffers) = 0;
+
+  /// Idempotent. Pending and later operations fail with kCancelled; the peer sees the end of the stream.
+  virtual void close() = 0;
+  virtual bool is_open() const = 0;
+  virtual std::string peer() const = 0;  ///< for logs
+
+  static constexpr size_t kMaxGather = 64;
+};
+
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  /// kCancelled after close(). Errors of a single connection are retried inside.
+  virtual asio::awaitable<Result<std::unique_ptr<Connection>>> accept() = 0;
+  virtual void close() = 0;
+  virtual Endpoint local_endpoint() const = 0;
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+  /// kDeadlineExceeded, or kUnavailable when refused or unreachable.
+  virtual asio::awaitable<Result<std::unique_ptr<Connection>>> dial(Endpoint to, TimePoint deadline) = 0;
+  /// Port 0 picks a free one.
+  virtual Result<std::unique_ptr<Listener>> listen(Endpoint at) = 0;
+};
+
+}  // namespace kintsugi::runtime

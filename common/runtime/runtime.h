@@ -1,0 +1,23 @@
+/// Everything a daemon or client may touch outside itself, in one bundle that is passed to constructors.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "common/runtime/clock.h"
+#include "common/runtime/disk.h"
+#include "common/runtime/network.h"
+#include "common/runtime/random.h"
+
+namespace kintsugi::runtime {
+
+/// One per daemon. All its coroutines run on `executor`, which is single-threaded: no locks are needed above it.
+/// References outlive whatever was built with them.
+struct Runtime {
+  asio::any_io_executor executor;
+  Clock& clock;
+  Network& network;
+  Disk& disk;
+  Random& random;
+};
+
+}  // namespace kintsugi::runtime

@@ -1,0 +1,76 @@
+/// The seam behind which all metadata lives (DESIGN section 4): RocksDB in production, an in-memory store whose crashes
+/// forget unsynced batches in simulation. One conformance suite runs against each.
+///
+/// Reads see every batch handed to `commit` so far, in that order, whether it is durable yet or not: an operation is a
+/// plain function between two suspension points, with no locks. Nothing may be told to the outside before what it was
+/// derived from is durable: a writer awaits its own commit, a reader awaits `durable()`.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+
+namespace kintsugi {
+namespace asio = boost::asio;
+}
+
+namespace kintsugi::metaserver {
+
+/// What a batch requires of the store at the moment it is applied; else kConflict and nothing is applied.
+struct Precondition {
+  std::string key;
+  std::optional<std::string> value;  ///< nullopt: the key must not exist
+};
+
+struct Batch {
+  struct Write {
+    std::string key;
+    std::optional<std::string> value;  ///< nullopt removes
+  };
+  std::vector<Precondition> preconditions;
+  std::vector<Write> writes;  ///< applied in order
+
+  void put(std::string key, std::string value) { writes.push_back({std::move(key), std::move(value)}); }
+  void remove(std::string key) { writes.push_back({std::move(key), std::nullopt}); }
+};
+
+/// A consistent, read-only view that later commits do not change.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+  virtual std::optional<std::string> get(std::string_view key) const = 0;
+  /// Calls `visit(key, value)` for keys in [begin, end) in order until it returns false. An empty `end` is no limit.
+  virtual void scan(std::string_view begin, std::string_view end,
+                    const std::function<bool(std::string_view, std::string_view)>& visit) const = 0;
+};
+
+/// Single-threaded for its callers, like all daemon code.
+class KeyValueStore {
+ public:
+  virtual ~KeyValueStore() = default;
+
+  virtual std::optional<std::string> get(std::string_view key) const = 0;
+  virtual void scan(std::string_view begin, std::string_view end,
+                    const std::function<bool(std::string_view, std::string_view)>& visit) const = 0;
+  virtual std::unique_ptr<Snapshot> snapshot() const = 0;
+
+  /// Checks the preconditions and applies the batch to what reads see, at once (before the first suspension); completes
+  /// when it is durable (synced; many batches share one sync). After an I/O error every commit and durable() fails with
+  /// it: the daemon must stop, because what readers saw may be lost.
+  virtual asio::awaitable<Status> commit(Batch batch) = 0;
+
+  /// Completes when everything that reads have seen so far is durable. At once when nothing is pending.
+  virtual asio::awaitable<Status> durable() = 0;
+
+  /// Waits for what is pending and closes. No other call may follow.
+  virtual asio::awaitable<void> close() = 0;
+};
+
+}  // namespace kintsugi::metaserver
