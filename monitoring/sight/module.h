@@ -1,5 +1,6 @@
-/// The annotation all diagnosis stands on (Sight: W section 3.2, fig. 3.3): an object that lives as long as the region of
-/// code it names, in a context that survives coroutine suspension because it is passed along, not kept in a thread.
+/// The annotation all diagnosis stands on (Sight: W section 3.2, fig. 3.3): an object that lives as long as
+/// the region of code it names, in a context that survives coroutine suspension because it is passed along,
+/// not kept in a thread.
 ///
 ///   constexpr sight::Site kReadBlocks{"chunkserver.read_blocks", {"bytes"}};
 ///   asio::awaitable<Status> ChunkReader::read(Context context, ...) {
@@ -17,10 +18,12 @@
 
 namespace kintsugi::sight {
 
-/// Not copied or moved. Costs two clock readings and one write into a ring of the recorder; no locks, no allocation.
+/// Not copied or moved. Costs two clock readings and one write into a ring of the recorder; no locks, no
+/// allocation.
 class Module {
  public:
-  /// `site` must outlive the process's recorders (a constexpr at namespace scope). More inputs than the site names are a bug.
+  /// `site` must outlive the process's recorders (a constexpr at namespace scope). More inputs than the site
+  /// names are a bug.
   Module(const Context& parent, const Site& site, std::initializer_list<double> inputs = {});
   ~Module();
   Module(const Module&) = delete;
@@ -38,7 +41,7 @@ class Module {
  private:
   Context context_;
   const Site& site_;
-  uint64_t parent_span_ = 0;
+  uint64_t parent_span_ = 0, parent_path_ = 0;
   TimePoint entered_;
   std::array<double, kMaxFeatures> inputs_{};
   std::array<double, kMaxFeatures> outputs_{};

@@ -1,5 +1,6 @@
-/// Where a daemon's modules are recorded: a ring of recent events and, for every calling context, counts and a duration
-/// histogram. Written without locks by the thread that runs the module; read by the /metrics and /debug pages.
+/// Where a daemon's modules are recorded: a ring of recent events and, for every calling context, counts and
+/// a duration histogram. Written without locks by the thread that runs the module; read by the /metrics and
+/// /debug pages.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@ namespace kintsugi::sight {
 struct Event {
   const Site* site = nullptr;
   uint64_t trace_id = 0, span_id = 0, parent_span_id = 0;
-  uint64_t path = 0;         ///< calling context, this site included
+  uint64_t path = 0;  ///< calling context, this site included
   TimePoint entered;
   Duration duration{};
   std::array<double, kMaxFeatures> inputs{};
@@ -29,7 +30,7 @@ struct Event {
 
 /// Totals of one calling context.
 struct PathTotals {
-  uint64_t path = 0, parent_path = 0;   ///< parent 0, or a path of another process
+  uint64_t path = 0, parent_path = 0;  ///< parent 0, or a path of another process
   const Site* site = nullptr;
   uint64_t count = 0, errors = 0;
   Duration total{};
@@ -38,8 +39,8 @@ struct PathTotals {
 };
 
 struct RecorderLimits {
-  size_t ring_events = 16384;   ///< of each thread; the oldest are overwritten
-  size_t max_paths = 4096;      ///< of each thread; beyond it counted under one "other" path
+  size_t ring_events = 16384;  ///< of each thread; the oldest are overwritten
+  size_t max_paths = 4096;     ///< of each thread; beyond it counted under one "other" path
 };
 
 /// Lives as long as the daemon. `clock` and `random` give times and span ids (the simulator's in simulation).

@@ -1,4 +1,5 @@
-/// The name of an instrumented region of code (a "module" in Sight's words), with the names of what it measures.
+/// The name of an instrumented region of code (a "module" in Sight's words), with the names of what it
+/// measures.
 ///
 /// Declared once as a constant beside the code it describes:
 ///   constexpr sight::Site kCommitChunk{"chunkserver.commit_chunk", {"bytes"}, {"sync_seconds"}};
@@ -22,7 +23,8 @@ struct Site {
   /// FNV-1a of the name: the same in every process.
   constexpr uint64_t id() const {
     uint64_t hash = 0xcbf29ce484222325ull;
-    for (char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ull;
+    for (char c : name)
+      hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ull;
     return hash;
   }
 };

@@ -1,0 +1,132 @@
+#include "common/http/http_server.h"
+
+#include <set>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+
+#include "common/log/log.h"
+
+namespace kintsugi::http {
+
+namespace beast = boost::beast;
+using asio::ip::tcp;
+
+namespace {
+
+constexpr auto kRequestLimit = std::chrono::seconds(10);
+constexpr size_t kMaxRequestBytes = 16 * 1024;
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+
+}  // namespace
+
+struct HttpServer::State {
+  explicit State(asio::any_io_executor e) : executor(e), acceptor(e) {}
+
+  asio::any_io_executor executor;
+  tcp::acceptor acceptor;
+  std::map<std::string, Handler, std::less<>> handlers;
+  std::set<beast::tcp_stream*> open;
+  bool stopped = false;
+
+  Response answer(const beast::http::request<beast::http::empty_body>& request) const {
+    if (request.method() != beast::http::verb::get) return {405, "text/plain", "only GET is served here\n"};
+    const std::string_view target(request.target().data(), request.target().size());
+    const size_t mark = target.find('?');
+    const auto handler = handlers.find(target.substr(0, mark));
+    if (handler == handlers.end()) {
+      std::string known = "not found; here are:\n";
+      for (const auto& [path, unused] : handlers)
+        known += path + "\n";
+      return {404, "text/plain", known};
+    }
+    return handler->second(mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+  }
+};
+
+namespace {
+
+/// `State` is private to HttpServer; the coroutines below take it as a parameter so that it outlives them.
+template <class State>
+asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
+  beast::tcp_stream stream(std::move(socket));
+  state->open.insert(&stream);
+  beast::flat_buffer buffer(kMaxRequestBytes);
+  while (!state->stopped) {
+    stream.expires_after(kRequestLimit);
+    beast::http::request<beast::http::empty_body> request;
+    auto [read_error, read_bytes] = co_await beast::http::async_read(stream, buffer, request, kTuple);
+    if (read_error) break;
+    Response response = state->answer(request);
+    beast::http::response<beast::http::string_body> message(beast::http::status(response.status),
+                                                            request.version());
+    message.set(beast::http::field::content_type, response.content_type);
+    message.keep_alive(request.keep_alive());
+    message.body() = std::move(response.body);
+    message.prepare_payload();
+    stream.expires_after(kRequestLimit);
+    auto [write_error, written] = co_await beast::http::async_write(stream, message, kTuple);
+    if (write_error || !request.keep_alive()) break;
+  }
+  state->open.erase(&stream);
+}
+
+template <class State>
+asio::awaitable<void> accept_all(std::shared_ptr<State> state) {
+  while (!state->stopped) {
+    auto [error, socket] = co_await state->acceptor.async_accept(kTuple);
+    if (error) {
+      if (state->stopped) break;
+      log::warning("http: accept: {}", error.message());
+      continue;
+    }
+    if (state->open.size() >= HttpServer::kMaxConnections) continue;  // closed by going out of scope
+    asio::co_spawn(state->executor, serve(state, std::move(socket)), asio::detached);
+  }
+}
+
+}  // namespace
+
+HttpServer::HttpServer(asio::any_io_executor executor) : state_(std::make_shared<State>(executor)) {}
+
+HttpServer::~HttpServer() {
+  stop();
+}
+
+void HttpServer::handle(std::string path, Handler handler) {
+  state_->handlers[std::move(path)] = std::move(handler);
+}
+
+Status HttpServer::start(const runtime::Endpoint& at) {
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(at.host, error);
+  if (error)
+    return {Code::kInvalidArgument, fmt::format("http address {}: {}", at.to_string(), error.message())};
+  const tcp::endpoint endpoint(address, at.port);
+  state_->acceptor.open(endpoint.protocol(), error);
+  if (!error) state_->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) state_->acceptor.bind(endpoint, error);
+  if (!error) state_->acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error)
+    return {Code::kUnavailable, fmt::format("cannot listen on http {}: {}", at.to_string(), error.message())};
+  asio::co_spawn(state_->executor, accept_all(state_), asio::detached);
+  return {};
+}
+
+runtime::Endpoint HttpServer::local_endpoint() const {
+  const tcp::endpoint local = state_->acceptor.local_endpoint();
+  return {local.address().to_string(), local.port()};
+}
+
+void HttpServer::stop() {
+  if (state_->stopped) return;
+  state_->stopped = true;
+  boost::system::error_code ignored;
+  state_->acceptor.close(ignored);
+  for (beast::tcp_stream* stream : state_->open)
+    stream->close();
+}
+
+}  // namespace kintsugi::http

@@ -1,0 +1,44 @@
+/// A daemon's small HTTP side: /metrics, /healthz and /debug pages. GET only, bounded connections, short
+/// deadlines. Real sockets only: the simulator reads the same functions directly.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+#include "common/runtime/network.h"
+
+namespace kintsugi::http {
+
+struct Response {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+class HttpServer {
+ public:
+  explicit HttpServer(asio::any_io_executor executor);
+  ~HttpServer();
+
+  /// `query` is what follows '?', or empty. Runs on the daemon's thread: keep it short. Before start.
+  using Handler = std::function<Response(std::string_view query)>;
+  void handle(std::string path, Handler handler);
+
+  Status start(const runtime::Endpoint& at);
+  runtime::Endpoint local_endpoint() const;
+  void
+  stop();  ///< closes the listener and every connection; nothing of it runs after the executor's next turns
+
+  static constexpr size_t kMaxConnections = 64;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace kintsugi::http

@@ -1,0 +1,109 @@
+#include "common/metrics/metrics.h"
+
+#include <fstream>
+#include <sstream>
+
+#include <dirent.h>
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace kintsugi::metrics {
+
+namespace {
+
+struct Value {
+  std::string help;
+  prometheus::MetricType type;
+  std::vector<std::pair<Labels, std::function<double()>>> series;
+};
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) { return double(t.tv_sec) + double(t.tv_usec) * 1e-6; };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t size = 0, resident = 0;
+  statm >> size >> resident;
+  return double(resident) * double(sysconf(_SC_PAGESIZE));
+}
+
+double open_fds() {
+  DIR* directory = opendir("/proc/self/fd");
+  if (directory == nullptr) return 0;
+  int count = -3;  // ".", ".." and the directory itself
+  while (readdir(directory) != nullptr)
+    ++count;
+  closedir(directory);
+  return count;
+}
+
+}  // namespace
+
+struct Metrics::State {
+  std::map<std::string, Value> values;
+  std::vector<std::shared_ptr<prometheus::Collectable>> collectables;
+
+  void add(const std::string& name, const std::string& help, prometheus::MetricType type, Labels labels,
+           std::function<double()> read) {
+    Value& value = values[name];
+    value.help = help;
+    value.type = type;
+    value.series.emplace_back(std::move(labels), std::move(read));
+  }
+};
+
+Metrics::Metrics() : state_(std::make_unique<State>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::gauge(const std::string& name, const std::string& help, Labels labels,
+                    std::function<double()> read) {
+  state_->add(name, help, prometheus::MetricType::Gauge, std::move(labels), std::move(read));
+}
+
+void Metrics::counter(const std::string& name, const std::string& help, Labels labels,
+                      std::function<double()> read) {
+  state_->add(name, help, prometheus::MetricType::Counter, std::move(labels), std::move(read));
+}
+
+void Metrics::add(std::shared_ptr<prometheus::Collectable> collectable) {
+  state_->collectables.push_back(std::move(collectable));
+}
+
+void Metrics::add_process_metrics() {
+  counter("process_cpu_seconds_total", "User and system CPU time spent.", {}, cpu_seconds);
+  gauge("process_resident_memory_bytes", "Resident memory.", {}, resident_bytes);
+  gauge("process_open_fds", "Open file descriptors.", {}, open_fds);
+}
+
+std::string Metrics::text() const {
+  std::vector<prometheus::MetricFamily> families;
+  for (const auto& [name, value] : state_->values) {
+    prometheus::MetricFamily family{name, value.help, value.type, {}};
+    for (const auto& [labels, read] : value.series) {
+      prometheus::ClientMetric metric;
+      for (const auto& [key, label] : labels)
+        metric.label.push_back({key, label});
+      if (value.type == prometheus::MetricType::Counter)
+        metric.counter.value = read();
+      else
+        metric.gauge.value = read();
+      family.metric.push_back(std::move(metric));
+    }
+    families.push_back(std::move(family));
+  }
+  for (const auto& collectable : state_->collectables)
+    for (auto& family : collectable->Collect())
+      families.push_back(std::move(family));
+  std::ostringstream out;
+  prometheus::TextSerializer{}.Serialize(out, families);
+  return out.str();
+}
+
+}  // namespace kintsugi::metrics

@@ -1,0 +1,41 @@
+/// The metrics registry of a daemon: values are read when /metrics is, so that hot paths keep plain counters
+/// of their own.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace prometheus {
+class Collectable;
+}
+
+namespace kintsugi::metrics {
+
+using Labels = std::map<std::string, std::string>;
+
+/// Not thread-safe: built, scraped and destroyed on the daemon's thread.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  /// `read` must stay callable as long as the registry lives. Names follow Prometheus' rules (kintsugi_...,
+  /// _total, _bytes).
+  void gauge(const std::string& name, const std::string& help, Labels labels, std::function<double()> read);
+  void counter(const std::string& name, const std::string& help, Labels labels, std::function<double()> read);
+  void add(std::shared_ptr<prometheus::Collectable> collectable);
+
+  /// CPU seconds, resident memory and open file descriptors of this process.
+  void add_process_metrics();
+
+  /// Prometheus text exposition format 0.0.4.
+  std::string text() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kintsugi::metrics

@@ -1,0 +1,113 @@
+#include "monitoring/sight/thread_log.h"
+
+#include <bit>
+#include <cstring>
+
+#include "common/base/assert.h"
+
+namespace kintsugi::sight {
+
+namespace {
+
+static_assert(std::is_trivially_copyable_v<Event>);
+
+constexpr Site kOtherSite{"other"};
+
+/// The writer is alone, so a load and a store do what an atomic add would, at the price of a plain add.
+void add_relaxed(std::atomic<uint64_t>& counter, uint64_t amount) {
+  counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+size_t duration_bucket(Duration duration) {
+  const auto microseconds = static_cast<uint64_t>(std::max<int64_t>(0, duration.count()) / 1000);
+  return std::min<size_t>(std::bit_width(microseconds), PathTotals::kBuckets - 1);
+}
+
+EventRing::EventRing(size_t events) : slots_(events) {
+  KINTSUGI_ASSERT(events > 0);
+}
+
+void EventRing::push(const Event& event) {
+  const uint64_t number = pushed_.load(std::memory_order_relaxed);
+  Slot& slot = slots_[number % slots_.size()];
+  std::array<uint64_t, kWords> words{};
+  std::memcpy(words.data(), &event, sizeof(event));
+  slot.sequence.store(2 * number + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  for (size_t i = 0; i < kWords; ++i)
+    slot.words[i].store(words[i], std::memory_order_relaxed);
+  slot.sequence.store(2 * (number + 1), std::memory_order_release);
+  pushed_.store(number + 1, std::memory_order_release);
+}
+
+void EventRing::collect(size_t at_most, std::vector<Event>& newest) const {
+  const uint64_t pushed = pushed_.load(std::memory_order_acquire);
+  const uint64_t available = std::min<uint64_t>({pushed, slots_.size(), at_most});
+  for (uint64_t back = 1; back <= available; ++back) {
+    const uint64_t number = pushed - back;
+    const Slot& slot = slots_[number % slots_.size()];
+    if (slot.sequence.load(std::memory_order_acquire) != 2 * (number + 1)) continue;
+    std::array<uint64_t, kWords> words;
+    for (size_t i = 0; i < kWords; ++i)
+      words[i] = slot.words[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (slot.sequence.load(std::memory_order_relaxed) != 2 * (number + 1)) continue;
+    Event event;
+    std::memcpy(static_cast<void*>(&event), words.data(), sizeof(event));
+    newest.push_back(event);
+  }
+}
+
+PathTable::PathTable(size_t max_paths) : max_paths_(max_paths) {
+  const size_t capacity = std::bit_ceil(max_paths * 2 + 2);
+  entries_ = std::make_unique<Entry[]>(capacity);
+  mask_ = capacity - 1;
+}
+
+PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const Site& site) {
+  for (size_t i = path & mask_;; i = (i + 1) & mask_) {
+    Entry& entry = entries_[i];
+    const uint64_t found = entry.path.load(std::memory_order_relaxed);
+    if (found == path) return entry;
+    if (found != 0) continue;
+    if (used_ >= max_paths_ && path != kOtherSite.id()) return entry_of(kOtherSite.id(), 0, kOtherSite);
+    ++used_;
+    entry.parent_path = parent_path;
+    entry.site = &site;
+    entry.path.store(path, std::memory_order_release);
+    return entry;
+  }
+}
+
+void PathTable::add(uint64_t path, uint64_t parent_path, const Site& site, Duration duration, bool error) {
+  Entry& entry = entry_of(path, parent_path, site);
+  add_relaxed(entry.count, 1);
+  if (error) add_relaxed(entry.errors, 1);
+  add_relaxed(entry.total_ns, static_cast<uint64_t>(std::max<int64_t>(0, duration.count())));
+  add_relaxed(entry.histogram[duration_bucket(duration)], 1);
+}
+
+void PathTable::collect(std::vector<PathTotals>& into) const {
+  for (size_t i = 0; i <= mask_; ++i) {
+    const Entry& entry = entries_[i];
+    const uint64_t path = entry.path.load(std::memory_order_acquire);
+    if (path == 0) continue;
+    auto totals = std::find_if(into.begin(), into.end(), [&](const PathTotals& t) { return t.path == path; });
+    if (totals == into.end()) {
+      PathTotals fresh;
+      fresh.path = path;
+      fresh.parent_path = entry.parent_path;
+      fresh.site = entry.site;
+      totals = into.insert(into.end(), fresh);
+    }
+    totals->count += entry.count.load(std::memory_order_relaxed);
+    totals->errors += entry.errors.load(std::memory_order_relaxed);
+    totals->total += Duration(entry.total_ns.load(std::memory_order_relaxed));
+    for (size_t bucket = 0; bucket < PathTotals::kBuckets; ++bucket)
+      totals->histogram[bucket] += entry.histogram[bucket].load(std::memory_order_relaxed);
+  }
+}
+
+}  // namespace kintsugi::sight

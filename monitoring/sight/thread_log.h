@@ -1,0 +1,57 @@
+/// What one thread writes for one recorder: a ring of events and a table of path totals. One writer, any
+/// readers, no locks.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::sight {
+
+/// Events as atomic words guarded by a sequence number each (a seqlock), so that a reader never blocks the
+/// writer and sees an event whole or not at all.
+class EventRing {
+ public:
+  explicit EventRing(size_t events);
+  void push(const Event& event);                                   ///< the owning thread only
+  void collect(size_t at_most, std::vector<Event>& newest) const;  ///< any thread; newest first
+
+ private:
+  static constexpr size_t kWords = (sizeof(Event) + 7) / 8;
+  struct Slot {
+    std::atomic<uint64_t> sequence{0};  ///< 0 empty, odd being written, 2 * (push number + 1) whole
+    std::array<std::atomic<uint64_t>, kWords> words{};
+  };
+  std::vector<Slot> slots_;
+  std::atomic<uint64_t> pushed_{0};
+};
+
+/// Open-addressed table from path to totals. Entries are never removed, so a reader may walk it at any time.
+class PathTable {
+ public:
+  explicit PathTable(size_t max_paths);
+  /// The owning thread only.
+  void add(uint64_t path, uint64_t parent_path, const Site& site, Duration duration, bool error);
+  void collect(std::vector<PathTotals>& into) const;  ///< any thread; adds to entries of equal path
+
+ private:
+  struct Entry {
+    std::atomic<uint64_t> path{0};  ///< 0 free; set last
+    uint64_t parent_path = 0;
+    const Site* site = nullptr;
+    std::atomic<uint64_t> count{0}, errors{0}, total_ns{0};
+    std::array<std::atomic<uint64_t>, PathTotals::kBuckets> histogram{};
+  };
+  Entry& entry_of(uint64_t path, uint64_t parent_path, const Site& site);
+
+  std::unique_ptr<Entry[]> entries_;
+  size_t mask_;
+  size_t used_ = 0, max_paths_;
+};
+
+/// The histogram bucket of a duration: see PathTotals.
+size_t duration_bucket(Duration duration);
+
+}  // namespace kintsugi::sight
