@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs what Kintsugi builds and runs with, from Debian 12 packages. Does nothing when all of it is there.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build pkg-config
+  libisal-dev libboost1.81-dev libssl-dev libprotobuf-dev protobuf-compiler liburing-dev librocksdb-dev
+  prometheus-cpp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "install_deps: root is needed to install: ${missing[*]}" >&2; exit 1; }
+  sudo=(sudo)
+fi
+echo "Installing Debian packages: ${missing[*]}"
+"${sudo[@]}" apt-get update -qq
+"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
