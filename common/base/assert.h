@@ -1,5 +1,5 @@
-/// Assertions for what must be true. They stay on in release builds: a server that no longer understands its own state
-/// must stop before it writes more of it.
+/// Assertions for what must be true. They stay on in release builds: a server that no longer understands its
+/// own state must stop before it writes more of it.
 #pragma once
 
 namespace kintsugi {

@@ -37,8 +37,12 @@ struct ChunkId {
 };
 
 template <class Tag>
-std::ostream& operator<<(std::ostream& out, Id<Tag> id) { return out << id.value; }
-inline std::ostream& operator<<(std::ostream& out, ChunkId id) { return out << id.stripe << ':' << id.index; }
+std::ostream& operator<<(std::ostream& out, Id<Tag> id) {
+  return out << id.value;
+}
+inline std::ostream& operator<<(std::ostream& out, ChunkId id) {
+  return out << id.stripe << ':' << id.index;
+}
 
 }  // namespace kintsugi
 
@@ -55,7 +59,9 @@ struct std::hash<kintsugi::ChunkId> {
 
 template <class Tag>
 struct fmt::formatter<kintsugi::Id<Tag>> : fmt::formatter<uint64_t> {
-  auto format(kintsugi::Id<Tag> id, format_context& ctx) const { return formatter<uint64_t>::format(id.value, ctx); }
+  auto format(kintsugi::Id<Tag> id, format_context& ctx) const {
+    return formatter<uint64_t>::format(id.value, ctx);
+  }
 };
 template <>
 struct fmt::formatter<kintsugi::ChunkId> : fmt::formatter<std::string> {

@@ -1,8 +1,8 @@
 /// Status and Result<T>: how every fallible function of Kintsugi reports what went wrong.
 ///
 /// A Status is a code for programs, a sentence for a person, and the context gathered on the way up
-/// ("chunk 81:3 on server 7: read block 12: checksum mismatch"). Exceptions stay inside the layer that a library
-/// throws into.
+/// ("chunk 81:3 on server 7: read block 12: checksum mismatch"). Exceptions stay inside the layer that a
+/// library throws into.
 #pragma once
 
 #include <ostream>
@@ -20,17 +20,17 @@ enum class Code : uint8_t {
   kAlreadyExists = 2,
   kInvalidArgument = 3,
   kPermissionDenied = 4,
-  kUnavailable = 5,       ///< the other side is down, restarting or unreachable: another server or a retry may do
+  kUnavailable = 5,  ///< the other side is down, restarting or unreachable: another server or a retry may do
   kDeadlineExceeded = 6,
-  kCancelled = 7,         ///< this side closed or stopped
-  kCorrupt = 8,           ///< bytes do not match their checksum or format
+  kCancelled = 7,  ///< this side closed or stopped
+  kCorrupt = 8,    ///< bytes do not match their checksum or format
   kNoSpace = 9,
   kIoError = 10,
-  kConflict = 11,         ///< a precondition no longer holds
+  kConflict = 11,  ///< a precondition no longer holds
   kNotEmpty = 12,
   kNotDirectory = 13,
   kIsDirectory = 14,
-  kLimitExceeded = 15,    ///< a named limit was reached
+  kLimitExceeded = 15,  ///< a named limit was reached
   kInternal = 16,
 };
 
@@ -78,15 +78,16 @@ Status status_from_errno(int error, std::string_view what);
 #define KINTSUGI_CONCAT_INNER(a, b) a##b
 #define KINTSUGI_CONCAT(a, b) KINTSUGI_CONCAT_INNER(a, b)
 
-/// Leaves the function (or, CO_, the coroutine) with the status when it is not ok. The expression may hold co_await.
-#define KINTSUGI_TRY(expression)                                        \
-  do {                                                                  \
+/// Leaves the function (or, CO_, the coroutine) with the status when it is not ok. The expression may hold
+/// co_await.
+#define KINTSUGI_TRY(expression)                                                  \
+  do {                                                                            \
     if (::kintsugi::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
-#define KINTSUGI_CO_TRY(expression)                                      \
-  do {                                                                   \
-    ::kintsugi::Status status_ = (expression);                           \
-    if (!status_.ok()) co_return status_;                                \
+#define KINTSUGI_CO_TRY(expression)            \
+  do {                                         \
+    ::kintsugi::Status status_ = (expression); \
+    if (!status_.ok()) co_return status_;      \
   } while (false)
 
 /// KINTSUGI_ASSIGN(auto value, result_expression): declares `value`, or leaves with the error.
@@ -95,6 +96,6 @@ Status status_from_errno(int error, std::string_view what);
   if (!temporary) leave temporary.error();                              \
   declaration = std::move(*temporary)
 #define KINTSUGI_ASSIGN(declaration, expression) \
-  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, return)
+  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, return )
 #define KINTSUGI_CO_ASSIGN(declaration, expression) \
-  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, co_return)
+  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, co_return )
