@@ -1,7 +1,9 @@
-/// Fixed-size, disk-aligned buffers in one region, so that the disk layer can register them with the kernel once.
+/// Fixed-size, disk-aligned buffers in one region, so that the disk layer can register them with the kernel
+/// once.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,21 +39,26 @@ class Buffer {
   size_t size_ = 0;
 };
 
-/// `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Memory is mapped once and bounded for good.
+/// `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Memory is mapped once and bounded for
+/// good.
 class BufferPool {
  public:
   BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes);
   ~BufferPool();  ///< every buffer must be back (asserted)
 
-  /// Waits for a free one, first come, first served; kDeadlineExceeded. To avoid waiting on itself, a task holds at
-  /// most one buffer while it acquires another only if the pool was sized for that.
+  /// Waits for a free one, first come, first served; kDeadlineExceeded. To avoid waiting on itself, a task
+  /// holds at most one buffer while it acquires another only if the pool was sized for that.
   asio::awaitable<Result<Buffer>> acquire(TimePoint deadline);
   /// Empty when none is free.
   Buffer try_acquire();
 
   std::span<std::byte> region() const { return region_; }
   size_t buffer_bytes() const { return buffer_bytes_; }
-  size_t free() const { return free_list_.size(); }
+  size_t free() const { return slots_.free(); }
+
+  /// `hook` runs before the memory is unmapped: whoever registered the region with the kernel forgets it
+  /// there.
+  void before_unmap(std::function<void()> hook) { before_unmap_.push_back(std::move(hook)); }
 
  private:
   friend class Buffer;
@@ -61,6 +68,7 @@ class BufferPool {
   size_t buffer_bytes_;
   std::vector<std::byte*> free_list_;
   Semaphore slots_;
+  std::vector<std::function<void()>> before_unmap_;
 };
 
 }  // namespace kintsugi::runtime

@@ -1,5 +1,5 @@
-/// Waiting for something another coroutine of the same executor does: Event (a condition to re-check), Channel (a bounded
-/// queue) and Semaphore (admission). Deterministic: waiters wake in the order they came.
+/// Waiting for something another coroutine of the same executor does: Event (a condition to re-check),
+/// Channel (a bounded queue) and Semaphore (admission). Deterministic: waiters wake in the order they came.
 #pragma once
 
 #include <deque>
@@ -17,8 +17,8 @@
 
 namespace kintsugi::runtime {
 
-/// `notify_*` wakes waiters (posted, never run inside the call). No state is kept: re-check the condition in a loop.
-/// Destroying it while somebody waits is a bug (asserted).
+/// `notify_*` wakes waiters (posted, never run inside the call). No state is kept: re-check the condition in
+/// a loop. Destroying it while somebody waits is a bug (asserted).
 class Event {
  public:
   Event(asio::any_io_executor executor, Clock& clock);
@@ -36,11 +36,11 @@ class Event {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
-/// Bounded FIFO between coroutines. After close(), push fails with kCancelled; pop drains what is left, then fails with
-/// the close status.
+/// Bounded FIFO between coroutines. After close(), push fails with kCancelled; pop drains what is left, then
+/// fails with the close status.
 template <class T>
 class Channel {
  public:
@@ -49,7 +49,8 @@ class Channel {
       : capacity_(capacity), readable_(executor, clock), writable_(executor, clock) {}
 
   asio::awaitable<Status> push(T value) {
-    while (!closed_ && items_.size() >= capacity_) co_await writable_.wait();
+    while (!closed_ && items_.size() >= capacity_)
+      co_await writable_.wait();
     if (closed_) co_return Status{Code::kCancelled, "channel closed"};
     items_.push_back(std::move(value));
     readable_.notify_one();
@@ -57,7 +58,8 @@ class Channel {
   }
 
   asio::awaitable<Result<T>> pop() {
-    while (items_.empty() && !closed_) co_await readable_.wait();
+    while (items_.empty() && !closed_)
+      co_await readable_.wait();
     if (items_.empty()) co_return closed_->ok() ? Status{Code::kCancelled, "channel closed"} : *closed_;
     T value = std::move(items_.front());
     items_.pop_front();
@@ -94,8 +96,6 @@ class Semaphore {
 
  private:
   size_t free_;
-  uint64_t next_ticket_ = 0;
-  std::deque<uint64_t> queue_;
   Event freed_;
 };
 

@@ -1,0 +1,69 @@
+#include "common/runtime/buffer_pool.h"
+
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "common/base/assert.h"
+#include "common/runtime/disk.h"
+
+namespace kintsugi::runtime {
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this == &other) return *this;
+  if (pool_) pool_->give_back(data_);
+  pool_ = std::exchange(other.pool_, nullptr);
+  data_ = std::exchange(other.data_, nullptr);
+  size_ = std::exchange(other.size_, 0);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (pool_) pool_->give_back(data_);
+}
+
+BufferPool::BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes)
+    : buffer_bytes_(buffer_bytes), slots_(runtime, count) {
+  KINTSUGI_ASSERT(count > 0 && buffer_bytes > 0 && buffer_bytes % kDiskAlignment == 0);
+  size_t bytes = count * buffer_bytes;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  KINTSUGI_ASSERT(memory != MAP_FAILED);
+  region_ = {static_cast<std::byte*>(memory), bytes};
+  free_list_.reserve(count);
+  // The last one is lent first: hand out low addresses first, so that what is never needed is never touched.
+  for (size_t index = count; index-- > 0;)
+    free_list_.push_back(region_.data() + index * buffer_bytes);
+}
+
+BufferPool::~BufferPool() {
+  KINTSUGI_ASSERT(free_list_.size() * buffer_bytes_ == region_.size());
+  for (auto& hook : before_unmap_)
+    hook();
+  munmap(region_.data(), region_.size());
+}
+
+asio::awaitable<Result<Buffer>> BufferPool::acquire(TimePoint deadline) {
+  KINTSUGI_CO_TRY(co_await slots_.acquire(deadline));
+  std::byte* data = free_list_.back();
+  free_list_.pop_back();
+  co_return Buffer(this, data, buffer_bytes_);
+}
+
+Buffer BufferPool::try_acquire() {
+  if (!slots_.try_acquire()) return {};
+  std::byte* data = free_list_.back();
+  free_list_.pop_back();
+  return Buffer(this, data, buffer_bytes_);
+}
+
+void BufferPool::give_back(std::byte* data) {
+  free_list_.push_back(data);
+  slots_.release();
+}
+
+}  // namespace kintsugi::runtime
