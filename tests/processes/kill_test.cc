@@ -1,0 +1,135 @@
+// kill -9 of any one process at any time: the cluster goes on or recovers by itself, and nothing acknowledged
+// is lost.
+#include <filesystem>
+#include <fstream>
+
+#include <signal.h>
+
+#include "tests/processes/process_cluster.h"
+
+namespace kintsugi::processes {
+namespace {
+
+using std::chrono::seconds;
+
+class Kill : public ProcessCluster {
+ protected:
+  /// Total bytes of chunk data on the disks, tmp files included: tells that a put is under way.
+  uint64_t bytes_on_disks() const {
+    uint64_t bytes = 0;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cluster_directory(), ignored))
+      if (entry.is_regular_file(ignored) && entry.path().string().find("chunkserver") != std::string::npos)
+        bytes += entry.file_size(ignored);
+    return bytes;
+  }
+};
+
+TEST_F(Kill, AServerDiesAndItsChunksAreReadAndRepaired) {
+  start({"--chunkservers", "10", "--repair-delay", "0"});
+  const std::string file = make_file("file", size_t{60} << 20, 1);
+  ASSERT_EQ(kintsugi({"put", file, "/file"}).exit_code, 0);
+  kill9("chunkserver-2");
+  ASSERT_EQ(kintsugi({"get", "/file", path("degraded")}).exit_code, 0);
+  EXPECT_EQ(read_file(path("degraded")), read_file(file));
+  // Dead after ten seconds, then repaired by itself.
+  ASSERT_TRUE(eventually([&] { return healthy(); }, seconds(60))) << kintsugi({"fsck", "/"}).out;
+  // Three more die: only what was repaired can replace what the first one held.
+  for (const char* next : {"chunkserver-0", "chunkserver-4", "chunkserver-7"})
+    kill9(next);
+  ASSERT_EQ(kintsugi({"get", "/file", path("again")}).exit_code, 0);
+  EXPECT_EQ(read_file(path("again")), read_file(file));
+}
+
+TEST_F(Kill, AServerDiesDuringAPut) {
+  start({"--chunkservers", "10", "--repair-delay", "0"});
+  const std::string file = make_file("file", size_t{600} << 20, 2);
+  BackgroundCommand put(command({"put", file, "/file"}), environment());
+  ASSERT_TRUE(
+      eventually([&] { return bytes_on_disks() > (size_t{50} << 20) || !put.running(); }, seconds(30)));
+  kill9("chunkserver-5");
+  EXPECT_EQ(put.exit_code(), 0);
+  ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
+  EXPECT_EQ(run_command({"/usr/bin/cmp", file, path("back")}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return healthy(); }, seconds(60))) << kintsugi({"fsck", "/"}).out;
+}
+
+TEST_F(Kill, TheMetaserverDiesDuringAPut) {
+  start({"--chunkservers", "9"});
+  const std::string old_file = make_file("old", 5000000, 3);
+  ASSERT_EQ(kintsugi({"put", old_file, "/file"}).exit_code, 0);
+  const std::string file = make_file("file", size_t{600} << 20, 4);
+  BackgroundCommand put(command({"put", "--replace", file, "/file"}), environment());
+  ASSERT_TRUE(
+      eventually([&] { return bytes_on_disks() > (size_t{60} << 20) || !put.running(); }, seconds(30)));
+  kill9("metaserver");
+  restart_missing();
+  const int code = put.exit_code();
+  ASSERT_TRUE(eventually(
+      [&] {
+        return kintsugi({"get", "/file", path("back")}).exit_code == 0;
+      },
+      seconds(30)));
+  const std::string& expected = code == 0 ? file : old_file;
+  EXPECT_EQ(run_command({"/usr/bin/cmp", expected, path("back")}).exit_code, 0) << "put exited with " << code;
+  EXPECT_EQ(code, 0) << "a put survives a metaserver that comes back";
+}
+
+TEST_F(Kill, AnInterruptedPutLeavesTheOldFile) {
+  start({"--chunkservers", "9"});
+  const std::string old_file = make_file("old", 5000000, 5);
+  ASSERT_EQ(kintsugi({"put", old_file, "/file"}).exit_code, 0);
+  const uint64_t before = bytes_on_disks();
+  const std::string file = make_file("file", size_t{600} << 20, 6);
+  {
+    BackgroundCommand put(command({"put", "--replace", file, "/file"}), environment());
+    ASSERT_TRUE(eventually([&] { return bytes_on_disks() > before + (size_t{40} << 20) || !put.running(); },
+                           seconds(30)));
+    ASSERT_TRUE(put.running()) << "the put must be cut off in the middle for this test to say anything";
+    kill(put.pid(), SIGKILL);
+    put.exit_code();
+  }
+  ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
+  EXPECT_EQ(run_command({"/usr/bin/cmp", old_file, path("back")}).exit_code, 0);
+  EXPECT_TRUE(healthy());
+}
+
+TEST_F(Kill, TheMetaserverDiesDuringRepairs) {
+  start({"--chunkservers", "10", "--repair-delay", "0"});
+  const std::string file = make_file("file", size_t{400} << 20, 7);
+  ASSERT_EQ(kintsugi({"put", file, "/file"}).exit_code, 0);
+  kill9("chunkserver-1");
+  ASSERT_TRUE(eventually(
+      [&] {
+        return kintsugi({"repair", "status", "--json"}).out.find("\"running\"") != std::string::npos &&
+               kintsugi({"server", "list", "--json"}).out.find("\"dead\"") != std::string::npos;
+      },
+      seconds(60)));
+  kill9("metaserver");
+  restart_missing();  // brings chunkserver 1 back as well, with stale chunks of whatever was repaired already
+  ASSERT_TRUE(eventually([&] { return healthy(); }, seconds(60))) << kintsugi({"fsck", "/"}).out;
+  ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
+  EXPECT_EQ(run_command({"/usr/bin/cmp", file, path("back")}).exit_code, 0);
+}
+
+TEST_F(Kill, ACorruptChunkFileIsNeverServedAndGetsRepaired) {
+  start({"--chunkservers", "10", "--repair-delay", "0"});
+  const std::string file = make_file("file", size_t{60} << 20, 8);
+  ASSERT_EQ(kintsugi({"put", file, "/file"}).exit_code, 0);
+  // Rot in the middle of every large chunk of one server.
+  size_t rotten = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(cluster_directory() + "/chunkserver-3")) {
+    if (!entry.is_regular_file() || entry.file_size() < (size_t{1} << 20)) continue;
+    std::fstream chunk(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    chunk.seekp(std::streamoff(entry.file_size() / 2));
+    chunk.write("rot", 3);
+    ++rotten;
+  }
+  if (rotten == 0) GTEST_SKIP() << "server 3 got no chunk of this file";
+  ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
+  EXPECT_EQ(run_command({"/usr/bin/cmp", file, path("back")}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace kintsugi::processes

@@ -1,0 +1,182 @@
+#include "tests/processes/process_cluster.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace kintsugi::processes {
+
+namespace {
+
+const std::string kBinaries = KINTSUGI_BINARIES;
+
+pid_t spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment, int out,
+            int err) {
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  if (out >= 0) dup2(out, STDOUT_FILENO);
+  if (err >= 0) dup2(err, STDERR_FILENO);
+  for (const std::string& variable : environment) {
+    const size_t equals = variable.find('=');
+    setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments)
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
+int exit_code_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+}  // namespace
+
+Outcome run_command(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+  char out_name[] = "/tmp/kintsugi-out-XXXXXX", err_name[] = "/tmp/kintsugi-err-XXXXXX";
+  const int out = mkstemp(out_name), err = mkstemp(err_name);
+  int status = -1;
+  waitpid(spawn(arguments, environment, out, err), &status, 0);
+  close(out);
+  close(err);
+  Outcome outcome{exit_code_of(status), slurp(out_name), slurp(err_name)};
+  unlink(out_name);
+  unlink(err_name);
+  return outcome;
+}
+
+BackgroundCommand::BackgroundCommand(const std::vector<std::string>& arguments,
+                                     const std::vector<std::string>& environment) {
+  const int null = open("/dev/null", O_WRONLY);
+  pid_ = spawn(arguments, environment, null, null);
+  close(null);
+}
+
+BackgroundCommand::~BackgroundCommand() {
+  if (running()) kill(pid_, SIGKILL);
+  exit_code();
+}
+
+int BackgroundCommand::exit_code() {
+  if (pid_ > 0) {
+    waitpid(pid_, &status_, 0);
+    pid_ = -1;
+  }
+  return exit_code_of(status_);
+}
+
+bool BackgroundCommand::running() {
+  if (pid_ <= 0) return false;
+  if (waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = -1;
+  return pid_ > 0;
+}
+
+void ProcessCluster::SetUp() {
+  char name[] = "/tmp/kintsugi-processes-XXXXXX";
+  directory_ = mkdtemp(name);
+}
+
+void ProcessCluster::TearDown() {
+  run_command({kBinaries + "/kintsugi", "cluster", "stop", "--dir", cluster_directory()});
+  if (HasFailure()) {
+    const auto logs = run_command({"/bin/sh", "-c", "tail -n 20 " + cluster_directory() + "/log/*"});
+    std::cerr << logs.out;
+  }
+  std::filesystem::remove_all(directory_);
+}
+
+void ProcessCluster::start(const std::vector<std::string>& options) {
+  std::vector<std::string> arguments = {kBinaries + "/kintsugi", "cluster", "start", "--dir",
+                                        cluster_directory()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const Outcome outcome = run_command(arguments);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome variables =
+      run_command({"/bin/sh", "-c",
+                   ". " + cluster_directory() + "/env; echo $KINTSUGI_META; echo $KINTSUGI_SECRET_FILE"});
+  std::istringstream lines(variables.out);
+  std::string meta, secret;
+  std::getline(lines, meta);
+  std::getline(lines, secret);
+  environment_ = {"KINTSUGI_META=" + meta, "KINTSUGI_SECRET_FILE=" + secret};
+}
+
+std::vector<std::string> ProcessCluster::command(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> all = {kBinaries + "/kintsugi"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return all;
+}
+
+Outcome ProcessCluster::kintsugi(const std::vector<std::string>& arguments) const {
+  return run_command(command(arguments), environment_);
+}
+
+pid_t ProcessCluster::pid_of(const std::string& daemon) const {
+  std::ifstream in(cluster_directory() + "/run/" + daemon + ".pid");
+  pid_t pid = -1;
+  in >> pid;
+  return pid;
+}
+
+void ProcessCluster::kill9(const std::string& daemon) const {
+  const pid_t pid = pid_of(daemon);
+  ASSERT_GT(pid, 1) << "no pid file of " << daemon;
+  ASSERT_EQ(kill(pid, SIGKILL), 0) << daemon;
+  // The daemon is not our child; it is gone when its /proc entry is, or is a zombie that its adopter has not
+  // reaped.
+  ASSERT_TRUE(eventually([&] { return read_file("/proc/" + std::to_string(pid) + "/cmdline").empty(); },
+                         std::chrono::seconds(10)));
+}
+
+void ProcessCluster::restart_missing() {
+  const Outcome outcome = kintsugi({"cluster", "start", "--dir", cluster_directory()});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+bool ProcessCluster::eventually(const std::function<bool()>& condition, std::chrono::seconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // pace of polling, not a wait for an effect
+  }
+  return true;
+}
+
+bool ProcessCluster::healthy() const {
+  return kintsugi({"fsck", "/"}).exit_code == 0;
+}
+
+std::string ProcessCluster::make_file(const std::string& name, size_t bytes, unsigned seed) const {
+  std::mt19937_64 random(seed);
+  std::vector<uint64_t> words(bytes / 8 + 1);
+  for (uint64_t& word : words)
+    word = random();
+  const std::string file = path(name);
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(words.data()), std::streamsize(bytes));
+  return file;
+}
+
+std::string ProcessCluster::read_file(const std::string& path) {
+  return slurp(path);
+}
+
+}  // namespace kintsugi::processes

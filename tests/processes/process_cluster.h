@@ -1,0 +1,72 @@
+/// A cluster of real processes in a temporary directory, driven through the `kintsugi` command as a user
+/// would.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+namespace kintsugi::processes {
+
+struct Outcome {
+  int exit_code = -1;  ///< 128 + signal when it was killed
+  std::string out, err;
+};
+
+/// Runs a command line to its end. `environment` holds NAME=value pairs added to ours.
+Outcome run_command(const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& environment = {});
+
+/// A command running beside the test; killed at the end of its life if it still runs.
+class BackgroundCommand {
+ public:
+  BackgroundCommand(const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
+  ~BackgroundCommand();
+  pid_t pid() const { return pid_; }
+  /// Waits for the end.
+  int exit_code();
+  bool running();
+
+ private:
+  pid_t pid_;
+  int status_ = -1;
+};
+
+class ProcessCluster : public ::testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  /// `kintsugi cluster start` with `--dir` and these; fails the test if it does not come up.
+  void start(const std::vector<std::string>& options);
+  /// `kintsugi ...` against the cluster.
+  Outcome kintsugi(const std::vector<std::string>& arguments) const;
+  std::vector<std::string> command(const std::vector<std::string>& arguments) const;
+  const std::vector<std::string>& environment() const { return environment_; }
+
+  pid_t pid_of(const std::string& daemon) const;  ///< "metaserver", "chunkserver-3"
+  void kill9(const std::string& daemon) const;
+  /// Starts whatever is not running, keeping the data.
+  void restart_missing();
+
+  /// Polls until `condition` holds; false after `limit`.
+  static bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit);
+  /// fsck of everything reports no problem.
+  bool healthy() const;
+
+  /// A local file of `bytes` reproducible pseudo-random bytes; returns its path.
+  std::string make_file(const std::string& name, size_t bytes, unsigned seed) const;
+  static std::string read_file(const std::string& path);
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  std::string cluster_directory() const { return path("cluster"); }
+
+ private:
+  std::string directory_;
+  std::vector<std::string> environment_;
+};
+
+}  // namespace kintsugi::processes
