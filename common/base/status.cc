@@ -99,6 +99,10 @@ Status status_from_errno(int error, std::string_view what) {
     case ECONNREFUSED:
     case ECONNRESET:
     case EPIPE:
+    case ECONNABORTED:
+    case ENOTCONN:
+    case EHOSTDOWN:
+    case ENETDOWN:
     case EHOSTUNREACH:
     case ENETUNREACH:
       code = Code::kUnavailable;
@@ -106,6 +110,8 @@ Status status_from_errno(int error, std::string_view what) {
     case ETIMEDOUT:
       code = Code::kDeadlineExceeded;
       break;
+    case EMFILE:
+    case ENFILE: code = Code::kLimitExceeded; break;
     case ECANCELED:
       code = Code::kCancelled;
       break;

@@ -1,0 +1,25 @@
+/// The production network: TCP through Asio.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+
+#include "common/runtime/network.h"
+
+namespace kintsugi::runtime {
+
+/// Belongs to the thread of `io`.
+class AsioNetwork final : public Network {
+ public:
+  AsioNetwork(asio::io_context& io, Clock& clock) : io_(io), clock_(clock) {}
+
+  /// Resolves names without blocking and tries each address in turn.
+  asio::awaitable<Result<std::unique_ptr<Connection>>> dial(Endpoint to, TimePoint deadline) override;
+  /// A name is resolved inside the call: daemons listen once, at start.
+  Result<std::unique_ptr<Listener>> listen(Endpoint at) override;
+
+ private:
+  asio::io_context& io_;
+  Clock& clock_;
+};
+
+}  // namespace kintsugi::runtime

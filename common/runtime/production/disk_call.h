@@ -1,0 +1,31 @@
+/// One system call on a file, as data: the io_uring queue turns it into a submission, and runs it in place on
+/// machines that forbid io_uring (many containers do).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <liburing.h>
+
+namespace kintsugi::runtime {
+
+struct DiskCall {
+  enum class Kind : uint8_t { kRead, kWrite, kSyncData, kSync, kAllocate, kOpen, kClose, kRename, kUnlink };
+
+  Kind kind;
+  int fd = -1;
+  std::byte* data = nullptr;      ///< of kRead and kWrite; only read by kWrite
+  uint32_t bytes = 0;             ///< of kRead and kWrite
+  uint64_t offset = 0;            ///< of kRead and kWrite; the size of kAllocate
+  const char* path = nullptr;     ///< of kOpen, kRename (from) and kUnlink
+  const char* to_path = nullptr;  ///< of kRename
+  int flags = 0;                  ///< of kOpen; AT_REMOVEDIR or 0 of kUnlink
+};
+
+/// `fixed_buffer` is the index of the registered buffer that `data` lies in, or negative.
+void prepare(io_uring_sqe* sqe, const DiskCall& call, int fixed_buffer);
+
+/// Makes the call here and now: its result, or -errno.
+int run_blocking(const DiskCall& call);
+
+}  // namespace kintsugi::runtime

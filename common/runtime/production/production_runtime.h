@@ -1,0 +1,54 @@
+/// The real world behind the runtime seam: one event loop with the steady clock, TCP, io_uring and kernel
+/// randomness.
+#pragma once
+
+#include <atomic>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "common/runtime/buffer_pool.h"
+#include "common/runtime/production/asio_network.h"
+#include "common/runtime/production/kernel_random.h"
+#include "common/runtime/production/steady_clock.h"
+#include "common/runtime/production/uring_disk.h"
+#include "common/runtime/runtime.h"
+
+namespace kintsugi::runtime {
+
+/// One per daemon or client; a process may hold several, each with its own thread. Before it is destroyed,
+/// every TaskGroup on it must have been joined (common/runtime/run.h runs a coroutine that does so).
+class ProductionRuntime {
+ public:
+  ProductionRuntime();
+  ProductionRuntime(const ProductionRuntime&) = delete;
+  ProductionRuntime& operator=(const ProductionRuntime&) = delete;
+
+  Runtime& runtime() { return runtime_; }
+  asio::io_context& io() { return io_; }
+
+  /// Serves the event loop on this thread until stop(). May be called again afterwards.
+  void run();
+  /// Any thread. run() returns after the handler that is running; what is pending stays pending.
+  void stop();
+  /// True while some thread is inside run().
+  bool is_running() const { return running_; }
+  /// Blocks until a thread that was started for it has entered run().
+  void wait_until_running() const { running_.wait(false); }
+
+  /// Registers a pool's memory with the kernel, so that its disk transfers cost less. Call before run(), or
+  /// on its thread. The pool undoes it when it dies.
+  void register_buffers(BufferPool& pool) { disk_.register_buffers(pool); }
+
+ private:
+  asio::io_context io_;
+  asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
+  SteadyClock clock_;
+  AsioNetwork network_;
+  UringDisk disk_;
+  KernelRandom random_;
+  Runtime runtime_;
+  std::atomic<bool> running_ = false;
+};
+
+}  // namespace kintsugi::runtime

@@ -1,0 +1,153 @@
+#include "common/runtime/production/tcp_connection.h"
+
+#include <array>
+#include <cerrno>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <sys/socket.h>
+
+#include "common/base/assert.h"
+
+namespace kintsugi::runtime {
+
+namespace {
+
+using asio::ip::tcp;
+
+constexpr size_t kBulkBytes = 64 << 10;             // reads from here on use a low-water mark
+constexpr size_t kMaxLowWaterBytes = 256 << 10;     // more saves no CPU and leaves the sender waiting
+constexpr size_t kBytesBetweenYields = 4 << 20;     // about a millisecond of copying
+constexpr size_t kOperationWeightBytes = 16 << 10;  // a small operation costs about as much as copying this
+
+std::string name_of(const tcp::socket& socket) {
+  boost::system::error_code error;
+  tcp::endpoint remote = socket.remote_endpoint(error);
+  if (error) return "unknown peer";
+  return Endpoint{remote.address().to_string(), remote.port()}.to_string();
+}
+
+}  // namespace
+
+TcpConnection::TcpConnection(tcp::socket socket) : socket_(std::move(socket)), peer_(name_of(socket_)) {
+  boost::system::error_code
+      ignored;  // fails only when the peer has gone already, which the first read reports
+  socket_.set_option(tcp::no_delay(true), ignored);
+}
+
+asio::awaitable<Result<size_t>> TcpConnection::read_some(std::span<std::byte> into) {
+  KINTSUGI_ASSERT(!into.empty());
+  for (;;) {
+    ssize_t received = receive(into);
+    if (received >= 0) {
+      if (must_yield(static_cast<size_t>(received))) co_await yield();
+      co_return static_cast<size_t>(received);
+    }
+    if (received != -EAGAIN) co_return failure("read", static_cast<int>(-received));
+    set_low_water(1);
+    co_await wait(tcp::socket::wait_read);
+  }
+}
+
+asio::awaitable<Status> TcpConnection::read_exact(std::span<std::byte> into) {
+  while (!into.empty()) {
+    ssize_t received = receive(into);
+    if (received == 0) co_return Status{Code::kUnavailable, "read from " + peer_ + ": end of stream"};
+    if (received > 0) {
+      into = into.subspan(static_cast<size_t>(received));
+      if (must_yield(static_cast<size_t>(received))) co_await yield();
+      continue;
+    }
+    if (received != -EAGAIN) co_return failure("read", static_cast<int>(-received));
+    set_low_water(into.size() < kBulkBytes ? 1 : std::min(into.size(), kMaxLowWaterBytes));
+    co_await wait(tcp::socket::wait_read);
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> TcpConnection::write(std::span<const asio::const_buffer> buffers) {
+  KINTSUGI_ASSERT(buffers.size() <= kMaxGather);
+  size_t skip_bytes = 0;  // already sent of buffers.front()
+  for (;;) {
+    while (!buffers.empty() && skip_bytes >= buffers.front().size()) {
+      skip_bytes -= buffers.front().size();
+      buffers = buffers.subspan(1);
+    }
+    if (buffers.empty()) co_return Status{};
+    ssize_t sent = send(buffers, skip_bytes);
+    if (sent >= 0) {
+      skip_bytes += static_cast<size_t>(sent);
+      if (must_yield(static_cast<size_t>(sent))) co_await yield();
+    } else if (sent == -EAGAIN) {
+      co_await wait(tcp::socket::wait_write);
+    } else {
+      co_return failure("write", static_cast<int>(-sent));
+    }
+  }
+}
+
+void TcpConnection::close() {
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+ssize_t TcpConnection::receive(std::span<std::byte> into) {
+  if (!socket_.is_open()) return -ECANCELED;
+  for (;;) {
+    ssize_t received = ::recv(socket_.native_handle(), into.data(), into.size(), MSG_DONTWAIT);
+    if (received >= 0) return received;
+    if (errno != EINTR) return -errno;
+  }
+}
+
+ssize_t TcpConnection::send(std::span<const asio::const_buffer> buffers, size_t skip_bytes) {
+  if (!socket_.is_open()) return -ECANCELED;
+  std::array<iovec, kMaxGather> vectors;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    asio::const_buffer part = i == 0 ? buffers[i] + skip_bytes : buffers[i];
+    vectors[i] = {const_cast<void*>(part.data()), part.size()};
+  }
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = buffers.size();
+  for (;;) {
+    ssize_t sent = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) return sent;
+    if (errno != EINTR) return -errno;
+  }
+}
+
+asio::awaitable<void> TcpConnection::wait(tcp::socket::wait_type type) {
+  bytes_since_yield_ = 0;
+  boost::system::error_code ignored;  // the system call that follows says what happened
+  co_await socket_.async_wait(type, asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+void TcpConnection::set_low_water(size_t bytes) {
+  if (bytes == low_water_bytes_) return;
+  int value = static_cast<int>(bytes);
+  if (setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &value, sizeof value) == 0) {
+    low_water_bytes_ = bytes;
+  }
+}
+
+bool TcpConnection::must_yield(size_t bytes) {
+  bytes_since_yield_ += bytes + kOperationWeightBytes;
+  return bytes_since_yield_ >= kBytesBetweenYields;
+}
+
+asio::awaitable<void> TcpConnection::yield() {
+  bytes_since_yield_ = 0;
+  co_await asio::post(socket_.get_executor(), asio::use_awaitable);
+}
+
+Status TcpConnection::failure(std::string_view operation, int error) const {
+  if (error == ECANCELED) {
+    return {Code::kCancelled, fmt::format("{} on {}: connection closed", operation, peer_)};
+  }
+  // Whatever the kernel calls it, the stream is gone and another one may work.
+  return {Code::kUnavailable, status_from_errno(error, fmt::format("{} on {}", operation, peer_)).message()};
+}
+
+}  // namespace kintsugi::runtime

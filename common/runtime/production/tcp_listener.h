@@ -1,0 +1,27 @@
+/// Accepts TCP connections, and keeps accepting when single ones fail or the process has no descriptor left.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "common/runtime/event.h"
+#include "common/runtime/network.h"
+
+namespace kintsugi::runtime {
+
+class TcpListener final : public Listener {
+ public:
+  TcpListener(asio::ip::tcp::acceptor acceptor, Clock& clock);
+
+  asio::awaitable<Result<std::unique_ptr<Connection>>> accept() override;
+  void close() override;
+  Endpoint local_endpoint() const override { return local_; }
+
+ private:
+  asio::ip::tcp::acceptor acceptor_;
+  Clock& clock_;
+  Endpoint local_;
+  Event closed_;
+  bool warned_ = false;  // one log line for each run of failures
+};
+
+}  // namespace kintsugi::runtime

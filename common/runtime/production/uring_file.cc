@@ -1,0 +1,113 @@
+#include "common/runtime/production/uring_file.h"
+
+#include <cerrno>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/assert.h"
+
+namespace kintsugi::runtime {
+
+namespace {
+
+constexpr int kMaxAttempts = 16;               // of a call that comes back with EAGAIN or EINTR
+constexpr size_t kMaxTransferBytes = 1 << 30;  // of one call; the kernel's own limit is just below 2 GiB
+
+bool is_aligned(uint64_t offset, const void* data, size_t bytes) {
+  return offset % kDiskAlignment == 0 && bytes % kDiskAlignment == 0 &&
+         reinterpret_cast<uintptr_t>(data) % kDiskAlignment == 0;
+}
+
+}  // namespace
+
+UringFile::UringFile(std::shared_ptr<UringQueue> queue, int fd, bool direct, std::string path)
+    : queue_(std::move(queue)), fd_(fd), direct_(direct), path_(std::move(path)) {}
+
+UringFile::~UringFile() {
+  queue_->close_later(fd_);
+}
+
+asio::awaitable<Result<size_t>> UringFile::read(uint64_t offset, std::span<std::byte> into) {
+  KINTSUGI_ASSERT(is_aligned(offset, into.data(), into.size()));
+  size_t done = 0;
+  while (done < into.size()) {
+    DiskCall call{.kind = DiskCall::Kind::kRead,
+                  .fd = fd_,
+                  .data = into.data() + done,
+                  .bytes = static_cast<uint32_t>(std::min(into.size() - done, kMaxTransferBytes)),
+                  .offset = offset + done};
+    int count = co_await run(call);
+    if (count < 0) co_return failure(count, "read");
+    done += static_cast<size_t>(count);
+    // The end of the file; behind an odd size O_DIRECT could not even ask.
+    if (count == 0 || (direct_ && done % kDiskAlignment != 0)) break;
+  }
+  co_return done;
+}
+
+asio::awaitable<Status> UringFile::write(uint64_t offset, std::span<const std::byte> from) {
+  KINTSUGI_ASSERT(is_aligned(offset, from.data(), from.size()));
+  size_t done = 0;
+  while (done < from.size()) {
+    DiskCall call{.kind = DiskCall::Kind::kWrite,
+                  .fd = fd_,
+                  .data = const_cast<std::byte*>(from.data()) + done,
+                  .bytes = static_cast<uint32_t>(std::min(from.size() - done, kMaxTransferBytes)),
+                  .offset = offset + done};
+    int count = co_await run(call);
+    if (count < 0) co_return failure(count, "write");
+    // A partly written block is written again with the rest.
+    auto progress = static_cast<size_t>(count);
+    if (progress < call.bytes) progress -= progress % kDiskAlignment;
+    if (progress == 0) co_return Status{Code::kIoError, "write " + path_ + ": no progress"};
+    done += progress;
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> UringFile::sync() {
+  DiskCall call{.kind = DiskCall::Kind::kSyncData, .fd = fd_};
+  int result = co_await run(call);
+  co_return failure(result, "sync");
+}
+
+asio::awaitable<Status> UringFile::allocate(uint64_t bytes) {
+  if (bytes == 0) co_return Status{};
+  DiskCall call{.kind = DiskCall::Kind::kAllocate, .fd = fd_, .offset = bytes};
+  int result = co_await run(call);
+  if (result == -EOPNOTSUPP) {  // no reservation on this filesystem: at least the size is promised
+    KINTSUGI_CO_ASSIGN(uint64_t current, co_await size());
+    if (current >= bytes) co_return Status{};
+    Status truncated = co_await truncate(bytes);
+    co_return truncated;
+  }
+  co_return failure(result, "allocate");
+}
+
+asio::awaitable<Status> UringFile::truncate(uint64_t bytes) {
+  int result = ftruncate(fd_, static_cast<off_t>(bytes)) == 0 ? 0 : -errno;
+  co_return failure(result, "truncate");
+}
+
+asio::awaitable<Result<uint64_t>> UringFile::size() {
+  struct stat attributes;
+  if (fstat(fd_, &attributes) != 0) co_return failure(-errno, "stat");
+  co_return static_cast<uint64_t>(attributes.st_size);
+}
+
+asio::awaitable<int> UringFile::run(DiskCall call) {
+  int result = 0;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    result = co_await queue_->run(call);
+    if (result != -EAGAIN && result != -EINTR) break;
+  }
+  co_return result;
+}
+
+Status UringFile::failure(int negative_errno, std::string_view operation) const {
+  if (negative_errno >= 0) return {};
+  return status_from_errno(-negative_errno, fmt::format("{} {}", operation, path_));
+}
+
+}  // namespace kintsugi::runtime

@@ -1,0 +1,197 @@
+#include "common/runtime/production/uring_queue.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/base/assert.h"
+#include "common/log/log.h"
+
+namespace kintsugi::runtime {
+
+UringQueue::UringQueue(asio::io_context& io)
+    : io_(io), event_(io), slots_(kMaxInFlight), regions_(kMaxRegions) {
+  for (uint32_t slot = kMaxInFlight; slot-- > 0;)
+    free_slots_.push_back(slot);
+  ring_ready_ = set_up_ring();
+  if (ring_ready_) watch();
+}
+
+UringQueue::~UringQueue() {
+  shut_down();
+  if (ring_ready_) io_uring_queue_exit(&ring_);
+}
+
+bool UringQueue::set_up_ring() {
+  // Cooperative: completions are posted at our next system call instead of interrupting our computations.
+  io_uring_params params{};
+  params.flags = IORING_SETUP_COOP_TASKRUN;
+  int error = io_uring_queue_init_params(kMaxInFlight, &ring_, &params);
+  if (error == -EINVAL) {  // before Linux 5.19
+    params = {};
+    error = io_uring_queue_init_params(kMaxInFlight, &ring_, &params);
+  }
+  if (error < 0) {
+    log::warning("no io_uring ({}): disk calls block the event loop", std::strerror(-error));
+    return false;
+  }
+  int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  KINTSUGI_ASSERT(fd >= 0);
+  event_.assign(fd);
+  error = io_uring_register_eventfd(&ring_, fd);
+  KINTSUGI_ASSERT(error == 0);
+  if (io_uring_register_buffers_sparse(&ring_, kMaxRegions) < 0) regions_.clear();
+  return true;
+}
+
+asio::awaitable<int> UringQueue::run(DiskCall call) {
+  return asio::async_initiate<const asio::use_awaitable_t<>&, void(int)>(
+      [this, call](auto handler) { enqueue(call, std::move(handler)); }, asio::use_awaitable);
+}
+
+void UringQueue::close_later(int fd) {
+  if (shut_down_) {
+    ::close(fd);
+    return;
+  }
+  enqueue({.kind = DiskCall::Kind::kClose, .fd = fd}, {});
+}
+
+void UringQueue::enqueue(DiskCall call, Handler handler) {
+  waiting_.push_back({call, std::move(handler)});
+  schedule_flush();
+}
+
+void UringQueue::schedule_flush() {
+  if (flush_scheduled_) return;
+  flush_scheduled_ = true;
+  asio::post(io_, [this] {
+    flush_scheduled_ = false;
+    flush();
+  });
+}
+
+void UringQueue::flush() {
+  if (shut_down_ || !ring_ready_) {
+    for (size_t count = waiting_.size(); count > 0; --count) {
+      Request request = std::move(waiting_.front());
+      waiting_.pop_front();
+      int result = shut_down_ ? -ECANCELED : run_blocking(request.call);
+      if (request.handler) std::move(request.handler)(result);
+    }
+    return;
+  }
+  while (!waiting_.empty() && !free_slots_.empty()) {
+    uint32_t slot = free_slots_.back();
+    free_slots_.pop_back();
+    slots_[slot] = std::move(waiting_.front());
+    waiting_.pop_front();
+    io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+    KINTSUGI_ASSERT(sqe);  // the ring has as many entries as we have slots
+    prepare(sqe, slots_[slot].call, region_of(slots_[slot].call));
+    sqe->user_data = slot;
+  }
+  submit();
+  reap();
+}
+
+void UringQueue::submit() {
+  if (io_uring_sq_ready(&ring_) == 0) return;
+  int submitted = io_uring_submit(&ring_);
+  if (submitted >= 0) return;
+  // Short of memory or completion space for now; the entries stay in the ring for the next turn.
+  KINTSUGI_ASSERT(submitted == -EAGAIN || submitted == -EBUSY || submitted == -EINTR || submitted == -ENOMEM);
+  schedule_flush();
+}
+
+void UringQueue::reap() {
+  // One at a time: the coroutine that continues may ask for more.
+  io_uring_cqe* completion = nullptr;
+  while (!shut_down_ && io_uring_peek_cqe(&ring_, &completion) == 0) {
+    auto slot = static_cast<uint32_t>(completion->user_data);
+    int result = completion->res;
+    io_uring_cqe_seen(&ring_, completion);
+    finish(slot, result);
+  }
+  if (!waiting_.empty()) schedule_flush();
+}
+
+void UringQueue::finish(uint32_t slot, int result) {
+  Handler handler = std::move(slots_[slot].handler);
+  slots_[slot].handler = {};
+  free_slots_.push_back(slot);
+  if (handler) std::move(handler)(result);
+}
+
+void UringQueue::watch() {
+  event_.async_read_some(asio::buffer(&event_count_, sizeof event_count_),
+                         [this](boost::system::error_code error, size_t) {
+                           if (error) return;
+                           watch();
+                           reap();
+                         });
+}
+
+bool UringQueue::register_region(std::span<std::byte> region) {
+  if (!ring_ready_) return false;
+  for (size_t index = 0; index < regions_.size(); ++index) {
+    if (!regions_[index].empty()) continue;
+    iovec memory{region.data(), region.size()};
+    __u64 tag = 0;
+    if (io_uring_register_buffers_update_tag(&ring_, static_cast<unsigned>(index), &memory, &tag, 1) != 1)
+      return false;
+    regions_[index] = region;
+    return true;
+  }
+  return false;
+}
+
+void UringQueue::unregister_region(std::span<std::byte> region) {
+  for (size_t index = 0; index < regions_.size(); ++index) {
+    if (regions_[index].data() != region.data() || regions_[index].empty()) continue;
+    iovec nothing{nullptr, 0};
+    __u64 tag = 0;
+    int updated =
+        io_uring_register_buffers_update_tag(&ring_, static_cast<unsigned>(index), &nothing, &tag, 1);
+    KINTSUGI_ASSERT(updated == 1);  // or a later mapping at this address would be read through the old pages
+    regions_[index] = {};
+  }
+}
+
+int UringQueue::region_of(const DiskCall& call) const {
+  if (!call.data) return -1;
+  for (size_t index = 0; index < regions_.size(); ++index) {
+    const auto& region = regions_[index];
+    if (call.data >= region.data() && call.data + call.bytes <= region.data() + region.size()) {
+      return static_cast<int>(index);
+    }
+  }
+  return -1;
+}
+
+void UringQueue::shut_down() {
+  if (shut_down_) return;
+  shut_down_ = true;
+  boost::system::error_code ignored;
+  event_.close(ignored);
+  // The kernel may still write into buffers that die after us.
+  if (ring_ready_) submit();
+  while (ring_ready_ && free_slots_.size() < slots_.size()) {
+    io_uring_cqe* completion = nullptr;
+    if (io_uring_wait_cqe(&ring_, &completion) < 0) continue;
+    auto slot = static_cast<uint32_t>(completion->user_data);
+    io_uring_cqe_seen(&ring_, completion);
+    slots_[slot].handler = {};
+    free_slots_.push_back(slot);
+  }
+  for (Request& request : std::exchange(waiting_, {})) {
+    if (request.call.kind == DiskCall::Kind::kClose) ::close(request.call.fd);
+  }
+}
+
+}  // namespace kintsugi::runtime

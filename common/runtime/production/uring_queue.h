@@ -1,0 +1,83 @@
+/// Runs DiskCalls through one io_uring: submitted once for each turn of the event loop, completed through an
+/// eventfd.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <liburing.h>
+
+#include "common/runtime/production/disk_call.h"
+
+namespace kintsugi {
+namespace asio = boost::asio;
+}
+
+namespace kintsugi::runtime {
+
+/// At most kMaxInFlight calls are with the kernel; more wait in order. Calls are unordered among each other.
+/// Shared by the disk and its open files. Belongs to the thread of `io`.
+class UringQueue {
+ public:
+  explicit UringQueue(asio::io_context& io);
+  ~UringQueue();
+  UringQueue(const UringQueue&) = delete;
+  UringQueue& operator=(const UringQueue&) = delete;
+
+  /// The call's result, or -errno. What the call points to must live until then.
+  asio::awaitable<int> run(DiskCall call);
+  /// Closes without anybody waiting for it: the last close of a removed file may have to free its blocks.
+  void close_later(int fd);
+
+  /// Reads and writes inside `region` skip the pinning of pages. False when the kernel refuses
+  /// (RLIMIT_MEMLOCK, too large, too many): nothing changes then but the CPU cost.
+  bool register_region(std::span<std::byte> region);
+  void unregister_region(std::span<std::byte> region);
+
+  /// Waits (blocking) for what the kernel still works on, and forgets who asked. Later calls fail with
+  /// -ECANCELED.
+  void shut_down();
+
+  bool uses_io_uring() const { return ring_ready_; }
+
+  static constexpr unsigned kMaxInFlight = 256;
+  static constexpr unsigned kMaxRegions = 64;
+
+ private:
+  using Handler = asio::any_completion_handler<void(int)>;
+  struct Request {
+    DiskCall call;
+    Handler handler;  // empty when nobody waits
+  };
+
+  bool set_up_ring();
+  void enqueue(DiskCall call, Handler handler);
+  void schedule_flush();
+  void flush();
+  void submit();
+  void reap();
+  void watch();
+  void finish(uint32_t slot, int result);
+  int region_of(const DiskCall& call) const;
+
+  asio::io_context& io_;
+  io_uring ring_{};
+  bool ring_ready_ = false;
+  bool shut_down_ = false;
+  bool flush_scheduled_ = false;
+  asio::posix::stream_descriptor event_;
+  uint64_t event_count_ = 0;
+  std::deque<Request> waiting_;
+  std::vector<Request> slots_;  // index = user_data of the submission
+  std::vector<uint32_t> free_slots_;
+  std::vector<std::span<std::byte>> regions_;  // index = the kernel's buffer index; empty = unused
+};
+
+}  // namespace kintsugi::runtime
