@@ -23,16 +23,18 @@ struct ClientLimits {
   Duration idle_limit = std::chrono::seconds(60);
 };
 
-/// One per daemon or client. Unary calls to a peer share one connection, many in flight, matched by request id; frames that
-/// are ready together are written together. A stream takes a connection of its own from the pool.
-/// A broken connection fails its calls with kUnavailable and is dialled anew by the next call: no hidden retries.
+/// One per daemon or client. Unary calls to a peer share one connection, many in flight, matched by request
+/// id; frames that are ready together are written together. A stream takes a connection of its own from the
+/// pool. A broken connection fails its calls with kUnavailable and is dialled anew by the next call: no
+/// hidden retries.
 class Client {
  public:
   Client(const runtime::Runtime& runtime, Secret secret, ClientLimits limits = {});
   ~Client();  ///< after stop()
 
   /// Error of the peer, kUnavailable, or kDeadlineExceeded.
-  asio::awaitable<Result<std::string>> call_raw(Context context, runtime::Endpoint to, Method method, std::string request);
+  asio::awaitable<Result<std::string>> call_raw(Context context, runtime::Endpoint to, Method method,
+                                                std::string request);
 
   template <class Response>
   asio::awaitable<Result<Response>> call(Context context, runtime::Endpoint to, Method method,
@@ -40,8 +42,10 @@ class Client {
     return call_typed<Response>(context, std::move(to), method, request.SerializeAsString());
   }
 
-  /// Sends the first frame and hands over the stream. Give it back with `finish` for reuse, or just destroy it.
-  asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(Context context, runtime::Endpoint to, Method method,
+  /// Sends the first frame and hands over the stream. Give it back with `finish` for reuse, or just destroy
+  /// it.
+  asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(Context context, runtime::Endpoint to,
+                                                               Method method,
                                                                const google::protobuf::MessageLite& request);
   void finish(runtime::Endpoint to, std::unique_ptr<Stream> stream);
 
@@ -49,7 +53,8 @@ class Client {
 
  private:
   template <class Response>
-  asio::awaitable<Result<Response>> call_typed(Context context, runtime::Endpoint to, Method method, std::string request) {
+  asio::awaitable<Result<Response>> call_typed(Context context, runtime::Endpoint to, Method method,
+                                               std::string request) {
     Result<std::string> bytes = co_await call_raw(context, std::move(to), method, std::move(request));
     if (!bytes) co_return bytes.error();
     Response response;

@@ -35,9 +35,9 @@ inline constexpr size_t kMaxHeaderBytes = 1 << 20;
 inline constexpr size_t kMaxPayloadBytes = 8 << 20;
 
 enum FrameFlags : uint32_t {
-  kFlagRequest = 1,   ///< first frame of a call
-  kFlagStream = 2,    ///< the call owns the connection until both sides sent kFlagEnd
-  kFlagEnd = 4,       ///< last frame of this side
+  kFlagRequest = 1,  ///< first frame of a call
+  kFlagStream = 2,   ///< the call owns the connection until both sides sent kFlagEnd
+  kFlagEnd = 4,      ///< last frame of this side
 };
 
 struct FrameHeader {
@@ -55,10 +55,12 @@ struct FrameHeader {
 };
 
 /// Writes the fixed header for a frame whose protobuf header is `message`.
-std::array<std::byte, kFrameHeaderBytes> encode_frame_header(const FrameHeader& header, std::span<const std::byte> message);
+std::array<std::byte, kFrameHeaderBytes> encode_frame_header(const FrameHeader& header,
+                                                             std::span<const std::byte> message);
 
 /// Checks magic, version and limits. The CRC can be checked only once the protobuf header is there.
 Result<FrameHeader> decode_frame_header(std::span<const std::byte, kFrameHeaderBytes> bytes);
-Status check_frame_crc(std::span<const std::byte, kFrameHeaderBytes> bytes, std::span<const std::byte> message);
+Status check_frame_crc(std::span<const std::byte, kFrameHeaderBytes> bytes,
+                       std::span<const std::byte> message);
 
 }  // namespace kintsugi::rpc

@@ -1,4 +1,5 @@
-/// The cluster secret and what is derived from it: the proof at connect and the capabilities of chunk operations.
+/// The cluster secret and what is derived from it: the proof at connect and the capabilities of chunk
+/// operations.
 #pragma once
 
 #include <array>
@@ -38,10 +39,12 @@ bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
 
 enum ChunkOperations : uint32_t { kOpRead = 1, kOpWrite = 2, kOpRepair = 4 };
 
-/// What lets its holder act on one chunk of one server until it expires. Signed by the metaserver, checked by the
-/// chunkserver without asking anyone. Wire form: operations u32, expiry u64 (wall seconds), MAC 32: 44 bytes.
+/// What lets its holder act on one chunk of one server until it expires. Signed by the metaserver, checked by
+/// the chunkserver without asking anyone. Wire form: operations u32, expiry u64 (wall seconds), MAC 32: 44
+/// bytes.
 std::string make_capability(const Secret& secret, ChunkId chunk, uint32_t operations, WallTime expiry);
 /// kPermissionDenied: forged, expired, another chunk or operation.
-Status check_capability(const Secret& secret, std::string_view capability, ChunkId chunk, uint32_t operation, WallTime now);
+Status check_capability(const Secret& secret, std::string_view capability, ChunkId chunk, uint32_t operation,
+                        WallTime now);
 
 }  // namespace kintsugi::rpc

@@ -38,7 +38,8 @@ class Server {
   /// The handler sends its own end frame; the status it returns is sent as the error frame when it is not ok.
   void handle_stream_raw(Method method, StreamHandler handler);
 
-  /// `handler`: asio::awaitable<Result<Response>>(Context, Request). A request that does not parse is kInvalidArgument.
+  /// `handler`: asio::awaitable<Result<Response>>(Context, Request). A request that does not parse is
+  /// kInvalidArgument.
   template <class Request, class Response, class Handler>
   void handle(Method method, Handler handler);
   /// `handler`: asio::awaitable<Status>(Context, Request, Stream&).
@@ -64,7 +65,8 @@ asio::awaitable<Result<std::string>> run_unary(const Handler& handler, Context c
 }
 
 template <class Request, class Handler>
-asio::awaitable<Status> run_stream(const Handler& handler, Context context, std::string bytes, Stream& stream) {
+asio::awaitable<Status> run_stream(const Handler& handler, Context context, std::string bytes,
+                                   Stream& stream) {
   Request request;
   if (!request.ParseFromString(bytes)) co_return Status{Code::kInvalidArgument, "request does not parse"};
   co_return co_await handler(context, std::move(request), stream);
@@ -80,9 +82,10 @@ void Server::handle(Method method, Handler handler) {
 
 template <class Request, class Handler>
 void Server::handle_stream(Method method, Handler handler) {
-  handle_stream_raw(method, [handler = std::move(handler)](Context context, std::string bytes, Stream& stream) {
-    return run_stream<Request, Handler>(handler, context, std::move(bytes), stream);
-  });
+  handle_stream_raw(method,
+                    [handler = std::move(handler)](Context context, std::string bytes, Stream& stream) {
+                      return run_stream<Request, Handler>(handler, context, std::move(bytes), stream);
+                    });
 }
 
 }  // namespace kintsugi::rpc

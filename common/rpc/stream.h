@@ -1,5 +1,5 @@
-/// A bulk stream: a sequence of frames each way on a connection that the call owns while it lasts. TCP gives it flow
-/// control; closing it is its cancellation.
+/// A bulk stream: a sequence of frames each way on a connection that the call owns while it lasts. TCP gives
+/// it flow control; closing it is its cancellation.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,20 @@
 
 namespace kintsugi::rpc {
 
-/// Used from one coroutine for each direction. Every send and receive that makes no progress for kStreamIdleLimit, or
-/// outlives the call's deadline, closes the stream with kDeadlineExceeded.
+class BufferedConnection;
+
+inline constexpr Duration kStreamIdleLimit = std::chrono::seconds(30);
+
+/// Used from one coroutine for each direction. Every send and receive that makes no progress for
+/// kStreamIdleLimit, or outlives the call's deadline, closes the stream with kDeadlineExceeded.
 class Stream {
  public:
-  /// Frames handed over the stream belong to `method` / `request_id`. Used by Client and Server only.
-  Stream(std::unique_ptr<runtime::Connection> connection, runtime::Clock& clock, Method method, uint64_t request_id,
-         TimePoint deadline);
+  /// Frames sent over the stream belong to `method` / `request_id`. Used by Client and Server only.
+  Stream(std::shared_ptr<BufferedConnection> connection, runtime::Clock& clock, Method method,
+         uint64_t request_id, TimePoint deadline);
   ~Stream();
   Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
   /// One frame: protobuf header, then the payload buffers as they are (no copy). Payload <= kMaxPayloadBytes.
   asio::awaitable<Status> send(const google::protobuf::MessageLite& header,
@@ -50,13 +55,22 @@ class Stream {
   std::string peer() const;
 
   /// Both sides ended cleanly: the connection may carry another call. Takes it out of the stream, else null.
-  std::unique_ptr<runtime::Connection> take_idle_connection();
+  std::shared_ptr<BufferedConnection> take_idle_connection();
+
+  // Used by Client and Server only.
+  /// The frame that begins the call.
+  asio::awaitable<Status> send_request(const TraceContext& trace,
+                                       const google::protobuf::MessageLite& request);
+  /// After the handler ended with `outcome`: sends the error, if it is one, and reads on until the client
+  /// ended too, so that it gets everything sent to it. Not ok: the connection must be closed.
+  asio::awaitable<Status> conclude(Status outcome);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+  asio::awaitable<Result<FrameHeader>> next_frame(google::protobuf::MessageLite* header);
+  asio::awaitable<Status> discard_payload();
 
-inline constexpr Duration kStreamIdleLimit = std::chrono::seconds(30);
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 }  // namespace kintsugi::rpc

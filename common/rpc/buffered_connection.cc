@@ -1,0 +1,115 @@
+#include "common/rpc/buffered_connection.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kintsugi::rpc {
+
+void ConnectionRegistry::close_all() {
+  for_each([](BufferedConnection& connection) { connection.close(); });
+}
+
+void ConnectionRegistry::close_stalled(TimePoint since) {
+  for_each([since](BufferedConnection& connection) {
+    if (connection.writing_since() < since) connection.close();
+  });
+}
+
+BufferedConnection::BufferedConnection(std::unique_ptr<runtime::Connection> connection,
+                                       const asio::any_io_executor& executor,
+                                       const std::shared_ptr<ConnectionRegistry>& registry)
+    : connection_(std::move(connection)),
+      peer_(connection_->peer()),
+      registry_(registry),
+      serial_(registry->next_serial_++),
+      watched_(executor) {
+  registry_->connections_.emplace(serial_, this);
+}
+
+BufferedConnection::~BufferedConnection() {
+  registry_->connections_.erase(serial_);
+}
+
+Result<std::optional<FrameView>> BufferedConnection::peek_frame(size_t& needed) const {
+  std::span<const std::byte> bytes = buffered();
+  needed = kFrameHeaderBytes;
+  if (bytes.size() < needed) return std::nullopt;
+  auto fixed = bytes.first<kFrameHeaderBytes>();
+  Result<FrameHeader> header = decode_frame_header(fixed);
+  if (!header) return header.error();
+  needed += header->header_bytes;
+  if (bytes.size() < needed) return std::nullopt;
+  FrameView frame{*header, bytes.subspan(kFrameHeaderBytes, header->header_bytes)};
+  KINTSUGI_TRY(check_frame_crc(fixed, frame.message));
+  return frame;
+}
+
+void BufferedConnection::make_room(size_t needed) {
+  if (begin_ == end_) begin_ = end_ = 0;
+  size_t capacity = std::max(buffer_bytes_, needed);
+  // One large frame must not pin its buffer for the life of the connection.
+  bool oversized = begin_ == end_ && buffer_.size() > buffer_bytes_;
+  if (buffer_.size() < capacity || oversized) {
+    std::vector<std::byte> larger(capacity);
+    std::memcpy(larger.data(), buffer_.data() + begin_, end_ - begin_);
+    buffer_ = std::move(larger);
+  } else if (begin_ == 0 || begin_ + capacity <= buffer_.size()) {
+    return;
+  } else {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  }
+  end_ -= begin_;
+  begin_ = 0;
+}
+
+asio::awaitable<Result<size_t>> BufferedConnection::fill(size_t needed) {
+  if (watching_) {
+    while (watching_)
+      co_await watched_.wait();
+    if (begin_ != end_) co_return end_ - begin_;
+  }
+  if (read_outcome_) co_return *read_outcome_;
+  make_room(needed);
+  KINTSUGI_ASSERT(end_ < buffer_.size());
+  Result<size_t> read = co_await connection_->read_some(std::span(buffer_).subspan(end_));
+  if (read) end_ += *read;
+  co_return read;
+}
+
+asio::awaitable<Result<FrameView>> BufferedConnection::next_frame() {
+  while (true) {
+    size_t needed = 0;
+    Result<std::optional<FrameView>> frame = peek_frame(needed);
+    if (!frame) co_return frame.error();
+    if (*frame) co_return **frame;
+    Result<size_t> read = co_await fill(needed);
+    if (!read) co_return read.error();
+    if (*read == 0) co_return Status{Code::kUnavailable, "connection closed by peer"};
+  }
+}
+
+asio::awaitable<Status> BufferedConnection::read_exact(std::span<std::byte> into) {
+  while (watching_)
+    co_await watched_.wait();
+  size_t copied = std::min(into.size(), end_ - begin_);
+  if (copied > 0) std::memcpy(into.data(), buffer_.data() + begin_, copied);
+  begin_ += copied;
+  if (copied == into.size()) co_return Status{};
+  co_return co_await connection_->read_exact(into.subspan(copied));
+}
+
+asio::awaitable<void> BufferedConnection::watch() {
+  KINTSUGI_ASSERT(!watching_ && !read_outcome_);
+  make_room(kFrameHeaderBytes);
+  watching_ = true;
+  Result<size_t> read = co_await connection_->read_some(std::span(buffer_).subspan(end_));
+  if (read && *read > 0) {
+    end_ += *read;
+  } else {
+    read_outcome_ = std::move(read);
+  }
+  watching_ = false;
+  watched_.notify();
+}
+
+}  // namespace kintsugi::rpc

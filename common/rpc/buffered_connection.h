@@ -1,0 +1,115 @@
+/// A runtime::Connection with a read buffer in front, and the set of all those a client or server has open.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+#include "common/rpc/frame.h"
+#include "common/rpc/wakeup.h"
+#include "common/runtime/clock.h"
+#include "common/runtime/network.h"
+
+namespace kintsugi::rpc {
+
+class BufferedConnection;
+
+/// Knows every open connection so that stop() can close them all. Must outlive them.
+class ConnectionRegistry {
+ public:
+  void close_all();
+  /// Closes those whose write began before `since` and has not ended.
+  void close_stalled(TimePoint since);
+  size_t size() const { return connections_.size(); }
+
+  /// In the order in which they were opened.
+  template <class Function>
+  void for_each(Function function) {
+    for (auto& [serial, connection] : connections_)
+      function(*connection);
+  }
+
+ private:
+  friend class BufferedConnection;
+  uint64_t next_serial_ = 0;
+  std::map<uint64_t, BufferedConnection*> connections_;
+};
+
+/// A whole frame without its payload, seen in the read buffer: valid until the next consume or fill.
+struct FrameView {
+  FrameHeader header;
+  std::span<const std::byte> message;
+  size_t bytes() const { return kFrameHeaderBytes + message.size(); }
+};
+
+/// One coroutine reads and one writes at a time. Shared by those whose operations may be pending: the last
+/// one closes it.
+class BufferedConnection {
+ public:
+  static constexpr size_t kStreamBufferBytes = 4
+                                               << 10;  ///< little, since what it holds of payloads is copied
+  static constexpr size_t kControlBufferBytes = 64 << 10;  ///< many small frames for one system call
+
+  BufferedConnection(std::unique_ptr<runtime::Connection> connection, const asio::any_io_executor& executor,
+                     const std::shared_ptr<ConnectionRegistry>& registry);
+  ~BufferedConnection();
+  BufferedConnection(const BufferedConnection&) = delete;
+  BufferedConnection& operator=(const BufferedConnection&) = delete;
+
+  std::span<const std::byte> buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
+  void consume(size_t bytes) { begin_ += bytes; }
+  void set_buffer_bytes(size_t bytes) { buffer_bytes_ = bytes; }
+
+  /// The frame at the front of the buffer; none when it is not complete: the buffer must then hold at least
+  /// `needed` bytes. An error means that the bytes are no frame.
+  Result<std::optional<FrameView>> peek_frame(size_t& needed) const;
+
+  /// Reads once into the buffer, which gets room for `needed` bytes. 0 only at the end of the stream.
+  asio::awaitable<Result<size_t>> fill(size_t needed);
+  /// Until the front of the buffer is a frame. kUnavailable at the end of the stream.
+  asio::awaitable<Result<FrameView>> next_frame();
+  /// What is buffered first, the rest straight from the connection.
+  asio::awaitable<Status> read_exact(std::span<std::byte> into);
+  asio::awaitable<Status> write(std::span<const asio::const_buffer> buffers) {
+    return connection_->write(buffers);
+  }
+
+  /// For close_stalled; max when no write is under way.
+  void set_writing_since(TimePoint since) { writing_since_ = since; }
+  TimePoint writing_since() const { return writing_since_; }
+
+  /// Notices when the peer closes a connection that nobody reads: reads ahead once; a later fill takes its
+  /// outcome.
+  asio::awaitable<void> watch();
+  /// An idle connection on which nothing came, not even its end.
+  bool is_quiet() const { return is_open() && !read_outcome_ && begin_ == end_; }
+  bool is_watched() const { return watching_; }
+
+  void close() { connection_->close(); }
+  bool is_open() const { return connection_->is_open(); }
+  const std::string& peer() const { return peer_; }
+
+ private:
+  void make_room(size_t needed);
+
+  std::unique_ptr<runtime::Connection> connection_;
+  std::string peer_;
+  std::shared_ptr<ConnectionRegistry> registry_;
+  uint64_t serial_;
+  size_t buffer_bytes_ = kStreamBufferBytes;
+  std::vector<std::byte> buffer_;
+  size_t begin_ = 0, end_ = 0;
+  TimePoint writing_since_ = TimePoint::max();
+  bool watching_ = false;
+  std::optional<Result<size_t>> read_outcome_;  ///< the end of the stream or an error, as seen by watch
+  Wakeup watched_;
+};
+
+}  // namespace kintsugi::rpc

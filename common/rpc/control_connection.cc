@@ -1,0 +1,185 @@
+#include "common/rpc/control_connection.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+#include "common/rpc/error_frame.h"
+
+namespace kintsugi::rpc {
+namespace {
+
+/// Deadlines are checked this finely, so that many close together cost one scan.
+constexpr Duration kDeadlineGrain = 1ms;
+/// A call that waited at least this long while nothing came puts its connection under suspicion.
+constexpr Duration kSuspectAfter = 500ms;
+
+}  // namespace
+
+ControlConnection::ControlConnection(const runtime::Runtime& runtime,
+                                     std::shared_ptr<BufferedConnection> connection)
+    : runtime_(runtime),
+      executor_(queueing(runtime.executor)),
+      connection_(std::move(connection)),
+      writer_(executor_, runtime.clock),
+      last_received_(runtime.clock.now()),
+      last_used_(last_received_) {
+  connection_->set_buffer_bytes(BufferedConnection::kControlBufferBytes);
+}
+
+void ControlConnection::start(runtime::TaskGroup& group) {
+  group.spawn(read_loop());
+  group.spawn(write_loop());
+}
+
+asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace, TimePoint deadline,
+                                                             Method method, std::string request) {
+  if (request.size() > kMaxHeaderBytes) {
+    co_return Status{Code::kLimitExceeded, fmt::format("{}: request of {} bytes, limit {}",
+                                                       method_name(method), request.size(), kMaxHeaderBytes)};
+  }
+  if (closing_) co_return Status{Code::kUnavailable, connection_->peer() + ": connection closed"};
+  if (slots_.size() - free_slots_.size() >= kMaxCallsInFlight || writer_.full()) {
+    co_return Status{Code::kLimitExceeded, connection_->peer() + ": too many calls in flight"};
+  }
+  auto self = shared_from_this();
+  PendingCall pending(executor_);
+  pending.sent_at = last_used_ = runtime_.clock.now();
+  pending.deadline = deadline;
+  FrameHeader header{.method = method,
+                     .flags = kFlagRequest,
+                     .timeout_ms = timeout_ms(pending.sent_at, deadline),
+                     .request_id = take_slot(pending),
+                     .trace_id = trace.trace_id,
+                     .span_id = trace.span_id,
+                     .path = trace.path};
+  writer_.append(header, request);
+  watch_deadline(deadline);
+  co_await pending.done.wait();
+  if (!pending.error.ok()) co_return std::move(pending.error);
+  co_return std::move(pending.response);
+}
+
+uint64_t ControlConnection::take_slot(PendingCall& call) {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  slots_[slot].call = &call;
+  return slots_[slot].generation << kSlotBits | slot;
+}
+
+void ControlConnection::finish(size_t slot, Status error) {
+  PendingCall* call = std::exchange(slots_[slot].call, nullptr);
+  ++slots_[slot].generation;
+  free_slots_.push_back(static_cast<uint32_t>(slot));
+  call->error = std::move(error);
+  call->done.notify();
+  if (retired_ && !has_calls()) close({Code::kCancelled, "connection retired"});
+}
+
+asio::awaitable<void> ControlConnection::write_loop() {
+  auto self = shared_from_this();
+  while (true) {
+    Status written = co_await writer_.write_batch(*connection_);
+    if (!written.ok()) co_return close(std::move(written));
+  }
+}
+
+asio::awaitable<void> ControlConnection::read_loop() {
+  auto self = shared_from_this();
+  Status ended;
+  while (ended.ok()) {
+    size_t needed = 0;
+    Result<std::optional<FrameView>> frame = connection_->peek_frame(needed);
+    if (!frame) {
+      ended = frame.error();
+    } else if (*frame) {
+      ended = take_response(**frame);
+      connection_->consume((*frame)->bytes());
+    } else {
+      Result<size_t> read = co_await connection_->fill(needed);
+      if (!read) {
+        ended = read.error();
+      } else if (*read == 0) {
+        ended = Status{Code::kUnavailable, "connection closed by peer"};
+      } else {
+        last_received_ = runtime_.clock.now();
+        suspect_ = false;
+      }
+    }
+  }
+  bool malformed = ended.code() == Code::kCorrupt || ended.code() == Code::kLimitExceeded;
+  if (malformed) log::warning("rpc: closing connection to {}: {}", connection_->peer(), ended.message());
+  close(std::move(ended));
+}
+
+Status ControlConnection::take_response(const FrameView& frame) {
+  const FrameHeader& header = frame.header;
+  if ((header.flags & (kFlagRequest | kFlagStream)) != 0 || header.payload_bytes != 0) {
+    return {Code::kCorrupt, "a frame that is no response to a unary call"};
+  }
+  size_t slot = header.request_id & ((uint64_t{1} << kSlotBits) - 1);
+  uint64_t generation = header.request_id >> kSlotBits;
+  bool wanted = slot < slots_.size() && slots_[slot].call != nullptr && slots_[slot].generation == generation;
+  if (!wanted) return {};  // late: its caller has given up
+  Status error;
+  if (header.status == Code::kOk) {
+    slots_[slot].call->response.assign(reinterpret_cast<const char*>(frame.message.data()),
+                                       frame.message.size());
+  } else {
+    error = decode_error(header.status, frame.message);
+  }
+  finish(slot, std::move(error));
+  return {};
+}
+
+void ControlConnection::retire() {
+  retired_ = true;
+  if (!has_calls()) close({Code::kCancelled, "connection retired"});
+}
+
+void ControlConnection::close(Status why) {
+  if (closing_) return;
+  closing_ = true;
+  connection_->close();
+  writer_.stop();
+  if (timer_ != runtime::TimerId::kNone) runtime_.clock.cancel(timer_);
+  timer_ = runtime::TimerId::kNone;
+  // Whatever broke the connection, to its callers the peer is unavailable; only an own stop is told apart.
+  Code code = why.code() == Code::kCancelled ? Code::kCancelled : Code::kUnavailable;
+  Status failure = Status{code, why.message()}.with_context(connection_->peer());
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].call != nullptr) finish(slot, failure);
+  }
+}
+
+void ControlConnection::watch_deadline(TimePoint deadline) {
+  if (deadline >= timer_due_ || closing_) return;
+  if (timer_ != runtime::TimerId::kNone) runtime_.clock.cancel(timer_);
+  timer_due_ = std::max(deadline, runtime_.clock.now() + kDeadlineGrain);
+  timer_ = runtime_.clock.call_at(timer_due_, [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->on_timer();
+  });
+}
+
+void ControlConnection::on_timer() {
+  timer_ = runtime::TimerId::kNone;
+  timer_due_ = TimePoint::max();
+  TimePoint now = runtime_.clock.now();
+  TimePoint next = TimePoint::max();
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    PendingCall* call = slots_[slot].call;
+    if (call == nullptr) continue;
+    if (call->deadline > now) {
+      next = std::min(next, call->deadline);
+      continue;
+    }
+    if (now - call->sent_at >= kSuspectAfter && last_received_ <= call->sent_at) suspect_ = true;
+    finish(slot, {Code::kDeadlineExceeded, connection_->peer() + ": no answer before the deadline"});
+  }
+  if (next != TimePoint::max()) watch_deadline(next);
+}
+
+}  // namespace kintsugi::rpc

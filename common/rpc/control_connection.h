@@ -1,0 +1,85 @@
+/// The client's side of a connection that carries unary calls, many in flight, matched by request id.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+#include "common/rpc/batch_writer.h"
+#include "common/rpc/buffered_connection.h"
+#include "common/rpc/wakeup.h"
+#include "common/runtime/context.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::rpc {
+
+/// One call in flight; lives in the frame of the coroutine that waits for it.
+struct PendingCall {
+  explicit PendingCall(const asio::any_io_executor& executor) : done(executor) {}
+  Wakeup done;
+  TimePoint sent_at, deadline;
+  Status error;
+  std::string response;
+};
+
+/// Shared: its reader and writer coroutines keep it alive until the connection is closed.
+class ControlConnection : public std::enable_shared_from_this<ControlConnection> {
+ public:
+  static constexpr size_t kMaxCallsInFlight = 1 << 16;
+
+  ControlConnection(const runtime::Runtime& runtime, std::shared_ptr<BufferedConnection> connection);
+
+  /// Starts the reader and the writer.
+  void start(runtime::TaskGroup& group);
+
+  /// Sends the request and waits. kUnavailable when the connection breaks, kDeadlineExceeded, kLimitExceeded
+  /// when too much is queued or the request is too large.
+  asio::awaitable<Result<std::string>> call(TraceContext trace, TimePoint deadline, Method method,
+                                            std::string request);
+
+  bool is_open() const { return !closing_; }
+  /// A call waited in vain and nothing at all came meanwhile: new calls had better dial again.
+  bool is_suspect() const { return suspect_; }
+  bool has_calls() const { return free_slots_.size() < slots_.size(); }
+  TimePoint last_used() const { return last_used_; }
+  /// Closes as soon as no call is in flight: at once, or when the last one ends.
+  void retire();
+  /// Fails every call with `why`.
+  void close(Status why);
+
+ private:
+  /// A request id is (generation << kSlotBits) | slot, so that the answer to a forgotten call fits no later
+  /// one.
+  static constexpr int kSlotBits = 20;
+  struct Slot {
+    PendingCall* call = nullptr;
+    uint64_t generation = 1;
+  };
+
+  asio::awaitable<void> read_loop();
+  asio::awaitable<void> write_loop();
+  Status take_response(const FrameView& frame);
+  uint64_t take_slot(PendingCall& call);
+  void finish(size_t slot, Status error);
+
+  void watch_deadline(TimePoint deadline);
+  void on_timer();
+
+  runtime::Runtime runtime_;
+  asio::any_io_executor executor_;  ///< queues
+  std::shared_ptr<BufferedConnection> connection_;
+  BatchWriter writer_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_slots_;
+
+  runtime::TimerId timer_ = runtime::TimerId::kNone;
+  TimePoint timer_due_ = TimePoint::max();
+  TimePoint last_received_, last_used_;
+  bool suspect_ = false, retired_ = false, closing_ = false;
+};
+
+}  // namespace kintsugi::rpc

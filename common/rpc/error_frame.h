@@ -1,0 +1,19 @@
+/// How a Status and a deadline travel in a frame.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi::rpc {
+
+/// The protobuf header of an error frame. Bounded, since messages may quote what a peer sent.
+std::string encode_error(const Status& status);
+Status decode_error(Code code, std::span<const std::byte> message);
+
+/// FrameHeader::timeout_ms: at least 1, or 0 for no deadline.
+uint32_t timeout_ms(TimePoint now, TimePoint deadline);
+
+}  // namespace kintsugi::rpc

@@ -1,0 +1,135 @@
+#include "common/rpc/handshake.h"
+
+#include <array>
+#include <cstring>
+
+namespace kintsugi::rpc {
+namespace {
+
+constexpr size_t kNonceBytes = 16;
+constexpr size_t kHelloBytes = 8 + kNonceBytes;
+constexpr std::byte kProven{1};
+constexpr std::byte kRefused{0};
+constexpr std::string_view kSecretsDiffer = "cluster secret does not match";
+
+using Hello = std::array<std::byte, kHelloBytes>;
+
+Hello make_hello(runtime::Random& random) {
+  Hello hello{};
+  std::memcpy(hello.data(), &kMagic, sizeof kMagic);
+  std::memcpy(hello.data() + 4, &kVersion, sizeof kVersion);
+  random.fill(std::span(hello).subspan(8));
+  return hello;
+}
+
+Status check_hello(const Hello& hello) {
+  uint32_t magic;
+  uint16_t version;
+  std::memcpy(&magic, hello.data(), sizeof magic);
+  std::memcpy(&version, hello.data() + 4, sizeof version);
+  if (magic != kMagic) return {Code::kInvalidArgument, "handshake: bad magic: not a Kintsugi peer"};
+  if (version != kVersion) {
+    return {Code::kInvalidArgument,
+            fmt::format("handshake: peer speaks version {}, this is {}", version, kVersion)};
+  }
+  return {};
+}
+
+Mac prove(const Secret& secret, std::string_view role, const Hello& client, const Hello& server) {
+  std::array<std::byte, 6 + 2 * kHelloBytes> message;
+  KINTSUGI_ASSERT(role.size() == 6);
+  std::memcpy(message.data(), role.data(), 6);
+  std::memcpy(message.data() + 6, client.data(), kHelloBytes);
+  std::memcpy(message.data() + 6 + kHelloBytes, server.data(), kHelloBytes);
+  return secret.mac("handshake", message);
+}
+
+/// Closes the connection when its time is up.
+class CloseTimer {
+ public:
+  CloseTimer(runtime::Clock& clock, TimePoint due, std::shared_ptr<BufferedConnection> connection)
+      : clock_(clock), timer_(clock.call_at(due, [this, connection = std::move(connection)] {
+          fired_ = true;
+          connection->close();
+        })) {}
+  ~CloseTimer() { clock_.cancel(timer_); }
+  CloseTimer(const CloseTimer&) = delete;
+  CloseTimer& operator=(const CloseTimer&) = delete;
+  bool fired() const { return fired_; }
+
+ private:
+  runtime::Clock& clock_;
+  bool fired_ = false;
+  runtime::TimerId timer_;
+};
+
+asio::awaitable<Status> send(BufferedConnection& connection, std::span<const std::byte> bytes) {
+  asio::const_buffer buffer(bytes.data(), bytes.size());
+  co_return co_await connection.write(std::span(&buffer, 1));
+}
+
+asio::awaitable<Status> exchange_as_client(const runtime::Runtime& runtime, const Secret& secret,
+                                           BufferedConnection& connection) {
+  Hello own = make_hello(runtime.random);
+  KINTSUGI_CO_TRY(co_await send(connection, own));
+  Hello peer;
+  KINTSUGI_CO_TRY(co_await connection.read_exact(peer));
+  KINTSUGI_CO_TRY(check_hello(peer));
+  Mac peer_proof;
+  KINTSUGI_CO_TRY(co_await connection.read_exact(peer_proof));
+  Mac own_proof{};
+  bool peer_proven = equal(peer_proof, prove(secret, "server", own, peer));
+  // A server that could not prove itself gets zeros: it logs the mismatch and learns nothing.
+  if (peer_proven) own_proof = prove(secret, "client", own, peer);
+  KINTSUGI_CO_TRY(co_await send(connection, own_proof));
+  if (!peer_proven) co_return Status{Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  std::array<std::byte, 1> verdict;
+  KINTSUGI_CO_TRY(co_await connection.read_exact(verdict));
+  if (verdict[0] != kProven) co_return Status{Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  co_return Status{};
+}
+
+asio::awaitable<Status> exchange_as_server(const runtime::Runtime& runtime, const Secret& secret,
+                                           BufferedConnection& connection) {
+  Hello peer;
+  KINTSUGI_CO_TRY(co_await connection.read_exact(peer));
+  Hello own = make_hello(runtime.random);
+  Status hello = check_hello(peer);
+  if (!hello.ok()) {
+    // Lets a peer of another version say so; its outcome does not matter.
+    if (std::memcmp(peer.data(), own.data(), sizeof kMagic) == 0) (void)co_await send(connection, own);
+    co_return hello;
+  }
+  std::array<std::byte, kHelloBytes + sizeof(Mac)> answer;
+  Mac own_proof = prove(secret, "server", peer, own);
+  std::memcpy(answer.data(), own.data(), own.size());
+  std::memcpy(answer.data() + own.size(), own_proof.data(), own_proof.size());
+  KINTSUGI_CO_TRY(co_await send(connection, answer));
+  Mac peer_proof;
+  KINTSUGI_CO_TRY(co_await connection.read_exact(peer_proof));
+  bool peer_proven = equal(peer_proof, prove(secret, "client", peer, own));
+  std::array<std::byte, 1> verdict{peer_proven ? kProven : kRefused};
+  Status sent = co_await send(connection, verdict);
+  if (!peer_proven) co_return Status{Code::kPermissionDenied, std::string(kSecretsDiffer)};
+  co_return sent;
+}
+
+}  // namespace
+
+asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const Secret& secret,
+                                        std::shared_ptr<BufferedConnection> connection, TimePoint deadline) {
+  CloseTimer timer(runtime.clock, deadline, connection);
+  Status status = co_await exchange_as_client(runtime, secret, *connection);
+  if (timer.fired()) status = Status{Code::kDeadlineExceeded, "handshake: no answer in time"};
+  co_return status.with_context(connection->peer());
+}
+
+asio::awaitable<Status> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,
+                                        std::shared_ptr<BufferedConnection> connection, TimePoint deadline) {
+  CloseTimer timer(runtime.clock, deadline, connection);
+  Status status = co_await exchange_as_server(runtime, secret, *connection);
+  if (timer.fired()) status = Status{Code::kDeadlineExceeded, "handshake: not finished in time"};
+  co_return status.with_context(connection->peer());
+}
+
+}  // namespace kintsugi::rpc

@@ -1,0 +1,155 @@
+#include "common/rpc/peer_pool.h"
+
+#include "common/rpc/handshake.h"
+
+namespace kintsugi::rpc {
+
+PeerPool::PeerPool(const runtime::Runtime& runtime, Secret secret, ClientLimits limits)
+    : runtime_(runtime), secret_(secret), limits_(limits), group_(runtime) {}
+
+std::shared_ptr<ControlConnection> PeerPool::find_control(const runtime::Endpoint& to) {
+  auto peer = peers_.find(to);
+  if (peer == peers_.end() || !peer->second.control) return nullptr;
+  std::shared_ptr<ControlConnection>& control = peer->second.control;
+  if (control->is_open() && !control->is_suspect()) return control;
+  // Calls that still wait on a suspect connection may yet be answered; new ones go elsewhere.
+  control->retire();
+  control = nullptr;
+  return nullptr;
+}
+
+asio::awaitable<Result<std::shared_ptr<ControlConnection>>> PeerPool::dial_control(runtime::Endpoint to,
+                                                                                   TimePoint deadline) {
+  auto self = shared_from_this();
+  Peer& peer = peers_[to];
+  if (!peer.dial) {
+    peer.dial = std::make_shared<Dial>(runtime_);
+    group_.spawn(run_dial(to, peer.dial));
+  }
+  std::shared_ptr<Dial> dial = peer.dial;
+  while (!dial->done) {
+    bool notified = co_await dial->ended.wait_until(deadline);
+    if (!notified && !dial->done) {
+      co_return Status{Code::kDeadlineExceeded, to.to_string() + ": not connected before the deadline"};
+    }
+  }
+  if (!dial->status.ok()) co_return dial->status;
+  co_return dial->control;
+}
+
+asio::awaitable<void> PeerPool::run_dial(runtime::Endpoint to, std::shared_ptr<Dial> dial) {
+  auto self = shared_from_this();
+  Result<std::shared_ptr<BufferedConnection>> connection =
+      co_await this->dial(to, runtime_.clock.now() + limits_.dial_limit);
+  Peer& peer = peers_[to];
+  peer.dial = nullptr;
+  if (connection) {
+    dial->control = std::make_shared<ControlConnection>(runtime_, std::move(*connection));
+    dial->control->start(group_);
+    peer.control = dial->control;
+  } else {
+    dial->status = connection.error();
+  }
+  dial->done = true;
+  dial->ended.notify_all();
+  arm_sweep();
+}
+
+asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial(runtime::Endpoint to,
+                                                                            TimePoint deadline) {
+  if (stopped()) co_return Status{Code::kCancelled, "client stopped"};
+  Result<std::unique_ptr<runtime::Connection>> dialled = co_await runtime_.network.dial(to, deadline);
+  Status failure;
+  if (!dialled) {
+    failure = dialled.error();
+    if (failure.message().find(to.to_string()) == std::string::npos)
+      failure = failure.with_context(to.to_string());
+  } else {
+    auto connection = std::make_shared<BufferedConnection>(std::move(*dialled), runtime_.executor, registry_);
+    if (stopped()) connection->close();
+    failure = co_await prove_as_client(runtime_, secret_, connection, deadline);
+    if (failure.ok()) co_return connection;
+    connection->close();
+  }
+  if (stopped()) co_return Status{Code::kCancelled, "client stopped"};
+  if (failure.code() == Code::kPermissionDenied) co_return failure;
+  co_return Status{Code::kUnavailable, "cannot connect to " + failure.message()};
+}
+
+asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial_stream(runtime::Endpoint to,
+                                                                                   TimePoint deadline) {
+  auto self = shared_from_this();
+  TimePoint limit = std::min(deadline, runtime_.clock.now() + limits_.dial_limit);
+  Result<std::shared_ptr<BufferedConnection>> connection = co_await dial(to, limit);
+  if (!connection && runtime_.clock.now() >= deadline) {
+    co_return Status{Code::kDeadlineExceeded, connection.error().message()};
+  }
+  co_return connection;
+}
+
+std::shared_ptr<BufferedConnection> PeerPool::take_idle(const runtime::Endpoint& to) {
+  auto peer = peers_.find(to);
+  if (peer == peers_.end()) return nullptr;
+  TimePoint oldest = runtime_.clock.now() - limits_.idle_limit;
+  while (!peer->second.idle.empty()) {
+    Idle idle = std::move(peer->second.idle.back());  // the one used last is the least likely to be gone
+    peer->second.idle.pop_back();
+    if (idle.connection->is_quiet() && idle.since > oldest) return std::move(idle.connection);
+    idle.connection->close();
+  }
+  return nullptr;
+}
+
+void PeerPool::give_back(const runtime::Endpoint& to, std::shared_ptr<BufferedConnection> connection) {
+  if (stopped() || !connection->is_quiet() || connection->is_watched()) return connection->close();
+  std::deque<Idle>& idle = peers_[to].idle;
+  if (idle.size() >= limits_.max_idle_streams_per_peer) return connection->close();
+  group_.spawn(watch_idle(connection));
+  idle.push_back({std::move(connection), runtime_.clock.now()});
+  arm_sweep();
+}
+
+asio::awaitable<void> PeerPool::watch_idle(std::shared_ptr<BufferedConnection> connection) {
+  co_await connection->watch();
+}
+
+void PeerPool::arm_sweep() {
+  if (sweep_timer_ != runtime::TimerId::kNone || stopped()) return;
+  sweep_timer_ = runtime_.clock.call_at(runtime_.clock.now() + limits_.idle_limit, [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->sweep();
+  });
+}
+
+void PeerPool::sweep() {
+  sweep_timer_ = runtime::TimerId::kNone;
+  TimePoint oldest = runtime_.clock.now() - limits_.idle_limit;
+  for (auto entry = peers_.begin(); entry != peers_.end();) {
+    Peer& peer = entry->second;
+    while (!peer.idle.empty() &&
+           (peer.idle.front().since <= oldest || !peer.idle.front().connection->is_quiet())) {
+      peer.idle.front().connection->close();
+      peer.idle.pop_front();
+    }
+    if (peer.control && peer.control->last_used() <= oldest && !peer.control->has_calls())
+      peer.control->retire();
+    if (peer.control && !peer.control->is_open()) peer.control = nullptr;
+    bool unused = !peer.control && !peer.dial && peer.idle.empty();
+    entry = unused ? peers_.erase(entry) : std::next(entry);
+  }
+  if (!peers_.empty()) arm_sweep();
+}
+
+asio::awaitable<void> PeerPool::stop() {
+  auto self = shared_from_this();
+  if (sweep_timer_ != runtime::TimerId::kNone) runtime_.clock.cancel(sweep_timer_);
+  sweep_timer_ = runtime::TimerId::kNone;
+  group_.request_stop();
+  for (auto& [endpoint, peer] : peers_) {
+    if (peer.control) peer.control->close({Code::kCancelled, "client stopped"});
+  }
+  registry_->close_all();
+  co_await group_.join();
+  peers_.clear();
+}
+
+}  // namespace kintsugi::rpc

@@ -1,0 +1,79 @@
+/// The client's connections: one control connection for each peer, shared by all calls, and idle ones for
+/// streams.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+#include "common/rpc/buffered_connection.h"
+#include "common/rpc/client.h"
+#include "common/rpc/control_connection.h"
+#include "common/rpc/secret.h"
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::rpc {
+
+/// Shared by the client and its coroutines.
+class PeerPool : public std::enable_shared_from_this<PeerPool> {
+ public:
+  PeerPool(const runtime::Runtime& runtime, Secret secret, ClientLimits limits);
+
+  /// The open control connection, or null: then dial_control.
+  std::shared_ptr<ControlConnection> find_control(const runtime::Endpoint& to);
+  /// Waits for a dial that is shared with everybody who wants the same peer. kUnavailable and
+  /// kPermissionDenied name the peer; kDeadlineExceeded is the caller's own deadline.
+  asio::awaitable<Result<std::shared_ptr<ControlConnection>>> dial_control(runtime::Endpoint to,
+                                                                           TimePoint deadline);
+
+  /// A proven connection for a stream: null when none is idle.
+  std::shared_ptr<BufferedConnection> take_idle(const runtime::Endpoint& to);
+  asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> dial_stream(runtime::Endpoint to,
+                                                                           TimePoint deadline);
+  void give_back(const runtime::Endpoint& to, std::shared_ptr<BufferedConnection> connection);
+
+  asio::awaitable<void> stop();
+  bool stopped() const { return group_.stopping(); }
+  const runtime::Runtime& runtime() const { return runtime_; }
+  const ClientLimits& limits() const { return limits_; }
+
+ private:
+  /// A dial under way and those who wait for it.
+  struct Dial {
+    explicit Dial(const runtime::Runtime& runtime) : ended(runtime) {}
+    runtime::Event ended;
+    bool done = false;
+    Status status;
+    std::shared_ptr<ControlConnection> control;
+  };
+  struct Idle {
+    std::shared_ptr<BufferedConnection> connection;
+    TimePoint since;
+  };
+  struct Peer {
+    std::shared_ptr<ControlConnection> control;
+    std::shared_ptr<Dial> dial;
+    std::deque<Idle> idle;  ///< longest idle first
+  };
+
+  asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> dial(runtime::Endpoint to, TimePoint deadline);
+  asio::awaitable<void> run_dial(runtime::Endpoint to, std::shared_ptr<Dial> dial);
+  static asio::awaitable<void> watch_idle(std::shared_ptr<BufferedConnection> connection);
+  void arm_sweep();
+  void sweep();
+
+  runtime::Runtime runtime_;
+  Secret secret_;
+  ClientLimits limits_;
+  std::shared_ptr<ConnectionRegistry> registry_ = std::make_shared<ConnectionRegistry>();
+  runtime::TaskGroup group_;
+  std::map<runtime::Endpoint, Peer> peers_;
+  runtime::TimerId sweep_timer_ = runtime::TimerId::kNone;
+};
+
+}  // namespace kintsugi::rpc

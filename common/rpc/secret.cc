@@ -1,0 +1,151 @@
+#include "common/rpc/secret.h"
+
+#include <cerrno>
+#include <climits>
+
+#include <fcntl.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/assert.h"
+
+namespace kintsugi::rpc {
+namespace {
+
+constexpr size_t kSecretBytes = 32;
+constexpr size_t kSecretFileBytes = 2 * kSecretBytes + 1;  // hex and a newline
+
+/// Closes on every way out.
+struct FileDescriptor {
+  int fd = -1;
+  ~FileDescriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+/// Fetching an algorithm takes OpenSSL microseconds, copying a prepared context does not.
+EVP_MAC_CTX* prepared_hmac() {
+  static EVP_MAC_CTX* const prepared = [] {
+    EVP_MAC* hmac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
+    KINTSUGI_ASSERT(hmac != nullptr);
+    EVP_MAC_CTX* context = EVP_MAC_CTX_new(hmac);
+    EVP_MAC_free(hmac);
+    KINTSUGI_ASSERT(context != nullptr);
+    char digest[] = "SHA256";
+    OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+                           OSSL_PARAM_construct_end()};
+    KINTSUGI_ASSERT(EVP_MAC_CTX_set_params(context, params) == 1);
+    return context;
+  }();
+  return prepared;
+}
+
+Mac hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) {
+  std::unique_ptr<EVP_MAC_CTX, decltype(&EVP_MAC_CTX_free)> context(EVP_MAC_CTX_dup(prepared_hmac()),
+                                                                    &EVP_MAC_CTX_free);
+  KINTSUGI_ASSERT(context != nullptr);
+  auto bytes = [](const std::byte* data) { return reinterpret_cast<const unsigned char*>(data); };
+  Mac out;
+  size_t written = 0;
+  bool ok =
+      EVP_MAC_init(context.get(), bytes(key.data()), key.size(), nullptr) == 1 &&
+      EVP_MAC_update(context.get(), bytes(message.data()), message.size()) == 1 &&
+      EVP_MAC_final(context.get(), reinterpret_cast<unsigned char*>(out.data()), &written, out.size()) == 1;
+  KINTSUGI_ASSERT(ok && written == out.size());
+  return out;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+Status write_all(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return status_from_errno(errno, "write " + path);
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  if (::fsync(fd) != 0) return status_from_errno(errno, "sync " + path);
+  return {};
+}
+
+}  // namespace
+
+Result<Secret> Secret::load(const std::string& path) {
+  FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) return status_from_errno(errno, "open secret file " + path);
+  struct stat info {};
+  if (::fstat(file.fd, &info) != 0) return status_from_errno(errno, "stat secret file " + path);
+  if (!S_ISREG(info.st_mode))
+    return Status{Code::kInvalidArgument, "secret file " + path + " is not a regular file"};
+  if ((info.st_mode & 0077) != 0) {
+    return Status{Code::kPermissionDenied,
+                  fmt::format("secret file {} has mode {:04o}: others may read it (chmod 600)", path,
+                              info.st_mode & 07777)};
+  }
+  std::array<char, kSecretFileBytes + 1> text;
+  size_t size = 0;
+  while (size < text.size()) {
+    ssize_t n = ::read(file.fd, text.data() + size, text.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return status_from_errno(errno, "read secret file " + path);
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+  }
+  if (size != kSecretFileBytes || text[kSecretFileBytes - 1] != '\n') {
+    return Status{Code::kInvalidArgument, "secret file " + path + " must hold 64 hex digits and a newline"};
+  }
+  std::array<std::byte, kSecretBytes> key;
+  for (size_t i = 0; i < kSecretBytes; ++i) {
+    int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) {
+      return Status{Code::kInvalidArgument, "secret file " + path + " must hold 64 hex digits and a newline"};
+    }
+    key[i] = static_cast<std::byte>(high * 16 + low);
+  }
+  OPENSSL_cleanse(text.data(), text.size());
+  return Secret(key);
+}
+
+Result<Secret> Secret::create(const std::string& path) {
+  std::array<std::byte, kSecretBytes> key;
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(key.data()), static_cast<int>(key.size())) != 1) {
+    return Status{Code::kInternal, "no randomness for a cluster secret"};
+  }
+  std::string text;
+  for (std::byte b : key)
+    text += fmt::format("{:02x}", static_cast<unsigned>(b));
+  text += '\n';
+  FileDescriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+  if (file.fd < 0) {
+    if (errno == EEXIST) return Status{Code::kAlreadyExists, "secret file " + path + " exists already"};
+    return status_from_errno(errno, "create secret file " + path);
+  }
+  Status written = write_all(file.fd, text, path);
+  OPENSSL_cleanse(text.data(), text.size());
+  if (!written.ok()) {
+    ::unlink(path.c_str());  // a half-written secret must not be found by the next start
+    return written;
+  }
+  return Secret(key);
+}
+
+Mac Secret::mac(std::string_view purpose, std::span<const std::byte> message) const {
+  Mac purpose_key = hmac_sha256(key_, std::as_bytes(std::span(purpose)));
+  return hmac_sha256(purpose_key, message);
+}
+
+bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace kintsugi::rpc

@@ -1,0 +1,90 @@
+#include "common/rpc/server.h"
+
+#include "common/log/log.h"
+#include "common/rpc/server_core.h"
+
+namespace kintsugi::rpc {
+
+namespace {
+
+/// A peer that takes none of its responses for this long is cut off.
+constexpr Duration kWriteStallLimit = 30s;
+constexpr Duration kStallCheckInterval = 10s;
+
+}  // namespace
+
+struct Server::State : ServerCore {
+  using ServerCore::ServerCore;
+  std::unique_ptr<runtime::Listener> listener;
+  bool refusing = false;  ///< at max_connections, said once
+
+  asio::awaitable<void> accept_loop();
+  asio::awaitable<void> watch_writes();
+};
+
+Server::Server(const runtime::Runtime& runtime, Secret secret, sight::Recorder* recorder, ServerLimits limits)
+    : state_(std::make_shared<State>(runtime, secret, recorder, limits)) {}
+
+Server::~Server() = default;
+
+void Server::handle_raw(Method method, UnaryHandler handler) {
+  auto index = static_cast<size_t>(method);
+  KINTSUGI_ASSERT(index < ServerCore::kMethods && !state_->listener);
+  state_->unary_handlers[index] = std::move(handler);
+}
+
+void Server::handle_stream_raw(Method method, StreamHandler handler) {
+  auto index = static_cast<size_t>(method);
+  KINTSUGI_ASSERT(index < ServerCore::kMethods && !state_->listener);
+  state_->stream_handlers[index] = std::move(handler);
+}
+
+Status Server::start(const runtime::Endpoint& at) {
+  KINTSUGI_ASSERT(!state_->listener);
+  KINTSUGI_ASSIGN(state_->listener, state_->runtime.network.listen(at));
+  state_->group.spawn(state_->accept_loop());
+  state_->group.spawn(state_->watch_writes());
+  return {};
+}
+
+runtime::Endpoint Server::local_endpoint() const {
+  KINTSUGI_ASSERT(state_->listener);
+  return state_->listener->local_endpoint();
+}
+
+asio::awaitable<void> Server::State::accept_loop() {
+  while (!group.stopping()) {
+    Result<std::unique_ptr<runtime::Connection>> accepted = co_await listener->accept();
+    if (!accepted) {
+      if (!group.stopping()) log::error("rpc: no longer accepting: {}", accepted.error().to_string());
+      co_return;
+    }
+    if (group.stopping()) co_return;
+    if (connections->size() >= limits.max_connections) {
+      if (!refusing) log::warning("rpc: refusing connections: {} are open", limits.max_connections);
+      refusing = true;
+      (*accepted)->close();
+      continue;
+    }
+    refusing = false;
+    auto connection =
+        std::make_shared<BufferedConnection>(std::move(*accepted), runtime.executor, connections);
+    group.spawn(serve_connection(*this, std::move(connection)));
+  }
+}
+
+asio::awaitable<void> Server::State::watch_writes() {
+  while (co_await group.sleep_for(kStallCheckInterval)) {
+    connections->close_stalled(runtime.clock.now() - kWriteStallLimit);
+  }
+}
+
+asio::awaitable<void> Server::stop() {
+  auto state = state_;
+  state->group.request_stop();
+  if (state->listener) state->listener->close();
+  state->connections->close_all();
+  co_await state->group.join();
+}
+
+}  // namespace kintsugi::rpc

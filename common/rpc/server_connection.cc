@@ -1,0 +1,184 @@
+#include "common/log/log.h"
+#include "common/rpc/batch_writer.h"
+#include "common/rpc/error_frame.h"
+#include "common/rpc/handshake.h"
+#include "common/rpc/server_core.h"
+#include "common/rpc/wakeup.h"
+
+namespace kintsugi::rpc {
+namespace {
+
+/// Unary calls of one connection: requests in, responses out in batches.
+class ControlSession : public std::enable_shared_from_this<ControlSession> {
+ public:
+  ControlSession(ServerCore& core, std::shared_ptr<BufferedConnection> connection)
+      : core_(core),
+        connection_(std::move(connection)),
+        writer_(core.runtime.executor, core.runtime.clock),
+        room_(core.runtime.executor) {
+    connection_->set_buffer_bytes(BufferedConnection::kControlBufferBytes);
+  }
+
+  /// Reads requests until the connection ends; says why. Handlers may still run then: they keep this alive.
+  asio::awaitable<Status> serve();
+
+ private:
+  Status start_call(const FrameView& frame);
+  asio::awaitable<void> run_call(const Server::UnaryHandler& handler, FrameHeader header,
+                                 std::string request);
+  void respond(const FrameHeader& request, const Result<std::string>& response);
+  asio::awaitable<void> write_loop();
+
+  bool saturated() const { return calls_ >= core_.limits.max_calls_per_connection || writer_.full(); }
+
+  ServerCore& core_;
+  std::shared_ptr<BufferedConnection> connection_;
+  BatchWriter writer_;
+  Wakeup room_;  ///< a call ended or responses left
+  size_t calls_ = 0;
+  bool ended_ = false;
+};
+
+asio::awaitable<Status> ControlSession::serve() {
+  auto self = shared_from_this();
+  core_.group.spawn(write_loop());
+  Status ended;
+  while (ended.ok()) {
+    if (saturated()) {
+      while (saturated() && !ended_)
+        co_await room_.wait();
+    }
+    if (ended_) {
+      ended = Status{Code::kUnavailable, "connection broke"};
+      break;
+    }
+    size_t needed = 0;
+    Result<std::optional<FrameView>> frame = connection_->peek_frame(needed);
+    if (!frame) {
+      ended = frame.error();
+    } else if (*frame) {
+      size_t bytes = (*frame)->bytes();
+      ended = start_call(**frame);
+      connection_->consume(bytes);
+    } else {
+      Result<size_t> read = co_await connection_->fill(needed);
+      if (!read) {
+        ended = read.error();
+      } else if (*read == 0) {
+        bool clean = connection_->buffered().empty();
+        ended = clean ? Status{Code::kUnavailable, "closed by peer"}
+                      : Status{Code::kCorrupt, "ends inside a frame"};
+      }
+    }
+  }
+  ended_ = true;
+  connection_->close();
+  writer_.stop();
+  co_return ended;
+}
+
+Status ControlSession::start_call(const FrameView& frame) {
+  const FrameHeader& header = frame.header;
+  if (header.flags != kFlagRequest || header.status != Code::kOk) {
+    return {Code::kCorrupt, fmt::format("flags {:#x} where a unary request was expected", header.flags)};
+  }
+  if (header.payload_bytes != 0) return {Code::kCorrupt, "a unary request with a payload"};
+  const Server::UnaryHandler* handler = core_.unary_handler(header.method);
+  if (handler == nullptr) {
+    Status unknown{Code::kInvalidArgument,
+                   fmt::format("this server has no unary method {} ({})", static_cast<int>(header.method),
+                               method_name(header.method))};
+    respond(header, unknown);
+    return {};
+  }
+  std::string request(reinterpret_cast<const char*>(frame.message.data()), frame.message.size());
+  ++calls_;
+  core_.group.spawn(run_call(*handler, header, std::move(request)));
+  return {};
+}
+
+asio::awaitable<void> ControlSession::run_call(const Server::UnaryHandler& handler, FrameHeader header,
+                                               std::string request) {
+  auto self = shared_from_this();
+  Result<std::string> response = co_await handler(core_.context_of(header), std::move(request));
+  --calls_;
+  respond(header, response);
+  room_.notify();
+}
+
+void ControlSession::respond(const FrameHeader& request, const Result<std::string>& response) {
+  FrameHeader header{.method = request.method, .flags = kFlagEnd, .request_id = request.request_id};
+  if (response && response->size() <= kMaxHeaderBytes) return writer_.append(header, *response);
+  Status error = response ? Status{Code::kLimitExceeded, fmt::format("response of {} bytes, limit {}",
+                                                                     response->size(), kMaxHeaderBytes)}
+                          : response.error();
+  header.status = error.code();
+  writer_.append(header, encode_error(error));
+}
+
+asio::awaitable<void> ControlSession::write_loop() {
+  auto self = shared_from_this();
+  while (!ended_) {
+    Status written = co_await writer_.write_batch(*connection_);
+    if (!written.ok()) ended_ = true;
+    room_.notify();
+  }
+  connection_->close();
+}
+
+/// One stream call. Ok: the connection may carry the next one.
+asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedConnection> connection,
+                                     FrameHeader header, std::string request) {
+  Context context = core.context_of(header);
+  Stream stream(connection, core.runtime.clock, header.method, header.request_id, context.deadline);
+  const Server::StreamHandler* handler = core.stream_handler(header.method);
+  Status outcome{Code::kInvalidArgument,
+                 fmt::format("this server has no stream method {} ({})", static_cast<int>(header.method),
+                             method_name(header.method))};
+  if (handler != nullptr) outcome = co_await (*handler)(context, std::move(request), stream);
+  Status concluded = co_await stream.conclude(std::move(outcome));
+  // Taken, so that the stream does not close it.
+  if (concluded.ok() && stream.take_idle_connection() == nullptr) {
+    concluded = Status{Code::kUnavailable, "stream did not end cleanly"};
+  }
+  co_return concluded;
+}
+
+/// Its first request makes a connection one for streams or one for unary calls.
+asio::awaitable<Status> serve_requests(ServerCore& core, std::shared_ptr<BufferedConnection> connection) {
+  while (true) {
+    Result<FrameView> frame = co_await connection->next_frame();
+    if (!frame) {
+      bool truncated = frame.error().code() == Code::kUnavailable && !connection->buffered().empty();
+      co_return truncated ? Status{Code::kCorrupt, "ends inside a frame"} : frame.error();
+    }
+    FrameHeader header = frame->header;
+    if (header.flags == kFlagRequest) break;
+    if (header.flags != (kFlagRequest | kFlagStream) || header.payload_bytes != 0 ||
+        header.status != Code::kOk) {
+      co_return Status{Code::kCorrupt, fmt::format("flags {:#x} where a request was expected", header.flags)};
+    }
+    std::string request(reinterpret_cast<const char*>(frame->message.data()), frame->message.size());
+    connection->consume(frame->bytes());
+    KINTSUGI_CO_TRY(co_await serve_stream(core, connection, header, std::move(request)));
+  }
+  auto session = std::make_shared<ControlSession>(core, connection);
+  co_return co_await session->serve();
+}
+
+}  // namespace
+
+asio::awaitable<void> serve_connection(ServerCore& core, std::shared_ptr<BufferedConnection> connection) {
+  if (core.group.stopping()) co_return;
+  TimePoint deadline = core.runtime.clock.now() + core.limits.handshake_limit;
+  Status ended = co_await prove_as_server(core.runtime, core.secret, connection, deadline);
+  bool proven = ended.ok();
+  if (proven) ended = co_await serve_requests(core, connection);
+  connection->close();
+  // A proven peer that leaves, and whatever fails because this server stops, is no news.
+  bool malformed = ended.code() == Code::kCorrupt || ended.code() == Code::kLimitExceeded;
+  if (core.group.stopping() || (proven && !malformed)) co_return;
+  log::warning("rpc: closing connection from {}: {}", connection->peer(), ended.message());
+}
+
+}  // namespace kintsugi::rpc

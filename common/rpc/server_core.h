@@ -1,0 +1,52 @@
+/// What a Server shares with the coroutines that serve its connections; they all end before it does.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/rpc/buffered_connection.h"
+#include "common/rpc/server.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::rpc {
+
+struct ServerCore {
+  static constexpr size_t kMethods = 128;  ///< every Method is below
+
+  ServerCore(const runtime::Runtime& runtime, Secret secret, sight::Recorder* recorder, ServerLimits limits)
+      : runtime(runtime), secret(secret), recorder(recorder), limits(limits), group(runtime) {}
+
+  runtime::Runtime runtime;
+  Secret secret;
+  sight::Recorder* recorder;
+  ServerLimits limits;
+  std::vector<Server::UnaryHandler> unary_handlers{kMethods};
+  std::vector<Server::StreamHandler> stream_handlers{kMethods};
+  std::shared_ptr<ConnectionRegistry> connections = std::make_shared<ConnectionRegistry>();
+  runtime::TaskGroup group;
+
+  /// Null when nothing is registered for the method.
+  const Server::UnaryHandler* unary_handler(Method method) const { return find(unary_handlers, method); }
+  const Server::StreamHandler* stream_handler(Method method) const { return find(stream_handlers, method); }
+
+  Context context_of(const FrameHeader& header) const {
+    Context context;
+    if (header.timeout_ms != 0)
+      context.deadline = runtime.clock.now() + std::chrono::milliseconds(header.timeout_ms);
+    context.trace = {header.trace_id, header.span_id, header.path};
+    context.recorder = recorder;
+    return context;
+  }
+
+ private:
+  template <class Handler>
+  static const Handler* find(const std::vector<Handler>& handlers, Method method) {
+    auto index = static_cast<size_t>(method);
+    return index < handlers.size() && handlers[index] ? &handlers[index] : nullptr;
+  }
+};
+
+/// Handshake, then requests until the connection ends. Logs why, unless the peer simply left.
+asio::awaitable<void> serve_connection(ServerCore& core, std::shared_ptr<BufferedConnection> connection);
+
+}  // namespace kintsugi::rpc

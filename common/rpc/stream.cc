@@ -1,0 +1,151 @@
+#include "common/rpc/stream.h"
+
+#include "common/proto/types.pb.h"
+#include "common/rpc/error_frame.h"
+#include "common/rpc/stream_state.h"
+
+namespace kintsugi::rpc {
+namespace {
+
+constexpr size_t kMaxReadBytes = 1 << 20;  ///< of one read_exact, so that the watchdog sees progress
+/// How long a server reads on, for the client's end frame, after it ended its own side.
+constexpr Duration kConcludeLimit = 30s;
+
+}  // namespace
+
+Stream::Stream(std::shared_ptr<BufferedConnection> connection, runtime::Clock& clock, Method method,
+               uint64_t request_id, TimePoint deadline)
+    : state_(std::make_shared<State>(std::move(connection), clock, method, request_id, deadline)) {
+  state_->watch();
+}
+
+Stream::~Stream() {
+  close();
+}
+
+asio::awaitable<Status> Stream::send(const google::protobuf::MessageLite& header,
+                                     std::span<const asio::const_buffer> payload) {
+  return state_->send_frame({}, header, payload);
+}
+
+asio::awaitable<Status> Stream::send_end(const google::protobuf::MessageLite& header) {
+  return state_->send_frame({.flags = kFlagEnd}, header, {});
+}
+
+asio::awaitable<Status> Stream::send_error(Status error) {
+  KINTSUGI_ASSERT(!error.ok());
+  proto::ErrorDetail detail;
+  detail.ParseFromString(encode_error(error));
+  FrameHeader header{.flags = kFlagEnd, .status = error.code()};
+  co_return co_await state_->send_frame(header, detail, {});
+}
+
+asio::awaitable<Status> Stream::send_request(const TraceContext& trace,
+                                             const google::protobuf::MessageLite& request) {
+  FrameHeader header{.flags = kFlagRequest,
+                     .timeout_ms = timeout_ms(state_->clock.now(), state_->deadline),
+                     .trace_id = trace.trace_id,
+                     .span_id = trace.span_id,
+                     .path = trace.path};
+  return state_->send_frame(header, request, {});
+}
+
+asio::awaitable<Result<FrameHeader>> Stream::next_frame(google::protobuf::MessageLite* message) {
+  State& state = *state_;
+  if (!state.connection || state.received_end) {
+    co_return Status{Code::kInvalidArgument, "receive after the end of the stream"};
+  }
+  KINTSUGI_CO_TRY(co_await discard_payload());
+  state.begin_operation();
+  Result<FrameView> frame = co_await state.connection->next_frame();
+  if (!frame) co_return state.end_operation(frame.error());
+  FrameHeader header = frame->header;
+  if (header.request_id != state.request_id || header.method != state.method ||
+      (header.flags & (kFlagStream | kFlagRequest)) != kFlagStream) {
+    co_return state.end_operation({Code::kCorrupt, "a frame that does not belong to this stream"});
+  }
+  Status error;
+  if (header.status != Code::kOk) {
+    error = decode_error(header.status, frame->message);
+  } else if (message != nullptr &&
+             !message->ParseFromArray(frame->message.data(), static_cast<int>(frame->message.size()))) {
+    co_return state.end_operation({Code::kCorrupt, "a frame's header does not parse"});
+  }
+  state.connection->consume(frame->bytes());
+  state.payload_left = header.payload_bytes;
+  state.received_end = (header.flags & kFlagEnd) != 0;
+  Status ended = state.end_operation({});
+  if (!error.ok()) co_return error.with_context(state.peer);
+  co_return header;
+}
+
+asio::awaitable<Result<Stream::Received>> Stream::receive(google::protobuf::MessageLite& message) {
+  Result<FrameHeader> header = co_await next_frame(&message);
+  if (!header) co_return header.error();
+  co_return Received{header->payload_bytes, (header->flags & kFlagEnd) != 0};
+}
+
+asio::awaitable<Status> Stream::receive_payload(std::span<std::byte> into) {
+  State& state = *state_;
+  if (into.size() > state.payload_left || !state.connection) {
+    co_return Status{Code::kInvalidArgument, fmt::format("{} payload bytes wanted, the frame has {} left",
+                                                         into.size(), state.payload_left)};
+  }
+  state.begin_operation();
+  while (!into.empty()) {
+    size_t part = std::min(into.size(), kMaxReadBytes);
+    Status read = co_await state.connection->read_exact(into.first(part));
+    if (!read.ok()) co_return state.end_operation(std::move(read));
+    state.last_progress = state.clock.now();
+    state.payload_left -= static_cast<uint32_t>(part);
+    into = into.subspan(part);
+  }
+  co_return state.end_operation({});
+}
+
+asio::awaitable<Status> Stream::discard_payload() {
+  if (state_->payload_left == 0) co_return Status{};
+  std::vector<std::byte> sink(std::min<size_t>(state_->payload_left, kMaxReadBytes));
+  while (state_->payload_left > 0) {
+    size_t part = std::min<size_t>(state_->payload_left, sink.size());
+    KINTSUGI_CO_TRY(co_await receive_payload(std::span(sink).first(part)));
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> Stream::conclude(Status outcome) {
+  State& state = *state_;
+  if (!state.broken.ok()) co_return state.broken;
+  state.set_deadline(state.clock.now() + kConcludeLimit);
+  if (outcome.ok() && !state.sent_end) {
+    outcome = Status{Code::kInternal, fmt::format("{}: handler sent no end", method_name(state.method))};
+  }
+  // An error after the own end frame cannot be sent any more; the broken connection says it.
+  if (!outcome.ok() && state.sent_end) co_return outcome;
+  if (!outcome.ok()) KINTSUGI_CO_TRY(co_await send_error(std::move(outcome)));
+  while (!state.received_end) {
+    Result<FrameHeader> header = co_await next_frame(nullptr);
+    if (!header && !state.received_end) co_return header.error();
+  }
+  co_return co_await discard_payload();
+}
+
+void Stream::close() {
+  state_->close();
+}
+
+bool Stream::is_open() const {
+  return state_->connection && state_->connection->is_open();
+}
+
+std::string Stream::peer() const {
+  return state_->peer;
+}
+
+std::shared_ptr<BufferedConnection> Stream::take_idle_connection() {
+  bool idle = state_->sent_end && state_->received_end && state_->payload_left == 0 && state_->pending == 0;
+  if (!idle || !state_->broken.ok() || !is_open()) return nullptr;
+  return std::move(state_->connection);
+}
+
+}  // namespace kintsugi::rpc

@@ -1,0 +1,56 @@
+/// What a Stream holds: its connection, how far both sides are, and the watchdog that closes it when nothing
+/// moves.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <boost/asio/awaitable.hpp>
+#include <google/protobuf/message_lite.h>
+
+#include "common/rpc/buffered_connection.h"
+#include "common/rpc/stream.h"
+
+namespace kintsugi::rpc {
+
+struct Stream::State : std::enable_shared_from_this<Stream::State> {
+  State(std::shared_ptr<BufferedConnection> connection, runtime::Clock& clock, Method method,
+        uint64_t request_id, TimePoint deadline);
+  ~State();
+
+  /// Arms the watchdog: one timer, moved only when it fires.
+  void watch();
+  void set_deadline(TimePoint deadline);
+
+  /// Around every operation of the connection, so that the watchdog knows whether something is awaited.
+  void begin_operation();
+  Status end_operation(Status status);
+
+  /// Serializes into `scratch` and writes it with the payload, in pieces of at most kMaxGather buffers.
+  asio::awaitable<Status> send_frame(FrameHeader header, const google::protobuf::MessageLite& message,
+                                     std::span<const asio::const_buffer> payload);
+  void close();
+
+  std::shared_ptr<BufferedConnection> connection;  ///< null once taken
+  std::string peer;
+  runtime::Clock& clock;
+  Method method;
+  uint64_t request_id;
+  TimePoint deadline;
+
+  runtime::TimerId timer = runtime::TimerId::kNone;
+  TimePoint timer_due = TimePoint::max();
+  TimePoint last_progress;
+  int pending = 0;
+  Status broken;  ///< why the stream is unusable
+
+  std::string scratch;
+  std::vector<asio::const_buffer> gather;
+  uint32_t payload_left = 0;  ///< of the frame received last
+  bool sent_end = false, received_end = false;
+
+ private:
+  void on_timer();
+};
+
+}  // namespace kintsugi::rpc
