@@ -74,7 +74,9 @@ asio::awaitable<void> Server::State::accept_loop() {
 }
 
 asio::awaitable<void> Server::State::watch_writes() {
-  while (co_await group.sleep_for(kStallCheckInterval)) {
+  while (true) {
+    bool slept = co_await group.sleep_for(kStallCheckInterval);  // as the condition of the loop it makes GCC 12 trap
+    if (!slept) co_return;
     connections->close_stalled(runtime.clock.now() - kWriteStallLimit);
   }
 }
