@@ -11,7 +11,8 @@ namespace kintsugi {
 
 namespace {
 
-// Polynomials over GF(2) modulo the Castagnoli polynomial, bits reflected as in the CRC itself: bit 31 is x^0.
+// Polynomials over GF(2) modulo the Castagnoli polynomial, bits reflected as in the CRC itself: bit 31 is
+// x^0.
 constexpr uint32_t kReflectedPolynomial = 0x82f63b78;
 constexpr uint32_t kOne = 0x80000000;
 constexpr uint32_t kX = 0x40000000;
@@ -28,12 +29,13 @@ constexpr uint32_t multiply_modulo(uint32_t a, uint32_t b) {
   return product;
 }
 
-// kPowers[i] = x^(2^i). The polynomial is not primitive, so the powers do not wrap around after 32 as zlib's do:
-// the table covers every byte count of 64 bits.
+// kPowers[i] = x^(2^i). The polynomial is not primitive, so the powers do not wrap around after 32 as zlib's
+// do: the table covers every byte count of 64 bits.
 constexpr auto kPowers = [] {
   std::array<uint32_t, 67> powers{};
   powers[0] = kX;
-  for (size_t i = 1; i < powers.size(); ++i) powers[i] = multiply_modulo(powers[i - 1], powers[i - 1]);
+  for (size_t i = 1; i < powers.size(); ++i)
+    powers[i] = multiply_modulo(powers[i - 1], powers[i - 1]);
   return powers;
 }();
 
@@ -68,7 +70,8 @@ uint32_t shift_by_block(uint32_t crc) {
 }  // namespace
 
 uint32_t crc32c(std::span<const std::byte> data) {
-  // ISA-L carries the raw register: no initial value and no inversion of its own. It does not write to the buffer.
+  // ISA-L carries the raw register: no initial value and no inversion of its own. It does not write to the
+  // buffer.
   auto* bytes = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(data.data()));
   uint32_t state = 0xffffffff;
   for (size_t done = 0; done < data.size();) {

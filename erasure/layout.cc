@@ -1,0 +1,60 @@
+#include "erasure/layout.h"
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+
+namespace kintsugi::erasure {
+
+namespace {
+
+uint64_t row_bytes(const Policy& policy) {
+  return uint64_t{policy.k} * policy.cell_bytes;
+}
+
+}  // namespace
+
+Location locate(const Policy& policy, uint64_t stripe_offset) {
+  const uint64_t row = stripe_offset / row_bytes(policy);
+  const uint64_t in_row = stripe_offset % row_bytes(policy);
+  return {.chunk = static_cast<uint32_t>(in_row / policy.cell_bytes),
+          .chunk_offset = row * policy.cell_bytes + in_row % policy.cell_bytes};
+}
+
+uint64_t stripe_offset_of(const Policy& policy, uint32_t chunk, uint64_t chunk_offset) {
+  KINTSUGI_ASSERT(chunk < policy.k);
+  const uint64_t row = chunk_offset / policy.cell_bytes;
+  return row * row_bytes(policy) + uint64_t{chunk} * policy.cell_bytes + chunk_offset % policy.cell_bytes;
+}
+
+uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t index) {
+  KINTSUGI_ASSERT(index < policy.chunks());
+  const uint64_t cells_before = index < policy.k ? index : 0;  // parity is as long as chunk 0
+  const uint64_t before_in_row = cells_before * policy.cell_bytes;
+  const uint64_t last_row = stripe_length % row_bytes(policy);
+  const uint64_t last_cell =
+      last_row > before_in_row ? std::min<uint64_t>(last_row - before_in_row, policy.cell_bytes) : 0;
+  return stripe_length / row_bytes(policy) * policy.cell_bytes + last_cell;
+}
+
+uint64_t max_stripe_bytes(const Policy& policy, uint64_t max_chunk_bytes) {
+  const uint64_t rows = max_chunk_bytes / policy.cell_bytes;
+  return rows == 0 ? max_chunk_bytes : rows * row_bytes(policy);
+}
+
+std::vector<Piece> pieces(const Policy& policy, uint64_t stripe_offset, uint64_t bytes) {
+  std::vector<Piece> result;
+  if (bytes == 0) return result;
+  result.reserve(bytes / policy.cell_bytes + 2);
+  while (bytes > 0) {
+    const Location at = locate(policy, stripe_offset);
+    const uint64_t left_in_cell = policy.cell_bytes - at.chunk_offset % policy.cell_bytes;
+    const uint64_t part = std::min(bytes, left_in_cell);
+    result.push_back({at.chunk, at.chunk_offset, stripe_offset, static_cast<uint32_t>(part)});
+    stripe_offset += part;
+    bytes -= part;
+  }
+  return result;
+}
+
+}  // namespace kintsugi::erasure

@@ -1,0 +1,48 @@
+/// Where a stripe's user bytes lie: cell i of the stripe is in chunk i mod k, row i / k.
+///
+/// The last row may be short: chunks have their own lengths, and what lies beyond them counts as zeros.
+/// Parity covers zero-padded rows and is as long as the longest data chunk, which is chunk 0. All sizes and
+/// offsets are bytes. Pure functions; `policy.k` and `policy.cell_bytes` must not be 0.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "erasure/policy.h"
+
+namespace kintsugi::erasure {
+
+/// A byte of a data chunk.
+struct Location {
+  uint32_t chunk = 0;
+  uint64_t chunk_offset = 0;
+  bool operator==(const Location&) const = default;
+};
+
+/// Where user byte `stripe_offset` of the stripe is stored.
+Location locate(const Policy& policy, uint64_t stripe_offset);
+
+/// The inverse of locate(): the user byte stored at `chunk_offset` of data chunk `chunk` (< k).
+uint64_t stripe_offset_of(const Policy& policy, uint32_t chunk, uint64_t chunk_offset);
+
+/// Bytes stored in chunk `index` (data or parity) of a stripe that holds `stripe_length` user bytes.
+uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t index);
+
+/// User bytes of a full stripe whose chunks stay within `max_chunk_bytes`: whole rows as far as they fit.
+/// When not even one cell fits, the stripe is a single short cell.
+uint64_t max_stripe_bytes(const Policy& policy, uint64_t max_chunk_bytes);
+
+/// A range of user bytes that lies within one cell.
+struct Piece {
+  uint32_t chunk = 0;
+  uint64_t chunk_offset = 0;
+  uint64_t stripe_offset = 0;
+  uint32_t bytes = 0;
+  bool operator==(const Piece&) const = default;
+};
+
+/// The range [stripe_offset, stripe_offset + bytes) cut at cell borders, in stripe order; empty when `bytes`
+/// is 0.
+std::vector<Piece> pieces(const Policy& policy, uint64_t stripe_offset, uint64_t bytes);
+
+}  // namespace kintsugi::erasure

@@ -1,0 +1,110 @@
+#include "erasure/policy.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kintsugi::erasure {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Policy, ReadsReedSolomonNames) {
+  const auto policy = Policy::parse("rs-6-3-1024k");
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(*policy, (Policy{.k = 6, .m = 3, .cell_bytes = 1024 * 1024}));
+  EXPECT_EQ(policy->chunks(), 9u);
+}
+
+TEST(Policy, ReadsReplicationAsTheCodeWithOneDataChunk) {
+  const auto policy = Policy::parse("replication-3-1024k");
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(*policy, (Policy{.k = 1, .m = 2, .cell_bytes = 1024 * 1024}));
+  EXPECT_EQ(*policy, *Policy::parse("rs-1-2-1024k"));
+  EXPECT_EQ(Policy::parse("rs-1-2-1024k")->name(), "replication-3-1024k");
+}
+
+TEST(Policy, PrintsTheNameItWasReadFrom) {
+  for (const char* name : {"rs-6-3-1024k", "rs-12-4-64k", "rs-2-0-8192k", "rs-31-1-128k", "rs-2-30-64k",
+                           "replication-1-64k", "replication-32-1024k"}) {
+    const auto policy = Policy::parse(name);
+    ASSERT_TRUE(policy) << name;
+    EXPECT_EQ(policy->name(), name);
+  }
+}
+
+TEST(Policy, EveryValidPolicyReadsBackFromItsName) {
+  for (uint32_t k = 1; k <= kMaxChunks; ++k) {
+    for (uint32_t m = 0; k + m <= kMaxChunks; ++m) {
+      for (uint32_t cell = kCellGranularityBytes; cell <= kMaxCellBytes; cell += 31 * kCellGranularityBytes) {
+        const Policy policy{.k = k, .m = m, .cell_bytes = cell};
+        const auto parsed = Policy::parse(policy.name());
+        ASSERT_TRUE(parsed) << parsed.error();
+        ASSERT_EQ(*parsed, policy);
+      }
+    }
+  }
+}
+
+struct BadName {
+  std::string name;
+  std::string says;
+};
+
+TEST(Policy, SaysInOneSentenceWhatIsWrongWithAName) {
+  const std::vector<BadName> cases = {
+      {"", "empty"},
+      {"raid-6-3-1024k", "unknown code \"raid\""},
+      {"RS-6-3-1024k", "unknown code"},
+      {"rs", "expected rs-DATA-PARITY-CELL"},
+      {"rs-6-3", "expected rs-DATA-PARITY-CELL"},
+      {"rs-6-3-1024k-", "expected rs-DATA-PARITY-CELL"},
+      {"replication-3", "expected replication-COPIES-CELL"},
+      {"replication-3-1-1024k", "expected replication-COPIES-CELL"},
+      {"rs-0-3-1024k", "number of data chunks"},
+      {"rs-x-3-1024k", "number of data chunks"},
+      {"rs-06-3-1024k", "number of data chunks"},
+      {"rs-+6-3-1024k", "number of data chunks"},
+      {"rs- 6-3-1024k", "number of data chunks"},
+      {"rs--6-1024k", "number of data chunks"},
+      {"rs-4294967302-3-1024k", "number of data chunks"},
+      {"rs-6--1024k", "number of parity chunks"},
+      {"rs-6-3x-1024k", "number of parity chunks"},
+      {"rs-33-0-1024k", "at most 32 chunks"},
+      {"rs-30-3-1024k", "at most 32 chunks"},
+      {"rs-6-4294967295-1024k", "at most 32 chunks"},
+      {"replication-0-1024k", "number of copies"},
+      {"replication-33-1024k", "at most 32 chunks"},
+      {"rs-6-3-1024", "cell size is \"1024\""},
+      {"rs-6-3-1024K", "cell size is"},
+      {"rs-6-3-1m", "cell size is"},
+      {"rs-6-3-k", "cell size is"},
+      {"rs-6-3-", "cell size is"},
+      {"rs-6-3-0k", "multiple of 64k from 64k to 8192k"},
+      {"rs-6-3-32k", "multiple of 64k"},
+      {"rs-6-3-100k", "multiple of 64k"},
+      {"rs-6-3-8256k", "multiple of 64k"},
+      {"rs-6-3-4194304k", "multiple of 64k"},  // 2^32 bytes
+      {std::string(1000, 'r'), "longer than 40 bytes"},
+  };
+  for (const auto& [name, says] : cases) {
+    const auto policy = Policy::parse(name);
+    ASSERT_FALSE(policy) << name;
+    EXPECT_EQ(policy.error().code(), Code::kInvalidArgument) << name;
+    EXPECT_THAT(policy.error().message(), HasSubstr(says)) << name;
+    EXPECT_LT(policy.error().message().size(), 200u) << name;
+  }
+}
+
+TEST(Policy, QuotesAHostileNameWithoutItsControlCharacters) {
+  const auto policy = Policy::parse(std::string("rs-6\n\x1b[31m\0-3", 13));
+  ASSERT_FALSE(policy);
+  const Status error = policy.error();
+  EXPECT_THAT(error.message(), HasSubstr("rs-6??[31m?-3"));
+  EXPECT_TRUE(std::all_of(error.message().begin(), error.message().end(),
+                          [](char c) { return c >= ' ' && c <= '~'; }));
+}
+
+}  // namespace
+}  // namespace kintsugi::erasure

@@ -1,0 +1,98 @@
+#include "tests/erasure/test_stripe.h"
+
+#include <algorithm>
+
+namespace kintsugi::erasure {
+
+uint8_t slow_product(uint8_t a, uint8_t b) {
+  unsigned product = 0;
+  for (int bit = 0; bit < 8; ++bit) {
+    if ((b >> bit & 1) != 0) product ^= static_cast<unsigned>(a) << bit;
+  }
+  for (int bit = 14; bit >= 8; --bit) {
+    if ((product >> bit & 1) != 0) product ^= 0x11du << (bit - 8);
+  }
+  return static_cast<uint8_t>(product);
+}
+
+Bytes random_bytes(size_t count, std::mt19937_64& random) {
+  Bytes bytes(count);
+  for (auto& byte : bytes)
+    byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+std::vector<std::span<const std::byte>> readable(const std::vector<Bytes>& ranges) {
+  return {ranges.begin(), ranges.end()};
+}
+
+std::vector<std::span<std::byte>> writable(std::vector<Bytes>& ranges) {
+  return {ranges.begin(), ranges.end()};
+}
+
+std::vector<std::vector<uint32_t>> subsets(uint32_t n, uint32_t size) {
+  std::vector<std::vector<uint32_t>> result;
+  std::vector<bool> chosen(n);
+  std::fill(chosen.begin(), chosen.begin() + size, true);
+  do {
+    auto& subset = result.emplace_back();
+    for (uint32_t i = 0; i < n; ++i) {
+      if (chosen[i]) subset.push_back(i);
+    }
+  } while (std::prev_permutation(chosen.begin(), chosen.end()));
+  return result;
+}
+
+std::vector<uint32_t> all_but(uint32_t n, std::span<const uint32_t> excluded) {
+  std::vector<uint32_t> result;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (std::find(excluded.begin(), excluded.end(), i) == excluded.end()) result.push_back(i);
+  }
+  return result;
+}
+
+TestStripe::TestStripe(const Policy& p, uint64_t length, std::mt19937_64& random)
+    : policy(p), stripe_length(length), user(random_bytes(length, random)) {
+  for (uint32_t i = 0; i < policy.chunks(); ++i)
+    chunks.emplace_back(chunk_length(policy, length, i));
+  for (const Piece& piece : pieces(policy, 0, length)) {
+    std::copy_n(user.begin() + piece.stripe_offset, piece.bytes,
+                chunks[piece.chunk].begin() + piece.chunk_offset);
+  }
+  const auto code = Code::get(policy.k, policy.m);
+  for (size_t offset = 0; offset < chunks[0].size(); offset += policy.cell_bytes) {
+    std::vector<std::span<const std::byte>> cells;
+    std::vector<std::span<std::byte>> parity;
+    for (uint32_t i = 0; i < policy.chunks(); ++i) {
+      const size_t begin = std::min(offset, chunks[i].size());
+      const size_t bytes = std::min<size_t>(policy.cell_bytes, chunks[i].size() - begin);
+      const auto cell = std::span(chunks[i]).subspan(begin, bytes);
+      if (i < policy.k) {
+        cells.emplace_back(cell);
+      } else {
+        parity.push_back(cell);
+      }
+    }
+    code->encode_row(cells, parity);
+  }
+}
+
+std::vector<std::span<const std::byte>> TestStripe::chunks_of(std::span<const uint32_t> indices) const {
+  std::vector<std::span<const std::byte>> result;
+  for (const uint32_t index : indices)
+    result.emplace_back(chunks[index]);
+  return result;
+}
+
+Bytes slow_chunk(const Code& code, const std::vector<Bytes>& cells, uint32_t index, size_t bytes) {
+  Bytes result(bytes);
+  for (size_t c = 0; c < cells.size(); ++c) {
+    const uint8_t coefficient = code.generator()[index * code.k() + c];
+    for (size_t i = 0; i < std::min(bytes, cells[c].size()); ++i) {
+      result[i] ^= static_cast<std::byte>(slow_product(coefficient, std::to_integer<uint8_t>(cells[c][i])));
+    }
+  }
+  return result;
+}
+
+}  // namespace kintsugi::erasure
