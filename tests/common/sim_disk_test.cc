@@ -1,0 +1,333 @@
+#include <gtest/gtest.h>
+
+#include "common/runtime/task_group.h"
+#include "tests/common/sim_support.h"
+#include "tests/simulation/runtime/sim_node.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+using runtime::Disk;
+using runtime::OpenMode;
+
+constexpr size_t kBlock = runtime::kDiskAlignment;
+
+class SimDiskTest : public testing::Test {
+ protected:
+  Disk& disk() { return node_.runtime().disk; }
+  std::unique_ptr<runtime::File> open(const std::string& path, OpenMode mode) {
+    auto file = simulation_.run(disk().open(path, mode));
+    EXPECT_TRUE(file) << file.error();
+    return std::move(*file);
+  }
+  Status write(runtime::File& file, uint64_t offset, const AlignedBytes& bytes) {
+    return simulation_.run(file.write(offset, bytes.span()));
+  }
+  Status make(const std::string& path, const AlignedBytes& bytes, bool synced) {
+    auto created = simulation_.run(disk().open(path, OpenMode::kCreate));
+    if (!created) return created.error();
+    KINTSUGI_TRY(write(**created, 0, bytes));
+    return synced ? simulation_.run((*created)->sync()) : Status{};
+  }
+  Status sync_directory(const std::string& path) { return simulation_.run(disk().sync_directory(path)); }
+  void crash_and_restart(bool power_loss = true) {
+    node_.crash(power_loss);
+    node_.restart();
+  }
+  /// Value of every byte of the block, or -1 when they differ.
+  int value_at(const std::string& path, size_t block) {
+    auto bytes = node_.disk().read_now(path);
+    EXPECT_TRUE(bytes) << bytes.error();
+    if (!bytes || bytes->size() < (block + 1) * kBlock) return -2;
+    const auto begin = bytes->begin() + static_cast<ptrdiff_t>(block * kBlock);
+    const bool same = std::all_of(begin, begin + kBlock, [&](std::byte b) { return b == *begin; });
+    return same ? static_cast<int>(*begin) : -1;
+  }
+
+  Simulation simulation_{Simulation::seed_from_environment(3)};
+  SimNode node_{simulation_, "10.0.0.1"};
+};
+
+TEST_F(SimDiskTest, ReadsBackWhatWasWrittenAndFewerBytesAtTheEnd) {
+  auto file = open("/f", OpenMode::kCreate);
+  const auto content = random_bytes(5 * 64 * 1024, 1);
+  AlignedBytes bytes(content.size());
+  std::copy(content.begin(), content.end(), bytes.span().begin());
+  ASSERT_TRUE(write(*file, kBlock, bytes).ok());
+  AlignedBytes into(content.size() + kBlock);
+  auto got = simulation_.run(file->read(kBlock, into.span()));
+  ASSERT_TRUE(got);
+  EXPECT_EQ(*got, content.size());
+  EXPECT_TRUE(std::equal(content.begin(), content.end(), into.span().begin()));
+  EXPECT_EQ(value_at("/f", 0), 0);
+  EXPECT_EQ(*simulation_.run(file->size()), content.size() + kBlock);
+  EXPECT_EQ(*simulation_.run(file->read(10 << 20, into.span())), 0u);
+}
+
+TEST_F(SimDiskTest, NamesFollowPosix) {
+  ASSERT_TRUE(simulation_.run(disk().make_directory("/d/e")).ok());
+  ASSERT_TRUE(simulation_.run(disk().make_directory("/d/e")).ok());
+  ASSERT_TRUE(make("/d/x", AlignedBytes(kBlock, 1), true).ok());
+  ASSERT_TRUE(make("/d/y", AlignedBytes(kBlock, 2), true).ok());
+  EXPECT_EQ(simulation_.run(disk().open("/d/x", OpenMode::kCreate)).error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(simulation_.run(disk().open("/d/z", OpenMode::kRead)).error().code(), Code::kNotFound);
+  EXPECT_EQ(simulation_.run(disk().remove("/d")).code(), Code::kNotEmpty);
+  EXPECT_EQ(simulation_.run(disk().list("/d/x")).error().code(), Code::kNotDirectory);
+  EXPECT_EQ(*simulation_.run(disk().list("/d")), (std::vector<std::string>{"e", "x", "y"}));
+  auto file = open("/d/y", OpenMode::kReadWrite);
+  ASSERT_TRUE(simulation_.run(disk().rename("/d/x", "/d/y")).ok());
+  EXPECT_EQ(value_at("/d/y", 0), 1);
+  AlignedBytes into(kBlock);
+  EXPECT_EQ(*simulation_.run(file->read(0, into.span())),
+            kBlock);  // the replaced file lives while it is open
+  EXPECT_EQ(into[0], std::byte{2});
+}
+
+TEST_F(SimDiskTest, SyncedDataAndNamesSurviveEveryPowerCut) {
+  ASSERT_TRUE(simulation_.run(disk().make_directory("/d")).ok());
+  ASSERT_TRUE(sync_directory("/").ok());
+  ASSERT_TRUE(make("/d/f", AlignedBytes(1 << 20, 7), true).ok());
+  ASSERT_TRUE(sync_directory("/d").ok());
+  for (int i = 0; i < 50; ++i) {
+    crash_and_restart();
+    ASSERT_TRUE(node_.disk().exists("/d/f"));
+    for (size_t block = 0; block < 256; ++block)
+      ASSERT_EQ(value_at("/d/f", block), 7);
+    AlignedBytes scribble(kBlock, static_cast<char>(i));  // unsynced changes elsewhere
+    ASSERT_TRUE(make("/d/other" + std::to_string(i), scribble, false).ok());
+  }
+}
+
+TEST_F(SimDiskTest, UnsyncedDataIsLostWhenThePowerFails) {
+  node_.disk().set_unsynced(Unsynced::kDropped);
+  ASSERT_TRUE(make("/f", AlignedBytes(2 * kBlock, 1), true).ok());
+  ASSERT_TRUE(sync_directory("/").ok());
+  auto file = open("/f", OpenMode::kReadWrite);
+  ASSERT_TRUE(write(*file, kBlock, AlignedBytes(2 * kBlock, 9)).ok());
+  EXPECT_EQ(value_at("/f", 2), 9);
+  crash_and_restart();
+  EXPECT_EQ(value_at("/f", 0), 1);
+  EXPECT_EQ(value_at("/f", 1), 1);
+  EXPECT_EQ(value_at("/f", 2), -2);  // the size is what it was
+}
+
+TEST_F(SimDiskTest, AKilledProcessLosesNothingItWrote) {
+  node_.disk().set_unsynced(Unsynced::kDropped);
+  ASSERT_TRUE(make("/f", AlignedBytes(kBlock, 1), false).ok());
+  crash_and_restart(/*power_loss=*/false);
+  EXPECT_EQ(value_at("/f", 0), 1);
+}
+
+TEST_F(SimDiskTest, UnsyncedWritesMayBeKeptDroppedOrTornByBlocks) {
+  int kept = 0, dropped = 0, torn = 0;
+  ASSERT_TRUE(make("/f", AlignedBytes(16 * kBlock, 1), true).ok());
+  ASSERT_TRUE(sync_directory("/").ok());
+  for (int i = 0; i < 60; ++i) {
+    auto file = open("/f", OpenMode::kReadWrite);
+    ASSERT_TRUE(write(*file, 0, AlignedBytes(16 * kBlock, 1)).ok());
+    ASSERT_TRUE(simulation_.run(file->sync()).ok());
+    ASSERT_TRUE(write(*file, 0, AlignedBytes(16 * kBlock, 2)).ok());
+    crash_and_restart();
+    int fresh = 0;
+    for (size_t block = 0; block < 16; ++block) {
+      const int value = value_at("/f", block);
+      ASSERT_TRUE(value == 1 || value == 2) << value;
+      fresh += value == 2;
+    }
+    (fresh == 16 ? kept : fresh == 0 ? dropped : torn) += 1;
+  }
+  EXPECT_GT(kept, 5);
+  EXPECT_GT(dropped, 5);
+  EXPECT_GT(torn, 5);
+}
+
+TEST_F(SimDiskTest, ARenameWithoutDirectorySyncMayBeLostButNeverHalfDone) {
+  int lost = 0, kept = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::string from = "/a" + std::to_string(i), to = "/b" + std::to_string(i);
+    ASSERT_TRUE(make(from, AlignedBytes(kBlock, 1), true).ok());
+    ASSERT_TRUE(sync_directory("/").ok());
+    ASSERT_TRUE(simulation_.run(disk().rename(from, to)).ok());
+    crash_and_restart();
+    ASSERT_NE(node_.disk().exists(from), node_.disk().exists(to));
+    (node_.disk().exists(to) ? kept : lost) += 1;
+  }
+  EXPECT_GT(lost, 5);
+  EXPECT_GT(kept, 5);
+}
+
+TEST_F(SimDiskTest, ARenameIsDurableAfterSyncOfBothDirectories) {
+  for (const char* directory : {"/tmp", "/chunks"}) {
+    ASSERT_TRUE(simulation_.run(disk().make_directory(directory)).ok());
+  }
+  ASSERT_TRUE(sync_directory("/").ok());
+  node_.disk().set_unsynced(Unsynced::kDropped);
+  ASSERT_TRUE(make("/tmp/c", AlignedBytes(kBlock, 1), true).ok());
+  ASSERT_TRUE(sync_directory("/tmp").ok());
+  ASSERT_TRUE(simulation_.run(disk().rename("/tmp/c", "/chunks/c")).ok());
+  ASSERT_TRUE(sync_directory("/chunks").ok());
+  node_.crash();
+  EXPECT_EQ(value_at("/chunks/c", 0), 1);
+  EXPECT_EQ(value_at("/tmp/c", 0), 1);  // its removal was not synced
+  node_.restart();
+  ASSERT_TRUE(simulation_.run(disk().remove("/tmp/c")).ok());
+  ASSERT_TRUE(sync_directory("/tmp").ok());
+  crash_and_restart();
+  EXPECT_FALSE(node_.disk().exists("/tmp/c"));
+  EXPECT_EQ(value_at("/chunks/c", 0), 1);
+}
+
+TEST_F(SimDiskTest, ASyncCoversOnlyWhatWasWrittenBeforeIt) {
+  node_.disk().set_unsynced(Unsynced::kDropped);
+  ASSERT_TRUE(make("/f", AlignedBytes(kBlock, 1), true).ok());
+  ASSERT_TRUE(sync_directory("/").ok());
+  auto file = open("/f", OpenMode::kReadWrite);
+  AlignedBytes late(kBlock, 2);
+  runtime::TaskGroup group(simulation_.executor(), simulation_.clock());
+  auto sync = [](runtime::File& f) -> asio::awaitable<void> { EXPECT_TRUE((co_await f.sync()).ok()); };
+  auto put = [](runtime::File& f, AlignedBytes& bytes) -> asio::awaitable<void> {
+    EXPECT_TRUE((co_await f.write(0, bytes.span())).ok());
+  };
+  group.spawn(sync(*file));
+  group.spawn(put(*file, late));
+  simulation_.run(group.join());
+  crash_and_restart();
+  EXPECT_EQ(value_at("/f", 0), 1);
+}
+
+TEST_F(SimDiskTest, WhatWasTruncatedAndGrownAgainIsZeroAfterACrash) {
+  node_.disk().set_unsynced(Unsynced::kDropped);
+  ASSERT_TRUE(make("/f", AlignedBytes(4 * 64 * 1024, 1), true).ok());
+  ASSERT_TRUE(sync_directory("/").ok());
+  auto file = open("/f", OpenMode::kReadWrite);
+  ASSERT_TRUE(simulation_.run(file->truncate(kBlock)).ok());
+  ASSERT_TRUE(simulation_.run(file->allocate(2 * 64 * 1024)).ok());
+  ASSERT_TRUE(simulation_.run(file->sync()).ok());
+  crash_and_restart();
+  EXPECT_EQ(value_at("/f", 0), 1);
+  for (size_t block = 1; block < 32; ++block)
+    ASSERT_EQ(value_at("/f", block), 0) << block;
+}
+
+TEST_F(SimDiskTest, OperationsPendingOrIssuedAfterACrashAreCancelled) {
+  auto file = open("/f", OpenMode::kCreate);
+  AlignedBytes bytes(64 * kBlock, 1);
+  std::optional<Status> status;
+  runtime::TaskGroup group(simulation_.executor(), simulation_.clock());
+  auto put = [](runtime::File& f, AlignedBytes& from, std::optional<Status>& out) -> asio::awaitable<void> {
+    out = co_await f.write(0, from.span());
+  };
+  group.spawn(put(*file, bytes, status));
+  simulation_.run_for(1us);
+  Disk& dead = disk();
+  node_.crash();
+  simulation_.run_for(0s);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->code(), Code::kCancelled);
+  node_.restart();
+  EXPECT_EQ(simulation_.run(dead.open("/g", OpenMode::kCreate)).error().code(), Code::kCancelled);
+  EXPECT_EQ(write(*file, 0, bytes).code(), Code::kCancelled);
+  EXPECT_FALSE(node_.disk().exists("/g"));
+  ASSERT_TRUE(make("/g", bytes, true).ok());
+  simulation_.run(group.join());
+}
+
+TEST_F(SimDiskTest, AFullVolumeRefusesGrowthOnly) {
+  ASSERT_TRUE(simulation_.run(disk().make_directory("/data0")).ok());
+  node_.disk().set_capacity("/data0", 4 * kBlock);
+  EXPECT_EQ(make("/data0/big", AlignedBytes(8 * kBlock, 1), false).code(), Code::kNoSpace);
+  ASSERT_TRUE(make("/data0/fits", AlignedBytes(4 * kBlock, 1), true).ok());
+  auto space = simulation_.run(disk().space("/data0/fits"));
+  EXPECT_EQ(space->free_bytes, 0u);
+  EXPECT_EQ(space->total_bytes, 4 * kBlock);
+  auto file = open("/data0/fits", OpenMode::kReadWrite);
+  EXPECT_TRUE(write(*file, 0, AlignedBytes(kBlock, 2)).ok());
+  EXPECT_EQ(simulation_.run(file->allocate(5 * kBlock)).code(), Code::kNoSpace);
+  ASSERT_TRUE(make("/elsewhere", AlignedBytes(8 * kBlock, 1), false).ok());
+  file.reset();
+  ASSERT_TRUE(simulation_.run(disk().remove("/data0/fits")).ok());
+  ASSERT_TRUE(sync_directory("/data0").ok());
+  EXPECT_EQ(simulation_.run(disk().space("/data0"))->free_bytes, 4 * kBlock);
+  node_.disk().fill();
+  EXPECT_EQ(make("/more", AlignedBytes(kBlock, 1), false).code(), Code::kNoSpace);
+}
+
+TEST_F(SimDiskTest, FaultsHitTheOperationsTheyWereMeantFor) {
+  for (const char* directory : {"/d0", "/d1"}) {
+    ASSERT_TRUE(simulation_.run(disk().make_directory(directory)).ok());
+  }
+  node_.disk().fail_next(1, Code::kIoError, "/d0", DiskOp::kSync);
+  EXPECT_TRUE(make("/d1/a", AlignedBytes(kBlock, 1), true).ok());
+  EXPECT_EQ(make("/d0/a", AlignedBytes(kBlock, 1), true).code(), Code::kIoError);
+  EXPECT_TRUE(make("/d0/b", AlignedBytes(kBlock, 1), true).ok());
+  node_.disk().break_disk("/d0");
+  EXPECT_EQ(simulation_.run(disk().list("/d0")).error().code(), Code::kIoError);
+  EXPECT_TRUE(make("/d1/b", AlignedBytes(kBlock, 1), true).ok());
+  node_.disk().mend_disk("/d0");
+  EXPECT_TRUE(simulation_.run(disk().list("/d0")));
+}
+
+TEST_F(SimDiskTest, AFailedSyncMakesNothingDurableAndTheNextOneDoes) {
+  node_.disk().set_unsynced(Unsynced::kDropped);
+  ASSERT_TRUE(make("/f", AlignedBytes(kBlock, 1), true).ok());
+  ASSERT_TRUE(sync_directory("/").ok());
+  auto file = open("/f", OpenMode::kReadWrite);
+  ASSERT_TRUE(write(*file, 0, AlignedBytes(kBlock, 2)).ok());
+  node_.disk().fail_next(1, Code::kIoError, "/", DiskOp::kSync);
+  EXPECT_EQ(simulation_.run(file->sync()).code(), Code::kIoError);
+  ASSERT_TRUE(simulation_.run(file->sync()).ok());
+  crash_and_restart();
+  EXPECT_EQ(value_at("/f", 0), 2);
+}
+
+TEST_F(SimDiskTest, BitRotIsSeenByReadsAndSurvivesPowerCuts) {
+  ASSERT_TRUE(make("/f", AlignedBytes(kBlock, 0), true).ok());
+  ASSERT_TRUE(sync_directory("/").ok());
+  ASSERT_TRUE(node_.disk().flip_bit("/f", 100, 3).ok());
+  EXPECT_EQ(node_.disk().flip_bit("/f", kBlock).code(), Code::kInvalidArgument);
+  EXPECT_EQ(node_.disk().flip_bit("/none", 0).code(), Code::kNotFound);
+  crash_and_restart();
+  auto file = open("/f", OpenMode::kRead);
+  AlignedBytes into(kBlock);
+  ASSERT_TRUE(simulation_.run(file->read(0, into.span())));
+  EXPECT_EQ(into[100], std::byte{8});
+  EXPECT_EQ(into[99], std::byte{0});
+  EXPECT_EQ(write(*file, 0, into).code(), Code::kPermissionDenied);
+}
+
+TEST_F(SimDiskTest, WritingTakesTheTimeOfTheBytes) {
+  node_.disk().set_speed({100'000'000, 50us, 300us});
+  auto file = open("/f", OpenMode::kCreate);
+  AlignedBytes bytes(10'000'000 / kBlock * kBlock, 1);
+  TimePoint start = simulation_.now();
+  ASSERT_TRUE(write(*file, 0, bytes).ok());
+  EXPECT_NEAR(std::chrono::duration<double>(simulation_.now() - start).count(), 0.1, 0.001);
+  node_.disk().set_slow(10);
+  start = simulation_.now();
+  ASSERT_TRUE(write(*file, 0, bytes).ok());
+  EXPECT_NEAR(std::chrono::duration<double>(simulation_.now() - start).count(), 1.0, 0.01);
+}
+
+TEST(SimNode, WallClocksMayDisagreeWhileTimeIsOne) {
+  Simulation simulation(1);
+  SimNode a(simulation, "a"), b(simulation, "b");
+  b.set_wall_offset(-1h);
+  EXPECT_EQ(a.runtime().clock.wall_now() - b.runtime().clock.wall_now(), 1h);
+  EXPECT_EQ(a.runtime().clock.now(), b.runtime().clock.now());
+}
+
+TEST(SimNode, EveryLifeOfEveryNodeHasItsOwnRandomNumbers) {
+  Simulation simulation(1);
+  SimNode a(simulation, "a"), b(simulation, "b");
+  const uint64_t first = a.runtime().random.next();
+  EXPECT_NE(first, b.runtime().random.next());
+  a.crash();
+  a.restart();
+  EXPECT_NE(first, a.runtime().random.next());
+  Simulation again(1);
+  SimNode same(again, "a");
+  EXPECT_EQ(first, same.runtime().random.next());
+}
+
+}  // namespace
+}  // namespace kintsugi::simulation

@@ -1,0 +1,131 @@
+/// The disk of a simulated machine. It outlives the programs on the machine, and forgets what they did not
+/// sync.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/runtime/disk.h"
+#include "tests/simulation/runtime/sim_clock.h"
+#include "tests/simulation/runtime/sim_file_tree.h"
+#include "tests/simulation/runtime/sim_random.h"
+
+namespace kintsugi::simulation {
+
+enum class DiskOp : uint8_t {
+  kOpen,
+  kRead,
+  kWrite,
+  kSync,
+  kAllocate,
+  kTruncate,
+  kSize,
+  kRename,
+  kRemove,
+  kMakeDirectory,
+  kSyncDirectory,
+  kList,
+  kSpace,
+};
+
+struct DiskSpeed {
+  uint64_t bytes_per_second = 1'000'000'000;  ///< 0 is unlimited
+  Duration latency = std::chrono::microseconds(50);
+  Duration sync_latency = std::chrono::microseconds(300);
+};
+
+struct DiskCounters {
+  uint64_t reads = 0, writes = 0, syncs = 0;
+  uint64_t bytes_read = 0, bytes_written = 0;
+};
+
+class DiskView;
+
+/// Offsets, lengths and addresses are asserted to be multiples of kDiskAlignment, as O_DIRECT demands.
+///
+/// A path prefix can be a volume of its own (capacity, speed, faults); before that all is one volume "/" of
+/// kDefaultCapacity. A volume's device moves bytes one operation after another; latencies overlap.
+class SimDisk {
+ public:
+  static constexpr uint64_t kDefaultCapacity = uint64_t{1} << 40;
+
+  SimDisk(SimClock& clock, EventHash& events, uint64_t seed);
+  ~SimDisk();
+
+  /// What programs use. After `crash` it is dead, and the next call gives another. Valid as long as this
+  /// disk.
+  runtime::Disk& view();
+
+  void set_speed(DiskSpeed speed) { speed_ = speed; }
+  /// Makes a volume of the prefix, or changes its capacity.
+  void set_capacity(const std::string& prefix, uint64_t bytes);
+  void fill(const std::string& prefix = "/");  ///< no free byte left, until set_capacity or removals
+  void set_slow(double factor, const std::string& prefix = "/");  ///< 1 is normal
+  void break_disk(const std::string& prefix);                     ///< every operation fails with kIoError
+  void mend_disk(const std::string& prefix);
+  /// The next `count` operations (of kind `only`) below `prefix` fail with `code` and change nothing.
+  void fail_next(size_t count, Code code, const std::string& prefix = "/", std::optional<DiskOp> only = {});
+  /// Bit rot: changes what is stored, durably. kNotFound; kInvalidArgument past the end.
+  Status flip_bit(const std::string& path, uint64_t offset, unsigned bit = 0);
+
+  /// The fate of unsynced changes in later crashes; kRandom by default.
+  void set_unsynced(Unsynced unsynced) { unsynced_ = unsynced; }
+  /// Ends what programs hold: pending and later operations fail with kCancelled. A pending write may have
+  /// happened, in part or not at all. With power_loss, unsynced changes are lost, kept or torn.
+  void crash(bool power_loss = true);
+
+  /// For tests to look, without time passing.
+  std::vector<std::string> list_now(
+      const std::string& path) const;  ///< empty when there is no such directory
+  Result<std::vector<std::byte>> read_now(const std::string& path) const;
+  bool exists(const std::string& path) const { return static_cast<bool>(tree_.find(path)); }
+  const DiskCounters& counters() const { return counters_; }
+
+ private:
+  friend class DiskView;
+  friend class SimFile;
+
+  /// One life of the programs on the machine.
+  struct Life;
+  struct Pending;
+  struct Request {
+    DiskOp op;
+    std::string path;  ///< for faults and messages
+    std::shared_ptr<Volume> volume;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    InodePtr written;  ///< of a write: what a crash may do to it meanwhile
+    std::span<const std::byte> data;
+  };
+  /// Waits as long as the operation takes. An error (a fault, a crash) means that it has no effect.
+  asio::awaitable<Status> perform(std::shared_ptr<Life> life, Request request);
+  Status injected_fault(const Request& request);
+  TimePoint completion_time(const Request& request);
+
+  std::shared_ptr<Volume> volume_of(const std::string& path) const;
+  std::shared_ptr<Volume> make_volume(const std::string& prefix);
+
+  struct Fault {
+    std::string prefix;
+    size_t count;
+    Code code;
+    std::optional<DiskOp> only;
+  };
+
+  SimClock& clock_;
+  EventHash& events_;
+  SimRandom random_;
+  DiskSpeed speed_;
+  Unsynced unsynced_ = Unsynced::kRandom;
+  std::map<std::string, std::shared_ptr<Volume>> volumes_;  ///< by prefix
+  std::vector<Fault> faults_;
+  FileTree tree_;
+  DiskCounters counters_;
+  std::vector<std::unique_ptr<DiskView>> views_;  ///< dead ones stay valid
+  uint64_t next_operation_ = 1;
+};
+
+}  // namespace kintsugi::simulation

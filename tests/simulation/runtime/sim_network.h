@@ -1,0 +1,77 @@
+/// The network of a simulation: hosts by name, each with its own view, and the faults a test may cause.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/runtime/network.h"
+#include "tests/simulation/runtime/sim_wire.h"
+
+namespace kintsugi::simulation {
+
+class HostNetwork;
+struct Port;
+
+/// TCP as programs see it: bytes in order, a bounded window, end of stream, reset, refusal, time-outs. Links
+/// have a rate, shared fairly by a host's connections; segments have a latency with jitter.
+///
+/// Cut off hosts: bytes wait, and flow on when healed; connections break after `conditions().break_after`.
+/// All decisions come from the seed.
+class SimNetwork {
+ public:
+  SimNetwork(SimClock& clock, EventHash& events, uint64_t seed);
+  ~SimNetwork();
+
+  /// What programs on that host use; the host is made when unknown. Valid as long as this network; after a
+  /// crash of the host it is dead, and `restart` gives another.
+  runtime::Network& host(const std::string& name);
+
+  /// Rates of new hosts, latency, loss, time-outs; may be changed at any time.
+  Conditions& conditions() { return wire_.conditions(); }
+  void set_latency(Duration base, Duration jitter = {});
+  /// Bytes per second, 0 is unlimited.
+  void set_link(const std::string& host, uint64_t up_bytes_per_second, uint64_t down_bytes_per_second);
+  /// For every segment from and to this host: a slow machine.
+  void set_extra_latency(const std::string& host, Duration extra);
+  void set_loss(double probability);
+
+  /// Hosts reach only those of their group; hosts not named form one more group.
+  void partition(const std::vector<std::vector<std::string>>& groups);
+  void isolate(const std::string& host);
+  void rejoin(const std::string& host);  ///< undoes isolate: back among the hosts of no group
+  void heal();
+  /// All its connections fail with kUnavailable on both sides, at once.
+  void drop_connections(const std::string& host);
+
+  /// What the host's programs hold is dead from now on: pending and later operations fail with kCancelled.
+  /// power_loss: other hosts hear nothing until they time out. Otherwise the kernel closes for the dead
+  /// process.
+  void crash(const std::string& host, bool power_loss);
+  runtime::Network& restart(const std::string& host);
+
+  uint64_t bytes_sent(const std::string& host);      ///< accepted for sending, user bytes
+  uint64_t bytes_received(const std::string& host);  ///< arrived, user bytes
+  size_t connections(const std::string& host);       ///< not yet closed on both ends
+
+ private:
+  friend class HostNetwork;
+
+  /// A host as the programs on it see it.
+  struct Site {
+    Host* host = nullptr;
+    std::map<uint16_t, std::shared_ptr<Port>> ports;
+    std::vector<std::unique_ptr<HostNetwork>> views;  ///< the last one lives; dead ones stay valid
+    uint16_t next_port = 0;
+  };
+  Site& site(const std::string& name);
+  uint16_t pick_port(Site& site);
+  void close_port(Site& site, uint16_t number);
+
+  Wire wire_;
+  std::map<std::string, Site> sites_;
+  int64_t next_isolated_group_ = -1;
+};
+
+}  // namespace kintsugi::simulation

@@ -1,0 +1,84 @@
+/// What carries segments between hosts: links, latency, loss, who can reach whom, and what that does to
+/// connections.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/runtime/sim_link.h"
+#include "tests/simulation/runtime/sim_random.h"
+#include "tests/simulation/runtime/sim_stream.h"
+
+namespace kintsugi::simulation {
+
+struct Host {
+  std::string name;
+  uint64_t index = 0;  ///< order of creation
+  int64_t group = 0;   ///< only hosts of one group reach each other
+  bool powered = true;
+  Duration extra_latency{};
+  std::unique_ptr<Link> up;
+  std::unique_ptr<Link> down;
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
+};
+
+struct Conditions {
+  uint64_t link_bytes_per_second = 1'250'000'000;  ///< of new hosts, each way
+  Duration latency = std::chrono::microseconds(100);
+  Duration jitter = std::chrono::microseconds(20);  ///< added, uniform in [0, jitter]
+  Duration loopback_latency = std::chrono::microseconds(20);
+  uint32_t loss_per_million = 0;  ///< of segments; a lost one arrives `retransmit_after` later
+  Duration retransmit_after = std::chrono::milliseconds(200);
+  Duration break_after = std::chrono::seconds(15);  ///< a connection whose hosts are cut off that long breaks
+};
+
+class Wire {
+ public:
+  Wire(SimClock& clock, EventHash& events, uint64_t seed) : clock_(clock), events_(events), random_(seed) {}
+
+  Conditions& conditions() { return conditions_; }
+  SimClock& clock() { return clock_; }
+
+  Host& host(const std::string& name);  ///< made when unknown
+  Host* find(const std::string& name);  ///< null when unknown
+  const std::vector<std::unique_ptr<Host>>& hosts() const { return hosts_; }
+  bool reachable(const Host& a, const Host& b) const;
+  /// To be called after `group` or `powered` of hosts changed.
+  void reachability_changed();
+  Duration draw_latency(const Host& from, const Host& to);
+
+  std::shared_ptr<Stream> connect(Host& dialler, runtime::Endpoint dialler_name, Host& acceptor,
+                                  runtime::Endpoint acceptor_name);
+  void send(const std::shared_ptr<Stream>& stream, int from, Segment segment);
+  /// As TCP: what was written still arrives, then the end of the stream; but a reset when bytes are left
+  /// unread.
+  void close(const std::shared_ptr<Stream>& stream, int side);
+  /// The host is gone: nothing more comes from this end, and the other end is not told.
+  void vanish(const std::shared_ptr<Stream>& stream, int side);
+  void fail(const std::shared_ptr<Stream>& stream, int side, Status why);
+  void reset(const std::shared_ptr<Stream>& stream,
+             int from);  ///< tells the other end that this one is no more
+  /// Live connections with an end at `host`, oldest first.
+  std::vector<std::shared_ptr<Stream>> streams_of(const Host& host) const;
+
+ private:
+  void leave(Parcel parcel, TimePoint start, TimePoint finish);
+  void arrive(Parcel parcel, TimePoint finish);
+  void deliver(Parcel parcel);
+  void break_stale();
+  void forget_if_over(const Stream& stream);
+
+  SimClock& clock_;
+  EventHash& events_;
+  SimRandom random_;
+  Conditions conditions_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::map<std::string, Host*> by_name_;
+  std::map<uint64_t, std::shared_ptr<Stream>> streams_;
+  uint64_t next_stream_ = 1;
+};
+
+}  // namespace kintsugi::simulation

@@ -1,0 +1,109 @@
+/// A world in one thread: virtual time, an in-memory network and one seed that decides everything.
+///
+///     Simulation simulation(seed);
+///     SimNode server(simulation, "10.0.0.1"), client(simulation, "10.0.0.2");
+///     simulation.run(talk(client.runtime(), ...));
+///
+/// Two runs with one seed and one program do the same, event by event (`event_hash`). Real time is never
+/// read.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "tests/simulation/runtime/event_hash.h"
+#include "tests/simulation/runtime/sim_clock.h"
+#include "tests/simulation/runtime/sim_network.h"
+#include "tests/simulation/runtime/sim_random.h"
+
+namespace kintsugi::simulation {
+
+/// Outlives everything that was built on it. When it is destroyed, coroutines that still sleep are dropped
+/// where they are; a test should stop its daemons first.
+class Simulation {
+ public:
+  /// `run` and `run_until` give up after this much virtual time.
+  static constexpr Duration kDefaultLimit = std::chrono::hours(1);
+  /// More handlers than this at one instant of virtual time mean a loop that never waits.
+  static constexpr size_t kMaxHandlersPerInstant = 20'000'000;
+
+  explicit Simulation(uint64_t seed);
+  ~Simulation();
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  asio::any_io_executor executor() { return io_->get_executor(); }
+  SimClock& clock() { return clock_; }
+  EventHash& events() { return events_; }
+  /// For the test itself. Nodes have their own streams (`seed_for`), so one does not disturb the others.
+  SimRandom& random() { return random_; }
+  SimNetwork& network() { return *network_; }
+  uint64_t seed() const { return seed_; }
+  uint64_t seed_for(std::string_view purpose) const { return scramble(seed_ ^ hash_text(purpose)); }
+
+  TimePoint now() const { return clock_.now(); }
+  void run_for(Duration duration);
+  /// Until `condition` holds (true) or `limit` of virtual time passed (false). Checked at every instant.
+  bool run_until(const std::function<bool()>& condition, Duration limit = kDefaultLimit);
+  /// Runs until `task` ended and returns what it returned; rethrows what left it. Throws std::runtime_error,
+  /// after printing it, when `limit` passes or nothing is left that could wake the task.
+  template <class T>
+  T run(asio::awaitable<T> task, Duration limit = kDefaultLimit);
+
+  /// Of every timer that fired, message delivered and disk operation done, in order.
+  uint64_t event_hash() const { return events_.value(); }
+  /// What to set to see the same again: "KINTSUGI_SIM_SEED=42".
+  std::string replay_hint() const;
+  /// KINTSUGI_SIM_SEED of the environment, or `fallback`.
+  static uint64_t seed_from_environment(uint64_t fallback);
+
+ private:
+  /// Runs the next timer if it is due by `until`, and all it made ready. False when there was none.
+  bool step(TimePoint until);
+  void drain();
+  void run_until_done(const bool& done, Duration limit);
+  [[noreturn]] void fail(const std::string& what);
+
+  const uint64_t seed_;
+  std::unique_ptr<asio::io_context> io_;
+  EventHash events_;
+  SimClock clock_;
+  SimRandom random_;
+  std::unique_ptr<SimNetwork> network_;
+  bool running_ = false;
+  TimePoint instant_;
+  size_t handlers_at_instant_ = 0;
+};
+
+template <class T>
+T Simulation::run(asio::awaitable<T> task, Duration limit) {
+  struct State {
+    std::optional<std::conditional_t<std::is_void_v<T>, bool, T>> value;
+    std::exception_ptr exception;
+    bool done = false;
+  };
+  auto state = std::make_shared<State>();
+  auto body = [](asio::awaitable<T> inner, std::shared_ptr<State> into) -> asio::awaitable<void> {
+    if constexpr (std::is_void_v<T>) {
+      co_await std::move(inner);
+    } else {
+      into->value.emplace(co_await std::move(inner));
+    }
+  };
+  asio::co_spawn(executor(), body(std::move(task), state), [state](std::exception_ptr exception) {
+    state->exception = exception;
+    state->done = true;
+  });
+  run_until_done(state->done, limit);
+  if (state->exception) std::rethrow_exception(state->exception);
+  if constexpr (!std::is_void_v<T>) return std::move(*state->value);
+}
+
+}  // namespace kintsugi::simulation
