@@ -1,0 +1,155 @@
+#include "client/lib/chunk_sender.h"
+
+#include "common/log/log.h"
+#include "common/proto/chunk.pb.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr int kMaxReplacements = 3;  ///< servers tried for one chunk after the first
+
+}  // namespace
+
+StripeAllocation::StripeAllocation(const runtime::Runtime& runtime, proto::AllocateStripeResponse response)
+    : upload_id(response.upload_id()),
+      stripe(std::move(*response.mutable_stripe())),
+      ticket(std::move(*response.mutable_ticket())),
+      replacing(runtime, 1) {}
+
+ChunkSender::ChunkSender(Core& core, Context context, StripeAllocation& allocation, uint32_t index,
+                         uint64_t max_bytes, size_t queue_slices, runtime::Event& changed)
+    : core_(core),
+      context_(context),
+      allocation_(allocation),
+      index_(index),
+      max_bytes_(max_bytes),
+      queue_(core.runtime, queue_slices),
+      changed_(changed) {}
+
+const proto::ChunkPlacement& ChunkSender::placement() const {
+  return allocation_.stripe.chunks(static_cast<int>(index_));
+}
+
+asio::awaitable<void> ChunkSender::push(Slice slice) {
+  if (failed_) co_return;
+  auto owned = std::make_unique<Slice>(std::move(slice));
+  (void)co_await queue_.push(std::move(owned));  // refused: the chunk failed meanwhile
+}
+
+void ChunkSender::end(uint64_t length, uint32_t crc) {
+  length_ = length;
+  crc_ = crc;
+  queue_.close();
+}
+
+void ChunkSender::abort() {
+  aborted_ = true;
+  queue_.close(Status{Code::kCancelled, "the write was broken off"});
+  if (stream_) stream_->close();
+}
+
+asio::awaitable<void> ChunkSender::run() {
+  Status status = co_await send_all();
+  if (!status.ok()) {
+    failed_ = true;
+    if (stream_) stream_->close();
+    queue_.close(status);
+    while (true) {  // what is queued goes back to the pool
+      auto dropped = co_await queue_.pop();
+      if (!dropped) break;
+    }
+    if (!aborted_) {
+      core_.health.failed(ServerId{placement().server_id()});
+      allocation_.failed_servers.push_back(placement().server_id());
+      log::debug("chunk {}:{} was not written: {}", allocation_.stripe.stripe_id(), index_,
+                 status.to_string());
+    }
+  }
+  result_ = status.with_context(fmt::format("chunk {} on {}", index_, placement().address()));
+  changed_.notify_all();
+}
+
+asio::awaitable<Status> ChunkSender::send_all() {
+  KINTSUGI_CO_TRY(co_await open());
+  KINTSUGI_CO_TRY(co_await send_slices());
+  co_return co_await seal();
+}
+
+asio::awaitable<Status> ChunkSender::open() {
+  for (int attempt = 0;; ++attempt) {
+    const proto::ChunkPlacement place = placement();
+    Status status = co_await open_at(place);
+    if (status.ok() || aborted_ || attempt == kMaxReplacements) co_return status;
+    core_.health.failed(ServerId{place.server_id()});
+    Status replaced = co_await replace(place.server_id());
+    if (!replaced.ok()) co_return status.with_context("no other server to replace it");
+  }
+}
+
+asio::awaitable<Status> ChunkSender::open_at(proto::ChunkPlacement place) {
+  if (place.server_id() == 0 || place.address().empty()) co_return Status{Code::kUnavailable, "no server"};
+  KINTSUGI_CO_ASSIGN(server_, runtime::Endpoint::parse(place.address()));
+  proto::WriteChunkRequest request;
+  request.set_stripe_id(allocation_.stripe.stripe_id());
+  request.set_index(index_);
+  request.set_policy(allocation_.stripe.policy());
+  request.set_capability(place.capability());
+  request.set_max_bytes(max_bytes_);
+  const Context limited = context_.with_deadline(core_.now() + kStreamLimit);
+  KINTSUGI_CO_ASSIGN(stream_,
+                     co_await core_.rpc.open_stream(limited, server_, rpc::Method::kWriteChunk, request));
+  if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
+  co_return Status{};
+}
+
+asio::awaitable<Status> ChunkSender::replace(uint64_t failed_server) {
+  KINTSUGI_CO_TRY(co_await allocation_.replacing.acquire(context_.deadline));
+  allocation_.failed_servers.push_back(failed_server);
+  proto::ReplaceChunkRequest request;
+  request.set_upload_id(allocation_.upload_id);
+  *request.mutable_stripe() = allocation_.stripe;
+  request.set_ticket(allocation_.ticket);
+  request.set_index(index_);
+  for (uint64_t server : allocation_.failed_servers)
+    request.add_exclude(server);
+  auto response =
+      co_await core_.meta.call<proto::ReplaceChunkResponse>(context_, rpc::Method::kReplaceChunk, request);
+  allocation_.replacing.release();
+  if (!response) co_return response.error();
+  *allocation_.stripe.mutable_chunks(static_cast<int>(index_)) = response->chunk();
+  allocation_.ticket = response->ticket();
+  co_return Status{};
+}
+
+asio::awaitable<Status> ChunkSender::send_slices() {
+  while (true) {
+    auto slice = co_await queue_.pop();
+    if (!slice) break;
+    proto::WriteChunkData header;
+    header.set_offset((*slice)->chunk_offset);
+    header.mutable_block_crcs()->Add((*slice)->block_crcs.begin(), (*slice)->block_crcs.end());
+    const std::array<asio::const_buffer, 1> payload{
+        asio::const_buffer((*slice)->buffer.data(), (*slice)->bytes)};
+    KINTSUGI_CO_TRY(co_await stream_->send(header, payload));
+  }
+  if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
+  co_return Status{};
+}
+
+asio::awaitable<Status> ChunkSender::seal() {
+  proto::WriteChunkSeal seal;
+  seal.set_length(length_);
+  seal.set_crc(crc_);
+  KINTSUGI_CO_TRY(co_await stream_->send_end(seal));
+  proto::WriteChunkDone done;
+  KINTSUGI_CO_ASSIGN(const rpc::Stream::Received received, co_await stream_->receive(done));
+  if (!received.end || done.length() != length_ || done.crc() != crc_) {
+    co_return Status{Code::kCorrupt,
+                     fmt::format("the server stored {} bytes with CRC {:08x}, sent were {} with {:08x}",
+                                 done.length(), done.crc(), length_, crc_)};
+  }
+  core_.rpc.finish(server_, std::move(stream_));
+  co_return Status{};
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,82 @@
+/// The client library: what applications, the command line and the mount use.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "client/lib/core.h"
+#include "client/lib/file_reader.h"
+#include "client/lib/file_writer.h"
+#include "client/lib/io.h"
+#include "client/lib/options.h"
+#include "common/base/status.h"
+#include "common/proto/meta.pb.h"
+#include "common/rpc/secret.h"
+#include "common/runtime/context.h"
+#include "common/runtime/runtime.h"
+
+namespace kintsugi::client {
+
+/// One for a process is enough: any number of operations may run at once, within one bound on memory.
+///
+/// Coroutines on the runtime's executor, like everything there; BlockingClient serves threads. Operations
+/// that may be repeated are, while the metaserver does not answer, for Options::retry_limit. Paths are
+/// absolute. Errors carry the codes of Status: kNotFound, kAlreadyExists, kIsDirectory, ...
+class Client {
+ public:
+  Client(const runtime::Runtime& runtime, Options options, rpc::Secret secret);
+  ~Client();  ///< after stop()
+
+  // ---- files
+  // -------------------------------------------------------------------------------------------------------
+  /// Durable on return; whatever fails or is interrupted leaves what was there.
+  asio::awaitable<Result<proto::Attributes>> write(std::string path, Source& source,
+                                                   WriteOptions options = {});
+  /// The range goes to `sink` in order. Returns the file's attributes.
+  asio::awaitable<Result<proto::Attributes>> read(std::string path, Sink& sink, ReadOptions options = {});
+  /// Random access: fewer bytes than asked for only at the end of the file.
+  asio::awaitable<Result<size_t>> read_at(std::string path, uint64_t offset, std::span<std::byte> into);
+
+  // ---- namespace
+  // ---------------------------------------------------------------------------------------------------
+  asio::awaitable<Result<proto::Attributes>> stat(std::string path);
+  /// One page: entries whose names are greater than `after`.
+  asio::awaitable<Result<proto::ListResponse>> list(std::string path, std::string after = "",
+                                                    uint32_t limit = 0);
+  asio::awaitable<Status> make_directory(std::string path, bool parents, uint32_t mode = 0755);
+  asio::awaitable<Status> remove(std::string path, bool recursive);
+  asio::awaitable<Status> rename(std::string from, std::string to, bool replace);
+  /// Extents and stripes of a file, all pages put together.
+  asio::awaitable<Result<proto::OpenReadResponse>> extents(std::string path);
+
+  asio::awaitable<Result<proto::ListPoliciesResponse>> list_policies();
+  asio::awaitable<Result<proto::GetPolicyResponse>> get_policy(std::string path);
+  asio::awaitable<Status> set_policy(std::string path, std::string policy);
+
+  asio::awaitable<Result<proto::DiskUsageResponse>> disk_usage(std::string path);
+  asio::awaitable<Result<proto::DiskFreeResponse>> disk_free();
+
+  // ---- cluster
+  // -----------------------------------------------------------------------------------------------------
+  asio::awaitable<Result<proto::ListServersResponse>> list_servers();
+  asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
+  /// One page: continue with its next_after while `more`.
+  asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, std::string after = "");
+  asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
+  asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(uint32_t limit);
+  /// Returns when the repair ended.
+  asio::awaitable<Result<proto::RepairRecord>> run_repair(proto::RunRepairRequest request);
+
+  /// Ends what runs in the background. No operation may be pending.
+  asio::awaitable<void> stop();
+
+ private:
+  Context context() const;
+
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace kintsugi::client

@@ -1,0 +1,55 @@
+/// What this client learned about servers: which ones failed or lagged lately, and how long fetches take.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi::client {
+
+/// Servers to avoid for a while, because they failed or lagged. A hint: when nothing else is left, they are
+/// asked anyway.
+class ServerHealth {
+ public:
+  static constexpr Duration kAvoidFor = std::chrono::seconds(5);
+  static constexpr size_t kMaxServers = 4096;
+
+  explicit ServerHealth(runtime::Clock& clock) : clock_(clock) {}
+
+  void failed(ServerId server);
+  bool avoid(ServerId server) const;
+  /// Ordered by id.
+  std::vector<ServerId> avoided() const;
+
+ private:
+  runtime::Clock& clock_;
+  std::map<ServerId, TimePoint> until_;
+};
+
+/// Recent durations of fetches, by size, and the hedge delay that follows from them.
+class FetchTimes {
+ public:
+  static constexpr size_t kRemembered = 64;  ///< fetches of one size class
+
+  void record(uint64_t bytes, Duration took);
+  /// How long a fetch of this size takes when it is slow but normal: the 90th percentile of recent ones.
+  /// `unknown` until there are kFewest.
+  Duration usual_limit(uint64_t bytes, Duration unknown) const;
+
+  static constexpr size_t kFewest = 8;
+
+ private:
+  struct Ring {
+    std::vector<Duration> durations;
+    size_t next = 0;
+  };
+  static size_t size_class(uint64_t bytes);
+  std::array<Ring, 3> rings_;
+};
+
+}  // namespace kintsugi::client

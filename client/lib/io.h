@@ -1,0 +1,61 @@
+/// Where file data comes from and goes to. Lists of ranges let a whole row of cells move in one call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+#include "common/runtime/disk.h"
+
+namespace kintsugi::client {
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  /// Fills the ranges of `into` in order with the bytes from `offset` on; fewer than asked for only at the
+  /// end. A source that cannot seek is read in order, without gaps.
+  virtual asio::awaitable<Result<size_t>> read(uint64_t offset,
+                                               std::span<const std::span<std::byte>> into) = 0;
+
+  /// Known for files and memory, which can then be read again at any offset; unknown for pipes, which cannot.
+  virtual std::optional<uint64_t> size() const = 0;
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  /// The next bytes of what is read, in order, without gaps. `offset` is theirs in the file.
+  virtual asio::awaitable<Status> write(uint64_t offset,
+                                        std::span<const std::span<const std::byte>> from) = 0;
+};
+
+/// Bytes that the caller keeps alive.
+class MemorySource : public Source {
+ public:
+  explicit MemorySource(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<const std::span<std::byte>> into) override;
+  std::optional<uint64_t> size() const override { return bytes_.size(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+/// Fills `into` from its front; `filled()` says how far. More than fits is kLimitExceeded.
+class MemorySink : public Sink {
+ public:
+  explicit MemorySink(std::span<std::byte> into) : into_(into) {}
+  asio::awaitable<Status> write(uint64_t offset, std::span<const std::span<const std::byte>> from) override;
+  size_t filled() const { return filled_; }
+
+ private:
+  std::span<std::byte> into_;
+  size_t filled_ = 0;
+};
+
+}  // namespace kintsugi::client

@@ -1,0 +1,28 @@
+/// What a client may be told. Everything else it learns from the metaserver.
+#pragma once
+
+#include <cstddef>
+
+#include "common/runtime/clock.h"
+#include "common/runtime/network.h"
+
+namespace kintsugi::sight {
+class Recorder;
+}
+
+namespace kintsugi::client {
+
+struct Options {
+  runtime::Endpoint metaserver;
+  /// All file data in flight, whatever the number and size of files. At least kMinMemoryBytes.
+  size_t memory_bytes = size_t{128} << 20;
+  /// How long an operation that may be repeated is retried while the metaserver does not answer.
+  Duration retry_limit = std::chrono::seconds(30);
+  /// A chunk that lags is never replaced sooner than this.
+  Duration hedge_floor = std::chrono::milliseconds(100);
+  sight::Recorder* recorder = nullptr;  ///< may be null
+};
+
+inline constexpr size_t kMinMemoryBytes = size_t{64} << 20;
+
+}  // namespace kintsugi::client

@@ -1,0 +1,111 @@
+#include "client/lib/row_batch.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/crc32c.h"
+#include "erasure/layout.h"
+
+namespace kintsugi::client {
+namespace {
+
+size_t buffers_for(uint64_t bytes) {
+  return (bytes + Memory::kBufferBytes - 1) / Memory::kBufferBytes;
+}
+
+}  // namespace
+
+uint64_t RowBatch::full_bytes(const erasure::Policy& policy) {
+  const uint64_t rows = std::max<uint64_t>(1, Memory::kBufferBytes / policy.cell_bytes);
+  return rows * policy.k * policy.cell_bytes;
+}
+
+size_t RowBatch::buffers_needed(const erasure::Policy& policy, uint64_t user_bytes) {
+  size_t count = 0;
+  for (uint32_t chunk = 0; chunk < policy.chunks(); ++chunk) {
+    count += buffers_for(erasure::chunk_length(policy, user_bytes, chunk));
+  }
+  return count;
+}
+
+RowBatch::RowBatch(const erasure::Policy& policy, uint64_t first_row_offset, uint64_t user_bytes, Lease lease,
+                   Memory& memory)
+    : policy_(policy),
+      first_row_offset_(first_row_offset),
+      user_bytes_(user_bytes),
+      lease_(std::move(lease)) {
+  buffers_.resize(policy.chunks());
+  for (uint32_t chunk = 0; chunk < policy.chunks(); ++chunk) {
+    for (size_t i = 0; i < buffers_for(chunk_bytes(chunk)); ++i)
+      buffers_[chunk].push_back(memory.take());
+  }
+}
+
+uint64_t RowBatch::chunk_bytes(uint32_t chunk) const {
+  return erasure::chunk_length(policy_, user_bytes_, chunk);
+}
+
+std::span<std::byte> RowBatch::part(uint32_t chunk, size_t buffer) {
+  const uint64_t length = chunk_bytes(chunk);
+  const uint64_t begin = buffer * Memory::kBufferBytes;
+  if (begin >= length) return {};
+  return buffers_[chunk][buffer].first(std::min<uint64_t>(length - begin, Memory::kBufferBytes));
+}
+
+std::vector<std::span<std::byte>> RowBatch::user_ranges() {
+  std::vector<std::span<std::byte>> ranges;
+  for (const erasure::Piece& piece : erasure::pieces(policy_, 0, user_bytes_)) {
+    uint64_t at = piece.chunk_offset, left = piece.bytes;
+    while (left > 0) {
+      const size_t in_buffer = at % Memory::kBufferBytes;
+      const size_t bytes = std::min<uint64_t>(left, Memory::kBufferBytes - in_buffer);
+      ranges.push_back(buffers_[piece.chunk][at / Memory::kBufferBytes].span().subspan(in_buffer, bytes));
+      at += bytes;
+      left -= bytes;
+    }
+  }
+  return ranges;
+}
+
+void RowBatch::shorten(uint64_t user_bytes) {
+  user_bytes_ = user_bytes;
+  for (uint32_t chunk = 0; chunk < policy_.chunks(); ++chunk) {
+    auto& of_chunk = buffers_[chunk];
+    while (of_chunk.size() > buffers_for(chunk_bytes(chunk))) {
+      of_chunk.pop_back();
+      lease_.split(1);  // given back
+    }
+  }
+}
+
+void RowBatch::compute_parity(const erasure::Code& code) {
+  if (policy_.m == 0) return;
+  std::array<std::span<const std::byte>, erasure::kMaxChunks> cells;
+  std::array<std::span<std::byte>, erasure::kMaxChunks> parity;
+  const size_t depth = buffers_[0].size();  // chunk 0 is the longest
+  for (size_t buffer = 0; buffer < depth; ++buffer) {
+    for (uint32_t chunk = 0; chunk < policy_.k; ++chunk)
+      cells[chunk] = part(chunk, buffer);
+    for (uint32_t chunk = 0; chunk < policy_.m; ++chunk)
+      parity[chunk] = part(policy_.k + chunk, buffer);
+    code.encode_row(std::span(cells).first(policy_.k), std::span(parity).first(policy_.m));
+  }
+}
+
+std::vector<Slice> RowBatch::take(uint32_t chunk) {
+  std::vector<Slice> slices;
+  for (size_t i = 0; i < buffers_[chunk].size(); ++i) {
+    const std::span<std::byte> bytes = part(chunk, i);
+    Slice slice;
+    slice.lease = lease_.split(1);
+    slice.chunk_offset = first_row_offset_ + i * Memory::kBufferBytes;
+    slice.bytes = static_cast<uint32_t>(bytes.size());
+    slice.block_crcs = crc32c_blocks(bytes);
+    slice.buffer = std::move(buffers_[chunk][i]);
+    slices.push_back(std::move(slice));
+  }
+  buffers_[chunk].clear();
+  return slices;
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,119 @@
+#include "client/lib/stripe_writer.h"
+
+#include <algorithm>
+
+#include "common/base/crc32c.h"
+#include "erasure/layout.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr sight::Site kEncodeRows{"client.encode_rows", {"bytes"}};
+constexpr sight::Site kSealChunks{"client.seal_chunks", {"bytes"}, {"missing_chunks"}};
+
+constexpr size_t kMaxQueueSlices = 8;  ///< a slow server may be this many MiB behind
+
+/// Two stripes are in flight at the seam between them, and a batch is being filled.
+size_t queue_slices(const Core& core, const erasure::Policy& policy) {
+  return std::clamp<size_t>(core.memory.buffers() / (3 * policy.chunks()), 1, kMaxQueueSlices);
+}
+
+}  // namespace
+
+StripeWriter::StripeWriter(Core& core, Context context, erasure::Policy policy,
+                           proto::AllocateStripeResponse allocation, uint64_t max_bytes)
+    : core_(core),
+      context_(context),
+      policy_(policy),
+      code_(erasure::Code::get(policy.k, policy.m)),
+      allocation_(core.runtime, std::move(allocation)),
+      changed_(core.runtime),
+      block_crcs_(policy.chunks()),
+      tasks_(core.runtime) {
+  for (uint32_t index = 0; index < policy.chunks(); ++index) {
+    senders_.push_back(std::make_unique<ChunkSender>(core, context, allocation_, index,
+                                                     erasure::chunk_length(policy, max_bytes, index),
+                                                     queue_slices(core, policy), changed_));
+    tasks_.spawn(senders_.back()->run());
+  }
+}
+
+StripeWriter::~StripeWriter() {
+  KINTSUGI_ASSERT(tasks_.running() == 0);
+}
+
+Status StripeWriter::check_failures() const {
+  size_t failed = 0;
+  std::string reasons;
+  for (const auto& sender : senders_) {
+    if (!sender->failed()) continue;
+    ++failed;
+    if (sender->done()) reasons += (reasons.empty() ? "" : "; ") + sender->result().message();
+  }
+  if (failed <= allowed_failures()) return {};
+  return {Code::kUnavailable, fmt::format("stripe {}: {} of {} chunks could not be written: {}",
+                                          allocation_.stripe.stripe_id(), failed, senders_.size(), reasons)};
+}
+
+asio::awaitable<Status> StripeWriter::write(RowBatch batch) {
+  {
+    sight::Module module(context_, kEncodeRows, {static_cast<double>(batch.user_bytes())});
+    batch.compute_parity(*code_);
+  }
+  written_ += batch.user_bytes();
+  for (uint32_t index = 0; index < senders_.size(); ++index) {
+    std::vector<Slice> slices = batch.take(index);
+    for (Slice& slice : slices) {
+      block_crcs_[index].insert(block_crcs_[index].end(), slice.block_crcs.begin(), slice.block_crcs.end());
+      co_await senders_[index]->push(std::move(slice));
+    }
+  }
+  co_return check_failures();
+}
+
+asio::awaitable<void> StripeWriter::wait_for_senders() {
+  const auto is_done = [](const std::unique_ptr<ChunkSender>& sender) { return sender->done(); };
+  while (!std::all_of(senders_.begin(), senders_.end(), is_done))
+    co_await changed_.wait();
+  co_await tasks_.join();
+}
+
+asio::awaitable<Result<proto::SealedStripe>> StripeWriter::seal() {
+  sight::Module module(context_, kSealChunks, {static_cast<double>(written_)});
+  std::vector<uint32_t> crcs;
+  for (uint32_t index = 0; index < senders_.size(); ++index) {
+    const uint64_t length = erasure::chunk_length(policy_, written_, index);
+    crcs.push_back(crc32c_of_blocks(block_crcs_[index], length));
+    senders_[index]->end(length, crcs.back());
+  }
+  co_await wait_for_senders();
+  Status status = module.finish(check_failures());
+  if (!status.ok()) co_return status;
+
+  proto::SealedStripe sealed;
+  *sealed.mutable_stripe() = allocation_.stripe;
+  sealed.mutable_stripe()->set_length(written_);
+  sealed.set_ticket(allocation_.ticket);
+  size_t missing = 0;
+  for (uint32_t index = 0; index < senders_.size(); ++index) {
+    proto::ChunkPlacement& chunk = *sealed.mutable_stripe()->mutable_chunks(static_cast<int>(index));
+    chunk.set_length(erasure::chunk_length(policy_, written_, index));
+    chunk.set_crc(crcs[index]);
+    chunk.clear_capability();
+    if (!senders_[index]->failed()) continue;
+    ++missing;
+    chunk.set_server_id(0);
+    chunk.clear_address();
+  }
+  module.output(0, static_cast<double>(missing));
+  co_return sealed;
+}
+
+asio::awaitable<void> StripeWriter::abort() {
+  for (const auto& sender : senders_)
+    sender->abort();
+  co_await wait_for_senders();
+}
+
+}  // namespace kintsugi::client

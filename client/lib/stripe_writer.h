@@ -1,0 +1,59 @@
+/// Writes one stripe: cells and parity to k+m servers at once, then the seal.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "client/lib/chunk_sender.h"
+#include "client/lib/core.h"
+#include "client/lib/row_batch.h"
+#include "common/proto/meta.pb.h"
+#include "common/runtime/context.h"
+#include "erasure/code.h"
+#include "erasure/policy.h"
+
+namespace kintsugi::client {
+
+/// Must be ended by `seal` or `abort` before it is destroyed (asserted).
+///
+/// Up to m-1 chunks may fail after their first byte: they are recorded as missing, and the metaserver has
+/// them repaired at once. With m < 2 none may: there would be no redundancy left to answer for.
+class StripeWriter {
+ public:
+  /// Begins to connect to the servers. At most `max_bytes` user bytes will be written (for the servers'
+  /// reservations).
+  StripeWriter(Core& core, Context context, erasure::Policy policy, proto::AllocateStripeResponse allocation,
+               uint64_t max_bytes);
+  ~StripeWriter();
+
+  /// Computes parity and hands the batch to the senders; waits while the slowest one's queue is full.
+  /// kUnavailable once too many chunks failed.
+  asio::awaitable<Status> write(RowBatch batch);
+
+  /// Every chunk that counts is durable on return. kUnavailable, naming the servers, when too many failed.
+  asio::awaitable<Result<proto::SealedStripe>> seal();
+
+  asio::awaitable<void> abort();
+
+  uint64_t written() const { return written_; }
+  uint64_t upload_id() const { return allocation_.upload_id; }
+  const std::vector<uint64_t>& failed_servers() const { return allocation_.failed_servers; }
+
+ private:
+  size_t allowed_failures() const { return policy_.m >= 2 ? policy_.m - 1 : 0; }
+  Status check_failures() const;
+  asio::awaitable<void> wait_for_senders();
+
+  Core& core_;
+  Context context_;
+  erasure::Policy policy_;
+  std::shared_ptr<const erasure::Code> code_;
+  StripeAllocation allocation_;
+  runtime::Event changed_;
+  std::vector<std::unique_ptr<ChunkSender>> senders_;
+  std::vector<std::vector<uint32_t>> block_crcs_;  // by chunk
+  uint64_t written_ = 0;
+  runtime::TaskGroup tasks_;
+};
+
+}  // namespace kintsugi::client

@@ -1,0 +1,46 @@
+/// Cuts the read of a stripe's range into windows, each of which is fetched, decoded if need be, and handed
+/// on as a whole.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "erasure/policy.h"
+
+namespace kintsugi::client {
+
+/// The same range [chunk_begin, chunk_end) of some data chunks, which together hold `bytes` user bytes from
+/// `stripe_offset` on.
+struct Window {
+  uint64_t stripe_offset = 0;
+  uint64_t bytes = 0;
+  uint64_t chunk_begin = 0;  ///< multiple of kBlockBytes
+  uint64_t chunk_end =
+      0;  ///< chunks may end before; a multiple of kBlockBytes unless the longest chunk ends here
+  std::vector<uint32_t> wanted;  ///< data chunks
+  bool operator==(const Window&) const = default;
+};
+
+/// Wide windows hold whole rows of all data chunks, for long reads; narrow ones a part of one cell, for the
+/// ragged ends of a range and for cells too large to hold a row of.
+class WindowPlan {
+ public:
+  /// Reads [offset, offset + bytes) of a stripe of `stripe_length` user bytes (the range lies within). A
+  /// window takes at most `max_chunk_bytes` (a multiple of kBlockBytes) of each chunk.
+  WindowPlan(const erasure::Policy& policy, uint64_t stripe_length, uint64_t offset, uint64_t bytes,
+             uint64_t max_chunk_bytes);
+
+  bool done() const { return at_ == end_; }
+  Window next();
+
+ private:
+  Window narrow();
+  Window wide(uint64_t user_bytes);
+
+  erasure::Policy policy_;
+  uint64_t stripe_length_;
+  uint64_t at_, end_;
+  uint64_t max_chunk_bytes_;
+};
+
+}  // namespace kintsugi::client
