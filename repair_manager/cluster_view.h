@@ -1,5 +1,5 @@
-/// What the repair manager needs to know and do; its host (the metaserver daemon, or a test) implements it. This is how the
-/// repair manager stays a library that knows no metaserver.
+/// What the repair manager needs to know and do; its host (the metaserver daemon, or a test) implements it.
+/// This is how the repair manager stays a library that knows no metaserver.
 #pragma once
 
 #include <optional>
@@ -20,17 +20,18 @@ struct ServerView {
   ServerId id;
   runtime::Endpoint address;
   std::string rack;
-  bool alive = false;             ///< neither suspect nor dead
+  bool alive = false;  ///< neither suspect nor dead
   uint64_t free_bytes = 0;
   uint64_t user_bytes_per_second = 0;
 };
 
 struct ChunkView {
   uint32_t index = 0;
-  ServerId server;                ///< none: nowhere
-  uint64_t length = 0;            ///< bytes
-  uint32_t crc = 0;               ///< CRC32C of the whole chunk, as written
-  bool available = false;         ///< its server is alive and has not reported it lost
+  ServerId server;         ///< none: nowhere
+  uint64_t length = 0;     ///< bytes
+  uint32_t crc = 0;        ///< CRC32C of the whole chunk, as written
+  bool available = false;  ///< its server is alive and has not reported it lost
+  bool cached = false;     ///< in its server's memory cache, as far as heartbeats told
 };
 
 struct StripeView {
@@ -51,9 +52,10 @@ class ClusterView {
   /// Signs an operation on one chunk (see rpc::ChunkOperations).
   virtual std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const = 0;
 
-  /// The chunk was proven and is durable on `server`: make that its place, if the stripe still exists and the chunk is
-  /// still where `expected_old` says (else kConflict: the copy is garbage). Durable on return.
-  virtual asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old, ServerId server) = 0;
+  /// The chunk was proven and is durable on `server`: make that its place, if the stripe still exists and the
+  /// chunk is still where `expected_old` says (else kConflict: the copy is garbage). Durable on return.
+  virtual asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
+                                                ServerId server) = 0;
 
   /// A helper or reader found this chunk unreadable: it no longer counts as available.
   virtual void report_lost(ChunkId chunk, ServerId server, const std::string& why) = 0;

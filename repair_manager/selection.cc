@@ -1,0 +1,186 @@
+#include "repair_manager/selection.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <tuple>
+
+#include "repair_manager/cost_model.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr double kMegabyte = 1 << 20;
+constexpr double kSuspectPenalty = 4;  // as if it took part in so many more repairs
+
+bool contains(std::span<const ServerId> servers, ServerId server) {
+  return std::find(servers.begin(), servers.end(), server) != servers.end();
+}
+
+double user_megabytes(const ServerView& server) {
+  return static_cast<double>(server.user_bytes_per_second) / kMegabyte;
+}
+
+// Chunks of the stripe besides the lost one, by rack, running repairs included.
+std::map<std::string_view, size_t> chunks_by_rack(const SelectionInput& input) {
+  std::map<std::string_view, size_t> racks;
+  const auto count = [&](ServerId id) {
+    if (const ServerView* server = input.servers.find(id)) ++racks[server->rack];
+  };
+  for (const ChunkView& chunk : input.stripe.chunks)
+    if (chunk.index != input.lost && chunk.server) count(chunk.server);
+  for (ServerId id : input.receiving)
+    count(id);
+  return racks;
+}
+
+bool holds_another_chunk(const SelectionInput& input, ServerId server) {
+  if (contains(input.receiving, server)) return true;
+  for (const ChunkView& chunk : input.stripe.chunks)
+    if (chunk.index != input.lost && chunk.server == server) return true;
+  return false;
+}
+
+bool has_space(const SelectionInput& input, const ServerView& server) {
+  const uint64_t needed = input.stripe.chunks[input.lost].length + input.slots.load(server.id).incoming_bytes;
+  return server.free_bytes >= needed + kDestinationMarginBytes;
+}
+
+}  // namespace
+
+Coefficients coefficients(uint32_t k, uint64_t chunk_bytes) {
+  const double megabytes = std::max(static_cast<double>(chunk_bytes) / kMegabyte, 1e-3);
+  const double log2_k = std::max<double>(1, std::bit_width(k - 1));
+  Coefficients c;
+  c.a1 = kCacheSaving * ppr_timesteps(k) / kNetworkShare;
+  c.a3 = c.b2 = 1 / (megabytes * log2_k);
+  return c;
+}
+
+double source_weight(const Coefficients& c, bool cached, uint32_t reconstructions, double user_megabytes) {
+  return (cached ? c.a1 : 0) - c.a2 * reconstructions - c.a3 * user_megabytes;
+}
+
+double destination_weight(const Coefficients& c, uint32_t repair_destinations, double user_megabytes) {
+  return -(c.b1 * repair_destinations + c.b2 * user_megabytes);
+}
+
+ServerTable::ServerTable(std::vector<ServerView> servers) : servers_(std::move(servers)) {
+  std::sort(servers_.begin(), servers_.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  std::set<std::string_view> racks;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    by_id_.emplace(servers_[i].id, i);
+    if (servers_[i].alive) racks.insert(servers_[i].rack);
+  }
+  alive_racks_ = racks.size();
+}
+
+const ServerView* ServerTable::find(ServerId id) const {
+  const auto at = by_id_.find(id);
+  return at == by_id_.end() ? nullptr : &servers_[at->second];
+}
+
+bool is_empty_data_chunk(const ChunkView& chunk, uint32_t k) {
+  return chunk.length == 0 && chunk.index < k;
+}
+
+uint32_t usable_chunks(const StripeView& stripe, uint32_t k, uint32_t lost) {
+  return static_cast<uint32_t>(
+      std::count_if(stripe.chunks.begin(), stripe.chunks.end(), [&](const ChunkView& chunk) {
+        return chunk.index != lost && (chunk.available || is_empty_data_chunk(chunk, k));
+      }));
+}
+
+Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input) {
+  struct Candidate {
+    uint32_t index;
+    int tier;  // lower is better
+    double weight;
+  };
+  const Coefficients c = coefficients(input.k, input.stripe.chunks[input.lost].length);
+  std::vector<Candidate> candidates;
+  uint32_t busy = 0;
+  for (const ChunkView& chunk : input.stripe.chunks) {
+    if (chunk.index == input.lost) continue;
+    if (is_empty_data_chunk(chunk, input.k)) {
+      candidates.push_back({chunk.index, 0, std::numeric_limits<double>::max()});
+      continue;
+    }
+    const ServerView* server = chunk.available ? input.servers.find(chunk.server) : nullptr;
+    if (server == nullptr || !server->alive) continue;
+    if (!input.slots.can_help(chunk.server)) {
+      ++busy;
+      continue;
+    }
+    double weight =
+        source_weight(c, chunk.cached, input.slots.load(chunk.server).repairs(), user_megabytes(*server));
+    if (input.suspects.contains(chunk.server)) weight -= kSuspectPenalty;
+    candidates.push_back({chunk.index, contains(input.excluded, chunk.server) ? 2 : 1, weight});
+  }
+  if (candidates.size() < input.k) {
+    if (candidates.size() + busy >= input.k) return Status{Code::kLimitExceeded, "helpers are busy"};
+    return Status{Code::kUnavailable,
+                  fmt::format("{} of {} helper chunks available", candidates.size() + busy, input.k)};
+  }
+  // Nobody knows which helper was bad: leave out as many as can be spared, others each time.
+  const size_t spare = candidates.size() - input.k;
+  for (size_t i = 0; input.rotation > 0 && i < spare; ++i)
+    candidates[((input.rotation - 1) * spare + i) % candidates.size()].tier = 2;
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tuple(a.tier, -a.weight) < std::tuple(b.tier, -b.weight);
+  });
+  std::vector<uint32_t> helpers;
+  for (size_t i = 0; i < input.k; ++i)
+    helpers.push_back(candidates[i].index);
+  return helpers;
+}
+
+Result<ServerId> select_destination(const SelectionInput& input) {
+  const ChunkView& lost = input.stripe.chunks[input.lost];
+  const Coefficients c = coefficients(input.k, lost.length);
+  const auto racks = chunks_by_rack(input);
+  const size_t rack_count = std::max<size_t>(1, input.servers.alive_racks());
+  const size_t rack_limit = (input.stripe.chunks.size() + rack_count - 1) / rack_count;
+
+  // Smallest is best: tier, chunks of the stripe too many in the rack, load, running repairs, free space.
+  using Key = std::tuple<int, size_t, double, uint32_t, uint64_t>;
+  std::optional<std::pair<Key, ServerId>> best;
+  bool some_busy = false;
+  for (const ServerView& server : input.servers.all()) {
+    if (!server.alive || !has_space(input, server) || holds_another_chunk(input, server.id)) continue;
+    const bool own = server.id == lost.server;
+    if (own && lost.available) continue;
+    if (!input.slots.can_receive(server.id)) {
+      some_busy = true;
+      continue;
+    }
+    const auto rack = racks.find(server.rack);
+    const size_t in_rack = (rack == racks.end() ? 0 : rack->second) + 1;
+    const size_t excess = in_rack > rack_limit ? in_rack - rack_limit : 0;
+    const int tier = contains(input.excluded, server.id) ? 3 : own ? 1 : excess > 0 ? 2 : 0;
+    const ServerLoad load = input.slots.load(server.id);
+    double cost = -destination_weight(c, load.as_destination, user_megabytes(server));
+    if (input.suspects.contains(server.id)) cost += kSuspectPenalty;
+    const Key key{tier, excess, cost, load.repairs(), ~server.free_bytes};
+    if (!best || key < best->first) best = {key, server.id};
+  }
+  if (best) return best->second;
+  if (some_busy) return Status{Code::kLimitExceeded, "destinations are busy"};
+  return Status{Code::kNoSpace, "no server that is alive, has the space and holds no chunk of the stripe"};
+}
+
+Status check_destination(const SelectionInput& input, ServerId wanted) {
+  const ServerView* server = input.servers.find(wanted);
+  if (server == nullptr) return {Code::kInvalidArgument, fmt::format("no such server: {}", wanted)};
+  const ChunkView& lost = input.stripe.chunks[input.lost];
+  if (holds_another_chunk(input, wanted) || (lost.server == wanted && lost.available))
+    return {Code::kInvalidArgument, fmt::format("server {} holds a chunk of the stripe", wanted)};
+  if (!server->alive) return {Code::kUnavailable, fmt::format("server {} is not alive", wanted)};
+  if (!has_space(input, *server))
+    return {Code::kNoSpace, fmt::format("server {} has too little space", wanted)};
+  if (!input.slots.can_receive(wanted))
+    return {Code::kLimitExceeded, fmt::format("server {} is busy", wanted)};
+  return {};
+}
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,42 @@
+/// Who takes part in how many repairs. Counted before a tree starts: no node ever waits for a slot inside
+/// one, or two trees could wait for each other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "common/base/ids.h"
+
+namespace kintsugi::repair_manager {
+
+struct ServerLoad {
+  uint32_t as_helper = 0;
+  uint32_t as_destination = 0;
+  uint64_t incoming_bytes = 0;  ///< of chunks being repaired onto it
+  uint32_t repairs() const { return as_helper + as_destination; }
+};
+
+class SlotTable {
+ public:
+  /// Each server helps in at most `max_per_server` repairs at once, and is the destination of as many.
+  explicit SlotTable(uint32_t max_per_server) : max_per_server_(max_per_server) {}
+
+  ServerLoad load(ServerId server) const {
+    const auto at = loads_.find(server);
+    return at == loads_.end() ? ServerLoad{} : at->second;
+  }
+  bool can_help(ServerId server) const { return load(server).as_helper < max_per_server_; }
+  bool can_receive(ServerId server) const { return load(server).as_destination < max_per_server_; }
+
+  /// Takes the slots of one repair (asserted: they are free), and gives them back.
+  void acquire(std::span<const ServerId> helpers, ServerId destination, uint64_t bytes);
+  void release(std::span<const ServerId> helpers, ServerId destination, uint64_t bytes);
+
+ private:
+  uint32_t max_per_server_;
+  std::map<ServerId, ServerLoad> loads_;  // busy servers only
+};
+
+}  // namespace kintsugi::repair_manager

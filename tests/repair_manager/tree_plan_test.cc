@@ -1,0 +1,131 @@
+#include "repair_manager/tree_plan.h"
+
+#include <bit>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "repair_manager/cost_model.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr size_t kMaxHelpers = 28;
+
+uint32_t ceil_log2(size_t n) {
+  return static_cast<uint32_t>(std::bit_width(n - 1));
+}
+
+void count_helpers(std::span<const TreeNode> tree, std::map<size_t, int>& seen) {
+  for (const TreeNode& node : tree) {
+    ++seen[node.helper];
+    count_helpers(node.children, seen);
+  }
+}
+
+/// What the repair site ends up with: coefficients by chunk index, summed along the tree as servers would.
+std::map<uint32_t, std::vector<int>> symbolic_sum(
+    const google::protobuf::RepeatedPtrField<proto::RepairNode>& children) {
+  std::map<uint32_t, std::vector<int>> sum;
+  for (const proto::RepairNode& node : children) {
+    for (const auto& [index, terms] : symbolic_sum(node.children()))
+      sum[index].insert(sum[index].end(), terms.begin(), terms.end());
+    for (char coefficient : node.coefficients())
+      sum[node.index()].push_back(static_cast<uint8_t>(coefficient));
+  }
+  return sum;
+}
+
+TEST(TreePlan, EveryShapeHasEveryHelperExactlyOnce) {
+  for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain}) {
+    for (size_t k = 1; k <= kMaxHelpers; ++k) {
+      std::map<size_t, int> seen;
+      count_helpers(plan_tree(k, shape), seen);
+      ASSERT_EQ(seen.size(), k) << shape_name(shape);
+      for (const auto& [helper, times] : seen) {
+        EXPECT_LT(helper, k);
+        EXPECT_EQ(times, 1);
+      }
+    }
+  }
+}
+
+TEST(TreePlan, PprNeedsLog2TimestepsAndNoNodeReceivesMoreSumsThanThat) {
+  for (size_t k = 1; k <= kMaxHelpers; ++k) {
+    const auto tree = plan_tree(k, Shape::kPpr);
+    EXPECT_EQ(timesteps(tree), ceil_log2(k + 1)) << k;
+    EXPECT_LE(max_fan_in(tree), ceil_log2(k + 1)) << k;
+    EXPECT_EQ(ppr_timesteps(static_cast<uint32_t>(k)), ceil_log2(k + 1)) << k;
+  }
+}
+
+TEST(TreePlan, StarAndChainNeedOneTimestepForEachHelper) {
+  for (size_t k = 1; k <= kMaxHelpers; ++k) {
+    EXPECT_EQ(timesteps(plan_tree(k, Shape::kStar)), k);
+    EXPECT_EQ(max_fan_in(plan_tree(k, Shape::kStar)), k);
+    EXPECT_EQ(depth(plan_tree(k, Shape::kStar)), 1u);
+    EXPECT_EQ(timesteps(plan_tree(k, Shape::kChain)), k);
+    EXPECT_EQ(max_fan_in(plan_tree(k, Shape::kChain)), 1u);
+    EXPECT_EQ(depth(plan_tree(k, Shape::kChain)), k);
+  }
+}
+
+void expect_leaves_first(std::span<const TreeNode> children) {
+  uint32_t previous = 0;
+  for (const TreeNode& child : children) {
+    EXPECT_GE(timesteps(child.children), previous);
+    previous = timesteps(child.children);
+    expect_leaves_first(child.children);
+  }
+}
+
+TEST(TreePlan, ChildrenAreAwaitedInTheOrderInWhichTheyComplete) {
+  for (size_t k = 1; k <= kMaxHelpers; ++k)
+    expect_leaves_first(plan_tree(k, Shape::kPpr));
+}
+
+void collect_fan_in(std::span<const TreeNode> tree, std::vector<size_t>& fan_in) {
+  for (const TreeNode& node : tree) {
+    fan_in[node.helper] = node.children.size();
+    collect_fan_in(node.children, fan_in);
+  }
+}
+
+TEST(TreePlan, TheLeastBusyHelpersAggregate) {
+  for (size_t k = 1; k <= kMaxHelpers; ++k) {
+    std::vector<size_t> fan_in(k);
+    collect_fan_in(plan_tree(k, Shape::kPpr), fan_in);
+    EXPECT_TRUE(std::is_sorted(fan_in.rbegin(), fan_in.rend())) << k;
+  }
+}
+
+TEST(TreePlan, TheRepairSiteReceivesEveryCoefficientExactlyOnce) {
+  for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain}) {
+    for (size_t k = 1; k <= kMaxHelpers; ++k) {
+      std::vector<HelperNode> helpers;
+      for (size_t i = 0; i < k; ++i)
+        helpers.push_back({.server = ServerId{100 + i},
+                           .address = {"10.0.0.1", static_cast<uint16_t>(i + 1)},
+                           .index = static_cast<uint32_t>(i * 2),
+                           .chunk_length = 7,
+                           .coefficients = {static_cast<uint8_t>(i + 3), static_cast<uint8_t>(i + 60)},
+                           .capability = "c"});
+      proto::RepairChunkRequest request;
+      write_tree(plan_tree(k, shape), helpers, request.mutable_children());
+      const auto sum = symbolic_sum(request.children());
+      ASSERT_EQ(sum.size(), k);
+      for (size_t i = 0; i < k; ++i)
+        EXPECT_EQ(sum.at(static_cast<uint32_t>(i * 2)), (std::vector<int>{int(i + 3), int(i + 60)}));
+    }
+  }
+}
+
+TEST(TreePlan, ShapeNamesRoundTripAndOthersAreRefused) {
+  for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain, Shape::kAuto})
+    EXPECT_EQ(*parse_shape(shape_name(shape)), shape);
+  EXPECT_EQ(*parse_shape(""), Shape::kAuto);
+  EXPECT_EQ(parse_shape("tree").error().code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace kintsugi::repair_manager
