@@ -61,8 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, EveryErasure,
                          });
 
 TEST(Code, DecodesRandomErasuresOfRandomCodes) {
-  const uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const uint64_t seed = test_seed();
+  SCOPED_TRACE("replay with KINTSUGI_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 300; ++round) {
     const uint32_t k = 1 + random() % kMaxChunks;
@@ -105,8 +105,8 @@ TEST(Code, AnyKRowsOfTheGeneratorAreIndependentForEveryParameter) {
 }
 
 TEST(Code, EncodesLikeTheDefinitionWhateverTheLengthsOfTheCells) {
-  const uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const uint64_t seed = test_seed();
+  SCOPED_TRACE("replay with KINTSUGI_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 300; ++round) {
     const uint32_t k = 1 + random() % 16, m = random() % 9;

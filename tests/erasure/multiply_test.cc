@@ -52,8 +52,8 @@ TEST(Multiply, IsRightForEverySmallLengthAndAlignment) {
 }
 
 TEST(Multiply, FeedsManySumsOfDifferentLengths) {
-  const uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const uint64_t seed = test_seed();
+  SCOPED_TRACE("replay with KINTSUGI_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 500; ++round) {
     const Bytes in = random_bytes(random() % 300, random);

@@ -59,8 +59,8 @@ TEST(RepairEquation, GivesTheSameBytesWhicheverHelpersAreChosen) {
 }
 
 TEST(RepairEquation, HoldsForRandomCodesAndHelpers) {
-  const uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const uint64_t seed = test_seed();
+  SCOPED_TRACE("replay with KINTSUGI_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round) {
     const uint32_t k = 1 + random() % (kMaxChunks - 1);

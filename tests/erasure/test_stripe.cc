@@ -1,8 +1,14 @@
 #include "tests/erasure/test_stripe.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace kintsugi::erasure {
+
+uint64_t test_seed() {
+  const char* given = std::getenv("KINTSUGI_TEST_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+}
 
 uint8_t slow_product(uint8_t a, uint8_t b) {
   unsigned product = 0;

@@ -15,6 +15,9 @@ namespace kintsugi::erasure {
 
 using Bytes = std::vector<std::byte>;
 
+/// $KINTSUGI_TEST_SEED, or a new seed each run.
+uint64_t test_seed();
+
 /// Product in GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1.
 uint8_t slow_product(uint8_t a, uint8_t b);
 
