@@ -1,22 +1,22 @@
 #include "common/runtime/event.h"
 
-#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
+
+#include "common/runtime/resumption.h"
 
 namespace kintsugi::runtime {
 
 struct Event::State {
   struct Waiter {
-    asio::any_completion_handler<void(bool)> handler;
+    Resumption<bool> coroutine;
     TimerId timer = TimerId::kNone;
   };
   using Position = std::list<Waiter>::iterator;
 
   State(asio::any_io_executor executor, Clock& clock) : executor(std::move(executor)), clock(clock) {}
 
-  void add(asio::any_completion_handler<void(bool)> handler, TimePoint deadline) {
-    Position position = waiters.insert(waiters.end(), Waiter{std::move(handler)});
+  void add(Resumption<bool> coroutine, TimePoint deadline) {
+    Position position = waiters.insert(waiters.end(), Waiter{std::move(coroutine)});
     if (deadline == TimePoint::max()) return;
     // The timer dies with the waiter and the waiter before the state, so neither pointer dangles.
     position->timer = clock.call_at(deadline, [this, position] {
@@ -27,8 +27,8 @@ struct Event::State {
 
   void wake(Position position, bool notified) {
     if (position->timer != TimerId::kNone) clock.cancel(position->timer);
-    asio::post(executor, [handler = std::move(position->handler), notified]() mutable {
-      std::move(handler)(notified);
+    asio::post(executor, [coroutine = std::move(position->coroutine), notified]() mutable {
+      coroutine.resume(notified);
     });
     waiters.erase(position);
   }
@@ -46,9 +46,9 @@ Event::~Event() {
 }
 
 asio::awaitable<bool> Event::wait_until(TimePoint deadline) {
-  return asio::async_initiate<const asio::use_awaitable_t<>&, void(bool)>(
-      [state = state_.get(), deadline](auto handler) { state->add(std::move(handler), deadline); },
-      asio::use_awaitable);
+  return suspend<bool>([state = state_.get(), deadline](Resumption<bool> coroutine) {
+    state->add(std::move(coroutine), deadline);
+  });
 }
 
 asio::awaitable<void> Event::wait() {

@@ -37,7 +37,7 @@ Status to_status(int result, std::string_view operation, const std::string& path
 
 }  // namespace
 
-UringDisk::UringDisk(asio::io_context& io) : queue_(std::make_shared<UringQueue>(io)) {}
+UringDisk::UringDisk(asio::io_context& io) : queue_(UringQueue::create(io)) {}
 
 UringDisk::~UringDisk() {
   queue_->shut_down();

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -19,7 +18,12 @@ UringQueue::UringQueue(asio::io_context& io)
   for (uint32_t slot = kMaxInFlight; slot-- > 0;)
     free_slots_.push_back(slot);
   ring_ready_ = set_up_ring();
-  if (ring_ready_) watch();
+}
+
+std::shared_ptr<UringQueue> UringQueue::create(asio::io_context& io) {
+  std::shared_ptr<UringQueue> queue(new UringQueue(io));
+  if (queue->ring_ready_) queue->watch();
+  return queue;
 }
 
 UringQueue::~UringQueue() {
@@ -50,8 +54,7 @@ bool UringQueue::set_up_ring() {
 }
 
 asio::awaitable<int> UringQueue::run(DiskCall call) {
-  return asio::async_initiate<const asio::use_awaitable_t<>&, void(int)>(
-      [this, call](auto handler) { enqueue(call, std::move(handler)); }, asio::use_awaitable);
+  return suspend<int>([this, call](Resumption<int> caller) { enqueue(call, std::move(caller)); });
 }
 
 void UringQueue::close_later(int fd) {
@@ -62,17 +65,18 @@ void UringQueue::close_later(int fd) {
   enqueue({.kind = DiskCall::Kind::kClose, .fd = fd}, {});
 }
 
-void UringQueue::enqueue(DiskCall call, Handler handler) {
-  waiting_.push_back({call, std::move(handler)});
+void UringQueue::enqueue(DiskCall call, Resumption<int> caller) {
+  waiting_.push_back({call, std::move(caller)});
   schedule_flush();
 }
 
 void UringQueue::schedule_flush() {
   if (flush_scheduled_) return;
   flush_scheduled_ = true;
-  asio::post(io_, [this] {
-    flush_scheduled_ = false;
-    flush();
+  // Coroutines continue inside flush() and reap(), and may drop the last file: the handlers hold the queue.
+  asio::post(io_, [self = shared_from_this()] {
+    self->flush_scheduled_ = false;
+    self->flush();
   });
 }
 
@@ -82,7 +86,7 @@ void UringQueue::flush() {
       Request request = std::move(waiting_.front());
       waiting_.pop_front();
       int result = shut_down_ ? -ECANCELED : run_blocking(request.call);
-      if (request.handler) std::move(request.handler)(result);
+      if (request.caller) request.caller.resume(result);
     }
     return;
   }
@@ -122,18 +126,17 @@ void UringQueue::reap() {
 }
 
 void UringQueue::finish(uint32_t slot, int result) {
-  Handler handler = std::move(slots_[slot].handler);
-  slots_[slot].handler = {};
+  Resumption<int> caller = std::move(slots_[slot].caller);
   free_slots_.push_back(slot);
-  if (handler) std::move(handler)(result);
+  if (caller) caller.resume(result);
 }
 
 void UringQueue::watch() {
   event_.async_read_some(asio::buffer(&event_count_, sizeof event_count_),
-                         [this](boost::system::error_code error, size_t) {
+                         [self = shared_from_this()](boost::system::error_code error, size_t) {
                            if (error) return;
-                           watch();
-                           reap();
+                           self->watch();
+                           self->reap();
                          });
 }
 
@@ -186,7 +189,7 @@ void UringQueue::shut_down() {
     if (io_uring_wait_cqe(&ring_, &completion) < 0) continue;
     auto slot = static_cast<uint32_t>(completion->user_data);
     io_uring_cqe_seen(&ring_, completion);
-    slots_[slot].handler = {};
+    slots_[slot].caller = {};
     free_slots_.push_back(slot);
   }
   for (Request& request : std::exchange(waiting_, {})) {

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
-#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <liburing.h>
 
 #include "common/runtime/production/disk_call.h"
+#include "common/runtime/resumption.h"
 
 namespace kintsugi {
 namespace asio = boost::asio;
@@ -23,10 +23,11 @@ namespace asio = boost::asio;
 namespace kintsugi::runtime {
 
 /// At most kMaxInFlight calls are with the kernel; more wait in order. Calls are unordered among each other.
-/// Shared by the disk and its open files. Belongs to the thread of `io`.
-class UringQueue {
+/// Shared by the disk, its open files, and handlers under way. Lives until shut_down() at least. Belongs to
+/// the thread of `io`.
+class UringQueue : public std::enable_shared_from_this<UringQueue> {
  public:
-  explicit UringQueue(asio::io_context& io);
+  static std::shared_ptr<UringQueue> create(asio::io_context& io);
   ~UringQueue();
   UringQueue(const UringQueue&) = delete;
   UringQueue& operator=(const UringQueue&) = delete;
@@ -51,14 +52,14 @@ class UringQueue {
   static constexpr unsigned kMaxRegions = 64;
 
  private:
-  using Handler = asio::any_completion_handler<void(int)>;
   struct Request {
     DiskCall call;
-    Handler handler;  // empty when nobody waits
+    Resumption<int> caller;  // empty when nobody waits
   };
 
+  explicit UringQueue(asio::io_context& io);
   bool set_up_ring();
-  void enqueue(DiskCall call, Handler handler);
+  void enqueue(DiskCall call, Resumption<int> caller);
   void schedule_flush();
   void flush();
   void submit();

@@ -1,0 +1,275 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/runtime/run.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::runtime {
+namespace {
+
+const Endpoint kAnyPort{"127.0.0.1", 0};
+
+struct NetworkTest : ::testing::Test {
+  ProductionRuntime production;
+  Runtime& runtime = production.runtime();
+  TaskGroup tasks{runtime};
+
+  TimePoint soon() const { return runtime.clock.now() + 10s; }
+
+  struct Pair {
+    std::unique_ptr<Connection> client, server;
+  };
+  asio::awaitable<Pair> connect() {
+    auto listener = *runtime.network.listen(kAnyPort);
+    auto client = co_await runtime.network.dial(listener->local_endpoint(), soon());
+    auto server = co_await listener->accept();
+    EXPECT_TRUE(client && server);
+    Pair pair{std::move(*client), std::move(*server)};
+    co_return pair;
+  }
+};
+
+std::vector<std::byte> pattern(size_t bytes, uint32_t seed) {
+  std::vector<std::byte> data(bytes);
+  for (size_t i = 0; i < bytes; ++i)
+    data[i] = static_cast<std::byte>((i * 2654435761u + seed) >> 13);
+  return data;
+}
+
+/// Sends `data` cut into gathered buffers of odd sizes.
+asio::awaitable<void> send_in_pieces(Connection& to, const std::vector<std::byte>& data) {
+  size_t offset = 0, piece = 1;
+  while (offset < data.size()) {
+    std::vector<asio::const_buffer> buffers;
+    while (buffers.size() < Connection::kMaxGather && offset < data.size()) {
+      size_t bytes = std::min(piece, data.size() - offset);
+      buffers.emplace_back(data.data() + offset, bytes);
+      offset += bytes;
+      piece = piece * 3 % 400'009 + 1;
+    }
+    Status status = co_await to.write(buffers);
+    EXPECT_TRUE(status.ok()) << status;
+    if (!status.ok()) co_return;
+  }
+}
+
+asio::awaitable<void> receive_exactly(Connection& from, const std::vector<std::byte>& expected, size_t step) {
+  std::vector<std::byte> buffer(step);
+  for (size_t offset = 0; offset < expected.size(); offset += step) {
+    std::span<std::byte> part = std::span(buffer).first(std::min(step, expected.size() - offset));
+    Status status = co_await from.read_exact(part);
+    EXPECT_TRUE(status.ok()) << status;
+    if (!status.ok()) co_return;
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + static_cast<ptrdiff_t>(offset)));
+  }
+}
+
+TEST_F(NetworkTest, CarriesMuchDataBothWaysAtOnce) {
+  auto data = pattern(40 << 20, 1), other = pattern(30 << 20, 2);
+  auto body = [&]() -> asio::awaitable<void> {
+    auto pair = co_await connect();
+    tasks.spawn(send_in_pieces(*pair.client, data));
+    tasks.spawn(send_in_pieces(*pair.server, other));
+    tasks.spawn(receive_exactly(*pair.server, data, 1 << 20));
+    tasks.spawn(receive_exactly(*pair.client, other, 99'991));
+    co_await tasks.join();
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, ASmallReadAfterABulkReadDoesNotWaitForMore) {
+  auto bulk = pattern(1 << 20, 3);
+  auto small = pattern(5, 4);
+  auto body = [&]() -> asio::awaitable<void> {
+    auto pair = co_await connect();
+    tasks.spawn(receive_exactly(*pair.server, bulk, 1 << 20));
+    co_await tasks.sleep_for(5ms);  // the reader waits with a high low-water mark
+    co_await send_in_pieces(*pair.client, bulk);
+    co_await tasks.join();
+    tasks.spawn(receive_exactly(*pair.server, small, 5));
+    co_await tasks.sleep_for(1ms);
+    co_await send_in_pieces(*pair.client, small);
+    co_await tasks.join();
+    co_await send_in_pieces(*pair.client, small);
+    std::vector<std::byte> into(1 << 20);
+    auto some = co_await pair.server->read_some(into);
+    EXPECT_EQ(*some, 5u);
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, TheEndOfTheStreamIsZeroBytesOrUnavailable) {
+  auto body = [&]() -> asio::awaitable<void> {
+    auto pair = co_await connect();
+    auto data = pattern(10, 5);
+    co_await send_in_pieces(*pair.client, data);
+    pair.client.reset();
+    std::vector<std::byte> into(11);
+    Status status = co_await pair.server->read_exact(into);
+    EXPECT_EQ(status.code(), Code::kUnavailable) << status;
+    auto end = co_await pair.server->read_some(into);
+    EXPECT_EQ(*end, 0u);
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, CloseWakesAPendingReadAndAPendingWrite) {
+  auto body = [&]() -> asio::awaitable<void> {
+    auto pair = co_await connect();
+    Status read_status, write_status;
+    auto reader = [&]() -> asio::awaitable<void> {
+      std::vector<std::byte> into(1);
+      auto result = co_await pair.client->read_some(into);
+      if (!result) read_status = result.error();
+    };
+    auto writer = [&]() -> asio::awaitable<void> {
+      std::vector<std::byte> data(64 << 20);
+      std::vector<asio::const_buffer> buffers{asio::buffer(data)};
+      write_status = co_await pair.client->write(buffers);
+    };
+    tasks.spawn(reader());
+    tasks.spawn(writer());
+    co_await tasks.sleep_for(20ms);
+    EXPECT_EQ(tasks.running(), 2u);
+    EXPECT_TRUE(pair.client->is_open());
+    pair.client->close();
+    pair.client->close();
+    EXPECT_FALSE(pair.client->is_open());
+    co_await tasks.join();
+    EXPECT_EQ(read_status.code(), Code::kCancelled) << read_status;
+    EXPECT_EQ(write_status.code(), Code::kCancelled) << write_status;
+    std::vector<std::byte> into(1);
+    auto later = co_await pair.client->read_some(into);
+    EXPECT_EQ(later.error().code(), Code::kCancelled);
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, DialingAClosedPortIsUnavailable) {
+  auto body = [&]() -> asio::awaitable<void> {
+    auto listener = *runtime.network.listen(kAnyPort);
+    Endpoint at = listener->local_endpoint();
+    listener->close();
+    auto connection = co_await runtime.network.dial(at, soon());
+    EXPECT_EQ(connection.error().code(), Code::kUnavailable) << connection.error();
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, DialsNamesAndReportsUnknownOnes) {
+  auto body = [&]() -> asio::awaitable<void> {
+    auto listener = *runtime.network.listen(kAnyPort);
+    Endpoint named{"localhost", listener->local_endpoint().port};
+    auto connection = co_await runtime.network.dial(named, soon());
+    EXPECT_TRUE(connection);
+    Endpoint unknown{"no-such-host.invalid", 80};
+    auto failed = co_await runtime.network.dial(unknown, soon());
+    EXPECT_FALSE(failed);
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, ADialThatNobodyAnswersEndsAtItsDeadline) {
+  auto body = [&]() -> asio::awaitable<void> {
+    // A full accept queue drops further connection requests: nobody answers.
+    int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(::listen(listener, 0), 0);
+    EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    Endpoint at{"127.0.0.1", ntohs(address.sin_port)};
+    std::vector<std::unique_ptr<Connection>> queued;
+    Status status;
+    for (int i = 0; i < 8 && status.ok(); ++i) {
+      TimePoint deadline = runtime.clock.now() + 50ms;
+      auto connection = co_await runtime.network.dial(at, deadline);
+      if (connection) {
+        queued.push_back(std::move(*connection));
+      } else {
+        status = connection.error();
+        EXPECT_GE(runtime.clock.now(), deadline);
+      }
+    }
+    EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status;
+    ::close(listener);
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, ClosingAListenerEndsItsAccept) {
+  auto body = [&]() -> asio::awaitable<void> {
+    auto listener = *runtime.network.listen(kAnyPort);
+    Status status;
+    auto acceptor = [&]() -> asio::awaitable<void> {
+      auto connection = co_await listener->accept();
+      if (!connection) status = connection.error();
+    };
+    tasks.spawn(acceptor());
+    co_await tasks.sleep_for(1ms);
+    listener->close();
+    co_await tasks.join();
+    EXPECT_EQ(status.code(), Code::kCancelled);
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, AcceptWaitsOutAShortageOfDescriptors) {
+  auto body = [&]() -> asio::awaitable<void> {
+    auto listener = *runtime.network.listen(kAnyPort);
+    auto client = co_await runtime.network.dial(listener->local_endpoint(), soon());
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    rlimit none{3, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    bool accepted = false;
+    auto acceptor = [&]() -> asio::awaitable<void> {
+      auto connection = co_await listener->accept();
+      accepted = static_cast<bool>(connection);
+    };
+    tasks.spawn(acceptor());
+    co_await tasks.sleep_for(5ms);
+    EXPECT_FALSE(accepted);
+    setrlimit(RLIMIT_NOFILE, &before);
+    co_await tasks.join();
+    EXPECT_TRUE(accepted);
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, ListeningTwiceOnOnePortFails) {
+  auto listener = *runtime.network.listen(kAnyPort);
+  auto second = runtime.network.listen(listener->local_endpoint());
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message().find("in use"), std::string::npos) << second.error();
+}
+
+TEST_F(NetworkTest, ABusyStreamLetsOtherCoroutinesRun) {
+  auto data = pattern(64 << 20, 6);
+  int turns = 0;
+  auto body = [&]() -> asio::awaitable<void> {
+    auto pair = co_await connect();
+    bool done = false;
+    auto ticker = [&]() -> asio::awaitable<void> {
+      for (; !done; ++turns)
+        co_await asio::post(runtime.executor, asio::use_awaitable);
+    };
+    auto sender = [&]() -> asio::awaitable<void> {
+      co_await send_in_pieces(*pair.client, data);
+      done = true;
+    };
+    tasks.spawn(ticker());
+    tasks.spawn(sender());
+    tasks.spawn(receive_exactly(*pair.server, data, 1 << 20));
+    co_await tasks.join();
+  };
+  run_on(production, body());
+  EXPECT_GT(turns, 10);
+}
+
+}  // namespace
+}  // namespace kintsugi::runtime
