@@ -27,8 +27,8 @@ ControlConnection::ControlConnection(const runtime::Runtime& runtime,
 }
 
 void ControlConnection::start(runtime::TaskGroup& group) {
-  group.spawn(read_loop());
-  group.spawn(write_loop());
+  group.spawn(read_loop(shared_from_this()));
+  group.spawn(write_loop(shared_from_this()));
 }
 
 asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace, TimePoint deadline,
@@ -79,40 +79,37 @@ void ControlConnection::finish(size_t slot, Status error) {
   if (retired_ && !has_calls()) close({Code::kCancelled, "connection retired"});
 }
 
-asio::awaitable<void> ControlConnection::write_loop() {
-  auto self = shared_from_this();
+asio::awaitable<void> ControlConnection::write_loop(std::shared_ptr<ControlConnection> self) {
   while (true) {
-    Status written = co_await writer_.write_batch(*connection_);
-    if (!written.ok()) co_return close(std::move(written));
+    Status written = co_await self->writer_.write_batch(*self->connection_);
+    if (!written.ok()) co_return self->close(std::move(written));
   }
 }
 
-asio::awaitable<void> ControlConnection::read_loop() {
-  auto self = shared_from_this();
-  Status ended;
-  while (ended.ok()) {
+asio::awaitable<void> ControlConnection::read_loop(std::shared_ptr<ControlConnection> self) {
+  Status ended = co_await self->read_responses();
+  bool malformed = ended.code() == Code::kCorrupt || ended.code() == Code::kLimitExceeded;
+  if (malformed)
+    log::warning("rpc: closing connection to {}: {}", self->connection_->peer(), ended.message());
+  self->close(std::move(ended));
+}
+
+asio::awaitable<Status> ControlConnection::read_responses() {
+  while (true) {
     size_t needed = 0;
     Result<std::optional<FrameView>> frame = connection_->peek_frame(needed);
-    if (!frame) {
-      ended = frame.error();
-    } else if (*frame) {
-      ended = take_response(**frame);
+    if (!frame) co_return frame.error();
+    if (*frame) {
+      KINTSUGI_CO_TRY(take_response(**frame));
       connection_->consume((*frame)->bytes());
-    } else {
-      Result<size_t> read = co_await connection_->fill(needed);
-      if (!read) {
-        ended = read.error();
-      } else if (*read == 0) {
-        ended = Status{Code::kUnavailable, "connection closed by peer"};
-      } else {
-        last_received_ = runtime_.clock.now();
-        suspect_ = false;
-      }
+      continue;
     }
+    Result<size_t> read = co_await connection_->fill(needed);
+    if (!read) co_return read.error();
+    if (*read == 0) co_return Status{Code::kUnavailable, "connection closed by peer"};
+    last_received_ = runtime_.clock.now();
+    suspect_ = false;
   }
-  bool malformed = ended.code() == Code::kCorrupt || ended.code() == Code::kLimitExceeded;
-  if (malformed) log::warning("rpc: closing connection to {}: {}", connection_->peer(), ended.message());
-  close(std::move(ended));
 }
 
 Status ControlConnection::take_response(const FrameView& frame) {

@@ -60,8 +60,10 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
     uint64_t generation = 1;
   };
 
-  asio::awaitable<void> read_loop();
-  asio::awaitable<void> write_loop();
+  // What is spawned gets `self` as a parameter: it must live before the coroutine first runs.
+  static asio::awaitable<void> read_loop(std::shared_ptr<ControlConnection> self);
+  static asio::awaitable<void> write_loop(std::shared_ptr<ControlConnection> self);
+  asio::awaitable<Status> read_responses();
   Status take_response(const FrameView& frame);
   uint64_t take_slot(PendingCall& call);
   void finish(size_t slot, Status error);

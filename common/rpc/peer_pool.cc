@@ -24,7 +24,7 @@ asio::awaitable<Result<std::shared_ptr<ControlConnection>>> PeerPool::dial_contr
   Peer& peer = peers_[to];
   if (!peer.dial) {
     peer.dial = std::make_shared<Dial>(runtime_);
-    group_.spawn(run_dial(to, peer.dial));
+    group_.spawn(run_dial(self, to, peer.dial));
   }
   std::shared_ptr<Dial> dial = peer.dial;
   while (!dial->done) {
@@ -37,22 +37,22 @@ asio::awaitable<Result<std::shared_ptr<ControlConnection>>> PeerPool::dial_contr
   co_return dial->control;
 }
 
-asio::awaitable<void> PeerPool::run_dial(runtime::Endpoint to, std::shared_ptr<Dial> dial) {
-  auto self = shared_from_this();
-  Result<std::shared_ptr<BufferedConnection>> connection =
-      co_await this->dial(to, runtime_.clock.now() + limits_.dial_limit);
-  Peer& peer = peers_[to];
+asio::awaitable<void> PeerPool::run_dial(std::shared_ptr<PeerPool> self, runtime::Endpoint to,
+                                         std::shared_ptr<Dial> dial) {
+  TimePoint limit = self->runtime_.clock.now() + self->limits_.dial_limit;
+  Result<std::shared_ptr<BufferedConnection>> connection = co_await self->dial(to, limit);
+  Peer& peer = self->peers_[to];
   peer.dial = nullptr;
   if (connection) {
-    dial->control = std::make_shared<ControlConnection>(runtime_, std::move(*connection));
-    dial->control->start(group_);
+    dial->control = std::make_shared<ControlConnection>(self->runtime_, std::move(*connection));
+    dial->control->start(self->group_);
     peer.control = dial->control;
   } else {
     dial->status = connection.error();
   }
   dial->done = true;
   dial->ended.notify_all();
-  arm_sweep();
+  self->arm_sweep();
 }
 
 asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial(runtime::Endpoint to,

@@ -75,7 +75,8 @@ asio::awaitable<void> Server::State::accept_loop() {
 
 asio::awaitable<void> Server::State::watch_writes() {
   while (true) {
-    bool slept = co_await group.sleep_for(kStallCheckInterval);  // as the condition of the loop it makes GCC 12 trap
+    bool slept =
+        co_await group.sleep_for(kStallCheckInterval);  // as the condition of the loop it makes GCC 12 trap
     if (!slept) co_return;
     connections->close_stalled(runtime.clock.now() - kWriteStallLimit);
   }

@@ -24,10 +24,12 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
 
  private:
   Status start_call(const FrameView& frame);
-  asio::awaitable<void> run_call(const Server::UnaryHandler& handler, FrameHeader header,
-                                 std::string request);
+  // What is spawned gets `self` as a parameter: it must live before the coroutine first runs.
+  static asio::awaitable<void> run_call(std::shared_ptr<ControlSession> self,
+                                        const Server::UnaryHandler& handler, FrameHeader header,
+                                        std::string request);
   void respond(const FrameHeader& request, const Result<std::string>& response);
-  asio::awaitable<void> write_loop();
+  static asio::awaitable<void> write_loop(std::shared_ptr<ControlSession> self);
 
   bool saturated() const { return calls_ >= core_.limits.max_calls_per_connection || writer_.full(); }
 
@@ -40,8 +42,7 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
 };
 
 asio::awaitable<Status> ControlSession::serve() {
-  auto self = shared_from_this();
-  core_.group.spawn(write_loop());
+  core_.group.spawn(write_loop(shared_from_this()));
   Status ended;
   while (ended.ok()) {
     if (saturated()) {
@@ -93,17 +94,17 @@ Status ControlSession::start_call(const FrameView& frame) {
   }
   std::string request(reinterpret_cast<const char*>(frame.message.data()), frame.message.size());
   ++calls_;
-  core_.group.spawn(run_call(*handler, header, std::move(request)));
+  core_.group.spawn(run_call(shared_from_this(), *handler, header, std::move(request)));
   return {};
 }
 
-asio::awaitable<void> ControlSession::run_call(const Server::UnaryHandler& handler, FrameHeader header,
+asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> self,
+                                               const Server::UnaryHandler& handler, FrameHeader header,
                                                std::string request) {
-  auto self = shared_from_this();
-  Result<std::string> response = co_await handler(core_.context_of(header), std::move(request));
-  --calls_;
-  respond(header, response);
-  room_.notify();
+  Result<std::string> response = co_await handler(self->core_.context_of(header), std::move(request));
+  --self->calls_;
+  self->respond(header, response);
+  self->room_.notify();
 }
 
 void ControlSession::respond(const FrameHeader& request, const Result<std::string>& response) {
@@ -116,14 +117,13 @@ void ControlSession::respond(const FrameHeader& request, const Result<std::strin
   writer_.append(header, encode_error(error));
 }
 
-asio::awaitable<void> ControlSession::write_loop() {
-  auto self = shared_from_this();
-  while (!ended_) {
-    Status written = co_await writer_.write_batch(*connection_);
-    if (!written.ok()) ended_ = true;
-    room_.notify();
+asio::awaitable<void> ControlSession::write_loop(std::shared_ptr<ControlSession> self) {
+  while (!self->ended_) {
+    Status written = co_await self->writer_.write_batch(*self->connection_);
+    if (!written.ok()) self->ended_ = true;
+    self->room_.notify();
   }
-  connection_->close();
+  self->connection_->close();
 }
 
 /// One stream call. Ok: the connection may carry the next one.
