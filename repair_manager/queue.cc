@@ -1,6 +1,7 @@
 #include "repair_manager/queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/assert.h"
 
@@ -109,11 +110,12 @@ std::optional<QueueEntry> RepairQueue::take(ChunkId chunk) {
   return entry;
 }
 
-void RepairQueue::put_aside(ChunkId chunk, Aside why) {
+bool RepairQueue::put_aside(ChunkId chunk, Aside why) {
   Slot& slot = entries_.at(chunk);
   KINTSUGI_ASSERT(slot.place == Place::kReady);
   unlink(chunk, slot);
   link(chunk, slot, why == Aside::kUnrepairable ? Place::kUnrepairable : Place::kNoDestination);
+  return !std::exchange(slot.was_aside, true);
 }
 
 void RepairQueue::release_aside() {

@@ -53,9 +53,9 @@ class RepairQueue {
   }
 
   std::optional<QueueEntry> take(ChunkId chunk);
-  /// Puts a ready entry aside, until release_aside.
+  /// Puts a ready entry aside, until release_aside. True when that is the first time.
   enum class Aside { kUnrepairable, kNoDestination };
-  void put_aside(ChunkId chunk, Aside why);
+  bool put_aside(ChunkId chunk, Aside why);
   /// All that is aside is ready again.
   void release_aside();
 
@@ -76,6 +76,7 @@ class RepairQueue {
     QueueEntry entry;
     uint64_t sequence = 0;
     Place place = Place::kReady;
+    bool was_aside = false;
   };
   struct ReadyKey {
     int32_t spare;

@@ -170,10 +170,10 @@ bool RepairManager::try_start(const QueueEntry& entry) {
     case Code::kUnavailable:
     case Code::kNoSpace:
       if (queue_.aside() == 0) aside_retry_at_ = runtime_.clock.now() + options_.aside_retry;
-      log::warning("chunk {} cannot be repaired now: {}", entry.chunk, planned.error().to_string());
-      queue_.put_aside(entry.chunk, planned.error().code() == Code::kNoSpace
-                                        ? RepairQueue::Aside::kNoDestination
-                                        : RepairQueue::Aside::kUnrepairable);
+      if (queue_.put_aside(entry.chunk, planned.error().code() == Code::kNoSpace
+                                            ? RepairQueue::Aside::kNoDestination
+                                            : RepairQueue::Aside::kUnrepairable))
+        log::warning("chunk {} cannot be repaired now: {}", entry.chunk, planned.error().to_string());
       return true;
     default:
       log::info("chunk {} needs no repair: {}", entry.chunk, planned.error().to_string());
