@@ -98,18 +98,22 @@ asio::awaitable<Status> BufferedConnection::read_exact(std::span<std::byte> into
   co_return co_await connection_->read_exact(into.subspan(copied));
 }
 
-asio::awaitable<void> BufferedConnection::watch() {
-  KINTSUGI_ASSERT(!watching_ && !read_outcome_);
-  make_room(kFrameHeaderBytes);
-  watching_ = true;
-  Result<size_t> read = co_await connection_->read_some(std::span(buffer_).subspan(end_));
+asio::awaitable<void> BufferedConnection::watch(std::shared_ptr<BufferedConnection> self) {
+  KINTSUGI_ASSERT(!self->watching_ && !self->read_outcome_);
+  self->watching_ = true;
+  return read_ahead(std::move(self));
+}
+
+asio::awaitable<void> BufferedConnection::read_ahead(std::shared_ptr<BufferedConnection> self) {
+  self->make_room(kFrameHeaderBytes);
+  Result<size_t> read = co_await self->connection_->read_some(std::span(self->buffer_).subspan(self->end_));
   if (read && *read > 0) {
-    end_ += *read;
+    self->end_ += *read;
   } else {
-    read_outcome_ = std::move(read);
+    self->read_outcome_ = std::move(read);
   }
-  watching_ = false;
-  watched_.notify();
+  self->watching_ = false;
+  self->watched_.notify();
 }
 
 }  // namespace kintsugi::rpc

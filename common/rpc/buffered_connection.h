@@ -87,7 +87,8 @@ class BufferedConnection {
 
   /// Notices when the peer closes a connection that nobody reads: reads ahead once; a later fill takes its
   /// outcome.
-  asio::awaitable<void> watch();
+  /// Counts from this call on, not from when the task that it returns first runs.
+  static asio::awaitable<void> watch(std::shared_ptr<BufferedConnection> self);
   /// An idle connection on which nothing came, not even its end.
   bool is_quiet() const { return is_open() && !read_outcome_ && begin_ == end_; }
   bool is_watched() const { return watching_; }
@@ -98,6 +99,7 @@ class BufferedConnection {
 
  private:
   void make_room(size_t needed);
+  static asio::awaitable<void> read_ahead(std::shared_ptr<BufferedConnection> self);
 
   std::unique_ptr<runtime::Connection> connection_;
   std::string peer_;

@@ -104,13 +104,9 @@ void PeerPool::give_back(const runtime::Endpoint& to, std::shared_ptr<BufferedCo
   if (stopped() || !connection->is_quiet() || connection->is_watched()) return connection->close();
   std::deque<Idle>& idle = peers_[to].idle;
   if (idle.size() >= limits_.max_idle_streams_per_peer) return connection->close();
-  group_.spawn(watch_idle(connection));
+  group_.spawn(BufferedConnection::watch(connection));
   idle.push_back({std::move(connection), runtime_.clock.now()});
   arm_sweep();
-}
-
-asio::awaitable<void> PeerPool::watch_idle(std::shared_ptr<BufferedConnection> connection) {
-  co_await connection->watch();
 }
 
 void PeerPool::arm_sweep() {

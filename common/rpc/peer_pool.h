@@ -64,7 +64,6 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
   asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> dial(runtime::Endpoint to, TimePoint deadline);
   static asio::awaitable<void> run_dial(std::shared_ptr<PeerPool> self, runtime::Endpoint to,
                                         std::shared_ptr<Dial> dial);
-  static asio::awaitable<void> watch_idle(std::shared_ptr<BufferedConnection> connection);
   void arm_sweep();
   void sweep();
 

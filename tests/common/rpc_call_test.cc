@@ -1,0 +1,297 @@
+#include "tests/common/rpc_rig.h"
+
+namespace kintsugi::rpc {
+namespace {
+
+TEST(RpcCall, ReturnsWhatTheHandlerAnswers) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> { CO_ASSERT_OK(co_await rig.ping_is_echoed()); });
+}
+
+TEST(RpcCall, CarriesAnErrorWithItsCodeAndSentence) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    proto::Empty request;
+    auto answer = co_await rig.client.call<proto::Empty>(Context{}, rig.at, Method::kStat, request);
+    CO_ASSERT_TRUE(!answer);
+    EXPECT_EQ(answer.error(), (Status{Code::kNotFound, "no such file"}));
+  });
+}
+
+TEST(RpcCall, RefusesAnUnknownMethodAndKeepsTheConnection) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    proto::Empty request;
+    std::vector<int> unknown = {13, 100, 127, 128, 60000};
+    for (int number : unknown) {
+      auto answer =
+          co_await rig.client.call<proto::Empty>(Context{}, rig.at, static_cast<Method>(number), request);
+      CO_ASSERT_TRUE(!answer);
+      EXPECT_EQ(answer.error().code(), Code::kInvalidArgument) << answer.error();
+    }
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+  });
+}
+
+TEST(RpcCall, RefusesARequestThatDoesNotParse) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    auto answer = co_await rig.client.call_raw(Context{}, rig.at, Method::kPing, "\xff\xff\xff");
+    CO_ASSERT_TRUE(!answer);
+    EXPECT_EQ(answer.error().code(), Code::kInvalidArgument);
+  });
+}
+
+TEST(RpcCall, HandsDeadlineAndTraceToTheHandler) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    Context context;
+    TimePoint now = rig.client_runtime.clock.now();
+    context.deadline = now + 20s;
+    context.trace = {11, 22, 33};
+    CO_ASSERT_TRUE(co_await rig.ping("x", context));
+    EXPECT_EQ(rig.last_context.trace.trace_id, 11u);
+    EXPECT_EQ(rig.last_context.trace.span_id, 22u);
+    EXPECT_EQ(rig.last_context.trace.path, 33u);
+    EXPECT_GT(rig.last_context.deadline, now + 19s);
+    EXPECT_LT(rig.last_context.deadline, now + 25s);
+  });
+}
+
+TEST(RpcCall, CarriesMessagesUpToTheLimitAndNoLarger) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    std::string largest(kMaxHeaderBytes - 4, 'a');  // the field's tag and length take four bytes
+    auto answer = co_await rig.ping(largest);
+    CO_ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->message(), largest);
+    auto refused = co_await rig.ping(largest + "a");
+    CO_ASSERT_TRUE(!refused);
+    EXPECT_EQ(refused.error().code(), Code::kLimitExceeded);
+    proto::Empty request;
+    auto response = co_await rig.client.call<proto::ErrorDetail>(Context{}, rig.at, Method::kFsck, request);
+    CO_ASSERT_TRUE(!response);
+    EXPECT_EQ(response.error().code(), Code::kLimitExceeded);
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+  });
+}
+
+asio::awaitable<void> ping_number(Rig& rig, size_t number, size_t& right) {
+  // Sizes from nothing to some KiB, so that frames lie across buffer ends in every way.
+  std::string message = std::to_string(number) + std::string(number * 37 % 3000, 'x');
+  auto answer = co_await rig.ping(message);
+  if (answer && answer->message() == message) ++right;
+}
+
+TEST(RpcCall, AnswersTenThousandAtOnceOverOneConnection) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    size_t right = 0;
+    runtime::TaskGroup group(rig.client_runtime);
+    for (size_t i = 0; i < 10'000; ++i)
+      group.spawn(ping_number(rig, i, right));
+    co_await group.join();
+    EXPECT_EQ(right, 10'000u);
+  });
+}
+
+TEST(RpcCall, FirstCallsToOnePeerShareOneDial) {
+  run_simulated([](Rig& rig, simulation::Simulation& simulation) -> asio::awaitable<void> {
+    size_t right = 0;
+    runtime::TaskGroup group(rig.client_runtime);
+    for (size_t i = 0; i < 100; ++i)
+      group.spawn(ping_number(rig, i, right));
+    co_await group.join();
+    EXPECT_EQ(right, 100u);
+    EXPECT_EQ(simulation.network().connections("10.0.0.2"), 1u);
+  });
+}
+
+asio::awaitable<void> collect_error(Rig& rig, runtime::Endpoint to, Context context,
+                                    std::vector<Status>& errors) {
+  proto::Empty request;
+  auto answer = co_await rig.client.call<proto::Empty>(context, to, Method::kList, request);
+  errors.push_back(answer ? Status{} : answer.error());
+}
+
+TEST(RpcCall, AFailedDialFailsAllWhoWaitAndNamesThePeer) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    std::vector<Status> errors;
+    runtime::Endpoint nobody{"127.0.0.1", 1};
+    runtime::TaskGroup group(rig.client_runtime);
+    for (int i = 0; i < 5; ++i)
+      group.spawn(collect_error(rig, nobody, Context{}, errors));
+    co_await group.join();
+    CO_ASSERT_TRUE(errors.size() == 5);
+    for (const Status& error : errors) {
+      EXPECT_EQ(error.code(), Code::kUnavailable) << error;
+      EXPECT_NE(error.message().find("127.0.0.1:1"), std::string::npos) << error;
+    }
+  });
+}
+
+TEST(RpcCall, FailsAtItsDeadlineAndDropsTheLateAnswer) {
+  run_simulated([](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    runtime::Clock& clock = rig.client_runtime.clock;
+    TimePoint begin = clock.now();
+    std::vector<Status> errors;
+    Context context;
+    context.deadline = begin + 250ms;
+    co_await collect_error(rig, rig.at, context, errors);
+    EXPECT_EQ(errors[0].code(), Code::kDeadlineExceeded) << errors[0];
+    EXPECT_GE(clock.now() - begin, 250ms);
+    EXPECT_LE(clock.now() - begin, 252ms);
+    rig.release();  // now the answer comes, to nobody
+    for (int i = 0; i < 3; ++i)
+      CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    EXPECT_EQ(rig.calls_waiting, 0u);
+  });
+}
+
+TEST(RpcCall, ManyDeadlinesExpireEachAtItsTime) {
+  run_simulated([](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    TimePoint begin = rig.client_runtime.clock.now();
+    std::vector<Status> errors;
+    runtime::TaskGroup group(rig.client_runtime);
+    for (int i = 0; i < 100; ++i) {
+      Context context;
+      context.deadline = begin + 10ms * (100 - i);
+      group.spawn(collect_error(rig, rig.at, context, errors));
+    }
+    (void)co_await group.sleep_until(begin + 505ms);
+    EXPECT_EQ(errors.size(), 50u);
+    co_await group.join();
+    EXPECT_LE(rig.client_runtime.clock.now() - begin, 1002ms);
+    for (const Status& error : errors)
+      EXPECT_EQ(error.code(), Code::kDeadlineExceeded);
+  });
+}
+
+TEST(RpcCall, APassedDeadlineFailsWithoutCalling) {
+  run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
+    Context context;
+    context.deadline = rig.client_runtime.clock.now() - 1s;
+    auto answer = co_await rig.ping("x", context);
+    CO_ASSERT_TRUE(!answer);
+    EXPECT_EQ(answer.error().code(), Code::kDeadlineExceeded);
+  });
+}
+
+TEST(RpcCall, CallsAfterAPartitionUseANewConnection) {
+  run_simulated([](Rig& rig, simulation::Simulation& simulation) -> asio::awaitable<void> {
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    simulation.network().isolate("10.0.0.1");
+    Context context;
+    context.deadline = rig.client_runtime.clock.now() + 2s;
+    auto lost = co_await rig.ping("x", context);
+    CO_ASSERT_TRUE(!lost);
+    EXPECT_EQ(lost.error().code(), Code::kDeadlineExceeded);
+    context.deadline = rig.client_runtime.clock.now() + 10s;
+    auto unreachable = co_await rig.ping("x", context);
+    CO_ASSERT_TRUE(!unreachable);
+    EXPECT_EQ(unreachable.error().code(), Code::kUnavailable) << unreachable.error();
+    simulation.network().heal();
+    simulation.network().rejoin("10.0.0.1");
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+  });
+}
+
+TEST(RpcCall, ABrokenConnectionFailsItsCallsAndTheNextCallDialsAnew) {
+  run_simulated([](Rig& rig, simulation::Simulation& simulation) -> asio::awaitable<void> {
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    std::vector<Status> errors;
+    runtime::TaskGroup group(rig.client_runtime);
+    for (int i = 0; i < 10; ++i)
+      group.spawn(collect_error(rig, rig.at, Context{}, errors));
+    (void)co_await group.sleep_for(100ms);
+    EXPECT_EQ(rig.calls_waiting, 10u);
+    simulation.network().drop_connections("10.0.0.1");
+    co_await group.join();
+    CO_ASSERT_TRUE(errors.size() == 10);
+    for (const Status& error : errors)
+      EXPECT_EQ(error.code(), Code::kUnavailable) << error;
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+  });
+}
+
+TEST(RpcCall, AServerAtItsCallLimitStopsReadingAndLosesNothing) {
+  ServerLimits limits;
+  limits.max_calls_per_connection = 4;
+  run_simulated(
+      [](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
+        std::vector<Status> errors;
+        runtime::TaskGroup group(rig.client_runtime);
+        for (int i = 0; i < 20; ++i)
+          group.spawn(collect_error(rig, rig.at, Context{}, errors));
+        (void)co_await group.sleep_for(1s);
+        EXPECT_EQ(rig.calls_waiting, 4u);
+        rig.release();
+        co_await group.join();
+        EXPECT_EQ(errors.size(), 20u);
+        for (const Status& error : errors)
+          EXPECT_TRUE(error.ok()) << error;
+      },
+      limits);
+}
+
+TEST(RpcCall, AStoppedClientFailsItsCalls) {
+  run_simulated([](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
+    std::vector<Status> errors;
+    runtime::TaskGroup group(rig.client_runtime);
+    group.spawn(collect_error(rig, rig.at, Context{}, errors));
+    (void)co_await group.sleep_for(100ms);
+    co_await rig.client.stop();
+    co_await group.join();
+    CO_ASSERT_TRUE(errors.size() == 1);
+    EXPECT_EQ(errors[0].code(), Code::kCancelled) << errors[0];
+    auto after = co_await rig.ping("x");
+    CO_ASSERT_TRUE(!after);
+    EXPECT_EQ(after.error().code(), Code::kCancelled);
+  });
+}
+
+asio::awaitable<void> stop_server(Rig& rig, bool& stopped) {
+  co_await rig.server.stop();
+  stopped = true;
+}
+
+TEST(RpcCall, AStoppingServerWaitsForItsHandlersAndFailsTheirCallers) {
+  run_simulated([](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
+    std::vector<Status> errors;
+    bool stopped = false;
+    runtime::TaskGroup group(rig.client_runtime);
+    for (int i = 0; i < 3; ++i)
+      group.spawn(collect_error(rig, rig.at, Context{}, errors));
+    (void)co_await group.sleep_for(100ms);
+    group.spawn(stop_server(rig, stopped));
+    (void)co_await group.sleep_for(1s);
+    EXPECT_FALSE(stopped);
+    EXPECT_EQ(errors.size(), 3u);
+    for (const Status& error : errors)
+      EXPECT_EQ(error.code(), Code::kUnavailable) << error;
+    rig.release();
+    co_await group.join();
+    EXPECT_TRUE(stopped);
+    auto after = co_await rig.ping("x");
+    CO_ASSERT_TRUE(!after);
+    EXPECT_EQ(after.error().code(), Code::kUnavailable) << after.error();
+  });
+}
+
+TEST(RpcCall, ConnectionsAboveTheLimitAreRefusedAndOthersServed) {
+  ServerLimits limits;
+  limits.max_connections = 1;
+  LogCapture log;
+  run_on_loopback(
+      [](Rig& rig) -> asio::awaitable<void> {
+        CO_ASSERT_OK(co_await rig.ping_is_echoed());
+        Client second(rig.client_runtime, test_secret());
+        proto::ErrorDetail request = text("x");
+        for (int i = 0; i < 3; ++i) {
+          auto refused = co_await second.call<proto::ErrorDetail>(Context{}, rig.at, Method::kPing, request);
+          EXPECT_TRUE(!refused && refused.error().code() == Code::kUnavailable);
+        }
+        co_await second.stop();
+        CO_ASSERT_OK(co_await rig.ping_is_echoed());
+      },
+      limits);
+  EXPECT_EQ(log.count("refusing connections"), 1u);
+}
+
+}  // namespace
+}  // namespace kintsugi::rpc
