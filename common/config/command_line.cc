@@ -1,0 +1,70 @@
+#include "common/config/command_line.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace kintsugi::config {
+
+struct Settings::CommandLine::Parser {
+  CLI::App app;
+};
+
+Settings::CommandLine::CommandLine(Settings& settings)
+    : settings_(settings), parser_(std::make_unique<Parser>()), values_(settings.settings_.size()) {
+  CLI::App& app = parser_->app;
+  app.description(settings.description_);
+  app.name(settings.program_);
+  app.set_help_flag("--help", "print this and exit");
+  app.add_option("--config", config_file_, "settings as TOML; flags override them")->type_name("FILE");
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const Setting& setting = settings.settings_[i];
+    std::string flag = setting.flag();
+    if (setting.kind == Kind::kBool) {
+      std::string negated = "!--no-" + flag.substr(2);
+      app.add_flag(flag + "," + negated, values_[i], setting.help)->take_last();
+      continue;
+    }
+    auto* option = app.add_option(flag, values_[i], setting.help)->allow_extra_args(false)->expected(1);
+    if (setting.kind == Kind::kList) {
+      option->take_all();
+    } else {
+      option->take_last();
+    }
+    const char* type = setting.kind == Kind::kDuration ? "DURATION"
+                       : setting.kind == Kind::kBytes  ? "SIZE"
+                       : setting.kind == Kind::kNumber ? "N"
+                       : setting.kind == Kind::kDouble ? "X"
+                                                       : "TEXT";
+    option->type_name(type)->default_str(setting.default_text);
+  }
+}
+
+Settings::CommandLine::~CommandLine() = default;
+
+Status Settings::CommandLine::read(int argc, const char* const* argv) {
+  try {
+    parser_->app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    help_wanted_ = true;
+  } catch (const CLI::ParseError& error) {
+    return {Code::kInvalidArgument, std::string(error.what()) + " (see --help)"};
+  }
+  return {};
+}
+
+Status Settings::CommandLine::apply() {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].empty()) continue;
+    Setting& setting = settings_.settings_[i];
+    KINTSUGI_TRY(setting.set(values_[i]).with_context(setting.flag()));
+    setting.given = true;
+  }
+  return {};
+}
+
+std::string Settings::CommandLine::help() const {
+  return parser_->app.help();
+}
+
+}  // namespace kintsugi::config

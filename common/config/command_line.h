@@ -1,0 +1,33 @@
+/// The flags of a daemon, made from its settings. Private to config.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/config/config.h"
+
+namespace kintsugi::config {
+
+class Settings::CommandLine {
+ public:
+  explicit CommandLine(Settings& settings);
+  ~CommandLine();
+
+  /// Only reads: the file that --config names comes first.
+  Status read(int argc, const char* const* argv);
+  Status apply();
+  bool help_wanted() const { return help_wanted_; }
+  const std::string& config_file() const { return config_file_; }
+  std::string help() const;
+
+ private:
+  struct Parser;  // CLI11 stays in the .cc
+  Settings& settings_;
+  std::unique_ptr<Parser> parser_;
+  std::vector<std::vector<std::string>> values_;  ///< of each setting; empty when the flag was not given
+  std::string config_file_;
+  bool help_wanted_ = false;
+};
+
+}  // namespace kintsugi::config

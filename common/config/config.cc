@@ -1,0 +1,206 @@
+#include "common/config/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+#include "common/base/assert.h"
+#include "common/config/command_line.h"
+#include "common/config/toml_file.h"
+
+namespace kintsugi::config {
+namespace {
+
+Status invalid(std::string message) {
+  return {Code::kInvalidArgument, std::move(message)};
+}
+
+template <class T, class Format>
+Status check_range(T value, T min, T max, Format format) {
+  if (value >= min && value <= max) return {};
+  return invalid(fmt::format("{} is out of range: {} to {}", format(value), format(min), format(max)));
+}
+
+template <class T>
+Status parse_number(std::string_view text, std::string_view expected, T& out) {
+  auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error == std::errc{} && stop == text.data() + text.size()) return {};
+  return invalid(fmt::format("expected {}, got \"{}\"", expected, text));
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string plain(uint64_t value) {
+  return fmt::format("{}", value);
+}
+
+}  // namespace
+
+Settings::Settings(std::string program, std::string description)
+    : program_(std::move(program)), description_(std::move(description)) {}
+
+std::string Settings::Setting::flag() const {
+  std::string out = "--" + key;
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c == '_' || c == '.'; }, '-');
+  return out;
+}
+
+void Settings::add_setting(Setting setting) {
+  KINTSUGI_ASSERT(find(setting.key) == nullptr && setting.key != "config" && setting.key != "help");
+  setting.default_text = setting.show();
+  settings_.push_back(std::move(setting));
+}
+
+Settings::Setting* Settings::find(std::string_view key) {
+  auto found =
+      std::find_if(settings_.begin(), settings_.end(), [&](const Setting& s) { return s.key == key; });
+  return found == settings_.end() ? nullptr : &*found;
+}
+
+void Settings::add(std::string key, std::string* value, std::string help) {
+  auto set = [value](const std::vector<std::string>& texts) {
+    *value = texts.front();
+    return Status{};
+  };
+  add_setting({std::move(key), std::move(help), Kind::kString, set, [value] { return quoted(*value); }});
+}
+
+void Settings::add(std::string key, bool* value, std::string help) {
+  auto set = [value](const std::vector<std::string>& texts) {
+    if (texts.front() != "true" && texts.front() != "false") {
+      return invalid(fmt::format("expected true or false, got \"{}\"", texts.front()));
+    }
+    *value = texts.front() == "true";
+    return Status{};
+  };
+  add_setting(
+      {std::move(key), std::move(help), Kind::kBool, set, [value] { return *value ? "true" : "false"; }});
+}
+
+void Settings::add(std::string key, double* value, std::string help, double min, double max) {
+  auto set = [=](const std::vector<std::string>& texts) -> Status {
+    double parsed = 0;
+    KINTSUGI_TRY(parse_number(texts.front(), "a number", parsed));
+    KINTSUGI_TRY(check_range(parsed, min, max, [](double v) { return fmt::format("{}", v); }));
+    *value = parsed;
+    return {};
+  };
+  add_setting(
+      {std::move(key), std::move(help), Kind::kDouble, set, [value] { return fmt::format("{}", *value); }});
+}
+
+void Settings::add(std::string key, Duration* value, std::string help, Duration min, Duration max) {
+  auto set = [=](const std::vector<std::string>& texts) -> Status {
+    KINTSUGI_ASSIGN(Duration parsed, parse_duration(texts.front()));
+    KINTSUGI_TRY(check_range(parsed, min, max, format_duration));
+    *value = parsed;
+    return {};
+  };
+  auto show = [value] { return quoted(format_duration(*value)); };
+  add_setting({std::move(key), std::move(help), Kind::kDuration, set, show});
+}
+
+void Settings::add(std::string key, std::vector<std::string>* value, std::string help) {
+  auto set = [value](const std::vector<std::string>& texts) {
+    *value = texts;
+    return Status{};
+  };
+  auto show = [value] {
+    std::string out;
+    for (const std::string& item : *value)
+      out += (out.empty() ? "" : ", ") + quoted(item);
+    return "[" + out + "]";
+  };
+  add_setting({std::move(key), std::move(help), Kind::kList, set, show});
+}
+
+void Settings::add_number(std::string key, uint64_t default_value, std::string help, uint64_t min,
+                          uint64_t max, std::function<void(uint64_t)> store) {
+  auto current = std::make_shared<uint64_t>(default_value);
+  auto set = [=, store = std::move(store)](const std::vector<std::string>& texts) -> Status {
+    uint64_t parsed = 0;
+    KINTSUGI_TRY(parse_number(texts.front(), "a whole number", parsed));
+    KINTSUGI_TRY(check_range(parsed, min, max, plain));
+    *current = parsed;
+    store(parsed);
+    return {};
+  };
+  add_setting({std::move(key), std::move(help), Kind::kNumber, set, [current] { return plain(*current); }});
+}
+
+void Settings::add_bytes(std::string key, uint64_t* value, std::string help, uint64_t min, uint64_t max) {
+  auto set = [=](const std::vector<std::string>& texts) -> Status {
+    KINTSUGI_ASSIGN(uint64_t parsed, parse_bytes(texts.front()));
+    KINTSUGI_TRY(check_range(parsed, min, max, format_bytes));
+    *value = parsed;
+    return {};
+  };
+  add_setting(
+      {std::move(key), std::move(help), Kind::kBytes, set, [value] { return quoted(format_bytes(*value)); }});
+}
+
+void Settings::require(std::string_view key) {
+  Setting* setting = find(key);
+  KINTSUGI_ASSERT(setting != nullptr);
+  setting->required = true;
+}
+
+Status Settings::check_required() const {
+  for (const Setting& setting : settings_) {
+    if (!setting.required || setting.given) continue;
+    return invalid(
+        fmt::format("{} is not set: give it in the config file or as {}", setting.key, setting.flag()));
+  }
+  return {};
+}
+
+Status Settings::load(const std::string& path) {
+  return TomlFile(*this).load(path);
+}
+
+Status Settings::load_text(std::string_view toml, const std::string& name) {
+  return TomlFile(*this).apply(toml, name);
+}
+
+Status Settings::parse(int argc, const char* const* argv) {
+  CommandLine line(*this);
+  KINTSUGI_TRY(line.read(argc, argv));
+  help_wanted_ = line.help_wanted();
+  if (help_wanted_) return {};
+  if (!line.config_file().empty()) KINTSUGI_TRY(load(line.config_file()));
+  KINTSUGI_TRY(line.apply());
+  return check_required();
+}
+
+std::string Settings::help() const {
+  return CommandLine(const_cast<Settings&>(*this)).help();
+}
+
+void Settings::parse_or_exit(int argc, const char* const* argv) {
+  Status status = parse(argc, argv);
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s: %s\n", program_.c_str(), status.message().c_str());
+    std::exit(2);
+  }
+  if (!help_wanted_) return;
+  std::fputs(help().c_str(), stdout);
+  std::exit(0);
+}
+
+std::string Settings::effective() const {
+  std::string out;
+  for (const Setting& setting : settings_)
+    out += fmt::format("{} = {}\n", setting.key, setting.show());
+  return out;
+}
+
+}  // namespace kintsugi::config

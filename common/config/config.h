@@ -1,0 +1,96 @@
+/// What a daemon can be told, each thing once: a key in its TOML file and a flag of its command line that
+/// overrides it.
+///
+///     Options options;  // holds the defaults
+///     config::Settings settings{"kintsugi-chunkserver", "Stores chunks and serves them."};
+///     settings.add("data_dirs", &options.data_dirs, "where chunks are kept, one for each disk");
+///     settings.add("heartbeat_interval", &options.heartbeat_interval, "between two heartbeats", 10ms, 1min);
+///     settings.add_bytes("repair.cache", &options.repair_cache_bytes, "memory for slices", 1 << 20, 1 <<
+///     30); settings.parse_or_exit(argc, argv);
+///
+/// `repair.cache` is the key `cache` of the section `[repair]`, and the flag `--repair-cache`.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/config/units.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi::config {
+
+/// Keys are snake_case, dotted for sections, and unique (asserted). Variables are written by parse and must
+/// live until it returns; what they hold when added is the default. Ranges are inclusive. Also there:
+/// `--config FILE` and `--help`.
+class Settings {
+ public:
+  Settings(std::string program, std::string description);
+
+  void add(std::string key, std::string* value, std::string help);
+  void add(std::string key, bool* value, std::string help);  ///< flags: --key, --key=false, --no-key
+  void add(std::string key, double* value, std::string help, double min = 0,
+           double max = std::numeric_limits<double>::max());
+  void add(std::string key, Duration* value, std::string help, Duration min = Duration::zero(),
+           Duration max = Duration::max());
+  void add(std::string key, std::vector<std::string>* value, std::string help);  ///< the flag may be repeated
+  template <std::unsigned_integral T>
+  requires(!std::same_as<T, bool>) void add(std::string key, T* value, std::string help, T min = 0,
+                                            T max = std::numeric_limits<T>::max()) {
+    add_number(std::move(key), *value, std::move(help), min, max,
+               [value](uint64_t v) { *value = static_cast<T>(v); });
+  }
+  void add_bytes(std::string key, uint64_t* value, std::string help, uint64_t min = 0,
+                 uint64_t max = UINT64_MAX);
+
+  /// parse fails when neither the file nor a flag sets this key.
+  void require(std::string_view key);
+
+  /// kInvalidArgument with one line that names the flag, or the file and its line: unknown key, wrong type,
+  /// out of range, missing, malformed. Variables may then be partly set.
+  Status parse(int argc, const char* const* argv);
+  /// Only the file: for reloading and tests.
+  Status load(const std::string& path);
+  Status load_text(std::string_view toml, const std::string& name);
+
+  /// After parse: --help was given, nothing else was looked at.
+  bool help_wanted() const { return help_wanted_; }
+  std::string help() const;
+
+  /// For main: --help prints and exits 0, an error prints "program: error" and exits 2.
+  void parse_or_exit(int argc, const char* const* argv);
+
+  /// Every key with its value in effect, one line each, as TOML: for the log and debug pages.
+  std::string effective() const;
+
+ private:
+  enum class Kind { kString, kBool, kNumber, kBytes, kDouble, kDuration, kList };
+  struct Setting {
+    std::string key, help;
+    Kind kind{};
+    std::function<Status(const std::vector<std::string>&)> set;  ///< one text, but for lists
+    std::function<std::string()> show;                           ///< as TOML
+    std::string default_text{};
+    bool required = false, given = false;
+    std::string flag() const;
+  };
+  class CommandLine;
+  class TomlFile;
+
+  void add_setting(Setting setting);
+  void add_number(std::string key, uint64_t default_value, std::string help, uint64_t min, uint64_t max,
+                  std::function<void(uint64_t)> store);
+  Setting* find(std::string_view key);
+  Status check_required() const;
+
+  std::string program_, description_;
+  std::vector<Setting> settings_;
+  bool help_wanted_ = false;
+};
+
+}  // namespace kintsugi::config

@@ -1,0 +1,33 @@
+/// Settings from a TOML file. Private to config.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/config/config.h"
+
+namespace kintsugi::config {
+
+class Settings::TomlFile {
+ public:
+  static constexpr size_t kMaxFileBytes = 1 << 20;
+
+  explicit TomlFile(Settings& settings) : settings_(settings) {}
+
+  Status load(const std::string& path);
+  /// `name` stands for the file in errors: "name:line: ...".
+  Status apply(std::string_view toml, const std::string& name);
+
+ private:
+  /// The key that the author of `unknown` may have meant: "" when none is near.
+  std::string nearest(std::string_view unknown) const;
+  std::string explain_unknown(const std::string& key) const;
+  template <class Node>
+  Status apply_node(const std::string& key, const Node& node);
+  template <class Table>
+  Status apply_table(const std::string& prefix, const Table& table, const std::string& name);
+
+  Settings& settings_;
+};
+
+}  // namespace kintsugi::config
