@@ -1,9 +1,10 @@
-/// The seam behind which all metadata lives (DESIGN section 4): RocksDB in production, an in-memory store whose crashes
-/// forget unsynced batches in simulation. One conformance suite runs against each.
+/// The seam behind which all metadata lives (DESIGN section 4): RocksDB in production, an in-memory store
+/// whose crashes forget unsynced batches in simulation. One conformance suite runs against each.
 ///
-/// Reads see every batch handed to `commit` so far, in that order, whether it is durable yet or not: an operation is a
-/// plain function between two suspension points, with no locks. Nothing may be told to the outside before what it was
-/// derived from is durable: a writer awaits its own commit, a reader awaits `durable()`.
+/// Reads see every batch handed to `commit` so far, in that order, whether it is durable yet or not: an
+/// operation is a plain function between two suspension points, with no locks. Nothing may be told to the
+/// outside before what it was derived from is durable: a writer awaits its own commit, a reader awaits
+/// `durable()`.
 #pragma once
 
 #include <functional>
@@ -46,7 +47,8 @@ class Snapshot {
  public:
   virtual ~Snapshot() = default;
   virtual std::optional<std::string> get(std::string_view key) const = 0;
-  /// Calls `visit(key, value)` for keys in [begin, end) in order until it returns false. An empty `end` is no limit.
+  /// Calls `visit(key, value)` for keys in [begin, end) in order until it returns false. An empty `end` is no
+  /// limit.
   virtual void scan(std::string_view begin, std::string_view end,
                     const std::function<bool(std::string_view, std::string_view)>& visit) const = 0;
 };
@@ -61,9 +63,9 @@ class KeyValueStore {
                     const std::function<bool(std::string_view, std::string_view)>& visit) const = 0;
   virtual std::unique_ptr<Snapshot> snapshot() const = 0;
 
-  /// Checks the preconditions and applies the batch to what reads see, at once (before the first suspension); completes
-  /// when it is durable (synced; many batches share one sync). After an I/O error every commit and durable() fails with
-  /// it: the daemon must stop, because what readers saw may be lost.
+  /// Checks the preconditions and applies the batch to what reads see, at once (before the first suspension);
+  /// completes when it is durable (synced; many batches share one sync). After an I/O error every commit and
+  /// durable() fails with it: the daemon must stop, because what readers saw may be lost.
   virtual asio::awaitable<Status> commit(Batch batch) = 0;
 
   /// Completes when everything that reads have seen so far is durable. At once when nothing is pending.

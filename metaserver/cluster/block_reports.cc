@@ -1,0 +1,112 @@
+#include "metaserver/cluster/block_reports.h"
+
+#include "common/log/log.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr Duration kAskAgainAfter = std::chrono::seconds(30);
+
+ChunkId id_of(const proto::ReportedChunk& chunk) {
+  return {StripeId{chunk.stripe_id()}, chunk.index()};
+}
+
+}  // namespace
+
+Status BlockReports::check_page(const proto::BlockReportRequest& page, const Report& report) const {
+  if (page.chunks_size() > kMaxChunksOfAPage)
+    return {Code::kLimitExceeded, "a page of a block report is too long"};
+  std::optional<ChunkId> last = report.last;
+  for (const proto::ReportedChunk& chunk : page.chunks()) {
+    if (chunk.index() >= 256) return {Code::kInvalidArgument, "a chunk's index is too large"};
+    if (last && id_of(chunk) <= *last) return {Code::kInvalidArgument, "a block report must be ordered"};
+    last = id_of(chunk);
+  }
+  return {};
+}
+
+Result<bool> BlockReports::take_page(Transaction& transaction, const proto::BlockReportRequest& page) {
+  const ServerId id{page.server_id()};
+  ServerRecord* server = servers_.find(id);
+  if (!server || !server->registered || server->stored.incarnation() != page.incarnation()) {
+    return Status{Code::kConflict, fmt::format("server {} must register before it reports", id)};
+  }
+  const TimePoint now = clock_.now();
+  Report& report = reports_[id];
+  if (report.id != page.report_id()) report = {page.report_id(), now, std::nullopt};
+  if (now - report.began > kMaxDuration) {
+    reports_.erase(id);
+    return Status{Code::kConflict, "the block report took too long"};
+  }
+  if (Status status = check_page(page, report); !status.ok()) {
+    reports_.erase(id);
+    return status;
+  }
+  if (page.chunks_size() == 0 && !page.last()) return false;
+
+  // Both sides are ordered: everything expected up to the page's last chunk must be in the page.
+  keys::Range range = keys::all(keys::Kind::kServerChunk, id.value);
+  if (report.last) range.begin = keys::server_chunk(id, *report.last).append(1, '\0');
+  if (!page.last())
+    range.end = keys::server_chunk(id, id_of(page.chunks(page.chunks_size() - 1))).append(1, '\0');
+  std::vector<ChunkId> expected;
+  transaction.scan(range, [&](std::string_view key, std::string_view) {
+    expected.push_back(keys::chunk_of(key));
+    return true;
+  });
+  const TimePoint collected = report.began - kSlack;
+  const auto missing = [&](ChunkId chunk) {
+    if (chunks_.placed_since(chunk, id, collected)) return;
+    chunks_.set_lost(chunk, fmt::format("server {} no longer has it", id), false);
+  };
+  auto at = expected.begin();
+  for (const proto::ReportedChunk& reported : page.chunks()) {
+    const ChunkId chunk = id_of(reported);
+    while (at != expected.end() && *at < chunk)
+      missing(*at++);
+    if (at != expected.end() && *at == chunk) {
+      compare(transaction, id, *at++, reported);
+    } else {
+      handle_unknown(transaction, id, chunk);
+    }
+  }
+  while (at != expected.end())
+    missing(*at++);
+
+  if (!page.last()) {
+    report.last = id_of(page.chunks(page.chunks_size() - 1));
+    return false;
+  }
+  reports_.erase(id);
+  server->wants_block_report = false;
+  return true;
+}
+
+void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId chunk,
+                           const proto::ReportedChunk& reported) {
+  const auto stripe = load_stripe(transaction.store(), chunk.stripe);
+  KINTSUGI_ASSERT(stripe && chunk.index < static_cast<uint32_t>(stripe->chunks_size()));
+  const proto::StoredChunk& written = stripe->chunks(static_cast<int>(chunk.index));
+  if (written.length() == reported.length() && written.crc() == reported.crc()) {
+    chunks_.set_present(chunk);
+  } else {
+    chunks_.set_lost(chunk, fmt::format("what server {} has is not what was written", server), true);
+  }
+}
+
+void BlockReports::handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk) {
+  if (!load_stripe(transaction.store(), chunk.stripe) && uploads_.protects(chunk.stripe)) return;
+  ++unknown_chunks_;
+  transaction.put(keys::garbage(server, chunk), "");
+  garbage_.wake(server);
+}
+
+bool BlockReports::should_ask(ServerId id) {
+  ServerRecord* server = servers_.find(id);
+  const TimePoint now = clock_.now();
+  if (!server || !server->wants_block_report || now < server->block_report_due) return false;
+  server->block_report_due = now + kAskAgainAfter;
+  return true;
+}
+
+}  // namespace kintsugi::metaserver

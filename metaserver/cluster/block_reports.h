@@ -1,0 +1,60 @@
+/// Compares what a server says it holds with what it should hold.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "common/proto/meta.pb.h"
+#include "metaserver/cluster/chunk_map.h"
+#include "metaserver/cluster/garbage.h"
+#include "metaserver/cluster/server_registry.h"
+#include "metaserver/cluster/uploads.h"
+
+namespace kintsugi::metaserver {
+
+/// A chunk that should be there and is not (or differs) is lost. A chunk that should not be there becomes
+/// garbage: a stale copy of a chunk that has moved, or one whose stripe is unknown and cannot be committed
+/// any more.
+class BlockReports {
+ public:
+  static constexpr int kMaxChunksOfAPage = 50'000;
+  /// A chunk may be placed this long before the report that was collected without it arrives.
+  static constexpr Duration kSlack = std::chrono::minutes(1);
+  /// A report that takes longer is given up: what was placed meanwhile is no longer remembered.
+  static constexpr Duration kMaxDuration = std::chrono::minutes(5);
+
+  /// References must outlive it.
+  BlockReports(ServerRegistry& servers, ChunkMap& chunks, Garbage& garbage, const Uploads& uploads,
+               const runtime::Clock& clock)
+      : servers_(servers), chunks_(chunks), garbage_(garbage), uploads_(uploads), clock_(clock) {}
+
+  /// True when this page was the last one. kInvalidArgument: not ordered; kConflict: of a report that was
+  /// given up, or the server is not registered.
+  Result<bool> take_page(Transaction& transaction, const proto::BlockReportRequest& page);
+
+  /// Whether to ask the server for a report now.
+  bool should_ask(ServerId server);
+
+  uint64_t unknown_chunks() const { return unknown_chunks_; }
+
+ private:
+  struct Report {
+    uint64_t id = 0;
+    TimePoint began;
+    std::optional<ChunkId> last;
+  };
+  Status check_page(const proto::BlockReportRequest& page, const Report& report) const;
+  void compare(Transaction& transaction, ServerId server, ChunkId chunk,
+               const proto::ReportedChunk& reported);
+  void handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk);
+
+  ServerRegistry& servers_;
+  ChunkMap& chunks_;
+  Garbage& garbage_;
+  const Uploads& uploads_;
+  const runtime::Clock& clock_;
+  std::map<ServerId, Report> reports_;
+  uint64_t unknown_chunks_ = 0;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,55 @@
+#include "metaserver/cluster/chunk_map.h"
+
+namespace kintsugi::metaserver {
+
+bool ChunkMap::available(ChunkId id, const proto::StoredChunk& chunk) const {
+  if (chunk.length() == 0) return true;
+  if (chunk.server_id() == 0) return false;
+  return !servers_.is_dead(ServerId{chunk.server_id()}) && !lost_.contains(id);
+}
+
+size_t ChunkMap::available_chunks(StripeId id, const proto::StoredStripe& stripe) const {
+  size_t count = 0;
+  for (int i = 0; i < stripe.chunks_size(); ++i) {
+    if (available({id, static_cast<uint32_t>(i)}, stripe.chunks(i))) ++count;
+  }
+  return count;
+}
+
+void ChunkMap::set_lost(ChunkId chunk, const std::string& why, bool proven) {
+  const TimePoint believed_from = proven ? clock_.now() + kDistrust : clock_.now();
+  auto [entry, is_new] = lost_.try_emplace(chunk, believed_from);
+  entry->second = std::max(entry->second, believed_from);
+  if (is_new && on_lost) on_lost(chunk, why);
+}
+
+void ChunkMap::set_present(ChunkId chunk) {
+  auto found = lost_.find(chunk);
+  if (found != lost_.end() && found->second <= clock_.now()) lost_.erase(found);
+}
+
+void ChunkMap::set_placed(ChunkId chunk, ServerId server) {
+  const TimePoint now = clock_.now();
+  lost_.erase(chunk);
+  placed_[chunk] = {server, now};
+  placed_order_.emplace_back(now, chunk);
+  while (!placed_order_.empty() && placed_order_.front().first + kPlacedMemory < now) {
+    auto found = placed_.find(placed_order_.front().second);
+    if (found != placed_.end() && found->second.when == placed_order_.front().first) placed_.erase(found);
+    placed_order_.pop_front();
+  }
+}
+
+bool ChunkMap::placed_since(ChunkId chunk, ServerId server, TimePoint when) const {
+  auto found = placed_.find(chunk);
+  return found != placed_.end() && found->second.server == server && found->second.when >= when;
+}
+
+void ChunkMap::forget(StripeId stripe, const proto::StoredStripe& stored) {
+  for (int i = 0; i < stored.chunks_size(); ++i) {
+    lost_.erase({stripe, static_cast<uint32_t>(i)});
+    placed_.erase({stripe, static_cast<uint32_t>(i)});
+  }
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,60 @@
+/// Which chunks can be read now. Where a chunk should be is in the store; what is known against it is here,
+/// in memory: it is learned again from block reports after a restart.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "common/base/ids.h"
+#include "common/proto/store.pb.h"
+#include "common/runtime/clock.h"
+#include "metaserver/cluster/server_registry.h"
+#include "metaserver/namespace/stripes.h"
+
+namespace kintsugi::metaserver {
+
+class ChunkMap {
+ public:
+  ChunkMap(const ServerRegistry& servers, const runtime::Clock& clock) : servers_(servers), clock_(clock) {}
+
+  /// A chunk that was available is no longer: why, for a person.
+  std::function<void(ChunkId, const std::string& why)> on_lost;
+
+  /// It has no bytes, or it is on a server that is not dead and nothing is known against it.
+  bool available(ChunkId id, const proto::StoredChunk& chunk) const;
+  size_t available_chunks(StripeId id, const proto::StoredStripe& stripe) const;
+
+  /// `proven`: somebody read bytes that did not match. For kDistrust after it the server's word that it has
+  /// the chunk is not enough.
+  void set_lost(ChunkId chunk, const std::string& why, bool proven);
+  /// Its server reports to have it.
+  void set_present(ChunkId chunk);
+  bool lost(ChunkId chunk) const { return lost_.contains(chunk); }
+  size_t lost_chunks() const { return lost_.size(); }
+
+  /// The chunk was written to `server` just now: a block report that was collected before may not list it
+  /// yet.
+  void set_placed(ChunkId chunk, ServerId server);
+  bool placed_since(ChunkId chunk, ServerId server, TimePoint when) const;
+
+  void forget(StripeId stripe, const proto::StoredStripe& stored);
+
+  static constexpr Duration kPlacedMemory = std::chrono::minutes(10);
+  static constexpr Duration kDistrust = std::chrono::minutes(10);
+
+ private:
+  struct Placed {
+    ServerId server;
+    TimePoint when;
+  };
+  const ServerRegistry& servers_;
+  const runtime::Clock& clock_;
+  std::map<ChunkId, TimePoint> lost_;  ///< value: from when on a block report may clear it
+  std::unordered_map<ChunkId, Placed> placed_;
+  std::deque<std::pair<TimePoint, ChunkId>> placed_order_;
+};
+
+}  // namespace kintsugi::metaserver

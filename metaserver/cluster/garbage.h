@@ -1,0 +1,55 @@
+/// Chunks that are to be deleted on their servers. The queue is durable (keys::garbage); this class hands it
+/// out through heartbeats and forgets what was done.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/proto/meta.pb.h"
+#include "common/runtime/clock.h"
+#include "metaserver/cluster/chunk_map.h"
+#include "metaserver/namespace/transaction.h"
+
+namespace kintsugi::metaserver {
+
+/// A chunk is deleted only while it is not where a stripe says it is; a stale copy of a chunk that has
+/// another place only while the one at that place is available.
+class Garbage {
+ public:
+  static constexpr size_t kMaxVictims = 1000;  ///< a heartbeat
+  static constexpr Duration kPostponed =
+      std::chrono::seconds(10);  ///< until what could not be deleted is looked at again
+
+  /// `chunks` must outlive it.
+  Garbage(const ChunkMap& chunks, const runtime::Clock& clock) : chunks_(chunks), clock_(clock) {}
+
+  /// There may be something for this server. To be called whenever a garbage key of it was put.
+  void wake(ServerId server) { queues_[server].idle_until = TimePoint::min(); }
+  void wake_all_of(const FreedStripes& freed);
+
+  /// The next heartbeat of an incarnation confirms that what was handed out with the one before is gone:
+  /// those keys are removed. Then picks what the answer orders.
+  std::vector<ChunkId> exchange(Transaction& transaction, ServerId server, uint64_t incarnation);
+
+  /// A deletion of this chunk at this server is ordered or queued: nothing may be placed there under that
+  /// name.
+  static bool pending(const Reader& reader, ServerId server, ChunkId chunk) {
+    return reader.get(keys::garbage(server, chunk)).has_value();
+  }
+
+ private:
+  struct Queue {
+    uint64_t incarnation = 0;
+    std::vector<ChunkId> ordered;
+    TimePoint idle_until = TimePoint::min();
+  };
+  enum class Verdict { kDelete, kKeep, kLater };
+  Verdict judge(const Reader& reader, ServerId server, ChunkId chunk) const;
+
+  const ChunkMap& chunks_;
+  const runtime::Clock& clock_;
+  std::map<ServerId, Queue> queues_;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,65 @@
+#include "metaserver/cluster/placement.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace kintsugi::metaserver {
+namespace {
+
+/// Index of one of `eligible`, drawn in proportion to free bytes.
+size_t draw(std::span<const Candidate> candidates, std::span<const size_t> eligible,
+            runtime::Random& random) {
+  constexpr uint64_t kUnit =
+      1 << 20;  // a MiB a ticket: no overflow for exabytes, and a full server can still be drawn
+  uint64_t tickets = 0;
+  for (size_t i : eligible)
+    tickets += candidates[i].free_bytes / kUnit + 1;
+  uint64_t drawn = random.below(tickets);
+  for (size_t i : eligible) {
+    const uint64_t own = candidates[i].free_bytes / kUnit + 1;
+    if (drawn < own) return i;
+    drawn -= own;
+  }
+  return eligible.back();
+}
+
+}  // namespace
+
+std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> candidates,
+                                     std::span<const Candidate> taken, runtime::Random& random) {
+  std::map<std::string_view, size_t> chunks_in_rack;
+  for (const Candidate& server : taken)
+    ++chunks_in_rack[server.rack];
+  std::vector<size_t> left;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const auto same = [&](const Candidate& other) { return other.id == candidates[i].id; };
+    if (std::none_of(taken.begin(), taken.end(), same)) left.push_back(i);
+  }
+  if (left.size() < count) return {};
+
+  std::vector<ServerId> chosen;
+  while (chosen.size() < count) {
+    size_t fewest = SIZE_MAX;
+    for (size_t i : left)
+      fewest = std::min(fewest, chunks_in_rack[candidates[i].rack]);
+    std::vector<size_t> eligible;
+    for (size_t i : left) {
+      if (chunks_in_rack[candidates[i].rack] == fewest) eligible.push_back(i);
+    }
+    const size_t picked = draw(candidates, eligible, random);
+    chosen.push_back(candidates[picked].id);
+    ++chunks_in_rack[candidates[picked].rack];
+    std::erase(left, picked);
+  }
+  return chosen;
+}
+
+Status too_few_servers(const erasure::Policy& policy, size_t usable) {
+  const uint32_t needed = policy.chunks();
+  return {Code::kUnavailable, fmt::format("policy {} needs {} server{}, {} {} usable", policy.name(), needed,
+                                          needed == 1 ? "" : "s", usable, usable == 1 ? "is" : "are")};
+}
+
+}  // namespace kintsugi::metaserver

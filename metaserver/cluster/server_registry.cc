@@ -1,0 +1,164 @@
+#include "metaserver/cluster/server_registry.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+Status check_request(const proto::RegisterServerRequest& request) {
+  if (request.server_id() == 0) return {Code::kInvalidArgument, "server id 0 is none"};
+  if (request.rack().size() > 255 || request.address().size() > kMaxAddressBytes ||
+      request.http_address().size() > kMaxAddressBytes) {
+    return {Code::kInvalidArgument, "address or rack is too long"};
+  }
+  const auto address = runtime::Endpoint::parse(request.address());
+  return address ? Status{} : address.error().with_context("address");
+}
+
+void supersede(proto::StoredServer& stored, uint64_t incarnation) {
+  if (stored.incarnation() != 0) stored.add_superseded(stored.incarnation());
+  auto* old = stored.mutable_superseded();
+  if (old->size() > kMaxSupersededIncarnations) old->erase(old->begin());
+  stored.set_incarnation(incarnation);
+}
+
+}  // namespace
+
+void ServerRegistry::load(const Reader& reader) {
+  reader.scan(keys::all(keys::Kind::kServer), [&](std::string_view key, std::string_view value) {
+    ServerRecord& server = servers_[ServerId{keys::first_id(key)}];
+    server.id = ServerId{keys::first_id(key)};
+    server.stored = Reader::parse<proto::StoredServer>(value);
+    server.last_heartbeat = clock_.now();
+    return true;
+  });
+}
+
+Status ServerRegistry::check_incarnation(const ServerRecord& server, uint64_t incarnation) const {
+  const auto& old = server.stored.superseded();
+  if (std::find(old.begin(), old.end(), incarnation) == old.end()) return {};
+  return {Code::kConflict,
+          fmt::format("server {} was started again as another process, at {}; this one must stop", server.id,
+                      server.stored.address())};
+}
+
+Status ServerRegistry::register_server(Transaction& transaction,
+                                       const proto::RegisterServerRequest& request) {
+  KINTSUGI_TRY(check_request(request));
+  const ServerId id{request.server_id()};
+  const bool is_new = !servers_.contains(id);
+  if (is_new && servers_.size() >= kMaxServers) return {Code::kLimitExceeded, "too many servers"};
+  ServerRecord& server = servers_[id];
+  server.id = id;
+  KINTSUGI_TRY(check_incarnation(server, request.incarnation()));
+  if (server.stored.incarnation() != request.incarnation()) {
+    supersede(server.stored, request.incarnation());
+    server.load.Clear();
+  }
+  server.stored.set_address(request.address());
+  server.stored.set_rack(request.rack());
+  server.stored.set_http_address(request.http_address());
+  transaction.put_message(keys::server(id), server.stored);
+  if (is_new) {
+    log::info("server {} joins: {} in rack '{}'", id, request.address(), request.rack());
+    server.liveness = proto::ServerState::ALIVE;
+  }
+  revive(server);
+  return {};
+}
+
+Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::HeartbeatRequest& request) {
+  ServerRecord* server = find(ServerId{request.server_id()});
+  if (!server) return Verdict::kRegisterAgain;
+  KINTSUGI_TRY(check_incarnation(*server, request.incarnation()));
+  if (!server->registered || server->stored.incarnation() != request.incarnation())
+    return Verdict::kRegisterAgain;
+  server->load = request;
+  server->last_heartbeat = clock_.now();
+  if (server->liveness == proto::ServerState::SUSPECT) server->liveness = proto::ServerState::ALIVE;
+  return Verdict::kAccepted;
+}
+
+void ServerRegistry::revive(ServerRecord& server) {
+  const bool was_dead = server.liveness == proto::ServerState::DEAD;
+  server.liveness = proto::ServerState::ALIVE;
+  server.registered = true;
+  server.last_heartbeat = clock_.now();
+  server.wants_block_report = true;
+  server.block_report_due = clock_.now() + 5 * options_.heartbeat_interval;
+  if (!was_dead) return;
+  log::info("server {} is back", server.id);
+  if (on_returned) on_returned(server.id);
+}
+
+void ServerRegistry::check_liveness() {
+  const TimePoint now = clock_.now();
+  if (last_check_ != TimePoint::min() && now - last_check_ > options_.heartbeat_interval) {
+    for (auto& [id, server] : servers_)
+      server.last_heartbeat += now - last_check_;
+  }
+  last_check_ = now;
+  std::vector<ServerId> died;
+  for (auto& [id, server] : servers_) {
+    if (server.liveness == proto::ServerState::DEAD) continue;
+    const Duration silence = now - server.last_heartbeat;
+    if (silence >= options_.dead_after) {
+      server.liveness = proto::ServerState::DEAD;
+      server.registered = false;  // its chunks must be counted anew: it comes back through registration
+      died.push_back(id);
+    } else if (silence >= options_.suspect_after && server.liveness == proto::ServerState::ALIVE) {
+      log::warning("server {} at {} is suspect: silent for {:.1f} s", id, server.stored.address(),
+                   std::chrono::duration<double>(silence).count());
+      server.liveness = proto::ServerState::SUSPECT;
+    }
+  }
+  for (ServerId id : died) {
+    log::warning("server {} at {} is dead", id, servers_[id].stored.address());
+    if (on_dead) on_dead(id);
+  }
+}
+
+const ServerRecord* ServerRegistry::find(ServerId id) const {
+  auto found = servers_.find(id);
+  return found == servers_.end() ? nullptr : &found->second;
+}
+
+ServerRecord* ServerRegistry::find(ServerId id) {
+  auto found = servers_.find(id);
+  return found == servers_.end() ? nullptr : &found->second;
+}
+
+bool ServerRegistry::is_dead(ServerId id) const {
+  const ServerRecord* server = find(id);
+  return !server || server->liveness == proto::ServerState::DEAD;
+}
+
+size_t ServerRegistry::count(Liveness liveness) const {
+  return static_cast<size_t>(std::count_if(servers_.begin(), servers_.end(), [&](const auto& entry) {
+    return entry.second.liveness == liveness;
+  }));
+}
+
+proto::ServerState ServerRegistry::state_of(const ServerRecord& server) const {
+  proto::ServerState state;
+  state.set_server_id(server.id.value);
+  state.set_address(server.stored.address());
+  state.set_http_address(server.stored.http_address());
+  state.set_rack(server.stored.rack());
+  state.set_liveness(server.liveness);
+  state.set_total_bytes(server.load.total_bytes());
+  state.set_free_bytes(server.load.free_bytes());
+  state.set_chunks(server.load.chunks());
+  state.set_stored_bytes(server.load.stored_bytes());
+  state.set_seconds_since_heartbeat(
+      std::chrono::duration<double>(clock_.now() - server.last_heartbeat).count());
+  state.set_disks(server.load.disks());
+  state.set_failed_disks(server.load.failed_disks());
+  state.set_user_bytes_per_second(server.load.user_bytes_per_second());
+  state.set_repairs(server.load.repairs());
+  return state;
+}
+
+}  // namespace kintsugi::metaserver

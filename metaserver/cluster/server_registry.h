@@ -1,0 +1,82 @@
+/// Who is in the cluster and who is alive.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/proto/meta.pb.h"
+#include "common/proto/store.pb.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/cluster/options.h"
+#include "metaserver/namespace/transaction.h"
+
+namespace kintsugi::metaserver {
+
+using Liveness = proto::ServerState::Liveness;
+
+struct ServerRecord {
+  ServerId id;
+  proto::StoredServer stored;
+  Liveness liveness = proto::ServerState::SUSPECT;
+  bool registered = false;       ///< since this metaserver's start, or since it was dead
+  TimePoint last_heartbeat;      ///< of a server that has sent none: when this metaserver started
+  proto::HeartbeatRequest load;  ///< the last one
+  bool wants_block_report = true;
+  TimePoint block_report_due;  ///< when to ask for one that did not come by itself
+};
+
+inline constexpr size_t kMaxServers = 10000;
+inline constexpr int kMaxSupersededIncarnations = 16;
+inline constexpr size_t kMaxAddressBytes = 300;
+
+/// A server is alive while it heartbeats, suspect after `suspect_after` without one, dead after `dead_after`.
+/// What is durable (address, rack, incarnation) survives a restart; then all known servers are suspect until
+/// they register, and dead when they have not within `dead_after`.
+class ServerRegistry {
+ public:
+  /// References must outlive it.
+  ServerRegistry(const MetaServerOptions& options, const runtime::Clock& clock)
+      : options_(options), clock_(clock) {}
+
+  /// Called, never from inside the caller's scan of servers(), when a server died, and when a dead one is
+  /// back.
+  std::function<void(ServerId)> on_dead;
+  std::function<void(ServerId)> on_returned;
+
+  void load(const Reader& reader);
+
+  /// Puts what must be durable into the transaction. kConflict: a later process with this id has registered
+  /// since.
+  Status register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
+
+  enum class Verdict { kAccepted, kRegisterAgain };
+  /// kConflict as above. kRegisterAgain: not known since the start of this metaserver.
+  Result<Verdict> heartbeat(const proto::HeartbeatRequest& request);
+
+  /// Declares suspects and deaths that are due. To be called a few times in a heartbeat interval: a longer
+  /// pause means that this process stood still, and is not held against the servers.
+  void check_liveness();
+
+  const ServerRecord* find(ServerId id) const;
+  ServerRecord* find(ServerId id);
+  /// Ordered by id.
+  const std::map<ServerId, ServerRecord>& servers() const { return servers_; }
+  bool is_dead(ServerId id) const;
+  proto::ServerState state_of(const ServerRecord& server) const;
+  size_t count(Liveness liveness) const;
+
+ private:
+  Status check_incarnation(const ServerRecord& server, uint64_t incarnation) const;
+  void revive(ServerRecord& server);
+
+  const MetaServerOptions& options_;
+  const runtime::Clock& clock_;
+  std::map<ServerId, ServerRecord> servers_;
+  TimePoint last_check_ = TimePoint::min();
+};
+
+}  // namespace kintsugi::metaserver

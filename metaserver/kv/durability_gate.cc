@@ -1,0 +1,45 @@
+#include "metaserver/kv/durability_gate.h"
+
+#include <boost/asio/post.hpp>
+
+#include "common/base/assert.h"
+
+namespace kintsugi::metaserver {
+
+asio::awaitable<Status> DurabilityGate::enqueue(uint64_t sequence) {
+  return asio::async_initiate<const asio::use_awaitable_t<>, void(Status)>(
+      [this, sequence](Handler handler) {
+        KINTSUGI_ASSERT(waiters_.empty() || waiters_.back().sequence <= sequence);
+        waiters_.push_back({sequence, std::move(handler)});
+      },
+      asio::use_awaitable);
+}
+
+asio::awaitable<Status> DurabilityGate::wait(uint64_t sequence) {
+  KINTSUGI_ASSERT(sequence <= issued_);
+  if (sequence <= durable_) co_return Status{};
+  if (!failure_.ok()) co_return failure_;
+  co_return co_await enqueue(sequence);
+}
+
+void DurabilityGate::wake_front(Status status) {
+  asio::post(executor_, [handler = std::move(waiters_.front().handler),
+                         status = std::move(status)]() mutable { handler(std::move(status)); });
+  waiters_.pop_front();
+}
+
+void DurabilityGate::advance(uint64_t sequence) {
+  if (!failure_.ok()) return;
+  KINTSUGI_ASSERT(sequence <= issued_ && sequence >= durable_);
+  durable_ = sequence;
+  while (!waiters_.empty() && waiters_.front().sequence <= durable_)
+    wake_front({});
+}
+
+void DurabilityGate::fail(Status why) {
+  if (failure_.ok()) failure_ = std::move(why);
+  while (!waiters_.empty())
+    wake_front(failure_);
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,73 @@
+/// The KeyValueStore of the simulator: in memory, with a disk that survives its process and forgets what was
+/// not synced.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/runtime/clock.h"
+#include "metaserver/kv/durability_gate.h"
+#include "metaserver/kv/key_value_store.h"
+
+namespace kintsugi::metaserver {
+
+/// What outlives a crash. At most one MemoryStore uses it at a time.
+class MemoryStoreDisk {
+ public:
+  using Map = std::map<std::string, std::string, std::less<>>;
+
+  /// The process dies: of the batches on their way the first `survivors` reached the disk all the same
+  /// (unacknowledged writes may survive a crash, in order). The store in use fails from now on and must be
+  /// replaced by a new one.
+  void crash(size_t survivors = 0);
+  /// From the next sync on every one fails.
+  void fail_syncs() { broken_ = true; }
+
+  const Map& durable() const { return durable_; }
+  size_t unsynced_batches() const { return unsynced_.size(); }
+
+ private:
+  friend class MemoryStore;
+  void apply_front();
+
+  Map durable_;
+  std::deque<std::vector<Batch::Write>> unsynced_;
+  uint64_t owner_ = 0;  ///< bumped by a crash and by each new store
+  bool broken_ = false;
+};
+
+class MemoryStore final : public KeyValueStore {
+ public:
+  /// Opens what is durable on `disk`, which must outlive it. A sync takes `sync_latency` and covers all
+  /// batches that came before it began.
+  MemoryStore(asio::any_io_executor executor, runtime::Clock& clock, MemoryStoreDisk& disk,
+              Duration sync_latency = std::chrono::microseconds(200));
+  ~MemoryStore() override;
+
+  std::optional<std::string> get(std::string_view key) const override;
+  void scan(std::string_view begin, std::string_view end,
+            const std::function<bool(std::string_view, std::string_view)>& visit) const override;
+  std::unique_ptr<Snapshot> snapshot() const override;
+  asio::awaitable<Status> commit(Batch batch) override;
+  asio::awaitable<Status> durable() override;
+  asio::awaitable<void> close() override;
+
+ private:
+  void begin_sync();
+  void end_sync(size_t batches);
+  bool owns_disk() const { return disk_.owner_ == owner_; }
+
+  runtime::Clock& clock_;
+  MemoryStoreDisk& disk_;
+  uint64_t owner_;
+  Duration sync_latency_;
+  DurabilityGate gate_;
+  uint64_t synced_ = 0;
+  std::shared_ptr<MemoryStoreDisk::Map> view_;  ///< copied before a write while a snapshot shares it
+  runtime::TimerId timer_ = runtime::TimerId::kNone;
+};
+
+}  // namespace kintsugi::metaserver

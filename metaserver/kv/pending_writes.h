@@ -1,0 +1,49 @@
+/// The overlay that makes batches visible between their commit and the moment the store below holds them
+/// durably.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metaserver/kv/key_value_store.h"
+
+namespace kintsugi::metaserver {
+
+/// A batch on its way to the disk. Immutable, so that the committer thread may read it too.
+struct PendingBatch {
+  uint64_t sequence = 0;
+  std::vector<Batch::Write> writes;
+};
+
+/// Ordered, single-threaded. Entries point into the pending batches: nothing is copied.
+class PendingWrites {
+ public:
+  void add(std::shared_ptr<const PendingBatch> batch);
+  /// Forgets what only batches up to `sequence` wrote.
+  void drop_through(uint64_t sequence);
+
+  /// Null: not written by a pending batch. Else its pending value; nullopt there means removed.
+  const std::optional<std::string>* find(std::string_view key) const;
+  bool empty() const { return entries_.empty(); }
+
+  using Map = std::map<std::string, std::optional<std::string>, std::less<>>;
+  Map copy() const;
+
+  struct Entry {
+    const std::optional<std::string>* value;
+    uint64_t sequence;
+  };
+  const std::map<std::string_view, Entry>& entries() const { return entries_; }
+
+ private:
+  std::map<std::string_view, Entry> entries_;  ///< keys point into the batch that wrote the entry last
+  std::deque<std::shared_ptr<const PendingBatch>> batches_;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,199 @@
+#include "metaserver/kv/rocksdb_store.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include "common/base/assert.h"
+#include "common/log/log.h"
+#include "metaserver/kv/committer.h"
+#include "metaserver/kv/durability_gate.h"
+#include "metaserver/kv/merged_scan.h"
+#include "metaserver/kv/pending_writes.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view key) {
+  std::string value;
+  const rocksdb::Status status = db.Get(options, {key.data(), key.size()}, &value);
+  if (status.IsNotFound()) return std::nullopt;
+  // Metadata that cannot be read must not look like metadata that is not there.
+  if (!status.ok()) log::error("metadata store: read: {}", status.ToString());
+  KINTSUGI_ASSERT(status.ok());
+  return value;
+}
+
+/// RocksDB's iterator in the shape of merged_scan.
+class RocksCursor {
+ public:
+  RocksCursor(rocksdb::DB& db, rocksdb::ReadOptions options, std::string_view begin, std::string_view end)
+      : upper_(end.data(), end.size()) {
+    if (!end.empty()) options.iterate_upper_bound = &upper_;
+    iterator_.reset(db.NewIterator(options));
+    iterator_->Seek({begin.data(), begin.size()});
+  }
+  bool valid() const {
+    const bool valid = iterator_->Valid();
+    if (!valid) KINTSUGI_ASSERT(iterator_->status().ok());
+    return valid;
+  }
+  std::string_view key() const { return {iterator_->key().data(), iterator_->key().size()}; }
+  std::string_view value() const { return {iterator_->value().data(), iterator_->value().size()}; }
+  void next() { iterator_->Next(); }
+
+ private:
+  rocksdb::Slice upper_;
+  std::unique_ptr<rocksdb::Iterator> iterator_;
+};
+
+class RocksSnapshot final : public Snapshot {
+ public:
+  RocksSnapshot(std::shared_ptr<rocksdb::DB> db, PendingWrites::Map pending)
+      : db_(std::move(db)), snapshot_(db_->GetSnapshot()), pending_(std::move(pending)) {
+    options_.snapshot = snapshot_;
+  }
+  ~RocksSnapshot() override { db_->ReleaseSnapshot(snapshot_); }
+
+  std::optional<std::string> get(std::string_view key) const override {
+    if (auto found = pending_.find(key); found != pending_.end()) return found->second;
+    return read(*db_, options_, key);
+  }
+  void scan(std::string_view begin, std::string_view end,
+            const std::function<bool(std::string_view, std::string_view)>& visit) const override {
+    RocksCursor cursor(*db_, options_, begin, end);
+    merged_scan(
+        cursor, pending_, begin, end,
+        [](const std::optional<std::string>& value) { return value ? &*value : nullptr; }, visit);
+  }
+
+ private:
+  std::shared_ptr<rocksdb::DB> db_;
+  const rocksdb::Snapshot* snapshot_;
+  rocksdb::ReadOptions options_;
+  PendingWrites::Map pending_;
+};
+
+rocksdb::Options make_options(const RocksDbOptions& from) {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(from.block_cache_bytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.paranoid_checks = true;
+  options.write_buffer_size = from.write_buffer_bytes;
+  options.max_background_jobs = 2;
+  options.keep_log_file_num = 4;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+}  // namespace
+
+struct RocksDbStore::State {
+  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_)
+      : executor(std::move(executor_)), db(std::move(db_)), gate(executor) {}
+
+  void synced(uint64_t sequence, const Status& status) {
+    if (!status.ok()) {
+      log::error("metadata store: {}", status.message());
+      gate.fail(status);
+      work.reset();
+      return;
+    }
+    gate.advance(sequence);
+    pending.drop_through(sequence);
+    if (!gate.pending()) work.reset();
+  }
+
+  asio::any_io_executor executor;
+  std::shared_ptr<rocksdb::DB> db;
+  DurabilityGate gate;
+  PendingWrites pending;
+  std::optional<asio::executor_work_guard<asio::any_io_executor>>
+      work;  ///< while a sync will post its completion
+  std::unique_ptr<Committer> committer;
+};
+
+Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor executor,
+                                                         const std::string& directory,
+                                                         RocksDbOptions options) {
+  rocksdb::DB* raw = nullptr;
+  const rocksdb::Status opened = rocksdb::DB::Open(make_options(options), directory, &raw);
+  if (!opened.ok()) {
+    Code code = Code::kIoError;
+    if (opened.IsCorruption()) code = Code::kCorrupt;
+    if (opened.ToString().find("lock") != std::string::npos) code = Code::kUnavailable;
+    return Status{code, fmt::format("metadata store {}: {}", directory, opened.ToString())};
+  }
+  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw));
+  auto write = [db = state->db](const Committer::Batches& batches) {
+    rocksdb::WriteBatch all;
+    for (const auto& batch : batches) {
+      for (const Batch::Write& write : batch->writes) {
+        const rocksdb::Status added = write.value ? all.Put(write.key, *write.value) : all.Delete(write.key);
+        KINTSUGI_ASSERT(added.ok());
+      }
+    }
+    rocksdb::WriteOptions sync;
+    sync.sync = true;
+    const rocksdb::Status written = db->Write(sync, &all);
+    return written.ok() ? Status{} : Status{Code::kIoError, "commit: " + written.ToString()};
+  };
+  auto done = [raw_state = state.get()](uint64_t sequence, const Status& status) {
+    raw_state->synced(sequence, status);
+  };
+  state->committer = std::make_unique<Committer>(executor, std::move(write), std::move(done));
+  return std::unique_ptr<RocksDbStore>(new RocksDbStore(std::move(state)));
+}
+
+RocksDbStore::RocksDbStore(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RocksDbStore::~RocksDbStore() = default;
+
+std::optional<std::string> RocksDbStore::get(std::string_view key) const {
+  if (const std::optional<std::string>* pending = state_->pending.find(key)) return *pending;
+  return read(*state_->db, {}, key);
+}
+
+void RocksDbStore::scan(std::string_view begin, std::string_view end,
+                        const std::function<bool(std::string_view, std::string_view)>& visit) const {
+  RocksCursor cursor(*state_->db, {}, begin, end);
+  merged_scan(
+      cursor, state_->pending.entries(), begin, end,
+      [](const PendingWrites::Entry& entry) { return *entry.value ? &**entry.value : nullptr; }, visit);
+}
+
+std::unique_ptr<Snapshot> RocksDbStore::snapshot() const {
+  return std::make_unique<RocksSnapshot>(state_->db, state_->pending.copy());
+}
+
+asio::awaitable<Status> RocksDbStore::commit(Batch batch) {
+  if (!state_->gate.failure().ok()) co_return state_->gate.failure();
+  for (const Precondition& required : batch.preconditions) {
+    if (get(required.key) != required.value)
+      co_return Status{Code::kConflict, "the metadata changed meanwhile"};
+  }
+  if (batch.writes.empty()) co_return co_await durable();
+  const uint64_t sequence = state_->gate.issue();
+  auto pending = std::make_shared<const PendingBatch>(PendingBatch{sequence, std::move(batch.writes)});
+  state_->pending.add(pending);
+  if (!state_->work) state_->work.emplace(state_->executor);
+  state_->committer->submit(std::move(pending));
+  co_return co_await state_->gate.wait(sequence);
+}
+
+asio::awaitable<Status> RocksDbStore::durable() {
+  return state_->gate.wait(state_->gate.issued());
+}
+
+asio::awaitable<void> RocksDbStore::close() {
+  const Status last = co_await durable();
+  if (!last.ok()) log::error("metadata store closes after a failure: {}", last.message());
+  state_->committer.reset();
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,45 @@
+/// The KeyValueStore of production: RocksDB in a local directory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "metaserver/kv/key_value_store.h"
+
+namespace kintsugi::metaserver {
+
+struct RocksDbOptions {
+  size_t block_cache_bytes = 256u << 20;
+  size_t write_buffer_bytes = 64u << 20;
+};
+
+/// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and
+/// syncs once. Everything else runs on `executor`. Reads block the thread for as long as RocksDB needs
+/// (usually memory).
+class RocksDbStore final : public KeyValueStore {
+ public:
+  /// Makes the directory when it does not exist. kIoError, kCorrupt, or kUnavailable when another process has
+  /// it open.
+  static Result<std::unique_ptr<RocksDbStore>> open(asio::any_io_executor executor,
+                                                    const std::string& directory,
+                                                    RocksDbOptions options = {});
+  /// Without close() what is pending may be lost, as in a crash.
+  ~RocksDbStore() override;
+
+  std::optional<std::string> get(std::string_view key) const override;
+  void scan(std::string_view begin, std::string_view end,
+            const std::function<bool(std::string_view, std::string_view)>& visit) const override;
+  std::unique_ptr<Snapshot> snapshot() const override;
+  asio::awaitable<Status> commit(Batch batch) override;
+  asio::awaitable<Status> durable() override;
+  asio::awaitable<void> close() override;
+
+ private:
+  struct State;
+  explicit RocksDbStore(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kintsugi::metaserver

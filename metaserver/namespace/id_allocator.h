@@ -1,0 +1,42 @@
+/// Ids that are never given out twice, whatever crashes.
+#pragma once
+
+#include <string>
+
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+#include "metaserver/kv/key_value_store.h"
+
+namespace kintsugi::metaserver {
+
+/// Reserves ids durably in ranges of kRange, the next one long before the last is used up. Ids that were
+/// reserved and not used before a crash are skipped.
+class IdAllocator {
+ public:
+  static constexpr uint64_t kRange = 10000;
+  static constexpr uint64_t kFirst = 2;  ///< 0 is none; 1 is the root directory
+
+  /// `store` must outlive it. `name` is the counter's.
+  IdAllocator(const runtime::Runtime& runtime, KeyValueStore& store, std::string name);
+
+  /// Reserves the first range. No id may be taken before.
+  asio::awaitable<Status> start();
+  asio::awaitable<void> stop();
+
+  /// kUnavailable when a whole range was used up before the next one was durable.
+  Result<uint64_t> take();
+
+ private:
+  asio::awaitable<void> reserve_in_background();
+  asio::awaitable<Status> reserve();
+
+  KeyValueStore& store_;
+  std::string name_;
+  uint64_t next_ = 0;
+  uint64_t limit_ = 0;  ///< ids below it are durably reserved
+  bool reserving_ = false;
+  runtime::TaskGroup tasks_;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,63 @@
+/// The one ordered key space (DESIGN section 4). A key is a kind byte, then big-endian ids, so that scans run
+/// in the order of the ids; names come last.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/ids.h"
+
+namespace kintsugi::metaserver::keys {
+
+/// First byte of every key. Stored: never change one.
+enum class Kind : char {
+  kCluster = 'M',
+  kCounter = 'N',       ///< name -> StoredCounter
+  kTotals = 'A',        ///< StoredTotals
+  kInode = 'I',         ///< inode -> StoredInode
+  kExtents = 'E',       ///< inode -> StoredExtents; none for an empty file
+  kEntry = 'D',         ///< parent, name -> StoredDirectoryEntry
+  kOrphan = 'O',        ///< inode -> nothing: unlinked, still to be reclaimed
+  kStripe = 'S',        ///< stripe -> StoredStripe
+  kServerChunk = 'C',   ///< server, stripe, index -> nothing; server 0: chunks that are nowhere
+  kServer = 'V',        ///< server -> StoredServer
+  kUpload = 'U',        ///< upload -> StoredUpload
+  kUploadStripe = 'T',  ///< upload, stripe -> nothing: sealed, not yet part of a file
+  kGarbage = 'G',       ///< server, stripe, index -> nothing: to be deleted there
+  kPolicy = 'P',        ///< name -> nothing: policies known by name
+};
+
+std::string cluster();
+std::string totals();
+std::string counter(std::string_view name);
+std::string policy(std::string_view name);
+
+std::string inode(InodeId id);
+std::string extents(InodeId id);
+std::string orphan(InodeId id);
+std::string entry(InodeId parent, std::string_view name);
+std::string stripe(StripeId id);
+std::string server(ServerId id);
+std::string server_chunk(ServerId server, ChunkId chunk);
+std::string garbage(ServerId server, ChunkId chunk);
+std::string upload(UploadId id);
+std::string upload_stripe(UploadId upload, StripeId stripe);
+
+/// A half-open range of keys.
+struct Range {
+  std::string begin, end;
+};
+Range all(Kind kind);
+Range all(Kind kind, uint64_t first_id);
+/// Entries of a directory whose names are greater than `after`.
+Range entries(InodeId parent, std::string_view after = {});
+
+std::string_view name_of_entry(std::string_view key);
+/// The first id of any key that starts with one.
+uint64_t first_id(std::string_view key);
+ChunkId chunk_of(std::string_view key);           ///< of server_chunk and garbage keys
+StripeId stripe_of_upload(std::string_view key);  ///< of upload_stripe keys
+std::string_view text_of(std::string_view key);   ///< of counter and policy keys
+
+}  // namespace kintsugi::metaserver::keys

@@ -1,0 +1,90 @@
+/// The operations on directories and files. Each is a plain function: it reads, checks, and puts its writes
+/// into the caller's transaction, which makes it one atomic batch. On an error the transaction must be
+/// dropped.
+///
+/// All take paths as they came from the wire; every error names the path.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/proto/meta.pb.h"
+#include "common/proto/types.pb.h"
+#include "common/runtime/clock.h"
+#include "metaserver/namespace/id_allocator.h"
+#include "metaserver/namespace/lookup.h"
+#include "metaserver/namespace/stripes.h"
+#include "metaserver/namespace/transaction.h"
+
+namespace kintsugi::metaserver {
+
+inline constexpr uint32_t kDefaultListEntries = 1000;
+inline constexpr uint32_t kMaxListEntries = 2000;     ///< keeps a page below rpc::kMaxHeaderBytes
+inline constexpr size_t kMaxStripesFreedAtOnce = 16;  ///< a file of more is an orphan until it is reclaimed
+
+/// A file as CommitFile describes it, once its stripes have been checked.
+struct NewFile {
+  uint32_t mode = 0, uid = 0, gid = 0;  ///< mode 0: 0644
+  int64_t modified_ns = 0;              ///< 0: now
+  uint64_t size = 0;
+  uint64_t stored_bytes = 0;
+  std::string policy;
+  uint64_t upload_id = 0;
+  proto::StoredExtents extents;
+};
+
+class Namespace {
+ public:
+  /// References must outlive it. `default_policy` counts where no directory up to the root has one.
+  Namespace(IdAllocator& inode_ids, const runtime::Clock& clock, std::string default_policy)
+      : inode_ids_(inode_ids), clock_(clock), default_policy_(std::move(default_policy)) {}
+
+  /// Makes the root directory.
+  void format(Transaction& transaction) const;
+
+  Result<proto::Attributes> stat(const Reader& reader, std::string_view path) const;
+  /// Of a file: no entries, only `self`.
+  Result<proto::ListResponse> list(const Reader& reader, std::string_view path, std::string_view after,
+                                   uint32_t limit) const;
+
+  /// kAlreadyExists, unless `parents` is set and a directory is there.
+  Status make_directory(Transaction& transaction, std::string_view path, bool parents, uint32_t mode);
+
+  /// A file, an empty directory or, `recursive`, a directory with all below it: gone at once for everybody,
+  /// reclaimed later (see reclaim.h). kNotEmpty.
+  Status remove(Transaction& transaction, std::string_view path, bool recursive, FreedStripes& freed);
+
+  /// POSIX rename. An existing target is kAlreadyExists unless `replace`; then a file replaces a file, a
+  /// directory an empty directory. kInvalidArgument for a directory into itself or for the root.
+  Status rename(Transaction& transaction, std::string_view from, std::string_view to, bool replace,
+                FreedStripes& freed);
+
+  /// The file that `path` names, as one swap: the old one, if any, is unlinked in the same batch.
+  Result<proto::Attributes> put_file(Transaction& transaction, std::string_view path, NewFile file,
+                                     bool replace, FreedStripes& freed);
+
+  /// For new files below a directory; empty inherits. The name has been checked by the caller.
+  Status set_policy(Transaction& transaction, std::string_view path, const std::string& policy);
+  /// Of a file: its code. Of a directory: what new files in it get.
+  Result<proto::GetPolicyResponse> policy_of(const Reader& reader, std::string_view path) const;
+  /// What a file gets that is going to be made (or replaced) at this path.
+  Result<proto::GetPolicyResponse> policy_for_new_file(const Reader& reader, std::string_view path) const;
+  std::string default_policy(const Reader& reader) const;
+
+ private:
+  int64_t now_ns() const;
+  proto::GetPolicyResponse nearest_policy(const Reader& reader, const Path& path,
+                                          const std::vector<InodeId>& trail) const;
+  Result<InodeId> add_directory(Transaction& transaction, InodeId parent, std::string_view name,
+                                uint32_t mode);
+  void touch(Transaction& transaction, InodeId directory, int link_change);
+  /// The inode lost its last name.
+  void unlink(Transaction& transaction, Entry entry, FreedStripes& freed);
+
+  IdAllocator& inode_ids_;
+  const runtime::Clock& clock_;
+  std::string default_policy_;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,21 @@
+/// What happens to inodes that have lost their last name. Small ones go at once; directories with something
+/// in them and files of many stripes become orphans, which a background task takes apart in batches of
+/// bounded size. Orphans are durable, so a restart goes on where it was.
+#pragma once
+
+#include "metaserver/namespace/lookup.h"
+#include "metaserver/namespace/stripes.h"
+#include "metaserver/namespace/transaction.h"
+
+namespace kintsugi::metaserver {
+
+bool is_empty_directory(const Reader& reader, InodeId directory);
+
+/// Deletes the inode and frees its stripes, or makes it an orphan when it has more than `max_stripes` or, a
+/// directory, entries.
+void unlink_inode(Transaction& transaction, Entry entry, size_t max_stripes, FreedStripes& freed);
+
+/// One bounded step on one orphan. False: there are none.
+bool reclaim_step(Transaction& transaction, FreedStripes& freed);
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,98 @@
+/// Reading and writing protobuf values in the KeyValueStore.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <google/protobuf/message_lite.h>
+
+#include "common/base/assert.h"
+#include "metaserver/kv/key_value_store.h"
+#include "metaserver/namespace/keys.h"
+
+namespace kintsugi::metaserver {
+
+/// Reads from the live store or from a snapshot, whichever it was made of, which must outlive it.
+class Reader {
+ public:
+  Reader(const KeyValueStore& store) : store_(&store) {}      // NOLINT(google-explicit-constructor)
+  Reader(const Snapshot& snapshot) : snapshot_(&snapshot) {}  // NOLINT(google-explicit-constructor)
+
+  using Visit = std::function<bool(std::string_view, std::string_view)>;
+
+  std::optional<std::string> get(std::string_view key) const {
+    return store_ ? store_->get(key) : snapshot_->get(key);
+  }
+  void scan(const keys::Range& range, const Visit& visit) const {
+    return store_ ? store_->scan(range.begin, range.end, visit)
+                  : snapshot_->scan(range.begin, range.end, visit);
+  }
+  template <class Message>
+  std::optional<Message> get_message(std::string_view key) const {
+    const std::optional<std::string> bytes = get(key);
+    if (!bytes) return std::nullopt;
+    return parse<Message>(*bytes);
+  }
+  template <class Message>
+  static Message parse(std::string_view bytes) {
+    Message message;
+    // What the store returns is what was put: anything else is a damaged store, and acting on it would spread
+    // the damage.
+    KINTSUGI_ASSERT(message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+    return message;
+  }
+
+ private:
+  const KeyValueStore* store_ = nullptr;
+  const Snapshot* snapshot_ = nullptr;
+};
+
+/// Gathers the writes of one operation into one batch. `get` sees them; `scan` sees only the store.
+/// Lives between two suspension points: built, filled and handed to the store without waiting, so nothing can
+/// change below it and no preconditions are needed.
+class Transaction {
+ public:
+  explicit Transaction(KeyValueStore& store) : store_(store), reader_(store) {}
+
+  std::optional<std::string> get(std::string_view key) const {
+    if (auto found = writes_.find(key); found != writes_.end()) return found->second;
+    return store_.get(key);
+  }
+  template <class Message>
+  std::optional<Message> get_message(std::string_view key) const {
+    const std::optional<std::string> bytes = get(key);
+    if (!bytes) return std::nullopt;
+    return Reader::parse<Message>(*bytes);
+  }
+  void scan(const keys::Range& range, const Reader::Visit& visit) const { reader_.scan(range, visit); }
+  const Reader& store() const { return reader_; }
+
+  void put(std::string key, std::string value) { writes_.insert_or_assign(std::move(key), std::move(value)); }
+  void put_message(std::string key, const google::protobuf::MessageLite& message) {
+    put(std::move(key), message.SerializeAsString());
+  }
+  void remove(std::string key) { writes_.insert_or_assign(std::move(key), std::nullopt); }
+
+  size_t size() const { return writes_.size(); }
+  bool empty() const { return writes_.empty(); }
+
+  /// The batch of everything so far; the transaction is empty afterwards.
+  Batch take() {
+    Batch batch;
+    batch.writes.reserve(writes_.size());
+    while (!writes_.empty()) {
+      auto node = writes_.extract(writes_.begin());
+      batch.writes.push_back({std::move(node.key()), std::move(node.mapped())});
+    }
+    return batch;
+  }
+
+ private:
+  KeyValueStore& store_;
+  Reader reader_;
+  std::map<std::string, std::optional<std::string>, std::less<>> writes_;
+};
+
+}  // namespace kintsugi::metaserver

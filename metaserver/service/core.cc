@@ -1,0 +1,86 @@
+#include "metaserver/service/core.h"
+
+namespace kintsugi::metaserver {
+
+Core::Core(const runtime::Runtime& runtime_, MetaServerOptions options_, rpc::Secret secret_,
+           KeyValueStore& store_)
+    : runtime(runtime_),
+      options(std::move(options_)),
+      secret(secret_),
+      store(store_),
+      inode_ids(runtime, store, "inode"),
+      stripe_ids(runtime, store, "stripe"),
+      upload_ids(runtime, store, "upload"),
+      names(inode_ids, runtime.clock, options.default_policy),
+      servers(options, runtime.clock),
+      chunks(servers, runtime.clock),
+      garbage(chunks, runtime.clock),
+      uploads(options, secret, runtime.clock),
+      block_reports(servers, chunks, garbage, uploads, runtime.clock) {
+  servers.on_dead = [this](ServerId server) { events.server_dead(server); };
+  servers.on_returned = [this](ServerId server) { events.server_returned(server); };
+  chunks.on_lost = [this](ChunkId chunk, const std::string& why) { events.chunk_lost(chunk, why); };
+}
+
+asio::awaitable<Status> Core::finish_read(Status done) {
+  const Status durable = co_await store.durable();
+  co_return durable.ok() ? std::move(done) : durable;
+}
+
+asio::awaitable<Status> Core::finish(Status done, Transaction& transaction, FreedStripes freed) {
+  if (!done.ok()) co_return co_await finish_read(std::move(done));
+  const Status committed = co_await store.commit(transaction.take());
+  if (!committed.ok()) co_return committed;
+  garbage.wake_all_of(freed);
+  for (const auto& [id, stripe] : freed) {
+    chunks.forget(id, stripe);
+    events.stripe_deleted(id);
+  }
+  co_return Status{};
+}
+
+std::string Core::capability(ChunkId chunk, uint32_t operations, Duration life) const {
+  return rpc::make_capability(secret, chunk, operations, runtime.clock.wall_now() + life);
+}
+
+std::string Core::address_of(ServerId server) const {
+  const ServerRecord* record = servers.find(server);
+  if (!record || record->liveness == proto::ServerState::DEAD) return {};
+  return record->stored.address();
+}
+
+proto::Stripe Core::describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,
+                             Duration life) const {
+  proto::Stripe stripe;
+  stripe.set_stripe_id(id.value);
+  stripe.set_policy(stored.policy());
+  stripe.set_length(stored.length());
+  for (uint32_t i = 0; i < static_cast<uint32_t>(stored.chunks_size()); ++i) {
+    const proto::StoredChunk& chunk = stored.chunks(static_cast<int>(i));
+    proto::ChunkPlacement* placement = stripe.add_chunks();
+    placement->set_index(i);
+    placement->set_server_id(chunk.server_id());
+    placement->set_address(address_of(ServerId{chunk.server_id()}));
+    placement->set_length(chunk.length());
+    placement->set_crc(chunk.crc());
+    placement->set_available(chunks.available({id, i}, chunk));
+    if (operations != 0 && chunk.server_id() != 0)
+      placement->set_capability(capability({id, i}, operations, life));
+  }
+  return stripe;
+}
+
+std::vector<Candidate> Core::usable_servers(const std::vector<ServerId>& exclude) const {
+  std::vector<Candidate> usable;
+  for (const auto& [id, server] : servers.servers()) {
+    if (server.liveness != proto::ServerState::ALIVE) continue;
+    if (std::find(exclude.begin(), exclude.end(), id) != exclude.end()) continue;
+    // A server that has registered but not sent its first heartbeat yet is taken at its word.
+    const bool measured = server.load.server_id() != 0;
+    if (measured && server.load.free_bytes() < options.chunk_bytes) continue;
+    usable.push_back({id, server.stored.rack(), measured ? server.load.free_bytes() : options.chunk_bytes});
+  }
+  return usable;
+}
+
+}  // namespace kintsugi::metaserver

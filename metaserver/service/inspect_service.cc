@@ -1,0 +1,152 @@
+#include "metaserver/service/inspect_service.h"
+
+#include "erasure/policy.h"
+#include "metaserver/namespace/tree_walk.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kListServers{"metaserver.list_servers"};
+constexpr sight::Site kShowStripe{"metaserver.show_stripe"};
+constexpr sight::Site kFsck{"metaserver.fsck", {}, {"files", "problems"}};
+
+uint32_t data_chunks(const proto::StoredStripe& stripe) {
+  const auto policy = erasure::Policy::parse(stripe.policy());
+  KINTSUGI_ASSERT(policy);
+  return policy->k;
+}
+
+}  // namespace
+
+void InspectService::register_on(rpc::Server& server) {
+  using rpc::Method;
+  server.handle<proto::Empty, proto::ListServersResponse>(
+      Method::kListServers,
+      [this](Context context, proto::Empty r) { return list_servers(context, std::move(r)); });
+  server.handle<proto::ShowStripeRequest, proto::ShowStripeResponse>(
+      Method::kShowStripe,
+      [this](Context context, proto::ShowStripeRequest r) { return show_stripe(context, std::move(r)); });
+  server.handle<proto::FsckRequest, proto::FsckResponse>(
+      Method::kFsck, [this](Context context, proto::FsckRequest r) { return fsck(context, std::move(r)); });
+  server.handle<proto::Empty, proto::Empty>(
+      Method::kPing, [this](Context context, proto::Empty r) { return ping(context, std::move(r)); });
+}
+
+asio::awaitable<Result<proto::Empty>> InspectService::ping(Context, proto::Empty) {
+  co_return proto::Empty{};
+}
+
+asio::awaitable<Result<proto::ListServersResponse>> InspectService::list_servers(Context context,
+                                                                                 proto::Empty) {
+  sight::Module module{context, kListServers};
+  proto::ListServersResponse response;
+  for (const auto& [id, server] : core_.servers.servers())
+    *response.add_servers() = core_.servers.state_of(server);
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read({})));
+  co_return response;
+}
+
+Result<proto::ShowStripeResponse> InspectService::describe_stripe(StripeId id) const {
+  const auto stored = load_stripe(core_.store, id);
+  if (!stored) return Status{Code::kNotFound, fmt::format("stripe {} does not exist", id)};
+  proto::ShowStripeResponse response;
+  *response.mutable_stripe() = core_.describe(id, *stored, 0, {});
+  for (const proto::StoredChunk& chunk : stored->chunks()) {
+    if (const ServerRecord* server = core_.servers.find(ServerId{chunk.server_id()})) {
+      *response.add_servers() = core_.servers.state_of(*server);
+    }
+  }
+  const size_t available = core_.chunks.available_chunks(id, *stored);
+  const bool whole = available == static_cast<size_t>(stored->chunks_size());
+  response.set_state(whole ? "healthy" : available >= data_chunks(*stored) ? "degraded" : "lost");
+  return response;
+}
+
+asio::awaitable<Result<proto::ShowStripeResponse>> InspectService::show_stripe(
+    Context context, proto::ShowStripeRequest request) {
+  sight::Module module{context, kShowStripe};
+  Result<proto::ShowStripeResponse> response = describe_stripe(StripeId{request.stripe_id()});
+  const Status status = co_await core_.finish_read(response ? Status{} : response.error());
+  if (!module.finish(status).ok()) co_return status;
+  co_return response;
+}
+
+void InspectService::check_file(const Reader& reader, const std::string& path, InodeId inode,
+                                proto::FsckResponse& response, size_t& stripes) const {
+  const auto extents = reader.get_message<proto::StoredExtents>(keys::extents(inode));
+  if (!extents) return;
+  std::set<uint64_t> seen;
+  for (const proto::Extent& extent : extents->extents()) {
+    if (!seen.insert(extent.stripe_id()).second) continue;
+    ++stripes;
+    const StripeId id{extent.stripe_id()};
+    const auto stripe = load_stripe(reader, id);
+    proto::FsckProblem problem;
+    if (!stripe) {
+      problem.set_lost(true);
+      problem.set_detail("the stripe has no record");
+    } else {
+      response.set_chunks(response.chunks() + static_cast<uint64_t>(stripe->chunks_size()));
+      for (uint32_t i = 0; i < static_cast<uint32_t>(stripe->chunks_size()); ++i) {
+        if (!core_.chunks.available({id, i}, stripe->chunks(static_cast<int>(i)))) problem.add_missing(i);
+      }
+      const auto available = static_cast<uint32_t>(stripe->chunks_size() - problem.missing_size());
+      problem.set_lost(available < data_chunks(*stripe));
+      problem.set_detail(fmt::format("{} of {} chunks are available, {} are needed", available,
+                                     stripe->chunks_size(), data_chunks(*stripe)));
+    }
+    response.set_stripes(response.stripes() + 1);
+    response.set_missing_chunks(response.missing_chunks() + static_cast<uint64_t>(problem.missing_size()));
+    if (problem.lost()) {
+      response.set_lost_stripes(response.lost_stripes() + 1);
+    } else if (problem.missing_size() > 0) {
+      response.set_degraded_stripes(response.degraded_stripes() + 1);
+    } else {
+      continue;
+    }
+    problem.set_path(path);
+    problem.set_stripe_id(id.value);
+    // A file's problems beyond the limit are counted but not listed: pages continue at files, and must not
+    // grow.
+    if (response.problems_size() < kFsckProblemsOfAPage) *response.add_problems() = std::move(problem);
+  }
+}
+
+Result<proto::FsckResponse> InspectService::fsck_page(const Reader& reader,
+                                                      const proto::FsckRequest& request) const {
+  KINTSUGI_ASSIGN(TreeWalk tree,
+                  TreeWalk::start(reader, request.path().empty() ? "/" : request.path(), request.after()));
+  proto::FsckResponse response;
+  size_t inodes = 0, stripes = 0;
+  while (std::optional<TreeWalk::Item> item = tree.next(reader)) {
+    if (is_directory(item->inode)) {
+      response.set_directories(response.directories() + 1);
+    } else {
+      response.set_files(response.files() + 1);
+      check_file(reader, item->path, item->id, response, stripes);
+    }
+    if (++inodes < kFsckInodesOfAPage && stripes < kFsckStripesOfAPage &&
+        response.problems_size() < kFsckProblemsOfAPage) {
+      continue;
+    }
+    response.set_more(true);
+    response.set_next_after(item->path);
+    break;
+  }
+  return response;
+}
+
+asio::awaitable<Result<proto::FsckResponse>> InspectService::fsck(Context context,
+                                                                  proto::FsckRequest request) {
+  sight::Module module{context, kFsck};
+  const std::unique_ptr<Snapshot> snapshot = core_.store.snapshot();
+  Result<proto::FsckResponse> response = fsck_page(*snapshot, request);
+  const Status status = co_await core_.finish_read(response ? Status{} : response.error());
+  if (!module.finish(status).ok()) co_return status;
+  module.output(0, double(response->files()));
+  module.output(1, double(response->problems_size()));
+  co_return response;
+}
+
+}  // namespace kintsugi::metaserver

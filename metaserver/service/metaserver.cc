@@ -1,0 +1,133 @@
+#include "metaserver/service/metaserver.h"
+
+#include "common/log/log.h"
+#include "metaserver/namespace/reclaim.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr uint32_t kFormatVersion = 1;
+constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
+constexpr std::string_view kWellKnownPolicies[] = {"rs-3-2-1024k", "rs-6-3-1024k", "rs-10-4-1024k",
+                                                   "replication-3-1024k"};
+
+std::string make_cluster_id(runtime::Random& random) {
+  return fmt::format("{:016x}", random.next());
+}
+
+}  // namespace
+
+MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions options, rpc::Secret secret,
+                       KeyValueStore& store)
+    : core_(runtime, std::move(options), secret, store),
+      server_(runtime, secret, core_.options.recorder),
+      namespace_service_(core_),
+      file_service_(core_),
+      server_service_(core_),
+      inspect_service_(core_),
+      tasks_(runtime) {
+  namespace_service_.register_on(server_);
+  file_service_.register_on(server_);
+  server_service_.register_on(server_);
+  inspect_service_.register_on(server_);
+}
+
+MetaServer::~MetaServer() = default;
+
+void MetaServer::set_events(MetaServerEvents events) {
+  core_.events = std::move(events);
+}
+
+asio::awaitable<Status> MetaServer::start() {
+  KINTSUGI_CO_TRY(core_.options.check());
+  KINTSUGI_CO_TRY(co_await open_store());
+  KINTSUGI_CO_TRY(co_await core_.inode_ids.start());
+  KINTSUGI_CO_TRY(co_await core_.stripe_ids.start());
+  KINTSUGI_CO_TRY(co_await core_.upload_ids.start());
+  core_.servers.load(core_.store);
+  core_.uploads.load(core_.store);
+  KINTSUGI_CO_TRY(server_.start(core_.options.listen));
+  tasks_.spawn(watch_servers());
+  tasks_.spawn(tell_missing_after_grace());
+  tasks_.spawn(reclaim_forever());
+  tasks_.spawn(expire_uploads_forever());
+  log::info("metaserver of cluster {} serves at {}", core_.cluster_id, server_.local_endpoint().to_string());
+  co_return Status{};
+}
+
+asio::awaitable<Status> MetaServer::open_store() {
+  const Reader reader(core_.store);
+  if (const auto cluster = reader.get_message<proto::StoredCluster>(keys::cluster())) {
+    if (cluster->format_version() > kFormatVersion) {
+      co_return Status{Code::kCorrupt,
+                       fmt::format("the metadata has format {}, this metaserver reads up to {}",
+                                   cluster->format_version(), kFormatVersion)};
+    }
+    core_.cluster_id = cluster->cluster_id();
+    co_return Status{};
+  }
+  Transaction transaction(core_.store);
+  proto::StoredCluster cluster;
+  cluster.set_cluster_id(make_cluster_id(core_.runtime.random));
+  cluster.set_format_version(kFormatVersion);
+  transaction.put_message(keys::cluster(), cluster);
+  for (std::string_view policy : kWellKnownPolicies)
+    transaction.put(keys::policy(policy), "");
+  transaction.put(keys::policy(core_.options.default_policy), "");
+  core_.names.format(transaction);
+  core_.cluster_id = cluster.cluster_id();
+  co_return co_await core_.store.commit(transaction.take());
+}
+
+asio::awaitable<void> MetaServer::stop() {
+  if (std::exchange(stopped_, true)) co_return;
+  tasks_.request_stop();
+  co_await server_.stop();
+  co_await tasks_.join();
+  co_await core_.inode_ids.stop();
+  co_await core_.stripe_ids.stop();
+  co_await core_.upload_ids.stop();
+}
+
+asio::awaitable<void> MetaServer::watch_servers() {
+  while (co_await tasks_.sleep_for(core_.options.heartbeat_interval / 4))
+    core_.servers.check_liveness();
+}
+
+asio::awaitable<void> MetaServer::tell_missing_after_grace() {
+  const bool slept = co_await tasks_.sleep_for(core_.options.dead_after);
+  if (!slept) co_return;
+  for (ChunkId chunk : chunks_of(ServerId{}))
+    core_.events.chunk_lost(chunk, "missing since the write");
+}
+
+asio::awaitable<void> MetaServer::reclaim_forever() {
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(kReclaimPause);
+    if (!slept) co_return;
+    while (!tasks_.stopping()) {
+      Transaction transaction(core_.store);
+      FreedStripes freed;
+      if (!reclaim_step(transaction, freed)) break;
+      const Status status = co_await core_.finish({}, transaction, std::move(freed));
+      if (!status.ok()) co_return;  // the store failed and said so
+    }
+  }
+}
+
+asio::awaitable<void> MetaServer::expire_uploads_forever() {
+  const Duration pause = std::min<Duration>(core_.options.upload_ttl / 10, 1min);
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(pause);
+    if (!slept) co_return;
+    while (!tasks_.stopping()) {
+      Transaction transaction(core_.store);
+      FreedStripes freed;
+      if (!core_.uploads.expire_step(transaction, freed)) break;
+      const Status status = co_await core_.finish({}, transaction, std::move(freed));
+      if (!status.ok()) co_return;
+    }
+  }
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,100 @@
+// What MetaServer offers to the host of the repair manager.
+#include "metaserver/service/metaserver.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kCommitRepair{"metaserver.commit_repair"};
+
+}  // namespace
+
+std::vector<proto::ServerState> MetaServer::servers() const {
+  std::vector<proto::ServerState> states;
+  for (const auto& [id, server] : core_.servers.servers())
+    states.push_back(core_.servers.state_of(server));
+  return states;
+}
+
+std::optional<proto::Stripe> MetaServer::stripe(StripeId id) const {
+  const auto stored = load_stripe(core_.store, id);
+  if (!stored) return std::nullopt;
+  return core_.describe(id, *stored, 0, {});
+}
+
+std::string MetaServer::capability(ChunkId chunk, uint32_t operations, WallTime expiry) const {
+  return rpc::make_capability(core_.secret, chunk, operations, expiry);
+}
+
+std::vector<ChunkId> MetaServer::chunks_of(ServerId server) const {
+  std::vector<ChunkId> chunks;
+  const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
+  core_.store.scan(range.begin, range.end, [&](std::string_view key, std::string_view) {
+    chunks.push_back(keys::chunk_of(key));
+    return true;
+  });
+  return chunks;
+}
+
+Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId server,
+                                const proto::StoredStripe& stripe) const {
+  if (chunk.index >= static_cast<uint32_t>(stripe.chunks_size())) {
+    return {Code::kInvalidArgument, fmt::format("stripe {} has no chunk {}", chunk.stripe, chunk.index)};
+  }
+  if (!core_.servers.find(server))
+    return {Code::kInvalidArgument, fmt::format("server {} is not known", server)};
+  const ServerId place{stripe.chunks(static_cast<int>(chunk.index)).server_id()};
+  if (place != expected_old)
+    return {Code::kConflict, fmt::format("chunk {} is on server {} by now", chunk, place)};
+  for (int i = 0; i < stripe.chunks_size(); ++i) {
+    if (i != static_cast<int>(chunk.index) && stripe.chunks(i).server_id() == server.value) {
+      return {Code::kConflict, fmt::format("server {} holds chunk {}:{} already", server, chunk.stripe, i)};
+    }
+  }
+  if (Garbage::pending(core_.store, server, chunk)) {
+    return {Code::kConflict,
+            fmt::format("server {} is about to delete an older copy of chunk {}", server, chunk)};
+  }
+  return {};
+}
+
+asio::awaitable<Status> MetaServer::commit_repair(Context context, ChunkId chunk, ServerId expected_old,
+                                                  ServerId server) {
+  sight::Module module{context, kCommitRepair};
+  auto stripe = load_stripe(core_.store, chunk.stripe);
+  if (!stripe) {
+    const Status gone{Code::kNotFound, fmt::format("stripe {} was deleted meanwhile", chunk.stripe)};
+    co_return module.finish(co_await core_.finish_read(gone));
+  }
+  Transaction transaction(core_.store);
+  const Status allowed = check_repair(chunk, expected_old, server, *stripe);
+  if (allowed.ok()) {
+    core_.chunks.set_placed(chunk, server);
+    if (server != expected_old) move_chunk(transaction, chunk, *stripe, server);
+  }
+  const Status status = module.finish(co_await core_.finish(allowed, transaction));
+  if (status.ok() && expected_old) core_.garbage.wake(expected_old);
+  co_return status;
+}
+
+void MetaServer::report_lost(ChunkId chunk, ServerId server, const std::string& why) {
+  server_service_.report_lost(chunk, server, why, false);
+}
+
+MetaServerStats MetaServer::stats() const {
+  const auto totals = Reader(core_.store).get_message<proto::StoredTotals>(keys::totals());
+  MetaServerStats stats;
+  if (totals) {
+    stats.files = totals->files();
+    stats.directories = totals->directories();
+    stats.stripes = totals->stripes();
+  }
+  stats.servers_alive = core_.servers.count(proto::ServerState::ALIVE);
+  stats.servers_suspect = core_.servers.count(proto::ServerState::SUSPECT);
+  stats.servers_dead = core_.servers.count(proto::ServerState::DEAD);
+  stats.lost_chunks = core_.chunks.lost_chunks();
+  stats.live_uploads = core_.uploads.live();
+  return stats;
+}
+
+}  // namespace kintsugi::metaserver
