@@ -21,18 +21,24 @@ double user_megabytes(const ServerView& server) {
   return static_cast<double>(server.user_bytes_per_second) / kMegabyte;
 }
 
-// Chunks of the stripe besides the lost one, by rack, running repairs included.
-std::map<std::string_view, size_t> chunks_by_rack(const SelectionInput& input) {
-  std::map<std::string_view, size_t> racks;
-  const auto count = [&](ServerId id) {
-    if (const ServerView* server = input.servers.find(id)) ++racks[server->rack];
-  };
-  for (const ChunkView& chunk : input.stripe.chunks)
-    if (chunk.index != input.lost && chunk.server) count(chunk.server);
-  for (ServerId id : input.receiving)
-    count(id);
-  return racks;
-}
+/// Where the stripe's chunks besides the lost one are, running repairs included.
+struct Holders {
+  explicit Holders(const SelectionInput& input)
+      : holds(input.servers.all().size()), chunks_in_rack(input.servers.racks()) {
+    for (const ChunkView& chunk : input.stripe.chunks)
+      if (chunk.index != input.lost && chunk.server) add(input.servers, chunk.server);
+    for (ServerId id : input.receiving)
+      add(input.servers, id);
+  }
+  void add(const ServerTable& servers, ServerId id) {
+    const std::optional<size_t> position = servers.position(id);
+    if (!position) return;
+    holds[*position] = true;
+    ++chunks_in_rack[servers.rack_of(*position)];
+  }
+  std::vector<uint8_t> holds;  // by position in the table
+  std::vector<uint32_t> chunks_in_rack;
+};
 
 bool holds_another_chunk(const SelectionInput& input, ServerId server) {
   if (contains(input.receiving, server)) return true;
@@ -41,8 +47,8 @@ bool holds_another_chunk(const SelectionInput& input, ServerId server) {
   return false;
 }
 
-bool has_space(const SelectionInput& input, const ServerView& server) {
-  const uint64_t needed = input.stripe.chunks[input.lost].length + input.slots.load(server.id).incoming_bytes;
+bool has_space(const SelectionInput& input, const ServerView& server, const ServerLoad& load) {
+  const uint64_t needed = input.stripe.chunks[input.lost].length + load.incoming_bytes;
   return server.free_bytes >= needed + kDestinationMarginBytes;
 }
 
@@ -67,17 +73,25 @@ double destination_weight(const Coefficients& c, uint32_t repair_destinations, d
 
 ServerTable::ServerTable(std::vector<ServerView> servers) : servers_(std::move(servers)) {
   std::sort(servers_.begin(), servers_.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
-  std::set<std::string_view> racks;
+  std::unordered_map<std::string_view, uint32_t> numbers;
+  std::set<uint32_t> alive;
   for (size_t i = 0; i < servers_.size(); ++i) {
     by_id_.emplace(servers_[i].id, i);
-    if (servers_[i].alive) racks.insert(servers_[i].rack);
+    racks_.push_back(numbers.emplace(servers_[i].rack, numbers.size()).first->second);
+    if (servers_[i].alive) alive.insert(racks_.back());
   }
-  alive_racks_ = racks.size();
+  rack_count_ = numbers.size();
+  alive_racks_ = alive.size();
+}
+
+std::optional<size_t> ServerTable::position(ServerId id) const {
+  const auto at = by_id_.find(id);
+  return at == by_id_.end() ? std::nullopt : std::optional(at->second);
 }
 
 const ServerView* ServerTable::find(ServerId id) const {
-  const auto at = by_id_.find(id);
-  return at == by_id_.end() ? nullptr : &servers_[at->second];
+  const std::optional<size_t> at = position(id);
+  return at ? &servers_[*at] : nullptr;
 }
 
 bool is_empty_data_chunk(const ChunkView& chunk, uint32_t k) {
@@ -138,7 +152,7 @@ Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input) {
 Result<ServerId> select_destination(const SelectionInput& input) {
   const ChunkView& lost = input.stripe.chunks[input.lost];
   const Coefficients c = coefficients(input.k, lost.length);
-  const auto racks = chunks_by_rack(input);
+  const Holders holders(input);
   const size_t rack_count = std::max<size_t>(1, input.servers.alive_racks());
   const size_t rack_limit = (input.stripe.chunks.size() + rack_count - 1) / rack_count;
 
@@ -146,19 +160,20 @@ Result<ServerId> select_destination(const SelectionInput& input) {
   using Key = std::tuple<int, size_t, double, uint32_t, uint64_t>;
   std::optional<std::pair<Key, ServerId>> best;
   bool some_busy = false;
-  for (const ServerView& server : input.servers.all()) {
-    if (!server.alive || !has_space(input, server) || holds_another_chunk(input, server.id)) continue;
+  for (size_t i = 0; i < input.servers.all().size(); ++i) {
+    const ServerView& server = input.servers.all()[i];
+    if (!server.alive || holders.holds[i]) continue;
     const bool own = server.id == lost.server;
     if (own && lost.available) continue;
-    if (!input.slots.can_receive(server.id)) {
+    const ServerLoad load = input.slots.load(server.id);
+    if (!has_space(input, server, load)) continue;
+    if (!input.slots.can_receive(load)) {
       some_busy = true;
       continue;
     }
-    const auto rack = racks.find(server.rack);
-    const size_t in_rack = (rack == racks.end() ? 0 : rack->second) + 1;
+    const size_t in_rack = holders.chunks_in_rack[input.servers.rack_of(i)] + 1;
     const size_t excess = in_rack > rack_limit ? in_rack - rack_limit : 0;
     const int tier = contains(input.excluded, server.id) ? 3 : own ? 1 : excess > 0 ? 2 : 0;
-    const ServerLoad load = input.slots.load(server.id);
     double cost = -destination_weight(c, load.as_destination, user_megabytes(server));
     if (input.suspects.contains(server.id)) cost += kSuspectPenalty;
     const Key key{tier, excess, cost, load.repairs(), ~server.free_bytes};
@@ -176,7 +191,7 @@ Status check_destination(const SelectionInput& input, ServerId wanted) {
   if (holds_another_chunk(input, wanted) || (lost.server == wanted && lost.available))
     return {Code::kInvalidArgument, fmt::format("server {} holds a chunk of the stripe", wanted)};
   if (!server->alive) return {Code::kUnavailable, fmt::format("server {} is not alive", wanted)};
-  if (!has_space(input, *server))
+  if (!has_space(input, *server, input.slots.load(wanted)))
     return {Code::kNoSpace, fmt::format("server {} has too little space", wanted)};
   if (!input.slots.can_receive(wanted))
     return {Code::kLimitExceeded, fmt::format("server {} is busy", wanted)};

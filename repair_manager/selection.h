@@ -2,8 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -43,13 +42,18 @@ class ServerTable {
   explicit ServerTable(std::vector<ServerView> servers);
 
   const ServerView* find(ServerId id) const;  ///< null: unknown
+  std::optional<size_t> position(ServerId id) const;
   std::span<const ServerView> all() const { return servers_; }
+  /// Racks are numbered in the order of their first servers.
+  uint32_t rack_of(size_t position) const { return racks_[position]; }
+  size_t racks() const { return rack_count_; }
   size_t alive_racks() const { return alive_racks_; }
 
  private:
   std::vector<ServerView> servers_;  // by id, so that ties break alike in every run
+  std::vector<uint32_t> racks_;      // of each server
   std::unordered_map<ServerId, size_t> by_id_;
-  size_t alive_racks_ = 0;
+  size_t rack_count_ = 0, alive_racks_ = 0;
 };
 
 /// What the choice for one lost chunk depends on.

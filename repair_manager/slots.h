@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -28,7 +28,8 @@ class SlotTable {
     return at == loads_.end() ? ServerLoad{} : at->second;
   }
   bool can_help(ServerId server) const { return load(server).as_helper < max_per_server_; }
-  bool can_receive(ServerId server) const { return load(server).as_destination < max_per_server_; }
+  bool can_receive(ServerId server) const { return can_receive(load(server)); }
+  bool can_receive(const ServerLoad& load) const { return load.as_destination < max_per_server_; }
 
   /// Takes the slots of one repair (asserted: they are free), and gives them back.
   void acquire(std::span<const ServerId> helpers, ServerId destination, uint64_t bytes);
@@ -36,7 +37,7 @@ class SlotTable {
 
  private:
   uint32_t max_per_server_;
-  std::map<ServerId, ServerLoad> loads_;  // busy servers only
+  std::unordered_map<ServerId, ServerLoad> loads_;  // busy servers only; never iterated
 };
 
 }  // namespace kintsugi::repair_manager
