@@ -1,1 +1,5 @@
-int main() { return 2; }
+#include "client/cli/cli.h"
+
+int main(int argc, char** argv) {
+  return kintsugi::cli::run(argc, argv);
+}

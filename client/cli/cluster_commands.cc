@@ -1,0 +1,233 @@
+// cluster start, stop, status.
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "client/cli/commands.h"
+#include "client/cli/format.h"
+#include "client/cli/local_cluster.h"
+#include "erasure/policy.h"
+
+namespace kintsugi::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto kStartLimit = std::chrono::seconds(30);
+constexpr auto kStartPoll = std::chrono::milliseconds(50);
+constexpr auto kStopPatience = std::chrono::seconds(10);
+constexpr Duration kOneAnswer = 1s;
+
+struct Arguments {
+  std::string directory = "cluster";
+  LocalClusterOptions options;
+  bool chunkservers_given = false;
+};
+
+Status check_same(bool same, const char* option) {
+  if (same) return {};
+  return {
+      Code::kInvalidArgument,
+      fmt::format("this cluster exists already and was made with another {}; choose another --dir", option)};
+}
+
+Result<LocalCluster> load_or_create(const Arguments& arguments) {
+  const LocalClusterOptions& wanted = arguments.options;
+  if (!wanted.policy.empty()) {
+    auto policy = erasure::Policy::parse(wanted.policy);
+    if (!policy) return policy.error();
+  }
+  auto cluster = LocalCluster::load(arguments.directory);
+  if (!cluster && cluster.error().code() == Code::kNotFound)
+    return LocalCluster::create(arguments.directory, wanted);
+  if (!cluster) return cluster;
+  const LocalClusterOptions& made = cluster->options();
+  KINTSUGI_TRY(check_same(wanted.policy.empty() || wanted.policy == made.policy, "--policy"));
+  KINTSUGI_TRY(check_same(wanted.racks == 0 || wanted.racks == made.racks, "--racks"));
+  KINTSUGI_TRY(check_same(wanted.chunk_bytes == 0 || wanted.chunk_bytes == made.chunk_bytes, "--chunk-size"));
+  KINTSUGI_TRY(
+      check_same(wanted.repair_delay_seconds < 0 || wanted.repair_delay_seconds == made.repair_delay_seconds,
+                 "--repair-delay"));
+  if (!arguments.chunkservers_given || wanted.chunkservers == made.chunkservers) return cluster;
+  if (wanted.chunkservers < made.chunkservers) {
+    return Status{Code::kInvalidArgument,
+                  fmt::format("this cluster exists already and has {} chunkservers; it can only "
+                              "grow",
+                              made.chunkservers)};
+  }
+  KINTSUGI_TRY(cluster->grow(wanted.chunkservers));
+  return cluster;
+}
+
+/// Ok once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`.
+Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point started) {
+  KINTSUGI_ASSIGN(const auto client,
+                  Session::connect_to(cluster.metaserver_address(), cluster.secret_file(), kOneAnswer));
+  std::set<std::string> missing;
+  while (true) {
+    for (const LocalDaemon& daemon : cluster.daemons()) {
+      if (daemon.pid() == 0) {
+        return {Code::kUnavailable,
+                fmt::format("{} ended right after its start: {}", daemon.name, daemon.last_words())};
+      }
+    }
+    missing.clear();
+    for (const std::string& address : cluster.chunkserver_addresses())
+      missing.insert(address);
+    const auto servers = client->run(client->async().list_servers());
+    const double elapsed = std::chrono::duration<double>(SteadyClock::now() - started).count();
+    if (servers) {
+      for (const proto::ServerState& server : servers->servers()) {
+        const bool fresh = server.seconds_since_heartbeat() <= elapsed;
+        if (server.liveness() == proto::ServerState::ALIVE && fresh) missing.erase(server.address());
+      }
+      if (missing.empty()) return {};
+    }
+    if (SteadyClock::now() - started >= kStartLimit) {
+      const std::vector<LocalDaemon> daemons = cluster.daemons();
+      if (!servers) {
+        return {Code::kDeadlineExceeded,
+                fmt::format("metaserver does not answer after {} s: {}; its log ends with: {}",
+                            kStartLimit.count(), servers.error().message(), daemons.front().last_words())};
+      }
+      const auto addresses = cluster.chunkserver_addresses();
+      const size_t first = static_cast<size_t>(
+          std::find(addresses.begin(), addresses.end(), *missing.begin()) - addresses.begin());
+      return {Code::kDeadlineExceeded,
+              fmt::format("{} of {} chunkservers did not register within {} s; the log of {} ends "
+                          "with: {}",
+                          missing.size(), addresses.size(), kStartLimit.count(), daemons[first + 1].name,
+                          daemons[first + 1].last_words())};
+    }
+    std::this_thread::sleep_for(kStartPoll);
+  }
+}
+
+Status start(Session& session, const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const LocalCluster cluster, load_or_create(arguments));
+  const auto started = SteadyClock::now();
+  size_t launched = 0;
+  for (const LocalDaemon& daemon : cluster.daemons()) {
+    if (daemon.pid() != 0) continue;
+    KINTSUGI_TRY(daemon.start());
+    ++launched;
+  }
+  KINTSUGI_TRY(wait_until_up(cluster, started));
+  if (session.json) {
+    print_json({{"dir", cluster.directory()},
+                {"metaserver", cluster.metaserver_address()},
+                {"chunkservers", cluster.options().chunkservers},
+                {"started", launched},
+                {"env", cluster.env_file()}});
+    return {};
+  }
+  fmt::print("The cluster is up: 1 metaserver at {}, {} chunkservers; {} daemons started.\n",
+             cluster.metaserver_address(), cluster.options().chunkservers, launched);
+  fmt::print("Next:  . {}\n       kintsugi put FILE /NAME\n", cluster.env_file());
+  return {};
+}
+
+Status stop(Session& session, const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const LocalCluster cluster, LocalCluster::load(arguments.directory));
+  std::vector<LocalDaemon> daemons = cluster.daemons();
+  const auto running =
+      std::count_if(daemons.begin(), daemons.end(), [](const LocalDaemon& d) { return d.pid() != 0; });
+  // All at once; the metaserver too, since chunkservers can do without it.
+  std::vector<Status> results(daemons.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < daemons.size(); ++i) {
+    threads.emplace_back([&, i] { results[i] = daemons[i].stop(kStopPatience); });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  for (const Status& result : results)
+    KINTSUGI_TRY(result);
+  if (session.json) {
+    print_json({{"dir", cluster.directory()}, {"stopped", running}});
+  } else {
+    fmt::print("{} daemons stopped.\n", running);
+  }
+  return {};
+}
+
+/// Exit code 1 when a daemon is not running.
+Status status(Session& session, const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const LocalCluster cluster, LocalCluster::load(arguments.directory));
+  Json daemons = Json::array(), servers = Json::array();
+  size_t dead = 0;
+  for (const LocalDaemon& daemon : cluster.daemons()) {
+    const pid_t pid = daemon.pid();
+    dead += pid == 0;
+    daemons.push_back({{"name", daemon.name}, {"alive", pid != 0}, {"pid", pid}, {"log", daemon.log}});
+    if (!session.json)
+      fmt::print("{:<16} {}\n", daemon.name, pid != 0 ? fmt::format("alive  pid {}", pid) : "dead");
+  }
+  const auto client = Session::connect_to(cluster.metaserver_address(), cluster.secret_file(), kOneAnswer);
+  if (!client) return client.error();
+  const auto listed = (*client)->run((*client)->async().list_servers());
+  if (listed) {
+    if (!session.json) fmt::print("\n");
+    for (const proto::ServerState& server : listed->servers()) {
+      servers.push_back(to_json(server));
+      if (session.json) continue;
+      fmt::print("{:<20} {:<21} {:<8} {:>10} free  {} chunks\n", server.server_id(), server.address(),
+                 liveness_text(server.liveness()), human_bytes(server.free_bytes()), server.chunks());
+    }
+  }
+  if (session.json) {
+    print_json({{"dir", cluster.directory()},
+                {"metaserver", cluster.metaserver_address()},
+                {"daemons", std::move(daemons)},
+                {"servers", std::move(servers)}});
+  }
+  if (dead > 0)
+    return {Code::kUnavailable,
+            fmt::format("{} of {} daemons are not running", dead, cluster.daemons().size())};
+  return listed ? Status{} : listed.error();
+}
+
+template <class Action>
+CLI::App* add(CLI::App* cluster, Session& session, std::shared_ptr<Arguments> arguments,
+              const std::string& name, const std::string& help, Action action) {
+  CLI::App* command = cluster->add_subcommand(name, help);
+  command->add_option("--dir", arguments->directory, "Default: ./cluster");
+  command->add_flag("--json", session.json, "Print one JSON document");
+  command->callback([&session, arguments, name, action] {
+    session.choose("cluster " + name, [&session, arguments, action] { return action(session, *arguments); });
+  });
+  return command;
+}
+
+}  // namespace
+
+void add_cluster_commands(CLI::App& app, Session& session) {
+  CLI::App* cluster = app.add_subcommand("cluster", "A whole cluster on this machine");
+  cluster->require_subcommand(1);
+  auto arguments = std::make_shared<Arguments>();
+  LocalClusterOptions& options = arguments->options;
+
+  CLI::App* start_command =
+      add(cluster, session, arguments, "start", "Make a cluster, or start what is not running of it", start);
+  start_command->add_option("--chunkservers", options.chunkservers, "Default: 10")
+      ->check(CLI::Range(1, LocalCluster::kMaxChunkservers))
+      ->each([arguments](const std::string&) { arguments->chunkservers_given = true; });
+  start_command->add_option("--racks", options.racks, "Spread the chunkservers over so many racks")
+      ->check(CLI::Range(1, LocalCluster::kMaxChunkservers));
+  start_command->add_option("--policy", options.policy, "Default policy for files, as in rs-6-3-1024k");
+  start_command
+      ->add_option("--repair-delay", options.repair_delay_seconds,
+                   "Seconds until a dead server's chunks are rebuilt")
+      ->check(CLI::NonNegativeNumber);
+  start_command->add_option("--chunk-size", options.chunk_bytes, "Largest chunk, as in 64MiB")
+      ->transform(CLI::AsSizeValue(false));
+
+  add(cluster, session, arguments, "stop", "Stop all daemons; data stays", stop);
+  add(cluster, session, arguments, "status", "Which daemons run; 1 when one does not", status);
+}
+
+}  // namespace kintsugi::cli

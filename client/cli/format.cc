@@ -1,0 +1,147 @@
+#include "client/cli/format.h"
+
+#include <cstdio>
+#include <ctime>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace kintsugi::cli {
+
+using Json = nlohmann::ordered_json;
+
+std::string human_bytes(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  static constexpr std::array<const char*, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  size_t unit = 0;
+  for (value /= 1024; value >= 1024 && unit + 1 < kUnits.size(); ++unit)
+    value /= 1024;
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string rate_text(uint64_t bytes, double seconds) {
+  const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+  return fmt::format("{:.2f} s, at {}/s", seconds, human_bytes(static_cast<uint64_t>(rate)));
+}
+
+std::string local_time(int64_t nanoseconds) {
+  const std::time_t seconds = nanoseconds / 1'000'000'000;
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+std::string mode_text(const proto::Attributes& attributes) {
+  std::string text(1, attributes.type() == proto::Attributes::DIRECTORY ? 'd' : '-');
+  for (int bit = 8; bit >= 0; --bit)
+    text += (attributes.mode() >> bit & 1) != 0 ? "xwr"[bit % 3] : '-';
+  return text;
+}
+
+std::string liveness_text(proto::ServerState::Liveness liveness) {
+  switch (liveness) {
+    case proto::ServerState::ALIVE:
+      return "alive";
+    case proto::ServerState::SUSPECT:
+      return "suspect";
+    default:
+      return "dead";
+  }
+}
+
+Json to_json(const proto::Attributes& attributes) {
+  const bool is_directory = attributes.type() == proto::Attributes::DIRECTORY;
+  return {{"type", is_directory ? "directory" : "file"},
+          {"inode", attributes.inode()},
+          {"size", attributes.size()},
+          {"mode", attributes.mode()},
+          {"uid", attributes.uid()},
+          {"gid", attributes.gid()},
+          {"links", attributes.links()},
+          {"modified_ns", attributes.modified_ns()},
+          {"changed_ns", attributes.changed_ns()},
+          {"policy", attributes.policy()}};
+}
+
+Json to_json(const proto::Stripe& stripe) {
+  Json chunks = Json::array();
+  for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
+    chunks.push_back({{"index", chunk.index()},
+                      {"server_id", std::to_string(chunk.server_id())},
+                      {"address", chunk.address()},
+                      {"length", chunk.length()},
+                      {"crc", fmt::format("{:08x}", chunk.crc())},
+                      {"available", chunk.available()}});
+  }
+  return {{"stripe_id", stripe.stripe_id()},
+          {"policy", stripe.policy()},
+          {"length", stripe.length()},
+          {"chunks", std::move(chunks)}};
+}
+
+Json to_json(const proto::ServerState& server) {
+  return {{"server_id", std::to_string(server.server_id())},
+          {"address", server.address()},
+          {"http_address", server.http_address()},
+          {"rack", server.rack()},
+          {"liveness", liveness_text(server.liveness())},
+          {"total_bytes", server.total_bytes()},
+          {"free_bytes", server.free_bytes()},
+          {"stored_bytes", server.stored_bytes()},
+          {"chunks", server.chunks()},
+          {"disks", server.disks()},
+          {"failed_disks", server.failed_disks()},
+          {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
+          {"user_bytes_per_second", server.user_bytes_per_second()},
+          {"repairs", server.repairs()}};
+}
+
+static void add_timing(Json& to, const proto::Timing& timing) {
+  to["seconds"] = timing.seconds();
+  to["plan_seconds"] = timing.plan_seconds();
+  to["read_seconds"] = timing.read_seconds();
+  to["network_seconds"] = timing.network_seconds();
+  to["compute_seconds"] = timing.compute_seconds();
+  to["write_seconds"] = timing.write_seconds();
+  to["bytes_in"] = timing.bytes_in();
+  to["bytes_out"] = timing.bytes_out();
+}
+
+Json to_json(const proto::RepairRecord& record) {
+  Json json{{"repair_id", record.repair_id()},
+            {"chunk", fmt::format("{}:{}", record.stripe_id(), record.index())},
+            {"code", record.policy()},
+            {"shape", record.shape()},
+            {"slice_bytes", record.slice_bytes()},
+            {"chunk_bytes", record.chunk_bytes()},
+            {"outcome", record.outcome()},
+            {"detail", record.detail()},
+            {"reason", record.reason()},
+            {"attempt", record.attempt()},
+            {"started_ns", record.started_ns()},
+            {"queued_seconds", record.queued_seconds()},
+            {"destination", std::to_string(record.destination())}};
+  add_timing(json, record.timing());
+  json["helpers"] = Json::array();
+  for (uint64_t helper : record.helpers())
+    json["helpers"].push_back(std::to_string(helper));
+  json["servers"] = Json::array();
+  for (const proto::ServerTiming& server : record.servers()) {
+    Json one{{"server_id", std::to_string(server.server_id())}, {"role", server.role()}};
+    add_timing(one, server.timing());
+    json["servers"].push_back(std::move(one));
+  }
+  return json;
+}
+
+void print_json(const Json& document) {
+  // Names may be any bytes; what is not UTF-8 is shown with replacement characters.
+  const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
+}  // namespace kintsugi::cli

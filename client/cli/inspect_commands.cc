@@ -1,0 +1,178 @@
+// server list, stripe show, fsck.
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "client/cli/commands.h"
+#include "client/cli/format.h"
+
+namespace kintsugi::cli {
+namespace {
+
+using client::BlockingClient;
+using Json = nlohmann::ordered_json;
+
+Status list_servers(Session& session, BlockingClient& client) {
+  KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
+  if (session.json) {
+    Json servers = Json::array();
+    for (const proto::ServerState& server : answer.servers())
+      servers.push_back(to_json(server));
+    print_json({{"servers", std::move(servers)}});
+    return {};
+  }
+  fmt::print("{:<20} {:<21} {:<10} {:<8} {:>10} {:>10} {:>8}  {}\n", "SERVER", "ADDRESS", "RACK", "STATE",
+             "FREE", "STORED", "CHUNKS", "HEARTBEAT");
+  for (const proto::ServerState& server : answer.servers()) {
+    std::string state = liveness_text(server.liveness());
+    if (server.failed_disks() > 0)
+      state += fmt::format(", {} of {} disks failed", server.failed_disks(), server.disks());
+    fmt::print("{:<20} {:<21} {:<10} {:<8} {:>10} {:>10} {:>8}  {:.1f} s ago\n", server.server_id(),
+               server.address(), server.rack().empty() ? "-" : server.rack(), state,
+               human_bytes(server.free_bytes()), human_bytes(server.stored_bytes()), server.chunks(),
+               server.seconds_since_heartbeat());
+  }
+  return {};
+}
+
+Status show_stripe(Session& session, BlockingClient& client, uint64_t stripe_id) {
+  KINTSUGI_ASSIGN(const proto::ShowStripeResponse answer, client.run(client.async().show_stripe(stripe_id)));
+  const proto::Stripe& stripe = answer.stripe();
+  if (session.json) {
+    Json document = to_json(stripe);
+    document["state"] = answer.state();
+    document["servers"] = Json::array();
+    for (const proto::ServerState& server : answer.servers())
+      document["servers"].push_back(to_json(server));
+    print_json(document);
+    return {};
+  }
+  fmt::print("stripe {}: {}, {} user bytes, {}\n", stripe.stripe_id(), stripe.policy(), stripe.length(),
+             answer.state());
+  for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
+    fmt::print("  {:>2}  {:<20} {:<21} {:>10}  crc {:08x}  {}\n", chunk.index(), chunk.server_id(),
+               chunk.address().empty() ? "-" : chunk.address(), chunk.length(), chunk.crc(),
+               chunk.available() ? "available" : "missing");
+  }
+  return {};
+}
+
+struct FsckTotals {
+  uint64_t files = 0, directories = 0, stripes = 0, chunks = 0, missing_chunks = 0, degraded = 0, lost = 0;
+  void add(const proto::FsckResponse& page) {
+    files += page.files();
+    directories += page.directories();
+    stripes += page.stripes();
+    chunks += page.chunks();
+    missing_chunks += page.missing_chunks();
+    degraded += page.degraded_stripes();
+    lost += page.lost_stripes();
+  }
+};
+
+Json to_json(const proto::FsckProblem& problem) {
+  Json missing = Json::array();
+  for (uint32_t index : problem.missing())
+    missing.push_back(index);
+  return {{"path", problem.path()},
+          {"stripe_id", problem.stripe_id()},
+          {"missing", std::move(missing)},
+          {"lost", problem.lost()},
+          {"detail", problem.detail()}};
+}
+
+void print_problem(const proto::FsckProblem& problem, bool only_chunks) {
+  std::string indices;
+  for (uint32_t index : problem.missing()) {
+    if (only_chunks) fmt::print("{}:{}\n", problem.stripe_id(), index);
+    indices += fmt::format("{}{}", indices.empty() ? "" : ", ", index);
+  }
+  if (only_chunks) return;
+  fmt::print("{}: stripe {}: missing chunks {}{}{}\n", problem.path(), problem.stripe_id(), indices,
+             problem.lost() ? ": too few are left, data is lost" : "",
+             problem.detail().empty() ? "" : ": " + problem.detail());
+}
+
+/// Exit code 1 when anything is missing.
+Status fsck(Session& session, BlockingClient& client, const std::string& path, bool list_missing) {
+  KINTSUGI_TRY(check_remote(path));
+  FsckTotals totals;
+  Json problems = Json::array();
+  std::string after;
+  while (true) {
+    KINTSUGI_ASSIGN(const proto::FsckResponse page, client.run(client.async().fsck(path, after)));
+    totals.add(page);
+    for (const proto::FsckProblem& problem : page.problems()) {
+      if (session.json) {
+        problems.push_back(to_json(problem));
+      } else {
+        print_problem(problem, list_missing);
+      }
+    }
+    if (!page.more()) break;
+    after = page.next_after();
+  }
+  if (session.json) {
+    print_json({{"path", path},
+                {"files", totals.files},
+                {"directories", totals.directories},
+                {"stripes", totals.stripes},
+                {"chunks", totals.chunks},
+                {"missing_chunks", totals.missing_chunks},
+                {"degraded_stripes", totals.degraded},
+                {"lost_stripes", totals.lost},
+                {"problems", std::move(problems)}});
+  } else if (!list_missing) {
+    fmt::print("{} files, {} directories, {} stripes, {} chunks: {}\n", totals.files, totals.directories,
+               totals.stripes, totals.chunks,
+               totals.missing_chunks == 0 && totals.lost == 0 ? "all whole" : "not whole");
+  }
+  if (totals.missing_chunks == 0 && totals.degraded == 0 && totals.lost == 0) return {};
+  return {Code::kUnavailable, fmt::format("{} chunks missing in {} stripes, {} stripes lost",
+                                          totals.missing_chunks, totals.degraded + totals.lost, totals.lost)};
+}
+
+}  // namespace
+
+void add_inspect_commands(CLI::App& app, Session& session) {
+  CLI::App* server = app.add_subcommand("server", "Chunkservers");
+  server->require_subcommand(1);
+  CLI::App* list = server->add_subcommand("list", "All servers with their state");
+  list->add_flag("--json", session.json, "Print one JSON document");
+  list->callback([&session] {
+    session.choose("server list", [&session]() -> Status {
+      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
+      return list_servers(session, *client);
+    });
+  });
+
+  CLI::App* stripe = app.add_subcommand("stripe", "Stripes");
+  stripe->require_subcommand(1);
+  auto stripe_id = std::make_shared<uint64_t>(0);
+  CLI::App* show = stripe->add_subcommand("show", "Where the chunks of a stripe are");
+  show->add_option("ID", *stripe_id)->required();
+  show->add_flag("--json", session.json, "Print one JSON document");
+  show->callback([&session, stripe_id] {
+    session.choose("stripe show", [&session, stripe_id]() -> Status {
+      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
+      return show_stripe(session, *client, *stripe_id);
+    });
+  });
+
+  auto path = std::make_shared<std::string>("/");
+  auto list_missing = std::make_shared<bool>(false);
+  CLI::App* fsck_command = app.add_subcommand("fsck", "Check that every file's chunks are there; 1 when not");
+  fsck_command->add_option("PATH", *path, "Default: /");
+  CLI::Option* json = fsck_command->add_flag("--json", session.json, "Print one JSON document");
+  fsck_command->add_flag("--list-missing", *list_missing, "Print only the missing chunks, as STRIPE:INDEX")
+      ->excludes(json);
+  fsck_command->callback([&session, path, list_missing] {
+    session.choose("fsck", [&session, path, list_missing]() -> Status {
+      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
+      return fsck(session, *client, *path, *list_missing);
+    });
+  });
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,152 @@
+#include "client/cli/local_daemon.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace kintsugi::cli {
+namespace {
+
+constexpr size_t kMaxFileBytes = 64 << 20;
+constexpr size_t kLastWordsBytes = 400;
+
+/// Clock ticks since boot when the process started; 0 when there is none, or only its unreaped remains.
+uint64_t start_time(pid_t pid) {
+  auto text = read_file(fmt::format("/proc/{}/stat", pid));
+  if (!text) return 0;
+  const size_t name_end = text->rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos || text->size() < name_end + 3) return 0;
+  const char state = (*text)[name_end + 2];
+  if (state == 'Z' || state == 'X') return 0;
+  size_t at = name_end + 2;
+  for (int field = 3; field < 22; ++field) {
+    at = text->find(' ', at);
+    if (at == std::string::npos) return 0;
+    ++at;
+  }
+  return std::strtoull(text->c_str() + at, nullptr, 10);
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return status_from_errno(errno, path);
+  std::string contents;
+  char buffer[65536];
+  ssize_t got = 0;
+  while (contents.size() < kMaxFileBytes && (got = ::read(fd, buffer, sizeof buffer)) > 0) {
+    contents.append(buffer, static_cast<size_t>(got));
+  }
+  const int error = errno;
+  ::close(fd);
+  if (got < 0) return status_from_errno(error, path);
+  return contents;
+}
+
+Status write_file(const std::string& path, const std::string& contents, mode_t mode) {
+  const std::string temporary = path + ".new";
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+  if (fd < 0) return status_from_errno(errno, path);
+  size_t done = 0;
+  while (done < contents.size()) {
+    const ssize_t put = ::write(fd, contents.data() + done, contents.size() - done);
+    if (put <= 0) break;
+    done += static_cast<size_t>(put);
+  }
+  const bool written = done == contents.size();
+  if (!written || ::close(fd) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    if (!written) ::close(fd);
+    return status_from_errno(error, path);
+  }
+  return {};
+}
+
+pid_t LocalDaemon::pid() const {
+  auto text = read_file(pid_file);
+  if (!text) return 0;
+  pid_t pid = 0;
+  unsigned long long started = 0;
+  if (std::sscanf(text->c_str(), "%d %llu", &pid, &started) != 2 || pid <= 0) return 0;
+  return start_time(pid) == started && started != 0 ? pid : 0;
+}
+
+Status LocalDaemon::start() const {
+  const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (out < 0) return status_from_errno(errno, output);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A session of its own, and none of the dispositions of this process.
+  sigset_t defaults;
+  sigfillset(&defaults);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
+  std::vector<std::string> words{binary, "--config", config};
+  std::vector<char*> arguments;
+  for (std::string& word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error = ::posix_spawn(&child, binary.c_str(), &actions, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(out);
+  if (error != 0) return status_from_errno(error, fmt::format("start {}", binary));
+  return write_file(pid_file, fmt::format("{} {}\n", child, start_time(child)));
+}
+
+Status LocalDaemon::stop(std::chrono::milliseconds patience) const {
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kPoll = std::chrono::milliseconds(20);
+  constexpr auto kAfterKill = std::chrono::seconds(5);
+  const auto wait = [this](std::chrono::milliseconds limit) {
+    for (const auto end = Clock::now() + limit; Clock::now() < end; std::this_thread::sleep_for(kPoll)) {
+      if (pid() == 0) return true;
+    }
+    return pid() == 0;
+  };
+  if (const pid_t running = pid(); running != 0) {
+    if (::kill(running, SIGTERM) != 0 && errno != ESRCH) return status_from_errno(errno, "stop " + name);
+    if (!wait(patience)) {
+      ::kill(running, SIGKILL);
+      if (!wait(kAfterKill))
+        return {Code::kDeadlineExceeded, fmt::format("{} (pid {}) does not end", name, running)};
+    }
+  }
+  if (::unlink(pid_file.c_str()) != 0 && errno != ENOENT) return status_from_errno(errno, pid_file);
+  return {};
+}
+
+std::string LocalDaemon::last_words() const {
+  for (const std::string& path : {output, log}) {
+    auto text = read_file(path);
+    if (!text || text->empty()) continue;
+    std::string tail = text->size() > kLastWordsBytes ? text->substr(text->size() - kLastWordsBytes) : *text;
+    while (!tail.empty() && tail.back() == '\n')
+      tail.pop_back();
+    std::replace(tail.begin(), tail.end(), '\n', '|');
+    if (!tail.empty()) return tail;
+  }
+  return "it left no message";
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,181 @@
+#include "client/cli/local_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <vector>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace kintsugi::cli {
+namespace {
+
+/// Runs `work` on one of the threads and comes back to the coroutine's own executor.
+template <class Answer, class Work>
+asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
+  auto initiate = [&threads, &work](auto handler) {
+    asio::post(threads, [handler = std::move(handler), &work]() mutable {
+      Answer answer = work();
+      auto executor = asio::get_associated_executor(handler);
+      asio::post(executor, [handler = std::move(handler), answer = std::move(answer)]() mutable {
+        std::move(handler)(std::move(answer));
+      });
+    });
+  };
+  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>&, void(Answer)>(initiate,
+                                                                                        asio::use_awaitable);
+}
+
+/// Moves all bytes of `ranges` with readv/writev-like calls. Returns the bytes moved before the end of the
+/// file.
+template <class Range, class Call>
+Result<size_t> move_all(const std::string& path, std::span<const Range> ranges, Call call) {
+  std::vector<iovec> vectors;
+  for (const Range& range : ranges) {
+    if (!range.empty()) vectors.push_back({const_cast<std::byte*>(range.data()), range.size()});
+  }
+  size_t done = 0, first = 0;
+  while (first < vectors.size()) {
+    const int count = static_cast<int>(std::min<size_t>(vectors.size() - first, IOV_MAX));
+    ssize_t moved = call(vectors.data() + first, count, done);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0) return status_from_errno(errno, path);
+    if (moved == 0) break;
+    done += static_cast<size_t>(moved);
+    while (moved > 0) {
+      const size_t part = std::min(static_cast<size_t>(moved), vectors[first].iov_len);
+      vectors[first].iov_base = static_cast<char*>(vectors[first].iov_base) + part;
+      vectors[first].iov_len -= part;
+      moved -= static_cast<ssize_t>(part);
+      if (vectors[first].iov_len == 0) ++first;
+    }
+  }
+  return done;
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    (void)close();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+Status Descriptor::close() {
+  const int fd = std::exchange(fd_, -1);
+  if (fd > STDERR_FILENO && ::close(fd) != 0) return status_from_errno(errno, "close");
+  return {};
+}
+
+// ---- source
+// ---------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, asio::thread_pool& threads) {
+  std::unique_ptr<LocalSource> source(new LocalSource(threads));
+  source->path_ = path == "-" ? "standard input" : path;
+  source->file_ = Descriptor(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (source->file_.get() < 0) return status_from_errno(errno, path);
+  struct stat attributes {};
+  if (::fstat(source->file_.get(), &attributes) != 0) return status_from_errno(errno, path);
+  if (S_ISDIR(attributes.st_mode)) return Status{Code::kIsDirectory, path + ": is a directory"};
+  if (S_ISREG(attributes.st_mode) && path != "-") {
+    source->size_ = static_cast<uint64_t>(attributes.st_size);
+    source->mode_ = attributes.st_mode & 07777;
+    source->modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
+    (void)::posix_fadvise(source->file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  }
+  return source;
+}
+
+Result<size_t> LocalSource::read_now(uint64_t offset, std::span<const std::span<std::byte>> into) {
+  const int fd = file_.get();
+  if (size_) {
+    return move_all(path_, into, [fd, offset](iovec* to, int count, size_t done) {
+      return ::preadv(fd, to, count, static_cast<off_t>(offset + done));
+    });
+  }
+  return move_all(path_, into, [fd](iovec* to, int count, size_t) { return ::readv(fd, to, count); });
+}
+
+asio::awaitable<Result<size_t>> LocalSource::read(uint64_t offset,
+                                                  std::span<const std::span<std::byte>> into) {
+  auto work = [this, offset, into] { return read_now(offset, into); };
+  return on_thread<Result<size_t>>(threads_, work);
+}
+
+// ---- sink
+// -----------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, bool replace,
+                                                     asio::thread_pool& threads) {
+  struct stat attributes {};
+  if (::lstat(path.c_str(), &attributes) == 0 && !replace) {
+    return Status{Code::kAlreadyExists, path + ": already exists"};
+  }
+  std::unique_ptr<LocalSink> sink(new LocalSink(threads));
+  sink->path_ = path;
+  sink->replace_ = replace;
+  std::string name = path + ".kintsugi-XXXXXX";
+  sink->file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+  if (sink->file_.get() < 0) return status_from_errno(errno, path);
+  sink->temporary_path_ = name;
+  return sink;
+}
+
+std::unique_ptr<LocalSink> LocalSink::standard_output(asio::thread_pool& threads) {
+  std::unique_ptr<LocalSink> sink(new LocalSink(threads));
+  sink->file_ = Descriptor(STDOUT_FILENO);
+  return sink;
+}
+
+LocalSink::~LocalSink() {
+  if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
+}
+
+Status LocalSink::write_now(uint64_t offset, std::span<const std::span<const std::byte>> from) {
+  const int fd = file_.get();
+  const bool to_file = !path_.empty();
+  auto moved = move_all(to_file ? path_ : "standard output", from, [&](iovec* what, int count, size_t done) {
+    return to_file ? ::pwritev(fd, what, count, static_cast<off_t>(offset + done))
+                   : ::writev(fd, what, count);
+  });
+  return moved ? Status{} : moved.error();
+}
+
+asio::awaitable<Status> LocalSink::write(uint64_t offset, std::span<const std::span<const std::byte>> from) {
+  auto work = [this, offset, from] { return write_now(offset, from); };
+  return on_thread<Status>(threads_, work);
+}
+
+Status LocalSink::finish(uint32_t mode, int64_t modified_ns) {
+  const timespec modified{modified_ns / 1'000'000'000, modified_ns % 1'000'000'000};
+  const timespec times[2] = {modified, modified};
+  if (::fchmod(file_.get(), mode & 07777) != 0 || ::futimens(file_.get(), times) != 0) {
+    return status_from_errno(errno, path_);
+  }
+  KINTSUGI_TRY(file_.close().with_context(path_));
+  // Without --replace, somebody may have made the target meanwhile.
+  int moved = replace_
+                  ? ::rename(temporary_path_.c_str(), path_.c_str())
+                  : ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);
+  if (moved != 0 && errno == EINVAL &&
+      !replace_) {  // this file system has no such rename; `create` looked already
+    moved = ::rename(temporary_path_.c_str(), path_.c_str());
+  }
+  if (moved != 0) {
+    if (errno == EEXIST) return Status{Code::kAlreadyExists, path_ + ": already exists"};
+    return status_from_errno(errno, path_);
+  }
+  temporary_path_.clear();
+  return {};
+}
+
+}  // namespace kintsugi::cli

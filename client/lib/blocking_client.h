@@ -1,0 +1,66 @@
+/// The client for ordinary threads: a runtime of its own, served by a thread of its own.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "client/lib/client.h"
+#include "common/runtime/run.h"
+
+namespace kintsugi::client {
+
+/// Any thread may call; calls of several threads run at once. Joined and stopped when it is destroyed.
+class BlockingClient {
+ public:
+  BlockingClient(Options options, rpc::Secret secret)
+      : loop_(runtime_), client_(std::make_unique<Client>(runtime_.runtime(), std::move(options), secret)) {}
+  ~BlockingClient() {
+    run(client_->stop());
+    run(destroy(std::move(client_)));
+  }
+  BlockingClient(const BlockingClient&) = delete;
+  BlockingClient& operator=(const BlockingClient&) = delete;
+
+  /// Runs a coroutine on the client's loop and waits for what it returns: `run(client.async().stat("/a"))`.
+  template <class T>
+  T run(asio::awaitable<T> task) {
+    return runtime::run_on(runtime_, std::move(task));
+  }
+
+  Client& async() { return *client_; }
+  runtime::ProductionRuntime& runtime() { return runtime_; }
+
+  Result<proto::Attributes> stat(std::string path) { return run(client_->stat(std::move(path))); }
+  Result<proto::Attributes> write(std::string path, Source& source, WriteOptions options = {}) {
+    return run(client_->write(std::move(path), source, std::move(options)));
+  }
+  Result<proto::Attributes> read(std::string path, Sink& sink, ReadOptions options = {}) {
+    return run(client_->read(std::move(path), sink, std::move(options)));
+  }
+  Result<size_t> read_at(std::string path, uint64_t offset, std::span<std::byte> into) {
+    return run(client_->read_at(std::move(path), offset, into));
+  }
+  Result<proto::ListResponse> list(std::string path, std::string after = "") {
+    return run(client_->list(std::move(path), std::move(after)));
+  }
+  Status make_directory(std::string path, bool parents) {
+    return run(client_->make_directory(std::move(path), parents));
+  }
+  Status remove(std::string path, bool recursive) { return run(client_->remove(std::move(path), recursive)); }
+  Status rename(std::string from, std::string to, bool replace) {
+    return run(client_->rename(std::move(from), std::move(to), replace));
+  }
+
+ private:
+  /// Timers and sockets belong to the loop's thread.
+  static asio::awaitable<void> destroy(std::unique_ptr<Client> client) {
+    client.reset();
+    co_return;
+  }
+
+  runtime::ProductionRuntime runtime_;
+  runtime::LoopThread loop_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace kintsugi::client
