@@ -1,5 +1,7 @@
 #include "tests/simulation/runtime/sim_network.h"
 
+#include <algorithm>
+
 #include "common/base/assert.h"
 #include "tests/simulation/runtime/sim_host_network.h"
 
@@ -91,7 +93,22 @@ void SimNetwork::rejoin(const std::string& host) {
   wire_.reachability_changed();
 }
 
+void SimNetwork::cut(const std::string& a, const std::string& b) {
+  wire_.cuts().insert(std::minmax(site(a).host->index, site(b).host->index));
+  wire_.reachability_changed();
+}
+
+void SimNetwork::mend(const std::string& a, const std::string& b) {
+  wire_.cuts().erase(std::minmax(site(a).host->index, site(b).host->index));
+  wire_.reachability_changed();
+}
+
+bool SimNetwork::reachable(const std::string& a, const std::string& b) {
+  return wire_.reachable(*site(a).host, *site(b).host);
+}
+
 void SimNetwork::heal() {
+  wire_.cuts().clear();
   partition({});
 }
 

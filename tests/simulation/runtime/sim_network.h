@@ -41,6 +41,11 @@ class SimNetwork {
   void partition(const std::vector<std::vector<std::string>>& groups);
   void isolate(const std::string& host);
   void rejoin(const std::string& host);  ///< undoes isolate: back among the hosts of no group
+  /// Only these two no longer reach each other, as behind a broken route; both reach all others.
+  void cut(const std::string& a, const std::string& b);
+  void mend(const std::string& a, const std::string& b);
+  bool reachable(const std::string& a, const std::string& b);
+  /// Undoes all of these.
   void heal();
   /// All its connections fail with kUnavailable on both sides, at once.
   void drop_connections(const std::string& host);

@@ -38,7 +38,9 @@ Host* Wire::find(const std::string& name) {
 }
 
 bool Wire::reachable(const Host& a, const Host& b) const {
-  return a.powered && b.powered && (&a == &b || a.group == b.group);
+  if (!a.powered || !b.powered) return false;
+  if (&a == &b) return true;
+  return a.group == b.group && !cuts_.contains(std::minmax(a.index, b.index));
 }
 
 void Wire::reachability_changed() {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,10 @@ class Wire {
   Host* find(const std::string& name);  ///< null when unknown
   const std::vector<std::unique_ptr<Host>>& hosts() const { return hosts_; }
   bool reachable(const Host& a, const Host& b) const;
-  /// To be called after `group` or `powered` of hosts changed.
+  /// To be called after `group` or `powered` of hosts, or `cuts`, changed.
   void reachability_changed();
+  /// Pairs of hosts, by index, smaller one first, that do not reach each other whatever their groups are.
+  std::set<std::pair<uint64_t, uint64_t>>& cuts() { return cuts_; }
   Duration draw_latency(const Host& from, const Host& to);
 
   std::shared_ptr<Stream> connect(Host& dialler, runtime::Endpoint dialler_name, Host& acceptor,
@@ -78,6 +81,7 @@ class Wire {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::map<std::string, Host*> by_name_;
   std::map<uint64_t, std::shared_ptr<Stream>> streams_;
+  std::set<std::pair<uint64_t, uint64_t>> cuts_;
   uint64_t next_stream_ = 1;
 };
 
