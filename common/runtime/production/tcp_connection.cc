@@ -38,16 +38,21 @@ TcpConnection::TcpConnection(tcp::socket socket) : socket_(std::move(socket)), p
 
 asio::awaitable<Result<size_t>> TcpConnection::read_some(std::span<std::byte> into) {
   KINTSUGI_ASSERT(!into.empty());
-  for (;;) {
-    ssize_t received = receive(into);
-    if (received >= 0) {
-      if (must_yield(static_cast<size_t>(received))) co_await yield();
-      co_return static_cast<size_t>(received);
-    }
-    if (received != -EAGAIN) co_return failure("read", static_cast<int>(-received));
+  ssize_t received = drained_ ? -EAGAIN : receive(into);
+  if (received == -EAGAIN && socket_.is_open()) {
+    // Asio tries once more before it waits, which spares us the trial above when the last one emptied the
+    // socket.
     set_low_water(1);
-    co_await wait(tcp::socket::wait_read);
+    bytes_since_yield_ = 0;
+    boost::system::error_code error;
+    size_t bytes = co_await socket_.async_read_some(asio::buffer(into.data(), into.size()),
+                                                    asio::redirect_error(asio::use_awaitable, error));
+    received = error && error != asio::error::eof ? -error.value() : static_cast<ssize_t>(bytes);
   }
+  if (received < 0) co_return failure("read", socket_.is_open() ? static_cast<int>(-received) : ECANCELED);
+  drained_ = static_cast<size_t>(received) < into.size();
+  if (must_yield(static_cast<size_t>(received))) co_await yield();
+  co_return static_cast<size_t>(received);
 }
 
 asio::awaitable<Status> TcpConnection::read_exact(std::span<std::byte> into) {
