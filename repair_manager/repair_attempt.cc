@@ -236,8 +236,9 @@ asio::awaitable<Result<std::optional<RepairPlan>>> RepairManager::plan_when_free
     Result<RepairPlan> planned = plan(entry, wishes, /*requested=*/true);
     if (planned) co_return std::optional<RepairPlan>{std::move(*planned)};
     if (planned.error().code() != Code::kLimitExceeded) co_return planned.error();
-    const bool notified = co_await ended_.wait_until(context.deadline);
-    if (!notified) co_return planned.error();
+    const TimePoint again = runtime_.clock.now() + kBusyRetry;
+    co_await ended_.wait_until(std::min(context.deadline, again));
+    if (runtime_.clock.now() >= context.deadline) co_return planned.error();
   }
 }
 

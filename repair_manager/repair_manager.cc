@@ -86,8 +86,8 @@ asio::awaitable<void> RepairManager::schedule() {
     const TimePoint now = runtime_.clock.now();
     take_in();
     if (queue_.aside() > 0 && now >= aside_retry_at_) {
+      aside_retry_at_ = now + std::max<Duration>(options_.aside_retry, kAsideCost * queue_.aside());
       queue_.release_aside();
-      aside_retry_at_ = now + options_.aside_retry;
     }
     queue_.advance(now);
     start_ready();
@@ -97,6 +97,7 @@ asio::awaitable<void> RepairManager::schedule() {
     }
     TimePoint next = queue_.advance(now);
     if (queue_.aside() > 0) next = std::min(next, aside_retry_at_);
+    if (queue_.ready() > 0) next = std::min(next, now + kBusyRetry);
     co_await wake_.wait_until(next);
   }
 }

@@ -33,7 +33,7 @@ struct Options {
   uint32_t attempts_in_a_row = 4;  ///< then the chunk goes to the queue's tail
   Duration first_backoff = 100ms;  ///< after a failed attempt; times 4 for each further one in a row
   Duration tail_backoff = 30s;
-  Duration aside_retry = 60s;   ///< what cannot be repaired now is looked at again, at the latest
+  Duration aside_retry = 10s;   ///< what cannot be repaired now is looked at again, at the latest
   Duration suspicion = 30s;     ///< how long a server that failed a repair is avoided
   Duration min_deadline = 30s;  ///< of one attempt
   double deadline_factor = 10;  ///< times the estimate
@@ -77,8 +77,11 @@ class RepairManager {
   static constexpr size_t kIntakePerTurn = 1024;     ///< losses looked up before others run
   static constexpr size_t kCandidatesPerTurn = 256;  ///< plans made before others run
   static constexpr size_t kMaxBusyCandidates = 64;   ///< looked past when their servers are busy
-  static constexpr Duration kServersFresh = 100ms;   ///< how old the picture of the servers may be
-  static constexpr Duration kMaxRunWait = 1h;        ///< of run(), when the context has no deadline
+  static constexpr Duration kBusyRetry =
+      1s;  ///< for servers that are suspect: nobody tells when they are not
+  static constexpr Duration kAsideCost = 1ms;  ///< the retry of what is aside comes later when there is much
+  static constexpr Duration kServersFresh = 100ms;  ///< how old the picture of the servers may be
+  static constexpr Duration kMaxRunWait = 1h;       ///< of run(), when the context has no deadline
 
  private:
   /// Losses not yet looked up.

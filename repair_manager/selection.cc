@@ -121,8 +121,8 @@ Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input) {
       continue;
     }
     const ServerView* server = chunk.available ? input.servers.find(chunk.server) : nullptr;
-    if (server == nullptr || !server->alive) continue;
-    if (!input.slots.can_help(chunk.server)) {
+    if (server == nullptr) continue;
+    if (!server->alive || !input.slots.can_help(chunk.server)) {  // suspect: soon alive again or dead
       ++busy;
       continue;
     }
@@ -132,7 +132,8 @@ Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input) {
     candidates.push_back({chunk.index, contains(input.excluded, chunk.server) ? 2 : 1, weight});
   }
   if (candidates.size() < input.k) {
-    if (candidates.size() + busy >= input.k) return Status{Code::kLimitExceeded, "helpers are busy"};
+    if (candidates.size() + busy >= input.k)
+      return Status{Code::kLimitExceeded, "helpers are busy or suspect"};
     return Status{Code::kUnavailable,
                   fmt::format("{} of {} helper chunks available", candidates.size() + busy, input.k)};
   }

@@ -21,6 +21,8 @@ void MetaDaemon::connect_events() {
     repairs_.server_dead(server, metaserver_.chunks_of(server));
   };
   events.server_returned = [this](ServerId server) { repairs_.server_returned(server); };
+  // Also of a new server, or with chunks that were missing.
+  events.block_report_complete = [this](ServerId server) { repairs_.server_returned(server); };
   // Bad or missing on a living server: waiting does not bring it back.
   events.chunk_lost = [this](ChunkId chunk, const std::string& why) {
     repairs_.chunk_lost(chunk, why, /*delay_ok=*/false);

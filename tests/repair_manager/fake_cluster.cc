@@ -25,6 +25,8 @@ std::vector<ServerView> FakeView::servers() const {
   std::vector<ServerView> result;
   for (const auto& [id, server] : all_servers)
     result.push_back(server);
+  for (ServerView& server : result)
+    if (suspect.contains(server.id)) server.alive = false;
   return result;
 }
 

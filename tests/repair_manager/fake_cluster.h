@@ -35,6 +35,7 @@ class FakeView final : public ClusterView {
   std::map<ServerId, ServerView> all_servers;
   std::map<StripeId, StripeView> stripes;
   std::set<ChunkId> lost;
+  std::set<ServerId> suspect;  ///< not alive, but what they hold is available
   std::vector<std::pair<ChunkId, ServerId>> commits;
 };
 

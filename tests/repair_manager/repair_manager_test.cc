@@ -143,6 +143,18 @@ TEST(RepairManager, WhatCannotBeRepairedWaitsForAServersReturn) {
   EXPECT_EQ(cluster.manager.status().unrepairable(), 0u);
 }
 
+TEST(RepairManager, SuspectHelpersAreNotAskedButWaitedFor) {
+  FakeCluster cluster(any_seed(), 14, {});
+  const StripeId stripe = cluster.add_stripe(0);
+  cluster.view.suspect = {ServerId{2}, ServerId{3}, ServerId{4}};
+  cluster.lose({stripe, 0});
+  cluster.simulation.run_for(8s);
+  EXPECT_TRUE(cluster.calls.empty());
+  EXPECT_EQ(cluster.manager.status().unrepairable(), 0u);
+  cluster.view.suspect.erase(ServerId{3});
+  EXPECT_TRUE(cluster.wait_until_healthy(4s));
+}
+
 TEST(RepairManager, WithoutADestinationItWaitsForANewServer) {
   FakeCluster cluster(any_seed(), 10, {});
   cluster.add_stripe(0);
