@@ -1,0 +1,65 @@
+#include "chunkserver/service/chunkserver.h"
+
+#include "chunkserver/service/chunk_service.h"
+#include "common/log/log.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+StoreOptions store_options(const Options& options) {
+  StoreOptions store;
+  store.disks = options.disks;
+  store.segments = options.segments;
+  return store;
+}
+
+size_t buffer_count(const Options& options) {
+  return std::max<size_t>(ChunkServer::kMinBuffers, options.buffer_memory_bytes / ChunkServer::kBufferBytes);
+}
+
+}  // namespace
+
+ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::Secret secret)
+    : runtime_(runtime),
+      options_(std::move(options)),
+      secret_(secret),
+      recorder_(runtime_.clock, runtime_.random.next()),
+      buffers_(runtime_, buffer_count(options_), kBufferBytes),
+      store_(runtime_, store_options(options_)),
+      client_(runtime_, secret_),
+      server_(runtime_, secret_, &recorder_),
+      repair_{runtime_, store_, buffers_, client_},
+      parts_{runtime_, secret_, store_, buffers_, repair_, counters_} {
+  register_chunk_service(server_, parts_);
+}
+
+ChunkServer::~ChunkServer() = default;
+
+asio::awaitable<Status> ChunkServer::start() {
+  Status status = co_await store_.start();
+  if (status.ok()) status = server_.start(options_.listen);
+  if (!status.ok()) {
+    co_await stop();
+    co_return status;
+  }
+  runtime::Endpoint reached = server_.local_endpoint();
+  if (!options_.advertise.empty()) reached.host = options_.advertise;
+  link_ = std::make_unique<MetaserverLink>(
+      parts_, client_, recorder_,
+      LinkOptions{options_.metaserver, reached.to_string(), options_.rack, http_address_, options_.cpu_seconds});
+  link_->on_refused = on_refused;
+  link_->start();
+  log::info("server {} serves {} chunks at {}", id(), store_.chunks(), reached.to_string());
+  co_return status;
+}
+
+asio::awaitable<void> ChunkServer::stop() {
+  // Trees end first: a call that is the root of one has no connection whose closing would end it.
+  repair_.stop();
+  if (link_) co_await link_->stop();
+  co_await server_.stop();
+  co_await client_.stop();
+  co_await store_.stop();
+}
+
+}  // namespace kintsugi::chunkserver

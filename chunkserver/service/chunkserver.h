@@ -1,0 +1,73 @@
+/// A whole chunkserver, on any runtime: the daemon's main and the simulator both use this.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/service/metaserver_link.h"
+#include "chunkserver/service/service_parts.h"
+#include "common/rpc/client.h"
+#include "common/rpc/server.h"
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::chunkserver {
+
+struct Options {
+  runtime::Endpoint listen{"127.0.0.1", 0};
+  std::string advertise;          ///< host that others reach this server by; empty: that of `listen`
+  runtime::Endpoint metaserver;
+  std::vector<std::string> disks;  ///< absolute paths
+  std::string rack = "default";
+  uint64_t buffer_memory_bytes = 64ull << 20;  ///< for transfers; at least kMinBuffers buffers
+  std::function<double()> cpu_seconds;
+  SegmentLimits segments;
+};
+
+class ChunkServer {
+ public:
+  static constexpr size_t kBufferBytes = 1 << 20;
+  static constexpr size_t kMinBuffers = 8;
+
+  /// `runtime` outlives it.
+  ChunkServer(const runtime::Runtime& runtime, Options options, rpc::Secret secret);
+  ~ChunkServer();  ///< after stop(), or a start() that failed
+
+  /// Opens the disks, listens, and begins to register. After an error nothing runs.
+  asio::awaitable<Status> start();
+  /// Ends calls and trees that run, and waits for them.
+  asio::awaitable<void> stop();
+
+  runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
+  ServerId id() const { return store_.identity().server; }
+  bool registered() const { return link_ && link_->registered(); }
+  /// What the metaserver is told; before start().
+  void set_http_address(std::string address) { http_address_ = std::move(address); }
+  /// The metaserver belongs to another cluster: the daemon should end. Set before start().
+  std::function<void(Status)> on_refused;
+
+  ChunkStore& store() { return store_; }
+  runtime::BufferPool& buffers() { return buffers_; }
+  const ServiceCounters& counters() const { return counters_; }
+  sight::Recorder& recorder() { return recorder_; }
+
+ private:
+  const runtime::Runtime runtime_;
+  const Options options_;
+  const rpc::Secret secret_;
+  std::string http_address_;
+  sight::Recorder recorder_;
+  runtime::BufferPool buffers_;
+  ChunkStore store_;
+  rpc::Client client_;
+  rpc::Server server_;
+  ServiceCounters counters_;
+  RepairParts repair_;
+  ServiceParts parts_;
+  std::unique_ptr<MetaserverLink> link_;
+};
+
+}  // namespace kintsugi::chunkserver

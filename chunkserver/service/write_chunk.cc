@@ -1,0 +1,92 @@
+#include "chunkserver/service/write_chunk.h"
+
+#include "chunkserver/repair/frames.h"
+#include "erasure/policy.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr sight::Site kWriteChunk{"chunkserver.write_chunk", {"max_bytes"}, {"bytes", "receive_seconds", "commit_seconds"}};
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+struct Times {
+  double receive_seconds = 0, commit_seconds = 0;
+};
+
+Status check_request(ServiceParts& parts, const proto::WriteChunkRequest& request) {
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(request.policy()));
+  if (request.index() >= policy.chunks()) {
+    return {Code::kInvalidArgument, fmt::format("policy {} has no chunk {}", policy.name(), request.index())};
+  }
+  return rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpWrite, parts.runtime.clock.wall_now());
+}
+
+asio::awaitable<Status> take_frame(Context context, ServiceParts& parts, ChunkWriter& writer,
+                                   const proto::WriteChunkData& data, uint32_t payload_bytes, rpc::Stream& stream) {
+  if (data.offset() != writer.length()) {
+    co_return Status{Code::kInvalidArgument, fmt::format("data of offset {} after {} bytes", data.offset(), writer.length())};
+  }
+  if (payload_bytes == 0 || payload_bytes > parts.buffers.buffer_bytes()) {
+    co_return Status{Code::kInvalidArgument, fmt::format("a frame of {} bytes; between 1 and {} are possible",
+                                                         payload_bytes, parts.buffers.buffer_bytes())};
+  }
+  KINTSUGI_CO_ASSIGN(runtime::Buffer buffer,
+                     co_await parts.buffers.acquire(
+                         context.with_deadline(parts.runtime.clock.now() + kBufferWaitLimit).deadline));
+  KINTSUGI_CO_TRY(co_await stream.receive_payload(buffer.first(payload_bytes)));
+  parts.counters.bytes_written += payload_bytes;
+  parts.counters.user_bytes += payload_bytes;
+  std::vector<uint32_t> crcs(data.block_crcs().begin(), data.block_crcs().end());
+  co_return co_await writer.append(context, std::move(buffer), payload_bytes, std::move(crcs));
+}
+
+asio::awaitable<Result<ChunkInfo>> receive_chunk(Context context, ServiceParts& parts, ChunkWriter& writer,
+                                                 rpc::Stream& stream, Times& times) {
+  const TimePoint began = parts.runtime.clock.now();
+  while (true) {
+    proto::WriteChunkData data;
+    proto::WriteChunkSeal seal;
+    KINTSUGI_CO_ASSIGN(rpc::Stream::Received frame, co_await receive_either(stream, data, seal));
+    if (!frame.end) {
+      KINTSUGI_CO_TRY(co_await take_frame(context, parts, writer, data, frame.payload_bytes, stream));
+      continue;
+    }
+    const TimePoint sealed = parts.runtime.clock.now();
+    times.receive_seconds = seconds(sealed - began);
+    auto committed = co_await writer.commit(context, seal.length(), seal.crc());
+    times.commit_seconds = seconds(parts.runtime.clock.now() - sealed);
+    co_return committed;
+  }
+}
+
+}  // namespace
+
+asio::awaitable<Status> serve_write_chunk(Context context, ServiceParts& parts, const proto::WriteChunkRequest& request,
+                                          rpc::Stream& stream) {
+  sight::Module module{context, kWriteChunk, {double(request.max_bytes())}};
+  Status checked = check_request(parts, request);
+  if (!checked.ok()) co_return module.finish(std::move(checked));
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  auto writer = co_await parts.store.create(module.context(), id, request.policy(), request.max_bytes());
+  if (!writer) co_return module.finish(writer.error());
+  Times times;
+  auto chunk = co_await receive_chunk(module.context(), parts, **writer, stream, times);
+  co_await (*writer)->abort();  // nothing to do after a commit
+  module.output(1, times.receive_seconds);
+  module.output(2, times.commit_seconds);
+  if (!chunk) co_return module.finish(chunk.error());
+  module.output(0, double(chunk->length));
+  proto::WriteChunkDone done;
+  done.set_length(chunk->length);
+  done.set_crc(chunk->crc);
+  done.mutable_timing()->set_network_seconds(times.receive_seconds);
+  done.mutable_timing()->set_write_seconds(times.commit_seconds);
+  done.mutable_timing()->set_seconds(times.receive_seconds + times.commit_seconds);
+  done.mutable_timing()->set_bytes_in(chunk->length);
+  co_return module.finish(co_await stream.send_end(done));
+}
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,66 @@
+/// Chunks with a file each: written under tmp/, then renamed into place, so that a chunk exists whole or not at all.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/store/chunk_format.h"
+#include "chunkserver/store/data_disk.h"
+#include "chunkserver/store/open_chunk.h"
+#include "common/runtime/buffer_pool.h"
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::chunkserver {
+
+/// Writes one chunk file front to back. Used from one coroutine; ended by exactly one `commit` or `discard`.
+class ChunkFileWriter {
+ public:
+  static constexpr size_t kMaxWritesInFlight = 4;
+  static constexpr uint64_t kAllocationStepBytes = 16ull << 20;
+
+  /// Nothing is made on disk before the first write. `max_bytes`: no more data will come.
+  ChunkFileWriter(const runtime::Runtime& runtime, DataDisk& disk, ChunkId id, uint64_t max_bytes);
+  ~ChunkFileWriter();
+
+  /// Returns when the write is under way (at most kMaxWritesInFlight are); an error shows at the next call.
+  /// `bytes` is a multiple of kDiskAlignment except for the last write, whose padding in `buffer` gets cleared.
+  asio::awaitable<Status> write(runtime::Buffer buffer, size_t bytes);
+  /// The same for memory of the caller, complete on return.
+  asio::awaitable<Status> write_memory(std::span<const std::byte> padded, size_t bytes);
+
+  /// Durable and visible on return; after an error there is nothing.
+  asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs);
+  asio::awaitable<void> discard();
+
+ private:
+  asio::awaitable<Status> open();
+  asio::awaitable<Status> reserve(uint64_t end);
+  asio::awaitable<void> write_one(uint64_t offset, runtime::Buffer buffer, size_t padded);
+  asio::awaitable<void> drain();
+  asio::awaitable<Status> finish(ChunkHeader header, std::span<const uint32_t> block_crcs);
+
+  DataDisk& disk_;
+  ChunkId id_;
+  uint64_t max_bytes_;
+  std::string temporary_path_;
+  std::unique_ptr<runtime::File> file_;
+  bool made_ = false;  ///< the temporary file may exist
+  uint64_t written_ = 0, allocated_ = 0;
+  size_t in_flight_ = 0;
+  Status error_;
+  runtime::Event finished_one_;
+  runtime::TaskGroup writes_;
+};
+
+/// kNotFound, kCorrupt (header or table), kIoError.
+asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& disk, ChunkId id);
+
+/// Header and size only; for the start.
+asio::awaitable<Result<ChunkInfo>> probe_chunk_file(DataDisk& disk, ChunkId id);
+
+}  // namespace kintsugi::chunkserver

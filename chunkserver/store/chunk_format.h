@@ -1,0 +1,43 @@
+/// Layout of a chunk file: a 4 KiB header, the data, then the CRC32C of every 64 KiB block, padded to 4 KiB.
+///
+/// The table needs no checksum of its own: combined, its values must give the CRC of the whole chunk in the header.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chunkserver/store/chunk_info.h"
+#include "common/base/status.h"
+
+namespace kintsugi::chunkserver {
+
+inline constexpr uint64_t kChunkHeaderBytes = 4096;
+inline constexpr uint64_t kChunkDataOffset = kChunkHeaderBytes;
+
+struct ChunkHeader {
+  ChunkInfo info;
+  std::string policy;
+};
+
+constexpr uint64_t chunk_table_offset(uint64_t length) { return kChunkDataOffset + aligned(length); }
+constexpr uint64_t chunk_table_bytes(uint64_t length) { return aligned(blocks_of(length) * sizeof(uint32_t)); }
+constexpr uint64_t chunk_file_bytes(uint64_t length) { return chunk_table_offset(length) + chunk_table_bytes(length); }
+
+/// `out` has kChunkHeaderBytes and is zero.
+void encode_chunk_header(const ChunkHeader& header, std::span<std::byte> out);
+/// kCorrupt: magic, version, CRC or a length beyond the limit.
+Result<ChunkHeader> decode_chunk_header(std::span<const std::byte> bytes);
+
+/// The block CRCs in `bytes` for a chunk; kCorrupt when they do not combine to its CRC.
+Result<std::vector<uint32_t>> decode_chunk_table(const ChunkInfo& info, std::span<const std::byte> bytes);
+
+/// "000000000000002a-3"
+std::string chunk_file_name(ChunkId id);
+Result<ChunkId> parse_chunk_file_name(std::string_view name);
+
+/// Checks `data` against the CRCs of its blocks; kCorrupt names the first block that differs, counted from `first_block`.
+Status check_blocks(std::span<const std::byte> data, std::span<const uint32_t> crcs, uint64_t first_block);
+
+}  // namespace kintsugi::chunkserver

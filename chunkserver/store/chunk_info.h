@@ -1,0 +1,27 @@
+/// What everybody knows of a stored chunk, and the limits of the store.
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/crc32c.h"
+#include "common/base/ids.h"
+#include "common/runtime/disk.h"
+
+namespace kintsugi::chunkserver {
+
+inline constexpr uint64_t kMaxChunkBytes = 256ull << 20;
+inline constexpr uint64_t kSmallChunkBytes = 1ull << 20;  ///< chunks below this live in segments
+inline constexpr size_t kMaxPolicyBytes = 64;             ///< length of a policy's name
+
+struct ChunkInfo {
+  ChunkId id;
+  uint64_t length = 0;  ///< bytes
+  uint32_t crc = 0;     ///< CRC32C of the whole chunk
+  bool operator==(const ChunkInfo&) const = default;
+};
+
+constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+constexpr uint64_t aligned(uint64_t bytes) { return round_up(bytes, runtime::kDiskAlignment); }
+constexpr uint64_t blocks_of(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
+
+}  // namespace kintsugi::chunkserver

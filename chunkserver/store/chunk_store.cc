@@ -1,0 +1,257 @@
+#include "chunkserver/store/chunk_store.h"
+
+#include "common/log/log.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr sight::Site kOpen{"chunkserver.open_chunk"};
+constexpr sight::Site kRemove{"chunkserver.remove_chunk"};
+/// Left free on a disk, for metadata of the file system and for chunks whose size grows.
+constexpr uint64_t kReservedBytes = 16ull << 20;
+
+Status not_here(ChunkId id) { return {Code::kNotFound, fmt::format("chunk {} is not here", id)}; }
+
+}  // namespace
+
+ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
+    : runtime_(runtime),
+      options_(std::move(options)),
+      committed_(runtime),
+      open_chunks_(options_.open_chunks),
+      tasks_(runtime) {
+  for (const std::string& path : options_.disks) {
+    Root& root = *roots_.emplace_back(std::make_unique<Root>(runtime_, path, options_.segments));
+    root.disk.on_failed = [this](DataDisk& disk) { drop_disk(disk); };
+    root.segments.on_corrupt = [this](ChunkId id) { drop_corrupt(id, {Code::kCorrupt, "damaged record"}); };
+  }
+}
+
+ChunkStore::~ChunkStore() { KINTSUGI_ASSERT(open_writers_ == 0); }
+
+asio::awaitable<void> ChunkStore::stop() {
+  tasks_.request_stop();
+  for (auto& root : roots_) root->segments.stop();
+  co_await tasks_.join();
+  open_chunks_.clear();
+}
+
+asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context, ChunkId id, std::string policy,
+                                                                         uint64_t max_bytes) {
+  if (max_bytes > kMaxChunkBytes || policy.size() > kMaxPolicyBytes) {
+    co_return Status{Code::kInvalidArgument, fmt::format("chunk {}: {} bytes, more than {}", id, max_bytes, kMaxChunkBytes)};
+  }
+  if (tasks_.stopping()) co_return Status{Code::kCancelled, "the store is stopping"};
+  if (open_writers_ >= kMaxOpenWriters) {
+    co_return Status{Code::kLimitExceeded, fmt::format("{} chunks are being written", open_writers_)};
+  }
+  Root* root = choose_root();
+  if (root == nullptr) co_return Status{Code::kUnavailable, "no disk works"};
+  if (root->disk.free_bytes() < kReservedBytes) {
+    // What is known may be old: deletions give space back.
+    KINTSUGI_CO_TRY(co_await root->disk.refresh_space());
+    if (root->disk.free_bytes() < kReservedBytes) {
+      co_return Status{Code::kNoSpace, fmt::format("disk {} is full", root->disk.root())};
+    }
+  }
+  co_return std::unique_ptr<ChunkWriter>(new ChunkWriter(*this, root->disk, id, std::move(policy), max_bytes));
+}
+
+ChunkStore::Root* ChunkStore::choose_root() {
+  Root* best = nullptr;
+  for (auto& root : roots_) {
+    if (root->disk.failed()) continue;
+    if (best == nullptr || root->disk.free_bytes() > best->disk.free_bytes()) best = root.get();
+  }
+  return best;
+}
+
+ChunkStore::Root& ChunkStore::root_of(const DataDisk& disk) {
+  for (auto& root : roots_) {
+    if (&root->disk == &disk) return *root;
+  }
+  KINTSUGI_ASSERT(false);
+}
+
+asio::awaitable<Status> ChunkStore::commit(Context context, ChunkWriter& writer, ChunkHeader header) {
+  const ChunkId id = header.info.id;
+  while (committing_.contains(id))
+    co_await committed_.wait();
+  if (auto found = index_.find(id); found != index_.end()) {
+    if (found->second.info == header.info) co_return Status{};
+    co_return Status{Code::kAlreadyExists, "another chunk of this name is here"};
+  }
+  Root& root = root_of(writer.disk_);
+  if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
+  const ChunkInfo info = header.info;
+  const bool in_segment = writer.file_ == nullptr;
+  committing_.insert(id);
+  Status status;
+  if (in_segment) {
+    status = co_await root.segments.append(context, std::move(header), writer.crcs_,
+                                           writer.small_.first(writer.length_));
+  } else {
+    status = co_await writer.file_->commit(std::move(header), writer.crcs_);
+  }
+  committing_.erase(id);
+  committed_.notify_all();
+  if (!status.ok()) co_return status;
+  if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
+  insert({info, &root, in_segment});
+  ++counters_.chunks_committed;
+  writer.release();
+  writer.file_.reset();
+  co_return status;
+}
+
+asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id) {
+  auto found = index_.find(id);
+  if (found == index_.end()) co_return not_here(id);
+  if (auto cached = open_chunks_.find(id)) {
+    co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(cached)));
+  }
+  sight::Module module{context, kOpen};
+  const Entry entry = found->second;
+  Result<std::shared_ptr<OpenChunk>> chunk = Status{Code::kNotFound, ""};
+  if (entry.in_segment) {
+    chunk = co_await entry.root->segments.open(id);
+  } else {
+    chunk = co_await open_chunk_file(entry.root->disk, id);
+  }
+  found = index_.find(id);
+  if (found == index_.end()) co_return module.finish(not_here(id));  // removed meanwhile
+  if (!chunk) {
+    // A file that vanished is as lost as one that is damaged.
+    bool bad = chunk.error().code() == Code::kCorrupt || chunk.error().code() == Code::kNotFound;
+    if (bad) drop_corrupt(id, chunk.error());
+    co_return module.finish(chunk.error().with_context(fmt::format("chunk {}", id)));
+  }
+  if ((*chunk)->info != entry.info) {
+    Status differs{Code::kCorrupt, fmt::format("chunk {}: not the chunk that was there before", id)};
+    drop_corrupt(id, differs);
+    co_return module.finish(std::move(differs));
+  }
+  open_chunks_.insert(*chunk);
+  co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(*chunk)));
+}
+
+asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
+  sight::Module module{context, kRemove};
+  auto found = index_.find(id);
+  if (found == index_.end()) co_return module.finish(not_here(id));
+  const Entry entry = found->second;
+  erase(id);
+  Status status;
+  if (entry.in_segment) {
+    status = co_await entry.root->segments.remove(module.context(), id);
+  } else {
+    std::string path = entry.root->disk.chunk_path(id);
+    status = entry.root->disk.note(co_await entry.root->disk.disk().remove(path));
+  }
+  if (status.ok()) {
+    ++counters_.chunks_removed;
+  } else if (!entry.root->disk.failed() && !index_.contains(id)) {
+    insert(entry);  // still there, as far as anybody knows
+  }
+  co_return module.finish(std::move(status));
+}
+
+std::optional<ChunkInfo> ChunkStore::find(ChunkId id) const {
+  auto found = index_.find(id);
+  if (found == index_.end()) return std::nullopt;
+  return found->second.info;
+}
+
+std::vector<ChunkInfo> ChunkStore::list(ChunkId after, size_t limit) const {
+  std::vector<ChunkInfo> chunks;
+  for (auto entry = index_.upper_bound(after); entry != index_.end() && chunks.size() < limit; ++entry) {
+    chunks.push_back(entry->second.info);
+  }
+  return chunks;
+}
+
+asio::awaitable<StoreSpace> ChunkStore::space() {
+  for (auto& root : roots_) {
+    if (!root->disk.failed()) (void)co_await root->disk.refresh_space();  // counted by the disk itself
+  }
+  co_return known_space();
+}
+
+StoreSpace ChunkStore::known_space() const {
+  StoreSpace space;
+  space.disks = static_cast<uint32_t>(roots_.size());
+  for (const auto& root : roots_) {
+    if (root->disk.failed()) {
+      ++space.failed_disks;
+      continue;
+    }
+    space.total_bytes += root->disk.total_bytes();
+    space.free_bytes += root->disk.free_bytes();
+  }
+  space.chunks = index_.size();
+  space.stored_bytes = stored_bytes_;
+  return space;
+}
+
+asio::awaitable<Status> ChunkStore::clean_segments(Context context) {
+  for (auto& root : roots_) {
+    while (!root->disk.failed()) {
+      auto cleaned = co_await root->segments.clean_one(context);
+      if (!cleaned) co_return cleaned.error();
+      if (!*cleaned) break;
+    }
+  }
+  co_return Status{};
+}
+
+void ChunkStore::discard_later(std::unique_ptr<ChunkFileWriter> file) { tasks_.spawn(discard(std::move(file))); }
+
+asio::awaitable<void> ChunkStore::discard(std::unique_ptr<ChunkFileWriter> file) { co_await file->discard(); }
+
+void ChunkStore::insert(const Entry& entry) {
+  index_[entry.info.id] = entry;
+  stored_bytes_ += entry.info.length;
+}
+
+void ChunkStore::erase(ChunkId id) {
+  auto found = index_.find(id);
+  if (found == index_.end()) return;
+  stored_bytes_ -= found->second.info.length;
+  index_.erase(found);
+  open_chunks_.erase(id);
+}
+
+void ChunkStore::drop_corrupt(ChunkId id, const Status& why) {
+  auto found = index_.find(id);
+  if (found == index_.end()) return;
+  log::error("chunk {} on disk {} is lost: {}", id, found->second.root->disk.root(), why.to_string());
+  Entry entry = found->second;
+  erase(id);
+  ++counters_.corrupt_chunks;
+  lost_.push_back(entry.info);
+  if (!entry.root->disk.failed()) tasks_.spawn(put_away(entry));
+}
+
+asio::awaitable<void> ChunkStore::put_away(Entry entry) {
+  if (entry.in_segment) {
+    Status removed = co_await entry.root->segments.remove(Context{}, entry.info.id);
+    if (!removed.ok()) log::warning("chunk {} stays on the disk: {}", entry.info.id, removed.to_string());
+    co_return;
+  }
+  std::string path = entry.root->disk.chunk_path(entry.info.id);
+  std::string name = chunk_file_name(entry.info.id);
+  co_await entry.root->disk.quarantine(path, name);
+}
+
+void ChunkStore::drop_disk(DataDisk& disk) {
+  std::vector<ChunkId> gone;
+  for (const auto& [id, entry] : index_) {
+    if (&entry.root->disk != &disk) continue;
+    gone.push_back(id);
+    lost_.push_back(entry.info);
+  }
+  for (ChunkId id : gone) erase(id);
+}
+
+}  // namespace kintsugi::chunkserver

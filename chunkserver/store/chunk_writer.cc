@@ -1,0 +1,121 @@
+#include "chunkserver/store/chunk_writer.h"
+
+#include <cstring>
+
+#include "chunkserver/store/chunk_store.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr sight::Site kAppend{"chunkserver.append", {"bytes"}};
+constexpr sight::Site kCommit{"chunkserver.commit", {"bytes"}};
+
+}  // namespace
+
+ChunkWriter::ChunkWriter(ChunkStore& store, DataDisk& disk, ChunkId id, std::string policy, uint64_t max_bytes)
+    : store_(store), disk_(disk), id_(id), policy_(std::move(policy)), max_bytes_(max_bytes) {
+  disk_.promise(max_bytes_);
+  ++store_.open_writers_;
+}
+
+ChunkWriter::~ChunkWriter() {
+  if (ended_) return;
+  release();
+  if (file_) store_.discard_later(std::move(file_));
+}
+
+void ChunkWriter::release() {
+  KINTSUGI_ASSERT(!ended_);
+  ended_ = true;
+  disk_.take_back_promise(max_bytes_, length_);
+  --store_.open_writers_;
+  store_.small_bytes_ -= small_.size();
+}
+
+Status ChunkWriter::accept(std::span<const std::byte> data, const std::vector<uint32_t>& block_crcs) const {
+  if (ended_) return {Code::kCancelled, "the chunk is committed or discarded"};
+  if (data.empty()) return {Code::kInvalidArgument, "empty part of a chunk"};
+  if (length_ % kBlockBytes != 0) return {Code::kInvalidArgument, "data after a block that is not whole"};
+  if (data.size() > max_bytes_ - length_) {
+    return {Code::kInvalidArgument, fmt::format("more than the {} bytes that were announced", max_bytes_)};
+  }
+  return check_blocks(data, block_crcs, length_ / kBlockBytes);
+}
+
+asio::awaitable<Status> ChunkWriter::append(Context context, runtime::Buffer buffer, size_t bytes,
+                                            std::vector<uint32_t> block_crcs) {
+  sight::Module module{context, kAppend, {double(bytes)}};
+  KINTSUGI_ASSERT(bytes <= buffer.size());
+  Status accepted = accept(buffer.first(bytes), block_crcs);
+  if (!accepted.ok()) co_return module.finish(accepted.with_context(fmt::format("chunk {}", id_)));
+  if (disk_.failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
+  Status stored = co_await store_part(std::move(buffer), bytes);
+  if (stored.ok()) {
+    length_ += bytes;
+    crcs_.insert(crcs_.end(), block_crcs.begin(), block_crcs.end());
+  }
+  co_return module.finish(stored.with_context(fmt::format("chunk {}", id_)));
+}
+
+bool ChunkWriter::fits_in_memory(size_t bytes) const {
+  if (file_ || length_ + bytes >= kSmallChunkBytes) return false;
+  return store_.small_bytes_ + bytes <= ChunkStore::kMaxSmallBytes;
+}
+
+void ChunkWriter::keep(std::span<const std::byte> data) {
+  if (small_.size() < length_ + data.size()) {
+    // Doubling, so that many small parts cost one copy each on average.
+    AlignedMemory grown(std::max<uint64_t>(length_ + data.size(), std::min(2 * small_.size(), kSmallChunkBytes)));
+    if (length_ > 0) std::memcpy(grown.data(), small_.data(), length_);
+    store_.small_bytes_ += grown.size() - small_.size();
+    small_ = std::move(grown);
+  }
+  std::memcpy(small_.data() + length_, data.data(), data.size());
+}
+
+asio::awaitable<Status> ChunkWriter::spill() {
+  file_ = std::make_unique<ChunkFileWriter>(store_.runtime_, disk_, id_, max_bytes_);
+  if (length_ == 0) co_return Status{};
+  Status written = co_await file_->write_memory(small_.first(aligned(length_)), length_);
+  store_.small_bytes_ -= small_.size();
+  small_ = AlignedMemory();
+  co_return written;
+}
+
+asio::awaitable<Status> ChunkWriter::store_part(runtime::Buffer buffer, size_t bytes) {
+  if (fits_in_memory(bytes)) {
+    keep(buffer.first(bytes));
+    co_return Status{};
+  }
+  if (!file_) KINTSUGI_CO_TRY(co_await spill());
+  co_return co_await file_->write(std::move(buffer), bytes);
+}
+
+asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t length, uint32_t crc) {
+  sight::Module module{context, kCommit, {double(length)}};
+  Status status;
+  if (ended_) co_return module.finish({Code::kCancelled, "the chunk is committed or discarded"});
+  if (length != length_) {
+    status = {Code::kInvalidArgument, fmt::format("sealed at {} bytes, but {} came", length, length_)};
+  } else if (crc32c_of_blocks(crcs_, length_) != crc) {
+    status = {Code::kCorrupt, "the chunk's checksum does not match its blocks"};
+  } else {
+    ChunkHeader header{{id_, length, crc}, policy_};  // named: GCC 12 destroys such a temporary twice
+    status = co_await store_.commit(module.context(), *this, std::move(header));
+  }
+  if (!ended_) co_await abort();
+  status = module.finish(status.with_context(fmt::format("chunk {}", id_)));
+  if (!status.ok()) co_return status;
+  co_return ChunkInfo{id_, length, crc};
+}
+
+asio::awaitable<void> ChunkWriter::abort() {
+  if (ended_) co_return;
+  release();
+  if (file_) co_await file_->discard();
+  file_.reset();
+  small_ = AlignedMemory();
+}
+
+}  // namespace kintsugi::chunkserver

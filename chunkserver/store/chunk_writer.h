@@ -1,0 +1,64 @@
+/// One chunk on its way into the store.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/store/aligned_memory.h"
+#include "chunkserver/store/chunk_file.h"
+#include "common/runtime/context.h"
+
+namespace kintsugi::chunkserver {
+
+class ChunkStore;
+
+/// Used from one coroutine. Kept in memory below kSmallChunkBytes and then appended to a segment; otherwise a file, whose
+/// writes overlap with what the caller does next. Destroying it without a commit discards everything.
+/// The store outlives it.
+class ChunkWriter {
+ public:
+  ~ChunkWriter();
+  ChunkWriter(const ChunkWriter&) = delete;
+
+  /// The next `bytes` of the chunk with the CRC of each block. All but the last part are whole blocks.
+  /// kCorrupt: a block does not match; kInvalidArgument: beyond max_bytes, or after a short part; kNoSpace; kIoError.
+  asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes,
+                                 std::vector<uint32_t> block_crcs);
+
+  /// Checks length and CRC of the whole chunk, and makes it durable and visible. The same chunk may be there already:
+  /// fine if it is identical, else kAlreadyExists. After any error nothing is left.
+  asio::awaitable<Result<ChunkInfo>> commit(Context context, uint64_t length, uint32_t crc);
+
+  /// Discards; complete on return.
+  asio::awaitable<void> abort();
+
+  ChunkId id() const { return id_; }
+  uint64_t length() const { return length_; }  ///< so far
+
+ private:
+  friend class ChunkStore;
+  ChunkWriter(ChunkStore& store, DataDisk& disk, ChunkId id, std::string policy, uint64_t max_bytes);
+
+  Status accept(std::span<const std::byte> data, const std::vector<uint32_t>& block_crcs) const;
+  bool fits_in_memory(size_t bytes) const;
+  void keep(std::span<const std::byte> data);
+  asio::awaitable<Status> spill();
+  asio::awaitable<Status> store_part(runtime::Buffer buffer, size_t bytes);
+  void release();
+
+  ChunkStore& store_;
+  DataDisk& disk_;
+  ChunkId id_;
+  std::string policy_;
+  uint64_t max_bytes_;
+  uint64_t length_ = 0;
+  std::vector<uint32_t> crcs_;
+  AlignedMemory small_;                    ///< the chunk, while it is small
+  std::unique_ptr<ChunkFileWriter> file_;  ///< once it is not
+  bool ended_ = false;
+};
+
+}  // namespace kintsugi::chunkserver

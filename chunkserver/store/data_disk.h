@@ -1,0 +1,69 @@
+/// One disk of a chunkserver: a directory with fixed rooms, and its state of health.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/store/chunk_info.h"
+#include "common/base/status.h"
+#include "common/runtime/disk.h"
+
+namespace kintsugi::chunkserver {
+
+/// The disk is dropped, alone, once it showed more than kMaxIoErrors.
+///
+///   server_id  tmp/  chunks/xx/  segments/  quarantine/
+class DataDisk {
+ public:
+  static constexpr size_t kMaxIoErrors = 8;
+
+  DataDisk(runtime::Disk& disk, std::string root) : disk_(disk), root_(std::move(root)) {}
+  DataDisk(const DataDisk&) = delete;
+
+  runtime::Disk& disk() const { return disk_; }
+  const std::string& root() const { return root_; }
+  std::string temporary_directory() const { return root_ + "/tmp"; }
+  std::string chunks_directory() const { return root_ + "/chunks"; }
+  std::string segments_directory() const { return root_ + "/segments"; }
+  std::string quarantine_directory() const { return root_ + "/quarantine"; }
+  std::string chunk_directory(ChunkId id) const;
+  std::string chunk_path(ChunkId id) const;
+  std::string new_temporary_path(ChunkId id);
+  std::string new_quarantine_path(const std::string& name);
+
+  /// Makes the rooms and removes what was left in tmp/.
+  asio::awaitable<Status> prepare();
+  /// Makes a directory of a chunk, durably, once.
+  asio::awaitable<Status> ensure_chunk_directory(ChunkId id);
+  /// Moves a bad file out of the way; best effort.
+  asio::awaitable<void> quarantine(std::string path, std::string name);
+
+  /// Hands the status through and counts it when it is an I/O error. May call `on_failed`.
+  Status note(Status status);
+  bool failed() const { return failed_; }
+  /// Drops the disk; `on_failed` runs once.
+  void fail(const Status& why);
+  std::function<void(DataDisk&)> on_failed;
+
+  // What is free: refreshed from the disk, and lowered by what is being written.
+  asio::awaitable<Status> refresh_space();
+  uint64_t total_bytes() const { return space_.total_bytes; }
+  uint64_t free_bytes() const { return space_.free_bytes > promised_ ? space_.free_bytes - promised_ : 0; }
+  void promise(uint64_t bytes) { promised_ += bytes; }
+  void take_back_promise(uint64_t bytes, uint64_t written);
+
+ private:
+  runtime::Disk& disk_;
+  std::string root_;
+  uint64_t next_name_ = 1;
+  size_t io_errors_ = 0;
+  bool failed_ = false;
+  std::set<std::string> made_;
+  runtime::DiskSpace space_;
+  uint64_t promised_ = 0;  ///< largest sizes of chunks being written
+};
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,23 @@
+/// A chunk that is open for reading, wherever it lives.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "chunkserver/store/chunk_info.h"
+#include "chunkserver/store/data_disk.h"
+#include "common/runtime/disk.h"
+
+namespace kintsugi::chunkserver {
+
+/// Shared by readers and the cache of open chunks. Stays readable when the chunk is removed meanwhile.
+struct OpenChunk {
+  ChunkInfo info;
+  std::string policy;
+  DataDisk* disk = nullptr;
+  std::shared_ptr<runtime::File> file;
+  uint64_t data_offset = 0;          ///< of the chunk's first byte in `file`
+  std::vector<uint32_t> block_crcs;  ///< proven against info.crc
+};
+
+}  // namespace kintsugi::chunkserver

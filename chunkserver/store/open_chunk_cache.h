@@ -1,0 +1,45 @@
+/// The most recently used open chunks, so that a hot one costs no open and no table read.
+#pragma once
+
+#include <list>
+#include <map>
+
+#include "chunkserver/store/open_chunk.h"
+
+namespace kintsugi::chunkserver {
+
+class OpenChunkCache {
+ public:
+  explicit OpenChunkCache(size_t capacity) : capacity_(capacity) {}
+
+  /// Null when it is not there.
+  std::shared_ptr<OpenChunk> find(ChunkId id) {
+    auto found = by_id_.find(id);
+    if (found == by_id_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, found->second);
+    return *found->second;
+  }
+  void insert(std::shared_ptr<OpenChunk> chunk) {
+    erase(chunk->info.id);
+    order_.push_front(std::move(chunk));
+    by_id_[order_.front()->info.id] = order_.begin();
+    if (order_.size() > capacity_) erase(order_.back()->info.id);
+  }
+  void erase(ChunkId id) {
+    auto found = by_id_.find(id);
+    if (found == by_id_.end()) return;
+    order_.erase(found->second);
+    by_id_.erase(found);
+  }
+  void clear() {
+    by_id_.clear();
+    order_.clear();
+  }
+
+ private:
+  size_t capacity_;
+  std::list<std::shared_ptr<OpenChunk>> order_;  ///< newest first
+  std::map<ChunkId, std::list<std::shared_ptr<OpenChunk>>::iterator> by_id_;
+};
+
+}  // namespace kintsugi::chunkserver
