@@ -51,7 +51,7 @@ void BufferedConnection::make_room(size_t needed) {
   bool oversized = begin_ == end_ && buffer_.size() > buffer_bytes_;
   if (buffer_.size() < capacity || oversized) {
     std::vector<std::byte> larger(capacity);
-    std::memcpy(larger.data(), buffer_.data() + begin_, end_ - begin_);
+    if (begin_ != end_) std::memcpy(larger.data(), buffer_.data() + begin_, end_ - begin_);
     buffer_ = std::move(larger);
   } else if (begin_ == 0 || begin_ + capacity <= buffer_.size()) {
     return;
