@@ -26,32 +26,41 @@ Garbage::Verdict Garbage::judge(const Reader& reader, ServerId server, ChunkId c
   return chunks_.available(chunk, place) ? Verdict::kDelete : Verdict::kLater;
 }
 
+void Garbage::confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue) const {
+  if (queue.incarnation != incarnation) {
+    queue = {};
+    queue.incarnation = incarnation;
+  }
+  const TimePoint now = clock_.now();
+  while (!queue.ordered.empty() && queue.ordered.front().first + kConfirmAfter <= now) {
+    const ChunkId done = queue.ordered.front().second;
+    transaction.remove(keys::garbage(server, done));
+    queue.in_flight.erase(done);
+    queue.ordered.pop_front();
+  }
+}
+
 std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server, uint64_t incarnation) {
   Queue& queue = queues_[server];
-  if (queue.incarnation == incarnation) {
-    for (ChunkId done : queue.ordered)
-      transaction.remove(keys::garbage(server, done));
-  }
-  // A process that restarted may not have come to what its predecessor was told: that is ordered again.
-  const std::vector<ChunkId> confirmed =
-      queue.incarnation == incarnation ? std::exchange(queue.ordered, {}) : std::vector<ChunkId>{};
-  queue.ordered.clear();
-  queue.incarnation = incarnation;
-  if (clock_.now() < queue.idle_until) return {};
+  const std::set<ChunkId> before = queue.incarnation == incarnation ? queue.in_flight : std::set<ChunkId>();
+  confirm(transaction, server, incarnation, queue);
+  if (clock_.now() < queue.idle_until || queue.in_flight.size() >= kMaxInFlight) return {};
 
+  std::vector<ChunkId> victims;
   size_t examined = 0;
   bool more = false;
   transaction.scan(
       keys::all(keys::Kind::kGarbage, server.value), [&](std::string_view key, std::string_view) {
         const ChunkId chunk = keys::chunk_of(key);
-        if (std::binary_search(confirmed.begin(), confirmed.end(), chunk)) return true;
-        if (queue.ordered.size() == kMaxVictims || ++examined > kMaxExamined) {
+        // What was confirmed just now is in the store until the transaction is committed.
+        if (before.contains(chunk)) return true;
+        if (victims.size() == kMaxVictims || ++examined > kMaxExamined) {
           more = true;
           return false;
         }
         switch (judge(transaction.store(), server, chunk)) {
           case Verdict::kDelete:
-            queue.ordered.push_back(chunk);
+            victims.push_back(chunk);
             break;
           case Verdict::kKeep:
             log::warning("chunk {} on server {} was queued for deletion but is in use: kept", chunk, server);
@@ -62,8 +71,12 @@ std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server
         }
         return true;
       });
-  if (!more && queue.ordered.empty()) queue.idle_until = clock_.now() + kPostponed;
-  return queue.ordered;
+  for (ChunkId victim : victims) {
+    queue.ordered.emplace_back(clock_.now(), victim);
+    queue.in_flight.insert(victim);
+  }
+  if (!more && victims.empty()) queue.idle_until = clock_.now() + kPostponed;
+  return victims;
 }
 
 }  // namespace kintsugi::metaserver

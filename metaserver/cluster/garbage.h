@@ -2,7 +2,9 @@
 /// out through heartbeats and forgets what was done.
 #pragma once
 
+#include <deque>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -17,7 +19,11 @@ namespace kintsugi::metaserver {
 /// another place only while the one at that place is available.
 class Garbage {
  public:
-  static constexpr size_t kMaxVictims = 1000;  ///< a heartbeat
+  static constexpr size_t kMaxVictims = 1000;     ///< a heartbeat
+  static constexpr size_t kMaxInFlight = 10'000;  ///< a server
+  /// Long enough for a server to work off its orders: until then nothing may be placed there under those
+  /// names.
+  static constexpr Duration kConfirmAfter = std::chrono::seconds(10);
   static constexpr Duration kPostponed =
       std::chrono::seconds(10);  ///< until what could not be deleted is looked at again
 
@@ -28,8 +34,9 @@ class Garbage {
   void wake(ServerId server) { queues_[server].idle_until = TimePoint::min(); }
   void wake_all_of(const FreedStripes& freed);
 
-  /// The next heartbeat of an incarnation confirms that what was handed out with the one before is gone:
-  /// those keys are removed. Then picks what the answer orders.
+  /// Picks what the answer to a heartbeat orders. A server that has gone on heartbeating for kConfirmAfter
+  /// without a restart has carried an order out: its key is removed. After a restart everything is ordered
+  /// again.
   std::vector<ChunkId> exchange(Transaction& transaction, ServerId server, uint64_t incarnation);
 
   /// A deletion of this chunk at this server is ordered or queued: nothing may be placed there under that
@@ -41,9 +48,11 @@ class Garbage {
  private:
   struct Queue {
     uint64_t incarnation = 0;
-    std::vector<ChunkId> ordered;
+    std::deque<std::pair<TimePoint, ChunkId>> ordered;  ///< oldest first
+    std::set<ChunkId> in_flight;                        ///< the same
     TimePoint idle_until = TimePoint::min();
   };
+  void confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue) const;
   enum class Verdict { kDelete, kKeep, kLater };
   Verdict judge(const Reader& reader, ServerId server, ChunkId chunk) const;
 

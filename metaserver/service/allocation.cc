@@ -62,7 +62,7 @@ asio::awaitable<Result<proto::AllocateStripeResponse>> FileService::allocate_str
     Context context, proto::AllocateStripeRequest request) {
   sight::Module module{context, kAllocateStripe};
   Result<proto::AllocateStripeResponse> response = allocate(request);
-  const Status status = co_await core_.finish_read(response ? Status{} : response.error());
+  const Status status = co_await core_.finish_read(response);
   if (!module.finish(status).ok()) co_return status;
   module.output(0, response->stripe().chunks_size());
   co_return response;
@@ -111,7 +111,7 @@ asio::awaitable<Result<proto::ReplaceChunkResponse>> FileService::replace_chunk(
     Context context, proto::ReplaceChunkRequest request) {
   sight::Module module{context, kReplaceChunk};
   Result<proto::ReplaceChunkResponse> response = replace(request);
-  const Status status = co_await core_.finish_read(response ? Status{} : response.error());
+  const Status status = co_await core_.finish_read(response);
   if (!module.finish(status).ok()) co_return status;
   co_return response;
 }

@@ -38,9 +38,20 @@ struct Core {
 
   /// Ends an operation that wrote: commits when `done` is ok, and then tells about the stripes it freed. In
   /// any case returns only once what `done` was derived from is durable.
-  asio::awaitable<Status> finish(Status done, Transaction& transaction, FreedStripes freed = {});
+  asio::awaitable<Status> finish(Status done, Transaction& transaction, FreedStripes freed);
+  asio::awaitable<Status> finish(Status done, Transaction& transaction) {
+    return finish(std::move(done), transaction, FreedStripes());
+  }
+  asio::awaitable<Status> finish(Transaction& transaction) {
+    return finish(Status(), transaction, FreedStripes());
+  }
   /// Ends an operation that only read.
   asio::awaitable<Status> finish_read(Status done);
+  asio::awaitable<Status> finish_read() { return finish_read(Status()); }
+  template <class Value>
+  asio::awaitable<Status> finish_read(const Result<Value>& result) {
+    return finish_read(result ? Status() : result.error());
+  }
 
   /// A stripe as clients and the repair manager see it. `operations` 0: without capabilities.
   proto::Stripe describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,

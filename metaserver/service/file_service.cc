@@ -73,7 +73,7 @@ asio::awaitable<Result<proto::OpenReadResponse>> FileService::open_read(Context 
                                                                         proto::OpenReadRequest request) {
   sight::Module module{context, kOpenRead, {double(request.offset())}};
   Result<proto::OpenReadResponse> response = read_extents(request);
-  const Status status = co_await core_.finish_read(response ? Status{} : response.error());
+  const Status status = co_await core_.finish_read(response);
   if (!module.finish(status).ok()) co_return status;
   module.output(0, response->stripes_size());
   co_return response;
@@ -150,7 +150,7 @@ asio::awaitable<Result<proto::CommitFileResponse>> FileService::commit_file(
   FreedStripes freed;
   proto::CommitFileResponse response;
   if (std::optional<proto::Attributes> before = committed_before(request)) {
-    KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read({})));
+    KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read()));
     *response.mutable_attributes() = std::move(*before);
     co_return response;
   }
@@ -173,7 +173,7 @@ asio::awaitable<Result<proto::Empty>> FileService::abort_upload(Context context,
   Transaction transaction(core_.store);
   std::vector<ServerId> servers;
   core_.uploads.abort(transaction, UploadId{request.upload_id()}, servers);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish({}, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(transaction)));
   for (ServerId server : servers)
     core_.garbage.wake(server);
   co_return proto::Empty{};

@@ -43,7 +43,7 @@ asio::awaitable<Result<proto::ListServersResponse>> InspectService::list_servers
   proto::ListServersResponse response;
   for (const auto& [id, server] : core_.servers.servers())
     *response.add_servers() = core_.servers.state_of(server);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read({})));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read()));
   co_return response;
 }
 
@@ -67,7 +67,7 @@ asio::awaitable<Result<proto::ShowStripeResponse>> InspectService::show_stripe(
     Context context, proto::ShowStripeRequest request) {
   sight::Module module{context, kShowStripe};
   Result<proto::ShowStripeResponse> response = describe_stripe(StripeId{request.stripe_id()});
-  const Status status = co_await core_.finish_read(response ? Status{} : response.error());
+  const Status status = co_await core_.finish_read(response);
   if (!module.finish(status).ok()) co_return status;
   co_return response;
 }
@@ -142,7 +142,7 @@ asio::awaitable<Result<proto::FsckResponse>> InspectService::fsck(Context contex
   sight::Module module{context, kFsck};
   const std::unique_ptr<Snapshot> snapshot = core_.store.snapshot();
   Result<proto::FsckResponse> response = fsck_page(*snapshot, request);
-  const Status status = co_await core_.finish_read(response ? Status{} : response.error());
+  const Status status = co_await core_.finish_read(response);
   if (!module.finish(status).ok()) co_return status;
   module.output(0, double(response->files()));
   module.output(1, double(response->problems_size()));

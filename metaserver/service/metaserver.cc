@@ -90,8 +90,11 @@ asio::awaitable<void> MetaServer::stop() {
 }
 
 asio::awaitable<void> MetaServer::watch_servers() {
-  while (co_await tasks_.sleep_for(core_.options.heartbeat_interval / 4))
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(core_.options.heartbeat_interval / 4);
+    if (!slept) co_return;
     core_.servers.check_liveness();
+  }
 }
 
 asio::awaitable<void> MetaServer::tell_missing_after_grace() {
@@ -109,7 +112,7 @@ asio::awaitable<void> MetaServer::reclaim_forever() {
       Transaction transaction(core_.store);
       FreedStripes freed;
       if (!reclaim_step(transaction, freed)) break;
-      const Status status = co_await core_.finish({}, transaction, std::move(freed));
+      const Status status = co_await core_.finish(Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;  // the store failed and said so
     }
   }
@@ -124,7 +127,7 @@ asio::awaitable<void> MetaServer::expire_uploads_forever() {
       Transaction transaction(core_.store);
       FreedStripes freed;
       if (!core_.uploads.expire_step(transaction, freed)) break;
-      const Status status = co_await core_.finish({}, transaction, std::move(freed));
+      const Status status = co_await core_.finish(Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;
     }
   }

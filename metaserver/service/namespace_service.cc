@@ -68,7 +68,7 @@ asio::awaitable<Result<proto::StatResponse>> NamespaceService::stat(Context cont
                                                                     proto::StatRequest request) {
   sight::Module module{context, kStat};
   Result<proto::Attributes> attributes = core_.names.stat(core_.store, request.path());
-  const Status status = co_await core_.finish_read(attributes ? Status{} : attributes.error());
+  const Status status = co_await core_.finish_read(attributes);
   if (!module.finish(status).ok()) co_return status;
   proto::StatResponse response;
   *response.mutable_attributes() = std::move(*attributes);
@@ -141,7 +141,8 @@ asio::awaitable<Result<proto::ListPoliciesResponse>> NamespaceService::list_poli
                      response.add_policies(std::string(keys::text_of(key)));
                      return true;
                    });
-  co_return co_await answer(core_, module, Result<proto::ListPoliciesResponse>(std::move(response)));
+  Result<proto::ListPoliciesResponse> result(std::move(response));
+  co_return co_await answer(core_, module, std::move(result));
 }
 
 asio::awaitable<Result<proto::DiskUsageResponse>> NamespaceService::disk_usage(
@@ -167,8 +168,9 @@ asio::awaitable<Result<proto::DiskUsageResponse>> NamespaceService::disk_usage(
     co_await asio::post(core_.runtime.executor, asio::use_awaitable);
   }
   module.output(0, double(inodes));
-  if (!tree) co_return co_await answer(core_, module, Result<proto::DiskUsageResponse>(tree.error()));
-  co_return co_await answer(core_, module, Result<proto::DiskUsageResponse>(std::move(response)));
+  Result<proto::DiskUsageResponse> result(std::move(response));
+  if (!tree) result = tree.error();
+  co_return co_await answer(core_, module, std::move(result));
 }
 
 asio::awaitable<Result<proto::DiskFreeResponse>> NamespaceService::disk_free(Context context, proto::Empty) {
@@ -187,7 +189,8 @@ asio::awaitable<Result<proto::DiskFreeResponse>> NamespaceService::disk_free(Con
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());
-  co_return co_await answer(core_, module, Result<proto::DiskFreeResponse>(std::move(response)));
+  Result<proto::DiskFreeResponse> result(std::move(response));
+  co_return co_await answer(core_, module, std::move(result));
 }
 
 }  // namespace kintsugi::metaserver

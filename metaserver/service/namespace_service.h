@@ -33,7 +33,7 @@ class NamespaceService {
 /// Answers a read: its value, or its error, once durable.
 template <class Response>
 asio::awaitable<Result<Response>> answer(Core& core, sight::Module& module, Result<Response> result) {
-  const Status status = co_await core.finish_read(result ? Status{} : result.error());
+  const Status status = co_await core.finish_read(result);
   if (!module.finish(status).ok()) co_return status;
   co_return std::move(result);
 }

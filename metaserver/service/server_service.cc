@@ -73,7 +73,7 @@ asio::awaitable<Result<proto::HeartbeatResponse>> ServerService::heartbeat(Conte
   const std::vector<ChunkId> victims = core_.garbage.exchange(transaction, server, request.incarnation());
   // An order to delete rests on pending writes too: it leaves only once they are durable.
   if (!victims.empty() || !transaction.empty()) {
-    KINTSUGI_CO_TRY(module.finish(co_await core_.finish({}, transaction)));
+    KINTSUGI_CO_TRY(module.finish(co_await core_.finish(transaction)));
   }
   for (ChunkId victim : victims) {
     proto::HeartbeatResponse::Victim* ordered = response.add_delete_chunks();
@@ -105,7 +105,7 @@ asio::awaitable<Result<proto::Empty>> ServerService::report_chunk(Context contex
       fmt::format("a reader found it {} on server {}: {}", request.corrupt() ? "corrupt" : "unreadable",
                   server, request.detail().substr(0, kMaxDetailBytes));
   if (report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read({})));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read()));
   co_return proto::Empty{};
 }
 

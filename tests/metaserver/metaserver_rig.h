@@ -1,0 +1,234 @@
+/// A metaserver in the simulator, with fake chunkservers that only talk to it, and a client that writes
+/// "files" without moving any bytes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "common/log/log.h"
+#include "common/proto/meta.pb.h"
+#include "common/rpc/client.h"
+#include "erasure/layout.h"
+#include "erasure/policy.h"
+#include "metaserver/kv/memory_store.h"
+#include "metaserver/service/metaserver.h"
+#include "tests/metaserver/support.h"
+
+namespace kintsugi::metaserver {
+
+inline rpc::Secret test_secret(int n = 7) {
+  std::array<std::byte, 32> key;
+  key.fill(static_cast<std::byte>(n));
+  return rpc::Secret(key);
+}
+
+/// What a fake chunkserver holds and was told.
+struct FakeServer {
+  ServerId id;
+  std::string rack;
+  uint64_t incarnation = 1, sequence = 0, report = 0;
+  bool alive = true;  ///< sends heartbeats
+  bool registered = false;
+  bool wants_report = true;
+  uint64_t free_bytes = 1ull << 40;
+  std::map<ChunkId, std::pair<uint64_t, uint32_t>> chunks;  ///< length, crc
+  std::vector<ChunkId> lost;
+  std::vector<ChunkId> deleted;
+  std::vector<Status> refusals;
+};
+
+/// Everything an event told, in order.
+struct ToldEvents {
+  std::vector<ServerId> dead, returned, reported;
+  std::vector<std::pair<ChunkId, std::string>> lost;
+  std::vector<StripeId> deleted;
+};
+
+class MetaServerRig {
+ public:
+  explicit MetaServerRig(uint64_t seed = 1, int servers = 9, int racks = 3, MetaServerOptions options = {})
+      : simulation(seed),
+        meta_node(simulation, "10.0.0.1"),
+        client_node(simulation, "10.0.1.1"),
+        options_(options) {
+    options_.listen = {"10.0.0.1", 7000};
+    options_.default_policy =
+        options.default_policy == MetaServerOptions{}.default_policy ? "rs-3-2-64k" : options.default_policy;
+    log::set_level(log::Level::kError);
+    client = std::make_unique<rpc::Client>(client_node.runtime(), test_secret());
+    for (int i = 0; i < servers; ++i)
+      add_server(i % racks);
+    start();
+    heartbeat_all();
+  }
+  ~MetaServerRig() {
+    if (meta) simulation.run(meta->stop());
+    simulation.run(client->stop());
+  }
+
+  FakeServer& add_server(int rack) {
+    FakeServer server;
+    server.id = ServerId{100 + servers.size()};
+    server.rack = "rack" + std::to_string(rack);
+    servers.push_back(std::move(server));
+    return servers.back();
+  }
+
+  void start() {
+    store =
+        std::make_unique<MemoryStore>(meta_node.runtime().executor, meta_node.runtime().clock, disk, 200us);
+    meta_runtime = std::make_unique<runtime::Runtime>(meta_node.runtime());
+    meta = std::make_unique<MetaServer>(*meta_runtime, options_, test_secret(), *store);
+    MetaServerEvents events;
+    events.server_dead = [this](ServerId id) { told.dead.push_back(id); };
+    events.server_returned = [this](ServerId id) { told.returned.push_back(id); };
+    events.block_report_complete = [this](ServerId id) { told.reported.push_back(id); };
+    events.chunk_lost = [this](ChunkId id, const std::string& why) { told.lost.emplace_back(id, why); };
+    events.stripe_deleted = [this](StripeId id) { told.deleted.push_back(id); };
+    meta->set_events(std::move(events));
+    const Status started = simulation.run(meta->start());
+    ASSERT_TRUE(started.ok()) << started;
+  }
+
+  /// Crash (keeping `survivors` unacknowledged batches) or clean stop, then start again.
+  void restart(bool crash = true, size_t survivors = 0) {
+    if (crash) {
+      meta_node.crash();
+      disk.crash(survivors);
+    }
+    simulation.run(meta->stop());
+    meta.reset();
+    store.reset();
+    if (crash) meta_node.restart();
+    told = {};
+    for (FakeServer& server : servers)
+      server.wants_report = true;
+    start();
+  }
+
+  template <class Response>
+  Result<Response> call(rpc::Method method, const google::protobuf::MessageLite& request) {
+    return simulation.run(call_async<Response>(method, request));
+  }
+  template <class Response>
+  asio::awaitable<Result<Response>> call_async(rpc::Method method,
+                                               const google::protobuf::MessageLite& request) {
+    Context context;
+    context.deadline = simulation.now() + 20s;
+    return client->call<Response>(context, options_.listen, method, request);
+  }
+
+  // ---- chunkservers
+  /// One heartbeat of each living server: registers, reports and deletes as it is told.
+  void heartbeat_all() {
+    for (FakeServer& server : servers) {
+      if (server.alive) heartbeat(server);
+    }
+  }
+  void heartbeat(FakeServer& server);
+  void send_report(FakeServer& server, int page_size = 3);
+  /// Seconds of virtual time, with heartbeats every second.
+  void pass(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      heartbeat_all();
+      simulation.run_for(1s);
+    }
+  }
+  FakeServer& server(ServerId id) {
+    for (FakeServer& server : servers) {
+      if (server.id == id) return server;
+    }
+    KINTSUGI_ASSERT(false);
+    return servers.front();
+  }
+
+  // ---- files
+  Result<proto::AllocateStripeResponse> allocate(const std::string& path, uint64_t upload = 0,
+                                                 const std::string& policy = "") {
+    proto::AllocateStripeRequest request;
+    request.set_path(path);
+    request.set_upload_id(upload);
+    request.set_policy(policy);
+    return call<proto::AllocateStripeResponse>(rpc::Method::kAllocateStripe, request);
+  }
+  /// "Writes" the chunks of an allocated stripe, except those in `missing`.
+  proto::SealedStripe write(const proto::AllocateStripeResponse& allocated, uint64_t length,
+                            const std::set<uint32_t>& missing = {});
+  Status seal(uint64_t upload, const proto::SealedStripe& sealed) {
+    proto::SealStripeRequest request;
+    request.set_upload_id(upload);
+    *request.mutable_sealed() = sealed;
+    return status_of(call<proto::Empty>(rpc::Method::kSealStripe, request));
+  }
+  proto::CommitFileRequest commit_request(const std::string& path, uint64_t upload,
+                                          const std::vector<proto::SealedStripe>& stripes,
+                                          bool seal_in_commit = true);
+  Result<proto::CommitFileResponse> commit(const proto::CommitFileRequest& request) {
+    return call<proto::CommitFileResponse>(rpc::Method::kCommitFile, request);
+  }
+  /// A whole file of `stripes` stripes of `length` bytes.
+  Status put(const std::string& path, int stripes = 1, uint64_t length = 300'000, bool replace = false);
+  Status remove(const std::string& path, bool recursive = false) {
+    proto::RemoveRequest request;
+    request.set_path(path);
+    request.set_recursive(recursive);
+    return status_of(call<proto::Empty>(rpc::Method::kRemove, request));
+  }
+  Status make_directory(const std::string& path) {
+    proto::MakeDirectoryRequest request;
+    request.set_path(path);
+    return status_of(call<proto::Empty>(rpc::Method::kMakeDirectory, request));
+  }
+  Result<proto::OpenReadResponse> open(const std::string& path, uint64_t offset = 0, uint64_t length = 0) {
+    proto::OpenReadRequest request;
+    request.set_path(path);
+    request.set_offset(offset);
+    request.set_length(length);
+    return call<proto::OpenReadResponse>(rpc::Method::kOpenRead, request);
+  }
+  bool exists(const std::string& path) {
+    proto::StatRequest request;
+    request.set_path(path);
+    return call<proto::StatResponse>(rpc::Method::kStat, request).has_value();
+  }
+  proto::FsckResponse fsck() {
+    proto::FsckRequest request;
+    request.set_path("/");
+    return *call<proto::FsckResponse>(rpc::Method::kFsck, request);
+  }
+  /// Every chunk that the metadata places is on its server, as it was written. The rule that garbage
+  /// collection must not break. Servers that are down are left out.
+  void expect_all_chunks_in_place();
+  size_t chunks_on_servers() const {
+    size_t count = 0;
+    for (const FakeServer& server : servers)
+      count += server.chunks.size();
+    return count;
+  }
+
+  template <class T>
+  static Status status_of(const Result<T>& result) {
+    return result ? Status{} : result.error();
+  }
+
+  simulation::Simulation simulation;
+  simulation::SimNode meta_node, client_node;
+  MemoryStoreDisk disk;
+  std::unique_ptr<MemoryStore> store;
+  std::unique_ptr<runtime::Runtime> meta_runtime;
+  std::unique_ptr<MetaServer> meta;
+  std::unique_ptr<rpc::Client> client;
+  std::deque<FakeServer> servers;
+  ToldEvents told;
+
+ private:
+  MetaServerOptions options_;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,250 @@
+// Files being written: nothing is visible before the commit, nothing acknowledged is lost, whatever restarts.
+#include "tests/metaserver/metaserver_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+TEST(Upload, AFileIsVisibleOnceItIsCommittedAndNotBefore) {
+  MetaServerRig rig;
+  const auto allocated = rig.allocate("/f");
+  ASSERT_TRUE(allocated) << allocated.error();
+  EXPECT_EQ(allocated->stripe().chunks_size(), 5);
+  const proto::SealedStripe sealed = rig.write(*allocated, 200'000);
+  ASSERT_TRUE(rig.seal(allocated->upload_id(), sealed).ok());
+  EXPECT_FALSE(rig.exists("/f"));
+  const auto committed = rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}, false));
+  ASSERT_TRUE(committed) << committed.error();
+  EXPECT_EQ(committed->attributes().size(), 200'000u);
+  EXPECT_EQ(committed->attributes().policy(), "rs-3-2-64k");
+  const auto opened = rig.open("/f");
+  ASSERT_TRUE(opened);
+  ASSERT_EQ(opened->stripes_size(), 1);
+  for (const auto& chunk : opened->stripes(0).chunks()) {
+    EXPECT_TRUE(chunk.available());
+    EXPECT_TRUE(rpc::check_capability(test_secret(), chunk.capability(),
+                                      {StripeId{opened->stripes(0).stripe_id()}, chunk.index()}, rpc::kOpRead,
+                                      rig.simulation.clock().wall_now())
+                    .ok());
+  }
+}
+
+TEST(Upload, SurvivesARestartBetweenAnyTwoSteps) {
+  for (int at = 0; at < 6; ++at) {
+    SCOPED_TRACE("restart before step " + std::to_string(at));
+    MetaServerRig rig;
+    int step = 0;
+    const auto maybe_restart = [&] {
+      if (step++ != at) return;
+      rig.restart();
+      rig.heartbeat_all();
+    };
+    maybe_restart();
+    const auto first = rig.allocate("/f");
+    ASSERT_TRUE(first) << first.error();
+    maybe_restart();
+    const auto first_sealed = rig.write(*first, 100'000);
+    maybe_restart();
+    ASSERT_TRUE(rig.seal(first->upload_id(), first_sealed).ok());
+    maybe_restart();
+    const auto second = rig.allocate("/f", first->upload_id());
+    ASSERT_TRUE(second) << second.error();
+    EXPECT_NE(first->stripe().stripe_id(), second->stripe().stripe_id());
+    const auto second_sealed = rig.write(*second, 100'000);
+    maybe_restart();
+    auto request = rig.commit_request("/f", first->upload_id(), {first_sealed, second_sealed});
+    ASSERT_TRUE(rig.commit(request));
+    maybe_restart();
+    const auto opened = rig.open("/f");
+    ASSERT_TRUE(opened) << opened.error();
+    EXPECT_EQ(opened->attributes().size(), 200'000u);
+    rig.pass(5);
+    rig.expect_all_chunks_in_place();
+    EXPECT_EQ(rig.fsck().missing_chunks(), 0u);
+  }
+}
+
+TEST(Upload, ACommitThatIsRepeatedAfterARestartSucceedsOnce) {
+  MetaServerRig rig;
+  const auto allocated = rig.allocate("/f");
+  const auto request = rig.commit_request("/f", allocated->upload_id(), {rig.write(*allocated, 1000)});
+  const auto first = rig.commit(request);
+  ASSERT_TRUE(first);
+  const auto second = rig.commit(request);
+  ASSERT_TRUE(second) << second.error();
+  rig.restart();
+  const auto third = rig.commit(request);
+  ASSERT_TRUE(third) << third.error();
+  EXPECT_EQ(first->attributes().inode(), third->attributes().inode());
+}
+
+TEST(Upload, ReplacingAFileIsOneSwapAndFreesTheOldStripes) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f", 2).ok());
+  const Status again = rig.put("/f", 1);
+  EXPECT_EQ(again.code(), Code::kAlreadyExists);
+  EXPECT_EQ(again.message(), "/f exists already");
+  EXPECT_EQ(rig.open("/f")->stripes_size(), 2);
+  ASSERT_TRUE(rig.put("/f", 1, 50'000, true).ok());
+  EXPECT_EQ(rig.open("/f")->attributes().size(), 50'000u);
+  EXPECT_EQ(rig.told.deleted.size(), 2u);
+  rig.pass(20);
+  rig.expect_all_chunks_in_place();
+}
+
+TEST(Upload, RefusesWhatDoesNotFitItsTicket) {
+  MetaServerRig rig;
+  const auto allocated = rig.allocate("/f");
+  const uint64_t upload = allocated->upload_id();
+  const proto::SealedStripe good = rig.write(*allocated, 200'000);
+  const auto refused = [&](auto change, Code code) {
+    proto::SealedStripe bad = good;
+    change(bad);
+    EXPECT_EQ(rig.seal(upload, bad).code(), code);
+  };
+  refused([](auto& s) { (*s.mutable_ticket())[0] ^= 1; }, Code::kPermissionDenied);
+  refused([](auto& s) { s.clear_ticket(); }, Code::kPermissionDenied);
+  refused([](auto& s) { s.mutable_stripe()->set_stripe_id(999); }, Code::kPermissionDenied);
+  refused([](auto& s) { s.mutable_stripe()->set_policy("rs-2-1-64k"); }, Code::kInvalidArgument);
+  refused([](auto& s) { s.mutable_stripe()->set_length(0); }, Code::kInvalidArgument);
+  refused([](auto& s) { s.mutable_stripe()->set_length(1ull << 40); }, Code::kInvalidArgument);
+  refused([](auto& s) { s.mutable_stripe()->mutable_chunks()->RemoveLast(); }, Code::kInvalidArgument);
+  refused([](auto& s) { s.mutable_stripe()->mutable_chunks(1)->set_index(2); }, Code::kInvalidArgument);
+  refused([](auto& s) { s.mutable_stripe()->mutable_chunks(1)->set_length(5); }, Code::kInvalidArgument);
+  refused([](auto& s) { s.mutable_stripe()->mutable_chunks(1)->set_server_id(12345); },
+          Code::kInvalidArgument);
+  refused(
+      [](auto& s) {
+        s.mutable_stripe()->mutable_chunks(0)->set_server_id(0);
+        s.mutable_stripe()->mutable_chunks(1)->set_server_id(0);
+      },
+      Code::kInvalidArgument);
+  EXPECT_EQ(rig.seal(upload + 1, good).code(), Code::kPermissionDenied);
+  EXPECT_TRUE(rig.seal(upload, good).ok());
+  EXPECT_TRUE(rig.seal(upload, good).ok()) << "a repetition is fine";
+}
+
+TEST(Upload, RefusesExtentsThatDoNotAddUp) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/other").ok());
+  const uint64_t other = rig.open("/other")->stripes(0).stripe_id();
+  const auto allocated = rig.allocate("/f");
+  const auto good = rig.commit_request("/f", allocated->upload_id(), {rig.write(*allocated, 200'000)});
+  const auto refused = [&](auto change, Code code) {
+    auto bad = good;
+    change(bad);
+    const auto result = rig.commit(bad);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code(), code) << result.error();
+  };
+  refused([](auto& r) { r.set_size(1); }, Code::kInvalidArgument);
+  refused([](auto& r) { r.mutable_extents(0)->set_file_offset(1); }, Code::kInvalidArgument);
+  refused([](auto& r) { r.mutable_extents(0)->set_stripe_offset(1); }, Code::kInvalidArgument);
+  refused([](auto& r) { r.mutable_extents(0)->set_stripe_offset(~0ull); }, Code::kInvalidArgument);
+  refused([](auto& r) { r.mutable_extents(0)->set_length(0); }, Code::kInvalidArgument);
+  refused([&](auto& r) { r.mutable_extents(0)->set_stripe_id(other); }, Code::kNotFound);
+  refused([](auto& r) { r.set_path("/nowhere/f"); }, Code::kNotFound);
+  refused([](auto& r) { r.set_path("/other/f"); }, Code::kNotDirectory);
+  refused([](auto& r) { r.set_path("f"); }, Code::kInvalidArgument);
+  EXPECT_FALSE(rig.exists("/f"));
+  EXPECT_TRUE(rig.commit(good));
+}
+
+TEST(Upload, MayMissAllButOneParityAndQueuesThoseAtOnce) {
+  MetaServerRig rig;
+  const auto allocated = rig.allocate("/f");
+  const auto sealed = rig.write(*allocated, 300'000, {1});
+  ASSERT_TRUE(rig.seal(allocated->upload_id(), sealed).ok());
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  const ChunkId missing{StripeId{sealed.stripe().stripe_id()}, 1};
+  EXPECT_EQ(rig.told.lost[0].first, missing);
+  ASSERT_TRUE(rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}, false)));
+  EXPECT_FALSE(rig.open("/f")->stripes(0).chunks(1).available());
+  // A restart forgets no missing chunk: they are told again once the servers had time to come back.
+  rig.restart();
+  rig.pass(5);
+  EXPECT_TRUE(rig.told.lost.empty());
+  rig.pass(8);
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  EXPECT_EQ(rig.told.lost[0].first, missing);
+  EXPECT_EQ(rig.meta->chunks_of(ServerId{}), std::vector<ChunkId>{missing});
+}
+
+TEST(Upload, ReplacesAServerBeforeAnythingIsSealed) {
+  MetaServerRig rig;
+  const auto allocated = rig.allocate("/f");
+  proto::ReplaceChunkRequest request;
+  request.set_upload_id(allocated->upload_id());
+  *request.mutable_stripe() = allocated->stripe();
+  request.set_ticket(allocated->ticket());
+  request.set_index(2);
+  const auto replaced = rig.call<proto::ReplaceChunkResponse>(rpc::Method::kReplaceChunk, request);
+  ASSERT_TRUE(replaced) << replaced.error();
+  for (const auto& chunk : allocated->stripe().chunks())
+    EXPECT_NE(chunk.server_id(), replaced->chunk().server_id());
+  EXPECT_EQ(replaced->chunk().index(), 2u);
+  auto changed = *allocated;
+  *changed.mutable_stripe()->mutable_chunks(2) = replaced->chunk();
+  const auto with_old_ticket = rig.write(changed, 200'000);
+  EXPECT_EQ(rig.seal(allocated->upload_id(), with_old_ticket).code(), Code::kInvalidArgument);
+  changed.set_ticket(replaced->ticket());
+  EXPECT_TRUE(rig.seal(allocated->upload_id(), rig.write(changed, 200'000)).ok());
+  request.set_index(77);
+  EXPECT_FALSE(rig.call<proto::ReplaceChunkResponse>(rpc::Method::kReplaceChunk, request));
+}
+
+TEST(Upload, SaysHowManyServersAPolicyNeeds) {
+  MetaServerRig rig(1, 4, 2);
+  const auto refused = rig.allocate("/f");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kUnavailable);
+  EXPECT_EQ(refused.error().message(), "policy rs-3-2-64k needs 5 servers, 4 are usable");
+  EXPECT_TRUE(rig.allocate("/f", 0, "replication-3-64k"));
+  EXPECT_EQ(rig.allocate("/f", 0, "rs-banana").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(rig.allocate("/no/f").error().code(), Code::kNotFound);
+  for (FakeServer& server : rig.servers)
+    server.free_bytes = 1000;
+  rig.pass(1);
+  EXPECT_EQ(rig.allocate("/f", 0, "replication-3-64k").error().message(),
+            "policy replication-3-64k needs 3 servers, 0 are usable");
+}
+
+TEST(Upload, AnAbortedOneIsCollectedAndTakesNothingMore) {
+  MetaServerRig rig;
+  const auto first = rig.allocate("/f");
+  const auto sealed = rig.write(*first, 300'000);
+  ASSERT_TRUE(rig.seal(first->upload_id(), sealed).ok());
+  const auto second = rig.allocate("/f", first->upload_id());
+  const auto unsealed = rig.write(*second, 300'000);
+  proto::AbortUploadRequest abort;
+  abort.set_upload_id(first->upload_id());
+  ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kAbortUpload, abort));
+  EXPECT_EQ(rig.seal(first->upload_id(), unsealed).code(), Code::kNotFound);
+  rig.restart();
+  rig.heartbeat_all();
+  EXPECT_EQ(rig.seal(first->upload_id(), unsealed).code(), Code::kNotFound);
+  EXPECT_FALSE(rig.commit(rig.commit_request("/f", first->upload_id(), {sealed}, false)));
+  rig.pass(400);
+  EXPECT_EQ(rig.chunks_on_servers(), 0u);
+  EXPECT_EQ(rig.meta->stats().stripes, 0u);
+}
+
+TEST(Upload, AnIdleOneIsGivenUpAfterItsTimeEvenOverARestart) {
+  MetaServerOptions options;
+  options.upload_ttl = 60s;
+  MetaServerRig rig(1, 9, 3, options);
+  const auto allocated = rig.allocate("/f");
+  const auto sealed = rig.write(*allocated, 300'000);
+  ASSERT_TRUE(rig.seal(allocated->upload_id(), sealed).ok());
+  rig.pass(40);
+  rig.restart();
+  rig.pass(40);
+  EXPECT_EQ(rig.chunks_on_servers(), 5u) << "a restart gives it a new period";
+  rig.pass(60);
+  EXPECT_EQ(rig.chunks_on_servers(), 0u);
+  const auto late = rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}));
+  ASSERT_FALSE(late);
+  EXPECT_FALSE(rig.exists("/f"));
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver
