@@ -8,7 +8,7 @@ namespace {
 
 constexpr sight::Site kRegister{"chunkserver.register"};
 constexpr sight::Site kHeartbeat{"chunkserver.heartbeat"};
-constexpr sight::Site kReport{"chunkserver.block_report", {"chunks"}};
+constexpr sight::Site kReport{"chunkserver.block_report", {}, {"chunks"}};
 constexpr sight::Site kDelete{"chunkserver.delete_chunk"};
 
 void fill(proto::ReportedChunk& out, const ChunkInfo& chunk) {
@@ -95,12 +95,13 @@ asio::awaitable<Status> MetaserverLink::register_server() {
 }
 
 asio::awaitable<Status> MetaserverLink::report_blocks() {
-  sight::Module module{recorder_.root_context(), kReport, {double(parts_.store.list({}, 1).size())}};
+  sight::Module module{recorder_.root_context(), kReport};
   proto::BlockReportRequest request;
   request.set_server_id(parts_.store.identity().server.value);
   request.set_incarnation(incarnation_);
   request.set_report_id(parts_.runtime.random.next() | 1);
   ChunkId after;
+  size_t reported = 0;
   while (!request.last()) {
     // One more than a page tells whether this is the last.
     std::vector<ChunkInfo> chunks = parts_.store.list(after, kReportPage + 1);
@@ -108,12 +109,14 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
     if (!request.last()) chunks.pop_back();
     request.clear_chunks();
     for (const ChunkInfo& chunk : chunks) fill(*request.add_chunks(), chunk);
+    reported += chunks.size();
     if (!chunks.empty()) after = chunks.back().id;
     const Context context = module.context().with_deadline(parts_.runtime.clock.now() + kCallLimit);
     auto response = co_await client_.call<proto::Empty>(context, options_.metaserver, rpc::Method::kBlockReport, request);
     if (!response) co_return module.finish(response.error().with_context("block report"));
     if (tasks_.stopping()) co_return module.finish({Code::kCancelled, "stopping"});
   }
+  module.output(0, double(reported));
   report_wanted_ = false;
   next_report_ = parts_.runtime.clock.now() + kReportInterval;
   co_return module.finish({});
