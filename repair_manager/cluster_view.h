@@ -49,6 +49,9 @@ class ClusterView {
   /// nullopt: deleted meanwhile.
   virtual std::optional<StripeView> stripe(StripeId id) const = 0;
 
+  /// The server is to delete an older copy of this chunk: until it did, a new one there would go with it.
+  virtual bool deletion_pending(ChunkId chunk, ServerId server) const = 0;
+
   /// Signs an operation on one chunk (see rpc::ChunkOperations).
   virtual std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const = 0;
 

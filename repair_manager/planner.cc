@@ -41,6 +41,24 @@ Result<std::vector<HelperNode>> helper_nodes(const SelectionInput& input,
   return nodes;
 }
 
+/// The best destination that is not about to delete an older copy.
+Result<ServerId> pick_destination(SelectionInput input, ServerId wanted, const ClusterView& view) {
+  const ChunkId chunk{input.stripe.id, input.lost};
+  if (wanted) {
+    KINTSUGI_TRY(check_destination(input, wanted));
+    if (view.deletion_pending(chunk, wanted))
+      return Status{Code::kLimitExceeded, fmt::format("server {} is about to delete an older copy", wanted)};
+    return wanted;
+  }
+  std::vector<ServerId> barred;
+  for (;;) {
+    input.barred = barred;
+    KINTSUGI_ASSIGN(const ServerId destination, select_destination(input));
+    if (!view.deletion_pending(chunk, destination)) return destination;
+    barred.push_back(destination);
+  }
+}
+
 }  // namespace
 
 Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wishes, const LinkModel& link,
@@ -48,12 +66,7 @@ Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wish
   const ChunkView& lost = input.stripe.chunks[input.lost];
   KINTSUGI_ASSIGN(const std::vector<uint32_t> helpers, select_helpers(input));
   RepairPlan plan;
-  if (wishes.destination) {
-    KINTSUGI_TRY(check_destination(input, wishes.destination));
-    plan.destination = wishes.destination;
-  } else {
-    KINTSUGI_ASSIGN(plan.destination, select_destination(input));
-  }
+  KINTSUGI_ASSIGN(plan.destination, pick_destination(input, wishes.destination, view));
   KINTSUGI_ASSIGN(const std::vector<HelperNode> nodes, helper_nodes(input, helpers, view, expiry));
 
   plan.id = id;

@@ -168,7 +168,7 @@ Result<ServerId> select_destination(const SelectionInput& input) {
     if (own && lost.available) continue;
     const ServerLoad load = input.slots.load(server.id);
     if (!has_space(input, server, load)) continue;
-    if (!input.slots.can_receive(load)) {
+    if (!input.slots.can_receive(load) || contains(input.barred, server.id)) {
       some_busy = true;
       continue;
     }

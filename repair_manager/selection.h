@@ -63,9 +63,10 @@ struct SelectionInput {
   uint32_t k = 0;
   const ServerTable& servers;
   const SlotTable& slots;
-  std::span<const ServerId> excluded;   ///< failed this chunk's last attempts: only if nothing else is left
-  const std::set<ServerId>& suspects;   ///< failed some repair lately: others are preferred
-  std::span<const ServerId> receiving;  ///< destinations of running repairs of the same stripe
+  std::span<const ServerId> excluded;     ///< failed this chunk's last attempts: only if nothing else is left
+  const std::set<ServerId>& suspects;     ///< failed some repair lately: others are preferred
+  std::span<const ServerId> receiving;    ///< destinations of running repairs of the same stripe
+  std::span<const ServerId> barred = {};  ///< must not be the destination now
   uint32_t rotation = 0;  ///< attempts after which nobody knew whom to blame: passes over other helpers
 };
 

@@ -39,6 +39,10 @@ std::optional<StripeView> RepairClusterView::stripe(StripeId id) const {
   return view;
 }
 
+bool RepairClusterView::deletion_pending(ChunkId chunk, ServerId server) const {
+  return metaserver_.deletion_pending(chunk, server);
+}
+
 std::string RepairClusterView::capability(ChunkId chunk, uint32_t operations, WallTime expiry) const {
   return metaserver_.capability(chunk, operations, expiry);
 }

@@ -13,6 +13,7 @@ class RepairClusterView final : public repair_manager::ClusterView {
 
   std::vector<repair_manager::ServerView> servers() const override;
   std::optional<repair_manager::StripeView> stripe(StripeId id) const override;
+  bool deletion_pending(ChunkId chunk, ServerId server) const override;
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server) override;

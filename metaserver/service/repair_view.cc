@@ -26,6 +26,10 @@ std::string MetaServer::capability(ChunkId chunk, uint32_t operations, WallTime 
   return rpc::make_capability(core_.secret, chunk, operations, expiry);
 }
 
+bool MetaServer::deletion_pending(ChunkId chunk, ServerId server) const {
+  return Garbage::pending(core_.store, server, chunk);
+}
+
 std::vector<ChunkId> MetaServer::chunks_of(ServerId server) const {
   std::vector<ChunkId> chunks;
   const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
@@ -51,7 +55,7 @@ Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId s
       return {Code::kConflict, fmt::format("server {} holds chunk {}:{} already", server, chunk.stripe, i)};
     }
   }
-  if (Garbage::pending(core_.store, server, chunk)) {
+  if (Garbage::pending(core_.store, server, chunk) && !core_.garbage.withdrawable(server, chunk)) {
     return {Code::kConflict,
             fmt::format("server {} is about to delete an older copy of chunk {}", server, chunk)};
   }
@@ -70,6 +74,8 @@ asio::awaitable<Status> MetaServer::commit_repair(Context context, ChunkId chunk
   const Status allowed = check_repair(chunk, expected_old, server, *stripe);
   if (allowed.ok()) {
     core_.chunks.set_placed(chunk, server);
+    // A copy there that waits for the chunk to be available elsewhere would wait for this very repair.
+    if (Garbage::pending(core_.store, server, chunk)) transaction.remove(keys::garbage(server, chunk));
     if (server != expected_old) move_chunk(transaction, chunk, *stripe, server);
   }
   const Status status = module.finish(co_await core_.finish(allowed, transaction));

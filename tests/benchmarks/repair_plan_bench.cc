@@ -13,6 +13,7 @@ class View final : public ClusterView {
  public:
   std::vector<ServerView> servers() const override { return {}; }
   std::optional<StripeView> stripe(StripeId) const override { return std::nullopt; }
+  bool deletion_pending(ChunkId, ServerId) const override { return false; }
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override {
     return rpc::make_capability(secret_, chunk, operations, expiry);
   }

@@ -23,6 +23,9 @@ class FakeView final : public ClusterView {
  public:
   std::vector<ServerView> servers() const override;
   std::optional<StripeView> stripe(StripeId id) const override;
+  bool deletion_pending(ChunkId chunk, ServerId server) const override {
+    return deleting.contains({chunk, server});
+  }
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server) override;
@@ -35,6 +38,7 @@ class FakeView final : public ClusterView {
   std::map<ServerId, ServerView> all_servers;
   std::map<StripeId, StripeView> stripes;
   std::set<ChunkId> lost;
+  std::set<std::pair<ChunkId, ServerId>> deleting;
   std::set<ServerId> suspect;  ///< not alive, but what they hold is available
   std::vector<std::pair<ChunkId, ServerId>> commits;
 };

@@ -155,6 +155,19 @@ TEST(RepairManager, SuspectHelpersAreNotAskedButWaitedFor) {
   EXPECT_TRUE(cluster.wait_until_healthy(4s));
 }
 
+TEST(RepairManager, AServerThatIsToDeleteAnOlderCopyIsNoDestinationUntilItDid) {
+  FakeCluster cluster(any_seed(), 10, {});
+  const ChunkId chunk{cluster.add_stripe(0), 0};
+  cluster.view.deleting = {{chunk, ServerId{10}}};
+  cluster.view.all_servers.at(ServerId{1}).alive = false;
+  cluster.lose(chunk);
+  cluster.simulation.run_for(5s);
+  EXPECT_TRUE(cluster.calls.empty());
+  cluster.view.deleting.clear();
+  cluster.simulation.run_for(3s);
+  EXPECT_EQ(cluster.view.stripes.at(chunk.stripe).chunks[0].server, ServerId{10});
+}
+
 TEST(RepairManager, WithoutADestinationItWaitsForANewServer) {
   FakeCluster cluster(any_seed(), 10, {});
   cluster.add_stripe(0);
