@@ -24,7 +24,8 @@ T run_on(ProductionRuntime& runtime, asio::awaitable<T> task) {
   std::promise<T> promise;
   std::future<T> future = promise.get_future();
   bool drive = !runtime.is_running();
-  auto finish = [&](std::exception_ptr error, auto... value) {
+  // Once the promise is kept, the caller may have left: nothing of its frame may be touched after that.
+  auto finish = [&runtime, &promise, drive](std::exception_ptr error, auto... value) {
     if (error) {
       promise.set_exception(error);
     } else {
