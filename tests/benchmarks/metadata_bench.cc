@@ -1,0 +1,127 @@
+// Metadata operations a second: a metaserver on RocksDB (synced) and a client with many concurrent callers,
+// each on its own thread, over loopback RPC.
+//
+//   metadata_bench [callers] [creates] [stats] [directory]
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/log/log.h"
+#include "common/proto/meta.pb.h"
+#include "common/rpc/client.h"
+#include "common/runtime/run.h"
+#include "common/runtime/task_group.h"
+#include "metaserver/kv/rocksdb_store.h"
+#include "metaserver/service/metaserver.h"
+
+namespace kintsugi {
+namespace {
+
+constexpr int kDirectories = 16;
+
+struct Load {
+  rpc::Client& client;
+  runtime::Endpoint at;
+  uint64_t left;
+  uint64_t failed = 0;
+};
+
+std::string path_of(uint64_t i) {
+  return fmt::format("/bench/d{}/file-{}", i % kDirectories, i);
+}
+
+asio::awaitable<void> create_files(Load& load) {
+  while (load.left > 0) {
+    proto::CommitFileRequest request;
+    request.set_path(path_of(--load.left));
+    request.set_mode(0644);
+    auto made = co_await load.client.call<proto::CommitFileResponse>(Context{}, load.at,
+                                                                     rpc::Method::kCommitFile, request);
+    if (!made) ++load.failed;
+  }
+}
+
+asio::awaitable<void> stat_files(Load& load, uint64_t files) {
+  while (load.left > 0) {
+    proto::StatRequest request;
+    request.set_path(path_of(--load.left * 7919 % files));
+    auto found =
+        co_await load.client.call<proto::StatResponse>(Context{}, load.at, rpc::Method::kStat, request);
+    if (!found) ++load.failed;
+  }
+}
+
+asio::awaitable<Status> make_directories(Load& load) {
+  for (int i = 0; i < kDirectories; ++i) {
+    proto::MakeDirectoryRequest request;
+    request.set_path(fmt::format("/bench/d{}", i));
+    request.set_parents(true);
+    auto made =
+        co_await load.client.call<proto::Empty>(Context{}, load.at, rpc::Method::kMakeDirectory, request);
+    if (!made) co_return made.error();
+  }
+  co_return Status{};
+}
+
+asio::awaitable<void> run_all(const runtime::Runtime& runtime, std::vector<asio::awaitable<void>> callers) {
+  runtime::TaskGroup group(runtime);
+  for (auto& caller : callers)
+    group.spawn(std::move(caller));
+  co_await group.join();
+}
+
+template <class MakeCaller>
+void measure(runtime::ProductionRuntime& production, const char* what, Load& load, int callers,
+             MakeCaller make) {
+  const uint64_t operations = load.left;
+  std::vector<asio::awaitable<void>> tasks;
+  for (int i = 0; i < callers; ++i)
+    tasks.push_back(make());
+  const TimePoint begin = production.runtime().clock.now();
+  runtime::run_on(production, run_all(production.runtime(), std::move(tasks)));
+  const double seconds = std::chrono::duration<double>(production.runtime().clock.now() - begin).count();
+  std::printf("%-8s %8llu operations, %d callers: %7.3f s, %9.0f/s, %llu failed\n", what,
+              static_cast<unsigned long long>(operations), callers, seconds,
+              static_cast<double>(operations) / seconds, static_cast<unsigned long long>(load.failed));
+}
+
+int run(int callers, uint64_t creates, uint64_t stats, const std::string& directory) {
+  runtime::ProductionRuntime server_side, client_side;
+  auto store = metaserver::RocksDbStore::open(server_side.runtime().executor, directory);
+  if (!store) return std::fprintf(stderr, "%s\n", store.error().to_string().c_str()), 1;
+  metaserver::MetaServer meta(server_side.runtime(), {}, rpc::Secret{}, **store);
+  runtime::LoopThread server_thread(server_side);
+  const Status started = runtime::run_on(server_side, meta.start());
+  if (!started.ok()) return std::fprintf(stderr, "%s\n", started.to_string().c_str()), 1;
+  {
+    rpc::Client client(client_side.runtime(), rpc::Secret{});
+    Load load{client, meta.endpoint(), 0};
+    const Status ready = runtime::run_on(client_side, make_directories(load));
+    if (!ready.ok()) return std::fprintf(stderr, "%s\n", ready.to_string().c_str()), 1;
+    load.left = creates;
+    measure(client_side, "create", load, callers, [&] { return create_files(load); });
+    load.left = stats;
+    measure(client_side, "stat", load, callers, [&] { return stat_files(load, creates); });
+    runtime::run_on(client_side, client.stop());
+  }
+  runtime::run_on(server_side, meta.stop());
+  runtime::run_on(server_side, (*store)->close());
+  return 0;
+}
+
+}  // namespace
+}  // namespace kintsugi
+
+int main(int argc, char** argv) {
+  const int callers = argc > 1 ? std::atoi(argv[1]) : 64;
+  const uint64_t creates = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 100'000;
+  const uint64_t stats = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 300'000;
+  std::string directory =
+      argc > 4 ? argv[4]
+               : (std::filesystem::temp_directory_path() / "kintsugi_metadata_bench_XXXXXX").string();
+  if (argc <= 4 && !::mkdtemp(directory.data())) return 1;
+  kintsugi::log::set_level(kintsugi::log::Level::kWarning);
+  const int code = kintsugi::run(callers, creates, stats, directory);
+  if (argc <= 4) std::filesystem::remove_all(directory);
+  return code;
+}
