@@ -1,0 +1,28 @@
+/// A chunkserver on its machine.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "chunkserver/service/chunkserver.h"
+#include "tests/simulation/cluster/started_program.h"
+
+namespace kintsugi::simulation {
+
+class ChunkserverProgram final : public StartedProgram {
+ public:
+  ChunkserverProgram(const runtime::Runtime& runtime, chunkserver::Options options, const rpc::Secret& secret)
+      : StartedProgram(runtime), server_(this->runtime(), std::move(options), secret) {
+    server_.on_refused = [](const Status& why) { ADD_FAILURE() << "a chunkserver was refused: " << why; };
+  }
+
+ protected:
+  asio::awaitable<Status> start_daemon() override { return server_.start(); }
+  asio::awaitable<void> stop_daemon(bool was_started) override {
+    if (was_started) co_await server_.stop();
+  }
+
+ private:
+  chunkserver::ChunkServer server_;
+};
+
+}  // namespace kintsugi::simulation

@@ -1,0 +1,35 @@
+/// A metaserver with its repair manager on its machine.
+#pragma once
+
+#include "metaserver/daemon/meta_daemon.h"
+#include "metaserver/kv/memory_store.h"
+#include "monitoring/sight/recorder.h"
+#include "tests/simulation/cluster/started_program.h"
+
+namespace kintsugi::simulation {
+
+class MetaserverProgram final : public StartedProgram {
+ public:
+  MetaserverProgram(const runtime::Runtime& runtime, metaserver::MetaDaemonOptions options,
+                    const rpc::Secret& secret, metaserver::MemoryStoreDisk& disk, uint64_t recorder_seed)
+      : StartedProgram(runtime),
+        recorder_(runtime.clock, recorder_seed),
+        store_(runtime.executor, runtime.clock, disk) {
+    options.metaserver.recorder = &recorder_;
+    daemon_ = std::make_unique<metaserver::MetaDaemon>(this->runtime(), std::move(options), secret, store_);
+  }
+
+ protected:
+  asio::awaitable<Status> start_daemon() override { return daemon_->start(); }
+  asio::awaitable<void> stop_daemon(bool) override {
+    co_await daemon_->stop();
+    co_await store_.close();
+  }
+
+ private:
+  sight::Recorder recorder_;
+  metaserver::MemoryStore store_;
+  std::unique_ptr<metaserver::MetaDaemon> daemon_;
+};
+
+}  // namespace kintsugi::simulation

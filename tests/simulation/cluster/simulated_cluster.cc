@@ -1,0 +1,208 @@
+#include "tests/simulation/cluster/simulated_cluster.h"
+
+#include <algorithm>
+
+#include <boost/asio/co_spawn.hpp>
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+#include "tests/simulation/cluster/chunkserver_program.h"
+#include "tests/simulation/cluster/client_program.h"
+#include "tests/simulation/cluster/metaserver_program.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+constexpr uint16_t kMetaserverPort = 7000;
+constexpr uint16_t kChunkserverPort = 7001;
+constexpr uint64_t kChunkserverBufferBytes = 16 << 20;
+constexpr Duration kStartLimit = std::chrono::minutes(1);
+constexpr Duration kCleanStopLimit = std::chrono::minutes(1);
+constexpr Duration kStopLimit = std::chrono::minutes(10);
+
+rpc::Secret make_secret(uint64_t seed) {
+  std::array<std::byte, 32> key;
+  SimRandom(seed).fill(key);
+  return rpc::Secret(key);
+}
+
+bool power_loss(Crash how) {
+  return how == Crash::kPower;
+}
+
+}  // namespace
+
+SimulatedCluster::SimulatedCluster(ClusterOptions options)
+    : options_(std::move(options)),
+      simulation_(options_.seed),
+      replay_(simulation_),
+      secret_(make_secret(simulation_.seed_for("secret"))),
+      graveyard_(simulation_),
+      metaserver_(std::make_unique<Machine>(simulation_, "metaserver")) {
+  for (size_t server = 0; server < options_.chunkservers; ++server)
+    servers_.push_back(std::make_unique<Machine>(simulation_, name(server)));
+  client_ = std::make_unique<Machine>(simulation_, "client");
+}
+
+SimulatedCluster::~SimulatedCluster() {
+  // The client first: its operations end before what they talk to.
+  graveyard_.bury(std::move(client_->program));
+  for (auto& server : servers_)
+    graveyard_.bury(std::move(server->program));
+  graveyard_.bury(std::move(metaserver_->program));
+  bool stopped = false;
+  try {
+    const auto quiet = [this] { return graveyard_.quiet(); };
+    stopped = simulation_.run_until(quiet, kCleanStopLimit);
+    if (!stopped) {
+      // A disk that hangs keeps a clean stop waiting: pull the plug.
+      client_->node.crash();
+      metaserver_->node.crash();
+      for (auto& server : servers_)
+        server->node.crash();
+      stopped = simulation_.run_until(quiet, kStopLimit);
+    }
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "while stopping: " << error.what();
+  }
+  if (!stopped) {
+    // Destroying what still runs would only hide the reason.
+    std::fprintf(stderr, "some program of the cluster does not stop. Replay with %s\n",
+                 simulation_.replay_hint().c_str());
+    std::abort();
+  }
+}
+
+// ---- programs --------------------------------------------------------------------------------------------
+
+std::unique_ptr<Program> SimulatedCluster::make_metaserver() {
+  metaserver::MetaDaemonOptions options;
+  options.metaserver.listen = {"metaserver", kMetaserverPort};
+  options.metaserver.default_policy = options_.policy;
+  options.metaserver.chunk_bytes = options_.chunk_bytes;
+  options.metaserver.heartbeat_interval = options_.heartbeat_interval;
+  options.metaserver.suspect_after = options_.suspect_after;
+  options.metaserver.dead_after = options_.dead_after;
+  options.repairs.delay = options_.repair_delay;
+  return std::make_unique<MetaserverProgram>(metaserver_->node.runtime(), std::move(options), secret_,
+                                             metaserver_disk_,
+                                             simulation_.seed_for("recorder of metaserver"));
+}
+
+std::unique_ptr<Program> SimulatedCluster::make_chunkserver(size_t server) {
+  chunkserver::Options options;
+  options.listen = {name(server), kChunkserverPort};
+  options.metaserver = {"metaserver", kMetaserverPort};
+  options.rack = fmt::format("rack-{}", server % options_.racks);
+  for (size_t number = 0; number < options_.disks; ++number)
+    options.disks.push_back(fmt::format("/disk-{}", number));
+  options.buffer_memory_bytes = kChunkserverBufferBytes;
+  return std::make_unique<ChunkserverProgram>(servers_[server]->node.runtime(), std::move(options), secret_);
+}
+
+void SimulatedCluster::start_client() {
+  client::Options options;
+  options.metaserver = {"metaserver", kMetaserverPort};
+  options.memory_bytes = client::kMinMemoryBytes;
+  client_->program = std::make_unique<ClientProgram>(client_->node.runtime(), std::move(options), secret_,
+                                                     simulation_.seed_for("recorder of client"));
+}
+
+ClientProgram& SimulatedCluster::client_program() {
+  KINTSUGI_ASSERT(client_->program);  // start() first
+  return static_cast<ClientProgram&>(*client_->program);
+}
+
+client::Client& SimulatedCluster::client() {
+  return client_program().client();
+}
+
+void SimulatedCluster::begin(Machine& machine, std::unique_ptr<Program> program) {
+  machine.program = std::move(program);
+  auto start = [](Program& started, std::string who) -> asio::awaitable<void> {
+    const Status status = co_await started.start();
+    if (!status.ok()) log::error("{} did not start: {}", who, status.to_string());
+  };
+  asio::co_spawn(simulation_.executor(), start(*machine.program, machine.node.name()),
+                 [](std::exception_ptr error) {
+                   if (error) std::rethrow_exception(error);
+                 });
+}
+
+Status SimulatedCluster::start() {
+  begin(*metaserver_, make_metaserver());
+  for (size_t server = 0; server < servers_.size(); ++server)
+    begin(*servers_[server], make_chunkserver(server));
+  start_client();
+  for (size_t server = 0; server < servers_.size(); ++server)
+    KINTSUGI_TRY(wait_until_alive(server, kStartLimit));
+  return {};
+}
+
+// ---- faults ----------------------------------------------------------------------------------------------
+
+void SimulatedCluster::crash_chunkserver(size_t server, Crash how) {
+  Machine& machine = *servers_[server];
+  machine.node.crash(power_loss(how));
+  graveyard_.bury(std::move(machine.program));
+}
+
+void SimulatedCluster::restart_chunkserver(size_t server) {
+  servers_[server]->node.restart();
+  begin(*servers_[server], make_chunkserver(server));
+}
+
+void SimulatedCluster::crash_metaserver(Crash how) {
+  metaserver_->node.crash(power_loss(how));
+  // Batches that were on their way to the disk may have made it, in order.
+  metaserver_disk_.crash(random_below(metaserver_disk_.unsynced_batches() + 1));
+  graveyard_.bury(std::move(metaserver_->program));
+}
+
+void SimulatedCluster::restart_metaserver() {
+  metaserver_->node.restart();
+  begin(*metaserver_, make_metaserver());
+}
+
+void SimulatedCluster::crash_client() {
+  client_->node.crash(true);
+  graveyard_.bury(std::move(client_->program));
+  client_->node.restart();
+  start_client();
+}
+
+void SimulatedCluster::crash_all(Crash how) {
+  for (const size_t server : up())
+    crash_chunkserver(server, how);
+  if (metaserver_->node.running()) crash_metaserver(how);
+  crash_client();
+}
+
+void SimulatedCluster::restart_all() {
+  if (!metaserver_->node.running()) restart_metaserver();
+  for (size_t server = 0; server < servers_.size(); ++server)
+    if (!running(server)) restart_chunkserver(server);
+}
+
+std::vector<size_t> SimulatedCluster::up() const {
+  std::vector<size_t> found;
+  for (size_t server = 0; server < servers_.size(); ++server)
+    if (running(server)) found.push_back(server);
+  return found;
+}
+
+std::vector<size_t> SimulatedCluster::pick(size_t count) {
+  std::vector<size_t> from = up();
+  KINTSUGI_ASSERT(count <= from.size());
+  for (size_t i = 0; i < count; ++i)
+    std::swap(from[i], from[i + random_below(from.size() - i)]);
+  from.resize(count);
+  return from;
+}
+
+Duration SimulatedCluster::random_time(Duration least, Duration most) {
+  return least +
+         Duration(static_cast<int64_t>(random_below(static_cast<uint64_t>((most - least).count()) + 1)));
+}
+
+}  // namespace kintsugi::simulation

@@ -1,0 +1,110 @@
+// Bit rot and disks that fail: wrong bytes are never returned, and what is bad is replaced.
+#include "tests/simulation/cluster/simulated_cluster.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+constexpr uint64_t kWholeStripe = 6'291'456;  // six chunks of 1 MiB, each in a file of its own
+
+/// Places of the chunks of the file's first stripe, by index.
+std::vector<size_t> places(SimulatedCluster& cluster, const std::string& path) {
+  std::vector<size_t> servers;
+  const auto stripes = cluster.stripes_of(path);
+  (void)cluster.server_id(0);  // asks who is who
+  for (const auto& chunk : stripes.at(0).chunks()) {
+    const ServerId id{chunk.server_id()};
+    servers.push_back(cluster.server_of(id).value());
+  }
+  return servers;
+}
+
+StripeId first_stripe(SimulatedCluster& cluster, const std::string& path) {
+  return StripeId{cluster.stripes_of(path).at(0).stripe_id()};
+}
+
+/// A repair of this chunk has succeeded.
+Status repaired(SimulatedCluster& cluster, ChunkId chunk) {
+  for (const auto& record : cluster.repair_history())
+    if (record.outcome() == "done" && record.stripe_id() == chunk.stripe.value &&
+        record.index() == chunk.index)
+      return {};
+  return {Code::kUnavailable, fmt::format("chunk {} was not repaired", chunk)};
+}
+
+TEST(DiskFaults, ARottenChunkIsReadAroundReportedAndRepaired) {
+  for (const uint64_t seed : seeds({1, 2, 3, 4})) {
+    SimulatedCluster cluster({.seed = seed});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    KINTSUGI_EXPECT_OK(cluster.put("/file", kWholeStripe));
+    const auto servers = places(cluster, "/file");
+    const ChunkId rotten{first_stripe(cluster, "/file"), static_cast<uint32_t>(cluster.random_below(6))};
+    ASSERT_TRUE(cluster.rot(servers[rotten.index], rotten));
+    KINTSUGI_EXPECT_OK(cluster.check("/file"));
+    KINTSUGI_EXPECT_OK(cluster.wait_until([&] { return repaired(cluster, rotten); }, 1min));
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    // The repaired chunk carries the file once three of the others are gone.
+    const auto now = places(cluster, "/file");
+    for (uint32_t i = 1; i <= 3; ++i)
+      cluster.crash_chunkserver(now[(rotten.index + i) % 9], Crash::kKill);
+    KINTSUGI_EXPECT_OK(cluster.check("/file"));
+  }
+}
+
+TEST(DiskFaults, ARepairFindsItsRottenHelpersAndDoesWithoutThem) {
+  for (const uint64_t seed : seeds({11, 12, 13, 14})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 12, .racks = 6});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    KINTSUGI_EXPECT_OK(cluster.put("/file", kWholeStripe));
+    const auto servers = places(cluster, "/file");
+    const StripeId stripe = first_stripe(cluster, "/file");
+    // One chunk lost and two rotten: exactly six good ones are left, of eight that look good.
+    const auto first = static_cast<uint32_t>(cluster.random_below(9));
+    ASSERT_TRUE(cluster.rot(servers[(first + 1) % 9], {stripe, (first + 1) % 9}));
+    ASSERT_TRUE(cluster.rot(servers[(first + 2) % 9], {stripe, (first + 2) % 9}));
+    cluster.crash_chunkserver(servers[first], Crash::kKill);
+    KINTSUGI_EXPECT_OK(cluster.wait_until([&] { return repaired(cluster, {stripe, first}); }, 5min));
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(DiskFaults, ADiskThatFailsIsDroppedAloneAndItsChunksAreRepaired) {
+  for (const uint64_t seed : seeds({21, 22, 23})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11, .disks = 2});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 4; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), 9'000'000));
+    const size_t server = cluster.pick(1).front();
+    cluster.disk(server).break_disk("/disk-0");
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    for (int i = 4; i < 12; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), 9'000'000));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    const auto alive = cluster.liveness(server);
+    ASSERT_TRUE(alive) << alive.error();
+    EXPECT_EQ(*alive, proto::ServerState::ALIVE) << "the other disk still serves";
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(DiskFaults, OperationsThatFailOnceInAWhileAreSurvived) {
+  for (const uint64_t seed : seeds({31, 32, 33})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 6; ++i) {
+      for (const size_t server : cluster.pick(2)) {
+        const DiskOp op = std::vector{DiskOp::kWrite, DiskOp::kSync, DiskOp::kRead, DiskOp::kRename}.at(
+            cluster.random_below(4));
+        cluster.disk(server).fail_next(1, Code::kIoError, "/", op);
+      }
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), 7'000'000));
+      KINTSUGI_EXPECT_OK(cluster.check_contents());
+    }
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::simulation

@@ -1,0 +1,90 @@
+// Servers fail while they are written to.
+#include "tests/simulation/cluster/simulated_cluster.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+TEST(WriteFaults, AServerThatDiesDuringAPutIsReplacedOrItsChunksAreRepaired) {
+  for (const uint64_t seed : seeds({1, 2, 3, 4, 5, 6, 7, 8})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    const auto put = cluster.start_put("/file", 14'000'000);
+    const auto other = cluster.start_put("/other", 300'000);
+    cluster.run_for(cluster.random_time(0ms, 100ms));
+    cluster.crash_chunkserver(cluster.pick(1).front(), seed % 2 ? Crash::kKill : Crash::kPower);
+    KINTSUGI_EXPECT_OK(cluster.finish(put));
+    KINTSUGI_EXPECT_OK(cluster.finish(other));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    for (const size_t next : cluster.pick(3))
+      cluster.crash_chunkserver(next, Crash::kKill);
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(WriteFaults, APutThatMeetsADeadServerBeforeTheMetaserverKnowsSucceeds) {
+  for (const uint64_t seed : seeds({11, 12, 13, 14})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (const size_t lost : cluster.pick(2))
+      cluster.crash_chunkserver(lost, seed % 2 ? Crash::kKill : Crash::kPower);
+    KINTSUGI_EXPECT_OK(cluster.put("/file", 7'000'000));
+    KINTSUGI_EXPECT_OK(cluster.put("/small", 7'000));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(WriteFaults, APutSucceedsAroundAFullDisk) {
+  for (const uint64_t seed : seeds({21, 22, 23})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    KINTSUGI_EXPECT_OK(cluster.put("/before", 7'000'000));
+    for (const size_t full : cluster.pick(2))
+      cluster.disk(full).fill();
+    for (int i = 0; i < 5; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), 7'000'000));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(WriteFaults, AClusterThatIsFullSaysSoAndGoesOnServingReads) {
+  for (const uint64_t seed : seeds({31, 32})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 9});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    KINTSUGI_EXPECT_OK(cluster.put("/before", 7'000'000));
+    for (const size_t server : cluster.up())
+      cluster.disk(server).fill();
+    EXPECT_NE(cluster.put("/file", 7'000'000), Status{});
+    EXPECT_NE(cluster.put("/before", 7'000'000), Status{});
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    for (const size_t server : cluster.up())
+      cluster.disk(server).set_capacity("/", SimDisk::kDefaultCapacity);
+    cluster.run_for(5s);
+    KINTSUGI_EXPECT_OK(cluster.put("/file", 7'000'000));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(WriteFaults, AClientThatDiesDuringAPutLeavesTheOldFileAndNoGarbage) {
+  for (const uint64_t seed : seeds({41, 42, 43, 44})) {
+    SimulatedCluster cluster({.seed = seed});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    KINTSUGI_EXPECT_OK(cluster.put("/file", 7'000'000));
+    cluster.start_put("/file", 14'000'000);
+    cluster.start_put("/new", 14'000'000);
+    cluster.run_for(cluster.random_time(0ms, 100ms));
+    cluster.crash_client();
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    cluster.run_for(4h);  // an idle upload is given up after an hour; reports come every hour
+    KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::simulation
