@@ -17,6 +17,12 @@ void Garbage::wake_all_of(const FreedStripes& freed) {
   }
 }
 
+bool Garbage::withdrawable(ServerId server, ChunkId chunk) const {
+  if (clock_.now() < started_ + kConfirmAfter) return false;
+  const auto queue = queues_.find(server);
+  return queue == queues_.end() || !queue->second.in_flight.contains(chunk);
+}
+
 Garbage::Verdict Garbage::judge(const Reader& reader, ServerId server, ChunkId chunk) const {
   const auto stripe = load_stripe(reader, chunk.stripe);
   if (!stripe) return Verdict::kDelete;

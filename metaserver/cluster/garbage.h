@@ -28,7 +28,8 @@ class Garbage {
       std::chrono::seconds(10);  ///< until what could not be deleted is looked at again
 
   /// `chunks` must outlive it.
-  Garbage(const ChunkMap& chunks, const runtime::Clock& clock) : chunks_(chunks), clock_(clock) {}
+  Garbage(const ChunkMap& chunks, const runtime::Clock& clock)
+      : chunks_(chunks), clock_(clock), started_(clock.now()) {}
 
   /// There may be something for this server. To be called whenever a garbage key of it was put.
   void wake(ServerId server) { queues_[server].idle_until = TimePoint::min(); }
@@ -44,6 +45,9 @@ class Garbage {
   static bool pending(const Reader& reader, ServerId server, ChunkId chunk) {
     return reader.get(keys::garbage(server, chunk)).has_value();
   }
+  /// Whether a deletion that is pending has certainly not been ordered, neither by this metaserver nor by the one
+  /// before its restart. Then its key may be removed: the chunk is wanted there after all.
+  bool withdrawable(ServerId server, ChunkId chunk) const;
 
  private:
   struct Queue {
@@ -58,6 +62,7 @@ class Garbage {
 
   const ChunkMap& chunks_;
   const runtime::Clock& clock_;
+  const TimePoint started_;
   std::map<ServerId, Queue> queues_;
 };
 
