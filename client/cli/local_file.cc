@@ -32,6 +32,9 @@ asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
                                                                                         asio::use_awaitable);
 }
 
+/// Writes of large files bypass the page cache: copying into fresh pages is most of what such a get costs.
+constexpr uint64_t kDirectBytes = 4 << 20;
+
 /// Moves all bytes of `ranges` with readv/writev-like calls. Returns the bytes moved before the end of the
 /// file.
 template <class Range, class Call>
@@ -140,9 +143,23 @@ LocalSink::~LocalSink() {
   if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
 }
 
+void LocalSink::choose_direct(uint64_t offset, std::span<const std::span<const std::byte>> from) {
+  uint64_t bytes = 0, misaligned = offset;
+  for (const std::span<const std::byte> range : from) {
+    bytes += range.size();
+    misaligned |= range.size() | reinterpret_cast<uintptr_t>(range.data());
+  }
+  const bool direct = bytes >= kDirectBytes && misaligned % runtime::kDiskAlignment == 0;
+  if (direct == direct_) return;
+  const int flags = ::fcntl(file_.get(), F_GETFL);
+  // A file system that knows no direct writes refuses the flag, and the write goes through the cache.
+  if (::fcntl(file_.get(), F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0) direct_ = direct;
+}
+
 Status LocalSink::write_now(uint64_t offset, std::span<const std::span<const std::byte>> from) {
   const int fd = file_.get();
   const bool to_file = !path_.empty();
+  if (to_file) choose_direct(offset, from);
   auto moved = move_all(to_file ? path_ : "standard output", from, [&](iovec* what, int count, size_t done) {
     return to_file ? ::pwritev(fd, what, count, static_cast<off_t>(offset + done))
                    : ::writev(fd, what, count);

@@ -70,8 +70,10 @@ class LocalSink : public client::Sink {
  private:
   explicit LocalSink(asio::thread_pool& threads) : threads_(threads) {}
   Status write_now(uint64_t offset, std::span<const std::span<const std::byte>> from);
+  void choose_direct(uint64_t offset, std::span<const std::span<const std::byte>> from);
 
   asio::thread_pool& threads_;
+  bool direct_ = false;  // the file has O_DIRECT set
   std::string path_, temporary_path_;  // both empty: standard output
   bool replace_ = false;
   Descriptor file_;
