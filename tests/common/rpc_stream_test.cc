@@ -145,6 +145,24 @@ TEST(RpcStream, APooledConnectionThatThePeerClosedFailsNoCall) {
   });
 }
 
+TEST(RpcStream, APooledConnectionOfARestartedServerFailsNoCall) {
+  run_simulated([](Rig& rig, simulation::Simulation&) -> asio::awaitable<void> {
+    std::vector<std::byte> got;
+    CO_ASSERT_OK(co_await download(rig, got));
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    co_await rig.server.stop();
+    Rig restarted(rig.server_runtime, rig.client_runtime);
+    restarted.start(rig.at.host, rig.at.port);
+    runtime::TaskGroup group(rig.client_runtime);
+    (void)co_await group.sleep_for(
+        10ms);  // the end of the connections has arrived; a send would still be accepted
+    CO_ASSERT_OK(co_await download(rig, got));
+    CO_ASSERT_OK(co_await rig.ping_is_echoed());
+    EXPECT_EQ(restarted.streams_served, 1u);
+    co_await restarted.stop();
+  });
+}
+
 TEST(RpcStream, AnErrorOfTheHandlerReachesAClientThatIsStillSending) {
   run_on_loopback([](Rig& rig) -> asio::awaitable<void> {
     auto stream = co_await open(rig, Method::kPartialSum);
