@@ -27,7 +27,7 @@ std::string MetaServer::capability(ChunkId chunk, uint32_t operations, WallTime 
 }
 
 bool MetaServer::deletion_pending(ChunkId chunk, ServerId server) const {
-  return Garbage::pending(core_.store, server, chunk);
+  return Garbage::pending(core_.store, server, chunk) && !core_.garbage.withdrawable(server, chunk);
 }
 
 std::vector<ChunkId> MetaServer::chunks_of(ServerId server) const {
@@ -55,7 +55,7 @@ Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId s
       return {Code::kConflict, fmt::format("server {} holds chunk {}:{} already", server, chunk.stripe, i)};
     }
   }
-  if (Garbage::pending(core_.store, server, chunk) && !core_.garbage.withdrawable(server, chunk)) {
+  if (deletion_pending(chunk, server)) {
     return {Code::kConflict,
             fmt::format("server {} is about to delete an older copy of chunk {}", server, chunk)};
   }

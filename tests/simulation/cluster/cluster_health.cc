@@ -113,19 +113,20 @@ Status SimulatedCluster::health() {
   }
   const auto check = fsck();
   if (!check) return check.error();
-  if (check->missing_chunks() + check->degraded_stripes() + check->lost_stripes() > 0) {
-    const bool named = check->problems_size() > 0;
-    return not_yet(fmt::format("{} chunks are missing, {} stripes degraded, {} lost; {}",
-                               check->missing_chunks(), check->degraded_stripes(), check->lost_stripes(),
-                               named ? check->problems(0).path() + ": " + check->problems(0).detail() : ""));
-  }
   const auto repairs = repair_status();
   if (!repairs) return repairs.error();
-  if (repairs->queued() + repairs->delayed() + repairs->unrepairable() > 0 || repairs->running_size() > 0)
-    return not_yet(fmt::format("{} repairs are queued, {} delayed, {} running, {} impossible",
-                               repairs->queued(), repairs->delayed(), repairs->running_size(),
-                               repairs->unrepairable()));
-  return {};
+  const bool whole = check->missing_chunks() + check->degraded_stripes() + check->lost_stripes() == 0;
+  const bool at_rest =
+      repairs->queued() + repairs->delayed() + repairs->unrepairable() == 0 && repairs->running_size() == 0;
+  if (whole && at_rest) return {};
+  std::string what = fmt::format(
+      "{} chunks are missing, {} stripes degraded, {} lost; {} repairs are queued, {} delayed, {} running, {} "
+      "impossible",
+      check->missing_chunks(), check->degraded_stripes(), check->lost_stripes(), repairs->queued(),
+      repairs->delayed(), repairs->running_size(), repairs->unrepairable());
+  for (const auto& problem : check->problems())
+    what += fmt::format("; {}: stripe {}: {}", problem.path(), problem.stripe_id(), problem.detail());
+  return not_yet(what);
 }
 
 Status SimulatedCluster::wait_until_healthy(Duration limit) {
