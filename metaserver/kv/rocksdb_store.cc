@@ -14,6 +14,7 @@
 #include "metaserver/kv/durability_gate.h"
 #include "metaserver/kv/merged_scan.h"
 #include "metaserver/kv/pending_writes.h"
+#include "metaserver/kv/read_cache.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -95,8 +96,8 @@ rocksdb::Options make_options(const RocksDbOptions& from) {
 }  // namespace
 
 struct RocksDbStore::State {
-  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_)
-      : executor(std::move(executor_)), db(std::move(db_)), gate(executor) {}
+  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_, size_t cache_bytes)
+      : executor(std::move(executor_)), db(std::move(db_)), gate(executor), cache(cache_bytes) {}
 
   void synced(uint64_t sequence, const Status& status) {
     if (!status.ok()) {
@@ -114,6 +115,7 @@ struct RocksDbStore::State {
   std::shared_ptr<rocksdb::DB> db;
   DurabilityGate gate;
   PendingWrites pending;
+  ReadCache cache;
   std::optional<asio::executor_work_guard<asio::any_io_executor>>
       work;  ///< while a sync will post its completion
   std::unique_ptr<Committer> committer;
@@ -130,7 +132,7 @@ Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor e
     if (opened.ToString().find("lock") != std::string::npos) code = Code::kUnavailable;
     return Status{code, fmt::format("metadata store {}: {}", directory, opened.ToString())};
   }
-  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw));
+  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw), options.read_cache_bytes);
   auto write = [db = state->db](const Committer::Batches& batches) {
     rocksdb::WriteBatch all;
     for (const auto& batch : batches) {
@@ -155,8 +157,11 @@ RocksDbStore::RocksDbStore(std::unique_ptr<State> state) : state_(std::move(stat
 RocksDbStore::~RocksDbStore() = default;
 
 std::optional<std::string> RocksDbStore::get(std::string_view key) const {
+  if (const std::string* cached = state_->cache.find(key)) return *cached;
   if (const std::optional<std::string>* pending = state_->pending.find(key)) return *pending;
-  return read(*state_->db, {}, key);
+  std::optional<std::string> value = read(*state_->db, {}, key);
+  if (value) state_->cache.insert(key, *value);
+  return value;
 }
 
 void RocksDbStore::scan(std::string_view begin, std::string_view end,
@@ -181,6 +186,8 @@ asio::awaitable<Status> RocksDbStore::commit(Batch batch) {
   const uint64_t sequence = state_->gate.issue();
   auto pending = std::make_shared<const PendingBatch>(PendingBatch{sequence, std::move(batch.writes)});
   state_->pending.add(pending);
+  for (const Batch::Write& write : pending->writes)
+    state_->cache.write(write.key, write.value);
   if (!state_->work) state_->work.emplace(state_->executor);
   state_->committer->submit(std::move(pending));
   co_return co_await state_->gate.wait(sequence);

@@ -13,6 +13,7 @@ namespace kintsugi::metaserver {
 struct RocksDbOptions {
   size_t block_cache_bytes = 256u << 20;
   size_t write_buffer_bytes = 64u << 20;
+  size_t read_cache_bytes = 64u << 20;  ///< of single values, in front of RocksDB
 };
 
 /// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and

@@ -29,6 +29,7 @@ void move_chunk(Transaction& transaction, ChunkId chunk, proto::StoredStripe& st
   if (has_place(place)) transaction.remove(keys::server_chunk(old, chunk));
   if (old) transaction.put(keys::garbage(old, chunk), "");
   place.set_server_id(server.value);
+  transaction.remove(keys::garbage(server, chunk));  // of an older copy, if it was withdrawn
   transaction.put(keys::server_chunk(server, chunk), "");
   transaction.put_message(keys::stripe(chunk.stripe), stripe);
 }

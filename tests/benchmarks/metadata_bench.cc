@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <sys/resource.h>
+
 #include "common/log/log.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
@@ -70,6 +72,15 @@ asio::awaitable<void> run_all(const runtime::Runtime& runtime, std::vector<asio:
   co_await group.join();
 }
 
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 template <class MakeCaller>
 void measure(runtime::ProductionRuntime& production, const char* what, Load& load, int callers,
              MakeCaller make) {
@@ -77,12 +88,16 @@ void measure(runtime::ProductionRuntime& production, const char* what, Load& loa
   std::vector<asio::awaitable<void>> tasks;
   for (int i = 0; i < callers; ++i)
     tasks.push_back(make());
+  const double cpu = cpu_seconds();
   const TimePoint begin = production.runtime().clock.now();
   runtime::run_on(production, run_all(production.runtime(), std::move(tasks)));
   const double seconds = std::chrono::duration<double>(production.runtime().clock.now() - begin).count();
-  std::printf("%-8s %8llu operations, %d callers: %7.3f s, %9.0f/s, %llu failed\n", what,
-              static_cast<unsigned long long>(operations), callers, seconds,
-              static_cast<double>(operations) / seconds, static_cast<unsigned long long>(load.failed));
+  std::printf(
+      "%-8s %8llu operations, %d callers: %7.3f s, %9.0f/s, %5.1f us CPU each (both sides), %llu failed\n",
+      what, static_cast<unsigned long long>(operations), callers, seconds,
+      static_cast<double>(operations) / seconds,
+      (cpu_seconds() - cpu) / static_cast<double>(operations) * 1e6,
+      static_cast<unsigned long long>(load.failed));
 }
 
 int run(int callers, uint64_t creates, uint64_t stats, const std::string& directory) {
