@@ -32,15 +32,18 @@ DaemonOptions parse(int argc, const char* const* argv) {
   DaemonOptions options;
   config::Settings settings{"kintsugi-chunkserver", "Stores chunks on local disks and serves them."};
   settings.add("listen", &options.listen, "host:port for clients and other servers; port 0 picks one");
-  settings.add("http_listen", &options.http_listen, "host:port for /metrics, /healthz and /debug; port 0 picks one");
+  settings.add("http_listen", &options.http_listen,
+               "host:port for /metrics, /healthz and /debug; port 0 picks one");
   settings.add("advertise", &options.advertise, "host others reach this server by (default: that of listen)");
   settings.add("metaserver", &options.metaserver, "host:port of the metaserver");
   settings.add("disks", &options.disks, "directories to keep chunks in, one for each disk");
   settings.add("rack", &options.rack, "failure domain of this server");
   settings.add("secret_file", &options.secret_file, "file with the cluster secret");
   settings.add("log_file", &options.log_file, "where to log (default: standard error)");
-  settings.add_bytes("buffer_memory", &options.buffer_memory, "memory for transfers", 8ull << 20, 16ull << 30);
-  for (const char* key : {"metaserver", "disks", "secret_file"}) settings.require(key);
+  settings.add_bytes("buffer_memory", &options.buffer_memory, "memory for transfers", 8ull << 20,
+                     16ull << 30);
+  for (const char* key : {"metaserver", "disks", "secret_file"})
+    settings.require(key);
   settings.parse_or_exit(argc, argv);
   return options;
 }
@@ -57,10 +60,12 @@ Result<Options> server_options(const DaemonOptions& daemon) {
   KINTSUGI_ASSIGN(options.metaserver, runtime::Endpoint::parse(daemon.metaserver));
   const bool wildcard = options.listen.host == "0.0.0.0" || options.listen.host == "::";
   if (wildcard && daemon.advertise.empty()) {
-    return Status{Code::kInvalidArgument, "listen is a wildcard address: set advertise to the name others reach"};
+    return Status{Code::kInvalidArgument,
+                  "listen is a wildcard address: set advertise to the name others reach"};
   }
   options.advertise = daemon.advertise;
-  for (const std::string& disk : daemon.disks) options.disks.push_back(std::filesystem::absolute(disk).string());
+  for (const std::string& disk : daemon.disks)
+    options.disks.push_back(std::filesystem::absolute(disk).string());
   options.rack = daemon.rack;
   options.buffer_memory_bytes = daemon.buffer_memory;
   options.cpu_seconds = cpu_seconds;

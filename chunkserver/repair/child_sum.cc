@@ -11,7 +11,9 @@ constexpr sight::Site kChild{"chunkserver.partial_sum_child", {"bytes", "slice_b
 /// Of a frame; senders keep to 1 MiB.
 constexpr uint32_t kMaxFrameBytes = 1 << 20;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 }  // namespace
 
@@ -71,13 +73,14 @@ Status ChildSum::check_frame(const proto::PartialSumData& data, uint32_t payload
   const uint64_t left = range.bytes_of(slice) - received;
   if (payload_bytes == 0 && data.zero_bytes() == 0) return {};
   if (data.offset() != expected) {
-    return {Code::kInvalidArgument, fmt::format("partial sum of offset {} instead of {}", data.offset(), expected)};
+    return {Code::kInvalidArgument,
+            fmt::format("partial sum of offset {} instead of {}", data.offset(), expected)};
   }
   if (payload_bytes > 0 && data.zero_bytes() > 0) {
     return {Code::kInvalidArgument, "partial sum with both a payload and zeros"};
   }
-  if (payload_bytes > kMaxFrameBytes || payload_bytes % range.sums != 0 || payload_bytes / range.sums > left ||
-      data.zero_bytes() > left) {
+  if (payload_bytes > kMaxFrameBytes || payload_bytes % range.sums != 0 ||
+      payload_bytes / range.sums > left || data.zero_bytes() > left) {
     return {Code::kInvalidArgument, "partial sum of more bytes than its slice has"};
   }
   return {};
@@ -99,11 +102,13 @@ asio::awaitable<Result<uint64_t>> ChildSum::receive_frame(size_t slice, uint64_t
   bytes_in_ += frame->payload_bytes;
   const TimePoint began = runtime_.clock.now();
   if (crc32c(frame_) != data.crc()) {
-    co_return Status{Code::kCorrupt, fmt::format("partial sum of offset {}: checksum mismatch", data.offset())};
+    co_return Status{Code::kCorrupt,
+                     fmt::format("partial sum of offset {}: checksum mismatch", data.offset())};
   }
   const uint64_t bytes = frame->payload_bytes / range.sums;
   for (uint32_t sum = 0; sum < range.sums; ++sum) {
-    erasure::xor_into(std::span(frame_).subspan(sum * bytes, bytes), window_.sum(slice, sum).subspan(received, bytes));
+    erasure::xor_into(std::span(frame_).subspan(sum * bytes, bytes),
+                      window_.sum(slice, sum).subspan(received, bytes));
   }
   window_.reached(slice, received + bytes);
   compute_seconds_ += seconds(runtime_.clock.now() - began);

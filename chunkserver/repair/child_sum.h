@@ -35,7 +35,8 @@ class ChildSum {
   /// Adds one frame; returns how many bytes of the slice it covered (0: it only shows that the child lives).
   asio::awaitable<Result<uint64_t>> receive_frame(size_t slice, uint64_t received);
   asio::awaitable<Status> finish();
-  Status check_frame(const proto::PartialSumData& data, uint32_t payload_bytes, size_t slice, uint64_t received) const;
+  Status check_frame(const proto::PartialSumData& data, uint32_t payload_bytes, size_t slice,
+                     uint64_t received) const;
 
   const runtime::Runtime& runtime_;
   rpc::Client& client_;

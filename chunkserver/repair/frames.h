@@ -1,4 +1,5 @@
-/// Receiving from a stream whose data frames and end frame differ in type: which one it is shows only once it is there.
+/// Receiving from a stream whose data frames and end frame differ in type: which one it is shows only once it
+/// is there.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -9,8 +10,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Fills `data`, or `end` if it is the peer's end frame. A message without fields keeps all of them as unknown ones, so
-/// the bytes can be read as what they are afterwards; headers are small.
+/// Fills `data`, or `end` if it is the peer's end frame. A message without fields keeps all of them as
+/// unknown ones, so the bytes can be read as what they are afterwards; headers are small.
 template <class Data, class End>
 asio::awaitable<Result<rpc::Stream::Received>> receive_either(rpc::Stream& stream, Data& data, End& end) {
   proto::Empty raw;

@@ -12,7 +12,9 @@ constexpr sight::Site kPartialSum{"chunkserver.partial_sum",
                                   {"read_seconds", "network_seconds", "compute_seconds", "send_seconds"}};
 constexpr uint64_t kFrameBytes = 1 << 20;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 /// Sends sums as frames of at most 1 MiB; what is zero at the end of a slice is only announced.
 class StreamSink final : public SumSink {
@@ -133,11 +135,13 @@ struct Call {
 
 }  // namespace
 
-asio::awaitable<Status> stream_partial_sum(Context context, RepairParts& parts, const proto::PartialSumRequest& request,
-                                           rpc::Stream& out) {
+asio::awaitable<Status> stream_partial_sum(Context context, RepairParts& parts,
+                                           const proto::PartialSumRequest& request, rpc::Stream& out) {
   const proto::RepairNode& node = request.node();
-  sight::Module module{context, kPartialSum,
-                       {double(request.length()), double(request.slice_bytes()), double(node.children_size())}};
+  sight::Module module{
+      context,
+      kPartialSum,
+      {double(request.length()), double(request.slice_bytes()), double(node.children_size())}};
   const uint32_t sums = static_cast<uint32_t>(node.coefficients().size());
   Status checked = check_tree(node, sums);
   if (!checked.ok()) co_return module.finish(std::move(checked));

@@ -12,7 +12,9 @@ constexpr sight::Site kRepairChunk{"chunkserver.repair_chunk",
                                    {"bytes", "slice_bytes", "children"},
                                    {"network_seconds", "compute_seconds", "write_seconds"}};
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 /// Writes the one sum of a root into the store.
 class ChunkSink final : public SumSink {
@@ -47,9 +49,11 @@ class ChunkSink final : public SumSink {
 
 Status check_request(const proto::RepairChunkRequest& request) {
   if (request.length() > kMaxChunkBytes) return {Code::kInvalidArgument, "impossible chunk length"};
-  if (request.children().empty() && request.length() > 0) return {Code::kInvalidArgument, "a repair without helpers"};
+  if (request.children().empty() && request.length() > 0)
+    return {Code::kInvalidArgument, "a repair without helpers"};
   for (const proto::RepairNode& child : request.children()) {
-    if (child.index() == request.index()) return {Code::kInvalidArgument, "a chunk cannot help to repair itself"};
+    if (child.index() == request.index())
+      return {Code::kInvalidArgument, "a chunk cannot help to repair itself"};
   }
   return check_children(request.children(), 1);
 }
@@ -75,9 +79,10 @@ void add_timing(proto::RepairChunkResponse& response, ServerId self, const TreeS
   timing.set_read_seconds(read_seconds);
 }
 
-asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, RepairParts& parts, ServerId self,
-                                                            const proto::RepairChunkRequest& request, SumRange range,
-                                                            sight::Module& module) {
+asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, RepairParts& parts,
+                                                            ServerId self,
+                                                            const proto::RepairChunkRequest& request,
+                                                            SumRange range, sight::Module& module) {
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
   const TimePoint began = parts.runtime.clock.now();
   KINTSUGI_CO_ASSIGN(std::unique_ptr<ChunkWriter> writer,
@@ -114,10 +119,13 @@ asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, Rep
 
 }  // namespace
 
-asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context, RepairParts& parts, ServerId self,
+asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context, RepairParts& parts,
+                                                                 ServerId self,
                                                                  const proto::RepairChunkRequest& request) {
-  sight::Module module{context, kRepairChunk,
-                       {double(request.length()), double(request.slice_bytes()), double(request.children_size())}};
+  sight::Module module{
+      context,
+      kRepairChunk,
+      {double(request.length()), double(request.slice_bytes()), double(request.children_size())}};
   Status checked = check_request(request);
   if (!checked.ok()) co_return module.finish(std::move(checked));
   auto range = SumRange::make(0, request.length(), request.slice_bytes(), 1);
@@ -128,7 +136,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context
     co_return module.finish({Code::kAlreadyExists, fmt::format("another chunk {} is here", id)});
   }
   auto response = co_await rebuild(module.context(), parts, self, request, *range, module);
-  if (!response) co_return module.finish(response.error().with_context(fmt::format("repair of chunk {}", id)));
+  if (!response)
+    co_return module.finish(response.error().with_context(fmt::format("repair of chunk {}", id)));
   co_return response;
 }
 

@@ -11,9 +11,10 @@ namespace kintsugi::chunkserver {
 /// Opens the children, writes the sum through a ChunkWriter while slices arrive, proves the CRC and commits.
 ///
 /// The same chunk may be here already: then nothing is done. After an error nothing is stored.
-/// Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks), kUnavailable and others of the children
-/// (name the server), kAlreadyExists (another chunk of this name), kNoSpace, kInvalidArgument.
-asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context, RepairParts& parts, ServerId self,
+/// Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks), kUnavailable and others of
+/// the children (name the server), kAlreadyExists (another chunk of this name), kNoSpace, kInvalidArgument.
+asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context, RepairParts& parts,
+                                                                 ServerId self,
                                                                  const proto::RepairChunkRequest& request);
 
 }  // namespace kintsugi::chunkserver

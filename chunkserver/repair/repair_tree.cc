@@ -10,7 +10,9 @@ namespace {
 
 using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
 
-Status invalid(std::string why) { return {Code::kInvalidArgument, "repair tree: " + std::move(why)}; }
+Status invalid(std::string why) {
+  return {Code::kInvalidArgument, "repair tree: " + std::move(why)};
+}
 
 // Recursion is bounded: a node is counted before its children are looked at.
 Status check_node(const proto::RepairNode& node, uint32_t sums, std::set<uint32_t>& seen) {

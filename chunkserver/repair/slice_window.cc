@@ -15,8 +15,13 @@ size_t window_slots(const SumRange& range) {
 }  // namespace
 
 SliceWindow::SliceWindow(const runtime::Runtime& runtime, SumRange range, size_t contributors)
-    : range_(range), contributors_(contributors), slots_(window_slots(range)), opened_(runtime), completed_(runtime) {
-  for (Slot& slot : slots_) slot.missing = contributors_;
+    : range_(range),
+      contributors_(contributors),
+      slots_(window_slots(range)),
+      opened_(runtime),
+      completed_(runtime) {
+  for (Slot& slot : slots_)
+    slot.missing = contributors_;
 }
 
 asio::awaitable<Status> SliceWindow::wait_open(size_t slice) {

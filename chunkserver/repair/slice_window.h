@@ -13,12 +13,13 @@
 
 namespace kintsugi::chunkserver {
 
-/// Contributors add to slices in order, each at its own pace, and may be ahead of the consumer by the window's size. With
-/// two slices or more a node receives the next one while it sends the last.
+/// Contributors add to slices in order, each at its own pace, and may be ahead of the consumer by the
+/// window's size. With two slices or more a node receives the next one while it sends the last.
 class SliceWindow {
  public:
   static constexpr size_t kSlices = 3;
-  static constexpr uint64_t kSmallWindowBytes = 4ull << 20;  ///< small slices get a longer window, up to this much
+  static constexpr uint64_t kSmallWindowBytes = 4ull
+                                                << 20;  ///< small slices get a longer window, up to this much
 
   SliceWindow(const runtime::Runtime& runtime, SumRange range, size_t contributors);
 

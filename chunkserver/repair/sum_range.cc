@@ -14,9 +14,11 @@ Result<SumRange> SumRange::make(uint64_t offset, uint64_t length, uint64_t slice
     return Status{Code::kInvalidArgument, fmt::format("{} sums at once", sums)};
   }
   SumRange range{offset, length, std::min(slice_bytes, std::max<uint64_t>(length, 1)), sums};
-  if (range.slice_bytes < length) range.slice_bytes = std::min(round_up(range.slice_bytes, kBlockBytes), length);
+  if (range.slice_bytes < length)
+    range.slice_bytes = std::min(round_up(range.slice_bytes, kBlockBytes), length);
   if (range.slice_bytes * sums > kMaxSliceMemoryBytes) {
-    return Status{Code::kLimitExceeded, fmt::format("{} sums of {} bytes need too much memory", sums, range.slice_bytes)};
+    return Status{Code::kLimitExceeded,
+                  fmt::format("{} sums of {} bytes need too much memory", sums, range.slice_bytes)};
   }
   return range;
 }

@@ -13,7 +13,7 @@ namespace kintsugi::chunkserver {
 inline constexpr uint64_t kMaxSliceMemoryBytes = 256ull << 20;
 
 struct SumRange {
-  uint64_t offset = 0;       ///< in the chunk; a multiple of kBlockBytes
+  uint64_t offset = 0;  ///< in the chunk; a multiple of kBlockBytes
   uint64_t length = 0;
   uint64_t slice_bytes = 0;  ///< a multiple of kBlockBytes, or all of the range
   uint32_t sums = 1;         ///< lost chunks

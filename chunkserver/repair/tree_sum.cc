@@ -7,7 +7,9 @@ namespace {
 
 constexpr sight::Site kOwn{"chunkserver.partial_sum_own", {"bytes"}, {"read_seconds"}};
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 }  // namespace
 
@@ -23,21 +25,26 @@ TreeSum::TreeSum(RepairParts& parts, SumRange range, const proto::PartialSumRequ
     children_.push_back(std::make_unique<ChildSum>(runtime_, parts.client, window_, request, child));
   }
   if (own != nullptr) {
-    table_.emplace(std::span(reinterpret_cast<const uint8_t*>(own->coefficients.data()), own->coefficients.size()));
+    table_.emplace(
+        std::span(reinterpret_cast<const uint8_t*>(own->coefficients.data()), own->coefficients.size()));
   }
 }
 
-TreeSum::~TreeSum() { parts_.running.erase(registered_); }
+TreeSum::~TreeSum() {
+  parts_.running.erase(registered_);
+}
 
 void RepairParts::stop() {
   stopping = true;
-  for (TreeSum* sum : running) sum->fail({Code::kCancelled, "the server is stopping"});
+  for (TreeSum* sum : running)
+    sum->fail({Code::kCancelled, "the server is stopping"});
 }
 
 asio::awaitable<Status> TreeSum::run(Context context, SumSink& sink) {
   if (parts_.stopping) co_return Status{Code::kCancelled, "the server is stopping"};
   // Children first: the whole tree is asked in one trip down before anybody reads.
-  for (auto& child : children_) tasks_.spawn(run_child(context, *child));
+  for (auto& child : children_)
+    tasks_.spawn(run_child(context, *child));
   if (own_ != nullptr) tasks_.spawn(run_own(context));
   Status status = co_await consume(sink);
   if (!status.ok()) fail(status);
@@ -47,7 +54,8 @@ asio::awaitable<Status> TreeSum::run(Context context, SumSink& sink) {
 
 void TreeSum::fail(Status why) {
   window_.fail(std::move(why));
-  for (auto& child : children_) child->close();
+  for (auto& child : children_)
+    child->close();
 }
 
 asio::awaitable<void> TreeSum::run_child(Context context, ChildSum& child) {
@@ -117,8 +125,10 @@ asio::awaitable<Status> TreeSum::consume(SumSink& sink) {
       if (*complete) break;
       KINTSUGI_CO_TRY(co_await sink.idle());
     }
-    for (uint32_t sum = 0; sum < range.sums; ++sum) sums[sum] = window_.sum(slice, sum);
-    KINTSUGI_CO_TRY(co_await sink.put(range.offset + range.begin_of(slice), sums, window_.nonzero_bytes(slice)));
+    for (uint32_t sum = 0; sum < range.sums; ++sum)
+      sums[sum] = window_.sum(slice, sum);
+    KINTSUGI_CO_TRY(
+        co_await sink.put(range.offset + range.begin_of(slice), sums, window_.nonzero_bytes(slice)));
     window_.release(slice);
   }
   // The children's end frames, with their timings.
@@ -128,24 +138,28 @@ asio::awaitable<Status> TreeSum::consume(SumSink& sink) {
 
 double TreeSum::compute_seconds() const {
   double sum = compute_seconds_;
-  for (const auto& child : children_) sum += child->compute_seconds();
+  for (const auto& child : children_)
+    sum += child->compute_seconds();
   return sum;
 }
 
 double TreeSum::network_seconds() const {
   double most = 0;
-  for (const auto& child : children_) most = std::max(most, child->network_seconds());
+  for (const auto& child : children_)
+    most = std::max(most, child->network_seconds());
   return most;
 }
 
 uint64_t TreeSum::bytes_in() const {
   uint64_t sum = 0;
-  for (const auto& child : children_) sum += child->bytes_in();
+  for (const auto& child : children_)
+    sum += child->bytes_in();
   return sum;
 }
 
 void TreeSum::add_servers(google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers) const {
-  for (const auto& child : children_) servers.MergeFrom(child->done().servers());
+  for (const auto& child : children_)
+    servers.MergeFrom(child->done().servers());
 }
 
 }  // namespace kintsugi::chunkserver

@@ -1,4 +1,5 @@
-/// The heart of every repair shape: adds up the partial sums of a node's children and its own chunk, slice by slice.
+/// The heart of every repair shape: adds up the partial sums of a node's children and its own chunk, slice by
+/// slice.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,8 @@ class SumSink {
   virtual asio::awaitable<Status> idle() = 0;
 };
 
-/// Shorter than rpc::kStreamIdleLimit: an unsliced tree says nothing for long, and must not be taken for dead.
+/// Shorter than rpc::kStreamIdleLimit: an unsliced tree says nothing for long, and must not be taken for
+/// dead.
 inline constexpr Duration kTreeIdleInterval = std::chrono::seconds(10);
 
 /// What a node adds itself.
@@ -36,10 +38,12 @@ struct OwnChunk {
   std::string coefficients;
 };
 
-/// Memory: the window (3 slices, or up to 4 MiB of small ones) and a frame for each child. Nothing waits for a slot.
+/// Memory: the window (3 slices, or up to 4 MiB of small ones) and a frame for each child. Nothing waits for
+/// a slot.
 class TreeSum {
  public:
-  /// `request`: range, slices and ids; `children` and `own` (may be null) contribute. References outlive run().
+  /// `request`: range, slices and ids; `children` and `own` (may be null) contribute. References outlive
+  /// run().
   TreeSum(RepairParts& parts, SumRange range, const proto::PartialSumRequest& request,
           const google::protobuf::RepeatedPtrField<proto::RepairNode>& children, const OwnChunk* own);
   ~TreeSum();

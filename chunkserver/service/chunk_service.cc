@@ -27,7 +27,8 @@ Status counted(ServiceParts& parts, Status status) {
 }
 
 /// Both kinds of right are enough to read: a partial sum with coefficient 1 is the chunk.
-Status check_either(ServiceParts& parts, const std::string& capability, ChunkId id, uint32_t one, uint32_t other) {
+Status check_either(ServiceParts& parts, const std::string& capability, ChunkId id, uint32_t one,
+                    uint32_t other) {
   const WallTime now = parts.runtime.clock.wall_now();
   Status status = rpc::check_capability(parts.secret, capability, id, one, now);
   if (status.ok()) return status;
@@ -60,8 +61,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair(ServiceParts& parts, 
                                                            proto::RepairChunkRequest request) {
   ++parts.counters.repairs;
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
-  Status allowed =
-      rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpWrite, parts.runtime.clock.wall_now());
+  Status allowed = rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpWrite,
+                                         parts.runtime.clock.wall_now());
   if (!allowed.ok()) co_return counted(parts, std::move(allowed));
   RunningRepair running(parts.counters);
   auto response = co_await repair_chunk(context, parts.repair, parts.store.identity().server, request);
@@ -69,7 +70,9 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair(ServiceParts& parts, 
   co_return response;
 }
 
-asio::awaitable<Result<proto::Empty>> ping() { co_return proto::Empty{}; }
+asio::awaitable<Result<proto::Empty>> ping() {
+  co_return proto::Empty{};
+}
 
 }  // namespace
 

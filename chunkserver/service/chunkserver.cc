@@ -44,9 +44,9 @@ asio::awaitable<Status> ChunkServer::start() {
   }
   runtime::Endpoint reached = server_.local_endpoint();
   if (!options_.advertise.empty()) reached.host = options_.advertise;
-  link_ = std::make_unique<MetaserverLink>(
-      parts_, client_, recorder_,
-      LinkOptions{options_.metaserver, reached.to_string(), options_.rack, http_address_, options_.cpu_seconds});
+  link_ = std::make_unique<MetaserverLink>(parts_, client_, recorder_,
+                                           LinkOptions{options_.metaserver, reached.to_string(),
+                                                       options_.rack, http_address_, options_.cpu_seconds});
   link_->on_refused = on_refused;
   link_->start();
   log::info("server {} serves {} chunks at {}", id(), store_.chunks(), reached.to_string());

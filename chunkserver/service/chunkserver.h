@@ -18,7 +18,7 @@ namespace kintsugi::chunkserver {
 
 struct Options {
   runtime::Endpoint listen{"127.0.0.1", 0};
-  std::string advertise;          ///< host that others reach this server by; empty: that of `listen`
+  std::string advertise;  ///< host that others reach this server by; empty: that of `listen`
   runtime::Endpoint metaserver;
   std::vector<std::string> disks;  ///< absolute paths
   std::string rack = "default";

@@ -20,7 +20,8 @@ void fill(proto::ReportedChunk& out, const ChunkInfo& chunk) {
 
 }  // namespace
 
-MetaserverLink::MetaserverLink(ServiceParts& parts, rpc::Client& client, sight::Recorder& recorder, LinkOptions options)
+MetaserverLink::MetaserverLink(ServiceParts& parts, rpc::Client& client, sight::Recorder& recorder,
+                               LinkOptions options)
     : parts_(parts),
       client_(client),
       recorder_(recorder),
@@ -41,7 +42,9 @@ asio::awaitable<void> MetaserverLink::stop() {
   co_await tasks_.join();
 }
 
-Context MetaserverLink::call_context() { return recorder_.root_context(parts_.runtime.clock.now() + kCallLimit); }
+Context MetaserverLink::call_context() {
+  return recorder_.root_context(parts_.runtime.clock.now() + kCallLimit);
+}
 
 asio::awaitable<void> MetaserverLink::run() {
   Duration backoff = kFirstBackoff;
@@ -89,8 +92,8 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   if (asked > Duration::zero()) interval_ = std::clamp(asked, kMinHeartbeatInterval, kMaxHeartbeatInterval);
   registered_ = true;
   report_wanted_ = true;
-  log::info("server {} at {} is registered with the metaserver {}", parts_.store.identity().server, options_.address,
-            options_.metaserver.to_string());
+  log::info("server {} at {} is registered with the metaserver {}", parts_.store.identity().server,
+            options_.address, options_.metaserver.to_string());
   co_return module.finish({});
 }
 
@@ -108,11 +111,13 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
     request.set_last(chunks.size() <= kReportPage);
     if (!request.last()) chunks.pop_back();
     request.clear_chunks();
-    for (const ChunkInfo& chunk : chunks) fill(*request.add_chunks(), chunk);
+    for (const ChunkInfo& chunk : chunks)
+      fill(*request.add_chunks(), chunk);
     reported += chunks.size();
     if (!chunks.empty()) after = chunks.back().id;
     const Context context = module.context().with_deadline(parts_.runtime.clock.now() + kCallLimit);
-    auto response = co_await client_.call<proto::Empty>(context, options_.metaserver, rpc::Method::kBlockReport, request);
+    auto response =
+        co_await client_.call<proto::Empty>(context, options_.metaserver, rpc::Method::kBlockReport, request);
     if (!response) co_return module.finish(response.error().with_context("block report"));
     if (tasks_.stopping()) co_return module.finish({Code::kCancelled, "stopping"});
   }
@@ -123,7 +128,8 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
 }
 
 void MetaserverLink::take_lost() {
-  for (const ChunkInfo& chunk : parts_.store.take_lost()) lost_.push_back(chunk);
+  for (const ChunkInfo& chunk : parts_.store.take_lost())
+    lost_.push_back(chunk);
 }
 
 proto::HeartbeatRequest MetaserverLink::heartbeat_request(const StoreSpace& space) {
@@ -148,7 +154,8 @@ proto::HeartbeatRequest MetaserverLink::heartbeat_request(const StoreSpace& spac
   metered_at_ = now;
 
   take_lost();
-  for (size_t i = 0; i < std::min(lost_.size(), kMaxLostPerHeartbeat); ++i) fill(*request.add_lost(), lost_[i]);
+  for (size_t i = 0; i < std::min(lost_.size(), kMaxLostPerHeartbeat); ++i)
+    fill(*request.add_lost(), lost_[i]);
   return request;
 }
 
@@ -183,7 +190,8 @@ asio::awaitable<void> MetaserverLink::delete_victims() {
     }
     // Side by side, so that the tombstones of small chunks share a sync.
     runtime::TaskGroup deletes(parts_.runtime);
-    for (size_t i = 0; i < std::min(kDeletesAtOnce, victims_.size()); ++i) deletes.spawn(delete_some());
+    for (size_t i = 0; i < std::min(kDeletesAtOnce, victims_.size()); ++i)
+      deletes.spawn(delete_some());
     co_await deletes.join();
   }
 }

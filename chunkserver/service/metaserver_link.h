@@ -1,5 +1,5 @@
-/// A chunkserver's side of its relation to the metaserver: registers, sends heartbeats and block reports, deletes what it
-/// is told to.
+/// A chunkserver's side of its relation to the metaserver: registers, sends heartbeats and block reports,
+/// deletes what it is told to.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ namespace kintsugi::chunkserver {
 
 struct LinkOptions {
   runtime::Endpoint metaserver;
-  std::string address;       ///< where others reach this server
+  std::string address;  ///< where others reach this server
   std::string rack;
   std::string http_address;
   std::function<double()> cpu_seconds;  ///< of this process; may be empty
@@ -32,7 +32,8 @@ class MetaserverLink {
  public:
   static constexpr size_t kReportPage = 10'000;
   static constexpr size_t kMaxLostPerHeartbeat = 1000;
-  static constexpr size_t kMaxVictims = 100'000;  ///< waiting to be deleted; more are sent again by the metaserver
+  static constexpr size_t kMaxVictims =
+      100'000;  ///< waiting to be deleted; more are sent again by the metaserver
   static constexpr size_t kDeletesAtOnce = 16;
   static constexpr Duration kFirstBackoff = std::chrono::milliseconds(100);
   static constexpr Duration kLastBackoff = std::chrono::seconds(2);
@@ -71,9 +72,9 @@ class MetaserverLink {
   bool registered_ = false, report_wanted_ = false;
   Duration interval_ = std::chrono::seconds(1);
   TimePoint next_report_;
-  std::deque<ChunkInfo> lost_;        ///< not yet told
+  std::deque<ChunkInfo> lost_;  ///< not yet told
   std::deque<ChunkId> victims_;
-  std::set<ChunkId> victims_known_;   ///< what is in victims_ or being deleted
+  std::set<ChunkId> victims_known_;  ///< what is in victims_ or being deleted
   runtime::Event victims_came_;
   uint64_t metered_bytes_ = 0;
   TimePoint metered_at_;

@@ -8,7 +8,8 @@ namespace {
 constexpr size_t kEventsShown = 1000;
 
 void add_space_metrics(metrics::Metrics& metrics, ChunkStore& store) {
-  metrics.gauge("kintsugi_chunkserver_chunks", "Chunks stored.", {}, [&store] { return double(store.chunks()); });
+  metrics.gauge("kintsugi_chunkserver_chunks", "Chunks stored.", {},
+                [&store] { return double(store.chunks()); });
   metrics.gauge("kintsugi_chunkserver_stored_bytes", "Bytes of all chunks.", {},
                 [&store] { return double(store.stored_bytes()); });
   metrics.gauge("kintsugi_chunkserver_free_bytes", "Free bytes of the disks that work.", {},
@@ -64,7 +65,8 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, ChunkServer& s
     return http::Response{.body = sight::render_paths(server.recorder())};
   });
   http.handle("/debug/events", [&server](std::string_view) {
-    return http::Response{200, "application/json", sight::render_events_json(server.recorder(), kEventsShown)};
+    return http::Response{200, "application/json",
+                          sight::render_events_json(server.recorder(), kEventsShown)};
   });
 }
 

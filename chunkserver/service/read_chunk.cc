@@ -40,7 +40,8 @@ struct Reading {
   }
 };
 
-asio::awaitable<Status> send_frame(ServiceParts& parts, const Frame& frame, bool background, rpc::Stream& stream) {
+asio::awaitable<Status> send_frame(ServiceParts& parts, const Frame& frame, bool background,
+                                   rpc::Stream& stream) {
   proto::ReadChunkData data;
   data.set_offset(frame.offset);
   data.mutable_block_crcs()->Add(frame.blocks.block_crcs.begin(), frame.blocks.block_crcs.end());
@@ -76,7 +77,8 @@ asio::awaitable<Status> send_frames(ServiceParts& parts, uint64_t count, runtime
   co_return Status{};
 }
 
-asio::awaitable<Status> send_blocks(ServiceParts& parts, Reading& reading, bool background, rpc::Stream& stream) {
+asio::awaitable<Status> send_blocks(ServiceParts& parts, Reading& reading, bool background,
+                                    rpc::Stream& stream) {
   const uint64_t count = (reading.end - reading.next + reading.frame_blocks - 1) / reading.frame_blocks;
   if (count <= 1) {
     if (reading.done()) co_return Status{};
@@ -95,7 +97,8 @@ asio::awaitable<Status> send_blocks(ServiceParts& parts, Reading& reading, bool 
 
 Result<uint64_t> frame_blocks_of(const proto::ReadChunkRequest& request, const runtime::BufferPool& buffers) {
   if (request.frame_bytes() % kBlockBytes != 0) {
-    return Status{Code::kInvalidArgument, fmt::format("frames of {} bytes are not whole blocks", request.frame_bytes())};
+    return Status{Code::kInvalidArgument,
+                  fmt::format("frames of {} bytes are not whole blocks", request.frame_bytes())};
   }
   uint64_t bytes = request.frame_bytes() == 0 ? kDefaultFrameBytes : request.frame_bytes();
   return std::min<uint64_t>(bytes, buffers.buffer_bytes()) / kBlockBytes;
@@ -103,8 +106,8 @@ Result<uint64_t> frame_blocks_of(const proto::ReadChunkRequest& request, const r
 
 }  // namespace
 
-asio::awaitable<Status> serve_read_chunk(Context context, ServiceParts& parts, const proto::ReadChunkRequest& request,
-                                         rpc::Stream& stream) {
+asio::awaitable<Status> serve_read_chunk(Context context, ServiceParts& parts,
+                                         const proto::ReadChunkRequest& request, rpc::Stream& stream) {
   sight::Module module{context, kReadChunk, {double(request.length())}};
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
   Status allowed = rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpRead,
@@ -118,8 +121,8 @@ asio::awaitable<Status> serve_read_chunk(Context context, ServiceParts& parts, c
   module.output(0, std::chrono::duration<double>(parts.runtime.clock.now() - began).count());
   const uint64_t chunk_length = (*chunk)->length();
   if (request.offset() > chunk_length) {
-    co_return module.finish({Code::kInvalidArgument, fmt::format("chunk {} has {} bytes, no offset {}", id, chunk_length,
-                                                                 request.offset())});
+    co_return module.finish({Code::kInvalidArgument, fmt::format("chunk {} has {} bytes, no offset {}", id,
+                                                                 chunk_length, request.offset())});
   }
   const uint64_t length = std::min(request.length(), chunk_length - request.offset());
   const uint64_t first = request.offset() / kBlockBytes;

@@ -10,12 +10,12 @@
 namespace kintsugi::chunkserver {
 
 struct ServiceCounters {
-  uint64_t bytes_read = 0;          ///< sent to readers
-  uint64_t bytes_written = 0;       ///< received from writers
-  uint64_t user_bytes = 0;          ///< of both, without background reads
+  uint64_t bytes_read = 0;                                        ///< sent to readers
+  uint64_t bytes_written = 0;                                     ///< received from writers
+  uint64_t user_bytes = 0;                                        ///< of both, without background reads
   uint64_t reads = 0, writes = 0, partial_sums = 0, repairs = 0;  ///< calls that began
-  uint64_t failures = 0;            ///< calls that ended with an error
-  uint32_t repairs_running = 0;     ///< partial sums and repairs
+  uint64_t failures = 0;                                          ///< calls that ended with an error
+  uint32_t repairs_running = 0;                                   ///< partial sums and repairs
 };
 
 /// Outlives every call.

@@ -7,9 +7,12 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr sight::Site kWriteChunk{"chunkserver.write_chunk", {"max_bytes"}, {"bytes", "receive_seconds", "commit_seconds"}};
+constexpr sight::Site kWriteChunk{
+    "chunkserver.write_chunk", {"max_bytes"}, {"bytes", "receive_seconds", "commit_seconds"}};
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 struct Times {
   double receive_seconds = 0, commit_seconds = 0;
@@ -21,13 +24,16 @@ Status check_request(ServiceParts& parts, const proto::WriteChunkRequest& reques
   if (request.index() >= policy.chunks()) {
     return {Code::kInvalidArgument, fmt::format("policy {} has no chunk {}", policy.name(), request.index())};
   }
-  return rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpWrite, parts.runtime.clock.wall_now());
+  return rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpWrite,
+                               parts.runtime.clock.wall_now());
 }
 
 asio::awaitable<Status> take_frame(Context context, ServiceParts& parts, ChunkWriter& writer,
-                                   const proto::WriteChunkData& data, uint32_t payload_bytes, rpc::Stream& stream) {
+                                   const proto::WriteChunkData& data, uint32_t payload_bytes,
+                                   rpc::Stream& stream) {
   if (data.offset() != writer.length()) {
-    co_return Status{Code::kInvalidArgument, fmt::format("data of offset {} after {} bytes", data.offset(), writer.length())};
+    co_return Status{Code::kInvalidArgument,
+                     fmt::format("data of offset {} after {} bytes", data.offset(), writer.length())};
   }
   if (payload_bytes == 0 || payload_bytes > parts.buffers.buffer_bytes()) {
     co_return Status{Code::kInvalidArgument, fmt::format("a frame of {} bytes; between 1 and {} are possible",
@@ -64,8 +70,8 @@ asio::awaitable<Result<ChunkInfo>> receive_chunk(Context context, ServiceParts& 
 
 }  // namespace
 
-asio::awaitable<Status> serve_write_chunk(Context context, ServiceParts& parts, const proto::WriteChunkRequest& request,
-                                          rpc::Stream& stream) {
+asio::awaitable<Status> serve_write_chunk(Context context, ServiceParts& parts,
+                                          const proto::WriteChunkRequest& request, rpc::Stream& stream) {
   sight::Module module{context, kWriteChunk, {double(request.max_bytes())}};
   Status checked = check_request(parts, request);
   if (!checked.ok()) co_return module.finish(std::move(checked));

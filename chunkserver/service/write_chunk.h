@@ -9,9 +9,9 @@
 
 namespace kintsugi::chunkserver {
 
-/// Receives a chunk frame by frame into pool buffers, checks its blocks, and writes them while the next frame comes in.
-/// The answer is sent once the chunk is durable; after an error nothing of it is left.
-asio::awaitable<Status> serve_write_chunk(Context context, ServiceParts& parts, const proto::WriteChunkRequest& request,
-                                          rpc::Stream& stream);
+/// Receives a chunk frame by frame into pool buffers, checks its blocks, and writes them while the next frame
+/// comes in. The answer is sent once the chunk is durable; after an error nothing of it is left.
+asio::awaitable<Status> serve_write_chunk(Context context, ServiceParts& parts,
+                                          const proto::WriteChunkRequest& request, rpc::Stream& stream);
 
 }  // namespace kintsugi::chunkserver

@@ -6,10 +6,13 @@
 
 namespace kintsugi::chunkserver {
 
-ChunkFileWriter::ChunkFileWriter(const runtime::Runtime& runtime, DataDisk& disk, ChunkId id, uint64_t max_bytes)
+ChunkFileWriter::ChunkFileWriter(const runtime::Runtime& runtime, DataDisk& disk, ChunkId id,
+                                 uint64_t max_bytes)
     : disk_(disk), id_(id), max_bytes_(max_bytes), finished_one_(runtime), writes_(runtime) {}
 
-ChunkFileWriter::~ChunkFileWriter() { KINTSUGI_ASSERT(in_flight_ == 0); }
+ChunkFileWriter::~ChunkFileWriter() {
+  KINTSUGI_ASSERT(in_flight_ == 0);
+}
 
 asio::awaitable<Status> ChunkFileWriter::open() {
   temporary_path_ = disk_.new_temporary_path(id_);
@@ -24,7 +27,8 @@ asio::awaitable<Status> ChunkFileWriter::reserve(uint64_t end) {
   if (!error_.ok()) co_return error_;
   if (!file_) KINTSUGI_CO_TRY(error_ = co_await open());
   if (end <= allocated_) co_return Status{};
-  uint64_t target = std::max(end, std::min(round_up(end, kAllocationStepBytes), chunk_file_bytes(max_bytes_)));
+  uint64_t target =
+      std::max(end, std::min(round_up(end, kAllocationStepBytes), chunk_file_bytes(max_bytes_)));
   KINTSUGI_CO_TRY(error_ = disk_.note(co_await file_->allocate(target)));
   allocated_ = target;
   co_return Status{};
@@ -142,6 +146,13 @@ asio::awaitable<Result<ChunkInfo>> probe_chunk_file(DataDisk& disk, ChunkId id) 
   auto probed = co_await open_and_check(disk, id);
   if (!probed) co_return probed.error();
   co_return probed->header.info;
+}
+
+asio::awaitable<Status> remove_chunk_file(DataDisk& disk, ChunkId id) {
+  std::string path = disk.chunk_path(id);
+  std::string directory = disk.chunk_directory(id);
+  KINTSUGI_CO_TRY(disk.note(co_await disk.disk().remove(path)));
+  co_return disk.note(co_await disk.disk().sync_directory(directory));
 }
 
 asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& disk, ChunkId id) {

@@ -1,4 +1,5 @@
-/// Chunks with a file each: written under tmp/, then renamed into place, so that a chunk exists whole or not at all.
+/// Chunks with a file each: written under tmp/, then renamed into place, so that a chunk exists whole or not
+/// at all.
 #pragma once
 
 #include <memory>
@@ -28,7 +29,8 @@ class ChunkFileWriter {
   ~ChunkFileWriter();
 
   /// Returns when the write is under way (at most kMaxWritesInFlight are); an error shows at the next call.
-  /// `bytes` is a multiple of kDiskAlignment except for the last write, whose padding in `buffer` gets cleared.
+  /// `bytes` is a multiple of kDiskAlignment except for the last write, whose padding in `buffer` gets
+  /// cleared.
   asio::awaitable<Status> write(runtime::Buffer buffer, size_t bytes);
   /// The same for memory of the caller, complete on return.
   asio::awaitable<Status> write_memory(std::span<const std::byte> padded, size_t bytes);
@@ -59,6 +61,9 @@ class ChunkFileWriter {
 
 /// kNotFound, kCorrupt (header or table), kIoError.
 asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& disk, ChunkId id);
+
+/// Durable on return.
+asio::awaitable<Status> remove_chunk_file(DataDisk& disk, ChunkId id);
 
 /// Header and size only; for the start.
 asio::awaitable<Result<ChunkInfo>> probe_chunk_file(DataDisk& disk, ChunkId id);

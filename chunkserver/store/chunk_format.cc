@@ -10,7 +10,9 @@ namespace {
 constexpr uint32_t kMagic = 0x4B48434B;  // "KCHK"
 constexpr uint16_t kVersion = 1;
 
-Status corrupt(std::string why) { return {Code::kCorrupt, "chunk header: " + std::move(why)}; }
+Status corrupt(std::string why) {
+  return {Code::kCorrupt, "chunk header: " + std::move(why)};
+}
 
 }  // namespace
 
@@ -49,7 +51,8 @@ Result<ChunkHeader> decode_chunk_header(std::span<const std::byte> bytes) {
 
 Result<std::vector<uint32_t>> decode_chunk_table(const ChunkInfo& info, std::span<const std::byte> bytes) {
   std::vector<uint32_t> crcs(blocks_of(info.length));
-  if (bytes.size() < crcs.size() * sizeof(uint32_t)) return Status{Code::kCorrupt, "checksum table is cut off"};
+  if (bytes.size() < crcs.size() * sizeof(uint32_t))
+    return Status{Code::kCorrupt, "checksum table is cut off"};
   if (!crcs.empty()) std::memcpy(crcs.data(), bytes.data(), crcs.size() * sizeof(uint32_t));
   if (crc32c_of_blocks(crcs, info.length) != info.crc) {
     return Status{Code::kCorrupt, "checksum table does not match the chunk's checksum"};
@@ -57,24 +60,29 @@ Result<std::vector<uint32_t>> decode_chunk_table(const ChunkInfo& info, std::spa
   return crcs;
 }
 
-std::string chunk_file_name(ChunkId id) { return fmt::format("{:016x}-{}", id.stripe.value, id.index); }
+std::string chunk_file_name(ChunkId id) {
+  return fmt::format("{:016x}-{}", id.stripe.value, id.index);
+}
 
 Result<ChunkId> parse_chunk_file_name(std::string_view name) {
   ChunkId id;
   const char* end = name.data() + name.size();
   auto stripe = std::from_chars(name.data(), end, id.stripe.value, 16);
-  bool parsed = stripe.ec == std::errc() && stripe.ptr == name.data() + 16 && stripe.ptr != end && *stripe.ptr == '-';
+  bool parsed =
+      stripe.ec == std::errc() && stripe.ptr == name.data() + 16 && stripe.ptr != end && *stripe.ptr == '-';
   if (parsed) {
     auto index = std::from_chars(stripe.ptr + 1, end, id.index);
     parsed = index.ec == std::errc() && index.ptr == end;
   }
-  if (!parsed || chunk_file_name(id) != name) return Status{Code::kInvalidArgument, "not the name of a chunk file"};
+  if (!parsed || chunk_file_name(id) != name)
+    return Status{Code::kInvalidArgument, "not the name of a chunk file"};
   return id;
 }
 
 Status check_blocks(std::span<const std::byte> data, std::span<const uint32_t> crcs, uint64_t first_block) {
   if (crcs.size() != blocks_of(data.size())) {
-    return {Code::kInvalidArgument, fmt::format("{} checksums for {} blocks", crcs.size(), blocks_of(data.size()))};
+    return {Code::kInvalidArgument,
+            fmt::format("{} checksums for {} blocks", crcs.size(), blocks_of(data.size()))};
   }
   for (size_t block = 0; block < crcs.size(); ++block) {
     size_t begin = block * kBlockBytes;

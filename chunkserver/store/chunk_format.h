@@ -1,6 +1,7 @@
 /// Layout of a chunk file: a 4 KiB header, the data, then the CRC32C of every 64 KiB block, padded to 4 KiB.
 ///
-/// The table needs no checksum of its own: combined, its values must give the CRC of the whole chunk in the header.
+/// The table needs no checksum of its own: combined, its values must give the CRC of the whole chunk in the
+/// header.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,15 @@ struct ChunkHeader {
   std::string policy;
 };
 
-constexpr uint64_t chunk_table_offset(uint64_t length) { return kChunkDataOffset + aligned(length); }
-constexpr uint64_t chunk_table_bytes(uint64_t length) { return aligned(blocks_of(length) * sizeof(uint32_t)); }
-constexpr uint64_t chunk_file_bytes(uint64_t length) { return chunk_table_offset(length) + chunk_table_bytes(length); }
+constexpr uint64_t chunk_table_offset(uint64_t length) {
+  return kChunkDataOffset + aligned(length);
+}
+constexpr uint64_t chunk_table_bytes(uint64_t length) {
+  return aligned(blocks_of(length) * sizeof(uint32_t));
+}
+constexpr uint64_t chunk_file_bytes(uint64_t length) {
+  return chunk_table_offset(length) + chunk_table_bytes(length);
+}
 
 /// `out` has kChunkHeaderBytes and is zero.
 void encode_chunk_header(const ChunkHeader& header, std::span<std::byte> out);
@@ -37,7 +44,8 @@ Result<std::vector<uint32_t>> decode_chunk_table(const ChunkInfo& info, std::spa
 std::string chunk_file_name(ChunkId id);
 Result<ChunkId> parse_chunk_file_name(std::string_view name);
 
-/// Checks `data` against the CRCs of its blocks; kCorrupt names the first block that differs, counted from `first_block`.
+/// Checks `data` against the CRCs of its blocks; kCorrupt names the first block that differs, counted from
+/// `first_block`.
 Status check_blocks(std::span<const std::byte> data, std::span<const uint32_t> crcs, uint64_t first_block);
 
 }  // namespace kintsugi::chunkserver

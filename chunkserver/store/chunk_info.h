@@ -20,8 +20,14 @@ struct ChunkInfo {
   bool operator==(const ChunkInfo&) const = default;
 };
 
-constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
-constexpr uint64_t aligned(uint64_t bytes) { return round_up(bytes, runtime::kDiskAlignment); }
-constexpr uint64_t blocks_of(uint64_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes; }
+constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+constexpr uint64_t aligned(uint64_t bytes) {
+  return round_up(bytes, runtime::kDiskAlignment);
+}
+constexpr uint64_t blocks_of(uint64_t bytes) {
+  return (bytes + kBlockBytes - 1) / kBlockBytes;
+}
 
 }  // namespace kintsugi::chunkserver

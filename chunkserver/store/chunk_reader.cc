@@ -11,10 +11,11 @@ constexpr sight::Site kReadBlocks{"chunkserver.read_blocks", {"bytes"}};
 }  // namespace
 
 asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context context, uint64_t first_block,
-                                                                      uint64_t count, runtime::Buffer& buffer) {
+                                                                      uint64_t count,
+                                                                      runtime::Buffer& buffer) {
   if (first_block >= blocks() || count == 0) {
-    co_return Status{Code::kInvalidArgument,
-                     fmt::format("chunk {} has {} blocks, no block {}", chunk_->info.id, blocks(), first_block)};
+    co_return Status{Code::kInvalidArgument, fmt::format("chunk {} has {} blocks, no block {}",
+                                                         chunk_->info.id, blocks(), first_block)};
   }
   uint64_t begin = first_block * kBlockBytes;
   uint64_t bytes = std::min(count * kBlockBytes, length() - begin);
@@ -29,17 +30,18 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
   }
   status = module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
   if (!status.ok()) co_return status;
-  co_return Blocks{buffer.first(bytes),
-                   std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes))};
+  co_return Blocks{buffer.first(bytes), std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes))};
 }
 
-asio::awaitable<Status> ChunkReader::read_and_check(uint64_t first_block, uint64_t bytes, runtime::Buffer& buffer) {
+asio::awaitable<Status> ChunkReader::read_and_check(uint64_t first_block, uint64_t bytes,
+                                                    runtime::Buffer& buffer) {
   uint64_t offset = chunk_->data_offset + first_block * kBlockBytes;
   auto read = co_await chunk_->file->read(offset, buffer.first(aligned(bytes)));
   if (!read) co_return chunk_->disk->note(read.error());
-  if (*read < bytes) co_return Status{Code::kCorrupt, fmt::format("block {}: the file is cut off", first_block)};
-  co_return check_blocks(buffer.first(bytes), std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes)),
-                         first_block);
+  if (*read < bytes)
+    co_return Status{Code::kCorrupt, fmt::format("block {}: the file is cut off", first_block)};
+  co_return check_blocks(buffer.first(bytes),
+                         std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes)), first_block);
 }
 
 }  // namespace kintsugi::chunkserver

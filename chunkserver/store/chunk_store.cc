@@ -11,7 +11,9 @@ constexpr sight::Site kRemove{"chunkserver.remove_chunk"};
 /// Left free on a disk, for metadata of the file system and for chunks whose size grows.
 constexpr uint64_t kReservedBytes = 16ull << 20;
 
-Status not_here(ChunkId id) { return {Code::kNotFound, fmt::format("chunk {} is not here", id)}; }
+Status not_here(ChunkId id) {
+  return {Code::kNotFound, fmt::format("chunk {} is not here", id)};
+}
 
 }  // namespace
 
@@ -28,19 +30,24 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
   }
 }
 
-ChunkStore::~ChunkStore() { KINTSUGI_ASSERT(open_writers_ == 0); }
+ChunkStore::~ChunkStore() {
+  KINTSUGI_ASSERT(open_writers_ == 0);
+}
 
 asio::awaitable<void> ChunkStore::stop() {
   tasks_.request_stop();
-  for (auto& root : roots_) root->segments.stop();
+  for (auto& root : roots_)
+    root->segments.stop();
   co_await tasks_.join();
   open_chunks_.clear();
 }
 
-asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context, ChunkId id, std::string policy,
+asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context, ChunkId id,
+                                                                         std::string policy,
                                                                          uint64_t max_bytes) {
   if (max_bytes > kMaxChunkBytes || policy.size() > kMaxPolicyBytes) {
-    co_return Status{Code::kInvalidArgument, fmt::format("chunk {}: {} bytes, more than {}", id, max_bytes, kMaxChunkBytes)};
+    co_return Status{Code::kInvalidArgument,
+                     fmt::format("chunk {}: {} bytes, more than {}", id, max_bytes, kMaxChunkBytes)};
   }
   if (tasks_.stopping()) co_return Status{Code::kCancelled, "the store is stopping"};
   if (open_writers_ >= kMaxOpenWriters) {
@@ -55,7 +62,8 @@ asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context
       co_return Status{Code::kNoSpace, fmt::format("disk {} is full", root->disk.root())};
     }
   }
-  co_return std::unique_ptr<ChunkWriter>(new ChunkWriter(*this, root->disk, id, std::move(policy), max_bytes));
+  co_return std::unique_ptr<ChunkWriter>(
+      new ChunkWriter(*this, root->disk, id, std::move(policy), max_bytes));
 }
 
 ChunkStore::Root* ChunkStore::choose_root() {
@@ -146,8 +154,7 @@ asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
   if (entry.in_segment) {
     status = co_await entry.root->segments.remove(module.context(), id);
   } else {
-    std::string path = entry.root->disk.chunk_path(id);
-    status = entry.root->disk.note(co_await entry.root->disk.disk().remove(path));
+    status = co_await remove_chunk_file(entry.root->disk, id);
   }
   if (status.ok()) {
     ++counters_.chunks_removed;
@@ -205,9 +212,13 @@ asio::awaitable<Status> ChunkStore::clean_segments(Context context) {
   co_return Status{};
 }
 
-void ChunkStore::discard_later(std::unique_ptr<ChunkFileWriter> file) { tasks_.spawn(discard(std::move(file))); }
+void ChunkStore::discard_later(std::unique_ptr<ChunkFileWriter> file) {
+  tasks_.spawn(discard(std::move(file)));
+}
 
-asio::awaitable<void> ChunkStore::discard(std::unique_ptr<ChunkFileWriter> file) { co_await file->discard(); }
+asio::awaitable<void> ChunkStore::discard(std::unique_ptr<ChunkFileWriter> file) {
+  co_await file->discard();
+}
 
 void ChunkStore::insert(const Entry& entry) {
   index_[entry.info.id] = entry;
@@ -251,7 +262,8 @@ void ChunkStore::drop_disk(DataDisk& disk) {
     gone.push_back(id);
     lost_.push_back(entry.info);
   }
-  for (ChunkId id : gone) erase(id);
+  for (ChunkId id : gone)
+    erase(id);
 }
 
 }  // namespace kintsugi::chunkserver

@@ -1,7 +1,7 @@
 /// All chunks of a chunkserver, on one or more disks.
 ///
-/// Large chunks are files (chunk_file.h), small ones share segment files (segment_log.h); nobody outside can tell. A chunk
-/// is visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
+/// Large chunks are files (chunk_file.h), small ones share segment files (segment_log.h); nobody outside can
+/// tell. A chunk is visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ namespace kintsugi::chunkserver {
 struct StoreOptions {
   std::vector<std::string> disks;  ///< absolute paths of directories
   SegmentLimits segments;
-  size_t open_chunks = 256;        ///< kept open for reading
+  size_t open_chunks = 256;  ///< kept open for reading
 };
 
 struct StoreSpace {
@@ -46,14 +46,15 @@ struct StoreCounters {
 class ChunkStore {
  public:
   static constexpr size_t kMaxOpenWriters = 1024;
-  static constexpr uint64_t kMaxSmallBytes = 64ull << 20;  ///< of small chunks that are being written, in memory
+  static constexpr uint64_t kMaxSmallBytes = 64ull
+                                             << 20;  ///< of small chunks that are being written, in memory
   static constexpr size_t kMaxDisks = 64;
 
   ChunkStore(const runtime::Runtime& runtime, StoreOptions options);
   ~ChunkStore();  ///< after stop()
 
-  /// Reads what is there. A disk that cannot be used is dropped; an error only when none is left (kUnavailable) or a disk
-  /// belongs to another server (kConflict): one clear line.
+  /// Reads what is there. A disk that cannot be used is dropped; an error only when none is left
+  /// (kUnavailable) or a disk belongs to another server (kConflict): one clear line.
   asio::awaitable<Status> start();
   /// Waits for what is under way; no writer or reader may be left.
   asio::awaitable<void> stop();
@@ -64,11 +65,11 @@ class ChunkStore {
   asio::awaitable<Status> join_cluster(std::string cluster);
 
   /// kNoSpace, kLimitExceeded (kMaxOpenWriters), kInvalidArgument (sizes), kUnavailable (no disk works).
-  asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id, std::string policy,
-                                                               uint64_t max_bytes);
+  asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,
+                                                               std::string policy, uint64_t max_bytes);
   /// kNotFound; kCorrupt (quarantined, reported lost); kIoError.
   asio::awaitable<Result<std::unique_ptr<ChunkReader>>> open(Context context, ChunkId id);
-  /// kNotFound. A power loss may bring a large chunk back; the next block report shows it.
+  /// Hidden at once, gone for good on return. kNotFound.
   asio::awaitable<Status> remove(Context context, ChunkId id);
 
   std::optional<ChunkInfo> find(ChunkId id) const;

@@ -13,7 +13,8 @@ constexpr sight::Site kCommit{"chunkserver.commit", {"bytes"}};
 
 }  // namespace
 
-ChunkWriter::ChunkWriter(ChunkStore& store, DataDisk& disk, ChunkId id, std::string policy, uint64_t max_bytes)
+ChunkWriter::ChunkWriter(ChunkStore& store, DataDisk& disk, ChunkId id, std::string policy,
+                         uint64_t max_bytes)
     : store_(store), disk_(disk), id_(id), policy_(std::move(policy)), max_bytes_(max_bytes) {
   disk_.promise(max_bytes_);
   ++store_.open_writers_;
@@ -66,7 +67,8 @@ bool ChunkWriter::fits_in_memory(size_t bytes) const {
 void ChunkWriter::keep(std::span<const std::byte> data) {
   if (small_.size() < length_ + data.size()) {
     // Doubling, so that many small parts cost one copy each on average.
-    AlignedMemory grown(std::max<uint64_t>(length_ + data.size(), std::min(2 * small_.size(), kSmallChunkBytes)));
+    AlignedMemory grown(
+        std::max<uint64_t>(length_ + data.size(), std::min(2 * small_.size(), kSmallChunkBytes)));
     if (length_ > 0) std::memcpy(grown.data(), small_.data(), length_);
     store_.small_bytes_ += grown.size() - small_.size();
     small_ = std::move(grown);

@@ -15,21 +15,22 @@ namespace kintsugi::chunkserver {
 
 class ChunkStore;
 
-/// Used from one coroutine. Kept in memory below kSmallChunkBytes and then appended to a segment; otherwise a file, whose
-/// writes overlap with what the caller does next. Destroying it without a commit discards everything.
-/// The store outlives it.
+/// Used from one coroutine. Kept in memory below kSmallChunkBytes and then appended to a segment; otherwise a
+/// file, whose writes overlap with what the caller does next. Destroying it without a commit discards
+/// everything. The store outlives it.
 class ChunkWriter {
  public:
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
 
   /// The next `bytes` of the chunk with the CRC of each block. All but the last part are whole blocks.
-  /// kCorrupt: a block does not match; kInvalidArgument: beyond max_bytes, or after a short part; kNoSpace; kIoError.
+  /// kCorrupt: a block does not match; kInvalidArgument: beyond max_bytes, or after a short part; kNoSpace;
+  /// kIoError.
   asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes,
                                  std::vector<uint32_t> block_crcs);
 
-  /// Checks length and CRC of the whole chunk, and makes it durable and visible. The same chunk may be there already:
-  /// fine if it is identical, else kAlreadyExists. After any error nothing is left.
+  /// Checks length and CRC of the whole chunk, and makes it durable and visible. The same chunk may be there
+  /// already: fine if it is identical, else kAlreadyExists. After any error nothing is left.
   asio::awaitable<Result<ChunkInfo>> commit(Context context, uint64_t length, uint32_t crc);
 
   /// Discards; complete on return.

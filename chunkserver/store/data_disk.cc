@@ -9,7 +9,9 @@ std::string DataDisk::chunk_directory(ChunkId id) const {
   return fmt::format("{}/chunks/{:02x}", root_, id.stripe.value & 0xff);
 }
 
-std::string DataDisk::chunk_path(ChunkId id) const { return chunk_directory(id) + "/" + chunk_file_name(id); }
+std::string DataDisk::chunk_path(ChunkId id) const {
+  return chunk_directory(id) + "/" + chunk_file_name(id);
+}
 
 std::string DataDisk::new_temporary_path(ChunkId id) {
   return fmt::format("{}/tmp/{}.{}", root_, chunk_file_name(id), next_name_++);
@@ -20,6 +22,13 @@ std::string DataDisk::new_quarantine_path(const std::string& name) {
 }
 
 asio::awaitable<Status> DataDisk::prepare() {
+  KINTSUGI_CO_TRY(co_await make_rooms());
+  KINTSUGI_CO_TRY(co_await empty_temporary_directory());
+  KINTSUGI_CO_TRY(co_await continue_quarantine_names());
+  co_return co_await refresh_space();
+}
+
+asio::awaitable<Status> DataDisk::make_rooms() {
   const std::vector<std::string> rooms{temporary_directory(), chunks_directory(), segments_directory(),
                                        quarantine_directory()};
   for (const std::string& directory : rooms) {
@@ -27,19 +36,25 @@ asio::awaitable<Status> DataDisk::prepare() {
   }
   KINTSUGI_CO_TRY(note(co_await disk_.sync_directory(root_)));
   // The root may be new as well, and all above it. Directories that may not be read were there before.
-  for (auto slash = root_.rfind('/'); slash != std::string::npos && slash > 0; slash = root_.rfind('/', slash - 1)) {
-    std::string above = root_.substr(0, slash);
+  std::string above = root_;
+  while (above.size() > 1) {
+    above.resize(std::max<size_t>(above.rfind('/'), 1));
     (void)co_await disk_.sync_directory(above);
   }
-  std::string top = "/";
-  (void)co_await disk_.sync_directory(top);
+  co_return Status{};
+}
+
+asio::awaitable<Status> DataDisk::empty_temporary_directory() {
   auto left = co_await disk_.list(temporary_directory());
   if (!left) co_return note(left.error());
   for (const std::string& name : *left) {
     std::string path = temporary_directory() + "/" + name;
     KINTSUGI_CO_TRY(note(co_await disk_.remove(path)));
   }
-  // Names in quarantine go on after the ones that are there.
+  co_return Status{};
+}
+
+asio::awaitable<Status> DataDisk::continue_quarantine_names() {
   auto kept = co_await disk_.list(quarantine_directory());
   if (!kept) co_return note(kept.error());
   for (const std::string& name : *kept) {
@@ -48,7 +63,7 @@ asio::awaitable<Status> DataDisk::prepare() {
     uint64_t number = std::strtoull(name.c_str() + dot + 1, nullptr, 10);
     if (number < UINT64_MAX) next_name_ = std::max(next_name_, number + 1);
   }
-  co_return co_await refresh_space();
+  co_return Status{};
 }
 
 asio::awaitable<Status> DataDisk::ensure_chunk_directory(ChunkId id) {
@@ -83,6 +98,8 @@ void DataDisk::fail(const Status& why) {
 }
 
 asio::awaitable<Status> DataDisk::refresh_space() {
+  // Until then a power loss could bring back what was discarded, so its space is not free for certain.
+  KINTSUGI_CO_TRY(note(co_await disk_.sync_directory(temporary_directory())));
   auto space = co_await disk_.space(root_);
   if (!space) co_return note(space.error());
   space_ = *space;

@@ -56,6 +56,10 @@ class DataDisk {
   void take_back_promise(uint64_t bytes, uint64_t written);
 
  private:
+  asio::awaitable<Status> make_rooms();
+  asio::awaitable<Status> empty_temporary_directory();
+  asio::awaitable<Status> continue_quarantine_names();
+
   runtime::Disk& disk_;
   std::string root_;
   uint64_t next_name_ = 1;

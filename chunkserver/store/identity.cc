@@ -11,7 +11,9 @@ constexpr uint32_t kMagic = 0x4449534B;  // "KSID"
 constexpr size_t kBytes = runtime::kDiskAlignment;
 constexpr size_t kMaxClusterBytes = 255;
 
-std::string path_of(const DataDisk& disk) { return disk.root() + "/server_id"; }
+std::string path_of(const DataDisk& disk) {
+  return disk.root() + "/server_id";
+}
 
 }  // namespace
 

@@ -19,7 +19,8 @@ asio::awaitable<void> SegmentLog::clean_in_background(runtime::TaskGroup& tasks)
     if (!slept || disk_.failed()) co_return;
     while (!stopping_) {
       auto cleaned = co_await clean_one(Context{});
-      if (!cleaned) log::warning("disk {}: cleaning a segment: {}", disk_.root(), cleaned.error().to_string());
+      if (!cleaned)
+        log::warning("disk {}: cleaning a segment: {}", disk_.root(), cleaned.error().to_string());
       if (!cleaned || !*cleaned) break;
     }
   }
@@ -86,7 +87,8 @@ asio::awaitable<Status> SegmentLog::copy_live(std::shared_ptr<Segment> segment) 
       memories.push_back(std::move(memory));
     }
     if (stopping_ || !running_) co_return Status{Code::kCancelled, "the store is stopping"};
-    for (auto& copy : copies) enqueue(*copy);
+    for (auto& copy : copies)
+      enqueue(*copy);
     Status status;
     for (auto& copy : copies) {
       Status one = co_await wait_for(*copy);
@@ -109,7 +111,8 @@ asio::awaitable<Status> SegmentLog::copy_tombstones(const Segment& segment) {
     copies.push_back(std::move(copy));
   }
   if (stopping_ || !running_) co_return Status{Code::kCancelled, "the store is stopping"};
-  for (auto& copy : copies) enqueue(*copy);
+  for (auto& copy : copies)
+    enqueue(*copy);
   Status status;
   for (auto& copy : copies) {
     Status one = co_await wait_for(*copy);

@@ -12,7 +12,9 @@ constexpr uint16_t kVersion = 1;
 enum Kind : uint16_t { kChunk = 1, kTombstones = 2 };
 constexpr size_t kCrcOffset = kRecordHeaderBytes - sizeof(uint32_t);
 
-Status not_a_record() { return {Code::kCorrupt, "not a record of this segment"}; }
+Status not_a_record() {
+  return {Code::kCorrupt, "not a record of this segment"};
+}
 
 }  // namespace
 
@@ -33,7 +35,8 @@ void encode_record_header(const RecordHeader& header, std::span<std::byte> out) 
     writer.put(header.info.length);
     writer.put(header.info.crc);
     writer.put_text(header.policy);
-    for (uint32_t crc : header.block_crcs) writer.put(crc);
+    for (uint32_t crc : header.block_crcs)
+      writer.put(crc);
   } else {
     writer.put(static_cast<uint32_t>(header.tombstones.size()));
     for (const Tombstone& tombstone : header.tombstones) {
@@ -87,7 +90,9 @@ Result<RecordHeader> decode_record_header(std::span<const std::byte> bytes, uint
   return header;
 }
 
-std::string segment_file_name(uint64_t number, uint64_t salt) { return fmt::format("{:016x}-{:016x}.seg", number, salt); }
+std::string segment_file_name(uint64_t number, uint64_t salt) {
+  return fmt::format("{:016x}-{:016x}.seg", number, salt);
+}
 
 Result<SegmentName> parse_segment_file_name(std::string_view text) {
   SegmentName name;

@@ -1,7 +1,7 @@
 /// Layout of a segment file: records at 4 KiB borders, each a 4 KiB header and the data of one small chunk.
 ///
-/// A record is believed only at its own place: the header holds the segment's salt (random, in the file's name) and its
-/// offset, so that neither old bytes nor a chunk's contents can pass for one.
+/// A record is believed only at its own place: the header holds the segment's salt (random, in the file's
+/// name) and its offset, so that neither old bytes nor a chunk's contents can pass for one.
 #pragma once
 
 #include <cstdint>

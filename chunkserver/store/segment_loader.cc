@@ -40,7 +40,8 @@ asio::awaitable<Status> SegmentLog::load_segment(std::string file_name, SegmentN
   auto records = co_await scan(*segment, *size);
   if (!records) co_return records.error();
 
-  // Groups are synced one after the other, so only the last one may be torn. None of a torn group was acknowledged.
+  // Groups are synced one after the other, so only the last one may be torn. None of a torn group was
+  // acknowledged.
   const uint64_t last_group = records->empty() ? 0 : records->back().group;
   Scanned whole;
   for (RecordHeader& header : *records) {
@@ -65,7 +66,8 @@ asio::awaitable<Status> SegmentLog::load_segment(std::string file_name, SegmentN
   }
   segment->allocated = segment->end;
   segments_.emplace(segment->number, segment);
-  for (const RecordHeader& header : whole) index_record(segment, header);
+  for (const RecordHeader& header : whole)
+    index_record(segment, header);
   co_return Status{};
 }
 
@@ -79,7 +81,8 @@ asio::awaitable<Result<SegmentLog::Scanned>> SegmentLog::scan(const Segment& seg
     if (!read) co_return disk_.note(read.error());
     uint64_t at = 0;
     while (at + kRecordHeaderBytes <= *read) {
-      auto header = decode_record_header(window.span().subspan(at, kRecordHeaderBytes), segment.salt, offset + at);
+      auto header =
+          decode_record_header(window.span().subspan(at, kRecordHeaderBytes), segment.salt, offset + at);
       if (!header || offset + at + header->record_bytes() > size) {
         at += runtime::kDiskAlignment;
         continue;
@@ -100,7 +103,8 @@ asio::awaitable<Result<bool>> SegmentLog::data_is_whole(const Segment& segment, 
   AlignedMemory data(header.info.length);
   auto read = co_await segment.file->read(header.offset + kRecordHeaderBytes, data.span());
   if (!read) co_return disk_.note(read.error());
-  co_return *read >= header.info.length && check_blocks(data.first(header.info.length), header.block_crcs, 0).ok();
+  co_return *read >=
+      header.info.length&& check_blocks(data.first(header.info.length), header.block_crcs, 0).ok();
 }
 
 void SegmentLog::index_record(const std::shared_ptr<Segment>& segment, const RecordHeader& header) {
@@ -130,7 +134,8 @@ void SegmentLog::settle_index() {
     }
     grave = dead_.contains(grave->first) ? std::next(grave) : tombstones_.erase(grave);
   }
-  for (const auto& [id, live] : live_) live.segment->live_bytes += live.record_bytes();
+  for (const auto& [id, live] : live_)
+    live.segment->live_bytes += live.record_bytes();
 }
 
 }  // namespace kintsugi::chunkserver

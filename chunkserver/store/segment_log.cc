@@ -15,7 +15,9 @@ constexpr sight::Site kRemove{"chunkserver.segment_remove"};
 SegmentLog::SegmentLog(const runtime::Runtime& runtime, DataDisk& disk, SegmentLimits limits)
     : runtime_(runtime), disk_(disk), limits_(limits), queued_(runtime) {}
 
-SegmentLog::~SegmentLog() { KINTSUGI_ASSERT(queue_.empty()); }
+SegmentLog::~SegmentLog() {
+  KINTSUGI_ASSERT(queue_.empty());
+}
 
 void SegmentLog::start(runtime::TaskGroup& tasks) {
   running_ = true;
@@ -28,7 +30,8 @@ void SegmentLog::stop() {
   queued_.notify_all();
 }
 
-asio::awaitable<Status> SegmentLog::append(Context context, ChunkHeader header, std::vector<uint32_t> block_crcs,
+asio::awaitable<Status> SegmentLog::append(Context context, ChunkHeader header,
+                                           std::vector<uint32_t> block_crcs,
                                            std::span<const std::byte> data) {
   sight::Module module{context, kAppend, {double(data.size())}};
   KINTSUGI_ASSERT(header.info.length == data.size() && data.size() <= kSmallChunkBytes);
@@ -72,7 +75,8 @@ asio::awaitable<Result<std::shared_ptr<OpenChunk>>> SegmentLog::open(ChunkId id)
   if (!read) co_return disk_.note(read.error());
   KINTSUGI_CO_ASSIGN(RecordHeader header,
                      decode_record_header(memory.first(*read), live.segment->salt, live.offset));
-  if (header.info != live.info || !header.is_chunk()) co_return Status{Code::kCorrupt, "record names another chunk"};
+  if (header.info != live.info || !header.is_chunk())
+    co_return Status{Code::kCorrupt, "record names another chunk"};
   auto chunk = std::make_shared<OpenChunk>();
   chunk->info = header.info;
   chunk->policy = std::move(header.policy);
@@ -85,7 +89,8 @@ asio::awaitable<Result<std::shared_ptr<OpenChunk>>> SegmentLog::open(ChunkId id)
 
 std::vector<ChunkInfo> SegmentLog::list() const {
   std::vector<ChunkInfo> chunks;
-  for (const auto& [id, live] : live_) chunks.push_back(live.info);
+  for (const auto& [id, live] : live_)
+    chunks.push_back(live.info);
   return chunks;
 }
 
@@ -128,7 +133,8 @@ std::vector<SegmentLog::Pending*> SegmentLog::take_group() {
   return group;
 }
 
-AlignedMemory SegmentLog::lay_out(std::vector<Pending*>& group, const Segment& segment, uint64_t group_number) {
+AlignedMemory SegmentLog::lay_out(std::vector<Pending*>& group, const Segment& segment,
+                                  uint64_t group_number) {
   uint64_t bytes = 0;
   std::vector<RecordHeader> tombstones;
   for (Pending* pending : group) {
@@ -137,7 +143,8 @@ AlignedMemory SegmentLog::lay_out(std::vector<Pending*>& group, const Segment& s
       bytes += pending->header.record_bytes();
       continue;
     }
-    if (tombstones.empty() || tombstones.back().tombstones.size() == kMaxTombstonesPerRecord) tombstones.emplace_back();
+    if (tombstones.empty() || tombstones.back().tombstones.size() == kMaxTombstonesPerRecord)
+      tombstones.emplace_back();
     tombstones.back().tombstones.push_back(pending->header.tombstones.front());
   }
   const uint64_t tombstones_begin = bytes;
@@ -149,7 +156,8 @@ AlignedMemory SegmentLog::lay_out(std::vector<Pending*>& group, const Segment& s
     pending->header.group = group_number;
     std::byte* record = memory.data() + (pending->offset - segment.end);
     encode_record_header(pending->header, {record, kRecordHeaderBytes});
-    if (!pending->data.empty()) std::memcpy(record + kRecordHeaderBytes, pending->data.data(), pending->data.size());
+    if (!pending->data.empty())
+      std::memcpy(record + kRecordHeaderBytes, pending->data.data(), pending->data.size());
   }
   for (size_t i = 0; i < tombstones.size(); ++i) {
     uint64_t at = tombstones_begin + i * kRecordHeaderBytes;
@@ -163,7 +171,8 @@ AlignedMemory SegmentLog::lay_out(std::vector<Pending*>& group, const Segment& s
 
 asio::awaitable<Status> SegmentLog::write_group(std::vector<Pending*>& group) {
   uint64_t most_bytes = 0;
-  for (Pending* pending : group) most_bytes += pending->header.record_bytes();
+  for (Pending* pending : group)
+    most_bytes += pending->header.record_bytes();
   Status status = co_await make_room(most_bytes);
   if (status.ok()) {
     AlignedMemory memory = lay_out(group, *active_, next_group_++);

@@ -1,8 +1,9 @@
 /// The small chunks of one disk, appended to shared segment files: one sync makes many of them durable.
 ///
-/// Nothing is overwritten. A removal is a tombstone; the index is rebuilt from the segments at start, where for each chunk
-/// the record with the highest sequence number counts. Cleaning copies what lives out of a mostly dead segment and
-/// deletes the file: copies keep their sequence numbers, so that a crash at any point changes nothing.
+/// Nothing is overwritten. A removal is a tombstone; the index is rebuilt from the segments at start, where
+/// for each chunk the record with the highest sequence number counts. Cleaning copies what lives out of a
+/// mostly dead segment and deletes the file: copies keep their sequence numbers, so that a crash at any point
+/// changes nothing.
 #pragma once
 
 #include <deque>
@@ -27,10 +28,10 @@ namespace kintsugi::chunkserver {
 
 struct SegmentLimits {
   uint64_t segment_bytes = 128ull << 20;
-  uint64_t group_bytes = 4ull << 20;   ///< written and synced at once
+  uint64_t group_bytes = 4ull << 20;  ///< written and synced at once
   size_t group_records = 256;
   uint64_t allocation_step_bytes = 4ull << 20;
-  double clean_below = 0.5;            ///< live share of a full segment that makes it worth cleaning
+  double clean_below = 0.5;  ///< live share of a full segment that makes it worth cleaning
   Duration clean_interval = std::chrono::seconds(30);
 };
 
@@ -69,7 +70,7 @@ class SegmentLog {
     uint64_t number = 0, salt = 0;
     std::string path;
     std::shared_ptr<runtime::File> file;
-    uint64_t end = 0;        ///< durable bytes
+    uint64_t end = 0;  ///< durable bytes
     uint64_t allocated = 0;
     uint64_t live_bytes = 0;
   };

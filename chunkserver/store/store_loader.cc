@@ -11,7 +11,8 @@ constexpr size_t kProbesAtOnce = 16;
 
 asio::awaitable<Status> ChunkStore::start() {
   if (roots_.empty() || roots_.size() > kMaxDisks) {
-    co_return Status{Code::kInvalidArgument, fmt::format("{} disks; between 1 and {} are needed", roots_.size(), kMaxDisks)};
+    co_return Status{Code::kInvalidArgument,
+                     fmt::format("{} disks; between 1 and {} are needed", roots_.size(), kMaxDisks)};
   }
   for (auto& root : roots_) {
     Status prepared = co_await root->disk.prepare();
@@ -40,18 +41,22 @@ asio::awaitable<Status> ChunkStore::agree_on_identity() {
     }
     root->identity = *loaded;
     if (!loaded->server) continue;
-    bool same_cluster = loaded->cluster == identity_.cluster || loaded->cluster.empty() || identity_.cluster.empty();
+    bool same_cluster =
+        loaded->cluster == identity_.cluster || loaded->cluster.empty() || identity_.cluster.empty();
     if (identity_.server && (identity_.server != loaded->server || !same_cluster)) {
-      co_return Status{Code::kConflict,
-                       fmt::format("disk {} belongs to server {:016x} of cluster '{}', disk {} to server {:016x} of cluster '{}'",
-                                   root->disk.root(), loaded->server.value, loaded->cluster, named_by,
-                                   identity_.server.value, identity_.cluster)};
+      co_return Status{
+          Code::kConflict,
+          fmt::format(
+              "disk {} belongs to server {:016x} of cluster '{}', disk {} to server {:016x} of cluster '{}'",
+              root->disk.root(), loaded->server.value, loaded->cluster, named_by, identity_.server.value,
+              identity_.cluster)};
     }
     identity_.server = loaded->server;
     if (!loaded->cluster.empty()) identity_.cluster = loaded->cluster;
     named_by = root->disk.root();
   }
-  while (!identity_.server) identity_.server = ServerId(runtime_.random.next());
+  while (!identity_.server)
+    identity_.server = ServerId(runtime_.random.next());
   for (auto& root : roots_) {
     if (root->disk.failed() || root->identity == identity_) continue;
     Status saved = co_await save_identity(root->disk, identity_);
@@ -64,8 +69,9 @@ asio::awaitable<Status> ChunkStore::agree_on_identity() {
 asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster) {
   if (identity_.cluster == cluster) co_return Status{};
   if (!identity_.cluster.empty()) {
-    co_return Status{Code::kConflict, fmt::format("the disks of this server belong to cluster '{}', the metaserver to '{}'",
-                                                  identity_.cluster, cluster)};
+    co_return Status{Code::kConflict,
+                     fmt::format("the disks of this server belong to cluster '{}', the metaserver to '{}'",
+                                 identity_.cluster, cluster)};
   }
   identity_.cluster = std::move(cluster);
   for (auto& root : roots_) {
@@ -79,7 +85,8 @@ asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster) {
 asio::awaitable<void> ChunkStore::load_root(Root& root) {
   Status loaded = co_await root.segments.load();
   if (loaded.ok()) {
-    for (const ChunkInfo& info : root.segments.list()) adopt({info, &root, true});
+    for (const ChunkInfo& info : root.segments.list())
+      adopt({info, &root, true});
     loaded = co_await load_files(root);
   }
   if (!loaded.ok()) root.disk.fail(loaded);
@@ -104,8 +111,8 @@ asio::awaitable<Status> ChunkStore::load_files(Root& root) {
   co_return Status{};
 }
 
-asio::awaitable<void> ChunkStore::load_names(Root& root, const std::vector<std::string>& names, std::string directory,
-                                             size_t& next) {
+asio::awaitable<void> ChunkStore::load_names(Root& root, const std::vector<std::string>& names,
+                                             std::string directory, size_t& next) {
   while (next < names.size() && !root.disk.failed()) {
     std::string name = names[next++];
     co_await load_file(root, directory, name);
@@ -133,7 +140,8 @@ asio::awaitable<void> ChunkStore::load_file(Root& root, std::string directory, s
 void ChunkStore::adopt(const Entry& entry) {
   auto found = index_.find(entry.info.id);
   if (found == index_.end()) return insert(entry);
-  // Both are whole. One may have come back after a power loss: it is in the way of nobody, and cleaned up by hand.
+  // Both are whole. One may have come back after a power loss: it is in the way of nobody, and cleaned up by
+  // hand.
   log::warning("chunk {} is on disk {} and on disk {}; the first one is used", entry.info.id,
                found->second.root->disk.root(), entry.root->disk.root());
 }

@@ -1,0 +1,112 @@
+// Registration, heartbeats, block reports and deletions.
+#include "tests/chunkserver/cluster_rig.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+
+TEST(MetaserverLink, RegistersReportsBlocksAndSendsAHeartbeatEachSecond) {
+  ClusterRig rig(1);
+  ASSERT_TRUE(rig.put(0, chunk_id(7, 2), chunk_bytes(2 * kMiB, 7)).ok());
+  rig.simulation.run_for(5500ms);
+  ASSERT_EQ(rig.meta.registrations.size(), 1u);
+  EXPECT_EQ(rig.meta.registrations[0].server_id(), rig.id(0).value);
+  EXPECT_EQ(rig.meta.registrations[0].address(), "server0:7000");
+  EXPECT_EQ(rig.meta.registrations[0].rack(), "rack0");
+  EXPECT_TRUE(rig.servers[0].server->registered());
+  EXPECT_EQ(rig.meta.reports.size(), 1u);
+  EXPECT_TRUE(rig.meta.reports[0].last());
+  EXPECT_GE(rig.meta.heartbeats.size(), 5u);
+  EXPECT_LE(rig.meta.heartbeats.size(), 7u);
+  const auto& last = rig.meta.heartbeats.back();
+  EXPECT_EQ(last.chunks(), 1u);
+  EXPECT_EQ(last.stored_bytes(), 2 * kMiB);
+  EXPECT_EQ(last.disks(), 1u);
+  EXPECT_GT(last.free_bytes(), 0u);
+  uint64_t load = 0;
+  for (const auto& heartbeat : rig.meta.heartbeats)
+    load = std::max(load, heartbeat.user_bytes_per_second());
+  EXPECT_GT(load, kMiB);
+  EXPECT_EQ(last.user_bytes_per_second(), 0u);
+}
+
+TEST(MetaserverLink, ReportsAllChunksInPagesWhenAsked) {
+  ClusterRig rig(1);
+  for (uint64_t stripe = 1; stripe <= 30; ++stripe)
+    ASSERT_TRUE(rig.put(0, chunk_id(stripe), chunk_bytes(100, stripe)).ok());
+  rig.simulation.run_for(2s);
+  rig.meta.reports.clear();
+  rig.meta.next_answer.set_report_blocks(true);
+  rig.simulation.run_for(2s);
+  ASSERT_EQ(rig.meta.reports.size(), 1u);
+  ASSERT_EQ(rig.meta.reports[0].chunks_size(), 30);
+  EXPECT_EQ(rig.meta.reports[0].chunks(4).stripe_id(), 5u);
+  EXPECT_EQ(rig.meta.reports[0].chunks(4).crc(), crc32c(chunk_bytes(100, 5)));
+}
+
+TEST(MetaserverLink, DeletesWhatItIsTold) {
+  ClusterRig rig(1);
+  for (uint64_t stripe = 1; stripe <= 20; ++stripe) {
+    ASSERT_TRUE(rig.put(0, chunk_id(stripe), chunk_bytes(stripe % 2 == 0 ? 100 : 2 * kMiB, stripe)).ok());
+  }
+  rig.simulation.run_for(2s);
+  for (uint64_t stripe = 1; stripe <= 15; ++stripe) {
+    rig.meta.next_answer.add_delete_chunks()->set_stripe_id(stripe);
+  }
+  rig.meta.next_answer.add_delete_chunks()->set_stripe_id(1234);  // unknown: fine
+  rig.simulation.run_for(3s);
+  EXPECT_EQ(rig.store(0).chunks(), 5u);
+  EXPECT_FALSE(rig.store(0).find(chunk_id(15)));
+  EXPECT_TRUE(rig.store(0).find(chunk_id(16)));
+}
+
+TEST(MetaserverLink, RegistersAgainWhenToldAndWhenTheMetaserverWasAway) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(2s);
+  rig.meta.next_answer.set_register_again(true);
+  rig.simulation.run_for(2s);
+  EXPECT_EQ(rig.meta.registrations.size(), 2u);
+  EXPECT_EQ(rig.meta.reports.size(), 2u);
+  EXPECT_EQ(rig.meta.registrations[0].incarnation(), rig.meta.registrations[1].incarnation());
+
+  rig.simulation.network().isolate("meta");
+  rig.simulation.run_for(2min);
+  const size_t before = rig.meta.heartbeats.size();
+  rig.simulation.network().heal();
+  rig.simulation.run_for(10s);
+  EXPECT_GT(rig.meta.heartbeats.size(), before + 3);
+}
+
+TEST(MetaserverLink, LostChunksAreReportedUntilTheMetaserverHeard) {
+  ClusterRig rig(1);
+  ASSERT_TRUE(rig.put(0, chunk_id(0x51), chunk_bytes(2 * kMiB, 1)).ok());
+  ASSERT_TRUE(rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 5000).ok());
+  rig.simulation.run_for(2s);
+  rig.simulation.network().isolate("meta");
+  EXPECT_FALSE(rig.get(0, chunk_id(0x51)));
+  rig.simulation.run_for(30s);
+  rig.meta.heartbeats.clear();
+  rig.simulation.network().heal();
+  rig.simulation.run_for(30s);
+  size_t reported = 0;
+  for (const auto& heartbeat : rig.meta.heartbeats)
+    reported += heartbeat.lost_size();
+  EXPECT_GE(reported, 1u);
+  EXPECT_EQ(rig.meta.heartbeats.back().lost_size(), 0);
+}
+
+TEST(MetaserverLink, ADiskOfAnotherClusterIsRefused) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(1s);
+  rig.stop_server(0);
+  rig.meta.cluster = "red";
+  rig.meta.registrations.clear();
+  rig.start_server(0);
+  rig.simulation.run_for(10s);
+  EXPECT_FALSE(rig.servers[0].server->registered());
+  EXPECT_EQ(rig.meta.registrations.size(), 1u);
+}
+
+}  // namespace
+}  // namespace kintsugi::chunkserver

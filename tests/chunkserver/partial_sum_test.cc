@@ -1,0 +1,244 @@
+// The PartialSum RPC as a caller sees it, and as a child that misbehaves may answer it.
+#include "tests/chunkserver/stripe_rig.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+
+struct Sums {
+  std::vector<std::vector<std::byte>> sums;
+  proto::PartialSumDone done;
+};
+
+asio::awaitable<Result<Sums>> ask(ClusterRig& rig, runtime::Endpoint to, proto::PartialSumRequest request) {
+  const uint32_t count = static_cast<uint32_t>(request.node().coefficients().size());
+  auto stream = co_await rig.client.open_stream(Context{}, to, rpc::Method::kPartialSum, request);
+  if (!stream) co_return stream.error();
+  Sums result;
+  result.sums.resize(count);
+  while (true) {
+    proto::PartialSumData data;
+    auto frame = co_await receive_either(**stream, data, result.done);
+    if (!frame) co_return frame.error();
+    if (frame->end) break;
+    EXPECT_LE(frame->payload_bytes, kMiB);
+    EXPECT_EQ(data.offset(), request.offset() + result.sums[0].size());
+    std::vector<std::byte> payload(frame->payload_bytes);
+    KINTSUGI_CO_TRY(co_await (*stream)->receive_payload(payload));
+    if (!payload.empty()) {
+      EXPECT_EQ(crc32c(payload), data.crc());
+    }
+    const size_t part = payload.size() / count;
+    for (uint32_t i = 0; i < count; ++i) {
+      result.sums[i].insert(result.sums[i].end(), payload.begin() + i * part,
+                            payload.begin() + (i + 1) * part);
+      result.sums[i].resize(result.sums[i].size() + data.zero_bytes());
+    }
+  }
+  proto::Empty end;
+  KINTSUGI_CO_TRY(co_await (*stream)->send_end(end));
+  rig.client.finish(to, std::move(*stream));
+  co_return result;
+}
+
+proto::PartialSumRequest request_for(StripeRig& rig, std::vector<uint32_t> lost,
+                                     std::vector<uint32_t> helpers, uint64_t offset, uint64_t length,
+                                     uint64_t slice) {
+  proto::PartialSumRequest request;
+  request.set_stripe_id(StripeRig::kStripe);
+  request.set_offset(offset);
+  request.set_length(length);
+  request.set_slice_bytes(slice);
+  *request.mutable_node() = rig.tree(lost, helpers, TestShape::kChain).at(0);
+  return request;
+}
+
+TEST(PartialSum, GivesSeveralLostChunksOfARangeAtOnce) {
+  StripeRig rig({3 * kMiB, 3 * kMiB, 3 * kMiB, 2 * kMiB, kMiB, 500'000});
+  for (uint64_t slice : {uint64_t{64 * 1024}, uint64_t{kMiB}, uint64_t{64 * kMiB}}) {
+    const uint64_t offset = 5 * kBlockBytes, length = 2 * kMiB + 777;
+    auto request = request_for(rig, {1, 4, 7}, {0, 2, 3, 5, 6, 8}, offset, length, slice);
+    auto sums = rig.simulation.run(ask(rig, rig.endpoint(0), request));
+    ASSERT_TRUE(sums) << sums.error();
+    for (uint32_t i = 0; i < 3; ++i) {
+      std::vector<std::byte> expected = rig.chunks[std::array{1, 4, 7}[i]];
+      expected.resize(3 * kMiB);
+      expected = {expected.begin() + offset, expected.begin() + offset + length};
+      EXPECT_EQ(sums->sums[i], expected) << "sum " << i;
+    }
+    EXPECT_EQ(sums->done.servers_size(), 6);
+  }
+  rig.expect_all_quiet();
+}
+
+TEST(PartialSum, WhatIsBeyondAllChunksIsOnlyAnnouncedAsZeros) {
+  StripeRig rig({3 * kMiB, 100, 100, 100, 100, 100});
+  proto::PartialSumRequest request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, 3 * kMiB, kMiB);
+  proto::RepairNode node = request.node();
+  node.clear_children();
+  *request.mutable_node() = node;
+  auto sums = rig.simulation.run(ask(rig, rig.endpoint(1), request));
+  ASSERT_TRUE(sums) << sums.error();
+  EXPECT_EQ(sums->sums[0].size(), 3 * kMiB);
+  EXPECT_EQ(sums->done.servers(0).timing().bytes_out(), 100u);
+}
+
+TEST(PartialSum, RefusesBadRequestsClearly) {
+  StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
+  const auto good = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
+  auto code_of = [&](const proto::PartialSumRequest& request) {
+    auto sums = rig.simulation.run(ask(rig, rig.endpoint(1), request));
+    return sums ? Code::kOk : sums.error().code();
+  };
+  EXPECT_EQ(code_of(good), Code::kOk);
+  auto bad = good;
+  bad.set_offset(100);
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  bad = good;
+  bad.set_length(UINT64_MAX);
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  bad = good;
+  bad.set_slice_bytes(0);
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  bad = good;
+  bad.mutable_node()->set_coefficients("");
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  bad = good;
+  bad.mutable_node()->set_coefficients(std::string(33, 'x'));
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  bad = good;
+  bad.mutable_node()->mutable_children(0)->set_coefficients("xy");
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  bad = good;
+  bad.mutable_node()->mutable_children(0)->set_address("nowhere");
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  bad = good;
+  bad.mutable_node()->mutable_children(0)->set_index(1);
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  bad = good;
+  bad.mutable_node()->set_chunk_length(kMiB - 1);
+  EXPECT_EQ(code_of(bad), Code::kCorrupt);
+  bad = good;
+  for (uint32_t i = 0; i < 40; ++i) {
+    proto::RepairNode leaf = good.node();
+    leaf.clear_children();
+    leaf.set_index(100 + i);
+    *bad.mutable_node()->add_children() = leaf;
+  }
+  EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
+  rig.expect_all_quiet();
+}
+
+TEST(PartialSum, NeedsACapabilityForTheHelpersChunk) {
+  StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
+  auto request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
+  const std::vector<std::string> wrong{"", "x", rig.capability(rig.chunk(2)),
+                                       rig.capability(rig.chunk(1), rpc::kOpWrite)};
+  for (const std::string& capability : wrong) {
+    request.mutable_node()->set_capability(capability);
+    auto sums = rig.simulation.run(ask(rig, rig.endpoint(1), request));
+    EXPECT_EQ(sums.error().code(), Code::kPermissionDenied);
+  }
+  // A bad one deep in the tree fails the tree.
+  request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
+  request.mutable_node()->mutable_children(0)->mutable_children(0)->set_capability("");
+  auto sums = rig.simulation.run(ask(rig, rig.endpoint(1), request));
+  EXPECT_EQ(sums.error().code(), Code::kPermissionDenied);
+  // The right to read is enough.
+  request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
+  request.mutable_node()->set_capability(rig.capability(rig.chunk(1), rpc::kOpRead));
+  EXPECT_TRUE(rig.simulation.run(ask(rig, rig.endpoint(1), request)));
+}
+
+/// A child that answers PartialSum with a script.
+class FakeChild {
+ public:
+  using Script = std::function<asio::awaitable<Status>(rpc::Stream&)>;
+  FakeChild(ClusterRig& rig, Script script)
+      : rig_(rig),
+        node_(rig.simulation, "fake"),
+        runtime_(node_.runtime()),
+        server_(runtime_, rig.secret, nullptr) {
+    server_.handle_stream<proto::PartialSumRequest>(
+        rpc::Method::kPartialSum,
+        [script](Context, proto::PartialSumRequest, rpc::Stream& stream) { return script(stream); });
+    Status started = server_.start({"fake", 7000});
+    KINTSUGI_ASSERT(started.ok());
+  }
+  ~FakeChild() { rig_.simulation.run(server_.stop()); }
+
+ private:
+  ClusterRig& rig_;
+  simulation::SimNode node_;
+  runtime::Runtime runtime_;
+  rpc::Server server_;
+};
+
+asio::awaitable<Status> send_sum(rpc::Stream& stream, uint64_t offset, size_t bytes, uint64_t zeros,
+                                 uint32_t crc_error) {
+  std::vector<std::byte> payload(bytes);
+  proto::PartialSumData data;
+  data.set_offset(offset);
+  data.set_crc(crc32c(payload) ^ crc_error);
+  data.set_zero_bytes(zeros);
+  const asio::const_buffer buffer(payload.data(), payload.size());
+  co_return co_await stream.send(data, std::span(&buffer, bytes == 0 ? 0 : 1));
+}
+
+Status outcome_with(FakeChild::Script script) {
+  StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
+  FakeChild fake(rig, std::move(script));
+  auto request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, 256 * 1024);
+  request.mutable_node()->mutable_children(0)->clear_children();
+  request.mutable_node()->mutable_children(0)->set_address("fake:7000");
+  auto sums = rig.simulation.run(ask(rig, rig.endpoint(1), request));
+  rig.expect_all_quiet();
+  return sums ? Status{} : sums.error();
+}
+
+TEST(PartialSum, FailsOnFramesThatDoNotFit) {
+  auto data = [](uint64_t offset, size_t bytes, uint64_t zeros, uint32_t crc_error) -> FakeChild::Script {
+    return [=](rpc::Stream& stream) { return send_sum(stream, offset, bytes, zeros, crc_error); };
+  };
+  EXPECT_EQ(outcome_with(data(4096, 1000, 0, 0)).code(), Code::kInvalidArgument);     // a gap
+  EXPECT_EQ(outcome_with(data(0, 300 * 1024, 0, 0)).code(), Code::kInvalidArgument);  // beyond the slice
+  EXPECT_EQ(outcome_with(data(0, 0, 300 * 1024, 0)).code(),
+            Code::kInvalidArgument);                                               // zeros beyond the slice
+  EXPECT_EQ(outcome_with(data(0, 1000, 1000, 0)).code(), Code::kInvalidArgument);  // both
+  EXPECT_EQ(outcome_with(data(0, 1000, 0, 1)).code(), Code::kCorrupt);             // flipped on the way
+  EXPECT_EQ(outcome_with([](rpc::Stream& stream) -> asio::awaitable<Status> {      // too early an end
+              proto::PartialSumDone done;
+              co_return co_await stream.send_end(done);
+            })
+                .code(),
+            Code::kInvalidArgument);
+  EXPECT_FALSE(outcome_with([](rpc::Stream& stream) -> asio::awaitable<Status> {
+                 stream.close();
+                 co_return Status{};
+               }).ok());
+}
+
+TEST(PartialSum, TakesACorrectSumInOddPieces) {
+  FakeChild::Script script = [](rpc::Stream& stream) -> asio::awaitable<Status> {
+    uint64_t at = 0;
+    while (at < kMiB) {
+      uint64_t left = 256 * 1024 - at % (256 * 1024);
+      uint64_t bytes = std::min<uint64_t>(left, 77'777);
+      KINTSUGI_CO_TRY(co_await send_sum(stream, 0, 0, 0, 0));  // only shows that the child lives
+      if (at % 2 == 0) {
+        KINTSUGI_CO_TRY(co_await send_sum(stream, at, bytes, 0, 0));
+      } else {
+        KINTSUGI_CO_TRY(co_await send_sum(stream, at, 0, bytes, 0));
+      }
+      at += bytes;
+    }
+    proto::PartialSumDone done;
+    co_return co_await stream.send_end(done);
+  };
+  Status outcome = outcome_with(script);
+  EXPECT_TRUE(outcome.ok()) << outcome;
+}
+
+}  // namespace
+}  // namespace kintsugi::chunkserver

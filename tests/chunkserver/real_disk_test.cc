@@ -1,0 +1,72 @@
+// The store on a real directory with the production runtime: what the simulator cannot say about O_DIRECT and
+// renames.
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/runtime/run.h"
+#include "tests/chunkserver/store_rig.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "kintsugi-store-XXXXXX").string();
+    KINTSUGI_ASSERT(mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+asio::awaitable<void> write_all(const runtime::Runtime& runtime, runtime::BufferPool& pool,
+                                StoreOptions options, const std::vector<size_t>& lengths) {
+  ChunkStore store(runtime, options);
+  Status started = co_await store.start();
+  EXPECT_TRUE(started.ok()) << started;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    Status stored = co_await put(store, pool, chunk_id(i + 1), chunk_bytes(lengths[i], i));
+    EXPECT_TRUE(stored.ok()) << stored;
+  }
+  Status removed = co_await store.remove(Context{}, chunk_id(1));
+  EXPECT_TRUE(removed.ok()) << removed;
+  co_await store.stop();
+}
+
+asio::awaitable<void> check_all(const runtime::Runtime& runtime, runtime::BufferPool& pool,
+                                StoreOptions options, const std::vector<size_t>& lengths) {
+  ChunkStore store(runtime, options);
+  Status started = co_await store.start();
+  EXPECT_TRUE(started.ok()) << started;
+  EXPECT_EQ(store.chunks(), lengths.size() - 1);
+  for (size_t i = 1; i < lengths.size(); ++i) {
+    auto bytes = co_await get(store, pool, chunk_id(i + 1));
+    EXPECT_TRUE(bytes) << bytes.error();
+    if (bytes) {
+      EXPECT_EQ(*bytes, chunk_bytes(lengths[i], i));
+    }
+  }
+  co_await store.stop();
+}
+
+TEST(ChunkStoreOnARealDisk, ReadsBackWhatWasWrittenAfterARestart) {
+  TemporaryDirectory directory;
+  runtime::ProductionRuntime production;
+  runtime::BufferPool pool(production.runtime(), 16, kTestFrameBytes);
+  production.register_buffers(pool);
+  StoreOptions options;
+  options.disks = {directory.path() + "/a", directory.path() + "/b"};
+  const std::vector<size_t> lengths{100, 0, 1, 5000, 700'000, kMiB, 3 * kMiB + 1, 20 * kMiB + 12'345};
+  runtime::run_on(production, write_all(production.runtime(), pool, options, lengths));
+  runtime::run_on(production, check_all(production.runtime(), pool, options, lengths));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path() + "/a/tmp"));
+}
+
+}  // namespace
+}  // namespace kintsugi::chunkserver
