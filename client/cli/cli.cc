@@ -31,6 +31,12 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
+    const std::string first = argc > 1 ? argv[1] : "";
+    const auto is_first = [&first](const CLI::App* command) { return command->get_name() == first; };
+    if (!first.empty() && first[0] != '-' && app.get_subcommands(is_first).empty()) {
+      std::fprintf(stderr, "kintsugi: %s: no such command (see --help)\n", first.c_str());
+      return 2;
+    }
     std::fprintf(stderr, "kintsugi: %s (see --help)\n", error.what());
     return 2;
   }

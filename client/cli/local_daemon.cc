@@ -95,9 +95,10 @@ Status LocalDaemon::start() const {
   posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A session of its own, and none of the dispositions of this process.
+  // A session of its own, and none of this process's dispositions but that a closed pipe is no reason to die.
   sigset_t defaults;
   sigfillset(&defaults);
+  sigdelset(&defaults, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
   std::vector<std::string> words{binary, "--config", config};

@@ -73,7 +73,7 @@ class LocalSink : public client::Sink {
   void choose_direct(uint64_t offset, std::span<const std::span<const std::byte>> from);
 
   asio::thread_pool& threads_;
-  bool direct_ = false;  // the file has O_DIRECT set
+  bool direct_ = false;                // the file has O_DIRECT set
   std::string path_, temporary_path_;  // both empty: standard output
   bool replace_ = false;
   Descriptor file_;

@@ -105,7 +105,8 @@ Status Transfer::put(const std::vector<std::string>& sources, const std::string&
   TransferPlan plan;
   for (const std::string& source : sources) {
     auto target = put_target(source, destination, into_directory);
-    Status status = target ? plan_put(source, *target, plan) : target.error();
+    Status status = target ? check_free(*target) : target.error();
+    if (status.ok()) status = plan_put(source, *target, plan);
     if (!status.ok()) session_.complain(describe(status));
   }
   progress_ = std::make_unique<Progress>("put", plan.bytes);
@@ -114,6 +115,13 @@ Status Transfer::put(const std::vector<std::string>& sources, const std::string&
   report(plan);
   progress_.reset();
   return {};
+}
+
+Status Transfer::check_free(const std::string& target) {
+  if (options_.replace) return {};
+  const auto there = client_.stat(target);
+  if (there) return {Code::kAlreadyExists, target + ": already exists"};
+  return there.error().code() == Code::kNotFound ? Status{} : there.error();
 }
 
 asio::awaitable<Status> Transfer::make_remote_directories(const TransferPlan& plan) {

@@ -49,6 +49,8 @@ class Transfer {
 
   Result<std::string> put_target(const std::string& source, const std::string& destination,
                                  bool into_directory);
+  /// Before anything is sent: kAlreadyExists unless replacing.
+  Status check_free(const std::string& target);
   Status plan_put(const std::string& source, const std::string& target, TransferPlan& plan);
   asio::awaitable<Status> plan_get(std::string source, std::string target, TransferPlan& plan);
   asio::awaitable<Status> make_remote_directories(const TransferPlan& plan);

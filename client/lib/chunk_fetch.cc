@@ -47,7 +47,16 @@ std::span<const std::byte> ChunkFetch::part(size_t index) const {
 }
 
 asio::awaitable<void> ChunkFetch::run(std::shared_ptr<ChunkFetch> self) {
-  Status status = co_await self->fetch();
+  runtime::Semaphore& gate = self->core_.gates.of(ServerId{self->placement_.server_id()});
+  Status status = co_await gate.acquire(self->context_.deadline);
+  if (status.ok()) {
+    if (self->cancelled_) {
+      status = Status{Code::kCancelled, "no longer needed"};
+    } else {
+      status = co_await self->fetch();
+    }
+    gate.release();
+  }
   self->receiving_ = false;
   self->stream_.reset();
   if (!status.ok() || self->cancelled_) self->buffers_.clear();

@@ -7,6 +7,7 @@
 #include "client/lib/memory.h"
 #include "client/lib/meta_link.h"
 #include "client/lib/options.h"
+#include "client/lib/server_gates.h"
 #include "common/rpc/client.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
@@ -21,7 +22,8 @@ struct Core {
         rpc(runtime, secret),
         meta(runtime, options.metaserver, options.retry_limit, rpc, background),
         memory(runtime, options.memory_bytes),
-        health(runtime.clock) {}
+        health(runtime.clock),
+        gates(runtime) {}
 
   TimePoint now() const { return runtime.clock.now(); }
 
@@ -32,6 +34,7 @@ struct Core {
   MetaLink meta;
   Memory memory;
   ServerHealth health;
+  ServerGates gates;
   FetchTimes fetch_times;
   std::set<ChunkId> reported;  ///< chunks already reported missing or corrupt
 };

@@ -16,6 +16,7 @@
 namespace kintsugi::client {
 
 struct ReadOptions {
+  ReadOptions() {}  // not an aggregate, see WriteOptions
   uint64_t offset = 0;
   uint64_t length = 0;  ///< 0 = to the end of the file; a range beyond it ends there
   std::function<void(uint64_t bytes)> progress;

@@ -16,6 +16,7 @@
 namespace kintsugi::client {
 
 struct WriteOptions {
+  WriteOptions() {}  // not an aggregate: GCC 12 destroys aggregate temporaries in co_await expressions twice
   uint32_t mode = 0644;
   uint32_t uid = 0;
   uint32_t gid = 0;

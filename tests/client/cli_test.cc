@@ -1,0 +1,217 @@
+// The command line as far as it goes without a cluster: usage, exit codes, one clear line on stderr.
+#include "client/cli/cli.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "client/cli/local_cluster.h"
+#include "client/cli/local_daemon.h"
+#include "client/cli/local_file.h"
+#include "client/cli/session.h"
+
+namespace kintsugi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code;
+  std::string out, error;
+};
+
+Outcome kintsugi(std::vector<std::string> words) {
+  words.insert(words.begin(), "kintsugi");
+  std::vector<char*> arguments;
+  for (std::string& word : words)
+    arguments.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = run(static_cast<int>(arguments.size()), arguments.data());
+  std::string error = testing::internal::GetCapturedStderr();
+  return {code, testing::internal::GetCapturedStdout(), std::move(error)};
+}
+
+void expect_one_line(const Outcome& outcome) {
+  EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+  EXPECT_TRUE(outcome.error.starts_with("kintsugi: ")) << outcome.error;
+  EXPECT_EQ(outcome.out, "");
+}
+
+class CommandLine : public testing::Test {
+ protected:
+  CommandLine() {
+    ::unsetenv(kMetaVariable);
+    ::unsetenv(kSecretVariable);
+    std::string name = (fs::temp_directory_path() / "kintsugi-cli-XXXXXX").string();
+    directory = ::mkdtemp(name.data());
+  }
+  ~CommandLine() override { fs::remove_all(directory); }
+  std::string directory;
+};
+
+TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
+  const std::vector<std::vector<std::string>> wrong{{},
+                                                    {"nonsense"},
+                                                    {"put", "one"},
+                                                    {"get", "one"},
+                                                    {"ls", "/a", "/b"},
+                                                    {"ls", "--nonsense"},
+                                                    {"stripe", "show", "x"},
+                                                    {"policy"},
+                                                    {"policy", "set", "/a"},
+                                                    {"repair", "run"},
+                                                    {"repair", "run", "--chunk", "81"},
+                                                    {"repair", "run", "--chunk", "81:3", "--shape", "circle"},
+                                                    {"cluster", "start", "--chunkservers", "0"},
+                                                    {"cluster", "start", "--repair-delay", "-1"},
+                                                    {"fsck", "--json", "--list-missing"}};
+  for (const auto& words : wrong) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const Outcome outcome = kintsugi(words);
+    EXPECT_EQ(outcome.code, 2);
+    expect_one_line(outcome);
+  }
+}
+
+TEST_F(CommandLine, NamesACommandThatDoesNotExist) {
+  EXPECT_NE(kintsugi({"nonsense"}).error.find("nonsense: no such command"), std::string::npos);
+}
+
+TEST_F(CommandLine, PrintsHelpWithZero) {
+  const Outcome outcome = kintsugi({"--help"});
+  EXPECT_EQ(outcome.code, 0);
+  for (const char* command : {"put", "get", "cat", "ls", "stat", "rm", "mv", "mkdir", "du", "df", "policy",
+                              "server", "stripe", "repair", "fsck", "cluster"}) {
+    EXPECT_NE(outcome.out.find(command), std::string::npos) << command;
+  }
+}
+
+TEST_F(CommandLine, SaysWhichVariableIsNotSet) {
+  const Outcome outcome = kintsugi({"ls", "/"});
+  EXPECT_EQ(outcome.code, 1);
+  expect_one_line(outcome);
+  EXPECT_NE(outcome.error.find(kMetaVariable), std::string::npos);
+  ::setenv(kMetaVariable, "127.0.0.1:1", 1);
+  EXPECT_NE(kintsugi({"ls", "/"}).error.find(kSecretVariable), std::string::npos);
+}
+
+TEST_F(CommandLine, RefusesASecretFileThatOthersMayRead) {
+  const std::string secret = directory + "/secret";
+  std::ofstream(secret) << std::string(64, 'a') << "\n";
+  fs::permissions(secret, static_cast<fs::perms>(0644));
+  ::setenv(kMetaVariable, "127.0.0.1:1", 1);
+  ::setenv(kSecretVariable, secret.c_str(), 1);
+  const Outcome outcome = kintsugi({"ls", "/"});
+  EXPECT_EQ(outcome.code, 1);
+  expect_one_line(outcome);
+}
+
+TEST_F(CommandLine, RefusesARelativeRemotePathBeforeItConnects) {
+  const Outcome outcome = kintsugi({"stat", "relative"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.error, "kintsugi: stat: relative: a path in the cluster begins with /\n");
+}
+
+TEST_F(CommandLine, KnowsThatThereIsNoClusterInADirectory) {
+  for (const char* command : {"stop", "status"}) {
+    const Outcome outcome = kintsugi({"cluster", command, "--dir", directory});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_NE(outcome.error.find("there is no cluster in " + directory), std::string::npos) << outcome.error;
+  }
+}
+
+TEST_F(CommandLine, RefusesAClusterWithAPolicyThatDoesNotExist) {
+  const Outcome outcome = kintsugi({"cluster", "start", "--dir", directory + "/c", "--policy", "rs-0-3-64k"});
+  EXPECT_EQ(outcome.code, 1);
+  expect_one_line(outcome);
+  EXPECT_FALSE(fs::exists(directory + "/c"));
+}
+
+TEST_F(CommandLine, LocalClusterIsLoadedAsItWasMadeAndGrows) {
+  LocalClusterOptions options;
+  options.chunkservers = 3;
+  options.racks = 2;
+  options.policy = "rs-2-1-64k";
+  options.repair_delay_seconds = 0.5;
+  options.chunk_bytes = 1 << 20;
+  ASSERT_TRUE(LocalCluster::create(directory + "/c", options));
+  auto loaded = LocalCluster::load(directory + "/c");
+  ASSERT_TRUE(loaded) << loaded.error();
+  EXPECT_EQ(loaded->options().policy, "rs-2-1-64k");
+  EXPECT_EQ(loaded->daemons().size(), 4u);
+  const auto before = loaded->chunkserver_addresses();
+  ASSERT_EQ(loaded->grow(5), Status{});
+  loaded = LocalCluster::load(directory + "/c");
+  const auto after = loaded->chunkserver_addresses();
+  ASSERT_EQ(after.size(), 5u);
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));
+  EXPECT_EQ(std::set<std::string>(after.begin(), after.end()).size(), 5u);
+  const std::string config = *read_file(directory + "/c/etc/metaserver.toml");
+  EXPECT_NE(config.find("repair.delay = \"500ms\""), std::string::npos) << config;
+  EXPECT_NE(read_file(directory + "/c/env")->find("export KINTSUGI_META='127.0.0.1:"), std::string::npos);
+}
+
+TEST_F(CommandLine, APidFileOfAnotherProcessDoesNotCountAsTheDaemon) {
+  LocalDaemon daemon{.name = "x", .pid_file = directory + "/x.pid"};
+  EXPECT_EQ(daemon.pid(), 0);
+  // This very process, but started at another time.
+  ASSERT_EQ(write_file(daemon.pid_file, fmt::format("{} 1\n", ::getpid())), Status{});
+  EXPECT_EQ(daemon.pid(), 0);
+  EXPECT_EQ(daemon.stop(std::chrono::milliseconds(100)), Status{});
+  EXPECT_FALSE(fs::exists(daemon.pid_file));
+}
+
+class LocalFiles : public CommandLine {
+ protected:
+  ~LocalFiles() override { threads.join(); }
+  template <class T>
+  T wait(asio::awaitable<T> task) {
+    return runtime::run_on(runtime, std::move(task));
+  }
+  runtime::ProductionRuntime runtime;
+  asio::thread_pool threads{2};
+};
+
+TEST_F(LocalFiles, SinkPutsTheWholeFileAtItsPlaceWithModeAndTime) {
+  const std::string path = directory + "/out";
+  auto sink = LocalSink::create(path, false, threads);
+  ASSERT_TRUE(sink);
+  const std::string a = "hello ", b = "world";
+  const std::array<std::span<const std::byte>, 2> ranges{std::as_bytes(std::span(a)),
+                                                         std::as_bytes(std::span(b))};
+  ASSERT_EQ(wait((*sink)->write(0, ranges)), Status{});
+  EXPECT_FALSE(fs::exists(path));
+  ASSERT_EQ((*sink)->finish(0640, 1'700'000'000'123'456'789), Status{});
+  EXPECT_EQ(*read_file(path), "hello world");
+  auto source = LocalSource::open(path, threads);
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->mode(), 0640u);
+  EXPECT_EQ((*source)->modified_ns(), 1'700'000'000'123'456'789);
+  EXPECT_EQ(LocalSink::create(path, false, threads).error().code(), Code::kAlreadyExists);
+}
+
+TEST_F(LocalFiles, SinkThatIsNotFinishedLeavesNothing) {
+  { ASSERT_TRUE(LocalSink::create(directory + "/out", false, threads)); }
+  EXPECT_TRUE(fs::is_empty(directory));
+}
+
+TEST_F(LocalFiles, SourceFillsRangesInOrderAndEndsWithTheFile) {
+  const std::string path = directory + "/in";
+  std::ofstream(path) << "0123456789";
+  auto source = LocalSource::open(path, threads);
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->size(), 10u);
+  std::array<std::byte, 4> a{}, b{};
+  const std::array<std::span<std::byte>, 2> ranges{std::span(a), std::span(b)};
+  EXPECT_EQ(*wait((*source)->read(0, ranges)), 8u);
+  EXPECT_EQ(static_cast<char>(b[0]), '4');
+  EXPECT_EQ(*wait((*source)->read(8, ranges)), 2u);
+  EXPECT_EQ(LocalSource::open(directory, threads).error().code(), Code::kIsDirectory);
+  EXPECT_EQ(LocalSource::open(directory + "/nope", threads).error().code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace kintsugi::cli

@@ -1,0 +1,252 @@
+// Servers that are gone, break, hang, lag or lie, while the client reads and writes.
+#include <gtest/gtest.h>
+
+#include "tests/client/fake_cluster.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr uint64_t kSize = 2'500'000;  // several stripes, with short ends
+
+TEST(DegradedRead, SurvivesTheLossOfAnyTwoServersOfRs32) {
+  for (size_t a = 0; a < 8; ++a) {
+    for (size_t b = a + 1; b < 8; b += 2) {
+      SCOPED_TRACE(fmt::format("servers {} and {}", a, b));
+      FakeCluster cluster(a * 8 + b);
+      const auto bytes = random_bytes(kSize, a);
+      ASSERT_EQ(cluster.put("/f", bytes), Status{});
+      cluster.kill(a);
+      cluster.kill(b);
+      if (b % 4 == 0) cluster.meta.known_dead = {a + 1, b + 1};
+      const auto back = cluster.get("/f");
+      ASSERT_TRUE(back) << back.error();
+      EXPECT_TRUE(*back == bytes);
+    }
+  }
+}
+
+TEST(DegradedRead, ReadsSmallRangesOfALostChunkFromTheOthers) {
+  FakeCluster cluster(1);
+  const auto bytes = random_bytes(kSize, 1);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  cluster.kill(cluster.holder("/f", 1));
+  for (uint64_t offset = 60'000; offset < 300'000; offset += 7'777) {
+    std::vector<std::byte> into(10'000);
+    ASSERT_TRUE(cluster.run(cluster.client().read_at("/f", offset, into)));
+    ASSERT_EQ(0, std::memcmp(into.data(), bytes.data() + offset, into.size())) << offset;
+  }
+}
+
+TEST(DegradedRead, FailsAndNamesTheChunksWhenTooManyAreLost) {
+  FakeCluster cluster(2, 5);
+  const auto bytes = random_bytes(kSize, 2);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  for (uint32_t index : {0u, 1u, 2u})
+    cluster.kill(cluster.holder("/f", index));
+  const auto back = cluster.get("/f");
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code(), Code::kUnavailable);
+  EXPECT_NE(back.error().message().find("fewer than 3 of 5 chunks can be read"), std::string::npos)
+      << back.error();
+}
+
+TEST(DegradedRead, NeverReturnsACorruptBlockAndReportsIt) {
+  FakeCluster cluster(3);
+  const auto bytes = random_bytes(kSize, 3);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  const ChunkId victim = cluster.chunk("/f", 1);
+  const size_t server = cluster.holder("/f", 1);
+  ASSERT_TRUE(cluster.servers[server]->corrupt(victim, 100'000));
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+  cluster.simulation.run_for(1s);
+  ASSERT_EQ(cluster.meta.reports.size(), 1u);
+  EXPECT_EQ(cluster.meta.reports[0].stripe_id(), victim.stripe.value);
+  EXPECT_EQ(cluster.meta.reports[0].index(), 1u);
+  EXPECT_EQ(cluster.meta.reports[0].server_id(), server + 1);
+  EXPECT_TRUE(cluster.meta.reports[0].corrupt());
+}
+
+TEST(DegradedRead, CatchesAChunkThatIsWholeButNotTheOneThatWasWritten) {
+  FakeCluster cluster(4);
+  const auto bytes = random_bytes(150'000, 4);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  // Another chunk with right block CRCs of its own, as a stale copy would have.
+  FakeChunkServer& server = *cluster.servers[cluster.holder("/f", 0)];
+  FakeChunkServer& other = *cluster.servers[cluster.holder("/f", 1)];
+  ASSERT_EQ(server.chunks.at(cluster.chunk("/f", 0)).bytes.size(),
+            other.chunks.at(cluster.chunk("/f", 1)).bytes.size());
+  server.chunks.at(cluster.chunk("/f", 0)) = other.chunks.at(cluster.chunk("/f", 1));
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+  cluster.simulation.run_for(1s);
+  EXPECT_EQ(cluster.meta.reports.size(), 1u);
+}
+
+TEST(DegradedRead, AsksWhereAChunkIsNowWhenItMoved) {
+  FakeCluster cluster(5);
+  cluster.meta.policy = "rs-2-0-64k";
+  const auto bytes = random_bytes(100'000, 5);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  const ChunkId id = cluster.chunk("/f", 0);
+  const size_t from = cluster.holder("/f", 0);
+  const size_t to = cluster.holder("/f", 1) == 7 ? 6 : 7;
+  cluster.servers[to]->chunks[id] = cluster.servers[from]->chunks[id];
+  cluster.kill(from);
+  // The metaserver learns of the new place only while the client already reads.
+  const auto move = [&]() -> asio::awaitable<void> {
+    runtime::TaskGroup group(cluster.simulation.executor(), cluster.simulation.clock());
+    co_await group.sleep_for(50ms);
+    cluster.meta.stripes.at(id.stripe.value).mutable_chunks(0)->set_server_id(to + 1);
+  };
+  asio::co_spawn(cluster.simulation.executor(), move(), asio::detached);
+  const auto back = cluster.get("/f");
+  ASSERT_TRUE(back) << back.error();
+  EXPECT_TRUE(*back == bytes);
+}
+
+TEST(Hedge, DoesNotWaitForAServerThatHangs) {
+  FakeCluster cluster(6);
+  const auto bytes = random_bytes(kSize, 6);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  cluster.servers[cluster.holder("/f", 0)]->hangs = true;
+  const TimePoint began = cluster.simulation.now();
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+  EXPECT_LT(cluster.simulation.now() - began, 3s);
+}
+
+TEST(Hedge, ReplacesAServerThatLagsFarBehindTheOthers) {
+  FakeCluster cluster(7);
+  const auto bytes = random_bytes(kSize, 7);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(cluster.get("/f"));  // learns what is normal
+  cluster.servers[cluster.holder("/f", 0)]->read_delay = 20s;
+  const TimePoint began = cluster.simulation.now();
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+  EXPECT_LT(cluster.simulation.now() - began, 2s);
+}
+
+TEST(Hedge, LeavesServersAloneThatAreAllEquallySlow) {
+  FakeCluster cluster(8);
+  const auto bytes = random_bytes(190'000, 8);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  for (auto& server : cluster.servers)
+    server->read_delay = 300ms;
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+  uint64_t reads = 0;
+  for (auto& server : cluster.servers)
+    reads += server->reads;
+  EXPECT_EQ(reads, 3u);
+}
+
+TEST(Write, ReplacesAServerThatCannotBeReachedBeforeTheFirstByte) {
+  FakeCluster cluster(9);
+  const auto bytes = random_bytes(kSize, 9);
+  cluster.kill(2);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  EXPECT_GT(cluster.meta.replacements, 0);
+  for (const auto& [id, stripe] : cluster.meta.stripes) {
+    for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
+      EXPECT_NE(chunk.server_id(), 0u) << "chunk " << id << ":" << chunk.index();
+      EXPECT_NE(chunk.server_id(), 3u) << "chunk " << id << ":" << chunk.index();
+    }
+  }
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+}
+
+TEST(Write, GoesOnWithoutAServerThatBreaksAndRecordsTheChunkAsMissing) {
+  FakeCluster cluster(10);
+  cluster.meta.policy = "rs-3-3-64k";
+  cluster.meta.chunk_bytes = 4 << 20;
+  const auto bytes = random_bytes(10'000'000, 10);
+  cluster.servers[1]->fail_write_at = 2'000'000;
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  const proto::Stripe& stripe = cluster.meta.stripes.at(cluster.chunk("/f", 0).stripe.value);
+  const auto missing =
+      std::find_if(stripe.chunks().begin(), stripe.chunks().end(),
+                   [](const proto::ChunkPlacement& chunk) { return chunk.server_id() == 0; });
+  ASSERT_NE(missing, stripe.chunks().end());
+  EXPECT_NE(missing->crc(), 0u) << "a repair proves itself by the CRC of what was written";
+  EXPECT_EQ(cluster.meta.allocations, 1);
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+}
+
+TEST(Write, WritesTheStripeAgainElsewhereWhenTooManyServersBreak) {
+  FakeCluster cluster(11, 9);
+  cluster.meta.policy = "rs-3-1-64k";  // a missing chunk would leave no redundancy
+  cluster.meta.chunk_bytes = 4 << 20;
+  const auto bytes = random_bytes(8'000'000, 11);
+  cluster.servers[1]->fail_write_at = 1'500'000;
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  for (const auto& extent : cluster.meta.files.at("/f").extents) {
+    for (const auto& chunk : cluster.meta.stripes.at(extent.stripe_id()).chunks())
+      EXPECT_NE(chunk.server_id(), 0u);
+  }
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+}
+
+TEST(Write, FailsAndLeavesNothingWhenASourceThatCannotSeekLosesItsStripe) {
+  FakeCluster cluster(12, 4);
+  cluster.meta.policy = "rs-3-1-64k";
+  cluster.meta.chunk_bytes = 4 << 20;
+  const auto bytes = random_bytes(8'000'000, 12);
+  cluster.servers[1]->fail_write_at = 1'500'000;
+  PipeSource pipe(bytes);
+  const auto written = cluster.run(cluster.client().write("/f", pipe));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code(), Code::kUnavailable);
+  EXPECT_FALSE(cluster.meta.files.contains("/f"));
+  EXPECT_EQ(cluster.meta.aborts, 1);
+}
+
+TEST(Write, FailsWhenTheSourceShrinksMeanwhile) {
+  class Shrinking : public MemorySource {
+   public:
+    using MemorySource::MemorySource;
+    std::optional<uint64_t> size() const override { return 1'000'000; }
+  };
+  FakeCluster cluster(13);
+  const auto bytes = random_bytes(600'000, 13);
+  Shrinking source(bytes);
+  const auto written = cluster.run(cluster.client().write("/f", source));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code(), Code::kConflict);
+  EXPECT_FALSE(cluster.meta.files.contains("/f"));
+}
+
+TEST(Metaserver, MayBeAwayForAWhile) {
+  FakeCluster cluster(14);
+  const auto bytes = random_bytes(kSize, 14);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  cluster.simulation.network().isolate("meta");
+  const auto heal = [&]() -> asio::awaitable<void> {
+    runtime::TaskGroup group(cluster.simulation.executor(), cluster.simulation.clock());
+    co_await group.sleep_for(8s);
+    cluster.simulation.network().rejoin("meta");
+  };
+  asio::co_spawn(cluster.simulation.executor(), heal(), asio::detached);
+  EXPECT_TRUE(cluster.run(cluster.client().stat("/f")));
+  EXPECT_EQ(cluster.put("/g", bytes), Status{});
+}
+
+TEST(Metaserver, ThatNeverAnswersIsGivenUpInBoundedTime) {
+  FakeCluster cluster(15);
+  cluster.simulation.network().isolate("meta");
+  const TimePoint began = cluster.simulation.now();
+  const auto found = cluster.run(cluster.client().stat("/f"));
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message().find("does not answer"), std::string::npos) << found.error();
+  EXPECT_LT(cluster.simulation.now() - began, 90s);
+}
+
+TEST(Metaserver, VerdictThatTooFewServersAreLeftIsNotWaitedOut) {
+  FakeCluster cluster(16, 4);
+  const TimePoint began = cluster.simulation.now();
+  const auto bytes = random_bytes(kSize, 16);
+  const Status status = cluster.put("/f", bytes);
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_EQ(status.message().find("does not answer"), std::string::npos) << status;
+  EXPECT_LT(cluster.simulation.now() - began, 5s);
+}
+
+}  // namespace
+}  // namespace kintsugi::client

@@ -1,0 +1,134 @@
+/// Just enough of a cluster to test the client against, on simulated machines: a metaserver that keeps files
+/// in maps, and chunkservers that keep chunks in memory and misbehave on request.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client/lib/client.h"
+#include "common/base/ids.h"
+#include "common/proto/chunk.pb.h"
+#include "common/proto/meta.pb.h"
+#include "common/rpc/server.h"
+#include "tests/simulation/runtime/sim_node.h"
+#include "tests/simulation/runtime/simulation.h"
+
+namespace kintsugi::client {
+
+class FakeChunkServer {
+ public:
+  FakeChunkServer(simulation::Simulation& simulation, uint64_t id);
+
+  struct Chunk {
+    std::vector<std::byte> bytes;
+    std::vector<uint32_t> block_crcs;
+  };
+  std::map<ChunkId, Chunk> chunks;
+  uint64_t id;
+  simulation::SimNode node;
+
+  bool hangs = false;                   ///< accepts calls and never answers
+  uint64_t fail_write_at = UINT64_MAX;  ///< breaks a write when so many bytes of a chunk came
+  Duration read_delay{};                ///< before each frame
+  uint64_t reads = 0;                   ///< ReadChunk calls
+
+  std::string address() const;
+  void start();
+  asio::awaitable<void> stop();
+  /// Flips a bit in that chunk, if it is here. Its block CRCs stay.
+  bool corrupt(ChunkId chunk, uint64_t offset);
+
+ private:
+  asio::awaitable<Status> write(proto::WriteChunkRequest request, rpc::Stream& stream);
+  asio::awaitable<Status> read(proto::ReadChunkRequest request, rpc::Stream& stream);
+  asio::awaitable<void> hang(rpc::Stream& stream);
+
+  std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<runtime::TaskGroup> sleeping_;
+};
+
+class FakeMetaServer {
+ public:
+  explicit FakeMetaServer(simulation::Simulation& simulation,
+                          std::vector<std::unique_ptr<FakeChunkServer>>& servers);
+
+  std::string policy = "rs-3-2-64k";
+  uint64_t chunk_bytes = 256 * 1024;
+  struct File {
+    proto::Attributes attributes;
+    std::vector<proto::Extent> extents;
+  };
+  std::map<std::string, File> files;
+  std::map<uint64_t, proto::Stripe> stripes;
+  std::vector<proto::ReportChunkRequest> reports;
+  int replacements = 0, allocations = 0, aborts = 0;
+  std::set<uint64_t> known_dead;  ///< servers it does not place on, nor calls available
+
+  simulation::SimNode node;
+  runtime::Endpoint endpoint() const { return {node.name(), 7400}; }
+  void start();
+  asio::awaitable<void> stop();
+
+ private:
+  Result<proto::AllocateStripeResponse> allocate(const proto::AllocateStripeRequest& request);
+  Result<proto::ReplaceChunkResponse> replace(const proto::ReplaceChunkRequest& request);
+  Result<proto::CommitFileResponse> commit(const proto::CommitFileRequest& request);
+  Result<proto::OpenReadResponse> open_read(const proto::OpenReadRequest& request);
+  Status seal(const proto::SealedStripe& sealed);
+  FakeChunkServer* find(uint64_t server);
+  proto::ChunkPlacement place(uint32_t index, const std::set<uint64_t>& exclude);
+
+  std::vector<std::unique_ptr<FakeChunkServer>>& servers_;
+  std::unique_ptr<rpc::Server> server_;
+  std::map<uint64_t, std::string> tickets_;  // by stripe
+  uint64_t next_id_ = 1;
+  uint64_t next_server_ = 0;
+};
+
+/// A metaserver, chunkservers and one client.
+class FakeCluster {
+ public:
+  explicit FakeCluster(uint64_t seed, size_t chunkservers = 8, size_t memory_bytes = kMinMemoryBytes);
+  ~FakeCluster();
+
+  Client& client() { return *client_; }
+  template <class T>
+  T run(asio::awaitable<T> task) {
+    return simulation.run(std::move(task));
+  }
+
+  Status put(const std::string& path, std::span<const std::byte> bytes, WriteOptions options = {});
+  Result<std::vector<std::byte>> get(const std::string& path);
+  void kill(size_t server);
+  /// The server that holds a chunk of the file's first stripe.
+  size_t holder(const std::string& path, uint32_t index);
+  ChunkId chunk(const std::string& path, uint32_t index);
+
+  simulation::Simulation simulation;
+  std::vector<std::unique_ptr<FakeChunkServer>> servers;
+  FakeMetaServer meta;
+
+ private:
+  simulation::SimNode client_node_;
+  std::unique_ptr<Client> client_;
+};
+
+std::vector<std::byte> random_bytes(size_t size, uint64_t seed);
+
+/// Cannot seek and does not know its size, like a pipe.
+class PipeSource : public Source {
+ public:
+  explicit PipeSource(std::span<const std::byte> bytes) : memory_(bytes) {}
+  asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<const std::span<std::byte>> into) override {
+    return memory_.read(offset, into);
+  }
+  std::optional<uint64_t> size() const override { return std::nullopt; }
+
+ private:
+  MemorySource memory_;
+};
+
+}  // namespace kintsugi::client

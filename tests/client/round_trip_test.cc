@@ -1,0 +1,147 @@
+// What is written is what is read, for sizes around every border, and nothing is left when it fails.
+#include <gtest/gtest.h>
+
+#include "erasure/layout.h"
+#include "tests/client/fake_cluster.h"
+
+namespace kintsugi::client {
+namespace {
+
+std::set<uint64_t> border_sizes(const erasure::Policy& policy, uint64_t chunk_bytes) {
+  const uint64_t cell = policy.cell_bytes, row = policy.k * cell;
+  const uint64_t stripe = erasure::max_stripe_bytes(policy, chunk_bytes);
+  return {0,
+          1,
+          4095,
+          65535,
+          65536,
+          65537,
+          cell - 1,
+          cell,
+          cell + 1,
+          row - 1,
+          row,
+          row + 1,
+          row + cell + 7,
+          stripe - 1,
+          stripe,
+          stripe + 1,
+          2 * stripe,
+          3 * stripe + row + 17};
+}
+
+void round_trip(const std::string& policy_name, uint64_t chunk_bytes, uint64_t seed) {
+  const erasure::Policy policy = *erasure::Policy::parse(policy_name);
+  FakeCluster cluster(seed, policy.chunks() + 1);
+  cluster.meta.policy = policy_name;
+  cluster.meta.chunk_bytes = chunk_bytes;
+  for (uint64_t size : border_sizes(policy, chunk_bytes)) {
+    SCOPED_TRACE(fmt::format("{} with {} bytes", policy_name, size));
+    const auto bytes = random_bytes(size, size);
+    const std::string path = fmt::format("/{}", size);
+    ASSERT_EQ(cluster.put(path, bytes), Status{});
+    const auto back = cluster.get(path);
+    ASSERT_TRUE(back) << back.error();
+    ASSERT_TRUE(*back == bytes);
+    PipeSource pipe(bytes);
+    ASSERT_TRUE(cluster.run(cluster.client().write(path + "-pipe", pipe)));
+    ASSERT_TRUE(*cluster.get(path + "-pipe") == bytes);
+  }
+  EXPECT_TRUE(cluster.meta.reports.empty());
+}
+
+TEST(RoundTrip, ReturnsWhatWasWrittenForSizesAroundEveryBorder) {
+  round_trip("rs-3-2-64k", 256 * 1024, 1);
+}
+TEST(RoundTrip, WorksWithCellsOfSeveralBlocksThatDoNotFillABuffer) {
+  round_trip("rs-4-2-192k", 768 * 1024, 2);
+}
+TEST(RoundTrip, WorksWithCellsLargerThanABuffer) {
+  round_trip("rs-2-1-2048k", 4 << 20, 3);
+}
+TEST(RoundTrip, WorksWithCellsLargerThanAChunk) {
+  round_trip("rs-2-1-1024k", 512 * 1024, 4);
+}
+TEST(RoundTrip, WorksWithReplication) {
+  round_trip("replication-3-128k", 256 * 1024, 5);
+}
+TEST(RoundTrip, WorksWithoutRedundancy) {
+  round_trip("rs-2-0-64k", 128 * 1024, 6);
+}
+
+TEST(RoundTrip, ReadsAnyRangeAtRandom) {
+  FakeCluster cluster(7);
+  const auto bytes = random_bytes(3'000'000, 7);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  auto& random = cluster.simulation.random();
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t offset = random.below(bytes.size() + 1000);
+    const uint64_t length = 1 + random.below(i % 3 == 0 ? 2'000'000 : 100'000);
+    std::vector<std::byte> into(length);
+    const auto got = cluster.run(cluster.client().read_at("/f", offset, into));
+    ASSERT_TRUE(got) << got.error();
+    const uint64_t expected = offset >= bytes.size() ? 0 : std::min<uint64_t>(length, bytes.size() - offset);
+    ASSERT_EQ(*got, expected) << "offset " << offset << " length " << length;
+    ASSERT_EQ(0, std::memcmp(into.data(), bytes.data() + offset, expected)) << "offset " << offset;
+  }
+}
+
+TEST(RoundTrip, KeepsAFileOfOneCellAsCopiesThatEachSuffice) {
+  FakeCluster cluster(8);
+  const auto bytes = random_bytes(5000, 8);
+  ASSERT_EQ(cluster.put("/small", bytes), Status{});
+  const proto::Stripe& stripe = cluster.meta.stripes.at(cluster.chunk("/small", 0).stripe.value);
+  EXPECT_EQ(stripe.policy(), "replication-3-64k");
+  cluster.kill(cluster.holder("/small", 0));
+  cluster.kill(cluster.holder("/small", 1));
+  EXPECT_TRUE(*cluster.get("/small") == bytes);
+}
+
+TEST(RoundTrip, RefusesToReplaceUnlessAskedTo) {
+  FakeCluster cluster(9);
+  const auto old_bytes = random_bytes(100'000, 1), new_bytes = random_bytes(300'000, 2);
+  ASSERT_EQ(cluster.put("/f", old_bytes), Status{});
+  EXPECT_EQ(cluster.put("/f", new_bytes).code(), Code::kAlreadyExists);
+  EXPECT_TRUE(*cluster.get("/f") == old_bytes);
+  WriteOptions options;
+  options.replace = true;
+  EXPECT_EQ(cluster.put("/f", new_bytes, options), Status{});
+  EXPECT_TRUE(*cluster.get("/f") == new_bytes);
+}
+
+TEST(RoundTrip, FailsClearlyForWhatIsNotThere) {
+  FakeCluster cluster(10);
+  MemorySink nothing({});
+  const auto read = cluster.run(cluster.client().read("/nope", nothing));
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code(), Code::kNotFound);
+}
+
+TEST(RoundTrip, ManyTransfersShareOneBoundOnMemoryWithoutLockingEachOtherOut) {
+  FakeCluster cluster(11, 8, kMinMemoryBytes);
+  cluster.meta.policy = "rs-3-2-1024k";
+  cluster.meta.chunk_bytes = 4 << 20;
+  const auto bytes = random_bytes(20'000'000, 11);
+  std::vector<std::vector<std::byte>> back(6, std::vector<std::byte>(bytes.size()));
+  int good = 0;
+  const auto move = [](Client& client, const std::vector<std::byte>& from, std::vector<std::byte>& to,
+                       int number, int& count) -> asio::awaitable<void> {
+    MemorySource source(from);
+    const std::string path = fmt::format("/{}", number);
+    const auto written = co_await client.write(path, source);
+    MemorySink sink(to);
+    const auto read = co_await client.read(path, sink);
+    count += written && read && to == from;
+  };
+  const auto all = [&]() -> asio::awaitable<void> {
+    runtime::TaskGroup group(cluster.simulation.executor(), cluster.simulation.clock());
+    for (int i = 0; i < 6; ++i)
+      group.spawn(move(cluster.client(), bytes, back[static_cast<size_t>(i)], i, good));
+    co_await group.join();
+  };
+  cluster.run(all());
+  EXPECT_EQ(good, 6);
+}
+
+}  // namespace
+}  // namespace kintsugi::client
