@@ -12,6 +12,7 @@ constexpr int kStepsPerRound = 40;
 constexpr size_t kVictims = 2;  ///< servers that a round may hurt: one less than the parity, since rot hides
 constexpr size_t kPaths = 12;
 constexpr size_t kMaxOperations = 6;
+constexpr uint64_t kAcknowledgedAtLeast = 10;  ///< puts of a run, or it says nothing
 
 class Chaos {
  public:
@@ -28,11 +29,12 @@ class Chaos {
       }
       end_round();
     }
+    EXPECT_GE(acknowledged_, kAcknowledgedAtLeast);
   }
 
  private:
   void step_once() {
-    switch (random(20)) {
+    switch (random(22)) {
       case 0:
       case 1:
       case 2:
@@ -65,6 +67,10 @@ class Chaos {
         return fill_or_free();
       case 19:
         return power_failure();
+      case 20:
+        return cluster_.network().set_loss(cluster_.random().coin() ? 0.01 : 0);
+      case 21:
+        return jump_clock();
     }
   }
 
@@ -100,6 +106,7 @@ class Chaos {
       // Whatever fails may fail now, but wrong bytes are wrong at any time.
       EXPECT_NE(operation->status.code(), Code::kCorrupt) << operation->status;
       busy_.erase(operation->path);
+      if (operation->status.ok() && cluster_.exists(operation->path)) ++acknowledged_;
       return true;
     });
   }
@@ -133,6 +140,7 @@ class Chaos {
   }
   void hang_or_unhang() {
     const size_t server = victim();
+    hung_.insert(server);
     if (cluster_.random().coin()) return cluster_.hang(server);
     cluster_.unhang(server);
   }
@@ -146,6 +154,12 @@ class Chaos {
     const auto chunks = cluster_.chunk_files(server);
     if (!chunks.empty()) cluster_.rot(server, chunks[random(chunks.size())]);
   }
+  void jump_clock() {
+    const Duration offset = cluster_.random_time(0s, 20min) - 10min;
+    const uint64_t who = random(cluster_.chunkservers() + 1);
+    if (who == cluster_.chunkservers()) return cluster_.set_metaserver_wall_offset(offset);
+    cluster_.set_wall_offset(who, offset);
+  }
   void power_failure() {
     if (random(4) != 0) return;
     cluster_.crash_all(Crash::kPower);
@@ -158,11 +172,15 @@ class Chaos {
   // -------------------------------------------------------------
   void end_round() {
     cluster_.network().heal();
+    cluster_.network().set_loss(0);
     isolated_.clear();
     for (size_t server = 0; server < cluster_.chunkservers(); ++server) {
       cluster_.unhang(server);
       cluster_.disk(server).set_capacity("/", SimDisk::kDefaultCapacity);
     }
+    // What hangs already would hang for a long time yet.
+    for (const size_t server : std::exchange(hung_, {}))
+      if (cluster_.running(server)) cluster_.crash_chunkserver(server, Crash::kPower);
     cluster_.restart_all();
     for (const auto& operation : operations_)
       (void)cluster_.finish(operation);
@@ -179,10 +197,11 @@ class Chaos {
 
   SimulatedCluster cluster_;
   std::vector<size_t> victims_;
-  std::set<size_t> isolated_;
+  std::set<size_t> isolated_, hung_;
   std::vector<SimulatedCluster::OperationPtr> operations_;
   std::set<std::string> busy_;
   uint64_t generation_ = 0;
+  uint64_t acknowledged_ = 0;
 };
 
 TEST(Chaos, NothingAcknowledgedIsLostWhateverHappens) {

@@ -1,4 +1,6 @@
 // Servers and power are lost: what was acknowledged is read, and what was lost is repaired.
+#include <fmt/format.h>
+
 #include "tests/simulation/cluster/simulated_cluster.h"
 
 namespace kintsugi::simulation {
@@ -44,6 +46,44 @@ TEST(Loss, AnyServersAsManyAsThereIsParityMayGoAtOnce) {
     for (const size_t lost : cluster.pick(kParity))
       cluster.crash_chunkserver(lost, Crash::kPower);
     KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(Loss, AnyRangeIsReadThoughServersAreLost) {
+  for (const uint64_t seed : seeds({17, 18})) {
+    SimulatedCluster cluster({.seed = seed});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    const uint64_t size = 13'000'001;
+    KINTSUGI_EXPECT_OK(cluster.put("/file", size));
+    for (const size_t lost : cluster.pick(kParity))
+      cluster.crash_chunkserver(lost, Crash::kKill);
+    for (int i = 0; i < 40; ++i) {
+      const uint64_t length = 1 + cluster.random_below(i % 4 ? 100'000 : 7'000'000);
+      KINTSUGI_EXPECT_OK(cluster.check_range("/file", cluster.random_below(size + 10), length));
+    }
+  }
+}
+
+TEST(Loss, SmallFilesOutlivePowerFailuresAndTheCleaningOfTheirSegments) {
+  for (const uint64_t seed : seeds({19, 20})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 5});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int round = 0; round < 4; ++round) {
+      std::vector<SimulatedCluster::OperationPtr> operations;
+      for (int i = 0; i < 100; ++i) {
+        const std::string path = fmt::format("/small-{}", i);
+        const bool remove = round > 0 && cluster.random_below(3) == 0 && cluster.exists(path);
+        operations.push_back(remove ? cluster.start_remove(path)
+                                    : cluster.start_put(path, 1 + cluster.random_below(65'536)));
+      }
+      for (const auto& operation : operations)
+        KINTSUGI_EXPECT_OK(cluster.finish(operation));
+      cluster.run_for(cluster.random_time(0s, 15s));
+      cluster.crash_all(Crash::kPower);
+      cluster.restart_all();
+      KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+      KINTSUGI_EXPECT_OK(cluster.check_contents());
+    }
   }
 }
 

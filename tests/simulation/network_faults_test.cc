@@ -95,6 +95,25 @@ TEST(NetworkFaults, ConnectionsThatBreakDuringPutsAndGetsAreMadeAgain) {
   }
 }
 
+TEST(NetworkFaults, WallClocksThatDisagreeChangeNothing) {
+  for (const uint64_t seed : seeds({45, 46})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 12, .racks = 6});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    KINTSUGI_EXPECT_OK(cluster.put("/before", 7'000'000));
+    const auto put = cluster.start_put("/during", 13'000'000);
+    cluster.run_for(cluster.random_time(0ms, 50ms));
+    for (const size_t server : cluster.up())
+      cluster.set_wall_offset(server, cluster.random_time(0s, 40min) - 20min);
+    cluster.set_metaserver_wall_offset(cluster.random_time(0s, 40min) - 20min);
+    KINTSUGI_EXPECT_OK(cluster.finish(put));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    cluster.crash_chunkserver(cluster.pick(1).front(), Crash::kPower);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.put("/after", 7'000'000));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
 TEST(NetworkFaults, AReadGoesAroundServersThatHang) {
   for (const uint64_t seed : seeds({51, 52, 53})) {
     SimulatedCluster cluster({.seed = seed});

@@ -93,5 +93,34 @@ TEST(RepairTiming, AStripeWithOneSpareChunkLeftDoesNotWait) {
   }
 }
 
+TEST(RepairTiming, AHealthyChunkIsRebuiltElsewhereOnRequestInAnyShape) {
+  for (const uint64_t seed : seeds({41})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 12, .racks = 6});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    KINTSUGI_EXPECT_OK(cluster.put("/file", kWholeStripe));
+    const auto before = cluster.stripes_of("/file").at(0);
+    int index = 0;
+    for (const char* shape : {"star", "ppr", "chain", "auto"}) {
+      for (const uint64_t slice_bytes : {uint64_t{65'536}, cluster.options().chunk_bytes}) {
+        proto::RunRepairRequest request;
+        request.set_stripe_id(before.stripe_id());
+        request.set_index(static_cast<uint32_t>(index++));
+        request.set_shape(shape);
+        request.set_slice_bytes(slice_bytes);
+        const auto record = cluster.run(cluster.client().run_repair(request));
+        ASSERT_TRUE(record) << record.error();
+        EXPECT_EQ(record->outcome(), "done");
+        EXPECT_EQ(record->chunk_bytes(), cluster.options().chunk_bytes);
+      }
+    }
+    const auto after = cluster.stripes_of("/file").at(0);
+    for (int i = 0; i < index; ++i)
+      EXPECT_NE(after.chunks(i).server_id(), before.chunks(i).server_id());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::simulation

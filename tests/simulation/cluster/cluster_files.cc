@@ -112,6 +112,21 @@ Result<std::vector<std::byte>> SimulatedCluster::get(const std::string& path) {
   return run(read_file(client_program(), path));
 }
 
+Status SimulatedCluster::check_range(const std::string& path, uint64_t offset, uint64_t length) {
+  const auto content = oracle_.content(path);
+  KINTSUGI_ASSERT(content);
+  const std::vector<std::byte> bytes = content->bytes();
+  const uint64_t begin = std::min<uint64_t>(offset, bytes.size());
+  const auto expected = std::span(bytes).subspan(begin, std::min<uint64_t>(length, bytes.size() - begin));
+  std::vector<std::byte> seen(length);
+  const auto filled = run(client().read_at(path, offset, seen));
+  const std::string where = fmt::format("{} [{}, {})", path, offset, offset + length);
+  if (!filled) return filled.error().with_context(where);
+  if (*filled != expected.size() || !std::equal(expected.begin(), expected.end(), seen.begin()))
+    return {Code::kCorrupt, fmt::format("{}: {} bytes, wrong ones or too few", where, *filled)};
+  return {};
+}
+
 Status SimulatedCluster::check(const std::string& path) {
   return finish(start_check(path));
 }

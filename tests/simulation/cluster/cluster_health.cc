@@ -120,7 +120,8 @@ Status SimulatedCluster::health() {
       repairs->queued() + repairs->delayed() + repairs->unrepairable() == 0 && repairs->running_size() == 0;
   if (whole && at_rest) return {};
   std::string what = fmt::format(
-      "{} chunks are missing, {} stripes degraded, {} lost; {} repairs are queued, {} delayed, {} running, {} "
+      "{} chunks are missing, {} stripes degraded, {} lost; {} repairs are queued, {} delayed, {} running, "
+      "{} "
       "impossible",
       check->missing_chunks(), check->degraded_stripes(), check->lost_stripes(), repairs->queued(),
       repairs->delayed(), repairs->running_size(), repairs->unrepairable());

@@ -55,6 +55,12 @@ Status Oracle::check(const std::string& path, const Result<std::vector<std::byte
   return wrong;
 }
 
+std::optional<Content> Oracle::content(const std::string& path) const {
+  const auto found = files_.find(path);
+  if (found == files_.end() || found->second.size() != 1) return std::nullopt;
+  return found->second.front();
+}
+
 bool Oracle::certain(const std::string& path) const {
   const auto found = files_.find(path);
   return found == files_.end() || found->second.size() == 1;

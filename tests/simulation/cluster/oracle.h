@@ -33,6 +33,8 @@ class Oracle {
 
   /// Whether `path` may look like that: bytes, or the error a read ended with. Otherwise says what is wrong.
   Status check(const std::string& path, const Result<std::vector<std::byte>>& seen) const;
+  /// The only possible content; nullopt when there are several, or there is no file.
+  std::optional<Content> content(const std::string& path) const;
   /// Exactly one content is possible.
   bool certain(const std::string& path) const;
   std::vector<std::string> paths() const;

@@ -97,6 +97,11 @@ std::unique_ptr<Program> SimulatedCluster::make_chunkserver(size_t server) {
   for (size_t number = 0; number < options_.disks; ++number)
     options.disks.push_back(fmt::format("/disk-{}", number));
   options.buffer_memory_bytes = kChunkserverBufferBytes;
+  // Small, so that segments fill up and are cleaned within a test.
+  options.segments.segment_bytes = 4 << 20;
+  options.segments.group_bytes = 1 << 20;
+  options.segments.allocation_step_bytes = 1 << 20;
+  options.segments.clean_interval = 5s;
   return std::make_unique<ChunkserverProgram>(servers_[server]->node.runtime(), std::move(options), secret_);
 }
 

@@ -98,8 +98,12 @@ class SimulatedCluster {
   /// Checks all files ever put; the first error, after adding one failure a wrong file to the test.
   Status check_contents();
   Result<std::vector<std::byte>> get(const std::string& path);
+  /// Reads a range of a file whose content is certain, and compares it.
+  Status check_range(const std::string& path, uint64_t offset, uint64_t length);
   /// Every path ever put.
   std::vector<std::string> paths() const { return oracle_.paths(); }
+  /// The path certainly holds a file.
+  bool exists(const std::string& path) const { return oracle_.content(path).has_value(); }
   /// What is at the path follows from what was acknowledged: no operation failed or is under way.
   bool certain(const std::string& path) const { return oracle_.certain(path); }
 
@@ -148,7 +152,11 @@ class SimulatedCluster {
   void isolate(size_t server) { network().isolate(name(server)); }
   void rejoin(size_t server) { network().rejoin(name(server)); }
   SimDisk& disk(size_t server) { return servers_[server]->node.disk(); }
-  /// Its disk takes a million times longer, from the next operation on: the server hangs, but for heartbeats.
+  /// Its wall clock jumps; what it shows beyond the true time from now on.
+  void set_wall_offset(size_t server, Duration offset) { servers_[server]->node.set_wall_offset(offset); }
+  void set_metaserver_wall_offset(Duration offset) { metaserver_->node.set_wall_offset(offset); }
+  /// Its disk takes a million times longer, from the next operation on: whatever needs it hangs. What hangs
+  /// already is not helped by unhang, only by a crash.
   void hang(size_t server) { disk(server).set_slow(1e6); }
   void unhang(size_t server) { disk(server).set_slow(1); }
   /// Flips one bit inside the data of a stored chunk of the stripe of that index; false when the chunk is not
