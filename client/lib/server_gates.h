@@ -1,7 +1,7 @@
 /// Admission of bulk fetches: how many this client has open to one server at a time.
 ///
-/// Read-ahead over several windows would otherwise open a stream for each window and chunk; dozens of them share the
-/// client's downlink with windows too small to recover from a loss without a timeout (incast).
+/// Read-ahead over several windows would otherwise open a stream for each window and chunk; dozens of them
+/// share the client's downlink with windows too small to recover from a loss without a timeout (incast).
 #pragma once
 
 #include <map>
