@@ -1,0 +1,304 @@
+// What is deleted on servers, and above all what is not.
+#include <random>
+
+#include "tests/metaserver/metaserver_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+TEST(Garbage, ChunksOfARemovedFileAreDeletedOnTheirServers) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/kept", 2).ok());
+  const size_t kept = rig.chunks_on_servers();
+  ASSERT_TRUE(rig.put("/f", 3).ok());
+  ASSERT_TRUE(rig.remove("/f").ok());
+  EXPECT_EQ(rig.told.deleted.size(), 3u);
+  rig.pass(2);
+  EXPECT_EQ(rig.chunks_on_servers(), kept);
+  rig.expect_all_chunks_in_place();
+  rig.pass(25);
+  EXPECT_EQ(rig.fsck().missing_chunks(), 0u);
+  size_t queued = 0;
+  const keys::Range range = keys::all(keys::Kind::kGarbage);
+  rig.store->scan(range.begin, range.end, [&](std::string_view, std::string_view) { return ++queued > 0; });
+  EXPECT_EQ(queued, 0u);
+}
+
+TEST(Garbage, TheQueueSurvivesARestartAndWaitsForServersThatAreDown) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f", 4).ok());
+  for (FakeServer& server : rig.servers)
+    server.alive = false;
+  ASSERT_TRUE(rig.remove("/f").ok());
+  rig.restart();
+  for (FakeServer& server : rig.servers)
+    server.alive = true;
+  rig.pass(3);
+  EXPECT_EQ(rig.chunks_on_servers(), 0u);
+}
+
+TEST(Garbage, OrdersAgainWhatARestartedServerMayNotHaveDone) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  const uint64_t stripe = rig.open("/f")->stripes(0).stripe_id();
+  FakeServer& server = rig.server(ServerId{rig.open("/f")->stripes(0).chunks(0).server_id()});
+  const auto chunks = server.chunks;
+  ASSERT_TRUE(rig.remove("/f").ok());
+  rig.heartbeat(server);
+  ASSERT_TRUE(server.chunks.empty());
+  server.chunks = chunks;  // it crashed before it got to it
+  server.incarnation = 2;
+  server.registered = false;
+  rig.pass(3);
+  EXPECT_FALSE(server.chunks.contains({StripeId{stripe}, 0}));
+}
+
+TEST(Garbage, UnknownChunksAreKeptUntilNoUploadCanWantThem) {
+  MetaServerOptions options;
+  options.upload_ttl = 100s;
+  MetaServerRig rig(1, 9, 3, options);
+  const auto allocated = rig.allocate("/f");
+  const auto sealed = rig.write(*allocated, 300'000);
+  const auto report_all = [&] {
+    for (FakeServer& server : rig.servers)
+      server.wants_report = true;
+    rig.pass(3);
+  };
+  report_all();
+  EXPECT_EQ(rig.chunks_on_servers(), 5u) << "of a live upload";
+  rig.restart();
+  rig.pass(50);
+  report_all();
+  EXPECT_EQ(rig.chunks_on_servers(), 5u)
+      << "the metaserver has just started: it may have been allocated before";
+  rig.pass(60);
+  report_all();
+  EXPECT_EQ(rig.chunks_on_servers(), 0u);
+  EXPECT_FALSE(rig.seal(allocated->upload_id(), sealed).ok());
+  EXPECT_FALSE(rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed})));
+}
+
+TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 0};
+  FakeServer& old_place = rig.server(ServerId{stripe.chunks(0).server_id()});
+  FakeServer* new_place = nullptr;
+  for (FakeServer& server : rig.servers) {
+    bool used = false;
+    for (const auto& placed : stripe.chunks())
+      used = used || placed.server_id() == server.id.value;
+    if (!used) new_place = &server;
+  }
+  old_place.alive = false;
+  rig.pass(13);
+  ASSERT_EQ(rig.told.dead, std::vector<ServerId>{old_place.id});
+  new_place->chunks[chunk] = old_place.chunks[chunk];
+  ASSERT_TRUE(rig.simulation.run(rig.meta->commit_repair({}, chunk, old_place.id, new_place->id)).ok());
+  EXPECT_EQ(rig.meta->stripe(chunk.stripe)->chunks(0).server_id(), new_place->id.value);
+  // The new place dies while the old server is back with its copy.
+  new_place->alive = false;
+  rig.pass(13);
+  old_place.alive = true;
+  rig.pass(3);
+  EXPECT_TRUE(old_place.chunks.contains(chunk)) << "it is the only copy";
+  new_place->alive = true;
+  rig.pass(15);
+  EXPECT_FALSE(old_place.chunks.contains(chunk));
+  EXPECT_TRUE(new_place->chunks.contains(chunk));
+  rig.expect_all_chunks_in_place();
+}
+
+TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
+  const ServerId place{stripe.chunks(1).server_id()}, neighbour{stripe.chunks(2).server_id()};
+  std::set<uint64_t> used;
+  for (const auto& placed : stripe.chunks())
+    used.insert(placed.server_id());
+  std::vector<ServerId> free;
+  for (const FakeServer& server : rig.servers) {
+    if (!used.contains(server.id.value)) free.push_back(server.id);
+  }
+  const auto commit = [&](ChunkId id, ServerId from, ServerId to) {
+    return rig.simulation.run(rig.meta->commit_repair({}, id, from, to)).code();
+  };
+  EXPECT_EQ(commit(chunk, free[0], free[1]), Code::kConflict);
+  EXPECT_EQ(commit(chunk, place, neighbour), Code::kConflict);
+  EXPECT_EQ(commit(chunk, place, ServerId{4711}), Code::kInvalidArgument);
+  EXPECT_EQ(commit({chunk.stripe, 99}, place, free[0]), Code::kInvalidArgument);
+  EXPECT_EQ(commit({StripeId{999999}, 0}, place, free[0]), Code::kNotFound);
+  EXPECT_EQ(commit(chunk, place, free[0]), Code::kOk);
+  EXPECT_EQ(commit(chunk, place, free[1]), Code::kConflict);
+  rig.server(free[0]).chunks[chunk] = rig.server(place).chunks[chunk];
+  rig.restart();
+  rig.pass(3);
+  EXPECT_EQ(rig.meta->stripe(chunk.stripe)->chunks(1).server_id(), free[0].value);
+  rig.expect_all_chunks_in_place();
+}
+
+TEST(BlockReport, FindsWhatIsMissingAndWhatDiffers) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f", 8).ok());
+  FakeServer* server = nullptr;
+  for (FakeServer& candidate : rig.servers) {
+    if (candidate.chunks.size() >= 3) server = &candidate;
+  }
+  ASSERT_NE(server, nullptr);
+  rig.pass(70);  // older than what a report may not know yet
+  const ChunkId missing = server->chunks.begin()->first;
+  const auto missing_was = server->chunks.begin()->second;
+  const ChunkId changed = std::next(server->chunks.begin())->first;
+  server->chunks.erase(missing);
+  server->chunks[changed].second ^= 1;
+  rig.send_report(*server);
+  ASSERT_EQ(rig.told.lost.size(), 2u);
+  EXPECT_EQ(rig.told.lost[0].first, missing);
+  EXPECT_EQ(rig.told.lost[1].first, changed);
+  EXPECT_EQ(rig.fsck().missing_chunks(), 2u);
+  server->chunks[missing] = missing_was;
+  server->chunks[changed].second ^= 1;
+  rig.send_report(*server);
+  EXPECT_EQ(rig.fsck().missing_chunks(), 1u) << "the one that differed is not believed at once";
+  EXPECT_EQ(rig.told.lost.size(), 2u) << "each loss is told once";
+}
+
+TEST(BlockReport, DoesNotMissAChunkThatWasPlacedWhileItWasCollected) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  FakeServer& server = rig.server(ServerId{rig.open("/f")->stripes(0).chunks(0).server_id()});
+  const auto chunks = std::exchange(server.chunks, {});
+  rig.send_report(server);
+  server.chunks = chunks;
+  EXPECT_TRUE(rig.told.lost.empty());
+}
+
+TEST(BlockReport, RefusesPagesOutOfOrder) {
+  MetaServerRig rig;
+  proto::BlockReportRequest page;
+  page.set_server_id(rig.servers[0].id.value);
+  page.set_incarnation(rig.servers[0].incarnation);
+  page.set_report_id(50);
+  for (uint64_t stripe : {7, 5})
+    page.add_chunks()->set_stripe_id(stripe);
+  EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kBlockReport, page).error().code(), Code::kInvalidArgument);
+  page.set_incarnation(99);
+  EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kBlockReport, page).error().code(), Code::kConflict);
+}
+
+TEST(Readers, ReportChunksThatCannotBeRead) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  proto::ReportChunkRequest report;
+  report.set_stripe_id(stripe.stripe_id());
+  report.set_index(1);
+  report.set_server_id(stripe.chunks(2).server_id());
+  report.set_corrupt(true);
+  ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kReportChunk, report));
+  EXPECT_TRUE(rig.told.lost.empty()) << "that is not where the chunk is";
+  report.set_server_id(stripe.chunks(1).server_id());
+  ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kReportChunk, report));
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  EXPECT_FALSE(rig.open("/f")->stripes(0).chunks(1).available());
+  proto::ShowStripeRequest show;
+  show.set_stripe_id(stripe.stripe_id());
+  EXPECT_EQ(rig.call<proto::ShowStripeResponse>(rpc::Method::kShowStripe, show)->state(), "degraded");
+  report.set_stripe_id(987654);
+  EXPECT_TRUE(rig.call<proto::Empty>(rpc::Method::kReportChunk, report));
+}
+
+/// Puts, removes, replacements, aborted and abandoned uploads, repairs, servers that die and return, crashes:
+/// no chunk that the metadata names is ever deleted.
+void run_random_history(uint64_t seed) {
+  SCOPED_TRACE("replay with KINTSUGI_SIM_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  MetaServerOptions options;
+  options.upload_ttl = 30s;
+  MetaServerRig rig(seed, 8, 4, options);
+  std::vector<std::pair<uint64_t, proto::SealedStripe>> open_uploads;
+  for (int i = 0; i < 150; ++i) {
+    const std::string path = "/f" + std::to_string(random() % 6);
+    switch (random() % 10) {
+      case 0:
+      case 1:
+      case 2:
+        (void)rig.put(path, 1 + static_cast<int>(random() % 3), 1 + random() % 300'000, true);
+        break;
+      case 3:
+        (void)rig.remove(path);
+        break;
+      case 4:
+        if (const auto allocated = rig.allocate(path)) {
+          open_uploads.emplace_back(allocated->upload_id(), rig.write(*allocated, 200'000));
+          if (random() % 2) (void)rig.seal(open_uploads.back().first, open_uploads.back().second);
+        }
+        break;
+      case 5:
+        if (!open_uploads.empty()) {
+          const auto [upload, sealed] = open_uploads.back();
+          open_uploads.pop_back();
+          if (random() % 2) {
+            (void)rig.commit(rig.commit_request(path, upload, {sealed}));
+          } else {
+            proto::AbortUploadRequest abort;
+            abort.set_upload_id(upload);
+            (void)rig.call<proto::Empty>(rpc::Method::kAbortUpload, abort);
+          }
+        }
+        break;
+      case 6:
+        rig.servers[random() % rig.servers.size()].alive ^= true;
+        break;
+      case 7: {
+        // Repairs what is on one dead server.
+        for (FakeServer& dead : rig.servers) {
+          if (dead.alive || rig.told.dead.empty() || rig.told.dead.back() != dead.id) continue;
+          for (ChunkId chunk : rig.meta->chunks_of(dead.id)) {
+            FakeServer& to = rig.servers[random() % rig.servers.size()];
+            if (!to.alive) continue;
+            const bool had = to.chunks.contains(chunk);
+            const auto stripe = rig.meta->stripe(chunk.stripe);
+            const auto& written = stripe->chunks(static_cast<int>(chunk.index));
+            to.chunks[chunk] = {written.length(), written.crc()};
+            if (!rig.simulation.run(rig.meta->commit_repair({}, chunk, dead.id, to.id)).ok() && !had)
+              to.chunks.erase(chunk);
+          }
+        }
+        break;
+      }
+      case 8:
+        if (random() % 4 == 0) rig.restart(true, random() % 3);
+        break;
+      default:
+        rig.pass(1 + static_cast<int>(random() % 15));
+    }
+    rig.expect_all_chunks_in_place();
+    if (::testing::Test::HasFailure()) return;
+  }
+  for (FakeServer& server : rig.servers)
+    server.alive = true;
+  for (int round = 0; round < 3; ++round) {
+    for (FakeServer& server : rig.servers)
+      server.wants_report = true;
+    rig.pass(35);
+  }
+  rig.expect_all_chunks_in_place();
+  // And nothing else is left.
+  size_t named = 0;
+  for (const FakeServer& server : rig.servers)
+    named += rig.meta->chunks_of(server.id).size();
+  EXPECT_EQ(rig.chunks_on_servers(), named);
+}
+
+TEST(Garbage, NeverDeletesALiveChunkOverRandomHistories) {
+  const uint64_t first = simulation::Simulation::seed_from_environment(1);
+  for (uint64_t seed = first; seed < first + 30 && !::testing::Test::HasFailure(); ++seed)
+    run_random_history(seed);
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,145 @@
+// Who counts as alive, and what a restart of the metaserver makes of it.
+#include "tests/metaserver/metaserver_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+proto::ServerState::Liveness liveness_of(MetaServerRig& rig, ServerId id) {
+  for (const proto::ServerState& state : rig.meta->servers()) {
+    if (state.server_id() == id.value) return state.liveness();
+  }
+  ADD_FAILURE() << "server " << id << " is not known";
+  return proto::ServerState::DEAD;
+}
+
+TEST(Liveness, ASilentServerIsSuspectThenDeadAndMayReturn) {
+  MetaServerRig rig;
+  FakeServer& server = rig.servers[0];
+  server.alive = false;
+  rig.pass(2);
+  EXPECT_EQ(liveness_of(rig, server.id), proto::ServerState::ALIVE);
+  rig.pass(2);
+  EXPECT_EQ(liveness_of(rig, server.id), proto::ServerState::SUSPECT);
+  EXPECT_TRUE(rig.told.dead.empty());
+  rig.pass(8);
+  EXPECT_EQ(liveness_of(rig, server.id), proto::ServerState::DEAD);
+  EXPECT_EQ(rig.told.dead, std::vector<ServerId>{server.id});
+  EXPECT_EQ(rig.told.returned.size(), 0u);
+  server.alive = true;
+  rig.pass(1);
+  EXPECT_EQ(liveness_of(rig, server.id), proto::ServerState::ALIVE);
+  EXPECT_EQ(rig.told.returned, std::vector<ServerId>{server.id});
+  EXPECT_EQ(rig.told.reported.back(), server.id) << "its chunks are counted anew";
+}
+
+TEST(Liveness, ASuspectServerThatBeatsAgainNeverWasDead) {
+  MetaServerRig rig;
+  for (int round = 0; round < 5; ++round) {
+    rig.servers[0].alive = false;
+    rig.pass(6);
+    rig.servers[0].alive = true;
+    rig.pass(2);
+  }
+  EXPECT_TRUE(rig.told.dead.empty());
+}
+
+TEST(Liveness, GetsNoNewChunksWhileSuspect) {
+  MetaServerRig rig(1, 6, 3);
+  rig.servers[0].alive = false;
+  rig.pass(5);
+  for (int i = 0; i < 20; ++i) {
+    const auto allocated = rig.allocate("/f");
+    ASSERT_TRUE(allocated) << allocated.error();
+    for (const auto& chunk : allocated->stripe().chunks())
+      EXPECT_NE(chunk.server_id(), rig.servers[0].id.value);
+  }
+}
+
+TEST(Liveness, ARestartDeclaresNobodyDeadBeforeTheGracePeriod) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f", 3).ok());
+  rig.servers[0].alive = false;
+  rig.restart();
+  const auto before = rig.open("/f");
+  for (const auto& stripe : before->stripes()) {
+    for (const auto& chunk : stripe.chunks())
+      EXPECT_TRUE(chunk.available()) << "nothing is known against it yet";
+  }
+  rig.pass(9);
+  EXPECT_TRUE(rig.told.dead.empty());
+  EXPECT_TRUE(rig.told.lost.empty());
+  rig.pass(3);
+  EXPECT_EQ(rig.told.dead, std::vector<ServerId>{rig.servers[0].id});
+  EXPECT_FALSE(rig.meta->chunks_of(rig.servers[0].id).empty());
+}
+
+TEST(Liveness, AnOlderProcessOfAServerIsToldToStop) {
+  MetaServerRig rig;
+  FakeServer& server = rig.servers[0];
+  server.incarnation = 2;
+  server.registered = false;
+  rig.heartbeat(server);
+  ASSERT_TRUE(server.refusals.empty());
+  for (const bool registered : {true, false}) {
+    FakeServer old = server;
+    old.incarnation = 1;
+    old.registered = registered;
+    old.wants_report = false;
+    rig.heartbeat(old);
+    ASSERT_EQ(old.refusals.size(), 1u);
+    EXPECT_EQ(old.refusals[0].code(), Code::kConflict);
+  }
+  rig.heartbeat(server);
+  EXPECT_TRUE(server.refusals.empty()) << server.refusals[0];
+  rig.restart();
+  FakeServer old = server;
+  old.incarnation = 1;
+  old.registered = false;
+  rig.heartbeat(old);
+  EXPECT_EQ(old.refusals.size(), 1u) << "the restart has not forgotten";
+}
+
+TEST(Liveness, APauseOfTheMetaserverIsNotHeldAgainstTheServers) {
+  simulation::Simulation simulation(1);
+  MetaServerOptions options;
+  ServerRegistry registry(options, simulation.clock());
+  int died = 0;
+  registry.on_dead = [&](ServerId) { ++died; };
+  MemoryStoreDisk disk;
+  MemoryStore store(simulation.executor(), simulation.clock(), disk);
+  Transaction transaction(store);
+  proto::RegisterServerRequest request;
+  request.set_server_id(1);
+  request.set_address("10.0.0.1:1");
+  request.set_incarnation(1);
+  ASSERT_TRUE(registry.register_server(transaction, request).ok());
+  registry.check_liveness();
+  simulation.run_for(60s);  // stopped, then continued
+  registry.check_liveness();
+  EXPECT_EQ(died, 0);
+  EXPECT_EQ(registry.count(proto::ServerState::ALIVE), 1u);
+  for (int i = 0; i < 44; ++i) {
+    simulation.run_for(250ms);
+    registry.check_liveness();
+  }
+  EXPECT_EQ(died, 1);
+}
+
+TEST(Liveness, RefusesServersThatDescribeThemselvesBadly) {
+  MetaServerRig rig;
+  const auto refused = [&](auto change) {
+    proto::RegisterServerRequest request;
+    request.set_server_id(77);
+    request.set_address("10.0.0.9:1");
+    request.set_incarnation(1);
+    change(request);
+    return !rig.call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, request);
+  };
+  EXPECT_TRUE(refused([](auto& r) { r.set_server_id(0); }));
+  EXPECT_TRUE(refused([](auto& r) { r.set_address("nonsense"); }));
+  EXPECT_TRUE(refused([](auto& r) { r.set_rack(std::string(1000, 'r')); }));
+  EXPECT_FALSE(refused([](auto&) {}));
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,116 @@
+/// A Namespace on an in-memory store, without any RPC.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "metaserver/kv/memory_store.h"
+#include "metaserver/namespace/namespace.h"
+#include "metaserver/namespace/reclaim.h"
+#include "tests/metaserver/support.h"
+
+namespace kintsugi::metaserver {
+
+class NamespaceRig {
+ public:
+  explicit NamespaceRig(uint64_t seed = 1) : simulation(seed), node(simulation, "10.0.0.1") {
+    open();
+    Transaction transaction(*store);
+    names->format(transaction);
+    commit(transaction);
+  }
+  ~NamespaceRig() { simulation.run(ids->stop()); }
+
+  /// A crash, and a start on what was durable. Everything committed by `commit` was.
+  void reopen() {
+    simulation.run(ids->stop());
+    disk.crash();
+    open();
+  }
+
+  void commit(Transaction& transaction) {
+    const Status status = simulation.run(store->commit(transaction.take()));
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  /// Runs `operation(transaction)` and commits it when it is ok.
+  template <class Operation>
+  Status apply(Operation operation) {
+    Transaction transaction(*store);
+    const Status status = operation(transaction);
+    if (status.ok()) commit(transaction);
+    return status;
+  }
+
+  Status make_directory(const std::string& path, bool parents = false) {
+    return apply([&](Transaction& t) { return names->make_directory(t, path, parents, 0); });
+  }
+  Status put(const std::string& path, uint64_t size = 0, bool replace = false, int stripes = 0) {
+    return apply([&](Transaction& t) {
+      NewFile file;
+      file.size = size;
+      file.policy = "rs-2-1-64k";
+      for (int i = 0; i < stripes; ++i) {
+        proto::StoredStripe stripe;
+        stripe.set_policy(file.policy);
+        stripe.set_length(1);
+        for (uint64_t server = 1; server <= 3; ++server) {
+          stripe.add_chunks()->set_server_id(server);
+          stripe.mutable_chunks(static_cast<int>(server) - 1)->set_length(1);
+        }
+        add_stripe(t, StripeId{++next_stripe}, stripe);
+        file.extents.add_extents()->set_stripe_id(next_stripe);
+        file.stored_bytes += stored_bytes(stripe);
+      }
+      const auto made = names->put_file(t, path, std::move(file), replace, freed);
+      return made ? Status{} : made.error();
+    });
+  }
+  Status remove(const std::string& path, bool recursive = false) {
+    return apply([&](Transaction& t) { return names->remove(t, path, recursive, freed); });
+  }
+  Status rename(const std::string& from, const std::string& to, bool replace = false) {
+    return apply([&](Transaction& t) { return names->rename(t, from, to, replace, freed); });
+  }
+  /// Until no orphan is left. Returns the number of steps.
+  int reclaim_all(size_t max_writes_a_step = 100'000) {
+    int steps = 0;
+    while (true) {
+      Transaction transaction(*store);
+      if (!reclaim_step(transaction, freed)) return steps;
+      EXPECT_LE(transaction.size(), max_writes_a_step);
+      commit(transaction);
+      ++steps;
+    }
+  }
+  Result<proto::Attributes> stat(const std::string& path) { return names->stat(*store, path); }
+  proto::StoredTotals totals() { return *Reader(*store).get_message<proto::StoredTotals>(keys::totals()); }
+  size_t count(keys::Kind kind) {
+    size_t found = 0;
+    const keys::Range range = keys::all(kind);
+    store->scan(range.begin, range.end, [&](std::string_view, std::string_view) { return ++found > 0; });
+    return found;
+  }
+
+  simulation::Simulation simulation;
+  simulation::SimNode node;
+  MemoryStoreDisk disk;
+  std::unique_ptr<MemoryStore> store;
+  std::unique_ptr<runtime::Runtime> runtime;
+  std::unique_ptr<IdAllocator> ids;
+  std::unique_ptr<Namespace> names;
+  FreedStripes freed;
+  uint64_t next_stripe = 0;
+
+ private:
+  void open() {
+    names.reset();
+    ids.reset();
+    store.reset();
+    runtime = std::make_unique<runtime::Runtime>(node.runtime());
+    store = std::make_unique<MemoryStore>(runtime->executor, runtime->clock, disk, 10us);
+    ids = std::make_unique<IdAllocator>(*runtime, *store, "inode");
+    names = std::make_unique<Namespace>(*ids, runtime->clock, "rs-6-3-1024k");
+    ASSERT_TRUE(simulation.run(ids->start()).ok());
+  }
+};
+
+}  // namespace kintsugi::metaserver
