@@ -131,10 +131,9 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context
   auto range = SumRange::make(0, request.length(), request.slice_bytes(), 1);
   if (!range) co_return module.finish(range.error());
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
-  if (auto present = parts.store.find(id)) {
-    if (*present == ChunkInfo{id, request.length(), request.crc()}) co_return proto::RepairChunkResponse{};
+  auto present = parts.store.find(id);
+  if (present && *present != ChunkInfo{id, request.length(), request.crc()})
     co_return module.finish({Code::kAlreadyExists, fmt::format("another chunk {} is here", id)});
-  }
   auto response = co_await rebuild(module.context(), parts, self, request, *range, module);
   if (!response)
     co_return module.finish(response.error().with_context(fmt::format("repair of chunk {}", id)));

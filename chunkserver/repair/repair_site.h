@@ -10,9 +10,10 @@ namespace kintsugi::chunkserver {
 
 /// Opens the children, writes the sum through a ChunkWriter while slices arrive, proves the CRC and commits.
 ///
-/// The same chunk may be here already: then nothing is done. After an error nothing is stored.
-/// Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks), kUnavailable and others of
-/// the children (name the server), kAlreadyExists (another chunk of this name), kNoSpace, kInvalidArgument.
+/// The same chunk may be here already, whole or not: the one that was proven replaces it. After an error
+/// nothing is stored. Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks),
+/// kUnavailable and others of the children (name the server), kAlreadyExists (another chunk of this name),
+/// kNoSpace, kInvalidArgument.
 asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context, RepairParts& parts,
                                                                  ServerId self,
                                                                  const proto::RepairChunkRequest& request);

@@ -68,14 +68,16 @@ asio::awaitable<void> ChunkFileWriter::drain() {
   co_await writes_.join();
 }
 
-asio::awaitable<Status> ChunkFileWriter::commit(ChunkHeader header, std::span<const uint32_t> block_crcs) {
+asio::awaitable<Status> ChunkFileWriter::commit(ChunkHeader header, std::span<const uint32_t> block_crcs,
+                                                bool replaces) {
   co_await drain();
-  Status status = co_await finish(std::move(header), block_crcs);
+  Status status = co_await finish(std::move(header), block_crcs, replaces);
   if (!status.ok()) co_await discard();
   co_return status;
 }
 
-asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<const uint32_t> block_crcs) {
+asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<const uint32_t> block_crcs,
+                                                bool replaces) {
   uint64_t length = header.info.length;
   KINTSUGI_ASSERT(length == written_ && block_crcs.size() == blocks_of(length));
   KINTSUGI_CO_TRY(co_await reserve(chunk_file_bytes(length)));
@@ -98,6 +100,7 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   Status synced = disk_.note(co_await disk_.disk().sync_directory(directory));
   if (!synced.ok()) {
     temporary_path_ = path;  // what discard removes
+    made_ = !replaces;
     co_return synced;
   }
   made_ = false;

@@ -35,8 +35,9 @@ class ChunkFileWriter {
   /// The same for memory of the caller, complete on return.
   asio::awaitable<Status> write_memory(std::span<const std::byte> padded, size_t bytes);
 
-  /// Durable and visible on return; after an error there is nothing.
-  asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs);
+  /// Durable and visible on return; after an error there is nothing. `replaces`: an equal chunk is there, and
+  /// stays, or this one does, whatever happens.
+  asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces);
   asio::awaitable<void> discard();
 
  private:
@@ -44,7 +45,7 @@ class ChunkFileWriter {
   asio::awaitable<Status> reserve(uint64_t end);
   asio::awaitable<void> write_one(uint64_t offset, runtime::Buffer buffer, size_t padded);
   asio::awaitable<void> drain();
-  asio::awaitable<Status> finish(ChunkHeader header, std::span<const uint32_t> block_crcs);
+  asio::awaitable<Status> finish(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces);
 
   DataDisk& disk_;
   ChunkId id_;

@@ -20,7 +20,7 @@ Status not_here(ChunkId id) {
 ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
-      committed_(runtime),
+      unclaimed_(runtime),
       open_chunks_(options_.open_chunks),
       tasks_(runtime) {
   for (const std::string& path : options_.disks) {
@@ -84,28 +84,38 @@ ChunkStore::Root& ChunkStore::root_of(const DataDisk& disk) {
 
 asio::awaitable<Status> ChunkStore::commit(Context context, ChunkWriter& writer, ChunkHeader header) {
   const ChunkId id = header.info.id;
-  while (committing_.contains(id))
-    co_await committed_.wait();
-  if (auto found = index_.find(id); found != index_.end()) {
-    if (found->second.info == header.info) co_return Status{};
-    co_return Status{Code::kAlreadyExists, "another chunk of this name is here"};
-  }
+  co_await claim(id);
+  Status status = co_await commit_claimed(context, writer, std::move(header));
+  unclaim(id);
+  co_return status;
+}
+
+asio::awaitable<Status> ChunkStore::commit_claimed(Context context, ChunkWriter& writer, ChunkHeader header) {
+  const ChunkId id = header.info.id;
   Root& root = root_of(writer.disk_);
+  const bool in_segment = writer.file_ == nullptr;
+  const auto found = index_.find(id);
+  const bool replaces = found != index_.end();
+  if (replaces) {
+    if (found->second.info != header.info)
+      co_return Status{Code::kAlreadyExists, "another chunk of this name is here"};
+    // The new copy takes the place of the old one, whose bytes nobody looked at lately, where that is one
+    // step.
+    const bool same_place = found->second.root == &root && found->second.in_segment == in_segment;
+    if (!same_place) co_return Status{};
+  }
   if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
   const ChunkInfo info = header.info;
-  const bool in_segment = writer.file_ == nullptr;
-  committing_.insert(id);
   Status status;
   if (in_segment) {
     status = co_await root.segments.append(context, std::move(header), writer.crcs_,
                                            writer.small_.first(writer.length_));
   } else {
-    status = co_await writer.file_->commit(std::move(header), writer.crcs_);
+    status = co_await writer.file_->commit(std::move(header), writer.crcs_, replaces);
   }
-  committing_.erase(id);
-  committed_.notify_all();
   if (!status.ok()) co_return status;
   if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
+  erase(id);
   insert({info, &root, in_segment});
   ++counters_.chunks_committed;
   writer.release();
@@ -146,22 +156,40 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
 
 asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
   sight::Module module{context, kRemove};
+  co_await claim(id);
+  Status status = co_await remove_claimed(module.context(), id);
+  unclaim(id);
+  co_return module.finish(std::move(status));
+}
+
+asio::awaitable<Status> ChunkStore::remove_claimed(Context context, ChunkId id) {
   auto found = index_.find(id);
-  if (found == index_.end()) co_return module.finish(not_here(id));
+  if (found == index_.end()) co_return not_here(id);
   const Entry entry = found->second;
   erase(id);
   Status status;
   if (entry.in_segment) {
-    status = co_await entry.root->segments.remove(module.context(), id);
+    status = co_await entry.root->segments.remove(context, id);
   } else {
     status = co_await remove_chunk_file(entry.root->disk, id);
   }
   if (status.ok()) {
     ++counters_.chunks_removed;
-  } else if (!entry.root->disk.failed() && !index_.contains(id)) {
+  } else if (!entry.root->disk.failed()) {
     insert(entry);  // still there, as far as anybody knows
   }
-  co_return module.finish(std::move(status));
+  co_return status;
+}
+
+asio::awaitable<void> ChunkStore::claim(ChunkId id) {
+  while (claimed_.contains(id))
+    co_await unclaimed_.wait();
+  claimed_.insert(id);
+}
+
+void ChunkStore::unclaim(ChunkId id) {
+  claimed_.erase(id);
+  unclaimed_.notify_all();
 }
 
 std::optional<ChunkInfo> ChunkStore::find(ChunkId id) const {
@@ -241,18 +269,21 @@ void ChunkStore::drop_corrupt(ChunkId id, const Status& why) {
   erase(id);
   ++counters_.corrupt_chunks;
   lost_.push_back(entry.info);
-  if (!entry.root->disk.failed()) tasks_.spawn(put_away(entry));
+  // Whoever holds the claim replaces or removes the chunk just now.
+  if (!entry.root->disk.failed() && claimed_.insert(id).second) tasks_.spawn(put_away(entry));
 }
 
 asio::awaitable<void> ChunkStore::put_away(Entry entry) {
   if (entry.in_segment) {
     Status removed = co_await entry.root->segments.remove(Context{}, entry.info.id);
     if (!removed.ok()) log::warning("chunk {} stays on the disk: {}", entry.info.id, removed.to_string());
+    unclaim(entry.info.id);
     co_return;
   }
   std::string path = entry.root->disk.chunk_path(entry.info.id);
   std::string name = chunk_file_name(entry.info.id);
   co_await entry.root->disk.quarantine(path, name);
+  unclaim(entry.info.id);
 }
 
 void ChunkStore::drop_disk(DataDisk& disk) {

@@ -109,6 +109,10 @@ class ChunkStore {
 
   // chunk_store.cc
   asio::awaitable<Status> commit(Context context, ChunkWriter& writer, ChunkHeader header);
+  asio::awaitable<Status> commit_claimed(Context context, ChunkWriter& writer, ChunkHeader header);
+  asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
+  asio::awaitable<void> claim(ChunkId id);
+  void unclaim(ChunkId id);
   Root* choose_root();
   Root& root_of(const DataDisk& disk);
   void discard_later(std::unique_ptr<ChunkFileWriter> file);
@@ -135,8 +139,8 @@ class ChunkStore {
   Identity identity_;
   std::map<ChunkId, Entry> index_;
   uint64_t stored_bytes_ = 0;
-  std::set<ChunkId> committing_;
-  runtime::Event committed_;
+  std::set<ChunkId> claimed_;  ///< being committed, removed or put away: one at a time
+  runtime::Event unclaimed_;
   OpenChunkCache open_chunks_;
   std::vector<ChunkInfo> lost_;
   StoreCounters counters_;
