@@ -78,6 +78,18 @@ TEST(Garbage, UnknownChunksAreKeptUntilNoUploadCanWantThem) {
   EXPECT_FALSE(rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed})));
 }
 
+TEST(Garbage, AChunkInItsPlaceIsKeptEvenIfItWasQueued) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  Batch batch;
+  batch.put(keys::garbage(ServerId{stripe.chunks(0).server_id()}, {StripeId{stripe.stripe_id()}, 0}), "");
+  ASSERT_TRUE(rig.simulation.run(rig.store->commit(std::move(batch))).ok());
+  rig.restart();
+  rig.pass(3);
+  rig.expect_all_chunks_in_place();
+}
+
 TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
   MetaServerRig rig;
   ASSERT_TRUE(rig.put("/f").ok());

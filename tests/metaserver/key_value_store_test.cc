@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "metaserver/kv/memory_store.h"
+#include "metaserver/kv/pending_writes.h"
+#include "metaserver/kv/read_cache.h"
 #include "metaserver/kv/rocksdb_store.h"
 #include "tests/metaserver/support.h"
 
@@ -285,6 +287,46 @@ TYPED_TEST(KeyValueStoreTest, AgreesWithAMapOverRandomBatchesAndReopens) {
               (std::vector<std::pair<std::string, std::string>>(model.begin(), model.end())));
     if (random() % 30 == 0) this->bench_.reopen();
   }
+}
+
+TEST(PendingWrites, AnOlderBatchTakesOnlyItsOwnEntriesAlong) {
+  const auto batch = [](uint64_t sequence, const std::string& value) {
+    PendingBatch made{sequence, {}};
+    made.writes.push_back({"shared", value});
+    made.writes.push_back({"own" + value, value});
+    return std::make_shared<const PendingBatch>(std::move(made));
+  };
+  PendingWrites pending;
+  pending.add(batch(1, "1"));
+  pending.add(batch(2, "2"));
+  ASSERT_NE(pending.find("own1"), nullptr);
+  pending.drop_through(1);
+  EXPECT_EQ(pending.find("own1"), nullptr);
+  ASSERT_NE(pending.find("shared"), nullptr);
+  EXPECT_EQ(*pending.find("shared"), "2");
+  pending.drop_through(2);
+  EXPECT_TRUE(pending.empty());
+}
+
+TEST(ReadCache, FollowsWritesAndForgetsTheOldestFirst) {
+  ReadCache cache(16'000);
+  cache.insert("a", "1");
+  cache.insert("b", "1");
+  cache.write("a", "2");
+  cache.write("b", std::nullopt);
+  cache.write("c", "never read");
+  EXPECT_EQ(*cache.find("a"), "2");
+  EXPECT_EQ(cache.find("b"), nullptr);
+  EXPECT_EQ(cache.find("c"), nullptr);
+  for (int i = 0; i < 200; ++i) {
+    cache.insert("k" + std::to_string(i), std::string(100, 'x'));
+    ASSERT_NE(cache.find("a"), nullptr) << "it is used all the time";
+    ASSERT_LE(cache.bytes(), 16'000u);
+  }
+  EXPECT_EQ(cache.find("k0"), nullptr);
+  EXPECT_NE(cache.find("k199"), nullptr);
+  cache.insert("huge", std::string(10'000, 'x'));
+  EXPECT_EQ(cache.find("huge"), nullptr);
 }
 
 TEST(MemoryStore, ACrashForgetsExactlyWhatWasNotSynced) {

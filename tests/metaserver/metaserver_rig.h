@@ -81,8 +81,8 @@ class MetaServerRig {
   }
 
   void start() {
-    store =
-        std::make_unique<MemoryStore>(meta_node.runtime().executor, meta_node.runtime().clock, disk, 200us);
+    store = std::make_unique<MemoryStore>(meta_node.runtime().executor, meta_node.runtime().clock, disk,
+                                          sync_latency);
     meta_runtime = std::make_unique<runtime::Runtime>(meta_node.runtime());
     meta = std::make_unique<MetaServer>(*meta_runtime, options_, test_secret(), *store);
     MetaServerEvents events;
@@ -217,6 +217,7 @@ class MetaServerRig {
     return result ? Status{} : result.error();
   }
 
+  Duration sync_latency = 200us;  ///< of the next start
   simulation::Simulation simulation;
   simulation::SimNode meta_node, client_node;
   MemoryStoreDisk disk;

@@ -63,6 +63,36 @@ TEST(Upload, SurvivesARestartBetweenAnyTwoSteps) {
   }
 }
 
+TEST(Durability, NothingIsToldBeforeItIsDurable) {
+  MetaServerRig rig;
+  rig.sync_latency = 50ms;
+  rig.restart(false);
+  bool made = false, seen = false;
+  auto make = [](MetaServerRig& rig, bool& done) -> asio::awaitable<void> {
+    proto::MakeDirectoryRequest request;
+    request.set_path("/d");
+    const auto result = co_await rig.call_async<proto::Empty>(rpc::Method::kMakeDirectory, request);
+    EXPECT_TRUE(result);
+    done = true;
+  };
+  auto look = [](MetaServerRig& rig, bool& done) -> asio::awaitable<void> {
+    proto::StatRequest request;
+    request.set_path("/d");
+    const auto result = co_await rig.call_async<proto::StatResponse>(rpc::Method::kStat, request);
+    EXPECT_TRUE(result);
+    done = true;
+  };
+  rig.simulation.run_for(100ms);
+  asio::co_spawn(rig.simulation.executor(), make(rig, made), asio::detached);
+  rig.simulation.run_for(10ms);
+  asio::co_spawn(rig.simulation.executor(), look(rig, seen), asio::detached);
+  rig.simulation.run_for(20ms);
+  EXPECT_FALSE(made);
+  EXPECT_FALSE(seen) << "a crash now would take back what was told";
+  rig.simulation.run_for(100ms);
+  EXPECT_TRUE(made && seen);
+}
+
 TEST(Upload, ACommitThatIsRepeatedAfterARestartSucceedsOnce) {
   MetaServerRig rig;
   const auto allocated = rig.allocate("/f");
@@ -226,6 +256,17 @@ TEST(Upload, AnAbortedOneIsCollectedAndTakesNothingMore) {
   rig.pass(400);
   EXPECT_EQ(rig.chunks_on_servers(), 0u);
   EXPECT_EQ(rig.meta->stats().stripes, 0u);
+}
+
+TEST(Upload, AStripeWhoseChunksMayBeCollectedIsRefusedWhateverTheWallClockSays) {
+  MetaServerOptions options;
+  options.upload_ttl = 60s;
+  MetaServerRig rig(1, 9, 3, options);
+  const auto allocated = rig.allocate("/f");
+  const auto sealed = rig.write(*allocated, 300'000);
+  rig.pass(100);
+  rig.meta_node.set_wall_offset(-1h);
+  EXPECT_EQ(rig.seal(allocated->upload_id(), sealed).code(), Code::kNotFound);
 }
 
 TEST(Upload, AnIdleOneIsGivenUpAfterItsTimeEvenOverARestart) {
