@@ -1,0 +1,207 @@
+#include "erasure/layout.h"
+#include "tests/client/fake_cluster.h"
+
+namespace kintsugi::client {
+
+// -----------------------------------------------------------------------------------------------------
+
+FakeMetaServer::FakeMetaServer(simulation::Simulation& simulation,
+                               std::vector<std::unique_ptr<FakeChunkServer>>& servers)
+    : node(simulation, "meta"), servers_(servers) {}
+
+asio::awaitable<void> FakeMetaServer::stop() {
+  co_await server_->stop();
+}
+
+namespace {
+
+/// Answers at once with what a function returns.
+template <class Request, class Response, class Function>
+void answer(rpc::Server& server, rpc::Method method, Function function) {
+  server.handle<Request, Response>(method,
+                                   [function](Context, Request request) -> asio::awaitable<Result<Response>> {
+                                     co_return function(request);
+                                   });
+}
+
+}  // namespace
+
+void FakeMetaServer::start() {
+  using rpc::Method;
+  server_ = std::make_unique<rpc::Server>(node.runtime(), rpc::Secret{}, nullptr);
+  rpc::Server& server = *server_;
+  answer<proto::Empty, proto::Empty>(
+      server, Method::kPing, [](const proto::Empty&) -> Result<proto::Empty> { return proto::Empty{}; });
+  answer<proto::StatRequest, proto::StatResponse>(
+      server, Method::kStat, [this](const proto::StatRequest& request) -> Result<proto::StatResponse> {
+        const auto found = files.find(request.path());
+        if (found == files.end()) return Status{Code::kNotFound, request.path()};
+        proto::StatResponse response;
+        *response.mutable_attributes() = found->second.attributes;
+        return response;
+      });
+  answer<proto::GetPolicyRequest, proto::GetPolicyResponse>(
+      server, Method::kGetPolicy, [this](const proto::GetPolicyRequest&) -> Result<proto::GetPolicyResponse> {
+        proto::GetPolicyResponse response;
+        response.set_policy(policy);
+        return response;
+      });
+  answer<proto::AllocateStripeRequest, proto::AllocateStripeResponse>(
+      server, Method::kAllocateStripe,
+      [this](const proto::AllocateStripeRequest& request) { return allocate(request); });
+  answer<proto::ReplaceChunkRequest, proto::ReplaceChunkResponse>(
+      server, Method::kReplaceChunk,
+      [this](const proto::ReplaceChunkRequest& request) { return replace(request); });
+  answer<proto::SealStripeRequest, proto::Empty>(
+      server, Method::kSealStripe, [this](const proto::SealStripeRequest& request) -> Result<proto::Empty> {
+        const Status sealed = seal(request.sealed());
+        if (!sealed.ok()) return sealed;
+        return proto::Empty{};
+      });
+  answer<proto::CommitFileRequest, proto::CommitFileResponse>(
+      server, Method::kCommitFile,
+      [this](const proto::CommitFileRequest& request) { return commit(request); });
+  answer<proto::AbortUploadRequest, proto::Empty>(
+      server, Method::kAbortUpload, [this](const proto::AbortUploadRequest&) -> Result<proto::Empty> {
+        ++aborts;
+        return proto::Empty{};
+      });
+  answer<proto::OpenReadRequest, proto::OpenReadResponse>(
+      server, Method::kOpenRead,
+      [this](const proto::OpenReadRequest& request) { return open_read(request); });
+  answer<proto::ReportChunkRequest, proto::Empty>(
+      server, Method::kReportChunk, [this](const proto::ReportChunkRequest& request) -> Result<proto::Empty> {
+        reports.push_back(request);
+        return proto::Empty{};
+      });
+  answer<proto::MakeDirectoryRequest, proto::Empty>(
+      server, Method::kMakeDirectory,
+      [this](const proto::MakeDirectoryRequest& request) -> Result<proto::Empty> {
+        if (files.contains(request.path())) return Status{Code::kAlreadyExists, request.path()};
+        files[request.path()].attributes.set_type(proto::Attributes::DIRECTORY);
+        return proto::Empty{};
+      });
+  KINTSUGI_ASSERT(server_->start(endpoint()).ok());
+}
+
+FakeChunkServer* FakeMetaServer::find(uint64_t server) {
+  return server == 0 || server > servers_.size() ? nullptr : servers_[server - 1].get();
+}
+
+proto::ChunkPlacement FakeMetaServer::place(uint32_t index, const std::set<uint64_t>& exclude) {
+  proto::ChunkPlacement chunk;
+  chunk.set_index(index);
+  for (size_t tried = 0; tried < servers_.size(); ++tried) {
+    const uint64_t server = next_server_++ % servers_.size() + 1;
+    if (exclude.contains(server) || known_dead.contains(server)) continue;
+    chunk.set_server_id(server);
+    chunk.set_address(find(server)->address());
+    return chunk;
+  }
+  return chunk;
+}
+
+Result<proto::AllocateStripeResponse> FakeMetaServer::allocate(const proto::AllocateStripeRequest& request) {
+  ++allocations;
+  proto::AllocateStripeResponse response;
+  const std::string& name = request.policy().empty() ? policy : request.policy();
+  KINTSUGI_ASSIGN(const erasure::Policy parsed, erasure::Policy::parse(name));
+  std::set<uint64_t> used(request.exclude().begin(), request.exclude().end());
+  proto::Stripe& stripe = *response.mutable_stripe();
+  stripe.set_stripe_id(next_id_++);
+  stripe.set_policy(parsed.name());
+  for (uint32_t index = 0; index < parsed.chunks(); ++index) {
+    *stripe.add_chunks() = place(index, used);
+    const uint64_t server = stripe.chunks(static_cast<int>(index)).server_id();
+    if (server == 0) return Status{Code::kUnavailable, "too few servers"};
+    used.insert(server);
+  }
+  response.set_upload_id(request.upload_id() == 0 ? next_id_++ : request.upload_id());
+  response.set_max_chunk_bytes(chunk_bytes);
+  response.set_ticket(fmt::format("ticket {} 0", stripe.stripe_id()));
+  tickets_[stripe.stripe_id()] = response.ticket();
+  response.set_default_policy(policy);
+  return response;
+}
+
+Result<proto::ReplaceChunkResponse> FakeMetaServer::replace(const proto::ReplaceChunkRequest& request) {
+  const uint64_t stripe = request.stripe().stripe_id();
+  if (request.ticket() != tickets_[stripe]) return Status{Code::kPermissionDenied, "wrong ticket"};
+  std::set<uint64_t> used(request.exclude().begin(), request.exclude().end());
+  for (const proto::ChunkPlacement& chunk : request.stripe().chunks())
+    used.insert(chunk.server_id());
+  proto::ReplaceChunkResponse response;
+  *response.mutable_chunk() = place(request.index(), used);
+  if (response.chunk().server_id() == 0) return Status{Code::kUnavailable, "no other server"};
+  response.set_ticket(fmt::format("ticket {} {}", stripe, ++replacements));
+  tickets_[stripe] = response.ticket();
+  return response;
+}
+
+Status FakeMetaServer::seal(const proto::SealedStripe& sealed) {
+  const proto::Stripe& stripe = sealed.stripe();
+  if (sealed.ticket() != tickets_[stripe.stripe_id()]) return {Code::kPermissionDenied, "wrong ticket"};
+  KINTSUGI_ASSIGN(const erasure::Policy parsed, erasure::Policy::parse(stripe.policy()));
+  uint32_t missing = 0;
+  for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
+    if (chunk.length() != erasure::chunk_length(parsed, stripe.length(), chunk.index())) {
+      return {Code::kInvalidArgument, fmt::format("chunk {} has the wrong length", chunk.index())};
+    }
+    missing += chunk.server_id() == 0 && chunk.length() > 0;
+  }
+  if (missing > 0 && missing + 1 > parsed.m) return {Code::kInvalidArgument, "too many chunks missing"};
+  stripes[stripe.stripe_id()] = stripe;
+  return {};
+}
+
+Result<proto::CommitFileResponse> FakeMetaServer::commit(const proto::CommitFileRequest& request) {
+  if (files.contains(request.path()) && !request.replace())
+    return Status{Code::kAlreadyExists, request.path()};
+  for (const proto::SealedStripe& sealed : request.sealed())
+    KINTSUGI_TRY(seal(sealed));
+  File file;
+  uint64_t end = 0;
+  for (const proto::Extent& extent : request.extents()) {
+    if (extent.file_offset() != end || !stripes.contains(extent.stripe_id())) {
+      return Status{Code::kInvalidArgument, "extents make no sense"};
+    }
+    end += extent.length();
+    file.extents.push_back(extent);
+  }
+  if (end != request.size()) return Status{Code::kInvalidArgument, "extents do not cover the file"};
+  file.attributes.set_size(request.size());
+  file.attributes.set_mode(request.mode());
+  file.attributes.set_modified_ns(request.modified_ns());
+  file.attributes.set_policy(request.policy());
+  files[request.path()] = file;
+  proto::CommitFileResponse response;
+  *response.mutable_attributes() = file.attributes;
+  return response;
+}
+
+Result<proto::OpenReadResponse> FakeMetaServer::open_read(const proto::OpenReadRequest& request) {
+  constexpr int kMaxStripes = 2;  // few, so that tests turn pages
+  const auto found = files.find(request.path());
+  if (found == files.end()) return Status{Code::kNotFound, request.path()};
+  proto::OpenReadResponse response;
+  *response.mutable_attributes() = found->second.attributes;
+  const uint64_t end = request.length() == 0 ? UINT64_MAX : request.offset() + request.length();
+  for (const proto::Extent& extent : found->second.extents) {
+    if (extent.file_offset() + extent.length() <= request.offset() || extent.file_offset() >= end) continue;
+    if (response.stripes_size() == kMaxStripes) {
+      response.set_more(true);
+      break;
+    }
+    *response.add_extents() = extent;
+    proto::Stripe& stripe = *response.add_stripes();
+    stripe = stripes.at(extent.stripe_id());
+    for (proto::ChunkPlacement& chunk : *stripe.mutable_chunks()) {
+      const FakeChunkServer* server = find(chunk.server_id());
+      chunk.set_available(server != nullptr && !known_dead.contains(chunk.server_id()));
+      if (server != nullptr) chunk.set_address(server->address());
+    }
+  }
+  return response;
+}
+
+}  // namespace kintsugi::client
