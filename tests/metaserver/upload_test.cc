@@ -264,6 +264,7 @@ TEST(Upload, AStripeWhoseChunksMayBeCollectedIsRefusedWhateverTheWallClockSays) 
   MetaServerRig rig(1, 9, 3, options);
   const auto allocated = rig.allocate("/f");
   const auto sealed = rig.write(*allocated, 300'000);
+  rig.restart();  // what is known of the upload now is its ticket alone
   rig.pass(100);
   rig.meta_node.set_wall_offset(-1h);
   EXPECT_EQ(rig.seal(allocated->upload_id(), sealed).code(), Code::kNotFound);
