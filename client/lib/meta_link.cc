@@ -10,6 +10,8 @@ namespace {
 constexpr Duration kFirstBackoff = 50ms;
 constexpr Duration kLongestBackoff = 1s;
 constexpr Duration kPingLimit = 3s;
+/// A metaserver that never answered this client is more likely absent than restarting: say so soon.
+constexpr Duration kFirstContactLimit = 3s;
 /// "Unavailable" from a metaserver that answers is its verdict (too few servers, say), not an absence.
 constexpr int kMaxUnavailableAnswers = 3;
 
@@ -49,7 +51,8 @@ asio::awaitable<Status> MetaLink::wait_until_it_answers(Context context, TimePoi
 
 asio::awaitable<Result<std::string>> MetaLink::call_raw(Context context, rpc::Method method,
                                                         std::string request, Repeat repeat, Duration limit) {
-  const TimePoint give_up = std::min(context.deadline, runtime_.clock.now() + retry_limit_);
+  const Duration patience = ever_answered_ ? retry_limit_ : std::min(retry_limit_, kFirstContactLimit);
+  const TimePoint give_up = std::min(context.deadline, runtime_.clock.now() + patience);
   if (repeat == Repeat::kNever && !has_answered_)
     KINTSUGI_CO_TRY(co_await wait_until_it_answers(context, give_up));
 
@@ -59,7 +62,7 @@ asio::awaitable<Result<std::string>> MetaLink::call_raw(Context context, rpc::Me
     const Context limited = context.with_deadline(runtime_.clock.now() + limit);
     auto answer = co_await rpc_.call_raw(limited, metaserver_, method, request);
     if (answer) {
-      has_answered_ = true;
+      has_answered_ = ever_answered_ = true;
       co_return answer;
     }
     const Code code = answer.error().code();

@@ -61,6 +61,7 @@ class MetaLink {
   rpc::Client& rpc_;
   runtime::TaskGroup& group_;
   bool has_answered_ = false;
+  bool ever_answered_ = false;
 };
 
 }  // namespace kintsugi::client

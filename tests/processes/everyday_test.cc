@@ -1,6 +1,7 @@
 // What a user does on a good day, and the mistakes a user makes.
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 
 #include <sys/stat.h>
 
@@ -45,14 +46,16 @@ TEST_F(Everyday, MistakesGetOneClearLineAndChangeNothing) {
     const Outcome outcome = kintsugi(arguments);
     EXPECT_EQ(outcome.exit_code, code) << outcome.out << outcome.err;
     EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome.err;
-    if (code == 1) EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    if (code == 1) {
+      EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    }
   };
   fails({"get", "/nowhere", path("x")}, 1, "/nowhere");
   fails({"put", path("nofile"), "/x"}, 1, "nofile");
   fails({"put", make_file("other", 2000, 2), "/file"}, 1, "exists");
   fails({"mkdir", "/a/b/c"}, 1, "/a");
   fails({"rm", "/"}, 1, "/");
-  fails({"put", "--policy", "rs-6-3-1024k", file, "/wide"}, 1, "9 servers");
+  fails({"put", "--policy", "rs-6-3-64k", make_file("wide", 200000, 3), "/wide"}, 1, "9 servers");
   fails({"policy", "set", "/", "rs-99-1-1024k"}, 1, "rs-99-1-1024k");
   fails({"no-such-command"}, 2, "");
   fails({"repair", "run", "--chunk", "nonsense", "--shape", "ppr"}, 2, "");
@@ -63,7 +66,8 @@ TEST_F(Everyday, MistakesGetOneClearLineAndChangeNothing) {
 TEST_F(Everyday, TheWrongSecretIsRefusedWithAClearLine) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   const std::string secret = path("wrong-secret");
-  std::ofstream(secret) << std::string(64, 'a') << "\n";
+  std::ofstream(secret) << std::setfill('a') << std::setw(64) << ""
+                        << "\n";
   chmod(secret.c_str(), 0600);
   const Outcome outcome =
       run_command(command({"ls", "/"}), {environment()[0], "KINTSUGI_SECRET_FILE=" + secret});
@@ -86,8 +90,8 @@ TEST_F(Everyday, GarbageOnAPortHarmsNobody) {
 TEST_F(Everyday, ATruncatedConfigStopsADaemonWithOneLine) {
   std::ofstream(path("bad.toml")) << "listen = \"127.0.0.1:0\"\ndisks = [\"";
   for (const char* daemon : {"kintsugi-chunkserver", "kintsugi-metaserver"}) {
-    const Outcome outcome =
-        run_command({std::string(KINTSUGI_BINARIES) + "/" + daemon, "--config", path("bad.toml")});
+    const std::string binary = fmt::format("{}/{}", KINTSUGI_BINARIES, daemon);
+    const Outcome outcome = run_command({binary, "--config", path("bad.toml")});
     EXPECT_NE(outcome.exit_code, 0);
     EXPECT_NE(outcome.err.find("bad.toml"), std::string::npos) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;

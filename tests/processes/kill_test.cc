@@ -23,6 +23,9 @@ class Kill : public ProcessCluster {
         bytes += entry.file_size(ignored);
     return bytes;
   }
+  bool some_server_is_dead() const {
+    return kintsugi({"server", "list", "--json"}).out.find("\"dead\"") != std::string::npos;
+  }
 };
 
 TEST_F(Kill, AServerDiesAndItsChunksAreReadAndRepaired) {
@@ -33,9 +36,10 @@ TEST_F(Kill, AServerDiesAndItsChunksAreReadAndRepaired) {
   ASSERT_EQ(kintsugi({"get", "/file", path("degraded")}).exit_code, 0);
   EXPECT_EQ(read_file(path("degraded")), read_file(file));
   // Dead after ten seconds, then repaired by itself.
+  ASSERT_TRUE(eventually([&] { return some_server_is_dead(); }, seconds(30)));
   ASSERT_TRUE(eventually([&] { return healthy(); }, seconds(60))) << kintsugi({"fsck", "/"}).out;
   // Three more die: only what was repaired can replace what the first one held.
-  for (const char* next : {"chunkserver-0", "chunkserver-4", "chunkserver-7"})
+  for (const char* next : {"chunkserver-1", "chunkserver-4", "chunkserver-7"})
     kill9(next);
   ASSERT_EQ(kintsugi({"get", "/file", path("again")}).exit_code, 0);
   EXPECT_EQ(read_file(path("again")), read_file(file));
@@ -119,7 +123,7 @@ TEST_F(Kill, ACorruptChunkFileIsNeverServedAndGetsRepaired) {
   // Rot in the middle of every large chunk of one server.
   size_t rotten = 0;
   for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(cluster_directory() + "/chunkserver-3")) {
+       std::filesystem::recursive_directory_iterator(cluster_directory() + "/data/chunkserver-3")) {
     if (!entry.is_regular_file() || entry.file_size() < (size_t{1} << 20)) continue;
     std::fstream chunk(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
     chunk.seekp(std::streamoff(entry.file_size() / 2));
