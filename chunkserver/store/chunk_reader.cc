@@ -26,7 +26,7 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
   if (status.code() == Code::kCorrupt) {
     // Once more: what is wrong in memory or on the way may be right on the disk.
     status = co_await read_and_check(first_block, bytes, buffer);
-    if (status.code() == Code::kCorrupt) store_->drop_corrupt(chunk_->info.id, status);
+    if (status.code() == Code::kCorrupt) store_->drop_corrupt(chunk_->info.id, chunk_->generation, status);
   }
   status = module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
   if (!status.ok()) co_return status;

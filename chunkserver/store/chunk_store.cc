@@ -26,7 +26,7 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
   for (const std::string& path : options_.disks) {
     Root& root = *roots_.emplace_back(std::make_unique<Root>(runtime_, path, options_.segments));
     root.disk.on_failed = [this](DataDisk& disk) { drop_disk(disk); };
-    root.segments.on_corrupt = [this](ChunkId id) { drop_corrupt(id, {Code::kCorrupt, "damaged record"}); };
+    root.segments.on_corrupt = [this](ChunkId id) { drop_corrupt_record(id); };
   }
 }
 
@@ -53,6 +53,7 @@ asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context
   if (open_writers_ >= kMaxOpenWriters) {
     co_return Status{Code::kLimitExceeded, fmt::format("{} chunks are being written", open_writers_)};
   }
+  on_write(id);
   Root* root = choose_root();
   if (root == nullptr) co_return Status{Code::kUnavailable, "no disk works"};
   if (root->disk.free_bytes() < kReservedBytes) {
@@ -84,6 +85,7 @@ ChunkStore::Root& ChunkStore::root_of(const DataDisk& disk) {
 
 asio::awaitable<Status> ChunkStore::commit(Context context, ChunkWriter& writer, ChunkHeader header) {
   const ChunkId id = header.info.id;
+  on_write(id);
   co_await claim(id);
   Status status = co_await commit_claimed(context, writer, std::move(header));
   unclaim(id);
@@ -139,18 +141,24 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
   }
   found = index_.find(id);
   if (found == index_.end()) co_return module.finish(not_here(id));  // removed meanwhile
+  const bool replaced = found->second.generation != entry.generation;
+  if (!chunk && replaced) {
+    Status meanwhile{Code::kUnavailable, fmt::format("chunk {} was replaced while it was opened", id)};
+    co_return module.finish(std::move(meanwhile));
+  }
   if (!chunk) {
     // A file that vanished is as lost as one that is damaged.
     bool bad = chunk.error().code() == Code::kCorrupt || chunk.error().code() == Code::kNotFound;
-    if (bad) drop_corrupt(id, chunk.error());
+    if (bad) drop_corrupt(id, entry.generation, chunk.error());
     co_return module.finish(chunk.error().with_context(fmt::format("chunk {}", id)));
   }
   if ((*chunk)->info != entry.info) {
     Status differs{Code::kCorrupt, fmt::format("chunk {}: not the chunk that was there before", id)};
-    drop_corrupt(id, differs);
+    drop_corrupt(id, entry.generation, differs);
     co_return module.finish(std::move(differs));
   }
-  open_chunks_.insert(*chunk);
+  (*chunk)->generation = entry.generation;
+  if (!replaced) open_chunks_.insert(*chunk);
   co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(*chunk)));
 }
 
@@ -249,7 +257,8 @@ asio::awaitable<void> ChunkStore::discard(std::unique_ptr<ChunkFileWriter> file)
 }
 
 void ChunkStore::insert(const Entry& entry) {
-  index_[entry.info.id] = entry;
+  Entry& kept = index_[entry.info.id] = entry;
+  if (kept.generation == 0) kept.generation = ++last_generation_;
   stored_bytes_ += entry.info.length;
 }
 
@@ -261,9 +270,15 @@ void ChunkStore::erase(ChunkId id) {
   open_chunks_.erase(id);
 }
 
-void ChunkStore::drop_corrupt(ChunkId id, const Status& why) {
+void ChunkStore::drop_corrupt_record(ChunkId id) {
   auto found = index_.find(id);
   if (found == index_.end()) return;
+  drop_corrupt(id, found->second.generation, {Code::kCorrupt, "damaged record"});
+}
+
+void ChunkStore::drop_corrupt(ChunkId id, uint64_t generation, const Status& why) {
+  auto found = index_.find(id);
+  if (found == index_.end() || found->second.generation != generation) return;
   log::error("chunk {} on disk {} is lost: {}", id, found->second.root->disk.root(), why.to_string());
   Entry entry = found->second;
   erase(id);

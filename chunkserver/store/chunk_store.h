@@ -4,6 +4,7 @@
 /// tell. A chunk is visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -84,6 +85,9 @@ class ChunkStore {
   StoreSpace known_space() const;
   size_t open_writers() const { return open_writers_; }
 
+  /// A chunk of this name is about to be written or committed: it is wanted here.
+  std::function<void(ChunkId)> on_write = [](ChunkId) {};
+
   /// Chunks found corrupt or on a failed disk since the last call.
   std::vector<ChunkInfo> take_lost() { return std::exchange(lost_, {}); }
 
@@ -105,6 +109,7 @@ class ChunkStore {
     ChunkInfo info;
     Root* root = nullptr;
     bool in_segment = false;
+    uint64_t generation = 0;  ///< set by insert; a copy that replaces another has a new one
   };
 
   // chunk_store.cc
@@ -119,8 +124,10 @@ class ChunkStore {
   asio::awaitable<void> discard(std::unique_ptr<ChunkFileWriter> file);
   void insert(const Entry& entry);
   void erase(ChunkId id);
-  /// Never served again: out of the index, into quarantine, reported lost.
-  void drop_corrupt(ChunkId id, const Status& why);
+  /// Never served again: out of the index, into quarantine, reported lost. Nothing when another copy has
+  /// taken the place of that `generation`.
+  void drop_corrupt(ChunkId id, uint64_t generation, const Status& why);
+  void drop_corrupt_record(ChunkId id);
   asio::awaitable<void> put_away(Entry entry);
   void drop_disk(DataDisk& disk);
 
@@ -139,6 +146,7 @@ class ChunkStore {
   Identity identity_;
   std::map<ChunkId, Entry> index_;
   uint64_t stored_bytes_ = 0;
+  uint64_t last_generation_ = 0;
   std::set<ChunkId> claimed_;  ///< being committed, removed or put away: one at a time
   runtime::Event unclaimed_;
   OpenChunkCache open_chunks_;

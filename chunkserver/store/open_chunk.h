@@ -18,6 +18,7 @@ struct OpenChunk {
   std::shared_ptr<runtime::File> file;
   uint64_t data_offset = 0;          ///< of the chunk's first byte in `file`
   std::vector<uint32_t> block_crcs;  ///< proven against info.crc
+  uint64_t generation = 0;  ///< which of the chunk's copies on this server, one after the other, it is
 };
 
 }  // namespace kintsugi::chunkserver

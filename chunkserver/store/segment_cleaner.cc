@@ -76,6 +76,9 @@ asio::awaitable<Status> SegmentLog::copy_live(std::shared_ptr<Segment> segment) 
       if (!read) co_return disk_.note(read.error());
       auto header = decode_record_header(memory.first(*read), segment->salt, live.offset);
       if (!header || header->info != live.info || *read < kRecordHeaderBytes + live.info.length) {
+        found = live_.find(ids[i]);
+        const bool replaced = found == live_.end() || found->second.sequence != live.sequence;
+        if (replaced) continue;
         if (on_corrupt) on_corrupt(ids[i]);
         co_return Status{Code::kCorrupt, fmt::format("record of chunk {}", ids[i])};
       }

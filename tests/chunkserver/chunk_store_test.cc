@@ -176,6 +176,31 @@ TEST(ChunkStore, NeverServesAFlippedBitButReportsTheChunkLost) {
   }
 }
 
+TEST(ChunkStore, AReaderOfADamagedCopyDoesNotCondemnTheOneThatReplacedIt) {
+  for (size_t length : {100'000ul, 3 * kMiB}) {
+    StoreRig rig;
+    rig.start();
+    const ChunkId id = chunk_id(0x51);
+    ASSERT_TRUE(rig.put(id, chunk_bytes(length, 1)).ok());
+    std::string path = length < kMiB ? "/d0/segments/" + rig.files("/d0/segments").at(0)
+                                     : "/d0/chunks/51/0000000000000051-0";
+    ASSERT_TRUE(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3).ok());
+    auto slow_reader = rig.simulation.run(rig.store->open(Context{}, id));
+    ASSERT_TRUE(slow_reader);
+    ASSERT_TRUE(rig.put(id, chunk_bytes(length, 1)).ok());  // a repair proves and replaces it
+    runtime::Buffer buffer = rig.pool->try_acquire();
+    auto blocks = rig.simulation.run((*slow_reader)->read_blocks(Context{}, 1, 1, buffer));
+    ASSERT_FALSE(blocks);
+    EXPECT_EQ(blocks.error().code(), Code::kCorrupt);
+    slow_reader->reset();
+    buffer = {};
+    EXPECT_TRUE(rig.store->take_lost().empty());
+    auto bytes = rig.get(id);
+    ASSERT_TRUE(bytes) << bytes.error();
+    EXPECT_EQ(*bytes, chunk_bytes(length, 1));
+  }
+}
+
 TEST(ChunkStore, ADamagedHeaderOrTableIsQuarantined) {
   StoreRig rig;
   rig.start();
