@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include "common/base/assert.h"
@@ -21,6 +22,21 @@ constexpr size_t kMaxLowWaterBytes = 1 << 20;       // 256 KiB costs 15 % more C
 constexpr size_t kBytesBetweenYields = 4 << 20;     // about a millisecond of copying
 constexpr size_t kOperationWeightBytes = 16 << 10;  // a small operation costs about as much as copying this
 
+// A peer that lost its power or its network says nothing: after this long the kernel gives up an idle
+// connection. One with data under way is up to who waits for it.
+constexpr int kProbeAfterIdleSeconds = 20;
+constexpr int kProbeIntervalSeconds = 5;
+constexpr int kProbes = 4;
+
+/// Fails only when the peer has gone already, which the first read reports.
+void probe_when_idle(int fd) {
+  const int on = 1;
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kProbeAfterIdleSeconds, sizeof(int));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeIntervalSeconds, sizeof(int));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof(int));
+}
+
 std::string name_of(const tcp::socket& socket) {
   boost::system::error_code error;
   tcp::endpoint remote = socket.remote_endpoint(error);
@@ -34,6 +50,7 @@ TcpConnection::TcpConnection(tcp::socket socket) : socket_(std::move(socket)), p
   boost::system::error_code
       ignored;  // fails only when the peer has gone already, which the first read reports
   socket_.set_option(tcp::no_delay(true), ignored);
+  probe_when_idle(socket_.native_handle());
 }
 
 asio::awaitable<Result<size_t>> TcpConnection::read_some(std::span<std::byte> into) {

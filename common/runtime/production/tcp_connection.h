@@ -11,7 +11,7 @@ namespace kintsugi::runtime {
 
 class TcpConnection final : public Connection {
  public:
-  /// Takes a connected socket; turns Nagle's delay off.
+  /// Takes a connected socket; turns Nagle's delay off and probes of an idle peer on.
   explicit TcpConnection(asio::ip::tcp::socket socket);
 
   asio::awaitable<Result<size_t>> read_some(std::span<std::byte> into) override;
