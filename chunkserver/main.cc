@@ -7,6 +7,7 @@
 
 #include "chunkserver/service/chunkserver.h"
 #include "chunkserver/service/pages.h"
+#include "common/base/last_words.h"
 #include "common/config/config.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"
@@ -123,6 +124,7 @@ Status run(const DaemonOptions& daemon) {
 
 int main(int argc, char** argv) {
   using namespace kintsugi;
+  install_last_words("kintsugi-chunkserver");
   const chunkserver::DaemonOptions options = chunkserver::parse(argc, argv);
   const Status status = chunkserver::run(options);
   if (status.ok()) return 0;

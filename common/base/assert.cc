@@ -3,10 +3,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "common/base/last_words.h"
+
 namespace kintsugi {
 
 void assertion_failed(const char* expression, const char* file, int line) {
-  std::fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, expression);
+  char text[512];
+  std::snprintf(text, sizeof text, "%s:%d: assertion failed: %s", file, line, expression);
+  write_last_words(text);
   std::abort();
 }
 

@@ -8,6 +8,8 @@
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include "common/base/last_words.h"
+
 namespace kintsugi::log {
 
 namespace {
@@ -71,6 +73,7 @@ void set_file(const std::string& path) {
     error("log file {} cannot be used, still logging to stderr: {}", path, failure.what());
     return;
   }
+  set_last_words_file(path);
   std::lock_guard lock(state().mutex);
   state().logger = std::move(logger);
 }
