@@ -1,5 +1,8 @@
 #include "client/lib/chunk_sender.h"
 
+#include <algorithm>
+
+#include "common/base/assert.h"
 #include "common/log/log.h"
 #include "common/proto/chunk.pb.h"
 
@@ -48,8 +51,27 @@ void ChunkSender::abort() {
   if (stream_) stream_->close();
 }
 
+void ChunkSender::give_up() {
+  KINTSUGI_ASSERT(waiting_since_);
+  given_up_ = true;
+  if (stream_) stream_->close();
+}
+
+void ChunkSender::end_wait() {
+  longest_wait_ = std::max(longest_wait_, core_.now() - *waiting_since_);
+  waiting_since_.reset();
+}
+
 asio::awaitable<void> ChunkSender::run() {
+  if (is_empty()) {
+    result_ = Status{};
+    changed_.notify_all();
+    co_return;
+  }
   Status status = co_await send_all();
+  waiting_since_.reset();
+  if (!status.ok() && given_up_)
+    status = Status{Code::kDeadlineExceeded, "the server fell silent while others went on"};
   if (!status.ok()) {
     failed_ = true;
     if (stream_) stream_->close();
@@ -130,13 +152,22 @@ asio::awaitable<Status> ChunkSender::send_slices() {
     header.mutable_block_crcs()->Add((*slice)->block_crcs.begin(), (*slice)->block_crcs.end());
     const std::array<asio::const_buffer, 1> payload{
         asio::const_buffer((*slice)->buffer.data(), (*slice)->bytes)};
+    waiting_since_ = core_.now();
     KINTSUGI_CO_TRY(co_await stream_->send(header, payload));
+    end_wait();
   }
   if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
   co_return Status{};
 }
 
 asio::awaitable<Status> ChunkSender::seal() {
+  waiting_since_ = core_.now();
+  KINTSUGI_CO_TRY(co_await seal_and_confirm());
+  end_wait();
+  co_return Status{};
+}
+
+asio::awaitable<Status> ChunkSender::seal_and_confirm() {
   proto::WriteChunkSeal seal;
   seal.set_length(length_);
   seal.set_crc(crc_);

@@ -31,8 +31,9 @@ struct StripeAllocation {
 
 class ChunkSender {
  public:
-  /// `max_bytes`: no more will be pushed. `queue_slices` bounds the memory of a slow server. All outlive the
-  /// sender, which must live until `done()`.
+  /// `max_bytes`: no more will be pushed; when that is nothing, no server is asked to keep the chunk.
+  /// `queue_slices` bounds the memory of a slow server. All outlive the sender, which must live until
+  /// `done()`.
   ChunkSender(Core& core, Context context, StripeAllocation& allocation, uint32_t index, uint64_t max_bytes,
               size_t queue_slices, runtime::Event& changed);
 
@@ -45,7 +46,15 @@ class ChunkSender {
   void end(uint64_t length, uint32_t crc);
   /// Breaks off. `done()` follows soon.
   void abort();
+  /// The chunk fails, because its server keeps this sender waiting. Requires `waiting_since`.
+  void give_up();
 
+  /// Since when the server has been keeping it waiting: to take a slice, or to make the chunk durable.
+  std::optional<TimePoint> waiting_since() const { return waiting_since_; }
+  /// The longest of such waits that ended well.
+  Duration longest_wait() const { return longest_wait_; }
+
+  bool is_empty() const { return max_bytes_ == 0; }
   bool done() const { return result_.has_value(); }
   bool failed() const { return failed_; }
   /// Once done: ok means the chunk is durable.
@@ -58,6 +67,8 @@ class ChunkSender {
   asio::awaitable<Status> replace(uint64_t failed_server);
   asio::awaitable<Status> send_slices();
   asio::awaitable<Status> seal();
+  asio::awaitable<Status> seal_and_confirm();
+  void end_wait();
   const proto::ChunkPlacement& placement() const;
 
   Core& core_;
@@ -73,6 +84,9 @@ class ChunkSender {
   uint32_t crc_ = 0;
   bool failed_ = false;
   bool aborted_ = false;
+  bool given_up_ = false;
+  std::optional<TimePoint> waiting_since_;
+  Duration longest_wait_{};
   std::optional<Status> result_;
 };
 

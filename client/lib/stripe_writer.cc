@@ -12,7 +12,10 @@ namespace {
 constexpr sight::Site kEncodeRows{"client.encode_rows", {"bytes"}};
 constexpr sight::Site kSealChunks{"client.seal_chunks", {"bytes"}, {"missing_chunks"}};
 
-constexpr size_t kMaxQueueSlices = 8;  ///< a slow server may be this many MiB behind
+constexpr Duration kSilenceCheckInterval = 500ms;
+constexpr Duration kShortestSilence = 5s;  ///< a server that answers sooner is not given up
+constexpr int kSilenceFactor = 4;          ///< nor one that takes less than so many times as long as others
+constexpr size_t kMaxQueueSlices = 8;      ///< a slow server may be this many MiB behind
 
 /// Two stripes are in flight at the seam between them, and a batch is being filled.
 size_t queue_slices(const Core& core, const erasure::Policy& policy) {
@@ -37,6 +40,7 @@ StripeWriter::StripeWriter(Core& core, Context context, erasure::Policy policy,
                                                      queue_slices(core, policy), changed_));
     tasks_.spawn(senders_.back()->run());
   }
+  if (allowed_failures() > 0) tasks_.spawn(watch_senders());
 }
 
 StripeWriter::~StripeWriter() {
@@ -72,11 +76,39 @@ asio::awaitable<Status> StripeWriter::write(RowBatch batch) {
   co_return check_failures();
 }
 
+bool StripeWriter::all_senders_done() const {
+  return std::all_of(senders_.begin(), senders_.end(),
+                     [](const std::unique_ptr<ChunkSender>& sender) { return sender->done(); });
+}
+
 asio::awaitable<void> StripeWriter::wait_for_senders() {
-  const auto is_done = [](const std::unique_ptr<ChunkSender>& sender) { return sender->done(); };
-  while (!std::all_of(senders_.begin(), senders_.end(), is_done))
+  while (!all_senders_done())
     co_await changed_.wait();
   co_await tasks_.join();
+}
+
+asio::awaitable<void> StripeWriter::watch_senders() {
+  while (!all_senders_done()) {
+    co_await changed_.wait_until(core_.now() + kSilenceCheckInterval);
+    give_up_the_silent();
+  }
+}
+
+void StripeWriter::give_up_the_silent() {
+  Duration usual{};
+  for (const auto& sender : senders_)
+    usual = std::max(usual, sender->longest_wait());
+  const TimePoint silent_since = core_.now() - std::max(kShortestSilence, kSilenceFactor * usual);
+  std::vector<ChunkSender*> silent;
+  size_t failed = 0;
+  for (const auto& sender : senders_) {
+    failed += sender->failed();
+    const auto waiting = sender->waiting_since();
+    if (waiting && *waiting <= silent_since) silent.push_back(sender.get());
+  }
+  if (failed + silent.size() > allowed_failures()) return;
+  for (ChunkSender* sender : silent)
+    sender->give_up();
 }
 
 asio::awaitable<Result<proto::SealedStripe>> StripeWriter::seal() {
@@ -101,8 +133,9 @@ asio::awaitable<Result<proto::SealedStripe>> StripeWriter::seal() {
     chunk.set_length(erasure::chunk_length(policy_, written_, index));
     chunk.set_crc(crcs[index]);
     chunk.clear_capability();
-    if (!senders_[index]->failed()) continue;
-    ++missing;
+    const bool failed = senders_[index]->failed();
+    if (!failed && !senders_[index]->is_empty()) continue;
+    missing += failed;
     chunk.set_server_id(0);
     chunk.clear_address();
   }

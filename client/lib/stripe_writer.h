@@ -18,6 +18,10 @@ namespace kintsugi::client {
 ///
 /// Up to m-1 chunks may fail after their first byte: they are recorded as missing, and the metaserver has
 /// them repaired at once. With m < 2 none may: there would be no redundancy left to answer for.
+///
+/// A server that keeps its sender waiting much longer than any other did is given up, as long as the stripe
+/// can do without it; when more servers are silent than that, it is the network, and the streams' own limit
+/// decides. Chunks that hold no byte are on no server.
 class StripeWriter {
  public:
   /// Begins to connect to the servers. At most `max_bytes` user bytes will be written (for the servers'
@@ -42,7 +46,10 @@ class StripeWriter {
  private:
   size_t allowed_failures() const { return policy_.m >= 2 ? policy_.m - 1 : 0; }
   Status check_failures() const;
+  bool all_senders_done() const;
   asio::awaitable<void> wait_for_senders();
+  asio::awaitable<void> watch_senders();
+  void give_up_the_silent();
 
   Core& core_;
   Context context_;

@@ -170,6 +170,49 @@ TEST(Write, GoesOnWithoutAServerThatBreaksAndRecordsTheChunkAsMissing) {
   EXPECT_TRUE(*cluster.get("/f") == bytes);
 }
 
+TEST(Write, GoesOnSoonWithoutAServerThatFallsSilent) {
+  for (const size_t size : {700'000ul, 40'000ul}) {  // coded, and copies
+    FakeCluster cluster(23, 5);
+    const auto bytes = random_bytes(size, 23);
+    cluster.servers[0]->hangs = true;
+    const TimePoint began = cluster.simulation.now();
+    ASSERT_EQ(cluster.put("/f", bytes), Status{});
+    EXPECT_LT(cluster.simulation.now() - began, 8s);
+    const auto& chunks = cluster.meta.stripes.begin()->second.chunks();
+    const auto missing = std::count_if(chunks.begin(), chunks.end(), [](const proto::ChunkPlacement& chunk) {
+      return chunk.server_id() == 0;
+    });
+    EXPECT_EQ(missing, 1);
+    EXPECT_TRUE(*cluster.get("/f") == bytes);
+  }
+}
+
+TEST(Write, IsPatientWhenMoreServersAreSilentThanItCanDoWithout) {
+  FakeCluster cluster(24, 5);
+  const auto bytes = random_bytes(700'000, 24);
+  cluster.servers[0]->hangs = cluster.servers[1]->hangs = true;
+  const TimePoint began = cluster.simulation.now();
+  EXPECT_FALSE(cluster.put("/f", bytes).ok());
+  EXPECT_GT(cluster.simulation.now() - began, 20s);
+}
+
+TEST(Write, AsksNoServerToKeepAnEmptyChunk) {
+  FakeCluster cluster(25, 5);
+  const auto bytes = random_bytes(70'000, 25);  // two of three data chunks of a row
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  size_t stored = 0;
+  for (const auto& server : cluster.servers)
+    stored += server->chunks.size();
+  EXPECT_EQ(stored, 4u);
+  const proto::Stripe& stripe = cluster.meta.stripes.begin()->second;
+  EXPECT_EQ(stripe.chunks(2).length(), 0u);
+  EXPECT_EQ(stripe.chunks(2).server_id(), 0u);
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+  cluster.kill(cluster.holder("/f", 0));
+  cluster.kill(cluster.holder("/f", 1));
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+}
+
 TEST(Write, WritesTheStripeAgainElsewhereWhenTooManyServersBreak) {
   FakeCluster cluster(11, 9);
   cluster.meta.policy = "rs-3-1-64k";  // a missing chunk would leave no redundancy
