@@ -56,7 +56,8 @@ asio::awaitable<void> Server::State::accept_loop() {
   while (!group.stopping()) {
     Result<std::unique_ptr<runtime::Connection>> accepted = co_await listener->accept();
     if (!accepted) {
-      if (!group.stopping()) log::error("rpc: no longer accepting: {}", accepted.error().to_string());
+      const bool closed = group.stopping() || accepted.error().code() == Code::kCancelled;  // on purpose
+      if (!closed) log::error("rpc: no longer accepting: {}", accepted.error().to_string());
       co_return;
     }
     if (group.stopping()) co_return;
