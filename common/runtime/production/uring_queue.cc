@@ -107,7 +107,11 @@ void UringQueue::flush() {
 void UringQueue::submit() {
   if (io_uring_sq_ready(&ring_) == 0) return;
   int submitted = io_uring_submit(&ring_);
-  if (submitted >= 0) return;
+  if (submitted >= 0) {
+    // The kernel stops at an entry that it refuses outright: what stands behind it is for the next turn.
+    if (io_uring_sq_ready(&ring_) > 0 && !shut_down_) schedule_flush();
+    return;
+  }
   // Short of memory or completion space for now; the entries stay in the ring for the next turn.
   KINTSUGI_ASSERT(submitted == -EAGAIN || submitted == -EBUSY || submitted == -EINTR || submitted == -ENOMEM);
   schedule_flush();
