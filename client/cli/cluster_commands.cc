@@ -36,12 +36,20 @@ Status check_same(bool same, const char* option) {
       fmt::format("this cluster exists already and was made with another {}; choose another --dir", option)};
 }
 
+Result<DirectoryLock> lock_for_start(const Arguments& arguments) {
+  const std::string& policy = arguments.options.policy;
+  if (!policy.empty()) {
+    auto parsed = erasure::Policy::parse(policy);
+    if (!parsed) return parsed.error();
+  }
+  std::error_code error;
+  std::filesystem::create_directories(arguments.directory, error);
+  if (error) return status_from_errno(error.value(), arguments.directory);
+  return DirectoryLock::take(arguments.directory);
+}
+
 Result<LocalCluster> load_or_create(const Arguments& arguments) {
   const LocalClusterOptions& wanted = arguments.options;
-  if (!wanted.policy.empty()) {
-    auto policy = erasure::Policy::parse(wanted.policy);
-    if (!policy) return policy.error();
-  }
   auto cluster = LocalCluster::load(arguments.directory);
   if (!cluster && cluster.error().code() == Code::kNotFound)
     return LocalCluster::create(arguments.directory, wanted);
@@ -109,6 +117,7 @@ Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point starte
 }
 
 Status start(Session& session, const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const DirectoryLock lock, lock_for_start(arguments));
   KINTSUGI_ASSIGN(const LocalCluster cluster, load_or_create(arguments));
   const auto started = SteadyClock::now();
   size_t launched = 0;
@@ -134,6 +143,7 @@ Status start(Session& session, const Arguments& arguments) {
 
 Status stop(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const LocalCluster cluster, LocalCluster::load(arguments.directory));
+  KINTSUGI_ASSIGN(const DirectoryLock lock, DirectoryLock::take(cluster.directory()));
   std::vector<LocalDaemon> daemons = cluster.daemons();
   const auto running =
       std::count_if(daemons.begin(), daemons.end(), [](const LocalDaemon& d) { return d.pid() != 0; });

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <random>
+#include <set>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -22,6 +23,9 @@ using Json = nlohmann::ordered_json;
 /// that they are likely still free when the cluster starts again.
 class FreePorts {
  public:
+  /// Never those of `taken`, whose daemons may be down just now.
+  explicit FreePorts(std::set<std::string> taken) : taken_(std::move(taken)) {}
+  FreePorts(const FreePorts&) = delete;
   ~FreePorts() {
     for (int fd : held_)
       ::close(fd);
@@ -32,6 +36,7 @@ class FreePorts {
     constexpr int kAttempts = 1000;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       const auto port = static_cast<uint16_t>(std::uniform_int_distribution<int>(20000, 31999)(random_));
+      if (taken_.contains(fmt::format("127.0.0.1:{}", port))) continue;
       const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
       if (fd < 0) return status_from_errno(errno, "socket");
       sockaddr_in address{};
@@ -48,6 +53,7 @@ class FreePorts {
   }
 
  private:
+  std::set<std::string> taken_;
   std::vector<int> held_;
   std::mt19937 random_{std::random_device{}()};
 };
@@ -144,7 +150,7 @@ Result<LocalCluster> LocalCluster::create(const std::string& directory, const Lo
   auto secret = rpc::Secret::create(cluster.secret_file());
   if (!secret && secret.error().code() != Code::kAlreadyExists) return secret.error();
   {
-    FreePorts ports;
+    FreePorts ports({});
     KINTSUGI_ASSIGN(cluster.metaserver_, ports.next());
     KINTSUGI_ASSIGN(cluster.metaserver_http_, ports.next());
   }
@@ -165,7 +171,10 @@ Status LocalCluster::grow(int chunkservers) {
 }
 
 Status LocalCluster::add_chunkservers(int count) {
-  FreePorts ports;
+  std::set<std::string> taken{metaserver_, metaserver_http_};
+  for (const Chunkserver& server : chunkservers_)
+    taken.insert({server.listen, server.http});
+  FreePorts ports(std::move(taken));
   for (int i = 0; i < count; ++i) {
     Chunkserver server;
     KINTSUGI_ASSIGN(server.listen, ports.next());

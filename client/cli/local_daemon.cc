@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +86,20 @@ pid_t LocalDaemon::pid() const {
   return start_time(pid) == started && started != 0 ? pid : 0;
 }
 
+Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return status_from_errno(errno, directory);
+  DirectoryLock lock(fd);
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return status_from_errno(errno, "lock " + directory);
+  return Status{Code::kConflict,
+                fmt::format("another start or stop of the cluster in {} is under way", directory)};
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
 Status LocalDaemon::start() const {
   const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (out < 0) return status_from_errno(errno, output);
@@ -100,7 +115,10 @@ Status LocalDaemon::start() const {
   sigfillset(&defaults);
   sigdelset(&defaults, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
+  sigset_t none;  // blocked: a daemon that inherits a blocked SIGTERM could not be stopped
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   std::vector<std::string> words{binary, "--config", config};
   std::vector<char*> arguments;
   for (std::string& word : words)

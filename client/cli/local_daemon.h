@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include <sys/types.h>
 
@@ -25,6 +26,20 @@ struct LocalDaemon {
   Status stop(std::chrono::milliseconds patience) const;
   /// The end of its output and log, for an error message on one line.
   std::string last_words() const;
+};
+
+/// Keeps other starts and stops away from the daemons of a directory while it lives. Two starts at once would
+/// launch every daemon twice and note the pids of those that lost the race for the ports.
+class DirectoryLock {
+ public:
+  /// kConflict when somebody holds it.
+  static Result<DirectoryLock> take(const std::string& directory);
+  DirectoryLock(DirectoryLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~DirectoryLock();
+
+ private:
+  explicit DirectoryLock(int fd) : fd_(fd) {}
+  int fd_;
 };
 
 /// A file's contents at once, replaced atomically.

@@ -164,6 +164,18 @@ TEST_F(CommandLine, APidFileOfAnotherProcessDoesNotCountAsTheDaemon) {
   EXPECT_FALSE(fs::exists(daemon.pid_file));
 }
 
+TEST_F(CommandLine, OnlyOneStartOrStopOfAClusterRunsAtATime) {
+  {
+    auto lock = DirectoryLock::take(directory);
+    ASSERT_TRUE(lock) << lock.error();
+    const Outcome outcome = kintsugi({"cluster", "start", "--dir", directory});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_NE(outcome.error.find("another start or stop"), std::string::npos) << outcome.error;
+    EXPECT_FALSE(fs::exists(directory + "/cluster.json"));
+  }
+  EXPECT_TRUE(DirectoryLock::take(directory));
+}
+
 class LocalFiles : public CommandLine {
  protected:
   ~LocalFiles() override { threads.join(); }
