@@ -68,6 +68,8 @@ Status Transfer::plan_put(const std::string& source, const std::string& target, 
     std::vector<fs::path> paths;
     for (; entries != end; entries.increment(error))
       paths.push_back(entries->path());
+    if (error)  // what could not be listed must not go missing unsaid
+      session_.complain(describe(status_from_errno(error.value(), directory.local)));
     std::sort(paths.begin(), paths.end());
     for (const fs::path& path : paths) {
       const std::string remote = join(directory.remote, path.filename().string());
