@@ -4,6 +4,7 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
@@ -17,6 +18,7 @@ using asio::ip::tcp;
 namespace {
 
 constexpr auto kRequestLimit = std::chrono::seconds(10);
+constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
 constexpr size_t kMaxRequestBytes = 16 * 1024;
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
@@ -79,7 +81,10 @@ asio::awaitable<void> accept_all(std::shared_ptr<State> state) {
     auto [error, socket] = co_await state->acceptor.async_accept(kTuple);
     if (error) {
       if (state->stopped) break;
+      // Out of descriptors, say: asking again at once would only burn CPU and fill the log.
       log::warning("http: accept: {}", error.message());
+      asio::steady_timer pause(state->executor, kPauseAfterFailure);
+      co_await pause.async_wait(kTuple);
       continue;
     }
     if (state->open.size() >= HttpServer::kMaxConnections) continue;  // closed by going out of scope
