@@ -6,6 +6,7 @@
 
 #include "client/lib/client.h"
 #include "common/runtime/run.h"
+#include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
 
@@ -13,7 +14,10 @@ namespace kintsugi::client {
 class BlockingClient {
  public:
   BlockingClient(Options options, rpc::Secret secret)
-      : loop_(runtime_), client_(std::make_unique<Client>(runtime_.runtime(), std::move(options), secret)) {}
+      : recorder_(runtime_.runtime().clock, runtime_.runtime().random.next(),
+                  {.ring_events = 1024, .max_paths = 256}),
+        loop_(runtime_),
+        client_(std::make_unique<Client>(runtime_.runtime(), recorded(std::move(options)), secret)) {}
   ~BlockingClient() {
     run(client_->stop());
     run(destroy(std::move(client_)));
@@ -58,7 +62,13 @@ class BlockingClient {
     co_return;
   }
 
+  Options recorded(Options options) {
+    if (options.recorder == nullptr) options.recorder = &recorder_;
+    return options;
+  }
+
   runtime::ProductionRuntime runtime_;
+  sight::Recorder recorder_;  ///< unless the options name another
   runtime::LoopThread loop_;
   std::unique_ptr<Client> client_;
 };

@@ -1,15 +1,13 @@
 /// From ordinary code into a coroutine and back: for main functions, blocking client calls and tests.
 #pragma once
 
-#include <exception>
-#include <future>
+#include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
+#include <boost/asio/awaitable.hpp>
 
-#include "common/base/assert.h"
 #include "common/runtime/production/production_runtime.h"
 
 namespace kintsugi::runtime {
@@ -18,27 +16,20 @@ namespace kintsugi::runtime {
 /// caller. When another thread is inside run(), that one does the work; otherwise this thread serves the loop
 /// until `task` ends (and other coroutines on it stand still afterwards). Never call it from a coroutine of
 /// the same runtime.
+void run_on(ProductionRuntime& runtime, asio::awaitable<void> task);
+
 template <class T>
+asio::awaitable<void> keep_result(asio::awaitable<T> task, std::optional<T>& result) {
+  result.emplace(co_await std::move(task));
+}
+
+/// Built on the other, so that starting a coroutine is compiled once and not for every type.
+template <class T>
+  requires(!std::is_void_v<T>)
 T run_on(ProductionRuntime& runtime, asio::awaitable<T> task) {
-  KINTSUGI_ASSERT(!runtime.io().get_executor().running_in_this_thread());
-  std::promise<T> promise;
-  std::future<T> future = promise.get_future();
-  bool drive = !runtime.is_running();
-  // Once the promise is kept, the caller may have left: nothing of its frame may be touched after that.
-  auto finish = [&runtime, &promise, drive](std::exception_ptr error, auto... value) {
-    if (error) {
-      promise.set_exception(error);
-    } else {
-      promise.set_value(std::move(value)...);
-    }
-    if (drive) runtime.stop();
-  };
-  // Posted, so that the coroutine is created, run and destroyed on the loop's thread alone.
-  asio::post(runtime.io(), [&runtime, task = std::move(task), finish]() mutable {
-    asio::co_spawn(runtime.io(), std::move(task), finish);
-  });
-  if (drive) runtime.run();
-  return future.get();
+  std::optional<T> result;
+  run_on(runtime, keep_result(std::move(task), result));
+  return std::move(*result);
 }
 
 /// A thread that serves a runtime's event loop for as long as this object lives.

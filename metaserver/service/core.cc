@@ -1,6 +1,15 @@
 #include "metaserver/service/core.h"
 
+#include "monitoring/sight/module.h"
+
 namespace kintsugi::metaserver {
+
+namespace {
+
+/// From handing the batch over until it is synced.
+constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
+
+}  // namespace
 
 Core::Core(const runtime::Runtime& runtime_, MetaServerOptions options_, rpc::Secret secret_,
            KeyValueStore& store_)
@@ -27,10 +36,14 @@ asio::awaitable<Status> Core::finish_read(Status done) {
   co_return durable.ok() ? std::move(done) : durable;
 }
 
-asio::awaitable<Status> Core::finish(Status done, Transaction& transaction, FreedStripes freed) {
+asio::awaitable<Status> Core::finish(Context context, Status done, Transaction& transaction,
+                                     FreedStripes freed) {
   if (!done.ok()) co_return co_await finish_read(std::move(done));
-  const Status committed = co_await store.commit(transaction.take());
-  if (!committed.ok()) co_return committed;
+  {
+    sight::Module module(context, kCommitBatch);
+    const Status committed = module.finish(co_await store.commit(transaction.take()));
+    if (!committed.ok()) co_return committed;
+  }
   garbage.wake_all_of(freed);
   for (const auto& [id, stripe] : freed) {
     chunks.forget(id, stripe);

@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/rpc/secret.h"
+#include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/block_reports.h"
 #include "metaserver/cluster/chunk_map.h"
@@ -38,12 +39,12 @@ struct Core {
 
   /// Ends an operation that wrote: commits when `done` is ok, and then tells about the stripes it freed. In
   /// any case returns only once what `done` was derived from is durable.
-  asio::awaitable<Status> finish(Status done, Transaction& transaction, FreedStripes freed);
-  asio::awaitable<Status> finish(Status done, Transaction& transaction) {
-    return finish(std::move(done), transaction, FreedStripes());
+  asio::awaitable<Status> finish(Context context, Status done, Transaction& transaction, FreedStripes freed);
+  asio::awaitable<Status> finish(Context context, Status done, Transaction& transaction) {
+    return finish(context, std::move(done), transaction, FreedStripes());
   }
-  asio::awaitable<Status> finish(Transaction& transaction) {
-    return finish(Status(), transaction, FreedStripes());
+  asio::awaitable<Status> finish(Context context, Transaction& transaction) {
+    return finish(context, Status(), transaction, FreedStripes());
   }
   /// Ends an operation that only read.
   asio::awaitable<Status> finish_read(Status done);

@@ -84,6 +84,15 @@ void FileService::report_missing(const std::vector<ChunkId>& missing) {
     core_.events.chunk_lost(chunk, "missing since the write");
 }
 
+void FileService::report_unreachable(const proto::SealedStripe& sealed) {
+  for (const proto::ChunkPlacement& chunk : sealed.stripe().chunks()) {
+    if (chunk.server_id() == 0 || chunk.length() == 0 || !core_.servers.is_dead(ServerId{chunk.server_id()}))
+      continue;
+    core_.events.chunk_lost({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
+                            fmt::format("server {} died before the stripe was sealed", chunk.server_id()));
+  }
+}
+
 void FileService::note_placed(const proto::SealedStripe& sealed) {
   for (const proto::ChunkPlacement& chunk : sealed.stripe().chunks()) {
     if (chunk.server_id() == 0) continue;
@@ -100,8 +109,9 @@ asio::awaitable<Result<proto::Empty>> FileService::seal_stripe(Context context,
   const Status sealed =
       core_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(), missing);
   if (sealed.ok() && !transaction.empty()) note_placed(request.sealed());
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(sealed, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), sealed, transaction)));
   report_missing(missing);
+  report_unreachable(request.sealed());
   co_return proto::Empty{};
 }
 
@@ -161,8 +171,10 @@ asio::awaitable<Result<proto::CommitFileResponse>> FileService::commit_file(
     core_.uploads.ended(UploadId{request.upload_id()});
   }
   const Status done = made ? Status{} : made.error();
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(done, transaction, std::move(freed))));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), done, transaction, std::move(freed))));
   report_missing(missing);
+  for (const proto::SealedStripe& sealed : request.sealed())
+    report_unreachable(sealed);
   *response.mutable_attributes() = std::move(*made);
   co_return response;
 }
@@ -173,7 +185,7 @@ asio::awaitable<Result<proto::Empty>> FileService::abort_upload(Context context,
   Transaction transaction(core_.store);
   std::vector<ServerId> servers;
   core_.uploads.abort(transaction, UploadId{request.upload_id()}, servers);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), transaction)));
   for (ServerId server : servers)
     core_.garbage.wake(server);
   co_return proto::Empty{};

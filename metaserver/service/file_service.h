@@ -33,6 +33,9 @@ class FileService {
   Result<proto::Attributes> commit(Transaction& transaction, const proto::CommitFileRequest& request,
                                    std::vector<ChunkId>& missing, FreedStripes& freed);
   void report_missing(const std::vector<ChunkId>& missing);
+  /// Chunks whose server died while the stripe was being written: what was on it was told as lost without
+  /// them.
+  void report_unreachable(const proto::SealedStripe& sealed);
   void note_placed(const proto::SealedStripe& sealed);
 
   Core& core_;

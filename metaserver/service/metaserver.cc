@@ -112,7 +112,7 @@ asio::awaitable<void> MetaServer::reclaim_forever() {
       Transaction transaction(core_.store);
       FreedStripes freed;
       if (!reclaim_step(transaction, freed)) break;
-      const Status status = co_await core_.finish(Status(), transaction, std::move(freed));
+      const Status status = co_await core_.finish(Context{}, Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;  // the store failed and said so
     }
   }
@@ -127,7 +127,7 @@ asio::awaitable<void> MetaServer::expire_uploads_forever() {
       Transaction transaction(core_.store);
       FreedStripes freed;
       if (!core_.uploads.expire_step(transaction, freed)) break;
-      const Status status = co_await core_.finish(Status(), transaction, std::move(freed));
+      const Status status = co_await core_.finish(Context{}, Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;
     }
   }

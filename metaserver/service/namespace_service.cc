@@ -89,7 +89,7 @@ asio::awaitable<Result<proto::Empty>> NamespaceService::make_directory(Context c
   Transaction transaction(core_.store);
   const Status made =
       core_.names.make_directory(transaction, request.path(), request.parents(), request.mode());
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(made, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), made, transaction)));
   co_return proto::Empty{};
 }
 
@@ -99,7 +99,7 @@ asio::awaitable<Result<proto::Empty>> NamespaceService::remove(Context context,
   Transaction transaction(core_.store);
   FreedStripes freed;
   const Status removed = core_.names.remove(transaction, request.path(), request.recursive(), freed);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(removed, transaction, std::move(freed))));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), removed, transaction, std::move(freed))));
   co_return proto::Empty{};
 }
 
@@ -110,7 +110,7 @@ asio::awaitable<Result<proto::Empty>> NamespaceService::rename(Context context,
   FreedStripes freed;
   const Status renamed =
       core_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(renamed, transaction, std::move(freed))));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), renamed, transaction, std::move(freed))));
   co_return proto::Empty{};
 }
 
@@ -120,7 +120,7 @@ asio::awaitable<Result<proto::Empty>> NamespaceService::set_policy(Context conte
   Transaction transaction(core_.store);
   Result<std::string> policy = normalise_policy(request.policy());
   const Status set = policy ? core_.names.set_policy(transaction, request.path(), *policy) : policy.error();
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(set, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), set, transaction)));
   co_return proto::Empty{};
 }
 

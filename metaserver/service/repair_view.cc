@@ -47,6 +47,8 @@ Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId s
   }
   if (!core_.servers.find(server))
     return {Code::kInvalidArgument, fmt::format("server {} is not known", server)};
+  // What is on it was declared lost when it died: nobody would look for this chunk.
+  if (core_.servers.is_dead(server)) return {Code::kUnavailable, fmt::format("server {} is dead", server)};
   const ServerId place{stripe.chunks(static_cast<int>(chunk.index)).server_id()};
   if (place != expected_old)
     return {Code::kConflict, fmt::format("chunk {} is on server {} by now", chunk, place)};
@@ -78,7 +80,7 @@ asio::awaitable<Status> MetaServer::commit_repair(Context context, ChunkId chunk
     if (Garbage::pending(core_.store, server, chunk)) transaction.remove(keys::garbage(server, chunk));
     if (server != expected_old) move_chunk(transaction, chunk, *stripe, server);
   }
-  const Status status = module.finish(co_await core_.finish(allowed, transaction));
+  const Status status = module.finish(co_await core_.finish(module.context(), allowed, transaction));
   if (status.ok() && expected_old) core_.garbage.wake(expected_old);
   co_return status;
 }

@@ -37,7 +37,7 @@ asio::awaitable<Result<proto::RegisterServerResponse>> ServerService::register_s
   sight::Module module{context, kRegister};
   Transaction transaction(core_.store);
   const Status registered = core_.servers.register_server(transaction, request);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(registered, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), registered, transaction)));
   core_.garbage.wake(ServerId{request.server_id()});
   proto::RegisterServerResponse response;
   response.set_heartbeat_interval_ms(static_cast<uint64_t>(
@@ -73,7 +73,7 @@ asio::awaitable<Result<proto::HeartbeatResponse>> ServerService::heartbeat(Conte
   const std::vector<ChunkId> victims = core_.garbage.exchange(transaction, server, request.incarnation());
   // An order to delete rests on pending writes too: it leaves only once they are durable.
   if (!victims.empty() || !transaction.empty()) {
-    KINTSUGI_CO_TRY(module.finish(co_await core_.finish(transaction)));
+    KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), transaction)));
   }
   for (ChunkId victim : victims) {
     proto::HeartbeatResponse::Victim* ordered = response.add_delete_chunks();
@@ -91,7 +91,7 @@ asio::awaitable<Result<proto::Empty>> ServerService::block_report(Context contex
   Transaction transaction(core_.store);
   const Result<bool> complete = core_.block_reports.take_page(transaction, request);
   const Status taken = complete ? Status{} : complete.error();
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(taken, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), taken, transaction)));
   if (*complete) core_.events.block_report_complete(ServerId{request.server_id()});
   co_return proto::Empty{};
 }

@@ -93,6 +93,20 @@ void Simulation::run_until_done(const bool& done, Duration limit) {
   }
 }
 
+void Simulation::run_to_end(asio::awaitable<void> task, Duration limit) {
+  struct State {
+    std::exception_ptr exception;
+    bool done = false;
+  };
+  auto state = std::make_shared<State>();
+  asio::co_spawn(executor(), std::move(task), [state](std::exception_ptr exception) {
+    state->exception = exception;
+    state->done = true;
+  });
+  run_until_done(state->done, limit);
+  if (state->exception) std::rethrow_exception(state->exception);
+}
+
 void Simulation::fail(const std::string& what) {
   const std::string message = fmt::format("simulation, at {:.6f} s, event {}: {}. Replay with {}",
                                           seconds(clock_.elapsed()), events_.events(), what, replay_hint());

@@ -69,6 +69,8 @@ class Simulation {
   bool step(TimePoint until);
   void drain();
   void run_until_done(const bool& done, Duration limit);
+  /// Not a template, so that starting a coroutine is compiled once and not for every type.
+  void run_to_end(asio::awaitable<void> task, Duration limit);
   [[noreturn]] void fail(const std::string& what);
 
   const uint64_t seed_;
@@ -83,27 +85,19 @@ class Simulation {
 };
 
 template <class T>
+asio::awaitable<void> keep_result(asio::awaitable<T> task, std::shared_ptr<std::optional<T>> result) {
+  result->emplace(co_await std::move(task));
+}
+
+template <class T>
 T Simulation::run(asio::awaitable<T> task, Duration limit) {
-  struct State {
-    std::optional<std::conditional_t<std::is_void_v<T>, bool, T>> value;
-    std::exception_ptr exception;
-    bool done = false;
-  };
-  auto state = std::make_shared<State>();
-  auto body = [](asio::awaitable<T> inner, std::shared_ptr<State> into) -> asio::awaitable<void> {
-    if constexpr (std::is_void_v<T>) {
-      co_await std::move(inner);
-    } else {
-      into->value.emplace(co_await std::move(inner));
-    }
-  };
-  asio::co_spawn(executor(), body(std::move(task), state), [state](std::exception_ptr exception) {
-    state->exception = exception;
-    state->done = true;
-  });
-  run_until_done(state->done, limit);
-  if (state->exception) std::rethrow_exception(state->exception);
-  if constexpr (!std::is_void_v<T>) return std::move(*state->value);
+  if constexpr (std::is_void_v<T>) {
+    run_to_end(std::move(task), limit);
+  } else {
+    auto result = std::make_shared<std::optional<T>>();  // the task may outlive a run that failed
+    run_to_end(keep_result(std::move(task), result), limit);
+    return std::move(**result);
+  }
 }
 
 }  // namespace kintsugi::simulation
