@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 
 #include "common/config/config.h"
@@ -51,11 +52,24 @@ struct Settings {
   }
 };
 
-/// Returns when SIGTERM or SIGINT came.
-asio::awaitable<void> wait_for_signal(asio::io_context& io) {
+/// Ok when SIGTERM or SIGINT came. An error when `store` failed: what was read of it since may be lost, and
+/// only a new start shows what is really there.
+asio::awaitable<Status> wait_for_end(asio::io_context& io, KeyValueStore& store) {
   asio::signal_set signals(io, SIGTERM, SIGINT);
-  const int signal = co_await signals.async_wait(asio::use_awaitable);
-  log::info("stopping: signal {}", signal);
+  Status failure;
+  store.on_failure = [&](const Status& why) {
+    failure = why.with_context("the metadata store failed, nothing can be acknowledged any more");
+    signals.cancel();
+  };
+  const Status so_far = co_await store.durable();
+  if (failure.ok() && !so_far.ok()) failure = so_far;
+  if (failure.ok()) {
+    boost::system::error_code cancelled;
+    const int signal = co_await signals.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    if (failure.ok()) log::info("stopping: signal {}", signal);
+  }
+  store.on_failure = [](const Status&) {};
+  co_return failure;
 }
 
 asio::awaitable<Status> start_http(http::HttpServer& http, const std::string& listen) {
@@ -65,10 +79,10 @@ asio::awaitable<Status> start_http(http::HttpServer& http, const std::string& li
 }
 
 asio::awaitable<Status> serve(runtime::ProductionRuntime& production, MetaDaemon& daemon,
-                              http::HttpServer& http, const std::string& http_listen) {
+                              KeyValueStore& store, http::HttpServer& http, const std::string& http_listen) {
   Status status = co_await daemon.start();
   if (status.ok()) status = co_await start_http(http, http_listen);
-  if (status.ok()) co_await wait_for_signal(production.io());
+  if (status.ok()) status = co_await wait_for_end(production.io(), store);
   http.stop();
   co_await daemon.stop();
   co_return status;
@@ -94,7 +108,7 @@ Status run(Settings& options, const std::string& effective) {
     add_metrics(metrics, daemon, recorder);
     http::HttpServer http(runtime.executor);
     add_pages(http, metrics, daemon, recorder, effective);
-    status = runtime::run_on(production, serve(production, daemon, http, options.http_listen));
+    status = runtime::run_on(production, serve(production, daemon, *store, http, options.http_listen));
   }
   runtime::run_on(production, store->close());
   return status;

@@ -37,9 +37,11 @@ void DurabilityGate::advance(uint64_t sequence) {
 }
 
 void DurabilityGate::fail(Status why) {
-  if (failure_.ok()) failure_ = std::move(why);
+  const bool first = failure_.ok();
+  if (first) failure_ = std::move(why);
   while (!waiters_.empty())
     wake_front(failure_);
+  if (first) on_failure_(failure_);
 }
 
 }  // namespace kintsugi::metaserver

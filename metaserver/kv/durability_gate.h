@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -21,7 +22,10 @@ namespace kintsugi::metaserver {
 /// came, never inside the call that wakes them.
 class DurabilityGate {
  public:
-  explicit DurabilityGate(asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  /// `on_failure` is called at the first failure.
+  explicit DurabilityGate(asio::any_io_executor executor,
+                          std::function<void(const Status&)> on_failure = [](const Status&) {})
+      : executor_(std::move(executor)), on_failure_(std::move(on_failure)) {}
   ~DurabilityGate() = default;
   DurabilityGate(const DurabilityGate&) = delete;
   DurabilityGate& operator=(const DurabilityGate&) = delete;
@@ -50,6 +54,7 @@ class DurabilityGate {
   void wake_front(Status status);
 
   asio::any_io_executor executor_;
+  std::function<void(const Status&)> on_failure_;
   uint64_t issued_ = 0;
   uint64_t durable_ = 0;
   Status failure_;

@@ -64,7 +64,7 @@ MemoryStore::MemoryStore(asio::any_io_executor executor, runtime::Clock& clock, 
       disk_(disk),
       owner_(++disk.owner_),
       sync_latency_(sync_latency),
-      gate_(std::move(executor)),
+      gate_(std::move(executor), [this](const Status& why) { on_failure(why); }),
       view_(std::make_shared<Map>(disk.durable_)) {
   disk_.unsynced_.clear();
 }

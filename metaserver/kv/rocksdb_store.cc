@@ -97,11 +97,12 @@ rocksdb::Options make_options(const RocksDbOptions& from) {
 
 struct RocksDbStore::State {
   State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_, size_t cache_bytes)
-      : executor(std::move(executor_)), db(std::move(db_)), gate(executor), cache(cache_bytes) {}
+      : executor(std::move(executor_)), db(std::move(db_)), gate(executor, [this](const Status& why) { on_failure(why); }),
+        cache(cache_bytes) {}
 
   void synced(uint64_t sequence, const Status& status) {
     if (!status.ok()) {
-      log::error("metadata store: {}", status.message());
+      if (gate.failure().ok()) log::error("metadata store: {}", status.message());
       gate.fail(status);
       work.reset();
       return;
@@ -112,6 +113,7 @@ struct RocksDbStore::State {
   }
 
   asio::any_io_executor executor;
+  std::function<void(const Status&)> on_failure;
   std::shared_ptr<rocksdb::DB> db;
   DurabilityGate gate;
   PendingWrites pending;
@@ -153,7 +155,9 @@ Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor e
   return std::unique_ptr<RocksDbStore>(new RocksDbStore(std::move(state)));
 }
 
-RocksDbStore::RocksDbStore(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RocksDbStore::RocksDbStore(std::unique_ptr<State> state) : state_(std::move(state)) {
+  state_->on_failure = [this](const Status& why) { on_failure(why); };
+}
 RocksDbStore::~RocksDbStore() = default;
 
 std::optional<std::string> RocksDbStore::get(std::string_view key) const {

@@ -357,6 +357,8 @@ TEST(MemoryStore, AFailedSyncFailsEveryLaterCommit) {
   MemoryStoreDisk disk;
   MemoryStore store(simulation.executor(), simulation.clock(), disk, 1ms);
   disk.fail_syncs();
+  std::vector<Status> told;
+  store.on_failure = [&](const Status& why) { told.push_back(why); };
   auto first = start(simulation.executor(), store, put("a", "1"));
   simulation.run_for(2ms);
   EXPECT_EQ(first->status.code(), Code::kIoError);
@@ -364,6 +366,8 @@ TEST(MemoryStore, AFailedSyncFailsEveryLaterCommit) {
   simulation.run_for(2ms);
   EXPECT_EQ(second->status.code(), Code::kIoError);
   EXPECT_TRUE(disk.durable().empty());
+  ASSERT_EQ(told.size(), 1u) << "the daemon must hear of it, once";
+  EXPECT_EQ(told[0].code(), Code::kIoError);
 }
 
 TEST(RocksDbStore, RefusesADirectoryThatIsInUse) {
