@@ -222,6 +222,9 @@ asio::awaitable<Status> RepairManager::attempt_requested(Context context, QueueE
     queued->due = entry.due;
     queue_.add(std::move(*queued), runtime_.clock.now());
     wake();
+  } else {
+    // What was told about the chunk while this ran was left to this repair.
+    chunk_lost(entry.chunk, "lost while a requested repair of it ran", /*delay_ok=*/true);
   }
   co_return status;
 }

@@ -273,6 +273,23 @@ TEST(RepairManager, TwoRequestsForOneChunkAreOneRepair) {
   EXPECT_EQ(cluster.calls.size(), 1u);
 }
 
+TEST(RepairManager, AChunkLostWhileARequestedMoveOfItRanIsRepairedAfterTheMoveFailed) {
+  FakeCluster cluster(any_seed(), 12, {.attempts_in_a_row = 1});
+  const StripeId stripe = cluster.add_stripe(0);
+  for (uint64_t id = 10; id <= 12; ++id)
+    cluster.server(id).verdict = [](const auto&) { return Status{Code::kIoError, "disk"}; };
+  runtime::TaskGroup tasks(cluster.simulation.executor(), cluster.simulation.clock());
+  std::vector<uint64_t> repair_ids;
+  tasks.spawn(run_into(cluster, {stripe, 0}, repair_ids));
+  cluster.simulation.run_for(500ms);
+  cluster.kill(ServerId{1});
+  cluster.simulation.run(tasks.join());
+  EXPECT_TRUE(repair_ids.empty());
+  for (uint64_t id = 10; id <= 12; ++id)
+    cluster.server(id).verdict = nullptr;
+  EXPECT_TRUE(cluster.wait_until_healthy());
+}
+
 TEST(RepairManager, StopEndsWhatRunsAndWhoWaits) {
   FakeCluster cluster(any_seed(), 12, {.max_per_server = 1});
   runtime::TaskGroup tasks(cluster.simulation.executor(), cluster.simulation.clock());
