@@ -10,6 +10,7 @@ namespace {
 constexpr sight::Site kAllocateStripe{"client.allocate_stripe"};
 constexpr sight::Site kCommitFile{"client.commit_file", {"stripes"}};
 constexpr Duration kAbortLimit = 3s;
+constexpr uint64_t kEmptyFile = 1ull << 63;  ///< in the upload id of a file without stripes
 
 }  // namespace
 
@@ -63,7 +64,8 @@ asio::awaitable<Result<proto::AllocateStripeResponse>> FileWriter::take_allocati
 asio::awaitable<Result<proto::Attributes>> FileWriter::commit() {
   sight::Module module(context_, kCommitFile, {static_cast<double>(stripes_.size())});
   proto::CommitFileRequest request;
-  request.set_upload_id(stripes_.empty() ? 0 : upload_id_);
+  // A commit repeats safely under its upload's id. That of an empty file gets one that no allocation has.
+  request.set_upload_id(stripes_.empty() ? core_.runtime.random.next() | kEmptyFile : upload_id_);
   request.set_path(path_);
   request.set_size(written_);
   request.set_mode(options_.mode);
@@ -80,10 +82,8 @@ asio::awaitable<Result<proto::Attributes>> FileWriter::commit() {
     extent.set_stripe_id(stripe.stripe_id);
     if (stripe.sealed) *request.add_sealed() = *stripe.sealed;
   }
-  // A commit repeats safely under its upload's id; that of an empty file has none.
-  const bool repeatable = request.upload_id() != 0 || options_.replace;
   auto answer = co_await core_.meta.call<proto::CommitFileResponse>(
-      module.context(), rpc::Method::kCommitFile, request, repeatable ? Repeat::kAllowed : Repeat::kNever);
+      module.context(), rpc::Method::kCommitFile, request, Repeat::kAllowed);
   if (!answer) co_return module.finish(answer.error());
   co_return answer->attributes();
 }

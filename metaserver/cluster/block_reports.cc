@@ -25,21 +25,42 @@ Status BlockReports::check_page(const proto::BlockReportRequest& page, const Rep
   return {};
 }
 
+Status BlockReports::find_report(const proto::BlockReportRequest& page, Report& report) const {
+  const bool newer = report.incarnation != page.incarnation() || page.report_id() > report.id;
+  if (newer) report = {page.incarnation(), page.report_id(), true, clock_.now(), std::nullopt};
+  // A page that comes late must not be taken for the first of a report: all before it would seem missing.
+  if (page.report_id() == report.id && report.open) return {};
+  return {Code::kConflict, "a page of a block report that has ended"};
+}
+
+void BlockReports::close(Report& report) {
+  report.open = false;
+  note_open_reports();
+}
+
+void BlockReports::note_open_reports() {
+  TimePoint oldest = TimePoint::max();
+  for (const auto& [server, report] : reports_) {
+    if (report.open) oldest = std::min(oldest, report.began);
+  }
+  chunks_.reports_began(oldest);
+}
+
 Result<bool> BlockReports::take_page(Transaction& transaction, const proto::BlockReportRequest& page) {
   const ServerId id{page.server_id()};
   ServerRecord* server = servers_.find(id);
   if (!server || !server->registered || server->stored.incarnation() != page.incarnation()) {
     return Status{Code::kConflict, fmt::format("server {} must register before it reports", id)};
   }
-  const TimePoint now = clock_.now();
   Report& report = reports_[id];
-  if (report.id != page.report_id()) report = {page.report_id(), now, std::nullopt};
-  if (now - report.began > kMaxDuration) {
-    reports_.erase(id);
+  KINTSUGI_TRY(find_report(page, report));
+  note_open_reports();
+  if (clock_.now() - report.began > kMaxDuration) {
+    close(report);
     return Status{Code::kConflict, "the block report took too long"};
   }
   if (Status status = check_page(page, report); !status.ok()) {
-    reports_.erase(id);
+    close(report);
     return status;
   }
   if (page.chunks_size() == 0 && !page.last()) return false;
@@ -54,10 +75,14 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
     expected.push_back(keys::chunk_of(key));
     return true;
   });
-  const TimePoint collected = report.began - kSlack;
+  // Written behind the report's cursor, or while its first page was on the way.
+  const TimePoint collected = report.began - ChunkMap::kPlacedMemory;
   const auto missing = [&](ChunkId chunk) {
     if (chunks_.placed_since(chunk, id, collected)) return;
-    chunks_.set_lost(chunk, fmt::format("server {} no longer has it", id), false);
+    const std::string why = fmt::format("server {} no longer has it", id);
+    // Told again if it was before: whoever repairs may have given up on it since.
+    if (chunks_.lost(chunk) && chunks_.on_lost) chunks_.on_lost(chunk, why);
+    chunks_.set_lost(chunk, why, false);
   };
   auto at = expected.begin();
   for (const proto::ReportedChunk& reported : page.chunks()) {
@@ -77,7 +102,7 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
     report.last = id_of(page.chunks(page.chunks_size() - 1));
     return false;
   }
-  reports_.erase(id);
+  close(report);
   server->wants_block_report = false;
   return true;
 }

@@ -18,10 +18,8 @@ namespace kintsugi::metaserver {
 class BlockReports {
  public:
   static constexpr int kMaxChunksOfAPage = 50'000;
-  /// A chunk may be placed this long before the report that was collected without it arrives.
-  static constexpr Duration kSlack = std::chrono::minutes(1);
   /// A report that takes longer is given up: what was placed meanwhile is no longer remembered.
-  static constexpr Duration kMaxDuration = std::chrono::minutes(5);
+  static constexpr Duration kMaxDuration = ChunkMap::kPlacedMemoryOfReports - ChunkMap::kPlacedMemory;
 
   /// References must outlive it.
   BlockReports(ServerRegistry& servers, ChunkMap& chunks, Garbage& garbage, const Uploads& uploads,
@@ -29,7 +27,7 @@ class BlockReports {
       : servers_(servers), chunks_(chunks), garbage_(garbage), uploads_(uploads), clock_(clock) {}
 
   /// True when this page was the last one. kInvalidArgument: not ordered; kConflict: of a report that was
-  /// given up, or the server is not registered.
+  /// given up or superseded (a server numbers its reports upwards), or the server is not registered.
   Result<bool> take_page(Transaction& transaction, const proto::BlockReportRequest& page);
 
   /// Whether to ask the server for a report now.
@@ -39,10 +37,15 @@ class BlockReports {
 
  private:
   struct Report {
-    uint64_t id = 0;
+    uint64_t incarnation = 0;  ///< of the server
+    uint64_t id = 0;           ///< the latest one's
+    bool open = false;
     TimePoint began;
     std::optional<ChunkId> last;
   };
+  Status find_report(const proto::BlockReportRequest& page, Report& report) const;
+  void close(Report& report);
+  void note_open_reports();
   Status check_page(const proto::BlockReportRequest& page, const Report& report) const;
   void compare(Transaction& transaction, ServerId server, ChunkId chunk,
                const proto::ReportedChunk& reported);

@@ -39,10 +39,15 @@ class ChunkMap {
   /// yet.
   void set_placed(ChunkId chunk, ServerId server);
   bool placed_since(ChunkId chunk, ServerId server, TimePoint when) const;
+  /// The oldest block report under way began then (TimePoint::max(): none is): what was placed since is
+  /// remembered, for at most kPlacedMemoryOfReports.
+  void reports_began(TimePoint oldest) { reports_began_ = oldest; }
 
   void forget(StripeId stripe, const proto::StoredStripe& stored);
 
-  static constexpr Duration kPlacedMemory = std::chrono::minutes(10);
+  /// Longer than a page is on the way from the moment it was collected.
+  static constexpr Duration kPlacedMemory = std::chrono::seconds(20);
+  static constexpr Duration kPlacedMemoryOfReports = std::chrono::minutes(5) + kPlacedMemory;
   static constexpr Duration kDistrust = std::chrono::minutes(10);
 
  private:
@@ -55,6 +60,7 @@ class ChunkMap {
   std::map<ChunkId, TimePoint> lost_;  ///< value: from when on a block report may clear it
   std::unordered_map<ChunkId, Placed> placed_;
   std::deque<std::pair<TimePoint, ChunkId>> placed_order_;
+  TimePoint reports_began_ = TimePoint::max();
 };
 
 }  // namespace kintsugi::metaserver

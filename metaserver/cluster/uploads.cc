@@ -19,6 +19,7 @@ void Uploads::load(const Reader& reader) {
 }
 
 Status Uploads::use(UploadId id) {
+  if (ended_.contains(id)) return {Code::kNotFound, fmt::format("upload {} has ended", id)};
   auto found = uploads_.find(id);
   if (found == uploads_.end()) {
     if (uploads_.size() >= kMaxUploads) return {Code::kLimitExceeded, "too many files are being written"};

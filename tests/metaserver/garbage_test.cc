@@ -152,6 +152,94 @@ TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
   rig.expect_all_chunks_in_place();
 }
 
+TEST(Repair, IsNotCommittedOnAServerThatIsDead) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
+  const ServerId place{stripe.chunks(1).server_id()};
+  std::set<uint64_t> used;
+  for (const auto& placed : stripe.chunks())
+    used.insert(placed.server_id());
+  for (FakeServer& server : rig.servers) {
+    if (!used.contains(server.id.value)) server.alive = false;
+  }
+  rig.pass(13);
+  for (const FakeServer& server : rig.servers) {
+    if (server.alive) continue;
+    EXPECT_EQ(rig.simulation.run(rig.meta->commit_repair({}, chunk, place, server.id)).code(),
+              Code::kUnavailable)
+        << "its death was told already: the chunk would be lost and nobody know";
+  }
+}
+
+TEST(BlockReport, ALatePageOfAnEarlierReportIsNotTakenForANewOne) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f", 8).ok());
+  FakeServer* server = nullptr;
+  for (FakeServer& candidate : rig.servers) {
+    if (candidate.chunks.size() >= 3) server = &candidate;
+  }
+  ASSERT_NE(server, nullptr);
+  rig.pass(70);
+  rig.send_report(*server);
+  const auto last = std::prev(server->chunks.end());
+  proto::BlockReportRequest page;
+  page.set_server_id(server->id.value);
+  page.set_incarnation(server->incarnation);
+  page.set_last(true);
+  proto::ReportedChunk* chunk = page.add_chunks();
+  chunk->set_stripe_id(last->first.stripe.value);
+  chunk->set_index(last->first.index);
+  chunk->set_length(last->second.first);
+  chunk->set_crc(last->second.second);
+  for (const uint64_t report : {server->report - 1, server->report}) {
+    page.set_report_id(report);
+    EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kBlockReport, page).error().code(), Code::kConflict);
+  }
+  EXPECT_TRUE(rig.told.lost.empty()) << "the chunks of the pages before it";
+}
+
+TEST(BlockReport, AChunkPlacedBehindTheCursorOfALongReportIsNotMissing) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f", 8).ok());
+  FakeServer* server = nullptr;
+  for (FakeServer& candidate : rig.servers) {
+    if (candidate.chunks.size() >= 3) server = &candidate;
+  }
+  ASSERT_NE(server, nullptr);
+  rig.pass(70);
+  const ChunkId behind = server->chunks.begin()->first;
+  ++server->report;
+  const auto send = [&](std::vector<ChunkId> chunks, bool last) {
+    proto::BlockReportRequest page;
+    page.set_server_id(server->id.value);
+    page.set_incarnation(server->incarnation);
+    page.set_report_id(server->report);
+    page.set_last(last);
+    for (ChunkId id : chunks) {
+      proto::ReportedChunk* chunk = page.add_chunks();
+      chunk->set_stripe_id(id.stripe.value);
+      chunk->set_index(id.index);
+      chunk->set_length(server->chunks[id].first);
+      chunk->set_crc(server->chunks[id].second);
+    }
+    ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kBlockReport, page));
+  };
+  send({}, false);
+  ASSERT_TRUE(rig.simulation.run(rig.meta->commit_repair({}, behind, server->id, server->id)).ok());
+  rig.pass(200);
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(rig.put("/g" + std::to_string(i)).ok());  // what is remembered is looked through
+  std::vector<ChunkId> rest;
+  for (const auto& [id, chunk] : server->chunks) {
+    if (id != behind) rest.push_back(id);
+  }
+  send(rest, true);
+  for (const auto& [lost, why] : rig.told.lost)
+    EXPECT_NE(lost, behind) << why;
+}
+
 TEST(BlockReport, FindsWhatIsMissingAndWhatDiffers) {
   MetaServerRig rig;
   ASSERT_TRUE(rig.put("/f", 8).ok());

@@ -199,6 +199,43 @@ TEST(Upload, MayMissAllButOneParityAndQueuesThoseAtOnce) {
   EXPECT_EQ(rig.meta->chunks_of(ServerId{}), std::vector<ChunkId>{missing});
 }
 
+TEST(Upload, ChunksOnAServerThatDiedBeforeTheSealAreTold) {
+  for (const bool seal_in_commit : {false, true}) {
+    MetaServerRig rig;
+    const auto allocated = rig.allocate("/f");
+    const auto sealed = rig.write(*allocated, 300'000);
+    FakeServer& server = rig.server(ServerId{sealed.stripe().chunks(1).server_id()});
+    server.alive = false;
+    rig.pass(13);
+    ASSERT_EQ(rig.told.dead, std::vector<ServerId>{server.id});
+    if (!seal_in_commit) {
+      ASSERT_TRUE(rig.seal(allocated->upload_id(), sealed).ok());
+    }
+    ASSERT_TRUE(rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}, seal_in_commit)));
+    ASSERT_EQ(rig.told.lost.size(), 1u) << "nobody else would ever repair it";
+    EXPECT_EQ(rig.told.lost[0].first, (ChunkId{StripeId{sealed.stripe().stripe_id()}, 1}));
+  }
+}
+
+TEST(Upload, AnEmptyFileIsCommittedOnceUnderAnIdOfItsOwn) {
+  MetaServerRig rig;
+  const auto request = rig.commit_request("/f", (1ull << 63) + 5, {});
+  const auto first = rig.commit(request);
+  ASSERT_TRUE(first) << first.error();
+  const auto second = rig.commit(request);
+  ASSERT_TRUE(second) << second.error();
+  rig.restart();
+  const auto third = rig.commit(request);
+  ASSERT_TRUE(third) << third.error();
+  EXPECT_EQ(first->attributes().inode(), third->attributes().inode());
+  EXPECT_EQ(rig.commit(rig.commit_request("/f", (1ull << 63) + 6, {})).error().code(), Code::kAlreadyExists);
+  const auto other = rig.commit_request("/g", (1ull << 63) + 7, {});
+  ASSERT_TRUE(rig.commit(other));
+  ASSERT_TRUE(rig.remove("/g").ok());
+  EXPECT_EQ(rig.commit(other).error().code(), Code::kNotFound) << "a late repetition does not bring it back";
+  EXPECT_FALSE(rig.exists("/g"));
+}
+
 TEST(Upload, ReplacesAServerBeforeAnythingIsSealed) {
   MetaServerRig rig;
   const auto allocated = rig.allocate("/f");
