@@ -32,6 +32,8 @@ MetaserverLink::MetaserverLink(ServiceParts& parts, rpc::Client& client, sight::
       tasks_(parts.runtime) {}
 
 void MetaserverLink::start() {
+  // An order to delete was given before this copy was: carried out now, it would hit the new one.
+  parts_.store.on_write = [this](ChunkId id) { victims_known_.erase(id); };
   tasks_.spawn(run());
   tasks_.spawn(delete_victims());
 }
@@ -40,6 +42,7 @@ asio::awaitable<void> MetaserverLink::stop() {
   tasks_.request_stop();
   victims_came_.notify_all();
   co_await tasks_.join();
+  parts_.store.on_write = [](ChunkId) {};
 }
 
 Context MetaserverLink::call_context() {
@@ -102,7 +105,7 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
   proto::BlockReportRequest request;
   request.set_server_id(parts_.store.identity().server.value);
   request.set_incarnation(incarnation_);
-  request.set_report_id(parts_.runtime.random.next() | 1);
+  request.set_report_id(++reports_);  // growing: a page that comes late is told from a new report's
   ChunkId after;
   size_t reported = 0;
   while (!request.last()) {
@@ -200,9 +203,9 @@ asio::awaitable<void> MetaserverLink::delete_some() {
   while (!victims_.empty() && !tasks_.stopping()) {
     const ChunkId id = victims_.front();
     victims_.pop_front();
+    if (victims_known_.erase(id) == 0) continue;  // withdrawn
     sight::Module module{recorder_.root_context(), kDelete};
     Status removed = co_await parts_.store.remove(module.context(), id);
-    victims_known_.erase(id);
     if (!removed.ok() && removed.code() != Code::kNotFound) {
       log::warning("chunk {} cannot be deleted: {}", id, removed.to_string());
     }

@@ -68,13 +68,13 @@ class MetaserverLink {
   sight::Recorder& recorder_;
   LinkOptions options_;
   uint64_t incarnation_;
-  uint64_t sequence_ = 0;
+  uint64_t sequence_ = 0, reports_ = 0;
   bool registered_ = false, report_wanted_ = false;
   Duration interval_ = std::chrono::seconds(1);
   TimePoint next_report_;
   std::deque<ChunkInfo> lost_;  ///< not yet told
   std::deque<ChunkId> victims_;
-  std::set<ChunkId> victims_known_;  ///< what is in victims_ or being deleted
+  std::set<ChunkId> victims_known_;  ///< of what is in victims_: still to be deleted
   runtime::Event victims_came_;
   uint64_t metered_bytes_ = 0;
   TimePoint metered_at_;

@@ -18,7 +18,7 @@ void Garbage::wake_all_of(const FreedStripes& freed) {
 }
 
 bool Garbage::withdrawable(ServerId server, ChunkId chunk) const {
-  if (clock_.now() < started_ + kConfirmAfter) return false;
+  if (clock_.now() < started_ + kOrdersOfLastProcess) return false;
   const auto queue = queues_.find(server);
   return queue == queues_.end() || !queue->second.in_flight.contains(chunk);
 }

@@ -21,9 +21,12 @@ class Garbage {
  public:
   static constexpr size_t kMaxVictims = 1000;     ///< a heartbeat
   static constexpr size_t kMaxInFlight = 10'000;  ///< a server
-  /// Long enough for a server to work off its orders: until then nothing may be placed there under those
-  /// names.
-  static constexpr Duration kConfirmAfter = std::chrono::seconds(10);
+  /// A server that has sent another heartbeat this long after an order has the order, or never will: its call
+  /// has ended. Until then nothing may be placed there under that name. What it has not carried out by then
+  /// it drops when a chunk of that name is written to it.
+  static constexpr Duration kConfirmAfter = std::chrono::seconds(2);
+  /// After a start: as long as a call of a chunkserver may take that the process before this one answered.
+  static constexpr Duration kOrdersOfLastProcess = std::chrono::seconds(10);
   static constexpr Duration kPostponed =
       std::chrono::seconds(10);  ///< until what could not be deleted is looked at again
 

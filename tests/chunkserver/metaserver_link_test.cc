@@ -61,6 +61,22 @@ TEST(MetaserverLink, DeletesWhatItIsTold) {
   EXPECT_TRUE(rig.store(0).find(chunk_id(16)));
 }
 
+TEST(MetaserverLink, ADeletionThatWaitsIsDroppedWhenTheChunkIsWrittenAgain) {
+  ClusterRig rig(1);
+  constexpr uint64_t kVictims = 300;
+  for (uint64_t stripe = 1; stripe <= kVictims; ++stripe)
+    ASSERT_TRUE(rig.put(0, chunk_id(stripe), chunk_bytes(kMiB, stripe)).ok());
+  rig.simulation.run_for(2s);
+  for (uint64_t stripe = 1; stripe <= kVictims; ++stripe)
+    rig.meta.next_answer.add_delete_chunks()->set_stripe_id(stripe);
+  ASSERT_TRUE(rig.simulation.run_until([&] { return rig.store(0).chunks() < kVictims; }, 5s));
+  ASSERT_TRUE(rig.store(0).find(chunk_id(kVictims))) << "its turn has not come yet";
+  ASSERT_TRUE(rig.put(0, chunk_id(kVictims), chunk_bytes(kMiB, kVictims)).ok());
+  rig.simulation.run_for(20s);
+  EXPECT_EQ(rig.store(0).chunks(), 1u);
+  EXPECT_TRUE(rig.store(0).find(chunk_id(kVictims)));
+}
+
 TEST(MetaserverLink, RegistersAgainWhenToldAndWhenTheMetaserverWasAway) {
   ClusterRig rig(1);
   rig.simulation.run_for(2s);
