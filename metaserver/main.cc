@@ -6,6 +6,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "common/base/last_words.h"
 #include "common/config/config.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"
@@ -132,5 +133,6 @@ int main_of(int argc, char** argv) {
 }  // namespace kintsugi::metaserver
 
 int main(int argc, char** argv) {
+  kintsugi::install_last_words("kintsugi-metaserver");
   return kintsugi::metaserver::main_of(argc, argv);
 }
