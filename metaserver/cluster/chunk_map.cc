@@ -33,7 +33,8 @@ void ChunkMap::set_placed(ChunkId chunk, ServerId server) {
   lost_.erase(chunk);
   placed_[chunk] = {server, now};
   placed_order_.emplace_back(now, chunk);
-  const TimePoint needed = std::max(std::min(now, reports_began_) - kPlacedMemory, now - kPlacedMemoryOfReports);
+  const TimePoint needed =
+      std::max(std::min(now, reports_began_) - kPlacedMemory, now - kPlacedMemoryOfReports);
   while (!placed_order_.empty() && placed_order_.front().first < needed) {
     auto found = placed_.find(placed_order_.front().second);
     if (found != placed_.end() && found->second.when == placed_order_.front().first) placed_.erase(found);

@@ -48,8 +48,8 @@ class Garbage {
   static bool pending(const Reader& reader, ServerId server, ChunkId chunk) {
     return reader.get(keys::garbage(server, chunk)).has_value();
   }
-  /// Whether a deletion that is pending has certainly not been ordered, neither by this metaserver nor by the one
-  /// before its restart. Then its key may be removed: the chunk is wanted there after all.
+  /// Whether a deletion that is pending has certainly not been ordered, neither by this metaserver nor by the
+  /// one before its restart. Then its key may be removed: the chunk is wanted there after all.
   bool withdrawable(ServerId server, ChunkId chunk) const;
 
  private:

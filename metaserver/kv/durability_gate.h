@@ -23,8 +23,8 @@ namespace kintsugi::metaserver {
 class DurabilityGate {
  public:
   /// `on_failure` is called at the first failure.
-  explicit DurabilityGate(asio::any_io_executor executor,
-                          std::function<void(const Status&)> on_failure = [](const Status&) {})
+  explicit DurabilityGate(
+      asio::any_io_executor executor, std::function<void(const Status&)> on_failure = [](const Status&) {})
       : executor_(std::move(executor)), on_failure_(std::move(on_failure)) {}
   ~DurabilityGate() = default;
   DurabilityGate(const DurabilityGate&) = delete;

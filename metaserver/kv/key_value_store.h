@@ -58,8 +58,8 @@ class KeyValueStore {
  public:
   virtual ~KeyValueStore() = default;
 
-  /// Called once, on the executor, when the store has failed (see commit): nothing will ever be durable again.
-  /// May be set at any time before.
+  /// Called once, on the executor, when the store has failed (see commit): nothing will ever be durable
+  /// again. May be set at any time before.
   std::function<void(const Status&)> on_failure = [](const Status&) {};
 
   virtual std::optional<std::string> get(std::string_view key) const = 0;

@@ -97,7 +97,9 @@ rocksdb::Options make_options(const RocksDbOptions& from) {
 
 struct RocksDbStore::State {
   State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_, size_t cache_bytes)
-      : executor(std::move(executor_)), db(std::move(db_)), gate(executor, [this](const Status& why) { on_failure(why); }),
+      : executor(std::move(executor_)),
+        db(std::move(db_)),
+        gate(executor, [this](const Status& why) { on_failure(why); }),
         cache(cache_bytes) {}
 
   void synced(uint64_t sequence, const Status& status) {
