@@ -111,7 +111,9 @@ Status status_from_errno(int error, std::string_view what) {
       code = Code::kDeadlineExceeded;
       break;
     case EMFILE:
-    case ENFILE: code = Code::kLimitExceeded; break;
+    case ENFILE:
+      code = Code::kLimitExceeded;
+      break;
     case ECANCELED:
       code = Code::kCancelled;
       break;

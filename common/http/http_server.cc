@@ -44,17 +44,36 @@ struct HttpServer::State {
         known += path + "\n";
       return {404, "text/plain", known};
     }
-    return handler->second(mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+    try {
+      return handler->second(mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1));
+    } catch (const std::exception& failure) {
+      log::error("http: {}: {}", handler->first, failure.what());
+      return {500, "text/plain", fmt::format("{} failed: {}\n", handler->first, failure.what())};
+    }
   }
 };
 
 namespace {
 
+/// Among the open connections for as long as it lives, however the coroutine ends.
+class Listed {
+ public:
+  Listed(std::set<beast::tcp_stream*>& open, beast::tcp_stream& stream) : open_(open), stream_(stream) {
+    open_.insert(&stream_);
+  }
+  ~Listed() { open_.erase(&stream_); }
+  Listed(const Listed&) = delete;
+
+ private:
+  std::set<beast::tcp_stream*>& open_;
+  beast::tcp_stream& stream_;
+};
+
 /// `State` is private to HttpServer; the coroutines below take it as a parameter so that it outlives them.
 template <class State>
 asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
   beast::tcp_stream stream(std::move(socket));
-  state->open.insert(&stream);
+  Listed listed(state->open, stream);
   beast::flat_buffer buffer(kMaxRequestBytes);
   while (!state->stopped) {
     stream.expires_after(kRequestLimit);
@@ -72,7 +91,6 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
     auto [write_error, written] = co_await beast::http::async_write(stream, message, kTuple);
     if (write_error || !request.keep_alive()) break;
   }
-  state->open.erase(&stream);
 }
 
 template <class State>

@@ -25,7 +25,8 @@ class HttpServer {
   explicit HttpServer(asio::any_io_executor executor);
   ~HttpServer();
 
-  /// `query` is what follows '?', or empty. Runs on the daemon's thread: keep it short. Before start.
+  /// `query` is what follows '?', or empty. Runs on the daemon's thread: keep it short. What it throws
+  /// becomes a 500. Before start.
   using Handler = std::function<Response(std::string_view query)>;
   void handle(std::string path, Handler handler);
 

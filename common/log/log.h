@@ -1,4 +1,5 @@
-/// The one global: a logger. Every line has a level, a time and a sentence; daemons set the file and their name once.
+/// The one global: a logger. Every line has a level, a time and a sentence; daemons set the file and their
+/// name once.
 #pragma once
 
 #include <functional>

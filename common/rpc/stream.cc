@@ -85,13 +85,14 @@ asio::awaitable<Result<Stream::Received>> Stream::receive(google::protobuf::Mess
   co_return Received{header->payload_bytes, (header->flags & kFlagEnd) != 0};
 }
 
-asio::awaitable<Status> Stream::receive_payload(std::span<std::byte> into) {
+asio::awaitable<Status> Stream::receive_payload(std::span<std::byte> into, Duration idle_limit) {
   State& state = *state_;
   if (into.size() > state.payload_left || !state.connection) {
     co_return Status{Code::kInvalidArgument, fmt::format("{} payload bytes wanted, the frame has {} left",
                                                          into.size(), state.payload_left)};
   }
   state.begin_operation();
+  state.set_idle_limit(idle_limit);
   while (!into.empty()) {
     size_t part = std::min(into.size(), kMaxReadBytes);
     Status read = co_await state.connection->read_exact(into.first(part));
@@ -100,6 +101,7 @@ asio::awaitable<Status> Stream::receive_payload(std::span<std::byte> into) {
     state.payload_left -= static_cast<uint32_t>(part);
     into = into.subspan(part);
   }
+  state.set_idle_limit(kStreamIdleLimit);
   co_return state.end_operation({});
 }
 

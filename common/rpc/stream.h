@@ -46,8 +46,9 @@ class Stream {
   };
   /// The next frame's protobuf header. An error frame of the peer comes back as its Status.
   asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& header);
-  /// The next `into.size()` payload bytes of the frame just received; may be called in parts.
-  asio::awaitable<Status> receive_payload(std::span<std::byte> into);
+  /// The next `into.size()` payload bytes of the frame just received; may be called in parts. Closes
+  /// the stream already when they have not come within `idle_limit`.
+  asio::awaitable<Status> receive_payload(std::span<std::byte> into, Duration idle_limit = kStreamIdleLimit);
 
   /// Breaks the call for both sides. Idempotent; pending operations fail.
   void close();

@@ -25,8 +25,8 @@ Stream::State::~State() {
 }
 
 void Stream::State::watch() {
-  TimePoint due = std::min(deadline, clock.now() + kStreamIdleLimit);
-  if (pending > 0) due = std::min(due, last_progress + kStreamIdleLimit);
+  TimePoint due = std::min(deadline, clock.now() + idle_limit);
+  if (pending > 0) due = std::min(due, last_progress + idle_limit);
   if (timer != runtime::TimerId::kNone) clock.cancel(timer);
   timer_due = due;
   timer = clock.call_at(due, [weak = weak_from_this()] {
@@ -40,8 +40,8 @@ void Stream::State::on_timer() {
   TimePoint now = clock.now();
   if (now >= deadline) {
     broken = Status{Code::kDeadlineExceeded, "deadline passed"};
-  } else if (pending > 0 && now - last_progress >= kStreamIdleLimit) {
-    broken = Status{Code::kDeadlineExceeded, fmt::format("no progress for {} s", kStreamIdleLimit / 1s)};
+  } else if (pending > 0 && now - last_progress >= idle_limit) {
+    broken = Status{Code::kDeadlineExceeded, fmt::format("no progress for {} s", idle_limit / 1s)};
   }
   if (broken.ok()) return watch();
   connection->close();
@@ -50,6 +50,11 @@ void Stream::State::on_timer() {
 void Stream::State::set_deadline(TimePoint earlier) {
   deadline = std::min(deadline, earlier);
   if (deadline < timer_due) watch();
+}
+
+void Stream::State::set_idle_limit(Duration limit) {
+  idle_limit = limit;
+  if (last_progress + limit < timer_due) watch();
 }
 
 void Stream::State::begin_operation() {

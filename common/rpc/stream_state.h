@@ -21,6 +21,8 @@ struct Stream::State : std::enable_shared_from_this<Stream::State> {
   /// Arms the watchdog: one timer, moved only when it fires.
   void watch();
   void set_deadline(TimePoint deadline);
+  /// Of the operations that are pending. At most kStreamIdleLimit.
+  void set_idle_limit(Duration limit);
 
   /// Around every operation of the connection, so that the watchdog knows whether something is awaited.
   void begin_operation();
@@ -41,6 +43,7 @@ struct Stream::State : std::enable_shared_from_this<Stream::State> {
   runtime::TimerId timer = runtime::TimerId::kNone;
   TimePoint timer_due = TimePoint::max();
   TimePoint last_progress;
+  Duration idle_limit = kStreamIdleLimit;
   int pending = 0;
   Status broken;  ///< why the stream is unusable
 

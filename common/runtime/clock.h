@@ -1,4 +1,5 @@
-/// Time, as a parameter: production reads the steady clock, the simulator jumps from one due time to the next.
+/// Time, as a parameter: production reads the steady clock, the simulator jumps from one due time to the
+/// next.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,8 @@ class Clock {
   /// For what people read and for expiries that cross servers; may jump.
   virtual WallTime wall_now() const = 0;
 
-  /// Runs `callback` once at `due` (never inside this call). Timers of one due time run in the order they were made.
+  /// Runs `callback` once at `due` (never inside this call). Timers of one due time run in the order they
+  /// were made.
   virtual TimerId call_at(TimePoint due, std::function<void()> callback) = 0;
   /// False if it ran already, or is unknown. A cancelled callback never runs.
   virtual bool cancel(TimerId timer) = 0;

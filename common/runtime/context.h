@@ -1,7 +1,7 @@
 /// What travels with one piece of work: its deadline, its place in a trace, and where it is recorded.
 ///
-/// Passed by value as the first parameter of every coroutine that does work for a request; an RPC carries it to the next
-/// server (common/rpc). sight::Module derives the context of a nested region from it.
+/// Passed by value as the first parameter of every coroutine that does work for a request; an RPC carries it
+/// to the next server (common/rpc). sight::Module derives the context of a nested region from it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// Files, as a parameter: io_uring with O_DIRECT in production, an in-memory disk that forgets what was not synced, tears
-/// writes, flips bits, fills up and fails in the simulator.
+/// Files, as a parameter: io_uring with O_DIRECT in production, an in-memory disk that forgets what was not
+/// synced, tears writes, flips bits, fills up and fails in the simulator.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ namespace kintsugi::runtime {
 /// Offsets, lengths and addresses of reads and writes are multiples of this (see BufferPool).
 inline constexpr size_t kDiskAlignment = 4096;
 
-/// An open file. Operations may overlap. Destroy only when none is pending; destruction closes without syncing.
+/// An open file. Operations may overlap. Destroy only when none is pending; destruction closes without
+/// syncing.
 class File {
  public:
   virtual ~File() = default;
@@ -31,8 +32,8 @@ class File {
   virtual asio::awaitable<Status> write(uint64_t offset, std::span<const std::byte> from) = 0;
   /// Data and size are durable on return (fdatasync).
   virtual asio::awaitable<Status> sync() = 0;
-  /// Reserves space for the first `bytes` without changing contents (kNoSpace when there is none). The size becomes
-  /// at least `bytes`.
+  /// Reserves space for the first `bytes` without changing contents (kNoSpace when there is none). The size
+  /// becomes at least `bytes`.
   virtual asio::awaitable<Status> allocate(uint64_t bytes) = 0;
   virtual asio::awaitable<Status> truncate(uint64_t bytes) = 0;
   virtual asio::awaitable<Result<uint64_t>> size() = 0;

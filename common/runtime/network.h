@@ -1,5 +1,5 @@
-/// Byte streams between endpoints, as a parameter: TCP in production, an in-memory network with latency, bandwidth,
-/// loss and partitions in the simulator.
+/// Byte streams between endpoints, as a parameter: TCP in production, an in-memory network with latency,
+/// bandwidth, loss and partitions in the simulator.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 };
 
-/// One byte stream. At most one read and one write may be pending at a time. `close` may be called at any time.
-/// Destroying it closes it; no operation may be pending then.
+/// One byte stream. At most one read and one write may be pending at a time. `close` may be called at any
+/// time. Destroying it closes it; no operation may be pending then.
 class Connection {
  public:
   virtual ~Connection() = default;

@@ -10,8 +10,8 @@
 
 namespace kintsugi::runtime {
 
-/// One per daemon. All its coroutines run on `executor`, which is single-threaded: no locks are needed above it.
-/// References outlive whatever was built with them.
+/// One per daemon. All its coroutines run on `executor`, which is single-threaded: no locks are needed above
+/// it. References outlive whatever was built with them.
 struct Runtime {
   asio::any_io_executor executor;
   Clock& clock;

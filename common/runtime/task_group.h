@@ -14,10 +14,11 @@
 
 namespace kintsugi::runtime {
 
-/// Single-threaded, like everything on a Runtime's executor. Must be joined before it is destroyed (asserted).
+/// Single-threaded, like everything on a Runtime's executor. Must be joined before it is destroyed
+/// (asserted).
 ///
-/// Stopping is cooperative: `request_stop` runs every stop callback once (close a connection, a listener, a queue) and
-/// wakes every `sleep_*` of this group; coroutines then see errors or `stopping()` and leave.
+/// Stopping is cooperative: `request_stop` runs every stop callback once (close a connection, a listener, a
+/// queue) and wakes every `sleep_*` of this group; coroutines then see errors or `stopping()` and leave.
 class TaskGroup {
  public:
   TaskGroup(asio::any_io_executor executor, Clock& clock);

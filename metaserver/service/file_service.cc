@@ -171,7 +171,8 @@ asio::awaitable<Result<proto::CommitFileResponse>> FileService::commit_file(
     core_.uploads.ended(UploadId{request.upload_id()});
   }
   const Status done = made ? Status{} : made.error();
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), done, transaction, std::move(freed))));
+  KINTSUGI_CO_TRY(
+      module.finish(co_await core_.finish(module.context(), done, transaction, std::move(freed))));
   report_missing(missing);
   for (const proto::SealedStripe& sealed : request.sealed())
     report_unreachable(sealed);

@@ -63,7 +63,8 @@ class MetaServer {
   /// Without capabilities. `available` of a chunk without bytes is true though it is on no server.
   std::optional<proto::Stripe> stripe(StripeId id) const;
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const;
-  /// A deletion of the chunk is, or may have been, ordered at `server`: commit_repair would refuse a copy there.
+  /// A deletion of the chunk is, or may have been, ordered at `server`: commit_repair would refuse a copy
+  /// there.
   bool deletion_pending(ChunkId chunk, ServerId server) const;
   /// All chunks whose place is this server; of server 0: all that are nowhere.
   std::vector<ChunkId> chunks_of(ServerId server) const;

@@ -99,7 +99,8 @@ asio::awaitable<Result<proto::Empty>> NamespaceService::remove(Context context,
   Transaction transaction(core_.store);
   FreedStripes freed;
   const Status removed = core_.names.remove(transaction, request.path(), request.recursive(), freed);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), removed, transaction, std::move(freed))));
+  KINTSUGI_CO_TRY(
+      module.finish(co_await core_.finish(module.context(), removed, transaction, std::move(freed))));
   co_return proto::Empty{};
 }
 
@@ -110,7 +111,8 @@ asio::awaitable<Result<proto::Empty>> NamespaceService::rename(Context context,
   FreedStripes freed;
   const Status renamed =
       core_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), renamed, transaction, std::move(freed))));
+  KINTSUGI_CO_TRY(
+      module.finish(co_await core_.finish(module.context(), renamed, transaction, std::move(freed))));
   co_return proto::Empty{};
 }
 

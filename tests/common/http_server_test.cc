@@ -1,0 +1,51 @@
+#include "common/http/http_server.h"
+
+#include <thread>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/write.hpp>
+#include <gtest/gtest.h>
+
+#include "common/log/log.h"
+
+namespace kintsugi::http {
+namespace {
+
+using asio::ip::tcp;
+
+/// Sends one request over `socket`; its answer's status line. Empty when the server hung up.
+std::string get(tcp::socket& socket, const std::string& path) {
+  boost::system::error_code error;
+  asio::write(socket, asio::buffer("GET " + path + " HTTP/1.1\r\nHost: here\r\n\r\n"), error);
+  std::string answer;
+  asio::read_until(socket, asio::dynamic_buffer(answer), "last words\n", error);
+  return answer.substr(0, answer.find("\r\n"));
+}
+
+TEST(HttpServer, AnswersThatAHandlerFailedAndServesOn) {
+  log::set_sink([](log::Level, std::string_view) {});
+  asio::io_context loop;
+  HttpServer server(loop.get_executor());
+  server.handle("/bad", [](std::string_view) -> Response { throw std::runtime_error("last words"); });
+  server.handle("/good", [](std::string_view) { return Response{.body = "last words\n"}; });
+  ASSERT_TRUE(server.start({"127.0.0.1", 0}).ok());
+  const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server.local_endpoint().port);
+  std::thread thread([&] { loop.run(); });
+  {
+    asio::io_context here;
+    tcp::socket socket(here);
+    socket.connect(endpoint);
+    EXPECT_EQ(get(socket, "/bad"), "HTTP/1.1 500 Internal Server Error");
+    EXPECT_EQ(get(socket, "/good"), "HTTP/1.1 200 OK");
+  }
+  asio::post(loop, [&] { server.stop(); });
+  thread.join();  // nothing is left to run after stop
+  log::set_sink({});
+}
+
+}  // namespace
+}  // namespace kintsugi::http
