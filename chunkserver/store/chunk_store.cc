@@ -26,7 +26,7 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
   for (const std::string& path : options_.disks) {
     Root& root = *roots_.emplace_back(std::make_unique<Root>(runtime_, path, options_.segments));
     root.disk.on_failed = [this](DataDisk& disk) { drop_disk(disk); };
-    root.segments.on_corrupt = [this](ChunkId id) { drop_corrupt_record(id); };
+    root.segments.on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
   }
 }
 
@@ -54,7 +54,7 @@ asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context
     co_return Status{Code::kLimitExceeded, fmt::format("{} chunks are being written", open_writers_)};
   }
   on_write(id);
-  Root* root = choose_root();
+  Root* root = choose_root(id, max_bytes);
   if (root == nullptr) co_return Status{Code::kUnavailable, "no disk works"};
   if (root->disk.free_bytes() < kReservedBytes) {
     // What is known may be old: deletions give space back.
@@ -67,7 +67,17 @@ asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context
       new ChunkWriter(*this, root->disk, id, std::move(policy), max_bytes));
 }
 
-ChunkStore::Root* ChunkStore::choose_root() {
+ChunkStore::Root* ChunkStore::choose_root(ChunkId id, uint64_t max_bytes) {
+  // Beside a copy that is here already, so that taking its place is one step.
+  const auto found = index_.find(id);
+  if (found != index_.end()) {
+    Root* root = found->second.root;
+    if (!root->disk.failed() && root->disk.free_bytes() >= kReservedBytes + max_bytes) return root;
+  }
+  return emptiest_root();
+}
+
+ChunkStore::Root* ChunkStore::emptiest_root() {
   Root* best = nullptr;
   for (auto& root : roots_) {
     if (root->disk.failed()) continue;
@@ -97,15 +107,14 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, ChunkWriter&
   Root& root = root_of(writer.disk_);
   const bool in_segment = writer.file_ == nullptr;
   const auto found = index_.find(id);
-  const bool replaces = found != index_.end();
-  if (replaces) {
-    if (found->second.info != header.info)
+  // The new copy takes the place of the old one, whose bytes nobody looked at lately.
+  std::optional<Entry> old;
+  if (found != index_.end()) {
+    old = found->second;
+    if (old->info != header.info)
       co_return Status{Code::kAlreadyExists, "another chunk of this name is here"};
-    // The new copy takes the place of the old one, whose bytes nobody looked at lately, where that is one
-    // step.
-    const bool same_place = found->second.root == &root && found->second.in_segment == in_segment;
-    if (!same_place) co_return Status{};
   }
+  const bool same_place = old && old->root == &root && old->in_segment == in_segment;
   if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
   const ChunkInfo info = header.info;
   Status status;
@@ -113,7 +122,7 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, ChunkWriter&
     status = co_await root.segments.append(context, std::move(header), writer.crcs_,
                                            writer.small_.first(writer.length_));
   } else {
-    status = co_await writer.file_->commit(std::move(header), writer.crcs_, replaces);
+    status = co_await writer.file_->commit(std::move(header), writer.crcs_, same_place);
   }
   if (!status.ok()) co_return status;
   if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
@@ -122,7 +131,22 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, ChunkWriter&
   ++counters_.chunks_committed;
   writer.release();
   writer.file_.reset();
+  if (old && !same_place) co_await remove_replaced(context, *old);
   co_return status;
+}
+
+asio::awaitable<void> ChunkStore::remove_replaced(Context context, Entry old) {
+  if (old.root->disk.failed()) co_return;
+  const ChunkId id = old.info.id;
+  Status removed = co_await remove_copy(context, old);
+  if (removed.ok() || removed.code() == Code::kNotFound) co_return;
+  log::warning("a replaced copy of chunk {} stays on disk {}: {}", id, old.root->disk.root(),
+               removed.to_string());
+}
+
+asio::awaitable<Status> ChunkStore::remove_copy(Context context, Entry entry) {
+  if (entry.in_segment) co_return co_await entry.root->segments.remove(context, entry.info.id);
+  co_return co_await remove_chunk_file(entry.root->disk, entry.info.id);
 }
 
 asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id) {
@@ -175,12 +199,7 @@ asio::awaitable<Status> ChunkStore::remove_claimed(Context context, ChunkId id) 
   if (found == index_.end()) co_return not_here(id);
   const Entry entry = found->second;
   erase(id);
-  Status status;
-  if (entry.in_segment) {
-    status = co_await entry.root->segments.remove(context, id);
-  } else {
-    status = co_await remove_chunk_file(entry.root->disk, id);
-  }
+  Status status = co_await remove_copy(context, entry);
   if (status.ok()) {
     ++counters_.chunks_removed;
   } else if (!entry.root->disk.failed()) {
@@ -270,9 +289,11 @@ void ChunkStore::erase(ChunkId id) {
   open_chunks_.erase(id);
 }
 
-void ChunkStore::drop_corrupt_record(ChunkId id) {
+void ChunkStore::drop_corrupt_record(Root& root, ChunkId id) {
   auto found = index_.find(id);
   if (found == index_.end()) return;
+  // A record that was replaced by a copy elsewhere only waits for its removal.
+  if (found->second.root != &root || !found->second.in_segment) return;
   drop_corrupt(id, found->second.generation, {Code::kCorrupt, "damaged record"});
 }
 

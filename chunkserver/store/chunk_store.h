@@ -118,7 +118,11 @@ class ChunkStore {
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
   asio::awaitable<void> claim(ChunkId id);
   void unclaim(ChunkId id);
-  Root* choose_root();
+  /// kNotFound, kIoError.
+  asio::awaitable<Status> remove_copy(Context context, Entry entry);
+  asio::awaitable<void> remove_replaced(Context context, Entry old);
+  Root* choose_root(ChunkId id, uint64_t max_bytes);
+  Root* emptiest_root();
   Root& root_of(const DataDisk& disk);
   void discard_later(std::unique_ptr<ChunkFileWriter> file);
   asio::awaitable<void> discard(std::unique_ptr<ChunkFileWriter> file);
@@ -127,7 +131,7 @@ class ChunkStore {
   /// Never served again: out of the index, into quarantine, reported lost. Nothing when another copy has
   /// taken the place of that `generation`.
   void drop_corrupt(ChunkId id, uint64_t generation, const Status& why);
-  void drop_corrupt_record(ChunkId id);
+  void drop_corrupt_record(Root& root, ChunkId id);
   asio::awaitable<void> put_away(Entry entry);
   void drop_disk(DataDisk& disk);
 

@@ -22,7 +22,7 @@ asio::awaitable<Status> ChunkStore::start() {
   for (auto& root : roots_) {
     if (!root->disk.failed()) co_await load_root(*root);
   }
-  if (choose_root() == nullptr) co_return Status{Code::kUnavailable, "none of the disks can be used"};
+  if (emptiest_root() == nullptr) co_return Status{Code::kUnavailable, "none of the disks can be used"};
   for (auto& root : roots_) {
     if (!root->disk.failed()) root->segments.start(tasks_);
   }

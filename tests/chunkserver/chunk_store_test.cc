@@ -201,6 +201,40 @@ TEST(ChunkStore, AReaderOfADamagedCopyDoesNotCondemnTheOneThatReplacedIt) {
   }
 }
 
+TEST(ChunkStore, TheCopyThatARepairProvedIsTheOneThatIsServedOnWhicheverDiskTheOldOneLies) {
+  for (const bool old_disk_is_full : {false, true}) {
+    for (const size_t length : {100'000ul, 3 * kMiB}) {
+      SCOPED_TRACE(std::to_string(length) + (old_disk_is_full ? " full" : ""));
+      StoreRig rig(1, 2);
+      rig.node.disk().set_capacity("/d0", 1ull << 30);
+      rig.node.disk().set_capacity("/d1", (1ull << 30) - 64 * kMiB);
+      rig.start();
+      const ChunkId id = chunk_id(0x51);
+      ASSERT_TRUE(rig.put(id, chunk_bytes(length, 1)).ok());
+      const std::string path = length < kMiB ? "/d0/segments/" + rig.files("/d0/segments").at(0)
+                                             : "/d0/chunks/51/0000000000000051-0";
+      ASSERT_TRUE(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3).ok());
+      // Now the other disk has more room.
+      rig.node.disk().set_capacity("/d0", 512 * kMiB);
+      if (old_disk_is_full) rig.node.disk().fill("/d0");
+      (void)rig.simulation.run(rig.store->space());
+      Status repaired = rig.put(id, chunk_bytes(length, 1));
+      ASSERT_TRUE(repaired.ok()) << repaired;
+      for (int round = 0; round < 2; ++round) {
+        auto bytes = rig.get(id);
+        ASSERT_TRUE(bytes) << bytes.error();
+        EXPECT_EQ(*bytes, chunk_bytes(length, 1));
+        EXPECT_TRUE(rig.store->take_lost().empty());
+        EXPECT_EQ(rig.store->stored_bytes(), length);
+        rig.restart();
+      }
+      EXPECT_TRUE(rig.remove(id).ok());
+      rig.restart();
+      EXPECT_EQ(rig.store->chunks(), 0u) << "an old copy was left behind";
+    }
+  }
+}
+
 TEST(ChunkStore, ADamagedHeaderOrTableIsQuarantined) {
   StoreRig rig;
   rig.start();
