@@ -10,6 +10,12 @@ namespace {
 constexpr sight::Site kWriteChunk{
     "chunkserver.write_chunk", {"max_bytes"}, {"bytes", "receive_seconds", "commit_seconds"}};
 
+/// A frame whose payload stands still keeps its buffer for long only while there are plenty: less than this
+/// share free, it must go on.
+constexpr size_t kScarceShare = 4;
+constexpr Duration kScarceIdleLimit = 5s;
+constexpr size_t kScarcePartBytes = 64 << 10;  ///< what must come within that time
+
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -28,6 +34,18 @@ Status check_request(ServiceParts& parts, const proto::WriteChunkRequest& reques
                                parts.runtime.clock.wall_now());
 }
 
+asio::awaitable<Status> receive_payload(const runtime::BufferPool& buffers, std::span<std::byte> into,
+                                        rpc::Stream& stream) {
+  const size_t count = buffers.region().size() / buffers.buffer_bytes();
+  if (buffers.free() >= count / kScarceShare) co_return co_await stream.receive_payload(into);
+  while (!into.empty()) {
+    const size_t part = std::min(into.size(), kScarcePartBytes);
+    KINTSUGI_CO_TRY(co_await stream.receive_payload(into.first(part), kScarceIdleLimit));
+    into = into.subspan(part);
+  }
+  co_return Status{};
+}
+
 asio::awaitable<Status> take_frame(Context context, ServiceParts& parts, ChunkWriter& writer,
                                    const proto::WriteChunkData& data, uint32_t payload_bytes,
                                    rpc::Stream& stream) {
@@ -42,7 +60,7 @@ asio::awaitable<Status> take_frame(Context context, ServiceParts& parts, ChunkWr
   KINTSUGI_CO_ASSIGN(runtime::Buffer buffer,
                      co_await parts.buffers.acquire(
                          context.with_deadline(parts.runtime.clock.now() + kBufferWaitLimit).deadline));
-  KINTSUGI_CO_TRY(co_await stream.receive_payload(buffer.first(payload_bytes)));
+  KINTSUGI_CO_TRY(co_await receive_payload(parts.buffers, buffer.first(payload_bytes), stream));
   parts.counters.bytes_written += payload_bytes;
   parts.counters.user_bytes += payload_bytes;
   std::vector<uint32_t> crcs(data.block_crcs().begin(), data.block_crcs().end());

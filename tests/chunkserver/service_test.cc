@@ -54,15 +54,14 @@ struct Write {
   bool leave = false;  ///< close the stream instead of sealing
 };
 
-asio::awaitable<Status> try_write(ClusterRig& rig, ChunkId id, Write write) {
+asio::awaitable<Status> try_write(ClusterRig& rig, rpc::Client& client, ChunkId id, Write write) {
   proto::WriteChunkRequest request;
   request.set_stripe_id(id.stripe.value);
   request.set_index(id.index);
   request.set_policy(write.policy);
   request.set_capability(write.capability ? *write.capability : rig.capability(id));
   request.set_max_bytes(write.max_bytes);
-  auto stream =
-      co_await rig.client.open_stream(Context{}, rig.endpoint(0), rpc::Method::kWriteChunk, request);
+  auto stream = co_await client.open_stream(Context{}, rig.endpoint(0), rpc::Method::kWriteChunk, request);
   if (!stream) co_return stream.error();
   std::vector<std::byte> all;
   for (const Write::Frame& frame : write.frames) {
@@ -88,6 +87,10 @@ asio::awaitable<Status> try_write(ClusterRig& rig, ChunkId id, Write write) {
   auto answer = co_await (*stream)->receive(done);
   if (!answer) co_return answer.error();
   co_return Status{};
+}
+
+asio::awaitable<Status> try_write(ClusterRig& rig, ChunkId id, Write write) {
+  return try_write(rig, rig.client, id, std::move(write));
 }
 
 TEST(ChunkService, RefusesBadWritesAndKeepsNothingOfThem) {
@@ -176,6 +179,37 @@ TEST(ChunkService, ManyClientsShareAFewBuffers) {
     asio::co_spawn(rig.simulation.executor(), one(rig, stripe, ended), asio::detached);
   }
   EXPECT_TRUE(rig.simulation.run_until([&] { return ended == 100; }));
+}
+
+TEST(ChunkService, WritersThatStallWithinAFrameDoNotHoldUpOthersForLong) {
+  ClusterRig rig(1);
+  simulation::SimNode other_node(rig.simulation, "other");
+  runtime::Runtime other_runtime = other_node.runtime();
+  rpc::Client other(other_runtime, rig.secret);
+  constexpr size_t kWriters = 70;  // more than there are buffers
+  size_t ended = 0;
+  auto one = [](ClusterRig& rig, uint64_t stripe, size_t& ended) -> asio::awaitable<void> {
+    (void)co_await ClusterRig::put_chunk(rig, 0, chunk_id(stripe), chunk_bytes(kMiB, stripe));
+    ++ended;
+  };
+  rig.simulation.network().set_link("client", 100 * kMiB, 0);
+  for (uint64_t stripe = 100; stripe < 100 + kWriters; ++stripe)
+    asio::co_spawn(rig.simulation.executor(), one(rig, stripe, ended), asio::detached);
+  rig.simulation.run_for(500ms);
+  rig.simulation.network().isolate("client");
+  rig.simulation.run_for(100ms);
+  ASSERT_EQ(ended, 0u);
+  ASSERT_EQ(rig.servers[0].server->buffers().free(), 0u);
+
+  const TimePoint began = rig.simulation.now();
+  Write write{.frames = {{0}, {kMiB}}};
+  Status written = rig.simulation.run(try_write(rig, other, chunk_id(1), write));
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_LT(rig.simulation.now() - began, 10s);
+  EXPECT_GT(rig.store(0).open_writers(), 30u) << "most of them may go on when the network is back";
+  rig.simulation.network().rejoin("client");
+  EXPECT_TRUE(rig.simulation.run_until([&] { return ended == kWriters; }));
+  rig.simulation.run(other.stop());
 }
 
 }  // namespace
