@@ -10,6 +10,8 @@ namespace kintsugi::client {
 namespace {
 
 constexpr int kMaxReplacements = 3;  ///< servers tried for one chunk after the first
+/// For another server than one that failed lately; then that one is tried after all.
+constexpr Duration kSecondThoughtsLimit = 2s;
 
 }  // namespace
 
@@ -98,12 +100,22 @@ asio::awaitable<Status> ChunkSender::send_all() {
 }
 
 asio::awaitable<Status> ChunkSender::open() {
+  // The server may have failed since the stripe was allocated. If no other can be had, it is tried all the
+  // same.
+  if (core_.health.avoid(ServerId{placement().server_id()})) {
+    std::vector<ServerId> avoided = core_.health.avoided();
+    const Context limited = context_.with_deadline(core_.now() + kSecondThoughtsLimit);
+    (void)co_await replace(limited, std::move(avoided), Repeat::kNever);
+    if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
+  }
   for (int attempt = 0;; ++attempt) {
     const proto::ChunkPlacement place = placement();
     Status status = co_await open_at(place);
     if (status.ok() || aborted_ || attempt == kMaxReplacements) co_return status;
     core_.health.failed(ServerId{place.server_id()});
-    Status replaced = co_await replace(place.server_id());
+    allocation_.failed_servers.push_back(place.server_id());
+    std::vector<ServerId> none;
+    Status replaced = co_await replace(context_, std::move(none), Repeat::kAllowed);
     if (!replaced.ok()) co_return status.with_context("no other server to replace it");
   }
 }
@@ -124,9 +136,8 @@ asio::awaitable<Status> ChunkSender::open_at(proto::ChunkPlacement place) {
   co_return Status{};
 }
 
-asio::awaitable<Status> ChunkSender::replace(uint64_t failed_server) {
-  KINTSUGI_CO_TRY(co_await allocation_.replacing.acquire(context_.deadline));
-  allocation_.failed_servers.push_back(failed_server);
+asio::awaitable<Status> ChunkSender::replace(Context context, std::vector<ServerId> avoided, Repeat repeat) {
+  KINTSUGI_CO_TRY(co_await allocation_.replacing.acquire(context.deadline));
   proto::ReplaceChunkRequest request;
   request.set_upload_id(allocation_.upload_id);
   *request.mutable_stripe() = allocation_.stripe;
@@ -134,8 +145,10 @@ asio::awaitable<Status> ChunkSender::replace(uint64_t failed_server) {
   request.set_index(index_);
   for (uint64_t server : allocation_.failed_servers)
     request.add_exclude(server);
-  auto response =
-      co_await core_.meta.call<proto::ReplaceChunkResponse>(context_, rpc::Method::kReplaceChunk, request);
+  for (ServerId server : avoided)
+    request.add_exclude(server.value);
+  auto response = co_await core_.meta.call<proto::ReplaceChunkResponse>(context, rpc::Method::kReplaceChunk,
+                                                                        request, repeat);
   allocation_.replacing.release();
   if (!response) co_return response.error();
   *allocation_.stripe.mutable_chunks(static_cast<int>(index_)) = response->chunk();

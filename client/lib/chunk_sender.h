@@ -64,7 +64,8 @@ class ChunkSender {
   asio::awaitable<Status> send_all();
   asio::awaitable<Status> open();
   asio::awaitable<Status> open_at(proto::ChunkPlacement placement);
-  asio::awaitable<Status> replace(uint64_t failed_server);
+  /// By a server that did not fail for this stripe and is none of `avoided`.
+  asio::awaitable<Status> replace(Context context, std::vector<ServerId> avoided, Repeat repeat);
   asio::awaitable<Status> send_slices();
   asio::awaitable<Status> seal();
   asio::awaitable<Status> seal_and_confirm();

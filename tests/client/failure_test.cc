@@ -170,6 +170,36 @@ TEST(Write, GoesOnWithoutAServerThatBreaksAndRecordsTheChunkAsMissing) {
   EXPECT_TRUE(*cluster.get("/f") == bytes);
 }
 
+TEST(Write, PutsTheNextStripeElsewhereThoughItWasAllocatedBeforeTheServerBroke) {
+  FakeCluster cluster(26);
+  cluster.meta.policy = "rs-3-3-64k";
+  cluster.meta.chunk_bytes = 16 << 20;
+  const auto bytes = random_bytes(60'000'000, 26);
+  cluster.servers[1]->fail_write_at = 2'000'000;  // it takes new calls, and would break again
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  int missing = 0;
+  for (const auto& [id, stripe] : cluster.meta.stripes) {
+    for (const proto::ChunkPlacement& chunk : stripe.chunks())
+      missing += chunk.server_id() == 0;
+  }
+  EXPECT_EQ(missing, 1);
+  EXPECT_GT(cluster.meta.replacements, 0);
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+}
+
+TEST(Write, UsesAServerThatFailedLatelyWhenNoOtherIsLeft) {
+  FakeCluster cluster(27, 5);
+  const auto bytes = random_bytes(kSize, 27);
+  cluster.servers[1]->fail_write_at = 200'000;
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  cluster.servers[1]->fail_write_at = UINT64_MAX;
+  const auto more = random_bytes(150'000, 28);  // within the time for which the server is avoided
+  ASSERT_EQ(cluster.put("/g", more), Status{});
+  for (uint32_t index = 0; index < 5; ++index)
+    EXPECT_LT(cluster.holder("/g", index), 5u);
+  EXPECT_TRUE(*cluster.get("/g") == more);
+}
+
 TEST(Write, GoesOnSoonWithoutAServerThatFallsSilent) {
   for (const size_t size : {700'000ul, 40'000ul}) {  // coded, and copies
     FakeCluster cluster(23, 5);
