@@ -23,8 +23,22 @@ class Kill : public ProcessCluster {
         bytes += entry.file_size(ignored);
     return bytes;
   }
-  bool some_server_is_dead() const {
-    return kintsugi({"server", "list", "--json"}).out.find("\"dead\"") != std::string::npos;
+  size_t dead_servers() const {
+    const std::string list = kintsugi({"server", "list", "--json"}).out;
+    size_t count = 0;
+    for (size_t at = list.find("\"dead\""); at != std::string::npos; at = list.find("\"dead\"", at + 1))
+      ++count;
+    return count;
+  }
+  bool some_server_is_dead() const { return dead_servers() > 0; }
+
+  /// Size of the temporary file that a get writes beside its target.
+  uint64_t bytes_under_way(const std::string& target) const {
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(target).parent_path(), ignored))
+      if (entry.path().string().rfind(target + ".", 0) == 0) return entry.file_size(ignored);
+    return 0;
   }
 };
 
@@ -77,6 +91,37 @@ TEST_F(Kill, TheMetaserverDiesDuringAPut) {
   const std::string& expected = code == 0 ? file : old_file;
   EXPECT_EQ(run_command({"/usr/bin/cmp", expected, path("back")}).exit_code, 0) << "put exited with " << code;
   EXPECT_EQ(code, 0) << "a put survives a metaserver that comes back";
+}
+
+TEST_F(Kill, AnyServerDiesDuringAGet) {
+  start({"--chunkservers", "10"});
+  const std::string file = make_file("file", size_t{600} << 20, 9);
+  ASSERT_EQ(kintsugi({"put", file, "/file"}).exit_code, 0);
+  for (const char* victim : {"chunkserver-6", "metaserver"}) {
+    const std::string target = path(std::string("back-") + victim);
+    BackgroundCommand get(command({"get", "/file", target}), environment());
+    ASSERT_TRUE(eventually([&] { return bytes_under_way(target) > (size_t{40} << 20) || !get.running(); },
+                           seconds(30)));
+    kill9(victim);
+    restart_missing();
+    EXPECT_EQ(get.exit_code(), 0) << victim;
+    EXPECT_EQ(run_command({"/usr/bin/cmp", file, target}).exit_code, 0) << victim;
+  }
+}
+
+TEST_F(Kill, AHelperDiesDuringRepairs) {
+  start({"--chunkservers", "12", "--repair-delay", "0"});
+  const std::string file = make_file("file", size_t{600} << 20, 10);
+  ASSERT_EQ(kintsugi({"put", file, "/file"}).exit_code, 0);
+  kill9("chunkserver-1");
+  ASSERT_TRUE(eventually([&] { return some_server_is_dead(); }, seconds(60)));
+  kill9("chunkserver-2");
+  ASSERT_TRUE(eventually([&] { return dead_servers() == 2; }, seconds(60)));
+  ASSERT_TRUE(eventually([&] { return healthy(); }, seconds(60))) << kintsugi({"fsck", "/"}).out;
+  for (const char* next : {"chunkserver-3", "chunkserver-4", "chunkserver-5"})
+    kill9(next);
+  ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
+  EXPECT_EQ(run_command({"/usr/bin/cmp", file, path("back")}).exit_code, 0);
 }
 
 TEST_F(Kill, AnInterruptedPutLeavesTheOldFile) {
