@@ -227,6 +227,7 @@ TEST_P(DiskTest, MoreCallsThanTheQueueHoldsWaitTheirTurn) {
     TaskGroup tasks(runtime);
     auto write_one = [&](uint64_t index) -> asio::awaitable<void> {
       Status status = co_await file->write(index * kDiskAlignment, data.first(kDiskAlignment));
+      EXPECT_TRUE(status.ok()) << status;
       done += status.ok() ? 1 : 0;
     };
     for (uint64_t i = 0; i < kCalls; ++i)
