@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/base/assert.h"
@@ -74,6 +75,13 @@ asio::awaitable<Status> UringFile::sync() {
 
 asio::awaitable<Status> UringFile::allocate(uint64_t bytes) {
   if (bytes == 0) co_return Status{};
+  // The filesystem would take all that is left before it finds that this is not enough, and starve everybody
+  // meanwhile.
+  struct statvfs space;
+  struct stat attributes;
+  if (fstatvfs(fd_, &space) != 0 || fstat(fd_, &attributes) != 0) co_return failure(-errno, "allocate");
+  const uint64_t has = static_cast<uint64_t>(attributes.st_blocks) * 512;
+  if (bytes > has + uint64_t{space.f_bavail} * space.f_frsize) co_return failure(-ENOSPC, "allocate");
   DiskCall call{.kind = DiskCall::Kind::kAllocate, .fd = fd_, .offset = bytes};
   int result = co_await run(call);
   if (result == -EOPNOTSUPP) {  // no reservation on this filesystem: at least the size is promised

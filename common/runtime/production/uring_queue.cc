@@ -130,13 +130,9 @@ void UringQueue::reap() {
 }
 
 void UringQueue::finish(uint32_t slot, int result) {
-  Request request = std::move(slots_[slot]);
+  Resumption<int> caller = std::move(slots_[slot].caller);
   free_slots_.push_back(slot);
-  // Handed back undone: the kernel could not start a thread for it, or a signal came first. Made here and now
-  // instead.
-  const bool undone = result == -ECANCELED || result == -EAGAIN || result == -EINTR;
-  if (undone && request.call.kind != DiskCall::Kind::kClose) result = run_blocking(request.call);
-  if (request.caller) request.caller.resume(result);
+  if (caller) caller.resume(result);
 }
 
 void UringQueue::watch() {
