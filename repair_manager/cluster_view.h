@@ -23,6 +23,9 @@ struct ServerView {
   bool alive = false;  ///< neither suspect nor dead
   uint64_t free_bytes = 0;
   uint64_t user_bytes_per_second = 0;
+  uint64_t up_bytes_per_second = 0, down_bytes_per_second = 0;  ///< of its link; 0: unknown
+  double busy = 0;        ///< share of its time that CPU or disks were busy, 0..1
+  bool draining = false;  ///< no destination
 };
 
 struct ChunkView {
@@ -32,6 +35,7 @@ struct ChunkView {
   uint32_t crc = 0;        ///< CRC32C of the whole chunk, as written
   bool available = false;  ///< its server is alive and has not reported it lost
   bool cached = false;     ///< in its server's memory cache, as far as heartbeats told
+  float heat = 0;          ///< how much it is read (proto::CacheChange), also of a lost chunk
 };
 
 struct StripeView {

@@ -64,6 +64,24 @@ std::string_view method_name(Method method) {
       return "PartialSum";
     case Method::kRepairChunk:
       return "RepairChunk";
+    case Method::kDrainServer:
+      return "DrainServer";
+    case Method::kRemoveServer:
+      return "RemoveServer";
+    case Method::kPlanRead:
+      return "PlanRead";
+    case Method::kFinishRead:
+      return "FinishRead";
+    case Method::kJoinRepair:
+      return "JoinRepair";
+    case Method::kFetchRepairWork:
+      return "FetchRepairWork";
+    case Method::kDescribeStripes:
+      return "DescribeStripes";
+    case Method::kCommitRepair:
+      return "CommitRepair";
+    case Method::kProbeLink:
+      return "ProbeLink";
     case Method::kPing:
       return "Ping";
   }

@@ -31,15 +31,25 @@ enum class Method : uint16_t {
   kRepairStatus = 21,
   kRepairHistory = 22,
   kRunRepair = 23,
+  kDrainServer = 24,
+  kRemoveServer = 25,
+  kPlanRead = 26,
+  kFinishRead = 27,
   // chunkserver -> metaserver, unary
   kRegisterServer = 40,
   kHeartbeat = 41,
   kBlockReport = 42,
+  // repair manager daemon -> metaserver, unary (common/proto/coordination.proto)
+  kJoinRepair = 50,
+  kFetchRepairWork = 51,
+  kDescribeStripes = 52,
+  kCommitRepair = 53,
   // -> chunkserver (common/proto/chunk.proto)
   kWriteChunk = 60,   ///< stream
   kReadChunk = 61,    ///< stream
   kPartialSum = 62,   ///< stream
   kRepairChunk = 63,  ///< unary
+  kProbeLink = 64,    ///< stream
   // any daemon
   kPing = 80,
 };
