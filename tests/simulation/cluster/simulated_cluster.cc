@@ -34,6 +34,7 @@ bool power_loss(Crash how) {
 
 SimulatedCluster::SimulatedCluster(ClusterOptions options)
     : options_(std::move(options)),
+      repairs_(options_.repairs),
       simulation_(options_.seed),
       replay_(simulation_),
       secret_(make_secret(simulation_.seed_for("secret"))),
@@ -83,6 +84,7 @@ std::unique_ptr<Program> SimulatedCluster::make_metaserver() {
   options.metaserver.heartbeat_interval = options_.heartbeat_interval;
   options.metaserver.suspect_after = options_.suspect_after;
   options.metaserver.dead_after = options_.dead_after;
+  options.repairs = repairs_;
   options.repairs.delay = options_.repair_delay;
   return std::make_unique<MetaserverProgram>(metaserver_->node.runtime(), std::move(options), secret_,
                                              metaserver_disk_,

@@ -32,6 +32,7 @@
 
 #include "client/lib/client.h"
 #include "metaserver/kv/memory_store.h"
+#include "repair_manager/repair_manager.h"
 #include "tests/simulation/cluster/oracle.h"
 #include "tests/simulation/cluster/program.h"
 #include "tests/simulation/cluster/replay.h"
@@ -50,6 +51,7 @@ struct ClusterOptions {
   std::string policy = "rs-6-3-64k";
   uint64_t chunk_bytes = uint64_t{1} << 20;
   Duration repair_delay{};
+  repair_manager::Options repairs;  ///< but for `delay`
   Duration heartbeat_interval = 1s;
   Duration suspect_after = 3s;
   Duration dead_after = 10s;
@@ -135,6 +137,8 @@ class SimulatedCluster {
   void restart_chunkserver(size_t server);  ///< starts in the background
   void crash_metaserver(Crash how = Crash::kPower);
   void restart_metaserver();
+  /// From the metaserver's next start on.
+  void set_repairs(repair_manager::Options repairs) { repairs_ = repairs; }
   /// What it was doing fails or never ends. A new client is there at once.
   void crash_client();
   void crash_all(Crash how);
@@ -211,6 +215,7 @@ class SimulatedCluster {
   std::vector<std::string> chunk_paths(size_t server);
 
   const ClusterOptions options_;
+  repair_manager::Options repairs_;
   Simulation simulation_;
   Replay replay_;
   rpc::Secret secret_;

@@ -64,6 +64,10 @@ void FileImage::write(uint64_t offset, std::span<const std::byte> from) {
   if (offset + from.size() > size_) resize(offset + from.size());
   for_each_part(offset, from.size(), [&](size_t index, size_t within, size_t done, size_t part) {
     PagePtr& page = pages_[index];
+    if (part == kPageBytes && std::memcmp(from.data() + done, zero_page().data(), kPageBytes) == 0) {
+      page.reset();  // costs no memory: large clusters are simulated with files of zeros
+      return;
+    }
     if (part == kPageBytes && (!page || page.use_count() > 1)) page = new_page();
     std::memcpy(writable_page(index).data() + within, from.data() + done, part);
   });
