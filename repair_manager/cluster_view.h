@@ -10,6 +10,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/proto/chunk.pb.h"
 #include "common/runtime/clock.h"
 #include "common/runtime/context.h"
 #include "common/runtime/network.h"
@@ -58,6 +59,12 @@ class ClusterView {
 
   /// Signs an operation on one chunk (see rpc::ChunkOperations).
   virtual std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const = 0;
+
+  /// Has `destination` rebuild the chunk, to the end: the only way in which it is asked to. Ends when the
+  /// context's deadline passes and when the manager's host stops.
+  virtual asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context,
+                                                                      runtime::Endpoint destination,
+                                                                      proto::RepairChunkRequest request) = 0;
 
   /// The chunk was proven and is durable on `server`: make that its place, if the stripe still exists and the
   /// chunk is still where `expected_old` says (else kConflict: the copy is garbage). Durable on return.

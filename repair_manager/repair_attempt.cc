@@ -98,8 +98,7 @@ asio::awaitable<Status> RepairManager::call_and_commit(Context context, const Re
                                                        proto::RepairRecord& record) {
   const Context limited = context.with_deadline(runtime_.clock.now() + attempt_limit(plan));
   KINTSUGI_CO_ASSIGN(const proto::RepairChunkResponse response,
-                     co_await client_.call<proto::RepairChunkResponse>(
-                         limited, plan.destination_address, rpc::Method::kRepairChunk, plan.request));
+                     co_await view_.execute(limited, plan.destination_address, plan.request));
   *record.mutable_timing() = response.timing();
   *record.mutable_servers() = response.servers();
 

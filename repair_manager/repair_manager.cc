@@ -10,11 +10,10 @@
 namespace kintsugi::repair_manager {
 
 RepairManager::RepairManager(const runtime::Runtime& runtime, Options options, ClusterView& view,
-                             rpc::Client& client, sight::Recorder* recorder)
+                             sight::Recorder* recorder)
     : runtime_(runtime),
       options_(options),
       view_(view),
-      client_(client),
       recorder_(recorder),
       tasks_(runtime),
       wake_(runtime),

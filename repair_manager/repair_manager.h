@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "common/proto/meta.pb.h"
-#include "common/rpc/client.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
@@ -45,13 +44,13 @@ struct Options {
 
 class RepairManager {
  public:
-  /// `view` and `client` outlive it; `recorder` may be null.
-  RepairManager(const runtime::Runtime& runtime, Options options, ClusterView& view, rpc::Client& client,
+  /// `view` outlives it; `recorder` may be null.
+  RepairManager(const runtime::Runtime& runtime, Options options, ClusterView& view,
                 sight::Recorder* recorder);
   ~RepairManager();  ///< after stop()
 
   void start();
-  /// Waits for running repairs, whose calls end when `client` is stopped: stop that first.
+  /// Waits for running repairs: the host ends the calls of `view.execute` first.
   asio::awaitable<void> stop();
 
   /// The chunk is missing or corrupt where it should be. Takes effect on the scheduler's next turn, as all of
@@ -124,7 +123,6 @@ class RepairManager {
   runtime::Runtime runtime_;
   Options options_;
   ClusterView& view_;
-  rpc::Client& client_;
   sight::Recorder* recorder_;
   runtime::TaskGroup tasks_;
   runtime::Event wake_;   // the scheduler

@@ -8,9 +8,9 @@ namespace kintsugi::metaserver {
 MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions options, rpc::Secret secret,
                        KeyValueStore& store)
     : metaserver_(runtime, options.metaserver, secret, store),
-      view_(metaserver_),
       client_(runtime, secret),
-      repairs_(runtime, options.repairs, view_, client_, options.metaserver.recorder) {
+      view_(metaserver_, client_),
+      repairs_(runtime, options.repairs, view_, options.metaserver.recorder) {
   connect_events();
   register_handlers();
 }

@@ -46,8 +46,8 @@ class MetaDaemon {
                                                                proto::RunRepairRequest request);
 
   MetaServer metaserver_;
-  RepairClusterView view_;
   rpc::Client client_;  // to chunkservers
+  RepairClusterView view_;
   repair_manager::RepairManager repairs_;
   bool stopped_ = false;
 };

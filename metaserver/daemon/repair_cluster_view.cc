@@ -47,6 +47,12 @@ std::string RepairClusterView::capability(ChunkId chunk, uint32_t operations, Wa
   return metaserver_.capability(chunk, operations, expiry);
 }
 
+asio::awaitable<Result<proto::RepairChunkResponse>> RepairClusterView::execute(
+    Context context, runtime::Endpoint destination, proto::RepairChunkRequest request) {
+  co_return co_await client_.call<proto::RepairChunkResponse>(context, destination, rpc::Method::kRepairChunk,
+                                                              request);
+}
+
 asio::awaitable<Status> RepairClusterView::commit_repair(Context context, ChunkId chunk,
                                                          ServerId expected_old, ServerId server) {
   return metaserver_.commit_repair(context, chunk, expected_old, server);

@@ -1,26 +1,30 @@
 /// The metaserver as the repair manager sees it.
 #pragma once
 
+#include "common/rpc/client.h"
 #include "metaserver/service/metaserver.h"
 #include "repair_manager/cluster_view.h"
 
 namespace kintsugi::metaserver {
 
-/// `metaserver` outlives it.
+/// `metaserver` and `client`, which calls chunkservers, outlive it.
 class RepairClusterView final : public repair_manager::ClusterView {
  public:
-  explicit RepairClusterView(MetaServer& metaserver) : metaserver_(metaserver) {}
+  RepairClusterView(MetaServer& metaserver, rpc::Client& client) : metaserver_(metaserver), client_(client) {}
 
   std::vector<repair_manager::ServerView> servers() const override;
   std::optional<repair_manager::StripeView> stripe(StripeId id) const override;
   bool deletion_pending(ChunkId chunk, ServerId server) const override;
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
+  asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context, runtime::Endpoint destination,
+                                                              proto::RepairChunkRequest request) override;
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server) override;
   void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;
 
  private:
   MetaServer& metaserver_;
+  rpc::Client& client_;
 };
 
 }  // namespace kintsugi::metaserver

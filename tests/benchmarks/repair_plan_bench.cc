@@ -17,6 +17,10 @@ class View final : public ClusterView {
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override {
     return rpc::make_capability(secret_, chunk, operations, expiry);
   }
+  asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context, runtime::Endpoint,
+                                                              proto::RepairChunkRequest) override {
+    co_return Status{Code::kInternal, "plans are only made here"};
+  }
   asio::awaitable<Status> commit_repair(Context, ChunkId, ServerId, ServerId) override { co_return Status{}; }
   void report_lost(ChunkId, ServerId, const std::string&) override {}
 

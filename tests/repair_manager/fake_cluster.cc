@@ -43,6 +43,13 @@ std::string FakeView::capability(ChunkId chunk, uint32_t operations, WallTime) c
   return fmt::format("{}/{}", chunk, operations);
 }
 
+asio::awaitable<Result<proto::RepairChunkResponse>> FakeView::execute(Context context,
+                                                                      runtime::Endpoint destination,
+                                                                      proto::RepairChunkRequest request) {
+  co_return co_await client->call<proto::RepairChunkResponse>(context, destination, rpc::Method::kRepairChunk,
+                                                              request);
+}
+
 asio::awaitable<Status> FakeView::commit_repair(Context, ChunkId chunk, ServerId expected_old,
                                                 ServerId server) {
   const auto at = stripes.find(chunk.stripe);
@@ -126,7 +133,8 @@ FakeCluster::FakeCluster(uint64_t seed, size_t count, Options options)
     : simulation(seed),
       node_(simulation, "meta"),
       client_(node_.runtime(), rpc::Secret{}),
-      manager(node_.runtime(), options, view, client_, nullptr) {
+      manager(node_.runtime(), options, view, nullptr) {
+  view.client = &client_;
   for (uint64_t id = 1; id <= count; ++id) {
     servers.emplace(ServerId{id}, std::make_unique<FakeChunkServer>(simulation, *this, ServerId{id}));
     view.all_servers[ServerId{id}] = {.id = ServerId{id},

@@ -27,9 +27,13 @@ class FakeView final : public ClusterView {
     return deleting.contains({chunk, server});
   }
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
+  asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context, runtime::Endpoint destination,
+                                                              proto::RepairChunkRequest request) override;
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server) override;
   void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;
+
+  rpc::Client* client = nullptr;  ///< that calls chunkservers
 
   bool available(ServerId server, ChunkId chunk) const;
   size_t available_chunks(StripeId id) const;
