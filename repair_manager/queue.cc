@@ -144,4 +144,11 @@ void RepairQueue::stripe_deleted(StripeId stripe) {
   }
 }
 
+void RepairQueue::keep_only(const std::function<bool(StripeId)>& mine) {
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    const auto entry = at++;
+    if (!mine(entry->first.stripe)) erase(entry);
+  }
+}
+
 }  // namespace kintsugi::repair_manager

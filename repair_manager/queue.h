@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +63,8 @@ class RepairQueue {
   /// Forgets what was lost only because that server was dead. Returns how many.
   size_t server_returned(ServerId server);
   void stripe_deleted(StripeId stripe);
+  /// Forgets all of other stripes.
+  void keep_only(const std::function<bool(StripeId)>& mine);
 
   bool contains(ChunkId chunk) const { return entries_.contains(chunk); }
   size_t size() const { return entries_.size(); }

@@ -234,6 +234,9 @@ asio::awaitable<Result<std::optional<RepairPlan>>> RepairManager::plan_when_free
   for (;;) {
     if (tasks_.stopping()) co_return Status{Code::kCancelled, "the repair manager is stopping"};
     if (running_.contains(entry.chunk)) co_return std::optional<RepairPlan>{};
+    std::vector<StripeId> needed{entry.chunk.stripe};
+    KINTSUGI_CO_TRY(co_await view_.prepare(std::move(needed)));
+    if (running_.contains(entry.chunk)) co_return std::optional<RepairPlan>{};
     refresh_servers();
     Result<RepairPlan> planned = plan(entry, wishes, /*requested=*/true);
     if (planned) co_return std::optional<RepairPlan>{std::move(*planned)};

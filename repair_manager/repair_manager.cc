@@ -51,14 +51,14 @@ void RepairManager::chunk_lost(ChunkId chunk, std::string why, bool delay_ok) {
   wake();
 }
 
-void RepairManager::server_dead(ServerId server, std::vector<ChunkId> chunks) {
-  const TimePoint now = runtime_.clock.now();
+void RepairManager::server_dead(ServerId server, std::vector<ChunkId> chunks, Duration ago) {
+  const TimePoint lost_at = runtime_.clock.now() - ago;
   log::info("server {} is dead: {} chunks to repair", server, chunks.size());
   std::reverse(chunks.begin(), chunks.end());
   intake_.push_back({.chunks = std::move(chunks),
                      .dead_server = server,
-                     .lost_at = now,
-                     .due = now + options_.delay,
+                     .lost_at = lost_at,
+                     .due = lost_at + options_.delay,
                      .reason = std::make_shared<const std::string>(fmt::format("server {} dead", server))});
   servers_fresh_until_ = {};
   wake();
@@ -79,10 +79,50 @@ void RepairManager::stripe_deleted(StripeId stripe) {
   wake();
 }
 
+void RepairManager::keep_only(const std::function<bool(StripeId)>& mine) {
+  for (Intake& loss : intake_)
+    std::erase_if(loss.chunks, [&](ChunkId chunk) { return !mine(chunk.stripe); });
+  queue_.keep_only(mine);
+  wake();
+}
+
+void RepairManager::set_limits(Duration delay, uint32_t max_per_server) {
+  options_.delay = delay;
+  options_.max_per_server = max_per_server;
+  slots_.set_limit(max_per_server);
+}
+
+std::vector<StripeId> RepairManager::stripes_to_prepare() const {
+  std::set<StripeId> stripes;
+  const auto add = [&](StripeId stripe) {
+    if (!view_.prepared(stripe)) stripes.insert(stripe);
+  };
+  size_t taken = 0;
+  for (const Intake& loss : intake_)
+    for (auto chunk = loss.chunks.rbegin(); chunk != loss.chunks.rend() && taken < kIntakePerTurn;
+         ++chunk, ++taken)
+      add(chunk->stripe);
+  size_t candidates = 0;
+  queue_.for_each_ready([&](const QueueEntry& entry) {
+    add(entry.chunk.stripe);
+    return ++candidates < kCandidatesPerTurn;
+  });
+  return {stripes.begin(), stripes.end()};
+}
+
 asio::awaitable<void> RepairManager::schedule() {
   while (!tasks_.stopping()) {
     changed_ = false;
     const TimePoint now = runtime_.clock.now();
+    queue_.advance(now);
+    if (std::vector<StripeId> stripes = stripes_to_prepare(); !stripes.empty()) {
+      const Status prepared = co_await view_.prepare(std::move(stripes));
+      if (tasks_.stopping()) co_return;
+      if (!prepared.ok()) {
+        co_await wake_.wait_until(runtime_.clock.now() + kBusyRetry);
+        continue;
+      }
+    }
     take_in();
     if (queue_.aside() > 0 && now >= aside_retry_at_) {
       aside_retry_at_ = now + std::max<Duration>(options_.aside_retry, kAsideCost * queue_.aside());
@@ -105,6 +145,7 @@ void RepairManager::take_in() {
   for (size_t taken = 0; !intake_.empty() && taken < kIntakePerTurn; ++taken) {
     Intake& loss = intake_.front();
     if (!loss.chunks.empty()) {
+      if (!view_.prepared(loss.chunks.back().stripe)) break;  // it came meanwhile: next turn
       add(loss.chunks.back(), loss);
       loss.chunks.pop_back();
     }
@@ -152,6 +193,10 @@ void RepairManager::start_ready() {
 }
 
 bool RepairManager::try_start(const QueueEntry& entry) {
+  if (!view_.prepared(entry.chunk.stripe)) {
+    changed_ = true;  // it became ready meanwhile: next turn
+    return false;
+  }
   if (running_.contains(entry.chunk)) {
     queue_.take(entry.chunk);
     return true;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -56,11 +57,17 @@ class RepairManager {
   /// The chunk is missing or corrupt where it should be. Takes effect on the scheduler's next turn, as all of
   /// these.
   void chunk_lost(ChunkId chunk, std::string why, bool delay_ok);
-  void server_dead(ServerId server, std::vector<ChunkId> chunks);
+  /// `ago`: it has been dead for so long.
+  void server_dead(ServerId server, std::vector<ChunkId> chunks, Duration ago = {});
   /// The server is back, or is new: cancels the repairs of its chunks that have not begun, and retries what
   /// could not be repaired without it.
   void server_returned(ServerId server);
   void stripe_deleted(StripeId stripe);
+
+  /// Forgets what waits for repair of stripes that are not `mine`: other managers' now.
+  void keep_only(const std::function<bool(StripeId)>& mine);
+  /// For repairs that are yet to be queued, and yet to start.
+  void set_limits(Duration delay, uint32_t max_per_server);
 
   /// Repairs the chunk now, ahead of the queue (`kintsugi repair run`). A healthy chunk is rebuilt from the
   /// others onto another server as if it were lost: a measured move. Joins a repair of the chunk that is
@@ -92,6 +99,8 @@ class RepairManager {
   };
 
   asio::awaitable<void> schedule();
+  /// Of what the next turn looks at: those that are not prepared.
+  std::vector<StripeId> stripes_to_prepare() const;
   void take_in();
   void add(ChunkId chunk, const Intake& loss);
   void start_ready();

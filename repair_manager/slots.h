@@ -23,6 +23,9 @@ class SlotTable {
   /// Each server helps in at most `max_per_server` repairs at once, and is the destination of as many.
   explicit SlotTable(uint32_t max_per_server) : max_per_server_(max_per_server) {}
 
+  /// Of slots that are yet to be taken.
+  void set_limit(uint32_t max_per_server) { max_per_server_ = max_per_server; }
+
   ServerLoad load(ServerId server) const {
     const auto at = loads_.find(server);
     return at == loads_.end() ? ServerLoad{} : at->second;
