@@ -1,116 +1,257 @@
 #include "erasure/code.h"
 
 #include <algorithm>
-#include <array>
-#include <bitset>
+#include <bit>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 #include <fmt/format.h>
-#include <isa-l/erasure_code.h>
 
 #include "common/base/assert.h"
-#include "erasure/policy.h"
+#include "erasure/generator.h"
+#include "erasure/row_span.h"
 
 namespace kintsugi::erasure {
 
 namespace {
 
-std::vector<uint8_t> make_generator(uint32_t k, uint32_t m) {
-  if (k == 1) return std::vector<uint8_t>(1 + m, 1);  // a Cauchy column would scale each replica differently
-  std::vector<uint8_t> generator(size_t{k + m} * k);
-  gf_gen_cauchy1_matrix(generator.data(), static_cast<int>(k + m), static_cast<int>(k));
-  return generator;
+static_assert(kMaxChunks <= 32, "sets of chunks are masks of 32 bits");
+
+uint32_t mask_of(std::span<const uint32_t> indices) {
+  uint32_t mask = 0;
+  for (const uint32_t index : indices)
+    mask |= uint32_t{1} << index;
+  return mask;
 }
 
-// Keeps the columns of `matrix` (rows x helpers.size()) that are not all zero, and their helpers.
-void drop_unused_helpers(std::vector<uint32_t>& helpers, std::vector<uint8_t>& matrix, size_t rows) {
-  const size_t columns = helpers.size();
+bool contains(uint32_t mask, uint32_t index) {
+  return (mask >> index & 1) != 0;
+}
+
+std::vector<uint32_t> indices_of(uint32_t mask) {
+  std::vector<uint32_t> indices;
+  for (; mask != 0; mask &= mask - 1)
+    indices.push_back(static_cast<uint32_t>(std::countr_zero(mask)));
+  return indices;
+}
+
+std::vector<uint32_t> make_groups(const Policy& policy) {
+  std::vector<uint32_t> groups;
+  const uint32_t members = policy.local > 0 ? policy.k / policy.local : 0;
+  for (uint32_t group = 0; group < policy.local; ++group) {
+    const uint32_t data = ((uint32_t{1} << members) - 1) << group * members;
+    groups.push_back(data | uint32_t{1} << (policy.k + group));
+  }
+  return groups;
+}
+
+// Keeps the helpers some of whose symbols have a coefficient that is not zero. `matrix` has `rows` rows and
+// `symbols` columns for each helper.
+void drop_unused_helpers(Code::Combination& combination, size_t rows, size_t symbols) {
+  auto& [helpers, matrix] = combination;
+  const size_t columns = helpers.size() * symbols;
   std::vector<size_t> used;
-  for (size_t c = 0; c < columns; ++c) {
-    for (size_t r = 0; r < rows; ++r) {
-      if (matrix[r * columns + c] == 0) continue;
-      used.push_back(c);
-      break;
+  for (size_t h = 0; h < helpers.size(); ++h) {
+    bool contributes = false;
+    for (size_t r = 0; r < rows && !contributes; ++r) {
+      const auto* values = matrix.data() + r * columns + h * symbols;
+      contributes = std::any_of(values, values + symbols, [](uint8_t value) { return value != 0; });
+    }
+    if (contributes) used.push_back(h);
+  }
+  if (used.size() == helpers.size()) return;
+  Code::Combination kept;
+  for (const size_t h : used)
+    kept.helpers.push_back(helpers[h]);
+  for (size_t r = 0; r < rows; ++r) {
+    for (const size_t h : used) {
+      const auto values = matrix.begin() + r * columns + h * symbols;
+      kept.matrix.insert(kept.matrix.end(), values, values + symbols);
     }
   }
-  std::vector<uint32_t> kept_helpers;
-  std::vector<uint8_t> kept_matrix;
-  for (const size_t c : used)
-    kept_helpers.push_back(helpers[c]);
-  for (size_t r = 0; r < rows; ++r) {
-    for (const size_t c : used)
-      kept_matrix.push_back(matrix[r * columns + c]);
-  }
-  helpers = std::move(kept_helpers);
-  matrix = std::move(kept_matrix);
+  combination = std::move(kept);
 }
 
-bool contains(std::span<const uint32_t> values, uint32_t value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
+LinearMap identity(size_t size) {
+  std::vector<uint8_t> coefficients(size * size);
+  for (size_t i = 0; i < size; ++i)
+    coefficients[i * size + i] = 1;
+  return LinearMap(size, size, std::move(coefficients));
 }
 
 }  // namespace
 
-std::shared_ptr<const Code> Code::get(uint32_t k, uint32_t m) {
-  KINTSUGI_ASSERT(k >= 1 && k <= kMaxChunks && m <= kMaxChunks - k);
+std::shared_ptr<const Code> Code::get(const Policy& policy) {
   static std::mutex mutex;
-  static std::array<std::array<std::shared_ptr<const Code>, kMaxChunks>, kMaxChunks + 1> codes;
+  static std::map<std::tuple<Policy::Family, uint32_t, uint32_t, uint32_t>, std::shared_ptr<const Code>>
+      codes;
   std::lock_guard lock(mutex);
-  auto& code = codes[k][m];
-  if (!code) code = std::make_shared<const Code>(k, m);
+  auto& code = codes[{policy.family, policy.k, policy.m, policy.local}];
+  if (!code) code = std::make_shared<const Code>(policy);
   return code;
 }
 
-Code::Code(uint32_t k, uint32_t m)
-    : k_(k),
-      m_(m),
-      generator_(make_generator(k, m)),
-      parity_map_(m, k, std::vector<uint8_t>(generator_.begin() + size_t{k} * k, generator_.end())) {}
+Code::Code(const Policy& policy)
+    : policy_(policy), generator_(make_generator(policy)), groups_(make_groups(policy)) {
+  const uint32_t data = k() * rows();
+  const auto parity = generator_.begin() + size_t{data} * data;
+  parity_map_ = LinearMap(m() * rows(), data, std::vector<uint8_t>(parity, generator_.end()));
+}
+
+std::span<const uint8_t> Code::generator_row(uint32_t symbol) const {
+  const size_t columns = size_t{k()} * rows();
+  return std::span(generator_).subspan(symbol * columns, columns);
+}
 
 void Code::encode_row(std::span<const std::span<const std::byte>> cells,
                       std::span<const std::span<std::byte>> parity) const {
-  KINTSUGI_ASSERT(cells.size() == k_ && parity.size() == m_);
+  KINTSUGI_ASSERT(cells.size() == k() && parity.size() == m());
   size_t longest = 0;
   for (const auto& cell : cells)
     longest = std::max(longest, cell.size());
+  const size_t bytes = rows() == 1 || parity.empty() ? longest : parity[0].size();
+  KINTSUGI_ASSERT(bytes >= longest && bytes % rows() == 0);
   for (const auto& range : parity)
-    KINTSUGI_ASSERT(range.size() == longest);
-  parity_map_.apply(cells, parity);
+    KINTSUGI_ASSERT(range.size() == bytes);
+  if (rows() == 1) return encode_symbols(cells, parity);
+
+  const size_t sub_cell = bytes / rows();
+  std::vector<std::span<const std::byte>> in;
+  std::vector<std::span<std::byte>> out;
+  for (const auto& cell : cells) {
+    for (uint32_t t = 0; t < rows(); ++t) {
+      const size_t begin = std::min(t * sub_cell, cell.size());
+      in.push_back(cell.subspan(begin, std::min(sub_cell, cell.size() - begin)));
+    }
+  }
+  for (const auto& cell : parity) {
+    for (uint32_t t = 0; t < rows(); ++t)
+      out.push_back(cell.subspan(t * sub_cell, sub_cell));
+  }
+  encode_symbols(in, out);
 }
 
 Status Code::check_indices(std::span<const uint32_t> indices, std::string_view role) const {
-  std::bitset<kMaxChunks> seen;
+  uint32_t seen = 0;
   for (const uint32_t index : indices) {
     if (index >= chunks()) {
       return {kintsugi::Code::kInvalidArgument,
               fmt::format("{} chunk {} does not exist: the stripe has {} chunks", role, index, chunks())};
     }
-    if (seen[index]) {
+    if (contains(seen, index)) {
       return {kintsugi::Code::kInvalidArgument, fmt::format("{} chunk {} is listed twice", role, index)};
     }
-    seen.set(index);
+    seen |= uint32_t{1} << index;
   }
   return {};
 }
 
+bool Code::has_local_group(uint32_t chunk, uint32_t available) const {
+  for (const uint32_t group : groups_) {
+    if (contains(group, chunk)) return (group & ~available & ~(uint32_t{1} << chunk)) == 0;
+  }
+  return false;
+}
+
+std::vector<uint32_t> Code::local_group(uint32_t chunk) const {
+  for (const uint32_t group : groups_) {
+    if (contains(group, chunk)) return indices_of(group);
+  }
+  return {};
+}
+
+int Code::spare(std::span<const uint32_t> available) const {
+  KINTSUGI_ASSERT(check_indices(available, "available").ok());
+  if (policy_.family != Policy::Family::kLocal)
+    return static_cast<int>(available.size()) - static_cast<int>(k());
+  return local_spare(mask_of(available));
+}
+
+// Maximally recoverable: each group makes good for one loss of its own, and each global parity for one more
+// wherever it is. An adversary spends his losses where none is made good for: on groups that lost a member
+// already and on global parities; only then on whole groups, where the first loss is free for us.
+int Code::local_spare(uint32_t available) const {
+  int uncovered = static_cast<int>(policy_.global());
+  int good_targets = 0;
+  for (uint32_t rest = available >> (k() + policy_.local); rest != 0; rest &= rest - 1) {
+    --uncovered;
+    ++good_targets;
+  }
+  for (const uint32_t group : groups_) {
+    const int lost = std::popcount(group & ~available);
+    if (lost == 0) continue;
+    uncovered += lost - 1;
+    good_targets += std::popcount(group & available);
+  }
+  const int left = static_cast<int>(policy_.global()) - uncovered;  // losses that can still be made good for
+  if (left < 0) return left;
+  const int from_whole_groups = std::max(0, left + 1 - good_targets);
+  const int group_gain = static_cast<int>(k() / policy_.local);  // of a group of one more members
+  return left + (from_whole_groups + group_gain - 1) / group_gain;
+}
+
+bool Code::decodable(std::span<const uint32_t> available) const {
+  return spare(available) >= 0;
+}
+
+bool Code::repairable(std::span<const uint32_t> lost, std::span<const uint32_t> available) const {
+  if (decodable(available)) return true;
+  const uint32_t mask = mask_of(available);
+  return std::all_of(lost.begin(), lost.end(),
+                     [&](uint32_t chunk) { return contains(mask, chunk) || has_local_group(chunk, mask); });
+}
+
+Status Code::too_few(size_t available) const {
+  if (policy_.family == Policy::Family::kLocal) {
+    return {kintsugi::Code::kUnavailable,
+            fmt::format("the {} chunks of the stripe that are available do not suffice", available)};
+  }
+  return {kintsugi::Code::kUnavailable,
+          fmt::format("{} chunks of the stripe are available, but {} are needed", available, k())};
+}
+
+Result<Code::Combination> Code::combine(std::span<const uint32_t> candidates,
+                                        std::span<const uint32_t> wanted) const {
+  const uint32_t symbols = k() * rows();
+  RowSpan span(symbols, symbols);
+  Combination result;
+  std::vector<size_t> column_of;  // of each independent row, among the symbols of the helpers
+  for (const uint32_t chunk : candidates) {
+    if (span.rank() == symbols) break;
+    const uint32_t before = span.rank();
+    for (uint32_t t = 0; t < rows(); ++t) {
+      if (span.add(generator_row(chunk * rows() + t)))
+        column_of.push_back(result.helpers.size() * rows() + t);
+    }
+    if (span.rank() > before) result.helpers.push_back(chunk);
+  }
+  const size_t columns = result.helpers.size() * rows();
+  result.matrix.resize(wanted.size() * rows() * columns);
+  std::vector<uint8_t> coefficients(span.rank());
+  for (size_t w = 0; w < wanted.size() * rows(); ++w) {
+    const uint32_t symbol = wanted[w / rows()] * rows() + w % rows();
+    if (!span.express(generator_row(symbol), coefficients)) return too_few(candidates.size());
+    for (size_t i = 0; i < coefficients.size(); ++i)
+      result.matrix[w * columns + column_of[i]] = coefficients[i];
+  }
+  drop_unused_helpers(result, wanted.size() * rows(), rows());
+  return result;
+}
+
 std::vector<uint8_t> Code::decode_matrix(std::span<const uint32_t> helpers,
                                          std::span<const uint32_t> wanted) const {
-  KINTSUGI_ASSERT(helpers.size() == k_);
-  const size_t k = k_;
-  std::vector<uint8_t> rows(k * k), inverse(k * k);
-  for (size_t i = 0; i < k; ++i)
-    std::copy_n(generator_.begin() + helpers[i] * k, k, rows.begin() + i * k);
-  // MDS: only repeated helpers could make this singular.
-  const int singular = gf_invert_matrix(rows.data(), inverse.data(), static_cast<int>(k));
-  KINTSUGI_ASSERT(singular == 0);
-  std::vector<uint8_t> matrix(wanted.size() * k);
-  for (size_t w = 0; w < wanted.size(); ++w) {
-    for (size_t c = 0; c < k; ++c) {
-      uint8_t sum = 0;
-      for (size_t i = 0; i < k; ++i)
-        sum ^= gf_mul(generator_[wanted[w] * k + i], inverse[i * k + c]);
-      matrix[w * k + c] = sum;
+  const auto used = combine(helpers, wanted);
+  KINTSUGI_ASSERT(used);
+  const size_t lines = wanted.size() * rows(), from = used->helpers.size() * rows();
+  std::vector<uint8_t> matrix(lines * helpers.size() * rows());
+  for (size_t h = 0, u = 0; h < helpers.size() && u < used->helpers.size(); ++h) {
+    if (helpers[h] != used->helpers[u]) continue;
+    for (size_t line = 0; line < lines; ++line) {
+      std::copy_n(used->matrix.begin() + line * from + u * rows(), rows(),
+                  matrix.begin() + (line * helpers.size() + h) * rows());
     }
+    ++u;
   }
   return matrix;
 }
@@ -121,27 +262,31 @@ Result<DecodePlan> Code::plan_decode(std::span<const uint32_t> available,
   KINTSUGI_TRY(check_indices(wanted, "wanted"));
   DecodePlan plan;
   plan.wanted.assign(wanted.begin(), wanted.end());
-
-  if (std::all_of(wanted.begin(), wanted.end(), [&](uint32_t chunk) { return contains(available, chunk); })) {
+  const uint32_t mask = mask_of(available);
+  if ((mask_of(wanted) & ~mask) == 0) {
     plan.helpers = plan.wanted;
-    std::vector<uint8_t> identity(wanted.size() * wanted.size());
-    for (size_t i = 0; i < wanted.size(); ++i)
-      identity[i * wanted.size() + i] = 1;
-    plan.map = LinearMap(wanted.size(), wanted.size(), std::move(identity));
+    plan.map = identity(wanted.size() * rows());
     return plan;
   }
-
-  if (available.size() < k_) {
-    return Status(
-        kintsugi::Code::kUnavailable,
-        fmt::format("{} chunks of the stripe are available, but {} are needed", available.size(), k_));
+  // What is enough for the missing ones: their local groups, or whatever comes first.
+  uint32_t enough = mask_of(wanted);
+  for (const uint32_t chunk : wanted) {
+    if (contains(mask, chunk)) continue;
+    if (has_local_group(chunk, mask)) {
+      enough |= mask_of(local_group(chunk));
+    } else {
+      enough = mask;
+      break;
+    }
   }
-  plan.helpers.assign(available.begin(), available.end());
-  std::stable_partition(plan.helpers.begin(), plan.helpers.end(), [&](uint32_t chunk) { return chunk < k_; });
-  plan.helpers.resize(k_);
-  auto matrix = decode_matrix(plan.helpers, wanted);
-  drop_unused_helpers(plan.helpers, matrix, wanted.size());
-  plan.map = LinearMap(wanted.size(), plan.helpers.size(), std::move(matrix));
+  std::vector<uint32_t> candidates;
+  std::copy_if(available.begin(), available.end(), std::back_inserter(candidates),
+               [&](uint32_t chunk) { return contains(enough, chunk); });
+  std::stable_partition(candidates.begin(), candidates.end(), [&](uint32_t chunk) { return chunk < k(); });
+
+  KINTSUGI_ASSIGN(Combination used, combine(candidates, wanted));
+  plan.map = LinearMap(wanted.size() * rows(), used.helpers.size() * rows(), std::move(used.matrix));
+  plan.helpers = std::move(used.helpers);
   return plan;
 }
 

@@ -1,8 +1,15 @@
-/// Code: a systematic Reed-Solomon code RS(k, m) as a generator matrix over GF(2^8), with ISA-L underneath.
+/// Code: a systematic linear code over GF(2^8) as a generator matrix, with ISA-L underneath.
 ///
-/// Chunks 0..k-1 are data, k..k+m-1 parity; any k chunks give all others (the parity rows are a Cauchy
-/// matrix, which is MDS for every k and m). RS(1, m) is replication: all coefficients are 1, so replicas are
-/// byte-identical. All functions are pure and may be called from any thread.
+/// Chunks 0..k-1 are data, k..k+m-1 parity. Families (erasure/generator.cc has their matrices):
+///   Reed-Solomon  any k chunks give all others. RS(1, m) is replication: all coefficients are 1, so replicas
+///                 are byte-identical.
+///   local (LRC)   k..k+l-1 are the parities of the l local groups (each of k/l data chunks), the rest
+///   global.
+///                 Maximally recoverable: whatever any code with these groups could decode, this one does.
+///   rotated       any k chunks give all others; a cell has rows() sub-cells that are coded together, so that
+///                 one lost data chunk is rebuilt from parts of the others.
+/// Symbols: sub-cell t of chunk c is number c * rows() + t. With rows() = 1 a symbol is a cell.
+/// All functions are pure and may be called from any thread.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +20,7 @@
 
 #include "common/base/status.h"
 #include "erasure/linear_map.h"
+#include "erasure/policy.h"
 
 namespace kintsugi::erasure {
 
@@ -21,11 +29,11 @@ namespace kintsugi::erasure {
 struct DecodePlan {
   std::vector<uint32_t> helpers;  ///< the chunks to read; none is read in vain
   std::vector<uint32_t> wanted;   ///< the chunks that decode() computes
-  LinearMap map;                  ///< wanted x helpers
+  LinearMap map;                  ///< symbols of wanted x symbols of helpers
 
-  /// The same range of each helper, in the order of `helpers`; one that ends early counts as zeros from
-  /// there. `out` is in the order of `wanted`; each is written to its own length. Outputs must not overlap
-  /// anything.
+  /// The same range of each symbol of each helper, in the order of `helpers` (rows() ranges for each of them:
+  /// a range of every sub-cell of one cell); one that ends early counts as zeros from there. `out` are the
+  /// symbols of `wanted`, in its order; each is written to its own length. Outputs must not overlap anything.
   void decode(std::span<const std::span<const std::byte>> helper_ranges,
               std::span<const std::span<std::byte>> out) const {
     map.apply(helper_ranges, out);
@@ -34,29 +42,63 @@ struct DecodePlan {
 
 class Code {
  public:
-  /// The one Code of these parameters. Requires 1 <= k and k + m <= kMaxChunks.
-  static std::shared_ptr<const Code> get(uint32_t k, uint32_t m);
+  /// The one Code of these parameters; cells of any size share it. Requires parameters that Policy::parse
+  /// accepts.
+  static std::shared_ptr<const Code> get(const Policy& policy);
 
-  uint32_t k() const { return k_; }
-  uint32_t m() const { return m_; }
-  uint32_t chunks() const { return k_ + m_; }
+  const Policy& policy() const { return policy_; }  ///< its cell_bytes mean nothing
+  uint32_t k() const { return policy_.k; }
+  uint32_t m() const { return policy_.m; }
+  uint32_t chunks() const { return policy_.chunks(); }
+  uint32_t rows() const { return policy_.rows(); }
 
-  /// (k + m) x k, row-major; the first k rows are the identity.
+  /// (chunks * rows) x (k * rows), row-major; the first k * rows rows are the identity.
   std::span<const uint8_t> generator() const { return generator_; }
 
   /// Parity of one row of cells. `cells` has k ranges, each possibly shorter or empty (zeros beyond its end;
-  /// nothing is padded or copied), `parity` has m, each as long as the longest cell. Outputs must not overlap
-  /// anything.
+  /// nothing is padded or copied), `parity` has m of equal length: with rows() = 1 that of the longest cell,
+  /// otherwise that of a whole cell. Outputs must not overlap anything.
   void encode_row(std::span<const std::span<const std::byte>> cells,
                   std::span<const std::span<std::byte>> parity) const;
 
-  /// How to get the chunks `wanted` (data or parity) from the first k of `available`, data chunks preferred,
-  /// otherwise in the given order. When all wanted chunks are themselves available the plan just copies them.
-  /// Errors: kInvalidArgument (no such chunk, or one listed twice), kUnavailable (fewer than k are
-  /// available).
+  /// The same for a range of the symbols of one row: k * rows ranges to m * rows.
+  void encode_symbols(std::span<const std::span<const std::byte>> symbols,
+                      std::span<const std::span<std::byte>> parity) const {
+    parity_map_.apply(symbols, parity);
+  }
+
+  /// How to get the chunks `wanted` (data or parity) from `available`: from what is available of them, a
+  /// local group if that is enough, otherwise the first that suffice, data chunks preferred, in the given
+  /// order. When all wanted chunks are themselves available the plan just copies them.
+  /// Errors: kInvalidArgument (no such chunk, or one listed twice), kUnavailable (the available ones do not
+  /// suffice).
   Result<DecodePlan> plan_decode(std::span<const uint32_t> available, std::span<const uint32_t> wanted) const;
 
-  /// The matrix (wanted x helpers, row-major) that computes `wanted` from exactly k distinct `helpers`.
+  /// All chunks can be had from these. Indices must exist.
+  bool decodable(std::span<const uint32_t> available) const;
+
+  /// The chunks `lost` can be had from `available` (which may hold some of them): a local group is enough for
+  /// one of its own.
+  bool repairable(std::span<const uint32_t> lost, std::span<const uint32_t> available) const;
+
+  /// The largest f such that any f of these may be lost and all is still decodable. Negative: it is not.
+  int spare(std::span<const uint32_t> available) const;
+
+  /// Any so many losses from full health are survived: spare() of all chunks.
+  uint32_t tolerated() const { return policy_.tolerated(); }
+
+  /// The members of the local group of `chunk`, itself included, ascending. Empty: it is in none.
+  std::vector<uint32_t> local_group(uint32_t chunk) const;
+
+  /// What computes `wanted` from the first of `candidates` that suffice for all chunks; those that are used.
+  struct Combination {
+    std::vector<uint32_t> helpers;  ///< in the order of the candidates
+    std::vector<uint8_t> matrix;    ///< symbols of wanted x symbols of helpers, row-major
+  };
+  /// kUnavailable when the candidates do not suffice. Indices must exist and be distinct.
+  Result<Combination> combine(std::span<const uint32_t> candidates, std::span<const uint32_t> wanted) const;
+
+  /// The matrix of combine() for exactly the helpers given, which must be independent and suffice (asserted).
   std::vector<uint8_t> decode_matrix(std::span<const uint32_t> helpers,
                                      std::span<const uint32_t> wanted) const;
 
@@ -65,13 +107,18 @@ class Code {
   Status check_indices(std::span<const uint32_t> indices, std::string_view role) const;
 
   /// Use get().
-  Code(uint32_t k, uint32_t m);
+  explicit Code(const Policy& policy);
 
  private:
-  uint32_t k_;
-  uint32_t m_;
+  bool has_local_group(uint32_t chunk, uint32_t available) const;
+  std::span<const uint8_t> generator_row(uint32_t symbol) const;
+  int local_spare(uint32_t available) const;
+  Status too_few(size_t available) const;
+
+  Policy policy_;
   std::vector<uint8_t> generator_;
   LinearMap parity_map_;
+  std::vector<uint32_t> groups_;  // of each local group: a mask of its chunks
 };
 
 }  // namespace kintsugi::erasure

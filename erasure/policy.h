@@ -1,8 +1,10 @@
 /// Policy: how a file's bytes are spread and protected, and its name ("rs-6-3-1024k").
 ///
-/// Names follow HDFS: code-k-m-cell. "rs-6-3-1024k" is Reed-Solomon with 6 data chunks, 3 parity chunks and
-/// cells of 1024 KiB. "replication-3-1024k" is three copies, which is the code RS(1, 2). One policy has
-/// exactly one name that name() prints; parse() also takes "rs-1-2-1024k" for it.
+/// Names follow HDFS: code, parameters, cell. One policy has exactly one name that name() prints.
+///   rs-6-3-1024k        Reed-Solomon: 6 data chunks, 3 parity chunks, cells of 1024 KiB
+///   replication-3-1024k three copies, which is the code RS(1, 2); parse() also takes "rs-1-2-1024k" for it
+///   lrc-12-2-2-1024k    local reconstruction code (Huang et al., ATC'12): 12 data, 2 local, 2 global
+///   parities rrs-12-4-1024k      rotated Reed-Solomon (Khan et al., FAST'12) with four sub-cells a cell
 #pragma once
 
 #include <cstdint>
@@ -16,11 +18,16 @@ namespace kintsugi::erasure {
 inline constexpr uint32_t kMaxChunks = 32;                    ///< k + m of every code
 inline constexpr uint32_t kCellGranularityBytes = 64 * 1024;  ///< cells are whole checksum blocks
 inline constexpr uint32_t kMaxCellBytes = 8 * 1024 * 1024;
+inline constexpr uint32_t kRotatedRows = 4;  ///< sub-cells of a cell of a rotated code
 
 struct Policy {
+  enum class Family { kReedSolomon, kLocal, kRotated };
+
   uint32_t k = 6;                     ///< data chunks of a stripe, at least 1
-  uint32_t m = 3;                     ///< parity chunks: any m losses are survived
-  uint32_t cell_bytes = 1024 * 1024;  ///< multiple of kCellGranularityBytes, at most kMaxCellBytes
+  uint32_t m = 3;                     ///< parity chunks, those of local groups included
+  uint32_t cell_bytes = 1024 * 1024;  ///< multiple of rows() * kCellGranularityBytes, at most kMaxCellBytes
+  Family family = Family::kReedSolomon;
+  uint32_t local = 0;  ///< kLocal: local groups, each of k / local data chunks and one parity
 
   /// kInvalidArgument with one sentence for a person when `name` is not a policy's name.
   static Result<Policy> parse(std::string_view name);
@@ -29,6 +36,11 @@ struct Policy {
   std::string name() const;
 
   uint32_t chunks() const { return k + m; }
+  /// Sub-cells of a cell, and sub-chunks of a chunk: 1 unless rotated.
+  uint32_t rows() const { return family == Family::kRotated ? kRotatedRows : 1; }
+  uint32_t global() const { return m - local; }
+  /// Any so many losses from full health are survived.
+  uint32_t tolerated() const { return family == Family::kLocal ? global() + 1 : m; }
 
   bool operator==(const Policy&) const = default;
 };

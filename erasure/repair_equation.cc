@@ -6,33 +6,76 @@
 
 namespace kintsugi::erasure {
 
+namespace {
+
+bool contains(std::span<const uint32_t> indices, uint32_t index) {
+  return std::find(indices.begin(), indices.end(), index) != indices.end();
+}
+
+// The candidates that a local code needs: with every lost chunk's own group whole, those; otherwise all.
+std::vector<uint32_t> local_candidates(const Code& code, std::span<const uint32_t> lost,
+                                       std::span<const uint32_t> candidates) {
+  std::vector<uint32_t> needed;
+  for (const uint32_t chunk : lost) {
+    const std::vector<uint32_t> group = code.local_group(chunk);
+    const bool whole = !group.empty() && std::all_of(group.begin(), group.end(), [&](uint32_t member) {
+      return member == chunk || contains(candidates, member);
+    });
+    if (!whole) return {candidates.begin(), candidates.end()};
+    needed.insert(needed.end(), group.begin(), group.end());
+  }
+  std::vector<uint32_t> kept;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(kept),
+               [&](uint32_t chunk) { return contains(needed, chunk); });
+  return kept;
+}
+
+// The term of helper number `h`: its columns of the matrix without those that are zero.
+RepairEquation::Term term_of(const Code::Combination& combination, size_t h, uint32_t rows, size_t sums) {
+  const size_t columns = combination.helpers.size() * rows;
+  const auto value = [&](size_t sum, uint32_t row) {
+    return combination.matrix[sum * columns + h * rows + row];
+  };
+  RepairEquation::Term term{.helper = combination.helpers[h]};
+  for (uint32_t row = 0; row < rows; ++row) {
+    for (size_t sum = 0; sum < sums; ++sum) {
+      if (value(sum, row) == 0) continue;
+      term.own_rows.push_back(row);
+      break;
+    }
+  }
+  for (size_t sum = 0; sum < sums; ++sum) {
+    for (const uint32_t row : term.own_rows)
+      term.coefficients.push_back(value(sum, row));
+  }
+  return term;
+}
+
+}  // namespace
+
+uint32_t RepairEquation::symbols() const {
+  size_t count = 0;
+  for (const Term& term : terms)
+    count += term.own_rows.size();
+  return static_cast<uint32_t>(count);
+}
+
 Result<RepairEquation> repair_equation(const Code& code, std::span<const uint32_t> lost,
-                                       std::span<const uint32_t> helpers) {
+                                       std::span<const uint32_t> candidates) {
   using StatusCode = kintsugi::Code;
   KINTSUGI_TRY(code.check_indices(lost, "lost"));
-  KINTSUGI_TRY(code.check_indices(helpers, "helper"));
+  KINTSUGI_TRY(code.check_indices(candidates, "helper"));
   if (lost.empty()) return Status(StatusCode::kInvalidArgument, "no lost chunk to repair");
   for (const uint32_t chunk : lost) {
-    if (std::find(helpers.begin(), helpers.end(), chunk) == helpers.end()) continue;
+    if (!contains(candidates, chunk)) continue;
     return Status(StatusCode::kInvalidArgument, fmt::format("chunk {} is both lost and a helper", chunk));
   }
-  if (helpers.size() != code.k()) {
-    return Status(
-        StatusCode::kInvalidArgument,
-        fmt::format("a repair needs exactly {} helpers, but {} were given", code.k(), helpers.size()));
-  }
 
-  const auto matrix = code.decode_matrix(helpers, lost);
-  RepairEquation equation;
-  equation.lost.assign(lost.begin(), lost.end());
-  for (size_t h = 0; h < helpers.size(); ++h) {
-    RepairEquation::Term term{.helper = helpers[h], .coefficients = {}};
-    for (size_t s = 0; s < lost.size(); ++s)
-      term.coefficients.push_back(matrix[s * helpers.size() + h]);
-    const bool contributes =
-        std::any_of(term.coefficients.begin(), term.coefficients.end(), [](uint8_t c) { return c != 0; });
-    if (contributes) equation.terms.push_back(std::move(term));
-  }
+  const std::vector<uint32_t> enough = local_candidates(code, lost, candidates);
+  KINTSUGI_ASSIGN(const Code::Combination combination, code.combine(enough, lost));
+  RepairEquation equation{.lost = {lost.begin(), lost.end()}, .rows = code.rows()};
+  for (size_t h = 0; h < combination.helpers.size(); ++h)
+    equation.terms.push_back(term_of(combination, h, code.rows(), lost.size() * code.rows()));
   return equation;
 }
 

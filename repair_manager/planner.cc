@@ -24,7 +24,7 @@ Result<std::vector<HelperNode>> helper_nodes(const SelectionInput& input,
                                              WallTime expiry) {
   KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(input.stripe.policy));
   const uint32_t lost[] = {input.lost};
-  const auto code = erasure::Code::get(policy.k, policy.m);
+  const auto code = erasure::Code::get(policy);
   KINTSUGI_ASSIGN(const erasure::RepairEquation equation, erasure::repair_equation(*code, lost, helpers));
   std::vector<HelperNode> nodes;
   for (const erasure::RepairEquation::Term& term : equation.terms) {

@@ -196,7 +196,7 @@ asio::awaitable<Status> WindowReader::decode() {
   }
   sight::Module module(context_, kDecode, {static_cast<double>(missing.size())});
   KINTSUGI_CO_ASSIGN(const erasure::DecodePlan plan,
-                     erasure::Code::get(policy_.k, policy_.m)->plan_decode(have, missing));
+                     erasure::Code::get(policy_)->plan_decode(have, missing));
   std::array<std::span<const std::byte>, erasure::kMaxChunks> in;
   std::array<std::span<std::byte>, erasure::kMaxChunks> out;
   const size_t depth = buffers_for(window_.chunk_end - window_.chunk_begin);

@@ -92,13 +92,13 @@ void bare(benchmark::State& state, std::span<const uint8_t> matrix, std::span<co
 }
 
 void encode_bare(benchmark::State& state) {
-  const auto code = Code::get(kDataChunks, kParityChunks);
+  const auto code = Code::get({.k = kDataChunks, .m = kParityChunks});
   bare(state, code->generator().subspan(kDataChunks * kDataChunks), kData, kParity);
 }
 
 void encode(benchmark::State& state) {
   Row& row = Row::of(state.range(0));
-  const auto code = Code::get(kDataChunks, kParityChunks);
+  const auto code = Code::get({.k = kDataChunks, .m = kParityChunks});
   const auto cells = row.inputs(kData);
   const auto parity = row.outputs(kParity);
   for (auto _ : state) {
@@ -109,12 +109,12 @@ void encode(benchmark::State& state) {
 }
 
 void decode_bare(benchmark::State& state) {
-  bare(state, Code::get(kDataChunks, kParityChunks)->decode_matrix(kLeft, kLost), kLeft, kLost);
+  bare(state, Code::get({.k = kDataChunks, .m = kParityChunks})->decode_matrix(kLeft, kLost), kLeft, kLost);
 }
 
 void decode(benchmark::State& state) {
   Row& row = Row::of(state.range(0));
-  const auto plan = Code::get(kDataChunks, kParityChunks)->plan_decode(kLeft, kLost);
+  const auto plan = Code::get({.k = kDataChunks, .m = kParityChunks})->plan_decode(kLeft, kLost);
   const auto in = row.inputs(plan->helpers);
   const auto out = row.outputs(kLost);
   for (auto _ : state) {
@@ -125,7 +125,7 @@ void decode(benchmark::State& state) {
 }
 
 void plan_decode(benchmark::State& state) {
-  const auto code = Code::get(kDataChunks, kParityChunks);
+  const auto code = Code::get({.k = kDataChunks, .m = kParityChunks});
   for (auto _ : state)
     benchmark::DoNotOptimize(code->plan_decode(kLeft, kLost));
 }

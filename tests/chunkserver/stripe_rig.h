@@ -97,7 +97,7 @@ class StripeRig : public ClusterRig {
     }
   }
 
-  std::shared_ptr<const erasure::Code> code = erasure::Code::get(kData, kParity);
+  std::shared_ptr<const erasure::Code> code = erasure::Code::get({.k = kData, .m = kParity});
   std::vector<std::vector<std::byte>> chunks;
 };
 

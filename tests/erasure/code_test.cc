@@ -18,7 +18,7 @@ using Indices = std::vector<uint32_t>;
 
 // Decodes `wanted` from `available` with whole chunks and compares with what was encoded.
 void expect_decodes(const TestStripe& stripe, const Indices& available, const Indices& wanted) {
-  const auto plan = Code::get(stripe.policy.k, stripe.policy.m)->plan_decode(available, wanted);
+  const auto plan = Code::get(stripe.policy)->plan_decode(available, wanted);
   ASSERT_TRUE(plan) << plan.error();
   ASSERT_LE(plan->helpers.size(), std::max<size_t>(stripe.policy.k, wanted.size()));
   for (const uint32_t helper : plan->helpers) {
@@ -89,7 +89,7 @@ TEST(Code, AnyKRowsOfTheGeneratorAreIndependentForEveryParameter) {
       std::iota(helpers.begin(), helpers.end(), m);  // the last k chunks
       Indices wanted(m);
       std::iota(wanted.begin(), wanted.end(), 0);
-      const auto code = Code::get(k, m);
+      const auto code = Code::get({.k = k, .m = m});
       const auto forth = code->decode_matrix(helpers, wanted);
       for (size_t w = 0; w < m; ++w) {  // wanted = forth * helpers must reproduce the generator's rows
         for (size_t c = 0; c < k; ++c) {
@@ -110,7 +110,7 @@ TEST(Code, EncodesLikeTheDefinitionWhateverTheLengthsOfTheCells) {
   std::mt19937_64 random(seed);
   for (int round = 0; round < 300; ++round) {
     const uint32_t k = 1 + random() % 16, m = random() % 9;
-    const auto code = Code::get(k, m);
+    const auto code = Code::get({.k = k, .m = m});
     const size_t limit = 1 + random() % 400;
     std::vector<Bytes> cells;
     size_t longest = 0;
@@ -127,7 +127,7 @@ TEST(Code, EncodesLikeTheDefinitionWhateverTheLengthsOfTheCells) {
 
 TEST(Code, AcceptsUnalignedBuffersAndWritesNothingBesideThem) {
   std::mt19937_64 random(3);
-  const auto code = Code::get(6, 3);
+  const auto code = Code::get({.k = 6, .m = 3});
   for (size_t bytes : {1u, 31u, 63u, 64u, 65u, 127u, 1000u, 4096u, 4099u}) {
     for (size_t shift = 1; shift < 64; shift += 13) {
       std::vector<Bytes> cells;
@@ -163,7 +163,7 @@ TEST(Code, ReplicasAreByteIdentical) {
 }
 
 TEST(Code, PrefersDataChunksAndKeepsTheCallersOrder) {
-  const auto code = Code::get(4, 2);
+  const auto code = Code::get({.k = 4, .m = 2});
   const auto plan = code->plan_decode(Indices{5, 3, 4, 0, 1}, Indices{2});
   ASSERT_TRUE(plan);
   EXPECT_THAT(plan->helpers, ElementsAre(3, 0, 1, 5));
@@ -171,16 +171,17 @@ TEST(Code, PrefersDataChunksAndKeepsTheCallersOrder) {
 }
 
 TEST(Code, ReadsNothingInVain) {
-  EXPECT_THAT(Code::get(4, 2)->plan_decode(Indices{0, 1, 2, 3}, Indices{2, 0})->helpers, ElementsAre(2, 0));
-  EXPECT_THAT(Code::get(4, 2)->plan_decode(Indices{2}, Indices{2})->helpers, ElementsAre(2));
-  EXPECT_THAT(Code::get(1, 2)->plan_decode(Indices{2, 1}, Indices{0})->helpers, ElementsAre(2));
-  EXPECT_TRUE(Code::get(4, 2)->plan_decode(Indices{}, Indices{})->helpers.empty());
+  EXPECT_THAT(Code::get({.k = 4, .m = 2})->plan_decode(Indices{0, 1, 2, 3}, Indices{2, 0})->helpers,
+              ElementsAre(2, 0));
+  EXPECT_THAT(Code::get({.k = 4, .m = 2})->plan_decode(Indices{2}, Indices{2})->helpers, ElementsAre(2));
+  EXPECT_THAT(Code::get({.k = 1, .m = 2})->plan_decode(Indices{2, 1}, Indices{0})->helpers, ElementsAre(2));
+  EXPECT_TRUE(Code::get({.k = 4, .m = 2})->plan_decode(Indices{}, Indices{})->helpers.empty());
 }
 
 TEST(Code, DecodesOnlyTheRangeThatIsAsked) {
   std::mt19937_64 random(5);
   const TestStripe stripe({.k = 6, .m = 3, .cell_bytes = 256}, 6 * 256, random);
-  const auto plan = Code::get(6, 3)->plan_decode(Indices{0, 1, 3, 4, 6, 8}, Indices{2, 5, 7});
+  const auto plan = Code::get({.k = 6, .m = 3})->plan_decode(Indices{0, 1, 3, 4, 6, 8}, Indices{2, 5, 7});
   ASSERT_TRUE(plan);
   std::vector<std::span<const std::byte>> in;
   for (const uint32_t helper : plan->helpers)
@@ -193,14 +194,14 @@ TEST(Code, DecodesOnlyTheRangeThatIsAsked) {
 }
 
 TEST(Code, SaysHowManyChunksADecodeNeeds) {
-  const auto few = Code::get(6, 3)->plan_decode(Indices{0, 1, 2, 3, 4}, Indices{5});
+  const auto few = Code::get({.k = 6, .m = 3})->plan_decode(Indices{0, 1, 2, 3, 4}, Indices{5});
   ASSERT_FALSE(few);
   EXPECT_EQ(few.error().code(), kintsugi::Code::kUnavailable);
   EXPECT_THAT(few.error().message(), HasSubstr("5 chunks of the stripe are available, but 6 are needed"));
 }
 
 TEST(Code, RefusesChunksThatDoNotExistOrAreListedTwice) {
-  const auto code = Code::get(2, 1);
+  const auto code = Code::get({.k = 2, .m = 1});
   const std::vector<std::pair<Indices, Indices>> cases = {
       {{0, 3}, {1}}, {{0, 2}, {3}}, {{0, 0}, {1}}, {{0, 2}, {1, 1}}, {{0, 0xffffffff}, {1}}};
   for (const auto& [available, wanted] : cases) {
@@ -214,7 +215,7 @@ TEST(Code, IsSharedByAllThreads) {
   std::vector<std::shared_ptr<const Code>> codes(4);
   std::vector<std::thread> threads;
   for (auto& code : codes)
-    threads.emplace_back([&code] { code = Code::get(9, 5); });
+    threads.emplace_back([&code] { code = Code::get({.k = 9, .m = 5}); });
   for (auto& thread : threads)
     thread.join();
   for (const auto& code : codes)

@@ -30,7 +30,7 @@ std::vector<Bytes> evaluate(const RepairEquation& equation, const TestStripe& st
 }
 
 void expect_repairs(const TestStripe& stripe, const Indices& lost, const Indices& helpers) {
-  const auto equation = repair_equation(*Code::get(stripe.policy.k, stripe.policy.m), lost, helpers);
+  const auto equation = repair_equation(*Code::get(stripe.policy), lost, helpers);
   ASSERT_TRUE(equation) << equation.error();
   const auto sums = evaluate(*equation, stripe);
   for (size_t i = 0; i < lost.size(); ++i) {
@@ -76,7 +76,7 @@ TEST(RepairEquation, HoldsForRandomCodesAndHelpers) {
 
 TEST(RepairEquation, AgreesWithTheDecodePlan) {
   std::mt19937_64 random(2);
-  const auto code = Code::get(6, 3);
+  const auto code = Code::get({.k = 6, .m = 3});
   const TestStripe stripe({6, 3, 128}, 6 * 128 + 300, random);
   const Indices lost = {1, 7, 4}, helpers = {0, 2, 3, 5, 6, 8};
   const auto plan = code->plan_decode(helpers, lost);
@@ -88,20 +88,39 @@ TEST(RepairEquation, AgreesWithTheDecodePlan) {
 }
 
 TEST(RepairEquation, OfAReplicaIsOneHelperTimesOne) {
-  const auto equation = repair_equation(*Code::get(1, 2), Indices{0, 2}, Indices{1});
+  const auto equation = repair_equation(*Code::get({.k = 1, .m = 2}), Indices{0, 2}, Indices{1});
   ASSERT_TRUE(equation);
   EXPECT_THAT(equation->lost, ElementsAre(0, 2));
   EXPECT_EQ(equation->rows, 1u);
-  EXPECT_THAT(equation->terms, ElementsAre(RepairEquation::Term{.helper = 1, .coefficients = {1, 1}}));
+  EXPECT_THAT(equation->terms,
+              ElementsAre(RepairEquation::Term{.helper = 1, .own_rows = {0}, .coefficients = {1, 1}}));
 }
 
 TEST(RepairEquation, KeepsTheOrderOfTheHelpers) {
-  const auto equation = repair_equation(*Code::get(4, 2), Indices{2}, Indices{5, 3, 0, 1});
+  const auto equation = repair_equation(*Code::get({.k = 4, .m = 2}), Indices{2}, Indices{5, 3, 0, 1});
   ASSERT_TRUE(equation);
   Indices helpers;
   for (const auto& term : equation->terms)
     helpers.push_back(term.helper);
   EXPECT_THAT(helpers, ElementsAre(5, 3, 0, 1));
+}
+
+TEST(RepairEquation, TakesTheFirstCandidatesThatSuffice) {
+  const auto equation = repair_equation(*Code::get({.k = 4, .m = 3}), Indices{2}, Indices{5, 3, 0, 6, 1, 4});
+  ASSERT_TRUE(equation);
+  Indices helpers;
+  for (const auto& term : equation->terms)
+    helpers.push_back(term.helper);
+  EXPECT_THAT(helpers, ElementsAre(5, 3, 0, 6));
+  EXPECT_EQ(equation->symbols(), 4u);
+}
+
+TEST(RepairEquation, SaysThatTheCandidatesDoNotSuffice) {
+  const auto equation = repair_equation(*Code::get({.k = 4, .m = 2}), Indices{0}, Indices{1, 2, 3});
+  ASSERT_FALSE(equation);
+  EXPECT_EQ(equation.error().code(), kintsugi::Code::kUnavailable);
+  EXPECT_THAT(equation.error().message(),
+              HasSubstr("3 chunks of the stripe are available, but 4 are needed"));
 }
 
 TEST(RepairEquation, SaysWhatIsWrongWithItsArguments) {
@@ -110,8 +129,6 @@ TEST(RepairEquation, SaysWhatIsWrongWithItsArguments) {
     std::string says;
   };
   const std::vector<Case> cases = {
-      {{0}, {1, 2, 3}, "needs exactly 4 helpers, but 3 were given"},
-      {{0}, {1, 2, 3, 4, 5}, "needs exactly 4 helpers, but 5 were given"},
       {{}, {1, 2, 3, 4}, "no lost chunk"},
       {{6}, {1, 2, 3, 4}, "lost chunk 6 does not exist"},
       {{0}, {1, 2, 3, 6}, "helper chunk 6 does not exist"},
@@ -120,7 +137,7 @@ TEST(RepairEquation, SaysWhatIsWrongWithItsArguments) {
       {{1}, {1, 2, 3, 4}, "chunk 1 is both lost and a helper"},
   };
   for (const auto& c : cases) {
-    const auto equation = repair_equation(*Code::get(4, 2), c.lost, c.helpers);
+    const auto equation = repair_equation(*Code::get({.k = 4, .m = 2}), c.lost, c.helpers);
     ASSERT_FALSE(equation) << c.says;
     EXPECT_EQ(equation.error().code(), kintsugi::Code::kInvalidArgument);
     EXPECT_THAT(equation.error().message(), HasSubstr(c.says));

@@ -65,7 +65,7 @@ TestStripe::TestStripe(const Policy& p, uint64_t length, std::mt19937_64& random
     std::copy_n(user.begin() + piece.stripe_offset, piece.bytes,
                 chunks[piece.chunk].begin() + piece.chunk_offset);
   }
-  const auto code = Code::get(policy.k, policy.m);
+  const auto code = Code::get(policy);
   for (size_t offset = 0; offset < chunks[0].size(); offset += policy.cell_bytes) {
     std::vector<std::span<const std::byte>> cells;
     std::vector<std::span<std::byte>> parity;
