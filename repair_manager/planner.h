@@ -1,4 +1,5 @@
-/// From a lost chunk to the RepairChunk request that rebuilds it.
+/// From lost chunks to the request that rebuilds them, from a chunk to the one that copies it, and from a
+/// range of a lost chunk to the tree that a reading client needs.
 #pragma once
 
 #include <string>
@@ -13,33 +14,64 @@
 
 namespace kintsugi::repair_manager {
 
+enum class PlanKind { kRepair, kMove, kRead };
+/// "repair", "move", "read": as in RepairRecord.kind.
+std::string_view kind_name(PlanKind kind);
+
+/// A chunk that the plan makes.
+struct RepairTarget {
+  uint32_t index = 0;
+  ServerId old_server;        ///< where the chunk is or was; none: nowhere
+  ServerId destination;       ///< none: the reading client
+  runtime::Endpoint address;  ///< of the destination
+  uint64_t bytes = 0;         ///< that arrive there: the chunk, or the range that is read
+};
+
 struct RepairPlan {
   RepairId id;
-  ChunkId chunk;
+  StripeId stripe;
+  PlanKind kind = PlanKind::kRepair;
   std::string policy;
-  ServerId old_server;  ///< where the chunk was; none: nowhere
-  ServerId destination;
-  runtime::Endpoint destination_address;
-  std::vector<ServerId> helpers;        ///< best first
+  std::vector<RepairTarget> targets;    ///< never empty; first: the root of the tree
+  std::vector<ServerId> helpers;        ///< servers that read a chunk, each once
   std::vector<uint32_t> helper_chunks;  ///< index of each helper's chunk
-  uint64_t chunk_bytes = 0;
-  Choice choice;            ///< shape, slice size and estimated duration
-  double plan_seconds = 0;  ///< filled in by the caller
-  proto::RepairChunkRequest request;
+  Choice choice;                        ///< shape, slice size and estimated duration
+  size_t trees = 1;                     ///< over how many the slices are split
+  double plan_seconds = 0;              ///< filled in by the caller
+  proto::RepairChunkRequest request;    ///< kRepair, kMove: for targets.front()
+  proto::SumPlan sum_plan;              ///< kRead
+
+  ChunkId chunk() const { return {stripe, targets.front().index}; }
 };
 
 /// What the requester of a repair insists on.
 struct PlanWishes {
   Shape shape = Shape::kAuto;
   uint64_t slice_bytes = 0;  ///< 0: the default
-  ServerId destination;      ///< none: the best one
+  ServerId destination;      ///< of the first lost chunk; none: the best one
+  /// Chunks that help, first the one next to the root; empty: the best ones. Ones that are not needed are
+  /// left out. Where the shape is a chain or a star they keep their order.
+  std::vector<uint32_t> helpers;
 };
 
-/// The helpers' multiplications are those of the erasure code's repair equation; capabilities expire at
-/// `expiry`. Errors: those of select_helpers and select_destination; kInvalidArgument: no such policy or
-/// chunk.
+/// Rebuilds all of `input.lost` in one pass. The helpers' multiplications are those of the erasure code's
+/// repair equation; capabilities expire at `expiry`. Errors: those of select_helpers and select_destination;
+/// kInvalidArgument: no such policy or chunk.
 Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wishes, const LinkModel& link,
                              const ClusterView& view, WallTime expiry, RepairId id);
+
+/// Copies `input.lost`, one chunk that is available, to another server: a tree of one helper with coefficient
+/// 1. Errors: as make_plan; kLimitExceeded also when the chunk's server is busy or suspect.
+Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes& wishes,
+                                  const LinkModel& link, const ClusterView& view, WallTime expiry,
+                                  RepairId id);
+
+/// Bytes [offset, offset + length) of `input.lost`, one chunk, for a client that is the repair site. The plan
+/// has no destination. Servers at their limit of repairs are used when others do not suffice: nobody waits
+/// for a slot to read. kInvalidArgument: no such range.
+Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes& wishes, uint64_t offset,
+                                  uint64_t length, const LinkModel& link, const ClusterView& view,
+                                  WallTime expiry, RepairId id);
 
 /// Who is to blame for a failed attempt, as far as its status tells.
 struct Blame {

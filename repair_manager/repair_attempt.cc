@@ -7,6 +7,10 @@
 #include "monitoring/sight/module.h"
 #include "repair_manager/repair_manager.h"
 
+// GCC 12 pairs the inlined operator new of a coroutine frame with asio's operator delete and calls them
+// mismatched.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 namespace kintsugi::repair_manager {
 namespace {
 
@@ -38,8 +42,8 @@ Result<RepairPlan> RepairManager::plan(const QueueEntry& entry, const PlanWishes
        at != running_.end() && at->first.stripe == stripe->id; ++at)
     receiving.push_back(ServerId{at->second.destination()});
   const SelectionInput input{.stripe = *stripe,
-                             .lost = entry.chunk.index,
-                             .k = policy.k,
+                             .lost = {entry.chunk.index},
+                             .policy = policy,
                              .servers = servers_,
                              .slots = slots_,
                              .excluded = entry.excluded,
@@ -54,16 +58,16 @@ Result<RepairPlan> RepairManager::plan(const QueueEntry& entry, const PlanWishes
 }
 
 void RepairManager::begin(const RepairPlan& plan, const QueueEntry& entry) {
-  slots_.acquire(plan.helpers, plan.destination, plan.chunk_bytes);
+  slots_.acquire(plan.helpers, plan.targets.front().destination, plan.targets.front().bytes);
   proto::RepairRecord record;
   record.set_repair_id(plan.id.value);
-  record.set_stripe_id(plan.chunk.stripe.value);
-  record.set_index(plan.chunk.index);
+  record.set_stripe_id(plan.stripe.value);
+  record.set_index(plan.targets.front().index);
   record.set_policy(plan.policy);
   record.set_shape(std::string(shape_name(plan.choice.shape)));
   record.set_slice_bytes(plan.choice.slice_bytes);
-  record.set_chunk_bytes(plan.chunk_bytes);
-  record.set_destination(plan.destination.value);
+  record.set_chunk_bytes(plan.targets.front().bytes);
+  record.set_destination(plan.targets.front().destination.value);
   for (ServerId helper : plan.helpers)
     record.add_helpers(helper.value);
   record.set_outcome("running");
@@ -71,7 +75,7 @@ void RepairManager::begin(const RepairPlan& plan, const QueueEntry& entry) {
   record.set_attempt(entry.attempt + 1);
   if (entry.reason) record.set_reason(*entry.reason);
   record.set_queued_seconds(seconds(runtime_.clock.now() - entry.lost_at));
-  const bool is_new = running_.emplace(plan.chunk, std::move(record)).second;
+  const bool is_new = running_.emplace(plan.chunk(), std::move(record)).second;
   KINTSUGI_ASSERT(is_new);
 }
 
@@ -81,12 +85,13 @@ Duration RepairManager::attempt_limit(const RepairPlan& plan) const {
 }
 
 asio::awaitable<Status> RepairManager::attempt(Context context, const RepairPlan& plan) {
-  sight::Module module{context,
-                       kRepair,
-                       {static_cast<double>(plan.chunk_bytes), static_cast<double>(plan.helpers.size()),
-                        static_cast<double>(plan.choice.slice_bytes)}};
+  sight::Module module{
+      context,
+      kRepair,
+      {static_cast<double>(plan.targets.front().bytes), static_cast<double>(plan.helpers.size()),
+       static_cast<double>(plan.choice.slice_bytes)}};
   const TimePoint began = runtime_.clock.now();
-  proto::RepairRecord record = running_.at(plan.chunk);
+  proto::RepairRecord record = running_.at(plan.chunk());
   const Status status = co_await call_and_commit(module.context(), plan, record);
   record.mutable_timing()->set_seconds(plan.plan_seconds + seconds(runtime_.clock.now() - began));
   record.mutable_timing()->set_plan_seconds(plan.plan_seconds);
@@ -98,32 +103,33 @@ asio::awaitable<Status> RepairManager::call_and_commit(Context context, const Re
                                                        proto::RepairRecord& record) {
   const Context limited = context.with_deadline(runtime_.clock.now() + attempt_limit(plan));
   KINTSUGI_CO_ASSIGN(const proto::RepairChunkResponse response,
-                     co_await view_.execute(limited, plan.destination_address, plan.request));
+                     co_await view_.execute(limited, plan.targets.front().address, plan.request));
   *record.mutable_timing() = response.timing();
   *record.mutable_servers() = response.servers();
 
   sight::Module module{context, kCommit};
   const Context committing = module.context().with_deadline(runtime_.clock.now() + kCommitLimit);
-  const Status committed =
-      co_await view_.commit_repair(committing, plan.chunk, plan.old_server, plan.destination);
+  const Status committed = co_await view_.commit_repair(
+      committing, plan.chunk(), plan.targets.front().old_server, plan.targets.front().destination);
   co_return module.finish(committed.with_context("commit"));
 }
 
 void RepairManager::end(const RepairPlan& plan, proto::RepairRecord record, const Status& status) {
   if (status.ok()) {
     ++done_;
-    bytes_repaired_ += plan.chunk_bytes;
-    log::info("repaired chunk {} onto server {} in {:.3f} s ({}, {} helpers)", plan.chunk, plan.destination,
-              record.timing().seconds(), record.shape(), plan.helpers.size());
+    bytes_repaired_ += plan.targets.front().bytes;
+    log::info("repaired chunk {} onto server {} in {:.3f} s ({}, {} helpers)", plan.chunk(),
+              plan.targets.front().destination, record.timing().seconds(), record.shape(),
+              plan.helpers.size());
   } else {
     ++failed_;
     record.set_detail(status.to_string());
-    log::warning("repair of chunk {} onto server {}, attempt {}: {}", plan.chunk, plan.destination,
-                 record.attempt(), status.to_string());
+    log::warning("repair of chunk {} onto server {}, attempt {}: {}", plan.chunk(),
+                 plan.targets.front().destination, record.attempt(), status.to_string());
   }
   record.set_outcome(status.ok() ? "done" : "failed");
-  slots_.release(plan.helpers, plan.destination, plan.chunk_bytes);
-  running_.erase(plan.chunk);
+  slots_.release(plan.helpers, plan.targets.front().destination, plan.targets.front().bytes);
+  running_.erase(plan.chunk());
   history_.push_front(std::move(record));
   if (history_.size() > options_.history) history_.pop_back();
   ended_.notify_all();
@@ -141,9 +147,9 @@ TimePoint RepairManager::note_failure(QueueEntry& entry, const RepairPlan& plan,
   if (blame.helper) {
     exclude(blame.helper);
     if (status.code() == Code::kNotFound)
-      view_.report_lost({plan.chunk.stripe, blame.helper_chunk}, blame.helper, status.message());
+      view_.report_lost({plan.stripe, blame.helper_chunk}, blame.helper, status.message());
   }
-  if (blame.destination) exclude(plan.destination);
+  if (blame.destination) exclude(plan.targets.front().destination);
   if (blame.unknown_helper) ++entry.rotation;
 
   const uint32_t in_a_row = entry.attempt++ % options_.attempts_in_a_row;

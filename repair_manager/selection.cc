@@ -17,6 +17,10 @@ bool contains(std::span<const ServerId> servers, ServerId server) {
   return std::find(servers.begin(), servers.end(), server) != servers.end();
 }
 
+bool is_lost(const SelectionInput& input, uint32_t index) {
+  return std::find(input.lost.begin(), input.lost.end(), index) != input.lost.end();
+}
+
 double user_megabytes(const ServerView& server) {
   return static_cast<double>(server.user_bytes_per_second) / kMegabyte;
 }
@@ -26,7 +30,7 @@ struct Holders {
   explicit Holders(const SelectionInput& input)
       : holds(input.servers.all().size()), chunks_in_rack(input.servers.racks()) {
     for (const ChunkView& chunk : input.stripe.chunks)
-      if (chunk.index != input.lost && chunk.server) add(input.servers, chunk.server);
+      if (chunk.index != input.lost.front() && chunk.server) add(input.servers, chunk.server);
     for (ServerId id : input.receiving)
       add(input.servers, id);
   }
@@ -43,12 +47,12 @@ struct Holders {
 bool holds_another_chunk(const SelectionInput& input, ServerId server) {
   if (contains(input.receiving, server)) return true;
   for (const ChunkView& chunk : input.stripe.chunks)
-    if (chunk.index != input.lost && chunk.server == server) return true;
+    if (chunk.index != input.lost.front() && chunk.server == server) return true;
   return false;
 }
 
 bool has_space(const SelectionInput& input, const ServerView& server, const ServerLoad& load) {
-  const uint64_t needed = input.stripe.chunks[input.lost].length + load.incoming_bytes;
+  const uint64_t needed = input.stripe.chunks[input.lost.front()].length + load.incoming_bytes;
   return server.free_bytes >= needed + kDestinationMarginBytes;
 }
 
@@ -111,12 +115,12 @@ Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input) {
     int tier;  // lower is better
     double weight;
   };
-  const Coefficients c = coefficients(input.k, input.stripe.chunks[input.lost].length);
+  const Coefficients c = coefficients(input.policy.k, input.stripe.chunks[input.lost.front()].length);
   std::vector<Candidate> candidates;
   uint32_t busy = 0;
   for (const ChunkView& chunk : input.stripe.chunks) {
-    if (chunk.index == input.lost) continue;
-    if (is_empty_data_chunk(chunk, input.k)) {
+    if (is_lost(input, chunk.index)) continue;
+    if (is_empty_data_chunk(chunk, input.policy.k)) {
       candidates.push_back({chunk.index, 0, std::numeric_limits<double>::max()});
       continue;
     }
@@ -131,28 +135,28 @@ Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input) {
     if (input.suspects.contains(chunk.server)) weight -= kSuspectPenalty;
     candidates.push_back({chunk.index, contains(input.excluded, chunk.server) ? 2 : 1, weight});
   }
-  if (candidates.size() < input.k) {
-    if (candidates.size() + busy >= input.k)
+  if (candidates.size() < input.policy.k) {
+    if (candidates.size() + busy >= input.policy.k)
       return Status{Code::kLimitExceeded, "helpers are busy or suspect"};
     return Status{Code::kUnavailable,
-                  fmt::format("{} of {} helper chunks available", candidates.size() + busy, input.k)};
+                  fmt::format("{} of {} helper chunks available", candidates.size() + busy, input.policy.k)};
   }
   // Nobody knows which helper was bad: leave out as many as can be spared, others each time.
-  const size_t spare = candidates.size() - input.k;
+  const size_t spare = candidates.size() - input.policy.k;
   for (size_t i = 0; input.rotation > 0 && i < spare; ++i)
     candidates[((input.rotation - 1) * spare + i) % candidates.size()].tier = 2;
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     return std::tuple(a.tier, -a.weight) < std::tuple(b.tier, -b.weight);
   });
   std::vector<uint32_t> helpers;
-  for (size_t i = 0; i < input.k; ++i)
+  for (size_t i = 0; i < input.policy.k; ++i)
     helpers.push_back(candidates[i].index);
   return helpers;
 }
 
 Result<ServerId> select_destination(const SelectionInput& input) {
-  const ChunkView& lost = input.stripe.chunks[input.lost];
-  const Coefficients c = coefficients(input.k, lost.length);
+  const ChunkView& lost = input.stripe.chunks[input.lost.front()];
+  const Coefficients c = coefficients(input.policy.k, lost.length);
   const Holders holders(input);
   const size_t rack_count = std::max<size_t>(1, input.servers.alive_racks());
   const size_t rack_limit = (input.stripe.chunks.size() + rack_count - 1) / rack_count;
@@ -188,7 +192,7 @@ Result<ServerId> select_destination(const SelectionInput& input) {
 Status check_destination(const SelectionInput& input, ServerId wanted) {
   const ServerView* server = input.servers.find(wanted);
   if (server == nullptr) return {Code::kInvalidArgument, fmt::format("no such server: {}", wanted)};
-  const ChunkView& lost = input.stripe.chunks[input.lost];
+  const ChunkView& lost = input.stripe.chunks[input.lost.front()];
   if (holds_another_chunk(input, wanted) || (lost.server == wanted && lost.available))
     return {Code::kInvalidArgument, fmt::format("server {} holds a chunk of the stripe", wanted)};
   if (!server->alive) return {Code::kUnavailable, fmt::format("server {} is not alive", wanted)};

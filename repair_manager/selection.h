@@ -11,6 +11,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "erasure/policy.h"
 #include "repair_manager/cluster_view.h"
 #include "repair_manager/slots.h"
 
@@ -56,11 +57,12 @@ class ServerTable {
   size_t rack_count_ = 0, alive_racks_ = 0;
 };
 
-/// What the choice for one lost chunk depends on.
+/// What the choice for a stripe's lost chunks depends on.
 struct SelectionInput {
   const StripeView& stripe;
-  uint32_t lost = 0;
-  uint32_t k = 0;
+  std::vector<uint32_t>
+      lost;  ///< chunks to rebuild in one pass, not empty; the first one's place is the root
+  const erasure::Policy& policy;  ///< stripe.policy
   const ServerTable& servers;
   const SlotTable& slots;
   std::span<const ServerId> excluded;     ///< failed this chunk's last attempts: only if nothing else is left
@@ -81,9 +83,9 @@ Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input);
 
 inline constexpr uint64_t kDestinationMarginBytes = 64 << 20;  ///< stays free on a destination
 
-/// A server that is alive, holds no chunk of the stripe and has the space; one that keeps the stripe's rack
-/// spread if there is one; failing that the lost chunk's own server, if it is alive; then any other.
-/// kNoSpace: none; kLimitExceeded: some, but busy.
+/// For the first lost chunk: a server that is alive, holds no chunk of the stripe and has the space; one that
+/// keeps the stripe's rack spread if there is one; failing that the lost chunk's own server, if it is alive;
+/// then any other. kNoSpace: none; kLimitExceeded: some, but busy.
 Result<ServerId> select_destination(const SelectionInput& input);
 /// The same checks for a destination that was asked for.
 Status check_destination(const SelectionInput& input, ServerId wanted);

@@ -57,16 +57,16 @@ void plan_repairs(benchmark::State& state) {
   for (auto _ : state) {
     const StripeView& stripe = stripes[next++ % stripes.size()];
     const SelectionInput input{.stripe = stripe,
-                               .lost = static_cast<uint32_t>(stripe.id.value % policy.chunks()),
-                               .k = policy.k,
+                               .lost = {static_cast<uint32_t>(stripe.id.value % policy.chunks())},
+                               .policy = policy,
                                .servers = table,
                                .slots = slots,
                                .suspects = suspects};
     const auto plan = make_plan(input, {}, {}, view, WallTime{}, RepairId{next});
     if (!plan) state.SkipWithError(plan.error().message().c_str());
     benchmark::DoNotOptimize(plan->request.SerializeAsString());
-    slots.acquire(plan->helpers, plan->destination, plan->chunk_bytes);
-    slots.release(plan->helpers, plan->destination, plan->chunk_bytes);
+    slots.acquire(plan->helpers, plan->targets.front().destination, plan->targets.front().bytes);
+    slots.release(plan->helpers, plan->targets.front().destination, plan->targets.front().bytes);
   }
   state.counters["plans"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);

@@ -27,8 +27,8 @@ struct Cluster {
   SelectionInput input() {
     table = ServerTable(servers);
     return {.stripe = stripe,
-            .lost = 0,
-            .k = 6,
+            .lost = {0},
+            .policy = policy,
             .servers = table,
             .slots = slots,
             .excluded = excluded,
@@ -40,6 +40,7 @@ struct Cluster {
 
   std::vector<ServerView> servers;
   StripeView stripe;
+  erasure::Policy policy{.k = 6, .m = 3};
   SlotTable slots{2};
   ServerTable table;
   std::vector<ServerId> excluded, receiving;
