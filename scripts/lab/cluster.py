@@ -1,25 +1,52 @@
 """A Kintsugi cluster on the hosts of a lab network: host 1 is the metaserver, 2 the client, the rest chunkservers."""
 
+import hashlib
 import json
 import os
 import pathlib
-import signal
+import re
+import shutil
 import subprocess
 import time
 
+from network import LabError
+
 META, CLIENT, FIRST_CHUNKSERVER = 1, 2, 3
-META_PORT, CHUNK_PORT = 7400, 7500
+MIB = 1 << 20
+UP_SECONDS = 60
+
+
+def server_host(number):
+    return FIRST_CHUNKSERVER + number
+
+
+def check_binaries(binaries, names=("kintsugi", "kintsugi-metaserver", "kintsugi-chunkserver")):
+    for name in names:
+        if not os.access(pathlib.Path(binaries) / name, os.X_OK):
+            raise LabError(f"{pathlib.Path(binaries) / name} is missing: run scripts/build.sh, or say --binaries DIR")
+
+
+def settings_of(binaries, daemon):
+    """The settings a daemon knows, as it says itself."""
+    text = subprocess.run([str(pathlib.Path(binaries) / daemon), "--help"], capture_output=True, text=True).stdout
+    return set(re.findall(r"^\s+--([a-z0-9-]+)", text, re.M))
 
 
 class Cluster:
-    def __init__(self, network, binaries, directory, chunkservers, policy="rs-6-3-1024k", repair_delay="1h"):
+    """`settings`: additional keys for the daemons, {"metaserver": {...}, "chunkserver": {...}}. `ports`: the first of two
+    that every daemon listens on, so that clusters can share hosts. `link_rates`: host -> (up, down) in bytes per second,
+    told to chunkservers at their start where the daemon has settings for that."""
+
+    def __init__(self, network, binaries, directory, chunkservers, settings=None, ports=7400, link_rates=None):
         self.network = network
         self.binaries = pathlib.Path(binaries)
         self.directory = pathlib.Path(directory)
         self.chunkservers = chunkservers
-        self.policy = policy
-        self.repair_delay = repair_delay
+        self.settings = settings or {}
+        self.port = ports
+        self.link_rates = link_rates or {}
         self.processes = {}
+        self.known = {name: settings_of(binaries, name) for name in ("kintsugi-metaserver", "kintsugi-chunkserver")}
 
     def __enter__(self):
         try:
@@ -30,7 +57,7 @@ class Cluster:
             self._start_metaserver()
             for number in range(self.chunkservers):
                 self.start_chunkserver(number)
-            self._wait_for_servers()
+            self.wait_for_servers()
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -38,56 +65,140 @@ class Cluster:
 
     def __exit__(self, *unused):
         for process in self.processes.values():
-            process.send_signal(signal.SIGKILL)
+            process.kill()
         for process in self.processes.values():
             process.wait()
+        self.processes.clear()
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def _spawn(self, name, host, binary, settings):
+        for key in settings:
+            if key.replace(".", "-").replace("_", "-") not in self.known[binary]:
+                raise LabError(f"{binary} has no setting {key}: build a version that does")
         config = self.directory / f"{name}.toml"
         config.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items()))
-        log = open(self.directory / f"{name}.out", "ab")
-        self.processes[name] = subprocess.Popen(
-            self.network.command(host, str(self.binaries / binary), "--config", str(config)), stdout=log, stderr=log)
+        with open(self.directory / f"{name}.out", "ab") as log:
+            self.processes[name] = self.network.start(host, self.binaries / binary, "--config", config, stdout=log,
+                                                      stderr=log)
 
     def _start_metaserver(self):
         data = self.directory / "meta"
         data.mkdir(exist_ok=True)
+        address = self.network.address(META)
         self._spawn("metaserver", META, "kintsugi-metaserver", {
-            "listen": f"{self.network.address(META)}:{META_PORT}",
-            "http_listen": f"{self.network.address(META)}:{META_PORT + 1}",
-            "data_dir": str(data), "secret_file": str(self.secret), "policy": self.policy,
-            "log_file": str(self.directory / "metaserver.log"), "repair.delay": self.repair_delay})
+            "listen": f"{address}:{self.port}", "http_listen": f"{address}:{self.port + 1}", "data_dir": str(data),
+            "secret_file": str(self.secret), "log_file": str(self.directory / "metaserver.log"), "repair.delay": "1h",
+            "chunk_bytes": "256MiB", **self.settings.get("metaserver", {})})
 
-    def start_chunkserver(self, number):
-        host = FIRST_CHUNKSERVER + number
+    def restart_metaserver(self, settings):
+        """With other settings on the same data."""
+        self.settings.setdefault("metaserver", {}).update(settings)
+        process = self.processes.pop("metaserver")
+        process.terminate()
+        process.wait()
+        self._start_metaserver()
+        self.wait_for_servers()
+
+    def start_chunkserver(self, number, empty=False):
+        host = server_host(number)
         disk = self.directory / f"disk-{number}"
+        if empty:
+            shutil.rmtree(disk, ignore_errors=True)
         disk.mkdir(exist_ok=True)
-        self._spawn(f"chunkserver-{number}", host, "kintsugi-chunkserver", {
-            "listen": f"{self.network.address(host)}:{CHUNK_PORT}",
-            "http_listen": f"{self.network.address(host)}:{CHUNK_PORT + 1}",
-            "metaserver": f"{self.network.address(META)}:{META_PORT}", "disks": [str(disk)],
-            "secret_file": str(self.secret), "log_file": str(self.directory / f"chunkserver-{number}.log")})
+        address = self.network.address(host)
+        settings = {"listen": f"{address}:{self.port}", "http_listen": f"{address}:{self.port + 1}",
+                    "metaserver": f"{self.network.address(META)}:{self.port}", "disks": [str(disk)],
+                    "rack": f"rack-{number}", "secret_file": str(self.secret),
+                    "log_file": str(self.directory / f"chunkserver-{number}.log"),
+                    **self.settings.get("chunkserver", {})}
+        if host in self.link_rates and "link-up" in self.known["kintsugi-chunkserver"]:
+            up, down = self.link_rates[host]
+            settings.update({"link.up": int(up), "link.down": int(down)})
+        self._spawn(f"chunkserver-{number}", host, "kintsugi-chunkserver", settings)
 
-    def _wait_for_servers(self):
-        deadline = time.monotonic() + 30
+    def stop_chunkserver(self, number):
+        process = self.processes.pop(f"chunkserver-{number}")
+        process.kill()
+        process.wait()
+
+    def restart_chunkservers(self, link_rates):
+        self.link_rates = link_rates
+        for number in range(self.chunkservers):
+            process = self.processes.pop(f"chunkserver-{number}")
+            process.terminate()
+            process.wait()
+            self.start_chunkserver(number)
+        time.sleep(1.5)  # until the metaserver has heard from the new processes
+        self.wait_for_servers()
+
+    def servers(self):
+        """server_id -> state, with "number" and "host" of the lab added."""
+        result = {}
+        for server in self.cli_json("server", "list")["servers"]:
+            host = int(server["address"].split(":")[0].rsplit(".", 1)[1])
+            result[server["server_id"]] = dict(server, host=host, number=host - FIRST_CHUNKSERVER)
+        return result
+
+    def wait_for_servers(self):
+        deadline = time.monotonic() + UP_SECONDS
+        expected = sum(name.startswith("chunkserver-") for name in self.processes)
         while True:
+            for name, process in self.processes.items():
+                if process.poll() is not None:
+                    said = (self.directory / f"{name}.out").read_text(errors="replace").strip()
+                    raise LabError(f"{name} ended at once: {said}")
             result = self.cli("server", "list", "--json", check=False)
             if result.returncode == 0:
                 alive = [s for s in json.loads(result.stdout)["servers"] if s["liveness"] == "alive"]
-                if len(alive) == self.chunkservers:
+                if len(alive) >= expected:
                     return
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the cluster did not come up: {result.stdout} {result.stderr}")
+                raise LabError(f"the cluster did not come up in {UP_SECONDS} s: {result.stdout} {result.stderr}")
             time.sleep(0.2)
 
-    def cli(self, *arguments, host=CLIENT, check=True):
-        environment = dict(os.environ, KINTSUGI_META=f"{self.network.address(META)}:{META_PORT}",
-                           KINTSUGI_SECRET_FILE=str(self.secret))
-        result = subprocess.run(self.network.command(host, str(self.binaries / "kintsugi"), *map(str, arguments)),
-                                env=environment, capture_output=True, text=True)
-        if check and result.returncode != 0:
-            raise RuntimeError(f"kintsugi {' '.join(map(str, arguments))}: {result.stderr.strip()}")
-        return result
+    def environment(self):
+        return dict(os.environ, KINTSUGI_META=f"{self.network.address(META)}:{self.port}",
+                    KINTSUGI_SECRET_FILE=str(self.secret))
+
+    def start_cli(self, *arguments, **options):
+        """A client command in the background."""
+        return self.network.start(CLIENT, self.binaries / "kintsugi", *arguments, env=self.environment(), **options)
+
+    def cli(self, *arguments, check=True):
+        process = self.start_cli(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, error = process.communicate()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if check and process.returncode != 0:
+            raise CommandFailed(f"kintsugi {' '.join(map(str, arguments))}: {error.strip() or out.strip()}")
+        return subprocess.CompletedProcess(arguments, process.returncode, out, error)
 
     def cli_json(self, *arguments):
         return json.loads(self.cli(*arguments, "--json").stdout)
+
+
+class CommandFailed(LabError):
+    pass
+
+
+def write_random(path, size):
+    """Random bytes; returns their digest."""
+    digest = hashlib.blake2b()
+    with open(path, "wb") as out:
+        while size > 0:
+            block = os.urandom(min(size, MIB))
+            digest.update(block)
+            out.write(block)
+            size -= len(block)
+    return digest.hexdigest()
+
+
+def digest_of(path):
+    digest = hashlib.blake2b()
+    with open(path, "rb") as data:
+        while block := data.read(MIB):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,34 +1,70 @@
 """Hosts in network namespaces, joined by a bridge, with links shaped by a token bucket in both directions.
 
-Needs root. Everything is named with a prefix of its own and removed at the end, even after a failure.
+Needs root. Names carry the pid of the lab, so several labs can run on one machine. Everything is removed at the end, also
+after a failure or a signal; what a killed lab left behind is removed by the next one.
 """
 
-import contextlib
-import socket
+import ctypes
+import os
+import pathlib
+import re
+import shutil
+import signal
 import subprocess
-import time
 
 PREFIX = "ktl"
-SUBNET = "10.77.0"
+NETNS = pathlib.Path("/run/netns")
+PR_SET_PDEATHSIG = 1
+
+
+class LabError(RuntimeError):
+    """What the user can do something about: printed without a stack."""
+
+
+def check_host():
+    if os.geteuid() != 0:
+        raise LabError("needs root for network namespaces and traffic shaping: run it with sudo")
+    for tool in ("ip", "tc"):
+        if not shutil.which(tool):
+            raise LabError(f"{tool} is missing: apt-get install iproute2")
 
 
 def sh(*arguments, check=True):
-    return subprocess.run(arguments, check=check, capture_output=True, text=True)
+    result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
+    if check and result.returncode != 0:
+        raise LabError(f"{' '.join(map(str, arguments))}: {result.stderr.strip() or result.stdout.strip()}")
+    return result
+
+
+def die_with_parent():
+    """For preexec_fn: the child is killed when the lab dies, even by kill -9."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def remove_leftovers():
+    """Namespaces of labs that are gone: their processes died with them (die_with_parent)."""
+    for path in NETNS.glob(f"{PREFIX}*-*") if NETNS.is_dir() else ():
+        owner = re.fullmatch(rf"{PREFIX}(\d+)-\d+", path.name)
+        if owner and not pathlib.Path(f"/proc/{owner[1]}").exists():
+            sh("ip", "netns", "del", path.name, check=False)
 
 
 class Network:
-    """`hosts` namespaces ktl1..ktlN with addresses 10.77.0.1..N."""
+    """`hosts` namespaces numbered 1..hosts; number 0 holds the bridge. Links start without a limit."""
 
-    def __init__(self, hosts, rate_mbit):
+    def __init__(self, hosts):
         self.hosts = hosts
-        self.rate_mbit = rate_mbit
+        self.pid = os.getpid()
+        self.subnet = f"10.{64 + self.pid // 250 % 128}.{self.pid % 250}"
+        self.rates = {}
 
     def __enter__(self):
-        self.__exit__(None, None, None)
+        check_host()
+        remove_leftovers()
         try:
-            sh("ip", "netns", "add", f"{PREFIX}0")
-            self._run(0, "ip", "link", "add", "br0", "type", "bridge")
-            self._run(0, "ip", "link", "set", "br0", "up")
+            sh("ip", "netns", "add", self.namespace(0))
+            self.run(0, "ip", "link", "add", "br0", "type", "bridge")
+            self.run(0, "ip", "link", "set", "br0", "up")
             for host in range(1, self.hosts + 1):
                 self._add_host(host)
         except BaseException:
@@ -37,96 +73,50 @@ class Network:
         return self
 
     def __exit__(self, *unused):
-        for host in range(0, max(self.hosts, 64) + 1):
+        for host in range(self.hosts, -1, -1):
             sh("ip", "netns", "del", self.namespace(host), check=False)
 
     def _add_host(self, host):
         sh("ip", "netns", "add", self.namespace(host))
         sh("ip", "link", "add", f"kh{host}", "netns", self.namespace(host), "type", "veth", "peer", "name", f"kb{host}",
-           "netns", f"{PREFIX}0")
-        self._run(0, "ip", "link", "set", f"kb{host}", "master", "br0", "up")
-        self._run(host, "ip", "addr", "add", f"{self.address(host)}/24", "dev", f"kh{host}")
-        self._run(host, "ip", "link", "set", f"kh{host}", "up")
-        self._run(host, "ip", "link", "set", "lo", "up")
-        self.shape(host, self.rate_mbit)
+           "netns", self.namespace(0))
+        self.run(0, "ip", "link", "set", f"kb{host}", "master", "br0", "up")
+        self.run(host, "ip", "addr", "add", f"{self.address(host)}/24", "dev", f"kh{host}")
+        self.run(host, "ip", "link", "set", f"kh{host}", "up")
+        self.run(host, "ip", "link", "set", "lo", "up")
 
     def shape(self, host, rate_mbit):
         """Sets both directions of a host's link; None removes the limit."""
+        if self.rates.get(host) == rate_mbit:
+            return
         for namespace, device in ((host, f"kh{host}"), (0, f"kb{host}")):
-            self._run(namespace, "tc", "qdisc", "del", "dev", device, "root", check=False)
+            if self.rates.get(host):
+                self.run(namespace, "tc", "qdisc", "del", "dev", device, "root")
             if rate_mbit:
                 burst_kb = max(32, int(rate_mbit * 1000 / 8 / 250))  # 4 ms worth
-                self._run(namespace, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{rate_mbit}mbit",
-                          "burst", f"{burst_kb}kb", "latency", "40ms")
+                self.run(namespace, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{rate_mbit}mbit",
+                         "burst", f"{burst_kb}kb", "latency", "40ms")
+        self.rates[host] = rate_mbit
+
+    def shape_all(self, rate_mbit, slow=None):
+        """All hosts alike, but for those in `slow`, a map from host to its rate. None: no limits."""
+        for host in range(1, self.hosts + 1):
+            self.shape(host, (slow or {}).get(host, rate_mbit))
 
     def namespace(self, host):
-        return f"{PREFIX}{host}"
+        return f"{PREFIX}{self.pid}-{host}"
 
     def address(self, host):
-        return f"{SUBNET}.{host}"
+        return f"{self.subnet}.{host}"
 
-    def _run(self, host, *arguments, check=True):
-        return sh("ip", "netns", "exec", self.namespace(host), *arguments, check=check)
+    def run(self, host, *arguments, check=True):
+        return sh(*self.command(host, *arguments), check=check)
 
     def command(self, host, *arguments):
         """The command line that runs `arguments` on a host."""
-        return ["ip", "netns", "exec", self.namespace(host), *arguments]
+        return ["ip", "netns", "exec", self.namespace(host), *map(str, arguments)]
 
-    def measure_link(self, source, target, megabytes=48):
-        """Bytes per second of one TCP stream between two hosts: the B of every ratio."""
-        receiver = subprocess.Popen(self.command(target, "python3", "-c", _RECEIVER, self.address(target)),
-                                    stdout=subprocess.PIPE, text=True)
-        try:
-            port = receiver.stdout.readline().strip()
-            sh(*self.command(source, "python3", "-c", _SENDER, self.address(target), port, str(megabytes)))
-            received, seconds = receiver.stdout.readline().split()
-            return int(received) / float(seconds)
-        finally:
-            receiver.wait(timeout=30)
-
-
-_SENDER = """
-import socket, sys
-s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
-block = bytes(1 << 20)
-for _ in range(int(sys.argv[3])): s.sendall(block)
-s.shutdown(socket.SHUT_WR); s.recv(1)
-"""
-
-# The first megabytes are left out: they pass on the bucket's burst and TCP's start.
-_RECEIVER = """
-import socket, sys, time
-l = socket.create_server((sys.argv[1], 0)); print(l.getsockname()[1], flush=True)
-s, _ = l.accept(); total = 0; skip = 4 << 20; start = None
-while True:
-    data = s.recv(1 << 20)
-    if not data: break
-    total += len(data)
-    if start is None and total >= skip: start, base = time.monotonic(), total
-print(total - base, time.monotonic() - start, flush=True)
-"""
-
-
-@contextlib.contextmanager
-def timed():
-    """`with timed() as t: ...` leaves the seconds in t[0]."""
-    result = [0.0]
-    start = time.monotonic()
-    yield result
-    result[0] = time.monotonic() - start
-
-
-def wait_for_port(network, host, address, port, seconds):
-    """Returns once something listens on address:port, seen from `host`."""
-    deadline = time.monotonic() + seconds
-    probe = f"import socket; socket.create_connection(('{address}', {port}), 1)"
-    while sh(*network.command(host, "python3", "-c", probe), check=False).returncode != 0:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"nothing listens on {address}:{port} after {seconds} s")
-        time.sleep(0.1)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    def start(self, host, *arguments, **options):
+        """A process on a host, in a session of its own (a Ctrl-C reaches only the lab), that dies with the lab."""
+        return subprocess.Popen(self.command(host, *arguments), start_new_session=True, preexec_fn=die_with_parent,
+                                **options)

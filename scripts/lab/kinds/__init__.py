@@ -1,0 +1,1 @@
+"""What an experiment can be: each module has run(spec, results, lab)."""
