@@ -1,8 +1,8 @@
 #include "chunkserver/repair/partial_sum.h"
 
-#include "chunkserver/repair/repair_tree.h"
 #include "common/proto/types.pb.h"
 #include "monitoring/sight/module.h"
+#include "repair_tree/check_tree.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -17,7 +17,7 @@ double seconds(Duration duration) {
 }
 
 /// Sends sums as frames of at most 1 MiB; what is zero at the end of a slice is only announced.
-class StreamSink final : public SumSink {
+class StreamSink final : public repair_tree::SumSink {
  public:
   StreamSink(const runtime::Clock& clock, rpc::Stream& stream) : clock_(clock), stream_(stream) {}
 
@@ -72,7 +72,8 @@ class StreamSink final : public SumSink {
 
 /// One running call; in memory of its own because it is large for a coroutine's frame.
 struct Call {
-  Call(RepairParts& parts, const proto::PartialSumRequest& request, SumRange range, rpc::Stream& out)
+  Call(RepairParts& parts, const proto::PartialSumRequest& request, repair_tree::SumRange range,
+       rpc::Stream& out)
       : parts(parts),
         node(request.node()),
         began(parts.runtime.clock.now()),
@@ -88,7 +89,7 @@ struct Call {
     if (status.ok()) {
       proto::PartialSumDone done;
       *done.add_servers() = timing();
-      sum.add_servers(*done.mutable_servers());
+      sum.receiver().add_servers(*done.mutable_servers());
       status = co_await out.send_end(done);
     } else if (out.is_open()) {
       // Said here, so that the parent closes and the watcher ends.
@@ -116,9 +117,9 @@ struct Call {
     proto::Timing& timing = *server.mutable_timing();
     timing.set_seconds(seconds(parts.runtime.clock.now() - began));
     timing.set_read_seconds(sum.read_seconds());
-    timing.set_network_seconds(sum.network_seconds() + sink.send_seconds());
+    timing.set_network_seconds(sum.receiver().network_seconds() + sink.send_seconds());
     timing.set_compute_seconds(sum.compute_seconds());
-    timing.set_bytes_in(sum.bytes_in());
+    timing.set_bytes_in(sum.receiver().bytes_in());
     timing.set_bytes_out(sink.bytes_out());
     return server;
   }
@@ -143,15 +144,15 @@ asio::awaitable<Status> stream_partial_sum(Context context, RepairParts& parts,
       kPartialSum,
       {double(request.length()), double(request.slice_bytes()), double(node.children_size())}};
   const uint32_t sums = static_cast<uint32_t>(node.coefficients().size());
-  Status checked = check_tree(node, sums);
+  Status checked = repair_tree::check_tree(node, sums);
   if (!checked.ok()) co_return module.finish(std::move(checked));
-  auto range = SumRange::make(request.offset(), request.length(), request.slice_bytes(), sums);
+  auto range = repair_tree::SumRange::make(request.offset(), request.length(), request.slice_bytes(), sums);
   if (!range) co_return module.finish(range.error());
 
   auto call = std::make_unique<Call>(parts, request, *range, out);
   Status status = co_await call->run(module.context(), out);
   module.output(0, call->sum.read_seconds());
-  module.output(1, call->sum.network_seconds());
+  module.output(1, call->sum.receiver().network_seconds());
   module.output(2, call->sum.compute_seconds());
   module.output(3, call->sink.send_seconds());
   co_return module.finish(std::move(status));

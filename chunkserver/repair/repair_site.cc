@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "chunkserver/repair/repair_tree.h"
 #include "monitoring/sight/module.h"
+#include "repair_tree/check_tree.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -17,7 +17,7 @@ double seconds(Duration duration) {
 }
 
 /// Writes the one sum of a root into the store.
-class ChunkSink final : public SumSink {
+class ChunkSink final : public repair_tree::SumSink {
  public:
   ChunkSink(RepairParts& parts, Context context, ChunkWriter& writer)
       : parts_(parts), context_(context), writer_(writer) {}
@@ -55,22 +55,22 @@ Status check_request(const proto::RepairChunkRequest& request) {
     if (child.index() == request.index())
       return {Code::kInvalidArgument, "a chunk cannot help to repair itself"};
   }
-  return check_children(request.children(), 1);
+  return repair_tree::check_children(request.children(), 1);
 }
 
 void add_timing(proto::RepairChunkResponse& response, ServerId self, const TreeSum& sum, double write_seconds,
                 Duration duration) {
   proto::Timing& timing = *response.mutable_timing();
   timing.set_seconds(seconds(duration));
-  timing.set_network_seconds(sum.network_seconds());
+  timing.set_network_seconds(sum.receiver().network_seconds());
   timing.set_compute_seconds(sum.compute_seconds());
   timing.set_write_seconds(write_seconds);
-  timing.set_bytes_in(sum.bytes_in());
+  timing.set_bytes_in(sum.receiver().bytes_in());
   proto::ServerTiming& server = *response.add_servers();
   server.set_server_id(self.value);
   server.set_role("destination");
   *server.mutable_timing() = timing;
-  sum.add_servers(*response.mutable_servers());
+  sum.receiver().add_servers(*response.mutable_servers());
   // The helpers read at the same time: the slowest one is what the repair saw.
   double read_seconds = 0;
   for (const proto::ServerTiming& helper : response.servers()) {
@@ -82,7 +82,8 @@ void add_timing(proto::RepairChunkResponse& response, ServerId self, const TreeS
 asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, RepairParts& parts,
                                                             ServerId self,
                                                             const proto::RepairChunkRequest& request,
-                                                            SumRange range, sight::Module& module) {
+                                                            repair_tree::SumRange range,
+                                                            sight::Module& module) {
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
   const TimePoint began = parts.runtime.clock.now();
   KINTSUGI_CO_ASSIGN(std::unique_ptr<ChunkWriter> writer,
@@ -102,13 +103,14 @@ asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, Rep
     auto committed = co_await writer->commit(context, request.length(), request.crc());
     if (!committed) status = committed.error();
     if (status.code() == Code::kCorrupt) {
-      status = status.with_context("rebuilt from " + describe_helpers(id.stripe, request.children()));
+      status =
+          status.with_context("rebuilt from " + repair_tree::describe_helpers(id.stripe, request.children()));
     }
   }
   co_await writer->abort();
   const TimePoint ended = parts.runtime.clock.now();
   sink.write_seconds += seconds(ended - summed);
-  module.output(0, sum.network_seconds());
+  module.output(0, sum.receiver().network_seconds());
   module.output(1, sum.compute_seconds());
   module.output(2, sink.write_seconds);
   if (!status.ok()) co_return status;
@@ -128,7 +130,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context
       {double(request.length()), double(request.slice_bytes()), double(request.children_size())}};
   Status checked = check_request(request);
   if (!checked.ok()) co_return module.finish(std::move(checked));
-  auto range = SumRange::make(0, request.length(), request.slice_bytes(), 1);
+  auto range = repair_tree::SumRange::make(0, request.length(), request.slice_bytes(), 1);
   if (!range) co_return module.finish(range.error());
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
   auto present = parts.store.find(id);

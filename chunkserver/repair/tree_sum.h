@@ -1,35 +1,15 @@
-/// The heart of every repair shape: adds up the partial sums of a node's children and its own chunk, slice by
-/// slice.
+/// The heart of every repair shape: a node's own chunk added to the sums of its children.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <vector>
+#include <optional>
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/repair/child_sum.h"
 #include "chunkserver/repair/repair_parts.h"
-#include "chunkserver/repair/slice_window.h"
-#include "common/runtime/task_group.h"
 #include "erasure/multiply.h"
+#include "repair_tree/sum_receiver.h"
 
 namespace kintsugi::chunkserver {
-
-/// Where complete slices go, in order.
-class SumSink {
- public:
-  virtual ~SumSink() = default;
-  /// `sums`: the same range of every sum, beginning at `offset` of the chunk; zero from `nonzero_bytes` on.
-  virtual asio::awaitable<Status> put(uint64_t offset, std::span<const std::span<std::byte>> sums,
-                                      uint64_t nonzero_bytes) = 0;
-  /// Called every kTreeIdleInterval while the next slice is not complete yet.
-  virtual asio::awaitable<Status> idle() = 0;
-};
-
-/// Shorter than rpc::kStreamIdleLimit: an unsliced tree says nothing for long, and must not be taken for
-/// dead.
-inline constexpr Duration kTreeIdleInterval = std::chrono::seconds(10);
 
 /// What a node adds itself.
 struct OwnChunk {
@@ -38,43 +18,35 @@ struct OwnChunk {
   std::string coefficients;
 };
 
-/// Memory: the window (3 slices, or up to 4 MiB of small ones) and a frame for each child. Nothing waits for
-/// a slot.
-class TreeSum {
+/// The sum of a node: a SumReceiver that is known to the server, with the own chunk.
+class TreeSum final : private repair_tree::SumContributor {
  public:
   /// `request`: range, slices and ids; `children` and `own` (may be null) contribute. References outlive
   /// run().
-  TreeSum(RepairParts& parts, SumRange range, const proto::PartialSumRequest& request,
-          const google::protobuf::RepeatedPtrField<proto::RepairNode>& children, const OwnChunk* own);
+  TreeSum(RepairParts& parts, repair_tree::SumRange range, const proto::PartialSumRequest& request,
+          const repair_tree::Children& children, const OwnChunk* own);
   ~TreeSum();
 
   /// Everything was put into the sink, or the first error; then no stream is open and no task runs any more.
-  asio::awaitable<Status> run(Context context, SumSink& sink);
+  asio::awaitable<Status> run(Context context, repair_tree::SumSink& sink);
   /// Makes run() end soon with `why`.
-  void fail(Status why);
+  void fail(Status why) { receiver_.fail(std::move(why)); }
 
   double read_seconds() const { return read_seconds_; }
-  double compute_seconds() const;
-  double network_seconds() const;  ///< of the child that was waited for longest
-  uint64_t bytes_in() const;
-  /// Timings of the subtrees, for one who reports them upward.
-  void add_servers(google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers) const;
+  double compute_seconds() const { return compute_seconds_ + receiver_.compute_seconds(); }
+  const repair_tree::SumReceiver& receiver() const { return receiver_; }
 
  private:
-  asio::awaitable<void> run_child(Context context, ChildSum& child);
-  asio::awaitable<void> run_own(Context context);
-  asio::awaitable<Status> add_own(Context context);
-  asio::awaitable<Status> add_own_slice(Context context, ChunkReader& reader, size_t slice);
-  asio::awaitable<Status> consume(SumSink& sink);
+  asio::awaitable<Status> contribute(Context context, repair_tree::SliceWindow& window) override;
+  asio::awaitable<Status> add_slice(Context context, ChunkReader& reader, repair_tree::SliceWindow& window,
+                                    size_t slice);
 
   RepairParts& parts_;
   const runtime::Runtime& runtime_;
   std::list<TreeSum*>::iterator registered_;
   const OwnChunk* own_;
   std::optional<erasure::MultiplyTable> table_;  ///< of own_
-  SliceWindow window_;
-  std::vector<std::unique_ptr<ChildSum>> children_;
-  runtime::TaskGroup tasks_;
+  repair_tree::SumReceiver receiver_;
   double read_seconds_ = 0, compute_seconds_ = 0;
 };
 

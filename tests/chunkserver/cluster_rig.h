@@ -2,7 +2,6 @@
 /// protocol.
 #pragma once
 
-#include "chunkserver/repair/frames.h"
 #include "chunkserver/service/chunkserver.h"
 #include "common/proto/chunk.pb.h"
 #include "common/proto/meta.pb.h"
@@ -10,9 +9,12 @@
 #include "common/rpc/server.h"
 #include "erasure/code.h"
 #include "erasure/repair_equation.h"
+#include "repair_tree/frames.h"
 #include "tests/chunkserver/store_rig.h"
 
 namespace kintsugi::chunkserver {
+
+using repair_tree::receive_either;
 
 inline constexpr char kTestPolicy[] = "rs-6-3-1024k";
 inline constexpr uint32_t kAllOps = rpc::kOpRead | rpc::kOpWrite | rpc::kOpRepair;

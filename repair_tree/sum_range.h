@@ -7,10 +7,12 @@
 #include "common/base/crc32c.h"
 #include "common/base/status.h"
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 
 /// Sums of one node are held in memory as slices: sums * slice_bytes is bounded by this.
 inline constexpr uint64_t kMaxSliceMemoryBytes = 256ull << 20;
+/// Of a chunk, and so of a sum.
+inline constexpr uint64_t kMaxSumBytes = 256ull << 20;
 
 struct SumRange {
   uint64_t offset = 0;  ///< in the chunk; a multiple of kBlockBytes
@@ -27,4 +29,4 @@ struct SumRange {
   uint64_t bytes_of(size_t slice) const { return std::min(slice_bytes, length - begin_of(slice)); }
 };
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree

@@ -1,12 +1,11 @@
-#include "chunkserver/repair/sum_range.h"
+#include "repair_tree/sum_range.h"
 
-#include "chunkserver/store/chunk_info.h"
 #include "erasure/policy.h"
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 
 Result<SumRange> SumRange::make(uint64_t offset, uint64_t length, uint64_t slice_bytes, uint32_t sums) {
-  if (offset % kBlockBytes != 0 || offset > kMaxChunkBytes || length > kMaxChunkBytes - offset) {
+  if (offset % kBlockBytes != 0 || offset > kMaxSumBytes || length > kMaxSumBytes - offset) {
     return Status{Code::kInvalidArgument, fmt::format("range {}+{} is not one of a chunk", offset, length)};
   }
   if (slice_bytes == 0) return Status{Code::kInvalidArgument, "slices of 0 bytes"};
@@ -15,7 +14,7 @@ Result<SumRange> SumRange::make(uint64_t offset, uint64_t length, uint64_t slice
   }
   SumRange range{offset, length, std::min(slice_bytes, std::max<uint64_t>(length, 1)), sums};
   if (range.slice_bytes < length)
-    range.slice_bytes = std::min(round_up(range.slice_bytes, kBlockBytes), length);
+    range.slice_bytes = std::min((range.slice_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes, length);
   if (range.slice_bytes * sums > kMaxSliceMemoryBytes) {
     return Status{Code::kLimitExceeded,
                   fmt::format("{} sums of {} bytes need too much memory", sums, range.slice_bytes)};
@@ -23,4 +22,4 @@ Result<SumRange> SumRange::make(uint64_t offset, uint64_t length, uint64_t slice
   return range;
 }
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree

@@ -1,11 +1,11 @@
-#include "chunkserver/repair/repair_tree.h"
+#include "repair_tree/check_tree.h"
 
 #include <set>
 
-#include "chunkserver/store/chunk_info.h"
 #include "common/runtime/network.h"
+#include "repair_tree/sum_range.h"
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 namespace {
 
 using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
@@ -21,7 +21,7 @@ Status check_node(const proto::RepairNode& node, uint32_t sums, std::set<uint32_
   if (node.coefficients().size() != sums) {
     return invalid(fmt::format("{} coefficients for {} sums", node.coefficients().size(), sums));
   }
-  if (node.chunk_length() > kMaxChunkBytes) return invalid("impossible chunk length");
+  if (node.chunk_length() > kMaxSumBytes) return invalid("impossible chunk length");
   for (const proto::RepairNode& child : node.children()) {
     auto address = runtime::Endpoint::parse(child.address());
     if (!address) return invalid(fmt::format("'{}' is no address", child.address()));
@@ -61,4 +61,4 @@ std::string describe_helpers(StripeId stripe, const Children& children) {
   return text;
 }
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree

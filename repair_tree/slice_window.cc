@@ -1,8 +1,8 @@
-#include "chunkserver/repair/slice_window.h"
+#include "repair_tree/slice_window.h"
 
 #include <cstring>
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 namespace {
 
 size_t window_slots(const SumRange& range) {
@@ -74,4 +74,4 @@ void SliceWindow::fail(Status why) {
   completed_.notify_all();
 }
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree

@@ -1,13 +1,13 @@
-#include "chunkserver/repair/child_sum.h"
+#include "repair_tree/child_sum.h"
 
-#include "chunkserver/repair/frames.h"
 #include "erasure/multiply.h"
 #include "monitoring/sight/module.h"
+#include "repair_tree/frames.h"
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 namespace {
 
-constexpr sight::Site kChild{"chunkserver.partial_sum_child", {"bytes", "slice_bytes"}, {"network_seconds"}};
+constexpr sight::Site kChild{"repair_tree.child_sum", {"bytes", "slice_bytes"}, {"network_seconds"}};
 /// Of a frame; senders keep to 1 MiB.
 constexpr uint32_t kMaxFrameBytes = 1 << 20;
 
@@ -127,4 +127,4 @@ asio::awaitable<Status> ChildSum::finish() {
   co_return co_await stream_->send_end(end);
 }
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree

@@ -7,7 +7,7 @@
 #include "common/base/status.h"
 #include "common/proto/chunk.pb.h"
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 
 inline constexpr size_t kMaxTreeNodes = 32;
 
@@ -21,4 +21,4 @@ Status check_tree(const proto::RepairNode& node, uint32_t sums);
 std::string describe_helpers(StripeId stripe,
                              const google::protobuf::RepeatedPtrField<proto::RepairNode>& children);
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree

@@ -8,7 +8,7 @@
 #include "common/proto/types.pb.h"
 #include "common/rpc/stream.h"
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 
 /// Fills `data`, or `end` if it is the peer's end frame. A message without fields keeps all of them as
 /// unknown ones, so the bytes can be read as what they are afterwards; headers are small.
@@ -28,4 +28,4 @@ asio::awaitable<Result<rpc::Stream::Received>> receive_either(rpc::Stream& strea
   co_return *received;
 }
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree

@@ -6,12 +6,12 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/repair/sum_range.h"
 #include "common/base/status.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
+#include "repair_tree/sum_range.h"
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 
 /// Contributors add to slices in order, each at its own pace, and may be ahead of the consumer by the
 /// window's size. With two slices or more a node receives the next one while it sends the last.
@@ -62,4 +62,4 @@ class SliceWindow {
   runtime::Event opened_, completed_;
 };
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree

@@ -6,12 +6,12 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/repair/slice_window.h"
 #include "common/proto/chunk.pb.h"
 #include "common/rpc/client.h"
 #include "common/runtime/context.h"
+#include "repair_tree/slice_window.h"
 
-namespace kintsugi::chunkserver {
+namespace kintsugi::repair_tree {
 
 class ChildSum {
  public:
@@ -50,4 +50,4 @@ class ChildSum {
   uint64_t bytes_in_ = 0;
 };
 
-}  // namespace kintsugi::chunkserver
+}  // namespace kintsugi::repair_tree
