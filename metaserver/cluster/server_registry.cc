@@ -76,6 +76,8 @@ Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::Heartbeat
   if (!server->registered || server->stored.incarnation() != request.incarnation())
     return Verdict::kRegisterAgain;
   server->load = request;
+  server->load.clear_lost();
+  server->load.clear_cache_changes();
   server->last_heartbeat = clock_.now();
   if (server->liveness == proto::ServerState::SUSPECT) server->liveness = proto::ServerState::ALIVE;
   return Verdict::kAccepted;
@@ -135,6 +137,19 @@ bool ServerRegistry::is_dead(ServerId id) const {
   return !server || server->liveness == proto::ServerState::DEAD;
 }
 
+std::string ServerRegistry::random_peer(ServerId asking, runtime::Random& random) const {
+  if (servers_.empty()) return {};
+  // From the first server after a random id on; ids are random themselves.
+  auto at = servers_.lower_bound(ServerId{random.next()});
+  for (size_t i = 0; i < std::min(kPeerTries, servers_.size()); ++i) {
+    if (at == servers_.end()) at = servers_.begin();
+    const ServerRecord& server = (at++)->second;
+    const bool fit = server.liveness == proto::ServerState::ALIVE && server.registered;
+    if (fit && server.id != asking) return server.stored.address();
+  }
+  return {};
+}
+
 size_t ServerRegistry::count(Liveness liveness) const {
   return static_cast<size_t>(std::count_if(servers_.begin(), servers_.end(), [&](const auto& entry) {
     return entry.second.liveness == liveness;
@@ -158,6 +173,10 @@ proto::ServerState ServerRegistry::state_of(const ServerRecord& server) const {
   state.set_failed_disks(server.load.failed_disks());
   state.set_user_bytes_per_second(server.load.user_bytes_per_second());
   state.set_repairs(server.load.repairs());
+  state.set_repair_bytes_per_second(server.load.repair_bytes_per_second());
+  state.set_up_bytes_per_second(server.load.up_bytes_per_second());
+  state.set_down_bytes_per_second(server.load.down_bytes_per_second());
+  state.set_busy(server.load.busy());
   return state;
 }
 

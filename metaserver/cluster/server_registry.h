@@ -32,6 +32,7 @@ struct ServerRecord {
 inline constexpr size_t kMaxServers = 10000;
 inline constexpr int kMaxSupersededIncarnations = 16;
 inline constexpr size_t kMaxAddressBytes = 300;
+inline constexpr size_t kPeerTries = 16;
 
 /// A server is alive while it heartbeats, suspect after `suspect_after` without one, dead after `dead_after`.
 /// What is durable (address, rack, incarnation) survives a restart; then all known servers are suspect until
@@ -66,6 +67,9 @@ class ServerRegistry {
   /// Ordered by id.
   const std::map<ServerId, ServerRecord>& servers() const { return servers_; }
   bool is_dead(ServerId id) const;
+  /// Where a server that is alive, and not `asking`, may be reached; nearly every one as likely as any other.
+  /// Empty: none was found quickly.
+  std::string random_peer(ServerId asking, runtime::Random& random) const;
   proto::ServerState state_of(const ServerRecord& server) const;
   size_t count(Liveness liveness) const;
 

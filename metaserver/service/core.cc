@@ -22,11 +22,15 @@ Core::Core(const runtime::Runtime& runtime_, MetaServerOptions options_, rpc::Se
       upload_ids(runtime, store, "upload"),
       names(inode_ids, runtime.clock, options.default_policy),
       servers(options, runtime.clock),
+      caches(runtime.clock),
       chunks(servers, runtime.clock),
       garbage(chunks, runtime.clock),
       uploads(options, secret, runtime.clock),
       block_reports(servers, chunks, garbage, uploads, runtime.clock) {
-  servers.on_dead = [this](ServerId server) { events.server_dead(server); };
+  servers.on_dead = [this](ServerId server) {
+    caches.server_died(server);
+    events.server_dead(server);
+  };
   servers.on_returned = [this](ServerId server) { events.server_returned(server); };
   chunks.on_lost = [this](ChunkId chunk, const std::string& why) { events.chunk_lost(chunk, why); };
 }
@@ -60,6 +64,12 @@ std::string Core::address_of(ServerId server) const {
   const ServerRecord* record = servers.find(server);
   if (!record || record->liveness == proto::ServerState::DEAD) return {};
   return record->stored.address();
+}
+
+proto::ServerState Core::state_of(const ServerRecord& server) const {
+  proto::ServerState state = servers.state_of(server);
+  state.set_cached_chunks(caches.cached_chunks(server.id));
+  return state;
 }
 
 proto::Stripe Core::describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,

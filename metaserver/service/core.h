@@ -10,6 +10,7 @@
 #include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/block_reports.h"
+#include "metaserver/cluster/cache_map.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/options.h"
@@ -54,6 +55,7 @@ struct Core {
     return finish_read(result ? Status() : result.error());
   }
 
+  proto::ServerState state_of(const ServerRecord& server) const;
   /// A stripe as clients and the repair manager see it. `operations` 0: without capabilities.
   proto::Stripe describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,
                          Duration life) const;
@@ -72,6 +74,7 @@ struct Core {
   IdAllocator inode_ids, stripe_ids, upload_ids;
   Namespace names;
   ServerRegistry servers;
+  CacheMap caches;
   ChunkMap chunks;
   Garbage garbage;
   Uploads uploads;

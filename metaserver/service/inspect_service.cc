@@ -42,7 +42,7 @@ asio::awaitable<Result<proto::ListServersResponse>> InspectService::list_servers
   sight::Module module{context, kListServers};
   proto::ListServersResponse response;
   for (const auto& [id, server] : core_.servers.servers())
-    *response.add_servers() = core_.servers.state_of(server);
+    *response.add_servers() = core_.state_of(server);
   KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read()));
   co_return response;
 }
@@ -54,7 +54,7 @@ Result<proto::ShowStripeResponse> InspectService::describe_stripe(StripeId id) c
   *response.mutable_stripe() = core_.describe(id, *stored, 0, {});
   for (const proto::StoredChunk& chunk : stored->chunks()) {
     if (const ServerRecord* server = core_.servers.find(ServerId{chunk.server_id()})) {
-      *response.add_servers() = core_.servers.state_of(*server);
+      *response.add_servers() = core_.state_of(*server);
     }
   }
   const size_t available = core_.chunks.available_chunks(id, *stored);

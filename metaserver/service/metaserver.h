@@ -60,6 +60,8 @@ class MetaServer {
 
   // For the repair manager's host.
   std::vector<proto::ServerState> servers() const;
+  /// What is in memory there, and what is read.
+  const CacheMap& caches() const { return core_.caches; }
   /// Without capabilities. `available` of a chunk without bytes is true though it is on no server.
   std::optional<proto::Stripe> stripe(StripeId id) const;
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const;

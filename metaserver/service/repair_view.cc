@@ -12,7 +12,7 @@ constexpr sight::Site kCommitRepair{"metaserver.commit_repair"};
 std::vector<proto::ServerState> MetaServer::servers() const {
   std::vector<proto::ServerState> states;
   for (const auto& [id, server] : core_.servers.servers())
-    states.push_back(core_.servers.state_of(server));
+    states.push_back(core_.state_of(server));
   return states;
 }
 

@@ -39,6 +39,7 @@ asio::awaitable<Result<proto::RegisterServerResponse>> ServerService::register_s
   const Status registered = core_.servers.register_server(transaction, request);
   KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), registered, transaction)));
   core_.garbage.wake(ServerId{request.server_id()});
+  core_.caches.forget(ServerId{request.server_id()});
   proto::RegisterServerResponse response;
   response.set_heartbeat_interval_ms(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(core_.options.heartbeat_interval).count()));
@@ -65,6 +66,7 @@ asio::awaitable<Result<proto::HeartbeatResponse>> ServerService::heartbeat(Conte
     response.set_register_again(true);
     co_return response;
   }
+  core_.caches.apply(server, request);
   for (const proto::ReportedChunk& lost : request.lost()) {
     const std::string why = fmt::format("server {} found it missing or corrupt", server);
     report_lost({StripeId{lost.stripe_id()}, lost.index()}, server, why, false);
@@ -81,6 +83,7 @@ asio::awaitable<Result<proto::HeartbeatResponse>> ServerService::heartbeat(Conte
     ordered->set_index(victim.index);
   }
   response.set_report_blocks(core_.block_reports.should_ask(server));
+  response.set_probe_address(core_.servers.random_peer(server, core_.runtime.random));
   module.output(0, response.delete_chunks_size());
   co_return response;
 }

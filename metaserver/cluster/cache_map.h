@@ -1,0 +1,61 @@
+/// What the chunkservers have in memory and what their users read, as heartbeats tell it (the paper's
+/// sections 4.4.4 and 4.6.1, figure 4.6). Hints: stale by a heartbeat, and gone after a restart.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "common/base/ids.h"
+#include "common/proto/meta.pb.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi::metaserver {
+
+/// Heat is halved every minute. That of a dead server's chunks stands still: nobody can read them there, and
+/// those that were read most are to be repaired first.
+class CacheMap {
+ public:
+  static constexpr Duration kHalfLife = std::chrono::minutes(1);
+  static constexpr size_t kMaxChunksOfServer = 200'000;
+  static constexpr size_t kMaxChunks = 4'000'000;  ///< of all servers; beyond it news of others is ignored
+  static constexpr double kColdHeat = 1.0 / 64;    ///< less is forgotten
+  static constexpr size_t kSweepStep = 64;         ///< chunks looked at for each one that is added
+
+  /// The clock outlives it.
+  explicit CacheMap(const runtime::Clock& clock) : clock_(clock) {}
+
+  void apply(ServerId server, const proto::HeartbeatRequest& heartbeat);
+  /// Its memory is gone, its chunks' heat is kept as it is.
+  void server_died(ServerId server);
+  /// It begins anew, or is no more.
+  void forget(ServerId server);
+
+  bool cached(ServerId server, ChunkId chunk) const;
+  double heat(ServerId server, ChunkId chunk) const;
+  size_t cached_chunks(ServerId server) const;
+  size_t size() const { return size_; }
+
+ private:
+  struct Usage {
+    bool cached = false;
+    float heat = 0;
+    TimePoint when;
+  };
+  struct Server {
+    std::map<ChunkId, Usage> chunks;
+    size_t cached = 0;
+    ChunkId swept;  ///< where the sweep goes on
+    std::optional<TimePoint> died;
+  };
+  double heat_of(const Server& server, const Usage& usage) const;
+  void set(Server& server, ChunkId chunk, bool cached, float heat);
+  void erase(Server& server, std::map<ChunkId, Usage>::iterator at);
+  void sweep(Server& server);
+
+  const runtime::Clock& clock_;
+  std::unordered_map<ServerId, Server> servers_;  ///< never iterated
+  size_t size_ = 0;
+};
+
+}  // namespace kintsugi::metaserver
