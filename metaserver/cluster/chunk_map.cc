@@ -28,6 +28,11 @@ void ChunkMap::set_present(ChunkId chunk) {
   if (found != lost_.end() && found->second <= clock_.now()) lost_.erase(found);
 }
 
+void ChunkMap::scan_lost(ChunkId after, const std::function<bool(ChunkId)>& visit) const {
+  for (auto at = lost_.upper_bound(after); at != lost_.end(); ++at)
+    if (!visit(at->first)) return;
+}
+
 void ChunkMap::set_placed(ChunkId chunk, ServerId server) {
   const TimePoint now = clock_.now();
   lost_.erase(chunk);

@@ -34,6 +34,8 @@ class ChunkMap {
   void set_present(ChunkId chunk);
   bool lost(ChunkId chunk) const { return lost_.contains(chunk); }
   size_t lost_chunks() const { return lost_.size(); }
+  /// Those set_lost, in order, after `after`, until `visit` returns false.
+  void scan_lost(ChunkId after, const std::function<bool(ChunkId)>& visit) const;
 
   /// The chunk was written to `server` just now: a block report that was collected before may not list it
   /// yet.

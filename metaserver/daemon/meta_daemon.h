@@ -8,6 +8,7 @@
 #include "common/rpc/secret.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/daemon/repair_cluster_view.h"
+#include "metaserver/daemon/repair_coordinator.h"
 #include "metaserver/service/metaserver.h"
 #include "repair_manager/repair_manager.h"
 
@@ -18,8 +19,9 @@ struct MetaDaemonOptions {
   repair_manager::Options repairs;
 };
 
-/// Wires the metaserver's events (deaths, returns, lost chunks) to the repair manager, and serves the RPCs of
-/// repairs.
+/// Wires the metaserver's events (deaths, returns, lost chunks) to the repair manager, or to those that run
+/// as daemons of their own, and serves the RPCs of repairs. Reads of lost chunks are planned here in any
+/// case: they take no slots, and asking somebody else would only delay them.
 class MetaDaemon {
  public:
   static constexpr uint32_t kMaxHistory = 1000;  ///< records of one answer
@@ -36,12 +38,14 @@ class MetaDaemon {
   runtime::Endpoint endpoint() const { return metaserver_.endpoint(); }
   MetaServer& metaserver() { return metaserver_; }
   repair_manager::RepairManager& repairs() { return repairs_; }
+  const RepairShards& shards() const { return coordinator_.shards(); }
 
  private:
   void connect_events();
   void register_handlers();
-  asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
-  asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(proto::RepairHistoryRequest request);
+  asio::awaitable<Result<proto::RepairStatusResponse>> repair_status(Context context);
+  asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(Context context,
+                                                                       proto::RepairHistoryRequest request);
   asio::awaitable<Result<proto::RunRepairResponse>> run_repair(Context context,
                                                                proto::RunRepairRequest request);
 
@@ -49,6 +53,7 @@ class MetaDaemon {
   rpc::Client client_;  // to chunkservers
   RepairClusterView view_;
   repair_manager::RepairManager repairs_;
+  RepairCoordinator coordinator_;
   bool stopped_ = false;
 };
 

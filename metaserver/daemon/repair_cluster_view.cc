@@ -1,41 +1,28 @@
 #include "metaserver/daemon/repair_cluster_view.h"
 
-#include "common/log/log.h"
+#include "repair_manager/wire_views.h"
 
 namespace kintsugi::metaserver {
 
-using repair_manager::ChunkView;
 using repair_manager::ServerView;
 using repair_manager::StripeView;
 
 std::vector<ServerView> RepairClusterView::servers() const {
   std::vector<ServerView> servers;
-  for (proto::ServerState& state : metaserver_.servers()) {
-    Result<runtime::Endpoint> address = runtime::Endpoint::parse(state.address());
-    if (!address) {
-      log::error("server {} takes no part in repairs: {}", state.server_id(), address.error().to_string());
-      continue;
-    }
-    servers.push_back({.id = ServerId{state.server_id()},
-                       .address = std::move(*address),
-                       .rack = std::move(*state.mutable_rack()),
-                       .alive = state.liveness() == proto::ServerState::ALIVE,
-                       .free_bytes = state.free_bytes(),
-                       .user_bytes_per_second = state.user_bytes_per_second()});
-  }
+  for (const proto::ServerState& state : metaserver_.servers())
+    if (std::optional<ServerView> server = repair_manager::server_view(state))
+      servers.push_back(std::move(*server));
   return servers;
 }
 
 std::optional<StripeView> RepairClusterView::stripe(StripeId id) const {
   const std::optional<proto::Stripe> stripe = metaserver_.stripe(id);
   if (!stripe) return std::nullopt;
-  StripeView view{.id = id, .policy = stripe->policy(), .length = stripe->length()};
-  for (const proto::ChunkPlacement& chunk : stripe->chunks())
-    view.chunks.push_back({.index = chunk.index(),
-                           .server = ServerId{chunk.server_id()},
-                           .length = chunk.length(),
-                           .crc = chunk.crc(),
-                           .available = chunk.available()});
+  StripeView view = repair_manager::stripe_view(*stripe);
+  for (repair_manager::ChunkView& chunk : view.chunks) {
+    chunk.cached = metaserver_.caches().cached(chunk.server, {id, chunk.index});
+    chunk.heat = static_cast<float>(metaserver_.caches().heat(chunk.server, {id, chunk.index}));
+  }
   return view;
 }
 

@@ -70,11 +70,26 @@ class MetaServer {
   bool deletion_pending(ChunkId chunk, ServerId server) const;
   /// All chunks whose place is this server; of server 0: all that are nowhere.
   std::vector<ChunkId> chunks_of(ServerId server) const;
+  /// The same, in order, after `after`, until `visit` returns false.
+  void scan_chunks_of(ServerId server, ChunkId after, const std::function<bool(ChunkId)>& visit) const;
+  /// Chunks reported missing or corrupt, likewise.
+  void scan_reported(ChunkId after, const std::function<bool(ChunkId)>& visit) const {
+    core_.chunks.scan_lost(after, visit);
+  }
+  bool is_dead(ServerId server) const { return core_.servers.is_dead(server); }
+  /// What was read so far is durable: it may be told.
+  asio::awaitable<Status> durable() { return core_.finish_read(); }
   /// The chunk, proven to be what was written, is durable on `server`: that is its place from now on, if it
   /// is still at `expected_old` (0: nowhere). Else kConflict, or kNotFound when the stripe is gone: the copy
   /// is garbage. Durable on return.
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server);
+  /// What commit_repair would say now.
+  Status can_commit_repair(ChunkId chunk, ServerId expected_old, ServerId server) const;
+  /// Where the stripe says that the chunk is; none: nowhere, or there is no such chunk.
+  ServerId place_of(ChunkId chunk) const;
+  /// A copy on `server` that was refused: it is deleted, unless that is the chunk's place.
+  asio::awaitable<Status> discard_copy(ChunkId chunk, ServerId server);
   /// Could not be read there. Ignored when that is not its place.
   void report_lost(ChunkId chunk, ServerId server, const std::string& why);
 

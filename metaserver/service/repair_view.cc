@@ -32,12 +32,19 @@ bool MetaServer::deletion_pending(ChunkId chunk, ServerId server) const {
 
 std::vector<ChunkId> MetaServer::chunks_of(ServerId server) const {
   std::vector<ChunkId> chunks;
-  const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
-  core_.store.scan(range.begin, range.end, [&](std::string_view key, std::string_view) {
-    chunks.push_back(keys::chunk_of(key));
+  scan_chunks_of(server, {}, [&](ChunkId chunk) {
+    chunks.push_back(chunk);
     return true;
   });
   return chunks;
+}
+
+void MetaServer::scan_chunks_of(ServerId server, ChunkId after,
+                                const std::function<bool(ChunkId)>& visit) const {
+  const std::string begin = keys::server_chunk(server, after) + '\0';
+  const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
+  core_.store.scan(begin, range.end,
+                   [&](std::string_view key, std::string_view) { return visit(keys::chunk_of(key)); });
 }
 
 Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId server,
@@ -62,6 +69,27 @@ Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId s
             fmt::format("server {} is about to delete an older copy of chunk {}", server, chunk)};
   }
   return {};
+}
+
+Status MetaServer::can_commit_repair(ChunkId chunk, ServerId expected_old, ServerId server) const {
+  const auto stripe = load_stripe(core_.store, chunk.stripe);
+  if (!stripe) return {Code::kNotFound, fmt::format("stripe {} was deleted meanwhile", chunk.stripe)};
+  return check_repair(chunk, expected_old, server, *stripe);
+}
+
+ServerId MetaServer::place_of(ChunkId chunk) const {
+  const auto stripe = load_stripe(core_.store, chunk.stripe);
+  if (!stripe || chunk.index >= static_cast<uint32_t>(stripe->chunks_size())) return {};
+  return ServerId{stripe->chunks(static_cast<int>(chunk.index)).server_id()};
+}
+
+asio::awaitable<Status> MetaServer::discard_copy(ChunkId chunk, ServerId server) {
+  if (place_of(chunk) == server || !core_.servers.find(server)) co_return co_await core_.finish_read();
+  Transaction transaction(core_.store);
+  transaction.put(keys::garbage(server, chunk), "");
+  KINTSUGI_CO_TRY(co_await core_.finish(Context{}, transaction));
+  core_.garbage.wake(server);
+  co_return Status{};
 }
 
 asio::awaitable<Status> MetaServer::commit_repair(Context context, ChunkId chunk, ServerId expected_old,

@@ -1,0 +1,31 @@
+/// What repair managers in other processes have to be told, in order.
+#pragma once
+
+#include <deque>
+#include <functional>
+
+#include "common/proto/coordination.pb.h"
+
+namespace kintsugi::metaserver {
+
+/// Numbered from `first` on, which is greater than all numbers of earlier lives of this metaserver: a reader
+/// that stood still for too long, or is of an earlier life, is told to start over.
+class RepairLog {
+ public:
+  static constexpr size_t kMaxEvents = 65'536;    ///< some MiB
+  static constexpr size_t kMaxExamined = 10'000;  ///< for one answer
+  static constexpr uint32_t kMaxAnswer = 1000;    ///< events
+
+  explicit RepairLog(uint64_t first) : first_(first) {}
+
+  void append(proto::RepairEvent event);
+  /// Events after number `after` for which `wanted` holds, at most `limit` (0: kMaxAnswer).
+  void read(uint64_t after, uint32_t limit, const std::function<bool(const proto::RepairEvent&)>& wanted,
+            proto::FetchRepairWorkResponse& answer) const;
+
+ private:
+  std::deque<proto::RepairEvent> events_;
+  uint64_t first_;  ///< number of events_.front()
+};
+
+}  // namespace kintsugi::metaserver

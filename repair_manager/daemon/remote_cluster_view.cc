@@ -1,0 +1,192 @@
+#include "repair_manager/daemon/remote_cluster_view.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+#include "repair_manager/wire_views.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr size_t kMaxDeletions = 10'000;  // remembered
+
+/// All chunks that the tree below `node` stores.
+void add_stored(StripeId stripe, const proto::RepairNode& node,
+                std::vector<std::pair<ChunkId, ServerId>>& places) {
+  for (const proto::RebuiltChunk& chunk : node.stores())
+    places.emplace_back(ChunkId{stripe, chunk.index()}, ServerId{node.server_id()});
+  for (const proto::RepairNode& child : node.children())
+    add_stored(stripe, child, places);
+}
+
+}  // namespace
+
+RemoteClusterView::RemoteClusterView(const runtime::Runtime& runtime, rpc::Client& client,
+                                     const rpc::Secret& secret, runtime::Endpoint metaserver,
+                                     uint64_t manager_id)
+    : runtime_(runtime),
+      client_(client),
+      secret_(secret),
+      metaserver_(std::move(metaserver)),
+      manager_id_(manager_id),
+      tasks_(runtime) {}
+
+asio::awaitable<void> RemoteClusterView::stop() {
+  tasks_.request_stop();
+  co_await tasks_.join();
+}
+
+void RemoteClusterView::set_shards(const proto::JoinRepairResponse& answer, TimePoint lease_end) {
+  shards_.fill(false);
+  for (uint32_t shard : answer.shards())
+    if (shard < kRepairShards) shards_[shard] = true;
+  lease_end_ = lease_end;
+}
+
+asio::awaitable<Status> RemoteClusterView::refresh_servers(Context context) {
+  const proto::Empty request;
+  KINTSUGI_CO_ASSIGN(const proto::ListServersResponse response,
+                     co_await client_.call<proto::ListServersResponse>(limited(context), metaserver_,
+                                                                       rpc::Method::kListServers, request));
+  states_.assign(response.servers().begin(), response.servers().end());
+  servers_.clear();
+  for (const proto::ServerState& state : states_)
+    if (std::optional<ServerView> server = server_view(state)) servers_.push_back(std::move(*server));
+  co_return Status{};
+}
+
+// ---- stripes ---------------------------------------------------------------------------------------------
+
+std::optional<StripeView> RemoteClusterView::stripe(StripeId id) const {
+  if (!mine(id)) return std::nullopt;
+  const auto kept = stripes_.find(id);
+  return kept == stripes_.end() ? std::nullopt : kept->second.stripe;
+}
+
+bool RemoteClusterView::prepared(StripeId id) const {
+  if (!mine(id)) return true;
+  const auto kept = stripes_.find(id);
+  return kept != stripes_.end() && runtime_.clock.now() < kept->second.fetched + kFresh;
+}
+
+asio::awaitable<Status> RemoteClusterView::prepare(std::vector<StripeId> stripes) {
+  std::erase_if(stripes, [this](StripeId id) { return prepared(id); });
+  if (stripes.empty()) co_return Status{};
+  if (stripes.size() > kMaxPrepared)
+    co_return Status{Code::kLimitExceeded, fmt::format("more than {} stripes at once", kMaxPrepared)};
+  if (stripes_.size() + stripes.size() > kMaxKept) {
+    const TimePoint now = runtime_.clock.now();
+    std::erase_if(stripes_, [now](const auto& kept) { return now >= kept.second.fetched + kFresh; });
+    if (stripes_.size() + stripes.size() > kMaxKept) stripes_.clear();
+  }
+  co_return co_await fetch(std::move(stripes));
+}
+
+asio::awaitable<Status> RemoteClusterView::fetch(std::vector<StripeId> stripes) {
+  const TimePoint asked = runtime_.clock.now();
+  proto::DescribeStripesRequest request;
+  for (StripeId stripe : stripes)
+    request.add_stripe_ids(stripe.value);
+  KINTSUGI_CO_ASSIGN(const proto::DescribeStripesResponse response,
+                     co_await client_.call<proto::DescribeStripesResponse>(
+                         limited(Context{}), metaserver_, rpc::Method::kDescribeStripes, request));
+  for (StripeId stripe : stripes)
+    stripes_[stripe] = {asked, std::nullopt};
+  for (const proto::StripeDescription& description : response.stripes())
+    stripes_[StripeId{description.stripe().stripe_id()}] = {asked, stripe_view(description)};
+  co_return Status{};
+}
+
+std::string RemoteClusterView::capability(ChunkId chunk, uint32_t operations, WallTime expiry) const {
+  return rpc::make_capability(secret_, chunk, operations, expiry);
+}
+
+// ---- repairs ---------------------------------------------------------------------------------------------
+
+bool RemoteClusterView::deletion_pending(ChunkId chunk, ServerId server) const {
+  const auto known = deletions_.find({chunk, server});
+  return known != deletions_.end() && runtime_.clock.now() < known->second;
+}
+
+asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place place) {
+  const std::optional<StripeView> known = stripe(place.chunk.stripe);
+  // Nobody is to blame for these: kCancelled.
+  if (!known || place.chunk.index >= known->chunks.size())
+    co_return Status{Code::kCancelled,
+                     fmt::format("stripe {} is not this manager's any more", place.chunk.stripe)};
+  proto::CommitRepairRequest request;
+  request.set_manager_id(manager_id_);
+  request.set_stripe_id(place.chunk.stripe.value);
+  request.set_index(place.chunk.index);
+  request.set_expected_old(known->chunks[place.chunk.index].server.value);
+  request.set_server_id(place.destination.value);
+  request.set_check_only(true);
+  const auto allowed = co_await client_.call<proto::CommitRepairResponse>(
+      limited(context), metaserver_, rpc::Method::kCommitRepair, request);
+  if (allowed) co_return Status{};
+  stripes_.erase(place.chunk.stripe);
+  const TimePoint now = runtime_.clock.now();
+  std::erase_if(deletions_, [now](const auto& deletion) { return now >= deletion.second; });
+  if (allowed.error().code() == Code::kConflict && deletions_.size() < kMaxDeletions)
+    deletions_[{place.chunk, place.destination}] = now + kDeletionMemory;
+  co_return Status{Code::kCancelled, allowed.error().message()};
+}
+
+asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
+    Context context, runtime::Endpoint destination, proto::RepairChunkRequest request) {
+  const StripeId stripe{request.stripe_id()};
+  std::vector<std::pair<ChunkId, ServerId>> places;
+  places.emplace_back(ChunkId{stripe, request.index()}, server_at(destination));
+  for (const proto::RepairNode& child : request.children())
+    add_stored(stripe, child, places);
+  for (const auto& [chunk, server] : places)
+    KINTSUGI_CO_TRY(co_await check_place(context, Place{chunk, server}));
+  co_return co_await client_.call<proto::RepairChunkResponse>(context, std::move(destination),
+                                                              rpc::Method::kRepairChunk, request);
+}
+
+ServerId RemoteClusterView::server_at(const runtime::Endpoint& address) const {
+  const auto found =
+      std::find_if(servers_.begin(), servers_.end(), [&](const auto& s) { return s.address == address; });
+  return found == servers_.end() ? ServerId{} : found->id;
+}
+
+asio::awaitable<Status> RemoteClusterView::commit_repair(Context context, ChunkId chunk,
+                                                         ServerId expected_old, ServerId server) {
+  proto::CommitRepairRequest request;
+  request.set_manager_id(manager_id_);
+  request.set_stripe_id(chunk.stripe.value);
+  request.set_index(chunk.index);
+  request.set_expected_old(expected_old.value);
+  request.set_server_id(server.value);
+  while (true) {
+    const auto committed = co_await client_.call<proto::CommitRepairResponse>(
+        limited(context), metaserver_, rpc::Method::kCommitRepair, request);
+    stripes_.erase(chunk.stripe);
+    if (committed) co_return Status{};
+    const Code code = committed.error().code();
+    const bool away = code == Code::kUnavailable || code == Code::kDeadlineExceeded;
+    if (!away || runtime_.clock.now() + kCommitRetry >= context.deadline) co_return committed.error();
+    // The copy is there and proven: the metaserver may only be starting again.
+    const bool slept = co_await tasks_.sleep_for(kCommitRetry);
+    if (!slept) co_return committed.error();
+  }
+}
+
+void RemoteClusterView::report_lost(ChunkId chunk, ServerId server, const std::string& why) {
+  proto::ReportChunkRequest report;
+  report.set_stripe_id(chunk.stripe.value);
+  report.set_index(chunk.index);
+  report.set_server_id(server.value);
+  report.set_detail(why);
+  stripes_.erase(chunk.stripe);
+  tasks_.spawn(send_report(std::move(report)));
+}
+
+asio::awaitable<void> RemoteClusterView::send_report(proto::ReportChunkRequest report) {
+  const auto sent =
+      co_await client_.call<proto::Empty>(limited(Context{}), metaserver_, rpc::Method::kReportChunk, report);
+  if (!sent) log::warning("a lost chunk could not be reported: {}", sent.error().to_string());
+}
+
+}  // namespace kintsugi::repair_manager

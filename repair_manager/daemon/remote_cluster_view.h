@@ -1,0 +1,90 @@
+/// The cluster as a repair manager sees it that runs as a daemon of its own: what the metaserver told lately.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "common/base/repair_shard.h"
+#include "common/proto/coordination.pb.h"
+#include "common/proto/meta.pb.h"
+#include "common/rpc/client.h"
+#include "common/rpc/secret.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+#include "repair_manager/cluster_view.h"
+
+namespace kintsugi::repair_manager {
+
+/// Stripes are fetched in batches before they are planned, and trusted for kFresh: what is wrong by then is
+/// refused at the commit. Stripes of other managers, and all when the lease is over, are as good as deleted.
+class RemoteClusterView final : public ClusterView {
+ public:
+  static constexpr Duration kFresh = std::chrono::seconds(5);
+  static constexpr size_t kMaxKept = 4 * kMaxPrepared;  ///< stripes
+  static constexpr Duration kCallLimit = std::chrono::seconds(5);
+  static constexpr Duration kCommitRetry = std::chrono::milliseconds(200);  ///< while the metaserver is away
+  /// How long a destination is believed to be about to delete an older copy.
+  static constexpr Duration kDeletionMemory = std::chrono::seconds(5);
+
+  /// References outlive it. `manager_id`: as in JoinRepairRequest.
+  RemoteClusterView(const runtime::Runtime& runtime, rpc::Client& client, const rpc::Secret& secret,
+                    runtime::Endpoint metaserver, uint64_t manager_id);
+
+  /// What of the stripes is this manager's, and until when.
+  void set_shards(const proto::JoinRepairResponse& answer, TimePoint lease_end);
+  bool lease_over() const { return runtime_.clock.now() >= lease_end_; }
+  bool mine(StripeId stripe) const { return shards_[repair_shard(stripe)] && !lease_over(); }
+
+  asio::awaitable<Status> refresh_servers(Context context);
+  const std::vector<proto::ServerState>& server_states() const { return states_; }
+  void forget(StripeId stripe) { stripes_.erase(stripe); }
+  void forget_all() { stripes_.clear(); }
+  /// Ends waits for the metaserver, and joins what reports on its own.
+  asio::awaitable<void> stop();
+
+  std::vector<ServerView> servers() const override { return servers_; }
+  std::optional<StripeView> stripe(StripeId id) const override;
+  bool prepared(StripeId id) const override;
+  asio::awaitable<Status> prepare(std::vector<StripeId> stripes) override;
+  bool deletion_pending(ChunkId chunk, ServerId server) const override;
+  std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
+  asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context, runtime::Endpoint destination,
+                                                              proto::RepairChunkRequest request) override;
+  asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
+                                        ServerId server) override;
+  void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;
+
+ private:
+  struct Kept {
+    TimePoint fetched;
+    std::optional<StripeView> stripe;
+  };
+  struct Place {
+    ChunkId chunk;
+    ServerId destination;
+  };
+  asio::awaitable<Status> fetch(std::vector<StripeId> stripes);
+  /// Whether the metaserver would accept the chunk there: asked before the work is done.
+  asio::awaitable<Status> check_place(Context context, Place place);
+  asio::awaitable<void> send_report(proto::ReportChunkRequest report);
+  ServerId server_at(const runtime::Endpoint& address) const;
+  Context limited(Context context) const { return context.with_deadline(runtime_.clock.now() + kCallLimit); }
+
+  runtime::Runtime runtime_;
+  rpc::Client& client_;
+  const rpc::Secret& secret_;
+  const runtime::Endpoint metaserver_;
+  const uint64_t manager_id_;
+  std::array<bool, kRepairShards> shards_{};
+  TimePoint lease_end_{};
+  std::vector<proto::ServerState> states_;
+  std::vector<ServerView> servers_;
+  std::map<StripeId, Kept> stripes_;
+  std::map<std::pair<ChunkId, ServerId>, TimePoint> deletions_;  ///< until when they are believed
+  runtime::TaskGroup tasks_;
+};
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,63 @@
+/// A repair manager as a daemon of its own: responsible for a shard of the stripes, together with others like
+/// it (W section 4.5, "Beyond a centrally managed server").
+#pragma once
+
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/proto/meta.pb.h"
+#include "common/rpc/client.h"
+#include "common/rpc/secret.h"
+#include "common/rpc/server.h"
+#include "common/runtime/runtime.h"
+#include "repair_manager/daemon/remote_cluster_view.h"
+#include "repair_manager/daemon/work_feed.h"
+#include "repair_manager/repair_manager.h"
+
+namespace kintsugi::repair_manager {
+
+struct RepairDaemonOptions {
+  runtime::Endpoint listen{"127.0.0.1", 0};
+  runtime::Endpoint metaserver;
+  std::string advertise;     ///< host by which the metaserver reaches this daemon; empty: that of listen
+  std::string http_address;  ///< to be shown; may be empty
+  Options repairs;           ///< delay and max_per_server: as the metaserver says
+  sight::Recorder* recorder = nullptr;
+};
+
+/// Keeps nothing: what it knows it learns from the metaserver, what it repairs is committed there, and when
+/// it dies others take its shards.
+class RepairDaemon {
+ public:
+  static constexpr uint32_t kMaxHistory = 1000;  ///< records of one answer
+
+  /// `runtime`'s parts outlive it.
+  RepairDaemon(const runtime::Runtime& runtime, RepairDaemonOptions options, rpc::Secret secret);
+
+  /// Errors: of listening. The metaserver need not be there yet.
+  Status start();
+  /// Ends running repairs. Idempotent; after a failed start() too.
+  asio::awaitable<void> stop();
+
+  runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
+  RepairManager& repairs() { return repairs_; }
+  const WorkFeed& feed() const { return feed_; }
+
+ private:
+  void register_handlers();
+  asio::awaitable<Result<proto::RepairStatusResponse>> status();
+  asio::awaitable<Result<proto::RepairHistoryResponse>> history(uint32_t limit);
+
+  const RepairDaemonOptions options_;
+  const rpc::Secret secret_;
+  const uint64_t id_;
+  rpc::Server server_;
+  rpc::Client client_;
+  RemoteClusterView view_;
+  RepairManager repairs_;
+  WorkFeed feed_;
+  bool started_ = false;
+};
+
+}  // namespace kintsugi::repair_manager

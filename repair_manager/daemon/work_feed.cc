@@ -1,0 +1,205 @@
+#include "repair_manager/daemon/work_feed.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+
+namespace kintsugi::repair_manager {
+
+WorkFeed::WorkFeed(const runtime::Runtime& runtime, rpc::Client& client, runtime::Endpoint metaserver,
+                   uint64_t manager_id, RemoteClusterView& view, RepairManager& repairs)
+    : runtime_(runtime),
+      client_(client),
+      metaserver_(std::move(metaserver)),
+      manager_id_(manager_id),
+      view_(view),
+      repairs_(repairs),
+      tasks_(runtime) {}
+
+void WorkFeed::start(std::string address, std::string http_address) {
+  request_.set_manager_id(manager_id_);
+  request_.set_address(std::move(address));
+  request_.set_http_address(std::move(http_address));
+  tasks_.spawn(follow());
+}
+
+asio::awaitable<void> WorkFeed::stop() {
+  tasks_.request_stop();
+  co_await tasks_.join();
+}
+
+asio::awaitable<void> WorkFeed::leave() {
+  tasks_.request_stop();
+  proto::JoinRepairRequest leaving = request_;
+  leaving.set_leaving(true);
+  (void)co_await client_.call<proto::JoinRepairResponse>(context(kLeaveLimit), metaserver_,
+                                                         rpc::Method::kJoinRepair, leaving);
+}
+
+asio::awaitable<void> WorkFeed::follow() {
+  std::string last_error;
+  while (!tasks_.stopping()) {
+    const Status status = co_await turn();
+    // Once, not five times a second.
+    if (!status.ok() && status.to_string() != last_error)
+      log::warning("metaserver {}: {}", metaserver_.to_string(), status.to_string());
+    last_error = status.ok() ? std::string() : status.to_string();
+    if (epoch_ != 0 && view_.lease_over()) {
+      log::warning("the metaserver has not answered in time: repairs are left to others");
+      epoch_ = 0;
+      repairs_.keep_only([](StripeId) { return false; });
+    }
+    const bool slept = co_await tasks_.sleep_for(kPoll);
+    if (!slept) co_return;
+  }
+}
+
+asio::awaitable<Status> WorkFeed::turn() {
+  if (runtime_.clock.now() >= next_join_) {
+    KINTSUGI_CO_TRY((co_await join()).with_context("join"));
+    KINTSUGI_CO_TRY((co_await view_.refresh_servers(context(kCallLimit))).with_context("servers"));
+  }
+  if (epoch_ == 0) co_return Status{};
+  if (list_all_wanted_) {
+    KINTSUGI_CO_TRY((co_await list_all()).with_context("what is missing"));
+    list_all_wanted_ = false;
+  }
+  co_return (co_await fetch_events()).with_context("events");
+}
+
+// ---- shards ----------------------------------------------------------------------------------------------
+
+asio::awaitable<Status> WorkFeed::join() {
+  const TimePoint asked = runtime_.clock.now();
+  KINTSUGI_CO_ASSIGN(const proto::JoinRepairResponse answer,
+                     co_await client_.call<proto::JoinRepairResponse>(context(kCallLimit), metaserver_,
+                                                                      rpc::Method::kJoinRepair, request_));
+  if (tasks_.stopping()) co_return Status{};
+  take_shards(answer, asked);
+  next_join_ = asked + std::chrono::milliseconds(std::clamp<uint64_t>(answer.interval_ms(), 10, 60'000));
+  co_return Status{};
+}
+
+void WorkFeed::take_shards(const proto::JoinRepairResponse& answer, TimePoint asked) {
+  // What was queued may have been dropped while the lease was over.
+  const bool anew = answer.epoch() != epoch_ || view_.lease_over();
+  view_.set_shards(answer, asked + std::chrono::milliseconds(answer.lease_ms()));
+  repairs_.set_limits(std::chrono::milliseconds(answer.repair_delay_ms()),
+                      std::max(1u, answer.max_per_server()));
+  if (!anew) return;
+  epoch_ = answer.epoch();
+  shards_ = static_cast<size_t>(answer.shards_size());
+  log::info("{} of {} shards are ours, of {} repair managers", shards_, kRepairShards, answer.managers());
+  view_.forget_all();
+  repairs_.keep_only([this](StripeId stripe) { return view_.mine(stripe); });
+  list_all_wanted_ = true;
+}
+
+// ---- what is lost ----------------------------------------------------------------------------------------
+
+asio::awaitable<Result<proto::FetchRepairWorkResponse>> WorkFeed::call(
+    proto::FetchRepairWorkRequest request) {
+  request.set_manager_id(manager_id_);
+  request.set_epoch(epoch_);
+  // A page must not keep this manager from joining in time.
+  const TimePoint deadline = std::min(runtime_.clock.now() + kPageLimit, next_join_ + kCallLimit);
+  auto response = co_await client_.call<proto::FetchRepairWorkResponse>(
+      Context{}.with_deadline(deadline), metaserver_, rpc::Method::kFetchRepairWork, request);
+  // Shards changed hands: learn which.
+  if (!response && response.error().code() == Code::kConflict) next_join_ = {};
+  co_return response;
+}
+
+asio::awaitable<Status> WorkFeed::fetch_events() {
+  proto::FetchRepairWorkRequest request;
+  bool more = true;
+  while (more && !tasks_.stopping() && runtime_.clock.now() < next_join_) {
+    request.set_after(last_);
+    KINTSUGI_CO_ASSIGN(const proto::FetchRepairWorkResponse response, co_await call(request));
+    if (response.start_over()) {
+      last_ = response.last();
+      list_all_wanted_ = true;
+      co_return Status{};
+    }
+    for (const proto::RepairEvent& event : response.events())
+      KINTSUGI_CO_TRY(co_await apply(event));
+    last_ = response.last();
+    more = response.more();
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> WorkFeed::apply(proto::RepairEvent event) {
+  const StripeId stripe{event.stripe_id()};
+  const ServerId server{event.server_id()};
+  switch (event.kind()) {
+    case proto::RepairEvent::CHUNK_LOST:
+      view_.forget(stripe);
+      repairs_.chunk_lost({stripe, event.index()}, event.reason(), /*delay_ok=*/false);
+      break;
+    case proto::RepairEvent::STRIPE_DELETED:
+      view_.forget(stripe);
+      repairs_.stripe_deleted(stripe);
+      break;
+    case proto::RepairEvent::SERVER_RETURNED:
+      view_.forget_all();
+      KINTSUGI_CO_TRY(co_await view_.refresh_servers(context(kCallLimit)));
+      repairs_.server_returned(server);
+      break;
+    case proto::RepairEvent::SERVER_DEAD:
+      view_.forget_all();
+      KINTSUGI_CO_TRY(co_await view_.refresh_servers(context(kCallLimit)));
+      co_return co_await list_server(server, Duration{});
+    default:
+      break;  // of a later version
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> WorkFeed::list_all() {
+  KINTSUGI_CO_TRY(co_await view_.refresh_servers(context(kCallLimit)));
+  KINTSUGI_CO_TRY(co_await list_server(ServerId{}, Duration{}));
+  const std::vector<proto::ServerState> states = view_.server_states();
+  for (const proto::ServerState& server : states) {
+    if (server.liveness() != proto::ServerState::DEAD) continue;
+    const std::chrono::duration<double> dead_for{server.seconds_since_heartbeat()};
+    KINTSUGI_CO_TRY(
+        co_await list_server(ServerId{server.server_id()}, std::chrono::duration_cast<Duration>(dead_for)));
+  }
+  proto::MissingPage reported;
+  reported.set_reported(true);
+  co_return co_await list(std::move(reported), Duration{});
+}
+
+asio::awaitable<Status> WorkFeed::list_server(ServerId server, Duration dead_for) {
+  proto::MissingPage page;
+  page.set_server_id(server.value);
+  co_return co_await list(std::move(page), dead_for);
+}
+
+asio::awaitable<Status> WorkFeed::list(proto::MissingPage page, Duration dead_for) {
+  const ServerId server{page.server_id()};
+  bool more = true;
+  while (more && !tasks_.stopping()) {
+    proto::FetchRepairWorkRequest request;
+    *request.mutable_missing() = page;
+    KINTSUGI_CO_ASSIGN(const proto::FetchRepairWorkResponse response, co_await call(std::move(request)));
+    std::vector<ChunkId> chunks;
+    for (const proto::MissingChunk& chunk : response.missing())
+      chunks.push_back({StripeId{chunk.stripe_id()}, chunk.index()});
+    for (ChunkId chunk : chunks) {
+      view_.forget(chunk.stripe);
+      if (!server)
+        repairs_.chunk_lost(chunk, page.reported() ? "reported lost" : "missing since the write", false);
+    }
+    if (server && !chunks.empty()) repairs_.server_dead(server, std::move(chunks), dead_for);
+    more = response.more();
+    page.set_after_stripe(response.next_after().stripe_id());
+    page.set_after_index(response.next_after().index());
+    // The lease goes on during a long list.
+    if (more && runtime_.clock.now() >= next_join_) KINTSUGI_CO_TRY(co_await join());
+  }
+  co_return Status{};
+}
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,68 @@
+/// A repair manager's tie to the metaserver: joins, learns which shards are its and what is lost of them.
+#pragma once
+
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/proto/coordination.pb.h"
+#include "common/rpc/client.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+#include "repair_manager/daemon/remote_cluster_view.h"
+#include "repair_manager/repair_manager.h"
+
+namespace kintsugi::repair_manager {
+
+/// Tries forever, until stopped. When shards come, when the lease was over, or when it fell behind, it asks
+/// for all that is missing: what is known already is not queued twice.
+class WorkFeed {
+ public:
+  static constexpr Duration kPoll = std::chrono::milliseconds(200);  ///< between two looks at the events
+  static constexpr Duration kCallLimit = std::chrono::seconds(1);    ///< joining
+  static constexpr Duration kPageLimit = std::chrono::seconds(10);   ///< anything else
+  static constexpr Duration kLeaveLimit = std::chrono::seconds(1);
+
+  /// References outlive it. `manager_id`: random at each start.
+  WorkFeed(const runtime::Runtime& runtime, rpc::Client& client, runtime::Endpoint metaserver,
+           uint64_t manager_id, RemoteClusterView& view, RepairManager& repairs);
+
+  /// `address`, `http_address`: where this daemon is reached.
+  void start(std::string address, std::string http_address);
+  /// Tells the metaserver, so that others take over at once. `client` must not be stopped yet.
+  asio::awaitable<void> leave();
+  asio::awaitable<void> stop();
+
+  bool joined() const { return epoch_ != 0 && !view_.lease_over(); }
+  size_t shards() const { return shards_; }
+
+ private:
+  asio::awaitable<void> follow();
+  asio::awaitable<Status> turn();
+  asio::awaitable<Status> join();
+  void take_shards(const proto::JoinRepairResponse& answer, TimePoint asked);
+  asio::awaitable<Status> fetch_events();
+  asio::awaitable<Status> apply(proto::RepairEvent event);
+  asio::awaitable<Status> list_all();
+  asio::awaitable<Status> list_server(ServerId server, Duration dead_for);
+  /// Pages of what is missing, each handed to the repair manager.
+  asio::awaitable<Status> list(proto::MissingPage page, Duration dead_for);
+  asio::awaitable<Result<proto::FetchRepairWorkResponse>> call(proto::FetchRepairWorkRequest request);
+  Context context(Duration limit) const { return Context{}.with_deadline(runtime_.clock.now() + limit); }
+
+  runtime::Runtime runtime_;
+  rpc::Client& client_;
+  const runtime::Endpoint metaserver_;
+  const uint64_t manager_id_;
+  RemoteClusterView& view_;
+  RepairManager& repairs_;
+  proto::JoinRepairRequest request_;
+  uint64_t epoch_ = 0;  ///< 0: not joined
+  uint64_t last_ = 0;   ///< event
+  size_t shards_ = 0;
+  bool list_all_wanted_ = false;
+  TimePoint next_join_{};
+  runtime::TaskGroup tasks_;
+};
+
+}  // namespace kintsugi::repair_manager

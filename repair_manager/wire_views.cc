@@ -1,0 +1,66 @@
+#include "repair_manager/wire_views.h"
+
+#include "common/log/log.h"
+
+namespace kintsugi::repair_manager {
+
+std::optional<ServerView> server_view(const proto::ServerState& state) {
+  Result<runtime::Endpoint> address = runtime::Endpoint::parse(state.address());
+  if (!address) {
+    log::error("server {} takes no part in repairs: {}", state.server_id(), address.error().to_string());
+    return std::nullopt;
+  }
+  return ServerView{.id = ServerId{state.server_id()},
+                    .address = std::move(*address),
+                    .rack = state.rack(),
+                    .alive = state.liveness() == proto::ServerState::ALIVE,
+                    .free_bytes = state.free_bytes(),
+                    .user_bytes_per_second = state.user_bytes_per_second(),
+                    .up_bytes_per_second = state.up_bytes_per_second(),
+                    .down_bytes_per_second = state.down_bytes_per_second(),
+                    .busy = state.busy(),
+                    .draining = state.draining()};
+}
+
+StripeView stripe_view(const proto::Stripe& stripe) {
+  StripeView view{.id = StripeId{stripe.stripe_id()}, .policy = stripe.policy(), .length = stripe.length()};
+  for (const proto::ChunkPlacement& chunk : stripe.chunks())
+    view.chunks.push_back({.index = chunk.index(),
+                           .server = ServerId{chunk.server_id()},
+                           .length = chunk.length(),
+                           .crc = chunk.crc(),
+                           .available = chunk.available()});
+  return view;
+}
+
+StripeView stripe_view(const proto::StripeDescription& description) {
+  StripeView view = stripe_view(description.stripe());
+  for (const proto::ChunkHint& hint : description.hints()) {
+    if (hint.index() >= view.chunks.size()) continue;
+    view.chunks[hint.index()].cached = hint.cached();
+    view.chunks[hint.index()].heat = hint.heat();
+  }
+  return view;
+}
+
+void describe(const StripeView& stripe, proto::StripeDescription& description) {
+  proto::Stripe& out = *description.mutable_stripe();
+  out.set_stripe_id(stripe.id.value);
+  out.set_policy(stripe.policy);
+  out.set_length(stripe.length);
+  for (const ChunkView& chunk : stripe.chunks) {
+    proto::ChunkPlacement& place = *out.add_chunks();
+    place.set_index(chunk.index);
+    place.set_server_id(chunk.server.value);
+    place.set_length(chunk.length);
+    place.set_crc(chunk.crc);
+    place.set_available(chunk.available);
+    if (!chunk.cached && chunk.heat == 0) continue;
+    proto::ChunkHint& hint = *description.add_hints();
+    hint.set_index(chunk.index);
+    hint.set_cached(chunk.cached);
+    hint.set_heat(chunk.heat);
+  }
+}
+
+}  // namespace kintsugi::repair_manager

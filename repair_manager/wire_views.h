@@ -1,0 +1,20 @@
+/// Servers and stripes as a repair manager sees them, from and to messages.
+#pragma once
+
+#include <optional>
+
+#include "common/proto/coordination.pb.h"
+#include "common/proto/meta.pb.h"
+#include "repair_manager/cluster_view.h"
+
+namespace kintsugi::repair_manager {
+
+/// nullopt, said in the log: its address makes no sense.
+std::optional<ServerView> server_view(const proto::ServerState& state);
+/// Without hints.
+StripeView stripe_view(const proto::Stripe& stripe);
+
+StripeView stripe_view(const proto::StripeDescription& description);
+void describe(const StripeView& stripe, proto::StripeDescription& description);
+
+}  // namespace kintsugi::repair_manager
