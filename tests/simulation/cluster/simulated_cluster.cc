@@ -9,12 +9,14 @@
 #include "tests/simulation/cluster/chunkserver_program.h"
 #include "tests/simulation/cluster/client_program.h"
 #include "tests/simulation/cluster/metaserver_program.h"
+#include "tests/simulation/cluster/repair_manager_program.h"
 
 namespace kintsugi::simulation {
 namespace {
 
 constexpr uint16_t kMetaserverPort = 7000;
 constexpr uint16_t kChunkserverPort = 7001;
+constexpr uint16_t kRepairManagerPort = 7002;
 constexpr uint64_t kChunkserverBufferBytes = 16 << 20;
 constexpr Duration kStartLimit = std::chrono::minutes(1);
 constexpr Duration kCleanStopLimit = std::chrono::minutes(1);
@@ -42,6 +44,8 @@ SimulatedCluster::SimulatedCluster(ClusterOptions options)
       metaserver_(std::make_unique<Machine>(simulation_, "metaserver")) {
   for (size_t server = 0; server < options_.chunkservers; ++server)
     servers_.push_back(std::make_unique<Machine>(simulation_, name(server)));
+  for (size_t manager = 0; manager < options_.repair_managers; ++manager)
+    managers_.push_back(std::make_unique<Machine>(simulation_, repair_manager_name(manager)));
   client_ = std::make_unique<Machine>(simulation_, "client");
 }
 
@@ -50,6 +54,8 @@ SimulatedCluster::~SimulatedCluster() {
   graveyard_.bury(std::move(client_->program));
   for (auto& server : servers_)
     graveyard_.bury(std::move(server->program));
+  for (auto& manager : managers_)
+    graveyard_.bury(std::move(manager->program));
   graveyard_.bury(std::move(metaserver_->program));
   bool stopped = false;
   try {
@@ -59,6 +65,8 @@ SimulatedCluster::~SimulatedCluster() {
       // A disk that hangs keeps a clean stop waiting: pull the plug.
       client_->node.crash();
       metaserver_->node.crash();
+      for (auto& manager : managers_)
+        manager->node.crash();
       for (auto& server : servers_)
         server->node.crash();
       stopped = simulation_.run_until(quiet, kStopLimit);
@@ -107,6 +115,15 @@ std::unique_ptr<Program> SimulatedCluster::make_chunkserver(size_t server) {
   return std::make_unique<ChunkserverProgram>(servers_[server]->node.runtime(), std::move(options), secret_);
 }
 
+std::unique_ptr<Program> SimulatedCluster::make_repair_manager(size_t manager) {
+  repair_manager::RepairDaemonOptions options;
+  options.listen = {repair_manager_name(manager), kRepairManagerPort};
+  options.metaserver = {"metaserver", kMetaserverPort};
+  return std::make_unique<RepairManagerProgram>(
+      managers_[manager]->node.runtime(), std::move(options), secret_,
+      simulation_.seed_for(fmt::format("recorder of repair manager {}", manager)));
+}
+
 void SimulatedCluster::start_client() {
   client::Options options;
   options.metaserver = {"metaserver", kMetaserverPort};
@@ -140,6 +157,8 @@ Status SimulatedCluster::start() {
   begin(*metaserver_, make_metaserver());
   for (size_t server = 0; server < servers_.size(); ++server)
     begin(*servers_[server], make_chunkserver(server));
+  for (size_t manager = 0; manager < managers_.size(); ++manager)
+    begin(*managers_[manager], make_repair_manager(manager));
   start_client();
   for (size_t server = 0; server < servers_.size(); ++server)
     KINTSUGI_TRY(wait_until_alive(server, kStartLimit));
@@ -171,6 +190,27 @@ void SimulatedCluster::restart_metaserver() {
   begin(*metaserver_, make_metaserver());
 }
 
+void SimulatedCluster::crash_repair_manager(size_t manager, Crash how) {
+  Machine& machine = *managers_[manager];
+  machine.node.crash(power_loss(how));
+  graveyard_.bury(std::move(machine.program));
+}
+
+void SimulatedCluster::restart_repair_manager(size_t manager) {
+  managers_[manager]->node.restart();
+  begin(*managers_[manager], make_repair_manager(manager));
+}
+
+std::vector<proto::RepairRecord> SimulatedCluster::history_of_repair_manager(size_t manager) {
+  auto* program = static_cast<RepairManagerProgram*>(managers_[manager]->program.get());
+  return program ? program->repairs().history(1000) : std::vector<proto::RepairRecord>{};
+}
+
+proto::RepairStatusResponse SimulatedCluster::status_of_repair_manager(size_t manager) {
+  auto* program = static_cast<RepairManagerProgram*>(managers_[manager]->program.get());
+  return program ? program->repairs().status() : proto::RepairStatusResponse{};
+}
+
 void SimulatedCluster::crash_client() {
   client_->node.crash(true);
   graveyard_.bury(std::move(client_->program));
@@ -182,6 +222,8 @@ void SimulatedCluster::crash_all(Crash how) {
   for (const size_t server : up())
     crash_chunkserver(server, how);
   if (metaserver_->node.running()) crash_metaserver(how);
+  for (size_t manager = 0; manager < managers_.size(); ++manager)
+    if (repair_manager_running(manager)) crash_repair_manager(manager, how);
   crash_client();
 }
 
@@ -189,6 +231,8 @@ void SimulatedCluster::restart_all() {
   if (!metaserver_->node.running()) restart_metaserver();
   for (size_t server = 0; server < servers_.size(); ++server)
     if (!running(server)) restart_chunkserver(server);
+  for (size_t manager = 0; manager < managers_.size(); ++manager)
+    if (!repair_manager_running(manager)) restart_repair_manager(manager);
 }
 
 std::vector<size_t> SimulatedCluster::up() const {

@@ -19,8 +19,8 @@
 /// A failed expectation prints the seed and the command that replays the test; KINTSUGI_SIM_LOG=1 prints the
 /// logs of all daemons with virtual time. Two runs with one seed are the same, event by event (event_hash).
 ///
-/// Servers are numbered from 0. Their machines are called "server-0", ..., those of the others "metaserver"
-/// and "client": with these names everything in network() can be used too.
+/// Servers are numbered from 0. Their machines are called "server-0", ..., those of the others "metaserver",
+/// "client" and "repair-0", ...: with these names everything in network() can be used too.
 #pragma once
 
 #include <functional>
@@ -44,8 +44,9 @@ namespace kintsugi::simulation {
 struct ClusterOptions {
   uint64_t seed = 1;
   size_t chunkservers = 10;
-  size_t racks = 5;  ///< server i stands in rack i % racks
-  size_t disks = 1;  ///< of each server: "/disk-0", ...
+  size_t racks = 5;            ///< server i stands in rack i % racks
+  size_t disks = 1;            ///< of each server: "/disk-0", ...
+  size_t repair_managers = 0;  ///< daemons of their own; none: the metaserver's does it
   /// Small cells and chunks, so that a file of some MiB has several stripes with chunks of both kinds: those
   /// of 1 MiB are files of their own, smaller ones share segments.
   std::string policy = "rs-6-3-64k";
@@ -139,6 +140,12 @@ class SimulatedCluster {
   void restart_metaserver();
   /// From the metaserver's next start on.
   void set_repairs(repair_manager::Options repairs) { repairs_ = repairs; }
+  void crash_repair_manager(size_t manager, Crash how);
+  void restart_repair_manager(size_t manager);
+  bool repair_manager_running(size_t manager) const { return managers_[manager]->node.running(); }
+  /// Ended attempts of that manager since its start, newest first; empty when it does not run.
+  std::vector<proto::RepairRecord> history_of_repair_manager(size_t manager);
+  proto::RepairStatusResponse status_of_repair_manager(size_t manager);
   /// What it was doing fails or never ends. A new client is there at once.
   void crash_client();
   void crash_all(Crash how);
@@ -170,6 +177,7 @@ class SimulatedCluster {
   // ---- looking
   // ---------------------------------------------------------------------------------------------
   static std::string name(size_t server) { return "server-" + std::to_string(server); }
+  static std::string repair_manager_name(size_t manager) { return "repair-" + std::to_string(manager); }
   ServerId server_id(size_t server);
   /// The number of the server with this id.
   std::optional<size_t> server_of(ServerId id) const;
@@ -203,6 +211,7 @@ class SimulatedCluster {
   void begin(Machine& machine, std::unique_ptr<Program> program);
   std::unique_ptr<Program> make_metaserver();
   std::unique_ptr<Program> make_chunkserver(size_t server);
+  std::unique_ptr<Program> make_repair_manager(size_t manager);
   ClientProgram& client_program();
   std::shared_ptr<Operation> operation(const std::string& path);
   asio::awaitable<void> put_in_background(ClientProgram& program, std::shared_ptr<Operation> operation,
@@ -223,6 +232,7 @@ class SimulatedCluster {
   metaserver::MemoryStoreDisk metaserver_disk_;
   std::unique_ptr<Machine> metaserver_;
   std::vector<std::unique_ptr<Machine>> servers_;
+  std::vector<std::unique_ptr<Machine>> managers_;
   std::unique_ptr<Machine> client_;
   Oracle oracle_;
   uint64_t next_content_ = 1;

@@ -1,0 +1,30 @@
+/// A repair manager daemon on its machine.
+#pragma once
+
+#include "monitoring/sight/recorder.h"
+#include "repair_manager/daemon/repair_daemon.h"
+#include "tests/simulation/cluster/started_program.h"
+
+namespace kintsugi::simulation {
+
+class RepairManagerProgram final : public StartedProgram {
+ public:
+  RepairManagerProgram(const runtime::Runtime& runtime, repair_manager::RepairDaemonOptions options,
+                       const rpc::Secret& secret, uint64_t recorder_seed)
+      : StartedProgram(runtime), recorder_(runtime.clock, recorder_seed) {
+    options.recorder = &recorder_;
+    daemon_ = std::make_unique<repair_manager::RepairDaemon>(this->runtime(), std::move(options), secret);
+  }
+
+  repair_manager::RepairManager& repairs() { return daemon_->repairs(); }
+
+ protected:
+  asio::awaitable<Status> start_daemon() override { co_return daemon_->start(); }
+  asio::awaitable<void> stop_daemon(bool) override { co_await daemon_->stop(); }
+
+ private:
+  sight::Recorder recorder_;
+  std::unique_ptr<repair_manager::RepairDaemon> daemon_;
+};
+
+}  // namespace kintsugi::simulation
