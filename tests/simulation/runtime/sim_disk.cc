@@ -162,6 +162,8 @@ void SimDisk::crash(bool power_loss) {
     }
   }
   life->pending.clear();
+  for (const auto& [prefix, volume] : volumes_)
+    volume->free_at = clock_.now();  // nobody waits any more for what was asked of the device
   tree_.commit_old(clock_.now());
   if (power_loss) tree_.lose_power(unsynced_, random_);
 }

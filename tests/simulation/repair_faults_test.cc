@@ -1,0 +1,244 @@
+// Something fails in the middle of a repair tree: the right bytes end in exactly one place, in bounded time,
+// and the repair history says what happened.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/simulation/cluster/simulated_cluster.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+constexpr uint64_t kChunkBytes = 4 << 20;
+constexpr uint64_t kStripeBytes = 6 * kChunkBytes;
+constexpr uint64_t kSlowLink = 8 << 20;     // bytes/s: a chunk takes half a second, a repair up to three
+constexpr Duration kRepairedWithin = 3min;  // whatever happens: a time-out of 30 s, backoffs, a second plan
+constexpr std::array kShapes{"star", "ppr", "chain", "auto"};
+
+/// A stripe on slow links that has lost one chunk, and its repair under way.
+class RunningRepair {
+ public:
+  RunningRepair(uint64_t seed, const char* shape)
+      : cluster({.seed = seed,
+                 .chunkservers = 13,
+                 .racks = 13,
+                 .chunk_bytes = kChunkBytes,
+                 .repairs = options(shape)}) {}
+
+  Status start() {
+    KINTSUGI_TRY(cluster.start());
+    KINTSUGI_TRY(cluster.put("/file", kStripeBytes));
+    for (size_t server = 0; server < cluster.chunkservers(); ++server)
+      cluster.network().set_link(SimulatedCluster::name(server), kSlowLink, kSlowLink);
+    const proto::Stripe stripe = cluster.stripes_of("/file").at(0);
+    (void)cluster.server_id(0);  // asks who is who
+    lost = {StripeId{stripe.stripe_id()}, static_cast<uint32_t>(cluster.random_below(9))};
+    victim = number(stripe.chunks(static_cast<int>(lost.index)).server_id());
+    cluster.crash_chunkserver(victim, Crash::kPower);
+    KINTSUGI_TRY(cluster.wait_until([this] { return find_running(); }, 1min));
+    cluster.run_for(cluster.random_time(0ms, 400ms));
+    return {};
+  }
+
+  size_t number(uint64_t server_id) { return cluster.server_of(ServerId{server_id}).value(); }
+  size_t destination() { return number(record.destination()); }
+  size_t some_helper() {
+    return number(
+        record.helpers(static_cast<int>(cluster.random_below(static_cast<uint64_t>(record.helpers_size())))));
+  }
+
+  /// The chunk is proven where the stripe says, and nowhere else; everything can be read.
+  void expect_repaired() {
+    KINTSUGI_EXPECT_OK(cluster.wait_until([this] { return whole(); }, kRepairedWithin));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+
+  /// After everybody is back: one copy of each chunk in the cluster.
+  void expect_one_copy_each() {
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    cluster.run_for(2h);  // what nobody knows is only collected when no upload can own it any more
+    KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks());
+    for (const proto::Stripe& stripe : cluster.stripes_of("/file"))
+      for (const auto& chunk : stripe.chunks())
+        EXPECT_EQ(cluster.holders({StripeId{stripe.stripe_id()}, chunk.index()}).size(), 1u) << chunk.index();
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+
+  /// The attempts to repair the lost chunk, oldest first.
+  std::vector<proto::RepairRecord> attempts() {
+    std::vector<proto::RepairRecord> found;
+    for (const auto& one : cluster.repair_history())
+      if (one.stripe_id() == lost.stripe.value && one.index() == lost.index) found.insert(found.begin(), one);
+    return found;
+  }
+
+  /// The attempt that was hit failed, and its line names the server; the last one succeeded.
+  void expect_history_names(size_t server) {
+    const auto tried = attempts();
+    ASSERT_FALSE(tried.empty());
+    EXPECT_EQ(tried.back().outcome(), "done");
+    if (tried.size() == 1) return;  // it was through when the fault came
+    const std::string name = fmt::format("server {}", cluster.server_id(server));
+    EXPECT_TRUE(std::any_of(tried.begin(), tried.end(),
+                            [&](const proto::RepairRecord& one) {
+                              return one.outcome() == "failed" &&
+                                     one.detail().find(name) != std::string::npos;
+                            }))
+        << name << " is not in: " << tried.front().detail();
+  }
+
+  SimulatedCluster cluster;
+  ChunkId lost;
+  size_t victim = 0;
+  proto::RepairRecord record;
+
+ private:
+  static repair_manager::Options options(const char* shape) {
+    repair_manager::Options options;
+    options.shape = repair_manager::parse_shape(shape).value();
+    options.slice_bytes = std::string_view(shape) == "ppr" ? kChunkBytes : 0;
+    return options;
+  }
+
+  Status find_running() {
+    const auto repairs = cluster.repair_status();
+    if (!repairs) return repairs.error();
+    for (const auto& one : repairs->running())
+      if (one.stripe_id() == lost.stripe.value && one.index() == lost.index) {
+        record = one;
+        return {};
+      }
+    return {Code::kUnavailable, "no repair of the lost chunk is running"};
+  }
+
+  Status whole() {
+    const auto check = cluster.fsck();
+    if (!check) return check.error();
+    if (check->missing_chunks() > 0)
+      return {Code::kUnavailable, fmt::format("{} chunks are missing", check->missing_chunks())};
+    const auto repairs = cluster.repair_status();
+    if (!repairs) return repairs.error();
+    if (repairs->running_size() > 0) return {Code::kUnavailable, "a repair is running"};
+    return {};
+  }
+};
+
+/// Runs `scenario(repair)` for every shape and seed.
+template <class Scenario>
+void for_each_shape(std::initializer_list<uint64_t> usual, Scenario scenario) {
+  for (const char* shape : kShapes)
+    for (const uint64_t seed : seeds(usual)) {
+      SCOPED_TRACE(fmt::format("shape {}", shape));
+      RunningRepair repair(seed, shape);
+      KINTSUGI_ASSERT_OK(repair.start());
+      scenario(repair);
+    }
+}
+
+TEST(RepairFaults, AHelperThatDiesMidTreeIsNamedAndReplaced) {
+  for_each_shape({1, 2, 3, 4, 5}, [](RunningRepair& repair) {
+    const size_t helper = repair.some_helper();
+    repair.cluster.crash_chunkserver(helper, Crash::kKill);
+    repair.expect_repaired();
+    repair.expect_history_names(helper);
+    repair.cluster.restart_chunkserver(helper);
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_one_copy_each();
+  });
+}
+
+TEST(RepairFaults, AHelperThatHangsIsGivenUpInBoundedTime) {
+  for_each_shape({11, 12, 13}, [](RunningRepair& repair) {
+    const size_t helper = repair.some_helper();
+    repair.cluster.hang(helper);
+    repair.expect_repaired();
+    repair.cluster.crash_chunkserver(helper, Crash::kPower);
+    repair.cluster.unhang(helper);
+    repair.cluster.restart_chunkserver(helper);
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_one_copy_each();
+  });
+}
+
+TEST(RepairFaults, AHelperWhoseChunkRottedIsNamedAndItsChunkReplacedToo) {
+  for_each_shape({21, 22, 23}, [](RunningRepair& repair) {
+    const size_t helper = repair.some_helper();
+    const proto::Stripe stripe = repair.cluster.stripes_of("/file").at(0);
+    for (const auto& chunk : stripe.chunks()) {
+      if (repair.number(chunk.server_id()) != helper) continue;
+      ASSERT_TRUE(repair.cluster.rot(helper, {repair.lost.stripe, chunk.index()}));
+    }
+    repair.expect_repaired();
+    repair.expect_history_names(helper);
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_one_copy_each();
+  });
+}
+
+TEST(RepairFaults, ARepairSiteThatDiesLeavesNothingAndAnotherTakesOver) {
+  for_each_shape({31, 32, 33, 34}, [](RunningRepair& repair) {
+    const size_t root = repair.destination();
+    repair.cluster.crash_chunkserver(root, repair.cluster.random_below(2) ? Crash::kKill : Crash::kPower);
+    repair.expect_repaired();
+    ASSERT_FALSE(repair.attempts().empty());
+    EXPECT_EQ(repair.attempts().back().outcome(), "done");
+    repair.cluster.restart_chunkserver(root);
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_one_copy_each();
+  });
+}
+
+TEST(RepairFaults, AMetaserverThatRestartsMidRepairTakesItUpAgain) {
+  for_each_shape({41, 42, 43}, [](RunningRepair& repair) {
+    repair.cluster.crash_metaserver();
+    repair.cluster.run_for(repair.cluster.random_time(0ms, 5s));
+    repair.cluster.restart_metaserver();
+    repair.expect_repaired();
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_one_copy_each();
+  });
+}
+
+TEST(RepairFaults, APartitionThroughTheTreeIsSurvived) {
+  for_each_shape({51, 52, 53}, [](RunningRepair& repair) {
+    // Up to three servers on the far side: each stripe still has enough on the metaserver's.
+    const auto away = repair.cluster.pick(1 + repair.cluster.random_below(3));
+    for (const size_t server : away)
+      repair.cluster.isolate(server);
+    repair.cluster.run_for(repair.cluster.random_time(1s, 60s));
+    for (const size_t server : away)
+      repair.cluster.rejoin(server);
+    repair.expect_repaired();
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_one_copy_each();
+  });
+}
+
+TEST(RepairFaults, AServerThatReturnsWhileItsChunkIsRepairedLeavesOneCopy) {
+  for_each_shape({61, 62, 63, 64}, [](RunningRepair& repair) {
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_repaired();
+    ASSERT_FALSE(repair.attempts().empty());
+    EXPECT_EQ(repair.attempts().back().outcome(), "done");  // what has begun is finished
+    repair.expect_one_copy_each();
+  });
+}
+
+TEST(RepairFaults, TwoRepairsOfOneChunkEndAsOne) {
+  for_each_shape({71, 72, 73}, [](RunningRepair& repair) {
+    proto::RunRepairRequest request;
+    request.set_stripe_id(repair.lost.stripe.value);
+    request.set_index(repair.lost.index);
+    request.set_shape("star");
+    const auto joined = repair.cluster.run(repair.cluster.client().run_repair(request));
+    ASSERT_TRUE(joined) << joined.error();
+    EXPECT_EQ(joined->outcome(), "done");
+    repair.expect_repaired();
+    EXPECT_EQ(repair.attempts().size(), 1u);
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_one_copy_each();
+  });
+}
+
+}  // namespace
+}  // namespace kintsugi::simulation
