@@ -1,17 +1,35 @@
 #include "repair_manager/queue.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/base/assert.h"
 
 namespace kintsugi::repair_manager {
 
+namespace {
+
+std::pair<WorkKind, ServerId> owner_of(const QueueEntry& entry) {
+  return {entry.kind, entry.kind == WorkKind::kMove ? entry.moving_from : entry.dead_server};
+}
+
+}  // namespace
+
+uint32_t heat_class(float heat) {
+  return heat < 1 ? 0 : 1 + static_cast<uint32_t>(std::ilogb(heat));
+}
+
+RepairQueue::ReadyKey RepairQueue::ready_key(const Slot& slot) {
+  return {slot.entry.kind, slot.entry.spare, -static_cast<int32_t>(heat_class(slot.entry.heat)),
+          slot.entry.lost_at, slot.sequence};
+}
+
 void RepairQueue::link(ChunkId chunk, Slot& slot, Place place) {
   slot.place = place;
   switch (place) {
     case Place::kReady:
-      ready_.emplace(ReadyKey{slot.entry.spare, slot.entry.lost_at, slot.sequence}, chunk);
+      ready_.emplace(ready_key(slot), chunk);
       break;
     case Place::kDelayed:
       delayed_.emplace(slot.entry.due, chunk);
@@ -28,7 +46,7 @@ void RepairQueue::link(ChunkId chunk, Slot& slot, Place place) {
 void RepairQueue::unlink(ChunkId chunk, Slot& slot) {
   switch (slot.place) {
     case Place::kReady:
-      ready_.erase(ReadyKey{slot.entry.spare, slot.entry.lost_at, slot.sequence});
+      ready_.erase(ready_key(slot));
       break;
     case Place::kDelayed:
       delayed_.erase({slot.entry.due, chunk});
@@ -42,20 +60,35 @@ void RepairQueue::unlink(ChunkId chunk, Slot& slot) {
   }
 }
 
+void RepairQueue::leave_owner(const QueueEntry& entry) {
+  const auto owner = by_server_.find(owner_of(entry));
+  if (owner == by_server_.end()) return;
+  owner->second.erase(entry.chunk);
+  if (owner->second.empty()) by_server_.erase(owner);
+}
+
 void RepairQueue::erase(Slots::iterator at) {
   unlink(at->first, at->second);
-  const auto server = by_server_.find(at->second.entry.dead_server);
-  if (server != by_server_.end()) {
-    server->second.erase(at->first);
-    if (server->second.empty()) by_server_.erase(server);
-  }
+  leave_owner(at->second.entry);
+  if (at->second.entry.kind == WorkKind::kMove) --moves_;
   entries_.erase(at);
+}
+
+void RepairQueue::insert(QueueEntry entry, TimePoint now) {
+  const ChunkId chunk = entry.chunk;
+  const auto owner = owner_of(entry);
+  if (owner.second) by_server_[owner].insert(chunk);
+  if (entry.kind == WorkKind::kMove) ++moves_;
+  const Place place = entry.due <= now ? Place::kReady : Place::kDelayed;
+  Slot slot{.entry = std::move(entry), .sequence = next_sequence_++};
+  link(chunk, entries_.emplace(chunk, std::move(slot)).first->second, place);
 }
 
 void RepairQueue::set_spare(StripeId stripe, int32_t spare, TimePoint now) {
   for (auto at = entries_.lower_bound({stripe, 0}); at != entries_.end() && at->first.stripe == stripe;
        ++at) {
     Slot& slot = at->second;
+    if (slot.entry.kind == WorkKind::kMove) continue;
     const bool backing_off = slot.entry.attempt > 0;
     const bool hurry = slot.place == Place::kDelayed && spare <= kUrgentSpare && !backing_off;
     if (slot.entry.spare == spare && !hurry) continue;
@@ -68,27 +101,29 @@ void RepairQueue::set_spare(StripeId stripe, int32_t spare, TimePoint now) {
 
 bool RepairQueue::add(QueueEntry entry, TimePoint now) {
   const ChunkId chunk = entry.chunk;
+  const WorkKind kind = entry.kind;
   const int32_t spare = entry.spare;
-  const auto known = entries_.find(chunk);
-  if (known != entries_.end()) {
+  auto known = entries_.find(chunk);
+  if (known != entries_.end() && known->second.entry.kind == WorkKind::kMove && kind == WorkKind::kRepair) {
+    erase(known);
+    known = entries_.end();
+  }
+  if (known == entries_.end()) {
+    if (entries_.size() >= kMaxEntries) return false;
+    insert(std::move(entry), now);
+  } else if (known->second.entry.kind == kind) {
     Slot& slot = known->second;
     // The server's return no longer helps once the chunk itself was found bad.
     if (slot.entry.dead_server && !entry.dead_server) {
-      by_server_[slot.entry.dead_server].erase(chunk);
+      leave_owner(slot.entry);
       slot.entry.dead_server = ServerId{};
     }
     unlink(chunk, slot);
+    slot.entry.heat = std::max(slot.entry.heat, entry.heat);
     slot.entry.due = std::min(slot.entry.due, entry.due);
     link(chunk, slot, slot.entry.due <= now ? Place::kReady : Place::kDelayed);
-  } else {
-    if (entries_.size() >= kMaxEntries) return false;
-    if (entry.dead_server) by_server_[entry.dead_server].insert(chunk);
-    const Place place = entry.due <= now ? Place::kReady : Place::kDelayed;
-    Slot& slot =
-        entries_.emplace(chunk, Slot{.entry = std::move(entry), .sequence = next_sequence_++}).first->second;
-    link(chunk, slot, place);
   }
-  set_spare(chunk.stripe, spare, now);
+  if (kind == WorkKind::kRepair) set_spare(chunk.stripe, spare, now);
   return true;
 }
 
@@ -100,6 +135,24 @@ TimePoint RepairQueue::advance(TimePoint now) {
     link(chunk, slot, Place::kReady);
   }
   return delayed_.empty() ? TimePoint::max() : delayed_.begin()->first;
+}
+
+std::vector<QueueEntry> RepairQueue::ready_of(StripeId stripe) const {
+  std::vector<QueueEntry> found;
+  for (auto at = entries_.lower_bound({stripe, 0}); at != entries_.end() && at->first.stripe == stripe; ++at)
+    if (at->second.place == Place::kReady && at->second.entry.kind == WorkKind::kRepair)
+      found.push_back(at->second.entry);
+  return found;
+}
+
+void RepairQueue::heat_up(ChunkId chunk) {
+  const auto at = entries_.find(chunk);
+  if (at == entries_.end() || at->second.entry.kind == WorkKind::kMove) return;
+  Slot& slot = at->second;
+  const Place place = slot.place;
+  unlink(chunk, slot);
+  slot.entry.heat += 1;
+  link(chunk, slot, place);
 }
 
 std::optional<QueueEntry> RepairQueue::take(ChunkId chunk) {
@@ -127,13 +180,21 @@ void RepairQueue::release_aside() {
   }
 }
 
-size_t RepairQueue::server_returned(ServerId server) {
-  const auto at = by_server_.find(server);
+size_t RepairQueue::forget_all(Owner owner) {
+  const auto at = by_server_.find(owner);
   if (at == by_server_.end()) return 0;
   const std::set<ChunkId> chunks = at->second;
   for (ChunkId chunk : chunks)
     erase(entries_.find(chunk));
   return chunks.size();
+}
+
+size_t RepairQueue::server_returned(ServerId server) {
+  return forget_all({WorkKind::kRepair, server});
+}
+
+size_t RepairQueue::moves_cancelled(ServerId from) {
+  return forget_all({WorkKind::kMove, from});
 }
 
 void RepairQueue::stripe_deleted(StripeId stripe) {

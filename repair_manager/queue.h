@@ -1,4 +1,4 @@
-/// The lost chunks that wait for repair, most endangered first.
+/// The chunks that wait for repair or for a move, most endangered first.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,32 @@
 
 namespace kintsugi::repair_manager {
 
-/// One lost chunk. No copy of the stripe: what it looks like is asked when its turn comes.
+enum class WorkKind : uint8_t { kRepair, kMove };
+
+/// One lost chunk, or one that is to leave its server. No copy of the stripe: what it looks like is asked
+/// when its turn comes.
 struct QueueEntry {
   ChunkId chunk;
-  int32_t spare = 0;     ///< available chunks of the stripe beyond k; negative: not repairable now
+  WorkKind kind = WorkKind::kRepair;
+  int32_t spare = 0;     ///< any so many further losses the stripe survives; negative: data is lost already
+  float heat = 0;        ///< how much it is read (ChunkView.heat)
   TimePoint lost_at;     ///< age
   TimePoint due;         ///< not before
   ServerId dead_server;  ///< whose return makes the repair needless; none: only the chunk was lost
+  ServerId moving_from, moving_to;  ///< kMove; to none: the best one
   std::shared_ptr<const std::string> reason;
   uint32_t attempt = 0;            ///< attempts that failed so far
   uint32_t rotation = 0;           ///< of those, after how many nobody knew whom to blame
   std::vector<ServerId> excluded;  ///< failed in the last attempts
 };
 
-/// Ordered by remaining redundancy (fewest spare first), then by age. A chunk is in it at most once, in one
-/// of three places: ready; delayed (its server may return, or a failed attempt backs off); aside (cannot be
-/// repaired now).
+/// Read at least once a minute counts as 1, each doubling as one more: the order does not change with every
+/// read.
+uint32_t heat_class(float heat);
+
+/// Ordered by remaining redundancy (fewest spare first), then by hotness, then by age; moves come last. A
+/// chunk is in it at most once, in one of three places: ready; delayed (its server may return, or a failed
+/// attempt backs off); aside (cannot be repaired now).
 class RepairQueue {
  public:
   static constexpr size_t kMaxEntries = 8 << 20;  ///< about 2 GiB
@@ -40,7 +50,8 @@ class RepairQueue {
 
   /// Takes the entry in as ready or delayed, by its `due`. A chunk that is in already keeps its age and
   /// attempts, gets the new spare and the earlier due time. `spare` becomes that of all entries of the
-  /// stripe, and urgent ones become ready at once unless they back off. False when full.
+  /// stripe, and urgent ones become ready at once unless they back off. A chunk that is to be moved and got
+  /// lost becomes a repair; a lost one is not moved. False when full.
   bool add(QueueEntry entry, TimePoint now);
 
   /// Moves what is due to ready. Returns when the next one will be (TimePoint::max() = none).
@@ -53,7 +64,12 @@ class RepairQueue {
       if (!visit(entries_.at(chunk).entry)) break;
   }
 
+  /// The lost chunks of the stripe that are ready.
+  std::vector<QueueEntry> ready_of(StripeId stripe) const;
+
   std::optional<QueueEntry> take(ChunkId chunk);
+  /// Somebody read the lost chunk.
+  void heat_up(ChunkId chunk);
   /// Puts a ready entry aside, until release_aside. True when that is the first time.
   enum class Aside { kUnrepairable, kNoDestination };
   bool put_aside(ChunkId chunk, Aside why);
@@ -62,11 +78,14 @@ class RepairQueue {
 
   /// Forgets what was lost only because that server was dead. Returns how many.
   size_t server_returned(ServerId server);
+  /// Forgets the moves away from it. Returns how many.
+  size_t moves_cancelled(ServerId from);
   void stripe_deleted(StripeId stripe);
   /// Forgets all of other stripes.
   void keep_only(const std::function<bool(StripeId)>& mine);
 
   bool contains(ChunkId chunk) const { return entries_.contains(chunk); }
+  size_t moves() const { return moves_; }
   size_t size() const { return entries_.size(); }
   size_t ready() const { return ready_.size(); }
   size_t delayed() const { return delayed_.size(); }
@@ -82,13 +101,21 @@ class RepairQueue {
     bool was_aside = false;
   };
   struct ReadyKey {
+    WorkKind kind;
     int32_t spare;
+    int32_t coolness;  // minus heat class
     TimePoint lost_at;
     uint64_t sequence;
     auto operator<=>(const ReadyKey&) const = default;
   };
   using Slots = std::map<ChunkId, Slot>;  // a stripe's chunks are neighbours
 
+  using Owner = std::pair<WorkKind, ServerId>;  // the dead server of a repair, the source of a move
+
+  static ReadyKey ready_key(const Slot& slot);
+  void leave_owner(const QueueEntry& entry);
+  size_t forget_all(Owner owner);
+  void insert(QueueEntry entry, TimePoint now);
   void link(ChunkId chunk, Slot& slot, Place place);
   void unlink(ChunkId chunk, Slot& slot);
   void erase(Slots::iterator at);
@@ -98,7 +125,8 @@ class RepairQueue {
   std::map<ReadyKey, ChunkId> ready_;
   std::set<std::pair<TimePoint, ChunkId>> delayed_;
   std::set<ChunkId> aside_;
-  std::map<ServerId, std::set<ChunkId>> by_server_;
+  std::map<Owner, std::set<ChunkId>> by_server_;
+  size_t moves_ = 0;
   size_t unrepairable_ = 0;
   uint64_t next_sequence_ = 0;
 };

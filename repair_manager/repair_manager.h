@@ -1,16 +1,19 @@
 /// Decides what to repair, by which tree and in which order, and sees it through.
 ///
-/// A lost chunk waits in the queue (queue.h) until it is due and slots are free (slots.h). A repair is
-/// planned (planner.h) and handed to the destination as one RepairChunk call with a deadline; when that
-/// succeeds, the cluster view commits the new place. A failed attempt excludes whoever is to blame and is
-/// planned anew, a bounded number of times in a row, then goes back to the queue's tail. Nothing polls:
-/// losses, ended repairs and due times wake the scheduler.
+/// A lost chunk waits in the queue (queue.h) until it is due and slots are free (slots.h). All lost chunks of
+/// a stripe that are ready are rebuilt in one pass. Many ready chunks are scheduled together
+/// (joint_window.h), few of them greedily. A repair is planned (repair_planner.h) and handed to its root as
+/// one RepairChunk call with a deadline; when that succeeds, the cluster view commits the new places. A
+/// failed attempt excludes whoever is to blame and is planned anew, a bounded number of times in a row, then
+/// goes back to the queue's tail. Chunks that are to leave a server are copied when nothing else is to do.
+/// Degraded reads (read_plans.h) wait for nothing. Nothing polls: losses, ended repairs and due times wake
+/// the scheduler.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,27 +23,20 @@
 #include "common/runtime/task_group.h"
 #include "monitoring/sight/recorder.h"
 #include "repair_manager/cluster_view.h"
-#include "repair_manager/planner.h"
+#include "repair_manager/joint_window.h"
+#include "repair_manager/options.h"
 #include "repair_manager/queue.h"
-#include "repair_manager/slots.h"
+#include "repair_manager/read_plans.h"
+#include "repair_manager/records.h"
+#include "repair_manager/repair_planner.h"
 
 namespace kintsugi::repair_manager {
 
-struct Options {
-  Duration delay{};                ///< after a server's death, for stripes with more than one spare chunk
-  uint32_t max_per_server = 4;     ///< repairs in which a server helps, and that it receives
-  size_t max_running = 256;        ///< in all
-  uint32_t attempts_in_a_row = 4;  ///< then the chunk goes to the queue's tail
-  Duration first_backoff = 100ms;  ///< after a failed attempt; times 4 for each further one in a row
-  Duration tail_backoff = 30s;
-  Duration aside_retry = 10s;   ///< what cannot be repaired now is looked at again, at the latest
-  Duration suspicion = 30s;     ///< how long a server that failed a repair is avoided
-  Duration min_deadline = 30s;  ///< of one attempt
-  double deadline_factor = 10;  ///< times the estimate
-  size_t history = 1000;        ///< records kept
-  LinkModel link;
-  Shape shape = Shape::kAuto;
-  uint64_t slice_bytes = 0;  ///< 0: the cost model's default
+/// A repair that somebody asks for.
+struct WantedRepair {
+  StripeId stripe;
+  std::vector<uint32_t> indexes;  ///< rebuilt in one pass; first: the one that goes to `wishes.destination`
+  PlanWishes wishes;
 };
 
 class RepairManager {
@@ -64,21 +60,32 @@ class RepairManager {
   void server_returned(ServerId server);
   void stripe_deleted(StripeId stripe);
 
+  /// The chunk is to leave `from` (drain, rebalance) for `to`, or for the best server. Done when nothing is
+  /// to be repaired; given up when it is no longer there; repaired instead when it gets lost.
+  void move_wanted(ChunkId chunk, ServerId from, std::string why, ServerId to = {});
+  /// Forgets the moves away from it that have not begun.
+  void moves_cancelled(ServerId from);
+  /// Moves that wait or run: who wants many asks for more when there are few.
+  size_t moves() const;
+
   /// Forgets what waits for repair of stripes that are not `mine`: other managers' now.
   void keep_only(const std::function<bool(StripeId)>& mine);
   /// For repairs that are yet to be queued, and yet to start.
   void set_limits(Duration delay, uint32_t max_per_server);
 
-  /// Repairs the chunk now, ahead of the queue (`kintsugi repair run`). A healthy chunk is rebuilt from the
-  /// others onto another server as if it were lost: a measured move. Joins a repair of the chunk that is
-  /// running already. Waits for slots until the context's deadline. Errors: of the last attempt; kNotFound:
-  /// no such chunk.
-  asio::awaitable<Result<proto::RepairRecord>> run(Context context, ChunkId chunk, Shape shape,
-                                                   uint64_t slice_bytes, ServerId destination);
+  /// Repairs the chunks now, ahead of the queue (`kintsugi repair run`). Healthy chunks are rebuilt from the
+  /// others onto other servers as if they were lost: a measured move. Joins a repair of one of them that is
+  /// running already. Waits for slots until the context's deadline. The record is of the last repair that was
+  /// needed. Errors: of the last attempt; kNotFound: no such chunk.
+  asio::awaitable<Result<proto::RepairRecord>> run(Context context, WantedRepair wanted);
+
+  /// See ReadPlans. A read of a lost chunk makes its repair more urgent. The stripe must be prepared.
+  Result<proto::PlanReadResponse> plan_read(const proto::PlanReadRequest& request);
+  Status finish_read(const proto::FinishReadRequest& request);
 
   proto::RepairStatusResponse status() const;
   /// Ended attempts, newest first.
-  std::vector<proto::RepairRecord> history(size_t limit) const;
+  std::vector<proto::RepairRecord> history(size_t limit) const { return records_.history(limit); }
 
   static constexpr size_t kIntakePerTurn = 1024;     ///< losses looked up before others run
   static constexpr size_t kCandidatesPerTurn = 256;  ///< plans made before others run
@@ -86,48 +93,65 @@ class RepairManager {
   static constexpr Duration kBusyRetry =
       1s;  ///< for servers that are suspect: nobody tells when they are not
   static constexpr Duration kAsideCost = 1ms;  ///< the retry of what is aside comes later when there is much
-  static constexpr Duration kServersFresh = 100ms;  ///< how old the picture of the servers may be
-  static constexpr Duration kMaxRunWait = 1h;       ///< of run(), when the context has no deadline
+  static constexpr Duration kMaxRunWait = 1h;  ///< of run(), when the context has no deadline
+  static constexpr size_t kMaxWanted = 32;     ///< chunks of one run()
 
  private:
-  /// Losses not yet looked up.
+  /// Losses and wanted moves, not yet looked up.
   struct Intake {
     std::vector<ChunkId> chunks;  // taken from the back
-    ServerId dead_server;
-    TimePoint lost_at, due;
-    std::shared_ptr<const std::string> reason;
+    QueueEntry like;              // all but the chunk, spare and heat
   };
+  /// A repair or move of some chunks of a stripe, and where they came from in the queue.
+  struct Job {
+    RepairPlan plan;
+    std::vector<QueueEntry> entries;  // one for each target
+    TimePoint began{};
+    bool built = false;  // only the commit can still fail
+  };
+  enum class Started { kYes, kBusy, kNever };
 
+  // Events and the scheduler: repair_manager.cc.
   asio::awaitable<void> schedule();
   /// Of what the next turn looks at: those that are not prepared.
   std::vector<StripeId> stripes_to_prepare() const;
   void take_in();
-  void add(ChunkId chunk, const Intake& loss);
+  void add(ChunkId chunk, const Intake& intake);
+  void retry_aside(TimePoint now);
   void start_ready();
-  bool try_start(const QueueEntry& entry);  // false: servers busy
-
-  Result<RepairPlan> plan(const QueueEntry& entry, const PlanWishes& wishes, bool requested);
-  void refresh_servers();
-  asio::awaitable<void> run_queued(QueueEntry entry, RepairPlan plan);
-  /// Registers it as running and takes its slots, in one go with the planning.
-  void begin(const RepairPlan& plan, const QueueEntry& entry);
-  /// One attempt, from begin() to its end in history.
-  asio::awaitable<Status> attempt(Context context, const RepairPlan& plan);
-  asio::awaitable<Status> call_and_commit(Context context, const RepairPlan& plan,
-                                          proto::RepairRecord& record);
-  void end(const RepairPlan& plan, proto::RepairRecord record, const Status& status);
-  /// Learns from the failure; returns when to try again.
-  TimePoint note_failure(QueueEntry& entry, const RepairPlan& plan, const Status& status);
-  asio::awaitable<Result<proto::RepairRecord>> run_attempts(Context context, QueueEntry& entry,
-                                                            const PlanWishes& wishes);
-  asio::awaitable<Status> wait_for_end(Context context, ChunkId chunk, uint64_t repair_id);
-  asio::awaitable<Status> attempt_requested(Context context, QueueEntry& entry, const RepairPlan& plan);
-  /// A plan once slots are free, or nothing when another repair of the chunk is running.
-  asio::awaitable<Result<std::optional<RepairPlan>>> plan_when_free(Context context, const QueueEntry& entry,
-                                                                    const PlanWishes& wishes);
-  const proto::RepairRecord* find_record(uint64_t repair_id) const;
-  Duration attempt_limit(const RepairPlan& plan) const;
+  void start_jointly(std::vector<QueueEntry> candidates);
+  void start_greedily(const std::vector<QueueEntry>& candidates);
+  /// kNever: it left the ready part of the queue.
+  Started try_start(const QueueEntry& entry, const PlanWishes* wishes = nullptr);
+  Result<RepairPlan> plan_entry(const QueueEntry& entry, const PlanWishes* wishes,
+                                std::vector<QueueEntry>& together);
+  PlanRequest plan_request(std::span<const QueueEntry> entries) const;
+  PlanWishes default_wishes() const { return {.shape = options_.shape, .slice_bytes = options_.slice_bytes}; }
   void wake();
+
+  // One attempt: repair_attempt.cc.
+  /// Registers it as running and takes its slots, in one go with the planning.
+  void begin(Job& job);
+  asio::awaitable<void> run_queued(Job job);
+  /// From begin() to its end in history. What failed is in `job.entries` afterwards, with the time of the
+  /// next attempt.
+  asio::awaitable<Status> attempt(Context context, Job& job);
+  asio::awaitable<Status> call_and_commit(Context context, Job& job, proto::RepairRecord& record);
+  /// Each target; what could not be committed is left in `job.entries`.
+  asio::awaitable<Status> commit(Context context, Job& job, proto::RepairRecord& record);
+  void end(const Job& job, proto::RepairRecord record, const Status& status);
+  void note_failure(Job& job, const Status& status);
+  void put_back(Job& job);
+  Duration attempt_limit(const RepairPlan& plan) const;
+
+  // What somebody asked for: requested_repair.cc.
+  asio::awaitable<Result<proto::RepairRecord>> run_attempts(Context context, WantedRepair& wanted);
+  asio::awaitable<Status> wait_for_end(Context context, RepairId id);
+  asio::awaitable<Status> attempt_requested(Context context, Job& job);
+  /// A job once slots are free, or nothing when another repair of one of the chunks is running.
+  asio::awaitable<Result<std::optional<Job>>> plan_when_free(Context context, const WantedRepair& wanted,
+                                                             const std::vector<QueueEntry>& entries);
+  std::optional<RepairId> running_repair(const WantedRepair& wanted) const;
 
   runtime::Runtime runtime_;
   Options options_;
@@ -140,15 +164,15 @@ class RepairManager {
   bool changed_ = false;  // since the scheduler's turn began
   std::deque<Intake> intake_;
   RepairQueue queue_;
-  SlotTable slots_;
-  ServerTable servers_;
-  TimePoint servers_fresh_until_{};
+  RepairPlanner planner_;
+  RepairRecords records_;
+  ReadPlans reads_;
+  JointWindow window_;
   TimePoint aside_retry_at_{};
-  std::map<ServerId, TimePoint> suspect_until_;
-  std::set<ServerId> suspects_;
-  std::map<ChunkId, proto::RepairRecord> running_;
-  std::deque<proto::RepairRecord> history_;  // newest first
-  size_t callers_ = 0;                       // of run()
+  std::map<ChunkId, RepairId> running_;  // chunks that are being repaired or moved
+  size_t jobs_ = 0, running_moves_ = 0;  // of what runs
+  std::map<ServerId, uint32_t> moving_from_;
+  size_t callers_ = 0;  // of run()
   uint64_t done_ = 0, failed_ = 0, bytes_repaired_ = 0;
 };
 

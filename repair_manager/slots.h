@@ -25,6 +25,7 @@ class SlotTable {
 
   /// Of slots that are yet to be taken.
   void set_limit(uint32_t max_per_server) { max_per_server_ = max_per_server; }
+  uint32_t limit() const { return max_per_server_; }
 
   ServerLoad load(ServerId server) const {
     const auto at = loads_.find(server);
@@ -37,6 +38,12 @@ class SlotTable {
   /// Takes the slots of one repair (asserted: they are free), and gives them back.
   void acquire(std::span<const ServerId> helpers, ServerId destination, uint64_t bytes);
   void release(std::span<const ServerId> helpers, ServerId destination, uint64_t bytes);
+
+  /// The parts of it. Helpers of a degraded read are counted beyond the limit: it waits for nobody.
+  void add_helpers(std::span<const ServerId> helpers);
+  void remove_helpers(std::span<const ServerId> helpers);
+  void add_destination(ServerId destination, uint64_t bytes);
+  void remove_destination(ServerId destination, uint64_t bytes);
 
  private:
   uint32_t max_per_server_;

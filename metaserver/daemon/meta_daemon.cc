@@ -9,7 +9,9 @@ namespace kintsugi::metaserver {
 
 MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions options, rpc::Secret secret,
                        KeyValueStore& store)
-    : metaserver_(runtime, options.metaserver, secret, store),
+    : clock_(runtime.clock),
+      secret_(secret),
+      metaserver_(runtime, options.metaserver, secret, store),
       client_(runtime, secret),
       view_(metaserver_, client_),
       repairs_(runtime, options.repairs, view_, options.metaserver.recorder),
@@ -28,6 +30,8 @@ void MetaDaemon::connect_events() {
   events.block_report_complete = [this](ServerId server) { coordinator_.server_returned(server); };
   events.chunk_lost = [this](ChunkId chunk, const std::string& why) { coordinator_.chunk_lost(chunk, why); };
   events.stripe_deleted = [this](StripeId stripe) { coordinator_.stripe_deleted(stripe); };
+  events.move_wanted = [this](const WantedMove& move) { coordinator_.move_wanted(move); };
+  events.moves_cancelled = [this](ServerId from) { coordinator_.moves_cancelled(from); };
   metaserver_.set_events(std::move(events));
 }
 
@@ -43,6 +47,12 @@ void MetaDaemon::register_handlers() {
       rpc::Method::kRunRepair, [this](Context context, proto::RunRepairRequest request) {
         return run_repair(context, std::move(request));
       });
+  server.handle<proto::PlanReadRequest, proto::PlanReadResponse>(
+      rpc::Method::kPlanRead,
+      [this](Context, proto::PlanReadRequest request) { return plan_read(std::move(request)); });
+  server.handle<proto::FinishReadRequest, proto::Empty>(
+      rpc::Method::kFinishRead,
+      [this](Context, proto::FinishReadRequest request) { return finish_read(std::move(request)); });
 }
 
 asio::awaitable<Status> MetaDaemon::start() {
@@ -77,6 +87,18 @@ asio::awaitable<Result<proto::RunRepairResponse>> MetaDaemon::run_repair(Context
     co_return co_await client_.call<proto::RunRepairResponse>(context, *owner, rpc::Method::kRunRepair,
                                                               request);
   co_return co_await repair_manager::run_requested(repairs_, context, std::move(request));
+}
+
+asio::awaitable<Result<proto::PlanReadResponse>> MetaDaemon::plan_read(proto::PlanReadRequest request) {
+  const ChunkId chunk{StripeId{request.stripe_id()}, request.index()};
+  KINTSUGI_CO_TRY(
+      rpc::check_capability(secret_, request.capability(), chunk, rpc::kOpRead, clock_.wall_now()));
+  co_return repairs_.plan_read(request);
+}
+
+asio::awaitable<Result<proto::Empty>> MetaDaemon::finish_read(proto::FinishReadRequest request) {
+  KINTSUGI_CO_TRY(repairs_.finish_read(request));
+  co_return proto::Empty{};
 }
 
 }  // namespace kintsugi::metaserver

@@ -48,7 +48,11 @@ class MetaDaemon {
                                                                        proto::RepairHistoryRequest request);
   asio::awaitable<Result<proto::RunRepairResponse>> run_repair(Context context,
                                                                proto::RunRepairRequest request);
+  asio::awaitable<Result<proto::PlanReadResponse>> plan_read(proto::PlanReadRequest request);
+  asio::awaitable<Result<proto::Empty>> finish_read(proto::FinishReadRequest request);
 
+  runtime::Clock& clock_;
+  rpc::Secret secret_;
   MetaServer metaserver_;
   rpc::Client client_;  // to chunkservers
   RepairClusterView view_;

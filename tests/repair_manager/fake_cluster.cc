@@ -7,12 +7,30 @@ namespace {
 
 constexpr uint16_t kPort = 7000;
 
-void for_each_helper(const google::protobuf::RepeatedPtrField<proto::RepairNode>& nodes,
-                     const std::function<void(ServerId)>& visit) {
+using Nodes = google::protobuf::RepeatedPtrField<proto::RepairNode>;
+
+void for_each_node(const Nodes& nodes, const std::function<void(const proto::RepairNode&)>& visit) {
   for (const proto::RepairNode& node : nodes) {
-    visit(ServerId{node.server_id()});
-    for_each_helper(node.children(), visit);
+    visit(node);
+    for_each_node(node.children(), visit);
   }
+}
+
+/// Of a tree split over several, each server once.
+std::set<ServerId> helpers_of(const Nodes& nodes) {
+  std::set<ServerId> helpers;
+  for_each_node(nodes, [&](const proto::RepairNode& node) {
+    if (!node.coefficients().empty()) helpers.insert(ServerId{node.server_id()});
+  });
+  return helpers;
+}
+
+std::set<ServerId> receivers_of(const Nodes& nodes, ServerId root) {
+  std::set<ServerId> receivers{root};
+  for_each_node(nodes, [&](const proto::RepairNode& node) {
+    if (node.stores_size() > 0) receivers.insert(ServerId{node.server_id()});
+  });
+  return receivers;
 }
 
 }  // namespace
@@ -113,9 +131,10 @@ asio::awaitable<Result<proto::RepairChunkResponse>> FakeChunkServer::repair(
   co_await tasks_.sleep_for(repair_time);
   cluster_.ended(request, id);
   ServerId broken;
-  for_each_helper(request.children(), [&](ServerId helper) {
-    const bool dead = !cluster_.view.all_servers.at(helper).alive;
-    if (dead || cluster_.broken_helpers.contains(helper)) broken = helper;
+  for_each_node(request.children(), [&](const proto::RepairNode& node) {
+    const ServerId server{node.server_id()};
+    const bool dead = !cluster_.view.all_servers.at(server).alive;
+    if (dead || cluster_.broken_helpers.contains(server)) broken = server;
   });
   if (broken)
     co_return Status{Code::kUnavailable, fmt::format("partial sum: server {}: connection refused", broken)};
@@ -193,14 +212,17 @@ bool FakeCluster::healthy() const {
 
 void FakeCluster::began(const proto::RepairChunkRequest& request, ServerId destination) {
   calls.emplace_back(simulation.now(), request);
-  for_each_helper(request.children(),
-                  [this](ServerId helper) { most_helping = std::max(most_helping, ++helping[helper]); });
-  most_receiving = std::max(most_receiving, ++receiving[destination]);
+  for (ServerId helper : helpers_of(request.children()))
+    most_helping = std::max(most_helping, ++helping[helper]);
+  for (ServerId receiver : receivers_of(request.children(), destination))
+    most_receiving = std::max(most_receiving, ++receiving[receiver]);
 }
 
 void FakeCluster::ended(const proto::RepairChunkRequest& request, ServerId destination) {
-  for_each_helper(request.children(), [this](ServerId helper) { --helping[helper]; });
-  --receiving[destination];
+  for (ServerId helper : helpers_of(request.children()))
+    --helping[helper];
+  for (ServerId receiver : receivers_of(request.children(), destination))
+    --receiving[receiver];
 }
 
 }  // namespace kintsugi::repair_manager

@@ -89,6 +89,10 @@ class FakeCluster {
   bool wait_until_healthy(Duration limit = 10min) {
     return simulation.run_until([this] { return healthy(); }, limit);
   }
+  /// As `kintsugi repair run`.
+  Result<proto::RepairRecord> run(WantedRepair wanted) {
+    return simulation.run(manager.run({}, std::move(wanted)));
+  }
   FakeChunkServer& server(uint64_t id) { return *servers.at(ServerId{id}); }
 
   void began(const proto::RepairChunkRequest& request, ServerId destination);

@@ -1,0 +1,116 @@
+#include "repair_manager/joint_window.h"
+
+#include <algorithm>
+
+#include "erasure/policy.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr double kLeastShare = 0.1;  // of its link, whatever users take of it
+
+double repair_rate(const ServerView& server, const LinkModel& link) {
+  const auto or_typical = [&](uint64_t rate) {
+    return rate == 0 ? link.bytes_per_second : static_cast<double>(rate);
+  };
+  const double rate =
+      std::min(or_typical(server.up_bytes_per_second), or_typical(server.down_bytes_per_second));
+  return std::max(rate - static_cast<double>(server.user_bytes_per_second), rate * kLeastShare);
+}
+
+}  // namespace
+
+bool JointWindow::takes(const QueueEntry& entry, TimePoint now) {
+  if (entry.kind != WorkKind::kRepair || entry.attempt > 0) return false;
+  if (known_.size() > 2 * kMaxEntries)
+    std::erase_if(known_, [now](const auto& known) { return known.second.until <= now; });
+  if (known_.size() > 4 * kMaxEntries) known_.clear();
+  Known& known = known_[entry.chunk];
+  if (known.until <= now || known.membership != planner_.membership()) {
+    known = look_up(entry.chunk);
+    known.until = now + kFresh;
+  }
+  return known.fits;
+}
+
+JointWindow::Known JointWindow::look_up(ChunkId chunk) const {
+  Known known{.membership = planner_.membership()};
+  const std::optional<StripeView> stripe = view_.stripe(chunk.stripe);
+  if (!stripe || chunk.index >= stripe->chunks.size()) return known;
+  const Result<erasure::Policy> policy = erasure::Policy::parse(stripe->policy);
+  if (!policy || policy->family != erasure::Policy::Family::kReedSolomon) return known;
+  const ServerTable& servers = planner_.servers();
+  known.length = stripe->chunks[chunk.index].length;
+  known.repair.needed = policy->k;
+  const size_t racks = std::max<size_t>(1, servers.alive_racks());
+  known.rack_limit = static_cast<uint32_t>((stripe->chunks.size() + racks - 1) / racks);
+  for (const ChunkView& other : stripe->chunks) {
+    const std::optional<size_t> position = servers.position(other.server);
+    if (position) known.holders.push_back(static_cast<uint32_t>(*position));
+    if (other.index == chunk.index) continue;
+    if (position) ++known.chunks_in_rack[servers.rack_of(*position)];
+    if (is_empty_data_chunk(other, policy->k) && known.repair.needed > 0) {
+      --known.repair.needed;
+      known.empty.push_back(other.index);
+    } else if (other.available && position && !planner_.is_suspect(other.server)) {
+      known.repair.candidates.push_back(static_cast<uint32_t>(*position));
+      known.indexes.push_back(other.index);
+    }
+  }
+  std::ranges::sort(known.holders);
+  known.fits = known.repair.needed > 0 && known.repair.candidates.size() >= known.repair.needed;
+  return known;
+}
+
+std::vector<JointServer> JointWindow::servers() const {
+  std::vector<JointServer> servers;
+  for (const ServerView& view : planner_.servers().all()) {
+    const ServerLoad load = planner_.slots().load(view.id);
+    servers.push_back({.can_help = view.alive,
+                       .can_receive = view.alive && !view.draining && !planner_.is_suspect(view.id) &&
+                                      planner_.slots().can_receive(load),
+                       .rate = repair_rate(view, options_.link),
+                       .helping = load.as_helper,
+                       .receiving = load.repairs()});
+  }
+  return servers;
+}
+
+bool JointWindow::may_receive(const Known& known, ChunkId chunk, uint32_t server) const {
+  const ServerTable& servers = planner_.servers();
+  const auto in_rack = known.chunks_in_rack.find(servers.rack_of(server));
+  if (in_rack != known.chunks_in_rack.end() && in_rack->second >= known.rack_limit) return false;
+  if (std::ranges::binary_search(known.holders, server)) return false;
+  const ServerView& view = servers.all()[server];
+  const uint64_t needed = known.length + planner_.slots().load(view.id).incoming_bytes;
+  return view.free_bytes >= needed + kDestinationMarginBytes && !view_.deletion_pending(chunk, view.id);
+}
+
+std::vector<JointStart> JointWindow::schedule(std::span<const QueueEntry> entries, size_t waiting) {
+  std::vector<JointRepair> repairs;
+  for (const QueueEntry& entry : entries)
+    repairs.push_back(known_.at(entry.chunk).repair);
+  const JointLimits limits{.level = std::max(1u, planner_.slots().limit() / 2),
+                           .most = planner_.slots().limit(),
+                           .waiting = waiting};
+  const std::vector<JointServer> states = servers();
+  const auto allowed = [&](size_t repair, uint32_t server) {
+    return may_receive(known_.at(entries[repair].chunk), entries[repair].chunk, server);
+  };
+  std::vector<JointStart> starts;
+  for (const JointChoice& choice : schedule_jointly(states, repairs, limits, allowed)) {
+    const QueueEntry& entry = entries[choice.repair];
+    const Known& known = known_.at(entry.chunk);
+    PlanWishes wishes{.shape = options_.shape == Shape::kAuto ? Shape::kChain : options_.shape,
+                      .slice_bytes = options_.slice_bytes,
+                      .destination = planner_.servers().all()[choice.destination].id};
+    for (uint32_t candidate : choice.helpers)
+      wishes.helpers.push_back(known.indexes[candidate]);
+    wishes.helpers.insert(wishes.helpers.end(), known.empty.begin(), known.empty.end());
+    starts.push_back({.entry = entry, .wishes = std::move(wishes)});
+    known_.erase(entry.chunk);
+  }
+  return starts;
+}
+
+}  // namespace kintsugi::repair_manager

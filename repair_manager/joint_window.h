@@ -1,0 +1,66 @@
+/// The lost chunks at the head of the queue as the joint schedule sees them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "repair_manager/cluster_view.h"
+#include "repair_manager/joint_schedule.h"
+#include "repair_manager/queue.h"
+#include "repair_manager/repair_planner.h"
+
+namespace kintsugi::repair_manager {
+
+/// A repair that is to begin now, and what the schedule wishes for it.
+struct JointStart {
+  QueueEntry entry;
+  PlanWishes wishes;
+};
+
+class JointWindow {
+ public:
+  /// So many of the queue's entries are scheduled together.
+  static constexpr size_t kMaxEntries = 1024;
+  /// What a stripe looked like is looked up again after this. Too old a picture only makes a worse schedule:
+  /// every plan is made from the present one.
+  static constexpr Duration kFresh = 5s;
+
+  /// All outlive it.
+  JointWindow(const Options& options, const RepairPlanner& planner, const ClusterView& view)
+      : options_(options), planner_(planner), view_(view) {}
+
+  /// A first attempt at the only lost chunk of its stripe, whose code takes any k helpers: what is scheduled
+  /// jointly. Others are repaired greedily.
+  bool takes(const QueueEntry& entry, TimePoint now);
+
+  /// The entries, which it takes, in the order of their urgency; `waiting`: so many of their kind wait in
+  /// all.
+  std::vector<JointStart> schedule(std::span<const QueueEntry> entries, size_t waiting);
+
+ private:
+  struct Known {
+    TimePoint until;
+    uint64_t membership = 0;
+    bool fits = false;
+    uint64_t length = 0;
+    JointRepair repair;
+    std::vector<uint32_t> indexes;  // of the candidates' chunks
+    std::vector<uint32_t> empty;    // data chunks without bytes: they help without a server
+    std::vector<uint32_t> holders;  // ascending: servers with a chunk of the stripe, no destinations
+    std::map<uint32_t, uint32_t> chunks_in_rack;
+    uint32_t rack_limit = 0;
+  };
+
+  Known look_up(ChunkId chunk) const;
+  std::vector<JointServer> servers() const;
+  bool may_receive(const Known& known, ChunkId chunk, uint32_t server) const;
+
+  const Options& options_;
+  const RepairPlanner& planner_;
+  const ClusterView& view_;
+  std::map<ChunkId, Known> known_;
+};
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,41 @@
+/// How a repair manager works.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/runtime/clock.h"
+#include "repair_manager/cost_model.h"
+#include "repair_manager/tree_plan.h"
+
+namespace kintsugi::repair_manager {
+
+/// How the repairs of many lost chunks are chosen.
+enum class Schedule {
+  kGreedy,  ///< m-PPR: one after another, each on the servers that are best at that moment (algorithm 5)
+  kJoint,   ///< many at once, so that all links are equally loaded (joint_schedule.h)
+};
+
+struct Options {
+  Duration delay{};  ///< after a server's death, for stripes with more than one spare chunk
+  /// Repairs in which a server helps, and that it receives. The joint schedule keeps links at half of it,
+  /// until what is left fits as a whole.
+  uint32_t max_per_server = 16;
+  size_t max_running = 4096;       ///< in all
+  size_t max_moves = 64;           ///< of them, those that only move a chunk
+  uint32_t attempts_in_a_row = 4;  ///< then the chunk goes to the queue's tail
+  Duration first_backoff = 100ms;  ///< after a failed attempt; times 4 for each further one in a row
+  Duration tail_backoff = 30s;
+  Duration aside_retry = 10s;   ///< what cannot be repaired now is looked at again, at the latest
+  Duration suspicion = 30s;     ///< how long a server that failed a repair is avoided
+  Duration min_deadline = 30s;  ///< of one attempt
+  double deadline_factor = 10;  ///< times the estimate, on servers that do nothing else
+  size_t history = 1000;        ///< records kept
+  LinkModel link;
+  Shape shape = Shape::kAuto;
+  uint64_t slice_bytes = 0;  ///< 0: the cost model's default
+  Schedule schedule = Schedule::kJoint;
+  size_t joint_threshold = 2;  ///< fewer ready chunks are repaired greedily
+};
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,85 @@
+#include "repair_manager/read_plans.h"
+
+#include <algorithm>
+
+namespace kintsugi::repair_manager {
+namespace {
+
+// Of what a reader tells, so much is kept.
+constexpr size_t kMaxDetailBytes = 1024;
+constexpr int kMaxServers = 64;
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& request) {
+  if (request.exclude_size() > kMaxExcluded)
+    return Status{Code::kInvalidArgument, fmt::format("more than {} servers excluded", kMaxExcluded)};
+  PlanWishes wishes{.slice_bytes = request.slice_bytes()};
+  KINTSUGI_ASSIGN(wishes.shape, parse_shape(request.shape()));
+  PlanRequest wanted{.stripe = StripeId{request.stripe_id()}, .indexes = {request.index()}};
+  for (uint64_t server : request.exclude())
+    wanted.excluded.push_back(ServerId{server});
+
+  planner_.refresh();
+  KINTSUGI_ASSIGN(RepairPlan plan, planner_.read(wanted, wishes, request.offset(), request.length()));
+  proto::PlanReadResponse response;
+  *response.mutable_plan() = std::move(plan.sum_plan);
+  response.mutable_plan()->set_plan_seconds(plan.plan_seconds);
+
+  if (open_.size() >= kMaxOpen) forget(open_.find(by_expiry_.begin()->second), "too many reads began since");
+  planner_.slots().add_helpers(plan.helpers);
+  records_.begin(describe(plan, runtime_.clock.wall_now()));
+  const TimePoint now = runtime_.clock.now();
+  const std::chrono::duration<double> lease{plan.choice.seconds * kLeaseFactor};
+  const TimePoint expires = now + std::max(kMinLease, std::chrono::duration_cast<Duration>(lease));
+  const uint64_t id = plan.id.value;
+  by_expiry_.emplace(expires, id);
+  open_.emplace(id, Open{.plan = std::move(plan), .began = now, .expires = expires});
+  return response;
+}
+
+Status ReadPlans::finish(const proto::FinishReadRequest& request) {
+  const auto read = open_.find(request.repair_id());
+  if (read == open_.end()) return {Code::kNotFound, "no such read is under way"};
+  proto::RepairRecord record = records_.running(RepairId{request.repair_id()});
+  record.set_detail(request.detail().substr(0, kMaxDetailBytes));
+  const double plan_seconds = record.timing().plan_seconds();
+  *record.mutable_timing() = request.timing();
+  record.mutable_timing()->set_plan_seconds(plan_seconds);
+  if (request.timing().seconds() == 0)
+    record.mutable_timing()->set_seconds(seconds(runtime_.clock.now() - read->second.began));
+  for (const proto::ServerTiming& server : request.servers())
+    if (record.servers_size() < kMaxServers) *record.add_servers() = server;
+  if (!request.ok()) {
+    const Blame blame = find_blame({Code::kUnavailable, request.detail()}, read->second.plan);
+    if (blame.helper) planner_.suspect(blame.helper);
+  }
+  close(read, std::move(record), request.ok());
+  return {};
+}
+
+TimePoint ReadPlans::expire(TimePoint now) {
+  while (!by_expiry_.empty() && by_expiry_.begin()->first <= now)
+    forget(open_.find(by_expiry_.begin()->second), "the reader never said how it ended");
+  return by_expiry_.empty() ? TimePoint::max() : by_expiry_.begin()->first;
+}
+
+void ReadPlans::forget(OpenReads::iterator read, const std::string& why) {
+  proto::RepairRecord record = records_.running(RepairId{read->first});
+  record.set_detail(why);
+  record.mutable_timing()->set_seconds(seconds(runtime_.clock.now() - read->second.began));
+  close(read, std::move(record), /*ok=*/false);
+}
+
+void ReadPlans::close(OpenReads::iterator read, proto::RepairRecord record, bool ok) {
+  planner_.slots().remove_helpers(read->second.plan.helpers);
+  by_expiry_.erase({read->second.expires, read->first});
+  open_.erase(read);
+  records_.end(std::move(record), ok);
+}
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,60 @@
+/// Degraded reads: a client asks for the tree that gives it a range of a lost chunk, and says when it is
+/// done.
+///
+/// The highest priority: nobody waits for slots. Until the client says that it finished, or its lease ends,
+/// the helpers count as busy, so that repairs keep away from them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "common/proto/repair.pb.h"
+#include "common/runtime/runtime.h"
+#include "repair_manager/records.h"
+#include "repair_manager/repair_planner.h"
+
+namespace kintsugi::repair_manager {
+
+class ReadPlans {
+ public:
+  /// Reads that are counted at once: when more begin, the oldest are forgotten.
+  static constexpr size_t kMaxOpen = 16384;
+  static constexpr int kMaxExcluded = 64;
+  /// A read that takes longer than this and kLeaseFactor times the estimate is forgotten.
+  static constexpr Duration kMinLease = 30s;
+  static constexpr double kLeaseFactor = 20;
+
+  /// All outlive it.
+  ReadPlans(const runtime::Runtime& runtime, RepairPlanner& planner, RepairRecords& records)
+      : runtime_(runtime), planner_(planner), records_(records) {}
+
+  /// kInvalidArgument: no such range, shape, or too many excluded; kNotFound: no such chunk; kUnavailable:
+  /// too few helpers are alive.
+  Result<proto::PlanReadResponse> plan(const proto::PlanReadRequest& request);
+  /// kNotFound: unknown, finished, or forgotten.
+  Status finish(const proto::FinishReadRequest& request);
+
+  /// Forgets those whose lease ended. Returns when the next one's does (TimePoint::max() = none).
+  TimePoint expire(TimePoint now);
+
+  size_t open() const { return open_.size(); }
+
+ private:
+  struct Open {
+    RepairPlan plan;  // without the tree
+    TimePoint began, expires;
+  };
+  using OpenReads = std::map<uint64_t, Open>;  // by repair id
+
+  void close(OpenReads::iterator read, proto::RepairRecord record, bool ok);
+  void forget(OpenReads::iterator read, const std::string& why);
+
+  runtime::Runtime runtime_;
+  RepairPlanner& planner_;
+  RepairRecords& records_;
+  OpenReads open_;
+  std::set<std::pair<TimePoint, uint64_t>> by_expiry_;
+};
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,94 @@
+#include "repair_manager/repair_planner.h"
+
+#include <algorithm>
+
+#include "erasure/policy.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr Duration kCapabilityLife = 1h;
+// How old the picture of the servers may be. Of many servers it takes longer to make.
+constexpr Duration kServersFresh = 100ms;
+constexpr Duration kServersFreshEach = 100us;
+
+bool same_servers(const ServerTable& a, const ServerTable& b) {
+  return std::ranges::equal(a.all(), b.all(),
+                            [](const ServerView& x, const ServerView& y) { return x.id == y.id; });
+}
+
+}  // namespace
+
+void RepairPlanner::refresh() {
+  const TimePoint now = runtime_.clock.now();
+  if (now >= fresh_until_) {
+    ServerTable servers(view_.servers());
+    if (!same_servers(servers, servers_)) ++membership_;
+    servers_ = std::move(servers);
+    fresh_until_ = now + kServersFresh + kServersFreshEach * servers_.all().size();
+  }
+  std::erase_if(suspect_until_, [now](const auto& suspect) { return suspect.second <= now; });
+  suspects_.clear();
+  for (const auto& [server, until] : suspect_until_)
+    suspects_.insert(server);
+}
+
+void RepairPlanner::suspect(ServerId server) {
+  suspect_until_[server] = runtime_.clock.now() + options_.suspicion;
+}
+
+template <class Make>
+Result<RepairPlan> RepairPlanner::make(const PlanRequest& request, Make make) const {
+  const TimePoint began = runtime_.clock.now();
+  const std::optional<StripeView> stripe = view_.stripe(request.stripe);
+  if (!stripe) return Status{Code::kNotFound, fmt::format("no such stripe: {}", request.stripe)};
+  for (uint32_t index : request.indexes)
+    if (index >= stripe->chunks.size())
+      return Status{Code::kNotFound, fmt::format("no such chunk: {}", ChunkId{request.stripe, index})};
+  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(stripe->policy));
+  if (stripe->chunks.size() != policy.chunks())
+    return Status{Code::kInternal, fmt::format("stripe {} has {} chunks", stripe->id, stripe->chunks.size())};
+  const SelectionInput input{.stripe = *stripe,
+                             .lost = request.indexes,
+                             .policy = policy,
+                             .servers = servers_,
+                             .slots = slots_,
+                             .excluded = request.excluded,
+                             .suspects = suspects_,
+                             .receiving = request.receiving,
+                             .rotation = request.rotation};
+  Result<RepairPlan> plan = make(input);
+  if (plan) plan->plan_seconds = std::chrono::duration<double>(runtime_.clock.now() - began).count();
+  return plan;
+}
+
+Result<RepairPlan> RepairPlanner::repair(const PlanRequest& request, const PlanWishes& wishes,
+                                         bool requested) const {
+  return make(request, [&](const SelectionInput& input) -> Result<RepairPlan> {
+    const bool all_there = std::ranges::all_of(
+        request.indexes, [&](uint32_t index) { return input.stripe.chunks[index].available; });
+    if (all_there && !requested) return Status{Code::kConflict, "it is available again"};
+    return make_plan(input, wishes, options_.link, view_, runtime_.clock.wall_now() + kCapabilityLife,
+                     RepairId{runtime_.random.next() | 1});
+  });
+}
+
+Result<RepairPlan> RepairPlanner::move(const PlanRequest& request, const PlanWishes& wishes,
+                                       ServerId from) const {
+  return make(request, [&](const SelectionInput& input) -> Result<RepairPlan> {
+    if (input.stripe.chunks[request.indexes.front()].server != from)
+      return Status{Code::kConflict, fmt::format("it is no longer on server {}", from)};
+    return make_move_plan(input, wishes, options_.link, view_, runtime_.clock.wall_now() + kCapabilityLife,
+                          RepairId{runtime_.random.next() | 1});
+  });
+}
+
+Result<RepairPlan> RepairPlanner::read(const PlanRequest& request, const PlanWishes& wishes, uint64_t offset,
+                                       uint64_t length) const {
+  return make(request, [&](const SelectionInput& input) -> Result<RepairPlan> {
+    return make_read_plan(input, wishes, offset, length, options_.link, view_,
+                          runtime_.clock.wall_now() + kCapabilityLife, RepairId{runtime_.random.next() | 1});
+  });
+}
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,73 @@
+/// Makes plans from what is known at this moment: the servers, who takes part in what, and who failed lately.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "common/proto/repair.pb.h"
+#include "common/runtime/runtime.h"
+#include "repair_manager/options.h"
+#include "repair_manager/planner.h"
+#include "repair_manager/selection.h"
+#include "repair_manager/slots.h"
+
+namespace kintsugi::repair_manager {
+
+/// Chunks of one stripe, and what is to be avoided.
+struct PlanRequest {
+  StripeId stripe;
+  std::vector<uint32_t> indexes;    ///< not empty
+  std::vector<ServerId> excluded;   ///< only if nothing else is left
+  std::vector<ServerId> receiving;  ///< destinations of what runs for the same stripe
+  uint32_t rotation = 0;            ///< see SelectionInput
+};
+
+class RepairPlanner {
+ public:
+  /// All outlive it.
+  RepairPlanner(const runtime::Runtime& runtime, const Options& options, const ClusterView& view)
+      : runtime_(runtime), options_(options), view_(view), slots_(options.max_per_server) {}
+
+  /// Looks at the servers again, if that is some time ago. Before plans are made.
+  void refresh();
+  /// A server came or went: the next refresh() looks.
+  void servers_changed() { fresh_until_ = {}; }
+
+  /// Failed a repair: others are preferred for a while.
+  void suspect(ServerId server);
+  void forgive(ServerId server) { suspect_until_.erase(server); }
+
+  SlotTable& slots() { return slots_; }
+  const SlotTable& slots() const { return slots_; }
+  const ServerTable& servers() const { return servers_; }
+  /// Changes whenever the positions in servers() do.
+  uint64_t membership() const { return membership_; }
+  bool is_suspect(ServerId server) const { return suspects_.contains(server); }
+
+  /// Plans for chunks that are lost, or `requested` to be rebuilt all the same. kNotFound: no such stripe or
+  /// chunk; kConflict: all is available again; else as make_plan.
+  Result<RepairPlan> repair(const PlanRequest& request, const PlanWishes& wishes, bool requested) const;
+  /// A copy of one chunk from the server where it is. kConflict: it is no longer there; else as
+  /// make_move_plan.
+  Result<RepairPlan> move(const PlanRequest& request, const PlanWishes& wishes, ServerId from) const;
+  Result<RepairPlan> read(const PlanRequest& request, const PlanWishes& wishes, uint64_t offset,
+                          uint64_t length) const;
+
+ private:
+  template <class Make>
+  Result<RepairPlan> make(const PlanRequest& request, Make make) const;
+
+  runtime::Runtime runtime_;
+  const Options& options_;
+  const ClusterView& view_;
+  SlotTable slots_;
+  ServerTable servers_;
+  uint64_t membership_ = 0;
+  TimePoint fresh_until_{};
+  std::map<ServerId, TimePoint> suspect_until_;
+  std::set<ServerId> suspects_;
+};
+
+}  // namespace kintsugi::repair_manager
