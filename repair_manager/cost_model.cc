@@ -2,54 +2,146 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "common/base/assert.h"
 
 namespace kintsugi::repair_manager {
+namespace {
+
+/// Walks the trees and adds up what their links carry.
+class Walk {
+ public:
+  Walk(std::span<const LinkRate> helpers, const TreeLoad& load, uint64_t slice_bytes, const LinkModel& link)
+      : helpers_(helpers),
+
+        load_(load),
+        slice_(static_cast<double>(std::max<uint64_t>(1, std::min(slice_bytes, load.sum_bytes)))),
+        slices_(std::max(1.0, std::ceil(static_cast<double>(load.sum_bytes) / slice_))),
+        link_(link),
+        busy_(2 * helpers.size()) {}
+
+  double slices() const { return slices_; }
+  double round_trip() const { return 2 * link_.hop_latency_seconds; }
+
+  /// A sum of `symbols` times the load over a link, all slices.
+  double transfer(double symbols, double rate) const {
+    return symbols * static_cast<double>(load_.sum_bytes) / rate + slices_ * link_.slice_overhead_seconds;
+  }
+  double edge(const TreeNode& child, double down) const {
+    return transfer(symbols(child), std::min(helpers_[child.helper].up, down));
+  }
+
+  struct Path {
+    double first_slice = 0;  ///< until it is complete at the parent
+    double fill = 0;         ///< of it, on all hops but the slowest
+    double slowest = 0;
+    uint32_t hops = 0;
+  };
+  /// The longest path below, and what the links below carry of the share.
+  Path visit(std::span<const TreeNode> children, double share, double down, double& down_busy) {
+    Path longest;
+    double all = 0;
+    for (const TreeNode& child : children)
+      all += slice_seconds(symbols(child), down);
+    for (const TreeNode& child : children) {
+      const double sums = symbols(child);
+      const LinkRate& rate = helpers_[child.helper];
+      busy_[2 * child.helper] += share * transfer(sums, rate.up);
+      down_busy += share * transfer(sums, down);
+      Path path = visit(child.children, share, rate.down, busy_[2 * child.helper + 1]);
+      const double hop = std::max(all, slice_seconds(sums, rate.up));
+      path.first_slice += hop + round_trip();
+      path.slowest = std::max(path.slowest, hop);
+      path.fill += hop;
+      ++path.hops;
+      if (path.first_slice > longest.first_slice) longest = path;
+    }
+    return longest;
+  }
+
+  /// Until the sum of the children is complete when every link carries whole sums, one after the other.
+  double unsliced(std::span<const TreeNode> children, double down) const {
+    double now = 0;
+    for (const TreeNode& child : children)
+      now = std::max(now, unsliced(child.children, helpers_[child.helper].down)) + edge(child, down) +
+            round_trip();
+    return now;
+  }
+
+  double busiest(double root_busy) const {
+    return std::max(root_busy, *std::max_element(busy_.begin(), busy_.end()));
+  }
+
+ private:
+  double symbols(const TreeNode& node) const {
+    if (load_.rows_read.empty() || !node.children.empty()) return load_.sums;
+    return std::min(load_.sums, load_.rows_read[node.helper]);
+  }
+  double slice_seconds(double symbols, double rate) const {
+    return symbols * slice_ / rate + link_.slice_overhead_seconds;
+  }
+
+  std::span<const LinkRate> helpers_;
+  const TreeLoad& load_;
+  double slice_, slices_;
+  const LinkModel& link_;
+  std::vector<double> busy_;  // up and down of each helper
+};
+
+uint64_t power_of_two_within(double bytes, uint64_t most) {
+  const double clamped = std::clamp(bytes, double{kMinSliceBytes}, static_cast<double>(most));
+  return std::bit_floor(static_cast<uint64_t>(clamped));
+}
+
+}  // namespace
 
 uint32_t ppr_timesteps(uint32_t k) {
   return static_cast<uint32_t>(std::bit_width(k));
 }
 
-uint64_t default_slice_bytes(uint32_t k, uint64_t chunk_bytes) {
-  uint64_t slice = kDefaultSliceBytes;
-  while (slice > kMinSliceBytes && k > 1 && (k - 1) * slice > chunk_bytes / 8)
-    slice /= 2;
-  return slice;
+uint64_t default_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per_second,
+                             const LinkModel& link) {
+  if (depth <= 1)
+    return power_of_two_within(static_cast<double>(kDefaultSliceBytes) / load.sums, kDefaultSliceBytes);
+  const double symbols = load.sums;
+  const double best = std::sqrt(static_cast<double>(load.sum_bytes) * link.slice_overhead_seconds *
+                                bytes_per_second / symbols / (depth - 1));
+  return power_of_two_within(best * std::sqrt(2), kMaxSliceBytes);  // the nearest, not the next below
 }
 
-double estimate_seconds(Shape shape, uint32_t helpers, uint64_t chunk_bytes, uint64_t slice_bytes,
-                        const LinkModel& link) {
-  KINTSUGI_ASSERT(shape != Shape::kAuto && slice_bytes > 0);
-  if (helpers == 0) return 0;
-  const uint64_t slice = std::max<uint64_t>(1, std::min(slice_bytes, chunk_bytes));
-  const auto slices = static_cast<double>(std::max<uint64_t>(1, (chunk_bytes + slice - 1) / slice));
-  const double chunk_seconds =
-      static_cast<double>(chunk_bytes) / link.bytes_per_second + slices * link.slice_overhead_seconds;
-  const double round_trip = 2 * link.hop_latency_seconds;
-  switch (shape) {
-    case Shape::kStar:
-      return helpers * chunk_seconds + round_trip;
-    case Shape::kPpr:
-      return ppr_timesteps(helpers) * (chunk_seconds + round_trip);
-    default:
-      return chunk_seconds + helpers * round_trip +
-             (helpers - 1) *
-                 (static_cast<double>(slice) / link.bytes_per_second + link.slice_overhead_seconds);
-  }
+uint64_t read_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per_second,
+                          const LinkModel& link) {
+  const double hop =
+      kFirstByteSeconds / std::max(1u, depth) - 2 * link.hop_latency_seconds - link.slice_overhead_seconds;
+  return power_of_two_within(hop * bytes_per_second / load.sums,
+                             default_slice_bytes(depth, load, bytes_per_second, link));
 }
 
-Choice choose_shape(Shape wanted, uint32_t helpers, uint64_t chunk_bytes, uint64_t slice_bytes,
-                    const LinkModel& link) {
-  const uint64_t slice = slice_bytes > 0 ? slice_bytes : default_slice_bytes(helpers, chunk_bytes);
-  if (wanted != Shape::kAuto)
-    return {wanted, slice, estimate_seconds(wanted, helpers, chunk_bytes, slice, link)};
-  Choice best;
-  for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain}) {
-    const double seconds = estimate_seconds(shape, helpers, chunk_bytes, slice, link);
-    if (shape == Shape::kStar || seconds < best.seconds) best = {shape, slice, seconds};
+Estimate estimate(const TreeSet& trees, Shape shape, std::span<const LinkRate> helpers, double root_down,
+                  const TreeLoad& load, uint64_t slice_bytes, const LinkModel& link) {
+  KINTSUGI_ASSERT(slice_bytes > 0);
+  if (helpers.empty()) return {};
+  Walk walk(helpers, load, slice_bytes, link);
+  double root_busy = 0;
+  Walk::Path longest;
+  for (const SliceTree& tree : trees.trees) {
+    const Walk::Path path = walk.visit(tree.children, trees.share(tree), root_down, root_busy);
+    if (path.first_slice > longest.first_slice) longest = path;
   }
-  return best;
+  Estimate result{.first_slice_seconds = longest.first_slice};
+  if (shape == Shape::kStaggered) {
+    for (const TreeNode& child : trees.trees.front().children)
+      result.seconds += walk.edge(child, root_down) + walk.round_trip();
+    result.first_slice_seconds = result.seconds;
+    return result;
+  }
+  result.seconds =
+      walk.busiest(root_busy) + longest.fill - longest.slowest + longest.hops * walk.round_trip();
+  // Sending whole sums is what slices are compared to; they never take longer.
+  if (trees.trees.size() == 1)
+    result.seconds = std::min(result.seconds, walk.unsliced(trees.trees.front().children, root_down));
+  return result;
 }
 
 }  // namespace kintsugi::repair_manager

@@ -1,103 +1,265 @@
 #include "repair_manager/planner.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "common/base/crc32c.h"
 #include "common/rpc/secret.h"
-#include "erasure/policy.h"
 #include "erasure/repair_equation.h"
+#include "repair_manager/plan_writer.h"
+#include "repair_manager/tree_choice.h"
 
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr uint64_t kReadUnitBytes = 64 << 10;  // a checksum block: what a helper reads at least
+/// What all plans are made from.
+struct Setting {
+  const SelectionInput& input;
+  const PlanWishes& wishes;
+  const LinkModel& link;
+  const ClusterView& view;
+  WallTime expiry;
 
-// Position of the last mention of `name` as a whole word; npos: none.
-size_t last_mention(const std::string& text, const std::string& name) {
-  for (size_t at = text.rfind(name); at != std::string::npos;
-       at = at == 0 ? std::string::npos : text.rfind(name, at - 1)) {
-    const size_t end = at + name.size();
-    if (end == text.size() || !std::isalnum(static_cast<unsigned char>(text[end]))) return at;
+  const ChunkView& chunk(uint32_t index) const { return input.stripe.chunks[index]; }
+  LinkRate link_of(const ServerView& server) const {
+    return input.servers.link(server, link.bytes_per_second);
   }
-  return std::string::npos;
+  const std::string& address_of(ServerId server) const {
+    return input.servers.address_text(*input.servers.position(server));
+  }
+};
+
+/// The helpers of a plan and what they compute.
+struct Helpers {
+  std::vector<uint32_t> free;                       // empty data chunks
+  std::vector<const ChunkView*> pool;               // in order of preference
+  std::vector<LinkRate> links;                      // of each
+  std::vector<uint32_t> rows_read;                  // of each
+  size_t needed = 0;                                // of the pool
+  std::optional<erasure::RepairEquation> equation;  // of all of the pool, when no others will do
+};
+
+Result<std::vector<HelperCandidate>> ranked(const Setting& setting, Busy busy) {
+  KINTSUGI_ASSIGN(std::vector<HelperCandidate> candidates, rank_helpers(setting.input, busy));
+  if (setting.wishes.helpers.empty()) return candidates;
+  std::vector<HelperCandidate> wished;
+  for (uint32_t index : setting.wishes.helpers) {
+    const auto at = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const HelperCandidate& candidate) { return candidate.index == index; });
+    if (at == candidates.end())
+      return Status{Code::kLimitExceeded, fmt::format("chunk {} cannot help now", index)};
+    wished.push_back(*at);
+  }
+  return wished;
 }
 
-Result<std::vector<HelperNode>> helper_nodes(const SelectionInput& input,
-                                             const std::vector<uint32_t>& helpers, const ClusterView& view,
-                                             WallTime expiry) {
-  const auto code = erasure::Code::get(input.policy);
-  KINTSUGI_ASSIGN(const erasure::RepairEquation equation,
-                  erasure::repair_equation(*code, input.lost, helpers));
-  std::vector<HelperNode> nodes;
-  for (const erasure::RepairEquation::Term& term : equation.terms) {
-    const ChunkView& chunk = input.stripe.chunks[term.helper];
-    if (is_empty_data_chunk(chunk, input.policy.k)) continue;
-    nodes.push_back({.server = chunk.server,
-                     .address = input.servers.find(chunk.server)->address,
-                     .index = chunk.index,
-                     .chunk_length = chunk.length,
-                     .coefficients = term.coefficients,
-                     .capability = view.capability({input.stripe.id, chunk.index},
-                                                   rpc::kOpRead | rpc::kOpRepair, expiry)});
-  }
-  return nodes;
+void add_to_pool(const Setting& setting, const HelperCandidate& candidate, uint32_t rows_read,
+                 Helpers& helpers) {
+  helpers.pool.push_back(&setting.chunk(candidate.index));
+  helpers.links.push_back(setting.link_of(*candidate.server));
+  helpers.rows_read.push_back(rows_read);
 }
 
-/// The best destination of the first lost chunk that is not about to delete an older copy.
-Result<ServerId> pick_destination(SelectionInput input, ServerId wanted, const ClusterView& view) {
-  const ChunkId chunk{input.stripe.id, input.lost.front()};
+/// Any k chunks will do: different slices may be carried by different ones.
+Helpers any_helpers(const Setting& setting, const std::vector<HelperCandidate>& candidates) {
+  Helpers helpers;
+  const uint32_t k = setting.input.policy.k;
+  for (const HelperCandidate& candidate : candidates) {
+    if (candidate.server == nullptr) {
+      if (helpers.free.size() < k) helpers.free.push_back(candidate.index);
+      continue;
+    }
+    const bool spared = candidate.avoid || candidate.tier == HelperCandidate::Tier::kLast;
+    if (helpers.pool.size() + helpers.free.size() >= k && spared) continue;
+    add_to_pool(setting, candidate, 1, helpers);
+  }
+  helpers.needed = k - helpers.free.size();
+  return helpers;
+}
+
+/// The code says which chunks help; those that failed before only if it cannot do without.
+Result<Helpers> certain_helpers(const Setting& setting, const std::vector<HelperCandidate>& candidates,
+                                const std::vector<uint32_t>& lost) {
+  const auto code = erasure::Code::get(setting.input.policy);
+  std::vector<uint32_t> indices;
+  for (const HelperCandidate& candidate : candidates)
+    if (candidate.tier != HelperCandidate::Tier::kLast) indices.push_back(candidate.index);
+  Result<erasure::RepairEquation> equation = erasure::repair_equation(*code, lost, indices);
+  if (!equation) {
+    indices.clear();
+    for (const HelperCandidate& candidate : candidates)
+      indices.push_back(candidate.index);
+    equation = erasure::repair_equation(*code, lost, indices);
+  }
+  if (!equation) return equation.error();
+  Helpers helpers;
+  for (const HelperCandidate& candidate : candidates)
+    for (const erasure::RepairEquation::Term& term : equation->terms)
+      if (term.helper == candidate.index && candidate.server != nullptr)
+        add_to_pool(setting, candidate, static_cast<uint32_t>(term.own_rows.size()), helpers);
+  helpers.needed = helpers.pool.size();
+  helpers.equation = std::move(*equation);
+  return helpers;
+}
+
+Result<Helpers> pick_helpers(const Setting& setting, const std::vector<uint32_t>& lost, Busy busy) {
+  KINTSUGI_ASSIGN(const std::vector<HelperCandidate> candidates, ranked(setting, busy));
+  // Several trees below a node that stores would need slice masks there.
+  const bool any = setting.input.policy.family == erasure::Policy::Family::kReedSolomon && lost.size() == 1;
+  if (!any) return certain_helpers(setting, candidates, lost);
+  if (candidates.size() < setting.input.policy.k)
+    return Status{Code::kUnavailable, fmt::format("{} helper chunks are not enough", candidates.size())};
+  return any_helpers(setting, candidates);
+}
+
+void collect(std::span<const TreeNode> tree, std::vector<size_t>& members) {
+  for (const TreeNode& node : tree) {
+    members.push_back(node.helper);
+    collect(node.children, members);
+  }
+}
+
+/// Writes the trees, and who takes part in them, into the plan.
+Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, const Helpers& helpers,
+                   const TreeSet& trees, RepairNodes* out, RepairPlan& plan) {
+  std::vector<HelperNode> nodes(helpers.pool.size());
+  const StripeId stripe = setting.input.stripe.id;
+  for (const SliceTree& tree : trees.trees) {
+    std::vector<size_t> members;
+    collect(tree.children, members);
+    std::sort(members.begin(), members.end());  // best first
+    for (size_t member : members) {
+      if (nodes[member].server) continue;
+      const ChunkView& chunk = *helpers.pool[member];
+      nodes[member] = {.server = chunk.server,
+                       .address = setting.address_of(chunk.server),
+                       .index = chunk.index,
+                       .chunk_length = chunk.length,
+                       .capability = setting.view.capability({stripe, chunk.index},
+                                                             rpc::kOpRead | rpc::kOpRepair, setting.expiry)};
+      plan.helpers.push_back(chunk.server);
+      plan.helper_chunks.push_back(chunk.index);
+    }
+    const int first = out->size();
+    if (helpers.equation) {
+      write_tree(tree.children, nodes, *helpers.equation, out);
+    } else {
+      std::vector<uint32_t> indices = helpers.free;
+      for (size_t member : members)
+        indices.push_back(helpers.pool[member]->index);
+      const auto code = erasure::Code::get(setting.input.policy);
+      KINTSUGI_ASSIGN(const erasure::RepairEquation equation, erasure::repair_equation(*code, lost, indices));
+      write_tree(tree.children, nodes, equation, out);
+    }
+    if (trees.period > 0) set_slices(trees.period, tree.slice_mask, first, out);
+  }
+  plan.trees = trees.trees.size();
+  return {};
+}
+
+TreeChoice choose(const Setting& setting, const Helpers& helpers, double root_down, uint64_t sum_bytes,
+                  uint32_t sums, bool read) {
+  return choose_trees({.helpers = helpers.links,
+                       .needed = helpers.needed,
+                       .root_down = root_down,
+                       .load = {.sum_bytes = sum_bytes, .sums = sums, .rows_read = helpers.rows_read},
+                       .wanted = setting.wishes.shape,
+                       .slice_bytes = setting.wishes.slice_bytes,
+                       .read = read},
+                      setting.link);
+}
+
+/// The best destination that is not about to delete an older copy of the chunk.
+Result<ServerId> pick_destination(const Setting& setting, uint32_t lost, std::span<const ServerId> taken) {
+  const ChunkId chunk{setting.input.stripe.id, lost};
+  const ServerId wanted = lost == setting.input.lost.front() ? setting.wishes.destination : ServerId{};
   if (wanted) {
-    KINTSUGI_TRY(check_destination(input, wanted));
-    if (view.deletion_pending(chunk, wanted))
+    KINTSUGI_TRY(check_destination(setting.input, lost, wanted, taken));
+    if (setting.view.deletion_pending(chunk, wanted))
       return Status{Code::kLimitExceeded, fmt::format("server {} is about to delete an older copy", wanted)};
     return wanted;
   }
   std::vector<ServerId> barred;
   for (;;) {
-    input.barred = barred;
-    KINTSUGI_ASSIGN(const ServerId destination, select_destination(input));
-    if (!view.deletion_pending(chunk, destination)) return destination;
+    KINTSUGI_ASSIGN(const ServerId destination, select_destination(setting.input, lost, taken, barred));
+    if (!setting.view.deletion_pending(chunk, destination)) return destination;
     barred.push_back(destination);
   }
 }
 
-RepairPlan begin_plan(const SelectionInput& input, PlanKind kind, RepairId id) {
+/// A place for every lost chunk, the first one's first, since that may be wished; then the longest becomes
+/// the root, whose length the trees have.
+Status pick_destinations(const Setting& setting, RepairPlan& plan) {
+  std::vector<ServerId> taken;
+  for (uint32_t index : setting.input.lost) {
+    KINTSUGI_ASSIGN(const ServerId destination, pick_destination(setting, index, taken));
+    taken.push_back(destination);
+    plan.targets.push_back({.index = index,
+                            .old_server = setting.chunk(index).server,
+                            .destination = destination,
+                            .address = setting.input.servers.find(destination)->address,
+                            .bytes = setting.chunk(index).length});
+  }
+  std::stable_sort(plan.targets.begin(), plan.targets.end(),
+                   [](const RepairTarget& a, const RepairTarget& b) { return a.bytes > b.bytes; });
+  return {};
+}
+
+RepairPlan begin_plan(const Setting& setting, PlanKind kind, RepairId id) {
   RepairPlan plan;
   plan.id = id;
-  plan.stripe = input.stripe.id;
+  plan.stripe = setting.input.stripe.id;
   plan.kind = kind;
-  plan.policy = input.stripe.policy;
+  plan.policy = setting.input.stripe.policy;
   return plan;
 }
 
-void set_target(const SelectionInput& input, ServerId destination, RepairPlan& plan) {
-  const ChunkView& lost = input.stripe.chunks[input.lost.front()];
-  plan.targets.push_back({.index = lost.index,
-                          .old_server = lost.server,
-                          .destination = destination,
-                          .address = input.servers.find(destination)->address,
-                          .bytes = lost.length});
+uint64_t sub_chunk_bytes(const erasure::Policy& policy, uint64_t chunk_bytes) {
+  if (policy.rows() == 1) return chunk_bytes;
+  const uint64_t cells = (chunk_bytes + policy.cell_bytes - 1) / policy.cell_bytes;
+  return cells * policy.cell_bytes / policy.rows();
 }
 
-void set_helpers(const std::vector<HelperNode>& nodes, RepairPlan& plan) {
-  for (const HelperNode& node : nodes) {
-    plan.helpers.push_back(node.server);
-    plan.helper_chunks.push_back(node.index);
-  }
-}
-
-void set_request(const ChunkView& lost, const std::vector<HelperNode>& nodes, const ClusterView& view,
-                 WallTime expiry, RepairPlan& plan) {
+void set_request(const Setting& setting, RepairPlan& plan) {
+  const ChunkView& root = setting.chunk(plan.targets.front().index);
   proto::RepairChunkRequest& request = plan.request;
   request.set_stripe_id(plan.stripe.value);
-  request.set_index(lost.index);
+  request.set_index(root.index);
   request.set_policy(plan.policy);
   request.set_repair_id(plan.id.value);
-  request.set_length(lost.length);
-  request.set_crc(lost.crc);
+  request.set_length(root.length);
+  request.set_crc(root.crc);
   request.set_slice_bytes(plan.choice.slice_bytes);
-  request.set_capability(view.capability(plan.chunk(), rpc::kOpWrite | rpc::kOpRepair, expiry));
-  write_tree(plan_tree(nodes.size(), plan.choice.shape), nodes, request.mutable_children());
+  request.set_capability(
+      setting.view.capability(plan.chunk(), rpc::kOpWrite | rpc::kOpRepair, setting.expiry));
+  request.set_staggered(plan.choice.shape == Shape::kStaggered);
+  if (setting.input.policy.rows() == 1 || plan.kind == PlanKind::kMove) return;
+  request.set_rows(setting.input.policy.rows());
+  request.set_cell_bytes(setting.input.policy.cell_bytes);
+}
+
+std::vector<StoringNode> storing_path(const Setting& setting, const RepairPlan& plan) {
+  std::vector<StoringNode> path;
+  for (size_t i = 1; i < plan.targets.size(); ++i) {
+    const RepairTarget& target = plan.targets[i];
+    StoringNode& node = path.emplace_back();
+    node.server = target.destination;
+    node.address = setting.address_of(target.destination);
+    node.chunk.set_index(target.index);
+    node.chunk.set_policy(plan.policy);
+    node.chunk.set_length(target.bytes);
+    node.chunk.set_crc(setting.chunk(target.index).crc);
+    node.chunk.set_capability(
+        setting.view.capability({plan.stripe, target.index}, rpc::kOpWrite | rpc::kOpRepair, setting.expiry));
+  }
+  return path;
+}
+
+Status check_lost(const SelectionInput& input) {
+  for (uint32_t index : input.lost)
+    if (index >= input.stripe.chunks.size())
+      return {Code::kInvalidArgument, fmt::format("no such chunk: {}", index)};
+  if (input.lost.empty()) return {Code::kInvalidArgument, "no chunk to repair"};
+  return {};
 }
 
 }  // namespace
@@ -116,103 +278,96 @@ std::string_view kind_name(PlanKind kind) {
 
 Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wishes, const LinkModel& link,
                              const ClusterView& view, WallTime expiry, RepairId id) {
-  if (input.lost.size() != 1) return Status{Code::kInvalidArgument, "one chunk a plan"};
-  const ChunkView& lost = input.stripe.chunks[input.lost.front()];
-  KINTSUGI_ASSIGN(const std::vector<uint32_t> helpers, select_helpers(input));
-  KINTSUGI_ASSIGN(const ServerId destination, pick_destination(input, wishes.destination, view));
-  KINTSUGI_ASSIGN(const std::vector<HelperNode> nodes, helper_nodes(input, helpers, view, expiry));
-  RepairPlan plan = begin_plan(input, PlanKind::kRepair, id);
-  set_target(input, destination, plan);
-  set_helpers(nodes, plan);
-  plan.choice =
-      choose_shape(wishes.shape, static_cast<uint32_t>(nodes.size()), lost.length, wishes.slice_bytes, link);
-  set_request(lost, nodes, view, expiry, plan);
+  KINTSUGI_TRY(check_lost(input));
+  const Setting setting{input, wishes, link, view, expiry};
+  RepairPlan plan = begin_plan(setting, PlanKind::kRepair, id);
+  // Destinations are cheap to find missing; but what cannot be repaired is to be called that first.
+  std::vector<uint32_t> lost = input.lost;
+  std::stable_sort(lost.begin(), lost.end(), [&](uint32_t a, uint32_t b) {
+    return input.stripe.chunks[a].length > input.stripe.chunks[b].length;
+  });
+  KINTSUGI_ASSIGN(const Helpers helpers, pick_helpers(setting, lost, Busy::kRefuse));
+  KINTSUGI_TRY(pick_destinations(setting, plan));
+
+  double root_down = std::numeric_limits<double>::max();
+  for (const RepairTarget& target : plan.targets)
+    root_down = std::min(root_down, setting.link_of(*input.servers.find(target.destination)).down);
+  const uint32_t rows = input.policy.rows();
+  const TreeChoice choice =
+      choose(setting, helpers, root_down, sub_chunk_bytes(input.policy, plan.targets.front().bytes),
+             static_cast<uint32_t>(lost.size()) * rows, /*read=*/false);
+  plan.choice = choice.choice;
+  set_request(setting, plan);
+  RepairNodes* children =
+      write_storing_path(storing_path(setting, plan), rows, plan.request.mutable_children());
+  KINTSUGI_TRY(write_trees(setting, lost, helpers, choice.trees, children, plan));
   return plan;
 }
 
 Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes& wishes,
                                   const LinkModel& link, const ClusterView& view, WallTime expiry,
                                   RepairId id) {
-  const ChunkView& chunk = input.stripe.chunks[input.lost.front()];
+  KINTSUGI_TRY(check_lost(input));
+  const Setting setting{input, wishes, link, view, expiry};
+  const ChunkView& chunk = setting.chunk(input.lost.front());
   const ServerView* source = input.servers.find(chunk.server);
   if (!chunk.available || source == nullptr)
     return Status{Code::kUnavailable,
                   fmt::format("chunk {}:{} is not available", input.stripe.id, chunk.index)};
   if (!source->alive || !input.slots.can_help(chunk.server))
     return Status{Code::kLimitExceeded, fmt::format("server {} is busy or suspect", chunk.server)};
-  KINTSUGI_ASSIGN(const ServerId destination, pick_destination(input, wishes.destination, view));
-  const ChunkId chunk_id{input.stripe.id, chunk.index};
-  const std::vector<HelperNode> nodes{
-      {.server = chunk.server,
-       .address = source->address,
-       .index = chunk.index,
-       .chunk_length = chunk.length,
-       .coefficients = {1},
-       .capability = view.capability(chunk_id, rpc::kOpRead | rpc::kOpRepair, expiry)}};
-  RepairPlan plan = begin_plan(input, PlanKind::kMove, id);
-  set_target(input, destination, plan);
-  set_helpers(nodes, plan);
-  plan.choice = choose_shape(wishes.shape, 1, chunk.length, wishes.slice_bytes, link);
-  set_request(chunk, nodes, view, expiry, plan);
+  RepairPlan plan = begin_plan(setting, PlanKind::kMove, id);
+  KINTSUGI_TRY(pick_destinations(setting, plan));
+
+  // A copy has one row, whatever the code.
+  Helpers helpers{.pool = {&chunk}, .links = {setting.link_of(*source)}, .rows_read = {1}, .needed = 1};
+  helpers.equation = erasure::RepairEquation{
+      .lost = {chunk.index}, .terms = {{.helper = chunk.index, .own_rows = {0}, .coefficients = {1}}}};
+  const double down = setting.link_of(*input.servers.find(plan.targets.front().destination)).down;
+  const TreeChoice choice = choose(setting, helpers, down, chunk.length, 1, /*read=*/false);
+  plan.choice = choice.choice;
+  set_request(setting, plan);
+  KINTSUGI_TRY(
+      write_trees(setting, input.lost, helpers, choice.trees, plan.request.mutable_children(), plan));
   return plan;
 }
 
 Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes& wishes, uint64_t offset,
                                   uint64_t length, const LinkModel& link, const ClusterView& view,
                                   WallTime expiry, RepairId id) {
-  const ChunkView& lost = input.stripe.chunks[input.lost.front()];
+  KINTSUGI_TRY(check_lost(input));
+  const Setting setting{input, wishes, link, view, expiry};
+  const ChunkView& lost = setting.chunk(input.lost.front());
   if (offset > lost.length || length > lost.length - offset)
     return Status{Code::kInvalidArgument,
-                  fmt::format("no bytes {}+{} in a chunk of {}", offset, length, lost.length)};
-  KINTSUGI_ASSIGN(const std::vector<uint32_t> helpers, select_helpers(input));
-  KINTSUGI_ASSIGN(const std::vector<HelperNode> nodes, helper_nodes(input, helpers, view, expiry));
-  const uint64_t first = offset / kReadUnitBytes * kReadUnitBytes;
-  const uint64_t end =
-      std::min(lost.length, (offset + length + kReadUnitBytes - 1) / kReadUnitBytes * kReadUnitBytes);
-  RepairPlan plan = begin_plan(input, PlanKind::kRead, id);
-  plan.targets.push_back({.index = lost.index, .old_server = lost.server, .bytes = end - first});
-  set_helpers(nodes, plan);
-  plan.choice =
-      choose_shape(wishes.shape, static_cast<uint32_t>(nodes.size()), end - first, wishes.slice_bytes, link);
+                  fmt::format("no bytes {} to {} in a chunk of {}", offset, offset + length, lost.length)};
+  // Whole blocks are what helpers read and check; whole cells what rows are cut from.
+  const uint32_t rows = input.policy.rows();
+  const uint64_t unit = rows == 1 ? kBlockBytes : input.policy.cell_bytes;
+  const uint64_t begin = offset / unit * unit;
+  uint64_t end = (offset + length + unit - 1) / unit * unit;
+  if (rows == 1) end = std::min(end, lost.length);
+
+  RepairPlan plan = begin_plan(setting, PlanKind::kRead, id);
+  plan.targets.push_back({.index = lost.index, .old_server = lost.server, .bytes = end - begin});
+  KINTSUGI_ASSIGN(const Helpers helpers, pick_helpers(setting, input.lost, Busy::kTake));
+  const LinkRate usual = input.servers.usual_link();
+  const double root_down = usual.down > 0 ? usual.down : link.bytes_per_second;
+  const TreeChoice choice = choose(setting, helpers, root_down, (end - begin) / rows, rows, /*read=*/true);
+  plan.choice = choice.choice;
+
   proto::SumPlan& sum = plan.sum_plan;
   sum.set_stripe_id(plan.stripe.value);
   sum.set_repair_id(id.value);
-  sum.set_offset(first);
-  sum.set_length(end - first);
+  sum.set_offset(begin / rows);
+  sum.set_length((end - begin) / rows);
   sum.set_slice_bytes(plan.choice.slice_bytes);
-  sum.set_rows(1);
+  sum.set_rows(rows);
   sum.set_cell_bytes(input.policy.cell_bytes);
   sum.set_shape(std::string(shape_name(plan.choice.shape)));
   sum.set_chunk_length(lost.length);
-  write_tree(plan_tree(nodes.size(), plan.choice.shape), nodes, sum.mutable_children());
+  KINTSUGI_TRY(write_trees(setting, input.lost, helpers, choice.trees, sum.mutable_children(), plan));
   return plan;
-}
-
-Blame find_blame(const Status& status, const RepairPlan& plan) {
-  // Context is added in front on the way up: the last helper mentioned is nearest to the cause.
-  Blame blame;
-  size_t nearest = 0;
-  for (size_t i = 0; i < plan.helpers.size(); ++i) {
-    const size_t at = last_mention(status.message(), fmt::format("server {}", plan.helpers[i]));
-    if (at == std::string::npos || (blame.helper && at < nearest)) continue;
-    nearest = at;
-    blame.helper = plan.helpers[i];
-    blame.helper_chunk = plan.helper_chunks[i];
-  }
-  if (blame.helper) return blame;
-  switch (status.code()) {
-    case Code::kCorrupt:
-      blame.unknown_helper = true;
-      break;
-    case Code::kDeadlineExceeded:
-      blame.unknown_helper = blame.destination = true;
-      break;
-    case Code::kCancelled:
-      break;
-    default:
-      blame.destination = true;
-  }
-  return blame;
 }
 
 }  // namespace kintsugi::repair_manager

@@ -32,7 +32,7 @@ struct RepairPlan {
   StripeId stripe;
   PlanKind kind = PlanKind::kRepair;
   std::string policy;
-  std::vector<RepairTarget> targets;    ///< never empty; first: the root of the tree
+  std::vector<RepairTarget> targets;    ///< never empty; first: the root of the tree, the longest chunk
   std::vector<ServerId> helpers;        ///< servers that read a chunk, each once
   std::vector<uint32_t> helper_chunks;  ///< index of each helper's chunk
   Choice choice;                        ///< shape, slice size and estimated duration
@@ -49,8 +49,8 @@ struct PlanWishes {
   Shape shape = Shape::kAuto;
   uint64_t slice_bytes = 0;  ///< 0: the default
   ServerId destination;      ///< of the first lost chunk; none: the best one
-  /// Chunks that help, first the one next to the root; empty: the best ones. Ones that are not needed are
-  /// left out. Where the shape is a chain or a star they keep their order.
+  /// Chunks that may help, in this order and no others; empty: all, the best first. Ones that are not needed
+  /// are left out. In a chain the first one is next to the root.
   std::vector<uint32_t> helpers;
 };
 
@@ -75,9 +75,10 @@ Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes&
 
 /// Who is to blame for a failed attempt, as far as its status tells.
 struct Blame {
-  ServerId helper;            ///< named by the status
-  uint32_t helper_chunk = 0;  ///< its chunk
-  bool destination = false;
+  ServerId helper;              ///< named by the status
+  ServerId other_destination;   ///< named by the status: not the root
+  uint32_t helper_chunk = 0;    ///< its chunk
+  bool destination = false;     ///< the root
   bool unknown_helper = false;  ///< one of them, or the way from it
 };
 Blame find_blame(const Status& status, const RepairPlan& plan);

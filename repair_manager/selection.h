@@ -1,18 +1,22 @@
 /// Who helps and who receives: m-PPR's greedy choice (W section 4.5, algorithm 5, equations 4.2 and 4.3).
+///
+/// To the weights of the equations we add what the text asks for elsewhere. Slow servers come later ("tail
+/// completion", section 4.6.2): one with a quarter of the usual link rate counts as if it took part in three
+/// more repairs, one whose CPU or disks are busy all the time, or that failed a repair lately, in four more.
+/// Very hot ones are spared (section 4.6.3): a chunk that is read all the time, or a server whose users need
+/// more than half of its link, counts as in four more repairs, and its being cached for nothing.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <span>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "erasure/policy.h"
 #include "repair_manager/cluster_view.h"
+#include "repair_manager/server_table.h"
 #include "repair_manager/slots.h"
 
 namespace kintsugi::repair_manager {
@@ -28,6 +32,7 @@ struct Coefficients {
 /// measured them.
 inline constexpr double kCacheSaving = 0.102;
 inline constexpr double kNetworkShare = 0.85;
+inline constexpr double kVeryHot = 8;  ///< reads of a chunk, halved every minute (ChunkView.heat)
 
 /// a1 = alpha * ceil(log2(k+1)) / beta, a2 = b1 = 1, a3 = b2 = 1 / (C * ceil(log2 k)) with C in MB and user
 /// load in MB/s.
@@ -36,40 +41,19 @@ Coefficients coefficients(uint32_t k, uint64_t chunk_bytes);
 double source_weight(const Coefficients& c, bool cached, uint32_t reconstructions, double user_megabytes);
 double destination_weight(const Coefficients& c, uint32_t repair_destinations, double user_megabytes);
 
-/// The servers as of one moment, by id.
-class ServerTable {
- public:
-  ServerTable() = default;
-  explicit ServerTable(std::vector<ServerView> servers);
-
-  const ServerView* find(ServerId id) const;  ///< null: unknown
-  std::optional<size_t> position(ServerId id) const;
-  std::span<const ServerView> all() const { return servers_; }
-  /// Racks are numbered in the order of their first servers.
-  uint32_t rack_of(size_t position) const { return racks_[position]; }
-  size_t racks() const { return rack_count_; }
-  size_t alive_racks() const { return alive_racks_; }
-
- private:
-  std::vector<ServerView> servers_;  // by id, so that ties break alike in every run
-  std::vector<uint32_t> racks_;      // of each server
-  std::unordered_map<ServerId, size_t> by_id_;
-  size_t rack_count_ = 0, alive_racks_ = 0;
-};
-
 /// What the choice for a stripe's lost chunks depends on.
 struct SelectionInput {
   const StripeView& stripe;
-  std::vector<uint32_t>
-      lost;  ///< chunks to rebuild in one pass, not empty; the first one's place is the root
+  std::vector<uint32_t> lost;     ///< chunks to rebuild in one pass, not empty
   const erasure::Policy& policy;  ///< stripe.policy
   const ServerTable& servers;
   const SlotTable& slots;
-  std::span<const ServerId> excluded;     ///< failed this chunk's last attempts: only if nothing else is left
-  const std::set<ServerId>& suspects;     ///< failed some repair lately: others are preferred
-  std::span<const ServerId> receiving;    ///< destinations of running repairs of the same stripe
-  std::span<const ServerId> barred = {};  ///< must not be the destination now
+  std::span<const ServerId> excluded;   ///< failed these chunks' last attempts: only if nothing else is left
+  const std::set<ServerId>& suspects;   ///< failed some repair lately: others are preferred
+  std::span<const ServerId> receiving;  ///< destinations of running repairs of the same stripe
   uint32_t rotation = 0;  ///< attempts after which nobody knew whom to blame: passes over other helpers
+
+  bool is_lost(uint32_t index) const;
 };
 
 /// A data chunk without bytes is all zeros: it helps any repair and needs no server.
@@ -77,17 +61,38 @@ bool is_empty_data_chunk(const ChunkView& chunk, uint32_t k);
 /// Chunks that can help to repair `lost` (pass chunks.size() for "of the whole stripe").
 uint32_t usable_chunks(const StripeView& stripe, uint32_t k, uint32_t lost);
 
-/// Indices of k helper chunks, best first. kUnavailable: fewer than k can be had; kLimitExceeded: enough, but
-/// busy.
-Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input);
+struct HelperCandidate {
+  uint32_t index = 0;                                          ///< of its chunk
+  const ServerView* server = nullptr;                          ///< null: an empty data chunk
+  enum class Tier { kFree, kGood, kLast } tier = Tier::kGood;  ///< kLast: only if nothing else is left
+  double weight = 0;                                           ///< equation 4.2 and the above
+  bool avoid = false;                                          ///< busy, suspect or very hot
+};
+
+enum class Busy { kRefuse, kTake };  ///< servers that are at their limit of repairs
+
+/// All chunks that can help, best first: empty data chunks, then by weight. kUnavailable: they do not suffice
+/// to rebuild the lost ones; kLimitExceeded: with busy and suspect servers they would. With Busy::kTake busy
+/// ones come after all others.
+Result<std::vector<HelperCandidate>> rank_helpers(const SelectionInput& input, Busy busy = Busy::kRefuse);
 
 inline constexpr uint64_t kDestinationMarginBytes = 64 << 20;  ///< stays free on a destination
+inline constexpr size_t kDestinationSample = 32;
+inline constexpr size_t kDestinationLongSample = 512;  ///< while none of them keeps the rack spread
 
-/// For the first lost chunk: a server that is alive, holds no chunk of the stripe and has the space; one that
-/// keeps the stripe's rack spread if there is one; failing that the lost chunk's own server, if it is alive;
-/// then any other. kNoSpace: none; kLimitExceeded: some, but busy.
-Result<ServerId> select_destination(const SelectionInput& input);
+/// Where the lost chunk `lost` goes: a server that is alive, not draining, holds no chunk of the stripe and
+/// has the space; one that keeps the stripe's rack spread if there is one; failing that the lost chunk's own
+/// server, if it is alive; then any other. `taken`: destinations of the other lost chunks; `barred`: must not
+/// be it now. kNoSpace: none; kLimitExceeded: some, but busy.
+///
+/// Of at most kDestinationSample servers equation 4.3 picks the best one of all; of more, the best one of so
+/// many that are possible, others for every chunk. The text sorts all servers for every repair; the best of
+/// 32 random ones balances nearly as well, whatever their number.
+Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost,
+                                    std::span<const ServerId> taken = {},
+                                    std::span<const ServerId> barred = {});
 /// The same checks for a destination that was asked for.
-Status check_destination(const SelectionInput& input, ServerId wanted);
+Status check_destination(const SelectionInput& input, uint32_t lost, ServerId wanted,
+                         std::span<const ServerId> taken = {});
 
 }  // namespace kintsugi::repair_manager

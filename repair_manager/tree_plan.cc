@@ -1,7 +1,10 @@
 #include "repair_manager/tree_plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+
+#include <fmt/format.h>
 
 #include "common/base/assert.h"
 
@@ -23,10 +26,6 @@ TreeNode binomial_node(size_t participant, size_t count, const std::vector<size_
   TreeNode node{.helper = helper_of[participant]};
   for (size_t child : binomial_children(participant, count))
     node.children.push_back(binomial_node(child, count, helper_of));
-  // The last subtree may be cut short and complete before others.
-  std::stable_sort(node.children.begin(), node.children.end(), [](const TreeNode& a, const TreeNode& b) {
-    return timesteps(a.children) < timesteps(b.children);
-  });
   return node;
 }
 
@@ -40,7 +39,9 @@ std::vector<TreeNode> binomial_tree(size_t helpers) {
   std::vector<size_t> helper_of(count);
   for (size_t i = 0; i < helpers; ++i)
     helper_of[places[i]] = i;
-  return binomial_node(0, count, helper_of).children;
+  std::vector<TreeNode> children = binomial_node(0, count, helper_of).children;
+  order_children(children);
+  return children;
 }
 
 }  // namespace
@@ -49,10 +50,14 @@ std::string_view shape_name(Shape shape) {
   switch (shape) {
     case Shape::kStar:
       return "star";
+    case Shape::kStaggered:
+      return "staggered";
     case Shape::kPpr:
       return "ppr";
     case Shape::kChain:
       return "chain";
+    case Shape::kWeighted:
+      return "weighted";
     case Shape::kAuto:
       return "auto";
   }
@@ -61,17 +66,19 @@ std::string_view shape_name(Shape shape) {
 
 Result<Shape> parse_shape(std::string_view name) {
   if (name.empty()) return Shape::kAuto;
-  for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain, Shape::kAuto})
+  for (Shape shape :
+       {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain, Shape::kWeighted, Shape::kAuto})
     if (name == shape_name(shape)) return shape;
-  return Status{Code::kInvalidArgument,
-                fmt::format("no such repair shape: {} (star, ppr, chain or auto)", name)};
+  return Status{
+      Code::kInvalidArgument,
+      fmt::format("no such repair shape: {} (star, staggered, ppr, chain, weighted or auto)", name)};
 }
 
 std::vector<TreeNode> plan_tree(size_t helpers, Shape shape) {
-  KINTSUGI_ASSERT(shape != Shape::kAuto);
+  KINTSUGI_ASSERT(shape != Shape::kAuto && shape != Shape::kWeighted);
   if (shape == Shape::kPpr) return binomial_tree(helpers);
   std::vector<TreeNode> children;
-  if (shape == Shape::kStar) {
+  if (shape != Shape::kChain) {
     for (size_t i = 0; i < helpers; ++i)
       children.push_back({.helper = i});
     return children;
@@ -105,19 +112,24 @@ uint32_t depth(std::span<const TreeNode> children_of_root) {
   return deepest;
 }
 
-void write_tree(std::span<const TreeNode> tree, std::span<const HelperNode> helpers,
-                google::protobuf::RepeatedPtrField<proto::RepairNode>* out) {
-  for (const TreeNode& node : tree) {
-    const HelperNode& helper = helpers[node.helper];
-    proto::RepairNode* written = out->Add();
-    written->set_server_id(helper.server.value);
-    written->set_address(helper.address.to_string());
-    written->set_index(helper.index);
-    written->set_chunk_length(helper.chunk_length);
-    written->set_coefficients(helper.coefficients.data(), helper.coefficients.size());
-    written->set_capability(helper.capability);
-    write_tree(node.children, helpers, written->mutable_children());
-  }
+void order_children(std::vector<TreeNode>& children) {
+  for (TreeNode& child : children)
+    order_children(child.children);
+  if (children.size() < 2) return;
+  // The last subtree may be cut short and complete before others.
+  std::stable_sort(children.begin(), children.end(), [](const TreeNode& a, const TreeNode& b) {
+    return timesteps(a.children) < timesteps(b.children);
+  });
+}
+
+TreeSet TreeSet::one(std::vector<TreeNode> children) {
+  TreeSet set;
+  set.trees.push_back({.children = std::move(children)});
+  return set;
+}
+
+double TreeSet::share(const SliceTree& tree) const {
+  return period == 0 ? 1 : static_cast<double>(std::popcount(tree.slice_mask)) / period;
 }
 
 }  // namespace kintsugi::repair_manager

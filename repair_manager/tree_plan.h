@@ -3,25 +3,23 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/base/ids.h"
 #include "common/base/status.h"
-#include "common/proto/chunk.pb.h"
-#include "common/runtime/network.h"
 
 namespace kintsugi::repair_manager {
 
 enum class Shape {
-  kStar,   ///< every helper sends to the repair site: the traditional repair
-  kPpr,    ///< binomial reduction tree: ceil(log2(k+1)) timesteps
-  kChain,  ///< a path through all helpers: repair pipelining
-  kAuto,   ///< whichever the cost model finds cheapest
+  kStar,       ///< every helper sends to the repair site at once: the traditional repair
+  kStaggered,  ///< every helper sends to the repair site, one after the other (W section 4.4.2)
+  kPpr,        ///< binomial reduction tree: ceil(log2(k+1)) timesteps (W theorem 4.4.1)
+  kChain,      ///< a path through all helpers: repair pipelining
+  kWeighted,   ///< trees that suit the servers' links (weighted_tree.h)
+  kAuto,       ///< whichever the cost model finds cheapest
 };
 
-/// "star", "ppr", "chain", "auto".
+/// "star", "staggered", "ppr", "chain", "weighted", "auto".
 std::string_view shape_name(Shape shape);
 /// The inverse; "" is auto. kInvalidArgument otherwise.
 Result<Shape> parse_shape(std::string_view name);
@@ -33,7 +31,7 @@ struct TreeNode {
 };
 
 /// The children of the repair site for `helpers` helpers. The first helpers get the places with the most
-/// children, since they are the least busy. `shape` must not be kAuto.
+/// children, since they are the least busy. `shape` must not be kAuto or kWeighted.
 std::vector<TreeNode> plan_tree(size_t helpers, Shape shape);
 
 /// Logical timesteps of an unsliced repair: in each, a server sends one sum or receives one.
@@ -42,19 +40,25 @@ uint32_t timesteps(std::span<const TreeNode> children_of_root);
 uint32_t max_fan_in(std::span<const TreeNode> children_of_root);
 /// Hops from the farthest leaf to the repair site.
 uint32_t depth(std::span<const TreeNode> children_of_root);
+/// Puts all children in the order in which their sums are complete.
+void order_children(std::vector<TreeNode>& children);
 
-/// One helper as its RepairNode will name it.
-struct HelperNode {
-  ServerId server;
-  runtime::Endpoint address;
-  uint32_t index = 0;                 ///< chunk of the stripe
-  uint64_t chunk_length = 0;          ///< bytes
-  std::vector<uint8_t> coefficients;  ///< one for each lost chunk
-  std::string capability;
+/// A tree that carries the slices i with bit (i mod period) of `slice_mask` set.
+struct SliceTree {
+  std::vector<TreeNode> children;  ///< of the repair site
+  uint64_t slice_mask = 0;
 };
 
-/// Appends the tree's nodes to a RepairChunkRequest or RepairNode's children.
-void write_tree(std::span<const TreeNode> tree, std::span<const HelperNode> helpers,
-                google::protobuf::RepeatedPtrField<proto::RepairNode>* out);
+/// The trees of one repair: each slice is carried by exactly one.
+struct TreeSet {
+  uint32_t period = 0;  ///< 0: one tree carries all slices; at most kMaxSlicePeriod
+  std::vector<SliceTree> trees;
+
+  static TreeSet one(std::vector<TreeNode> children);
+  /// Of the slices, 0..1.
+  double share(const SliceTree& tree) const;
+};
+
+inline constexpr uint32_t kMaxSlicePeriod = 64;
 
 }  // namespace kintsugi::repair_manager

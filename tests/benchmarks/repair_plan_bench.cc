@@ -28,17 +28,25 @@ class View final : public ClusterView {
   rpc::Secret secret_;
 };
 
+/// 1 Gbit/s; of every `slow`-th server a quarter.
+uint64_t rate_of(uint64_t id, uint64_t slow) {
+  return slow > 0 && id % slow == 0 ? 31'250'000 : 125'000'000;
+}
+
 void plan_repairs(benchmark::State& state) {
   const auto server_count = static_cast<uint64_t>(state.range(0));
   const erasure::Policy policy{.k = static_cast<uint32_t>(state.range(1)),
                                .m = static_cast<uint32_t>(state.range(2))};
+  const auto slow = static_cast<uint64_t>(state.range(3));
   std::vector<ServerView> servers;
   for (uint64_t id = 1; id <= server_count; ++id)
     servers.push_back({.id = ServerId{id},
                        .address = {fmt::format("10.0.{}.{}", id / 250, id % 250), 7000},
                        .rack = fmt::format("rack-{}", id % 40),
                        .alive = true,
-                       .free_bytes = uint64_t{1} << 40});
+                       .free_bytes = uint64_t{1} << 40,
+                       .up_bytes_per_second = rate_of(id, slow),
+                       .down_bytes_per_second = rate_of(id, slow)});
   const ServerTable table(std::move(servers));
   std::vector<StripeView> stripes;
   for (uint64_t id = 1; id <= 1000; ++id) {
@@ -73,10 +81,26 @@ void plan_repairs(benchmark::State& state) {
 }
 
 BENCHMARK(plan_repairs)
-    ->ArgNames({"servers", "k", "m"})
-    ->Args({100, 6, 3})
-    ->Args({1000, 6, 3})
-    ->Args({1000, 12, 4});
+    ->ArgNames({"servers", "k", "m", "slow_one_in"})
+    ->Args({1000, 6, 3, 0})
+    ->Args({1000, 12, 4, 0})
+    ->Args({10000, 6, 3, 0})
+    ->Args({10000, 12, 4, 0})
+    ->Args({1000, 12, 4, 4});
+
+/// The picture of the servers, which is made anew several times a second while repairs run.
+void build_server_table(benchmark::State& state) {
+  std::vector<ServerView> servers;
+  for (int64_t id = 1; id <= state.range(0); ++id)
+    servers.push_back({.id = ServerId{static_cast<uint64_t>(id)},
+                       .address = {fmt::format("10.0.{}.{}", id / 250, id % 250), 7000},
+                       .rack = fmt::format("rack-{}", id % 40),
+                       .alive = true});
+  for (auto _ : state)
+    benchmark::DoNotOptimize(ServerTable(servers));
+}
+
+BENCHMARK(build_server_table)->ArgName("servers")->Arg(1000)->Arg(10000);
 
 }  // namespace
 }  // namespace kintsugi::repair_manager

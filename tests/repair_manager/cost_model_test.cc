@@ -2,18 +2,42 @@
 
 #include <gtest/gtest.h>
 
+#include "repair_manager/tree_choice.h"
+
 namespace kintsugi::repair_manager {
 namespace {
 
 constexpr uint64_t kChunk = 64 << 20;
 constexpr LinkModel kLab{.bytes_per_second = 25e6};  // 200 Mbit/s
-constexpr double kFloor = kChunk / 25e6;             // C/B
+constexpr LinkModel kGigabit{.bytes_per_second = 125e6};
+
+double floor_of(const LinkModel& link, uint64_t bytes = kChunk) {
+  return static_cast<double>(bytes) / link.bytes_per_second;  // C/B
+}
+
+TreeChoice choose(Shape shape, uint32_t k, uint64_t bytes, uint64_t slice, const LinkModel& link,
+                  bool read = false) {
+  const std::vector<LinkRate> helpers(k, {link.bytes_per_second, link.bytes_per_second});
+  return choose_trees({.helpers = helpers,
+                       .needed = k,
+                       .root_down = link.bytes_per_second,
+                       .load = {.sum_bytes = bytes},
+                       .wanted = shape,
+                       .slice_bytes = slice,
+                       .read = read},
+                      link);
+}
+
+double seconds(Shape shape, uint32_t k, uint64_t bytes, uint64_t slice, const LinkModel& link) {
+  return choose(shape, k, bytes, slice, link).choice.seconds;
+}
 
 TEST(CostModel, UnslicedShapesTakeTheTimestepsOfTheTheorem) {
   for (uint32_t k : {6u, 8u, 10u, 12u}) {
-    EXPECT_NEAR(estimate_seconds(Shape::kStar, k, kChunk, kChunk, kLab) / kFloor, k, 0.01);
-    EXPECT_NEAR(estimate_seconds(Shape::kPpr, k, kChunk, kChunk, kLab) / kFloor, ppr_timesteps(k), 0.01);
-    EXPECT_NEAR(estimate_seconds(Shape::kChain, k, kChunk, kChunk, kLab) / kFloor, k, 0.01)
+    EXPECT_NEAR(seconds(Shape::kStar, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01);
+    EXPECT_NEAR(seconds(Shape::kStaggered, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01);
+    EXPECT_NEAR(seconds(Shape::kPpr, k, kChunk, kChunk, kLab) / floor_of(kLab), ppr_timesteps(k), 0.01);
+    EXPECT_NEAR(seconds(Shape::kChain, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01)
         << "an unsliced chain is no pipeline";
   }
   EXPECT_EQ(ppr_timesteps(6), 3u);
@@ -21,42 +45,89 @@ TEST(CostModel, UnslicedShapesTakeTheTimestepsOfTheTheorem) {
   EXPECT_EQ(ppr_timesteps(8), 4u);
 }
 
-TEST(CostModel, SlicedChainComesWithinAFifthOfTheFloor) {
-  for (uint32_t k : {3u, 6u, 8u, 10u, 12u, 20u})
-    EXPECT_LE(estimate_seconds(Shape::kChain, k, kChunk, default_slice_bytes(k, kChunk), kLab), 1.2 * kFloor)
-        << k;
+TEST(CostModel, SlicedChainComesWithinATenthOfTheFloor) {
+  for (const LinkModel& link : {kLab, kGigabit})
+    for (uint32_t k : {3u, 6u, 8u, 10u, 12u})
+      EXPECT_LE(seconds(Shape::kChain, k, kChunk, 0, link), 1.10 * floor_of(link)) << k;
+}
+
+TEST(CostModel, FillingThePipelineAndTheCostOfSlicesAreBothSmall) {
+  for (const LinkModel& link : {kLab, kGigabit}) {
+    const double b = link.bytes_per_second;
+    const uint64_t slice = default_slice_bytes(12, {.sum_bytes = kChunk}, b, link);
+    EXPECT_LE(11 * static_cast<double>(slice) / b, 0.05 * floor_of(link));
+    EXPECT_LE(static_cast<double>(kChunk) / static_cast<double>(slice) * link.slice_overhead_seconds,
+              0.05 * floor_of(link));
+  }
 }
 
 TEST(CostModel, AutoTakesAChainForLargeChunksAndFewHopsForTinyOnes) {
-  const Choice large = choose_shape(Shape::kAuto, 6, kChunk, 0, kLab);
-  EXPECT_EQ(large.shape, Shape::kChain);
-  EXPECT_EQ(large.slice_bytes, kDefaultSliceBytes);
-  EXPECT_EQ(choose_shape(Shape::kAuto, 6, 1000, 0, kLab).shape, Shape::kStar) << "latency decides";
-  EXPECT_EQ(choose_shape(Shape::kAuto, 1, kChunk, 0, kLab).shape, Shape::kStar)
+  EXPECT_EQ(choose(Shape::kAuto, 6, kChunk, 0, kLab).choice.shape, Shape::kChain);
+  EXPECT_EQ(choose(Shape::kAuto, 6, 1000, 0, kLab).choice.shape, Shape::kStar) << "latency decides";
+  EXPECT_EQ(choose(Shape::kAuto, 1, kChunk, 0, kLab).choice.shape, Shape::kStar)
       << "one helper: all shapes are equal";
 }
 
 TEST(CostModel, AutoIsNeverWorseThanAnyShape) {
   for (uint32_t k = 1; k <= 20; ++k) {
     for (uint64_t bytes = 0; bytes <= kChunk; bytes = bytes * 2 + 1000) {
-      const Choice choice = choose_shape(Shape::kAuto, k, bytes, 0, kLab);
-      for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain})
-        EXPECT_LE(choice.seconds, estimate_seconds(shape, k, bytes, choice.slice_bytes, kLab));
+      const Choice choice = choose(Shape::kAuto, k, bytes, 0, kLab).choice;
+      for (Shape shape : {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain, Shape::kWeighted})
+        EXPECT_LE(choice.seconds, seconds(shape, k, bytes, 0, kLab) * (1 + 1e-9)) << shape_name(shape);
     }
   }
 }
 
 TEST(CostModel, WhatWasAskedForIsKept) {
-  const Choice choice = choose_shape(Shape::kPpr, 6, 1000, 123, kLab);
+  const Choice choice = choose(Shape::kPpr, 6, 1000, 123, kLab).choice;
   EXPECT_EQ(choice.shape, Shape::kPpr);
   EXPECT_EQ(choice.slice_bytes, 123u);
 }
 
-TEST(CostModel, SmallChunksGetSmallSlicesButNotBelowTheMinimum) {
-  EXPECT_EQ(default_slice_bytes(6, 16 << 20), uint64_t{256 << 10});
-  EXPECT_EQ(default_slice_bytes(6, 1 << 20), kMinSliceBytes);
-  EXPECT_EQ(default_slice_bytes(6, 0), kMinSliceBytes);
-  EXPECT_EQ(default_slice_bytes(1, 1 << 20), kDefaultSliceBytes);
+TEST(CostModel, SlicesAreWithinTheirLimits) {
+  for (uint32_t depth : {1u, 2u, 12u, 28u})
+    for (uint64_t bytes = 0; bytes <= uint64_t{1} << 32; bytes = bytes * 2 + 1000)
+      for (uint32_t sums : {1u, 4u, 12u}) {
+        const uint64_t slice = default_slice_bytes(depth, {.sum_bytes = bytes, .sums = sums}, 1.25e9, kLab);
+        EXPECT_GE(slice, kMinSliceBytes);
+        EXPECT_LE(slice, kMaxSliceBytes);
+        EXPECT_EQ(slice & (slice - 1), 0u);
+      }
+}
+
+TEST(CostModel, ReadsHaveTheirFirstBytesWithin50MillisecondsAndAreNearlyAsFastAsTheLink) {
+  for (uint32_t k : {6u, 8u, 10u, 12u}) {
+    const Choice choice = choose(Shape::kChain, k, kChunk, 0, kLab, /*read=*/true).choice;
+    EXPECT_LE(choice.first_slice_seconds, 0.050) << k;
+    EXPECT_LE(choice.seconds, 1.2 * floor_of(kLab)) << k;
+  }
+}
+
+TEST(CostModel, ATinyReadDoesNotGoThroughAChain) {
+  const Choice tiny = choose(Shape::kAuto, 12, 64 << 10, 0, kLab, /*read=*/true).choice;
+  EXPECT_NE(tiny.shape, Shape::kChain);
+  EXPECT_LT(tiny.seconds, seconds(Shape::kChain, 12, 64 << 10, 0, kLab));
+}
+
+TEST(CostModel, LeavesThatReadFewRowsMakeAStarCheaper) {
+  const std::vector<LinkRate> helpers(6, {25e6, 25e6});
+  const std::vector<uint32_t> rows_read(6, 2);
+  const TreeSet star = TreeSet::one(plan_tree(6, Shape::kStar));
+  const TreeLoad all{.sum_bytes = kChunk / 4, .sums = 4};
+  const TreeLoad half{.sum_bytes = kChunk / 4, .sums = 4, .rows_read = rows_read};
+  const double whole = estimate(star, Shape::kStar, helpers, 25e6, all, kChunk, kLab).seconds;
+  EXPECT_NEAR(whole / floor_of(kLab), 6, 0.01);
+  EXPECT_NEAR(estimate(star, Shape::kStar, helpers, 25e6, half, kChunk, kLab).seconds / whole, 0.5, 0.01);
+}
+
+TEST(CostModel, TheSlowestLinkDecides) {
+  std::vector<LinkRate> helpers(6, {100e6, 100e6});
+  helpers[3] = {25e6, 25e6};
+  const TreeSet chain = TreeSet::one(plan_tree(6, Shape::kChain));
+  const double slow =
+      estimate(chain, Shape::kChain, helpers, 100e6, {.sum_bytes = kChunk}, 64 << 10, kLab).seconds;
+  EXPECT_GE(slow, kChunk / 25e6);
+  EXPECT_LE(slow, 1.1 * kChunk / 25e6);
 }
 
 }  // namespace

@@ -48,6 +48,15 @@ struct Cluster {
   uint32_t rotation = 0;
 };
 
+/// Chunks that help, best first: k of them.
+Result<std::vector<uint32_t>> select_helpers(const SelectionInput& input) {
+  KINTSUGI_ASSIGN(const std::vector<HelperCandidate> candidates, rank_helpers(input));
+  std::vector<uint32_t> helpers;
+  for (size_t i = 0; i < input.policy.k; ++i)
+    helpers.push_back(candidates[i].index);
+  return helpers;
+}
+
 TEST(Selection, CoefficientsAreThoseOfTheText) {
   const Coefficients c = coefficients(6, 64 << 20);
   EXPECT_NEAR(c.a1, 0.36, 0.005);
@@ -124,57 +133,154 @@ TEST(Selection, DestinationKeepsTheRackSpreadAndHoldsNoChunkOfTheStripe) {
   Cluster cluster;
   // Racks b and c hold three chunks each, rack a two and the lost one: three for each rack is the placement's
   // spread.
-  EXPECT_EQ(*select_destination(cluster.input()), ServerId{10});
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{10});
   cluster.server(10).alive = false;
-  EXPECT_TRUE(*select_destination(cluster.input()) == ServerId{11} ||
-              *select_destination(cluster.input()) == ServerId{12})
+  EXPECT_TRUE(*select_destination(cluster.input(), 0) == ServerId{11} ||
+              *select_destination(cluster.input(), 0) == ServerId{12})
       << "a rack too full is better than no repair";
   cluster.server(11).alive = cluster.server(12).alive = false;
-  EXPECT_EQ(select_destination(cluster.input()).error().code(), Code::kNoSpace);
+  EXPECT_EQ(select_destination(cluster.input(), 0).error().code(), Code::kNoSpace);
 }
 
 TEST(Selection, ACorruptChunkMayBeRebuiltInPlaceWhenNoOtherServerIsLeft) {
   Cluster cluster;
   cluster.server(1).alive = true;
-  EXPECT_EQ(*select_destination(cluster.input()), ServerId{10});
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{10});
   cluster.servers.resize(9);
-  EXPECT_EQ(*select_destination(cluster.input()), ServerId{1});
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{1});
 }
 
 TEST(Selection, DestinationHasSpaceAlsoForWhatIsOnItsWay) {
   Cluster cluster;
   cluster.server(10).free_bytes = kDestinationMarginBytes + (1 << 20);
-  EXPECT_EQ(*select_destination(cluster.input()), ServerId{10});
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{10});
   cluster.slots.acquire({}, ServerId{10}, 1);
-  EXPECT_NE(*select_destination(cluster.input()), ServerId{10});
+  EXPECT_NE(*select_destination(cluster.input(), 0), ServerId{10});
 }
 
 TEST(Selection, DestinationIsTheLeastLoaded) {
   Cluster cluster;
   cluster.servers.push_back({.id = ServerId{13}, .rack = "a", .alive = true, .free_bytes = kGigabyte});
   cluster.slots.acquire({}, ServerId{10}, 0);
-  EXPECT_EQ(*select_destination(cluster.input()), ServerId{13});
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{13});
   cluster.server(13).user_bytes_per_second = uint64_t{100} << 30;
-  EXPECT_EQ(*select_destination(cluster.input()), ServerId{10});
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{10});
   cluster.suspects = {ServerId{10}};
   cluster.server(13).user_bytes_per_second = 1;
-  EXPECT_EQ(*select_destination(cluster.input()), ServerId{13});
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{13});
 }
 
 TEST(Selection, TwoRepairsOfAStripeGoToDifferentServers) {
   Cluster cluster;
   cluster.receiving = {ServerId{10}};
-  EXPECT_NE(*select_destination(cluster.input()), ServerId{10});
+  EXPECT_NE(*select_destination(cluster.input(), 0), ServerId{10});
 }
 
 TEST(Selection, AWantedDestinationIsChecked) {
   Cluster cluster;
-  EXPECT_TRUE(check_destination(cluster.input(), ServerId{11}).ok());
-  EXPECT_EQ(check_destination(cluster.input(), ServerId{2}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(check_destination(cluster.input(), ServerId{99}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(check_destination(cluster.input(), ServerId{1}).code(), Code::kUnavailable);
+  EXPECT_TRUE(check_destination(cluster.input(), 0, ServerId{11}).ok());
+  EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{2}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{99}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{1}).code(), Code::kUnavailable);
   cluster.server(12).free_bytes = 5;
-  EXPECT_EQ(check_destination(cluster.input(), ServerId{12}).code(), Code::kNoSpace);
+  EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{12}).code(), Code::kNoSpace);
+}
+
+bool helps(const std::vector<uint32_t>& helpers, uint32_t index) {
+  return std::find(helpers.begin(), helpers.end(), index) != helpers.end();
+}
+
+TEST(Selection, SlowServersComeLast) {
+  Cluster cluster;
+  for (ServerView& server : cluster.servers)
+    server.up_bytes_per_second = server.down_bytes_per_second = 100'000'000;
+  cluster.server(3).up_bytes_per_second = 25'000'000;
+  cluster.server(5).down_bytes_per_second = 25'000'000;
+  auto helpers = *select_helpers(cluster.input());
+  EXPECT_FALSE(helps(helpers, 2));
+  EXPECT_FALSE(helps(helpers, 4));
+  cluster.server(3).up_bytes_per_second = 90'000'000;
+  EXPECT_TRUE(helps(*select_helpers(cluster.input()), 2)) << "nearly as fast as the others";
+  cluster.server(10).up_bytes_per_second = 25'000'000;
+  cluster.servers.push_back({.id = ServerId{13}, .rack = "a", .alive = true, .free_bytes = kGigabyte});
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{13});
+}
+
+TEST(Selection, BusyServersAndSuspectsComeLast) {
+  Cluster cluster;
+  cluster.server(4).busy = 0.99;
+  cluster.suspects = {ServerId{6}};
+  const auto helpers = *select_helpers(cluster.input());
+  EXPECT_FALSE(helps(helpers, 3));
+  EXPECT_FALSE(helps(helpers, 5));
+  cluster.server(4).busy = 0.5;
+  EXPECT_TRUE(helps(*select_helpers(cluster.input()), 3));
+}
+
+TEST(Selection, HotChunksArePreferredButVeryHotOnesAndLoadedServersAreSpared) {
+  Cluster cluster;
+  cluster.stripe.chunks[3].cached = cluster.stripe.chunks[4].cached = true;
+  cluster.stripe.chunks[3].heat = 2;
+  cluster.stripe.chunks[4].heat = 50;
+  for (ServerView& server : cluster.servers)
+    server.up_bytes_per_second = server.down_bytes_per_second = 100'000'000;
+  cluster.server(7).user_bytes_per_second = 60'000'000;
+  const auto helpers = *select_helpers(cluster.input());
+  EXPECT_EQ(helpers[0], 3u) << "in memory";
+  EXPECT_FALSE(helps(helpers, 4)) << "read all the time";
+  EXPECT_FALSE(helps(helpers, 6)) << "its users need its link";
+}
+
+TEST(Selection, ALoadedServersLinkHasLessForRepairs) {
+  const ServerTable table({{.id = ServerId{1}, .up_bytes_per_second = 100, .down_bytes_per_second = 80},
+                           {.id = ServerId{2}},
+                           {.id = ServerId{3},
+                            .user_bytes_per_second = 30,
+                            .up_bytes_per_second = 100,
+                            .down_bytes_per_second = 80}});
+  EXPECT_EQ(table.link(*table.find(ServerId{2}), 7).up, 100) << "unknown: as the others";
+  EXPECT_EQ(table.link(*table.find(ServerId{3}), 7).up, 70);
+  EXPECT_EQ(table.link(*table.find(ServerId{3}), 7).down, 50);
+  const ServerTable unknown({{.id = ServerId{1}}});
+  EXPECT_EQ(unknown.link(*unknown.find(ServerId{1}), 7).up, 7);
+}
+
+TEST(Selection, NothingNewGoesToADrainingServer) {
+  Cluster cluster;
+  cluster.server(10).draining = true;
+  EXPECT_NE(*select_destination(cluster.input(), 0), ServerId{10});
+  EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{10}).code(), Code::kUnavailable);
+}
+
+TEST(Selection, ReadsTakeBusyServersWhenNoOthersAreLeft) {
+  Cluster cluster;
+  const ServerId busy[] = {ServerId{4}, ServerId{4}};
+  cluster.slots.acquire(busy, ServerId{11}, 0);
+  auto candidates = *rank_helpers(cluster.input(), Busy::kTake);
+  EXPECT_EQ(candidates.back().index, 3u);
+  EXPECT_EQ(candidates.size(), 8u);
+}
+
+TEST(Selection, AmongManyServersDestinationsAreSpreadEvenlyAndFoundEvenIfRare) {
+  Cluster cluster;
+  for (uint64_t id = 13; id <= 2000; ++id)
+    cluster.servers.push_back(
+        {.id = ServerId{id}, .rack = fmt::format("r{}", id % 40), .alive = true, .free_bytes = kGigabyte});
+  const SelectionInput input = cluster.input();
+  uint32_t most = 0;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    cluster.stripe.id = StripeId{i + 1};
+    const ServerId destination = *select_destination(input, 0);
+    cluster.slots.add_destination(destination, 1);
+    most = std::max(most, cluster.slots.load(destination).as_destination);
+    if (most == 2) {
+      EXPECT_GE(i, 1500u) << "most servers have nothing to do";
+      break;
+    }
+  }
+  for (ServerView& server : cluster.servers)
+    server.free_bytes = server.id == ServerId{1777} ? kGigabyte : 0;
+  EXPECT_EQ(*select_destination(cluster.input(), 0), ServerId{1777});
 }
 
 TEST(SlotTable, CountsHelpersAndDestinationsSeparatelyAndGivesThemBack) {

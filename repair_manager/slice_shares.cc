@@ -1,0 +1,109 @@
+#include "repair_manager/slice_shares.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/base/assert.h"
+#include "repair_manager/weighted_tree.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr double kNearlyAsGood = 0.98;
+
+/// Helpers by uplink, the fastest first.
+std::vector<size_t> by_uplink(std::span<const LinkRate> helpers) {
+  std::vector<size_t> order(helpers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return helpers[a].up > helpers[b].up; });
+  return order;
+}
+
+/// Units of each helper for a period: needed * period in all, none more than `period`.
+std::vector<uint32_t> units_of(std::span<const LinkRate> helpers, std::span<const size_t> order,
+                               size_t needed, double rate, uint32_t period) {
+  std::vector<uint32_t> units(helpers.size());
+  auto left = static_cast<uint32_t>(needed * period);
+  for (size_t h : order) {
+    const double can = helpers[h].up / rate * period * (1 + 1e-9);
+    units[h] = std::min({left, period, static_cast<uint32_t>(std::min<double>(can, period))});
+    left -= units[h];
+  }
+  for (; left > 0; --left) {
+    size_t best = helpers.size();
+    for (size_t h : order)
+      if (units[h] < period &&
+          (best == helpers.size() || (units[h] + 1) * helpers[best].up < (units[best] + 1) * helpers[h].up))
+        best = h;
+    KINTSUGI_ASSERT(best < helpers.size());
+    ++units[best];
+  }
+  return units;
+}
+
+double uplink_rate(std::span<const LinkRate> helpers, const std::vector<uint32_t>& units, uint32_t period) {
+  double rate = 1e300;
+  for (size_t h = 0; h < helpers.size(); ++h)
+    if (units[h] > 0) rate = std::min(rate, helpers[h].up * period / units[h]);
+  return rate;
+}
+
+/// The wrap-around rule: a helper's units lie at consecutive positions of rows that are filled one after the
+/// other; no more than one row long, they never meet themselves. Returns the helpers of each position.
+std::vector<uint32_t> wrap_around(std::span<const size_t> order, const std::vector<uint32_t>& units,
+                                  uint32_t period) {
+  std::vector<uint32_t> helpers_at(period);
+  uint32_t position = 0;
+  for (size_t h : order) {
+    for (uint32_t i = 0; i < units[h]; ++i) {
+      helpers_at[position] |= 1u << h;
+      position = (position + 1) % period;
+    }
+  }
+  return helpers_at;
+}
+
+}  // namespace
+
+SliceShares share_slices(std::span<const LinkRate> helpers, size_t needed, double rate, uint32_t most) {
+  const std::vector<size_t> order = by_uplink(helpers);
+  SliceShares shares{.needed = needed};
+  std::vector<double> reached;
+  double best = 0;
+  for (uint32_t period = 1; period <= std::max(1u, most); ++period) {
+    reached.push_back(uplink_rate(helpers, units_of(helpers, order, needed, rate, period), period));
+    best = std::max(best, std::min(rate, reached.back()));
+  }
+  while (reached[shares.period - 1] < best * kNearlyAsGood)
+    ++shares.period;
+  shares.rate = reached[shares.period - 1];
+  shares.units = units_of(helpers, order, needed, rate, shares.period);
+
+  std::vector<uint32_t> counts;
+  for (uint32_t set : wrap_around(order, shares.units, shares.period)) {
+    const auto same = std::find_if(shares.groups.begin(), shares.groups.end(),
+                                   [&](const SliceShares::Group& group) { return group.helpers == set; });
+    if (same == shares.groups.end()) {
+      shares.groups.push_back({.helpers = set});
+      counts.push_back(1);
+    } else {
+      ++counts[static_cast<size_t>(same - shares.groups.begin())];
+    }
+  }
+  // Interleaved: each position goes to the group that is most behind its share.
+  std::vector<uint32_t> given(counts.size());
+  for (uint32_t position = 0; position < shares.period; ++position) {
+    size_t most_behind = 0;
+    const auto lead = [&](size_t g) {
+      return int64_t{given[g]} * shares.period - int64_t{counts[g]} * (position + 1);
+    };
+    for (size_t g = 1; g < counts.size(); ++g)
+      if (lead(g) < lead(most_behind)) most_behind = g;
+    ++given[most_behind];
+    shares.groups[most_behind].slice_mask |= uint64_t{1} << position;
+  }
+  return shares;
+}
+
+}  // namespace kintsugi::repair_manager

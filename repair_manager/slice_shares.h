@@ -1,0 +1,31 @@
+/// Which helpers carry which slices when some can carry only a part of them (weighted_tree.h). Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kintsugi::repair_manager {
+
+struct LinkRate;
+
+struct SliceShares {
+  struct Group {
+    uint32_t helpers = 0;     ///< mask: `needed` of them
+    uint64_t slice_mask = 0;  ///< of `period` bits: the slices that they carry
+  };
+
+  size_t needed = 0;
+  uint32_t period = 1;
+  double rate = 0;              ///< that the uplinks allow
+  std::vector<uint32_t> units;  ///< of each helper: positions of the period that it carries
+  std::vector<Group> groups;    ///< disjoint masks; together all positions
+
+  double share(size_t helper) const { return static_cast<double>(units[helper]) / period; }
+};
+
+/// Shares for `rate`, as near to it as uplinks and a period of at most `most` allow: the fastest helpers
+/// carry all slices. The smallest period that is nearly as good as the best, so that the trees are few.
+SliceShares share_slices(std::span<const LinkRate> helpers, size_t needed, double rate, uint32_t most);
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,80 @@
+#include "repair_manager/tree_choice.h"
+
+#include <algorithm>
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr Shape kFixedShapes[] = {Shape::kStar, Shape::kPpr, Shape::kChain};
+constexpr uint64_t kSlicesAPeriod = 4;  // at least so many periods a chunk, or a split is uneven at its end
+
+/// The rate of a chain of the first helpers.
+double chain_rate(const TreeQuestion& question) {
+  double rate = question.root_down;
+  for (const LinkRate& link : question.helpers.first(question.needed))
+    rate = std::min({rate, link.up, link.down});
+  return rate;
+}
+
+/// Some trees may be faster than a chain of the first helpers.
+bool links_differ(const TreeQuestion& question, double chain) {
+  double fastest = 0;
+  for (const LinkRate& link : question.helpers)
+    fastest = std::max(fastest, link.up);
+  return chain < kNearEnough * std::min(fastest, question.root_down);
+}
+
+TreeChoice weigh(Shape shape, TreeSet trees, double rate, const TreeQuestion& question,
+                 const LinkModel& link) {
+  uint32_t hops = 0;
+  for (const SliceTree& tree : trees.trees)
+    hops = std::max(hops, depth(tree.children));
+  uint64_t slice = question.slice_bytes;
+  if (slice == 0)
+    slice = question.read ? read_slice_bytes(hops, question.load, rate, link)
+                          : default_slice_bytes(hops, question.load, rate, link);
+  const Estimate cost =
+      estimate(trees, shape, question.helpers, question.root_down, question.load, slice, link);
+  return {{shape, slice, cost.seconds, cost.first_slice_seconds}, std::move(trees)};
+}
+
+TreeChoice fixed(Shape shape, double rate, const TreeQuestion& question, const LinkModel& link) {
+  return weigh(shape, TreeSet::one(plan_tree(question.needed, shape)), rate, question, link);
+}
+
+TreeChoice weighted(const TreeQuestion& question, const LinkModel& link) {
+  // The period must fit into the chunk several times; how large a slice is best depends on the trees.
+  const double bound = bottleneck_bound(question.helpers, question.needed, question.root_down);
+  const auto hops = static_cast<uint32_t>(question.needed);
+  uint64_t slice = question.slice_bytes;
+  if (slice == 0) slice = default_slice_bytes(hops, question.load, bound, link);
+  const uint64_t slices = question.load.sum_bytes / slice / kSlicesAPeriod;
+  TreeSet trees = plan_weighted(question.helpers, question.needed, question.root_down, slices);
+  const double rate = bottleneck_rate(trees, question.helpers, question.root_down);
+  return weigh(Shape::kWeighted, std::move(trees), rate, question, link);
+}
+
+}  // namespace
+
+TreeChoice choose_trees(const TreeQuestion& question, const LinkModel& link) {
+  if (question.needed == 0) return {{Shape::kStar, kDefaultSliceBytes}, TreeSet::one({})};
+  const double rate = chain_rate(question);
+  const bool differ = links_differ(question, rate);
+  if (question.wanted == Shape::kWeighted)
+    return differ ? weighted(question, link) : fixed(Shape::kChain, rate, question, link);
+  if (question.wanted != Shape::kAuto) return fixed(question.wanted, rate, question, link);
+
+  TreeChoice best;
+  for (Shape shape : kFixedShapes) {
+    TreeChoice choice = fixed(shape, rate, question, link);
+    if (best.trees.trees.empty() || choice.choice.seconds < best.choice.seconds) best = std::move(choice);
+    if (question.needed == 1) break;  // all are equal
+  }
+  if (differ) {
+    TreeChoice choice = weighted(question, link);
+    if (choice.choice.seconds < best.choice.seconds) best = std::move(choice);
+  }
+  return best;
+}
+
+}  // namespace kintsugi::repair_manager

@@ -1,0 +1,27 @@
+/// Which trees carry a repair: a shape that was asked for, or the cheapest one.
+#pragma once
+
+#include "repair_manager/cost_model.h"
+
+namespace kintsugi::repair_manager {
+
+struct TreeQuestion {
+  std::span<const LinkRate> helpers;  ///< those that could help, in order of preference
+  size_t needed = 0;                  ///< of them; fewer than there are only if any will do for any slice
+  double root_down = 0;               ///< the repair site's downlink
+  TreeLoad load;
+  Shape wanted = Shape::kAuto;
+  uint64_t slice_bytes = 0;  ///< of one sum; 0: the default
+  bool read = false;         ///< somebody waits for the first bytes
+};
+
+struct TreeChoice {
+  Choice choice;  ///< never kAuto
+  TreeSet trees;  ///< helpers are positions in TreeQuestion.helpers
+};
+
+/// The fixed shapes run over the first `needed` helpers. Trees for unequal links are considered when they
+/// could be faster than a chain of these: where all links are alike, `weighted` is a chain, and says so.
+TreeChoice choose_trees(const TreeQuestion& question, const LinkModel& link);
+
+}  // namespace kintsugi::repair_manager
