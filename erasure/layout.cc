@@ -34,7 +34,9 @@ uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t ind
   const uint64_t last_row = stripe_length % row_bytes(policy);
   const uint64_t last_cell =
       last_row > before_in_row ? std::min<uint64_t>(last_row - before_in_row, policy.cell_bytes) : 0;
-  return stripe_length / row_bytes(policy) * policy.cell_bytes + last_cell;
+  const bool whole_cells = policy.rows() > 1 && index >= policy.k && last_cell > 0;
+  return stripe_length / row_bytes(policy) * policy.cell_bytes +
+         (whole_cells ? policy.cell_bytes : last_cell);
 }
 
 uint64_t max_stripe_bytes(const Policy& policy, uint64_t max_chunk_bytes) {

@@ -1,8 +1,9 @@
 /// Where a stripe's user bytes lie: cell i of the stripe is in chunk i mod k, row i / k.
 ///
 /// The last row may be short: chunks have their own lengths, and what lies beyond them counts as zeros.
-/// Parity covers zero-padded rows and is as long as the longest data chunk, which is chunk 0. All sizes and
-/// offsets are bytes. Pure functions; `policy.k` and `policy.cell_bytes` must not be 0.
+/// Parity covers zero-padded rows and is as long as the longest data chunk, which is chunk 0; that of a
+/// rotated code covers whole cells, since each of its sub-cells depends on several of a data cell's. All
+/// sizes and offsets are bytes. Pure functions; `policy.k` and `policy.cell_bytes` must not be 0.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ uint64_t stripe_offset_of(const Policy& policy, uint32_t chunk, uint64_t chunk_o
 uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t index);
 
 /// User bytes of a full stripe whose chunks stay within `max_chunk_bytes`: whole rows as far as they fit.
-/// When not even one cell fits, the stripe is a single short cell.
+/// When not even one cell fits, the stripe is a single short cell (whose rotated parity is a whole one).
 uint64_t max_stripe_bytes(const Policy& policy, uint64_t max_chunk_bytes);
 
 /// A range of user bytes that lies within one cell.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <numeric>
 
 #include <isa-l/erasure_code.h>
 
@@ -15,14 +17,9 @@ namespace {
 
 constexpr size_t kTableBytes = 32;                 // ISA-L: one coefficient
 constexpr size_t kMaxCallBytes = size_t{1} << 30;  // ISA-L takes lengths as int
+constexpr size_t kTileBytes = 4096;   // several groups take turns: their inputs stay in the cache
+constexpr size_t kSparseDivisor = 2;  // a matrix is sparse when less than half of it is not zero
 constexpr int kNotACopy = -1;
-
-std::vector<uint8_t> make_tables(size_t rows, size_t columns, const uint8_t* coefficients) {
-  std::vector<uint8_t> tables(rows * columns * kTableBytes);
-  ec_init_tables(static_cast<int>(columns), static_cast<int>(rows), const_cast<uint8_t*>(coefficients),
-                 tables.data());
-  return tables;
-}
 
 unsigned char* isal(const std::byte* bytes) {
   return reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes));
@@ -52,25 +49,74 @@ struct LinearMap::Segment {
   bool has_output(size_t row) const { return out[row].size() >= end; }
 };
 
+// One call of ISA-L: a group with the pointers to what is there of it.
+struct LinearMap::Product {
+  std::array<unsigned char*, kMaxSymbols> from, to;
+  size_t rows = 0, columns = 0;
+  const uint8_t* tables = nullptr;
+  std::vector<uint8_t> part_tables;
+
+  void multiply(size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+      const size_t part = std::min(kMaxCallBytes, bytes - done);
+      ec_encode_data(static_cast<int>(part), static_cast<int>(columns), static_cast<int>(rows),
+                     const_cast<uint8_t*>(tables), from.data(), to.data());
+      for (size_t r = 0; r < rows; ++r)
+        to[r] += part;
+      for (size_t c = 0; c < columns; ++c)
+        from[c] += part;
+      done += part;
+    }
+  }
+};
+
 LinearMap::LinearMap(uint32_t rows, uint32_t columns, std::vector<uint8_t> coefficients)
     : rows_(rows), columns_(columns), coefficients_(std::move(coefficients)) {
-  KINTSUGI_ASSERT(rows <= kMaxChunks && columns <= kMaxChunks);
+  KINTSUGI_ASSERT(rows <= kMaxSymbols && columns <= kMaxSymbols);
   KINTSUGI_ASSERT(coefficients_.size() == size_t{rows} * columns);
-  std::vector<uint8_t> multiplied;
-  for (uint32_t row = 0; row < rows; ++row) {
-    const auto values = std::span(coefficients_).subspan(size_t{row} * columns, columns);
-    copied_from_.push_back(copied_column(values));
-    if (copied_from_.back() != kNotACopy) continue;
-    multiplied_rows_.push_back(row);
-    multiplied.insert(multiplied.end(), values.begin(), values.end());
+  for (uint32_t row = 0; row < rows; ++row)
+    copied_from_.push_back(copied_column(std::span(coefficients_).subspan(size_t{row} * columns, columns)));
+  make_groups();
+}
+
+std::vector<uint8_t> LinearMap::tables_of(std::span<const uint32_t> rows,
+                                          std::span<const uint32_t> columns) const {
+  std::vector<uint8_t> part;
+  part.reserve(rows.size() * columns.size());
+  for (const uint32_t row : rows) {
+    for (const uint32_t column : columns)
+      part.push_back(coefficients_[size_t{row} * columns_ + column]);
   }
-  if (!multiplied.empty()) tables_ = make_tables(multiplied_rows_.size(), columns, multiplied.data());
+  std::vector<uint8_t> tables(part.size() * kTableBytes);
+  ec_init_tables(static_cast<int>(columns.size()), static_cast<int>(rows.size()), part.data(), tables.data());
+  return tables;
+}
+
+void LinearMap::make_groups() {
+  std::map<std::vector<uint32_t>, std::vector<uint32_t>> rows_of_columns;
+  std::vector<uint32_t> all_columns(columns_), multiplied;
+  std::iota(all_columns.begin(), all_columns.end(), 0);
+  size_t not_zero = 0;
+  for (uint32_t row = 0; row < rows_; ++row) {
+    if (copied_from_[row] != kNotACopy) continue;
+    multiplied.push_back(row);
+    std::vector<uint32_t> used;
+    std::copy_if(all_columns.begin(), all_columns.end(), std::back_inserter(used),
+                 [&](uint32_t column) { return coefficients_[size_t{row} * columns_ + column] != 0; });
+    not_zero += used.size();
+    rows_of_columns[std::move(used)].push_back(row);
+  }
+  if (multiplied.empty()) return;
+  const bool sparse = not_zero * kSparseDivisor < multiplied.size() * columns_;
+  if (!sparse) rows_of_columns = {{all_columns, multiplied}};
+  for (const auto& [columns, rows] : rows_of_columns)
+    groups_.push_back({rows, columns, tables_of(rows, columns)});
 }
 
 void LinearMap::apply(std::span<const std::span<const std::byte>> in,
                       std::span<const std::span<std::byte>> out) const {
   KINTSUGI_ASSERT(in.size() == columns_ && out.size() == rows_);
-  std::array<size_t, 2 * kMaxChunks> ends;
+  std::array<size_t, 2 * kMaxSymbols> ends;
   size_t count = 0;
   size_t longest_output = 0;
   for (const auto& range : out) {
@@ -102,54 +148,51 @@ void LinearMap::apply_segment(const Segment& segment) const {
       std::memset(to, 0, bytes);
     }
   }
-  if (!multiplied_rows_.empty()) multiply_segment(segment);
+  multiply_segment(segment);
+}
+
+// False: there is nothing to multiply, the outputs are done.
+bool LinearMap::prepare(const Group& group, const Segment& segment, Product& product) const {
+  std::array<uint32_t, kMaxSymbols> rows, columns;
+  for (const uint32_t row : group.rows) {
+    if (!segment.has_output(row)) continue;
+    rows[product.rows] = row;
+    product.to[product.rows++] = isal(segment.out[row].data() + segment.begin);
+  }
+  for (const uint32_t column : group.columns) {
+    if (!segment.has_input(column)) continue;
+    columns[product.columns] = column;
+    product.from[product.columns++] = isal(segment.in[column].data() + segment.begin);
+  }
+  if (product.columns == 0) {
+    for (size_t r = 0; r < product.rows; ++r)
+      std::memset(product.to[r], 0, segment.end - segment.begin);
+  }
+  if (product.rows == 0 || product.columns == 0) return false;
+  product.tables = group.tables.data();
+  if (product.rows == group.rows.size() && product.columns == group.columns.size()) return true;
+  // Only short rows come here with a part of the matrix: tables of its own are cheaper than padding the data.
+  product.part_tables =
+      tables_of(std::span(rows).first(product.rows), std::span(columns).first(product.columns));
+  product.tables = product.part_tables.data();
+  return true;
 }
 
 void LinearMap::multiply_segment(const Segment& segment) const {
-  std::array<uint32_t, kMaxChunks> active_rows, active_columns;
-  std::array<unsigned char*, kMaxChunks> from, to;
-  size_t rows = 0, columns = 0;
-  for (const uint32_t row : multiplied_rows_) {
-    if (!segment.has_output(row)) continue;
-    to[rows] = isal(segment.out[row].data() + segment.begin);
-    active_rows[rows++] = row;
-  }
-  for (uint32_t column = 0; column < columns_; ++column) {
-    if (!segment.has_input(column)) continue;
-    from[columns] = isal(segment.in[column].data() + segment.begin);
-    active_columns[columns++] = column;
-  }
   const size_t bytes = segment.end - segment.begin;
-  if (columns == 0) {
-    for (size_t i = 0; i < rows; ++i)
-      std::memset(to[i], 0, bytes);
+  if (groups_.size() == 1) {
+    Product product;
+    if (prepare(groups_[0], segment, product)) product.multiply(bytes);
     return;
   }
-  if (rows == 0) return;
-
-  // Only short rows come here with a part of the matrix: tables of its own are cheaper than padding the data.
-  std::vector<uint8_t> part_tables;
-  const bool whole = rows == multiplied_rows_.size() && columns == columns_;
-  if (!whole) {
-    std::array<uint8_t, kMaxChunks * kMaxChunks> part;
-    for (size_t r = 0; r < rows; ++r) {
-      for (size_t c = 0; c < columns; ++c) {
-        part[r * columns + c] = coefficients_[size_t{active_rows[r]} * columns_ + active_columns[c]];
-      }
-    }
-    part_tables = make_tables(rows, columns, part.data());
+  std::vector<Product> products;
+  products.reserve(groups_.size());
+  for (const Group& group : groups_) {
+    if (!prepare(group, segment, products.emplace_back())) products.pop_back();
   }
-  auto* tables = const_cast<uint8_t*>(whole ? tables_.data() : part_tables.data());
-
-  for (size_t done = 0; done < bytes;) {
-    const size_t part = std::min(kMaxCallBytes, bytes - done);
-    ec_encode_data(static_cast<int>(part), static_cast<int>(columns), static_cast<int>(rows), tables,
-                   from.data(), to.data());
-    for (size_t r = 0; r < rows; ++r)
-      to[r] += part;
-    for (size_t c = 0; c < columns; ++c)
-      from[c] += part;
-    done += part;
+  for (size_t done = 0; done < bytes; done += kTileBytes) {
+    for (Product& product : products)
+      product.multiply(std::min(kTileBytes, bytes - done));
   }
 }
 

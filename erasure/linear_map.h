@@ -11,8 +11,8 @@ namespace kintsugi::erasure {
 
 /// out[r] = XOR over c of coefficient(r, c) * in[c], byte by byte.
 ///
-/// Immutable after construction, so any number of threads may apply one map. At most kMaxChunks rows and
-/// columns.
+/// Immutable after construction, so any number of threads may apply one map. At most kMaxSymbols rows and
+/// columns. Zero coefficients cost nothing where most are zero, as in the matrices of rotated codes.
 class LinearMap {
  public:
   LinearMap() = default;  ///< no rows
@@ -31,16 +31,24 @@ class LinearMap {
 
  private:
   struct Segment;
+  /// Rows that are multiplied together, and the columns where they are not zero.
+  struct Group {
+    std::vector<uint32_t> rows, columns;
+    std::vector<uint8_t> tables;  ///< ISA-L's, of these rows and columns
+  };
+  struct Product;
 
+  void make_groups();
+  std::vector<uint8_t> tables_of(std::span<const uint32_t> rows, std::span<const uint32_t> columns) const;
   void apply_segment(const Segment& segment) const;
   void multiply_segment(const Segment& segment) const;
+  bool prepare(const Group& group, const Segment& segment, Product& product) const;
 
   uint32_t rows_ = 0;
   uint32_t columns_ = 0;
   std::vector<uint8_t> coefficients_;
-  std::vector<int> copied_from_;           // per row: the column it is a plain copy of, or -1
-  std::vector<uint32_t> multiplied_rows_;  // rows that are not copies
-  std::vector<uint8_t> tables_;            // ISA-L tables of the multiplied rows and all columns
+  std::vector<int> copied_from_;  // per row: the column it is a plain copy of, or -1
+  std::vector<Group> groups_;     // of the rows that are not copies
 };
 
 }  // namespace kintsugi::erasure

@@ -1,5 +1,6 @@
 #include "erasure/policy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <vector>
@@ -12,6 +13,12 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 40;
 constexpr uint32_t kKibibyte = 1024;
+
+// For these the codes do what they promise, as their tests show.
+constexpr uint32_t kMaxGlobalParities = 2;
+constexpr uint32_t kMaxLocalGroup = 15;  // data chunks; also at most 16 groups, given kMaxChunks
+constexpr uint32_t kMaxRotatedData = 16;
+constexpr uint32_t kMaxRotatedParities = 4;
 
 // Names come from people and from the wire: what is quoted back stays short and printable.
 std::string quoted(std::string_view name) {
@@ -51,6 +58,59 @@ std::optional<uint32_t> parse_cell_kib(std::string_view text) {
   return parse_number(text);
 }
 
+// What a family's name is made of.
+struct Form {
+  std::string_view code;
+  Policy::Family family;
+  std::vector<std::string_view> counts;  // what each number counts
+  std::string_view expected;
+};
+
+const std::vector<Form>& forms() {
+  static const std::vector<Form> all = {
+      {"rs",
+       Policy::Family::kReedSolomon,
+       {"data chunks", "parity chunks"},
+       "expected rs-DATA-PARITY-CELL, as in rs-6-3-1024k"},
+      {"replication",
+       Policy::Family::kReedSolomon,
+       {"copies"},
+       "expected replication-COPIES-CELL, as in replication-3-1024k"},
+      {"lrc",
+       Policy::Family::kLocal,
+       {"data chunks", "local parities", "global parities"},
+       "expected lrc-DATA-LOCAL-GLOBAL-CELL, as in lrc-12-2-2-1024k"},
+      {"rrs",
+       Policy::Family::kRotated,
+       {"data chunks", "parity chunks"},
+       "expected rrs-DATA-PARITY-CELL, as in rrs-12-4-1024k"},
+  };
+  return all;
+}
+
+// Parameters beyond those that every code has in common: empty, or what is wrong.
+std::string check_family(const Policy& policy) {
+  if (policy.family == Policy::Family::kLocal) {
+    if (policy.local < 2 || policy.k % policy.local != 0) {
+      return fmt::format("{} data chunks cannot be cut into {} local groups; must be from 2 and divide them",
+                         policy.k, policy.local);
+    }
+    if (policy.global() < 1 || policy.global() > kMaxGlobalParities) {
+      return fmt::format("{} global parities: coefficients are known for 1 to {}", policy.global(),
+                         kMaxGlobalParities);
+    }
+    if (policy.k / policy.local > kMaxLocalGroup)
+      return fmt::format("a local group has at most {} data chunks", kMaxLocalGroup);
+  }
+  if (policy.family == Policy::Family::kRotated) {
+    if (policy.k < 2 || policy.k > kMaxRotatedData)
+      return fmt::format("a rotated code has 2 to {} data chunks", kMaxRotatedData);
+    if (policy.m < 2 || policy.m > kMaxRotatedParities)
+      return fmt::format("a rotated code has 2 to {} parity chunks", kMaxRotatedParities);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Policy> Policy::parse(std::string_view name) {
@@ -58,47 +118,48 @@ Result<Policy> Policy::parse(std::string_view name) {
   if (name.size() > kMaxNameBytes)
     return bad(name, fmt::format("the name is longer than {} bytes", kMaxNameBytes));
   const auto parts = split(name, '-');
-  const bool replication = parts[0] == "replication";
-  if (!replication && parts[0] != "rs") {
-    return bad(name, fmt::format("unknown code {}; the codes are rs and replication", quoted(parts[0])));
+  const auto form =
+      std::find_if(forms().begin(), forms().end(), [&](const Form& f) { return f.code == parts[0]; });
+  if (form == forms().end()) {
+    return bad(name,
+               fmt::format("unknown code {}; the codes are rs, replication, lrc and rrs", quoted(parts[0])));
   }
-  if (parts.size() != (replication ? 3 : 4)) {
-    return bad(name, replication ? "expected replication-COPIES-CELL, as in replication-3-1024k"
-                                 : "expected rs-DATA-PARITY-CELL, as in rs-6-3-1024k");
-  }
+  if (parts.size() != form->counts.size() + 2) return bad(name, form->expected);
 
-  Policy policy;
-  const auto first = parse_number(parts[1]);
-  if (!first || *first == 0) {
-    return bad(name, fmt::format("the number of {} is {}, but must be a number from 1",
-                                 replication ? "copies" : "data chunks", quoted(parts[1])));
-  }
-  if (*first > kMaxChunks) return bad(name, fmt::format("a stripe has at most {} chunks", kMaxChunks));
-  if (replication) {
-    policy.k = 1;
-    policy.m = *first - 1;
-  } else {
-    const auto parity = parse_number(parts[2]);
-    if (!parity) {
-      return bad(name, fmt::format("the number of parity chunks is {}, but must be a number from 0",
-                                   quoted(parts[2])));
+  std::vector<uint32_t> numbers;
+  for (size_t i = 0; i < form->counts.size(); ++i) {
+    const auto number = parse_number(parts[i + 1]);
+    if (!number || (i == 0 && *number == 0)) {
+      return bad(name, fmt::format("the number of {} is {}, but must be a number from {}", form->counts[i],
+                                   quoted(parts[i + 1]), i == 0 ? 1 : 0));
     }
-    if (*parity > kMaxChunks - *first)
-      return bad(name, fmt::format("a stripe has at most {} chunks", kMaxChunks));
-    policy.k = *first;
-    policy.m = *parity;
+    numbers.push_back(*number);
   }
+  uint32_t chunks = 0;
+  for (const uint32_t number : numbers) {
+    if (number > kMaxChunks - chunks)
+      return bad(name, fmt::format("a stripe has at most {} chunks", kMaxChunks));
+    chunks += number;
+  }
+  Policy policy{.k = numbers[0], .m = chunks - numbers[0], .family = form->family};
+  if (form->code == "replication") {
+    policy.k = 1;
+    policy.m = chunks - 1;
+  }
+  if (form->family == Family::kLocal) policy.local = numbers[1];
+  const std::string wrong = check_family(policy);
+  if (!wrong.empty()) return bad(name, wrong);
 
   const auto cell_kib = parse_cell_kib(parts.back());
   if (!cell_kib) {
     return bad(name, fmt::format("the cell size is {}, but must be a number of KiB and a k, as in 1024k",
                                  quoted(parts.back())));
   }
-  constexpr uint32_t kStepKib = kCellGranularityBytes / kKibibyte;
+  const uint32_t step_kib = kCellGranularityBytes * policy.rows() / kKibibyte;
   constexpr uint32_t kMaxKib = kMaxCellBytes / kKibibyte;
-  if (*cell_kib == 0 || *cell_kib > kMaxKib || *cell_kib % kStepKib != 0) {
-    return bad(name, fmt::format("the cell size must be a multiple of {}k from {}k to {}k", kStepKib,
-                                 kStepKib, kMaxKib));
+  if (*cell_kib == 0 || *cell_kib > kMaxKib || *cell_kib % step_kib != 0) {
+    return bad(name, fmt::format("the cell size must be a multiple of {}k from {}k to {}k", step_kib,
+                                 step_kib, kMaxKib));
   }
   policy.cell_bytes = *cell_kib * kKibibyte;
   return policy;
@@ -106,8 +167,16 @@ Result<Policy> Policy::parse(std::string_view name) {
 
 std::string Policy::name() const {
   const uint32_t cell_kib = cell_bytes / kKibibyte;
-  if (k == 1) return fmt::format("replication-{}-{}k", m + 1, cell_kib);
-  return fmt::format("rs-{}-{}-{}k", k, m, cell_kib);
+  switch (family) {
+    case Family::kReedSolomon:
+      if (k == 1) return fmt::format("replication-{}-{}k", m + 1, cell_kib);
+      return fmt::format("rs-{}-{}-{}k", k, m, cell_kib);
+    case Family::kLocal:
+      return fmt::format("lrc-{}-{}-{}-{}k", k, local, global(), cell_kib);
+    case Family::kRotated:
+      return fmt::format("rrs-{}-{}-{}k", k, m, cell_kib);
+  }
+  return {};
 }
 
 }  // namespace kintsugi::erasure

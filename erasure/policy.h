@@ -19,6 +19,7 @@ inline constexpr uint32_t kMaxChunks = 32;                    ///< k + m of ever
 inline constexpr uint32_t kCellGranularityBytes = 64 * 1024;  ///< cells are whole checksum blocks
 inline constexpr uint32_t kMaxCellBytes = 8 * 1024 * 1024;
 inline constexpr uint32_t kRotatedRows = 4;  ///< sub-cells of a cell of a rotated code
+inline constexpr uint32_t kMaxSymbols = kMaxChunks * kRotatedRows;
 
 struct Policy {
   enum class Family { kReedSolomon, kLocal, kRotated };

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "erasure/rotated_repair.h"
+
 namespace kintsugi::erasure {
 
 namespace {
@@ -28,6 +30,14 @@ std::vector<uint32_t> local_candidates(const Code& code, std::span<const uint32_
   std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(kept),
                [&](uint32_t chunk) { return contains(needed, chunk); });
   return kept;
+}
+
+Result<Code::Combination> cheapest(const Code& code, std::span<const uint32_t> lost,
+                                   std::span<const uint32_t> candidates) {
+  if (lost.size() == 1) {
+    if (auto rotated = rotated_repair(code, lost[0], candidates)) return std::move(*rotated);
+  }
+  return code.combine(local_candidates(code, lost, candidates), lost);
 }
 
 // The term of helper number `h`: its columns of the matrix without those that are zero.
@@ -71,11 +81,12 @@ Result<RepairEquation> repair_equation(const Code& code, std::span<const uint32_
     return Status(StatusCode::kInvalidArgument, fmt::format("chunk {} is both lost and a helper", chunk));
   }
 
-  const std::vector<uint32_t> enough = local_candidates(code, lost, candidates);
-  KINTSUGI_ASSIGN(const Code::Combination combination, code.combine(enough, lost));
+  KINTSUGI_ASSIGN(const Code::Combination combination, cheapest(code, lost, candidates));
   RepairEquation equation{.lost = {lost.begin(), lost.end()}, .rows = code.rows()};
-  for (size_t h = 0; h < combination.helpers.size(); ++h)
-    equation.terms.push_back(term_of(combination, h, code.rows(), lost.size() * code.rows()));
+  for (size_t h = 0; h < combination.helpers.size(); ++h) {
+    auto term = term_of(combination, h, code.rows(), lost.size() * code.rows());
+    if (!term.own_rows.empty()) equation.terms.push_back(std::move(term));
+  }
   return equation;
 }
 

@@ -11,9 +11,11 @@
 #include <isa-l/crc.h>
 #include <isa-l/erasure_code.h>
 
+#include "common/base/assert.h"
 #include "common/base/crc32c.h"
 #include "erasure/code.h"
 #include "erasure/multiply.h"
+#include "erasure/repair_equation.h"
 
 namespace kintsugi::erasure {
 namespace {
@@ -124,6 +126,96 @@ void decode(benchmark::State& state) {
   report(state, row.cell_bytes * kDataChunks);
 }
 
+// Codes of 12 data and 4 parity chunks. Bare: what ISA-L takes for a dense matrix of that size.
+struct Wide {
+  static constexpr uint32_t kData = 12, kParity = 4;
+  std::vector<std::vector<std::byte>> chunks;
+  std::vector<std::span<const std::byte>> cells;
+  std::vector<std::span<std::byte>> parity;
+
+  explicit Wide(size_t bytes) {
+    std::mt19937_64 random(1);
+    for (uint32_t i = 0; i < kData + kParity; ++i) {
+      auto& chunk = chunks.emplace_back(bytes);
+      for (auto& byte : chunk)
+        byte = static_cast<std::byte>(random());
+    }
+    for (uint32_t i = 0; i < kData; ++i)
+      cells.emplace_back(chunks[i]);
+    for (uint32_t i = 0; i < kParity; ++i)
+      parity.emplace_back(chunks[kData + i]);
+  }
+};
+
+Policy wide_policy(const char* name) {
+  auto policy = Policy::parse(name);
+  KINTSUGI_ASSERT(policy);
+  return *policy;
+}
+
+void encode_wide_bare(benchmark::State& state) {
+  Wide row(state.range(0));
+  const auto matrix = Code::get({.k = Wide::kData, .m = Wide::kParity})->generator().subspan(12 * 12);
+  std::vector<uint8_t> tables(matrix.size() * 32);
+  ec_init_tables(Wide::kData, Wide::kParity, const_cast<uint8_t*>(matrix.data()), tables.data());
+  std::vector<unsigned char*> in, out;
+  for (uint32_t i = 0; i < Wide::kData + Wide::kParity; ++i)
+    (i < Wide::kData ? in : out).push_back(reinterpret_cast<unsigned char*>(row.chunks[i].data()));
+  for (auto _ : state) {
+    ec_encode_data(state.range(0), Wide::kData, Wide::kParity, tables.data(), in.data(), out.data());
+    benchmark::ClobberMemory();
+  }
+  report(state, state.range(0) * Wide::kData);
+}
+
+void encode_wide(benchmark::State& state, const char* policy) {
+  Wide row(state.range(0));
+  const auto code = Code::get(wide_policy(policy));
+  for (auto _ : state) {
+    code->encode_row(row.cells, row.parity);
+    benchmark::ClobberMemory();
+  }
+  report(state, state.range(0) * Wide::kData);
+}
+
+// The chunks 0.. are lost, as many as given; bytes are those of the cells that come out.
+void decode_wide(benchmark::State& state, const char* policy) {
+  Wide row(state.range(0));
+  const auto code = Code::get(wide_policy(policy));
+  const size_t sub_cell = state.range(0) / code->rows();
+  std::vector<uint32_t> lost(state.range(1)), left(16 - lost.size());
+  std::iota(lost.begin(), lost.end(), 0);
+  std::iota(left.begin(), left.end(), lost.size());
+  const auto plan = code->plan_decode(left, lost);
+  std::vector<std::span<const std::byte>> in;
+  std::vector<std::span<std::byte>> out;
+  for (const uint32_t helper : plan->helpers) {
+    for (uint32_t t = 0; t < code->rows(); ++t)
+      in.push_back(std::span(row.chunks[helper]).subspan(t * sub_cell, sub_cell));
+  }
+  for (const uint32_t chunk : lost) {
+    for (uint32_t t = 0; t < code->rows(); ++t)
+      out.push_back(std::span(row.chunks[chunk]).subspan(t * sub_cell, sub_cell));
+  }
+  for (auto _ : state) {
+    plan->decode(in, out);
+    benchmark::ClobberMemory();
+  }
+  report(state, state.range(0) * lost.size());
+}
+
+void make_equation(benchmark::State& state, const char* policy) {
+  const auto code = Code::get(wide_policy(policy));
+  const std::vector<uint32_t> lost = {3};
+  std::vector<uint32_t> candidates;
+  for (uint32_t i = 0; i < 16; ++i) {
+    if (i != lost[0]) candidates.push_back(i);
+  }
+  for (auto _ : state)
+    benchmark::DoNotOptimize(repair_equation(*code, lost, candidates));
+  state.counters["symbols"] = repair_equation(*code, lost, candidates)->symbols();
+}
+
 void plan_decode(benchmark::State& state) {
   const auto code = Code::get({.k = kDataChunks, .m = kParityChunks});
   for (auto _ : state)
@@ -204,6 +296,16 @@ BENCHMARK(encode)->Arg(kBlock)->Arg(kCell);
 BENCHMARK(decode_bare)->Arg(kBlock)->Arg(kCell);
 BENCHMARK(decode)->Arg(kBlock)->Arg(kCell);
 BENCHMARK(plan_decode);
+BENCHMARK(encode_wide_bare)->Arg(kCell);
+BENCHMARK_CAPTURE(encode_wide, rs, "rs-12-4-1024k")->Arg(kCell);
+BENCHMARK_CAPTURE(encode_wide, lrc, "lrc-12-2-2-1024k")->Arg(kCell);
+BENCHMARK_CAPTURE(encode_wide, rrs, "rrs-12-4-1024k")->Arg(kCell);
+BENCHMARK_CAPTURE(decode_wide, rs, "rs-12-4-1024k")->Args({kCell, 1})->Args({kCell, 3});
+BENCHMARK_CAPTURE(decode_wide, lrc, "lrc-12-2-2-1024k")->Args({kCell, 1})->Args({kCell, 3});
+BENCHMARK_CAPTURE(decode_wide, rrs, "rrs-12-4-1024k")->Args({kCell, 1})->Args({kCell, 3});
+BENCHMARK_CAPTURE(make_equation, rs, "rs-12-4-1024k");
+BENCHMARK_CAPTURE(make_equation, lrc, "lrc-12-2-2-1024k");
+BENCHMARK_CAPTURE(make_equation, rrs, "rrs-12-4-1024k");
 BENCHMARK(multiply_add_bare)->Arg(4096)->Arg(kBlock)->Arg(kCell);
 BENCHMARK(multiply_add)->Arg(4096)->Arg(kBlock)->Arg(kCell);
 BENCHMARK(multiply_add_unprepared)->Arg(4096)->Arg(kBlock);

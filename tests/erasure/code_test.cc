@@ -21,18 +21,24 @@ void expect_decodes(const TestStripe& stripe, const Indices& available, const In
   const auto plan = Code::get(stripe.policy)->plan_decode(available, wanted);
   ASSERT_TRUE(plan) << plan.error();
   ASSERT_LE(plan->helpers.size(), std::max<size_t>(stripe.policy.k, wanted.size()));
+  ASSERT_EQ(plan->wanted, wanted);
   for (const uint32_t helper : plan->helpers) {
     ASSERT_NE(std::find(available.begin(), available.end(), helper), available.end());
   }
-  std::vector<Bytes> out;
-  for (const uint32_t index : wanted)
-    out.emplace_back(stripe.chunks[index].size(), std::byte{0xa5});
-  plan->decode(stripe.chunks_of(plan->helpers), writable(out));
+  const std::vector<Bytes> out = stripe.decode(*plan);
   for (size_t i = 0; i < wanted.size(); ++i) {
     ASSERT_EQ(out[i], stripe.chunks[wanted[i]])
         << stripe.policy.name() << ", stripe of " << stripe.stripe_length << ", wanted "
         << ::testing::PrintToString(wanted) << " from " << ::testing::PrintToString(available);
   }
+}
+
+Policy local(uint32_t k, uint32_t l, uint32_t g) {
+  return {.k = k, .m = l + g, .cell_bytes = 70, .family = Policy::Family::kLocal, .local = l};
+}
+
+Policy rotated(uint32_t k, uint32_t m) {
+  return {.k = k, .m = m, .cell_bytes = 80, .family = Policy::Family::kRotated};
 }
 
 class EveryErasure : public ::testing::TestWithParam<Policy> {};
@@ -44,7 +50,7 @@ TEST_P(EveryErasure, IsDecodedFromWhatIsLeft) {
   // A whole number of rows; a last row that ends within a cell in the middle; within its first cell.
   for (const uint64_t length : {2 * row, row + row / 2 + 7, row + 33}) {
     const TestStripe stripe(policy, length, random);
-    for (uint32_t losses = 1; losses <= policy.m; ++losses) {
+    for (uint32_t losses = 1; losses <= policy.tolerated(); ++losses) {
       for (const Indices& lost : subsets(policy.chunks(), losses)) {
         ASSERT_NO_FATAL_FAILURE(expect_decodes(stripe, all_but(policy.chunks(), lost), lost));
       }
@@ -55,9 +61,13 @@ TEST_P(EveryErasure, IsDecodedFromWhatIsLeft) {
 INSTANTIATE_TEST_SUITE_P(Policies, EveryErasure,
                          ::testing::Values(Policy{6, 3, 100}, Policy{8, 3, 96}, Policy{10, 4, 70},
                                            Policy{12, 4, 70}, Policy{1, 2, 128}, Policy{2, 2, 65},
-                                           Policy{5, 1, 200}),
+                                           Policy{5, 1, 200}, local(12, 2, 2), local(6, 2, 2), local(8, 2, 2),
+                                           local(10, 2, 2), local(6, 3, 1), rotated(12, 4), rotated(6, 3),
+                                           rotated(8, 3), rotated(10, 4), rotated(2, 2)),
                          [](const auto& info) {
-                           return "k" + std::to_string(info.param.k) + "m" + std::to_string(info.param.m);
+                           std::string name = info.param.name();
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
                          });
 
 TEST(Code, DecodesRandomErasuresOfRandomCodes) {

@@ -27,6 +27,16 @@ TEST(Layout, GivesEachChunkItsOwnLength) {
   EXPECT_EQ(lengths(kSmall, 22), (Lengths{8, 8, 6, 8, 8}));
 }
 
+TEST(Layout, GivesRotatedParityWholeCells) {
+  constexpr Policy kRotated{.k = 3, .m = 2, .cell_bytes = 4, .family = Policy::Family::kRotated};
+  using Lengths = std::vector<uint64_t>;
+  EXPECT_EQ(lengths(kRotated, 0), (Lengths{0, 0, 0, 0, 0}));
+  EXPECT_EQ(lengths(kRotated, 1), (Lengths{1, 0, 0, 4, 4}));
+  EXPECT_EQ(lengths(kRotated, 12), (Lengths{4, 4, 4, 4, 4}));
+  EXPECT_EQ(lengths(kRotated, 13), (Lengths{5, 4, 4, 8, 8}));
+  EXPECT_EQ(lengths(kRotated, 24), (Lengths{8, 8, 8, 8, 8}));
+}
+
 TEST(Layout, LocateAndItsInverseAgreeForEveryByte) {
   for (uint32_t k = 1; k <= 7; ++k) {
     const Policy policy{.k = k, .m = 2, .cell_bytes = 5};

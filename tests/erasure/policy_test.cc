@@ -25,9 +25,23 @@ TEST(Policy, ReadsReplicationAsTheCodeWithOneDataChunk) {
   EXPECT_EQ(Policy::parse("rs-1-2-1024k")->name(), "replication-3-1024k");
 }
 
+TEST(Policy, ReadsLocalAndRotatedCodes) {
+  const auto local = Policy::parse("lrc-12-2-2-1024k");
+  ASSERT_TRUE(local) << local.error();
+  EXPECT_EQ(*local, (Policy{.k = 12, .m = 4, .family = Policy::Family::kLocal, .local = 2}));
+  EXPECT_EQ(local->tolerated(), 3u);
+  EXPECT_EQ(local->rows(), 1u);
+  const auto rotated = Policy::parse("rrs-12-4-1024k");
+  ASSERT_TRUE(rotated) << rotated.error();
+  EXPECT_EQ(*rotated, (Policy{.k = 12, .m = 4, .family = Policy::Family::kRotated}));
+  EXPECT_EQ(rotated->tolerated(), 4u);
+  EXPECT_EQ(rotated->rows(), 4u);
+}
+
 TEST(Policy, PrintsTheNameItWasReadFrom) {
-  for (const char* name : {"rs-6-3-1024k", "rs-12-4-64k", "rs-2-0-8192k", "rs-31-1-128k", "rs-2-30-64k",
-                           "replication-1-64k", "replication-32-1024k"}) {
+  for (const char* name :
+       {"lrc-6-2-2-64k", "lrc-8-4-1-1024k", "rrs-6-3-256k", "rrs-10-4-8192k", "rs-6-3-1024k", "rs-12-4-64k",
+        "rs-2-0-8192k", "rs-31-1-128k", "rs-2-30-64k", "replication-1-64k", "replication-32-1024k"}) {
     const auto policy = Policy::parse(name);
     ASSERT_TRUE(policy) << name;
     EXPECT_EQ(policy->name(), name);
@@ -76,6 +90,22 @@ TEST(Policy, SaysInOneSentenceWhatIsWrongWithAName) {
       {"rs-6-4294967295-1024k", "at most 32 chunks"},
       {"replication-0-1024k", "number of copies"},
       {"replication-33-1024k", "at most 32 chunks"},
+      {"lrc-12-2-1024k", "expected lrc-DATA-LOCAL-GLOBAL-CELL"},
+      {"lrc-12-x-2-1024k", "number of local parities"},
+      {"lrc-12-2--1024k", "number of global parities"},
+      {"lrc-12-5-2-1024k", "12 data chunks cannot be cut into 5 local groups"},
+      {"lrc-12-1-2-1024k", "12 data chunks cannot be cut into 1 local groups"},
+      {"lrc-12-0-2-1024k", "12 data chunks cannot be cut into 0 local groups"},
+      {"lrc-12-2-0-1024k", "0 global parities: coefficients are known for 1 to 2"},
+      {"lrc-12-2-3-1024k", "3 global parities: coefficients are known for 1 to 2"},
+      {"lrc-28-2-3-1024k", "at most 32 chunks"},
+      {"rrs-12-4-2-1024k", "expected rrs-DATA-PARITY-CELL"},
+      {"rrs-1-2-1024k", "2 to 16 data chunks"},
+      {"rrs-17-4-1024k", "2 to 16 data chunks"},
+      {"rrs-12-1-1024k", "2 to 4 parity chunks"},
+      {"rrs-12-5-1024k", "2 to 4 parity chunks"},
+      {"rrs-12-4-64k", "multiple of 256k from 256k to 8192k"},
+      {"rrs-12-4-320k", "multiple of 256k from 256k to 8192k"},
       {"rs-6-3-1024", "cell size is \"1024\""},
       {"rs-6-3-1024K", "cell size is"},
       {"rs-6-3-1m", "cell size is"},

@@ -83,6 +83,37 @@ TestStripe::TestStripe(const Policy& p, uint64_t length, std::mt19937_64& random
   }
 }
 
+std::span<const std::byte> TestStripe::sub_cell(uint32_t index, size_t row, uint32_t t) const {
+  const size_t bytes = policy.cell_bytes / policy.rows();
+  const std::span<const std::byte> chunk(chunks[index]);
+  const size_t begin = std::min(row * policy.cell_bytes + t * bytes, chunk.size());
+  return chunk.subspan(begin, std::min(bytes, chunk.size() - begin));
+}
+
+std::span<std::byte> TestStripe::sub_cell(std::vector<Bytes>& of, uint32_t index, size_t row,
+                                          uint32_t t) const {
+  const size_t bytes = policy.cell_bytes / policy.rows();
+  const std::span<std::byte> chunk(of[index]);
+  const size_t begin = std::min(row * policy.cell_bytes + t * bytes, chunk.size());
+  return chunk.subspan(begin, std::min(bytes, chunk.size() - begin));
+}
+
+std::vector<Bytes> TestStripe::decode(const DecodePlan& plan) const {
+  std::vector<Bytes> out;
+  for (const uint32_t index : plan.wanted)
+    out.emplace_back(chunks[index].size(), std::byte{0xa5});
+  for (size_t row = 0; row < cell_rows(); ++row) {
+    std::vector<std::span<const std::byte>> from;
+    std::vector<std::span<std::byte>> to;
+    for (uint32_t t = 0; t < policy.rows() * plan.helpers.size(); ++t)
+      from.push_back(sub_cell(plan.helpers[t / policy.rows()], row, t % policy.rows()));
+    for (uint32_t t = 0; t < policy.rows() * plan.wanted.size(); ++t)
+      to.push_back(sub_cell(out, t / policy.rows(), row, t % policy.rows()));
+    plan.decode(from, to);
+  }
+  return out;
+}
+
 std::vector<std::span<const std::byte>> TestStripe::chunks_of(std::span<const uint32_t> indices) const {
   std::vector<std::span<const std::byte>> result;
   for (const uint32_t index : indices)

@@ -42,6 +42,14 @@ struct TestStripe {
   TestStripe(const Policy& policy, uint64_t stripe_length, std::mt19937_64& random);
 
   std::vector<std::span<const std::byte>> chunks_of(std::span<const uint32_t> indices) const;
+
+  /// Sub-cell `t` of the cell in row `row` of a chunk; ends where the chunk does.
+  std::span<std::byte> sub_cell(std::vector<Bytes>& chunks, uint32_t index, size_t row, uint32_t t) const;
+  std::span<const std::byte> sub_cell(uint32_t index, size_t row, uint32_t t) const;
+  size_t cell_rows() const { return (chunks[0].size() + policy.cell_bytes - 1) / policy.cell_bytes; }
+
+  /// The chunks that `plan` computes, cell by cell.
+  std::vector<Bytes> decode(const DecodePlan& plan) const;
 };
 
 /// The row of chunk `index` of the generator times the zero-padded cells, byte by byte, `bytes` long.
