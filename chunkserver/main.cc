@@ -27,6 +27,10 @@ struct DaemonOptions {
   std::string secret_file;
   std::string log_file;
   uint64_t buffer_memory = 64ull << 20;
+  uint64_t cache_memory = 256ull << 20;
+  uint64_t disk_bandwidth = 0;
+  uint64_t link_up = 0, link_down = 0;
+  bool link_probe = true;
 };
 
 DaemonOptions parse(int argc, const char* const* argv) {
@@ -43,6 +47,16 @@ DaemonOptions parse(int argc, const char* const* argv) {
   settings.add("log_file", &options.log_file, "where to log (default: standard error)");
   settings.add_bytes("buffer_memory", &options.buffer_memory, "memory for transfers", 8ull << 20,
                      16ull << 30);
+  settings.add_bytes("cache.memory", &options.cache_memory, "memory for chunks that are read often; 0: none",
+                     0, 1ull << 40);
+  settings.add_bytes("disk.bandwidth", &options.disk_bandwidth,
+                     "bytes a second that each disk may read and write; 0: no limit");
+  settings.add_bytes("link.up", &options.link_up,
+                     "bytes a second that this server's link carries away from it; 0: measured");
+  settings.add_bytes("link.down", &options.link_down,
+                     "bytes a second that this server's link carries to it; 0: measured");
+  settings.add("link.probe", &options.link_probe,
+               "measure the link against other servers, at most 8 MiB each way every 10 minutes");
   for (const char* key : {"metaserver", "disks", "secret_file"})
     settings.require(key);
   settings.parse_or_exit(argc, argv);
@@ -70,6 +84,11 @@ Result<Options> server_options(const DaemonOptions& daemon) {
   options.rack = daemon.rack;
   options.buffer_memory_bytes = daemon.buffer_memory;
   options.cpu_seconds = cpu_seconds;
+  options.cache_memory_bytes = daemon.cache_memory;
+  options.disk_bytes_per_second = daemon.disk_bandwidth;
+  options.link_up_bytes_per_second = daemon.link_up;
+  options.link_down_bytes_per_second = daemon.link_down;
+  options.probe_links = daemon.link_probe;
   return options;
 }
 

@@ -6,19 +6,22 @@
 #include "chunkserver/service/write_chunk.h"
 #include "common/proto/chunk.pb.h"
 #include "common/proto/types.pb.h"
+#include "repair_tree/check_tree.h"
 
 namespace kintsugi::chunkserver {
 namespace {
 
-/// Counts a call that runs for a repair.
-class RunningRepair {
+/// Counts a call as long as it runs.
+template <class Count>
+class Running {
  public:
-  explicit RunningRepair(ServiceCounters& counters) : counters_(counters) { ++counters_.repairs_running; }
-  ~RunningRepair() { --counters_.repairs_running; }
-  RunningRepair(const RunningRepair&) = delete;
+  explicit Running(Count& count, bool counts = true) : count_(count), counts_(counts) { count_ += counts_; }
+  ~Running() { count_ -= counts_; }
+  Running(const Running&) = delete;
 
  private:
-  ServiceCounters& counters_;
+  Count& count_;
+  const bool counts_;
 };
 
 Status counted(ServiceParts& parts, Status status) {
@@ -35,25 +38,39 @@ Status check_either(ServiceParts& parts, const std::string& capability, ChunkId 
   return rpc::check_capability(parts.secret, capability, id, other, now);
 }
 
+/// The right to read the node's own chunk, and to write what it stores.
+Status check_node(ServiceParts& parts, StripeId stripe, const proto::RepairNode& node) {
+  if (repair_tree::has_chunk(node)) {
+    KINTSUGI_TRY(
+        check_either(parts, node.capability(), {stripe, node.index()}, rpc::kOpRepair, rpc::kOpRead));
+  }
+  for (const proto::RebuiltChunk& store : node.stores()) {
+    KINTSUGI_TRY(rpc::check_capability(parts.secret, store.capability(), {stripe, store.index()},
+                                       rpc::kOpWrite, parts.runtime.clock.wall_now()));
+  }
+  return {};
+}
+
 asio::awaitable<Status> write_chunk(ServiceParts& parts, Context context, proto::WriteChunkRequest request,
                                     rpc::Stream& stream) {
   ++parts.counters.writes;
+  Running running(parts.counters.users_served);
   co_return counted(parts, co_await serve_write_chunk(context, parts, request, stream));
 }
 
 asio::awaitable<Status> read_chunk(ServiceParts& parts, Context context, proto::ReadChunkRequest request,
                                    rpc::Stream& stream) {
   ++parts.counters.reads;
+  Running running(parts.counters.users_served, !request.background());
   co_return counted(parts, co_await serve_read_chunk(context, parts, request, stream));
 }
 
 asio::awaitable<Status> partial_sum(ServiceParts& parts, Context context, proto::PartialSumRequest request,
                                     rpc::Stream& stream) {
   ++parts.counters.partial_sums;
-  const ChunkId id{StripeId(request.stripe_id()), request.node().index()};
-  Status allowed = check_either(parts, request.node().capability(), id, rpc::kOpRepair, rpc::kOpRead);
+  Status allowed = check_node(parts, StripeId(request.stripe_id()), request.node());
   if (!allowed.ok()) co_return counted(parts, std::move(allowed));
-  RunningRepair running(parts.counters);
+  Running running(parts.counters.repairs_running);
   co_return counted(parts, co_await stream_partial_sum(context, parts.repair, request, stream));
 }
 
@@ -64,10 +81,15 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair(ServiceParts& parts, 
   Status allowed = rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpWrite,
                                          parts.runtime.clock.wall_now());
   if (!allowed.ok()) co_return counted(parts, std::move(allowed));
-  RunningRepair running(parts.counters);
+  Running running(parts.counters.repairs_running);
   auto response = co_await repair_chunk(context, parts.repair, parts.store.identity().server, request);
   if (!response) co_return counted(parts, response.error());
   co_return response;
+}
+
+asio::awaitable<Status> probe_link(LinkProber& prober, Context context, proto::ProbeLinkRequest request,
+                                   rpc::Stream& stream) {
+  co_return co_await prober.serve(context, request, stream);
 }
 
 asio::awaitable<Result<proto::Empty>> ping() {
@@ -76,7 +98,7 @@ asio::awaitable<Result<proto::Empty>> ping() {
 
 }  // namespace
 
-void register_chunk_service(rpc::Server& server, ServiceParts& parts) {
+void register_chunk_service(rpc::Server& server, ServiceParts& parts, LinkProber& prober) {
   using rpc::Method;
   server.handle_stream<proto::WriteChunkRequest>(
       Method::kWriteChunk, [&parts](Context context, proto::WriteChunkRequest request, rpc::Stream& stream) {
@@ -93,6 +115,10 @@ void register_chunk_service(rpc::Server& server, ServiceParts& parts) {
   server.handle<proto::RepairChunkRequest, proto::RepairChunkResponse>(
       Method::kRepairChunk, [&parts](Context context, proto::RepairChunkRequest request) {
         return repair(parts, context, std::move(request));
+      });
+  server.handle_stream<proto::ProbeLinkRequest>(
+      Method::kProbeLink, [&prober](Context context, proto::ProbeLinkRequest request, rpc::Stream& stream) {
+        return probe_link(prober, context, std::move(request), stream);
       });
   server.handle<proto::Empty, proto::Empty>(Method::kPing, [](Context, proto::Empty) { return ping(); });
 }

@@ -10,6 +10,8 @@ StoreOptions store_options(const Options& options) {
   StoreOptions store;
   store.disks = options.disks;
   store.segments = options.segments;
+  store.cache_bytes = options.cache_memory_bytes;
+  store.disk_bytes_per_second = options.disk_bytes_per_second;
   return store;
 }
 
@@ -20,7 +22,8 @@ size_t buffer_count(const Options& options) {
 }  // namespace
 
 ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::Secret secret)
-    : runtime_(runtime),
+    : network_(runtime.network, runtime.clock, traffic_),
+      runtime_{runtime.executor, runtime.clock, network_, runtime.disk, runtime.random},
       options_(std::move(options)),
       secret_(secret),
       recorder_(runtime_.clock, runtime_.random.next()),
@@ -29,8 +32,13 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       client_(runtime_, secret_),
       server_(runtime_, secret_, &recorder_),
       repair_{runtime_, store_, buffers_, client_},
-      parts_{runtime_, secret_, store_, buffers_, repair_, counters_} {
-  register_chunk_service(server_, parts_);
+      parts_{runtime_, secret_, store_, buffers_, repair_, counters_},
+      rates_(runtime_.clock, traffic_, options_.link_up_bytes_per_second,
+             options_.link_down_bytes_per_second),
+      prober_(parts_, client_, recorder_, rates_),
+      load_(parts_, traffic_, rates_, prober_, options_.cpu_seconds),
+      cache_report_(store_.cache(), store_.usage(), runtime_.clock) {
+  register_chunk_service(server_, parts_, prober_);
 }
 
 ChunkServer::~ChunkServer() = default;
@@ -44,11 +52,13 @@ asio::awaitable<Status> ChunkServer::start() {
   }
   runtime::Endpoint reached = server_.local_endpoint();
   if (!options_.advertise.empty()) reached.host = options_.advertise;
-  link_ = std::make_unique<MetaserverLink>(parts_, client_, recorder_,
-                                           LinkOptions{options_.metaserver, reached.to_string(),
-                                                       options_.rack, http_address_, options_.cpu_seconds});
+  const HeartbeatParts heartbeat{load_, cache_report_, prober_};
+  link_ = std::make_unique<MetaserverLink>(
+      parts_, heartbeat, client_, recorder_,
+      LinkOptions{options_.metaserver, reached.to_string(), options_.rack, http_address_});
   link_->on_refused = on_refused;
   link_->start();
+  if (options_.probe_links) prober_.start();
   log::info("server {} serves {} chunks at {}", id(), store_.chunks(), reached.to_string());
   co_return status;
 }
@@ -57,6 +67,7 @@ asio::awaitable<void> ChunkServer::stop() {
   // Trees end first: a call that is the root of one has no connection whose closing would end it.
   repair_.stop();
   if (link_) co_await link_->stop();
+  co_await prober_.stop();
   co_await server_.stop();
   co_await client_.stop();
   co_await store_.stop();

@@ -9,6 +9,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "chunkserver/service/metaserver_link.h"
+#include "chunkserver/service/metered_network.h"
 #include "chunkserver/service/service_parts.h"
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
@@ -25,6 +26,11 @@ struct Options {
   uint64_t buffer_memory_bytes = 64ull << 20;  ///< for transfers; at least kMinBuffers buffers
   std::function<double()> cpu_seconds;
   SegmentLimits segments;
+  uint64_t cache_memory_bytes = 64ull << 20;  ///< for chunks that are read often; 0: none
+  uint64_t disk_bytes_per_second = 0;         ///< of each disk; 0: no limit
+  uint64_t link_up_bytes_per_second = 0;      ///< 0: measured
+  uint64_t link_down_bytes_per_second = 0;
+  bool probe_links = false;  ///< measure by probing other servers; without it only by what is carried
 };
 
 class ChunkServer {
@@ -52,9 +58,13 @@ class ChunkServer {
   ChunkStore& store() { return store_; }
   runtime::BufferPool& buffers() { return buffers_; }
   const ServiceCounters& counters() const { return counters_; }
+  const LinkRates& link_rates() const { return rates_; }
+  const LinkTraffic& traffic() const { return traffic_; }
   sight::Recorder& recorder() { return recorder_; }
 
  private:
+  LinkTraffic traffic_;
+  MeteredNetwork network_;
   const runtime::Runtime runtime_;
   const Options options_;
   const rpc::Secret secret_;
@@ -67,6 +77,10 @@ class ChunkServer {
   ServiceCounters counters_;
   RepairParts repair_;
   ServiceParts parts_;
+  LinkRates rates_;
+  LinkProber prober_;
+  LoadReport load_;
+  CacheReport cache_report_;
   std::unique_ptr<MetaserverLink> link_;
 };
 

@@ -20,15 +20,15 @@ void fill(proto::ReportedChunk& out, const ChunkInfo& chunk) {
 
 }  // namespace
 
-MetaserverLink::MetaserverLink(ServiceParts& parts, rpc::Client& client, sight::Recorder& recorder,
-                               LinkOptions options)
+MetaserverLink::MetaserverLink(ServiceParts& parts, HeartbeatParts heartbeat, rpc::Client& client,
+                               sight::Recorder& recorder, LinkOptions options)
     : parts_(parts),
+      heartbeat_(heartbeat),
       client_(client),
       recorder_(recorder),
       options_(std::move(options)),
       incarnation_(parts.runtime.random.next() | 1),
       victims_came_(parts.runtime),
-      metered_at_(parts.runtime.clock.now()),
       tasks_(parts.runtime) {}
 
 void MetaserverLink::start() {
@@ -95,6 +95,7 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   if (asked > Duration::zero()) interval_ = std::clamp(asked, kMinHeartbeatInterval, kMaxHeartbeatInterval);
   registered_ = true;
   report_wanted_ = true;
+  heartbeat_.cache.restate();
   log::info("server {} at {} is registered with the metaserver {}", parts_.store.identity().server,
             options_.address, options_.metaserver.to_string());
   co_return module.finish({});
@@ -146,15 +147,8 @@ proto::HeartbeatRequest MetaserverLink::heartbeat_request(const StoreSpace& spac
   request.set_stored_bytes(space.stored_bytes);
   request.set_disks(space.disks);
   request.set_failed_disks(space.failed_disks);
-  request.set_repairs(parts_.counters.repairs_running);
-  if (options_.cpu_seconds) request.set_cpu_seconds(options_.cpu_seconds());
-
-  const TimePoint now = parts_.runtime.clock.now();
-  const double elapsed = std::chrono::duration<double>(now - metered_at_).count();
-  const double bytes = static_cast<double>(parts_.counters.user_bytes - metered_bytes_);
-  if (elapsed > 0) request.set_user_bytes_per_second(static_cast<uint64_t>(bytes / elapsed));
-  metered_bytes_ = parts_.counters.user_bytes;
-  metered_at_ = now;
+  heartbeat_.load.fill(request);
+  heartbeat_.cache.fill(request);
 
   take_lost();
   for (size_t i = 0; i < std::min(lost_.size(), kMaxLostPerHeartbeat); ++i)
@@ -169,7 +163,10 @@ asio::awaitable<Status> MetaserverLink::heartbeat() {
   auto response = co_await client_.call<proto::HeartbeatResponse>(module.context(), options_.metaserver,
                                                                   rpc::Method::kHeartbeat, request);
   if (!response) co_return module.finish(response.error().with_context("heartbeat"));
-  if (!response->register_again()) lost_.erase(lost_.begin(), lost_.begin() + request.lost_size());
+  if (!response->register_again()) {
+    lost_.erase(lost_.begin(), lost_.begin() + request.lost_size());
+    heartbeat_.cache.delivered(request);
+  }
   obey(*response);
   co_return module.finish({});
 }
@@ -177,6 +174,10 @@ asio::awaitable<Status> MetaserverLink::heartbeat() {
 void MetaserverLink::obey(const proto::HeartbeatResponse& response) {
   if (response.register_again()) registered_ = false;
   if (response.report_blocks()) report_wanted_ = true;
+  if (!response.probe_address().empty()) {
+    auto peer = runtime::Endpoint::parse(response.probe_address());
+    if (peer) heartbeat_.prober.offer(std::move(*peer));
+  }
   for (const auto& victim : response.delete_chunks()) {
     const ChunkId id{StripeId(victim.stripe_id()), victim.index()};
     if (victims_.size() >= kMaxVictims) break;

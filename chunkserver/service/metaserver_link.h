@@ -10,6 +10,9 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "chunkserver/service/cache_report.h"
+#include "chunkserver/service/link_probe.h"
+#include "chunkserver/service/load_report.h"
 #include "chunkserver/service/service_parts.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
@@ -24,7 +27,13 @@ struct LinkOptions {
   std::string address;  ///< where others reach this server
   std::string rack;
   std::string http_address;
-  std::function<double()> cpu_seconds;  ///< of this process; may be empty
+};
+
+/// What fills a heartbeat, and takes what its answer says.
+struct HeartbeatParts {
+  LoadReport& load;
+  CacheReport& cache;
+  LinkProber& prober;
 };
 
 /// Tries forever, with bounded backoff, until stopped.
@@ -42,7 +51,8 @@ class MetaserverLink {
   static constexpr Duration kMinHeartbeatInterval = std::chrono::milliseconds(10);
   static constexpr Duration kMaxHeartbeatInterval = std::chrono::minutes(1);
 
-  MetaserverLink(ServiceParts& parts, rpc::Client& client, sight::Recorder& recorder, LinkOptions options);
+  MetaserverLink(ServiceParts& parts, HeartbeatParts heartbeat, rpc::Client& client,
+                 sight::Recorder& recorder, LinkOptions options);
 
   void start();
   asio::awaitable<void> stop();
@@ -64,6 +74,7 @@ class MetaserverLink {
   Context call_context();
 
   ServiceParts& parts_;
+  HeartbeatParts heartbeat_;
   rpc::Client& client_;
   sight::Recorder& recorder_;
   LinkOptions options_;
@@ -76,8 +87,6 @@ class MetaserverLink {
   std::deque<ChunkId> victims_;
   std::set<ChunkId> victims_known_;  ///< of what is in victims_: still to be deleted
   runtime::Event victims_came_;
-  uint64_t metered_bytes_ = 0;
-  TimePoint metered_at_;
   runtime::TaskGroup tasks_;
 };
 

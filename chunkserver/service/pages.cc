@@ -6,6 +6,7 @@ namespace kintsugi::chunkserver {
 namespace {
 
 constexpr size_t kEventsShown = 1000;
+constexpr size_t kHottestShown = 100;
 
 void add_space_metrics(metrics::Metrics& metrics, ChunkStore& store) {
   metrics.gauge("kintsugi_chunkserver_chunks", "Chunks stored.", {},
@@ -26,11 +27,70 @@ void add_space_metrics(metrics::Metrics& metrics, ChunkStore& store) {
                   [&store] { return double(store.counters().chunks_removed); });
 }
 
+void add_cache_metrics(metrics::Metrics& metrics, ChunkCache& cache) {
+  const std::vector<std::tuple<std::string, std::string, const uint64_t*>> reads{
+      {"user", "hit", &cache.counters().hits},
+      {"user", "miss", &cache.counters().misses},
+      {"background", "hit", &cache.counters().background_hits},
+      {"background", "miss", &cache.counters().background_misses}};
+  for (const auto& [reader, outcome, count] : reads) {
+    metrics.counter("kintsugi_chunkserver_cache_blocks_total", "Blocks of 64 KiB that were asked for.",
+                    {{"reader", reader}, {"outcome", outcome}}, [count = count] { return double(*count); });
+  }
+  metrics.counter("kintsugi_chunkserver_cache_hit_bytes_total", "Bytes users read from memory.", {},
+                  [&cache] { return double(cache.counters().hit_bytes); });
+  metrics.counter("kintsugi_chunkserver_cache_evicted_blocks_total", "Blocks that gave way to others.", {},
+                  [&cache] { return double(cache.counters().evicted); });
+  metrics.gauge("kintsugi_chunkserver_cache_memory_bytes", "Memory the cache of chunks takes.", {},
+                [&cache] { return double(cache.memory_bytes()); });
+  metrics.gauge("kintsugi_chunkserver_cache_capacity_bytes", "Memory the cache of chunks may take.", {},
+                [&cache] { return double(cache.capacity_bytes()); });
+  metrics.gauge("kintsugi_chunkserver_cached_chunks", "Chunks that are nearly all in memory.", {},
+                [&cache] { return double(cache.cached_chunks()); });
+}
+
+void add_link_metrics(metrics::Metrics& metrics, ChunkServer& server) {
+  const LinkRates& rates = server.link_rates();
+  metrics.gauge("kintsugi_chunkserver_link_bytes_per_second", "Rate of the link; 0: not known.",
+                {{"direction", "up"}}, [&rates] { return double(rates.up()); });
+  metrics.gauge("kintsugi_chunkserver_link_bytes_per_second", "Rate of the link; 0: not known.",
+                {{"direction", "down"}}, [&rates] { return double(rates.down()); });
+  const LinkTraffic& traffic = server.traffic();
+  metrics.counter("kintsugi_chunkserver_link_bytes_total", "Bytes over the link.", {{"direction", "up"}},
+                  [&traffic] { return double(traffic.bytes_sent); });
+  metrics.counter("kintsugi_chunkserver_link_bytes_total", "Bytes over the link.", {{"direction", "down"}},
+                  [&traffic] { return double(traffic.bytes_received); });
+}
+
+std::string describe_cache(ChunkServer& server) {
+  ChunkCache& cache = server.store().cache();
+  const CacheCounters& counters = cache.counters();
+  std::string text = fmt::format(
+      "memory {} of {} bytes, {} chunks\nusers: {} blocks from memory, {} from disk\n"
+      "repairs: {} blocks from memory, {} from disk\nadmitted {} evicted {} blocks\n\nhottest chunks (reads, "
+      "halved every minute)\n",
+      cache.memory_bytes(), cache.capacity_bytes(), cache.cached_chunks(), counters.hits, counters.misses,
+      counters.background_hits, counters.background_misses, counters.admitted, counters.evicted);
+  for (const auto& [id, heat] : server.store().usage().hottest(kHottestShown))
+    text += fmt::format("{:10.3f}  {}{}\n", heat, id, cache.cached(id) ? "  cached" : "");
+  return text;
+}
+
+std::string describe_link(const LinkRates& rates) {
+  std::string text = fmt::format("up {} bytes/s, down {} bytes/s, {}\n", rates.up(), rates.down(),
+                                 rates.configured() ? "as configured" : "measured");
+  for (const LinkRates::Probe& probe : rates.probes())
+    text += fmt::format("probe: up {:.0f} down {:.0f}\n", probe.up, probe.down);
+  return text;
+}
+
 }  // namespace
 
 void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
   const ServiceCounters& counters = server.counters();
   add_space_metrics(metrics, server.store());
+  add_cache_metrics(metrics, server.store().cache());
+  add_link_metrics(metrics, server);
   metrics.counter("kintsugi_chunkserver_read_bytes_total", "Chunk bytes sent to readers.", {},
                   [&counters] { return double(counters.bytes_read); });
   metrics.counter("kintsugi_chunkserver_written_bytes_total", "Chunk bytes received from writers.", {},
@@ -60,6 +120,11 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, ChunkServer& s
   http.handle("/healthz", [&server](std::string_view) {
     if (server.registered()) return http::Response{.body = "ok\n"};
     return http::Response{.status = 503, .body = "not registered with the metaserver\n"};
+  });
+  http.handle("/debug/cache",
+              [&server](std::string_view) { return http::Response{.body = describe_cache(server)}; });
+  http.handle("/debug/link", [&server](std::string_view) {
+    return http::Response{.body = describe_link(server.link_rates())};
   });
   http.handle("/debug/paths", [&server](std::string_view) {
     return http::Response{.body = sight::render_paths(server.recorder())};

@@ -49,7 +49,7 @@ asio::awaitable<Status> send_frame(ServiceParts& parts, const Frame& frame, bool
   Status sent = co_await stream.send(data, std::span(&payload, 1));
   if (sent.ok()) {
     parts.counters.bytes_read += payload.size();
-    if (!background) parts.counters.user_bytes += payload.size();
+    if (!background) parts.counters.add_user_bytes(payload.size(), parts.runtime.clock.now());
   }
   co_return sent;
 }
@@ -116,7 +116,8 @@ asio::awaitable<Status> serve_read_chunk(Context context, ServiceParts& parts,
   auto frame_blocks = frame_blocks_of(request, parts.buffers);
   if (!frame_blocks) co_return module.finish(frame_blocks.error());
   const TimePoint began = parts.runtime.clock.now();
-  auto chunk = co_await parts.store.open(module.context(), id);
+  const ReadFor purpose = request.background() ? ReadFor::kBackground : ReadFor::kUser;
+  auto chunk = co_await parts.store.open(module.context(), id, purpose);
   if (!chunk) co_return module.finish(chunk.error());
   module.output(0, std::chrono::duration<double>(parts.runtime.clock.now() - began).count());
   const uint64_t chunk_length = (*chunk)->length();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chunkserver/repair/repair_parts.h"
+#include "chunkserver/service/traffic.h"
 #include "chunkserver/store/chunk_store.h"
 #include "common/rpc/secret.h"
 #include "common/runtime/buffer_pool.h"
@@ -16,6 +17,13 @@ struct ServiceCounters {
   uint64_t reads = 0, writes = 0, partial_sums = 0, repairs = 0;  ///< calls that began
   uint64_t failures = 0;                                          ///< calls that ended with an error
   uint32_t repairs_running = 0;                                   ///< partial sums and repairs
+  RecentRate user_rate;                                           ///< of user_bytes
+  size_t users_served = 0;                                        ///< reads and writes of users that run
+
+  void add_user_bytes(uint64_t bytes, TimePoint now) {
+    user_bytes += bytes;
+    user_rate.add(bytes, now);
+  }
 };
 
 /// Outlives every call.

@@ -62,7 +62,7 @@ asio::awaitable<Status> take_frame(Context context, ServiceParts& parts, ChunkWr
                          context.with_deadline(parts.runtime.clock.now() + kBufferWaitLimit).deadline));
   KINTSUGI_CO_TRY(co_await receive_payload(parts.buffers, buffer.first(payload_bytes), stream));
   parts.counters.bytes_written += payload_bytes;
-  parts.counters.user_bytes += payload_bytes;
+  parts.counters.add_user_bytes(payload_bytes, parts.runtime.clock.now());
   std::vector<uint32_t> crcs(data.block_crcs().begin(), data.block_crcs().end());
   co_return co_await writer.append(context, std::move(buffer), payload_bytes, std::move(crcs));
 }

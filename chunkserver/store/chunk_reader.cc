@@ -10,37 +10,71 @@ constexpr sight::Site kReadBlocks{"chunkserver.read_blocks", {"bytes"}};
 
 }  // namespace
 
+uint64_t ChunkReader::bytes_of(uint64_t first_block, uint64_t end_block) const {
+  return std::min(end_block * kBlockBytes, length()) - first_block * kBlockBytes;
+}
+
+bool ChunkReader::copy_cached(uint64_t block, std::span<std::byte> into) {
+  const CachedCopy copy{chunk_->info.id, chunk_->generation, length()};
+  return store_->cache_.copy(copy, block, into, purpose_ == ReadFor::kUser);
+}
+
 asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context context, uint64_t first_block,
                                                                       uint64_t count,
-                                                                      runtime::Buffer& buffer) {
+                                                                      std::span<std::byte> buffer) {
   if (first_block >= blocks() || count == 0) {
     co_return Status{Code::kInvalidArgument, fmt::format("chunk {} has {} blocks, no block {}",
                                                          chunk_->info.id, blocks(), first_block)};
   }
-  uint64_t begin = first_block * kBlockBytes;
-  uint64_t bytes = std::min(count * kBlockBytes, length() - begin);
+  const uint64_t end_block = first_block + std::min(count, blocks() - first_block);
+  const uint64_t bytes = bytes_of(first_block, end_block);
   KINTSUGI_ASSERT(aligned(bytes) <= buffer.size());
-  sight::Module module{context, kReadBlocks, {double(bytes)}};
-  if (chunk_->disk->failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
-  Status status = co_await read_and_check(first_block, bytes, buffer);
-  if (status.code() == Code::kCorrupt) {
-    // Once more: what is wrong in memory or on the way may be right on the disk.
-    status = co_await read_and_check(first_block, bytes, buffer);
-    if (status.code() == Code::kCorrupt) store_->drop_corrupt(chunk_->info.id, chunk_->generation, status);
+  const auto place = [&](uint64_t block) {
+    return buffer.subspan((block - first_block) * kBlockBytes, bytes_of(block, block + 1));
+  };
+  // Before anything is waited for: what is in the cache now may be gone then.
+  uint64_t from = first_block, to = end_block;
+  while (from < to && copy_cached(from, place(from)))
+    ++from;
+  while (from < to && copy_cached(to - 1, place(to - 1)))
+    --to;
+  if (purpose_ == ReadFor::kUser) {
+    store_->usage_.read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
   }
-  status = module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
-  if (!status.ok()) co_return status;
+  if (from < to) {
+    const uint64_t missing = bytes_of(from, to);
+    const std::span<std::byte> into = buffer.subspan((from - first_block) * kBlockBytes, aligned(missing));
+    KINTSUGI_CO_TRY(co_await read_from_disk(context, from, into, missing));
+    if (purpose_ == ReadFor::kUser) {
+      for (uint64_t block = from; block < to; ++block)
+        store_->admit(*chunk_, block, place(block));
+    }
+  }
   co_return Blocks{buffer.first(bytes), std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes))};
 }
 
-asio::awaitable<Status> ChunkReader::read_and_check(uint64_t first_block, uint64_t bytes,
-                                                    runtime::Buffer& buffer) {
-  uint64_t offset = chunk_->data_offset + first_block * kBlockBytes;
-  auto read = co_await chunk_->file->read(offset, buffer.first(aligned(bytes)));
+asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t first_block,
+                                                    std::span<std::byte> into, uint64_t bytes) {
+  sight::Module module{context, kReadBlocks, {double(bytes)}};
+  if (chunk_->disk->failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
+  Status status = co_await read_and_check(first_block, into, bytes);
+  if (status.code() == Code::kCorrupt) {
+    // Once more: what is wrong in memory or on the way may be right on the disk.
+    status = co_await read_and_check(first_block, into, bytes);
+    if (status.code() == Code::kCorrupt) store_->drop_corrupt(chunk_->info.id, chunk_->generation, status);
+  }
+  co_return module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
+}
+
+asio::awaitable<Status> ChunkReader::read_and_check(uint64_t first_block, std::span<std::byte> into,
+                                                    uint64_t bytes) {
+  const uint64_t offset = chunk_->data_offset + first_block * kBlockBytes;
+  disk_bytes_ += bytes;
+  auto read = co_await chunk_->file->read(offset, into);
   if (!read) co_return chunk_->disk->note(read.error());
   if (*read < bytes)
     co_return Status{Code::kCorrupt, fmt::format("block {}: the file is cut off", first_block)};
-  co_return check_blocks(buffer.first(bytes),
+  co_return check_blocks(into.first(bytes),
                          std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes)), first_block);
 }
 

@@ -14,6 +14,11 @@ namespace kintsugi::chunkserver {
 
 class ChunkStore;
 
+enum class ReadFor {
+  kUser,        ///< a use of the chunk: it becomes hotter, and what it needs from the disk is cached
+  kBackground,  ///< takes what is in the cache and leaves no trace there
+};
+
 /// The store outlives it. Reads may overlap.
 class ChunkReader {
  public:
@@ -21,6 +26,8 @@ class ChunkReader {
   uint32_t crc() const { return chunk_->info.crc; }
   const std::string& policy() const { return chunk_->policy; }
   uint64_t blocks() const { return chunk_->block_crcs.size(); }
+  /// Bytes of blocks that this reader had to read from the disk.
+  uint64_t disk_bytes() const { return disk_bytes_; }
 
   struct Blocks {
     std::span<const std::byte> data;       ///< in the caller's buffer; the chunk's last block may be short
@@ -29,18 +36,29 @@ class ChunkReader {
   /// Blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`, which must hold
   /// them. kCorrupt names the block, and the chunk is quarantined and reported lost. kInvalidArgument: beyond
   /// the end.
+  /// The memory's address and size are multiples of kDiskAlignment.
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,
-                                              runtime::Buffer& buffer);
+                                              std::span<std::byte> buffer);
+  asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,
+                                              runtime::Buffer& buffer) {
+    return read_blocks(context, first_block, count, buffer.span());
+  }
 
  private:
   friend class ChunkStore;
-  ChunkReader(ChunkStore& store, std::shared_ptr<OpenChunk> chunk)
-      : store_(&store), chunk_(std::move(chunk)) {}
+  ChunkReader(ChunkStore& store, std::shared_ptr<OpenChunk> chunk, ReadFor purpose)
+      : store_(&store), chunk_(std::move(chunk)), purpose_(purpose) {}
 
-  asio::awaitable<Status> read_and_check(uint64_t first_block, uint64_t bytes, runtime::Buffer& buffer);
+  uint64_t bytes_of(uint64_t first_block, uint64_t end_block) const;
+  bool copy_cached(uint64_t block, std::span<std::byte> into);
+  asio::awaitable<Status> read_from_disk(Context context, uint64_t first_block, std::span<std::byte> into,
+                                         uint64_t bytes);
+  asio::awaitable<Status> read_and_check(uint64_t first_block, std::span<std::byte> into, uint64_t bytes);
 
   ChunkStore* store_;
   std::shared_ptr<OpenChunk> chunk_;
+  ReadFor purpose_;
+  uint64_t disk_bytes_ = 0;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -22,9 +22,12 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
       options_(std::move(options)),
       unclaimed_(runtime),
       open_chunks_(options_.open_chunks),
+      cache_(options_.cache_bytes, runtime_.clock),
+      usage_(runtime_.clock),
       tasks_(runtime) {
   for (const std::string& path : options_.disks) {
-    Root& root = *roots_.emplace_back(std::make_unique<Root>(runtime_, path, options_.segments));
+    Root& root = *roots_.emplace_back(
+        std::make_unique<Root>(runtime_, path, options_.segments, options_.disk_bytes_per_second));
     root.disk.on_failed = [this](DataDisk& disk) { drop_disk(disk); };
     root.segments.on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
   }
@@ -40,6 +43,7 @@ asio::awaitable<void> ChunkStore::stop() {
     root->segments.stop();
   co_await tasks_.join();
   open_chunks_.clear();
+  cache_.clear();
 }
 
 asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context, ChunkId id,
@@ -149,11 +153,12 @@ asio::awaitable<Status> ChunkStore::remove_copy(Context context, Entry entry) {
   co_return co_await remove_chunk_file(entry.root->disk, entry.info.id);
 }
 
-asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id) {
+asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id,
+                                                                       ReadFor purpose) {
   auto found = index_.find(id);
   if (found == index_.end()) co_return not_here(id);
   if (auto cached = open_chunks_.find(id)) {
-    co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(cached)));
+    co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(cached), purpose));
   }
   sight::Module module{context, kOpen};
   const Entry entry = found->second;
@@ -183,7 +188,7 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
   }
   (*chunk)->generation = entry.generation;
   if (!replaced) open_chunks_.insert(*chunk);
-  co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(*chunk)));
+  co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(*chunk), purpose));
 }
 
 asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
@@ -202,6 +207,7 @@ asio::awaitable<Status> ChunkStore::remove_claimed(Context context, ChunkId id) 
   Status status = co_await remove_copy(context, entry);
   if (status.ok()) {
     ++counters_.chunks_removed;
+    usage_.forget(id);
   } else if (!entry.root->disk.failed()) {
     insert(entry);  // still there, as far as anybody knows
   }
@@ -256,6 +262,20 @@ StoreSpace ChunkStore::known_space() const {
   return space;
 }
 
+std::vector<Duration> ChunkStore::disk_busy_times() const {
+  std::vector<Duration> times;
+  for (const auto& root : roots_)
+    times.push_back(root->device.busy_time());
+  return times;
+}
+
+uint64_t ChunkStore::disk_bytes_read() const {
+  uint64_t bytes = 0;
+  for (const auto& root : roots_)
+    bytes += root->device.bytes_read();
+  return bytes;
+}
+
 asio::awaitable<Status> ChunkStore::clean_segments(Context context) {
   for (auto& root : roots_) {
     while (!root->disk.failed()) {
@@ -287,6 +307,13 @@ void ChunkStore::erase(ChunkId id) {
   stored_bytes_ -= found->second.info.length;
   index_.erase(found);
   open_chunks_.erase(id);
+  cache_.erase(id);
+}
+
+void ChunkStore::admit(const OpenChunk& chunk, uint64_t block, std::span<const std::byte> bytes) {
+  const auto found = index_.find(chunk.info.id);
+  if (found == index_.end() || found->second.generation != chunk.generation) return;
+  cache_.admit({chunk.info.id, chunk.generation, chunk.info.length}, block, bytes);
 }
 
 void ChunkStore::drop_corrupt_record(Root& root, ChunkId id) {

@@ -13,12 +13,15 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "chunkserver/store/chunk_cache.h"
 #include "chunkserver/store/chunk_reader.h"
 #include "chunkserver/store/chunk_writer.h"
 #include "chunkserver/store/data_disk.h"
 #include "chunkserver/store/identity.h"
+#include "chunkserver/store/limited_disk.h"
 #include "chunkserver/store/open_chunk_cache.h"
 #include "chunkserver/store/segment_log.h"
+#include "chunkserver/store/usage_profile.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
@@ -29,7 +32,9 @@ namespace kintsugi::chunkserver {
 struct StoreOptions {
   std::vector<std::string> disks;  ///< absolute paths of directories
   SegmentLimits segments;
-  size_t open_chunks = 256;  ///< kept open for reading
+  size_t open_chunks = 256;            ///< kept open for reading
+  uint64_t cache_bytes = 0;            ///< of the cache of chunks; 0: none
+  uint64_t disk_bytes_per_second = 0;  ///< that each disk may read and write; 0: as many as it can
 };
 
 struct StoreSpace {
@@ -69,7 +74,8 @@ class ChunkStore {
   asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,
                                                                std::string policy, uint64_t max_bytes);
   /// kNotFound; kCorrupt (quarantined, reported lost); kIoError.
-  asio::awaitable<Result<std::unique_ptr<ChunkReader>>> open(Context context, ChunkId id);
+  asio::awaitable<Result<std::unique_ptr<ChunkReader>>> open(Context context, ChunkId id,
+                                                             ReadFor purpose = ReadFor::kBackground);
   /// Hidden at once, gone for good on return. kNotFound.
   asio::awaitable<Status> remove(Context context, ChunkId id);
 
@@ -84,6 +90,11 @@ class ChunkStore {
   /// As last refreshed.
   StoreSpace known_space() const;
   size_t open_writers() const { return open_writers_; }
+  ChunkCache& cache() { return cache_; }
+  UsageProfile& usage() { return usage_; }
+  /// Of each disk, since the start.
+  std::vector<Duration> disk_busy_times() const;
+  uint64_t disk_bytes_read() const;
 
   /// A chunk of this name is about to be written or committed: it is wanted here.
   std::function<void(ChunkId)> on_write = [](ChunkId) {};
@@ -99,8 +110,9 @@ class ChunkStore {
   friend class ChunkReader;
 
   struct Root {
-    Root(const runtime::Runtime& runtime, std::string path, SegmentLimits limits)
-        : disk(runtime.disk, std::move(path)), segments(runtime, disk, limits) {}
+    Root(const runtime::Runtime& runtime, std::string path, SegmentLimits limits, uint64_t bytes_per_second)
+        : device(runtime, bytes_per_second), disk(device, std::move(path)), segments(runtime, disk, limits) {}
+    LimitedDisk device;
     DataDisk disk;
     SegmentLog segments;
     Identity identity;
@@ -128,6 +140,8 @@ class ChunkStore {
   asio::awaitable<void> discard(std::unique_ptr<ChunkFileWriter> file);
   void insert(const Entry& entry);
   void erase(ChunkId id);
+  /// Into the cache, unless the copy that was read is no longer the one that is here.
+  void admit(const OpenChunk& chunk, uint64_t block, std::span<const std::byte> bytes);
   /// Never served again: out of the index, into quarantine, reported lost. Nothing when another copy has
   /// taken the place of that `generation`.
   void drop_corrupt(ChunkId id, uint64_t generation, const Status& why);
@@ -154,6 +168,8 @@ class ChunkStore {
   std::set<ChunkId> claimed_;  ///< being committed, removed or put away: one at a time
   runtime::Event unclaimed_;
   OpenChunkCache open_chunks_;
+  ChunkCache cache_;
+  UsageProfile usage_;
   std::vector<ChunkInfo> lost_;
   StoreCounters counters_;
   size_t open_writers_ = 0;

@@ -27,6 +27,7 @@ class FakeMetaserver {
 
   std::string cluster = "blue";
   proto::HeartbeatResponse next_answer;  ///< given once
+  std::string probe_address;             ///< named in every answer
   std::vector<proto::RegisterServerRequest> registrations;
   std::vector<proto::HeartbeatRequest> heartbeats;
   std::vector<proto::BlockReportRequest> reports;
@@ -51,7 +52,9 @@ inline FakeMetaserver::FakeMetaserver(const runtime::Runtime& runtime, rpc::Secr
       rpc::Method::kHeartbeat,
       [this](Context, proto::HeartbeatRequest request) -> asio::awaitable<Result<proto::HeartbeatResponse>> {
         heartbeats.push_back(request);
-        co_return std::exchange(next_answer, {});
+        proto::HeartbeatResponse answer = std::exchange(next_answer, {});
+        answer.set_probe_address(probe_address);
+        co_return answer;
       });
   server_.handle<proto::BlockReportRequest, proto::Empty>(
       rpc::Method::kBlockReport,

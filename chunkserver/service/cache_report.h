@@ -1,0 +1,59 @@
+/// Tells the metaserver, heartbeat by heartbeat, what is in the cache of chunks and what is hot (the paper's
+/// figure 4.6).
+#pragma once
+
+#include <set>
+#include <unordered_map>
+
+#include "chunkserver/store/chunk_cache.h"
+#include "chunkserver/store/usage_profile.h"
+#include "common/proto/meta.pb.h"
+
+namespace kintsugi::chunkserver {
+
+/// Changes only, hottest first, at most kMaxChanges in a heartbeat: the others wait for the next one. The
+/// metaserver lets heat decay as it does here, so that only reads are news: those that double it.
+class CacheReport {
+ public:
+  static constexpr size_t kMaxChanges = 1000;
+  static constexpr double kNewsFactor = 2;
+  static constexpr double kColdHeat = 1.0 / 16;  ///< less is not worth a word
+  static constexpr size_t kMaxTold = 100'000;    ///< beyond it what is cold is no longer remembered
+  static constexpr size_t kMaxUnsure = 10'000;   ///< beyond it everything is told anew
+
+  /// Takes the hooks of both, which outlive it.
+  CacheReport(ChunkCache& cache, UsageProfile& usage, const runtime::Clock& clock);
+  ~CacheReport();
+
+  /// The metaserver knows nothing: the next heartbeat begins anew.
+  void restate();
+  void fill(proto::HeartbeatRequest& request);
+  /// The metaserver has taken this one.
+  void delivered(const proto::HeartbeatRequest& request);
+
+ private:
+  struct Told {
+    bool cached = false;
+    double heat = 0;
+    TimePoint when;
+  };
+  struct News {
+    ChunkId id;
+    bool cached = false;
+    double heat = 0;
+  };
+  double told_heat(const Told& told) const;
+  bool is_news(const News& state) const;
+  void forget_cold();
+
+  ChunkCache& cache_;
+  UsageProfile& usage_;
+  const runtime::Clock& clock_;
+  std::set<ChunkId> touched_;  ///< may have news
+  std::unordered_map<ChunkId, Told> told_;
+  std::set<ChunkId>
+      unsure_;  ///< told in heartbeats that were not answered: nobody knows what is known of them
+  bool restating_ = true;
+};
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,194 @@
+#include "chunkserver/service/link_probe.h"
+
+#include <array>
+
+#include "common/log/log.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr sight::Site kProbe{"chunkserver.probe_link", {}, {"up", "down"}};
+constexpr size_t kPartBytes = 64 << 10;
+/// What comes first is not measured: it passes on the burst that a shaper lets through, and on TCP's start.
+constexpr uint64_t kSkippedBytes = 512 << 10;
+constexpr Duration kSkippedTime = 50ms;
+/// How long to wait when no peer was offered, or only one that was asked lately.
+constexpr Duration kNoPeerPause = 1s;
+constexpr size_t kPeerPatience = 5;
+
+const std::array<std::byte, kPartBytes> kZeros{};
+
+double rate_of(const proto::ProbeLinkDone& done) {
+  return done.seconds() > 0 ? static_cast<double>(done.bytes()) / done.seconds() : 0;
+}
+
+}  // namespace
+
+/// The server's one probe.
+class LinkProber::Turn {
+ public:
+  explicit Turn(LinkProber& prober) : prober_(prober) { prober_.probing_ = true; }
+  ~Turn() { prober_.probing_ = false; }
+  Turn(const Turn&) = delete;
+
+ private:
+  LinkProber& prober_;
+};
+
+LinkProber::LinkProber(ServiceParts& parts, rpc::Client& client, sight::Recorder& recorder, LinkRates& rates)
+    : parts_(parts), client_(client), recorder_(recorder), rates_(rates), tasks_(parts.runtime) {}
+
+void LinkProber::start() {
+  if (!rates_.configured()) tasks_.spawn(run());
+}
+
+asio::awaitable<void> LinkProber::stop() {
+  tasks_.request_stop();
+  co_await tasks_.join();
+}
+
+void LinkProber::offer(runtime::Endpoint peer) {
+  offered_ = std::move(peer);
+}
+
+bool LinkProber::may_probe() const {
+  return !probing_ && parts_.counters.repairs_running == 0 &&
+         parts_.counters.user_rate.per_second(parts_.runtime.clock.now()) < kUserBytesPerSecond;
+}
+
+bool LinkProber::was_asked(const runtime::Endpoint& peer) const {
+  return std::find(asked_.begin(), asked_.end(), peer) != asked_.end();
+}
+
+Duration LinkProber::next_pause(bool ok) {
+  Duration pause = ok ? kInterval : kRetryInterval;
+  if (done_ < kFirstProbes) pause = kFirstInterval;
+  // From three quarters to five quarters of it, so that servers that started together drift apart.
+  const double jitter = static_cast<double>(parts_.runtime.random.next() >> 11) * 0x1p-53;
+  return std::chrono::duration_cast<Duration>(pause * (0.75 + 0.5 * jitter));
+}
+
+asio::awaitable<void> LinkProber::run() {
+  size_t patience = kPeerPatience;
+  while (co_await tasks_.sleep_for(offered_ ? Duration::zero() : kNoPeerPause)) {
+    if (!offered_) continue;
+    const runtime::Endpoint peer = *std::exchange(offered_, std::nullopt);
+    if (was_asked(peer) && patience > 0) {
+      --patience;
+      continue;
+    }
+    patience = kPeerPatience;
+    Status status{Code::kLimitExceeded, "this server is busy"};
+    if (may_probe()) status = co_await probe(peer);
+    if (status.ok()) {
+      ++done_;
+      asked_.push_back(peer);
+      if (asked_.size() > kFirstProbes) asked_.pop_front();
+    }
+    if (!co_await tasks_.sleep_for(next_pause(status.ok()))) break;
+  }
+}
+
+asio::awaitable<Status> LinkProber::probe(runtime::Endpoint peer) {
+  Turn turn(*this);
+  sight::Module module{recorder_.root_context(parts_.runtime.clock.now() + kProbeLimit), kProbe};
+  auto up = co_await probe_up(module.context(), peer);
+  if (!up) co_return module.finish(up.error());
+  auto down = co_await probe_down(module.context(), peer);
+  if (!down) co_return module.finish(down.error());
+  module.output(0, *up);
+  module.output(1, *down);
+  rates_.probed(*up, *down);
+  log::info("link to {}: {:.1f} MB/s up, {:.1f} MB/s down", peer.to_string(), *up / 1e6, *down / 1e6);
+  co_return module.finish({});
+}
+
+asio::awaitable<Result<double>> LinkProber::probe_up(Context context, runtime::Endpoint peer) {
+  proto::ProbeLinkRequest request;
+  request.set_bytes(kProbeBytes);
+  auto stream = co_await client_.open_stream(context, peer, rpc::Method::kProbeLink, request);
+  if (!stream) co_return stream.error();
+  auto closing = tasks_.on_stop([&] { (*stream)->close(); });
+  Status sent = co_await send_all(kProbeBytes, **stream);
+  // A refusal explains a send that failed.
+  proto::ProbeLinkDone done;
+  auto answer = co_await (*stream)->receive(done);
+  if (!answer) co_return answer.error();
+  if (!sent.ok()) co_return sent;
+  if (!answer->end || answer->payload_bytes > 0) co_return Status{Code::kCorrupt, "not the end of a probe"};
+  client_.finish(peer, std::move(*stream));
+  co_return rate_of(done);
+}
+
+asio::awaitable<Result<double>> LinkProber::probe_down(Context context, runtime::Endpoint peer) {
+  proto::ProbeLinkRequest request;
+  request.set_bytes(kProbeBytes);
+  request.set_to_caller(true);
+  auto stream = co_await client_.open_stream(context, peer, rpc::Method::kProbeLink, request);
+  if (!stream) co_return stream.error();
+  auto closing = tasks_.on_stop([&] { (*stream)->close(); });
+  auto done = co_await receive_all(**stream);
+  if (!done) co_return done.error();
+  KINTSUGI_CO_TRY(co_await (*stream)->send_end(*done));
+  client_.finish(peer, std::move(*stream));
+  co_return rate_of(*done);
+}
+
+asio::awaitable<Status> LinkProber::serve(Context, const proto::ProbeLinkRequest& request,
+                                          rpc::Stream& stream) {
+  if (!may_probe()) co_return Status{Code::kLimitExceeded, "too busy for a probe"};
+  Turn turn(*this);
+  if (!request.to_caller()) {
+    auto done = co_await receive_all(stream);
+    if (!done) co_return done.error();
+    co_return co_await stream.send_end(*done);
+  }
+  KINTSUGI_CO_TRY(co_await send_all(std::min(request.bytes(), kProbeBytes), stream));
+  proto::ProbeLinkDone seen;
+  auto answer = co_await stream.receive(seen);
+  co_return answer ? Status{} : answer.error();
+}
+
+asio::awaitable<Status> LinkProber::send_all(uint64_t bytes, rpc::Stream& stream) {
+  const TimePoint until = parts_.runtime.clock.now() + kProbeTime;
+  const proto::ProbeLinkData data;
+  const asio::const_buffer payload(kZeros.data(), kZeros.size());
+  for (uint64_t sent = 0; sent < bytes && parts_.runtime.clock.now() < until; sent += kPartBytes) {
+    KINTSUGI_CO_TRY(co_await stream.send(data, std::span(&payload, 1)));
+    probe_bytes_ += kPartBytes;
+  }
+  co_return co_await stream.send_end(data);
+}
+
+asio::awaitable<Result<proto::ProbeLinkDone>> LinkProber::receive_all(rpc::Stream& stream) {
+  std::vector<std::byte> part(kPartBytes);
+  uint64_t bytes = 0, skipped = 0;
+  TimePoint first, measured_from, last;
+  while (true) {
+    proto::ProbeLinkData data;
+    KINTSUGI_CO_ASSIGN(const rpc::Stream::Received frame, co_await stream.receive(data));
+    if (frame.payload_bytes > kPartBytes || bytes + frame.payload_bytes > kProbeBytes) {
+      co_return Status{Code::kInvalidArgument, "more than a probe may cost"};
+    }
+    KINTSUGI_CO_TRY(co_await stream.receive_payload(std::span(part).first(frame.payload_bytes)));
+    const TimePoint now = parts_.runtime.clock.now();
+    probe_bytes_ += frame.payload_bytes;
+    if (frame.end) break;
+    if (bytes == 0) first = now;
+    bytes += frame.payload_bytes;
+    if (skipped == 0 && (bytes >= kSkippedBytes || now - first >= kSkippedTime)) {
+      skipped = bytes;
+      measured_from = now;
+    }
+    last = now;
+  }
+  proto::ProbeLinkDone done;
+  if (skipped > 0) {
+    done.set_bytes(bytes - skipped);
+    done.set_seconds(std::chrono::duration<double>(last - measured_from).count());
+  }
+  co_return done;
+}
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,71 @@
+/// Measures the link to another chunkserver: the ProbeLink RPC, both ends of it, and when to use it.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/service/link_rates.h"
+#include "chunkserver/service/service_parts.h"
+#include "common/proto/chunk.pb.h"
+#include "common/rpc/client.h"
+#include "common/runtime/event.h"
+#include "common/runtime/random.h"
+#include "common/runtime/task_group.h"
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::chunkserver {
+
+/// What one probe may cost, each way.
+inline constexpr uint64_t kProbeBytes = 8ull << 20;
+inline constexpr Duration kProbeTime = std::chrono::milliseconds(300);  ///< after that nothing more is sent
+inline constexpr Duration kProbeLimit = std::chrono::seconds(15);       ///< a whole probe, both ways
+
+/// One probe at a time at a server, whichever end of it, and none while the server has work: the probe
+/// would slow that down, and be wrong.
+class LinkProber {
+ public:
+  static constexpr size_t kFirstProbes = 3;  ///< close together, each with another peer
+  static constexpr Duration kInterval = std::chrono::minutes(10);
+  static constexpr Duration kFirstInterval = std::chrono::seconds(2);
+  static constexpr Duration kRetryInterval = std::chrono::seconds(10);
+  static constexpr double kUserBytesPerSecond = 1 << 20;  ///< more of it is work
+
+  LinkProber(ServiceParts& parts, rpc::Client& client, sight::Recorder& recorder, LinkRates& rates);
+
+  /// Probes until stopped, unless the rates are configured. Without it the server only answers.
+  void start();
+  asio::awaitable<void> stop();
+  /// A peer that the next probe may go to; the latest counts.
+  void offer(runtime::Endpoint peer);
+
+  /// The RPC. kLimitExceeded: not now.
+  asio::awaitable<Status> serve(Context context, const proto::ProbeLinkRequest& request, rpc::Stream& stream);
+  uint64_t probe_bytes() const { return probe_bytes_; }  ///< sent and received so far
+
+ private:
+  class Turn;
+  bool may_probe() const;
+  asio::awaitable<void> run();
+  bool was_asked(const runtime::Endpoint& peer) const;
+  Duration next_pause(bool ok);
+  asio::awaitable<Status> probe(runtime::Endpoint peer);
+  asio::awaitable<Result<double>> probe_up(Context context, runtime::Endpoint peer);
+  asio::awaitable<Result<double>> probe_down(Context context, runtime::Endpoint peer);
+  asio::awaitable<Status> send_all(uint64_t bytes, rpc::Stream& stream);
+  asio::awaitable<Result<proto::ProbeLinkDone>> receive_all(rpc::Stream& stream);
+
+  ServiceParts& parts_;
+  rpc::Client& client_;
+  sight::Recorder& recorder_;
+  LinkRates& rates_;
+  bool probing_ = false;
+  std::optional<runtime::Endpoint> offered_;
+  std::deque<runtime::Endpoint> asked_;  ///< the peers of the last kFirstProbes probes
+  size_t done_ = 0;
+  uint64_t probe_bytes_ = 0;
+  runtime::TaskGroup tasks_;
+};
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,43 @@
+/// How fast this server's link is, each way, in bytes per second of payload.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+
+#include "chunkserver/service/traffic.h"
+
+namespace kintsugi::chunkserver {
+
+/// What the operator says counts. Otherwise the best of the last few probes: a probe measures the slower of
+/// two links, so that each is a lower bound, and a slow peer must not make this server look slow. Traffic
+/// that was really carried is a lower bound as well.
+class LinkRates {
+ public:
+  static constexpr size_t kProbesKept = 5;
+
+  /// 0: not configured. References outlive it.
+  LinkRates(const runtime::Clock& clock, LinkTraffic& traffic, uint64_t configured_up,
+            uint64_t configured_down)
+      : clock_(clock), traffic_(traffic), configured_up_(configured_up), configured_down_(configured_down) {}
+
+  bool configured() const { return configured_up_ > 0 && configured_down_ > 0; }
+  /// A probe of both directions, bytes per second.
+  void probed(double up, double down);
+
+  struct Probe {
+    double up = 0, down = 0;
+  };
+  const std::deque<Probe>& probes() const { return probes_; }  ///< latest last
+
+  /// 0: not known yet.
+  uint64_t up() const;
+  uint64_t down() const;
+
+ private:
+  const runtime::Clock& clock_;
+  LinkTraffic& traffic_;
+  const uint64_t configured_up_, configured_down_;
+  std::deque<Probe> probes_;
+};
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,31 @@
+/// The network, with every byte that passes counted.
+#pragma once
+
+#include "chunkserver/service/traffic.h"
+#include "common/runtime/network.h"
+
+namespace kintsugi::chunkserver {
+
+/// What it is made from outlives it, and it the connections and listeners.
+class MeteredNetwork final : public runtime::Network {
+ public:
+  MeteredNetwork(runtime::Network& network, const runtime::Clock& clock, LinkTraffic& traffic)
+      : network_(network), meter_{clock, traffic} {}
+
+  asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint to,
+                                                                     TimePoint deadline) override;
+  Result<std::unique_ptr<runtime::Listener>> listen(runtime::Endpoint at) override;
+
+ private:
+  struct Meter {
+    const runtime::Clock& clock;
+    LinkTraffic& traffic;
+  };
+  class MeteredConnection;
+  class MeteredListener;
+
+  runtime::Network& network_;
+  Meter meter_;
+};
+
+}  // namespace kintsugi::chunkserver

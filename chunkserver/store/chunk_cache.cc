@@ -1,0 +1,156 @@
+#include "chunkserver/store/chunk_cache.h"
+
+#include <cstring>
+
+#include "common/base/assert.h"
+
+namespace kintsugi::chunkserver {
+
+bool ChunkCache::copy(const CachedCopy& chunk, uint64_t block, std::span<std::byte> into, bool user) {
+  if (capacity_ == 0) return false;
+  const auto known = chunks_.find(chunk.id);
+  const bool same_copy = known != chunks_.end() && known->second.generation == chunk.generation;
+  const auto found = same_copy ? blocks_.find({chunk.id, block}) : blocks_.end();
+  if (found == blocks_.end()) {
+    ++(user ? counters_.misses : counters_.background_misses);
+    return false;
+  }
+  const Blocks::iterator kept = found->second;
+  KINTSUGI_ASSERT(kept->size == into.size());
+  std::memcpy(into.data(), kept->bytes.get(), kept->size);
+  if (!user) {
+    ++counters_.background_hits;
+    return true;
+  }
+  ++counters_.hits;
+  counters_.hit_bytes += kept->size;
+  if (kept->proven) {
+    proven_.splice(proven_.end(), proven_, kept);
+  } else if (clock_.now() - kept->admitted > kCorrelated) {
+    prove(kept);
+  }
+  return true;
+}
+
+void ChunkCache::prove(Blocks::iterator block) {
+  block->proven = true;
+  probation_bytes_ -= block->size;
+  proven_.splice(proven_.end(), probation_, block);
+}
+
+void ChunkCache::admit(const CachedCopy& chunk, uint64_t block, std::span<const std::byte> bytes) {
+  if (capacity_ == 0 || bytes.empty()) return;
+  const auto known = chunks_.find(chunk.id);
+  if (known != chunks_.end() && known->second.generation != chunk.generation) erase(chunk.id);
+  const BlockKey key{chunk.id, block};
+  if (blocks_.contains(key)) return;  // two readers missed it side by side
+  const bool was_here_lately = recall(key);
+  if (!make_room(bytes.size())) return;
+  auto copied = std::make_unique_for_overwrite<std::byte[]>(bytes.size());
+  std::memcpy(copied.get(), bytes.data(), bytes.size());
+  Blocks& into = was_here_lately ? proven_ : probation_;
+  into.push_back(
+      {key, std::move(copied), static_cast<uint32_t>(bytes.size()), was_here_lately, clock_.now()});
+  blocks_[key] = std::prev(into.end());
+  bytes_ += bytes.size();
+  if (!was_here_lately) probation_bytes_ += bytes.size();
+  Chunk& entry = chunks_[chunk.id];
+  entry.generation = chunk.generation;
+  entry.length = chunk.length;
+  ++counters_.admitted;
+  change_bytes(chunk.id, entry, static_cast<int64_t>(bytes.size()));
+}
+
+bool ChunkCache::make_room(uint64_t bytes) {
+  const uint64_t needed = bytes + kBlockOverhead + kChunkOverhead;
+  if (needed > capacity_) return false;
+  while (memory_bytes() + needed > capacity_)
+    evict_one();
+  return true;
+}
+
+void ChunkCache::evict_one() {
+  const auto share = static_cast<uint64_t>(kProbationShare * static_cast<double>(capacity_));
+  if (!probation_.empty() && (probation_bytes_ > share || proven_.empty())) {
+    const BlockKey key = probation_.front().key;
+    drop(probation_, probation_.begin());
+    remember(key);
+    ++counters_.evicted;
+  } else if (!proven_.empty()) {
+    drop(proven_, proven_.begin());
+    ++counters_.evicted;
+  } else {
+    KINTSUGI_ASSERT(!ghosts_.empty());
+    recall(BlockKey{ghosts_.front()});
+  }
+}
+
+void ChunkCache::drop(Blocks& from, Blocks::iterator block) {
+  const BlockKey key = block->key;
+  const uint32_t size = block->size;
+  bytes_ -= size;
+  if (!block->proven) probation_bytes_ -= size;
+  blocks_.erase(key);
+  from.erase(block);
+  const auto chunk = chunks_.find(key.chunk);
+  change_bytes(key.chunk, chunk->second, -static_cast<int64_t>(size));
+}
+
+void ChunkCache::remember(const BlockKey& key) {
+  recall(key);
+  ghosts_.push_back(key);
+  ghost_of_[key] = std::prev(ghosts_.end());
+  while (ghosts_.size() > blocks_.size())
+    recall(BlockKey{ghosts_.front()});
+}
+
+bool ChunkCache::recall(const BlockKey& key) {
+  const auto found = ghost_of_.find(key);
+  if (found == ghost_of_.end()) return false;
+  ghosts_.erase(found->second);
+  ghost_of_.erase(found);
+  return true;
+}
+
+void ChunkCache::change_bytes(ChunkId id, Chunk& chunk, int64_t by) {
+  const bool before = chunk.cached();
+  chunk.bytes += static_cast<uint64_t>(by);
+  const bool after = chunk.cached();
+  if (chunk.bytes == 0) chunks_.erase(id);
+  if (before == after) return;
+  cached_chunks_ += after ? 1 : -1;
+  on_change(id);
+}
+
+void ChunkCache::erase(ChunkId id) {
+  auto chunk = chunks_.find(id);
+  if (chunk == chunks_.end()) return;
+  const uint64_t blocks = blocks_of(chunk->second.length);
+  for (uint64_t block = 0; block < blocks; ++block) {
+    const auto found = blocks_.find({id, block});
+    if (found != blocks_.end()) drop(found->second->proven ? proven_ : probation_, found->second);
+  }
+}
+
+void ChunkCache::clear() {
+  while (!chunks_.empty())
+    erase(ChunkId{chunks_.begin()->first});
+}
+
+bool ChunkCache::cached(ChunkId id) const {
+  const auto found = chunks_.find(id);
+  return found != chunks_.end() && found->second.cached();
+}
+
+void ChunkCache::for_each_cached(const std::function<void(ChunkId)>& visit) const {
+  for (const auto& [id, chunk] : chunks_) {
+    if (chunk.cached()) visit(id);
+  }
+}
+
+uint64_t ChunkCache::memory_bytes() const {
+  return bytes_ + blocks_.size() * kBlockOverhead + chunks_.size() * kChunkOverhead +
+         ghosts_.size() * kGhostOverhead;
+}
+
+}  // namespace kintsugi::chunkserver

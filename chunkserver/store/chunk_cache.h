@@ -1,0 +1,127 @@
+/// The bytes of chunks that are read again and again, in memory (the paper's section 4.4.4, figure 4.6).
+///
+/// Which blocks stay is decided by 2Q (Johnson and Shasha, VLDB 1994), because of what reads a storage
+/// cluster: most bytes are read by something that reads everything once (a backup, a job over a directory),
+/// far more than fits, beside a small set that is read all the time. LRU would trade the second for the
+/// first.
+///  - A block that is read for the first time comes to the tail of `probation`, a FIFO. Scans live and die
+///    there.
+///  - Read again, later than kCorrelated after it came (sooner is one reader that takes a block in small
+///    pieces), it moves to `proven`, an LRU. So does one that is read again soon after it left probation:
+///    names of those are remembered, as many as there are blocks.
+///  - Probation gives way while it has more than kProbationShare of the memory, proven otherwise. A scan of
+///    any length thus takes nothing from proven, and a new hot set still has room to prove itself.
+///
+/// Bytes are put in after their checksum was verified, and trusted from then on. That is safe because nobody
+/// takes them on trust at the other end: ReadChunk sends the block's stored CRC beside them, and a repair
+/// proves the chunk it made before it commits it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <span>
+#include <unordered_map>
+
+#include "chunkserver/store/chunk_info.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi::chunkserver {
+
+struct CacheCounters {
+  uint64_t hits = 0, misses = 0;                        ///< blocks users asked for
+  uint64_t hit_bytes = 0;                               ///< of those
+  uint64_t background_hits = 0, background_misses = 0;  ///< blocks repairs asked for
+  uint64_t admitted = 0, evicted = 0;                   ///< blocks
+};
+
+/// One copy of a chunk. Bytes of an older copy are never given for a newer one.
+struct CachedCopy {
+  ChunkId id;
+  uint64_t generation = 0;
+  uint64_t length = 0;  ///< bytes of the chunk
+};
+
+class ChunkCache {
+ public:
+  static constexpr double kProbationShare = 0.25;
+  static constexpr Duration kCorrelated = std::chrono::seconds(1);
+  /// A chunk counts as cached when no more than one part in so many is missing.
+  static constexpr uint64_t kMissingShare = 16;
+
+  /// `capacity_bytes` is for everything: bytes, and what it takes to find them. 0: nothing is kept.
+  ChunkCache(uint64_t capacity_bytes, const runtime::Clock& clock)
+      : capacity_(capacity_bytes), clock_(clock) {}
+  ChunkCache(const ChunkCache&) = delete;
+
+  /// Copies a block, all of it, into `into`; false when it is not here. For users only it counts as a use.
+  bool copy(const CachedCopy& chunk, uint64_t block, std::span<std::byte> into, bool user);
+  /// A user read this block from the disk, and it is right.
+  void admit(const CachedCopy& chunk, uint64_t block, std::span<const std::byte> bytes);
+  /// All blocks of the chunk, of whichever copy.
+  void erase(ChunkId id);
+  void clear();
+
+  bool cached(ChunkId id) const;
+  /// `cached` of this chunk changed.
+  std::function<void(ChunkId)> on_change = [](ChunkId) {};
+  /// Calls `visit` for each chunk of which `cached` holds, in no order.
+  void for_each_cached(const std::function<void(ChunkId)>& visit) const;
+
+  uint64_t capacity_bytes() const { return capacity_; }
+  uint64_t memory_bytes() const;
+  uint64_t cached_bytes() const { return bytes_; }  ///< without what it takes to find them
+  size_t cached_chunks() const { return cached_chunks_; }
+  const CacheCounters& counters() const { return counters_; }
+
+ private:
+  struct BlockKey {
+    ChunkId chunk;
+    uint64_t block = 0;
+    bool operator==(const BlockKey&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const BlockKey& key) const noexcept {
+      return std::hash<ChunkId>{}(key.chunk) + key.block * 0x9E3779B97F4A7C15ull;
+    }
+  };
+  struct Block {
+    BlockKey key;
+    std::unique_ptr<std::byte[]> bytes;
+    uint32_t size = 0;
+    bool proven = false;
+    TimePoint admitted;
+  };
+  using Blocks = std::list<Block>;  ///< next to leave at the front
+  struct Chunk {
+    uint64_t generation = 0, length = 0;
+    uint64_t bytes = 0;  ///< that are here
+    bool cached() const { return length > 0 && (length - bytes) * kMissingShare <= length; }
+  };
+  // Nodes of the list and of the table, a bucket, and the heap's own headers; measured by the test.
+  static constexpr uint64_t kBlockOverhead = 224;
+  static constexpr uint64_t kChunkOverhead = 96;
+  static constexpr uint64_t kGhostOverhead = 128;
+
+  bool make_room(uint64_t bytes);
+  void evict_one();
+  void drop(Blocks& from, Blocks::iterator block);
+  void prove(Blocks::iterator block);
+  void remember(const BlockKey& key);
+  bool recall(const BlockKey& key);
+  void change_bytes(ChunkId id, Chunk& chunk, int64_t by);
+
+  const uint64_t capacity_;
+  const runtime::Clock& clock_;
+  Blocks probation_, proven_;
+  uint64_t probation_bytes_ = 0, bytes_ = 0;
+  std::unordered_map<BlockKey, Blocks::iterator, KeyHash> blocks_;  ///< never iterated
+  std::unordered_map<ChunkId, Chunk> chunks_;
+  std::list<BlockKey> ghosts_;                                                     ///< oldest first
+  std::unordered_map<BlockKey, std::list<BlockKey>::iterator, KeyHash> ghost_of_;  ///< never iterated
+  size_t cached_chunks_ = 0;
+  CacheCounters counters_;
+};
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,63 @@
+#include "chunkserver/store/limited_disk.h"
+
+#include <algorithm>
+
+namespace kintsugi::chunkserver {
+
+class LimitedDisk::LimitedFile final : public runtime::File {
+ public:
+  LimitedFile(LimitedDisk& disk, std::unique_ptr<runtime::File> file) : disk_(disk), file_(std::move(file)) {}
+
+  asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<std::byte> into) override {
+    Busy busy(disk_);
+    disk_.bytes_read_ += into.size();
+    if (disk_.rate_ > 0) co_await disk_.pace(into.size());
+    co_return co_await file_->read(offset, into);
+  }
+  asio::awaitable<Status> write(uint64_t offset, std::span<const std::byte> from) override {
+    Busy busy(disk_);
+    disk_.bytes_written_ += from.size();
+    if (disk_.rate_ > 0) co_await disk_.pace(from.size());
+    co_return co_await file_->write(offset, from);
+  }
+  asio::awaitable<Status> sync() override {
+    Busy busy(disk_);
+    co_return co_await file_->sync();
+  }
+  asio::awaitable<Status> allocate(uint64_t bytes) override { return file_->allocate(bytes); }
+  asio::awaitable<Status> truncate(uint64_t bytes) override { return file_->truncate(bytes); }
+  asio::awaitable<Result<uint64_t>> size() override { return file_->size(); }
+
+ private:
+  LimitedDisk& disk_;
+  std::unique_ptr<runtime::File> file_;
+};
+
+LimitedDisk::Busy::Busy(LimitedDisk& disk) : disk_(disk) {
+  if (disk_.under_way_++ == 0) disk_.busy_since_ = disk_.clock_.now();
+}
+
+LimitedDisk::Busy::~Busy() {
+  if (--disk_.under_way_ == 0) disk_.busy_time_ += disk_.clock_.now() - disk_.busy_since_;
+}
+
+Duration LimitedDisk::busy_time() const {
+  return under_way_ == 0 ? busy_time_ : busy_time_ + (clock_.now() - busy_since_);
+}
+
+asio::awaitable<Result<std::unique_ptr<runtime::File>>> LimitedDisk::open(std::string path,
+                                                                          runtime::OpenMode mode) {
+  auto file = co_await disk_.open(std::move(path), mode);
+  if (!file) co_return file.error();
+  co_return std::unique_ptr<runtime::File>(new LimitedFile(*this, std::move(*file)));
+}
+
+asio::awaitable<void> LimitedDisk::pace(uint64_t bytes) {
+  const std::chrono::duration<double> takes(static_cast<double>(bytes) / static_cast<double>(rate_));
+  passed_at_ = std::max(passed_at_, clock_.now() - kBurst) + std::chrono::duration_cast<Duration>(takes);
+  const TimePoint passed = passed_at_;
+  while (clock_.now() < passed)
+    (void)co_await never_.wait_until(passed);
+}
+
+}  // namespace kintsugi::chunkserver
