@@ -191,6 +191,11 @@ int Code::local_spare(uint32_t available) const {
   return left + (from_whole_groups + group_gain - 1) / group_gain;
 }
 
+bool Code::may_lack(std::span<const uint32_t> missing) const {
+  const uint32_t all = static_cast<uint32_t>((uint64_t{1} << chunks()) - 1);
+  return missing.empty() || spare(indices_of(all & ~mask_of(missing))) >= 1;
+}
+
 bool Code::decodable(std::span<const uint32_t> available) const {
   return spare(available) >= 0;
 }

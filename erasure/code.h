@@ -84,6 +84,10 @@ class Code {
   /// The largest f such that any f of these may be lost and all is still decodable. Negative: it is not.
   int spare(std::span<const uint32_t> available) const;
 
+  /// A stripe may be sealed without these chunks: none is missing, or whichever one is lost next leaves it
+  /// decodable.
+  bool may_lack(std::span<const uint32_t> missing) const;
+
   /// Any so many losses from full health are survived: spare() of all chunks.
   uint32_t tolerated() const { return policy_.tolerated(); }
 

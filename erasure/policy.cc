@@ -156,10 +156,10 @@ Result<Policy> Policy::parse(std::string_view name) {
                                  quoted(parts.back())));
   }
   const uint32_t step_kib = kCellGranularityBytes * policy.rows() / kKibibyte;
-  constexpr uint32_t kMaxKib = kMaxCellBytes / kKibibyte;
-  if (*cell_kib == 0 || *cell_kib > kMaxKib || *cell_kib % step_kib != 0) {
+  const uint32_t max_kib = policy.max_cell_bytes() / kKibibyte;
+  if (*cell_kib == 0 || *cell_kib > max_kib || *cell_kib % step_kib != 0) {
     return bad(name, fmt::format("the cell size must be a multiple of {}k from {}k to {}k", step_kib,
-                                 step_kib, kMaxKib));
+                                 step_kib, max_kib));
   }
   policy.cell_bytes = *cell_kib * kKibibyte;
   return policy;

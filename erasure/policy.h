@@ -18,15 +18,17 @@ namespace kintsugi::erasure {
 inline constexpr uint32_t kMaxChunks = 32;                    ///< k + m of every code
 inline constexpr uint32_t kCellGranularityBytes = 64 * 1024;  ///< cells are whole checksum blocks
 inline constexpr uint32_t kMaxCellBytes = 8 * 1024 * 1024;
-inline constexpr uint32_t kRotatedRows = 4;  ///< sub-cells of a cell of a rotated code
+inline constexpr uint32_t kRotatedRows = 4;                    ///< sub-cells of a cell of a rotated code
+inline constexpr uint32_t kMaxRotatedCellBytes = 1024 * 1024;  ///< decoded as a whole: one buffer of a client
 inline constexpr uint32_t kMaxSymbols = kMaxChunks * kRotatedRows;
 
 struct Policy {
   enum class Family { kReedSolomon, kLocal, kRotated };
 
-  uint32_t k = 6;                     ///< data chunks of a stripe, at least 1
-  uint32_t m = 3;                     ///< parity chunks, those of local groups included
-  uint32_t cell_bytes = 1024 * 1024;  ///< multiple of rows() * kCellGranularityBytes, at most kMaxCellBytes
+  uint32_t k = 6;  ///< data chunks of a stripe, at least 1
+  uint32_t m = 3;  ///< parity chunks, those of local groups included
+  uint32_t cell_bytes =
+      1024 * 1024;  ///< multiple of rows() * kCellGranularityBytes, at most max_cell_bytes()
   Family family = Family::kReedSolomon;
   uint32_t local = 0;  ///< kLocal: local groups, each of k / local data chunks and one parity
 
@@ -39,9 +41,13 @@ struct Policy {
   uint32_t chunks() const { return k + m; }
   /// Sub-cells of a cell, and sub-chunks of a chunk: 1 unless rotated.
   uint32_t rows() const { return family == Family::kRotated ? kRotatedRows : 1; }
+  uint32_t max_cell_bytes() const { return rows() > 1 ? kMaxRotatedCellBytes : kMaxCellBytes; }
   uint32_t global() const { return m - local; }
   /// Any so many losses from full health are survived.
   uint32_t tolerated() const { return family == Family::kLocal ? global() + 1 : m; }
+
+  /// For files of one cell at most: as many copies as it takes to survive what this policy survives.
+  Policy as_copies() const { return {.k = 1, .m = tolerated(), .cell_bytes = cell_bytes}; }
 
   bool operator==(const Policy&) const = default;
 };

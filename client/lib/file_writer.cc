@@ -69,8 +69,7 @@ asio::awaitable<Status> FileWriter::choose_policy() {
   }
   KINTSUGI_CO_ASSIGN(erasure::Policy policy, erasure::Policy::parse(file_policy_));
   if (*size_ > policy.cell_bytes) co_return Status{};
-  policy.k = 1;
-  options_.policy = policy.name();
+  options_.policy = policy.as_copies().name();
   co_return Status{};
 }
 

@@ -31,8 +31,9 @@ struct WriteOptions {
 ///
 /// The next stripe is allocated while one is written, and sealed ones finish in the background, so the
 /// network does not idle between stripes. A stripe that loses too many chunks is written again from the
-/// source if that can seek. A file of at most one cell goes to a stripe with k = 1: copies on m+1 servers,
-/// which is what parity of a single cell costs as well, and any one of them can be read.
+/// source if that can seek. A file of at most one cell goes to a stripe with k = 1: as many copies as
+/// survive what its policy survives, which is what parity of a single cell costs as well, and any one of them
+/// can be read.
 class FileWriter {
  public:
   FileWriter(Core& core, Context context, std::string path, Source& source, WriteOptions options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "client/lib/strips.h"
 #include "common/base/crc32c.h"
 #include "erasure/layout.h"
 
@@ -80,16 +81,22 @@ void RowBatch::shorten(uint64_t user_bytes) {
 
 void RowBatch::compute_parity(const erasure::Code& code) {
   if (policy_.m == 0) return;
-  std::array<std::span<const std::byte>, erasure::kMaxChunks> cells;
-  std::array<std::span<std::byte>, erasure::kMaxChunks> parity;
-  const size_t depth = buffers_[0].size();  // chunk 0 is the longest
-  for (size_t buffer = 0; buffer < depth; ++buffer) {
-    for (uint32_t chunk = 0; chunk < policy_.k; ++chunk)
-      cells[chunk] = part(chunk, buffer);
-    for (uint32_t chunk = 0; chunk < policy_.m; ++chunk)
-      parity[chunk] = part(policy_.k + chunk, buffer);
-    code.encode_row(std::span(cells).first(policy_.k), std::span(parity).first(policy_.m));
-  }
+  std::array<std::span<const std::byte>, erasure::kMaxSymbols> data;
+  std::array<std::span<std::byte>, erasure::kMaxSymbols> parity;
+  const uint32_t rows = policy_.rows();
+  const uint32_t data_symbols = policy_.k * rows, parity_symbols = policy_.m * rows;
+  for_each_strip(policy_, chunk_bytes(policy_.k), [&](std::span<const uint64_t> begins, uint64_t bytes) {
+    const auto symbol = [&](uint32_t number) {
+      const uint32_t chunk = number / rows;
+      return strip_part(begins[number % rows], bytes, chunk_bytes(chunk),
+                        [&](size_t index) { return buffers_[chunk][index].span(); });
+    };
+    for (uint32_t i = 0; i < data_symbols; ++i)
+      data[i] = symbol(i);
+    for (uint32_t i = 0; i < parity_symbols; ++i)
+      parity[i] = symbol(data_symbols + i);
+    code.encode_symbols(std::span(data).first(data_symbols), std::span(parity).first(parity_symbols));
+  });
 }
 
 std::vector<Slice> RowBatch::take(uint32_t chunk) {

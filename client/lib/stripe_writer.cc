@@ -40,24 +40,32 @@ StripeWriter::StripeWriter(Core& core, Context context, erasure::Policy policy,
                                                      queue_slices(core, policy), changed_));
     tasks_.spawn(senders_.back()->run());
   }
-  if (allowed_failures() > 0) tasks_.spawn(watch_senders());
+  if (policy_.tolerated() >= 2) tasks_.spawn(watch_senders());
 }
 
 StripeWriter::~StripeWriter() {
   KINTSUGI_ASSERT(tasks_.running() == 0);
 }
 
-Status StripeWriter::check_failures() const {
-  size_t failed = 0;
-  std::string reasons;
-  for (const auto& sender : senders_) {
-    if (!sender->failed()) continue;
-    ++failed;
-    if (sender->done()) reasons += (reasons.empty() ? "" : "; ") + sender->result().message();
+std::vector<uint32_t> StripeWriter::failed_chunks() const {
+  std::vector<uint32_t> failed;
+  for (uint32_t index = 0; index < senders_.size(); ++index) {
+    if (senders_[index]->failed()) failed.push_back(index);
   }
-  if (failed <= allowed_failures()) return {};
-  return {Code::kUnavailable, fmt::format("stripe {}: {} of {} chunks could not be written: {}",
-                                          allocation_.stripe.stripe_id(), failed, senders_.size(), reasons)};
+  return failed;
+}
+
+Status StripeWriter::check_failures() const {
+  const std::vector<uint32_t> failed = failed_chunks();
+  if (code_->may_lack(failed)) return {};
+  std::string reasons;
+  for (const uint32_t index : failed) {
+    const ChunkSender& sender = *senders_[index];
+    if (sender.done()) reasons += (reasons.empty() ? "" : "; ") + sender.result().message();
+  }
+  return {Code::kUnavailable,
+          fmt::format("stripe {}: {} of {} chunks could not be written: {}", allocation_.stripe.stripe_id(),
+                      failed.size(), senders_.size(), reasons)};
 }
 
 asio::awaitable<Status> StripeWriter::write(RowBatch batch) {
@@ -100,13 +108,15 @@ void StripeWriter::give_up_the_silent() {
     usual = std::max(usual, sender->longest_wait());
   const TimePoint silent_since = core_.now() - std::max(kShortestSilence, kSilenceFactor * usual);
   std::vector<ChunkSender*> silent;
-  size_t failed = 0;
-  for (const auto& sender : senders_) {
-    failed += sender->failed();
-    const auto waiting = sender->waiting_since();
-    if (waiting && *waiting <= silent_since) silent.push_back(sender.get());
+  std::vector<uint32_t> lacking;
+  for (uint32_t index = 0; index < senders_.size(); ++index) {
+    ChunkSender& sender = *senders_[index];
+    const auto waiting = sender.waiting_since();
+    const bool is_silent = waiting && *waiting <= silent_since;
+    if (is_silent) silent.push_back(&sender);
+    if (is_silent || sender.failed()) lacking.push_back(index);
   }
-  if (failed + silent.size() > allowed_failures()) return;
+  if (!code_->may_lack(lacking)) return;
   for (ChunkSender* sender : silent)
     sender->give_up();
 }

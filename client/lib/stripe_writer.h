@@ -16,8 +16,9 @@ namespace kintsugi::client {
 
 /// Must be ended by `seal` or `abort` before it is destroyed (asserted).
 ///
-/// Up to m-1 chunks may fail after their first byte: they are recorded as missing, and the metaserver has
-/// them repaired at once. With m < 2 none may: there would be no redundancy left to answer for.
+/// Chunks may fail after their first byte as long as the stripe survives one more loss, whichever it is: they
+/// are recorded as missing, and the metaserver has them repaired at once. With a policy that survives but one
+/// loss from the start none may: there would be no redundancy left to answer for.
 ///
 /// A server that keeps its sender waiting much longer than any other did is given up, as long as the stripe
 /// can do without it; when more servers are silent than that, it is the network, and the streams' own limit
@@ -44,7 +45,8 @@ class StripeWriter {
   const std::vector<uint64_t>& failed_servers() const { return allocation_.failed_servers; }
 
  private:
-  size_t allowed_failures() const { return policy_.m >= 2 ? policy_.m - 1 : 0; }
+  /// By index; empty chunks, which are on no server, do not fail.
+  std::vector<uint32_t> failed_chunks() const;
   Status check_failures() const;
   bool all_senders_done() const;
   asio::awaitable<void> wait_for_senders();

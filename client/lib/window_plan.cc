@@ -19,6 +19,12 @@ uint64_t round_up(uint64_t value) {
 
 }  // namespace
 
+Window whole_cells(const erasure::Policy& policy, Window window) {
+  window.chunk_begin = window.chunk_begin / policy.cell_bytes * policy.cell_bytes;
+  window.chunk_end = (window.chunk_end + policy.cell_bytes - 1) / policy.cell_bytes * policy.cell_bytes;
+  return window;
+}
+
 WindowPlan::WindowPlan(const erasure::Policy& policy, uint64_t stripe_length, uint64_t offset, uint64_t bytes,
                        uint64_t max_chunk_bytes)
     : policy_(policy),
@@ -60,6 +66,7 @@ Window WindowPlan::wide(uint64_t user_bytes) {
   window.bytes = user_bytes;
   window.chunk_begin = at_ / policy_.k;
   window.chunk_end = window.chunk_begin + erasure::chunk_length(policy_, user_bytes, 0);
+  if (policy_.rows() > 1) window = whole_cells(policy_, window);
   window.wanted.resize(policy_.k);
   std::iota(window.wanted.begin(), window.wanted.end(), 0u);
   at_ += user_bytes;

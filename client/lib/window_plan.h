@@ -21,6 +21,9 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
+/// The window with its range of chunks widened to whole cells, as decoding takes it where rows > 1.
+Window whole_cells(const erasure::Policy& policy, Window window);
+
 /// Wide windows hold whole rows of all data chunks, for long reads; narrow ones a part of one cell, for the
 /// ragged ends of a range and for cells too large to hold a row of.
 class WindowPlan {

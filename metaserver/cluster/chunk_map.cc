@@ -8,12 +8,13 @@ bool ChunkMap::available(ChunkId id, const proto::StoredChunk& chunk) const {
   return !servers_.is_dead(ServerId{chunk.server_id()}) && !lost_.contains(id);
 }
 
-size_t ChunkMap::available_chunks(StripeId id, const proto::StoredStripe& stripe) const {
-  size_t count = 0;
+std::vector<uint32_t> ChunkMap::available_chunks(StripeId id, const proto::StoredStripe& stripe) const {
+  std::vector<uint32_t> indices;
   for (int i = 0; i < stripe.chunks_size(); ++i) {
-    if (available({id, static_cast<uint32_t>(i)}, stripe.chunks(i))) ++count;
+    if (available({id, static_cast<uint32_t>(i)}, stripe.chunks(i)))
+      indices.push_back(static_cast<uint32_t>(i));
   }
-  return count;
+  return indices;
 }
 
 void ChunkMap::set_lost(ChunkId chunk, const std::string& why, bool proven) {

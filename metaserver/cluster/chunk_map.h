@@ -25,7 +25,8 @@ class ChunkMap {
 
   /// It has no bytes, or it is on a server that is not dead and nothing is known against it.
   bool available(ChunkId id, const proto::StoredChunk& chunk) const;
-  size_t available_chunks(StripeId id, const proto::StoredStripe& stripe) const;
+  /// The indices of those that are, ascending.
+  std::vector<uint32_t> available_chunks(StripeId id, const proto::StoredStripe& stripe) const;
 
   /// `proven`: somebody read bytes that did not match. For kDistrust after it the server's word that it has
   /// the chunk is not enough.

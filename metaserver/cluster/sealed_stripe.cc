@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "erasure/code.h"
 #include "erasure/layout.h"
 #include "erasure/policy.h"
 
@@ -25,7 +26,7 @@ Result<proto::StoredStripe> check_sealed(const proto::Stripe& stripe, const prot
   proto::StoredStripe stored;
   stored.set_policy(stripe.policy());
   stored.set_length(stripe.length());
-  uint32_t missing = 0;
+  std::vector<uint32_t> missing;
   for (uint32_t i = 0; i < policy.chunks(); ++i) {
     const proto::ChunkPlacement& chunk = stripe.chunks(static_cast<int>(i));
     const uint64_t length = erasure::chunk_length(policy, stripe.length(), i);
@@ -37,15 +38,17 @@ Result<proto::StoredStripe> check_sealed(const proto::Stripe& stripe, const prot
       return refuse(
           fmt::format("chunk {} is on server {}, where it was not allocated", i, chunk.server_id()));
     }
-    if (chunk.server_id() == 0 && length > 0) ++missing;
+    if (chunk.server_id() == 0 && length > 0) missing.push_back(i);
     proto::StoredChunk* kept = stored.add_chunks();
     kept->set_server_id(chunk.server_id());
     kept->set_length(length);
     kept->set_crc(chunk.crc());
   }
-  const uint32_t allowed = policy.m > 0 ? policy.m - 1 : 0;
-  if (missing > allowed) {
-    return refuse(fmt::format("{} chunks are missing, policy {} allows {}", missing, policy.name(), allowed));
+  if (!erasure::Code::get(policy)->may_lack(missing)) {
+    return refuse(
+        fmt::format("{} chunks are missing (the first is {}), with policy {} the next loss might be "
+                    "one too many",
+                    missing.size(), missing.front(), policy.name()));
   }
   return stored;
 }

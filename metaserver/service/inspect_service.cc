@@ -1,5 +1,8 @@
 #include "metaserver/service/inspect_service.h"
 
+#include <algorithm>
+
+#include "erasure/code.h"
 #include "erasure/policy.h"
 #include "metaserver/namespace/tree_walk.h"
 #include "monitoring/sight/module.h"
@@ -11,10 +14,17 @@ constexpr sight::Site kListServers{"metaserver.list_servers"};
 constexpr sight::Site kShowStripe{"metaserver.show_stripe"};
 constexpr sight::Site kFsck{"metaserver.fsck", {}, {"files", "problems"}};
 
-uint32_t data_chunks(const proto::StoredStripe& stripe) {
+std::shared_ptr<const erasure::Code> code_of(const proto::StoredStripe& stripe) {
   const auto policy = erasure::Policy::parse(stripe.policy());
   KINTSUGI_ASSERT(policy);
-  return policy->k;
+  return erasure::Code::get(*policy);
+}
+
+std::string describe_available(const erasure::Code& code, size_t available, bool lost) {
+  if (code.policy().family != erasure::Policy::Family::kLocal)
+    return fmt::format("{} of {} chunks are available, {} are needed", available, code.chunks(), code.k());
+  return fmt::format("{} of {} chunks are available, which {}", available, code.chunks(),
+                     lost ? "do not suffice" : "suffice");
 }
 
 }  // namespace
@@ -57,9 +67,9 @@ Result<proto::ShowStripeResponse> InspectService::describe_stripe(StripeId id) c
       *response.add_servers() = core_.state_of(*server);
     }
   }
-  const size_t available = core_.chunks.available_chunks(id, *stored);
-  const bool whole = available == static_cast<size_t>(stored->chunks_size());
-  response.set_state(whole ? "healthy" : available >= data_chunks(*stored) ? "degraded" : "lost");
+  const std::vector<uint32_t> available = core_.chunks.available_chunks(id, *stored);
+  const bool whole = available.size() == static_cast<size_t>(stored->chunks_size());
+  response.set_state(whole ? "healthy" : code_of(*stored)->decodable(available) ? "degraded" : "lost");
   return response;
 }
 
@@ -88,13 +98,13 @@ void InspectService::check_file(const Reader& reader, const std::string& path, I
       problem.set_detail("the stripe has no record");
     } else {
       response.set_chunks(response.chunks() + static_cast<uint64_t>(stripe->chunks_size()));
+      const std::vector<uint32_t> available = core_.chunks.available_chunks(id, *stripe);
       for (uint32_t i = 0; i < static_cast<uint32_t>(stripe->chunks_size()); ++i) {
-        if (!core_.chunks.available({id, i}, stripe->chunks(static_cast<int>(i)))) problem.add_missing(i);
+        if (!std::binary_search(available.begin(), available.end(), i)) problem.add_missing(i);
       }
-      const auto available = static_cast<uint32_t>(stripe->chunks_size() - problem.missing_size());
-      problem.set_lost(available < data_chunks(*stripe));
-      problem.set_detail(fmt::format("{} of {} chunks are available, {} are needed", available,
-                                     stripe->chunks_size(), data_chunks(*stripe)));
+      const auto code = code_of(*stripe);
+      problem.set_lost(!code->decodable(available));
+      problem.set_detail(describe_available(*code, available.size(), problem.lost()));
     }
     response.set_stripes(response.stripes() + 1);
     response.set_missing_chunks(response.missing_chunks() + static_cast<uint64_t>(problem.missing_size()));

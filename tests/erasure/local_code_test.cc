@@ -235,6 +235,17 @@ TEST(LocalCodes, ReadTheGroupOnlyWhenAChunkIsDecoded) {
   EXPECT_FALSE(code->plan_decode(Indices{0, 1, 2, 4, 5, 12}, Indices{6}));
 }
 
+TEST(LocalCodes, MayLackWhatLeavesOneMoreLossToSpare) {
+  const auto code = Code::get(local(12, 2, 2));
+  EXPECT_TRUE(code->may_lack(Indices{}));
+  EXPECT_TRUE(code->may_lack(Indices{0, 1}));
+  EXPECT_FALSE(code->may_lack(Indices{0, 1, 2}));  // decodable, but one more of the group is not
+  EXPECT_TRUE(code->may_lack(Indices{0, 6, 14}));
+  const auto parity = Code::get({.k = 4, .m = 1});
+  EXPECT_TRUE(parity->may_lack(Indices{}));
+  EXPECT_FALSE(parity->may_lack(Indices{2}));
+}
+
 TEST(LocalCodes, NameTheMembersOfAGroup) {
   const auto code = Code::get(local(6, 2, 2));
   EXPECT_THAT(code->local_group(1), ElementsAre(0, 1, 2, 6));

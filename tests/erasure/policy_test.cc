@@ -38,9 +38,16 @@ TEST(Policy, ReadsLocalAndRotatedCodes) {
   EXPECT_EQ(rotated->rows(), 4u);
 }
 
+TEST(Policy, KeepsACellInAsManyCopiesAsItTakesToSurviveTheSame) {
+  EXPECT_EQ(Policy::parse("rs-6-3-1024k")->as_copies().name(), "replication-4-1024k");
+  EXPECT_EQ(Policy::parse("lrc-12-2-2-64k")->as_copies().name(), "replication-4-64k");
+  EXPECT_EQ(Policy::parse("rrs-12-4-1024k")->as_copies().name(), "replication-5-1024k");
+  EXPECT_EQ(Policy::parse("replication-3-64k")->as_copies().name(), "replication-3-64k");
+}
+
 TEST(Policy, PrintsTheNameItWasReadFrom) {
   for (const char* name :
-       {"lrc-6-2-2-64k", "lrc-8-4-1-1024k", "rrs-6-3-256k", "rrs-10-4-8192k", "rs-6-3-1024k", "rs-12-4-64k",
+       {"lrc-6-2-2-64k", "lrc-8-4-1-1024k", "rrs-6-3-256k", "rrs-10-4-768k", "rs-6-3-1024k", "rs-12-4-64k",
         "rs-2-0-8192k", "rs-31-1-128k", "rs-2-30-64k", "replication-1-64k", "replication-32-1024k"}) {
     const auto policy = Policy::parse(name);
     ASSERT_TRUE(policy) << name;
@@ -104,8 +111,9 @@ TEST(Policy, SaysInOneSentenceWhatIsWrongWithAName) {
       {"rrs-17-4-1024k", "2 to 16 data chunks"},
       {"rrs-12-1-1024k", "2 to 4 parity chunks"},
       {"rrs-12-5-1024k", "2 to 4 parity chunks"},
-      {"rrs-12-4-64k", "multiple of 256k from 256k to 8192k"},
-      {"rrs-12-4-320k", "multiple of 256k from 256k to 8192k"},
+      {"rrs-12-4-64k", "multiple of 256k from 256k to 1024k"},
+      {"rrs-12-4-1280k", "multiple of 256k from 256k to 1024k"},
+      {"rrs-12-4-320k", "multiple of 256k from 256k to 1024k"},
       {"rs-6-3-1024", "cell size is \"1024\""},
       {"rs-6-3-1024K", "cell size is"},
       {"rs-6-3-1m", "cell size is"},
