@@ -93,10 +93,11 @@ asio::awaitable<void> LinkProber::run() {
 asio::awaitable<Status> LinkProber::probe(runtime::Endpoint peer) {
   Turn turn(*this);
   sight::Module module{recorder_.root_context(parts_.runtime.clock.now() + kProbeLimit), kProbe};
-  auto up = co_await probe_up(module.context(), peer);
-  if (!up) co_return module.finish(up.error());
+  // Down first: a peer that refuses is not sent megabytes, which would disturb whatever it is busy with.
   auto down = co_await probe_down(module.context(), peer);
   if (!down) co_return module.finish(down.error());
+  auto up = co_await probe_up(module.context(), peer);
+  if (!up) co_return module.finish(up.error());
   module.output(0, *up);
   module.output(1, *down);
   rates_.probed(*up, *down);

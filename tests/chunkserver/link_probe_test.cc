@@ -54,7 +54,7 @@ TEST(LinkProbe, ASlowPeerDoesNotMakeAFastServerLookSlow) {
   for (size_t i = 1; i < 4; ++i)
     rig.start(i, false);
   rig.start(0, true);
-  for (size_t peer : {1, 2, 1, 3})
+  for (size_t peer : {2, 3, 1})
     rig.name_peer(peer, 4s);
   EXPECT_GE(rig.rates(0).probes().size(), 3u);
   EXPECT_NEAR(static_cast<double>(rig.rates(0).up()), 50e6, 3e6);
