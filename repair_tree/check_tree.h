@@ -1,4 +1,4 @@
-/// Checks of the trees that come over the wire.
+/// Checks of the trees that come over the wire, and what their nodes mean.
 #pragma once
 
 #include <string>
@@ -6,16 +6,37 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/proto/chunk.pb.h"
+#include "repair_tree/sum_range.h"
 
 namespace kintsugi::repair_tree {
 
-inline constexpr size_t kMaxTreeNodes = 32;
+/// Helpers, and destinations of other chunks that are rebuilt in the same pass.
+inline constexpr size_t kMaxTreeNodes = 64;
+/// Length of a policy's name.
+inline constexpr size_t kMaxPolicyBytes = 64;
 
-/// kInvalidArgument unless all nodes below together are at most kMaxTreeNodes, name different chunks of the
-/// stripe, their servers' addresses parse, and each has `sums` coefficients.
-Status check_children(const google::protobuf::RepeatedPtrField<proto::RepairNode>& children, uint32_t sums);
-/// The same for a tree with its top node.
-Status check_tree(const proto::RepairNode& node, uint32_t sums);
+/// It adds a chunk of its own.
+inline bool has_chunk(const proto::RepairNode& node) {
+  return !node.coefficients().empty();
+}
+/// Sub-chunks that the node reads: own_rows, or all.
+uint32_t own_rows_of(const proto::RepairNode& node, uint32_t rows);
+/// Running sums of the node; 0 when it does not say.
+uint32_t sums_of(const proto::RepairNode& node, uint32_t rows);
+/// Sums that it sends.
+uint32_t outputs_of(const proto::RepairNode& node, uint32_t rows);
+
+/// All below must hold, else kInvalidArgument (kLimitExceeded for memory) with one line that names the chunk
+/// or server: at most kMaxTreeNodes nodes; helper chunks are different, and none of them is rebuilt; matrices
+/// have the size of sums, rows and outputs; addresses parse; chunks are stored from whole ranges only, by
+/// nodes that see every slice; masks stand at the root's children only.
+Status check_tree(const proto::PartialSumRequest& request);
+
+/// The same for the children of a root, which keeps `range.sums` sums. Together they carry every slice of its
+/// range. `rebuilt`: the chunk that the root stores itself, which cannot help.
+Status check_children(const SumRange& range,
+                      const google::protobuf::RepeatedPtrField<proto::RepairNode>& children,
+                      uint32_t rebuilt);
 
 /// "81:0, 81:4": the chunks of all helpers below, for messages.
 std::string describe_helpers(StripeId stripe,

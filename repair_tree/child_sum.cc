@@ -1,7 +1,9 @@
 #include "repair_tree/child_sum.h"
 
-#include "erasure/multiply.h"
+#include <cstring>
+
 #include "monitoring/sight/module.h"
+#include "repair_tree/check_tree.h"
 #include "repair_tree/frames.h"
 
 namespace kintsugi::repair_tree {
@@ -15,12 +17,29 @@ double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+SumMatrix matrix_of(const proto::RepairNode& node, uint32_t sums, uint32_t rows) {
+  const uint32_t outputs = outputs_of(node, rows);
+  if (node.combine().empty()) return SumMatrix::identity(sums, outputs);
+  return SumMatrix(node.combine(), sums, outputs);
+}
+
 }  // namespace
 
 ChildSum::ChildSum(const runtime::Runtime& runtime, rpc::Client& client, SliceWindow& window,
-                   const proto::PartialSumRequest& request, const proto::RepairNode& node)
-    : runtime_(runtime), client_(client), window_(window), request_(request) {
+                   size_t contributor, const proto::PartialSumRequest& request, const proto::RepairNode& node,
+                   Gate* gate)
+    : runtime_(runtime),
+      client_(client),
+      window_(window),
+      contributor_(contributor),
+      gate_(gate),
+      request_(request),
+      matrix_(matrix_of(node, window.range().sums, window.range().rows)) {
   *request_.mutable_node() = node;
+  if (node.slice_period() != 0) {
+    request_.set_slice_period(node.slice_period());
+    request_.set_slice_mask(node.slice_mask());
+  }
 }
 
 asio::awaitable<Status> ChildSum::run(Context context) {
@@ -28,6 +47,7 @@ asio::awaitable<Status> ChildSum::run(Context context) {
   Status status = co_await receive_all(module.context());
   module.output(0, network_seconds_);
   if (!status.ok()) close();
+  piece_ = {};
   co_return module.finish(status.with_context(fmt::format("server {}", request_.node().server_id())));
 }
 
@@ -37,82 +57,131 @@ void ChildSum::close() {
 }
 
 asio::awaitable<Status> ChildSum::receive_all(Context context) {
+  if (closed_) co_return Status{Code::kCancelled, "the tree failed"};
   KINTSUGI_CO_ASSIGN(runtime::Endpoint address, runtime::Endpoint::parse(request_.node().address()));
   auto stream = co_await client_.open_stream(context, address, rpc::Method::kPartialSum, request_);
   if (!stream) co_return stream.error();
   stream_ = std::move(*stream);
   if (closed_) co_return Status{Code::kCancelled, "the tree failed"};
-  for (size_t slice = 0; slice < window_.range().slices(); ++slice) {
-    KINTSUGI_CO_TRY(co_await window_.wait_open(slice));
-    KINTSUGI_CO_TRY(co_await receive_slice(slice));
-    window_.contributed(slice);
+  cursor_ = {window_.next_carried(contributor_, 0), 0};
+  while (cursor_.unit < window_.units()) {
+    KINTSUGI_CO_TRY(co_await receive_frame());
   }
   KINTSUGI_CO_TRY(co_await finish());
   client_.finish(address, std::move(stream_));
   co_return Status{};
 }
 
-asio::awaitable<Status> ChildSum::receive_slice(size_t slice) {
-  const uint64_t bytes = window_.range().bytes_of(slice);
-  const TimePoint began = runtime_.clock.now();
-  const double computed = compute_seconds_;
-  uint64_t received = 0;
-  while (received < bytes) {
-    auto covered = co_await receive_frame(slice, received);
-    if (!covered) co_return covered.error();
-    received += *covered;
-  }
-  network_seconds_ += seconds(runtime_.clock.now() - began) - (compute_seconds_ - computed);
-  co_return Status{};
-}
-
-Status ChildSum::check_frame(const proto::PartialSumData& data, uint32_t payload_bytes, size_t slice,
-                             uint64_t received) const {
-  const SumRange& range = window_.range();
-  const uint64_t expected = range.offset + range.begin_of(slice) + received;
-  const uint64_t left = range.bytes_of(slice) - received;
+Status ChildSum::check_frame(const proto::PartialSumData& data, uint32_t payload_bytes) const {
   if (payload_bytes == 0 && data.zero_bytes() == 0) return {};
-  if (data.offset() != expected) {
+  const SumRange& range = window_.range();
+  const size_t slice = window_.slice_of(cursor_.unit);
+  const uint64_t at = window_.begin_of(cursor_.unit) + cursor_.within;
+  const uint64_t left = range.begin_of(slice) + range.bytes_of(slice) - at;
+  const uint64_t room = window_.size().units * window_.size().unit_bytes - cursor_.within;
+  if (data.offset() != range.offset + at) {
     return {Code::kInvalidArgument,
-            fmt::format("partial sum of offset {} instead of {}", data.offset(), expected)};
+            fmt::format("partial sum of offset {} instead of {}", data.offset(), range.offset + at)};
   }
   if (payload_bytes > 0 && data.zero_bytes() > 0) {
     return {Code::kInvalidArgument, "partial sum with both a payload and zeros"};
   }
-  if (payload_bytes > kMaxFrameBytes || payload_bytes % range.sums != 0 ||
-      payload_bytes / range.sums > left || data.zero_bytes() > left) {
+  if (payload_bytes > kMaxFrameBytes || payload_bytes % matrix_.inputs() != 0 ||
+      payload_bytes / matrix_.inputs() > std::min(left, room) || data.zero_bytes() > left) {
     return {Code::kInvalidArgument, "partial sum of more bytes than its slice has"};
   }
   return {};
 }
 
-asio::awaitable<Result<uint64_t>> ChildSum::receive_frame(size_t slice, uint64_t received) {
-  const SumRange& range = window_.range();
+asio::awaitable<Status> ChildSum::receive_frame() {
   proto::PartialSumData data;
   proto::PartialSumDone early;
+  const TimePoint asked = runtime_.clock.now();
   auto frame = co_await receive_either(*stream_, data, early);
+  network_seconds_ += seconds(runtime_.clock.now() - asked);
   if (!frame) co_return frame.error();
   if (frame->end) co_return Status{Code::kInvalidArgument, "the partial sum ended early"};
-  KINTSUGI_CO_TRY(check_frame(data, frame->payload_bytes, slice, received));
-  if (frame->payload_bytes == 0) co_return data.zero_bytes();
+  KINTSUGI_CO_TRY(check_frame(data, frame->payload_bytes));
+  if (frame->payload_bytes == 0) co_return co_await skip_zeros(data.zero_bytes());
 
-  frame_.resize(frame->payload_bytes);
-  KINTSUGI_CO_TRY(co_await stream_->receive_payload(frame_));
-  KINTSUGI_CO_TRY(window_.failure());
+  if (gate_ != nullptr) co_await gate_->pass(frame->payload_bytes);
+  const uint64_t bytes = frame->payload_bytes / matrix_.inputs();
+  KINTSUGI_CO_ASSIGN(const uint32_t crc, co_await receive_sums(bytes));
   bytes_in_ += frame->payload_bytes;
-  const TimePoint began = runtime_.clock.now();
-  if (crc32c(frame_) != data.crc()) {
+  // What is wrong went into the window already: the tree fails, and nothing was told to be there.
+  if (crc != data.crc()) {
     co_return Status{Code::kCorrupt,
                      fmt::format("partial sum of offset {}: checksum mismatch", data.offset())};
   }
-  const uint64_t bytes = frame->payload_bytes / range.sums;
-  for (uint32_t sum = 0; sum < range.sums; ++sum) {
-    erasure::xor_into(std::span(frame_).subspan(sum * bytes, bytes),
-                      window_.sum(slice, sum).subspan(received, bytes));
+  advance(bytes);
+  co_return Status{};
+}
+
+asio::awaitable<Result<uint32_t>> ChildSum::receive_sums(uint64_t bytes) {
+  uint32_t crc = 0;
+  for (uint32_t output = 0; output < matrix_.inputs(); ++output) {
+    Cursor at = cursor_;
+    for (uint64_t left = bytes; left > 0; at = {at.unit + 1, 0}) {
+      const uint64_t end = std::min(window_.bytes_of(at.unit), at.within + left);
+      left -= end - at.within;
+      KINTSUGI_CO_ASSIGN(const bool first, co_await window_.wait_turn(contributor_, at.unit, end));
+      KINTSUGI_CO_ASSIGN(crc, co_await receive_part(output, at.unit, at.within, end, crc, first));
+    }
   }
-  window_.reached(slice, received + bytes);
-  compute_seconds_ += seconds(runtime_.clock.now() - began);
-  co_return bytes;
+  co_return crc;
+}
+
+asio::awaitable<Result<uint32_t>> ChildSum::receive_part(uint32_t output, size_t unit, uint64_t begin,
+                                                         uint64_t end, uint32_t crc, bool first) {
+  const bool in_place = first && matrix_.is_identity();
+  if (!in_place && piece_.empty()) piece_ = HeldBytes(window_.held(), window_.size().piece_bytes);
+  const uint64_t step = window_.size().piece_bytes;
+  for (uint64_t at = begin; at < end; at += step) {
+    const uint64_t part = std::min(step, end - at);
+    std::span<std::byte> into;
+    if (in_place) {
+      into = window_.sums(contributor_, unit, at, at + part)[output];
+    } else {
+      into = piece_.span().first(part);
+    }
+    const TimePoint asked = runtime_.clock.now();
+    KINTSUGI_CO_TRY(co_await stream_->receive_payload(into));
+    const TimePoint began = runtime_.clock.now();
+    network_seconds_ += seconds(began - asked);
+    KINTSUGI_CO_TRY(window_.failure());
+    crc = crc32c_combine(crc, crc32c(into), part);
+    const auto sums = window_.sums(contributor_, unit, at, at + part);
+    if (!in_place) {
+      matrix_.add(output, into, sums, first && output == 0);
+    } else if (output == 0) {
+      for (size_t other = matrix_.inputs(); other < sums.size(); ++other)
+        std::memset(sums[other].data(), 0, part);
+    }
+    compute_seconds_ += seconds(runtime_.clock.now() - began);
+  }
+  co_return crc;
+}
+
+asio::awaitable<Status> ChildSum::skip_zeros(uint64_t bytes) {
+  while (bytes > 0) {
+    const uint64_t end = std::min(window_.bytes_of(cursor_.unit), cursor_.within + bytes);
+    bytes -= end - cursor_.within;
+    auto turn = co_await window_.wait_turn(contributor_, cursor_.unit, end);
+    if (!turn) co_return turn.error();
+    advance(end - cursor_.within);
+  }
+  co_return Status{};
+}
+
+void ChildSum::advance(uint64_t bytes) {
+  while (bytes > 0) {
+    const uint64_t unit_bytes = window_.bytes_of(cursor_.unit);
+    const uint64_t end = std::min(unit_bytes, cursor_.within + bytes);
+    bytes -= end - cursor_.within;
+    window_.advance(contributor_, cursor_.unit, end);
+    cursor_.within = end;
+    if (end == unit_bytes) cursor_ = {window_.next_carried(contributor_, cursor_.unit + 1), 0};
+  }
 }
 
 asio::awaitable<Status> ChildSum::finish() {

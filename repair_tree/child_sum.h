@@ -2,49 +2,64 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "common/proto/chunk.pb.h"
 #include "common/rpc/client.h"
 #include "common/runtime/context.h"
+#include "repair_tree/gate.h"
 #include "repair_tree/slice_window.h"
+#include "repair_tree/sum_matrix.h"
 
 namespace kintsugi::repair_tree {
 
 class ChildSum {
  public:
-  /// `request` is complete but for its node. References outlive run().
-  ChildSum(const runtime::Runtime& runtime, rpc::Client& client, SliceWindow& window,
-           const proto::PartialSumRequest& request, const proto::RepairNode& node);
+  /// `request` is complete but for its node and mask. `contributor`: its number in the window. The node was
+  /// checked (check_tree.h). `gate` may be null. References outlive run().
+  ChildSum(const runtime::Runtime& runtime, rpc::Client& client, SliceWindow& window, size_t contributor,
+           const proto::PartialSumRequest& request, const proto::RepairNode& node, Gate* gate);
 
-  /// Opens the stream at once, then receives slice by slice as the window opens. The error names the server.
+  /// Opens the stream at once, then receives as the window opens. The error names the server.
   asio::awaitable<Status> run(Context context);
   /// Breaks the stream, and with it the child's subtree.
   void close();
 
-  double network_seconds() const { return network_seconds_; }
+  double network_seconds() const { return network_seconds_; }  ///< that the child was waited for
   double compute_seconds() const { return compute_seconds_; }
   uint64_t bytes_in() const { return bytes_in_; }
   const proto::PartialSumDone& done() const { return done_; }
 
  private:
+  /// Where the next byte of the sum goes.
+  struct Cursor {
+    size_t unit = 0;
+    uint64_t within = 0;
+  };
+
   asio::awaitable<Status> receive_all(Context context);
-  asio::awaitable<Status> receive_slice(size_t slice);
-  /// Adds one frame; returns how many bytes of the slice it covered (0: it only shows that the child lives).
-  asio::awaitable<Result<uint64_t>> receive_frame(size_t slice, uint64_t received);
+  asio::awaitable<Status> receive_frame();
+  /// `bytes` of each output, added to the window from the cursor on; returns their CRC.
+  asio::awaitable<Result<uint32_t>> receive_sums(uint64_t bytes);
+  asio::awaitable<Result<uint32_t>> receive_part(uint32_t output, size_t unit, uint64_t begin, uint64_t end,
+                                                 uint32_t crc, bool first);
+  asio::awaitable<Status> skip_zeros(uint64_t bytes);
+  void advance(uint64_t bytes);
   asio::awaitable<Status> finish();
-  Status check_frame(const proto::PartialSumData& data, uint32_t payload_bytes, size_t slice,
-                     uint64_t received) const;
+  Status check_frame(const proto::PartialSumData& data, uint32_t payload_bytes) const;
 
   const runtime::Runtime& runtime_;
   rpc::Client& client_;
   SliceWindow& window_;
+  const size_t contributor_;
+  Gate* gate_;
   proto::PartialSumRequest request_;
+  SumMatrix matrix_;
   std::unique_ptr<rpc::Stream> stream_;
   bool closed_ = false;
-  std::vector<std::byte> frame_;
+  Cursor cursor_;
+  HeldBytes piece_;
   proto::PartialSumDone done_;
   double network_seconds_ = 0, compute_seconds_ = 0;
   uint64_t bytes_in_ = 0;

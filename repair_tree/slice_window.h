@@ -1,6 +1,7 @@
 /// The sums of a few slices, while contributions to them come in and complete ones go out.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,37 +10,78 @@
 #include "common/base/status.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
+#include "repair_tree/held_memory.h"
 #include "repair_tree/sum_range.h"
 
 namespace kintsugi::repair_tree {
 
-/// Contributors add to slices in order, each at its own pace, and may be ahead of the consumer by the
-/// window's size. With two slices or more a node receives the next one while it sends the last.
+/// How a node spends its memory: at most (children + 2) * slice_bytes * sums, all parts together (a range of
+/// less than a block aside).
+struct WindowSize {
+  /// Slices are filled and forwarded in units, so that the next hop begins before a slice is whole.
+  uint64_t unit_bytes = 0;
+  size_t units = 0;          ///< that are open at a time
+  uint64_t piece_bytes = 0;  ///< of a child's frame that are taken in at a time
+  uint64_t own_bytes = 0;    ///< of the own chunk that are read at a time; whole blocks
+  bool own_first = true;     ///< the own chunk may be added before a child's sum
+
+  struct Node {
+    size_t children = 0;
+    bool own = false;  ///< it has a chunk of its own
+    bool whole_cells =
+        false;              ///< units are whole sub-cells: what takes the sums needs the cells in chunk order
+    bool keep_all = false;  ///< the window is the whole range
+    bool masked = false;    ///< children carry different slices
+    bool plain_child = false;  ///< the only child's outputs are added to its sums as they are
+  };
+  static WindowSize choose(const SumRange& range, const Node& node);
+};
+
+/// Contributors add to the units of the slices they carry, in order, each at its own pace, and may be ahead
+/// of the consumer by the window's size. The first one to reach a unit writes its bytes there, the others
+/// follow it through the unit and add theirs.
 class SliceWindow {
  public:
-  static constexpr size_t kSlices = 3;
-  static constexpr uint64_t kSmallWindowBytes = 4ull
-                                                << 20;  ///< small slices get a longer window, up to this much
+  /// Slots of the window of a node with one mask for all.
+  static constexpr size_t kSlices = 2;
 
-  SliceWindow(const runtime::Runtime& runtime, SumRange range, size_t contributors);
+  /// `contributors`: what each carries.
+  SliceWindow(const runtime::Runtime& runtime, SumRange range, WindowSize size,
+              std::vector<SliceMask> contributors);
 
   const SumRange& range() const { return range_; }
-  size_t slots() const { return slots_.size(); }
+  const WindowSize& size() const { return size_; }
+  HeldMemory& held() { return held_; }
+  const HeldMemory& held() const { return held_; }
 
-  /// For a contributor: waits until `slice` is in the window. The failure, once there is one.
-  asio::awaitable<Status> wait_open(size_t slice);
-  /// The running sum number `sum` of an open slice; add to it with XOR.
-  std::span<std::byte> sum(size_t slice, uint32_t sum);
-  /// Bytes up to `end` of the slice may be other than zero now.
-  void reached(size_t slice, uint64_t end);
-  /// Nothing more comes from this contributor for the slice.
-  void contributed(size_t slice);
+  /// Of all slices that the tree carries.
+  size_t units() const { return units_; }
+  /// Relative to the range's offset.
+  uint64_t begin_of(size_t unit) const;
+  uint64_t bytes_of(size_t unit) const;
+  size_t slice_of(size_t unit) const { return range_.carried_slice(unit / units_per_slice_); }
+  /// The unit after the last one of its slice.
+  size_t end_of_slice(size_t unit) const;
+  /// The first one from `unit` on that the contributor carries; units() when there is none.
+  size_t next_carried(size_t contributor, size_t unit) const;
 
-  /// For the consumer: true when `slice` is complete, false at `until`.
-  asio::awaitable<Result<bool>> wait_complete(size_t slice, TimePoint until);
-  uint64_t nonzero_bytes(size_t slice) const { return slot(slice).nonzero; }
-  /// The oldest slice is consumed: its memory serves the next one.
-  void release(size_t slice);
+  /// For a contributor: waits until it may give bytes of the unit up to `end`. True when it is the first one
+  /// there: it overwrites. The failure, once there is one.
+  asio::awaitable<Result<bool>> wait_turn(size_t contributor, size_t unit, uint64_t end,
+                                          bool may_be_first = true);
+  /// The range of every sum, as its contributor may fill it after its turn came: bytes that nobody wrote so
+  /// far and that are before `begin`, or of another than the first, are zero. Valid until the next call.
+  std::span<const std::span<std::byte>> sums(size_t contributor, size_t unit, uint64_t begin, uint64_t end);
+  /// This contributor gave, and proved, everything up to `end` of the unit. What it did not write is zero.
+  void advance(size_t contributor, size_t unit, uint64_t end);
+
+  /// For the consumer: true when `unit` is complete (unsliced: everything), false at `until`.
+  asio::awaitable<Result<bool>> wait_complete(size_t unit, TimePoint until);
+  /// The complete unit's sums.
+  std::span<const std::span<std::byte>> complete(size_t unit);
+  uint64_t nonzero_bytes(size_t unit) const { return slot(unit).written; }
+  /// The oldest unit is consumed: its memory serves the next one.
+  void release(size_t unit);
 
   /// Ends every wait; the first failure stays.
   void fail(Status why);
@@ -47,19 +89,30 @@ class SliceWindow {
 
  private:
   struct Slot {
-    std::vector<std::byte> memory;  ///< the sums one after the other
-    size_t missing = 0;             ///< contributions
-    uint64_t nonzero = 0;
+    HeldBytes memory;  ///< the sums one after the other
+    std::optional<size_t> first;
+    uint64_t first_end = 0;  ///< how far the first contributor came
+    uint64_t written = 0;    ///< from here on the memory holds nothing, which means zeros
+    size_t missing = 0;      ///< contributors that are not at the end
   };
-  Slot& slot(size_t slice) { return slots_[slice % slots_.size()]; }
-  const Slot& slot(size_t slice) const { return slots_[slice % slots_.size()]; }
+  Slot& slot(size_t unit) { return slots_[unit % slots_.size()]; }
+  const Slot& slot(size_t unit) const { return slots_[unit % slots_.size()]; }
+  size_t carriers(size_t unit) const;
+  void open(size_t unit);
+  std::span<std::span<std::byte>> view(Slot& slot, uint64_t begin, uint64_t end);
 
   SumRange range_;
-  size_t contributors_;
+  WindowSize size_;
+  std::vector<SliceMask> contributors_;
+  size_t units_per_slice_ = 1;
+  size_t units_ = 0;
+  HeldMemory held_;
   std::vector<Slot> slots_;
-  size_t released_ = 0;
+  std::vector<std::span<std::byte>> view_;
+  size_t released_ = 0;  ///< units
+  size_t complete_ = 0;  ///< units at the front that nothing is missing of
   Status failure_;
-  runtime::Event opened_, completed_;
+  runtime::Event turned_, completed_;
 };
 
 }  // namespace kintsugi::repair_tree

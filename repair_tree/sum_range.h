@@ -1,4 +1,4 @@
-/// The range of a chunk that a tree sums up, cut into slices.
+/// The range of a sub-chunk that a tree sums up, cut into slices.
 #pragma once
 
 #include <algorithm>
@@ -6,27 +6,60 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/status.h"
+#include "common/proto/chunk.pb.h"
 
 namespace kintsugi::repair_tree {
 
-/// Sums of one node are held in memory as slices: sums * slice_bytes is bounded by this.
+/// Of the sums of one slice together.
 inline constexpr uint64_t kMaxSliceMemoryBytes = 256ull << 20;
 /// Of a chunk, and so of a sum.
 inline constexpr uint64_t kMaxSumBytes = 256ull << 20;
+/// Running sums of a node: every lost chunk has as many as the code has rows.
+inline constexpr uint32_t kMaxSums = 128;
+/// Sub-chunks of a chunk.
+inline constexpr uint32_t kMaxRows = 8;
 
+/// Which slices something carries: slice i when bit (i mod period) is set; with period 0 all.
+struct SliceMask {
+  static constexpr uint32_t kMaxPeriod = 64;
+  uint32_t period = 0;
+  uint64_t bits = 0;
+
+  bool all() const { return period == 0; }
+  bool carries(size_t slice) const { return period == 0 || (bits >> (slice % period) & 1) != 0; }
+  bool operator==(const SliceMask&) const = default;
+};
+
+/// Offsets and lengths are those of a sub-chunk. With rows = 1 that is the chunk; otherwise it is the
+/// concatenation of one sub-cell (cell_bytes / rows) of each cell.
 struct SumRange {
-  uint64_t offset = 0;  ///< in the chunk; a multiple of kBlockBytes
+  uint64_t offset = 0;  ///< a multiple of kBlockBytes, and of a sub-cell
   uint64_t length = 0;
-  uint64_t slice_bytes = 0;  ///< a multiple of kBlockBytes, or all of the range
-  uint32_t sums = 1;         ///< lost chunks
+  uint64_t slice_bytes = 0;  ///< a multiple of the same, or all of the range
+  uint32_t sums = 1;
+  uint32_t rows = 1;
+  uint64_t cell_bytes = 0;  ///< when rows > 1
+  SliceMask mask;           ///< what the tree carries
 
-  /// Slices are rounded up to whole blocks. kInvalidArgument, kLimitExceeded.
+  /// Slices are rounded up to whole blocks, or sub-cells. kInvalidArgument, kLimitExceeded.
   static Result<SumRange> make(uint64_t offset, uint64_t length, uint64_t slice_bytes, uint32_t sums);
+  /// Range, slices, rows and mask of the request.
+  static Result<SumRange> make(const proto::PartialSumRequest& request, uint32_t sums);
 
+  uint64_t sub_cell_bytes() const { return rows > 1 ? cell_bytes / rows : kBlockBytes; }
   size_t slices() const { return length == 0 ? 0 : (length + slice_bytes - 1) / slice_bytes; }
+  /// An unsliced tree forwards nothing before everything is summed up.
+  bool sliced() const { return slices() > 1; }
   /// Relative to `offset`.
   uint64_t begin_of(size_t slice) const { return slice * slice_bytes; }
   uint64_t bytes_of(size_t slice) const { return std::min(slice_bytes, length - begin_of(slice)); }
+
+  /// Of the slices that the tree carries: how many, and number `ordinal` of them.
+  size_t carried_slices() const;
+  size_t carried_slice(size_t ordinal) const;
 };
+
+/// Of a chunk's sub-chunks, the longest one: all bytes of the chunk are in sub-chunks of this length.
+uint64_t sub_chunk_bytes(uint64_t chunk_bytes, uint32_t rows, uint64_t cell_bytes);
 
 }  // namespace kintsugi::repair_tree

@@ -1,24 +1,58 @@
 #include "repair_tree/sum_receiver.h"
 
+#include "repair_tree/check_tree.h"
+
 namespace kintsugi::repair_tree {
+namespace {
+
+WindowSize choose_size(const SumRange& range, const Children& children, const ReceiverOptions& options) {
+  WindowSize::Node node;
+  node.children = children.size();
+  node.own = options.own != nullptr;
+  node.whole_cells = options.whole_cells && range.rows > 1;
+  node.keep_all = options.staggered;
+  for (const proto::RepairNode& child : children)
+    node.masked = node.masked || (child.slice_period() != 0 && range.mask.all());
+  node.plain_child = children.size() == 1 && children[0].combine().empty();
+  return WindowSize::choose(range, node);
+}
+
+/// Below the root everybody carries what the tree carries.
+std::vector<SliceMask> masks_of(const SumRange& range, const Children& children, bool own) {
+  std::vector<SliceMask> masks;
+  for (const proto::RepairNode& child : children) {
+    masks.push_back(range.mask.all() ? SliceMask{child.slice_period(), child.slice_mask()} : SliceMask{});
+  }
+  if (own) masks.emplace_back();
+  return masks;
+}
+
+}  // namespace
 
 SumReceiver::SumReceiver(const runtime::Runtime& runtime, rpc::Client& client, SumRange range,
                          const proto::PartialSumRequest& request, const Children& children,
-                         SumContributor* own)
+                         ReceiverOptions options)
     : runtime_(runtime),
-      own_(own),
-      window_(runtime, range, children.size() + (own == nullptr ? 0 : 1)),
+      options_(options),
+      window_(runtime, range, choose_size(range, children, options),
+              masks_of(range, children, options.own != nullptr)),
+      ended_(runtime),
       tasks_(runtime) {
   for (const proto::RepairNode& child : children) {
-    children_.push_back(std::make_unique<ChildSum>(runtime_, client, window_, request, child));
+    children_.push_back(std::make_unique<ChildSum>(runtime_, client, window_, children_.size(), request,
+                                                   child, options_.gate));
   }
 }
 
 asio::awaitable<Status> SumReceiver::run(Context context, SumSink& sink) {
   // Children first: the whole tree is asked in one trip down before anybody reads.
-  for (auto& child : children_)
-    tasks_.spawn(run_child(context, *child));
-  if (own_ != nullptr) tasks_.spawn(run_own(context));
+  if (options_.staggered) {
+    spawn(run_staggered(context));
+  } else {
+    for (auto& child : children_)
+      spawn(run_child(context, *child));
+  }
+  if (options_.own != nullptr) spawn(run_own(context));
   Status status = co_await consume(sink);
   if (!status.ok()) fail(status);
   co_await tasks_.join();
@@ -31,34 +65,53 @@ void SumReceiver::fail(Status why) {
     child->close();
 }
 
+void SumReceiver::spawn(asio::awaitable<void> task) {
+  ++running_;
+  tasks_.spawn(counted(std::move(task)));
+}
+
+asio::awaitable<void> SumReceiver::counted(asio::awaitable<void> task) {
+  co_await std::move(task);
+  --running_;
+  ended_.notify_all();
+}
+
 asio::awaitable<void> SumReceiver::run_child(Context context, ChildSum& child) {
   Status status = co_await child.run(context);
   if (!status.ok()) fail(std::move(status));
 }
 
+asio::awaitable<void> SumReceiver::run_staggered(Context context) {
+  for (auto& child : children_) {
+    if (window_.failure().ok()) co_await run_child(context, *child);
+  }
+}
+
 asio::awaitable<void> SumReceiver::run_own(Context context) {
-  Status status = co_await own_->contribute(context, window_);
+  Status status = co_await options_.own->contribute(context, window_, children_.size());
   if (!status.ok()) fail(std::move(status));
 }
 
 asio::awaitable<Status> SumReceiver::consume(SumSink& sink) {
-  const SumRange& range = window_.range();
-  std::vector<std::span<std::byte>> sums(range.sums);
-  for (size_t slice = 0; slice < range.slices(); ++slice) {
+  std::vector<std::span<std::byte>> sums;
+  for (size_t unit = 0; unit < window_.units(); ++unit) {
     while (true) {
-      auto complete = co_await window_.wait_complete(slice, runtime_.clock.now() + kTreeIdleInterval);
+      auto complete = co_await window_.wait_complete(unit, runtime_.clock.now() + kTreeIdleInterval);
       if (!complete) co_return complete.error();
       if (*complete) break;
       KINTSUGI_CO_TRY(co_await sink.idle());
     }
-    for (uint32_t sum = 0; sum < range.sums; ++sum)
-      sums[sum] = window_.sum(slice, sum);
-    KINTSUGI_CO_TRY(
-        co_await sink.put(range.offset + range.begin_of(slice), sums, window_.nonzero_bytes(slice)));
-    window_.release(slice);
+    const uint64_t nonzero = window_.nonzero_bytes(unit);
+    const auto view = window_.complete(unit);
+    sums.assign(view.begin(), view.end());
+    KINTSUGI_CO_TRY(co_await sink.put(window_.range().offset + window_.begin_of(unit), sums, nonzero));
+    window_.release(unit);
   }
-  // The children's end frames, with their timings.
-  co_await tasks_.join();
+  // The children's end frames, with their timings; those that store chunks may take their time.
+  while (running_ > 0) {
+    const bool ended = co_await ended_.wait_until(runtime_.clock.now() + kTreeIdleInterval);
+    if (!ended && window_.failure().ok()) KINTSUGI_CO_TRY(co_await sink.idle());
+  }
   co_return window_.failure();
 }
 
@@ -86,6 +139,20 @@ uint64_t SumReceiver::bytes_in() const {
 void SumReceiver::add_servers(google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers) const {
   for (const auto& child : children_)
     servers.MergeFrom(child->done().servers());
+}
+
+void add_up(const google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers, proto::Timing& timing) {
+  if (servers.empty()) return;
+  timing = servers[0].timing();
+  for (int i = 1; i < servers.size(); ++i) {
+    const proto::Timing& other = servers[i].timing();
+    timing.set_bytes_in(timing.bytes_in() + other.bytes_in());
+    timing.set_bytes_out(timing.bytes_out() + other.bytes_out());
+    timing.set_disk_bytes(timing.disk_bytes() + other.disk_bytes());
+    timing.set_peak_bytes(std::max(timing.peak_bytes(), other.peak_bytes()));
+    // The helpers read at the same time: the slowest one is what the repair saw.
+    timing.set_read_seconds(std::max(timing.read_seconds(), other.read_seconds()));
+  }
 }
 
 proto::PartialSumRequest request_of(const proto::SumPlan& plan) {

@@ -21,18 +21,27 @@ using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
 class SumContributor {
  public:
   virtual ~SumContributor() = default;
-  /// Adds every slice of the window, in order.
-  virtual asio::awaitable<Status> contribute(Context context, SliceWindow& window) = 0;
+  /// Adds every unit of the window as `contributor`, in order.
+  virtual asio::awaitable<Status> contribute(Context context, SliceWindow& window, size_t contributor) = 0;
 };
 
-/// A root without a chunk of its own (a degraded read, a repair site) uses it as it is.
+struct ReceiverOptions {
+  SumContributor* own = nullptr;
+  Gate* gate = nullptr;      ///< passed before frames of the children are taken in
+  bool whole_cells = false;  ///< the sink gets whole cells (rows > 1): one sub-cell of every sum at a time
+  bool staggered = false;    ///< children one after the other, each for the whole range, all of which is held
+};
+
+/// A root without a chunk of its own (a degraded read, a repair site) uses it as it is. Memory: (children +
+/// 2) * slice_bytes * sums at most, unless staggered; peak_bytes() tells.
 class SumReceiver {
  public:
-  /// `request`: ids, range and slices, everything but the node; it is what each child is asked. `own` may be
-  /// null. References outlive run().
+  /// `request`: ids, range, slices and rows, everything but the node; it is what each child is asked.
+  /// `children` were checked (check_tree.h); they carry together every slice, each at least once. References
+  /// outlive run().
   SumReceiver(const runtime::Runtime& runtime, rpc::Client& client, SumRange range,
               const proto::PartialSumRequest& request, const Children& children,
-              SumContributor* own = nullptr);
+              ReceiverOptions options = {});
 
   /// Opens all children at once. Everything was put into the sink, or the first error, which names the
   /// server; then no stream is open and no task runs any more.
@@ -43,20 +52,30 @@ class SumReceiver {
   double compute_seconds() const;
   double network_seconds() const;  ///< of the child that was waited for longest
   uint64_t bytes_in() const;       ///< from the children
+  uint64_t peak_bytes() const { return window_.held().peak(); }
   /// Timings of the subtrees, for one who reports them upward. After run().
   void add_servers(google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers) const;
 
  private:
+  void spawn(asio::awaitable<void> task);
+  asio::awaitable<void> counted(asio::awaitable<void> task);
   asio::awaitable<void> run_child(Context context, ChildSum& child);
+  asio::awaitable<void> run_staggered(Context context);
   asio::awaitable<void> run_own(Context context);
   asio::awaitable<Status> consume(SumSink& sink);
 
   const runtime::Runtime& runtime_;
-  SumContributor* own_;
+  const ReceiverOptions options_;
   SliceWindow window_;
   std::vector<std::unique_ptr<ChildSum>> children_;
+  size_t running_ = 0;
+  runtime::Event ended_;  ///< one of them
   runtime::TaskGroup tasks_;
 };
+
+/// Timings of a tree's servers as those of one repair: all bytes, the most memory and the slowest reader; its
+/// other seconds are the first server's, which is the root.
+void add_up(const google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers, proto::Timing& timing);
 
 /// What the children of a degraded read are asked.
 proto::PartialSumRequest request_of(const proto::SumPlan& plan);

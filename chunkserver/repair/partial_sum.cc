@@ -1,5 +1,7 @@
 #include "chunkserver/repair/partial_sum.h"
 
+#include "chunkserver/repair/rebuilt_chunk.h"
+#include "chunkserver/repair/sum_sender.h"
 #include "common/proto/types.pb.h"
 #include "monitoring/sight/module.h"
 #include "repair_tree/check_tree.h"
@@ -10,81 +12,38 @@ namespace {
 constexpr sight::Site kPartialSum{"chunkserver.partial_sum",
                                   {"bytes", "slice_bytes", "children"},
                                   {"read_seconds", "network_seconds", "compute_seconds", "send_seconds"}};
-constexpr uint64_t kFrameBytes = 1 << 20;
 
 double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-/// Sends sums as frames of at most 1 MiB; what is zero at the end of a slice is only announced.
-class StreamSink final : public repair_tree::SumSink {
- public:
-  StreamSink(const runtime::Clock& clock, rpc::Stream& stream) : clock_(clock), stream_(stream) {}
-
-  asio::awaitable<Status> put(uint64_t offset, std::span<const std::span<std::byte>> sums,
-                              uint64_t nonzero_bytes) override {
-    const TimePoint began = clock_.now();
-    const uint64_t step = std::max<uint64_t>(kFrameBytes / sums.size(), 1);
-    for (uint64_t at = 0; at < nonzero_bytes; at += step) {
-      KINTSUGI_CO_TRY(co_await send_part(offset, at, std::min(step, nonzero_bytes - at), sums));
-    }
-    if (nonzero_bytes < sums.front().size()) {
-      proto::PartialSumData zeros;
-      zeros.set_offset(offset + nonzero_bytes);
-      zeros.set_zero_bytes(sums.front().size() - nonzero_bytes);
-      KINTSUGI_CO_TRY(co_await stream_.send(zeros));
-    }
-    send_seconds_ += seconds(clock_.now() - began);
-    co_return Status{};
-  }
-
-  asio::awaitable<Status> idle() override {
-    proto::PartialSumData nothing;
-    co_return co_await stream_.send(nothing);
-  }
-
-  double send_seconds() const { return send_seconds_; }
-  uint64_t bytes_out() const { return bytes_out_; }
-
- private:
-  asio::awaitable<Status> send_part(uint64_t offset, uint64_t at, uint64_t bytes,
-                                    std::span<const std::span<std::byte>> sums) {
-    proto::PartialSumData data;
-    data.set_offset(offset + at);
-    uint32_t crc = 0;
-    payload_.clear();
-    for (std::span<std::byte> sum : sums) {
-      std::span<std::byte> part = sum.subspan(at, bytes);
-      crc = payload_.empty() ? crc32c(part) : crc32c_combine(crc, crc32c(part), bytes);
-      payload_.emplace_back(part.data(), part.size());
-    }
-    data.set_crc(crc);
-    bytes_out_ += bytes * sums.size();
-    co_return co_await stream_.send(data, payload_);
-  }
-
-  const runtime::Clock& clock_;
-  rpc::Stream& stream_;
-  std::vector<asio::const_buffer> payload_;
-  double send_seconds_ = 0;
-  uint64_t bytes_out_ = 0;
-};
+repair_tree::ReceiverOptions options_of(const proto::RepairNode& node) {
+  repair_tree::ReceiverOptions options;
+  options.whole_cells = !node.stores().empty();
+  return options;
+}
 
 /// One running call; in memory of its own because it is large for a coroutine's frame.
-struct Call {
+struct Call final : public repair_tree::SumSink {
   Call(RepairParts& parts, const proto::PartialSumRequest& request, repair_tree::SumRange range,
        rpc::Stream& out)
       : parts(parts),
         node(request.node()),
+        stripe(request.stripe_id()),
+        range(range),
+        out(out),
         began(parts.runtime.clock.now()),
-        own{{StripeId(request.stripe_id()), node.index()}, node.chunk_length(), node.coefficients()},
-        sum(parts, range, request, node.children(), &own),
-        sink(parts.runtime.clock, out),
-        watcher(parts.runtime) {}
+        sum(parts, range, request, node.children(), repair_tree::has_chunk(node) ? &node : nullptr,
+            options_of(node)),
+        sender(parts.runtime.clock, out, {node.outputs().begin(), node.outputs().end()},
+               &parts.pacer.sending()),
+        committed(parts.runtime),
+        tasks(parts.runtime) {}
 
-  asio::awaitable<Status> run(Context context, rpc::Stream& out) {
-    watcher.spawn(watch_parent(out));
-    Status status = co_await sum.run(context, sink);
+  asio::awaitable<Status> run(Context context) {
+    this->context = context;
+    tasks.spawn(watch_parent());
+    Status status = co_await sum_up();
     ended = true;
     if (status.ok()) {
       proto::PartialSumDone done;
@@ -96,42 +55,118 @@ struct Call {
       Status said = co_await out.send_error(status);
       if (!said.ok()) out.close();
     }
-    co_await watcher.join();
+    co_await tasks.join();
     co_return status;
   }
 
+  asio::awaitable<Status> sum_up() {
+    Status status;
+    for (int i = 0; i < node.stores_size() && status.ok(); ++i) {
+      auto store = co_await RebuiltChunk::create(context, parts, stripe, node.stores(i), range);
+      if (store) {
+        stores.push_back(std::move(*store));
+      } else {
+        status = store.error().with_context(name_of_store(node.stores(i).index()));
+      }
+    }
+    if (status.ok()) status = co_await sum.run(context, *this);
+    if (status.ok() && !stores.empty()) status = co_await commit_stores();
+    for (auto& store : stores)
+      co_await store->abort();
+    co_return status;
+  }
+
+  asio::awaitable<Status> put(uint64_t offset, std::span<const std::span<std::byte>> sums,
+                              uint64_t nonzero_bytes) override {
+    KINTSUGI_CO_TRY(co_await sender.send(offset, sums, nonzero_bytes));
+    for (auto& store : stores) {
+      Status stored = co_await store->put(context, offset, sums);
+      if (!stored.ok()) co_return stored.with_context(name_of_store(store->id().index));
+    }
+    co_return Status{};
+  }
+
+  asio::awaitable<Status> idle() override { return sender.send_nothing(); }
+
+  /// The parent waits for the end frame, however long the disk takes.
+  asio::awaitable<Status> commit_stores() {
+    tasks.spawn(commit_all());
+    while (!committed_all) {
+      const bool notified =
+          co_await committed.wait_until(parts.runtime.clock.now() + repair_tree::kTreeIdleInterval);
+      // A failure shows when the end is sent.
+      if (!notified && out.is_open()) (void)co_await sender.send_nothing();
+    }
+    co_return commit_status;
+  }
+
+  asio::awaitable<void> commit_all() {
+    for (auto& store : stores) {
+      if (commit_status.ok() && parent_gone) commit_status = {Code::kCancelled, "the parent is gone"};
+      if (!commit_status.ok()) break;
+      commit_status = co_await store->commit(context);
+      if (commit_status.code() == Code::kCorrupt) {
+        const std::string helpers = repair_tree::describe_helpers(stripe, node.children());
+        commit_status = commit_status.with_context("rebuilt from " + helpers);
+      }
+      if (!commit_status.ok()) commit_status = commit_status.with_context(name_of_store(store->id().index));
+    }
+    committed_all = true;
+    committed.notify_all();
+  }
+
   /// Sees the stream close while nothing is sent. The parent says nothing until its end frame.
-  asio::awaitable<void> watch_parent(rpc::Stream& out) {
+  asio::awaitable<void> watch_parent() {
     proto::Empty end;
     auto received = co_await out.receive(end);
     if (received && received->end && ended) co_return;
     Status why{Code::kInvalidArgument, "the parent sent something before the sum ended"};
     if (!received) why = received.error();
+    parent_gone = true;
     sum.fail(std::move(why));
+  }
+
+  std::string name_of_store(uint32_t index) const {
+    return fmt::format("chunk {} on server {}", ChunkId{stripe, index}, node.server_id());
   }
 
   proto::ServerTiming timing() const {
     proto::ServerTiming server;
     server.set_server_id(node.server_id());
-    server.set_role(node.children().empty() ? "helper" : "aggregator");
+    server.set_role(!stores.empty() ? "destination" : node.children().empty() ? "helper" : "aggregator");
     proto::Timing& timing = *server.mutable_timing();
     timing.set_seconds(seconds(parts.runtime.clock.now() - began));
     timing.set_read_seconds(sum.read_seconds());
-    timing.set_network_seconds(sum.receiver().network_seconds() + sink.send_seconds());
+    timing.set_network_seconds(sum.receiver().network_seconds() + sender.send_seconds());
     timing.set_compute_seconds(sum.compute_seconds());
     timing.set_bytes_in(sum.receiver().bytes_in());
-    timing.set_bytes_out(sink.bytes_out());
+    timing.set_bytes_out(sender.bytes_out());
+    timing.set_peak_bytes(sum.receiver().peak_bytes());
+    double write_seconds = 0;
+    uint64_t disk_bytes = sum.disk_bytes();
+    for (const auto& store : stores) {
+      write_seconds += store->write_seconds();
+      disk_bytes += store->bytes();
+    }
+    timing.set_write_seconds(write_seconds);
+    timing.set_disk_bytes(disk_bytes);
     return server;
   }
 
   RepairParts& parts;
   const proto::RepairNode& node;
+  const StripeId stripe;
+  const repair_tree::SumRange range;
+  rpc::Stream& out;
+  Context context;
   TimePoint began;
-  OwnChunk own;
   TreeSum sum;
-  StreamSink sink;
-  bool ended = false;
-  runtime::TaskGroup watcher;
+  SumSender sender;
+  std::vector<std::unique_ptr<RebuiltChunk>> stores;
+  bool committed_all = false, parent_gone = false, ended = false;
+  Status commit_status;
+  runtime::Event committed;
+  runtime::TaskGroup tasks;
 };
 
 }  // namespace
@@ -143,18 +178,18 @@ asio::awaitable<Status> stream_partial_sum(Context context, RepairParts& parts,
       context,
       kPartialSum,
       {double(request.length()), double(request.slice_bytes()), double(node.children_size())}};
-  const uint32_t sums = static_cast<uint32_t>(node.coefficients().size());
-  Status checked = repair_tree::check_tree(node, sums);
+  Status checked = repair_tree::check_tree(request);
   if (!checked.ok()) co_return module.finish(std::move(checked));
-  auto range = repair_tree::SumRange::make(request.offset(), request.length(), request.slice_bytes(), sums);
+  const uint32_t rows = std::max<uint32_t>(request.rows(), 1);
+  auto range = repair_tree::SumRange::make(request, repair_tree::sums_of(node, rows));
   if (!range) co_return module.finish(range.error());
 
   auto call = std::make_unique<Call>(parts, request, *range, out);
-  Status status = co_await call->run(module.context(), out);
+  Status status = co_await call->run(module.context());
   module.output(0, call->sum.read_seconds());
   module.output(1, call->sum.receiver().network_seconds());
   module.output(2, call->sum.compute_seconds());
-  module.output(3, call->sink.send_seconds());
+  module.output(3, call->sender.send_seconds());
   co_return module.finish(std::move(status));
 }
 

@@ -3,6 +3,7 @@
 
 #include <list>
 
+#include "chunkserver/repair/repair_pacer.h"
 #include "chunkserver/store/chunk_store.h"
 #include "common/rpc/client.h"
 #include "common/runtime/buffer_pool.h"
@@ -12,12 +13,14 @@ namespace kintsugi::chunkserver {
 
 class TreeSum;
 
-/// Outlives every call.
+/// Outlives every call. Whoever builds it fills `pacer.load` and sets its bandwidth; without that repairs
+/// take all they can get.
 struct RepairParts {
   const runtime::Runtime& runtime;
   ChunkStore& store;
   runtime::BufferPool& buffers;
   rpc::Client& client;
+  RepairPacer pacer{runtime};
   std::list<TreeSum*> running = {};  ///< in the order in which they began
   bool stopping = false;
 

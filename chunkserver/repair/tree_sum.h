@@ -3,28 +3,19 @@
 
 #include <optional>
 
-#include <boost/asio/awaitable.hpp>
-
+#include "chunkserver/repair/own_sum.h"
 #include "chunkserver/repair/repair_parts.h"
-#include "erasure/multiply.h"
 #include "repair_tree/sum_receiver.h"
 
 namespace kintsugi::chunkserver {
 
-/// What a node adds itself.
-struct OwnChunk {
-  ChunkId id;
-  uint64_t length = 0;  ///< as the stripe's metadata says
-  std::string coefficients;
-};
-
-/// The sum of a node: a SumReceiver that is known to the server, with the own chunk.
-class TreeSum final : private repair_tree::SumContributor {
+/// A SumReceiver that the server knows of and can end, with the own chunk.
+class TreeSum {
  public:
-  /// `request`: range, slices and ids; `children` and `own` (may be null) contribute. References outlive
-  /// run().
+  /// `node`: has a chunk, or is null for a root. References outlive run().
   TreeSum(RepairParts& parts, repair_tree::SumRange range, const proto::PartialSumRequest& request,
-          const repair_tree::Children& children, const OwnChunk* own);
+          const repair_tree::Children& children, const proto::RepairNode* node,
+          repair_tree::ReceiverOptions options);
   ~TreeSum();
 
   /// Everything was put into the sink, or the first error; then no stream is open and no task runs any more.
@@ -32,22 +23,20 @@ class TreeSum final : private repair_tree::SumContributor {
   /// Makes run() end soon with `why`.
   void fail(Status why) { receiver_.fail(std::move(why)); }
 
-  double read_seconds() const { return read_seconds_; }
-  double compute_seconds() const { return compute_seconds_ + receiver_.compute_seconds(); }
+  double read_seconds() const { return own_ ? own_->read_seconds() : 0; }
+  double compute_seconds() const {
+    return receiver_.compute_seconds() + (own_ ? own_->compute_seconds() : 0);
+  }
+  uint64_t disk_bytes() const { return own_ ? own_->disk_bytes() : 0; }
   const repair_tree::SumReceiver& receiver() const { return receiver_; }
 
  private:
-  asio::awaitable<Status> contribute(Context context, repair_tree::SliceWindow& window) override;
-  asio::awaitable<Status> add_slice(Context context, ChunkReader& reader, repair_tree::SliceWindow& window,
-                                    size_t slice);
+  repair_tree::ReceiverOptions with_own(repair_tree::ReceiverOptions options);
 
   RepairParts& parts_;
-  const runtime::Runtime& runtime_;
   std::list<TreeSum*>::iterator registered_;
-  const OwnChunk* own_;
-  std::optional<erasure::MultiplyTable> table_;  ///< of own_
+  std::optional<OwnSum> own_;
   repair_tree::SumReceiver receiver_;
-  double read_seconds_ = 0, compute_seconds_ = 0;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -34,21 +34,34 @@ void ChunkWriter::release() {
   store_.small_bytes_ -= small_.size();
 }
 
-Status ChunkWriter::accept(std::span<const std::byte> data, const std::vector<uint32_t>& block_crcs) const {
+Status ChunkWriter::accept(std::span<const std::byte> data) const {
   if (ended_) return {Code::kCancelled, "the chunk is committed or discarded"};
   if (data.empty()) return {Code::kInvalidArgument, "empty part of a chunk"};
   if (length_ % kBlockBytes != 0) return {Code::kInvalidArgument, "data after a block that is not whole"};
   if (data.size() > max_bytes_ - length_) {
     return {Code::kInvalidArgument, fmt::format("more than the {} bytes that were announced", max_bytes_)};
   }
-  return check_blocks(data, block_crcs, length_ / kBlockBytes);
+  return {};
 }
 
 asio::awaitable<Status> ChunkWriter::append(Context context, runtime::Buffer buffer, size_t bytes,
                                             std::vector<uint32_t> block_crcs) {
-  sight::Module module{context, kAppend, {double(bytes)}};
   KINTSUGI_ASSERT(bytes <= buffer.size());
-  Status accepted = accept(buffer.first(bytes), block_crcs);
+  Status matches = check_blocks(buffer.first(bytes), block_crcs, length_ / kBlockBytes);
+  if (!matches.ok()) co_return matches.with_context(fmt::format("chunk {}", id_));
+  co_return co_await append_checked(context, std::move(buffer), bytes, std::move(block_crcs));
+}
+
+asio::awaitable<Status> ChunkWriter::append(Context context, runtime::Buffer buffer, size_t bytes) {
+  KINTSUGI_ASSERT(bytes <= buffer.size());
+  std::vector<uint32_t> block_crcs = crc32c_blocks(buffer.first(bytes));
+  co_return co_await append_checked(context, std::move(buffer), bytes, std::move(block_crcs));
+}
+
+asio::awaitable<Status> ChunkWriter::append_checked(Context context, runtime::Buffer buffer, size_t bytes,
+                                                    std::vector<uint32_t> block_crcs) {
+  sight::Module module{context, kAppend, {double(bytes)}};
+  Status accepted = accept(buffer.first(bytes));
   if (!accepted.ok()) co_return module.finish(accepted.with_context(fmt::format("chunk {}", id_)));
   if (disk_.failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
   Status stored = co_await store_part(std::move(buffer), bytes);

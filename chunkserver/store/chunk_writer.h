@@ -28,6 +28,8 @@ class ChunkWriter {
   /// kIoError.
   asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes,
                                  std::vector<uint32_t> block_crcs);
+  /// The same for bytes that were made here: their CRCs are computed.
+  asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes);
 
   /// Checks length and CRC of the whole chunk, and makes it durable and visible. The same chunk may be there
   /// already: fine if it is identical, else kAlreadyExists. After any error nothing is left.
@@ -43,7 +45,9 @@ class ChunkWriter {
   friend class ChunkStore;
   ChunkWriter(ChunkStore& store, DataDisk& disk, ChunkId id, std::string policy, uint64_t max_bytes);
 
-  Status accept(std::span<const std::byte> data, const std::vector<uint32_t>& block_crcs) const;
+  Status accept(std::span<const std::byte> data) const;
+  asio::awaitable<Status> append_checked(Context context, runtime::Buffer buffer, size_t bytes,
+                                         std::vector<uint32_t> block_crcs);
   bool fits_in_memory(size_t bytes) const;
   void keep(std::span<const std::byte> data);
   asio::awaitable<Status> spill();

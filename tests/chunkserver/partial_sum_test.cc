@@ -105,7 +105,7 @@ TEST(PartialSum, RefusesBadRequestsClearly) {
   bad.mutable_node()->set_coefficients("");
   EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
   bad = good;
-  bad.mutable_node()->set_coefficients(std::string(33, 'x'));
+  bad.mutable_node()->set_coefficients(std::string(129, 'x'));
   EXPECT_EQ(code_of(bad), Code::kInvalidArgument);
   bad = good;
   bad.mutable_node()->mutable_children(0)->set_coefficients("xy");

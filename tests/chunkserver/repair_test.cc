@@ -41,7 +41,10 @@ TEST(Repair, ReportsTimingsOfEveryServer) {
   EXPECT_GT(repaired->timing().read_seconds(), 0);
   EXPECT_GT(repaired->timing().network_seconds(), 0);
   EXPECT_GT(repaired->timing().write_seconds(), 0);
-  EXPECT_EQ(repaired->timing().bytes_in(), 3 * 2 * kMiB);
+  EXPECT_EQ(repaired->servers(0).timing().bytes_in(), 3 * 2 * kMiB);
+  EXPECT_EQ(repaired->timing().bytes_in(), 6 * 2 * kMiB);
+  EXPECT_EQ(repaired->timing().bytes_out(), 6 * 2 * kMiB);
+  EXPECT_EQ(repaired->timing().disk_bytes(), 7 * 2 * kMiB);
 }
 
 TEST(Repair, DoingItAgainIsFine) {

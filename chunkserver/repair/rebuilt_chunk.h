@@ -1,0 +1,52 @@
+/// A lost chunk on its way back into the store.
+#pragma once
+
+#include <memory>
+
+#include "chunkserver/repair/repair_parts.h"
+#include "common/proto/repair.pb.h"
+#include "repair_tree/sum_range.h"
+
+namespace kintsugi::chunkserver {
+
+/// Takes the sums of a node, writes those that are its rows, and commits when the CRC is right. The same
+/// chunk may be here already, whole or not: the one that was proven replaces it. Destroying it without a
+/// commit discards everything. The parts outlive it.
+class RebuiltChunk {
+ public:
+  /// kAlreadyExists: another chunk of this name; kNoSpace, kLimitExceeded.
+  static asio::awaitable<Result<std::unique_ptr<RebuiltChunk>>> create(Context context, RepairParts& parts,
+                                                                       StripeId stripe,
+                                                                       const proto::RebuiltChunk& spec,
+                                                                       const repair_tree::SumRange& range);
+
+  /// The next part of all sums of the node; whole sub-cells when the code has rows.
+  asio::awaitable<Status> put(Context context, uint64_t offset, std::span<const std::span<std::byte>> sums);
+  /// Everything was put. kCorrupt: it is not what was lost. After an error nothing is left.
+  asio::awaitable<Status> commit(Context context);
+  /// Discards what is not committed; complete on return.
+  asio::awaitable<void> abort();
+
+  ChunkId id() const { return id_; }
+  double write_seconds() const { return write_seconds_; }
+  uint64_t bytes() const { return writer_->length(); }
+
+ private:
+  RebuiltChunk(RepairParts& parts, ChunkId id, const proto::RebuiltChunk& spec,
+               const repair_tree::SumRange& range, std::unique_ptr<ChunkWriter> writer);
+
+  asio::awaitable<Status> write(Context context, std::span<const std::byte> bytes);
+  asio::awaitable<Status> flush(Context context);
+
+  RepairParts& parts_;
+  const ChunkId id_;
+  const uint64_t length_;
+  const uint32_t crc_, first_sum_, rows_;
+  const uint64_t cell_bytes_;
+  std::unique_ptr<ChunkWriter> writer_;
+  runtime::Buffer buffer_;  ///< whole blocks are collected here, for writes of a good size
+  size_t filled_ = 0;
+  double write_seconds_ = 0;
+};
+
+}  // namespace kintsugi::chunkserver

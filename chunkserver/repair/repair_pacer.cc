@@ -1,0 +1,31 @@
+#include "chunkserver/repair/repair_pacer.h"
+
+#include <algorithm>
+
+namespace kintsugi::chunkserver {
+
+double RepairPacer::rate(bool up) {
+  const UserLoad now = load ? load() : UserLoad{};
+  if (now.serving > 0) users_until_ = clock_.now() + kUserMemory;
+  const bool users = clock_.now() < users_until_ || now.user > 0;
+  const double link = up ? now.link_up : now.link_down;
+  if (link <= 0) {
+    const bool yield = clock_.now() < users_until_;
+    return yield ? cap_ / 2 : cap_;
+  }
+  if (cap_ <= 0 && !users) return 0;
+  const double cap = cap_ > 0 ? cap_ : link;
+  return std::max(kLeast * cap, std::min(cap, kLinkShare * link - now.user));
+}
+
+asio::awaitable<void> RepairPacer::Direction::pass(uint64_t bytes) {
+  const double rate = pacer_.rate(up_);
+  if (rate <= 0) co_return;
+  const TimePoint now = clock_.now();
+  const auto takes =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(double(bytes) / rate));
+  free_ = std::min(std::max(free_, now - kBurst) + takes, now + kMaxWait);
+  if (free_ > now) co_await never_.wait_until(free_);
+}
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,69 @@
+/// Keeps what repairs cost a server's users within bounds.
+#pragma once
+
+#include <functional>
+
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+#include "repair_tree/gate.h"
+
+namespace kintsugi::chunkserver {
+
+/// What the service knows of the server's link, asked for each frame; bytes per second.
+struct UserLoad {
+  double user = 0;                    ///< what users read and write now
+  double link_up = 0, link_down = 0;  ///< 0: not known
+  size_t serving = 0;                 ///< reads and writes of users that run now
+};
+
+/// A token bucket each way on the server's clock: the sums it sends, and what it takes in as an inner node or
+/// root.
+///
+/// With a link of L and users at u bytes/s, repairs get max(5 % of the cap, min(cap, 0.95 L - u)); without a
+/// known link the cap, and half of it while users are served or were within kUserMemory. Without a cap (0)
+/// the link takes its place, but only while there are users: nothing is held up for its own sake.
+class RepairPacer {
+ public:
+  static constexpr double kLeast = 0.05, kLinkShare = 0.95;
+  static constexpr Duration kUserMemory = std::chrono::milliseconds(100);
+  /// What may go at once after a pause.
+  static constexpr Duration kBurst = std::chrono::milliseconds(50);
+  /// A single wait is no longer, so that a slow repair is not taken for dead.
+  static constexpr Duration kMaxWait = std::chrono::seconds(5);
+
+  explicit RepairPacer(const runtime::Runtime& runtime)
+      : clock_(runtime.clock), sending_(*this, runtime, true), receiving_(*this, runtime, false) {}
+
+  /// Each way; 0: no cap.
+  void set_bandwidth(uint64_t bytes_per_second) { cap_ = static_cast<double>(bytes_per_second); }
+  /// Set by the service; empty: no users, and nothing is known of the link.
+  std::function<UserLoad()> load;
+
+  repair_tree::Gate& sending() { return sending_; }
+  repair_tree::Gate& receiving() { return receiving_; }
+
+  /// What repairs may take now, bytes per second; 0: all they want.
+  double rate(bool up);
+
+ private:
+  class Direction final : public repair_tree::Gate {
+   public:
+    Direction(RepairPacer& pacer, const runtime::Runtime& runtime, bool up)
+        : pacer_(pacer), clock_(runtime.clock), never_(runtime), up_(up) {}
+    asio::awaitable<void> pass(uint64_t bytes) override;
+
+   private:
+    RepairPacer& pacer_;
+    runtime::Clock& clock_;
+    runtime::Event never_;  ///< waited for with a deadline
+    bool up_;
+    TimePoint free_;  ///< when what was admitted so far is through
+  };
+
+  runtime::Clock& clock_;
+  double cap_ = 0;
+  TimePoint users_until_;
+  Direction sending_, receiving_;
+};
+
+}  // namespace kintsugi::chunkserver

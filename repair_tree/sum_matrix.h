@@ -1,0 +1,44 @@
+/// What the inputs of a node (rows of its chunk, outputs of a child) add to its sums.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "erasure/multiply.h"
+
+namespace kintsugi::repair_tree {
+
+/// sums[s] ^= coefficient[s][i] * input i, one input after the other.
+class SumMatrix {
+ public:
+  /// `coefficients`: sums x inputs, row-major.
+  SumMatrix(std::string_view coefficients, uint32_t sums, uint32_t inputs);
+  /// Input i is added to sum i. Requires inputs <= sums.
+  static SumMatrix identity(uint32_t sums, uint32_t inputs);
+
+  uint32_t inputs() const { return static_cast<uint32_t>(columns_.size()); }
+  /// Every input goes to the sum of its number, unchanged, and nowhere else.
+  bool is_identity() const { return identity_; }
+
+  /// Adds `in` as input number `input` to the same range of every sum (all as long as `in`). With `overwrite`
+  /// the sums hold nothing yet: afterwards they hold this input alone.
+  void add(uint32_t input, std::span<const std::byte> in, std::span<const std::span<std::byte>> sums,
+           bool overwrite) const;
+
+ private:
+  /// At most kMaxChunks of the sums that an input goes to.
+  struct Targets {
+    std::vector<uint32_t> sums;
+    erasure::MultiplyTable table;
+  };
+  struct Column {
+    std::vector<Targets> targets;
+    std::vector<uint32_t> untouched;  ///< sums with coefficient 0
+  };
+  std::vector<Column> columns_;
+  bool identity_ = true;
+};
+
+}  // namespace kintsugi::repair_tree

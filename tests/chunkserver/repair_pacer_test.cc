@@ -1,0 +1,86 @@
+// What repairs may take of a server's link.
+#include "chunkserver/repair/repair_pacer.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/simulation/runtime/sim_node.h"
+#include "tests/simulation/runtime/simulation.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+struct PacerRig {
+  PacerRig() : node(simulation, "server"), runtime(node.runtime()), pacer(runtime) {
+    pacer.load = [this] { return load; };
+  }
+  /// Bytes per second that get through in `frames` of 128 KiB, one after the other.
+  double carried(size_t frames = 200) {
+    auto task = [](repair_tree::Gate& gate, size_t frames) -> asio::awaitable<void> {
+      for (size_t i = 0; i < frames; ++i)
+        co_await gate.pass(128 << 10);
+    };
+    const TimePoint began = simulation.now();
+    simulation.run(task(pacer.sending(), frames));
+    const double seconds = std::chrono::duration<double>(simulation.now() - began).count();
+    return seconds == 0 ? 0 : frames * double(128 << 10) / seconds;
+  }
+
+  simulation::Simulation simulation{1};
+  simulation::SimNode node;
+  runtime::Runtime runtime;
+  UserLoad load;
+  RepairPacer pacer;
+};
+
+TEST(RepairPacer, WithoutACapNothingWaits) {
+  PacerRig rig;
+  EXPECT_EQ(rig.carried(), 0);
+  rig.load.link_up = 100e6;
+  EXPECT_EQ(rig.carried(), 0);
+}
+
+TEST(RepairPacer, KeepsToTheCap) {
+  PacerRig rig;
+  rig.pacer.set_bandwidth(20'000'000);
+  EXPECT_NEAR(rig.carried(), 20e6, 2e6);
+}
+
+TEST(RepairPacer, LeavesUsersTheirPartOfAKnownLink) {
+  PacerRig rig;
+  rig.load.link_up = 100e6;
+  rig.load.user = 80e6;
+  EXPECT_NEAR(rig.carried(), 15e6, 2e6);
+  rig.pacer.set_bandwidth(10'000'000);
+  EXPECT_NEAR(rig.carried(), 10e6, 1e6);
+}
+
+TEST(RepairPacer, ATwentiethOfTheCapIsAlwaysLeftForRepairs) {
+  PacerRig rig;
+  rig.load.link_up = 100e6;
+  rig.load.user = 200e6;
+  rig.pacer.set_bandwidth(40'000'000);
+  EXPECT_NEAR(rig.carried(), 2e6, 0.2e6);
+}
+
+TEST(RepairPacer, HalvesTheCapWhileUsersAreServedAndAMomentAfterThat) {
+  PacerRig rig;
+  rig.pacer.set_bandwidth(20'000'000);
+  rig.load.serving = 1;
+  EXPECT_EQ(rig.pacer.rate(true), 10e6);
+  rig.load.serving = 0;
+  rig.simulation.run_for(50ms);
+  EXPECT_EQ(rig.pacer.rate(true), 10e6);
+  rig.simulation.run_for(60ms);
+  EXPECT_EQ(rig.pacer.rate(true), 20e6);
+}
+
+TEST(RepairPacer, NoWaitIsSoLongThatARepairSeemsDead) {
+  PacerRig rig;
+  rig.pacer.set_bandwidth(1000);
+  const TimePoint began = rig.simulation.now();
+  rig.carried(3);
+  EXPECT_LE(rig.simulation.now() - began, 3 * RepairPacer::kMaxWait);
+}
+
+}  // namespace
+}  // namespace kintsugi::chunkserver
