@@ -28,20 +28,50 @@ void supersede(proto::StoredServer& stored, uint64_t incarnation) {
 
 void ServerRegistry::load(const Reader& reader) {
   reader.scan(keys::all(keys::Kind::kServer), [&](std::string_view key, std::string_view value) {
-    ServerRecord& server = servers_[ServerId{keys::first_id(key)}];
-    server.id = ServerId{keys::first_id(key)};
-    server.stored = Reader::parse<proto::StoredServer>(value);
+    const ServerId id{keys::first_id(key)};
+    const auto stored = Reader::parse<proto::StoredServer>(value);
+    if (stored.address().empty()) {
+      removed_[id] = stored;
+      return true;
+    }
+    ServerRecord& server = servers_[id];
+    server.id = id;
+    server.stored = stored;
     server.last_heartbeat = clock_.now();
     return true;
   });
 }
 
-Status ServerRegistry::check_incarnation(const ServerRecord& server, uint64_t incarnation) const {
-  const auto& old = server.stored.superseded();
+Status ServerRegistry::check_incarnation(ServerId id, const proto::StoredServer& stored,
+                                         uint64_t incarnation) const {
+  const auto& old = stored.superseded();
   if (std::find(old.begin(), old.end(), incarnation) == old.end()) return {};
+  if (stored.address().empty())
+    return {Code::kConflict,
+            fmt::format("server {} was removed from the cluster; this process must stop", id)};
   return {Code::kConflict,
-          fmt::format("server {} was started again as another process, at {}; this one must stop", server.id,
-                      server.stored.address())};
+          fmt::format("server {} was started again as another process, at {}; this one must stop", id,
+                      stored.address())};
+}
+
+bool ServerRegistry::set_draining(Transaction& transaction, ServerId id, bool draining) {
+  ServerRecord* server = find(id);
+  if (!server) return false;
+  server->stored.set_draining(draining);
+  transaction.put_message(keys::server(id), server->stored);
+  return true;
+}
+
+void ServerRegistry::remove(Transaction& transaction, ServerId id) {
+  const auto found = servers_.find(id);
+  if (found == servers_.end()) return;
+  proto::StoredServer stored = found->second.stored;
+  supersede(stored, 0);
+  stored.clear_address();
+  stored.clear_draining();
+  transaction.put_message(keys::server(id), stored);
+  removed_[id] = std::move(stored);
+  servers_.erase(found);
 }
 
 Status ServerRegistry::register_server(Transaction& transaction,
@@ -50,9 +80,14 @@ Status ServerRegistry::register_server(Transaction& transaction,
   const ServerId id{request.server_id()};
   const bool is_new = !servers_.contains(id);
   if (is_new && servers_.size() >= kMaxServers) return {Code::kLimitExceeded, "too many servers"};
+  if (const auto removed = removed_.find(id); removed != removed_.end()) {
+    KINTSUGI_TRY(check_incarnation(id, removed->second, request.incarnation()));
+    servers_[id].stored = std::move(removed->second);
+    removed_.erase(removed);
+  }
   ServerRecord& server = servers_[id];
   server.id = id;
-  KINTSUGI_TRY(check_incarnation(server, request.incarnation()));
+  KINTSUGI_TRY(check_incarnation(id, server.stored, request.incarnation()));
   if (server.stored.incarnation() != request.incarnation()) {
     supersede(server.stored, request.incarnation());
     server.load.Clear();
@@ -71,8 +106,10 @@ Status ServerRegistry::register_server(Transaction& transaction,
 
 Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::HeartbeatRequest& request) {
   ServerRecord* server = find(ServerId{request.server_id()});
+  if (const auto removed = removed_.find(ServerId{request.server_id()}); removed != removed_.end())
+    KINTSUGI_TRY(check_incarnation(removed->first, removed->second, request.incarnation()));
   if (!server) return Verdict::kRegisterAgain;
-  KINTSUGI_TRY(check_incarnation(*server, request.incarnation()));
+  KINTSUGI_TRY(check_incarnation(server->id, server->stored, request.incarnation()));
   if (!server->registered || server->stored.incarnation() != request.incarnation())
     return Verdict::kRegisterAgain;
   server->load = request;
@@ -163,6 +200,7 @@ proto::ServerState ServerRegistry::state_of(const ServerRecord& server) const {
   state.set_http_address(server.stored.http_address());
   state.set_rack(server.stored.rack());
   state.set_liveness(server.liveness);
+  state.set_draining(server.stored.draining());
   state.set_total_bytes(server.load.total_bytes());
   state.set_free_bytes(server.load.free_bytes());
   state.set_chunks(server.load.chunks());

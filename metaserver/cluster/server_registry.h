@@ -54,6 +54,11 @@ class ServerRegistry {
   /// since.
   Status register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
 
+  /// False: no such server.
+  bool set_draining(Transaction& transaction, ServerId id, bool draining);
+  /// Forgets the server. Its process must be started again to join again: what it says until then is refused.
+  void remove(Transaction& transaction, ServerId id);
+
   enum class Verdict { kAccepted, kRegisterAgain };
   /// kConflict as above. kRegisterAgain: not known since the start of this metaserver.
   Result<Verdict> heartbeat(const proto::HeartbeatRequest& request);
@@ -74,12 +79,13 @@ class ServerRegistry {
   size_t count(Liveness liveness) const;
 
  private:
-  Status check_incarnation(const ServerRecord& server, uint64_t incarnation) const;
+  Status check_incarnation(ServerId id, const proto::StoredServer& stored, uint64_t incarnation) const;
   void revive(ServerRecord& server);
 
   const MetaServerOptions& options_;
   const runtime::Clock& clock_;
   std::map<ServerId, ServerRecord> servers_;
+  std::map<ServerId, proto::StoredServer> removed_;  ///< without an address: only to refuse what they say
   TimePoint last_check_ = TimePoint::min();
 };
 

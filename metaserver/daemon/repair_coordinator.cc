@@ -117,6 +117,21 @@ void RepairCoordinator::stripe_deleted(StripeId stripe) {
   log_.append(std::move(event));
 }
 
+void RepairCoordinator::move_wanted(const WantedMove& move) {
+  if (hosted_works_) return hosted_.move_wanted(move.chunk, move.from, move.why, move.to);
+  proto::RepairEvent event = make_event(proto::RepairEvent::MOVE_WANTED, move.from);
+  event.set_stripe_id(move.chunk.stripe.value);
+  event.set_index(move.chunk.index);
+  event.set_destination(move.to.value);
+  event.set_reason(move.why);
+  log_.append(std::move(event));
+}
+
+void RepairCoordinator::moves_cancelled(ServerId from) {
+  hosted_.moves_cancelled(from);
+  if (!hosted_works_) log_.append(make_event(proto::RepairEvent::MOVES_CANCELLED, from));
+}
+
 // ---- what people ask -------------------------------------------------------------------------------------
 
 std::optional<runtime::Endpoint> RepairCoordinator::owner_address(StripeId stripe) const {

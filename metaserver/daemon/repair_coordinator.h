@@ -47,6 +47,8 @@ class RepairCoordinator {
   void server_returned(ServerId server);
   void chunk_lost(ChunkId chunk, const std::string& why);
   void stripe_deleted(StripeId stripe);
+  void move_wanted(const WantedMove& move);
+  void moves_cancelled(ServerId from);
 
   /// Where the repair manager of this stripe is; nullopt: it is the hosted one.
   std::optional<runtime::Endpoint> owner_address(StripeId stripe) const;

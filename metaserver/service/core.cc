@@ -26,11 +26,14 @@ Core::Core(const runtime::Runtime& runtime_, MetaServerOptions options_, rpc::Se
       chunks(servers, runtime.clock),
       garbage(chunks, runtime.clock),
       uploads(options, secret, runtime.clock),
-      block_reports(servers, chunks, garbage, uploads, runtime.clock) {
+      block_reports(servers, chunks, garbage, uploads, runtime.clock),
+      rebalancer(servers, chunks, runtime.clock) {
   servers.on_dead = [this](ServerId server) {
     caches.server_died(server);
     events.server_dead(server);
   };
+  rebalancer.on_wanted = [this](const WantedMove& move) { events.move_wanted(move); };
+  rebalancer.on_cancelled = [this](ServerId from) { events.moves_cancelled(from); };
   servers.on_returned = [this](ServerId server) { events.server_returned(server); };
   chunks.on_lost = [this](ChunkId chunk, const std::string& why) { events.chunk_lost(chunk, why); };
 }
@@ -66,9 +69,18 @@ std::string Core::address_of(ServerId server) const {
   return record->stored.address();
 }
 
+bool Core::holds_chunks(ServerId server) const {
+  const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
+  bool empty = true;
+  store.scan(range.begin, range.end, [&](std::string_view, std::string_view) { return empty = false; });
+  return !empty;
+}
+
 proto::ServerState Core::state_of(const ServerRecord& server) const {
   proto::ServerState state = servers.state_of(server);
   state.set_cached_chunks(caches.cached_chunks(server.id));
+  // Its last heartbeat may not count yet what was placed there just now: it must not look drained.
+  if (server.stored.draining() && state.chunks() == 0 && holds_chunks(server.id)) state.set_chunks(1);
   return state;
 }
 
@@ -87,7 +99,8 @@ proto::Stripe Core::describe(StripeId id, const proto::StoredStripe& stored, uin
     placement->set_length(chunk.length());
     placement->set_crc(chunk.crc());
     placement->set_available(chunks.available({id, i}, chunk));
-    if (operations != 0 && chunk.server_id() != 0)
+    // Also for a chunk that is nowhere: it stands for the right to have it rebuilt for a read.
+    if (operations != 0 && (chunk.server_id() != 0 || operations == rpc::kOpRead))
       placement->set_capability(capability({id, i}, operations, life));
   }
   return stripe;
@@ -96,7 +109,7 @@ proto::Stripe Core::describe(StripeId id, const proto::StoredStripe& stored, uin
 std::vector<Candidate> Core::usable_servers(const std::vector<ServerId>& exclude) const {
   std::vector<Candidate> usable;
   for (const auto& [id, server] : servers.servers()) {
-    if (server.liveness != proto::ServerState::ALIVE) continue;
+    if (server.liveness != proto::ServerState::ALIVE || server.stored.draining()) continue;
     if (std::find(exclude.begin(), exclude.end(), id) != exclude.end()) continue;
     // A server that has registered but not sent its first heartbeat yet is taken at its word.
     const bool measured = server.load.server_id() != 0;

@@ -15,6 +15,7 @@
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/cluster/placement.h"
+#include "metaserver/cluster/rebalancer.h"
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/cluster/uploads.h"
 #include "metaserver/kv/key_value_store.h"
@@ -31,6 +32,8 @@ struct MetaServerEvents {
   std::function<void(ServerId)> block_report_complete = [](ServerId) {};
   std::function<void(ChunkId, const std::string& why)> chunk_lost = [](ChunkId, const std::string&) {};
   std::function<void(StripeId)> stripe_deleted = [](StripeId) {};
+  std::function<void(const WantedMove&)> move_wanted = [](const WantedMove&) {};
+  std::function<void(ServerId from)> moves_cancelled = [](ServerId) {};
 };
 
 /// No locks: everything between two suspension points is atomic. A handler reads, fills a Transaction and
@@ -55,13 +58,14 @@ struct Core {
     return finish_read(result ? Status() : result.error());
   }
 
+  bool holds_chunks(ServerId server) const;  ///< that is the place of some
   proto::ServerState state_of(const ServerRecord& server) const;
   /// A stripe as clients and the repair manager see it. `operations` 0: without capabilities.
   proto::Stripe describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,
                          Duration life) const;
   std::string capability(ChunkId chunk, uint32_t operations, Duration life) const;
   std::string address_of(ServerId server) const;  ///< empty when it is dead or unknown
-  /// Servers that take new chunks: alive, not in `exclude`, with room for a chunk.
+  /// Servers that take new chunks: alive, not being drained, not in `exclude`, with room for a chunk.
   std::vector<Candidate> usable_servers(const std::vector<ServerId>& exclude) const;
 
   runtime::Runtime runtime;
@@ -79,6 +83,7 @@ struct Core {
   Garbage garbage;
   Uploads uploads;
   BlockReports block_reports;
+  Rebalancer rebalancer;
 };
 
 }  // namespace kintsugi::metaserver

@@ -26,11 +26,13 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       file_service_(core_),
       server_service_(core_),
       inspect_service_(core_),
+      drain_service_(core_),
       tasks_(runtime) {
   namespace_service_.register_on(server_);
   file_service_.register_on(server_);
   server_service_.register_on(server_);
   inspect_service_.register_on(server_);
+  drain_service_.register_on(server_);
 }
 
 MetaServer::~MetaServer() = default;
@@ -52,6 +54,7 @@ asio::awaitable<Status> MetaServer::start() {
   tasks_.spawn(tell_missing_after_grace());
   tasks_.spawn(reclaim_forever());
   tasks_.spawn(expire_uploads_forever());
+  tasks_.spawn(rebalance_forever());
   log::info("metaserver of cluster {} serves at {}", core_.cluster_id, server_.local_endpoint().to_string());
   co_return Status{};
 }
@@ -116,6 +119,14 @@ asio::awaitable<void> MetaServer::reclaim_forever() {
       const Status status = co_await core_.finish(Context{}, Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;  // the store failed and said so
     }
+  }
+}
+
+asio::awaitable<void> MetaServer::rebalance_forever() {
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(Rebalancer::kInterval);
+    if (!slept) co_return;
+    core_.rebalancer.step(core_.store);
   }
 }
 

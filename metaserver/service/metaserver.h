@@ -21,6 +21,7 @@
 #include "metaserver/cluster/options.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/service/core.h"
+#include "metaserver/service/drain_service.h"
 #include "metaserver/service/file_service.h"
 #include "metaserver/service/inspect_service.h"
 #include "metaserver/service/namespace_service.h"
@@ -100,6 +101,7 @@ class MetaServer {
   asio::awaitable<void> watch_servers();
   asio::awaitable<void> tell_missing_after_grace();
   asio::awaitable<void> reclaim_forever();
+  asio::awaitable<void> rebalance_forever();
   asio::awaitable<void> expire_uploads_forever();
   Status check_repair(ChunkId chunk, ServerId expected_old, ServerId server,
                       const proto::StoredStripe& stripe) const;
@@ -110,6 +112,7 @@ class MetaServer {
   FileService file_service_;
   ServerService server_service_;
   InspectService inspect_service_;
+  DrainService drain_service_;
   runtime::TaskGroup tasks_;
   bool stopped_ = false;
 };

@@ -40,8 +40,8 @@ asio::awaitable<void> WorkFeed::follow() {
   std::string last_error;
   while (!tasks_.stopping()) {
     const Status status = co_await turn();
-    // Once, not five times a second.
-    if (!status.ok() && status.to_string() != last_error)
+    // Once, not five times a second. That shards changed hands is no news yet.
+    if (!status.ok() && status.code() != Code::kConflict && status.to_string() != last_error)
       log::warning("metaserver {}: {}", metaserver_.to_string(), status.to_string());
     last_error = status.ok() ? std::string() : status.to_string();
     if (epoch_ != 0 && view_.lease_over()) {
@@ -150,6 +150,12 @@ asio::awaitable<Status> WorkFeed::apply(proto::RepairEvent event) {
       view_.forget_all();
       KINTSUGI_CO_TRY(co_await view_.refresh_servers(context(kCallLimit)));
       co_return co_await list_server(server, Duration{});
+    case proto::RepairEvent::MOVE_WANTED:
+      repairs_.move_wanted({stripe, event.index()}, server, event.reason(), ServerId{event.destination()});
+      break;
+    case proto::RepairEvent::MOVES_CANCELLED:
+      repairs_.moves_cancelled(server);
+      break;
     default:
       break;  // of a later version
   }

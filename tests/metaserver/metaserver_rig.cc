@@ -123,6 +123,22 @@ Status MetaServerRig::put(const std::string& path, int stripes, uint64_t length,
   return status_of(commit(request));
 }
 
+Status MetaServerRig::move(ChunkId chunk, ServerId from, ServerId to) {
+  const auto stripe = meta->stripe(chunk.stripe);
+  if (!stripe) return {Code::kNotFound, "no such stripe"};
+  const auto may_have_it = [&](const FakeServer& candidate) {
+    const auto& chunks = stripe->chunks();
+    return candidate.alive && std::none_of(chunks.begin(), chunks.end(), [&](const auto& place) {
+             return place.server_id() == candidate.id.value;
+           });
+  };
+  for (const FakeServer& candidate : servers)
+    if (!to && may_have_it(candidate)) to = candidate.id;
+  const proto::ChunkPlacement& place = stripe->chunks(static_cast<int>(chunk.index));
+  server(to).chunks[chunk] = {place.length(), place.crc()};
+  return simulation.run(meta->commit_repair(Context{}, chunk, from, to));
+}
+
 void MetaServerRig::expect_all_chunks_in_place() {
   const keys::Range range = keys::all(keys::Kind::kStripe);
   store->scan(range.begin, range.end, [&](std::string_view key, std::string_view value) {

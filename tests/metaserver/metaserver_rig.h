@@ -48,6 +48,8 @@ struct ToldEvents {
   std::vector<ServerId> dead, returned, reported;
   std::vector<std::pair<ChunkId, std::string>> lost;
   std::vector<StripeId> deleted;
+  std::vector<WantedMove> moves;
+  std::vector<ServerId> cancelled;
 };
 
 class MetaServerRig {
@@ -91,6 +93,8 @@ class MetaServerRig {
     events.block_report_complete = [this](ServerId id) { told.reported.push_back(id); };
     events.chunk_lost = [this](ChunkId id, const std::string& why) { told.lost.emplace_back(id, why); };
     events.stripe_deleted = [this](StripeId id) { told.deleted.push_back(id); };
+    events.move_wanted = [this](const WantedMove& move) { told.moves.push_back(move); };
+    events.moves_cancelled = [this](ServerId from) { told.cancelled.push_back(from); };
     meta->set_events(std::move(events));
     const Status started = simulation.run(meta->start());
     ASSERT_TRUE(started.ok()) << started;
@@ -202,6 +206,9 @@ class MetaServerRig {
     request.set_path("/");
     return *call<proto::FsckResponse>(rpc::Method::kFsck, request);
   }
+  /// Copies a chunk, as a repair manager would have it done, and commits. `to` none: to the first server that
+  /// may have it. Of a dead server: the copy comes from nowhere.
+  Status move(ChunkId chunk, ServerId from, ServerId to);
   /// Every chunk that the metadata places is on its server, as it was written. The rule that garbage
   /// collection must not break. Servers that are down are left out.
   void expect_all_chunks_in_place();

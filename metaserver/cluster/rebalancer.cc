@@ -1,0 +1,190 @@
+#include "metaserver/cluster/rebalancer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "common/log/log.h"
+
+namespace kintsugi::metaserver {
+
+void Rebalancer::step(const Reader& reader) {
+  forget_ended(reader);
+  remind();
+  bool draining = false;
+  for (const auto& [id, server] : servers_.servers()) {
+    if (!server.stored.draining()) continue;
+    draining = true;
+    // What a dead server held is repaired, not moved.
+    if (server.liveness == proto::ServerState::ALIVE) drain(reader, id);
+  }
+  if (!draining) balance(reader);
+}
+
+// ---- what is wanted --------------------------------------------------------------------------------------
+
+void Rebalancer::forget_ended(const Reader& reader) {
+  std::set<ServerId> undrained;
+  for (auto at = wanted_.begin(); at != wanted_.end();) {
+    const auto& [chunk, wanted] = *at;
+    const auto stripe = load_stripe(reader, chunk.stripe);
+    const bool there =
+        stripe && stripe->chunks(static_cast<int>(chunk.index)).server_id() == wanted.from.value;
+    const ServerRecord* from = servers_.find(wanted.from);
+    const bool alive = from && from->liveness != proto::ServerState::DEAD;
+    const bool still_drained = alive && from->stored.draining();
+    if (there && alive && wanted.drain && !still_drained) undrained.insert(wanted.from);
+    if (there && alive && (!wanted.drain || still_drained)) {
+      ++at;
+      continue;
+    }
+    if (wanted.drain) {
+      if (--drained_[wanted.from] == 0) drained_.erase(wanted.from);
+    } else {
+      balance_bytes_ -= wanted.bytes;
+      --balance_moves_;
+      if (!there) leaving_.push_back({clock_.now() + kDeletion, wanted.from, wanted.bytes});
+    }
+    at = wanted_.erase(at);
+  }
+  for (ServerId server : undrained)
+    on_cancelled(server);
+}
+
+void Rebalancer::remind() {
+  const TimePoint now = clock_.now();
+  for (auto& [chunk, wanted] : wanted_)
+    if (now >= wanted.told + kRemind) tell(chunk, wanted);
+}
+
+void Rebalancer::want(ChunkId chunk, Wanted wanted) {
+  if (wanted.drain) {
+    ++drained_[wanted.from];
+  } else {
+    balance_bytes_ += wanted.bytes;
+    ++balance_moves_;
+  }
+  tell(chunk, wanted_.emplace(chunk, wanted).first->second);
+}
+
+void Rebalancer::tell(ChunkId chunk, Wanted& wanted) {
+  wanted.told = clock_.now();
+  on_wanted({.chunk = chunk,
+             .from = wanted.from,
+             .to = wanted.to,
+             .why = wanted.drain
+                        ? fmt::format("server {} is drained", wanted.from)
+                        : fmt::format("server {} is fuller than server {}", wanted.from, wanted.to)});
+}
+
+void Rebalancer::scan(const Reader& reader, ServerId server, size_t at_most,
+                      const std::function<bool(ChunkId, const proto::StoredStripe&)>& visit) {
+  const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
+  ChunkId& scanned_to = scanned_to_[server];
+  size_t scanned = 0;
+  bool go_on = true;
+  const auto scan_range = [&](const std::string& begin, const std::string& end) {
+    reader.scan({begin, end}, [&](std::string_view key, std::string_view) {
+      const ChunkId chunk = keys::chunk_of(key);
+      const auto stripe = load_stripe(reader, chunk.stripe);
+      scanned_to = chunk;
+      go_on = ++scanned < at_most && (!stripe || visit(chunk, *stripe));
+      return go_on;
+    });
+  };
+  const std::string middle = keys::server_chunk(server, scanned_to) + '\0';
+  scan_range(middle, range.end);
+  if (go_on) scan_range(range.begin, middle);
+}
+
+// ---- drain -----------------------------------------------------------------------------------------------
+
+void Rebalancer::drain(const Reader& reader, ServerId server) {
+  const auto known = drained_.find(server);
+  size_t count = known == drained_.end() ? 0 : known->second;
+  // A scan for each of the last few would look at the same chunks again and again.
+  if (count > kMaxOfADrain / 2) return;
+  scan(reader, server, kMaxScanned, [&](ChunkId chunk, const proto::StoredStripe& stripe) {
+    const proto::StoredChunk& place = stripe.chunks(static_cast<int>(chunk.index));
+    if (wanted_.contains(chunk) || chunks_.lost(chunk)) return true;
+    want(chunk, {.from = server, .bytes = place.length(), .drain = true});
+    return ++count < kMaxOfADrain;
+  });
+}
+
+// ---- balance ---------------------------------------------------------------------------------------------
+
+std::vector<Rebalancer::Fill> Rebalancer::fills() const {
+  std::map<ServerId, Fill> fills;
+  for (const auto& [id, server] : servers_.servers()) {
+    if (server.liveness != proto::ServerState::ALIVE || server.load.total_bytes() == 0) continue;
+    const auto total = static_cast<double>(server.load.total_bytes());
+    const auto free = static_cast<double>(std::min(server.load.free_bytes(), server.load.total_bytes()));
+    fills[id] = {.server = id, .rack = server.stored.rack(), .total = total, .used = total - free};
+  }
+  for (const auto& [chunk, wanted] : wanted_) {
+    if (const auto from = fills.find(wanted.from); from != fills.end())
+      from->second.used -= static_cast<double>(wanted.bytes);
+    if (const auto to = fills.find(wanted.to); to != fills.end())
+      to->second.used += static_cast<double>(wanted.bytes);
+  }
+  for (const Leaving& leaving : leaving_)
+    if (const auto from = fills.find(leaving.from); from != fills.end())
+      from->second.used -= static_cast<double>(leaving.bytes);
+  std::vector<Fill> all;
+  for (auto& [id, fill] : fills)
+    all.push_back(std::move(fill));
+  return all;
+}
+
+void Rebalancer::balance(const Reader& reader) {
+  if (clock_.now() < next_balance_ || balance_bytes_ >= kMaxBalanceBytes ||
+      balance_moves_ >= kMaxBalanceMoves)
+    return;
+  next_balance_ = clock_.now() + 1s;
+  while (!leaving_.empty() && leaving_.front().until <= clock_.now())
+    leaving_.pop_front();
+  std::vector<Fill> servers = fills();
+  const uint64_t before = balance_bytes_;
+  size_t scanned = 0;
+  while (servers.size() >= 2 && scanned < kMaxScanned && balance_bytes_ - before < kBalanceBytesASecond &&
+         balance_bytes_ < kMaxBalanceBytes && balance_moves_ < kMaxBalanceMoves) {
+    const auto by_share = [](const Fill& a, const Fill& b) { return a.share() < b.share(); };
+    const auto [emptiest, fullest] = std::minmax_element(servers.begin(), servers.end(), by_share);
+    if (fullest->share() - emptiest->share() <= kTolerated) return;
+    if (!want_one(reader, *fullest, *emptiest, scanned)) servers.erase(fullest);
+  }
+}
+
+bool Rebalancer::want_one(const Reader& reader, Fill& from, Fill& to, size_t& scanned) {
+  bool found = false;
+  scan(reader, from.server, kMaxScanned - scanned, [&](ChunkId chunk, const proto::StoredStripe& stripe) {
+    ++scanned;
+    const uint64_t bytes = stripe.chunks(static_cast<int>(chunk.index)).length();
+    if (bytes == 0 || !may_move(stripe, chunk, to)) return true;
+    want(chunk, {.from = from.server, .to = to.server, .bytes = bytes});
+    from.used -= static_cast<double>(bytes);
+    to.used += static_cast<double>(bytes);
+    found = true;
+    return false;
+  });
+  return found;
+}
+
+bool Rebalancer::may_move(const proto::StoredStripe& stripe, ChunkId chunk, const Fill& to) const {
+  if (chunks_.lost(chunk)) return false;
+  // One at a time of a stripe: the next one is looked at when the place of this one is known.
+  const auto wanted = wanted_.lower_bound({chunk.stripe, 0});
+  if (wanted != wanted_.end() && wanted->first.stripe == chunk.stripe) return false;
+  // The stripe must not come to stand more crowded in a rack than it does.
+  std::map<std::string, size_t> in_rack;
+  for (const proto::StoredChunk& place : stripe.chunks()) {
+    if (place.server_id() == to.server.value) return false;
+    if (const ServerRecord* server = servers_.find(ServerId{place.server_id()}))
+      ++in_rack[server->stored.rack()];
+  }
+  const ServerRecord* from =
+      servers_.find(ServerId{stripe.chunks(static_cast<int>(chunk.index)).server_id()});
+  return from && (from->stored.rack() == to.rack || in_rack[to.rack] < in_rack[from->stored.rack()]);
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,105 @@
+/// Which chunks should be elsewhere: all of a server that is being drained, and some of a server that is much
+/// fuller than another.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/proto/store.pb.h"
+#include "common/runtime/clock.h"
+#include "metaserver/cluster/chunk_map.h"
+#include "metaserver/cluster/server_registry.h"
+#include "metaserver/namespace/transaction.h"
+
+namespace kintsugi::metaserver {
+
+struct WantedMove {
+  ChunkId chunk;
+  ServerId from;
+  ServerId to;  ///< none: the repair manager's choice
+  std::string why;
+};
+
+/// Keeps a bounded number of moves wanted and leaves it to the repair manager to make them: it has the slots
+/// and the caps that keep them from users' way. Nothing of it is stored: what is where, and who is drained,
+/// is. A move ended when the chunk is no longer where it was. A drain comes first: balance waits until it is
+/// over.
+class Rebalancer {
+ public:
+  static constexpr Duration kInterval = std::chrono::milliseconds(250);  ///< between two steps
+  static constexpr size_t kMaxOfADrain = 1024;                           ///< moves wanted of one server
+  static constexpr double kTolerated = 0.10;  ///< by how much used shares of servers may differ
+  /// So that a new server fills in hours, not at the price of what it was bought for.
+  static constexpr uint64_t kBalanceBytesASecond = 64 << 20;
+  static constexpr uint64_t kMaxBalanceBytes = 256 << 20;  ///< of moves wanted at once, but one may be larger
+  static constexpr size_t kMaxBalanceMoves = 256;
+  static constexpr size_t kMaxScanned = 4096;  ///< chunks of a server looked at in one step
+  static constexpr Duration kDeletion = std::chrono::seconds(5);  ///< of a copy that was moved away
+  /// Told again: the repair manager that knew may have died.
+  static constexpr Duration kRemind = std::chrono::seconds(10);
+
+  /// References outlive it.
+  Rebalancer(const ServerRegistry& servers, const ChunkMap& chunks, const runtime::Clock& clock)
+      : servers_(servers), chunks_(chunks), clock_(clock) {}
+
+  std::function<void(const WantedMove&)> on_wanted = [](const WantedMove&) {};
+  /// Nothing needs to leave this server any more.
+  std::function<void(ServerId)> on_cancelled = [](ServerId) {};
+
+  /// Forgets what ended, asks for more. Bounded work.
+  void step(const Reader& reader);
+
+  size_t wanted() const { return wanted_.size(); }
+
+ private:
+  struct Wanted {
+    ServerId from, to;
+    uint64_t bytes = 0;
+    bool drain = false;
+    TimePoint told;
+  };
+  /// Bytes that were moved away, and will soon be deleted where they were.
+  struct Leaving {
+    TimePoint until;
+    ServerId from;
+    uint64_t bytes = 0;
+  };
+  /// A server's share of used bytes, with what is on its way counted as there.
+  struct Fill {
+    ServerId server;
+    std::string rack;
+    double total = 0, used = 0;
+    double share() const { return used / total; }
+  };
+
+  void forget_ended(const Reader& reader);
+  void remind();
+  void drain(const Reader& reader, ServerId server);
+  void balance(const Reader& reader);
+  std::vector<Fill> fills() const;
+  /// One chunk of `from` that may go to `to`; false: none was found among those looked at.
+  bool want_one(const Reader& reader, Fill& from, Fill& to, size_t& scanned);
+  bool may_move(const proto::StoredStripe& stripe, ChunkId chunk, const Fill& to) const;
+  /// Visits chunks of the server from where the last scan of it ended, round and round, once at most.
+  void scan(const Reader& reader, ServerId server, size_t at_most,
+            const std::function<bool(ChunkId, const proto::StoredStripe&)>& visit);
+  void want(ChunkId chunk, Wanted wanted);
+  void tell(ChunkId chunk, Wanted& wanted);
+
+  const ServerRegistry& servers_;
+  const ChunkMap& chunks_;
+  const runtime::Clock& clock_;
+  std::map<ChunkId, Wanted> wanted_;
+  std::map<ServerId, size_t> drained_;  ///< moves wanted of each draining server
+  std::map<ServerId, ChunkId> scanned_to_;
+  uint64_t balance_bytes_ = 0;  ///< of wanted moves
+  size_t balance_moves_ = 0;
+  TimePoint next_balance_{};
+  std::deque<Leaving> leaving_;  ///< by time
+};
+
+}  // namespace kintsugi::metaserver
