@@ -78,8 +78,10 @@ class Walk {
     if (load_.rows_read.empty() || !node.children.empty()) return load_.sums;
     return std::min(load_.sums, load_.rows_read[node.helper]);
   }
+  /// Of what is forwarded at once.
   double slice_seconds(double symbols, double rate) const {
-    return symbols * slice_ / rate + link_.slice_overhead_seconds;
+    const double part = slices_ > 1 ? std::min(slice_, double{kForwardBytes}) : slice_;
+    return symbols * part / rate + link_.slice_overhead_seconds;
   }
 
   std::span<const LinkRate> helpers_;
@@ -89,9 +91,10 @@ class Walk {
   std::vector<double> busy_;  // up and down of each helper
 };
 
-uint64_t power_of_two_within(double bytes, uint64_t most) {
-  const double clamped = std::clamp(bytes, double{kMinSliceBytes}, static_cast<double>(most));
-  return std::bit_floor(static_cast<uint64_t>(clamped));
+/// A power of two of the load's units.
+uint64_t slice_within(double bytes, uint64_t most, const TreeLoad& load) {
+  const auto units = static_cast<uint64_t>(std::min(bytes, static_cast<double>(most))) / load.slice_unit;
+  return std::bit_floor(std::max<uint64_t>(units, 1)) * load.slice_unit;
 }
 
 }  // namespace
@@ -102,20 +105,19 @@ uint32_t ppr_timesteps(uint32_t k) {
 
 uint64_t default_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per_second,
                              const LinkModel& link) {
-  if (depth <= 1)
-    return power_of_two_within(static_cast<double>(kDefaultSliceBytes) / load.sums, kDefaultSliceBytes);
   const double symbols = load.sums;
+  if (depth <= 1) return slice_within(kDefaultSliceBytes / symbols, kDefaultSliceBytes, load);
   const double best = std::sqrt(static_cast<double>(load.sum_bytes) * link.slice_overhead_seconds *
                                 bytes_per_second / symbols / (depth - 1));
-  return power_of_two_within(best * std::sqrt(2), kMaxSliceBytes);  // the nearest, not the next below
+  return slice_within(best * std::sqrt(2), kMaxSliceBytes, load);  // the nearest, not the next below
 }
 
 uint64_t read_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per_second,
                           const LinkModel& link) {
   const double hop =
       kFirstByteSeconds / std::max(1u, depth) - 2 * link.hop_latency_seconds - link.slice_overhead_seconds;
-  return power_of_two_within(hop * bytes_per_second / load.sums,
-                             default_slice_bytes(depth, load, bytes_per_second, link));
+  return slice_within(std::max(0.0, hop * bytes_per_second / load.sums),
+                      default_slice_bytes(depth, load, bytes_per_second, link), load);
 }
 
 Estimate estimate(const TreeSet& trees, Shape shape, std::span<const LinkRate> helpers, double root_down,

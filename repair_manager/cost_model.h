@@ -5,8 +5,8 @@
 /// one slice on one link: a sum is C bytes (f * C for f chunks rebuilt in one pass; a leaf that sends its raw
 /// rows sends those), and a link that carries the share w of the slices of x sums is busy for
 /// w * x * (C / rate + n * o). A tree takes what its busiest link takes, the time until its pipeline is full
-/// (a slice on every hop but the slowest of the longest path) and 2 * l for each hop of that path. With equal
-/// links B:
+/// (a slice, or the part of it that is forwarded at once, on every hop but the slowest of the longest path)
+/// and 2 * l for each hop of that path. With equal links B:
 ///
 ///   star       k * (C/B + n*o)                       + 2*l        the root's downlink carries k chunks
 ///   staggered  k * (C/B + n*o + 2*l)
@@ -37,6 +37,8 @@ struct LinkModel {
 inline constexpr uint64_t kMinSliceBytes = 64 << 10;
 inline constexpr uint64_t kMaxSliceBytes = 4 << 20;
 inline constexpr uint64_t kDefaultSliceBytes = 512 << 10;  ///< where no pipeline has to be filled
+/// A node forwards a slice in parts of this size, before it has the whole.
+inline constexpr uint64_t kForwardBytes = 128 << 10;
 
 /// Reads want their first bytes sooner than this, if slices of kMinSliceBytes allow.
 inline constexpr double kFirstByteSeconds = 0.040;
@@ -50,11 +52,14 @@ struct TreeLoad {
   uint32_t sums = 1;       ///< lost chunks x rows
   /// Rows that each helper reads; a leaf that reads fewer than `sums` sends them as they are. Empty: as many.
   std::span<const uint32_t> rows_read = {};
+  uint64_t slice_unit =
+      kMinSliceBytes;  ///< slices are multiples of it: sub-cells when there are several rows
 };
 
 /// The slice (of one sum) that makes a pipeline of `depth` hops fastest: filling it takes (depth - 1) slices,
 /// and every slice costs its overhead, so s = sqrt(C * o * B / (depth - 1)), as a power of two. Both costs
-/// stay below 5 % of C/B for 64 MiB at 1 Gbit/s and 12 hops.
+/// stay below 5 % of C/B for 64 MiB at 1 Gbit/s and 12 hops. That nodes forward slices in parts makes the
+/// filling cheaper still where slices are large because they must be.
 uint64_t default_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per_second,
                              const LinkModel& link);
 /// The largest power of two, up to the default, with which the first byte comes within kFirstByteSeconds.
@@ -63,7 +68,7 @@ uint64_t read_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per
 
 struct Estimate {
   double seconds = 0;
-  double first_slice_seconds = 0;  ///< until the root has the first slice
+  double first_slice_seconds = 0;  ///< until the root has the first slice, or part of it
 };
 
 /// `slice_bytes` must not be 0; `shape` matters when it is kStaggered.
@@ -74,7 +79,8 @@ struct Choice {
   Shape shape = Shape::kStar;
   uint64_t slice_bytes = 0;
   double seconds = 0;              ///< estimate
-  double first_slice_seconds = 0;  ///< of a sliced tree: until the root has the first slice
+  double first_slice_seconds = 0;  ///< of a sliced tree: until the root has the first part of a slice
+  double bound_seconds = 0;  ///< no choice of helpers and trees that carry whole sums transfers them sooner
 };
 
 }  // namespace kintsugi::repair_manager

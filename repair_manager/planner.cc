@@ -158,14 +158,17 @@ Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, co
 
 TreeChoice choose(const Setting& setting, const Helpers& helpers, double root_down, uint64_t sum_bytes,
                   uint32_t sums, bool read) {
-  return choose_trees({.helpers = helpers.links,
-                       .needed = helpers.needed,
-                       .root_down = root_down,
-                       .load = {.sum_bytes = sum_bytes, .sums = sums, .rows_read = helpers.rows_read},
-                       .wanted = setting.wishes.shape,
-                       .slice_bytes = setting.wishes.slice_bytes,
-                       .read = read},
-                      setting.link);
+  const erasure::Policy& policy = setting.input.policy;
+  const uint64_t unit = sums > 1 && policy.rows() > 1 ? policy.cell_bytes / policy.rows() : kMinSliceBytes;
+  return choose_trees(
+      {.helpers = helpers.links,
+       .needed = helpers.needed,
+       .root_down = root_down,
+       .load = {.sum_bytes = sum_bytes, .sums = sums, .rows_read = helpers.rows_read, .slice_unit = unit},
+       .wanted = setting.wishes.shape,
+       .slice_bytes = setting.wishes.slice_bytes,
+       .read = read},
+      setting.link);
 }
 
 /// The best destination that is not about to delete an older copy of the chunk.
@@ -213,10 +216,11 @@ RepairPlan begin_plan(const Setting& setting, PlanKind kind, RepairId id) {
   return plan;
 }
 
+/// The longest sub-chunk.
 uint64_t sub_chunk_bytes(const erasure::Policy& policy, uint64_t chunk_bytes) {
   if (policy.rows() == 1) return chunk_bytes;
-  const uint64_t cells = (chunk_bytes + policy.cell_bytes - 1) / policy.cell_bytes;
-  return cells * policy.cell_bytes / policy.rows();
+  const uint64_t sub_cell = policy.cell_bytes / policy.rows();
+  return chunk_bytes / policy.cell_bytes * sub_cell + std::min(sub_cell, chunk_bytes % policy.cell_bytes);
 }
 
 void set_request(const Setting& setting, RepairPlan& plan) {
@@ -345,22 +349,22 @@ Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes&
   const uint32_t rows = input.policy.rows();
   const uint64_t unit = rows == 1 ? kBlockBytes : input.policy.cell_bytes;
   const uint64_t begin = offset / unit * unit;
-  uint64_t end = (offset + length + unit - 1) / unit * unit;
-  if (rows == 1) end = std::min(end, lost.length);
+  const uint64_t end = std::min((offset + length + unit - 1) / unit * unit, lost.length);
+  const uint64_t sum_bytes = sub_chunk_bytes(input.policy, end - begin);
 
   RepairPlan plan = begin_plan(setting, PlanKind::kRead, id);
   plan.targets.push_back({.index = lost.index, .old_server = lost.server, .bytes = end - begin});
   KINTSUGI_ASSIGN(const Helpers helpers, pick_helpers(setting, input.lost, Busy::kTake));
   const LinkRate usual = input.servers.usual_link();
   const double root_down = usual.down > 0 ? usual.down : link.bytes_per_second;
-  const TreeChoice choice = choose(setting, helpers, root_down, (end - begin) / rows, rows, /*read=*/true);
+  const TreeChoice choice = choose(setting, helpers, root_down, sum_bytes, rows, /*read=*/true);
   plan.choice = choice.choice;
 
   proto::SumPlan& sum = plan.sum_plan;
   sum.set_stripe_id(plan.stripe.value);
   sum.set_repair_id(id.value);
   sum.set_offset(begin / rows);
-  sum.set_length((end - begin) / rows);
+  sum.set_length(sum_bytes);
   sum.set_slice_bytes(plan.choice.slice_bytes);
   sum.set_rows(rows);
   sum.set_cell_bytes(input.policy.cell_bytes);

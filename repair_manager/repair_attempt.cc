@@ -175,6 +175,7 @@ void RepairManager::note_failure(Job& job, const Status& status) {
     view_.report_lost({job.plan.stripe, blame.helper_chunk}, blame.helper, status.message());
   std::vector<ServerId> guilty;
   if (blame.helper) guilty.push_back(blame.helper);
+  if (blame.other_destination) guilty.push_back(blame.other_destination);
   if (blame.destination) guilty.push_back(job.plan.targets.front().destination);
   for (ServerId server : guilty)
     planner_.suspect(server);

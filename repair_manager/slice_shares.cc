@@ -74,6 +74,7 @@ SliceShares share_slices(std::span<const LinkRate> helpers, size_t needed, doubl
   for (uint32_t period = 1; period <= std::max(1u, most); ++period) {
     reached.push_back(uplink_rate(helpers, units_of(helpers, order, needed, rate, period), period));
     best = std::max(best, std::min(rate, reached.back()));
+    if (best >= rate * kNearlyAsGood) break;
   }
   while (reached[shares.period - 1] < best * kNearlyAsGood)
     ++shares.period;

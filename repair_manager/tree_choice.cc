@@ -54,10 +54,7 @@ TreeChoice weighted(const TreeQuestion& question, const LinkModel& link) {
   return weigh(Shape::kWeighted, std::move(trees), rate, question, link);
 }
 
-}  // namespace
-
-TreeChoice choose_trees(const TreeQuestion& question, const LinkModel& link) {
-  if (question.needed == 0) return {{Shape::kStar, kDefaultSliceBytes}, TreeSet::one({})};
+TreeChoice choose(const TreeQuestion& question, const LinkModel& link) {
   const double rate = chain_rate(question);
   const bool differ = links_differ(question, rate);
   if (question.wanted == Shape::kWeighted)
@@ -75,6 +72,16 @@ TreeChoice choose_trees(const TreeQuestion& question, const LinkModel& link) {
     if (choice.choice.seconds < best.choice.seconds) best = std::move(choice);
   }
   return best;
+}
+
+}  // namespace
+
+TreeChoice choose_trees(const TreeQuestion& question, const LinkModel& link) {
+  if (question.needed == 0) return {{Shape::kStar, kDefaultSliceBytes}, TreeSet::one({})};
+  TreeChoice choice = choose(question, link);
+  choice.choice.bound_seconds = static_cast<double>(question.load.sum_bytes) * question.load.sums /
+                                bottleneck_bound(question.helpers, question.needed, question.root_down);
+  return choice;
 }
 
 }  // namespace kintsugi::repair_manager

@@ -1,7 +1,9 @@
 #include "repair_manager/weighted_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -12,10 +14,11 @@ namespace kintsugi::repair_manager {
 namespace {
 
 constexpr int kBisections = 40;
+constexpr double kPrecision = 1e-3;       // of the bound
 constexpr double kSlack = 1 + 1e-9;       // rounding must not cost a child
 constexpr double kBackOff = 0.97;         // of the rate, when no trees for it are found
 constexpr int kMaxBackOffs = 60;          // 0.16 of the bound
-constexpr double kWorthSplitting = 1.05;  // a split gains at least this over the best single tree
+constexpr double kWorthSplitting = 1.10;  // a split gains at least this over the best single tree
 
 uint32_t fan_in(double down, double rate, size_t most) {
   return static_cast<uint32_t>(std::min<double>(static_cast<double>(most), down * kSlack / rate));
@@ -64,21 +67,33 @@ std::optional<std::vector<TreeNode>> tree_at(double rate, std::span<const LinkRa
   return build_tree(std::move(places), fan_in(root_down, rate, most));
 }
 
+/// tree_at() would find one: attached in order, those with children first, `needed` helpers find a place
+/// exactly when all places together are as many.
+bool feasible(double rate, std::span<const LinkRate> helpers, size_t needed, double root_down) {
+  std::array<uint32_t, kMaxHelpers> children{};
+  size_t fast = 0;
+  for (const LinkRate& link : helpers)
+    if (link.up * kSlack >= rate) children[fast++] = fan_in(link.down, rate, needed);
+  const uint32_t root = fan_in(root_down, rate, needed);
+  if (fast < needed || root == 0) return false;
+  std::sort(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(fast), std::greater<>());
+  return std::accumulate(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(needed), root) >=
+         needed;
+}
+
 std::vector<TreeNode> best_tree(std::span<const LinkRate> helpers, size_t needed, double root_down,
                                 double bound) {
   // Feasible at a rate means feasible at every lower one.
   double low = 0, high = bound;
-  std::optional<std::vector<TreeNode>> best = tree_at(high, helpers, needed, root_down, needed);
-  for (int i = 0; i < kBisections && !best; ++i) {
+  if (feasible(high, helpers, needed, root_down)) low = high;
+  for (int i = 0; i < kBisections && (low == 0 || high - low > bound * kPrecision); ++i) {
     const double rate = (low + high) / 2;
-    (tree_at(rate, helpers, needed, root_down, needed) ? low : high) = rate;
-    if (high - low < bound * 1e-3 && low > 0) break;
+    (feasible(rate, helpers, needed, root_down) ? low : high) = rate;
   }
-  const double rate = best ? high : low;
-  KINTSUGI_ASSERT(rate > 0);
-  if (auto comfortable = tree_at(rate, helpers, needed, root_down, kComfortableFanIn))
-    return std::move(*comfortable);
-  return best ? std::move(*best) : *tree_at(rate, helpers, needed, root_down, needed);
+  KINTSUGI_ASSERT(low > 0);
+  auto tree = tree_at(low, helpers, needed, root_down, kComfortableFanIn);
+  if (!tree) tree = tree_at(low, helpers, needed, root_down, needed);
+  return std::move(*tree);
 }
 
 /// How many children each helper of each tree has, so that no downlink carries more than it can at `rate`.
@@ -235,7 +250,7 @@ double bottleneck_rate(const TreeSet& trees, std::span<const LinkRate> helpers, 
 }
 
 TreeSet plan_weighted(std::span<const LinkRate> helpers, size_t needed, double root_down, uint64_t slices) {
-  KINTSUGI_ASSERT(needed > 0 && needed <= helpers.size() && helpers.size() <= 32);
+  KINTSUGI_ASSERT(needed > 0 && needed <= helpers.size() && helpers.size() <= kMaxHelpers);
   const double bound = bottleneck_bound(helpers, needed, root_down);
   const auto rate_of = [&](const TreeSet& trees) { return bottleneck_rate(trees, helpers, root_down); };
 

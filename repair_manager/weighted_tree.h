@@ -36,12 +36,13 @@ double bottleneck_rate(const TreeSet& trees, std::span<const LinkRate> helpers, 
 /// One tree, or one of several, this near the best is good enough to be the simpler one.
 inline constexpr double kNearEnough = 0.92;
 inline constexpr uint32_t kMaxTrees = 8;
+inline constexpr size_t kMaxHelpers = 32;
 /// A node receives more sums than this only where the rate demands it: each takes memory and a core's time.
 inline constexpr uint32_t kComfortableFanIn = 4;
 
 /// Trees over `helpers`, in order of preference: of equally good ones the first are taken. At most `slices`
-/// is the period. Requires 0 < needed <= helpers.size() <= 32; with needed == helpers.size() it is one tree
-/// of all.
+/// is the period. Requires 0 < needed <= helpers.size() <= kMaxHelpers; with needed == helpers.size() it is
+/// one tree of all.
 TreeSet plan_weighted(std::span<const LinkRate> helpers, size_t needed, double root_down, uint64_t slices);
 
 }  // namespace kintsugi::repair_manager

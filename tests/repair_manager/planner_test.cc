@@ -364,7 +364,27 @@ TEST(Planner, AReadOfARotatedCodeGetsWholeCells) {
   EXPECT_EQ(plan.sum_plan.rows(), 4u);
   EXPECT_EQ(plan.sum_plan.offset(), 3u * (256 << 10));
   EXPECT_EQ(plan.sum_plan.length(), 2u * (256 << 10));
+  EXPECT_EQ(plan.sum_plan.slice_bytes() % (256 << 10), 0u) << "slices are whole sub-cells";
   check_algebra(cluster, plan, plan.sum_plan.children());
+}
+
+TEST(Planner, TheEstimateIsNearTheBoundOnUnequalLinks) {
+  for (const char* name : {"rs-6-3-1024k", "rs-8-3-1024k", "rs-10-4-1024k", "rs-12-4-1024k"}) {
+    Cluster cluster(name);
+    cluster.lose({0});
+    for (uint64_t id = 2; id <= cluster.policy.chunks(); id += 3)
+      cluster.slow(id, 25'000'000);
+    const RepairPlan plan = *cluster.plan();
+    EXPECT_LE(plan.choice.seconds, 1.15 * plan.choice.bound_seconds) << name;
+    EXPECT_GE(plan.choice.seconds, plan.choice.bound_seconds) << name;
+  }
+}
+
+TEST(Planner, SeveralChunksAreNearTheirFloorToo) {
+  Cluster cluster("rs-12-4-1024k");
+  cluster.lose({0, 1});
+  const RepairPlan plan = *cluster.plan();
+  EXPECT_LE(plan.choice.seconds, 1.1 * 2 * kChunkBytes / 100e6) << "two sums over every link";
 }
 
 TEST(Planner, ReadsDoNotWaitForSlots) {
