@@ -31,6 +31,7 @@ struct DaemonOptions {
   uint64_t disk_bandwidth = 0;
   uint64_t link_up = 0, link_down = 0;
   bool link_probe = true;
+  uint64_t repair_bandwidth = 0;
 };
 
 DaemonOptions parse(int argc, const char* const* argv) {
@@ -57,6 +58,9 @@ DaemonOptions parse(int argc, const char* const* argv) {
                      "bytes a second that this server's link carries to it; 0: measured");
   settings.add("link.probe", &options.link_probe,
                "measure the link against other servers, at most 8 MiB each way every 10 minutes");
+  settings.add_bytes(
+      "repair.bandwidth", &options.repair_bandwidth,
+      "bytes a second that repairs may send, and receive, at most; 0: what users leave of the link");
   for (const char* key : {"metaserver", "disks", "secret_file"})
     settings.require(key);
   settings.parse_or_exit(argc, argv);
@@ -89,6 +93,7 @@ Result<Options> server_options(const DaemonOptions& daemon) {
   options.link_up_bytes_per_second = daemon.link_up;
   options.link_down_bytes_per_second = daemon.link_down;
   options.probe_links = daemon.link_probe;
+  options.repair_bytes_per_second = daemon.repair_bandwidth;
   return options;
 }
 

@@ -15,6 +15,9 @@ StoreOptions store_options(const Options& options) {
   return store;
 }
 
+/// Less than this, bytes a second, is what is left in memory of users that have gone.
+constexpr double kNoUsers = 10'000;
+
 size_t buffer_count(const Options& options) {
   return std::max<size_t>(ChunkServer::kMinBuffers, options.buffer_memory_bytes / ChunkServer::kBufferBytes);
 }
@@ -39,9 +42,21 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       load_(parts_, traffic_, rates_, prober_, options_.cpu_seconds),
       cache_report_(store_.cache(), store_.usage(), runtime_.clock) {
   register_chunk_service(server_, parts_, prober_);
+  repair_.pacer.set_bandwidth(options_.repair_bytes_per_second);
+  repair_.pacer.load = [this] { return user_load(); };
 }
 
 ChunkServer::~ChunkServer() = default;
+
+UserLoad ChunkServer::user_load() const {
+  UserLoad load;
+  load.user = counters_.user_rate.per_second(runtime_.clock.now());
+  if (load.user < kNoUsers) load.user = 0;
+  load.link_up = static_cast<double>(rates_.up());
+  load.link_down = static_cast<double>(rates_.down());
+  load.serving = counters_.users_served;
+  return load;
+}
 
 asio::awaitable<Status> ChunkServer::start() {
   Status status = co_await store_.start();

@@ -30,6 +30,7 @@ struct Options {
   uint64_t disk_bytes_per_second = 0;         ///< of each disk; 0: no limit
   uint64_t link_up_bytes_per_second = 0;      ///< 0: measured
   uint64_t link_down_bytes_per_second = 0;
+  uint64_t repair_bytes_per_second = 0;  ///< that repairs may send, and receive; 0: what users leave
   bool probe_links = false;  ///< measure by probing other servers; without it only by what is carried
 };
 
@@ -63,6 +64,8 @@ class ChunkServer {
   sight::Recorder& recorder() { return recorder_; }
 
  private:
+  UserLoad user_load() const;
+
   LinkTraffic traffic_;
   MeteredNetwork network_;
   const runtime::Runtime runtime_;

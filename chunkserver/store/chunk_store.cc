@@ -21,7 +21,8 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
       unclaimed_(runtime),
-      open_chunks_(options_.open_chunks),
+      open_files_(options_.open_files),
+      open_records_(options_.open_records),
       cache_(options_.cache_bytes, runtime_.clock),
       usage_(runtime_.clock),
       tasks_(runtime) {
@@ -42,7 +43,8 @@ asio::awaitable<void> ChunkStore::stop() {
   for (auto& root : roots_)
     root->segments.stop();
   co_await tasks_.join();
-  open_chunks_.clear();
+  open_files_.clear();
+  open_records_.clear();
   cache_.clear();
 }
 
@@ -157,7 +159,7 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
                                                                        ReadFor purpose) {
   auto found = index_.find(id);
   if (found == index_.end()) co_return not_here(id);
-  if (auto cached = open_chunks_.find(id)) {
+  if (auto cached = open_chunks(found->second).find(id)) {
     co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(cached), purpose));
   }
   sight::Module module{context, kOpen};
@@ -187,7 +189,7 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
     co_return module.finish(std::move(differs));
   }
   (*chunk)->generation = entry.generation;
-  if (!replaced) open_chunks_.insert(*chunk);
+  if (!replaced) open_chunks(entry).insert(*chunk);
   co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(*chunk), purpose));
 }
 
@@ -305,8 +307,8 @@ void ChunkStore::erase(ChunkId id) {
   auto found = index_.find(id);
   if (found == index_.end()) return;
   stored_bytes_ -= found->second.info.length;
+  open_chunks(found->second).erase(id);
   index_.erase(found);
-  open_chunks_.erase(id);
   cache_.erase(id);
 }
 

@@ -32,7 +32,8 @@ namespace kintsugi::chunkserver {
 struct StoreOptions {
   std::vector<std::string> disks;  ///< absolute paths of directories
   SegmentLimits segments;
-  size_t open_chunks = 256;            ///< kept open for reading
+  size_t open_files = 256;             ///< kept open for reading: a descriptor each
+  size_t open_records = 16'384;        ///< the same of small chunks, which share descriptors
   uint64_t cache_bytes = 0;            ///< of the cache of chunks; 0: none
   uint64_t disk_bytes_per_second = 0;  ///< that each disk may read and write; 0: as many as it can
 };
@@ -130,6 +131,7 @@ class ChunkStore {
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
   asio::awaitable<void> claim(ChunkId id);
   void unclaim(ChunkId id);
+  OpenChunkCache& open_chunks(const Entry& entry) { return entry.in_segment ? open_records_ : open_files_; }
   /// kNotFound, kIoError.
   asio::awaitable<Status> remove_copy(Context context, Entry entry);
   asio::awaitable<void> remove_replaced(Context context, Entry old);
@@ -167,7 +169,7 @@ class ChunkStore {
   uint64_t last_generation_ = 0;
   std::set<ChunkId> claimed_;  ///< being committed, removed or put away: one at a time
   runtime::Event unclaimed_;
-  OpenChunkCache open_chunks_;
+  OpenChunkCache open_files_, open_records_;
   ChunkCache cache_;
   UsageProfile usage_;
   std::vector<ChunkInfo> lost_;

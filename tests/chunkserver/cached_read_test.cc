@@ -27,6 +27,19 @@ TEST(CachedRead, TheSecondReadNeedsNoDisk) {
   }
 }
 
+TEST(CachedRead, ManySmallChunksStayOpenToo) {
+  ClusterRig rig(1);
+  constexpr uint64_t kChunks = 600;
+  for (uint64_t stripe = 1; stripe <= kChunks; ++stripe)
+    ASSERT_TRUE(rig.put(0, chunk_id(stripe), chunk_bytes(3000, stripe)).ok());
+  for (uint64_t stripe = 1; stripe <= kChunks; ++stripe)
+    ASSERT_TRUE(rig.get(0, chunk_id(stripe)));
+  const uint64_t reads = reads_of(rig, 0);
+  for (uint64_t stripe = 1; stripe <= kChunks; ++stripe)
+    ASSERT_EQ(*rig.get(0, chunk_id(stripe)), chunk_bytes(3000, stripe));
+  EXPECT_EQ(reads_of(rig, 0), reads);
+}
+
 TEST(CachedRead, ReadsOnlyWhatIsMissing) {
   ClusterRig rig(1);
   const auto bytes = chunk_bytes(4 * kMiB, 1);
