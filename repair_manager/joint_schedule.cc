@@ -235,8 +235,6 @@ std::vector<JointChoice> schedule_jointly(
   if (repairs.empty() || total == 0) return {};
   for (const JointRepair& repair : repairs)
     wanted += repair.needed;
-  wanted *=
-      static_cast<double>(std::max(limits.waiting, repairs.size())) / static_cast<double>(repairs.size());
 
   std::vector<size_t> accepted;
   const auto fill = [&](Matching& matching, bool all_or_nothing) {
@@ -257,8 +255,11 @@ std::vector<JointChoice> schedule_jointly(
     return true;
   };
 
+  // All of them at the lowest level that takes them. The last ones may go above what others are to leave
+  // free.
+  const uint32_t highest = limits.waiting > repairs.size() ? limits.level : limits.most;
   const auto lowest = static_cast<uint32_t>(std::max(1.0, std::ceil((busy + wanted) / total)));
-  for (uint32_t level = lowest; level <= limits.most && limits.waiting <= repairs.size(); ++level) {
+  for (uint32_t level = lowest; level <= highest; ++level) {
     Matching matching(servers, repairs, capacities(servers, typical, level, limits.most));
     if (!fill(matching, /*all_or_nothing=*/true)) continue;
     return complete(servers, repairs, matching, accepted, may_receive);

@@ -21,7 +21,7 @@ struct Options {
   /// Repairs in which a server helps, and that it receives. The joint schedule keeps links at half of it,
   /// until what is left fits as a whole.
   uint32_t max_per_server = 16;
-  size_t max_running = 4096;       ///< in all
+  size_t max_running = 8192;       ///< in all
   size_t max_moves = 64;           ///< of them, those that only move a chunk
   uint32_t attempts_in_a_row = 4;  ///< then the chunk goes to the queue's tail
   Duration first_backoff = 100ms;  ///< after a failed attempt; times 4 for each further one in a row

@@ -111,13 +111,16 @@ class RepairManager {
   };
   enum class Started { kYes, kBusy, kNever };
 
-  // Events and the scheduler: repair_manager.cc.
+  // The scheduler's turns: repair_manager.cc.
   asio::awaitable<void> schedule();
   /// Of what the next turn looks at: those that are not prepared.
   std::vector<StripeId> stripes_to_prepare() const;
   void take_in();
   void add(ChunkId chunk, const Intake& intake);
   void retry_aside(TimePoint now);
+  void wake();
+
+  // What begins in a turn: start_ready.cc.
   void start_ready();
   void start_jointly(std::vector<QueueEntry> candidates);
   void start_greedily(const std::vector<QueueEntry>& candidates);
@@ -127,7 +130,6 @@ class RepairManager {
                                 std::vector<QueueEntry>& together);
   PlanRequest plan_request(std::span<const QueueEntry> entries) const;
   PlanWishes default_wishes() const { return {.shape = options_.shape, .slice_bytes = options_.slice_bytes}; }
-  void wake();
 
   // One attempt: repair_attempt.cc.
   /// Registers it as running and takes its slots, in one go with the planning.

@@ -70,6 +70,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> FakeView::execute(Context co
 
 asio::awaitable<Status> FakeView::commit_repair(Context, ChunkId chunk, ServerId expected_old,
                                                 ServerId server) {
+  if (refused.erase(chunk) > 0) co_return Status{Code::kUnavailable, "the store is slow"};
   const auto at = stripes.find(chunk.stripe);
   if (at == stripes.end()) co_return Status{Code::kConflict, "no such stripe"};
   for (const ChunkView& other : at->second.chunks)

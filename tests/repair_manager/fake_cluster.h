@@ -44,6 +44,7 @@ class FakeView final : public ClusterView {
   std::set<ChunkId> lost;
   std::set<std::pair<ChunkId, ServerId>> deleting;
   std::set<ServerId> suspect;  ///< not alive, but what they hold is available
+  std::set<ChunkId> refused;   ///< the next commit of these fails
   std::vector<std::pair<ChunkId, ServerId>> commits;
 };
 

@@ -121,5 +121,62 @@ TEST(RepairQueue, ADeletedStripeLeavesFromEveryPlace) {
   EXPECT_EQ(ready(queue), std::vector<ChunkId>{chunk(2, 0)});
 }
 
+QueueEntry move_of(uint64_t stripe, uint32_t index, ServerId from) {
+  QueueEntry entry = lost(stripe, index, 3);
+  entry.kind = WorkKind::kMove;
+  entry.moving_from = from;
+  return entry;
+}
+
+TEST(RepairQueue, OfEqualRedundancyTheHotGoFirstWhateverTheirAge) {
+  RepairQueue queue;
+  QueueEntry hot = lost(1, 0, 2), warm = lost(2, 0, 2, 5s), endangered = lost(4, 0, 1);
+  hot.heat = 70;
+  warm.heat = 40;
+  queue.add(lost(3, 0, 2, 9s), kStart);
+  queue.add(warm, kStart);
+  queue.add(hot, kStart);
+  queue.add(endangered, kStart);
+  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(4, 0), chunk(1, 0), chunk(2, 0), chunk(3, 0)}));
+}
+
+TEST(RepairQueue, ReadsMakeALostChunkHotStepByStep) {
+  RepairQueue queue;
+  queue.add(lost(1, 0, 2, 9s), kStart);
+  queue.add(lost(2, 0, 2), kStart);
+  queue.heat_up(chunk(2, 0));
+  EXPECT_EQ(ready(queue).front(), chunk(2, 0));
+  queue.heat_up(chunk(1, 0));
+  EXPECT_EQ(ready(queue).front(), chunk(1, 0)) << "as hot, and older";
+  queue.heat_up(chunk(7, 0));  // not in it
+  EXPECT_EQ(heat_class(0.9f), 0u);
+  EXPECT_EQ(heat_class(1), 1u);
+  EXPECT_EQ(heat_class(3.9f), 2u);
+  EXPECT_EQ(heat_class(4), 3u);
+}
+
+TEST(RepairQueue, MovesComeLastAndEndWhenTheyAreCancelled) {
+  RepairQueue queue;
+  queue.add(move_of(1, 0, ServerId{3}), kStart);
+  queue.add(move_of(2, 0, ServerId{4}), kStart);
+  queue.add(lost(3, 0, 9), kStart);
+  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(3, 0), chunk(1, 0), chunk(2, 0)}));
+  EXPECT_EQ(queue.moves(), 2u);
+  EXPECT_EQ(queue.server_returned(ServerId{3}), 0u);
+  EXPECT_EQ(queue.moves_cancelled(ServerId{3}), 1u);
+  EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(3, 0), chunk(2, 0)}));
+}
+
+TEST(RepairQueue, ALostChunkIsRepairedAndNotMoved) {
+  RepairQueue queue;
+  queue.add(move_of(1, 0, ServerId{3}), kStart);
+  queue.add(lost(1, 0, 0), kStart);
+  queue.add(move_of(1, 0, ServerId{3}), kStart);
+  EXPECT_EQ(queue.size(), 1u);
+  EXPECT_EQ(queue.moves(), 0u);
+  EXPECT_EQ(queue.take(chunk(1, 0))->kind, WorkKind::kRepair);
+  EXPECT_EQ(queue.moves_cancelled(ServerId{3}), 0u);
+}
+
 }  // namespace
 }  // namespace kintsugi::repair_manager

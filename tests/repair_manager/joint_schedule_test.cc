@@ -1,0 +1,152 @@
+#include "repair_manager/joint_schedule.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/simulation/runtime/sim_random.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr JointLimits kLimits{.level = 8, .most = 16};
+
+bool anywhere(size_t, uint32_t) {
+  return true;
+}
+
+/// RS(12,4) on random servers; server 0 is the dead one and takes no part.
+std::vector<JointRepair> random_repairs(size_t count, uint32_t servers, simulation::SimRandom& random) {
+  std::vector<JointRepair> repairs;
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<uint32_t> holders;
+    while (holders.size() < 15) {
+      const auto server = static_cast<uint32_t>(random.below(servers));
+      if (std::ranges::find(holders, server) == holders.end()) holders.push_back(server);
+    }
+    repairs.push_back({.candidates = holders, .needed = 12});
+  }
+  return repairs;
+}
+
+struct Loads {
+  std::vector<uint32_t> up, down;
+};
+
+/// Checks that each choice is a repair as it must be, and counts.
+Loads loads_of(std::span<const JointChoice> choices, std::span<const JointRepair> repairs, size_t servers) {
+  Loads loads{.up = std::vector<uint32_t>(servers), .down = std::vector<uint32_t>(servers)};
+  std::set<size_t> seen;
+  for (const JointChoice& choice : choices) {
+    EXPECT_TRUE(seen.insert(choice.repair).second) << "twice";
+    const JointRepair& repair = repairs[choice.repair];
+    EXPECT_EQ(choice.helpers.size(), repair.needed);
+    EXPECT_EQ(std::set(choice.helpers.begin(), choice.helpers.end()).size(), repair.needed);
+    for (size_t i = 0; i < choice.helpers.size(); ++i) {
+      const uint32_t server = repair.candidates[choice.helpers[i]];
+      ++loads.up[server];
+      if (i + 1 < choice.helpers.size()) ++loads.down[server];
+    }
+    ++loads.down[choice.destination];
+  }
+  return loads;
+}
+
+TEST(JointSchedule, HelpersAreAsDisjointAsTheHoldersAllow) {
+  const std::vector<JointServer> servers(9);
+  // Taken one after the other, the first could take what the second needs.
+  const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2, 3, 4, 5}, .needed = 3},
+                                         {.candidates = {0, 1, 2}, .needed = 3}};
+  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  ASSERT_EQ(choices.size(), 2u);
+  const Loads loads = loads_of(choices, repairs, servers.size());
+  EXPECT_EQ(std::ranges::max(loads.up), 1u);
+  EXPECT_EQ(std::ranges::max(loads.down), 1u);
+}
+
+TEST(JointSchedule, EveryLinkCarriesAboutTheSame) {
+  simulation::SimRandom random(7);
+  const std::vector<JointServer> servers(82);
+  const std::vector<JointRepair> repairs = random_repairs(100, 82, random);
+  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  EXPECT_EQ(choices.size(), 100u) << "all of them fit below the highest level";
+  const Loads loads = loads_of(choices, repairs, servers.size());
+  // 1200 chunks over 82 links: 14.6 each.
+  EXPECT_LE(std::ranges::max(loads.up), 16u);
+  EXPECT_LE(std::ranges::max(loads.down), 16u);
+}
+
+TEST(JointSchedule, WhileMoreWaitLinksAreFilledToTheLevelAndNotBeyond) {
+  simulation::SimRandom random(8);
+  const std::vector<JointServer> servers(82);
+  const std::vector<JointRepair> repairs = random_repairs(1000, 82, random);
+  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  const Loads loads = loads_of(choices, repairs, servers.size());
+  EXPECT_EQ(std::ranges::max(loads.up), kLimits.level);
+  const uint32_t total = std::accumulate(loads.up.begin(), loads.up.end(), 0u);
+  EXPECT_GE(total, 82 * kLimits.level * 9 / 10) << "hardly a slot stays empty";
+}
+
+TEST(JointSchedule, WhatRunsAlreadyCounts) {
+  std::vector<JointServer> servers(6);
+  for (uint32_t busy : {0u, 1u, 2u})
+    servers[busy].helping = servers[busy].receiving = 5;
+  const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2, 3, 4}, .needed = 2}};
+  const auto no_helper = [](size_t, uint32_t server) { return server < 3 || server == 5; };
+  const auto choices = schedule_jointly(servers, repairs, kLimits, no_helper);
+  ASSERT_EQ(choices.size(), 1u);
+  EXPECT_EQ(std::set(choices[0].helpers.begin(), choices[0].helpers.end()), (std::set<uint32_t>{3, 4}));
+  EXPECT_EQ(choices[0].destination, 5u);
+}
+
+TEST(JointSchedule, SlowLinksCarryLess) {
+  simulation::SimRandom random(9);
+  std::vector<JointServer> servers(40);
+  for (size_t i = 0; i < 10; ++i)
+    servers[i].rate = 0.25;
+  const std::vector<JointRepair> repairs = random_repairs(200, 40, random);
+  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  ASSERT_GT(choices.size(), 5u);
+  const Loads loads = loads_of(choices, repairs, servers.size());
+  for (size_t i = 0; i < 10; ++i)
+    EXPECT_LE(loads.up[i], kLimits.level / 4);
+}
+
+TEST(JointSchedule, DeadServersTakeNoPart) {
+  std::vector<JointServer> servers(6);
+  servers[1].can_help = servers[1].can_receive = false;
+  servers[5].can_receive = false;
+  const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2}, .needed = 2},
+                                         {.candidates = {0, 1}, .needed = 2}};
+  const auto forbidden = [](size_t, uint32_t server) { return server > 2; };
+  const auto choices = schedule_jointly(servers, repairs, kLimits, forbidden);
+  ASSERT_EQ(choices.size(), 1u) << "the second one has too few helpers";
+  EXPECT_EQ(choices[0].repair, 0u);
+  EXPECT_TRUE(choices[0].destination == 3 || choices[0].destination == 4);
+}
+
+TEST(JointSchedule, WithoutADestinationNothingBegins) {
+  const std::vector<JointServer> servers(4);
+  const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2}, .needed = 2}};
+  EXPECT_TRUE(schedule_jointly(servers, repairs, kLimits, [](size_t, uint32_t) { return false; }).empty());
+  EXPECT_TRUE(schedule_jointly({}, repairs, kLimits, anywhere).empty());
+  EXPECT_TRUE(schedule_jointly(servers, {}, kLimits, anywhere).empty());
+}
+
+TEST(JointSchedule, TheSameInputGivesTheSameSchedule) {
+  simulation::SimRandom random(10);
+  const std::vector<JointServer> servers(30);
+  const std::vector<JointRepair> repairs = random_repairs(50, 30, random);
+  const auto a = schedule_jointly(servers, repairs, kLimits, anywhere);
+  const auto b = schedule_jointly(servers, repairs, kLimits, anywhere);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].helpers, b[i].helpers);
+    EXPECT_EQ(a[i].destination, b[i].destination);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::repair_manager
