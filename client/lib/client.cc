@@ -55,6 +55,14 @@ asio::awaitable<Result<size_t>> Client::read_at(std::string path, uint64_t offse
   co_return sink.filled();
 }
 
+asio::awaitable<Result<DegradedReadReport>> Client::read_lost_chunk(uint64_t stripe_id, uint32_t index,
+                                                                    Sink& sink, LostReadOptions options) {
+  KINTSUGI_CO_ASSIGN(proto::ShowStripeResponse shown, co_await show_stripe(stripe_id));
+  auto read = std::make_unique<LostChunkRead>(*core_, context(), std::move(*shown.mutable_stripe()), index,
+                                              std::move(options), sink);
+  co_return co_await read->run();
+}
+
 // ---- namespace
 // ------------------------------------------------------------------------------------------------------
 
@@ -158,6 +166,22 @@ asio::awaitable<Result<proto::DiskFreeResponse>> Client::disk_free() {
 asio::awaitable<Result<proto::ListServersResponse>> Client::list_servers() {
   const proto::Empty request;
   co_return co_await core_->meta.call<proto::ListServersResponse>(context(), Method::kListServers, request);
+}
+
+asio::awaitable<Status> Client::drain_server(uint64_t server_id, bool drain) {
+  proto::DrainServerRequest request;
+  request.set_server_id(server_id);
+  request.set_drain(drain);
+  auto answer = co_await core_->meta.call<proto::Empty>(context(), Method::kDrainServer, request);
+  co_return answer ? Status{} : answer.error();
+}
+
+asio::awaitable<Status> Client::remove_server(uint64_t server_id) {
+  proto::RemoveServerRequest request;
+  request.set_server_id(server_id);
+  auto answer =
+      co_await core_->meta.call<proto::Empty>(context(), Method::kRemoveServer, request, Repeat::kNever);
+  co_return answer ? Status{} : answer.error();
 }
 
 asio::awaitable<Result<proto::ShowStripeResponse>> Client::show_stripe(uint64_t stripe_id) {

@@ -11,6 +11,7 @@
 #include "client/lib/file_reader.h"
 #include "client/lib/file_writer.h"
 #include "client/lib/io.h"
+#include "client/lib/lost_chunk_read.h"
 #include "client/lib/options.h"
 #include "common/base/status.h"
 #include "common/proto/meta.pb.h"
@@ -39,6 +40,9 @@ class Client {
   asio::awaitable<Result<proto::Attributes>> read(std::string path, Sink& sink, ReadOptions options = {});
   /// Random access: fewer bytes than asked for only at the end of the file.
   asio::awaitable<Result<size_t>> read_at(std::string path, uint64_t offset, std::span<std::byte> into);
+  /// A range of one chunk of a stripe, as if that chunk were lost; the sink's offsets are those in the chunk.
+  asio::awaitable<Result<DegradedReadReport>> read_lost_chunk(uint64_t stripe_id, uint32_t index, Sink& sink,
+                                                              LostReadOptions options = {});
 
   // ---- namespace
   // ---------------------------------------------------------------------------------------------------
@@ -62,6 +66,10 @@ class Client {
   // ---- cluster
   // -----------------------------------------------------------------------------------------------------
   asio::awaitable<Result<proto::ListServersResponse>> list_servers();
+  /// Its chunks are moved away, which takes as long as it takes: list_servers shows how many are left.
+  asio::awaitable<Status> drain_server(uint64_t server_id, bool drain);
+  /// kConflict or the like while something is still on it.
+  asio::awaitable<Status> remove_server(uint64_t server_id);
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
   /// One page: continue with its next_after while `more`.
   asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, std::string after = "");

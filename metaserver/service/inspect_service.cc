@@ -61,7 +61,7 @@ Result<proto::ShowStripeResponse> InspectService::describe_stripe(StripeId id) c
   const auto stored = load_stripe(core_.store, id);
   if (!stored) return Status{Code::kNotFound, fmt::format("stripe {} does not exist", id)};
   proto::ShowStripeResponse response;
-  *response.mutable_stripe() = core_.describe(id, *stored, 0, {});
+  *response.mutable_stripe() = core_.describe(id, *stored, rpc::kOpRead, core_.options.read_capability_life);
   for (const proto::StoredChunk& chunk : stored->chunks()) {
     if (const ServerRecord* server = core_.servers.find(ServerId{chunk.server_id()})) {
       *response.add_servers() = core_.state_of(*server);

@@ -23,11 +23,18 @@ void FakeChunkServer::start() {
       rpc::Method::kReadChunk, [this](Context, proto::ReadChunkRequest request, rpc::Stream& stream) {
         return read(request, stream);
       });
+  server_->handle_stream<proto::PartialSumRequest>(
+      rpc::Method::kPartialSum,
+      [this](Context context, proto::PartialSumRequest request, rpc::Stream& stream) {
+        return partial_sum(context, std::move(request), stream);
+      });
+  client_ = std::make_unique<rpc::Client>(node.runtime(), rpc::Secret{});
   KINTSUGI_ASSERT(server_->start({node.name(), 7500}).ok());
 }
 
 asio::awaitable<void> FakeChunkServer::stop() {
   sleeping_->request_stop();
+  co_await client_->stop();
   co_await server_->stop();
   co_await sleeping_->join();
 }

@@ -34,6 +34,10 @@ class FakeChunkServer {
   uint64_t fail_write_at = UINT64_MAX;  ///< breaks a write when so many bytes of a chunk came
   Duration read_delay{};                ///< before each frame
   uint64_t reads = 0;                   ///< ReadChunk calls
+  uint64_t sums = 0;                    ///< PartialSum calls
+  bool sums_hang = false;               ///< takes PartialSum calls and sends nothing
+  uint64_t fail_sum_at = UINT64_MAX;    ///< breaks a PartialSum stream when so many bytes were sent
+  Duration sum_delay{};                 ///< before each slice
 
   std::string address() const;
   void start();
@@ -44,9 +48,11 @@ class FakeChunkServer {
  private:
   asio::awaitable<Status> write(proto::WriteChunkRequest request, rpc::Stream& stream);
   asio::awaitable<Status> read(proto::ReadChunkRequest request, rpc::Stream& stream);
+  asio::awaitable<Status> partial_sum(Context context, proto::PartialSumRequest request, rpc::Stream& stream);
   asio::awaitable<void> hang(rpc::Stream& stream);
 
   std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<rpc::Client> client_;
   std::unique_ptr<runtime::TaskGroup> sleeping_;
 };
 
@@ -67,6 +73,12 @@ class FakeMetaServer {
   int replacements = 0, allocations = 0, aborts = 0;
   std::set<uint64_t> known_dead;  ///< servers it does not place on, nor calls available
 
+  // Degraded reads. Its plans are chains, or stars when asked for.
+  bool plans_reads = true;  ///< else PlanRead is kUnavailable
+  bool wrong_coefficient = false;
+  std::vector<proto::PlanReadRequest> plan_requests;
+  std::vector<proto::FinishReadRequest> finished_reads;
+
   simulation::SimNode node;
   runtime::Endpoint endpoint() const { return {node.name(), 7400}; }
   void start();
@@ -77,8 +89,11 @@ class FakeMetaServer {
   Result<proto::ReplaceChunkResponse> replace(const proto::ReplaceChunkRequest& request);
   Result<proto::CommitFileResponse> commit(const proto::CommitFileRequest& request);
   Result<proto::OpenReadResponse> open_read(const proto::OpenReadRequest& request);
+  Result<proto::PlanReadResponse> plan_read(const proto::PlanReadRequest& request);
   Status seal(const proto::SealedStripe& sealed);
   FakeChunkServer* find(uint64_t server);
+  /// With what a reader needs: addresses and capabilities.
+  proto::Stripe located(proto::Stripe stripe);
   proto::ChunkPlacement place(uint32_t index, const std::set<uint64_t>& exclude);
 
   std::vector<std::unique_ptr<FakeChunkServer>>& servers_;

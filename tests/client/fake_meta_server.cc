@@ -1,4 +1,6 @@
+#include "common/base/crc32c.h"
 #include "erasure/layout.h"
+#include "erasure/repair_equation.h"
 #include "tests/client/fake_cluster.h"
 
 namespace kintsugi::client {
@@ -79,6 +81,23 @@ void FakeMetaServer::start() {
       [this](const proto::MakeDirectoryRequest& request) -> Result<proto::Empty> {
         if (files.contains(request.path())) return Status{Code::kAlreadyExists, request.path()};
         files[request.path()].attributes.set_type(proto::Attributes::DIRECTORY);
+        return proto::Empty{};
+      });
+  answer<proto::ShowStripeRequest, proto::ShowStripeResponse>(
+      server, Method::kShowStripe,
+      [this](const proto::ShowStripeRequest& request) -> Result<proto::ShowStripeResponse> {
+        const auto found = stripes.find(request.stripe_id());
+        if (found == stripes.end()) return Status{Code::kNotFound, "no such stripe"};
+        proto::ShowStripeResponse response;
+        *response.mutable_stripe() = located(found->second);
+        return response;
+      });
+  answer<proto::PlanReadRequest, proto::PlanReadResponse>(
+      server, Method::kPlanRead,
+      [this](const proto::PlanReadRequest& request) { return plan_read(request); });
+  answer<proto::FinishReadRequest, proto::Empty>(
+      server, Method::kFinishRead, [this](const proto::FinishReadRequest& request) -> Result<proto::Empty> {
+        finished_reads.push_back(request);
         return proto::Empty{};
       });
   KINTSUGI_ASSERT(server_->start(endpoint()).ok());
@@ -193,13 +212,61 @@ Result<proto::OpenReadResponse> FakeMetaServer::open_read(const proto::OpenReadR
       break;
     }
     *response.add_extents() = extent;
-    proto::Stripe& stripe = *response.add_stripes();
-    stripe = stripes.at(extent.stripe_id());
-    for (proto::ChunkPlacement& chunk : *stripe.mutable_chunks()) {
-      const FakeChunkServer* server = find(chunk.server_id());
-      chunk.set_available(server != nullptr && !known_dead.contains(chunk.server_id()));
-      if (server != nullptr) chunk.set_address(server->address());
-    }
+    *response.add_stripes() = located(stripes.at(extent.stripe_id()));
+  }
+  return response;
+}
+
+proto::Stripe FakeMetaServer::located(proto::Stripe stripe) {
+  for (proto::ChunkPlacement& chunk : *stripe.mutable_chunks()) {
+    const FakeChunkServer* server = find(chunk.server_id());
+    chunk.set_available(server != nullptr && !known_dead.contains(chunk.server_id()));
+    if (server != nullptr) chunk.set_address(server->address());
+    chunk.set_capability(fmt::format("read {}:{}", stripe.stripe_id(), chunk.index()));
+  }
+  return stripe;
+}
+
+Result<proto::PlanReadResponse> FakeMetaServer::plan_read(const proto::PlanReadRequest& request) {
+  constexpr uint64_t kSliceBytes = kBlockBytes;
+  plan_requests.push_back(request);
+  if (!plans_reads) return Status{Code::kUnavailable, "no plans today"};
+  if (request.capability() != fmt::format("read {}:{}", request.stripe_id(), request.index()))
+    return Status{Code::kPermissionDenied, "not this chunk's capability"};
+  const proto::Stripe stripe = located(stripes.at(request.stripe_id()));
+  KINTSUGI_ASSIGN(const erasure::Policy parsed, erasure::Policy::parse(stripe.policy()));
+  const std::set<uint64_t> exclude(request.exclude().begin(), request.exclude().end());
+  std::vector<uint32_t> candidates;
+  for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
+    if (chunk.index() != request.index() && chunk.available() && !exclude.contains(chunk.server_id()))
+      candidates.push_back(chunk.index());
+  }
+  const std::vector<uint32_t> lost{request.index()};
+  KINTSUGI_ASSIGN(erasure::RepairEquation equation,
+                  erasure::repair_equation(*erasure::Code::get(parsed), lost, candidates));
+  if (wrong_coefficient) equation.terms.front().coefficients.front() ^= 1;
+  proto::PlanReadResponse response;
+  proto::SumPlan& plan = *response.mutable_plan();
+  plan.set_stripe_id(request.stripe_id());
+  plan.set_repair_id(plan_requests.size());
+  plan.set_chunk_length(stripe.chunks(static_cast<int>(request.index())).length());
+  plan.set_offset(request.offset() / kBlockBytes * kBlockBytes);
+  const uint64_t end = (request.offset() + request.length() + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  plan.set_length(std::min(end, plan.chunk_length()) - plan.offset());
+  plan.set_slice_bytes(request.slice_bytes() == 0 ? kSliceBytes : request.slice_bytes());
+  plan.set_rows(1);
+  plan.set_shape(request.shape() == "star" ? "star" : "chain");
+  auto* children = plan.mutable_children();
+  for (const erasure::RepairEquation::Term& term : equation.terms) {
+    const proto::ChunkPlacement& place = stripe.chunks(static_cast<int>(term.helper));
+    proto::RepairNode& node = *children->Add();
+    node.set_server_id(place.server_id());
+    node.set_address(place.address());
+    node.set_index(term.helper);
+    node.set_chunk_length(place.length());
+    node.set_coefficients(term.coefficients.data(), term.coefficients.size());
+    node.set_sums(1);
+    if (plan.shape() == "chain") children = node.mutable_children();
   }
   return response;
 }
