@@ -1,4 +1,5 @@
-// bench put, get, metadata: what this cluster does for one client.
+// bench put, get, metadata: what this cluster does for one client. (bench degraded-read:
+// degraded_read_bench.cc)
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
@@ -174,7 +175,7 @@ Status bench_metadata(Session& session, BlockingClient& client, const Arguments&
 }  // namespace
 
 void add_bench_commands(CLI::App& app, Session& session) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure this cluster; works below /kintsugi-bench");
+  CLI::App* bench = app.add_subcommand("bench", "Measure this cluster; files go below /kintsugi-bench");
   bench->require_subcommand(1);
   auto arguments = std::make_shared<Arguments>();
   const auto add = [&](const char* name, const char* help, auto action) {
@@ -200,6 +201,7 @@ void add_bench_commands(CLI::App& app, Session& session) {
   metadata->add_option("--operations", arguments->operations, "Of each kind; default 20000")
       ->check(CLI::PositiveNumber);
   metadata->add_option("--parallel", arguments->parallel, "At once; default 16")->check(CLI::Range(1, 1024));
+  add_degraded_read_bench(*bench, session);
 }
 
 }  // namespace kintsugi::cli

@@ -22,6 +22,7 @@ int run(int argc, char** argv) {
   add_transfer_commands(app, session);
   add_namespace_commands(app, session);
   add_policy_commands(app, session);
+  add_server_commands(app, session);
   add_inspect_commands(app, session);
   add_repair_commands(app, session);
   add_bench_commands(app, session);

@@ -96,7 +96,24 @@ Json to_json(const proto::ServerState& server) {
           {"failed_disks", server.failed_disks()},
           {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
           {"user_bytes_per_second", server.user_bytes_per_second()},
-          {"repairs", server.repairs()}};
+          {"repairs", server.repairs()},
+          {"repair_bytes_per_second", server.repair_bytes_per_second()},
+          {"up_bytes_per_second", server.up_bytes_per_second()},
+          {"down_bytes_per_second", server.down_bytes_per_second()},
+          {"cached_chunks", server.cached_chunks()},
+          {"busy", server.busy()},
+          {"draining", server.draining()}};
+}
+
+std::string kind_text(const proto::RepairRecord& record) {
+  return record.kind().empty() ? "repair" : record.kind();
+}
+
+std::string chunks_text(const proto::RepairRecord& record) {
+  std::string text = fmt::format("{}:{}", record.stripe_id(), record.index());
+  for (int i = 1; i < record.indexes_size(); ++i)
+    text += fmt::format(",{}", record.indexes(i));
+  return text;
 }
 
 static void add_timing(Json& to, const proto::Timing& timing) {
@@ -108,13 +125,17 @@ static void add_timing(Json& to, const proto::Timing& timing) {
   to["write_seconds"] = timing.write_seconds();
   to["bytes_in"] = timing.bytes_in();
   to["bytes_out"] = timing.bytes_out();
+  to["disk_bytes"] = timing.disk_bytes();
+  to["peak_bytes"] = timing.peak_bytes();
 }
 
 Json to_json(const proto::RepairRecord& record) {
   Json json{{"repair_id", record.repair_id()},
+            {"kind", kind_text(record)},
             {"chunk", fmt::format("{}:{}", record.stripe_id(), record.index())},
             {"code", record.policy()},
             {"shape", record.shape()},
+            {"trees", std::max<uint32_t>(record.trees(), 1)},
             {"slice_bytes", record.slice_bytes()},
             {"chunk_bytes", record.chunk_bytes()},
             {"outcome", record.outcome()},
@@ -123,8 +144,17 @@ Json to_json(const proto::RepairRecord& record) {
             {"attempt", record.attempt()},
             {"started_ns", record.started_ns()},
             {"queued_seconds", record.queued_seconds()},
+            {"estimated_seconds", record.estimated_seconds()},
             {"destination", std::to_string(record.destination())}};
   add_timing(json, record.timing());
+  json["indexes"] = Json::array();
+  for (uint32_t index : record.indexes())
+    json["indexes"].push_back(index);
+  if (record.indexes().empty()) json["indexes"].push_back(record.index());
+  json["destinations"] = Json::array();
+  for (uint64_t destination : record.destinations())
+    json["destinations"].push_back(std::to_string(destination));
+  if (record.destinations().empty()) json["destinations"].push_back(std::to_string(record.destination()));
   json["helpers"] = Json::array();
   for (uint64_t helper : record.helpers())
     json["helpers"].push_back(std::to_string(helper));

@@ -1,4 +1,4 @@
-// server list, stripe show, fsck.
+// stripe show, fsck.
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
@@ -12,29 +12,6 @@ namespace {
 
 using client::BlockingClient;
 using Json = nlohmann::ordered_json;
-
-Status list_servers(Session& session, BlockingClient& client) {
-  KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
-  if (session.json) {
-    Json servers = Json::array();
-    for (const proto::ServerState& server : answer.servers())
-      servers.push_back(to_json(server));
-    print_json({{"servers", std::move(servers)}});
-    return {};
-  }
-  fmt::print("{:<20} {:<21} {:<10} {:<8} {:>10} {:>10} {:>8}  {}\n", "SERVER", "ADDRESS", "RACK", "STATE",
-             "FREE", "STORED", "CHUNKS", "HEARTBEAT");
-  for (const proto::ServerState& server : answer.servers()) {
-    std::string state = liveness_text(server.liveness());
-    if (server.failed_disks() > 0)
-      state += fmt::format(", {} of {} disks failed", server.failed_disks(), server.disks());
-    fmt::print("{:<20} {:<21} {:<10} {:<8} {:>10} {:>10} {:>8}  {:.1f} s ago\n", server.server_id(),
-               server.address(), server.rack().empty() ? "-" : server.rack(), state,
-               human_bytes(server.free_bytes()), human_bytes(server.stored_bytes()), server.chunks(),
-               server.seconds_since_heartbeat());
-  }
-  return {};
-}
 
 Status show_stripe(Session& session, BlockingClient& client, uint64_t stripe_id) {
   KINTSUGI_ASSIGN(const proto::ShowStripeResponse answer, client.run(client.async().show_stripe(stripe_id)));
@@ -136,17 +113,6 @@ Status fsck(Session& session, BlockingClient& client, const std::string& path, b
 }  // namespace
 
 void add_inspect_commands(CLI::App& app, Session& session) {
-  CLI::App* server = app.add_subcommand("server", "Chunkservers");
-  server->require_subcommand(1);
-  CLI::App* list = server->add_subcommand("list", "All servers with their state");
-  list->add_flag("--json", session.json, "Print one JSON document");
-  list->callback([&session] {
-    session.choose("server list", [&session]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return list_servers(session, *client);
-    });
-  });
-
   CLI::App* stripe = app.add_subcommand("stripe", "Stripes");
   stripe->require_subcommand(1);
   auto stripe_id = std::make_shared<uint64_t>(0);

@@ -1,5 +1,5 @@
-#include <charconv>
 #include <cstdio>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -15,22 +15,30 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kDefaultHistory = 100;
 
-Result<std::pair<uint64_t, uint32_t>> parse_chunk(const std::string& text) {
-  std::pair<uint64_t, uint32_t> chunk;
-  const char* end = text.data() + text.size();
-  const auto stripe = std::from_chars(text.data(), end, chunk.first);
-  if (stripe.ec == std::errc() && stripe.ptr != end && *stripe.ptr == ':') {
-    const auto index = std::from_chars(stripe.ptr + 1, end, chunk.second);
-    if (index.ec == std::errc() && index.ptr == end) return chunk;
-  }
-  return Status{Code::kInvalidArgument, fmt::format("{}: a chunk is STRIPE:INDEX, as in 81:3", text)};
+/// "on 12", "onto the client": where the chunks went.
+std::string destination_text(const proto::RepairRecord& record) {
+  if (record.destination() == 0) return kind_text(record) == "read" ? "for a client" : "";
+  std::string text = fmt::format("onto {}", record.destination());
+  for (int i = 1; i < record.destinations_size(); ++i)
+    text += fmt::format(", {}", record.destinations(i));
+  return text;
 }
 
+/// "chain of 6", "weighted, 2 trees, of 6".
+std::string tree_text(const proto::RepairRecord& record) {
+  return fmt::format("{}{} of {}", record.shape(),
+                     record.trees() > 1 ? fmt::format(", {} trees,", record.trees()) : "",
+                     record.helpers_size());
+}
+
+/// One line: when, what, how it ended, how it was done, why.
 void print_record(const proto::RepairRecord& record) {
-  fmt::print("{}  {}:{}  {}  {}  {}  {:.2f} s{}{}\n", local_time(record.started_ns()), record.stripe_id(),
-             record.index(), record.outcome(), record.shape(), human_bytes(record.chunk_bytes()),
-             record.timing().seconds(), record.reason().empty() ? "" : "  (" + record.reason() + ")",
-             record.detail().empty() ? "" : "  " + record.detail());
+  const std::string destination = destination_text(record);
+  fmt::print("{}  {:<6} {:<10} {:<7} {} {}{}by {}, {:.2f} s{}{}\n", local_time(record.started_ns()),
+             kind_text(record), chunks_text(record), record.outcome(), human_bytes(record.chunk_bytes()),
+             destination, destination.empty() ? "" : " ", tree_text(record), record.timing().seconds(),
+             record.reason().empty() ? "" : ", " + record.reason(),
+             record.detail().empty() ? "" : ": " + record.detail());
 }
 
 Status status(Session& session, BlockingClient& client) {
@@ -76,10 +84,11 @@ Status history(Session& session, BlockingClient& client, uint32_t limit) {
 
 void print_result(const proto::RepairRecord& record) {
   const proto::Timing& timing = record.timing();
-  fmt::print("chunk {}:{} ({}, {}) rebuilt on server {} with a {} of {} helpers, slices of {}: {}\n",
-             record.stripe_id(), record.index(), record.policy(), human_bytes(record.chunk_bytes()),
-             record.destination(), record.shape(), record.helpers_size(), human_bytes(record.slice_bytes()),
-             rate_text(record.chunk_bytes(), timing.seconds()));
+  fmt::print("chunk {} ({}, {}) rebuilt {} with a {} helpers, slices of {}: {}\n", chunks_text(record),
+             record.policy(), human_bytes(record.chunk_bytes()), destination_text(record), tree_text(record),
+             human_bytes(record.slice_bytes()),
+             rate_text(record.chunk_bytes() * static_cast<uint64_t>(std::max(record.indexes_size(), 1)),
+                       timing.seconds()));
   fmt::print("plan {:.3f} s, read {:.3f} s, network {:.3f} s, compute {:.3f} s, write {:.3f} s\n",
              timing.plan_seconds(), timing.read_seconds(), timing.network_seconds(), timing.compute_seconds(),
              timing.write_seconds());
@@ -99,9 +108,33 @@ Status run(Session& session, BlockingClient& client, proto::RunRepairRequest req
 }
 
 struct RunArguments {
-  std::string chunk, shape = "auto";
+  std::vector<std::string> chunks;
+  std::string shape = "auto";
   uint64_t slice_bytes = 0, destination = 0;
 };
+
+/// All chunks of one stripe, none twice; the first one is the root's.
+Result<proto::RunRepairRequest> make_request(const RunArguments& arguments) {
+  proto::RunRepairRequest request;
+  std::set<ChunkId> seen;
+  for (const std::string& text : arguments.chunks) {
+    KINTSUGI_ASSIGN(const ChunkId chunk, parse_chunk(text));
+    if (!seen.insert(chunk).second)
+      return Status{Code::kInvalidArgument, fmt::format("{} is given twice", text)};
+    if (seen.size() == 1) {
+      request.set_stripe_id(chunk.stripe.value);
+      request.set_index(chunk.index);
+      continue;
+    }
+    if (chunk.stripe.value != request.stripe_id())
+      return Status{Code::kInvalidArgument, "chunks that are rebuilt together belong to one stripe"};
+    request.add_more_indexes(chunk.index);
+  }
+  request.set_shape(arguments.shape);
+  request.set_slice_bytes(arguments.slice_bytes);
+  request.set_destination(arguments.destination);
+  return request;
+}
 
 }  // namespace
 
@@ -130,23 +163,21 @@ void add_repair_commands(CLI::App& app, Session& session) {
   });
 
   auto arguments = std::make_shared<RunArguments>();
-  CLI::App* run_command = repair->add_subcommand("run", "Rebuild one chunk now and report how long it took");
-  run_command->add_option("--chunk", arguments->chunk, "STRIPE:INDEX")->required();
+  CLI::App* run_command = repair->add_subcommand(
+      "run", "Rebuild chunks of one stripe now, in one pass, and report how long it took");
+  run_command->add_option("--chunk", arguments->chunks, "STRIPE:INDEX; several of one stripe when repeated")
+      ->required()
+      ->take_all();
   run_command->add_option("--shape", arguments->shape, "Default: auto")
-      ->check(CLI::IsMember({"star", "ppr", "chain", "auto"}));
-  run_command->add_option("--slice", arguments->slice_bytes,
-                          "Slice size in bytes; the chunk size means unsliced");
-  run_command->add_option("--dst", arguments->destination, "Server that gets the chunk");
+      ->check(CLI::IsMember({"star", "staggered", "ppr", "chain", "weighted", "auto"}));
+  run_command->add_option("--slice", arguments->slice_bytes, "As in 512KiB; the chunk size means unsliced")
+      ->transform(CLI::AsSizeValue(false));
+  run_command->add_option("--dst", arguments->destination, "Server that gets the (first) chunk");
   run_command->add_flag("--json", session.json, "Print one JSON document");
   run_command->callback([&session, arguments] {
-    const auto chunk = parse_chunk(arguments->chunk);
-    if (!chunk) throw CLI::ValidationError("--chunk", chunk.error().message());
-    proto::RunRepairRequest request;
-    request.set_stripe_id(chunk->first);
-    request.set_index(chunk->second);
-    request.set_shape(arguments->shape);
-    request.set_slice_bytes(arguments->slice_bytes);
-    request.set_destination(arguments->destination);
+    const auto parsed = make_request(*arguments);
+    if (!parsed) throw CLI::ValidationError("--chunk", parsed.error().message());
+    const proto::RunRepairRequest request = *parsed;
     session.choose("repair run", [&session, request]() -> Status {
       KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
       return run(session, *client, request);

@@ -1,5 +1,6 @@
 #include "client/cli/session.h"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -73,6 +74,17 @@ std::string describe(const Status& status) {
 Status check_remote(const std::string& path) {
   if (path.starts_with('/')) return {};
   return {Code::kInvalidArgument, fmt::format("{}: a path in the cluster begins with /", path)};
+}
+
+Result<ChunkId> parse_chunk(const std::string& text) {
+  ChunkId chunk;
+  const char* end = text.data() + text.size();
+  const auto stripe = std::from_chars(text.data(), end, chunk.stripe.value);
+  if (stripe.ec == std::errc() && stripe.ptr != end && *stripe.ptr == ':') {
+    const auto index = std::from_chars(stripe.ptr + 1, end, chunk.index);
+    if (index.ec == std::errc() && index.ptr == end) return chunk;
+  }
+  return Status{Code::kInvalidArgument, fmt::format("{}: a chunk is STRIPE:INDEX, as in 81:3", text)};
 }
 
 std::string trimmed(std::string path) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "client/lib/blocking_client.h"
+#include "common/base/ids.h"
 #include "common/base/status.h"
 
 namespace kintsugi::cli {
@@ -46,6 +47,8 @@ std::string describe(const Status& status);
 
 /// kInvalidArgument unless the remote path is absolute.
 Status check_remote(const std::string& path);
+/// "81:3" is chunk 3 of stripe 81. kInvalidArgument.
+Result<ChunkId> parse_chunk(const std::string& text);
 /// "/a/b" and "c": "/a/b/c".
 std::string join(const std::string& directory, const std::string& name);
 /// The last component without trailing slashes; empty for "/".

@@ -53,21 +53,29 @@ class CommandLine : public testing::Test {
 };
 
 TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
-  const std::vector<std::vector<std::string>> wrong{{},
-                                                    {"nonsense"},
-                                                    {"put", "one"},
-                                                    {"get", "one"},
-                                                    {"ls", "/a", "/b"},
-                                                    {"ls", "--nonsense"},
-                                                    {"stripe", "show", "x"},
-                                                    {"policy"},
-                                                    {"policy", "set", "/a"},
-                                                    {"repair", "run"},
-                                                    {"repair", "run", "--chunk", "81"},
-                                                    {"repair", "run", "--chunk", "81:3", "--shape", "circle"},
-                                                    {"cluster", "start", "--chunkservers", "0"},
-                                                    {"cluster", "start", "--repair-delay", "-1"},
-                                                    {"fsck", "--json", "--list-missing"}};
+  const std::vector<std::vector<std::string>> wrong{
+      {},
+      {"nonsense"},
+      {"put", "one"},
+      {"get", "one"},
+      {"ls", "/a", "/b"},
+      {"ls", "--nonsense"},
+      {"stripe", "show", "x"},
+      {"policy"},
+      {"policy", "set", "/a"},
+      {"repair", "run"},
+      {"repair", "run", "--chunk", "81"},
+      {"repair", "run", "--chunk", "81:3", "--shape", "circle"},
+      {"repair", "run", "--chunk", "81:3", "--chunk", "82:4"},
+      {"repair", "run", "--chunk", "81:3", "--chunk", "81:3"},
+      {"bench", "degraded-read"},
+      {"bench", "degraded-read", "--chunk", "x:1"},
+      {"bench", "degraded-read", "--chunk", "81:3", "--shape", "x"},
+      {"server", "drain"},
+      {"server", "remove", "x"},
+      {"cluster", "start", "--chunkservers", "0"},
+      {"cluster", "start", "--repair-delay", "-1"},
+      {"fsck", "--json", "--list-missing"}};
   for (const auto& words : wrong) {
     SCOPED_TRACE(testing::PrintToString(words));
     const Outcome outcome = kintsugi(words);
