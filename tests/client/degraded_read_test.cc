@@ -35,7 +35,7 @@ class Collector final : public Sink {
 struct Rig {
   explicit Rig(uint64_t seed, uint64_t size = 700'000, const char* policy = "rs-3-2-64k",
                uint64_t chunk_bytes = 256 * 1024)
-      : cluster(seed, 12), bytes(random_bytes(size, seed)), sink(cluster.simulation) {
+      : cluster(seed, 17), bytes(random_bytes(size, seed)), sink(cluster.simulation) {
     cluster.meta.policy = policy;
     cluster.meta.chunk_bytes = chunk_bytes;
     EXPECT_EQ(cluster.put("/f", bytes), Status{});
@@ -223,6 +223,18 @@ TEST(TreeRead, TooLittleToBeWorthAPlanIsDecodedHere) {
   ASSERT_TRUE(rig.cluster.run(rig.cluster.client().read_at("/f", 2 << 20, into)));
   EXPECT_EQ(0, std::memcmp(into.data(), rig.bytes.data() + (2 << 20), into.size()));
   EXPECT_TRUE(rig.cluster.meta.plan_requests.empty());
+  EXPECT_EQ(rig.reads(), 6u);
+}
+
+TEST(TreeRead, WhatALocalGroupGivesWithLittleIsNotWorthAPlanEither) {
+  Rig rig(16, 12 << 20, "lrc-12-2-2-1024k", 1 << 20);
+  rig.cluster.kill(rig.cluster.holder("/f", 2));
+  rig.cluster.meta.known_dead = {rig.holder(2).id};
+  std::vector<std::byte> into(4096);
+  ASSERT_TRUE(rig.cluster.run(rig.cluster.client().read_at("/f", 2 << 20, into)));
+  EXPECT_EQ(0, std::memcmp(into.data(), rig.bytes.data() + (2 << 20), into.size()));
+  EXPECT_TRUE(
+      rig.cluster.meta.plan_requests.empty());  // 5 blocks more instead of the 11 of a code without groups
   EXPECT_EQ(rig.reads(), 6u);
 }
 
