@@ -56,8 +56,9 @@ class Code {
   std::span<const uint8_t> generator() const { return generator_; }
 
   /// Parity of one row of cells. `cells` has k ranges, each possibly shorter or empty (zeros beyond its end;
-  /// nothing is padded or copied), `parity` has m of equal length: with rows() = 1 that of the longest cell,
-  /// otherwise that of a whole cell. Outputs must not overlap anything.
+  /// nothing is padded or copied), `parity` has m. With rows() = 1 each is as long as the longest cell
+  /// or ends where the cells that it covers do; otherwise all have the length of a whole cell. Outputs must
+  /// not overlap anything.
   void encode_row(std::span<const std::span<const std::byte>> cells,
                   std::span<const std::span<std::byte>> parity) const;
 

@@ -12,6 +12,13 @@ uint64_t row_bytes(const Policy& policy) {
   return uint64_t{policy.k} * policy.cell_bytes;
 }
 
+// A data chunk itself; of parity the longest of the data chunks that it covers: the first.
+uint32_t longest_covered(const Policy& policy, uint32_t index) {
+  if (index < policy.k) return index;
+  const uint32_t parity = index - policy.k;
+  return parity < policy.local ? parity * (policy.k / policy.local) : 0;
+}
+
 }  // namespace
 
 Location locate(const Policy& policy, uint64_t stripe_offset) {
@@ -29,7 +36,7 @@ uint64_t stripe_offset_of(const Policy& policy, uint32_t chunk, uint64_t chunk_o
 
 uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t index) {
   KINTSUGI_ASSERT(index < policy.chunks());
-  const uint64_t cells_before = index < policy.k ? index : 0;  // parity is as long as chunk 0
+  const uint64_t cells_before = longest_covered(policy, index);
   const uint64_t before_in_row = cells_before * policy.cell_bytes;
   const uint64_t last_row = stripe_length % row_bytes(policy);
   const uint64_t last_cell =

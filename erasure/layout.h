@@ -1,9 +1,10 @@
 /// Where a stripe's user bytes lie: cell i of the stripe is in chunk i mod k, row i / k.
 ///
 /// The last row may be short: chunks have their own lengths, and what lies beyond them counts as zeros.
-/// Parity covers zero-padded rows and is as long as the longest data chunk, which is chunk 0; that of a
-/// rotated code covers whole cells, since each of its sub-cells depends on several of a data cell's. All
-/// sizes and offsets are bytes. Pure functions; `policy.k` and `policy.cell_bytes` must not be 0.
+/// Parity covers zero-padded rows and is as long as the longest data chunk that it covers: chunk 0, or the
+/// first of a local group (so that the parity of an empty group is empty). That of a rotated code covers
+/// whole cells, since each of its sub-cells depends on several of a data cell's. All sizes and offsets are
+/// bytes. Pure functions; `policy.k` and `policy.cell_bytes` must not be 0.
 #pragma once
 
 #include <cstdint>

@@ -85,7 +85,8 @@ void RowBatch::compute_parity(const erasure::Code& code) {
   std::array<std::span<std::byte>, erasure::kMaxSymbols> parity;
   const uint32_t rows = policy_.rows();
   const uint32_t data_symbols = policy_.k * rows, parity_symbols = policy_.m * rows;
-  for_each_strip(policy_, chunk_bytes(policy_.k), [&](std::span<const uint64_t> begins, uint64_t bytes) {
+  const uint64_t longest = chunk_bytes(policy_.chunks() - 1);
+  for_each_strip(policy_, longest, [&](std::span<const uint64_t> begins, uint64_t bytes) {
     const auto symbol = [&](uint32_t number) {
       const uint32_t chunk = number / rows;
       return strip_part(begins[number % rows], bytes, chunk_bytes(chunk),

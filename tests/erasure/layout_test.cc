@@ -37,6 +37,14 @@ TEST(Layout, GivesRotatedParityWholeCells) {
   EXPECT_EQ(lengths(kRotated, 24), (Lengths{8, 8, 8, 8, 8}));
 }
 
+TEST(Layout, GivesTheParityOfALocalGroupTheLengthOfItsFirstChunk) {
+  constexpr Policy kLocal{.k = 4, .m = 4, .cell_bytes = 4, .family = Policy::Family::kLocal, .local = 2};
+  using Lengths = std::vector<uint64_t>;
+  EXPECT_EQ(lengths(kLocal, 7), (Lengths{4, 3, 0, 0, 4, 0, 4, 4}));
+  EXPECT_EQ(lengths(kLocal, 9), (Lengths{4, 4, 1, 0, 4, 1, 4, 4}));
+  EXPECT_EQ(lengths(kLocal, 18), (Lengths{6, 4, 4, 4, 6, 4, 6, 6}));
+}
+
 TEST(Layout, LocateAndItsInverseAgreeForEveryByte) {
   for (uint32_t k = 1; k <= 7; ++k) {
     const Policy policy{.k = k, .m = 2, .cell_bytes = 5};
