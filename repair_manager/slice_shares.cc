@@ -92,17 +92,19 @@ SliceShares share_slices(std::span<const LinkRate> helpers, size_t needed, doubl
       ++counts[static_cast<size_t>(same - shares.groups.begin())];
     }
   }
-  // Interleaved: each position goes to the group that is most behind its share.
+  // Interleaved: a group's i-th slice is due at i / count of the period and not taken earlier than (i - 1) /
+  // count of it; each position goes to the one that is due first.
   std::vector<uint32_t> given(counts.size());
   for (uint32_t position = 0; position < shares.period; ++position) {
-    size_t most_behind = 0;
-    const auto lead = [&](size_t g) {
-      return int64_t{given[g]} * shares.period - int64_t{counts[g]} * (position + 1);
-    };
-    for (size_t g = 1; g < counts.size(); ++g)
-      if (lead(g) < lead(most_behind)) most_behind = g;
-    ++given[most_behind];
-    shares.groups[most_behind].slice_mask |= uint64_t{1} << position;
+    size_t first = counts.size();
+    for (size_t g = 0; g < counts.size(); ++g) {
+      if (given[g] * shares.period > position * counts[g]) continue;
+      if (first == counts.size() || (given[g] + 1) * counts[first] < (given[first] + 1) * counts[g])
+        first = g;
+    }
+    KINTSUGI_ASSERT(first < counts.size());
+    ++given[first];
+    shares.groups[first].slice_mask |= uint64_t{1} << position;
   }
   return shares;
 }

@@ -107,6 +107,11 @@ std::unique_ptr<Program> SimulatedCluster::make_chunkserver(size_t server) {
   for (size_t number = 0; number < options_.disks; ++number)
     options.disks.push_back(fmt::format("/disk-{}", number));
   options.buffer_memory_bytes = kChunkserverBufferBytes;
+  if (server < options_.link_bytes_per_second.size()) {
+    const uint64_t rate = options_.link_bytes_per_second[server];
+    network().set_link(name(server), rate, rate);
+    options.link_up_bytes_per_second = options.link_down_bytes_per_second = rate;
+  }
   // Small, so that segments fill up and are cleaned within a test.
   options.segments.segment_bytes = 4 << 20;
   options.segments.group_bytes = 1 << 20;

@@ -53,6 +53,8 @@ struct ClusterOptions {
   uint64_t chunk_bytes = uint64_t{1} << 20;
   Duration repair_delay{};
   repair_manager::Options repairs;  ///< but for `delay`
+  /// Of server i, each way: what its network card does, and what it is told. Beyond the end: fast and unknown.
+  std::vector<uint64_t> link_bytes_per_second = {};
   Duration heartbeat_interval = 1s;
   Duration suspect_after = 3s;
   Duration dead_after = 10s;
