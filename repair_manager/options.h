@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
+#include "common/base/status.h"
 #include "common/runtime/clock.h"
 #include "repair_manager/cost_model.h"
 #include "repair_manager/tree_plan.h"
@@ -16,6 +18,9 @@ enum class Schedule {
   kJoint,   ///< many at once, so that all links are equally loaded (joint_schedule.h)
 };
 
+/// "greedy", "joint". kInvalidArgument otherwise.
+Result<Schedule> parse_schedule(std::string_view name);
+
 struct Options {
   Duration delay{};  ///< after a server's death, for stripes with more than one spare chunk
   /// Repairs in which a server helps, and that it receives. The joint schedule keeps links at half of it,
@@ -26,16 +31,17 @@ struct Options {
   uint32_t attempts_in_a_row = 4;  ///< then the chunk goes to the queue's tail
   Duration first_backoff = 100ms;  ///< after a failed attempt; times 4 for each further one in a row
   Duration tail_backoff = 30s;
-  Duration aside_retry = 10s;   ///< what cannot be repaired now is looked at again, at the latest
-  Duration suspicion = 30s;     ///< how long a server that failed a repair is avoided
-  Duration min_deadline = 30s;  ///< of one attempt
-  double deadline_factor = 10;  ///< times the estimate, on servers that do nothing else
-  size_t history = 1000;        ///< records kept
+  Duration aside_retry = 10s;     ///< what cannot be repaired now is looked at again, at the latest
+  Duration suspicion = 30s;       ///< how long a server that failed a repair is avoided
+  Duration min_deadline = 30s;    ///< of one attempt
+  double deadline_factor = 10;    ///< times the estimate, on servers that do nothing else
+  Duration max_deadline = 30min;  ///< whatever was estimated
+  size_t history = 1000;          ///< records kept
   LinkModel link;
   Shape shape = Shape::kAuto;
-  uint64_t slice_bytes = 0;  ///< 0: the cost model's default
-  Schedule schedule = Schedule::kJoint;
-  size_t joint_threshold = 2;  ///< fewer ready chunks are repaired greedily
+  uint64_t slice_bytes = 0;              ///< 0: the cost model's default
+  Schedule schedule = Schedule::kJoint;  ///< joint: of chains, so greedy where another shape is asked for
+  size_t joint_threshold = 2;            ///< fewer ready chunks are repaired greedily
 };
 
 }  // namespace kintsugi::repair_manager

@@ -67,7 +67,9 @@ Duration RepairManager::attempt_limit(const RepairPlan& plan) const {
     busiest = std::max(busiest, planner_.slots().load(helper).repairs());
   const double shared = std::max(1.0, busiest / kSharers);
   const std::chrono::duration<double> estimated{plan.choice.seconds * options_.deadline_factor * shared};
-  return std::max(options_.min_deadline, std::chrono::duration_cast<Duration>(estimated));
+  return std::clamp(std::chrono::duration_cast<Duration>(
+                        std::min<std::chrono::duration<double>>(estimated, options_.max_deadline)),
+                    options_.min_deadline, std::max(options_.min_deadline, options_.max_deadline));
 }
 
 asio::awaitable<void> RepairManager::run_queued(Job job) {
@@ -158,6 +160,7 @@ void RepairManager::end(const Job& job, proto::RepairRecord record, const Status
     running_.erase({plan.stripe, target.index});
   }
   --jobs_;
+  ++ended_since_schedule_;
   if (plan.kind == PlanKind::kMove) {
     --running_moves_;
     const auto from = moving_from_.find(plan.targets.front().old_server);

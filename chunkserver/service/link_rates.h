@@ -10,7 +10,8 @@ namespace kintsugi::chunkserver {
 
 /// What the operator says counts. Otherwise the best of the last few probes: a probe measures the slower of
 /// two links, so that each is a lower bound, and a slow peer must not make this server look slow. Traffic
-/// that was really carried is a lower bound as well.
+/// that was really carried is a lower bound as well, but says nothing as long as no probe was made: an idle
+/// link is not a slow one.
 class LinkRates {
  public:
   static constexpr size_t kProbesKept = 5;

@@ -119,6 +119,20 @@ TEST(LinkProbe, AServerStopsWhileItProbes) {
   EXPECT_LT(rig.simulation.now() - began, 5s);
 }
 
+TEST(LinkRates, AnIdleLinkThatWasNotProbedIsUnknownAndNotSlow) {
+  simulation::Simulation simulation(1);
+  simulation::SimNode node(simulation, "server");
+  LinkTraffic traffic;
+  LinkRates rates(node.runtime().clock, traffic, 0, 0);
+  for (int i = 0; i < 100; ++i) {  // heartbeats
+    traffic.sent(200, simulation.now());
+    traffic.received(100, simulation.now());
+    simulation.run_for(1s);
+  }
+  EXPECT_EQ(rates.up(), 0u);
+  EXPECT_EQ(rates.down(), 0u);
+}
+
 TEST(LinkRates, TrafficThatWasCarriedIsALowerBoundThatFades) {
   simulation::Simulation simulation(1);
   simulation::SimNode node(simulation, "server");
@@ -129,6 +143,7 @@ TEST(LinkRates, TrafficThatWasCarriedIsALowerBoundThatFades) {
   traffic.sent(100 * kMB, simulation.now());
   simulation.run_for(10s);
   EXPECT_EQ(rates.up(), 0u);
+  rates.probed(kMB, kMB);
   for (int i = 0; i < 100; ++i) {
     traffic.sent(kMB, simulation.now());
     traffic.received(2 * kMB, simulation.now());
