@@ -161,14 +161,15 @@ Status FakeMetaServer::seal(const proto::SealedStripe& sealed) {
   const proto::Stripe& stripe = sealed.stripe();
   if (sealed.ticket() != tickets_[stripe.stripe_id()]) return {Code::kPermissionDenied, "wrong ticket"};
   KINTSUGI_ASSIGN(const erasure::Policy parsed, erasure::Policy::parse(stripe.policy()));
-  uint32_t missing = 0;
+  std::vector<uint32_t> missing;
   for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
     if (chunk.length() != erasure::chunk_length(parsed, stripe.length(), chunk.index())) {
       return {Code::kInvalidArgument, fmt::format("chunk {} has the wrong length", chunk.index())};
     }
-    missing += chunk.server_id() == 0 && chunk.length() > 0;
+    if (chunk.server_id() == 0 && chunk.length() > 0) missing.push_back(chunk.index());
   }
-  if (missing > 0 && missing + 1 > parsed.m) return {Code::kInvalidArgument, "too many chunks missing"};
+  if (!erasure::Code::get(parsed)->may_lack(missing))
+    return {Code::kInvalidArgument, "too many chunks missing"};
   stripes[stripe.stripe_id()] = stripe;
   return {};
 }
