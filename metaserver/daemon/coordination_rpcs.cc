@@ -141,6 +141,8 @@ asio::awaitable<Result<proto::CommitRepairResponse>> RepairCoordinator::commit(
   Status status = check_owner(request.manager_id(), chunk.stripe);
   if (status.ok() && request.check_only()) {
     status = metaserver_.can_commit_repair(chunk, old, server);
+  } else if (status.ok() && request.life() != life_) {
+    status = {Code::kConflict, "the metaserver was started again since the repair began"};
   } else if (status.ok()) {
     status = co_await metaserver_.commit_repair(module.context(), chunk, old, server);
   }
@@ -151,7 +153,9 @@ asio::awaitable<Result<proto::CommitRepairResponse>> RepairCoordinator::commit(
     KINTSUGI_CO_TRY(module.finish(co_await metaserver_.discard_copy(chunk, server)));
   }
   KINTSUGI_CO_TRY(module.finish(std::move(status)));
-  co_return proto::CommitRepairResponse{};
+  proto::CommitRepairResponse response;
+  response.set_life(life_);
+  co_return response;
 }
 
 }  // namespace kintsugi::metaserver

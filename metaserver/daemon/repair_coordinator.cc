@@ -35,8 +35,9 @@ RepairCoordinator::RepairCoordinator(const runtime::Runtime& runtime, MetaServer
       hosted_(hosted),
       client_(client),
       limits_(limits),
-      shards_(runtime.clock, first_number(runtime.clock)),
-      log_(first_number(runtime.clock)),
+      life_(first_number(runtime.clock)),
+      shards_(runtime.clock, life_),
+      log_(life_),
       tasks_(runtime) {}
 
 void RepairCoordinator::start() {

@@ -83,6 +83,7 @@ class RepairCoordinator {
   repair_manager::RepairManager& hosted_;
   rpc::Client& client_;
   const RepairLimits limits_;
+  const uint64_t life_;  ///< grows with each start
   RepairShards shards_;
   RepairLog log_;
   bool hosted_works_ = true;

@@ -123,7 +123,10 @@ asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place pl
   request.set_check_only(true);
   const auto allowed = co_await client_.call<proto::CommitRepairResponse>(
       limited(context), metaserver_, rpc::Method::kCommitRepair, request);
-  if (allowed) co_return Status{};
+  if (allowed) {
+    lives_[place.chunk] = allowed->life();
+    co_return Status{};
+  }
   stripes_.erase(place.chunk.stripe);
   const TimePoint now = runtime_.clock.now();
   std::erase_if(deletions_, [now](const auto& deletion) { return now >= deletion.second; });
@@ -139,10 +142,17 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
   places.emplace_back(ChunkId{stripe, request.index()}, server_at(destination));
   for (const proto::RepairNode& child : request.children())
     add_stored(stripe, child, places);
-  for (const auto& [chunk, server] : places)
-    KINTSUGI_CO_TRY(co_await check_place(context, Place{chunk, server}));
-  co_return co_await client_.call<proto::RepairChunkResponse>(context, std::move(destination),
-                                                              rpc::Method::kRepairChunk, request);
+  Status checked;
+  for (size_t i = 0; i < places.size() && checked.ok(); ++i)
+    checked = co_await check_place(context, Place{places[i].first, places[i].second});
+  Result<proto::RepairChunkResponse> rebuilt = checked;
+  if (checked.ok())
+    rebuilt = co_await client_.call<proto::RepairChunkResponse>(context, std::move(destination),
+                                                                rpc::Method::kRepairChunk, request);
+  if (!rebuilt)
+    for (const auto& [chunk, server] : places)
+      lives_.erase(chunk);
+  co_return rebuilt;
 }
 
 ServerId RemoteClusterView::server_at(const runtime::Endpoint& address) const {
@@ -159,15 +169,20 @@ asio::awaitable<Status> RemoteClusterView::commit_repair(Context context, ChunkI
   request.set_index(chunk.index);
   request.set_expected_old(expected_old.value);
   request.set_server_id(server.value);
+  const auto checked = lives_.find(chunk);
+  if (checked != lives_.end()) {
+    request.set_life(checked->second);
+    lives_.erase(checked);
+  }
+  const Context limited = context.with_deadline(runtime_.clock.now() + kCommitLimit);
   while (true) {
     const auto committed = co_await client_.call<proto::CommitRepairResponse>(
-        limited(context), metaserver_, rpc::Method::kCommitRepair, request);
+        limited, metaserver_, rpc::Method::kCommitRepair, request);
     stripes_.erase(chunk.stripe);
     if (committed) co_return Status{};
     const Code code = committed.error().code();
-    const bool away = code == Code::kUnavailable || code == Code::kDeadlineExceeded;
-    if (!away || runtime_.clock.now() + kCommitRetry >= context.deadline) co_return committed.error();
-    // The copy is there and proven: the metaserver may only be starting again.
+    if (code != Code::kUnavailable || runtime_.clock.now() + kCommitRetry >= limited.deadline)
+      co_return committed.error();
     const bool slept = co_await tasks_.sleep_for(kCommitRetry);
     if (!slept) co_return committed.error();
   }

@@ -25,7 +25,10 @@ class RemoteClusterView final : public ClusterView {
   static constexpr Duration kFresh = std::chrono::seconds(5);
   static constexpr size_t kMaxKept = 4 * kMaxPrepared;  ///< stripes
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
-  static constexpr Duration kCommitRetry = std::chrono::milliseconds(200);  ///< while the metaserver is away
+  static constexpr Duration kCommitRetry = std::chrono::milliseconds(200);  ///< when the connection broke
+  /// For so long the metaserver cannot have found the copy in a block report and had it deleted as one that
+  /// nobody knows (metaserver::Garbage::kConfirmAfter is longer).
+  static constexpr Duration kCommitLimit = std::chrono::seconds(1);
   /// How long a destination is believed to be about to delete an older copy.
   static constexpr Duration kDeletionMemory = std::chrono::seconds(5);
 
@@ -67,7 +70,7 @@ class RemoteClusterView final : public ClusterView {
     ServerId destination;
   };
   asio::awaitable<Status> fetch(std::vector<StripeId> stripes);
-  /// Whether the metaserver would accept the chunk there: asked before the work is done.
+  /// Whether the metaserver would accept the chunk there: asked before the work is done. Notes its life.
   asio::awaitable<Status> check_place(Context context, Place place);
   asio::awaitable<void> send_report(proto::ReportChunkRequest report);
   ServerId server_at(const runtime::Endpoint& address) const;
@@ -83,6 +86,7 @@ class RemoteClusterView final : public ClusterView {
   std::vector<proto::ServerState> states_;
   std::vector<ServerView> servers_;
   std::map<StripeId, Kept> stripes_;
+  std::map<ChunkId, uint64_t> lives_;  ///< of the metaserver, when a repair that runs was checked
   std::map<std::pair<ChunkId, ServerId>, TimePoint> deletions_;  ///< until when they are believed
   runtime::TaskGroup tasks_;
 };

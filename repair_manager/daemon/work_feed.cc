@@ -61,8 +61,12 @@ asio::awaitable<Status> WorkFeed::turn() {
   }
   if (epoch_ == 0) co_return Status{};
   if (list_all_wanted_) {
-    KINTSUGI_CO_TRY((co_await list_all()).with_context("what is missing"));
-    list_all_wanted_ = false;
+    list_all_wanted_ = false;  // until shards change hands during the list
+    const Status listed = co_await list_all();
+    if (!listed.ok()) {
+      list_all_wanted_ = true;
+      co_return listed.with_context("what is missing");
+    }
   }
   co_return (co_await fetch_events()).with_context("events");
 }
