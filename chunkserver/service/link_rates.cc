@@ -10,7 +10,6 @@ void LinkRates::probed(double up, double down) {
 uint64_t LinkRates::up() const {
   if (configured_up_ > 0) return configured_up_;
   if (probes_.empty()) return 0;
-  if (probes_.empty()) return 0;
   double best = traffic_.up.per_second(clock_.now());
   for (const Probe& probe : probes_)
     best = std::max(best, probe.up);
@@ -19,7 +18,6 @@ uint64_t LinkRates::up() const {
 
 uint64_t LinkRates::down() const {
   if (configured_down_ > 0) return configured_down_;
-  if (probes_.empty()) return 0;
   if (probes_.empty()) return 0;
   double best = traffic_.down.per_second(clock_.now());
   for (const Probe& probe : probes_)

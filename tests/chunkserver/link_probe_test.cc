@@ -133,6 +133,14 @@ TEST(LinkRates, AnIdleLinkThatWasNotProbedIsUnknownAndNotSlow) {
   EXPECT_EQ(rates.down(), 0u);
 }
 
+TEST(LinkRates, AServerWithoutWorkOrProbesDoesNotCallItsLinkSlow) {
+  ProbeRig rig(1);
+  rig.start(0, false);
+  rig.simulation.run_for(30s);
+  EXPECT_EQ(rig.meta.heartbeats.back().up_bytes_per_second(), 0u);
+  EXPECT_EQ(rig.meta.heartbeats.back().down_bytes_per_second(), 0u);
+}
+
 TEST(LinkRates, TrafficThatWasCarriedIsALowerBoundThatFades) {
   simulation::Simulation simulation(1);
   simulation::SimNode node(simulation, "server");
