@@ -25,6 +25,7 @@ struct Settings {
   std::string listen = "127.0.0.1:9600";
   std::string http_listen;
   std::string data_dir, secret_file, log_file;
+  std::string repair_schedule = "joint", repair_shape = "auto";
   MetaDaemonOptions daemon{.repairs = {.delay = 15min}};
 
   config::Settings describe() {
@@ -47,6 +48,10 @@ struct Settings {
                  "from a server's death to the repair of stripes with two spare chunks or more", 0s, 24h * 7);
     settings.add("repair.max_per_server", &repairs.max_per_server,
                  "repairs in which a server helps, and that it receives", 1u, 64u);
+    settings.add("repair.schedule", &repair_schedule,
+                 "of many repairs: joint (all links equally loaded) or greedy (m-PPR)");
+    settings.add("repair.shape", &repair_shape,
+                 "of repair trees: auto, star, staggered, ppr, chain or weighted");
     settings.require("data_dir");
     settings.require("secret_file");
     return settings;
@@ -92,6 +97,9 @@ asio::awaitable<Status> serve(runtime::ProductionRuntime& production, MetaDaemon
 Status run(Settings& options, const std::string& effective) {
   MetaServerOptions& meta = options.daemon.metaserver;
   KINTSUGI_ASSIGN(meta.listen, runtime::Endpoint::parse(options.listen));
+  repair_manager::Options& repairs = options.daemon.repairs;
+  KINTSUGI_ASSIGN(repairs.schedule, repair_manager::parse_schedule(options.repair_schedule));
+  KINTSUGI_ASSIGN(repairs.shape, repair_manager::parse_shape(options.repair_shape));
   KINTSUGI_ASSIGN(const rpc::Secret secret, rpc::Secret::load(options.secret_file));
   if (!options.log_file.empty()) log::set_file(options.log_file);
   log::info("kintsugi-metaserver starts with\n{}", effective);

@@ -241,8 +241,11 @@ std::vector<JointChoice> schedule_jointly(
     accepted.clear();
     size_t misses = 0;
     for (size_t i = 0; i < repairs.size() && misses < kMaxMisses; ++i) {
-      // With few exceptions a repair gets in by at most a few moves; that saves most of the searching.
-      const bool hopeless = !all_or_nothing && matching.free_candidates(i) + 3 < repairs[i].needed;
+      // With few exceptions a repair gets in by at most a few moves of those accepted before; that saves most
+      // of the searching.
+      const bool hopeless =
+          !all_or_nothing &&
+          matching.free_candidates(i) + std::min<size_t>(3, accepted.size()) < repairs[i].needed;
       if (!hopeless && matching.let_in(i)) {
         accepted.push_back(i);
         misses = 0;

@@ -22,9 +22,9 @@ double repair_rate(const ServerView& server, const LinkModel& link) {
 
 bool JointWindow::takes(const QueueEntry& entry, TimePoint now) {
   if (entry.kind != WorkKind::kRepair || entry.attempt > 0) return false;
-  if (known_.size() > 2 * kMaxEntries)
+  if (known_.size() > 2 * entries())
     std::erase_if(known_, [now](const auto& known) { return known.second.until <= now; });
-  if (known_.size() > 4 * kMaxEntries) known_.clear();
+  if (known_.size() > 4 * entries()) known_.clear();
   Known& known = known_[entry.chunk];
   if (known.until <= now || known.membership != planner_.membership()) {
     known = look_up(entry.chunk);
@@ -86,20 +86,20 @@ bool JointWindow::may_receive(const Known& known, ChunkId chunk, uint32_t server
   return view.free_bytes >= needed + kDestinationMarginBytes && !view_.deletion_pending(chunk, view.id);
 }
 
-std::vector<JointStart> JointWindow::schedule(std::span<const QueueEntry> entries, size_t waiting) {
+std::vector<JointStart> JointWindow::schedule(std::span<const QueueEntry> queued, size_t waiting) {
   std::vector<JointRepair> repairs;
-  for (const QueueEntry& entry : entries)
+  for (const QueueEntry& entry : queued)
     repairs.push_back(known_.at(entry.chunk).repair);
   const JointLimits limits{.level = std::max(1u, planner_.slots().limit() / 2),
                            .most = planner_.slots().limit(),
                            .waiting = waiting};
   const std::vector<JointServer> states = servers();
   const auto allowed = [&](size_t repair, uint32_t server) {
-    return may_receive(known_.at(entries[repair].chunk), entries[repair].chunk, server);
+    return may_receive(known_.at(queued[repair].chunk), queued[repair].chunk, server);
   };
   std::vector<JointStart> starts;
   for (const JointChoice& choice : schedule_jointly(states, repairs, limits, allowed)) {
-    const QueueEntry& entry = entries[choice.repair];
+    const QueueEntry& entry = queued[choice.repair];
     const Known& known = known_.at(entry.chunk);
     PlanWishes wishes{.shape = options_.shape == Shape::kAuto ? Shape::kChain : options_.shape,
                       .slice_bytes = options_.slice_bytes,

@@ -1,6 +1,7 @@
 /// The lost chunks at the head of the queue as the joint schedule sees them.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <span>
@@ -21,8 +22,11 @@ struct JointStart {
 
 class JointWindow {
  public:
-  /// So many of the queue's entries are scheduled together.
-  static constexpr size_t kMaxEntries = 1024;
+  /// So many of the queue's entries are scheduled together: enough to fill the links of the servers there
+  /// are.
+  static constexpr size_t kMinEntries = 1024;
+  static constexpr size_t kMaxEntries = ClusterView::kMaxPrepared;
+  size_t entries() const { return std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries); }
   /// What a stripe looked like is looked up again after this. Too old a picture only makes a worse schedule:
   /// every plan is made from the present one.
   static constexpr Duration kFresh = 5s;
@@ -37,7 +41,7 @@ class JointWindow {
 
   /// The entries, which it takes, in the order of their urgency; `waiting`: so many of their kind wait in
   /// all.
-  std::vector<JointStart> schedule(std::span<const QueueEntry> entries, size_t waiting);
+  std::vector<JointStart> schedule(std::span<const QueueEntry> queued, size_t waiting);
 
  private:
   struct Known {

@@ -164,7 +164,7 @@ std::vector<StripeId> RepairManager::stripes_to_prepare() const {
   size_t candidates = 0;
   queue_.for_each_ready([&](const QueueEntry& entry) {
     add(entry.chunk.stripe);
-    return ++candidates < JointWindow::kMaxEntries;
+    return ++candidates < window_.entries();
   });
   return {stripes.begin(), stripes.end()};
 }

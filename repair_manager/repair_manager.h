@@ -94,7 +94,10 @@ class RepairManager {
       1s;  ///< for servers that are suspect: nobody tells when they are not
   static constexpr Duration kAsideCost = 1ms;  ///< the retry of what is aside comes later when there is much
   static constexpr Duration kMaxRunWait = 1h;  ///< of run(), when the context has no deadline
-  static constexpr size_t kMaxWanted = 32;     ///< chunks of one run()
+  /// With thousands of repairs under way, this part of them ends before more are scheduled: choosing looks at
+  /// all that waits.
+  static constexpr size_t kScheduleShare = 256;
+  static constexpr size_t kMaxWanted = 32;  ///< chunks of one run()
 
  private:
   /// Losses and wanted moves, not yet looked up.
@@ -122,6 +125,8 @@ class RepairManager {
 
   // What begins in a turn: start_ready.cc.
   void start_ready();
+  /// Something became ready, or enough ended to make room for more than one.
+  bool worth_scheduling(size_t window) const;
   void start_jointly(std::vector<QueueEntry> candidates);
   void start_greedily(const std::vector<QueueEntry>& candidates);
   /// kNever: it left the ready part of the queue.
@@ -170,7 +175,8 @@ class RepairManager {
   RepairRecords records_;
   ReadPlans reads_;
   JointWindow window_;
-  TimePoint aside_retry_at_{};
+  TimePoint aside_retry_at_{}, schedule_again_at_{};
+  size_t ready_at_schedule_ = 0, ended_since_schedule_ = 0;
   std::map<ChunkId, RepairId> running_;  // chunks that are being repaired or moved
   size_t jobs_ = 0, running_moves_ = 0;  // of what runs
   std::map<ServerId, uint32_t> moving_from_;

@@ -7,24 +7,33 @@
 namespace kintsugi::repair_manager {
 
 void RepairManager::start_ready() {
-  const bool joint = options_.schedule == Schedule::kJoint && queue_.ready() >= options_.joint_threshold;
-  const size_t limit = joint ? JointWindow::kMaxEntries : kCandidatesPerTurn;
+  const size_t ready = queue_.ready();
+  if (ready == 0 || jobs_ >= options_.max_running) return;
+  planner_.refresh();
+  const bool chains = options_.shape == Shape::kAuto || options_.shape == Shape::kChain;
+  const bool joint = options_.schedule == Schedule::kJoint && chains && ready >= options_.joint_threshold;
+  const size_t limit = joint ? window_.entries() : kCandidatesPerTurn;
+  if (joint && !worth_scheduling(limit)) return;
   std::vector<QueueEntry> candidates;
   queue_.for_each_ready([&](const QueueEntry& entry) {
     candidates.push_back(entry);
     return candidates.size() < limit;
   });
-  if (candidates.empty()) return;
-  if (jobs_ >= options_.max_running) return;
-  planner_.refresh();
-  const bool may_be_more = candidates.size() == limit;
-  const size_t before = queue_.ready();
   if (joint) {
     start_jointly(std::move(candidates));
   } else {
     start_greedily(candidates);
   }
-  if (may_be_more && queue_.ready() < before) changed_ = true;
+  if (ready >= limit && queue_.ready() < ready) changed_ = true;  // there may be more
+  ready_at_schedule_ = queue_.ready();
+  ended_since_schedule_ = 0;
+  schedule_again_at_ = runtime_.clock.now() + kBusyRetry;
+}
+
+bool RepairManager::worth_scheduling(size_t window) const {
+  if (!intake_.empty() && queue_.ready() < window) return false;  // what is taken in next belongs to it
+  return queue_.ready() > ready_at_schedule_ || ended_since_schedule_ * kScheduleShare >= jobs_ ||
+         runtime_.clock.now() >= schedule_again_at_;
 }
 
 void RepairManager::start_jointly(std::vector<QueueEntry> candidates) {

@@ -1,0 +1,11 @@
+#include "repair_manager/options.h"
+
+namespace kintsugi::repair_manager {
+
+Result<Schedule> parse_schedule(std::string_view name) {
+  if (name == "greedy") return Schedule::kGreedy;
+  if (name == "joint") return Schedule::kJoint;
+  return Status{Code::kInvalidArgument, fmt::format("no such schedule: '{}' (greedy, joint)", name)};
+}
+
+}  // namespace kintsugi::repair_manager
