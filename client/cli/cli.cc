@@ -26,7 +26,7 @@ int run(int argc, char** argv) {
   add_inspect_commands(app, session);
   add_repair_commands(app, session);
   add_bench_commands(app, session);
-  app.set_version_flag("--version", "kintsugi 0.1.0");
+  app.set_version_flag("--version", "kintsugi 0.2.0");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
