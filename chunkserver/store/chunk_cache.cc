@@ -11,10 +11,7 @@ bool ChunkCache::copy(const CachedCopy& chunk, uint64_t block, std::span<std::by
   const auto known = chunks_.find(chunk.id);
   const bool same_copy = known != chunks_.end() && known->second.generation == chunk.generation;
   const auto found = same_copy ? blocks_.find({chunk.id, block}) : blocks_.end();
-  if (found == blocks_.end()) {
-    ++(user ? counters_.misses : counters_.background_misses);
-    return false;
-  }
+  if (found == blocks_.end()) return false;
   const Blocks::iterator kept = found->second;
   KINTSUGI_ASSERT(kept->size == into.size());
   std::memcpy(into.data(), kept->bytes.get(), kept->size);

@@ -57,6 +57,10 @@ class ChunkCache {
 
   /// Copies a block, all of it, into `into`; false when it is not here. For users only it counts as a use.
   bool copy(const CachedCopy& chunk, uint64_t block, std::span<std::byte> into, bool user);
+  /// So many blocks that were asked for have to come from the disk.
+  void missed(uint64_t blocks, bool user) {
+    (user ? counters_.misses : counters_.background_misses) += blocks;
+  }
   /// A user read this block from the disk, and it is right.
   void admit(const CachedCopy& chunk, uint64_t block, std::span<const std::byte> bytes);
   /// All blocks of the chunk, of whichever copy.

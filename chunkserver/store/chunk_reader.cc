@@ -42,6 +42,7 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
     store_->usage_.read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
   }
   if (from < to) {
+    store_->cache_.missed(to - from, purpose_ == ReadFor::kUser);
     const uint64_t missing = bytes_of(from, to);
     const std::span<std::byte> into = buffer.subspan((from - first_block) * kBlockBytes, aligned(missing));
     KINTSUGI_CO_TRY(co_await read_from_disk(context, from, into, missing));

@@ -48,6 +48,8 @@ TEST(CachedRead, ReadsOnlyWhatIsMissing) {
   const uint64_t before = rig.store(0).disk_bytes_read();
   ASSERT_EQ(*rig.get(0, chunk_id(1)), bytes);
   EXPECT_EQ(rig.store(0).disk_bytes_read() - before, 3 * kMiB);
+  EXPECT_EQ(rig.store(0).cache().counters().misses, 4 * kMiB / kBlockBytes);
+  EXPECT_EQ(rig.store(0).cache().counters().hits, kMiB / kBlockBytes);
   const uint64_t in_one_frame = rig.store(0).disk_bytes_read();
   ASSERT_TRUE(rig.get(0, chunk_id(1), kMiB / 2, 3 * kMiB));
   EXPECT_EQ(rig.store(0).disk_bytes_read(), in_one_frame);
