@@ -182,6 +182,8 @@ Status check_tree(const proto::PartialSumRequest& request) {
 }
 
 Status check_children(const SumRange& range, const Children& children, uint32_t rebuilt) {
+  if (children.size() > static_cast<int>(kMaxTreeNodes))
+    return invalid(fmt::format("{} children of the root, more than {}", children.size(), kMaxTreeNodes));
   Checker checker(range);
   checker.rebuild(rebuilt);
   uint32_t period = 0;
@@ -204,8 +206,6 @@ Status check_children(const SumRange& range, const Children& children, uint32_t 
     period = mask.period;
   }
   KINTSUGI_TRY(checker.finish());
-  if (children.size() > static_cast<int>(kMaxTreeNodes))
-    return invalid(fmt::format("{} trees", children.size()));
   if (range.length == 0 || all) return {};
   if (children.empty()) return invalid("no helpers");
   for (uint32_t slice = 0; slice < period; ++slice) {

@@ -10,7 +10,8 @@
 
 namespace kintsugi::repair_tree {
 
-/// Helpers, and destinations of other chunks that are rebuilt in the same pass.
+/// Of one tree: helpers, and destinations of other chunks that are rebuilt in the same pass. A root has at
+/// most as many children; with slice masks each of them is a tree of its own, without them all are one.
 inline constexpr size_t kMaxTreeNodes = 64;
 /// Length of a policy's name.
 inline constexpr size_t kMaxPolicyBytes = 64;

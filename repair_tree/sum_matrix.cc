@@ -8,7 +8,8 @@
 
 namespace kintsugi::repair_tree {
 
-SumMatrix::SumMatrix(std::string_view coefficients, uint32_t sums, uint32_t inputs) : columns_(inputs) {
+SumMatrix::SumMatrix(std::string_view coefficients, uint32_t sums, uint32_t inputs)
+    : columns_(inputs), identity_(inputs <= sums) {
   KINTSUGI_ASSERT(coefficients.size() == size_t{sums} * inputs);
   for (uint32_t input = 0; input < inputs; ++input) {
     Column& column = columns_[input];

@@ -19,7 +19,7 @@ class SumMatrix {
   static SumMatrix identity(uint32_t sums, uint32_t inputs);
 
   uint32_t inputs() const { return static_cast<uint32_t>(columns_.size()); }
-  /// Every input goes to the sum of its number, unchanged, and nowhere else.
+  /// Every input has a sum of its number, and goes there unchanged and nowhere else.
   bool is_identity() const { return identity_; }
 
   /// Adds `in` as input number `input` to the same range of every sum (all as long as `in`). With `overwrite`
@@ -38,7 +38,7 @@ class SumMatrix {
     std::vector<uint32_t> untouched;  ///< sums with coefficient 0
   };
   std::vector<Column> columns_;
-  bool identity_ = true;
+  bool identity_;
 };
 
 }  // namespace kintsugi::repair_tree

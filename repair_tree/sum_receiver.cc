@@ -164,6 +164,7 @@ proto::PartialSumRequest request_of(const proto::SumPlan& plan) {
   request.set_slice_bytes(plan.slice_bytes());
   request.set_rows(plan.rows());
   request.set_cell_bytes(plan.cell_bytes());
+  request.set_user(true);
   return request;
 }
 

@@ -52,6 +52,10 @@ class SumReceiver {
   double compute_seconds() const;
   double network_seconds() const;  ///< of the child that was waited for longest
   uint64_t bytes_in() const;       ///< from the children
+  /// What the window takes when it is full.
+  uint64_t window_bytes() const {
+    return window_.size().units * window_.size().unit_bytes * window_.range().sums;
+  }
   uint64_t peak_bytes() const { return window_.held().peak(); }
   /// Timings of the subtrees, for one who reports them upward. After run().
   void add_servers(google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers) const;

@@ -36,7 +36,7 @@ struct Call final : public repair_tree::SumSink {
         sum(parts, range, request, node.children(), repair_tree::has_chunk(node) ? &node : nullptr,
             options_of(node)),
         sender(parts.runtime.clock, out, {node.outputs().begin(), node.outputs().end()},
-               &parts.pacer.sending()),
+               request.user() ? nullptr : &parts.pacer.sending()),
         committed(parts.runtime),
         tasks(parts.runtime) {}
 

@@ -17,7 +17,7 @@ namespace kintsugi::chunkserver {
 /// A slice is sent as soon as all children delivered theirs, so a tree of any depth is pipelined.
 /// Cancelled as a whole when `out` closes.
 /// Errors: kNotFound (no such chunk), kCorrupt (CRC mismatch, names the block), kUnavailable (a child failed,
-/// names it), kInvalidArgument (the tree or its range), kLimitExceeded (memory).
+/// names it), kInvalidArgument (the tree or its range), kLimitExceeded (memory, kMaxTrees).
 asio::awaitable<Status> stream_partial_sum(Context context, RepairParts& parts,
                                            const proto::PartialSumRequest& request, rpc::Stream& out);
 

@@ -17,7 +17,7 @@ struct UserLoad {
 };
 
 /// A token bucket each way on the server's clock: the sums it sends, and what it takes in as an inner node or
-/// root.
+/// root. Degraded reads are users' own and pass none.
 ///
 /// With a link of L and users at u bytes/s, repairs get max(5 % of the cap, min(cap, 0.95 L - u)); without a
 /// known link the cap, and half of it while users are served or were within kUserMemory. Without a cap (0)

@@ -8,10 +8,18 @@
 #include "common/rpc/client.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/runtime.h"
+#include "repair_tree/sum_range.h"
 
 namespace kintsugi::chunkserver {
 
 class TreeSum;
+
+/// Trees that a server takes part in at a time; the repair manager keeps to a few dozen, the rest is for
+/// degraded reads.
+inline constexpr size_t kMaxTrees = 256;
+/// Of their windows together, if all of them were full: 16 repairs that come here and 16 that are helped, all
+/// of them unsliced and of the largest size.
+inline constexpr uint64_t kMaxWindowBytes = 32 * repair_tree::kMaxSliceMemoryBytes;
 
 /// Outlives every call. Whoever builds it fills `pacer.load` and sets its bandwidth; without that repairs
 /// take all they can get.
@@ -22,6 +30,7 @@ struct RepairParts {
   rpc::Client& client;
   RepairPacer pacer{runtime};
   std::list<TreeSum*> running = {};  ///< in the order in which they began
+  uint64_t window_bytes = 0;         ///< of those, counted against kMaxWindowBytes
   bool stopping = false;
 
   /// Ends all running trees, and those that begin later.

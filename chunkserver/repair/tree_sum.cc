@@ -10,16 +10,31 @@ TreeSum::TreeSum(RepairParts& parts, repair_tree::SumRange range, const proto::P
       own_(node == nullptr ? std::optional<OwnSum>()
                            : std::optional<OwnSum>(std::in_place, parts, StripeId(request.stripe_id()), *node,
                                                    range.rows)),
-      receiver_(parts.runtime, parts.client, range, request, children, with_own(options)) {}
+      receiver_(parts.runtime, parts.client, range, request, children, with_own(options, request.user())) {}
 
 TreeSum::~TreeSum() {
   parts_.running.erase(registered_);
+  parts_.window_bytes -= charged_;
 }
 
-repair_tree::ReceiverOptions TreeSum::with_own(repair_tree::ReceiverOptions options) {
+repair_tree::ReceiverOptions TreeSum::with_own(repair_tree::ReceiverOptions options, bool user) {
   options.own = own_ ? &*own_ : nullptr;
-  options.gate = &parts_.pacer.receiving();
+  // What a user waits for is not held up for users.
+  options.gate = user ? nullptr : &parts_.pacer.receiving();
   return options;
+}
+
+Status TreeSum::admit() {
+  if (parts_.running.size() > kMaxTrees)
+    return {Code::kLimitExceeded, fmt::format("{} repair trees run here already", kMaxTrees)};
+  const uint64_t bytes = receiver_.window_bytes();
+  if (bytes > kMaxWindowBytes - parts_.window_bytes) {
+    return {Code::kLimitExceeded,
+            fmt::format("repair trees that run here may need {} MiB of memory, and {} MiB more are too many",
+                        parts_.window_bytes >> 20, bytes >> 20)};
+  }
+  parts_.window_bytes += charged_ = bytes;
+  return {};
 }
 
 void RepairParts::stop() {
@@ -30,6 +45,7 @@ void RepairParts::stop() {
 
 asio::awaitable<Status> TreeSum::run(Context context, repair_tree::SumSink& sink) {
   if (parts_.stopping) co_return Status{Code::kCancelled, "the server is stopping"};
+  KINTSUGI_CO_TRY(admit());
   co_return co_await receiver_.run(context, sink);
 }
 

@@ -19,6 +19,7 @@ class TreeSum {
   ~TreeSum();
 
   /// Everything was put into the sink, or the first error; then no stream is open and no task runs any more.
+  /// kLimitExceeded: kMaxTrees, kMaxWindowBytes.
   asio::awaitable<Status> run(Context context, repair_tree::SumSink& sink);
   /// Makes run() end soon with `why`.
   void fail(Status why) { receiver_.fail(std::move(why)); }
@@ -31,12 +32,14 @@ class TreeSum {
   const repair_tree::SumReceiver& receiver() const { return receiver_; }
 
  private:
-  repair_tree::ReceiverOptions with_own(repair_tree::ReceiverOptions options);
+  repair_tree::ReceiverOptions with_own(repair_tree::ReceiverOptions options, bool user);
+  Status admit();
 
   RepairParts& parts_;
   std::list<TreeSum*>::iterator registered_;
   std::optional<OwnSum> own_;
   repair_tree::SumReceiver receiver_;
+  uint64_t charged_ = 0;  ///< of the server's window_bytes
 };
 
 }  // namespace kintsugi::chunkserver

@@ -12,9 +12,9 @@
 ///  - Probation gives way while it has more than kProbationShare of the memory, proven otherwise. A scan of
 ///    any length thus takes nothing from proven, and a new hot set still has room to prove itself.
 ///
-/// Bytes are put in after their checksum was verified, and trusted from then on. That is safe because nobody
-/// takes them on trust at the other end: ReadChunk sends the block's stored CRC beside them, and a repair
-/// proves the chunk it made before it commits it.
+/// Bytes are put in after their checksum was verified, and not trusted from then on: whoever takes a block
+/// out compares it with its stored CRC (ChunkReader does), because a degraded read of a part of a chunk is
+/// proved by nothing else.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 #include "chunkserver/store/chunk_reader.h"
 
 #include "chunkserver/store/chunk_store.h"
+#include "common/base/crc32c.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::chunkserver {
@@ -16,7 +17,10 @@ uint64_t ChunkReader::bytes_of(uint64_t first_block, uint64_t end_block) const {
 
 bool ChunkReader::copy_cached(uint64_t block, std::span<std::byte> into) {
   const CachedCopy copy{chunk_->info.id, chunk_->generation, length()};
-  return store_->cache_.copy(copy, block, into, purpose_ == ReadFor::kUser);
+  if (!store_->cache_.copy(copy, block, into, purpose_ == ReadFor::kUser)) return false;
+  if (crc32c(into) == chunk_->block_crcs[block]) return true;
+  store_->cache_.erase(chunk_->info.id);  // memory went bad; the disk has it
+  return false;
 }
 
 asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context context, uint64_t first_block,

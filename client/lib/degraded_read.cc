@@ -44,6 +44,13 @@ std::vector<uint64_t> servers_of(const proto::SumPlan& plan) {
 
 }  // namespace
 
+LostRange lost_range(const proto::Stripe& stripe, uint32_t index, uint64_t begin, uint64_t end) {
+  LostRange range{stripe.stripe_id(), stripe.chunks(static_cast<int>(index)), begin, end};
+  for (const proto::ChunkPlacement& chunk : stripe.chunks())
+    range.holders.emplace_back(chunk.server_id());
+  return range;
+}
+
 /// One plan on its way.
 class DegradedRead::Tree final : public repair_tree::SumSink {
  public:
@@ -150,7 +157,10 @@ asio::awaitable<Status> DegradedRead::read() {
   while (report_.plans < kMaxPlans) {
     auto plan = co_await ask();
     if (!plan) co_return plan.error().with_context("planning a degraded read");
-    if (sink_ == nullptr) break;
+    if (sink_ == nullptr) {
+      tell_outcome(*plan, {Code::kCancelled, "no longer needed"}, nullptr);
+      break;
+    }
     ++report_.plans;
     status = co_await follow(*plan);
     if (status.ok() || sink_ == nullptr) break;
@@ -172,9 +182,7 @@ asio::awaitable<Result<proto::SumPlan>> DegradedRead::ask() {
   request.set_shape(wishes_.shape);
   request.set_slice_bytes(wishes_.slice_bytes);
   request.set_capability(range_.chunk.capability());
-  std::vector<ServerId> exclude = core_.health.avoided();
-  exclude.insert(exclude.end(), excluded_.begin(), excluded_.end());
-  for (const ServerId server : exclude)
+  for (const ServerId server : servers_to_exclude())
     request.add_exclude(server.value);
   const TimePoint asked = core_.now();
   const Context limited = module.context().with_deadline(asked + kPlanLimit);
@@ -183,6 +191,18 @@ asio::awaitable<Result<proto::SumPlan>> DegradedRead::ask() {
   report_.plan_seconds = seconds(core_.now() - asked);
   if (!answer) co_return module.finish(answer.error());
   co_return std::move(*answer->mutable_plan());
+}
+
+std::vector<ServerId> DegradedRead::servers_to_exclude() const {
+  std::vector<ServerId> servers = excluded_;  // these first: what is too many is cut off
+  const auto has = [](const std::vector<ServerId>& list, ServerId server) {
+    return std::find(list.begin(), list.end(), server) != list.end();
+  };
+  for (const ServerId server : core_.health.avoided()) {
+    if (has(range_.holders, server) && !has(servers, server)) servers.push_back(server);
+  }
+  if (servers.size() > kMaxExcluded) servers.resize(kMaxExcluded);
+  return servers;
 }
 
 Status DegradedRead::check(const proto::SumPlan& plan, const repair_tree::SumRange& range) const {
@@ -208,6 +228,10 @@ asio::awaitable<Status> DegradedRead::follow(const proto::SumPlan& plan) {
   std::unique_ptr<Tree> tree;
   Status status = co_await follow(plan, tree);
   if (status.ok() && next_ != range_.end) status = {Code::kInternal, "the plan did not cover the range"};
+  if (!status.ok() && next_ == range_.end && sink_ != nullptr) {
+    log::debug("after all bytes of a degraded read had come: {}", status.to_string());
+    status = {};
+  }
   running_ = nullptr;
   tell_outcome(plan, status, tree.get());
   co_return status;

@@ -32,9 +32,15 @@ namespace kintsugi::client {
 /// What is read.
 struct LostRange {
   uint64_t stripe_id = 0;
-  proto::ChunkPlacement chunk;  ///< as OpenRead or ShowStripe gave it: index, length, CRC, capability
-  uint64_t begin = 0, end = 0;  ///< of the chunk, bytes
+  proto::ChunkPlacement chunk;         ///< as OpenRead or ShowStripe gave it: index, length, CRC, capability
+  uint64_t begin = 0, end = 0;         ///< of the chunk, bytes
+  std::vector<ServerId> holders = {};  ///< of the stripe's chunks
 };
+
+/// Of a plan; the metaserver takes no more.
+inline constexpr size_t kMaxExcluded = 64;
+
+LostRange lost_range(const proto::Stripe& stripe, uint32_t index, uint64_t begin, uint64_t end);
 
 struct TreeWishes {
   std::string shape = "auto";  ///< "star", "ppr", "chain", "weighted"
@@ -90,6 +96,8 @@ class DegradedRead {
   /// One plan after the other, until one worked or nobody else is to blame.
   asio::awaitable<Status> read();
   asio::awaitable<Result<proto::SumPlan>> ask();
+  /// What a plan should do without, of those it could use.
+  std::vector<ServerId> servers_to_exclude() const;
   asio::awaitable<Status> follow(const proto::SumPlan& plan);
   asio::awaitable<Status> follow(const proto::SumPlan& plan, std::unique_ptr<Tree>& tree);
   Status check(const proto::SumPlan& plan, const repair_tree::SumRange& range) const;

@@ -58,7 +58,7 @@ asio::awaitable<Result<DegradedReadReport>> LostChunkRead::run() {
 }
 
 asio::awaitable<Status> LostChunkRead::read_by_tree() {
-  LostRange range{stripe_.stripe_id(), chunk_, begin_, end_};
+  LostRange range = lost_range(stripe_, index_, begin_, end_);
   const TreeWishes wishes{.shape = options_.shape, .slice_bytes = options_.slice_bytes};
   auto read = std::make_unique<DegradedRead>(core_, context_, std::move(range), wishes, sink_);
   const Status status = co_await read->run();

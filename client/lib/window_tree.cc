@@ -35,8 +35,7 @@ bool WindowReader::start_tree() {
     tree_buffers_.push_back(core_.memory.take());
     into.push_back(tree_buffers_.back().first(std::min<uint64_t>(bytes - at, Memory::kBufferBytes)));
   }
-  LostRange range{stripe_.stripe_id(), stripe_.chunks(static_cast<int>(tree_chunk_)), window_.chunk_begin,
-                  window_.chunk_begin + bytes};
+  LostRange range = lost_range(stripe_, tree_chunk_, window_.chunk_begin, window_.chunk_begin + bytes);
   tree_ = std::make_shared<TreeFetch>(core_, context_, std::move(range),
                                       kTreeWindowBuffers * Memory::kBufferBytes, std::move(into), changed_);
   core_.background.spawn(TreeFetch::run(tree_));

@@ -82,6 +82,18 @@ TEST(CachedRead, AChunkFoundCorruptLeavesTheCacheToo) {
   EXPECT_EQ(rig.get(0, chunk_id(1), 0, kMiB).error().code(), Code::kNotFound);
 }
 
+TEST(CachedRead, ABlockThatWentBadInMemoryIsReadFromTheDisk) {
+  ClusterRig rig(1);
+  const auto bytes = chunk_bytes(2 * kMiB, 1);
+  ASSERT_TRUE(rig.put(0, chunk_id(1), bytes).ok());
+  ChunkCache& cache = rig.store(0).cache();
+  const CachedCopy first_copy{chunk_id(1), 1, bytes.size()};
+  cache.admit(first_copy, 0, chunk_bytes(kBlockBytes, 2));
+  EXPECT_EQ(*rig.get(0, chunk_id(1)), bytes);
+  EXPECT_GT(cache.counters().hits, 0u) << "the bad block was not looked at";
+  EXPECT_EQ(*rig.get(0, chunk_id(1)), bytes);
+}
+
 TEST(CachedRead, ARepairTakesWhatIsCachedAndPutsNothingIn) {
   StripeRig rig(std::vector<size_t>(StripeRig::kData, 3 * kMiB));
   ASSERT_TRUE(rig.get(1, rig.chunk(1)));

@@ -1,4 +1,5 @@
 // The PartialSum RPC as a caller sees it, and as a child that misbehaves may answer it.
+#include "repair_tree/sum_matrix.h"
 #include "tests/chunkserver/stripe_rig.h"
 
 namespace kintsugi::chunkserver {
@@ -82,6 +83,45 @@ TEST(PartialSum, WhatIsBeyondAllChunksIsOnlyAnnouncedAsZeros) {
   ASSERT_TRUE(sums) << sums.error();
   EXPECT_EQ(sums->sums[0].size(), 3 * kMiB);
   EXPECT_EQ(sums->done.servers(0).timing().bytes_out(), 100u);
+}
+
+TEST(PartialSum, AChildMaySendMoreSumsThanItsParentKeeps) {
+  using namespace std::string_view_literals;
+  EXPECT_FALSE(repair_tree::SumMatrix("\1\0"sv, 1, 2).is_identity());
+  EXPECT_TRUE(repair_tree::SumMatrix("\1\0"sv, 2, 1).is_identity());
+  StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
+  auto request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, 64 * 1024);
+  proto::RepairNode* leaf = request.mutable_node();
+  while (!leaf->children().empty())
+    leaf = leaf->mutable_children(0);
+  leaf->set_coefficients(leaf->coefficients() + '\7');
+  leaf->set_sums(2);
+  leaf->set_combine(std::string("\1\0"sv));
+  auto sums = rig.simulation.run(ask(rig, rig.endpoint(1), request));
+  ASSERT_TRUE(sums) << sums.error();
+  EXPECT_EQ(sums->sums[0], rig.chunks[0]);
+}
+
+TEST(PartialSum, IsPacedForARepairButNotForAUsersRead) {
+  StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
+  rig.stop_server(1);
+  Options options;
+  options.listen = rig.endpoint(1);
+  options.metaserver = {"meta", 7000};
+  options.disks = {"/disk"};
+  options.repair_bytes_per_second = 1'000'000;
+  rig.servers[1].runtime = std::make_unique<runtime::Runtime>(rig.servers[1].node->runtime());
+  rig.servers[1].server = std::make_unique<ChunkServer>(*rig.servers[1].runtime, options, rig.secret);
+  ASSERT_TRUE(rig.simulation.run(rig.servers[1].server->start()).ok());
+  auto request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
+  const auto took = [&](bool user) {
+    request.set_user(user);
+    const TimePoint began = rig.simulation.now();
+    EXPECT_TRUE(rig.simulation.run(ask(rig, rig.endpoint(1), request)));
+    return rig.simulation.now() - began;
+  };
+  EXPECT_GT(took(false), 1s);
+  EXPECT_LT(took(true), 500ms);
 }
 
 TEST(PartialSum, RefusesBadRequestsClearly) {
@@ -217,6 +257,41 @@ TEST(PartialSum, FailsOnFramesThatDoNotFit) {
                  stream.close();
                  co_return Status{};
                }).ok());
+}
+
+asio::awaitable<Status> open_many(ClusterRig& rig, const proto::PartialSumRequest& request, size_t count,
+                                  std::vector<std::unique_ptr<rpc::Stream>>& streams) {
+  for (size_t i = 0; i < count; ++i) {
+    auto stream =
+        co_await rig.client.open_stream(Context{}, rig.endpoint(1), rpc::Method::kPartialSum, request);
+    if (!stream) co_return stream.error();
+    streams.push_back(std::move(*stream));
+  }
+  co_return Status{};
+}
+
+TEST(PartialSum, IsRefusedWhileThoseThatRunMayNeedAllMemory) {
+  StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
+  FakeChild fake(rig, [](rpc::Stream& stream) -> asio::awaitable<Status> {
+    proto::Empty nothing;
+    auto closed = co_await stream.receive(nothing);
+    co_return closed ? Status{} : closed.error();
+  });
+  const auto good = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, 64 * 1024);
+  auto large = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, repair_tree::kMaxSumBytes, 1ull << 40);
+  large.mutable_node()->mutable_children(0)->clear_children();
+  large.mutable_node()->mutable_children(0)->set_address("fake:7000");
+  std::vector<std::unique_ptr<rpc::Stream>> streams;
+  const size_t most = kMaxWindowBytes / repair_tree::kMaxSumBytes;
+  ASSERT_TRUE(rig.simulation.run(open_many(rig, large, most, streams)).ok());
+  rig.simulation.run_for(100ms);
+  auto refused = rig.simulation.run(ask(rig, rig.endpoint(1), good));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kLimitExceeded) << refused.error();
+  streams.clear();
+  rig.simulation.run_for(100ms);
+  EXPECT_TRUE(rig.simulation.run(ask(rig, rig.endpoint(1), good)));
+  rig.expect_all_quiet();
 }
 
 TEST(PartialSum, TakesACorrectSumInOddPieces) {

@@ -197,6 +197,83 @@ TEST(LostChunk, TheRepairManagerIsToldHowThePlanWent) {
   EXPECT_TRUE(told[2].ok());
 }
 
+TEST(LostChunk, AFailureAfterItsLastByteCostsNothing) {
+  Rig rig(9);
+  rig.holder(1).fail_sum_at = rig.chunk(0).size();  // the end of its stream breaks
+  LostReadOptions only_tree = options("chain");
+  only_tree.fall_back = false;
+  const auto report = rig.read(0, only_tree);
+  ASSERT_TRUE(report) << report.error();
+  EXPECT_TRUE(rig.got(0, 0, rig.chunk(0).size()));
+  EXPECT_EQ(report->plans, 1u);
+  EXPECT_EQ(rig.cluster.meta.plan_requests.size(), 1u);
+}
+
+/// Another client, whose parts the test can reach.
+struct OpenClient {
+  explicit OpenClient(Rig& rig)
+      : rig(rig), node(rig.cluster.simulation, "other"), core(node.runtime(), options_of(rig), {}) {}
+  ~OpenClient() {
+    core.background.request_stop();
+    rig.cluster.run(core.rpc.stop());
+    rig.cluster.run(core.background.join());
+  }
+  static Options options_of(Rig& rig) {
+    Options options;
+    options.metaserver = rig.cluster.meta.endpoint();
+    options.memory_bytes = kMinMemoryBytes;
+    return options;
+  }
+  LostRange whole(uint32_t index) {
+    const ChunkId id = rig.cluster.chunk("/f", index);
+    proto::Stripe stripe = rig.cluster.meta.stripes.at(id.stripe.value);
+    stripe.mutable_chunks(static_cast<int>(index))
+        ->set_capability(fmt::format("read {}:{}", id.stripe.value, index));
+    return lost_range(stripe, index, 0, stripe.chunks(static_cast<int>(index)).length());
+  }
+
+  Rig& rig;
+  simulation::SimNode node;
+  Core core;
+};
+
+TEST(LostChunk, IsPlannedHoweverManyServersTheClientAvoids) {
+  Rig rig(17);
+  OpenClient client(rig);
+  for (uint64_t id = 1; id < 1000; ++id) {
+    if (id > rig.cluster.servers.size()) client.core.health.failed(ServerId{id});
+  }
+  const uint64_t avoided = rig.holder(4).id;
+  client.core.health.failed(ServerId{avoided});
+  DegradedRead read(client.core, Context{}, client.whole(0), {}, rig.sink);
+  EXPECT_EQ(rig.cluster.run(read.run()), Status{});
+  EXPECT_TRUE(rig.got(0, 0, rig.chunk(0).size()));
+  ASSERT_EQ(rig.cluster.meta.plan_requests.size(), 1u);
+  const auto& excluded = rig.cluster.meta.plan_requests[0].exclude();
+  ASSERT_EQ(excluded.size(), 1) << "the others have nothing of the stripe";
+  EXPECT_EQ(excluded[0], avoided);
+}
+
+asio::awaitable<void> run_read(DegradedRead& read, std::optional<Status>& ended) {
+  ended = co_await read.run();
+}
+
+TEST(LostChunk, APlanThatComesTooLateIsFinished) {
+  Rig rig(18);
+  OpenClient client(rig);
+  DegradedRead read(client.core, Context{}, client.whole(0), {}, rig.sink);
+  std::optional<Status> ended;
+  asio::co_spawn(rig.cluster.simulation.executor(), run_read(read, ended), asio::detached);
+  ASSERT_TRUE(rig.cluster.simulation.run_until([&] { return !rig.cluster.meta.plan_requests.empty(); }));
+  read.cancel();
+  ASSERT_TRUE(rig.cluster.simulation.run_until([&] { return ended.has_value(); }));
+  EXPECT_EQ(ended->code(), Code::kCancelled);
+  rig.cluster.simulation.run_for(1s);
+  ASSERT_EQ(rig.cluster.meta.finished_reads.size(), 1u);
+  EXPECT_FALSE(rig.cluster.meta.finished_reads[0].ok());
+  EXPECT_EQ(rig.sums(), 0u);
+}
+
 // ---- reading files
 // --------------------------------------------------------------------------------------------
 

@@ -36,8 +36,9 @@ class FakeChunkServer {
   uint64_t reads = 0;                   ///< ReadChunk calls
   uint64_t sums = 0;                    ///< PartialSum calls
   bool sums_hang = false;               ///< takes PartialSum calls and sends nothing
-  uint64_t fail_sum_at = UINT64_MAX;    ///< breaks a PartialSum stream when so many bytes were sent
-  Duration sum_delay{};                 ///< before each slice
+  uint64_t fail_sum_at =
+      UINT64_MAX;        ///< breaks a PartialSum stream when so many bytes were sent; all: its end
+  Duration sum_delay{};  ///< before each slice
 
   std::string address() const;
   void start();

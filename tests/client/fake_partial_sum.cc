@@ -7,6 +7,9 @@
 namespace kintsugi::client {
 namespace {
 
+/// What was sent before is there when the end breaks.
+constexpr Duration kTailDelay = 100ms;
+
 using Streams = std::vector<std::unique_ptr<rpc::Stream>>;
 
 /// Adds what the child sends until the slice is full.
@@ -107,6 +110,10 @@ asio::awaitable<Status> FakeChunkServer::partial_sum(Context context, proto::Par
   }
   for (const auto& child : sum->children)
     KINTSUGI_CO_TRY(co_await end(*child));
+  if (sum->sent >= fail_sum_at) {
+    const bool slept = co_await sleeping_->sleep_for(kTailDelay);
+    co_return Status{Code::kIoError, slept ? "broken at the end" : "stopping"};
+  }
   proto::PartialSumDone done;
   done.add_servers()->set_server_id(id);
   co_return co_await stream.send_end(done);
