@@ -23,6 +23,11 @@ double rate_of(const proto::ProbeLinkDone& done) {
   return done.seconds() > 0 ? static_cast<double>(done.bytes()) / done.seconds() : 0;
 }
 
+asio::awaitable<void> close_at_limit(runtime::TaskGroup& tasks, rpc::Stream& stream) {
+  const bool slept = co_await tasks.sleep_for(kProbeLimit);
+  if (slept) stream.close();
+}
+
 }  // namespace
 
 /// The server's one probe.
@@ -71,7 +76,10 @@ Duration LinkProber::next_pause(bool ok) {
 
 asio::awaitable<void> LinkProber::run() {
   size_t patience = kPeerPatience;
-  while (co_await tasks_.sleep_for(offered_ ? Duration::zero() : kNoPeerPause)) {
+  while (true) {
+    const Duration until_peer = offered_ ? Duration::zero() : kNoPeerPause;
+    const bool slept = co_await tasks_.sleep_for(until_peer);
+    if (!slept) co_return;
     if (!offered_) continue;
     const runtime::Endpoint peer = *std::exchange(offered_, std::nullopt);
     if (was_asked(peer) && patience > 0) {
@@ -86,7 +94,8 @@ asio::awaitable<void> LinkProber::run() {
       asked_.push_back(peer);
       if (asked_.size() > kFirstProbes) asked_.pop_front();
     }
-    if (!co_await tasks_.sleep_for(next_pause(status.ok()))) break;
+    const bool paused = co_await tasks_.sleep_for(next_pause(status.ok()));
+    if (!paused) co_return;
   }
 }
 
@@ -140,6 +149,15 @@ asio::awaitable<Status> LinkProber::serve(Context, const proto::ProbeLinkRequest
                                           rpc::Stream& stream) {
   if (!may_probe()) co_return Status{Code::kLimitExceeded, "too busy for a probe"};
   Turn turn(*this);
+  runtime::TaskGroup limit(parts_.runtime);
+  limit.spawn(close_at_limit(limit, stream));
+  Status status = co_await answer(request, stream);
+  limit.request_stop();
+  co_await limit.join();
+  co_return status;
+}
+
+asio::awaitable<Status> LinkProber::answer(const proto::ProbeLinkRequest& request, rpc::Stream& stream) {
   if (!request.to_caller()) {
     auto done = co_await receive_all(stream);
     if (!done) co_return done.error();
@@ -169,6 +187,8 @@ asio::awaitable<Result<proto::ProbeLinkDone>> LinkProber::receive_all(rpc::Strea
   while (true) {
     proto::ProbeLinkData data;
     KINTSUGI_CO_ASSIGN(const rpc::Stream::Received frame, co_await stream.receive(data));
+    if (frame.payload_bytes == 0 && !frame.end)
+      co_return Status{Code::kInvalidArgument, "an empty part of a probe"};
     if (frame.payload_bytes > kPartBytes || bytes + frame.payload_bytes > kProbeBytes) {
       co_return Status{Code::kInvalidArgument, "more than a probe may cost"};
     }

@@ -40,7 +40,7 @@ class LinkProber {
   /// A peer that the next probe may go to; the latest counts.
   void offer(runtime::Endpoint peer);
 
-  /// The RPC. kLimitExceeded: not now.
+  /// The RPC; the stream is closed after kProbeLimit. kLimitExceeded: not now.
   asio::awaitable<Status> serve(Context context, const proto::ProbeLinkRequest& request, rpc::Stream& stream);
   uint64_t probe_bytes() const { return probe_bytes_; }  ///< sent and received so far
 
@@ -53,6 +53,7 @@ class LinkProber {
   asio::awaitable<Status> probe(runtime::Endpoint peer);
   asio::awaitable<Result<double>> probe_up(Context context, runtime::Endpoint peer);
   asio::awaitable<Result<double>> probe_down(Context context, runtime::Endpoint peer);
+  asio::awaitable<Status> answer(const proto::ProbeLinkRequest& request, rpc::Stream& stream);
   asio::awaitable<Status> send_all(uint64_t bytes, rpc::Stream& stream);
   asio::awaitable<Result<proto::ProbeLinkDone>> receive_all(rpc::Stream& stream);
 

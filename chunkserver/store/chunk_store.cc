@@ -31,6 +31,7 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
         std::make_unique<Root>(runtime_, path, options_.segments, options_.disk_bytes_per_second));
     root.disk.on_failed = [this](DataDisk& disk) { drop_disk(disk); };
     root.segments.on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
+    root.segments.on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
   }
 }
 

@@ -31,6 +31,11 @@ class OpenChunkCache {
     order_.erase(found->second);
     by_id_.erase(found);
   }
+  /// All chunks of a file; looks at every one that is open.
+  void erase_of(const runtime::File& file) {
+    std::erase_if(by_id_, [&](const auto& entry) { return (*entry.second)->file.get() == &file; });
+    std::erase_if(order_, [&](const auto& chunk) { return chunk->file.get() == &file; });
+  }
   void clear() {
     by_id_.clear();
     order_.clear();

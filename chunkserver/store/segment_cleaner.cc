@@ -128,6 +128,7 @@ asio::awaitable<Status> SegmentLog::delete_segment(std::shared_ptr<Segment> segm
   if (segment->live_bytes != 0) co_return Status{Code::kConflict, "the segment still has live chunks"};
   KINTSUGI_CO_TRY(disk_.note(co_await disk_.disk().remove(segment->path)));
   segments_.erase(segment->number);
+  if (on_delete && segment->file) on_delete(*segment->file);
   // Only when the file is gone for good may the tombstones of its chunks be forgotten.
   KINTSUGI_CO_TRY(disk_.note(co_await disk_.disk().sync_directory(disk_.segments_directory())));
   for (auto dead = dead_.begin(); dead != dead_.end();) {

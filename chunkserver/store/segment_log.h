@@ -48,6 +48,8 @@ class SegmentLog {
   void stop();
   /// The cleaner met a record that is damaged; whoever owns the chunk drops it.
   std::function<void(ChunkId)> on_corrupt;
+  /// The cleaner deleted this segment; who keeps it open for reading keeps its space.
+  std::function<void(const runtime::File&)> on_delete;
 
   /// Durable on return. `data` is the chunk, in memory that is readable up to the next 4 KiB border.
   asio::awaitable<Status> append(Context context, ChunkHeader header, std::vector<uint32_t> block_crcs,

@@ -107,6 +107,35 @@ TEST(LinkProbe, IsRefusedWhileUsersAreServed) {
   EXPECT_TRUE(rig.simulation.run(ask_for_probe(rig, 0, true)).ok());
 }
 
+asio::awaitable<Result<std::unique_ptr<rpc::Stream>>> open_probe(ClusterRig& rig) {
+  proto::ProbeLinkRequest request;
+  request.set_bytes(kProbeBytes);
+  co_return co_await rig.client.open_stream(Context{}, rig.endpoint(0), rpc::Method::kProbeLink, request);
+}
+
+asio::awaitable<Status> send_empty_part(rpc::Stream& stream) {
+  const proto::ProbeLinkData nothing;
+  KINTSUGI_CO_TRY(co_await stream.send(nothing));
+  proto::ProbeLinkDone done;
+  auto answer = co_await stream.receive(done);
+  co_return answer ? Status{} : answer.error();
+}
+
+TEST(LinkProbe, APeerThatSendsNothingDoesNotKeepTheServersProbe) {
+  ProbeRig rig(1);
+  rig.start(0, false);
+  auto idle = rig.simulation.run(open_probe(rig));
+  ASSERT_TRUE(idle) << idle.error();
+  rig.simulation.run_for(5s);
+  EXPECT_EQ(rig.simulation.run(ask_for_probe(rig, 0, true)).code(), Code::kLimitExceeded);
+  rig.simulation.run_for(kProbeLimit);
+  EXPECT_TRUE(rig.simulation.run(ask_for_probe(rig, 0, true)).ok());
+  rig.simulation.run_for(1s);
+  auto empty = rig.simulation.run(open_probe(rig));
+  ASSERT_TRUE(empty) << empty.error();
+  EXPECT_EQ(rig.simulation.run(send_empty_part(**empty)).code(), Code::kInvalidArgument);
+}
+
 TEST(LinkProbe, AServerStopsWhileItProbes) {
   ProbeRig rig(2);
   rig.simulation.network().set_link("server0", 100'000, 100'000);
