@@ -25,25 +25,44 @@ bool Garbage::withdrawable(ServerId server, ChunkId chunk) const {
 
 Garbage::Verdict Garbage::judge(const Reader& reader, ServerId server, ChunkId chunk) const {
   const auto stripe = load_stripe(reader, chunk.stripe);
-  if (!stripe) return Verdict::kDelete;
-  if (chunk.index >= static_cast<uint32_t>(stripe->chunks_size())) return Verdict::kDelete;
+  if (!stripe) return Verdict::kDeleteOrphan;
+  if (chunk.index >= static_cast<uint32_t>(stripe->chunks_size())) return Verdict::kDeleteOrphan;
   const proto::StoredChunk& place = stripe->chunks(static_cast<int>(chunk.index));
   if (ServerId{place.server_id()} == server) return Verdict::kKeep;
-  return chunks_.available(chunk, place) ? Verdict::kDelete : Verdict::kLater;
+  return chunks_.available(chunk, place) ? Verdict::kDeleteStale : Verdict::kLater;
 }
 
-void Garbage::confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue) const {
+void Garbage::confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue) {
   if (queue.incarnation != incarnation) {
     queue = {};
     queue.incarnation = incarnation;
   }
   const TimePoint now = clock_.now();
-  while (!queue.ordered.empty() && queue.ordered.front().first + kConfirmAfter <= now) {
-    const ChunkId done = queue.ordered.front().second;
-    transaction.remove(keys::garbage(server, done));
-    queue.in_flight.erase(done);
+  while (!queue.ordered.empty() && queue.ordered.front().when + kConfirmAfter <= now) {
+    const Order done = queue.ordered.front();
+    transaction.remove(keys::garbage(server, done.chunk));
+    queue.in_flight.erase(done.chunk);
+    if (done.stale) remember(server, done.chunk);
     queue.ordered.pop_front();
   }
+}
+
+void Garbage::remember(ServerId server, ChunkId chunk) {
+  const TimePoint now = clock_.now();
+  deleted_[{chunk, server}] = now;
+  deleted_by_time_.push_back({now, {chunk, server}});
+  while (deleted_by_time_.front().first + kMemory <= now || deleted_by_time_.size() > kMaxRemembered) {
+    const auto& [when, copy] = deleted_by_time_.front();
+    const auto known = deleted_.find(copy);
+    if (known != deleted_.end() && known->second == when) deleted_.erase(known);
+    deleted_by_time_.pop_front();
+  }
+}
+
+void Garbage::copy_begins(ChunkId chunk) {
+  auto at = deleted_.lower_bound({chunk, ServerId{}});
+  while (at != deleted_.end() && at->first.first == chunk)
+    at = deleted_.erase(at);
 }
 
 std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server, uint64_t incarnation) {
@@ -52,7 +71,7 @@ std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server
   confirm(transaction, server, incarnation, queue);
   if (clock_.now() < queue.idle_until || queue.in_flight.size() >= kMaxInFlight) return {};
 
-  std::vector<ChunkId> victims;
+  std::vector<Order> victims;
   size_t examined = 0;
   bool more = false;
   transaction.scan(
@@ -64,9 +83,11 @@ std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server
           more = true;
           return false;
         }
-        switch (judge(transaction.store(), server, chunk)) {
-          case Verdict::kDelete:
-            victims.push_back(chunk);
+        const Verdict verdict = judge(transaction.store(), server, chunk);
+        switch (verdict) {
+          case Verdict::kDeleteOrphan:
+          case Verdict::kDeleteStale:
+            victims.push_back({clock_.now(), chunk, verdict == Verdict::kDeleteStale});
             break;
           case Verdict::kKeep:
             log::warning("chunk {} on server {} was queued for deletion but is in use: kept", chunk, server);
@@ -77,12 +98,14 @@ std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server
         }
         return true;
       });
-  for (ChunkId victim : victims) {
-    queue.ordered.emplace_back(clock_.now(), victim);
-    queue.in_flight.insert(victim);
+  std::vector<ChunkId> ordered;
+  for (const Order& victim : victims) {
+    queue.ordered.push_back(victim);
+    queue.in_flight.insert(victim.chunk);
+    ordered.push_back(victim.chunk);
   }
   if (!more && victims.empty()) queue.idle_until = clock_.now() + kPostponed;
-  return victims;
+  return ordered;
 }
 
 }  // namespace kintsugi::metaserver

@@ -27,6 +27,8 @@ class Garbage {
   static constexpr Duration kConfirmAfter = std::chrono::seconds(2);
   /// After a start: as long as a call of a chunkserver may take that the process before this one answered.
   static constexpr Duration kOrdersOfLastProcess = std::chrono::seconds(10);
+  static constexpr size_t kMaxRemembered = 100'000;
+  static constexpr Duration kMemory = std::chrono::minutes(31);
   static constexpr Duration kPostponed =
       std::chrono::seconds(10);  ///< until what could not be deleted is looked at again
 
@@ -52,21 +54,36 @@ class Garbage {
   /// one before its restart. Then its key may be removed: the chunk is wanted there after all.
   bool withdrawable(ServerId server, ChunkId chunk) const;
 
+  /// A copy of the chunk begins to be made: what was deleted before was another one.
+  void copy_begins(ChunkId chunk);
+  /// The server has deleted a copy of this chunk since copy_begins: of what is remembered, kMaxRemembered
+  /// deletions in kMemory, longer than a repair may take.
+  bool deleted_lately(ServerId server, ChunkId chunk) const { return deleted_.contains({chunk, server}); }
+
  private:
+  struct Order {
+    TimePoint when;
+    ChunkId chunk;
+    bool stale = false;  ///< the stripe is still there: the chunk is elsewhere
+  };
   struct Queue {
     uint64_t incarnation = 0;
-    std::deque<std::pair<TimePoint, ChunkId>> ordered;  ///< oldest first
-    std::set<ChunkId> in_flight;                        ///< the same
+    std::deque<Order> ordered;    ///< oldest first
+    std::set<ChunkId> in_flight;  ///< the same
     TimePoint idle_until = TimePoint::min();
   };
-  void confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue) const;
-  enum class Verdict { kDelete, kKeep, kLater };
+  void confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue);
+  void remember(ServerId server, ChunkId chunk);
+  enum class Verdict { kDeleteOrphan, kDeleteStale, kKeep, kLater };
   Verdict judge(const Reader& reader, ServerId server, ChunkId chunk) const;
 
   const ChunkMap& chunks_;
   const runtime::Clock& clock_;
   const TimePoint started_;
   std::map<ServerId, Queue> queues_;
+  using Copy = std::pair<ChunkId, ServerId>;
+  std::map<Copy, TimePoint> deleted_;                       ///< copies of chunks that are elsewhere, and when
+  std::deque<std::pair<TimePoint, Copy>> deleted_by_time_;  ///< oldest first; some may be forgotten already
 };
 
 }  // namespace kintsugi::metaserver

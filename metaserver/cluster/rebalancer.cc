@@ -102,12 +102,12 @@ void Rebalancer::drain(const Reader& reader, ServerId server) {
   const auto known = drained_.find(server);
   size_t count = known == drained_.end() ? 0 : known->second;
   // A scan for each of the last few would look at the same chunks again and again.
-  if (count > kMaxOfADrain / 2) return;
+  if (count > kMaxOfADrain / 2 || wanted_.size() >= kMaxWanted) return;
   scan(reader, server, kMaxScanned, [&](ChunkId chunk, const proto::StoredStripe& stripe) {
     const proto::StoredChunk& place = stripe.chunks(static_cast<int>(chunk.index));
     if (wanted_.contains(chunk) || chunks_.lost(chunk)) return true;
     want(chunk, {.from = server, .bytes = place.length(), .drain = true});
-    return ++count < kMaxOfADrain;
+    return ++count < kMaxOfADrain && wanted_.size() < kMaxWanted;
   });
 }
 

@@ -32,6 +32,7 @@ class Rebalancer {
  public:
   static constexpr Duration kInterval = std::chrono::milliseconds(250);  ///< between two steps
   static constexpr size_t kMaxOfADrain = 1024;                           ///< moves wanted of one server
+  static constexpr size_t kMaxWanted = 8192;                             ///< of all servers
   static constexpr double kTolerated = 0.10;  ///< by how much used shares of servers may differ
   /// So that a new server fills in hours, not at the price of what it was bought for.
   static constexpr uint64_t kBalanceBytesASecond = 64 << 20;

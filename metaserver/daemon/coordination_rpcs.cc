@@ -140,6 +140,7 @@ asio::awaitable<Result<proto::CommitRepairResponse>> RepairCoordinator::commit(
   const ServerId old{request.expected_old()}, server{request.server_id()};
   Status status = check_owner(request.manager_id(), chunk.stripe);
   if (status.ok() && request.check_only()) {
+    metaserver_.repair_begins(chunk);
     status = metaserver_.can_commit_repair(chunk, old, server);
   } else if (status.ok() && request.life() != life_) {
     status = {Code::kConflict, "the metaserver was started again since the repair began"};

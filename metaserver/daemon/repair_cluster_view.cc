@@ -1,11 +1,26 @@
 #include "metaserver/daemon/repair_cluster_view.h"
 
+#include <functional>
+
 #include "repair_manager/wire_views.h"
 
 namespace kintsugi::metaserver {
 
 using repair_manager::ServerView;
 using repair_manager::StripeView;
+
+namespace {
+
+void for_each_stored(const google::protobuf::RepeatedPtrField<proto::RepairNode>& nodes,
+                     const std::function<void(uint32_t index)>& visit) {
+  for (const proto::RepairNode& node : nodes) {
+    for (const proto::RebuiltChunk& chunk : node.stores())
+      visit(chunk.index());
+    for_each_stored(node.children(), visit);
+  }
+}
+
+}  // namespace
 
 std::vector<ServerView> RepairClusterView::servers() const {
   std::vector<ServerView> servers;
@@ -36,6 +51,9 @@ std::string RepairClusterView::capability(ChunkId chunk, uint32_t operations, Wa
 
 asio::awaitable<Result<proto::RepairChunkResponse>> RepairClusterView::execute(
     Context context, runtime::Endpoint destination, proto::RepairChunkRequest request) {
+  const StripeId stripe{request.stripe_id()};
+  metaserver_.repair_begins({stripe, request.index()});
+  for_each_stored(request.children(), [&](uint32_t index) { metaserver_.repair_begins({stripe, index}); });
   co_return co_await client_.call<proto::RepairChunkResponse>(context, destination, rpc::Method::kRepairChunk,
                                                               request);
 }

@@ -29,6 +29,7 @@ namespace kintsugi::metaserver {
 struct MetaServerEvents {
   std::function<void(ServerId)> server_dead = [](ServerId) {};
   std::function<void(ServerId)> server_returned = [](ServerId) {};
+  /// The first one since the server registered.
   std::function<void(ServerId)> block_report_complete = [](ServerId) {};
   std::function<void(ChunkId, const std::string& why)> chunk_lost = [](ChunkId, const std::string&) {};
   std::function<void(StripeId)> stripe_deleted = [](StripeId) {};

@@ -85,6 +85,8 @@ class MetaServer {
   /// is garbage. Durable on return.
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server);
+  /// A repair or move of the chunk begins. Copies of it that are deleted from now on are not committed.
+  void repair_begins(ChunkId chunk);
   /// What commit_repair would say now.
   Status can_commit_repair(ChunkId chunk, ServerId expected_old, ServerId server) const;
   /// Where the stripe says that the chunk is; none: nowhere, or there is no such chunk.

@@ -68,7 +68,14 @@ Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId s
     return {Code::kConflict,
             fmt::format("server {} is about to delete an older copy of chunk {}", server, chunk)};
   }
+  // It was there before it was committed, and taken for a stale copy.
+  if (core_.garbage.deleted_lately(server, chunk))
+    return {Code::kConflict, fmt::format("server {} was told to delete chunk {} meanwhile", server, chunk)};
   return {};
+}
+
+void MetaServer::repair_begins(ChunkId chunk) {
+  core_.garbage.copy_begins(chunk);
 }
 
 Status MetaServer::can_commit_repair(ChunkId chunk, ServerId expected_old, ServerId server) const {

@@ -92,10 +92,13 @@ asio::awaitable<Result<proto::Empty>> ServerService::block_report(Context contex
                                                                   proto::BlockReportRequest request) {
   sight::Module module{context, kBlockReport, {double(request.chunks_size())}};
   Transaction transaction(core_.store);
+  // Those that come every hour bring nobody back.
+  const ServerRecord* server = core_.servers.find(ServerId{request.server_id()});
+  const bool first = server != nullptr && server->wants_block_report;
   const Result<bool> complete = core_.block_reports.take_page(transaction, request);
   const Status taken = complete ? Status{} : complete.error();
   KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), taken, transaction)));
-  if (*complete) core_.events.block_report_complete(ServerId{request.server_id()});
+  if (*complete && first) core_.events.block_report_complete(ServerId{request.server_id()});
   co_return proto::Empty{};
 }
 

@@ -152,6 +152,30 @@ TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
   rig.expect_all_chunks_in_place();
 }
 
+TEST(Repair, ACopyThatWasTakenForGarbageBeforeItWasCommittedIsRefused) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
+  FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
+  FakeServer* to = nullptr;
+  for (FakeServer& server : rig.servers) {
+    bool used = false;
+    for (const auto& placed : stripe.chunks())
+      used = used || placed.server_id() == server.id.value;
+    if (!used) to = &server;
+  }
+  rig.meta->repair_begins(chunk);
+  to->chunks[chunk] = from.chunks[chunk];
+  rig.send_report(*to);
+  rig.pass(15);
+  ASSERT_FALSE(to->chunks.contains(chunk)) << "the one in its place is available";
+  EXPECT_EQ(rig.simulation.run(rig.meta->commit_repair({}, chunk, from.id, to->id)).code(), Code::kConflict);
+  EXPECT_EQ(rig.move(chunk, from.id, to->id), Status{}) << "another attempt";
+  rig.pass(15);
+  rig.expect_all_chunks_in_place();
+}
+
 TEST(Repair, IsNotCommittedOnAServerThatIsDead) {
   MetaServerRig rig;
   ASSERT_TRUE(rig.put("/f").ok());
@@ -361,6 +385,7 @@ void run_random_history(uint64_t seed) {
             FakeServer& to = rig.servers[random() % rig.servers.size()];
             if (!to.alive) continue;
             const bool had = to.chunks.contains(chunk);
+            rig.meta->repair_begins(chunk);
             const auto stripe = rig.meta->stripe(chunk.stripe);
             const auto& written = stripe->chunks(static_cast<int>(chunk.index));
             to.chunks[chunk] = {written.length(), written.crc()};

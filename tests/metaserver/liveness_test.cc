@@ -30,6 +30,9 @@ TEST(Liveness, ASilentServerIsSuspectThenDeadAndMayReturn) {
   EXPECT_EQ(liveness_of(rig, server.id), proto::ServerState::ALIVE);
   EXPECT_EQ(rig.told.returned, std::vector<ServerId>{server.id});
   EXPECT_EQ(rig.told.reported.back(), server.id) << "its chunks are counted anew";
+  const size_t reports = rig.told.reported.size();
+  rig.send_report(server);
+  EXPECT_EQ(rig.told.reported.size(), reports) << "another report brings nobody back";
 }
 
 TEST(Liveness, ASuspectServerThatBeatsAgainNeverWasDead) {

@@ -135,6 +135,7 @@ Status MetaServerRig::move(ChunkId chunk, ServerId from, ServerId to) {
   for (const FakeServer& candidate : servers)
     if (!to && may_have_it(candidate)) to = candidate.id;
   const proto::ChunkPlacement& place = stripe->chunks(static_cast<int>(chunk.index));
+  meta->repair_begins(chunk);
   server(to).chunks[chunk] = {place.length(), place.crc()};
   return simulation.run(meta->commit_repair(Context{}, chunk, from, to));
 }
