@@ -46,6 +46,12 @@ bool has_space(const SelectionInput& input, uint32_t lost, const ServerView& ser
   return server.free_bytes >= needed + kDestinationMarginBytes;
 }
 
+/// Chunks in one rack when the stripe is spread evenly.
+size_t even_share(const SelectionInput& input) {
+  const size_t racks = std::max<size_t>(1, input.servers.alive_racks());
+  return (input.stripe.chunks.size() + racks - 1) / racks;
+}
+
 }  // namespace
 
 Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost_index,
@@ -53,8 +59,7 @@ Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost_i
   const ChunkView& lost = input.stripe.chunks[lost_index];
   const Coefficients c = coefficients(input.policy.k, lost.length);
   const Holders holders(input, lost_index, taken);
-  const size_t rack_count = std::max<size_t>(1, input.servers.alive_racks());
-  const size_t rack_limit = (input.stripe.chunks.size() + rack_count - 1) / rack_count;
+  const size_t rack_limit = even_share(input);
 
   // Smallest is best: tier, chunks of the stripe too many in the rack, load, running repairs, free space.
   using Key = std::tuple<int, size_t, double, uint32_t, uint64_t>;
@@ -93,12 +98,13 @@ Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost_i
 }
 
 Status check_destination(const SelectionInput& input, uint32_t lost_index, ServerId wanted,
-                         std::span<const ServerId> taken) {
+                         std::span<const ServerId> taken, bool keep_racks) {
   const std::optional<size_t> position = input.servers.position(wanted);
   if (!position) return {Code::kInvalidArgument, fmt::format("no such server: {}", wanted)};
   const ServerView& server = input.servers.all()[*position];
   const ChunkView& lost = input.stripe.chunks[lost_index];
-  if (Holders(input, lost_index, taken).holds(*position) || (lost.server == wanted && lost.available))
+  const Holders holders(input, lost_index, taken);
+  if (holders.holds(*position) || (lost.server == wanted && lost.available))
     return {Code::kInvalidArgument, fmt::format("server {} holds a chunk of the stripe", wanted)};
   if (!server.alive) return {Code::kUnavailable, fmt::format("server {} is not alive", wanted)};
   if (server.draining) return {Code::kUnavailable, fmt::format("server {} is being drained", wanted)};
@@ -106,6 +112,12 @@ Status check_destination(const SelectionInput& input, uint32_t lost_index, Serve
   if (!has_space(input, lost_index, server, load))
     return {Code::kNoSpace, fmt::format("server {} has too little space", wanted)};
   if (!input.slots.can_receive(load)) return {Code::kLimitExceeded, fmt::format("server {} is busy", wanted)};
+  if (!keep_racks) return {};
+  size_t limit = even_share(input);
+  const std::optional<size_t> now = lost.available ? input.servers.position(lost.server) : std::nullopt;
+  if (now) limit = std::max(limit, holders.chunks_in(input.servers.rack_of(*now)) + 1);
+  if (holders.chunks_in(input.servers.rack_of(*position)) + 1 > limit)
+    return {Code::kNoSpace, fmt::format("the rack of server {} has its share of the stripe", wanted)};
   return {};
 }
 

@@ -20,11 +20,14 @@ double repair_rate(const ServerView& server, const LinkModel& link) {
 
 }  // namespace
 
-bool JointWindow::takes(const QueueEntry& entry, TimePoint now) {
-  if (entry.kind != WorkKind::kRepair || entry.attempt > 0) return false;
+void JointWindow::trim(TimePoint now) {
   if (known_.size() > 2 * entries())
     std::erase_if(known_, [now](const auto& known) { return known.second.until <= now; });
   if (known_.size() > 4 * entries()) known_.clear();
+}
+
+bool JointWindow::takes(const QueueEntry& entry, TimePoint now) {
+  if (entry.kind != WorkKind::kRepair || entry.attempt > 0) return false;
   Known& known = known_[entry.chunk];
   if (known.until <= now || known.membership != planner_.membership()) {
     known = look_up(entry.chunk);
@@ -86,24 +89,40 @@ bool JointWindow::may_receive(const Known& known, ChunkId chunk, uint32_t server
   return view.free_bytes >= needed + kDestinationMarginBytes && !view_.deletion_pending(chunk, view.id);
 }
 
+JointLimits JointWindow::limits(size_t waiting) const {
+  const uint32_t most = planner_.slots().limit();
+  return {.level = std::max(1u, most / 2), .most = most, .waiting = waiting};
+}
+
+bool JointWindow::could_place(ChunkId chunk, size_t waiting) const {
+  const auto known = known_.find(chunk);
+  if (known == known_.end()) return true;  // it was, just now
+  std::vector<JointServer> idle = servers();
+  for (size_t i = 0; i < idle.size(); ++i) {
+    const ServerView& view = planner_.servers().all()[i];
+    idle[i].can_receive = view.alive && !view.draining && !planner_.is_suspect(view.id);
+    idle[i].helping = idle[i].receiving = 0;
+  }
+  const auto allowed = [&](size_t, uint32_t server) { return may_receive(known->second, chunk, server); };
+  return !schedule_jointly(idle, {&known->second.repair, 1}, limits(waiting), allowed).empty();
+}
+
 std::vector<JointStart> JointWindow::schedule(std::span<const QueueEntry> queued, size_t waiting) {
   std::vector<JointRepair> repairs;
   for (const QueueEntry& entry : queued)
     repairs.push_back(known_.at(entry.chunk).repair);
-  const JointLimits limits{.level = std::max(1u, planner_.slots().limit() / 2),
-                           .most = planner_.slots().limit(),
-                           .waiting = waiting};
   const std::vector<JointServer> states = servers();
   const auto allowed = [&](size_t repair, uint32_t server) {
     return may_receive(known_.at(queued[repair].chunk), queued[repair].chunk, server);
   };
   std::vector<JointStart> starts;
-  for (const JointChoice& choice : schedule_jointly(states, repairs, limits, allowed)) {
+  for (const JointChoice& choice : schedule_jointly(states, repairs, limits(waiting), allowed)) {
     const QueueEntry& entry = queued[choice.repair];
     const Known& known = known_.at(entry.chunk);
     PlanWishes wishes{.shape = options_.shape == Shape::kAuto ? Shape::kChain : options_.shape,
                       .slice_bytes = options_.slice_bytes,
-                      .destination = planner_.servers().all()[choice.destination].id};
+                      .destination = planner_.servers().all()[choice.destination].id,
+                      .keep_racks = true};
     for (uint32_t candidate : choice.helpers)
       wishes.helpers.push_back(known.indexes[candidate]);
     wishes.helpers.insert(wishes.helpers.end(), known.empty.begin(), known.empty.end());

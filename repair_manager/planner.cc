@@ -176,7 +176,7 @@ Result<ServerId> pick_destination(const Setting& setting, uint32_t lost, std::sp
   const ChunkId chunk{setting.input.stripe.id, lost};
   const ServerId wanted = lost == setting.input.lost.front() ? setting.wishes.destination : ServerId{};
   if (wanted) {
-    KINTSUGI_TRY(check_destination(setting.input, lost, wanted, taken));
+    KINTSUGI_TRY(check_destination(setting.input, lost, wanted, taken, setting.wishes.keep_racks));
     if (setting.view.deletion_pending(chunk, wanted))
       return Status{Code::kLimitExceeded, fmt::format("server {} is about to delete an older copy", wanted)};
     return wanted;

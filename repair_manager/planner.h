@@ -49,6 +49,7 @@ struct PlanWishes {
   Shape shape = Shape::kAuto;
   uint64_t slice_bytes = 0;  ///< 0: the default
   ServerId destination;      ///< of the first lost chunk; none: the best one
+  bool keep_racks = false;   ///< that one only if the stripe comes not to stand too crowded in its rack
   /// Chunks that may help, in this order and no others; empty: all, the best first. Ones that are not needed
   /// are left out. In a chain the first one is next to the root.
   std::vector<uint32_t> helpers;

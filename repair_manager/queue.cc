@@ -155,6 +155,11 @@ void RepairQueue::heat_up(ChunkId chunk) {
   link(chunk, slot, place);
 }
 
+bool RepairQueue::is_ready(ChunkId chunk) const {
+  const auto at = entries_.find(chunk);
+  return at != entries_.end() && at->second.place == Place::kReady;
+}
+
 std::optional<QueueEntry> RepairQueue::take(ChunkId chunk) {
   const auto at = entries_.find(chunk);
   if (at == entries_.end()) return std::nullopt;

@@ -85,6 +85,8 @@ class RepairQueue {
   void keep_only(const std::function<bool(StripeId)>& mine);
 
   bool contains(ChunkId chunk) const { return entries_.contains(chunk); }
+  /// It waits for nothing but slots.
+  bool is_ready(ChunkId chunk) const;
   size_t moves() const { return moves_; }
   size_t size() const { return entries_.size(); }
   size_t ready() const { return ready_.size(); }

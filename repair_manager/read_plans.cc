@@ -34,7 +34,9 @@ Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& re
   planner_.slots().add_helpers(plan.helpers);
   records_.begin(describe(plan, runtime_.clock.wall_now()));
   const TimePoint now = runtime_.clock.now();
-  const std::chrono::duration<double> lease{plan.choice.seconds * kLeaseFactor};
+  // Compared as a double: the estimate may be longer than a Duration can be.
+  const std::chrono::duration<double> estimated{plan.choice.seconds * kLeaseFactor};
+  const auto lease = std::min<std::chrono::duration<double>>(estimated, kMaxLease);
   const TimePoint expires = now + std::max(kMinLease, std::chrono::duration_cast<Duration>(lease));
   const uint64_t id = plan.id.value;
   by_expiry_.emplace(expires, id);

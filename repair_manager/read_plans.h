@@ -24,6 +24,7 @@ class ReadPlans {
   /// A read that takes longer than this and kLeaseFactor times the estimate is forgotten.
   static constexpr Duration kMinLease = 30s;
   static constexpr double kLeaseFactor = 20;
+  static constexpr Duration kMaxLease = 5min;  ///< however slow the links seem
 
   /// All outlive it.
   ReadPlans(const runtime::Runtime& runtime, RepairPlanner& planner, RepairRecords& records)

@@ -157,7 +157,12 @@ void RepairManager::end(const Job& job, proto::RepairRecord record, const Status
   planner_.slots().remove_helpers(plan.helpers);
   for (const RepairTarget& target : plan.targets) {
     planner_.slots().remove_destination(target.destination, target.bytes);
-    running_.erase({plan.stripe, target.index});
+    const ChunkId chunk{plan.stripe, target.index};
+    running_.erase(chunk);
+    // A repair that failed is tried again anyway.
+    const bool failed = std::ranges::find(job.entries, chunk, &QueueEntry::chunk) != job.entries.end();
+    if (told_.erase(chunk) > 0 && (!failed || plan.kind == PlanKind::kMove))
+      chunk_lost(chunk, "lost while it was repaired or moved", /*delay_ok=*/true);
   }
   --jobs_;
   ++ended_since_schedule_;
@@ -200,7 +205,7 @@ void RepairManager::note_failure(Job& job, const Status& status) {
 
 void RepairManager::put_back(Job& job) {
   for (QueueEntry& entry : job.entries)
-    queue_.add(std::move(entry), runtime_.clock.now());
+    if (entry.kind == WorkKind::kRepair) queue_.add(std::move(entry), runtime_.clock.now());
   wake();
 }
 

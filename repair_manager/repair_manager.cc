@@ -154,7 +154,7 @@ Status RepairManager::finish_read(const proto::FinishReadRequest& request) {
 std::vector<StripeId> RepairManager::stripes_to_prepare() const {
   std::set<StripeId> stripes;
   const auto add = [&](StripeId stripe) {
-    if (!view_.prepared(stripe)) stripes.insert(stripe);
+    if (stripes.size() < ClusterView::kMaxPrepared && !view_.prepared(stripe)) stripes.insert(stripe);
   };
   size_t taken = 0;
   for (const Intake& intake : intake_)
@@ -212,7 +212,11 @@ void RepairManager::take_in() {
 }
 
 void RepairManager::add(ChunkId chunk, const Intake& intake) {
-  if (running_.contains(chunk)) return;  // it ends in the queue or in a new place
+  if (running_.contains(chunk)) {
+    // It ends in the queue, or in a new place: which may be the one that was lost just now.
+    if (intake.like.kind == WorkKind::kRepair) told_.insert(chunk);
+    return;
+  }
   const std::optional<StripeView> stripe = view_.stripe(chunk.stripe);
   if (!stripe || chunk.index >= stripe->chunks.size()) return;
   const ChunkView& view = stripe->chunks[chunk.index];

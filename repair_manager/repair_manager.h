@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,7 +90,12 @@ class RepairManager {
 
   static constexpr size_t kIntakePerTurn = 1024;     ///< losses looked up before others run
   static constexpr size_t kCandidatesPerTurn = 256;  ///< plans made before others run
-  static constexpr size_t kMaxBusyCandidates = 64;   ///< looked past when their servers are busy
+  static_assert(kIntakePerTurn + JointWindow::kMaxEntries <= ClusterView::kMaxPrepared);
+  /// So long a chunk that is due waits for the joint schedule if that could not place it even on idle
+  /// servers; so many are examined in a turn.
+  static constexpr Duration kJointPatience = 5s;
+  static constexpr size_t kMaxDoubted = 16;
+  static constexpr size_t kMaxBusyCandidates = 64;  ///< looked past when their servers are busy
   static constexpr Duration kBusyRetry =
       1s;  ///< for servers that are suspect: nobody tells when they are not
   static constexpr Duration kAsideCost = 1ms;  ///< the retry of what is aside comes later when there is much
@@ -128,7 +134,8 @@ class RepairManager {
   /// Something became ready, or enough ended to make room for more than one.
   bool worth_scheduling(size_t window) const;
   void start_jointly(std::vector<QueueEntry> candidates);
-  void start_greedily(const std::vector<QueueEntry>& candidates);
+  /// Whether some were busy. While a repair is, no move begins.
+  bool start_greedily(const std::vector<QueueEntry>& candidates);
   /// kNever: it left the ready part of the queue.
   Started try_start(const QueueEntry& entry, const PlanWishes* wishes = nullptr);
   Result<RepairPlan> plan_entry(const QueueEntry& entry, const PlanWishes* wishes,
@@ -148,6 +155,7 @@ class RepairManager {
   asio::awaitable<Status> commit(Context context, Job& job, proto::RepairRecord& record);
   void end(const Job& job, proto::RepairRecord record, const Status& status);
   void note_failure(Job& job, const Status& status);
+  /// Moves are not: who wants them asks again.
   void put_back(Job& job);
   Duration attempt_limit(const RepairPlan& plan) const;
 
@@ -178,6 +186,7 @@ class RepairManager {
   TimePoint aside_retry_at_{}, schedule_again_at_{};
   size_t ready_at_schedule_ = 0, ended_since_schedule_ = 0;
   std::map<ChunkId, RepairId> running_;  // chunks that are being repaired or moved
+  std::set<ChunkId> told_;               // of them, those that were told to be lost meanwhile
   size_t jobs_ = 0, running_moves_ = 0;  // of what runs
   std::map<ServerId, uint32_t> moving_from_;
   size_t callers_ = 0;  // of run()

@@ -91,8 +91,9 @@ inline constexpr size_t kDestinationLongSample = 512;  ///< while none of them k
 Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost,
                                     std::span<const ServerId> taken = {},
                                     std::span<const ServerId> barred = {});
-/// The same checks for a destination that was asked for.
+/// The same checks for a destination that was asked for. `keep_racks`: kNoSpace also when the stripe would
+/// have more chunks in its rack than in an even spread, and than where the chunk can be read now.
 Status check_destination(const SelectionInput& input, uint32_t lost, ServerId wanted,
-                         std::span<const ServerId> taken = {});
+                         std::span<const ServerId> taken = {}, bool keep_racks = false);
 
 }  // namespace kintsugi::repair_manager

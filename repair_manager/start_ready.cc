@@ -38,6 +38,8 @@ bool RepairManager::worth_scheduling(size_t window) const {
 
 void RepairManager::start_jointly(std::vector<QueueEntry> candidates) {
   const TimePoint now = runtime_.clock.now();
+  window_.trim(now);
+  bool busy = false;
   size_t beyond = queue_.ready() - candidates.size();
   for (const Intake& intake : intake_)
     beyond += intake.chunks.size();
@@ -47,6 +49,8 @@ void RepairManager::start_jointly(std::vector<QueueEntry> candidates) {
       return entry.kind != from->kind || entry.spare != from->spare;
     });
     const bool last = to == candidates.end();
+    // A move that takes the slots for which a repair waits would be in its way.
+    if (from->kind == WorkKind::kMove && busy) return;
     std::vector<QueueEntry> jointly, alone;
     for (; from != to; ++from) {
       const StripeId stripe = from->chunk.stripe;
@@ -57,24 +61,36 @@ void RepairManager::start_jointly(std::vector<QueueEntry> candidates) {
     if (jointly.size() < options_.joint_threshold) {
       alone.insert(alone.end(), jointly.begin(), jointly.end());
     } else {
-      for (const JointStart& start : window_.schedule(jointly, jointly.size() + (last ? beyond : 0)))
+      const size_t waiting = jointly.size() + (last ? beyond : 0);
+      for (const JointStart& start : window_.schedule(jointly, waiting))
         try_start(start.entry, &start.wishes);
       // What has no room now waits for it; but nobody waits behind those who are less urgent.
       const bool waits = last && jobs_ > 0;
-      for (QueueEntry& entry : jointly)
-        if (!waits && queue_.contains(entry.chunk)) alone.push_back(std::move(entry));
+      size_t doubted = 0;
+      for (QueueEntry& entry : jointly) {
+        if (!queue_.is_ready(entry.chunk)) continue;
+        // What the schedule has no place for, however long it waits, would be in the way of those behind it.
+        const bool doubtful = waits && now >= entry.due + kJointPatience && doubted++ < kMaxDoubted;
+        if (!waits || (doubtful && !window_.could_place(entry.chunk, waiting)))
+          alone.push_back(std::move(entry));
+      }
     }
-    start_greedily(alone);
+    busy |= start_greedily(alone);
   }
 }
 
-void RepairManager::start_greedily(const std::vector<QueueEntry>& candidates) {
+bool RepairManager::start_greedily(const std::vector<QueueEntry>& candidates) {
   size_t busy = 0;
+  bool repair_busy = false;
   for (const QueueEntry& entry : candidates) {
-    if (jobs_ >= options_.max_running || busy >= kMaxBusyCandidates) return;
-    // Those of the same stripe may have begun with another.
-    if (queue_.contains(entry.chunk) && try_start(entry) == Started::kBusy) ++busy;
+    if (jobs_ >= options_.max_running || busy >= kMaxBusyCandidates) break;
+    if (entry.kind == WorkKind::kMove && repair_busy) break;
+    // Those of the same stripe may have begun with another, or be aside by now.
+    if (!queue_.is_ready(entry.chunk) || try_start(entry) != Started::kBusy) continue;
+    ++busy;
+    repair_busy |= entry.kind == WorkKind::kRepair;
   }
+  return busy > 0;
 }
 
 RepairManager::Started RepairManager::try_start(const QueueEntry& entry, const PlanWishes* wishes) {
@@ -83,6 +99,7 @@ RepairManager::Started RepairManager::try_start(const QueueEntry& entry, const P
     return Started::kBusy;
   }
   if (running_.contains(entry.chunk)) {
+    if (entry.kind == WorkKind::kRepair) told_.insert(entry.chunk);
     queue_.take(entry.chunk);
     return Started::kNever;
   }
@@ -131,6 +148,7 @@ Result<RepairPlan> RepairManager::plan_entry(const QueueEntry& entry, const Plan
       return Status{Code::kLimitExceeded, "enough moves are under way"};
     PlanWishes wanted = default_wishes();
     wanted.destination = entry.moving_to;
+    wanted.keep_racks = true;
     Result<RepairPlan> plan = planner_.move(plan_request(together), wanted, entry.moving_from);
     if (plan || !entry.moving_to || plan.error().code() == Code::kLimitExceeded) return plan;
     wanted.destination = {};

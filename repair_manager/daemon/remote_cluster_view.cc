@@ -156,9 +156,11 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
 }
 
 ServerId RemoteClusterView::server_at(const runtime::Endpoint& address) const {
-  const auto found =
-      std::find_if(servers_.begin(), servers_.end(), [&](const auto& s) { return s.address == address; });
-  return found == servers_.end() ? ServerId{} : found->id;
+  // A server that was set up anew has its address from one that is dead.
+  const ServerView* found = nullptr;
+  for (const ServerView& server : servers_)
+    if (server.address == address && (found == nullptr || server.alive)) found = &server;
+  return found == nullptr ? ServerId{} : found->id;
 }
 
 asio::awaitable<Status> RemoteClusterView::commit_repair(Context context, ChunkId chunk,

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 namespace kintsugi::repair_manager {
 namespace {
 
 constexpr uint16_t kPort = 7000;
+constexpr int kTurnsOfACommit = 100;
 
 using Nodes = google::protobuf::RepeatedPtrField<proto::RepairNode>;
 
@@ -81,6 +86,12 @@ asio::awaitable<Status> FakeView::commit_repair(Context, ChunkId chunk, ServerId
   placed.server = server;
   lost.erase(chunk);
   commits.emplace_back(chunk, server);
+  if (on_commit) {
+    on_commit(chunk, server);
+    const auto executor = co_await asio::this_coro::executor;
+    for (int turn = 0; turn < kTurnsOfACommit; ++turn)
+      co_await asio::post(executor, asio::use_awaitable);
+  }
   co_return Status{};
 }
 

@@ -46,6 +46,8 @@ class FakeView final : public ClusterView {
   std::set<ServerId> suspect;  ///< not alive, but what they hold is available
   std::set<ChunkId> refused;   ///< the next commit of these fails
   std::vector<std::pair<ChunkId, ServerId>> commits;
+  std::function<void(ChunkId, ServerId)>
+      on_commit;  ///< when set: others have turns before the commit returns
 };
 
 class FakeCluster;

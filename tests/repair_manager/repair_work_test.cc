@@ -74,6 +74,50 @@ TEST(RepairWork, WhatCouldNotBeCommittedIsRepairedAgainAndTheRestIsNot) {
   EXPECT_EQ(history[0].indexes(0), 4u);
 }
 
+TEST(RepairWork, AChunkWhoseNewServerDiesBeforeTheRepairOfItsStripeEndsIsRepairedAgain) {
+  FakeCluster cluster(any_seed(), 14, {});
+  const StripeId stripe = cluster.add_stripe(0);
+  size_t kills = 0;
+  cluster.view.on_commit = [&](ChunkId, ServerId server) {
+    if (kills++ == 0) cluster.set_alive(server, false);
+  };
+  for (uint32_t index : {1u, 4u})
+    cluster.lose({stripe, index});
+  EXPECT_TRUE(cluster.wait_until_healthy(1min));
+  EXPECT_EQ(cluster.view.commits.size(), 3u);
+  EXPECT_EQ(cluster.view.commits.back().first, cluster.view.commits.front().first);
+}
+
+TEST(RepairWork, WhatTurnsOutToBeUnrepairableWhenItIsScheduledIsPutAsideOnce) {
+  FakeCluster cluster(any_seed(), 12, {.max_per_server = 1});
+  std::vector<StripeId> stripes;
+  for (int i = 0; i < 4; ++i)
+    stripes.push_back(cluster.add_stripe(0));
+  for (StripeId stripe : stripes)
+    cluster.lose({stripe, 0});
+  cluster.simulation.run_for(500ms);
+  ASSERT_EQ(cluster.calls.size(), 1u) << "one fills the servers; the others were looked at";
+  std::erase(stripes, StripeId{cluster.calls[0].second.stripe_id()});
+  for (StripeId stripe : stripes)
+    for (uint32_t index : {3u, 4u, 5u})
+      cluster.view.lost.insert({stripe, index});  // nobody has told yet
+  cluster.simulation.run_for(3s);
+  EXPECT_EQ(cluster.manager.status().unrepairable(), 3u);
+  std::erase_if(cluster.view.lost, [](ChunkId chunk) { return chunk.index != 0; });
+  EXPECT_TRUE(cluster.wait_until_healthy());
+}
+
+TEST(RepairWork, AMoveThatFailedIsLeftToWhoWantedIt) {
+  FakeCluster cluster(any_seed(), 12, {});
+  const StripeId stripe = cluster.add_stripe(0);
+  for (uint64_t id : {10, 11, 12})
+    cluster.server(id).verdict = [](const auto&) { return Status{Code::kIoError, "disk"}; };
+  cluster.manager.move_wanted({stripe, 0}, ServerId{1}, "drain");
+  cluster.simulation.run_for(1min);
+  EXPECT_EQ(cluster.calls.size(), 1u);
+  EXPECT_EQ(cluster.manager.moves(), 0u);
+}
+
 TEST(RepairWork, WhenOnlyOneDestinationIsLeftTheChunksAreRebuiltOneAfterAnother) {
   FakeCluster cluster(any_seed(), 10, {});
   const StripeId stripe = cluster.add_stripe(0);
@@ -294,6 +338,16 @@ TEST(RepairWork, AReadThatIsNeverFinishedIsForgotten) {
   EXPECT_EQ(history[0].detail(), "the reader never said how it ended");
   cluster.lose({stripe, 0});
   EXPECT_TRUE(cluster.wait_until_healthy(10s)) << "its slots are free again";
+}
+
+TEST(RepairWork, AReadWhoseEstimateIsBeyondAllMeasureIsForgottenToo) {
+  FakeCluster cluster(any_seed(), 12, {.link = {.bytes_per_second = 1e-9}});
+  const StripeId stripe = cluster.add_stripe(0);
+  ASSERT_TRUE(cluster.manager.plan_read(read_of({stripe, 0})));
+  cluster.simulation.run_for(ReadPlans::kMinLease + 10s);
+  EXPECT_EQ(cluster.manager.status().running_size(), 1);
+  cluster.simulation.run_for(ReadPlans::kMaxLease);
+  EXPECT_EQ(cluster.manager.status().running_size(), 0);
 }
 
 TEST(RepairWork, ReadsThatCannotBeAreRefused) {

@@ -186,6 +186,22 @@ TEST(Selection, AWantedDestinationIsChecked) {
   EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{12}).code(), Code::kNoSpace);
 }
 
+TEST(Selection, AWishedDestinationMayHaveToKeepTheRackSpread) {
+  Cluster cluster;
+  const auto check = [&](uint64_t server) {
+    return check_destination(cluster.input(), 0, ServerId{server}, {}, /*keep_racks=*/true).code();
+  };
+  EXPECT_EQ(check(10), Code::kOk) << "in the lost chunk's rack";
+  EXPECT_EQ(check(11), Code::kNoSpace) << "its rack has three of nine";
+  cluster.servers.push_back(cluster.server(10));
+  cluster.servers.back().id = ServerId{13};
+  cluster.receiving = {ServerId{13}};
+  EXPECT_EQ(check(10), Code::kNoSpace) << "a repair that runs fills the rack";
+  // A chunk that is moved within a crowded rack makes nothing worse.
+  cluster.server(1).alive = cluster.stripe.chunks[0].available = true;
+  EXPECT_EQ(check(10), Code::kOk);
+}
+
 bool helps(const std::vector<uint32_t>& helpers, uint32_t index) {
   return std::find(helpers.begin(), helpers.end(), index) != helpers.end();
 }
