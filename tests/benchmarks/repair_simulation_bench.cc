@@ -4,7 +4,7 @@
 //
 //   repair_simulation_bench [--servers 83] [--policy rs-12-4-64k] [--chunk-mib 8] [--rate-mbit 175] [--lost
 //   10] [--seed 1]
-//                           [--modes star,ppr,chain,auto]
+//                           [--modes star,ppr,chain,joint]
 //
 // A chunk of 8 MiB in slices of 64 KiB on a link of 175 Mbit/s takes as long as one of 64 MiB in slices of
 // 512 KiB on 1.4 Gbit/s. For each mode a server that holds about `lost` chunks is killed and everything it
@@ -33,7 +33,7 @@ struct Settings {
   double rate_mbit = 175;
   uint64_t lost = 10;
   uint64_t seed = 1;
-  std::string modes = "star,ppr,chain,auto";
+  std::string modes = "star,ppr,chain,joint";
   uint64_t chunk_bytes() const { return chunk_mib << 20; }
   double link_bytes_per_second() const { return rate_mbit * 1e6 / 8; }
 };
@@ -80,10 +80,13 @@ Settings parse(int argc, char** argv) {
   return settings;
 }
 
-/// star: as QFS repairs; ppr: the text's unsliced tree; the others with the default slice.
+/// star: traditional repair; ppr: the text's m-PPR, unsliced trees scheduled greedily; chain: greedily, too;
+/// joint: what the repair manager does by itself.
 repair_manager::Options options_of(const std::string& mode, const Settings& settings) {
   repair_manager::Options options;
-  options.shape = repair_manager::parse_shape(mode).value();
+  const bool joint = mode == "joint";
+  options.schedule = joint ? repair_manager::Schedule::kJoint : repair_manager::Schedule::kGreedy;
+  options.shape = joint ? repair_manager::Shape::kAuto : repair_manager::parse_shape(mode).value();
   if (mode == "ppr") options.slice_bytes = settings.chunk_bytes();
   options.link.bytes_per_second = settings.link_bytes_per_second();
   options.min_deadline = std::chrono::minutes(10);
@@ -134,6 +137,14 @@ Result<Outcome> measure(SimulatedCluster& cluster, const Settings& settings, con
     end = std::max(end, started + record.timing().seconds());
     outcome.bytes += record.outcome() == "done" ? record.chunk_bytes() : 0;
     outcome.failed += record.outcome() == "done" ? 0 : 1;
+    if (std::getenv("KINTSUGI_SIM_RECORDS") != nullptr) {
+      std::string line = fmt::format("{} {} {:.3f} +{:.3f} s, slice {}, to {}, from", mode, record.shape(),
+                                     started, record.timing().seconds(), record.slice_bytes(),
+                                     cluster.server_of(ServerId{record.destination()}).value_or(0));
+      for (uint64_t helper : record.helpers())
+        line += fmt::format(" {}", cluster.server_of(ServerId{helper}).value_or(0));
+      std::fprintf(stderr, "%s\n", line.c_str());
+    }
   }
   outcome.seconds = end - begin;
   return outcome;
