@@ -13,6 +13,7 @@
 #include "erasure/policy.h"
 #include "repair_manager/cluster_view.h"
 #include "repair_manager/cost_model.h"
+#include "tests/benchmarks/placement_bound.h"
 #include "tests/simulation/runtime/fluid_network.h"
 #include "tests/simulation/runtime/simulation.h"
 
@@ -101,6 +102,23 @@ class FluidCluster final : public ClusterView {
     const double moved = static_cast<double>(erasure::Policy::parse(settings_.policy)->k * lost()) *
                          static_cast<double>(settings_.chunk_bytes);
     return std::max(moved / total, static_cast<double>(settings_.chunk_bytes) / settings_.rate);
+  }
+
+  /// What the lost chunks' stripes allow at best: placement_bound.h.
+  double placement_bound_seconds() const {
+    std::vector<PlacementLink> links;
+    for (const ServerView& server : servers_)
+      links.push_back(server.alive ? PlacementLink{static_cast<double>(server.up_bytes_per_second),
+                                                   static_cast<double>(server.down_bytes_per_second)}
+                                   : PlacementLink{});
+    std::vector<PlacementBound::Holders> holders;
+    for (const auto& [id, stripe] : stripes_) {
+      PlacementBound::Holders& mine = holders.emplace_back();
+      for (const ChunkView& chunk : stripe.chunks)
+        if (chunk.available) mine.push_back(static_cast<uint32_t>(chunk.server.value - 1));
+    }
+    const uint32_t k = erasure::Policy::parse(settings_.policy)->k;
+    return PlacementBound(holders, k, static_cast<double>(settings_.chunk_bytes), links).seconds();
   }
 
   size_t lost() const { return stripes_.size(); }
