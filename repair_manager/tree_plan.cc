@@ -116,10 +116,12 @@ void order_children(std::vector<TreeNode>& children) {
   for (TreeNode& child : children)
     order_children(child.children);
   if (children.size() < 2) return;
-  // The last subtree may be cut short and complete before others.
-  std::stable_sort(children.begin(), children.end(), [](const TreeNode& a, const TreeNode& b) {
+  // The last subtree may be cut short and complete before others. Few children: no memory is asked for.
+  const auto sooner = [](const TreeNode& a, const TreeNode& b) {
     return timesteps(a.children) < timesteps(b.children);
-  });
+  };
+  for (auto next = children.begin() + 1; next != children.end(); ++next)
+    std::rotate(std::upper_bound(children.begin(), next, *next, sooner), next, next + 1);
 }
 
 TreeSet TreeSet::one(std::vector<TreeNode> children) {

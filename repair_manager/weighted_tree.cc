@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -19,122 +18,95 @@ constexpr double kSlack = 1 + 1e-9;       // rounding must not cost a child
 constexpr double kBackOff = 0.97;         // of the rate, when no trees for it are found
 constexpr int kMaxBackOffs = 60;          // 0.16 of the bound
 constexpr double kWorthSplitting = 1.10;  // a split gains at least this over the best single tree
+// A downlink that carries more than this never catches up after a stall: where all receivers had 0.84,
+// repairs took 1.1 to 1.2 times as long as planned, with 0.67 they took 1.03 times as long.
+constexpr double kCalm = 0.75;
 
 uint32_t fan_in(double down, double rate, size_t most) {
   return static_cast<uint32_t>(std::min<double>(static_cast<double>(most), down * kSlack / rate));
 }
 
-/// A helper of one tree and how many children it can have.
-struct Place {
-  size_t helper;
-  uint32_t children;
+/// Of the best `needed` helpers for one tree at `rate`: among those that can send so fast, those that can
+/// receive most. The root and they have a place for each.
+struct SingleTree {
+  uint32_t helpers = 0;  // mask
+  bool feasible = false;
+
+  SingleTree(double rate, std::span<const LinkRate> links, size_t needed, double root_down) {
+    struct Place {
+      uint32_t children;
+      size_t helper;
+      bool operator<(const Place& other) const {
+        return children != other.children ? children > other.children : helper < other.helper;
+      }
+    };
+    std::array<Place, kMaxHelpers> places;
+    size_t fast = 0;
+    for (size_t h = 0; h < links.size(); ++h)
+      if (links[h].up * kSlack >= rate) places[fast++] = {fan_in(links[h].down, rate, needed), h};
+    const uint32_t root = fan_in(root_down, rate, needed);
+    if (fast < needed || root == 0) return;
+    std::sort(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(fast));
+    size_t all = root;
+    for (size_t i = 0; i < needed; ++i) {
+      all += places[i].children;
+      helpers |= 1u << places[i].helper;
+    }
+    // Attached in order, those with children first, all find a place then.
+    feasible = all >= needed;
+  }
 };
 
-/// Breadth first, those with most children nearest to the root. Nothing when the places do not suffice.
-std::optional<std::vector<TreeNode>> build_tree(std::vector<Place> places, uint32_t root_children) {
-  std::stable_sort(places.begin(), places.end(),
-                   [](const Place& a, const Place& b) { return a.children > b.children; });
-  std::vector<std::vector<size_t>> children(places.size() + 1);  // [0]: the root, [i + 1]: places[i]
-  size_t parent = 0;
-  const auto room = [&](size_t node) { return node == 0 ? root_children : places[node - 1].children; };
-  for (size_t i = 0; i < places.size(); ++i) {
-    while (parent <= i && children[parent].size() >= room(parent))
-      ++parent;
-    if (parent > i) return std::nullopt;
-    children[parent].push_back(i + 1);
-  }
-  std::vector<TreeNode> nodes(places.size() + 1);
-  for (size_t i = places.size() + 1; i-- > 0;) {
-    if (i > 0) nodes[i].helper = places[i - 1].helper;
-    for (size_t child : children[i])
-      nodes[i].children.push_back(std::move(nodes[child]));
-  }
-  order_children(nodes[0].children);
-  return std::move(nodes[0].children);
-}
-
-/// The best `needed` helpers for one tree at `rate`: among those that can send so fast, those that can
-/// receive most.
-std::optional<std::vector<TreeNode>> tree_at(double rate, std::span<const LinkRate> helpers, size_t needed,
-                                             double root_down, size_t most) {
-  std::vector<Place> places;
-  for (size_t h = 0; h < helpers.size(); ++h)
-    if (helpers[h].up * kSlack >= rate) places.push_back({h, fan_in(helpers[h].down, rate, most)});
-  if (places.size() < needed) return std::nullopt;
-  std::stable_sort(places.begin(), places.end(),
-                   [](const Place& a, const Place& b) { return a.children > b.children; });
-  places.resize(needed);
-  return build_tree(std::move(places), fan_in(root_down, rate, most));
-}
-
-/// tree_at() would find one: attached in order, those with children first, `needed` helpers find a place
-/// exactly when all places together are as many.
-bool feasible(double rate, std::span<const LinkRate> helpers, size_t needed, double root_down) {
-  std::array<uint32_t, kMaxHelpers> children{};
-  size_t fast = 0;
-  for (const LinkRate& link : helpers)
-    if (link.up * kSlack >= rate) children[fast++] = fan_in(link.down, rate, needed);
-  const uint32_t root = fan_in(root_down, rate, needed);
-  if (fast < needed || root == 0) return false;
-  std::sort(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(fast), std::greater<>());
-  return std::accumulate(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(needed), root) >=
-         needed;
-}
-
-std::vector<TreeNode> best_tree(std::span<const LinkRate> helpers, size_t needed, double root_down,
-                                double bound) {
+double best_single_rate(std::span<const LinkRate> helpers, size_t needed, double root_down, double bound) {
   // Feasible at a rate means feasible at every lower one.
+  if (SingleTree(bound, helpers, needed, root_down).feasible) return bound;
   double low = 0, high = bound;
-  if (feasible(high, helpers, needed, root_down)) low = high;
   for (int i = 0; i < kBisections && (low == 0 || high - low > bound * kPrecision); ++i) {
     const double rate = (low + high) / 2;
-    (feasible(rate, helpers, needed, root_down) ? low : high) = rate;
+    (SingleTree(rate, helpers, needed, root_down).feasible ? low : high) = rate;
   }
   KINTSUGI_ASSERT(low > 0);
-  auto tree = tree_at(low, helpers, needed, root_down, kComfortableFanIn);
-  if (!tree) tree = tree_at(low, helpers, needed, root_down, needed);
-  return std::move(*tree);
+  return low;
 }
 
-/// How many children each helper of each tree has, so that no downlink carries more than it can at `rate`.
+/// How many children each helper of each tree has, so that no downlink carries more than it can at `rate`,
+/// and none is nearly full that need not be.
 class Downlinks {
  public:
   Downlinks(std::span<const LinkRate> helpers, const SliceShares& shares, double root_down, double rate)
-      : helpers_(helpers), shares_(shares), rate_(rate), root_down_(root_down), used_(helpers.size()) {
+      : helpers_(helpers), shares_(shares), root_(helpers.size()) {
+    for (size_t h = 0; h < root_; ++h)
+      down_[h] = helpers[h].down;
+    down_[root_] = root_down;
     for (const SliceShares::Group& group : shares.groups) {
-      std::vector<uint32_t>& children = children_.emplace_back(helpers.size());
-      for (size_t h = 0; h < helpers.size(); ++h) {
-        if (!(group.helpers >> h & 1)) continue;
-        children[h] = fan_in(helpers[h].down, shares.share(h) * rate, kComfortableFanIn);
-        used_[h] += children[h] * load_of(group);
+      Tree& tree = trees_.emplace_back();
+      tree.members = group.helpers;
+      tree.load = rate * std::popcount(group.slice_mask) / shares.period;
+      for (size_t node = 0; node <= root_; ++node) {
+        if (!tree.has(node, root_)) continue;
+        const double share = node == root_ ? 1 : shares.share(node);
+        tree.children[node] = fan_in(down_[node], share * rate, kComfortableFanIn);
+        tree.places += tree.children[node];
+        used_[node] += tree.children[node] * tree.load;
       }
-      root_children_.push_back(fan_in(root_down, rate, kComfortableFanIn));
-      root_used_ += root_children_.back() * load_of(group);
     }
   }
 
-  /// Gives trees that lack places for some helper what others do not need. False: there is not enough.
+  /// False: there is not enough for all.
   bool balance() {
-    bool lacking = false;
-    for (size_t t = 0; t < children_.size(); ++t)
-      lacking = lacking || places(t) < shares_.needed;
-    if (!lacking) return true;
-    for (size_t t = 0; t < children_.size(); ++t)
-      while (places(t) > shares_.needed)
-        give_back(t);
-    for (size_t t = 0; t < children_.size(); ++t)
-      while (places(t) < shares_.needed)
-        if (!take(t)) return false;
+    for (Tree& tree : trees_)
+      while (tree.places > shares_.needed && give_back(tree)) {
+      }
+    for (Tree& tree : trees_)
+      while (tree.places < shares_.needed)
+        if (!take(tree)) return false;
     return true;
   }
 
   std::optional<TreeSet> trees() const {
     TreeSet set{.period = shares_.period};
-    for (size_t t = 0; t < children_.size(); ++t) {
-      std::vector<Place> members;
-      for (size_t h = 0; h < helpers_.size(); ++h)
-        if (shares_.groups[t].helpers >> h & 1) members.push_back({h, children_[t][h]});
-      auto tree = build_tree(std::move(members), root_children_[t]);
+    for (size_t t = 0; t < trees_.size(); ++t) {
+      auto tree = build(trees_[t]);
       if (!tree) return std::nullopt;
       set.trees.push_back({.children = std::move(*tree), .slice_mask = shares_.groups[t].slice_mask});
     }
@@ -146,48 +118,122 @@ class Downlinks {
   }
 
  private:
-  double load_of(const SliceShares::Group& group) const {
-    return rate_ * std::popcount(group.slice_mask) / shares_.period;
-  }
-  size_t places(size_t t) const {
-    return std::accumulate(children_[t].begin(), children_[t].end(), size_t{root_children_[t]});
-  }
-  void give_back(size_t t) {
-    // The root keeps one; else whoever has least to spare.
-    size_t from = helpers_.size();
-    double least = root_children_[t] > 1 ? root_down_ - root_used_ : 1e300;
-    for (size_t h = 0; h < helpers_.size(); ++h) {
-      if (children_[t][h] == 0 || helpers_[h].down - used_[h] >= least) continue;
-      least = helpers_[h].down - used_[h];
-      from = h;
+  // Nodes are the helpers and, after them, the root.
+  struct Tree {
+    uint32_t members = 0;
+    double load = 0;  // of each edge
+    std::array<uint32_t, kMaxHelpers + 1> children{};
+    size_t places = 0;  // children of all
+
+    bool has(size_t node, size_t root) const { return node == root || (members >> node & 1) != 0; }
+  };
+
+  /// A place of whoever has least to spare, the root first: all comes together there. The root keeps one.
+  /// False: nobody is busy.
+  bool give_back(Tree& tree) {
+    size_t from = root_;
+    bool busy = false;
+    double least = 1e300;
+    for (size_t node = 0; node <= root_; ++node) {
+      if (tree.children[node] <= (node == root_ ? 1 : 0)) continue;
+      busy = busy || used_[node] > kCalm * down_[node];
+      if (down_[node] - used_[node] > least) continue;
+      least = down_[node] - used_[node];
+      from = node;
     }
-    uint32_t& children = from < helpers_.size() ? children_[t][from] : root_children_[t];
-    (from < helpers_.size() ? used_[from] : root_used_) -= load_of(shares_.groups[t]);
-    --children;
-  }
-  bool take(size_t t) {
-    const double load = load_of(shares_.groups[t]);
-    size_t to = helpers_.size();
-    double most = root_down_ - root_used_;
-    for (size_t h = 0; h < helpers_.size(); ++h) {
-      if (!(shares_.groups[t].helpers >> h & 1) || helpers_[h].down - used_[h] <= most) continue;
-      most = helpers_[h].down - used_[h];
-      to = h;
-    }
-    if (most * kSlack < load) return false;
-    ++(to < helpers_.size() ? children_[t][to] : root_children_[t]);
-    (to < helpers_.size() ? used_[to] : root_used_) += load;
+    if (!busy) return false;
+    --tree.children[from];
+    --tree.places;
+    used_[from] -= tree.load;
     return true;
+  }
+
+  bool take(Tree& tree) {
+    size_t to = root_ + 1;
+    double least = kSlack;
+    for (size_t node = root_ + 1; node-- > 0;) {
+      if (!tree.has(node, root_) || used_[node] + tree.load > least * down_[node]) continue;
+      least = (used_[node] + tree.load) / down_[node];
+      to = node;
+    }
+    if (to > root_) return false;
+    ++tree.children[to];
+    ++tree.places;
+    used_[to] += tree.load;
+    return true;
+  }
+
+  /// Breadth first, those with most children nearest to the root. Nothing when the places do not suffice.
+  std::optional<std::vector<TreeNode>> build(const Tree& tree) const {
+    std::array<size_t, kMaxHelpers + 1> order{root_};
+    size_t count = 1;
+    for (size_t h = 0; h < root_; ++h)
+      if (tree.has(h, root_)) order[count++] = h;
+    std::sort(order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(count), [&](size_t a, size_t b) {
+      return tree.children[a] != tree.children[b] ? tree.children[a] > tree.children[b] : a < b;
+    });
+    std::array<size_t, kMaxHelpers + 2> first_child;
+    first_child[0] = 1;
+    for (size_t i = 0; i < count; ++i) {
+      if (first_child[i] <= i && i > 0 && first_child[i] < count) return std::nullopt;
+      first_child[i + 1] = std::min<size_t>(first_child[i] + tree.children[order[i]], count);
+    }
+    if (first_child[count] < count) return std::nullopt;
+    std::array<TreeNode, kMaxHelpers + 1> nodes;
+    for (size_t i = count; i-- > 0;) {
+      nodes[i].helper = order[i];
+      nodes[i].children.reserve(first_child[i + 1] - first_child[i]);
+      for (size_t child = first_child[i]; child < first_child[i + 1]; ++child)
+        nodes[i].children.push_back(std::move(nodes[child]));
+    }
+    order_children(nodes[0].children);
+    return std::move(nodes[0].children);
   }
 
   std::span<const LinkRate> helpers_;
   const SliceShares& shares_;
-  double rate_;
-  double root_down_, root_used_ = 0;
-  std::vector<double> used_;                     // of each helper's downlink
-  std::vector<std::vector<uint32_t>> children_;  // of each helper, for each tree
-  std::vector<uint32_t> root_children_;          // for each tree
+  size_t root_;
+  std::vector<Tree> trees_;
+  std::array<double, kMaxHelpers + 1> down_{}, used_{};
 };
+
+TreeSet single_tree(double rate, std::span<const LinkRate> helpers, size_t needed, double root_down) {
+  const SingleTree tree(rate, helpers, needed, root_down);
+  SliceShares shares{.needed = needed, .rate = rate};
+  shares.units.resize(helpers.size());
+  for (size_t h = 0; h < helpers.size(); ++h)
+    shares.units[h] = tree.helpers >> h & 1;
+  shares.groups.push_back({.helpers = tree.helpers, .slice_mask = 1});
+  Downlinks downlinks(helpers, shares, root_down, rate);
+  const bool enough = downlinks.balance();
+  std::optional<TreeSet> trees = enough ? downlinks.trees() : std::nullopt;
+  KINTSUGI_ASSERT(trees);
+  return std::move(*trees);
+}
+
+/// The same shares over more trees, so that those may differ in who receives.
+void refine(SliceShares& shares, uint32_t most) {
+  while (shares.period < kMaxTrees && 2 * shares.period <= most) {
+    for (SliceShares::Group& group : shares.groups)
+      group.slice_mask |= group.slice_mask << shares.period;
+    for (uint32_t& units : shares.units)
+      units *= 2;
+    shares.period *= 2;
+  }
+  while (shares.groups.size() < kMaxTrees) {
+    const auto largest = std::max_element(shares.groups.begin(), shares.groups.end(),
+                                          [](const SliceShares::Group& a, const SliceShares::Group& b) {
+                                            return std::popcount(a.slice_mask) < std::popcount(b.slice_mask);
+                                          });
+    if (std::popcount(largest->slice_mask) == 1) return;
+    SliceShares::Group other{.helpers = largest->helpers};
+    bool second = false;  // every other one
+    for (uint64_t left = largest->slice_mask; left != 0; left &= left - 1, second = !second)
+      if (second) other.slice_mask |= left & -left;
+    largest->slice_mask &= ~other.slice_mask;
+    shares.groups.push_back(other);
+  }
+}
 
 /// Several trees at `bound`, or as near to it as they are found.
 std::optional<TreeSet> split(std::span<const LinkRate> helpers, size_t needed, double root_down, double bound,
@@ -195,11 +241,14 @@ std::optional<TreeSet> split(std::span<const LinkRate> helpers, size_t needed, d
   const auto most = static_cast<uint32_t>(std::min<uint64_t>(kMaxSlicePeriod, slices));
   double rate = bound;
   for (int i = 0; i < kMaxBackOffs; ++i, rate *= kBackOff) {
-    const SliceShares shares = share_slices(helpers, needed, rate, most);
+    SliceShares shares = share_slices(helpers, needed, rate, most);
     if (shares.groups.size() > kMaxTrees) continue;
-    Downlinks downlinks(helpers, shares, root_down, std::min(rate, shares.rate));
-    if (!downlinks.balance()) continue;
-    if (auto trees = downlinks.trees()) return trees;
+    for (const bool refined : {false, true}) {
+      if (refined) refine(shares, most);
+      Downlinks downlinks(helpers, shares, root_down, std::min(rate, shares.rate));
+      if (!downlinks.balance()) continue;
+      if (auto trees = downlinks.trees()) return trees;
+    }
   }
   return std::nullopt;
 }
@@ -252,18 +301,19 @@ double bottleneck_rate(const TreeSet& trees, std::span<const LinkRate> helpers, 
 TreeSet plan_weighted(std::span<const LinkRate> helpers, size_t needed, double root_down, uint64_t slices) {
   KINTSUGI_ASSERT(needed > 0 && needed <= helpers.size() && helpers.size() <= kMaxHelpers);
   const double bound = bottleneck_bound(helpers, needed, root_down);
-  const auto rate_of = [&](const TreeSet& trees) { return bottleneck_rate(trees, helpers, root_down); };
 
   const auto preferred = helpers.first(needed);
-  TreeSet best =
-      TreeSet::one(best_tree(preferred, needed, root_down, bottleneck_bound(preferred, needed, root_down)));
-  if (needed == helpers.size() || rate_of(best) >= bound * kNearEnough) return best;
-  best = TreeSet::one(best_tree(helpers, needed, root_down, bound));
-  const double single = rate_of(best);
-  if (single >= bound * kNearEnough) return best;
-  std::optional<TreeSet> several = split(helpers, needed, root_down, bound, slices);
-  if (several && rate_of(*several) > single * kWorthSplitting) return std::move(*several);
-  return best;
+  double single =
+      best_single_rate(preferred, needed, root_down, bottleneck_bound(preferred, needed, root_down));
+  if (needed == helpers.size() || single >= bound * kNearEnough)
+    return single_tree(single, preferred, needed, root_down);
+  single = best_single_rate(helpers, needed, root_down, bound);
+  if (single < bound * kNearEnough) {
+    std::optional<TreeSet> several = split(helpers, needed, root_down, bound, slices);
+    if (several && bottleneck_rate(*several, helpers, root_down) > single * kWorthSplitting)
+      return std::move(*several);
+  }
+  return single_tree(single, helpers, needed, root_down);
 }
 
 }  // namespace kintsugi::repair_manager

@@ -12,7 +12,9 @@
 /// in units of 1/period, are laid around `needed` rows of `period` positions (McNaughton's wrap-around rule),
 /// so that every position has that many different helpers; positions with the same helpers are one tree, and
 /// the trees' positions are interleaved, because slices are awaited in order. In a tree those receive that
-/// have the downlink for it; with equal links all of this is one chain.
+/// have the downlink for it, as evenly as that allows, since all comes together at the root and a full
+/// downlink never makes up for a stall; where downlinks are the limit, trees of the same helpers differ in
+/// who receives. With equal links all of this is one chain.
 #pragma once
 
 #include <cstdint>

@@ -81,6 +81,20 @@ double best_single_tree(const std::vector<LinkRate>& helpers, size_t needed, dou
   return best;
 }
 
+/// What each helper's downlink carries at the trees' rate, and last what the root's does.
+std::vector<double> downlinks(const TreeSet& set, const std::vector<LinkRate>& helpers, double root_down) {
+  std::vector<double> carried(helpers.size() + 1);
+  const double rate = bottleneck_rate(set, helpers, root_down);
+  const auto add = [&](auto&& self, std::span<const TreeNode> children, size_t node, double share) -> void {
+    carried[node] += share * rate * double(children.size());
+    for (const TreeNode& child : children)
+      self(self, child.children, child.helper, share);
+  };
+  for (const SliceTree& tree : set.trees)
+    add(add, tree.children, helpers.size(), set.share(tree));
+  return carried;
+}
+
 TEST(WeightedTree, EqualLinksGiveOneChainThatKeepsTheOrderOfPreference) {
   for (size_t needed : {1u, 6u, 12u}) {
     const std::vector<LinkRate> helpers(needed + 3, {100, 100});
@@ -132,6 +146,43 @@ TEST(WeightedTree, SlicesOfTheTreesAlternate) {
     const uint64_t next = tree.slice_mask << 1 | tree.slice_mask >> 3;
     EXPECT_EQ(tree.slice_mask & next, 0u);
   }
+}
+
+TEST(WeightedTree, NoDownlinkIsNearlyFullThatNeedNotBe) {
+  // Three fast ones and five at a quarter, all sending all the time. Each of the three and the root could
+  // receive two sums of every slice, which is 5/6 of their links; a stall is never made up for then.
+  std::vector<LinkRate> helpers(8, {100, 100});
+  for (size_t h : {0u, 1u, 3u, 4u, 6u})
+    helpers[h] = {25, 25};
+  const TreeSet set = plan_weighted(helpers, 6, 100, kSlices);
+  check_slices(set, 6, 8);
+  const double rate = bottleneck_rate(set, helpers, 100);
+  EXPECT_GE(rate, 0.99 * bottleneck_bound(helpers, 6, 100));
+  const std::vector<double> carried = downlinks(set, helpers, 100);
+  for (size_t node = 0; node < carried.size(); ++node) {
+    const double down = node < helpers.size() ? helpers[node].down : 100;
+    EXPECT_LE(carried[node], 0.75 * down) << node;
+    if (down < 100) {
+      EXPECT_EQ(carried[node], 0) << node << " sends all the time";
+    }
+  }
+}
+
+TEST(WeightedTree, ATreeStaysFlatWhileDownlinksHaveTime) {
+  const std::vector<LinkRate> helpers(6, {50, 400});
+  const TreeSet set = plan_weighted(helpers, 6, 400, kSlices);
+  EXPECT_DOUBLE_EQ(bottleneck_rate(set, helpers, 400), 50);
+  EXPECT_LE(depth(set.trees[0].children), 2u);
+}
+
+TEST(WeightedTree, TreesOfTheSameServersDifferInWhoReceives) {
+  // Five can receive 0.6 of a sum each; no tree of whole sums comes near what they do together.
+  std::vector<LinkRate> helpers(6, {100, 60});
+  helpers[0].down = 200;
+  const TreeSet set = plan_weighted(helpers, 5, 100, kSlices);
+  check_slices(set, 5, 6);
+  EXPECT_GT(set.trees.size(), 1u);
+  EXPECT_GE(bottleneck_rate(set, helpers, 100), 0.97 * bottleneck_bound(helpers, 5, 100));
 }
 
 TEST(WeightedTree, ServersThatReceiveSlowlyAreLeaves) {
@@ -190,6 +241,25 @@ TEST(WeightedTree, WithLinksThatAreAlikeBothWaysThePlanIsNearTheBound) {
     EXPECT_GE(bottleneck_rate(set, helpers, 100) * 1.15, bound)
         << "round " << round << ": " << needed << " of " << count;
   }
+}
+
+TEST(WeightedTree, WhereSendingAndReceivingDifferMostPlansAreNearTheBound) {
+  // The bound lets any server receive any part; trees that are at most kMaxTrees cannot always.
+  std::mt19937 random(11);
+  constexpr int kRounds = 2000;
+  int near = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const size_t needed = 2 + random() % 11;
+    std::vector<LinkRate> helpers(needed + random() % 5);
+    for (LinkRate& link : helpers)
+      link = {double(10 + random() % 91), double(10 + random() % 91)};
+    const TreeSet set = plan_weighted(helpers, needed, 100, 2 * kSlices);
+    check_slices(set, needed, helpers.size());
+    const double rate = bottleneck_rate(set, helpers, 100), bound = bottleneck_bound(helpers, needed, 100);
+    EXPECT_LE(rate, bound * (1 + 1e-6));
+    near += rate * 1.15 >= bound;
+  }
+  EXPECT_GE(near, kRounds * 93 / 100);
 }
 
 TEST(WeightedTree, SharesAreLaidOutSoThatEverySliceHasThatManyHelpers) {
