@@ -97,12 +97,17 @@ Result<Options> server_options(const DaemonOptions& daemon) {
   return options;
 }
 
+/// Exit status of a server that was removed from its cluster: nothing is wrong, and nobody should start it
+/// again by itself.
+constexpr int kExitRemoved = 3;
+
 /// Runs until a signal, or until the metaserver turns the server away.
-asio::awaitable<Status> serve(runtime::ProductionRuntime& production, ChunkServer& server) {
+asio::awaitable<Status> serve(runtime::ProductionRuntime& production, ChunkServer& server, bool& removed) {
   runtime::Event ending(production.runtime());
   bool ended = false;
   Status outcome;
   server.on_refused = [&](Status why) {
+    removed = why.code() == Code::kNotFound;
     outcome = std::move(why);
     ended = true;
     ending.notify_all();
@@ -123,7 +128,7 @@ asio::awaitable<Status> serve(runtime::ProductionRuntime& production, ChunkServe
   co_return outcome;
 }
 
-Status run(const DaemonOptions& daemon) {
+Status run(const DaemonOptions& daemon, bool& removed) {
   KINTSUGI_ASSIGN(Options options, server_options(daemon));
   KINTSUGI_ASSIGN(const runtime::Endpoint http_listen, runtime::Endpoint::parse(daemon.http_listen));
   KINTSUGI_ASSIGN(const rpc::Secret secret, rpc::Secret::load(daemon.secret_file));
@@ -138,7 +143,7 @@ Status run(const DaemonOptions& daemon) {
   add_pages(http, metrics, server);
   KINTSUGI_TRY(http.start(http_listen));
   server.set_http_address(http.local_endpoint().to_string());
-  Status status = runtime::run_on(production, serve(production, server));
+  Status status = runtime::run_on(production, serve(production, server, removed));
   http.stop();
   return status;
 }
@@ -150,9 +155,10 @@ int main(int argc, char** argv) {
   using namespace kintsugi;
   install_last_words("kintsugi-chunkserver");
   const chunkserver::DaemonOptions options = chunkserver::parse(argc, argv);
-  const Status status = chunkserver::run(options);
+  bool removed = false;
+  const Status status = chunkserver::run(options, removed);
   if (status.ok()) return 0;
   std::cerr << "kintsugi-chunkserver: " << status.message() << std::endl;
-  if (!options.log_file.empty()) log::error("{}", status.to_string());
-  return 1;
+  if (!options.log_file.empty()) log::error("{}", removed ? status.message() : status.to_string());
+  return removed ? chunkserver::kExitRemoved : 1;
 }

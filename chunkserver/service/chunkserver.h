@@ -53,7 +53,7 @@ class ChunkServer {
   bool registered() const { return link_ && link_->registered(); }
   /// What the metaserver is told; before start().
   void set_http_address(std::string address) { http_address_ = std::move(address); }
-  /// The metaserver belongs to another cluster: the daemon should end. Set before start().
+  /// As MetaserverLink::on_refused: the daemon should end. Set before start().
   std::function<void(Status)> on_refused;
 
   ChunkStore& store() { return store_; }

@@ -65,11 +65,19 @@ asio::awaitable<void> MetaserverLink::run() {
       backoff = kFirstBackoff;
       continue;
     }
-    if (status.code() == Code::kConflict && !registered_) co_return;  // refused; said already
+    // Only the metaserver itself answers so, and only to a server that was removed.
+    if (status.code() == Code::kNotFound) refuse(std::move(status));
+    if (refused_) co_return;
     log::warning("metaserver {}: {}", options_.metaserver.to_string(), status.to_string());
     (void)co_await tasks_.sleep_for(backoff);
     backoff = std::min(2 * backoff, kLastBackoff);
   }
+}
+
+void MetaserverLink::refuse(Status why) {
+  refused_ = true;
+  registered_ = false;
+  if (on_refused) on_refused(std::move(why));
 }
 
 asio::awaitable<Status> MetaserverLink::register_server() {
@@ -87,7 +95,7 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   if (!joined.ok()) {
     if (joined.code() == Code::kConflict) {
       log::error("{}", joined.message());
-      if (on_refused) on_refused(joined);
+      refuse(joined);
     }
     co_return module.finish(std::move(joined));
   }

@@ -58,11 +58,13 @@ class MetaserverLink {
   asio::awaitable<void> stop();
 
   bool registered() const { return registered_; }
-  /// The metaserver is of another cluster than the disks: this server must not serve. Runs once.
+  /// This server must not serve. kConflict: the metaserver is of another cluster than the disks. kNotFound:
+  /// the server was removed from the cluster. Runs once; nothing is said to the metaserver afterwards.
   std::function<void(Status)> on_refused;
 
  private:
   asio::awaitable<void> run();
+  void refuse(Status why);
   asio::awaitable<Status> register_server();
   asio::awaitable<Status> report_blocks();
   asio::awaitable<Status> heartbeat();
@@ -80,7 +82,7 @@ class MetaserverLink {
   LinkOptions options_;
   uint64_t incarnation_;
   uint64_t sequence_ = 0, reports_ = 0;
-  bool registered_ = false, report_wanted_ = false;
+  bool registered_ = false, report_wanted_ = false, refused_ = false;
   Duration interval_ = std::chrono::seconds(1);
   TimePoint next_report_;
   std::deque<ChunkInfo> lost_;  ///< not yet told

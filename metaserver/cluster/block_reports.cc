@@ -49,6 +49,7 @@ void BlockReports::note_open_reports() {
 Result<bool> BlockReports::take_page(Transaction& transaction, const proto::BlockReportRequest& page) {
   const ServerId id{page.server_id()};
   ServerRecord* server = servers_.find(id);
+  KINTSUGI_TRY(servers_.check_removed(id, page.incarnation()));
   if (!server || !server->registered || server->stored.incarnation() != page.incarnation()) {
     return Status{Code::kConflict, fmt::format("server {} must register before it reports", id)};
   }

@@ -47,11 +47,17 @@ Status ServerRegistry::check_incarnation(ServerId id, const proto::StoredServer&
   const auto& old = stored.superseded();
   if (std::find(old.begin(), old.end(), incarnation) == old.end()) return {};
   if (stored.address().empty())
-    return {Code::kConflict,
-            fmt::format("server {} was removed from the cluster; this process must stop", id)};
+    return {
+        Code::kNotFound,
+        fmt::format("server {} was removed from the cluster; it joins again when it is started again", id)};
   return {Code::kConflict,
           fmt::format("server {} was started again as another process, at {}; this one must stop", id,
                       stored.address())};
+}
+
+Status ServerRegistry::check_removed(ServerId id, uint64_t incarnation) const {
+  const auto removed = removed_.find(id);
+  return removed == removed_.end() ? Status{} : check_incarnation(id, removed->second, incarnation);
 }
 
 bool ServerRegistry::set_draining(Transaction& transaction, ServerId id, bool draining) {
@@ -106,8 +112,7 @@ Status ServerRegistry::register_server(Transaction& transaction,
 
 Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::HeartbeatRequest& request) {
   ServerRecord* server = find(ServerId{request.server_id()});
-  if (const auto removed = removed_.find(ServerId{request.server_id()}); removed != removed_.end())
-    KINTSUGI_TRY(check_incarnation(removed->first, removed->second, request.incarnation()));
+  KINTSUGI_TRY(check_removed(ServerId{request.server_id()}, request.incarnation()));
   if (!server) return Verdict::kRegisterAgain;
   KINTSUGI_TRY(check_incarnation(server->id, server->stored, request.incarnation()));
   if (!server->registered || server->stored.incarnation() != request.incarnation())

@@ -51,16 +51,18 @@ class ServerRegistry {
   void load(const Reader& reader);
 
   /// Puts what must be durable into the transaction. kConflict: a later process with this id has registered
-  /// since.
+  /// since. kNotFound, here and below: the server was removed while this process ran; nothing else is told to
+  /// a server with that code.
   Status register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
 
   /// False: no such server.
   bool set_draining(Transaction& transaction, ServerId id, bool draining);
   /// Forgets the server. Its process must be started again to join again: what it says until then is refused.
   void remove(Transaction& transaction, ServerId id);
+  Status check_removed(ServerId id, uint64_t incarnation) const;
 
   enum class Verdict { kAccepted, kRegisterAgain };
-  /// kConflict as above. kRegisterAgain: not known since the start of this metaserver.
+  /// Errors as above. kRegisterAgain: not known since the start of this metaserver.
   Result<Verdict> heartbeat(const proto::HeartbeatRequest& request);
 
   /// Declares suspects and deaths that are due. To be called a few times in a heartbeat interval: a longer

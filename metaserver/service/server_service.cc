@@ -61,7 +61,7 @@ asio::awaitable<Result<proto::HeartbeatResponse>> ServerService::heartbeat(Conte
   const ServerId server{request.server_id()};
   proto::HeartbeatResponse response;
   auto verdict = core_.servers.heartbeat(request);
-  if (!verdict) co_return module.finish(verdict.error());
+  if (!verdict) co_return module.finish(co_await core_.finish_read(verdict.error()));
   if (*verdict == ServerRegistry::Verdict::kRegisterAgain) {
     response.set_register_again(true);
     co_return response;

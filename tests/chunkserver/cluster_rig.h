@@ -28,6 +28,7 @@ class FakeMetaserver {
   std::string cluster = "blue";
   proto::HeartbeatResponse next_answer;  ///< given once
   std::string probe_address;             ///< named in every answer
+  Status refusal;                        ///< unless ok: the answer to everything
   std::vector<proto::RegisterServerRequest> registrations;
   std::vector<proto::HeartbeatRequest> heartbeats;
   std::vector<proto::BlockReportRequest> reports;
@@ -43,6 +44,7 @@ inline FakeMetaserver::FakeMetaserver(const runtime::Runtime& runtime, rpc::Secr
       [this](Context,
              proto::RegisterServerRequest request) -> asio::awaitable<Result<proto::RegisterServerResponse>> {
         registrations.push_back(request);
+        if (!refusal.ok()) co_return refusal;
         proto::RegisterServerResponse response;
         response.set_heartbeat_interval_ms(1000);
         response.set_cluster_id(cluster);
@@ -52,6 +54,7 @@ inline FakeMetaserver::FakeMetaserver(const runtime::Runtime& runtime, rpc::Secr
       rpc::Method::kHeartbeat,
       [this](Context, proto::HeartbeatRequest request) -> asio::awaitable<Result<proto::HeartbeatResponse>> {
         heartbeats.push_back(request);
+        if (!refusal.ok()) co_return refusal;
         proto::HeartbeatResponse answer = std::exchange(next_answer, {});
         answer.set_probe_address(probe_address);
         co_return answer;
@@ -60,6 +63,7 @@ inline FakeMetaserver::FakeMetaserver(const runtime::Runtime& runtime, rpc::Secr
       rpc::Method::kBlockReport,
       [this](Context, proto::BlockReportRequest request) -> asio::awaitable<Result<proto::Empty>> {
         reports.push_back(request);
+        if (!refusal.ok()) co_return refusal;
         co_return proto::Empty{};
       });
   Status started = server_.start({"meta", 7000});
@@ -76,6 +80,7 @@ class ClusterRig {
     std::unique_ptr<runtime::Runtime> runtime;
     std::unique_ptr<ChunkServer> server;
   };
+  std::vector<Status> refused;  ///< what the servers were told to end with
   runtime::Endpoint endpoint(size_t i) const { return {host(i), 7000}; }
   std::string host(size_t i) const { return "server" + std::to_string(i); }
   ChunkStore& store(size_t i) { return servers[i].server->store(); }
@@ -144,6 +149,7 @@ inline void ClusterRig::start_server(size_t i) {
   options.rack = "rack" + std::to_string(i % 3);
   servers[i].runtime = std::make_unique<runtime::Runtime>(servers[i].node->runtime());
   servers[i].server = std::make_unique<ChunkServer>(*servers[i].runtime, options, secret);
+  servers[i].server->on_refused = [this](Status why) { refused.push_back(std::move(why)); };
   Status started = simulation.run(servers[i].server->start());
   KINTSUGI_ASSERT(started.ok());
 }

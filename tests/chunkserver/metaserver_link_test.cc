@@ -122,6 +122,47 @@ TEST(MetaserverLink, ADiskOfAnotherClusterIsRefused) {
   rig.simulation.run_for(10s);
   EXPECT_FALSE(rig.servers[0].server->registered());
   EXPECT_EQ(rig.meta.registrations.size(), 1u);
+  ASSERT_EQ(rig.refused.size(), 1u);
+  EXPECT_EQ(rig.refused[0].code(), Code::kConflict);
+}
+
+TEST(MetaserverLink, ARemovedServerIsToldToEndAndNothingElseIsAReasonTo) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(3s);
+  for (const Code code : {Code::kConflict, Code::kUnavailable, Code::kPermissionDenied,
+                          Code::kInvalidArgument, Code::kLimitExceeded, Code::kInternal, Code::kCancelled}) {
+    rig.meta.refusal = {code, "not now"};
+    rig.simulation.run_for(5s);
+    rig.meta.refusal = {};
+    rig.meta.heartbeats.clear();
+    rig.simulation.run_for(5s);
+    EXPECT_FALSE(rig.meta.heartbeats.empty()) << code_name(code);
+  }
+  EXPECT_TRUE(rig.refused.empty());
+  rig.meta.refusal = {Code::kNotFound, "server 7 was removed"};
+  rig.simulation.run_for(5s);
+  ASSERT_EQ(rig.refused.size(), 1u);
+  EXPECT_NE(rig.refused[0].message().find("server 7 was removed"), std::string::npos) << rig.refused[0];
+  rig.meta.heartbeats.clear();
+  rig.simulation.run_for(10s);
+  EXPECT_TRUE(rig.meta.heartbeats.empty());
+}
+
+TEST(MetaserverLink, ARemovedServerIsToldToEndWhateverItSaysNext) {
+  for (const bool report : {true, false}) {
+    ClusterRig rig(1);
+    rig.simulation.run_for(3s);
+    if (report) {
+      rig.meta.next_answer.set_report_blocks(true);
+    } else {
+      rig.meta.next_answer.set_register_again(true);
+    }
+    rig.meta.heartbeats.clear();
+    ASSERT_TRUE(rig.simulation.run_until([&] { return !rig.meta.heartbeats.empty(); }, 5s));
+    rig.meta.refusal = {Code::kNotFound, "removed"};
+    rig.simulation.run_for(5s);
+    EXPECT_EQ(rig.refused.size(), 1u);
+  }
 }
 
 }  // namespace

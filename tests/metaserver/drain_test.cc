@@ -125,6 +125,8 @@ TEST_F(Drain, ARemovedServerIsRefusedUntilItIsStartedAgain) {
   rig.pass(3);
   EXPECT_FALSE(known(server.id)) << "also after a restart of the metaserver";
   EXPECT_FALSE(server.refusals.empty());
+  for (const Status& refusal : server.refusals)
+    EXPECT_EQ(refusal.code(), Code::kNotFound) << refusal;
   ++server.incarnation;
   server.registered = false;
   rig.pass(2);

@@ -135,6 +135,8 @@ TEST_F(RepairFaults, TwoChunksOfAStripeAreRebuiltInOnePass) {
 TEST_F(RepairFaults, AServerIsDrainedWhileItIsReadAndCanThenBeRemoved) {
   ASSERT_NO_FATAL_FAILURE(start_rig({.servers = 8, .chunk_size = "4MiB"}));
   const std::string drained = server_of(0);
+  kill_server(drained);
+  revive_server(drained);  // as this process's child: how it ends can be told
   const auto chunks_left = [&] {
     for (const Json& server : ask({"server", "list"}).value("servers", Json::array()))
       if (server.at("server_id") == drained) return server.at("chunks").get<int>();
@@ -165,12 +167,13 @@ TEST_F(RepairFaults, AServerIsDrainedWhileItIsReadAndCanThenBeRemoved) {
   const Outcome removed = kintsugi({"server", "remove", drained});
   ASSERT_EQ(removed.exit_code, 0) << removed.err;
   EXPECT_EQ(chunks_left(), -1) << "forgotten";
-  // Its daemon is turned away for as long as it runs, and nobody misses it afterwards.
-  const std::string log = fmt::format("{}/log/{}.log", cluster_directory(), daemon_of(drained));
-  EXPECT_TRUE(eventually(
-      [&] { return read_file(log).find("was removed from the cluster") != std::string::npos; }, kLimit));
-  EXPECT_EQ(chunks_left(), -1);
-  kill_server(drained);
+  // Its daemon says so once and ends, and nobody misses it.
+  ASSERT_TRUE(eventually([&] { return !runs(drained); }, kLimit));
+  EXPECT_EQ(exit_code_of(drained), 3);
+  const std::string log = read_file(fmt::format("{}/log/{}.log", cluster_directory(), daemon_of(drained)));
+  const std::string words = "was removed from the cluster";
+  ASSERT_NE(log.find(words), std::string::npos);
+  EXPECT_EQ(log.find(words), log.rfind(words)) << "in one line";
   expect_whole();
   EXPECT_EQ(chunks_left(), -1);
 }

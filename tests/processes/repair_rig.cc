@@ -109,6 +109,11 @@ void RepairRig::revive_server(const std::string& server) {
   revive(daemon_of(server));
 }
 
+int RepairRig::exit_code_of(const std::string& server) {
+  down_.insert(daemon_of(server));
+  return revived_.at(daemon_of(server))->exit_code();
+}
+
 void RepairRig::stop_server(const std::string& server) const {
   ASSERT_EQ(kill(pid_of(daemon_of(server)), SIGSTOP), 0);
 }

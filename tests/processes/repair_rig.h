@@ -46,6 +46,9 @@ class RepairRig : public ProcessCluster {
   /// Starts a daemon that was killed, alone.
   void revive(const std::string& daemon);
   void revive_server(const std::string& server);
+  /// Of a server that was revived.
+  bool runs(const std::string& server) { return revived_.at(daemon_of(server))->running(); }
+  int exit_code_of(const std::string& server);            ///< waits for its end
   void stop_server(const std::string& server) const;      ///< SIGSTOP
   void continue_server(const std::string& server) const;  ///< SIGCONT
   /// Flips bytes in the middle of the chunk's data on the disk of its server.
