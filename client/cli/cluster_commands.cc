@@ -26,8 +26,14 @@ constexpr Duration kOneAnswer = 1s;
 struct Arguments {
   std::string directory = "cluster";
   LocalClusterOptions options;
-  bool chunkservers_given = false;
+  bool chunkservers_given = false, repair_managers_given = false;
 };
+
+Status check_grows(int wanted, int made, const char* what) {
+  if (wanted >= made) return {};
+  return {Code::kInvalidArgument,
+          fmt::format("this cluster exists already and has {} {}; it can only grow", made, what)};
+}
 
 Status check_same(bool same, const char* option) {
   if (same) return {};
@@ -61,14 +67,12 @@ Result<LocalCluster> load_or_create(const Arguments& arguments) {
   KINTSUGI_TRY(
       check_same(wanted.repair_delay_seconds < 0 || wanted.repair_delay_seconds == made.repair_delay_seconds,
                  "--repair-delay"));
-  if (!arguments.chunkservers_given || wanted.chunkservers == made.chunkservers) return cluster;
-  if (wanted.chunkservers < made.chunkservers) {
-    return Status{Code::kInvalidArgument,
-                  fmt::format("this cluster exists already and has {} chunkservers; it can only "
-                              "grow",
-                              made.chunkservers)};
-  }
-  KINTSUGI_TRY(cluster->grow(wanted.chunkservers));
+  const int chunkservers = arguments.chunkservers_given ? wanted.chunkservers : made.chunkservers;
+  const int managers = arguments.repair_managers_given ? wanted.repair_managers : made.repair_managers;
+  KINTSUGI_TRY(check_grows(chunkservers, made.chunkservers, "chunkservers"));
+  KINTSUGI_TRY(check_grows(managers, made.repair_managers, "repair managers"));
+  if (chunkservers > made.chunkservers) KINTSUGI_TRY(cluster->grow(chunkservers));
+  if (managers > made.repair_managers) KINTSUGI_TRY(cluster->grow_repair_managers(managers));
   return cluster;
 }
 
@@ -131,12 +135,15 @@ Status start(Session& session, const Arguments& arguments) {
     print_json({{"dir", cluster.directory()},
                 {"metaserver", cluster.metaserver_address()},
                 {"chunkservers", cluster.options().chunkservers},
+                {"repair_managers", cluster.options().repair_managers},
                 {"started", launched},
                 {"env", cluster.env_file()}});
     return {};
   }
-  fmt::print("The cluster is up: 1 metaserver at {}, {} chunkservers; {} daemons started.\n",
-             cluster.metaserver_address(), cluster.options().chunkservers, launched);
+  const int managers = cluster.options().repair_managers;
+  fmt::print("The cluster is up: 1 metaserver at {}, {} chunkservers{}; {} daemons started.\n",
+             cluster.metaserver_address(), cluster.options().chunkservers,
+             managers > 0 ? fmt::format(", {} repair managers", managers) : "", launched);
   fmt::print("Next:  . {}\n       kintsugi put FILE /NAME\n", cluster.env_file());
   return {};
 }
@@ -228,6 +235,11 @@ void add_cluster_commands(CLI::App& app, Session& session) {
       ->each([arguments](const std::string&) { arguments->chunkservers_given = true; });
   start_command->add_option("--racks", options.racks, "Spread the chunkservers over so many racks")
       ->check(CLI::Range(1, LocalCluster::kMaxChunkservers));
+  start_command
+      ->add_option("--repair-managers", options.repair_managers,
+                   "Daemons that repair instead of the metaserver; default: none")
+      ->check(CLI::Range(0, LocalCluster::kMaxRepairManagers))
+      ->each([arguments](const std::string&) { arguments->repair_managers_given = true; });
   start_command->add_option("--policy", options.policy, "Default policy for files, as in rs-6-3-1024k");
   start_command
       ->add_option("--repair-delay", options.repair_delay_seconds,

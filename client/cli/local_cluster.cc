@@ -81,6 +81,10 @@ std::string chunkserver_name(size_t number) {
   return fmt::format("chunkserver-{}", number);
 }
 
+std::string repair_manager_name(int number) {
+  return fmt::format("repair-manager-{}", number);
+}
+
 }  // namespace
 
 std::vector<std::string> LocalCluster::chunkserver_addresses() const {
@@ -104,6 +108,8 @@ std::vector<LocalDaemon> LocalCluster::daemons() const {
   std::vector<LocalDaemon> all{daemon("metaserver", "kintsugi-metaserver")};
   for (size_t i = 1; i <= chunkservers_.size(); ++i)
     all.push_back(daemon(chunkserver_name(i), "kintsugi-chunkserver"));
+  for (int i = 1; i <= options_.repair_managers; ++i)
+    all.push_back(daemon(repair_manager_name(i), "kintsugi-repair-manager"));
   return all;
 }
 
@@ -126,6 +132,7 @@ Result<LocalCluster> LocalCluster::load(const std::string& directory) {
     cluster.options_.policy = json.at("policy");
     cluster.options_.repair_delay_seconds = json.at("repair_delay_seconds");
     cluster.options_.chunk_bytes = json.at("chunk_bytes");
+    cluster.options_.repair_managers = json.value("repair_managers", 0);  // not in those made earlier
     for (const Json& server : json.at("chunkservers")) {
       cluster.chunkservers_.push_back({server.at("listen"), server.at("http"), server.at("rack")});
     }
@@ -156,6 +163,7 @@ Result<LocalCluster> LocalCluster::create(const std::string& directory, const Lo
   }
   KINTSUGI_TRY(cluster.write_metaserver_config());
   KINTSUGI_TRY(cluster.add_chunkservers(options.chunkservers));
+  KINTSUGI_TRY(cluster.write_repair_manager_configs());
   KINTSUGI_TRY(
       write_file(cluster.env_file(),
                  fmt::format("export KINTSUGI_META={}\nexport KINTSUGI_SECRET_FILE={}\n",
@@ -167,6 +175,12 @@ Result<LocalCluster> LocalCluster::create(const std::string& directory, const Lo
 Status LocalCluster::grow(int chunkservers) {
   KINTSUGI_TRY(add_chunkservers(chunkservers - static_cast<int>(chunkservers_.size())));
   options_.chunkservers = chunkservers;
+  return save();
+}
+
+Status LocalCluster::grow_repair_managers(int count) {
+  options_.repair_managers = count;
+  KINTSUGI_TRY(write_repair_manager_configs());
   return save();
 }
 
@@ -219,6 +233,19 @@ Status LocalCluster::write_chunkserver_config(size_t number) const {
   return write_file(fmt::format("{}/etc/{}.toml", directory_, name), config);
 }
 
+Status LocalCluster::write_repair_manager_configs() const {
+  for (int i = 1; i <= options_.repair_managers; ++i) {
+    const std::string path = fmt::format("{}/etc/{}.toml", directory_, repair_manager_name(i));
+    if (fs::exists(path)) continue;  // somebody may have changed it
+    // At any port: it tells the metaserver which one.
+    KINTSUGI_TRY(write_file(
+        path, fmt::format("metaserver = {}\nsecret_file = {}\nlog_file = {}\n", toml_string(metaserver_),
+                          toml_string(secret_file()),
+                          toml_string(fmt::format("{}/log/{}.log", directory_, repair_manager_name(i))))));
+  }
+  return {};
+}
+
 Status LocalCluster::save() const {
   Json json{{"metaserver", metaserver_},
             {"metaserver_http", metaserver_http_},
@@ -226,6 +253,7 @@ Status LocalCluster::save() const {
             {"policy", options_.policy},
             {"repair_delay_seconds", options_.repair_delay_seconds},
             {"chunk_bytes", options_.chunk_bytes},
+            {"repair_managers", options_.repair_managers},
             {"chunkservers", Json::array()}};
   for (const Chunkserver& server : chunkservers_) {
     json["chunkservers"].push_back({{"listen", server.listen}, {"http", server.http}, {"rack", server.rack}});

@@ -23,18 +23,21 @@ struct LocalClusterOptions {
   std::string policy;                ///< empty: the metaserver's default
   double repair_delay_seconds = -1;  ///< negative: the metaserver's default
   uint64_t chunk_bytes = 0;          ///< 0: the metaserver's default
+  int repair_managers = 0;           ///< daemons of their own; 0: the metaserver repairs
 };
 
 class LocalCluster {
  public:
   static constexpr int kMaxChunkservers = 200;
+  static constexpr int kMaxRepairManagers = 16;
 
   /// kNotFound when there is no cluster in `directory`.
   static Result<LocalCluster> load(const std::string& directory);
   /// Makes directory, secret, configs and env. The addresses are free right now.
   static Result<LocalCluster> create(const std::string& directory, const LocalClusterOptions& options);
-  /// More chunkservers for one that exists.
+  /// More chunkservers, and more repair managers, for one that exists.
   Status grow(int chunkservers);
+  Status grow_repair_managers(int count);
 
   const std::string& directory() const { return directory_; }
   std::string metaserver_address() const { return metaserver_; }
@@ -43,7 +46,7 @@ class LocalCluster {
   const LocalClusterOptions& options() const { return options_; }
   /// By number, from 1.
   std::vector<std::string> chunkserver_addresses() const;
-  /// The metaserver first.
+  /// The metaserver first, the repair managers last.
   std::vector<LocalDaemon> daemons() const;
 
  private:
@@ -55,6 +58,7 @@ class LocalCluster {
   Status save() const;
   Status write_metaserver_config() const;
   Status write_chunkserver_config(size_t number) const;
+  Status write_repair_manager_configs() const;
   LocalDaemon daemon(const std::string& name, const std::string& program) const;
 
   std::string directory_;  // absolute

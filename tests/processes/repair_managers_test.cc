@@ -1,5 +1,4 @@
 // Repair managers as processes of their own; one is killed in the middle of its repairs.
-#include <memory>
 #include <set>
 #include <sstream>
 
@@ -16,22 +15,8 @@ using Json = nlohmann::json;
 
 class RepairManagers : public ProcessCluster {
  protected:
-  void start_managers(size_t count) {
-    std::string meta, secret;
-    for (const std::string& variable : environment()) {
-      const std::string value = variable.substr(variable.find('=') + 1);
-      (variable.rfind("KINTSUGI_META=", 0) == 0 ? meta : secret) = value;
-    }
-    for (size_t i = 0; i < count; ++i) {
-      const std::vector<std::string> arguments{std::string(KINTSUGI_BINARIES) + "/kintsugi-repair-manager",
-                                               "--metaserver=" + meta, "--secret-file=" + secret,
-                                               "--log-file=" + log_of(i)};
-      managers.push_back(std::make_unique<BackgroundCommand>(arguments, environment()));
-    }
-  }
-  std::string log_of(size_t manager) const {
-    return cluster_directory() + "/log/repair-manager-" + std::to_string(manager) + ".log";
-  }
+  static std::string name(size_t manager) { return "repair-manager-" + std::to_string(manager + 1); }
+  std::string log_of(size_t manager) const { return cluster_directory() + "/log/" + name(manager) + ".log"; }
   bool has_shards(size_t manager) const {
     return read_file(log_of(manager)).find("shards are ours, of 3") != std::string::npos;
   }
@@ -49,13 +34,10 @@ class RepairManagers : public ProcessCluster {
     }
     return chunks;
   }
-
-  std::vector<std::unique_ptr<BackgroundCommand>> managers;
 };
 
 TEST_F(RepairManagers, OneOfThreeIsKilledDuringRepairsAndAllIsRepairedOnce) {
-  start({"--chunkservers", "11", "--repair-delay", "0", "--chunk-size", "4MiB"});
-  start_managers(3);
+  start({"--chunkservers", "11", "--repair-managers", "3", "--repair-delay", "0", "--chunk-size", "4MiB"});
   for (size_t i = 0; i < 3; ++i)
     ASSERT_TRUE(eventually([&] { return has_shards(i); }, seconds(20))) << read_file(log_of(i));
   const std::string file = make_file("file", size_t{600} << 20, 1);
@@ -64,8 +46,7 @@ TEST_F(RepairManagers, OneOfThreeIsKilledDuringRepairsAndAllIsRepairedOnce) {
   ASSERT_TRUE(eventually(
       [&] { return !repaired_by(0).empty() || !repaired_by(1).empty() || !repaired_by(2).empty(); },
       seconds(60)));
-  kill(managers[1]->pid(), SIGKILL);
-  managers[1]->exit_code();
+  kill9(name(1));
   ASSERT_TRUE(eventually([&] { return healthy(); }, seconds(90))) << kintsugi({"fsck", "/"}).out;
   EXPECT_FALSE(repaired_by(0).empty());
   EXPECT_FALSE(repaired_by(2).empty());
@@ -86,11 +67,18 @@ TEST_F(RepairManagers, OneOfThreeIsKilledDuringRepairsAndAllIsRepairedOnce) {
     kill9(next);
   ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
   EXPECT_EQ(run_command({"/usr/bin/cmp", file, path("back")}).exit_code, 0);
-  // Stopped cleanly, they hand over at once.
-  for (size_t i : {0u, 2u}) {
-    kill(managers[i]->pid(), SIGTERM);
-    EXPECT_EQ(managers[i]->exit_code(), 0) << read_file(log_of(i));
-  }
+  EXPECT_EQ(kintsugi({"cluster", "status", "--dir", cluster_directory()}).exit_code, 1);
+  restart_missing();
+  EXPECT_EQ(kintsugi({"cluster", "status", "--dir", cluster_directory()}).exit_code, 0);
+  // More can be had at any time, fewer cannot. Stopped cleanly, they hand over at once.
+  const std::vector<std::string> again{"cluster", "start", "--dir", cluster_directory(), "--repair-managers"};
+  EXPECT_EQ(kintsugi({again[0], again[1], again[2], again[3], again[4], "2"}).exit_code, 1);
+  EXPECT_EQ(kintsugi({again[0], again[1], again[2], again[3], again[4], "4"}).exit_code, 0);
+  ASSERT_TRUE(eventually(
+      [&] { return read_file(log_of(3)).find("shards are ours, of 4") != std::string::npos; }, seconds(20)))
+      << read_file(log_of(3));
+  EXPECT_EQ(kintsugi({"cluster", "stop", "--dir", cluster_directory()}).exit_code, 0);
+  EXPECT_NE(read_file(log_of(3)).find("stopped"), std::string::npos);
 }
 
 }  // namespace
