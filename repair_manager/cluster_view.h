@@ -68,10 +68,15 @@ class ClusterView {
   virtual std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const = 0;
 
   /// Has `destination` rebuild the chunk, to the end: the only way in which it is asked to. Ends when the
-  /// context's deadline passes and when the manager's host stops.
+  /// context's deadline passes and when the manager's host stops. Another execute() of the same chunk may
+  /// begin before, after give_up().
   virtual asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context,
                                                                       runtime::Endpoint destination,
                                                                       proto::RepairChunkRequest request) = 0;
+
+  /// Nobody waits for execute() of this request any more: has `destination` end that repair, if it still runs
+  /// there. Without it the repair ends at its own deadline.
+  virtual asio::awaitable<void> give_up(Context, runtime::Endpoint, proto::RepairChunkRequest) { co_return; }
 
   /// The chunk was proven and is durable on `server`: make that its place, if the stripe still exists and the
   /// chunk is still where `expected_old` says (else kConflict: the copy is garbage). Durable on return.

@@ -97,14 +97,52 @@ asio::awaitable<Status> RepairManager::attempt(Context context, Job& job) {
 asio::awaitable<Status> RepairManager::call_and_commit(Context context, Job& job,
                                                        proto::RepairRecord& record) {
   const Context limited = context.with_deadline(runtime_.clock.now() + attempt_limit(job.plan));
-  KINTSUGI_CO_ASSIGN(const proto::RepairChunkResponse response,
-                     co_await view_.execute(limited, job.plan.targets.front().address, job.plan.request));
+  KINTSUGI_CO_ASSIGN(const proto::RepairChunkResponse response, co_await call_root(limited, job.plan));
   job.built = true;
   *record.mutable_timing() = response.timing();
   *record.mutable_servers() = response.servers();
   sight::Module module{context, kCommit};
   const Status committed = co_await commit(module.context(), job, record);
   co_return module.finish(committed);
+}
+
+asio::awaitable<Result<proto::RepairChunkResponse>> RepairManager::call_root(Context context,
+                                                                             const RepairPlan& plan) {
+  const runtime::Endpoint& root = plan.targets.front().address;
+  const auto call = std::make_shared<Call>(runtime_);
+  call->plan = &plan;
+  calls_.emplace(plan.id.value, call);
+  tasks_.spawn(carry(context, root, plan.request, call));
+  while (!call->answer && !call->dead)
+    co_await call->changed.wait();
+  calls_.erase(plan.id.value);
+  if (call->answer) co_return std::move(*call->answer);
+  if (call->dead != plan.targets.front().destination) tasks_.spawn(give_up(root, plan.request));
+  co_return Status{Code::kUnavailable, fmt::format("server {} was declared dead", call->dead)};
+}
+
+asio::awaitable<void> RepairManager::carry(Context context, runtime::Endpoint root,
+                                           proto::RepairChunkRequest request, std::shared_ptr<Call> call) {
+  call->answer = co_await view_.execute(context, std::move(root), std::move(request));
+  call->changed.notify_all();
+}
+
+asio::awaitable<void> RepairManager::give_up(runtime::Endpoint root, proto::RepairChunkRequest request) {
+  const Context limited = Context{}.with_deadline(runtime_.clock.now() + kGiveUpLimit);
+  co_await view_.give_up(limited, std::move(root), std::move(request));
+}
+
+void RepairManager::end_attempts_with(ServerId dead) {
+  planner_.servers_changed();
+  for (const auto& [id, call] : calls_) {
+    const RepairPlan& plan = *call->plan;
+    const bool needed =
+        std::ranges::find(plan.helpers, dead) != plan.helpers.end() ||
+        std::ranges::find(plan.targets, dead, &RepairTarget::destination) != plan.targets.end();
+    if (!needed) continue;
+    call->dead = dead;
+    call->changed.notify_all();
+  }
 }
 
 asio::awaitable<Status> RepairManager::commit(Context context, Job& job, proto::RepairRecord& record) {

@@ -71,6 +71,7 @@ void RepairManager::chunk_lost(ChunkId chunk, std::string why, bool delay_ok) {
 }
 
 void RepairManager::server_dead(ServerId server, std::vector<ChunkId> chunks, Duration ago) {
+  end_attempts_with(server);
   const TimePoint lost_at = runtime_.clock.now() - ago;
   log::info("server {} is dead: {} chunks to repair", server, chunks.size());
   std::reverse(chunks.begin(), chunks.end());

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,8 +55,12 @@ class RepairManager {
   /// The chunk is missing or corrupt where it should be. Takes effect on the scheduler's next turn, as all of
   /// these.
   void chunk_lost(ChunkId chunk, std::string why, bool delay_ok);
-  /// `ago`: it has been dead for so long.
+  /// `ago`: it has been dead for so long. Includes end_attempts_with.
   void server_dead(ServerId server, std::vector<ChunkId> chunks, Duration ago = {});
+  /// It was declared dead: what runs and needs it, as a helper or a destination, fails at once, names it, and
+  /// is planned again. For a host that hears of a death before it knows what was lost, or leaves what was
+  /// lost to others.
+  void end_attempts_with(ServerId dead);
   /// The server is back, or is new: cancels the repairs of its chunks that have not begun, and retries what
   /// could not be repaired without it.
   void server_returned(ServerId server);
@@ -103,7 +108,8 @@ class RepairManager {
   /// With thousands of repairs under way, this part of them ends before more are scheduled: choosing looks at
   /// all that waits.
   static constexpr size_t kScheduleShare = 256;
-  static constexpr size_t kMaxWanted = 32;  ///< chunks of one run()
+  static constexpr size_t kMaxWanted = 32;      ///< chunks of one run()
+  static constexpr Duration kGiveUpLimit = 5s;  ///< for telling a root that its repair is over
 
  private:
   /// Losses and wanted moves, not yet looked up.
@@ -116,7 +122,16 @@ class RepairManager {
     RepairPlan plan;
     std::vector<QueueEntry> entries;  // one for each target
     TimePoint began{};
-    bool built = false;  // only the commit can still fail
+    bool built = false;          // only the commit can still fail
+    std::set<uint32_t> healthy;  // chunks that were there when somebody asked for their repair
+  };
+  /// A call of a repair's root. Who waits for it may leave earlier: it lives until the call ends.
+  struct Call {
+    explicit Call(const runtime::Runtime& runtime) : changed(runtime) {}
+    runtime::Event changed;
+    const RepairPlan* plan = nullptr;  // of the attempt that waits
+    std::optional<Result<proto::RepairChunkResponse>> answer;
+    ServerId dead;  // of the plan's servers
   };
   enum class Started { kYes, kBusy, kNever };
 
@@ -151,6 +166,12 @@ class RepairManager {
   /// next attempt.
   asio::awaitable<Status> attempt(Context context, Job& job);
   asio::awaitable<Status> call_and_commit(Context context, Job& job, proto::RepairRecord& record);
+  /// The answer of the root; earlier, kUnavailable with the name of a server of the plan that died.
+  asio::awaitable<Result<proto::RepairChunkResponse>> call_root(Context context, const RepairPlan& plan);
+  asio::awaitable<void> carry(Context context, runtime::Endpoint root, proto::RepairChunkRequest request,
+                              std::shared_ptr<Call> call);
+  /// Tells the root, so that the servers that live waste nothing on it.
+  asio::awaitable<void> give_up(runtime::Endpoint root, proto::RepairChunkRequest request);
   /// Each target; what could not be committed is left in `job.entries`.
   asio::awaitable<Status> commit(Context context, Job& job, proto::RepairRecord& record);
   void end(const Job& job, proto::RepairRecord record, const Status& status);
@@ -185,9 +206,10 @@ class RepairManager {
   JointWindow window_;
   TimePoint aside_retry_at_{}, schedule_again_at_{};
   size_t ready_at_schedule_ = 0, ended_since_schedule_ = 0;
-  std::map<ChunkId, RepairId> running_;  // chunks that are being repaired or moved
-  std::set<ChunkId> told_;               // of them, those that were told to be lost meanwhile
-  size_t jobs_ = 0, running_moves_ = 0;  // of what runs
+  std::map<ChunkId, RepairId> running_;              // chunks that are being repaired or moved
+  std::map<uint64_t, std::shared_ptr<Call>> calls_;  // by repair id: those that are waited for
+  std::set<ChunkId> told_;                           // of them, those that were told to be lost meanwhile
+  size_t jobs_ = 0, running_moves_ = 0;              // of what runs
   std::map<ServerId, uint32_t> moving_from_;
   size_t callers_ = 0;  // of run()
   uint64_t done_ = 0, failed_ = 0, bytes_repaired_ = 0;

@@ -13,6 +13,7 @@
 namespace kintsugi::chunkserver {
 
 class TreeSum;
+class RootRepair;
 
 /// Trees that a server takes part in at a time; the repair manager keeps to a few dozen, the rest is for
 /// degraded reads.
@@ -29,8 +30,9 @@ struct RepairParts {
   runtime::BufferPool& buffers;
   rpc::Client& client;
   RepairPacer pacer{runtime};
-  std::list<TreeSum*> running = {};  ///< in the order in which they began
-  uint64_t window_bytes = 0;         ///< of those, counted against kMaxWindowBytes
+  std::list<TreeSum*> running = {};   ///< in the order in which they began
+  std::list<RootRepair*> roots = {};  ///< chunks that are rebuilt here: repair_site.cc
+  uint64_t window_bytes = 0;          ///< of those, counted against kMaxWindowBytes
   bool stopping = false;
 
   /// Ends all running trees, and those that begin later.

@@ -5,6 +5,41 @@
 #include "repair_tree/check_tree.h"
 
 namespace kintsugi::chunkserver {
+
+/// A chunk that is rebuilt here, as long as the call lasts: it can be ended.
+class RootRepair {
+ public:
+  RootRepair(RepairParts& parts, const proto::RepairChunkRequest& request)
+      : parts_(parts), request_(request), registered_(parts.roots.insert(parts.roots.end(), this)) {}
+  ~RootRepair() { parts_.roots.erase(registered_); }
+  RootRepair(const RootRepair&) = delete;
+
+  bool is(const proto::RepairChunkRequest& request) const {
+    return request_.repair_id() == request.repair_id() && request_.stripe_id() == request.stripe_id() &&
+           request_.index() == request.index();
+  }
+  asio::awaitable<Status> run(Context context, TreeSum& sum, repair_tree::SumSink& sink) {
+    if (ended_) co_return given_up();
+    sum_ = &sum;
+    Status status = co_await sum.run(context, sink);
+    sum_ = nullptr;
+    co_return status;
+  }
+  void end() {
+    ended_ = true;
+    if (sum_ != nullptr) sum_->fail(given_up());
+  }
+
+ private:
+  static Status given_up() { return {Code::kCancelled, "given up by the repair manager"}; }
+
+  RepairParts& parts_;
+  const proto::RepairChunkRequest& request_;
+  const std::list<RootRepair*>::iterator registered_;
+  TreeSum* sum_ = nullptr;
+  bool ended_ = false;
+};
+
 namespace {
 
 using repair_tree::SumRange;
@@ -58,6 +93,17 @@ Result<SumRange> check_request(const proto::RepairChunkRequest& request, proto::
   return *range;
 }
 
+/// Ends the same repair, if it runs.
+bool end_running(RepairParts& parts, const proto::RepairChunkRequest& request) {
+  bool any = false;
+  for (RootRepair* root : parts.roots) {
+    if (!root->is(request)) continue;
+    root->end();
+    any = true;
+  }
+  return any;
+}
+
 proto::RebuiltChunk chunk_of(const proto::RepairChunkRequest& request) {
   proto::RebuiltChunk chunk;
   chunk.set_index(request.index());
@@ -92,6 +138,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, Rep
                                                             SumRange range, sight::Module& module) {
   const StripeId stripe(request.stripe_id());
   const TimePoint began = parts.runtime.clock.now();
+  RootRepair root(parts, request);
   const proto::RebuiltChunk spec = chunk_of(request);
   KINTSUGI_CO_ASSIGN(const std::unique_ptr<RebuiltChunk> chunk,
                      co_await RebuiltChunk::create(context, parts, stripe, spec, range));
@@ -101,7 +148,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, Rep
   // In memory of its own because it is large for a coroutine's frame.
   auto sum = std::make_unique<TreeSum>(parts, range, below, request.children(), nullptr, options);
   ChunkSink sink(context, *chunk);
-  Status status = co_await sum->run(context, sink);
+  Status status = co_await root.run(context, *sum, sink);
   if (status.ok()) {
     status = co_await chunk->commit(context);
     if (status.code() == Code::kCorrupt) {
@@ -128,6 +175,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context
       context,
       kRepairChunk,
       {double(request.length()), double(request.slice_bytes()), double(request.children_size())}};
+  if (request.children().empty() && end_running(parts, request)) co_return proto::RepairChunkResponse{};
   proto::PartialSumRequest below = request_below(request);
   auto range = check_request(request, below);
   if (!range) co_return module.finish(range.error());

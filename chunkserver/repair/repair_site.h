@@ -14,6 +14,9 @@ namespace kintsugi::chunkserver {
 /// nothing is stored. Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks),
 /// kUnavailable and others of the children (name the server), kAlreadyExists (another chunk of this name),
 /// kNoSpace, kInvalidArgument.
+///
+/// A request without children for a repair that runs here ends that one with kCancelled: whoever asked for it
+/// has given it up, and its helpers are to be free. Nothing is stored unless the chunk was being committed.
 asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context, RepairParts& parts,
                                                                  ServerId self,
                                                                  const proto::RepairChunkRequest& request);

@@ -58,6 +58,13 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairClusterView::execute(
                                                               request);
 }
 
+asio::awaitable<void> RepairClusterView::give_up(Context context, runtime::Endpoint destination,
+                                                 proto::RepairChunkRequest request) {
+  request.clear_children();
+  (void)co_await client_.call<proto::RepairChunkResponse>(context, destination, rpc::Method::kRepairChunk,
+                                                          request);
+}
+
 asio::awaitable<Status> RepairClusterView::commit_repair(Context context, ChunkId chunk,
                                                          ServerId expected_old, ServerId server) {
   return metaserver_.commit_repair(context, chunk, expected_old, server);

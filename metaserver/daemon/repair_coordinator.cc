@@ -91,6 +91,7 @@ void RepairCoordinator::server_dead(ServerId server) {
   if (hosted_works_) {
     hosted_.server_dead(server, metaserver_.chunks_of(server));
   } else {
+    hosted_.end_attempts_with(server);  // what it began before it left the rest to others
     log_.append(make_event(proto::RepairEvent::SERVER_DEAD, server));
   }
 }

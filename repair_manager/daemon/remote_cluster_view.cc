@@ -124,7 +124,7 @@ asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place pl
   const auto allowed = co_await client_.call<proto::CommitRepairResponse>(
       limited(context), metaserver_, rpc::Method::kCommitRepair, request);
   if (allowed) {
-    lives_[place.chunk] = allowed->life();
+    checked_[place.chunk] = {.life = allowed->life(), .repair_id = place.repair_id};
     co_return Status{};
   }
   stripes_.erase(place.chunk.stripe);
@@ -142,17 +142,29 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
   places.emplace_back(ChunkId{stripe, request.index()}, server_at(destination));
   for (const proto::RepairNode& child : request.children())
     add_stored(stripe, child, places);
+  wanted_.insert(request.repair_id());
   Status checked;
   for (size_t i = 0; i < places.size() && checked.ok(); ++i)
-    checked = co_await check_place(context, Place{places[i].first, places[i].second});
+    checked = co_await check_place(context, Place{places[i].first, places[i].second, request.repair_id()});
+  if (checked.ok() && !wanted_.contains(request.repair_id()))
+    checked = {Code::kCancelled, "given up before it began"};
   Result<proto::RepairChunkResponse> rebuilt = checked;
   if (checked.ok())
     rebuilt = co_await client_.call<proto::RepairChunkResponse>(context, std::move(destination),
                                                                 rpc::Method::kRepairChunk, request);
+  wanted_.erase(request.repair_id());
+  // A call that was given up may end when another repair of the chunk has begun.
   if (!rebuilt)
-    for (const auto& [chunk, server] : places)
-      lives_.erase(chunk);
+    std::erase_if(checked_, [&](const auto& entry) { return entry.second.repair_id == request.repair_id(); });
   co_return rebuilt;
+}
+
+asio::awaitable<void> RemoteClusterView::give_up(Context context, runtime::Endpoint destination,
+                                                 proto::RepairChunkRequest request) {
+  wanted_.erase(request.repair_id());
+  request.clear_children();
+  (void)co_await client_.call<proto::RepairChunkResponse>(context, std::move(destination),
+                                                          rpc::Method::kRepairChunk, request);
 }
 
 ServerId RemoteClusterView::server_at(const runtime::Endpoint& address) const {
@@ -171,10 +183,10 @@ asio::awaitable<Status> RemoteClusterView::commit_repair(Context context, ChunkI
   request.set_index(chunk.index);
   request.set_expected_old(expected_old.value);
   request.set_server_id(server.value);
-  const auto checked = lives_.find(chunk);
-  if (checked != lives_.end()) {
-    request.set_life(checked->second);
-    lives_.erase(checked);
+  const auto checked = checked_.find(chunk);
+  if (checked != checked_.end()) {
+    request.set_life(checked->second.life);
+    checked_.erase(checked);
   }
   const Context limited = context.with_deadline(runtime_.clock.now() + kCommitLimit);
   while (true) {

@@ -56,6 +56,8 @@ class RemoteClusterView final : public ClusterView {
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
   asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context, runtime::Endpoint destination,
                                                               proto::RepairChunkRequest request) override;
+  asio::awaitable<void> give_up(Context context, runtime::Endpoint destination,
+                                proto::RepairChunkRequest request) override;
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server) override;
   void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;
@@ -68,6 +70,11 @@ class RemoteClusterView final : public ClusterView {
   struct Place {
     ChunkId chunk;
     ServerId destination;
+    uint64_t repair_id = 0;
+  };
+  struct Checked {
+    uint64_t life = 0;       ///< of the metaserver
+    uint64_t repair_id = 0;  ///< for which it was asked last
   };
   asio::awaitable<Status> fetch(std::vector<StripeId> stripes);
   /// Whether the metaserver would accept the chunk there: asked before the work is done. Notes its life.
@@ -86,7 +93,8 @@ class RemoteClusterView final : public ClusterView {
   std::vector<proto::ServerState> states_;
   std::vector<ServerView> servers_;
   std::map<StripeId, Kept> stripes_;
-  std::map<ChunkId, uint64_t> lives_;  ///< of the metaserver, when a repair that runs was checked
+  std::map<ChunkId, Checked> checked_;  ///< chunks whose repair runs
+  std::set<uint64_t> wanted_;           ///< repairs in execute() that were not given up
   std::map<std::pair<ChunkId, ServerId>, TimePoint> deletions_;  ///< until when they are believed
   runtime::TaskGroup tasks_;
 };

@@ -151,6 +151,7 @@ asio::awaitable<Status> WorkFeed::apply(proto::RepairEvent event) {
       repairs_.server_returned(server);
       break;
     case proto::RepairEvent::SERVER_DEAD:
+      repairs_.end_attempts_with(server);
       view_.forget_all();
       KINTSUGI_CO_TRY(co_await view_.refresh_servers(context(kCallLimit)));
       co_return co_await list_server(server, Duration{});
@@ -172,6 +173,7 @@ asio::awaitable<Status> WorkFeed::list_all() {
   const std::vector<proto::ServerState> states = view_.server_states();
   for (const proto::ServerState& server : states) {
     if (server.liveness() != proto::ServerState::DEAD) continue;
+    repairs_.end_attempts_with(ServerId{server.server_id()});
     const std::chrono::duration<double> dead_for{server.seconds_since_heartbeat()};
     KINTSUGI_CO_TRY(
         co_await list_server(ServerId{server.server_id()}, std::chrono::duration_cast<Duration>(dead_for)));

@@ -144,6 +144,41 @@ TEST_P(RepairWithBadHelper, EndsEverywhereWhenTheRootDies) {
   rig.expect_all_quiet();
 }
 
+TEST_P(RepairWithBadHelper, EndsEverywhereWhenItIsGivenUp) {
+  StripeRig rig({8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB});
+  auto request = rig.repair_request(0, GetParam(), 256 * 1024);
+  request.set_repair_id(77);
+  for (size_t i = 0; i < 10; ++i)
+    rig.simulation.network().set_link(rig.host(i), 1 << 20, 1 << 20);
+  std::optional<Result<proto::RepairChunkResponse>> repaired;
+  auto task = [](StripeRig& rig, proto::RepairChunkRequest request,
+                 std::optional<Result<proto::RepairChunkResponse>>& into) -> asio::awaitable<void> {
+    into = co_await ClusterRig::repair_on(rig, StripeRig::kRoot, std::move(request));
+  };
+  asio::co_spawn(rig.simulation.executor(), task(rig, request, repaired), asio::detached);
+  rig.simulation.run_for(2s);
+  ASSERT_FALSE(repaired);
+  auto other = request;
+  other.clear_children();
+  other.set_repair_id(78);
+  EXPECT_EQ(rig.repair(StripeRig::kRoot, other).error().code(), Code::kInvalidArgument);
+  rig.simulation.run_for(100ms);
+  EXPECT_FALSE(repaired) << "that was another repair";
+
+  rig.servers[5].node->disk().set_slow(1e6);  // even while one of them hangs
+  auto ending = request;
+  ending.clear_children();
+  const auto ended = rig.repair(StripeRig::kRoot, ending);
+  EXPECT_TRUE(ended) << ended.error();
+  rig.simulation.run_for(1s);
+  ASSERT_TRUE(repaired);
+  EXPECT_EQ(repaired->error().code(), Code::kCancelled) << repaired->error();
+  EXPECT_EQ(rig.store(StripeRig::kRoot).chunks(), 0u);
+  rig.servers[5].node->crash(false);
+  rig.stop_server(5);
+  rig.expect_all_quiet();
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, RepairWithBadHelper,
                          ::testing::Values(TestShape::kStar, TestShape::kChain, TestShape::kBinomial));
 

@@ -11,6 +11,9 @@ namespace {
 
 class RepairFaults : public RepairRig {};
 
+/// Of an attempt with a server that hangs: between its death after four seconds and the shortest deadline.
+constexpr double kHungLimit = 20;
+
 TEST_F(RepairFaults, AHelperDiesInTheMiddleOfATree) {
   ASSERT_NO_FATAL_FAILURE(start_rig({}));
   const std::string lost = server_of(0);
@@ -80,6 +83,9 @@ TEST_F(RepairFaults, AHelperHangsAndContinuesLater) {
       kLimit))
       << kintsugi({"repair", "history"}).out;
   EXPECT_EQ(done_of(0), 1u);
+  EXPECT_TRUE(failed_naming(helper)) << kintsugi({"repair", "history"}).out;
+  for (const Json& record : history())
+    EXPECT_LT(record.at("seconds").get<double>(), kHungLimit) << record.dump();
   continue_server(helper);
   expect_whole();  // without the stale copy of the one that hung
 }

@@ -73,6 +73,12 @@ asio::awaitable<Result<proto::RepairChunkResponse>> FakeView::execute(Context co
                                                               request);
 }
 
+asio::awaitable<void> FakeView::give_up(Context, runtime::Endpoint destination,
+                                        proto::RepairChunkRequest request) {
+  given_up.emplace_back(destination.host, request.repair_id());
+  co_return;
+}
+
 asio::awaitable<Status> FakeView::commit_repair(Context, ChunkId chunk, ServerId expected_old,
                                                 ServerId server) {
   if (refused.erase(chunk) > 0) co_return Status{Code::kUnavailable, "the store is slow"};

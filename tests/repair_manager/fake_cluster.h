@@ -29,6 +29,8 @@ class FakeView final : public ClusterView {
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
   asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context, runtime::Endpoint destination,
                                                               proto::RepairChunkRequest request) override;
+  asio::awaitable<void> give_up(Context context, runtime::Endpoint destination,
+                                proto::RepairChunkRequest request) override;
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server) override;
   void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;
@@ -46,6 +48,7 @@ class FakeView final : public ClusterView {
   std::set<ServerId> suspect;  ///< not alive, but what they hold is available
   std::set<ChunkId> refused;   ///< the next commit of these fails
   std::vector<std::pair<ChunkId, ServerId>> commits;
+  std::vector<std::pair<std::string, uint64_t>> given_up;  ///< host and repair id
   std::function<void(ChunkId, ServerId)>
       on_commit;  ///< when set: others have turns before the commit returns
 };

@@ -13,17 +13,22 @@ constexpr uint64_t kChunkBytes = 4 << 20;
 constexpr uint64_t kStripeBytes = 6 * kChunkBytes;
 constexpr uint64_t kSlowLink = 8 << 20;     // bytes/s: a chunk takes half a second, a repair up to three
 constexpr Duration kRepairedWithin = 3min;  // whatever happens: a time-out of 30 s, backoffs, a second plan
+constexpr Duration kDeadAfter = 10s;
+constexpr Duration kOrphansEnd = 1min;  // longer than whatever was given up may still run
+constexpr Duration kStraysLive = 2h;    // what nobody knows is only collected when no upload can own it
 constexpr std::array kShapes{"star", "ppr", "chain", "auto"};
 
 /// A stripe on slow links that has lost one chunk, and its repair under way.
 class RunningRepair {
  public:
-  RunningRepair(uint64_t seed, const char* shape)
+  RunningRepair(uint64_t seed, const char* shape, size_t managers = 0)
       : cluster({.seed = seed,
                  .chunkservers = 13,
                  .racks = 13,
+                 .repair_managers = managers,
                  .chunk_bytes = kChunkBytes,
-                 .repairs = options(shape)}) {}
+                 .repairs = options(shape),
+                 .dead_after = kDeadAfter}) {}
 
   Status start() {
     KINTSUGI_TRY(cluster.start());
@@ -31,7 +36,8 @@ class RunningRepair {
     for (size_t server = 0; server < cluster.chunkservers(); ++server)
       cluster.network().set_link(SimulatedCluster::name(server), kSlowLink, kSlowLink);
     const proto::Stripe stripe = cluster.stripes_of("/file").at(0);
-    (void)cluster.server_id(0);  // asks who is who
+    (void)cluster.server_id(0);                                      // asks who is who
+    if (cluster.options().repair_managers > 0) cluster.run_for(4s);  // the shards are given out
     lost = {StripeId{stripe.stripe_id()}, static_cast<uint32_t>(cluster.random_below(9))};
     victim = number(stripe.chunks(static_cast<int>(lost.index)).server_id());
     cluster.crash_chunkserver(victim, Crash::kPower);
@@ -147,17 +153,45 @@ TEST(RepairFaults, AHelperThatDiesMidTreeIsNamedAndReplaced) {
   });
 }
 
-TEST(RepairFaults, AHelperThatHangsIsGivenUpInBoundedTime) {
-  for_each_shape({11, 12, 13}, [](RunningRepair& repair) {
-    const size_t helper = repair.some_helper();
-    repair.cluster.hang(helper);
-    repair.expect_repaired();
-    repair.cluster.crash_chunkserver(helper, Crash::kPower);
-    repair.cluster.unhang(helper);
-    repair.cluster.restart_chunkserver(helper);
-    repair.cluster.restart_chunkserver(repair.victim);
-    repair.expect_one_copy_each();
-  });
+/// A helper whose disk stops: the repair ends when the metaserver declares it dead, and not later.
+void expect_hung_helper_costs_no_more_than_its_death(RunningRepair& repair) {
+  const size_t helper = repair.some_helper();
+  const Duration hung = repair.cluster.elapsed();
+  repair.cluster.hang(helper);
+  repair.expect_repaired();
+  repair.expect_history_names(helper);
+  Duration last_done{};
+  for (const proto::RepairRecord& attempt : repair.attempts()) {
+    const auto took =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(attempt.timing().seconds()));
+    const Duration ended = repair.cluster.since_start(attempt.started_ns()) + took - hung;
+    if (attempt.outcome() == "failed") {
+      EXPECT_LT(ended, kDeadAfter + 2s) << attempt.detail();
+      EXPECT_NE(attempt.detail().find("was declared dead"), std::string::npos) << attempt.detail();
+    } else {
+      last_done = ended;
+    }
+  }
+  EXPECT_LT(last_done, kDeadAfter + 10s);
+  repair.cluster.crash_chunkserver(helper, Crash::kPower);
+  repair.cluster.unhang(helper);
+  repair.cluster.restart_chunkserver(helper);
+  repair.cluster.restart_chunkserver(repair.victim);
+  repair.expect_one_copy_each();
+}
+
+TEST(RepairFaults, AHelperThatHangsIsGivenUpWhenItIsDeclaredDead) {
+  for_each_shape({11, 12, 13}, expect_hung_helper_costs_no_more_than_its_death);
+}
+
+TEST(RepairFaults, ARepairManagerOfItsOwnGivesUpAHelperThatIsDeclaredDeadToo) {
+  for (const char* shape : kShapes)
+    for (const uint64_t seed : seeds({14, 15})) {
+      SCOPED_TRACE(fmt::format("shape {}", shape));
+      RunningRepair repair(seed, shape, /*managers=*/2);
+      KINTSUGI_ASSERT_OK(repair.start());
+      expect_hung_helper_costs_no_more_than_its_death(repair);
+    }
 }
 
 TEST(RepairFaults, AHelperWhoseChunkRottedIsNamedAndItsChunkReplacedToo) {

@@ -1,0 +1,170 @@
+// A server is declared dead: what runs with it ends at once, says so, and is planned again without it.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/repair_manager/fake_cluster.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+uint64_t any_seed() {
+  return simulation::Simulation::seed_from_environment(1);
+}
+
+std::string dead(ServerId server) {
+  return fmt::format("server {} was declared dead", server);
+}
+
+bool names(const proto::RepairRecord& record, ServerId server) {
+  return record.outcome() == "failed" && record.detail().find(dead(server)) != std::string::npos;
+}
+
+bool uses(const proto::RepairRecord& record, ServerId server) {
+  const auto is = [server](uint64_t id) { return id == server.value; };
+  return std::ranges::any_of(record.helpers(), is) || std::ranges::any_of(record.destinations(), is);
+}
+
+/// Servers that take forever, until they are told otherwise.
+class Deaths : public ::testing::Test {
+ protected:
+  void start(size_t servers, Options options) {
+    cluster = std::make_unique<FakeCluster>(any_seed(), servers, options);
+    set_repair_time(1h);
+  }
+
+  void set_repair_time(Duration time) {
+    for (auto& [id, server] : cluster->servers)
+      server->repair_time = time;
+  }
+
+  /// The first attempt that runs, once so many do.
+  proto::RepairRecord wait_for_running(int count = 1) {
+    const auto running = [&] { return cluster->manager.status().running_size() >= count; };
+    EXPECT_TRUE(cluster->simulation.run_until(running, 10s));
+    cluster->simulation.run_for(100ms);
+    return cluster->manager.status().running(0);
+  }
+
+  /// Its process hangs, and the metaserver has noticed.
+  void declare_dead(ServerId server) {
+    set_repair_time(1s);
+    cluster->set_alive(server, false);
+  }
+
+  std::unique_ptr<FakeCluster> cluster;
+};
+
+TEST_F(Deaths, ARepairWithADeadHelperIsPlannedAgainWithoutIt) {
+  start(12, {});
+  const StripeId stripe = cluster->add_stripe(0);
+  cluster->lose({stripe, 0});
+  const proto::RepairRecord record = wait_for_running();
+  const ServerId helper{record.helpers(2)};
+  declare_dead(helper);
+  ASSERT_TRUE(cluster->wait_until_healthy(5s));
+  const auto history = cluster->manager.history(10);
+  ASSERT_TRUE(names(history.back(), helper)) << history.back().detail();
+  EXPECT_LT(history.back().timing().seconds(), 1);
+  const std::string root = cluster->servers.at(ServerId{record.destination()})->host;
+  EXPECT_EQ(cluster->view.given_up,
+            (std::vector<std::pair<std::string, uint64_t>>{{root, record.repair_id()}}))
+      << "those who live are told";
+  for (size_t i = 0; i + 1 < history.size(); ++i) {
+    EXPECT_EQ(history[i].outcome(), "done");
+    EXPECT_FALSE(uses(history[i], helper));
+  }
+}
+
+TEST_F(Deaths, ARepairOntoADeadServerGoesToAnother) {
+  start(12, {});
+  const StripeId stripe = cluster->add_stripe(0);
+  cluster->lose({stripe, 0});
+  const ServerId destination{wait_for_running().destination()};
+  declare_dead(destination);
+  ASSERT_TRUE(cluster->wait_until_healthy(5s));
+  const auto history = cluster->manager.history(10);
+  ASSERT_EQ(history.size(), 2u);
+  EXPECT_TRUE(cluster->view.given_up.empty()) << "it is the dead one that would be told";
+  EXPECT_TRUE(names(history[1], destination)) << history[1].detail();
+  EXPECT_FALSE(uses(history[0], destination));
+}
+
+TEST_F(Deaths, ARepairOfSeveralChunksEndsWithAnyOfTheirDestinations) {
+  start(14, {});
+  const StripeId stripe = cluster->add_stripe(0);
+  cluster->lose({stripe, 0});
+  cluster->lose({stripe, 5});
+  const proto::RepairRecord record = wait_for_running();
+  ASSERT_EQ(record.destinations_size(), 2);
+  const ServerId below_the_root{record.destinations(1)};
+  declare_dead(below_the_root);
+  ASSERT_TRUE(cluster->wait_until_healthy(5s));
+  const auto history = cluster->manager.history(10);
+  EXPECT_TRUE(names(history.back(), below_the_root)) << history.back().detail();
+  EXPECT_FALSE(uses(history.front(), below_the_root));
+}
+
+TEST_F(Deaths, AllOfManyRepairsThatUseTheServerEndAndTheOthersRunOn) {
+  for (const Schedule schedule : {Schedule::kJoint, Schedule::kGreedy}) {
+    start(20, {.schedule = schedule});
+    for (size_t i = 0; i < 20; ++i)
+      cluster->add_stripe(i);
+    cluster->kill(ServerId{1});
+    wait_for_running(6);
+    const ServerId second{2};
+    size_t with = 0, without = 0;
+    const proto::RepairStatusResponse status = cluster->manager.status();
+    for (const proto::RepairRecord& record : status.running())
+      ++(uses(record, second) ? with : without);
+    ASSERT_GT(with, 0u);
+    ASSERT_GT(without, 0u);
+    declare_dead(second);
+    cluster->simulation.run_for(100ms);
+    const auto history = cluster->manager.history(100);
+    EXPECT_EQ(history.size(), with);
+    for (const proto::RepairRecord& record : history)
+      EXPECT_TRUE(names(record, second)) << record.detail();
+    EXPECT_GE(cluster->manager.status().running_size(), static_cast<int>(without));
+    cluster->stop();
+  }
+}
+
+TEST_F(Deaths, AMoveFromOrToADeadServerEnds) {
+  for (const bool source : {true, false}) {
+    start(12, {});
+    const StripeId stripe = cluster->add_stripe(0);
+    cluster->manager.move_wanted({stripe, 0}, ServerId{1}, "drained");
+    const proto::RepairRecord record = wait_for_running();
+    ASSERT_EQ(record.kind(), "move");
+    const ServerId server{source ? record.helpers(0) : record.destination()};
+    declare_dead(server);
+    cluster->simulation.run_for(5s);
+    const auto history = cluster->manager.history(10);
+    ASSERT_FALSE(history.empty());
+    EXPECT_TRUE(names(history.back(), server)) << history.back().detail();
+    EXPECT_TRUE(cluster->healthy()) << "what was to be moved is repaired when its server died";
+    cluster->stop();
+  }
+}
+
+TEST_F(Deaths, ARequestedRepairIsPlannedAgainToo) {
+  start(12, {});
+  const StripeId stripe = cluster->add_stripe(0);
+  ServerId helper;
+  const auto die = [&] {
+    helper = ServerId{cluster->manager.status().running(0).helpers(0)};
+    declare_dead(helper);
+  };
+  cluster->server(1).repair_time = 1h;
+  const TimePoint began = cluster->simulation.now();
+  cluster->simulation.clock().call_at(began + 1s, die);
+  const auto record = cluster->run({.stripe = stripe, .indexes = {3}});
+  ASSERT_TRUE(record) << record.error();
+  EXPECT_LT(cluster->simulation.now() - began, 5s);
+  EXPECT_FALSE(uses(*record, helper));
+  EXPECT_EQ(record->attempt(), 2u);
+}
+
+}  // namespace
+}  // namespace kintsugi::repair_manager
