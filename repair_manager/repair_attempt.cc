@@ -37,6 +37,15 @@ std::string describe_targets(const RepairPlan& plan) {
 
 }  // namespace
 
+std::string RepairManager::describe_available(const Job& job, size_t target, ServerId server) {
+  const RepairTarget& made = job.plan.targets[target];
+  const ChunkId chunk{job.plan.stripe, made.index};
+  if (!job.healthy.contains(made.index))
+    return fmt::format("chunk {} was available on server {} again", chunk, server);
+  return fmt::format("chunk {} was not lost: rebuilt from the others, it moves from server {} to server {}",
+                     chunk, server, made.destination);
+}
+
 void RepairManager::begin(Job& job) {
   const RepairPlan& plan = job.plan;
   SlotTable& slots = planner_.slots();
@@ -155,8 +164,7 @@ asio::awaitable<Status> RepairManager::commit(Context context, Job& job, proto::
     if (plan.kind == PlanKind::kRepair && view_.prepared(plan.stripe)) {
       const std::optional<StripeView> stripe = view_.stripe(plan.stripe);
       if (stripe && stripe->chunks[target.index].available)
-        append_detail(record, fmt::format("chunk {} was available on server {} again", chunk,
-                                          stripe->chunks[target.index].server));
+        append_detail(record, describe_available(job, i, stripe->chunks[target.index].server));
     }
     const Context limited = context.with_deadline(runtime_.clock.now() + kCommitLimit);
     const Status committed =

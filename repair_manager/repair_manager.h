@@ -174,6 +174,8 @@ class RepairManager {
   asio::awaitable<void> give_up(runtime::Endpoint root, proto::RepairChunkRequest request);
   /// Each target; what could not be committed is left in `job.entries`.
   asio::awaitable<Status> commit(Context context, Job& job, proto::RepairRecord& record);
+  /// What to say of a chunk that has been rebuilt though it is there.
+  static std::string describe_available(const Job& job, size_t target, ServerId server);
   void end(const Job& job, proto::RepairRecord record, const Status& status);
   void note_failure(Job& job, const Status& status);
   /// Moves are not: who wants them asks again.

@@ -82,6 +82,9 @@ asio::awaitable<Status> RepairManager::attempt_requested(Context context, Job& j
   for (const QueueEntry& entry : job.entries)
     if (std::optional<QueueEntry> waiting = queue_.take(entry.chunk))
       queued.emplace(entry.chunk, std::move(*waiting));
+  if (const std::optional<StripeView> stripe = view_.stripe(job.plan.stripe))
+    for (const RepairTarget& target : job.plan.targets)
+      if (stripe->chunks[target.index].available) job.healthy.insert(target.index);
   begin(job);
   const Status status = co_await attempt(context, job);
   if (status.ok()) co_return status;

@@ -135,6 +135,12 @@ TEST(RepairWork, RunRebuildsSeveralChunksInOnePass) {
   const auto record = cluster.run({stripe, {2, 5}, {.destination = ServerId{12}}});
   ASSERT_TRUE(record) << record.error();
   EXPECT_EQ(record->indexes_size(), 2);
+  EXPECT_EQ(record->detail().find("again"), std::string::npos) << record->detail();
+  EXPECT_NE(
+      record->detail().find(fmt::format(
+          "chunk {}:2 was not lost: rebuilt from the others, it moves from server 3 to server 12", stripe)),
+      std::string::npos)
+      << record->detail();
   EXPECT_EQ(cluster.view.stripes.at(stripe).chunks[2].server, ServerId{12});
   EXPECT_EQ(cluster.calls.size(), 1u);
   EXPECT_EQ(cluster.run({stripe, {2, 2}, {}}).error().code(), Code::kInvalidArgument);
