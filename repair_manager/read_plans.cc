@@ -38,16 +38,17 @@ Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& re
   const std::chrono::duration<double> estimated{plan.choice.seconds * kLeaseFactor};
   const auto lease = std::min<std::chrono::duration<double>>(estimated, kMaxLease);
   const TimePoint expires = now + std::max(kMinLease, std::chrono::duration_cast<Duration>(lease));
-  const uint64_t id = plan.id.value;
-  by_expiry_.emplace(expires, id);
-  open_.emplace(id, Open{.plan = std::move(plan), .began = now, .expires = expires});
+  const uint64_t ticket = runtime_.random.next() | 1;
+  response.mutable_plan()->set_repair_id(ticket);
+  by_expiry_.emplace(expires, ticket);
+  open_.emplace(ticket, Open{.plan = std::move(plan), .began = now, .expires = expires});
   return response;
 }
 
 Status ReadPlans::finish(const proto::FinishReadRequest& request) {
   const auto read = open_.find(request.repair_id());
   if (read == open_.end()) return {Code::kNotFound, "no such read is under way"};
-  proto::RepairRecord record = records_.running(RepairId{request.repair_id()});
+  proto::RepairRecord record = records_.running(read->second.plan.id);
   record.set_detail(request.detail().substr(0, kMaxDetailBytes));
   const double plan_seconds = record.timing().plan_seconds();
   *record.mutable_timing() = request.timing();
@@ -71,7 +72,7 @@ TimePoint ReadPlans::expire(TimePoint now) {
 }
 
 void ReadPlans::forget(OpenReads::iterator read, const std::string& why) {
-  proto::RepairRecord record = records_.running(RepairId{read->first});
+  proto::RepairRecord record = records_.running(read->second.plan.id);
   record.set_detail(why);
   record.mutable_timing()->set_seconds(seconds(runtime_.clock.now() - read->second.began));
   close(read, std::move(record), /*ok=*/false);

@@ -1,6 +1,9 @@
 /// Degraded reads: a client asks for the tree that gives it a range of a lost chunk, and says when it is
 /// done.
 ///
+/// A read that is under way is known by a ticket, the repair id in its plan: random, told only to who asked
+/// for the plan, and not what status and history show. Whoever has it may finish the read, nobody else.
+///
 /// The highest priority: nobody waits for slots. Until the client says that it finished, or its lease ends,
 /// the helpers count as busy, so that repairs keep away from them.
 #pragma once
@@ -46,7 +49,7 @@ class ReadPlans {
     RepairPlan plan;  // without the tree
     TimePoint began, expires;
   };
-  using OpenReads = std::map<uint64_t, Open>;  // by repair id
+  using OpenReads = std::map<uint64_t, Open>;  // by ticket
 
   void close(OpenReads::iterator read, proto::RepairRecord record, bool ok);
   void forget(OpenReads::iterator read, const std::string& why);

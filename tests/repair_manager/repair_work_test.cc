@@ -299,8 +299,11 @@ TEST(RepairWork, ADegradedReadGetsATreeAndGoesIntoTheHistory) {
 
   cluster.simulation.run_for(2s);
   proto::FinishReadRequest finish;
-  finish.set_repair_id(planned->plan().repair_id());
+  finish.set_repair_id(cluster.manager.status().running(0).repair_id());
   finish.set_ok(true);
+  EXPECT_EQ(cluster.manager.finish_read(finish).code(), Code::kNotFound) << "everybody sees that id";
+  EXPECT_EQ(cluster.manager.status().running_size(), 1);
+  finish.set_repair_id(planned->plan().repair_id());
   finish.add_servers()->set_server_id(5);
   ASSERT_TRUE(cluster.manager.finish_read(finish).ok());
   const proto::RepairRecord record = cluster.manager.history(1).at(0);
