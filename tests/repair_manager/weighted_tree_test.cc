@@ -148,22 +148,25 @@ TEST(WeightedTree, SlicesOfTheTreesAlternate) {
   }
 }
 
-TEST(WeightedTree, NoDownlinkIsNearlyFullThatNeedNotBe) {
+TEST(WeightedTree, ReceivingIsSpreadOverAllThatHaveTheDownlinkForIt) {
   // Three fast ones and five at a quarter, all sending all the time. Each of the three and the root could
-  // receive two sums of every slice, which is 5/6 of their links; a stall is never made up for then.
-  std::vector<LinkRate> helpers(8, {100, 100});
-  for (size_t h : {0u, 1u, 3u, 4u, 6u})
-    helpers[h] = {25, 25};
-  const TreeSet set = plan_weighted(helpers, 6, 100, kSlices);
-  check_slices(set, 6, 8);
-  const double rate = bottleneck_rate(set, helpers, 100);
-  EXPECT_GE(rate, 0.99 * bottleneck_bound(helpers, 6, 100));
-  const std::vector<double> carried = downlinks(set, helpers, 100);
-  for (size_t node = 0; node < carried.size(); ++node) {
-    const double down = node < helpers.size() ? helpers[node].down : 100;
-    EXPECT_LE(carried[node], 0.75 * down) << node;
-    if (down < 100) {
-      EXPECT_EQ(carried[node], 0) << node << " sends all the time";
+  // receive two sums of every slice, which is 5/6 of their links; a stall is never made up for then. On
+  // average it is 3/2. Once as the links are said to be, once as they were measured.
+  const std::vector<LinkRate> exact{{25, 25}, {25, 25},   {100, 100}, {25, 25},
+                                    {25, 25}, {100, 100}, {25, 25},   {100, 100}};
+  const std::vector<LinkRate> measured{{24.9, 25.1},  {25, 24.8},   {99.3, 97.1},   {24.95, 24.96},
+                                       {24.93, 24.8}, {97.2, 99.6}, {25.04, 25.03}, {99.9, 100}};
+  for (const auto& helpers : {exact, measured}) {
+    const TreeSet set = plan_weighted(helpers, 6, 100, kSlices);
+    check_slices(set, 6, 8);
+    EXPECT_GE(bottleneck_rate(set, helpers, 100), 0.98 * bottleneck_bound(helpers, 6, 100));
+    const std::vector<double> carried = downlinks(set, helpers, 100);
+    for (size_t node = 0; node < carried.size(); ++node) {
+      const double down = node < helpers.size() ? helpers[node].down : 100;
+      EXPECT_LE(carried[node], 0.70 * down) << node;
+      if (down < 50) {
+        EXPECT_EQ(carried[node], 0) << node << " sends all the time";
+      }
     }
   }
 }
