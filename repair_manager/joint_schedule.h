@@ -3,21 +3,22 @@
 ///
 /// m-PPR's greedy choice (algorithm 5) takes one lost chunk after another; early choices then force late ones
 /// onto busy servers, and a chain is as slow as its most loaded hop. Here many lost chunks are looked at
-/// together. Every chunk that is repaired by a chain of h helpers sends h chunks over uplinks and receives h
-/// over downlinks: all helpers send, all but the leaf receive, and so does the destination. So the task is to
-/// give each server as many repairs as its link can carry in the same time, and no more:
+/// together. Every part of a chunk that is repaired by a chain of h helpers is sent over h uplinks and
+/// received over h downlinks: all helpers send, all but the leaf receive, and so does the destination. So the
+/// task is to give each server as much as its link can carry in the same time, and no more:
 ///
-///   - Each server has a capacity: the repairs it may help at once at this fill level, by its share of the
-///     links' rates. Helpers are assigned as a bipartite matching (repair -> h servers out of the holders of
-///     its chunks) with augmenting paths: a repair whose holders are full is let in by moving others to other
-///     holders. Repairs are let in one by one, in the order given; one that does not fit even so is passed
-///     over.
+///   - Each server has a capacity: what it may help with at once at this fill level, in parts of chunks, by
+///     the rate of its link. Helpers are assigned by a matching (joint_matching.h). Repairs are let in one by
+///     one; one that does not fit even if others move is passed over.
 ///   - When all that is left fits below the highest level, all of it begins at the lowest level at which it
-///     fits: the end of the work is evenly spread. Otherwise half of the level is filled, and what comes free
-///     is filled again as repairs end. Nothing waits for a whole round to end.
+///     fits: the end of the work is evenly spread, to a part of a chunk. Otherwise links are filled with
+///     whole chunks to a level between half and three quarters of the highest, the one that leaves the least
+///     of them empty (repairs that begin together on equal links end together, and what is empty stays so
+///     until then); as servers fill up, the repairs that help on the emptiest ones come first. What comes
+///     free is filled again as repairs end. Nothing waits for a whole round to end.
+///   - A repair whose holders help with different parts of the chunk has a chain for each set of helpers.
 ///   - Downloads are evened out by who is the leaf (whoever has most to receive) and by the destination
-///   (whoever
-///     has least).
+///     (whoever has least).
 ///
 /// (Balancing uploads and downloads over nodes and then filling the links is the idea of RepairBoost,
 /// ATC'21.) Pure functions: the same input gives the same schedule.
@@ -29,35 +30,39 @@
 #include <span>
 #include <vector>
 
+#include "repair_manager/joint_matching.h"
+
 namespace kintsugi::repair_manager {
 
 struct JointServer {
   bool can_help = true;  ///< alive
   bool can_receive = true;
   double rate = 1;         ///< of its link, in any unit
-  uint32_t helping = 0;    ///< repairs it helps already
-  uint32_t receiving = 0;  ///< sums it receives already: as helper or destination
+  uint32_t helping = 0;    ///< parts of chunks that it helps with already
+  uint32_t receiving = 0;  ///< parts of sums that it receives already: as helper or destination
 };
 
-struct JointRepair {
-  std::vector<uint32_t> candidates;  ///< servers that hold helper chunks, each once
-  uint32_t needed = 0;               ///< so many of them
+/// The helpers of some parts of a chunk.
+struct JointChain {
+  std::vector<uint32_t> helpers;  ///< positions in the repair's candidates; first the one next to the
+                                  ///< destination
+  uint64_t parts = 0;             ///< bits, of kChunkParts
 };
 
 struct JointChoice {
   size_t repair = 0;
-  std::vector<uint32_t> helpers;  ///< positions in its candidates; first the one next to the destination
-  uint32_t destination = 0;       ///< a server
+  std::vector<JointChain> chains;  ///< each part is in one
+  uint32_t destination = 0;        ///< a server
 };
 
 struct JointLimits {
-  uint32_t level = 8;  ///< repairs a server of typical rate helps at once while more wait
+  uint32_t level = 8;  ///< chunks that a server of typical rate helps with at least while more wait
   uint32_t most = 16;  ///< and at most, at the end
   size_t waiting = 0;  ///< repairs that wait in all, if more than are given
 };
 
 /// `may_receive(repair, server)`: the server can be that repair's destination. Repairs that do not fit now
-/// are not in the answer.
+/// are not in the answer. At most kMaxHelpers candidates a repair.
 std::vector<JointChoice> schedule_jointly(
     std::span<const JointServer> servers, std::span<const JointRepair> repairs, const JointLimits& limits,
     const std::function<bool(size_t repair, uint32_t server)>& may_receive);

@@ -1,6 +1,8 @@
 #include "repair_manager/joint_window.h"
 
 #include <algorithm>
+#include <cmath>
+#include <ranges>
 
 #include "erasure/policy.h"
 
@@ -16,6 +18,28 @@ double repair_rate(const ServerView& server, const LinkModel& link) {
   const double rate =
       std::min(or_typical(server.up_bytes_per_second), or_typical(server.down_bytes_per_second));
   return std::max(rate - static_cast<double>(server.user_bytes_per_second), rate * kLeastShare);
+}
+
+uint32_t parts(double chunks) {
+  return static_cast<uint32_t>(std::ceil(chunks * kChunkParts - 1e-6));
+}
+
+/// `indexes`: of the candidates' chunks.
+void wish_chains(std::span<const JointChain> chains, std::span<const uint32_t> indexes, PlanWishes& wishes) {
+  std::map<uint32_t, size_t> positions;  // of candidates, in wishes.helpers
+  for (const JointChain& chain : chains) {
+    SliceTree& tree = wishes.trees.trees.emplace_back();
+    for (uint32_t candidate : chain.helpers | std::views::reverse) {
+      if (positions.emplace(candidate, wishes.helpers.size()).second)
+        wishes.helpers.push_back(indexes[candidate]);
+      TreeNode node{.helper = positions.at(candidate), .children = std::move(tree.children)};
+      tree.children.clear();
+      tree.children.push_back(std::move(node));
+    }
+    if (chains.size() == 1) continue;
+    wishes.trees.period = kChunkParts;
+    tree.slice_mask = chain.parts;
+  }
 }
 
 }  // namespace
@@ -73,8 +97,8 @@ std::vector<JointServer> JointWindow::servers() const {
                        .can_receive = view.alive && !view.draining && !planner_.is_suspect(view.id) &&
                                       planner_.slots().can_receive(load),
                        .rate = repair_rate(view, options_.link),
-                       .helping = load.as_helper,
-                       .receiving = load.repairs()});
+                       .helping = parts(load.helper_share),
+                       .receiving = parts(load.helper_share + load.as_destination)});
   }
   return servers;
 }
@@ -119,12 +143,10 @@ std::vector<JointStart> JointWindow::schedule(std::span<const QueueEntry> queued
   for (const JointChoice& choice : schedule_jointly(states, repairs, limits(waiting), allowed)) {
     const QueueEntry& entry = queued[choice.repair];
     const Known& known = known_.at(entry.chunk);
-    PlanWishes wishes{.shape = options_.shape == Shape::kAuto ? Shape::kChain : options_.shape,
-                      .slice_bytes = options_.slice_bytes,
+    PlanWishes wishes{.slice_bytes = options_.slice_bytes,
                       .destination = planner_.servers().all()[choice.destination].id,
                       .keep_racks = true};
-    for (uint32_t candidate : choice.helpers)
-      wishes.helpers.push_back(known.indexes[candidate]);
+    wish_chains(choice.chains, known.indexes, wishes);
     wishes.helpers.insert(wishes.helpers.end(), known.empty.begin(), known.empty.end());
     starts.push_back({.entry = entry, .wishes = std::move(wishes)});
     known_.erase(entry.chunk);

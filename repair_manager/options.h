@@ -23,8 +23,8 @@ Result<Schedule> parse_schedule(std::string_view name);
 
 struct Options {
   Duration delay{};  ///< after a server's death, for stripes with more than one spare chunk
-  /// Repairs in which a server helps, and that it receives. The joint schedule keeps links at half of it,
-  /// until what is left fits as a whole.
+  /// Repairs in which a server helps, and that it receives. The joint schedule keeps links at half of it
+  /// or somewhat more, until what is left fits as a whole.
   uint32_t max_per_server = 16;
   size_t max_running = 8192;       ///< in all
   size_t max_moves = 64;           ///< of them, those that only move a chunk

@@ -68,7 +68,8 @@ Helpers any_helpers(const Setting& setting, const std::vector<HelperCandidate>& 
       if (helpers.free.size() < k) helpers.free.push_back(candidate.index);
       continue;
     }
-    const bool spared = candidate.avoid || candidate.tier == HelperCandidate::Tier::kLast;
+    const bool spared = setting.wishes.trees.trees.empty() &&
+                        (candidate.avoid || candidate.tier == HelperCandidate::Tier::kLast);
     if (helpers.pool.size() + helpers.free.size() >= k && spared) continue;
     add_to_pool(setting, candidate, 1, helpers);
   }
@@ -122,12 +123,15 @@ void collect(std::span<const TreeNode> tree, std::vector<size_t>& members) {
 Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, const Helpers& helpers,
                    const TreeSet& trees, RepairNodes* out, RepairPlan& plan) {
   std::vector<HelperNode> nodes(helpers.pool.size());
+  std::vector<double> shares(helpers.pool.size());
+  std::vector<size_t> in_plan;
   const StripeId stripe = setting.input.stripe.id;
   for (const SliceTree& tree : trees.trees) {
     std::vector<size_t> members;
     collect(tree.children, members);
     std::sort(members.begin(), members.end());  // best first
     for (size_t member : members) {
+      shares[member] += trees.share(tree);
       if (nodes[member].server) continue;
       const ChunkView& chunk = *helpers.pool[member];
       nodes[member] = {.server = chunk.server,
@@ -136,6 +140,7 @@ Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, co
                        .chunk_length = chunk.length,
                        .capability = setting.view.capability({stripe, chunk.index},
                                                              rpc::kOpRead | rpc::kOpRepair, setting.expiry)};
+      in_plan.push_back(member);
       plan.helpers.push_back(chunk.server);
       plan.helper_chunks.push_back(chunk.index);
     }
@@ -152,6 +157,8 @@ Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, co
     }
     if (trees.period > 0) set_slices(trees.period, tree.slice_mask, first, out);
   }
+  for (size_t member : in_plan)
+    plan.helper_shares.push_back(shares[member]);
   plan.trees = trees.trees.size();
   return {};
 }
@@ -166,6 +173,7 @@ TreeChoice choose(const Setting& setting, const Helpers& helpers, double root_do
        .root_down = root_down,
        .load = {.sum_bytes = sum_bytes, .sums = sums, .rows_read = helpers.rows_read, .slice_unit = unit},
        .wanted = setting.wishes.shape,
+       .trees = setting.wishes.trees,
        .slice_bytes = setting.wishes.slice_bytes,
        .read = read},
       setting.link);

@@ -35,6 +35,7 @@ struct RepairPlan {
   std::vector<RepairTarget> targets;    ///< never empty; first: the root of the tree, the longest chunk
   std::vector<ServerId> helpers;        ///< servers that read a chunk, each once
   std::vector<uint32_t> helper_chunks;  ///< index of each helper's chunk
+  std::vector<double> helper_shares;    ///< of the slices, for each helper
   Choice choice;                        ///< shape, slice size and estimated duration
   size_t trees = 1;                     ///< over how many the slices are split
   double plan_seconds = 0;              ///< filled in by the caller
@@ -53,6 +54,9 @@ struct PlanWishes {
   /// Chunks that may help, in this order and no others; empty: all, the best first. Ones that are not needed
   /// are left out. In a chain the first one is next to the root.
   std::vector<uint32_t> helpers;
+  /// Exactly these trees, of positions in `helpers`, all of which take part; none: by the shape. For one lost
+  /// chunk of a code where any k will do.
+  TreeSet trees;
 };
 
 /// Rebuilds all of `input.lost` in one pass. The helpers' multiplications are those of the erasure code's

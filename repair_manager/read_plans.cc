@@ -31,7 +31,7 @@ Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& re
   response.mutable_plan()->set_plan_seconds(plan.plan_seconds);
 
   if (open_.size() >= kMaxOpen) forget(open_.find(by_expiry_.begin()->second), "too many reads began since");
-  planner_.slots().add_helpers(plan.helpers);
+  planner_.slots().add_helpers(plan.helpers, plan.helper_shares);
   records_.begin(describe(plan, runtime_.clock.wall_now()));
   const TimePoint now = runtime_.clock.now();
   // Compared as a double: the estimate may be longer than a Duration can be.
@@ -79,7 +79,7 @@ void ReadPlans::forget(OpenReads::iterator read, const std::string& why) {
 }
 
 void ReadPlans::close(OpenReads::iterator read, proto::RepairRecord record, bool ok) {
-  planner_.slots().remove_helpers(read->second.plan.helpers);
+  planner_.slots().remove_helpers(read->second.plan.helpers, read->second.plan.helper_shares);
   by_expiry_.erase({read->second.expires, read->first});
   open_.erase(read);
   records_.end(std::move(record), ok);

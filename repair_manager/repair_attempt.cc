@@ -49,7 +49,8 @@ std::string RepairManager::describe_available(const Job& job, size_t target, Ser
 void RepairManager::begin(Job& job) {
   const RepairPlan& plan = job.plan;
   SlotTable& slots = planner_.slots();
-  slots.acquire(plan.helpers, plan.targets.front().destination, plan.targets.front().bytes);
+  slots.acquire(plan.helpers, plan.targets.front().destination, plan.targets.front().bytes,
+                plan.helper_shares);
   for (const RepairTarget& target : std::span(plan.targets).subspan(1))
     slots.add_destination(target.destination, target.bytes);
   const QueueEntry& entry = job.entries.front();
@@ -200,7 +201,7 @@ void RepairManager::end(const Job& job, proto::RepairRecord record, const Status
     log::warning("{} of {}, attempt {}: {}", kind_name(plan.kind), describe_targets(plan), record.attempt(),
                  record.detail());
   }
-  planner_.slots().remove_helpers(plan.helpers);
+  planner_.slots().remove_helpers(plan.helpers, plan.helper_shares);
   for (const RepairTarget& target : plan.targets) {
     planner_.slots().remove_destination(target.destination, target.bytes);
     const ChunkId chunk{plan.stripe, target.index};

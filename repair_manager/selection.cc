@@ -89,7 +89,7 @@ Result<std::vector<HelperCandidate>> rank_helpers(const SelectionInput& input, B
     const ServerView* server = chunk.available ? input.servers.find(chunk.server) : nullptr;
     if (server == nullptr) continue;
     const ServerLoad load = input.slots.load(chunk.server);
-    const bool at_limit = load.as_helper >= input.slots.limit();
+    const bool at_limit = !input.slots.can_help(load);
     if (!server->alive || (at_limit && take_busy == Busy::kRefuse)) {  // suspect: soon alive again or dead
       busy.push_back(chunk.index);
       continue;

@@ -51,7 +51,7 @@ double uplink_rate(std::span<const LinkRate> helpers, const std::vector<uint32_t
 
 /// The wrap-around rule: a helper's units lie at consecutive positions of rows that are filled one after the
 /// other; no more than one row long, they never meet themselves. Returns the helpers of each position.
-std::vector<uint32_t> wrap_around(std::span<const size_t> order, const std::vector<uint32_t>& units,
+std::vector<uint32_t> wrap_around(std::span<const size_t> order, std::span<const uint32_t> units,
                                   uint32_t period) {
   std::vector<uint32_t> helpers_at(period);
   uint32_t position = 0;
@@ -65,6 +65,37 @@ std::vector<uint32_t> wrap_around(std::span<const size_t> order, const std::vect
 }
 
 }  // namespace
+
+std::vector<SliceShares::Group> lay_out_shares(std::span<const size_t> order, std::span<const uint32_t> units,
+                                               uint32_t period) {
+  std::vector<SliceShares::Group> groups;
+  std::vector<uint32_t> counts;
+  for (uint32_t set : wrap_around(order, units, period)) {
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&](const SliceShares::Group& group) { return group.helpers == set; });
+    if (same == groups.end()) {
+      groups.push_back({.helpers = set});
+      counts.push_back(1);
+    } else {
+      ++counts[static_cast<size_t>(same - groups.begin())];
+    }
+  }
+  // Interleaved: a group's i-th slice is due at i / count of the period and not taken earlier than (i - 1) /
+  // count of it; each position goes to the one that is due first.
+  std::vector<uint32_t> given(counts.size());
+  for (uint32_t position = 0; position < period; ++position) {
+    size_t first = counts.size();
+    for (size_t g = 0; g < counts.size(); ++g) {
+      if (given[g] * period > position * counts[g]) continue;
+      if (first == counts.size() || (given[g] + 1) * counts[first] < (given[first] + 1) * counts[g])
+        first = g;
+    }
+    KINTSUGI_ASSERT(first < counts.size());
+    ++given[first];
+    groups[first].slice_mask |= uint64_t{1} << position;
+  }
+  return groups;
+}
 
 SliceShares share_slices(std::span<const LinkRate> helpers, size_t needed, double rate, uint32_t most) {
   const std::vector<size_t> order = by_uplink(helpers);
@@ -81,31 +112,7 @@ SliceShares share_slices(std::span<const LinkRate> helpers, size_t needed, doubl
   shares.rate = reached[shares.period - 1];
   shares.units = units_of(helpers, order, needed, rate, shares.period);
 
-  std::vector<uint32_t> counts;
-  for (uint32_t set : wrap_around(order, shares.units, shares.period)) {
-    const auto same = std::find_if(shares.groups.begin(), shares.groups.end(),
-                                   [&](const SliceShares::Group& group) { return group.helpers == set; });
-    if (same == shares.groups.end()) {
-      shares.groups.push_back({.helpers = set});
-      counts.push_back(1);
-    } else {
-      ++counts[static_cast<size_t>(same - shares.groups.begin())];
-    }
-  }
-  // Interleaved: a group's i-th slice is due at i / count of the period and not taken earlier than (i - 1) /
-  // count of it; each position goes to the one that is due first.
-  std::vector<uint32_t> given(counts.size());
-  for (uint32_t position = 0; position < shares.period; ++position) {
-    size_t first = counts.size();
-    for (size_t g = 0; g < counts.size(); ++g) {
-      if (given[g] * shares.period > position * counts[g]) continue;
-      if (first == counts.size() || (given[g] + 1) * counts[first] < (given[first] + 1) * counts[g])
-        first = g;
-    }
-    KINTSUGI_ASSERT(first < counts.size());
-    ++given[first];
-    shares.groups[first].slice_mask |= uint64_t{1} << position;
-  }
+  shares.groups = lay_out_shares(order, shares.units, shares.period);
   return shares;
 }
 

@@ -24,6 +24,13 @@ struct SliceShares {
   double share(size_t helper) const { return static_cast<double>(units[helper]) / period; }
 };
 
+/// Which helpers carry which positions of the period: helper h carries units[h] <= period of them, and all
+/// together the same number at each. Of one helper's units as many as possible are at positions that share
+/// their helpers, in this order; the positions of a group are spread evenly, because slices are awaited in
+/// order.
+std::vector<SliceShares::Group> lay_out_shares(std::span<const size_t> order, std::span<const uint32_t> units,
+                                               uint32_t period);
+
 /// Shares for `rate`, as near to it as uplinks and a period of at most `most` allow: the fastest helpers
 /// carry all slices. The smallest period that is nearly as good as the best, so that the trees are few.
 SliceShares share_slices(std::span<const LinkRate> helpers, size_t needed, double rate, uint32_t most);

@@ -55,6 +55,15 @@ TreeChoice weighted(const TreeQuestion& question, const LinkModel& link) {
 }
 
 TreeChoice choose(const TreeQuestion& question, const LinkModel& link) {
+  if (!question.trees.trees.empty()) {
+    const Shape shape = question.trees.trees.size() == 1 ? Shape::kChain : Shape::kWeighted;
+    // A tree of few slices fills its pipeline at its share of the rate.
+    double least = 1;
+    for (const SliceTree& tree : question.trees.trees)
+      least = std::min(least, question.trees.share(tree));
+    const double rate = bottleneck_rate(question.trees, question.helpers, question.root_down);
+    return weigh(shape, question.trees, least * rate, question, link);
+  }
   const double rate = chain_rate(question);
   const bool differ = links_differ(question, rate);
   if (question.wanted == Shape::kWeighted)

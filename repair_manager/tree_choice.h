@@ -11,6 +11,7 @@ struct TreeQuestion {
   double root_down = 0;               ///< the repair site's downlink
   TreeLoad load;
   Shape wanted = Shape::kAuto;
+  TreeSet trees = {};        ///< these, whatever `wanted` says; none: by shape
   uint64_t slice_bytes = 0;  ///< of one sum; 0: the default
   bool read = false;         ///< somebody waits for the first bytes
 };

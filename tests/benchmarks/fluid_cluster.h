@@ -160,6 +160,11 @@ class FluidCluster final : public ClusterView {
   }
   Share up(uint32_t server, double weight) const { return {2 * server, weight}; }
   Share down(uint32_t server, double weight) const { return {2 * server + 1, weight}; }
+  /// Of the slices.
+  static double share_of(const proto::RepairNode& tree) {
+    if (tree.slice_period() == 0) return 1;
+    return static_cast<double>(std::popcount(tree.slice_mask())) / tree.slice_period();
+  }
   static uint32_t depth(const Nodes& nodes) {
     uint32_t deepest = 0;
     for (const proto::RepairNode& node : nodes)
@@ -179,7 +184,7 @@ class FluidCluster final : public ClusterView {
   }
 
   void begin(const proto::RepairChunkRequest& request, uint32_t root, size_t& open, const Done& done);
-  void begin_pipeline(const Nodes& nodes, uint32_t root, double bytes, double slice, size_t& open,
+  void begin_pipeline(const Nodes& trees, uint32_t root, double bytes, double slice, size_t& open,
                       const Done& done);
   void begin_store_and_forward(const Nodes& nodes, uint32_t parent, double bytes, size_t& open,
                                const Done& done, const std::shared_ptr<std::pair<size_t, Done>>& sent);
@@ -201,39 +206,35 @@ inline void FluidCluster::begin(const proto::RepairChunkRequest& request, uint32
     begin_store_and_forward(request.children(), root, bytes, open, done, nullptr);
     return;
   }
-  const bool split = std::ranges::any_of(request.children(), [](auto& n) { return n.slice_period() > 0; });
-  if (!split) {
-    begin_pipeline(request.children(), root, bytes, slice, open, done);
-    return;
-  }
-  for (const proto::RepairNode& child : request.children()) {
-    Nodes tree;
-    *tree.Add() = child;
-    const double part =
-        static_cast<double>(std::popcount(child.slice_mask())) / std::max(1u, child.slice_period());
-    begin_pipeline(tree, root, bytes * part, slice, open, done);
-  }
+  begin_pipeline(request.children(), root, bytes, slice, open, done);
 }
 
-/// All hops at one rate. Filling and draining takes (depth - 1) slices more; meanwhile a part of the links
-/// idles.
-inline void FluidCluster::begin_pipeline(const Nodes& nodes, uint32_t root, double bytes, double slice,
+/// All hops at one rate, those of trees that carry some of the slices at their share of it: slices are
+/// awaited in order. Filling and draining takes (depth - 1) of a tree's slices more; meanwhile a part of the
+/// links idles.
+inline void FluidCluster::begin_pipeline(const Nodes& trees, uint32_t root, double bytes, double slice,
                                          size_t& open, const Done& done) {
-  const double hops = depth(nodes);
-  const double work = bytes + (hops - 1) * slice;
-  std::vector<std::pair<uint32_t, uint32_t>> all;
-  edges(nodes, root, all);
-  std::map<uint32_t, double> weights;
-  for (const auto& [from, to] : all) {
-    weights[2 * from] += bytes / work;
-    weights[2 * to + 1] += bytes / work;
+  const double hops = depth(trees);
+  double fill = 0;
+  std::map<uint32_t, double> loads;  // of links, in sums of the whole chunk
+  for (const proto::RepairNode& child : trees) {
+    const double share = share_of(child);
+    Nodes tree;
+    *tree.Add() = child;
+    fill = std::max(fill, (depth(tree) - 1) * slice / share);
+    std::vector<std::pair<uint32_t, uint32_t>> all;
+    edges(tree, root, all);
+    for (const auto& [from, to] : all) {
+      loads[2 * from] += share;
+      loads[2 * to + 1] += share;
+    }
   }
+  const double work = bytes + fill;
   double limit = settings_.rate;
   std::vector<Share> shares;
-  for (const auto& [link, weight] : weights) {
-    shares.push_back({link, weight});
-    const auto rate = static_cast<double>(servers_[link / 2].up_bytes_per_second);
-    limit = std::min(limit, rate / (weight * work / bytes));
+  for (const auto& [link, load] : loads) {
+    shares.push_back({link, load * bytes / work});
+    limit = std::min(limit, static_cast<double>(servers_[link / 2].up_bytes_per_second) / load);
   }
   const double slices = std::ceil(bytes / slice) + hops - 1;
   const double delay = 2 * hops * link_.hop_latency_seconds + slices * link_.slice_overhead_seconds;

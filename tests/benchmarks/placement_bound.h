@@ -9,8 +9,8 @@
 /// than its rate.
 ///
 /// Computed exactly (up to rounding): a maximum flow from stripes to servers; where it leaves a stripe short,
-/// the minimum cut names stripes and servers that need a longer T, which is tried next (Newton's method on the
-/// piecewise linear cut; a few steps).
+/// the minimum cut names stripes and servers that need a longer T, which is tried next (Newton's method on
+/// the piecewise linear cut; a few steps).
 #pragma once
 
 #include <algorithm>
@@ -68,9 +68,7 @@ class PlacementBound {
   };
 
   uint32_t stripe_node(uint32_t stripe) const { return 1 + stripe; }
-  uint32_t server_node(uint32_t server) const {
-    return 1 + static_cast<uint32_t>(stripes_.size()) + server;
-  }
+  uint32_t server_node(uint32_t server) const { return 1 + static_cast<uint32_t>(stripes_.size()) + server; }
   void add_edge(uint32_t from, uint32_t to) {
     edges_of_[from].push_back(static_cast<uint32_t>(edges_.size()));
     edges_.push_back({to, 0});

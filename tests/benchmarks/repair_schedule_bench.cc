@@ -11,9 +11,9 @@
 //   unsliced binomial trees chain  m-PPR with repair pipelining joint  the joint schedule
 // joint is all as it is by default. The bound: every rebuilt chunk moves k chunks, over links of at most
 // their rate, and no chunk is rebuilt faster than a link carries one: max(k * lost * C / sum of B, C / B).
-// The placement bound knows also which servers hold what a lost chunk can be rebuilt from (placement_bound.h).
-// The model is in fluid_cluster.h; planning_us is the real time of everything but the model of the network,
-// the simulator's own included. Prints one JSON document.
+// The placement bound knows also which servers hold what a lost chunk can be rebuilt from
+// (placement_bound.h). The model is in fluid_cluster.h; planning_us is the real time of everything but the
+// model of the network, the simulator's own included. Prints one JSON document.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -217,8 +217,9 @@ void run(Settings settings) {
           "\"chunk_times\": {:.2f}, \"reduction_percent\": {}, "
           "\"room_percent\": {}, \"placement_room_percent\": {}, \"planning_us\": {:.0f}, \"failed\": {}}}",
           first ? "" : ",\n", lost, mode, mean.seconds, mean.bound, mean.seconds / mean.bound,
-          mean.placement_bound, mean.seconds / mean.placement_bound, mean.seconds / alone, reduction(mean.seconds), reduction(mean.bound), reduction(mean.placement_bound), mean.planning_seconds * 1e6,
-          mean.failed);
+          mean.placement_bound, mean.seconds / mean.placement_bound, mean.seconds / alone,
+          reduction(mean.seconds), reduction(mean.bound), reduction(mean.placement_bound),
+          mean.planning_seconds * 1e6, mean.failed);
       std::fflush(stdout);
       first = false;
     }

@@ -1,6 +1,7 @@
 #include "repair_manager/joint_schedule.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <set>
 
@@ -31,6 +32,7 @@ std::vector<JointRepair> random_repairs(size_t count, uint32_t servers, simulati
   return repairs;
 }
 
+/// In parts of chunks.
 struct Loads {
   std::vector<uint32_t> up, down;
 };
@@ -42,14 +44,21 @@ Loads loads_of(std::span<const JointChoice> choices, std::span<const JointRepair
   for (const JointChoice& choice : choices) {
     EXPECT_TRUE(seen.insert(choice.repair).second) << "twice";
     const JointRepair& repair = repairs[choice.repair];
-    EXPECT_EQ(choice.helpers.size(), repair.needed);
-    EXPECT_EQ(std::set(choice.helpers.begin(), choice.helpers.end()).size(), repair.needed);
-    for (size_t i = 0; i < choice.helpers.size(); ++i) {
-      const uint32_t server = repair.candidates[choice.helpers[i]];
-      ++loads.up[server];
-      if (i + 1 < choice.helpers.size()) ++loads.down[server];
+    uint64_t parts = 0;
+    for (const JointChain& chain : choice.chains) {
+      EXPECT_EQ(chain.helpers.size(), repair.needed);
+      EXPECT_EQ(std::set(chain.helpers.begin(), chain.helpers.end()).size(), repair.needed);
+      EXPECT_EQ(parts & chain.parts, 0u) << "two chains for one part";
+      parts |= chain.parts;
+      const auto count = static_cast<uint32_t>(std::popcount(chain.parts));
+      for (size_t i = 0; i < chain.helpers.size(); ++i) {
+        const uint32_t server = repair.candidates[chain.helpers[i]];
+        loads.up[server] += count;
+        if (i + 1 < chain.helpers.size()) loads.down[server] += count;
+      }
     }
-    ++loads.down[choice.destination];
+    EXPECT_EQ(parts, (uint64_t{1} << kChunkParts) - 1);
+    loads.down[choice.destination] += kChunkParts;
   }
   return loads;
 }
@@ -62,8 +71,21 @@ TEST(JointSchedule, HelpersAreAsDisjointAsTheHoldersAllow) {
   const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
   ASSERT_EQ(choices.size(), 2u);
   const Loads loads = loads_of(choices, repairs, servers.size());
-  EXPECT_EQ(std::ranges::max(loads.up), 1u);
-  EXPECT_EQ(std::ranges::max(loads.down), 1u);
+  EXPECT_EQ(std::ranges::max(loads.up), kChunkParts);
+  EXPECT_EQ(std::ranges::max(loads.down), kChunkParts);
+}
+
+TEST(JointSchedule, HolderHelpsWithHalfAChunkWhereAWholeOneWouldBeTooMuch) {
+  std::vector<JointServer> servers(6);
+  for (size_t i = 2; i < servers.size(); ++i)
+    servers[i].can_help = false;
+  const std::vector<JointRepair> repairs(3, {.candidates = {0, 1}, .needed = 1});
+  const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
+  ASSERT_EQ(choices.size(), 3u);
+  const Loads loads = loads_of(choices, repairs, servers.size());
+  EXPECT_EQ(loads.up[0], loads.up[1]);
+  EXPECT_EQ(std::ranges::count_if(choices, [](const JointChoice& c) { return c.chains.size() == 1; }), 2)
+      << "no more are split than need be";
 }
 
 TEST(JointSchedule, EveryLinkCarriesAboutTheSame) {
@@ -74,30 +96,36 @@ TEST(JointSchedule, EveryLinkCarriesAboutTheSame) {
   EXPECT_EQ(choices.size(), 100u) << "all of them fit below the highest level";
   const Loads loads = loads_of(choices, repairs, servers.size());
   // 1200 chunks over 82 links: 14.6 each.
-  EXPECT_LE(std::ranges::max(loads.up), 16u);
-  EXPECT_LE(std::ranges::max(loads.down), 16u);
+  EXPECT_LE(std::ranges::max(loads.up), 31 * kChunkParts / 2);
+  EXPECT_LE(std::ranges::max(loads.down), 31 * kChunkParts / 2);
 }
 
-TEST(JointSchedule, WhileMoreWaitLinksAreFilledToTheLevelAndNotBeyond) {
+TEST(JointSchedule, WhileMoreWaitLinksAreFilledToALevelThatWholeRepairsFillAndNotBeyond) {
   simulation::SimRandom random(8);
   const std::vector<JointServer> servers(82);
   const std::vector<JointRepair> repairs = random_repairs(1000, 82, random);
   const auto choices = schedule_jointly(servers, repairs, kLimits, anywhere);
   const Loads loads = loads_of(choices, repairs, servers.size());
-  EXPECT_EQ(std::ranges::max(loads.up), kLimits.level);
+  // 82 repairs of 12 chunks; 8 a link are 54.7 repairs, which would leave more of it empty.
+  const uint32_t level = 12 * kChunkParts;
+  EXPECT_EQ(std::ranges::max(loads.up), level);
   const uint32_t total = std::accumulate(loads.up.begin(), loads.up.end(), 0u);
-  EXPECT_GE(total, 82 * kLimits.level * 9 / 10) << "hardly a slot stays empty";
+  EXPECT_GE(total, 82 * level * 98 / 100) << "hardly a slot stays empty";
+  EXPECT_TRUE(std::ranges::all_of(choices, [](const JointChoice& c) { return c.chains.size() == 1; }))
+      << "chunks are split only at the end";
 }
 
 TEST(JointSchedule, WhatRunsAlreadyCounts) {
   std::vector<JointServer> servers(6);
   for (uint32_t busy : {0u, 1u, 2u})
-    servers[busy].helping = servers[busy].receiving = 5;
+    servers[busy].helping = servers[busy].receiving = 5 * kChunkParts;
   const std::vector<JointRepair> repairs{{.candidates = {0, 1, 2, 3, 4}, .needed = 2}};
   const auto no_helper = [](size_t, uint32_t server) { return server < 3 || server == 5; };
   const auto choices = schedule_jointly(servers, repairs, kLimits, no_helper);
   ASSERT_EQ(choices.size(), 1u);
-  EXPECT_EQ(std::set(choices[0].helpers.begin(), choices[0].helpers.end()), (std::set<uint32_t>{3, 4}));
+  ASSERT_EQ(choices[0].chains.size(), 1u);
+  EXPECT_EQ(std::set(choices[0].chains[0].helpers.begin(), choices[0].chains[0].helpers.end()),
+            (std::set<uint32_t>{3, 4}));
   EXPECT_EQ(choices[0].destination, 5u);
 }
 
@@ -111,7 +139,7 @@ TEST(JointSchedule, SlowLinksCarryLess) {
   ASSERT_GT(choices.size(), 5u);
   const Loads loads = loads_of(choices, repairs, servers.size());
   for (size_t i = 0; i < 10; ++i)
-    EXPECT_LE(loads.up[i], kLimits.level / 4);
+    EXPECT_LE(loads.up[i], kLimits.most * 3 / 4 * kChunkParts / 4);
 }
 
 TEST(JointSchedule, DeadServersTakeNoPart) {
@@ -143,7 +171,9 @@ TEST(JointSchedule, TheSameInputGivesTheSameSchedule) {
   const auto b = schedule_jointly(servers, repairs, kLimits, anywhere);
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].helpers, b[i].helpers);
+    ASSERT_EQ(a[i].chains.size(), b[i].chains.size());
+    for (size_t c = 0; c < a[i].chains.size(); ++c)
+      EXPECT_EQ(a[i].chains[c].helpers, b[i].chains[c].helpers);
     EXPECT_EQ(a[i].destination, b[i].destination);
   }
 }
