@@ -5,7 +5,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr Shape kFixedShapes[] = {Shape::kStar, Shape::kPpr, Shape::kChain};
+constexpr Shape kFixedShapes[] = {Shape::kChain, Shape::kPpr, Shape::kStar};
 constexpr uint64_t kSlicesAPeriod = 4;  // at least so many periods a chunk, or a split is uneven at its end
 
 /// The rate of a chain of the first helpers.
@@ -42,6 +42,22 @@ TreeChoice fixed(Shape shape, double rate, const TreeQuestion& question, const L
   return weigh(shape, TreeSet::one(plan_tree(question.needed, shape)), rate, question, link);
 }
 
+/// What the shape's uplinks and the root's downlink take at least: most shapes need no closer look.
+double least_seconds(Shape shape, const TreeQuestion& question) {
+  const auto bytes = static_cast<double>(question.load.sum_bytes);
+  double slowest = 0, received = 0, smallest = question.load.sums;
+  for (size_t h = 0; h < question.needed; ++h) {
+    const TreeLoad& load = question.load;
+    const double sums = load.rows_read.empty() ? load.sums : std::min(load.sums, load.rows_read[h]);
+    slowest = std::max(slowest, sums * bytes / question.helpers[h].up);
+    received += sums;
+    smallest = std::min(smallest, sums);
+  }
+  if (shape == Shape::kPpr) received = smallest * ppr_timesteps(static_cast<uint32_t>(question.needed));
+  if (shape == Shape::kChain) received = smallest;
+  return std::max(slowest, received * bytes / question.root_down);
+}
+
 TreeChoice weighted(const TreeQuestion& question, const LinkModel& link) {
   // The period must fit into the chunk several times; how large a slice is best depends on the trees.
   const double bound = bottleneck_bound(question.helpers, question.needed, question.root_down);
@@ -71,15 +87,18 @@ TreeChoice choose(const TreeQuestion& question, const LinkModel& link) {
   if (question.wanted != Shape::kAuto) return fixed(question.wanted, rate, question, link);
 
   TreeChoice best;
-  for (Shape shape : kFixedShapes) {
+  if (differ) best = weighted(question, link);
+  const auto consider = [&](Shape shape) {
+    if (!best.trees.trees.empty() && least_seconds(shape, question) > best.choice.seconds) return;
     TreeChoice choice = fixed(shape, rate, question, link);
-    if (best.trees.trees.empty() || choice.choice.seconds < best.choice.seconds) best = std::move(choice);
-    if (question.needed == 1) break;  // all are equal
+    if (best.trees.trees.empty() || choice.choice.seconds <= best.choice.seconds) best = std::move(choice);
+  };
+  if (question.needed == 1) {  // all are equal
+    consider(Shape::kStar);
+    return best;
   }
-  if (differ) {
-    TreeChoice choice = weighted(question, link);
-    if (choice.choice.seconds < best.choice.seconds) best = std::move(choice);
-  }
+  for (Shape shape : kFixedShapes)
+    consider(shape);
   return best;
 }
 

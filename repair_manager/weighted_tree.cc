@@ -18,10 +18,8 @@ constexpr double kSlack = 1 + 1e-9;       // rounding must not cost a child
 constexpr double kBackOff = 0.97;         // of the rate, when no trees for it are found
 constexpr int kMaxBackOffs = 60;          // 0.16 of the bound
 constexpr double kWorthSplitting = 1.10;  // a split gains at least this over the best single tree
-// A tree may be flatter than it must be while no downlink carries more than this. Where uplinks are the limit
-// and one stalls for a moment, the rest comes in later beside what is due then: when root and receivers had
-// to take 0.84 of their links, repairs took 1.07 to 1.2 times the bound, with 0.75 1.08, with 0.67 1.03
-// (medians).
+// A tree may be flatter than it must be while no downlink carries more than this. Uplinks that send all the
+// time stall for moments; what comes later then comes beside what is due, and at the root all of it together.
 constexpr double kCalm = 0.5;
 
 uint32_t fan_in(double down, double rate, size_t most) {
