@@ -36,7 +36,7 @@ struct LinkModel {
 /// Slices are whole checksum blocks.
 inline constexpr uint64_t kMinSliceBytes = 64 << 10;
 inline constexpr uint64_t kMaxSliceBytes = 4 << 20;
-inline constexpr uint64_t kDefaultSliceBytes = 512 << 10;  ///< where no pipeline has to be filled
+inline constexpr uint64_t kDefaultSliceBytes = 512 << 10;  ///< where filling a pipeline costs no more
 /// A node forwards a slice in parts of this size, before it has the whole.
 inline constexpr uint64_t kForwardBytes = 128 << 10;
 
@@ -58,8 +58,8 @@ struct TreeLoad {
 
 /// The slice (of one sum) that makes a pipeline of `depth` hops fastest: filling it takes (depth - 1) slices,
 /// and every slice costs its overhead, so s = sqrt(C * o * B / (depth - 1)), as a power of two. Both costs
-/// stay below 5 % of C/B for 64 MiB at 1 Gbit/s and 12 hops. That nodes forward slices in parts makes the
-/// filling cheaper still where slices are large because they must be.
+/// stay below 5 % of C/B for 64 MiB at 1 Gbit/s and 12 hops. Nodes forward slices in parts of kForwardBytes:
+/// where two of them fit into s, filling costs no more with larger slices, and kDefaultSliceBytes is taken.
 uint64_t default_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per_second,
                              const LinkModel& link);
 /// The largest power of two, up to the default, with which the first byte comes within kFirstByteSeconds.

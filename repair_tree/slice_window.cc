@@ -38,6 +38,7 @@ WindowSize WindowSize::choose(const SumRange& range, const Node& node) {
                                            : std::min(kUnitBytes, slice / 2);
   size.piece_bytes = std::clamp(slice_memory / 2, kMinPieceBytes, kPieceBytes);
   size.own_bytes = std::min(whole_blocks(slice_memory / 2), kOwnBytes);
+  size.whole = !range.sliced() && node.children > 0;
   if (!range.sliced() || node.keep_all) {
     size.units = std::max<size_t>(count_units(range, size.unit_bytes), 1);
     return size;
@@ -158,7 +159,7 @@ void SliceWindow::advance(size_t contributor, size_t unit, uint64_t end) {
 
 asio::awaitable<Result<bool>> SliceWindow::wait_complete(size_t unit, TimePoint until) {
   KINTSUGI_ASSERT(unit == released_);
-  const size_t wanted = range_.sliced() ? unit + 1 : units_;
+  const size_t wanted = size_.whole ? units_ : unit + 1;
   while (failure_.ok() && complete_ < wanted) {
     bool notified = co_await completed_.wait_until(until);
     if (!notified) break;

@@ -24,6 +24,7 @@ struct WindowSize {
   uint64_t piece_bytes = 0;  ///< of a child's frame that are taken in at a time
   uint64_t own_bytes = 0;    ///< of the own chunk that are read at a time; whole blocks
   bool own_first = true;     ///< the own chunk may be added before a child's sum
+  bool whole = false;        ///< nothing is forwarded before all is complete (a leaf sends as it reads)
 
   struct Node {
     size_t children = 0;
@@ -75,7 +76,7 @@ class SliceWindow {
   /// This contributor gave, and proved, everything up to `end` of the unit. What it did not write is zero.
   void advance(size_t contributor, size_t unit, uint64_t end);
 
-  /// For the consumer: true when `unit` is complete (unsliced: everything), false at `until`.
+  /// For the consumer: true when `unit` is complete (WindowSize::whole: everything), false at `until`.
   asio::awaitable<Result<bool>> wait_complete(size_t unit, TimePoint until);
   /// The complete unit's sums.
   std::span<const std::span<std::byte>> complete(size_t unit);

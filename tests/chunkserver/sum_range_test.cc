@@ -79,5 +79,12 @@ TEST(WindowSize, FitsIntoWhatANodeMayHold) {
   }
 }
 
+TEST(WindowSize, WithoutSlicesANodeWaitsForItsChildrenAndALeafSendsAsItReads) {
+  auto range = SumRange::make(request_of(64 << 20, 64 << 20), 1);
+  ASSERT_TRUE(range);
+  EXPECT_FALSE(WindowSize::choose(*range, {.children = 0, .own = true}).whole);
+  EXPECT_TRUE(WindowSize::choose(*range, {.children = 1, .own = true}).whole);
+}
+
 }  // namespace
 }  // namespace kintsugi::repair_tree

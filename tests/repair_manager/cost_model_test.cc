@@ -55,10 +55,16 @@ TEST(CostModel, FillingThePipelineAndTheCostOfSlicesAreBothSmall) {
   for (const LinkModel& link : {kLab, kGigabit}) {
     const double b = link.bytes_per_second;
     const uint64_t slice = default_slice_bytes(12, {.sum_bytes = kChunk}, b, link);
-    EXPECT_LE(11 * static_cast<double>(slice) / b, 0.05 * floor_of(link));
+    EXPECT_LE(11 * static_cast<double>(std::min(slice, kForwardBytes)) / b, 0.05 * floor_of(link));
     EXPECT_LE(static_cast<double>(kChunk) / static_cast<double>(slice) * link.slice_overhead_seconds,
               0.05 * floor_of(link));
   }
+}
+
+TEST(CostModel, SlicesAreLargeWhereThatFillsNoPipelineLater) {
+  EXPECT_EQ(default_slice_bytes(12, {.sum_bytes = kChunk}, kGigabit.bytes_per_second, kGigabit), 512u << 10);
+  EXPECT_LT(default_slice_bytes(12, {.sum_bytes = kChunk}, kLab.bytes_per_second, kLab), 2 * kForwardBytes)
+      << "a slower link is filled by smaller ones";
 }
 
 TEST(CostModel, AutoTakesAChainForLargeChunksAndFewHopsForTinyOnes) {
