@@ -4,16 +4,22 @@
 //
 //   repair_simulation_bench [--servers 83] [--policy rs-12-4-64k] [--chunk-mib 8] [--rate-mbit 175] [--lost
 //   10] [--seed 1]
-//                           [--modes star,ppr,chain,joint]
+//                           [--modes star,ppr,chain,joint] [--placement FILE]
 //
 // A chunk of 8 MiB in slices of 64 KiB on a link of 175 Mbit/s takes as long as one of 64 MiB in slices of
 // 512 KiB on 1.4 Gbit/s. For each mode a server that holds about `lost` chunks is killed and everything it
 // held is rebuilt. Prints one JSON document. Files hold zeros, which cost the simulated disks no memory; they
 // are sent, multiplied and checked like all others.
+//
+// --placement: the stripes of another cluster, lost server included, so that both repair the very same thing.
+// Lines "lost SERVER" and "stripe SERVER SERVER ..." (by chunk); servers are numbered by their ids' order.
+//
+// KINTSUGI_SIM_RECORDS=1 prints every repair, servers numbered alike.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +27,7 @@
 
 #include "erasure/policy.h"
 #include "repair_manager/tree_plan.h"
+#include "tests/benchmarks/given_placement.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
 namespace kintsugi::simulation {
@@ -34,6 +41,7 @@ struct Settings {
   uint64_t lost = 10;
   uint64_t seed = 1;
   std::string modes = "star,ppr,chain,joint";
+  std::optional<Placement> placement;
   uint64_t chunk_bytes() const { return chunk_mib << 20; }
   double link_bytes_per_second() const { return rate_mbit * 1e6 / 8; }
 };
@@ -74,6 +82,8 @@ Settings parse(int argc, char** argv) {
       settings.seed = std::stoul(value);
     else if (flag == "--modes")
       settings.modes = value;
+    else if (flag == "--placement")
+      settings.placement = read_placement(value);
     else
       throw std::invalid_argument("no such flag: " + flag);
   }
@@ -93,9 +103,7 @@ repair_manager::Options options_of(const std::string& mode, const Settings& sett
   return options;
 }
 
-Status put_files(SimulatedCluster& cluster, const Settings& settings, const erasure::Policy& policy) {
-  const uint64_t stripes = std::max<uint64_t>(1, settings.lost * settings.servers / policy.chunks());
-  const uint64_t stripe_bytes = settings.chunk_bytes() * policy.k;
+Status put_files(SimulatedCluster& cluster, size_t stripes, uint64_t stripe_bytes) {
   for (uint64_t i = 0; i < stripes; ++i) {
     Zeros zeros(stripe_bytes);
     const auto written = cluster.run(cluster.client().write(fmt::format("/file-{}", i), zeros));
@@ -104,18 +112,19 @@ Status put_files(SimulatedCluster& cluster, const Settings& settings, const eras
   return {};
 }
 
-struct Outcome {
-  size_t lost = 0;
-  double seconds = 0;  // from the first repair's begin to the last one's end
-  uint64_t bytes = 0;
-  size_t failed = 0;
-};
+Status fill(SimulatedCluster& cluster, const Settings& settings, const erasure::Policy& policy) {
+  const uint64_t stripe_bytes = settings.chunk_bytes() * policy.k;
+  if (settings.placement) {
+    KINTSUGI_TRY(put_files(cluster, settings.placement->stripes.size(), stripe_bytes));
+    return arrange_all(cluster, *settings.placement);
+  }
+  return put_files(cluster, std::max<uint64_t>(1, settings.lost * settings.servers / policy.chunks()),
+                   stripe_bytes);
+}
 
-Result<Outcome> measure(SimulatedCluster& cluster, const Settings& settings, const std::string& mode) {
-  cluster.set_repairs(options_of(mode, settings));
-  cluster.crash_metaserver();
-  cluster.restart_metaserver();
-  KINTSUGI_TRY(cluster.wait_until_healthy());
+/// The server that is lost: the placement's, or the one with most nearly as many chunks as asked for.
+size_t choose_victim(SimulatedCluster& cluster, const Settings& settings) {
+  if (settings.placement) return by_id(cluster).at(settings.placement->lost);
   size_t victim = 0;
   uint64_t best = UINT64_MAX;
   for (size_t server : cluster.up()) {
@@ -126,6 +135,37 @@ Result<Outcome> measure(SimulatedCluster& cluster, const Settings& settings, con
       victim = server;
     }
   }
+  return victim;
+}
+
+struct Outcome {
+  size_t lost = 0;
+  double seconds = 0;  // from the first repair's begin to the last one's end
+  uint64_t bytes = 0;
+  size_t failed = 0;
+};
+
+void print_repairs(SimulatedCluster& cluster, const std::string& mode, double begin) {
+  std::map<uint64_t, size_t> number;
+  for (size_t server : by_id(cluster))
+    number.emplace(cluster.server_id(server).value, number.size());
+  for (const proto::RepairRecord& record : cluster.repair_history()) {
+    std::string line =
+        fmt::format("{} {:.3f} +{:.3f} s, {}, {} in slices of {}, to {}, from", mode,
+                    static_cast<double>(record.started_ns()) * 1e-9 - begin, record.timing().seconds(),
+                    record.outcome(), record.shape(), record.slice_bytes(), number[record.destination()]);
+    for (uint64_t helper : record.helpers())
+      line += fmt::format(" {}", number[helper]);
+    std::fprintf(stderr, "%s\n", line.c_str());
+  }
+}
+
+Result<Outcome> measure(SimulatedCluster& cluster, const Settings& settings, const std::string& mode) {
+  cluster.set_repairs(options_of(mode, settings));
+  cluster.crash_metaserver();
+  cluster.restart_metaserver();
+  KINTSUGI_TRY(cluster.wait_until_healthy());
+  const size_t victim = choose_victim(cluster, settings);
   Outcome outcome{.lost = cluster.chunk_files(victim).size()};
   cluster.crash_chunkserver(victim, Crash::kKill);
   KINTSUGI_TRY(cluster.wait_until_dead(victim));
@@ -137,33 +177,29 @@ Result<Outcome> measure(SimulatedCluster& cluster, const Settings& settings, con
     end = std::max(end, started + record.timing().seconds());
     outcome.bytes += record.outcome() == "done" ? record.chunk_bytes() : 0;
     outcome.failed += record.outcome() == "done" ? 0 : 1;
-    if (std::getenv("KINTSUGI_SIM_RECORDS") != nullptr) {
-      std::string line = fmt::format("{} {} {:.3f} +{:.3f} s, slice {}, to {}, from", mode, record.shape(),
-                                     started, record.timing().seconds(), record.slice_bytes(),
-                                     cluster.server_of(ServerId{record.destination()}).value_or(0));
-      for (uint64_t helper : record.helpers())
-        line += fmt::format(" {}", cluster.server_of(ServerId{helper}).value_or(0));
-      std::fprintf(stderr, "%s\n", line.c_str());
-    }
   }
+  if (std::getenv("KINTSUGI_SIM_RECORDS") != nullptr) print_repairs(cluster, mode, begin);
   outcome.seconds = end - begin;
   return outcome;
 }
 
 int run(const Settings& settings) {
+  const auto rate = static_cast<uint64_t>(settings.link_bytes_per_second());
   const erasure::Policy policy = erasure::Policy::parse(settings.policy).value();
   SimulatedCluster cluster({.seed = settings.seed,
                             .chunkservers = settings.servers,
                             .racks = settings.servers,
                             .policy = settings.policy,
-                            .chunk_bytes = settings.chunk_bytes()});
+                            .chunk_bytes = settings.chunk_bytes(),
+                            .link_bytes_per_second = std::vector<uint64_t>(settings.servers, rate)});
   Status status = cluster.start();
-  if (status.ok()) status = put_files(cluster, settings, policy);
+  for (size_t server = 0; server < settings.servers; ++server)  // what they were told stays
+    cluster.network().set_link(SimulatedCluster::name(server), 0, 0);
+  if (status.ok()) status = fill(cluster, settings, policy);
   if (!status.ok()) {
     std::fprintf(stderr, "repair_simulation_bench: %s\n", status.to_string().c_str());
     return 1;
   }
-  const auto rate = static_cast<uint64_t>(settings.link_bytes_per_second());
   for (size_t server = 0; server < settings.servers; ++server)
     cluster.network().set_link(SimulatedCluster::name(server), rate, rate);
 

@@ -17,28 +17,37 @@ LIMIT_SECONDS = 300
 
 
 def run(spec, results, lab):
+    modes = spec.option("modes", ["joint"])
     for cell in spec.expanded_cells():
         servers, rate_mbit = cell["servers"], cell["rate_mbit"]
         with Network(2 + servers) as network:
+            choose_congestion_control(network, spec.option("congestion_control"))
             network.shape_all(rate_mbit)
             hosts = [server_host(n) for n in range(servers)]
             rate = results.calibrated(calibrate(network, rate_mbit, hosts))
             rows = [measure(network, lab, cell, mode, rate, hosts, run_number)
-                    for run_number in range(spec.runs) for mode in spec.option("modes", ["joint"])]
-        for mode in spec.option("modes", ["joint"]):
+                    for run_number in range(spec.runs) for mode in modes]
+        for row in rows:
+            row["simulated"] = simulate(lab, cell, row, rate)
+        for mode in modes:
             mine = [row for row in rows if row["mode"] == mode]
-            simulated = simulate(lab, cell, mode, rate, round(statistics.median(row["lost"] for row in mine)))
-            ratio = statistics.median(row["ratio"] for row in mine)
+            ratios = [row["seconds"] / row["simulated"]["seconds"] for row in mine]
             row = {"series": mode, "servers": servers, "code": Code.parse(cell["code"]).label(),
                    "chunk_mib": cell["chunk_mib"], "rate_mbit": rate_mbit, "runs": spec.runs,
-                   "lost": [r["lost"] for r in mine], "seconds": [r["seconds"] for r in mine],
-                   "median_seconds": statistics.median(r["seconds"] for r in mine), "ratio_to_bound": ratio,
-                   "simulated_ratio_to_bound": simulated["ratio"], "simulated_lost": simulated["lost"],
-                   "measured_to_simulated": ratio / simulated["ratio"]}
+                   "ratio_to_bound": statistics.median(r["ratio"] for r in mine),
+                   "simulated_ratio_to_bound": statistics.median(r["simulated"]["ratio"] for r in mine),
+                   "measured_to_simulated": statistics.median(ratios), "measured_to_simulated_of_runs": ratios,
+                   "of_runs": mine}
             results.add(row)
-            lab.say(f"{mode}: {ratio:.3f} x bound measured, {simulated['ratio']:.3f} simulated, "
-                    f"{row['measured_to_simulated']:.3f} of it")
+            lab.say(f"{mode}: {row['ratio_to_bound']:.3f} x bound measured, {row['simulated_ratio_to_bound']:.3f} simulated, "
+                    f"{row['measured_to_simulated']:.3f} of it ({', '.join(f'{r:.3f}' for r in ratios)})")
         results.save()
+
+
+def choose_congestion_control(network, name):
+    """Of all hosts' TCP; None leaves the machine's."""
+    for host in range(1, network.hosts + 1) if name else ():
+        network.run(host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
 
 
 def settings_of(mode, chunk_bytes):
@@ -58,9 +67,11 @@ def measure(network, lab, cell, mode, rate, hosts, run_number):
         cluster.cli("put", "--policy", cell["code"], source, "/file")
         network.shape_all(cell["rate_mbit"])
         states = wait_for_counts(cluster, cell["stripes"] * code.chunks)
-        victim = max(states.values(), key=lambda s: s["chunks"])
-        lost = victim["chunks"]
-        cluster.stop_chunkserver(victim["number"])
+        victim = max(states, key=lambda server: states[server]["chunks"])
+        lost = states[victim]["chunks"]
+        numbers = {server: i for i, server in enumerate(sorted(states, key=int))}
+        placement = placement_of(cluster, numbers, victim)
+        cluster.stop_chunkserver(states[victim]["number"])
         records = wait_for_repairs(cluster, lost)
         network.shape_all(None)
         cluster.cli("get", "--replace", "/file", target)
@@ -71,7 +82,24 @@ def measure(network, lab, cell, mode, rate, hosts, run_number):
     rates = [rate] * (cell["servers"] - 1)
     bound = server_loss_seconds(code.k, lost * chunk, chunk, rates, rates)
     lab.say(f"  {mode}: {lost} chunks in {end - begin:.2f} s, bound {bound:.2f} s")
-    return {"mode": mode, "lost": lost, "seconds": end - begin, "ratio": (end - begin) / bound}
+    return {"mode": mode, "lost": lost, "seconds": end - begin, "ratio": (end - begin) / bound, "placement": placement,
+            "repairs": [repair_text(r, begin, numbers) for r in records]}
+
+
+def repair_text(record, begin, numbers):
+    """As repair_simulation_bench prints them with KINTSUGI_SIM_RECORDS=1."""
+    helpers = " ".join(str(numbers[h]) for h in record["helpers"])
+    return (f"{record['started_ns'] * 1e-9 - begin:.3f} +{record['seconds']:.3f} s, {record['outcome']}, {record['shape']} in "
+            f"slices of {record['slice_bytes']}, to {numbers[record['destination']]}, from {helpers}")
+
+
+def placement_of(cluster, numbers, victim):
+    """The lines that repair_simulation_bench --placement reads."""
+    lines = [f"lost {numbers[victim]}"]
+    for stripe in dict.fromkeys(e["stripe_id"] for e in cluster.cli_json("stat", "/file")["extents"]):
+        chunks = sorted(cluster.cli_json("stripe", "show", stripe)["chunks"], key=lambda c: c["index"])
+        lines.append("stripe " + " ".join(str(numbers[c["server_id"]]) for c in chunks))
+    return lines
 
 
 def wait_for_counts(cluster, chunks):
@@ -97,10 +125,12 @@ def wait_for_repairs(cluster, lost):
         time.sleep(0.5)
 
 
-def simulate(lab, cell, mode, rate, lost):
-    code = Code.parse(cell["code"])
-    arguments = ["--servers", cell["servers"], "--policy", f"rs-{code.k}-{code.parities}-1024k", "--chunk-mib",
-                 cell["chunk_mib"], "--rate-mbit", rate * 8 / 1e6, "--lost", lost, "--modes", mode]
+def simulate(lab, cell, row, rate):
+    """The same chunks on the same servers, the same one lost."""
+    placement = lab.directory / "placement"
+    placement.write_text("\n".join(row["placement"]) + "\n")
+    arguments = ["--servers", cell["servers"], "--policy", cell["code"], "--chunk-mib", cell["chunk_mib"],
+                 "--rate-mbit", rate * 8 / 1e6, "--modes", row["mode"], "--placement", placement]
     done = subprocess.run([str(lab.binaries / "repair_simulation_bench"), *map(str, arguments)], capture_output=True, text=True)
     if done.returncode != 0:
         raise LabError(f"repair_simulation_bench: {done.stderr.strip()}")
