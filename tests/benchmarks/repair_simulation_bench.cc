@@ -87,6 +87,8 @@ Settings parse(int argc, char** argv) {
     else
       throw std::invalid_argument("no such flag: " + flag);
   }
+  if (settings.placement && settings.modes.find(',') != std::string::npos)
+    throw std::invalid_argument("with --placement, one mode: its server can be lost once");
   return settings;
 }
 
