@@ -11,6 +11,7 @@ namespace kintsugi::repair_manager {
 namespace {
 
 constexpr uint32_t kNobody = UINT32_MAX;
+constexpr size_t kMaxPasses = 8;
 
 /// What everybody receives, and who is to receive next.
 class Downloads {
@@ -21,8 +22,20 @@ class Downloads {
   }
   double pressure(uint32_t server) const { return parts_[server] / std::max(servers_[server].rate, 1e-9); }
   void is_leaf(uint32_t server, uint32_t parts) { parts_[server] -= parts; }
+  /// `to` is the leaf instead, unless links would be loaded less evenly. What is too much thereby also
+  /// wanders from server to server until it meets what is too little.
+  bool change_leaf(uint32_t from, uint32_t to, uint32_t parts) {
+    const double before = pressure(to);
+    parts_[from] += parts;
+    if (pressure(from) <= before) {
+      parts_[to] -= parts;
+      return true;
+    }
+    parts_[from] -= parts;
+    return false;
+  }
 
-  /// After all leaves are known: the server with the least pressure that `allowed` lets.
+  /// While leaves stay as they are: the server with the least pressure that `allowed` lets.
   template <class Allowed>
   uint32_t take_destination(Allowed allowed) {
     if (order_.empty())
@@ -65,6 +78,25 @@ std::vector<JointChain> chains_of(const JointRepair& repair, std::span<const uin
   return chains;
 }
 
+/// Leaves were chosen before destinations were known. True when one changed.
+bool change_leaves(std::span<const JointRepair> repairs, std::vector<JointChoice>& choices,
+                   Downloads& downloads) {
+  bool changed = false;
+  for (JointChoice& choice : choices) {
+    const std::vector<uint32_t>& candidates = repairs[choice.repair].candidates;
+    for (JointChain& chain : choice.chains) {
+      const auto most = std::ranges::max_element(
+          chain.helpers, {}, [&](uint32_t c) { return downloads.pressure(candidates[c]); });
+      if (most == chain.helpers.end() - 1) continue;
+      const auto parts = static_cast<uint32_t>(std::popcount(chain.parts));
+      if (!downloads.change_leaf(candidates[chain.helpers.back()], candidates[*most], parts)) continue;
+      std::iter_swap(most, chain.helpers.end() - 1);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
 }  // namespace
 
 std::vector<JointChoice> make_chains(std::span<const JointServer> servers,
@@ -81,6 +113,8 @@ std::vector<JointChoice> make_chains(std::span<const JointServer> servers,
     choice.destination =
         downloads.take_destination([&](uint32_t server) { return may_receive(choice.repair, server); });
     if (choice.destination != kNobody) placed.push_back(std::move(choice));
+  }
+  for (size_t pass = 0; pass < kMaxPasses && change_leaves(repairs, placed, downloads); ++pass) {
   }
   return placed;
 }

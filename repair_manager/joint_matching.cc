@@ -18,7 +18,7 @@ Matching::Matching(std::span<const JointRepair> repairs, std::vector<HelperRoom>
       from_(servers_.size()),
       by_(servers_.size()) {}
 
-bool Matching::let_in(size_t index) {
+bool Matching::let_in(size_t index, uint32_t smallest) {
   const auto repair = static_cast<uint32_t>(index);
   const JointRepair& wanted = repairs_[index];
   parts_[index].assign(wanted.candidates.size(), 0);
@@ -32,11 +32,13 @@ bool Matching::let_in(size_t index) {
     left -= kChunkParts;
   }
   for (uint32_t grain = kChunkParts; left > 0;) {
-    const uint32_t found = left < grain ? 0 : augment(repair, left, grain);
+    // Parts are for what finds no whole chunk nearby.
+    const size_t most_looks = grain > smallest ? kNearby : servers_.size();
+    const uint32_t found = left < grain ? 0 : augment(repair, left, grain, most_looks);
     left -= found;
     if (found > 0) continue;
     grain /= 2;
-    if (grain > 0) continue;
+    if (grain >= smallest) continue;
     for (; !steps_.empty(); steps_.pop_back())
       move({steps_.back().repair, steps_.back().to, steps_.back().from, steps_.back().parts});
     return false;
@@ -91,13 +93,11 @@ std::vector<uint32_t> Matching::by_load(uint32_t repair) const {
 
 /// Up to `most` more parts for `repair`: the shortest chain of moves that ends on a server with room, of
 /// those the one that is least loaded at the first hop. Returns how many, 0 if there is none.
-uint32_t Matching::augment(uint32_t repair, uint32_t most, uint32_t grain) {
+uint32_t Matching::augment(uint32_t repair, uint32_t most, uint32_t grain, size_t most_looks) {
   ++search_;
   frontier_.clear();
   for (uint32_t server : by_load(repair))
     if (reach(server, kNobody, repair, grain)) return apply(server, most);
-  // Parts are what is left when no whole chunk is found nearby.
-  const size_t most_looks = grain > 1 ? kNearby : servers_.size();
   for (size_t looks = 0; !frontier_.empty() && looks < most_looks; ++looks) {
     const uint32_t server = frontier_.front();
     frontier_.pop_front();

@@ -32,8 +32,9 @@ class Matching {
  public:
   Matching(std::span<const JointRepair> repairs, std::vector<HelperRoom> servers);
 
-  /// Gives the repair its helpers, moving others if need be. False, and nothing changed, when that cannot be.
-  bool let_in(size_t repair);
+  /// Gives the repair its helpers, moving others if need be: for whole chunks, or, where these do not suffice
+  /// and a part is smaller, for that many parts at a time. False, and nothing changed, when that cannot be.
+  bool let_in(size_t repair, uint32_t smallest = kChunkParts);
 
   /// Of every server; what it has it keeps.
   void set_capacities(std::span<const uint32_t> capacities);
@@ -62,7 +63,7 @@ class Matching {
   void take(uint32_t repair, uint32_t server, uint32_t parts);
 
   std::vector<uint32_t> by_load(uint32_t repair) const;
-  uint32_t augment(uint32_t repair, uint32_t most, uint32_t grain);
+  uint32_t augment(uint32_t repair, uint32_t most, uint32_t grain, size_t most_looks);
   bool reach(uint32_t server, uint32_t from, uint32_t by, uint32_t grain);
   uint32_t apply(uint32_t end, uint32_t most);
 

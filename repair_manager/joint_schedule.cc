@@ -16,6 +16,8 @@ constexpr size_t kMaxMisses = 64;
 // With few exceptions a repair gets in by at most so many moves of those accepted before; to look no further
 // saves most of the searching.
 constexpr size_t kFewMoves = 3;
+// Chains for parts are more streams, so the work must end sooner by more than a little.
+constexpr double kWorthSplitting = 0.97;
 
 double typical_rate(std::span<const JointServer> servers) {
   std::vector<double> rates;
@@ -41,24 +43,16 @@ class Schedule {
   /// Nobody helps.
   bool empty() const { return repairs_.empty() || total_ == 0; }
 
-  /// All of them at the lowest level that takes them. The last ones may go above what others are to leave
-  /// free.
+  /// All of them at the lowest level that takes them, in parts where that ends the work
+  /// clearly sooner. The last
+  /// ones may go above what others are to leave free.
   std::optional<Matching> all() const {
-    double wanted = 0;
-    for (const JointRepair& repair : repairs_)
-      wanted += repair.needed * kChunkParts;
-    const uint32_t highest = kChunkParts * (limits_.waiting > repairs_.size() ? limits_.level : limits_.most);
-    const double lowest = std::max(1.0, std::ceil((busy_ + wanted) / total_));
-    if (lowest > highest) return std::nullopt;
-    auto level = static_cast<uint32_t>(lowest);
-    Matching matching = at_level(level);
-    for (size_t i = 0; i < repairs_.size(); ++i) {
-      while (!matching.let_in(i)) {
-        if (++level > highest) return std::nullopt;
-        matching.set_capacities(capacities(level));
-      }
-    }
-    return matching;
+    std::optional<Fitting> whole = all(kChunkParts);
+    std::optional<Fitting> split = all(1);
+    if (!split) return std::nullopt;
+    if (whole && split->level * limits_.split_cost > kWorthSplitting * whole->level)
+      return std::move(whole->matching);
+    return std::move(split->matching);
   }
 
   /// Those that fit.
@@ -92,6 +86,31 @@ class Schedule {
   }
 
  private:
+  struct Fitting {
+    Matching matching;
+    uint32_t level;
+  };
+
+  /// `smallest`: what a helper may be given, in parts.
+  std::optional<Fitting> all(uint32_t smallest) const {
+    double wanted = 0;
+    for (const JointRepair& repair : repairs_)
+      wanted += repair.needed * kChunkParts;
+    const uint32_t highest = kChunkParts * (limits_.waiting > repairs_.size() ? limits_.level : limits_.most);
+    const double lowest = std::ceil((busy_ + wanted) / total_ / smallest) * smallest;
+    if (lowest > highest) return std::nullopt;
+    auto level = static_cast<uint32_t>(std::max<double>(lowest, smallest));
+    Fitting fitting{at_level(level), level};
+    for (size_t i = 0; i < repairs_.size(); ++i) {
+      while (!fitting.matching.let_in(i, smallest)) {
+        fitting.level += smallest;
+        if (fitting.level > highest) return std::nullopt;
+        fitting.matching.set_capacities(capacities(fitting.level));
+      }
+    }
+    return fitting;
+  }
+
   std::vector<uint32_t> capacities(uint32_t level) const {
     std::vector<uint32_t> capacities;
     for (const JointServer& server : servers_) {

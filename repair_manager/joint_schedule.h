@@ -59,6 +59,8 @@ struct JointLimits {
   uint32_t level = 8;  ///< chunks that a server of typical rate helps with at least while more wait
   uint32_t most = 16;  ///< and at most, at the end
   size_t waiting = 0;  ///< repairs that wait in all, if more than are given
+  /// So many times as long a repair takes that has a chain for each part, at the same rate.
+  double split_cost = 1;
 };
 
 /// `may_receive(repair, server)`: the server can be that repair's destination. Repairs that do not fit now

@@ -113,9 +113,24 @@ bool JointWindow::may_receive(const Known& known, ChunkId chunk, uint32_t server
   return view.free_bytes >= needed + kDestinationMarginBytes && !view_.deletion_pending(chunk, view.id);
 }
 
-JointLimits JointWindow::limits(size_t waiting) const {
+/// A chain that carries a part moves at its share of the rate and takes that much longer to fill.
+double JointWindow::split_cost(const Known& known) const {
+  const LinkRate usual = planner_.servers().usual_link();
+  const double rate = usual.up > 0 ? usual.up : options_.link.bytes_per_second;
+  const TreeLoad load{.sum_bytes = std::max<uint64_t>(1, known.length)};
+  const auto took = [&](double share) {
+    const uint64_t slice = options_.slice_bytes > 0
+                               ? options_.slice_bytes
+                               : default_slice_bytes(known.repair.needed, load, rate * share, options_.link);
+    const auto forwarded = static_cast<double>(std::min(slice, kForwardBytes));
+    return 1 + (known.repair.needed - 1) * forwarded / share / static_cast<double>(load.sum_bytes);
+  };
+  return took(1.0 / kChunkParts) / took(1);
+}
+
+JointLimits JointWindow::limits(size_t waiting, const Known& like) const {
   const uint32_t most = planner_.slots().limit();
-  return {.level = std::max(1u, most / 2), .most = most, .waiting = waiting};
+  return {.level = std::max(1u, most / 2), .most = most, .waiting = waiting, .split_cost = split_cost(like)};
 }
 
 bool JointWindow::could_place(ChunkId chunk, size_t waiting) const {
@@ -128,19 +143,21 @@ bool JointWindow::could_place(ChunkId chunk, size_t waiting) const {
     idle[i].helping = idle[i].receiving = 0;
   }
   const auto allowed = [&](size_t, uint32_t server) { return may_receive(known->second, chunk, server); };
-  return !schedule_jointly(idle, {&known->second.repair, 1}, limits(waiting), allowed).empty();
+  return !schedule_jointly(idle, {&known->second.repair, 1}, limits(waiting, known->second), allowed).empty();
 }
 
 std::vector<JointStart> JointWindow::schedule(std::span<const QueueEntry> queued, size_t waiting) {
   std::vector<JointRepair> repairs;
   for (const QueueEntry& entry : queued)
     repairs.push_back(known_.at(entry.chunk).repair);
+  if (queued.empty()) return {};
+  const JointLimits limits = this->limits(waiting, known_.at(queued.front().chunk));
   const std::vector<JointServer> states = servers();
   const auto allowed = [&](size_t repair, uint32_t server) {
     return may_receive(known_.at(queued[repair].chunk), queued[repair].chunk, server);
   };
   std::vector<JointStart> starts;
-  for (const JointChoice& choice : schedule_jointly(states, repairs, limits(waiting), allowed)) {
+  for (const JointChoice& choice : schedule_jointly(states, repairs, limits, allowed)) {
     const QueueEntry& entry = queued[choice.repair];
     const Known& known = known_.at(entry.chunk);
     PlanWishes wishes{.slice_bytes = options_.slice_bytes,

@@ -65,7 +65,8 @@ class JointWindow {
   };
 
   Known look_up(ChunkId chunk) const;
-  JointLimits limits(size_t waiting) const;
+  double split_cost(const Known& known) const;
+  JointLimits limits(size_t waiting, const Known& like) const;
   std::vector<JointServer> servers() const;
   bool may_receive(const Known& known, ChunkId chunk, uint32_t server) const;
 

@@ -30,7 +30,8 @@ struct FluidSettings {
 
 /// Server 1 is dead, with `lost` chunks of as many stripes, whose other chunks are on random distinct
 /// servers. A repair's tree becomes flows:
-///   sliced     one flow over all its hops, as fast as the slowest; depth - 1 slices fill and drain it
+///   sliced     one flow over all its hops, as fast as the slowest; depth - 1 slices, or what
+///              is forwarded of them at once, fill and drain it
 ///   unsliced   a flow a hop, which begins when the sender has all it adds: the timesteps of the text
 ///   star       a flow a helper
 /// Each hop costs its latency on the way down and up, each slice its overhead. Disks, CPUs and switches are
@@ -210,8 +211,8 @@ inline void FluidCluster::begin(const proto::RepairChunkRequest& request, uint32
 }
 
 /// All hops at one rate, those of trees that carry some of the slices at their share of it: slices are
-/// awaited in order. Filling and draining takes (depth - 1) of a tree's slices more; meanwhile a part of the
-/// links idles.
+/// awaited in order. Filling and draining takes (depth - 1) of a tree's slices more, or of what is
+/// forwarded of them at once; meanwhile a part of the links idles.
 inline void FluidCluster::begin_pipeline(const Nodes& trees, uint32_t root, double bytes, double slice,
                                          size_t& open, const Done& done) {
   const double hops = depth(trees);
@@ -221,7 +222,7 @@ inline void FluidCluster::begin_pipeline(const Nodes& trees, uint32_t root, doub
     const double share = share_of(child);
     Nodes tree;
     *tree.Add() = child;
-    fill = std::max(fill, (depth(tree) - 1) * slice / share);
+    fill = std::max(fill, (depth(tree) - 1) * std::min(slice, double{kForwardBytes}) / share);
     std::vector<std::pair<uint32_t, uint32_t>> all;
     edges(tree, root, all);
     for (const auto& [from, to] : all) {

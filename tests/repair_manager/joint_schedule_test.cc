@@ -86,6 +86,11 @@ TEST(JointSchedule, HolderHelpsWithHalfAChunkWhereAWholeOneWouldBeTooMuch) {
   EXPECT_EQ(loads.up[0], loads.up[1]);
   EXPECT_EQ(std::ranges::count_if(choices, [](const JointChoice& c) { return c.chains.size() == 1; }), 2)
       << "no more are split than need be";
+
+  JointLimits costly = kLimits;
+  costly.split_cost = 1.4;
+  for (const JointChoice& choice : schedule_jointly(servers, repairs, costly, anywhere))
+    EXPECT_EQ(choice.chains.size(), 1u) << "3 halves of a chunk would take longer than 2 chunks";
 }
 
 TEST(JointSchedule, EveryLinkCarriesAboutTheSame) {
@@ -113,6 +118,20 @@ TEST(JointSchedule, WhileMoreWaitLinksAreFilledToALevelThatWholeRepairsFillAndNo
   EXPECT_GE(total, 82 * level * 98 / 100) << "hardly a slot stays empty";
   EXPECT_TRUE(std::ranges::all_of(choices, [](const JointChoice& c) { return c.chains.size() == 1; }))
       << "chunks are split only at the end";
+}
+
+TEST(JointSchedule, InASmallClusterDownlinksAreFilledAsEvenlyAsUplinks) {
+  simulation::SimRandom random(7);
+  const std::vector<JointServer> servers(20);
+  const std::vector<JointRepair> repairs = random_repairs(50, 20, random);
+  const auto holds_none = [&](size_t repair, uint32_t server) {
+    return std::ranges::find(repairs[repair].candidates, server) == repairs[repair].candidates.end();
+  };
+  const auto choices = schedule_jointly(servers, repairs, kLimits, holds_none);
+  const Loads loads = loads_of(choices, repairs, servers.size());
+  EXPECT_EQ(choices.size(), 15u);
+  EXPECT_EQ(std::ranges::max(loads.up), 9 * kChunkParts);
+  EXPECT_EQ(std::ranges::max(loads.down), 9 * kChunkParts);
 }
 
 TEST(JointSchedule, WhatRunsAlreadyCounts) {
