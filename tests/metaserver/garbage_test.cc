@@ -6,6 +6,18 @@
 namespace kintsugi::metaserver {
 namespace {
 
+/// A server that holds no chunk of the stripe; the last one.
+FakeServer* unused_by(MetaServerRig& rig, const proto::Stripe& stripe) {
+  FakeServer* unused = nullptr;
+  for (FakeServer& server : rig.servers) {
+    bool used = false;
+    for (const auto& placed : stripe.chunks())
+      used = used || placed.server_id() == server.id.value;
+    if (!used) unused = &server;
+  }
+  return unused;
+}
+
 TEST(Garbage, ChunksOfARemovedFileAreDeletedOnTheirServers) {
   MetaServerRig rig;
   ASSERT_TRUE(rig.put("/kept", 2).ok());
@@ -96,13 +108,7 @@ TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 0};
   FakeServer& old_place = rig.server(ServerId{stripe.chunks(0).server_id()});
-  FakeServer* new_place = nullptr;
-  for (FakeServer& server : rig.servers) {
-    bool used = false;
-    for (const auto& placed : stripe.chunks())
-      used = used || placed.server_id() == server.id.value;
-    if (!used) new_place = &server;
-  }
+  FakeServer* new_place = unused_by(rig, stripe);
   old_place.alive = false;
   rig.pass(13);
   ASSERT_EQ(rig.told.dead, std::vector<ServerId>{old_place.id});
@@ -158,13 +164,7 @@ TEST(Repair, ACopyThatWasTakenForGarbageBeforeItWasCommittedIsRefused) {
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
   FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
-  FakeServer* to = nullptr;
-  for (FakeServer& server : rig.servers) {
-    bool used = false;
-    for (const auto& placed : stripe.chunks())
-      used = used || placed.server_id() == server.id.value;
-    if (!used) to = &server;
-  }
+  FakeServer* to = unused_by(rig, stripe);
   rig.meta->repair_begins(chunk);
   to->chunks[chunk] = from.chunks[chunk];
   rig.send_report(*to);
