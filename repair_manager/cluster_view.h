@@ -74,9 +74,9 @@ class ClusterView {
                                                                       runtime::Endpoint destination,
                                                                       proto::RepairChunkRequest request) = 0;
 
-  /// Nobody waits for execute() of this request any more: has `destination` end that repair, if it still runs
-  /// there. Without it the repair ends at its own deadline.
-  virtual asio::awaitable<void> give_up(Context, runtime::Endpoint, proto::RepairChunkRequest) { co_return; }
+  /// Nobody waits for execute() of this repair any more: has `destination` end it, if it still runs there.
+  /// Without this it ends at its own deadline.
+  virtual asio::awaitable<void> give_up(Context, runtime::Endpoint, proto::EndRepairRequest) { co_return; }
 
   /// The chunk was proven and is durable on `server`: make that its place, if the stripe still exists and the
   /// chunk is still where `expected_old` says (else kConflict: the copy is garbage). Durable on return.

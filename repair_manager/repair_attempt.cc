@@ -23,6 +23,15 @@ double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+proto::EndRepairRequest ending(const proto::RepairChunkRequest& repair) {
+  proto::EndRepairRequest request;
+  request.set_stripe_id(repair.stripe_id());
+  request.set_index(repair.index());
+  request.set_repair_id(repair.repair_id());
+  request.set_capability(repair.capability());
+  return request;
+}
+
 void append_detail(proto::RepairRecord& record, const std::string& text) {
   record.set_detail(record.detail().empty() ? text : record.detail() + "; " + text);
 }
@@ -127,7 +136,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairManager::call_root(Con
     co_await call->changed.wait();
   calls_.erase(plan.id.value);
   if (call->answer) co_return std::move(*call->answer);
-  if (call->dead != plan.targets.front().destination) tasks_.spawn(give_up(root, plan.request));
+  if (call->dead != plan.targets.front().destination) tasks_.spawn(give_up(root, ending(plan.request)));
   co_return Status{Code::kUnavailable, fmt::format("server {} was declared dead", call->dead)};
 }
 
@@ -137,7 +146,7 @@ asio::awaitable<void> RepairManager::carry(Context context, runtime::Endpoint ro
   call->changed.notify_all();
 }
 
-asio::awaitable<void> RepairManager::give_up(runtime::Endpoint root, proto::RepairChunkRequest request) {
+asio::awaitable<void> RepairManager::give_up(runtime::Endpoint root, proto::EndRepairRequest request) {
   const Context limited = Context{}.with_deadline(runtime_.clock.now() + kGiveUpLimit);
   co_await view_.give_up(limited, std::move(root), std::move(request));
 }

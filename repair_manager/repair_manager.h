@@ -171,7 +171,7 @@ class RepairManager {
   asio::awaitable<void> carry(Context context, runtime::Endpoint root, proto::RepairChunkRequest request,
                               std::shared_ptr<Call> call);
   /// Tells the root, so that the servers that live waste nothing on it.
-  asio::awaitable<void> give_up(runtime::Endpoint root, proto::RepairChunkRequest request);
+  asio::awaitable<void> give_up(runtime::Endpoint root, proto::EndRepairRequest request);
   /// Each target; what could not be committed is left in `job.entries`.
   asio::awaitable<Status> commit(Context context, Job& job, proto::RepairRecord& record);
   /// What to say of a chunk that has been rebuilt though it is there.

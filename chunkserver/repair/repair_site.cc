@@ -14,7 +14,7 @@ class RootRepair {
   ~RootRepair() { parts_.roots.erase(registered_); }
   RootRepair(const RootRepair&) = delete;
 
-  bool is(const proto::RepairChunkRequest& request) const {
+  bool is(const proto::EndRepairRequest& request) const {
     return request_.repair_id() == request.repair_id() && request_.stripe_id() == request.stripe_id() &&
            request_.index() == request.index();
   }
@@ -93,17 +93,6 @@ Result<SumRange> check_request(const proto::RepairChunkRequest& request, proto::
   return *range;
 }
 
-/// Ends the same repair, if it runs.
-bool end_running(RepairParts& parts, const proto::RepairChunkRequest& request) {
-  bool any = false;
-  for (RootRepair* root : parts.roots) {
-    if (!root->is(request)) continue;
-    root->end();
-    any = true;
-  }
-  return any;
-}
-
 proto::RebuiltChunk chunk_of(const proto::RepairChunkRequest& request) {
   proto::RebuiltChunk chunk;
   chunk.set_index(request.index());
@@ -175,7 +164,6 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context
       context,
       kRepairChunk,
       {double(request.length()), double(request.slice_bytes()), double(request.children_size())}};
-  if (request.children().empty() && end_running(parts, request)) co_return proto::RepairChunkResponse{};
   proto::PartialSumRequest below = request_below(request);
   auto range = check_request(request, below);
   if (!range) co_return module.finish(range.error());
@@ -186,6 +174,11 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context
         response.error().with_context(fmt::format("repair of chunk {} on server {}", id, self)));
   }
   co_return response;
+}
+
+void end_repair(RepairParts& parts, const proto::EndRepairRequest& request) {
+  for (RootRepair* root : parts.roots)
+    if (root->is(request)) root->end();
 }
 
 }  // namespace kintsugi::chunkserver

@@ -1,4 +1,4 @@
-/// The RepairChunk RPC: the root of a repair tree, which stores the chunk it gets back.
+/// The RepairChunk RPC: the root of a repair tree, which stores the chunk it gets back; EndRepair gives it up.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -14,11 +14,12 @@ namespace kintsugi::chunkserver {
 /// nothing is stored. Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks),
 /// kUnavailable and others of the children (name the server), kAlreadyExists (another chunk of this name),
 /// kNoSpace, kInvalidArgument.
-///
-/// A request without children for a repair that runs here ends that one with kCancelled: whoever asked for it
-/// has given it up, and its helpers are to be free. Nothing is stored unless the chunk was being committed.
 asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context, RepairParts& parts,
                                                                  ServerId self,
                                                                  const proto::RepairChunkRequest& request);
+
+/// Ends that repair with kCancelled, if it runs here: its helpers are to be free. Nothing is stored unless the
+/// chunk was being committed.
+void end_repair(RepairParts& parts, const proto::EndRepairRequest& request);
 
 }  // namespace kintsugi::chunkserver

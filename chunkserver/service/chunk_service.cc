@@ -87,6 +87,15 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair(ServiceParts& parts, 
   co_return response;
 }
 
+asio::awaitable<Result<proto::Empty>> end(ServiceParts& parts, proto::EndRepairRequest request) {
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  Status allowed = rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpWrite,
+                                         parts.runtime.clock.wall_now());
+  if (!allowed.ok()) co_return counted(parts, std::move(allowed));
+  end_repair(parts.repair, request);
+  co_return proto::Empty{};
+}
+
 asio::awaitable<Status> probe_link(LinkProber& prober, Context context, proto::ProbeLinkRequest request,
                                    rpc::Stream& stream) {
   co_return co_await prober.serve(context, request, stream);
@@ -116,6 +125,9 @@ void register_chunk_service(rpc::Server& server, ServiceParts& parts, LinkProber
       Method::kRepairChunk, [&parts](Context context, proto::RepairChunkRequest request) {
         return repair(parts, context, std::move(request));
       });
+  server.handle<proto::EndRepairRequest, proto::Empty>(
+      Method::kEndRepair,
+      [&parts](Context, proto::EndRepairRequest request) { return end(parts, std::move(request)); });
   server.handle_stream<proto::ProbeLinkRequest>(
       Method::kProbeLink, [&prober](Context context, proto::ProbeLinkRequest request, rpc::Stream& stream) {
         return probe_link(prober, context, std::move(request), stream);

@@ -82,6 +82,8 @@ std::string_view method_name(Method method) {
       return "CommitRepair";
     case Method::kProbeLink:
       return "ProbeLink";
+    case Method::kEndRepair:
+      return "EndRepair";
     case Method::kPing:
       return "Ping";
   }

@@ -50,6 +50,7 @@ enum class Method : uint16_t {
   kPartialSum = 62,   ///< stream
   kRepairChunk = 63,  ///< unary
   kProbeLink = 64,    ///< stream
+  kEndRepair = 65,    ///< unary
   // any daemon
   kPing = 80,
 };

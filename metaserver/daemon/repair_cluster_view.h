@@ -19,7 +19,7 @@ class RepairClusterView final : public repair_manager::ClusterView {
   asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context, runtime::Endpoint destination,
                                                               proto::RepairChunkRequest request) override;
   asio::awaitable<void> give_up(Context context, runtime::Endpoint destination,
-                                proto::RepairChunkRequest request) override;
+                                proto::EndRepairRequest request) override;
   asio::awaitable<Status> commit_repair(Context context, ChunkId chunk, ServerId expected_old,
                                         ServerId server) override;
   void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;

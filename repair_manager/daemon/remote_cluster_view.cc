@@ -160,11 +160,9 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
 }
 
 asio::awaitable<void> RemoteClusterView::give_up(Context context, runtime::Endpoint destination,
-                                                 proto::RepairChunkRequest request) {
+                                                 proto::EndRepairRequest request) {
   wanted_.erase(request.repair_id());
-  request.clear_children();
-  (void)co_await client_.call<proto::RepairChunkResponse>(context, std::move(destination),
-                                                          rpc::Method::kRepairChunk, request);
+  (void)co_await client_.call<proto::Empty>(context, std::move(destination), rpc::Method::kEndRepair, request);
 }
 
 ServerId RemoteClusterView::server_at(const runtime::Endpoint& address) const {

@@ -101,6 +101,18 @@ class ClusterRig {
   Result<proto::RepairChunkResponse> repair(size_t root, const proto::RepairChunkRequest& request) {
     return simulation.run(repair_on(*this, root, request));
   }
+  /// Begins it; the answer will be in `repaired`.
+  void begin_repair(size_t root, const proto::RepairChunkRequest& request) {
+    asio::co_spawn(simulation.executor(), repair_later(*this, root, request), asio::detached);
+  }
+  Result<proto::Empty> end_repair(size_t root, const proto::EndRepairRequest& request) {
+    return simulation.run(end_on(*this, root, request));
+  }
+  /// Of all servers, both ways.
+  void set_links(uint64_t bytes_per_second) {
+    for (size_t i = 0; i < servers.size(); ++i)
+      simulation.network().set_link(host(i), bytes_per_second, bytes_per_second);
+  }
 
   static asio::awaitable<Status> put_chunk(ClusterRig& rig, size_t server, ChunkId id,
                                            std::vector<std::byte> bytes);
@@ -108,7 +120,11 @@ class ClusterRig {
                                                                    uint64_t offset, uint64_t length);
   static asio::awaitable<Result<proto::RepairChunkResponse>> repair_on(ClusterRig& rig, size_t root,
                                                                        proto::RepairChunkRequest request);
+  static asio::awaitable<void> repair_later(ClusterRig& rig, size_t root, proto::RepairChunkRequest request);
+  static asio::awaitable<Result<proto::Empty>> end_on(ClusterRig& rig, size_t root,
+                                                      proto::EndRepairRequest request);
 
+  std::optional<Result<proto::RepairChunkResponse>> repaired;
   QuietLog quiet;
   simulation::Simulation simulation;
   rpc::Secret secret;
@@ -234,6 +250,19 @@ inline asio::awaitable<Result<proto::RepairChunkResponse>> ClusterRig::repair_on
   context.deadline = rig.simulation.now() + 10min;
   co_return co_await rig.client.call<proto::RepairChunkResponse>(context, rig.endpoint(root),
                                                                  rpc::Method::kRepairChunk, request);
+}
+
+inline asio::awaitable<void> ClusterRig::repair_later(ClusterRig& rig, size_t root,
+                                                      proto::RepairChunkRequest request) {
+  rig.repaired = co_await repair_on(rig, root, std::move(request));
+}
+
+inline asio::awaitable<Result<proto::Empty>> ClusterRig::end_on(ClusterRig& rig, size_t root,
+                                                                proto::EndRepairRequest request) {
+  Context context;
+  context.deadline = rig.simulation.now() + 10s;
+  co_return co_await rig.client.call<proto::Empty>(context, rig.endpoint(root), rpc::Method::kEndRepair,
+                                                   request);
 }
 
 }  // namespace kintsugi::chunkserver

@@ -103,24 +103,18 @@ TEST_P(RepairWithBadHelper, FailsSoonWhenAHelperDiesInTheMiddle) {
   for (uint64_t slice : {uint64_t{256 * 1024}, kUnsliced}) {
     StripeRig rig({8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB});
     auto request = rig.repair_request(0, GetParam(), slice);
-    for (size_t i = 0; i < 10; ++i)
-      rig.simulation.network().set_link(rig.host(i), 10 << 20, 10 << 20);
-    std::optional<Result<proto::RepairChunkResponse>> repaired;
-    auto task = [](StripeRig& rig, proto::RepairChunkRequest request,
-                   std::optional<Result<proto::RepairChunkResponse>>& into) -> asio::awaitable<void> {
-      into = co_await ClusterRig::repair_on(rig, StripeRig::kRoot, std::move(request));
-    };
-    asio::co_spawn(rig.simulation.executor(), task(rig, request, repaired), asio::detached);
+    rig.set_links(10 << 20);
+    rig.begin_repair(StripeRig::kRoot, request);
     rig.simulation.run_for(300ms);
-    ASSERT_FALSE(repaired);
+    ASSERT_FALSE(rig.repaired);
     rig.servers[5].node->crash(false);
     const TimePoint died = rig.simulation.now();
-    ASSERT_TRUE(rig.simulation.run_until([&] { return repaired.has_value(); }, 5min));
+    ASSERT_TRUE(rig.simulation.run_until([&] { return rig.repaired.has_value(); }, 5min));
     EXPECT_LT(rig.simulation.now() - died, 10s);
-    ASSERT_FALSE(*repaired);
-    EXPECT_EQ(repaired->error().code(), Code::kUnavailable) << repaired->error();
-    EXPECT_NE(repaired->error().message().find(fmt::format("server {}", rig.id(5))), std::string::npos)
-        << repaired->error();
+    ASSERT_FALSE(*rig.repaired);
+    const Status status = rig.repaired->error();
+    EXPECT_EQ(status.code(), Code::kUnavailable) << status;
+    EXPECT_NE(status.message().find(fmt::format("server {}", rig.id(5))), std::string::npos) << status;
     rig.stop_server(5);
     EXPECT_EQ(rig.store(StripeRig::kRoot).chunks(), 0u);
     rig.simulation.run_for(5s);
@@ -131,12 +125,8 @@ TEST_P(RepairWithBadHelper, FailsSoonWhenAHelperDiesInTheMiddle) {
 TEST_P(RepairWithBadHelper, EndsEverywhereWhenTheRootDies) {
   StripeRig rig({8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB});
   auto request = rig.repair_request(0, GetParam(), kUnsliced);
-  for (size_t i = 0; i < 10; ++i)
-    rig.simulation.network().set_link(rig.host(i), 1 << 20, 1 << 20);
-  auto task = [](StripeRig& rig, proto::RepairChunkRequest request) -> asio::awaitable<void> {
-    (void)co_await ClusterRig::repair_on(rig, StripeRig::kRoot, std::move(request));
-  };
-  asio::co_spawn(rig.simulation.executor(), task(rig, request), asio::detached);
+  rig.set_links(1 << 20);
+  rig.begin_repair(StripeRig::kRoot, request);
   rig.simulation.run_for(2s);
   rig.servers[StripeRig::kRoot].node->crash(false);
   rig.stop_server(StripeRig::kRoot);
@@ -148,31 +138,29 @@ TEST_P(RepairWithBadHelper, EndsEverywhereWhenItIsGivenUp) {
   StripeRig rig({8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB});
   auto request = rig.repair_request(0, GetParam(), 256 * 1024);
   request.set_repair_id(77);
-  for (size_t i = 0; i < 10; ++i)
-    rig.simulation.network().set_link(rig.host(i), 1 << 20, 1 << 20);
-  std::optional<Result<proto::RepairChunkResponse>> repaired;
-  auto task = [](StripeRig& rig, proto::RepairChunkRequest request,
-                 std::optional<Result<proto::RepairChunkResponse>>& into) -> asio::awaitable<void> {
-    into = co_await ClusterRig::repair_on(rig, StripeRig::kRoot, std::move(request));
-  };
-  asio::co_spawn(rig.simulation.executor(), task(rig, request, repaired), asio::detached);
+  rig.set_links(1 << 20);
+  rig.begin_repair(StripeRig::kRoot, request);
   rig.simulation.run_for(2s);
-  ASSERT_FALSE(repaired);
-  auto other = request;
-  other.clear_children();
-  other.set_repair_id(78);
-  EXPECT_EQ(rig.repair(StripeRig::kRoot, other).error().code(), Code::kInvalidArgument);
+  ASSERT_FALSE(rig.repaired);
+  proto::EndRepairRequest ending;
+  ending.set_stripe_id(StripeRig::kStripe);
+  ending.set_index(0);
+  ending.set_repair_id(78);
+  ending.set_capability(request.capability());
+  EXPECT_TRUE(rig.end_repair(StripeRig::kRoot, ending));
+  ending.set_repair_id(77);
+  ending.set_capability("");
+  EXPECT_EQ(rig.end_repair(StripeRig::kRoot, ending).error().code(), Code::kPermissionDenied);
   rig.simulation.run_for(100ms);
-  EXPECT_FALSE(repaired) << "that was another repair";
+  EXPECT_FALSE(rig.repaired) << "one was another repair, one was not allowed to";
 
   rig.servers[5].node->disk().set_slow(1e6);  // even while one of them hangs
-  auto ending = request;
-  ending.clear_children();
-  const auto ended = rig.repair(StripeRig::kRoot, ending);
+  ending.set_capability(request.capability());
+  const auto ended = rig.end_repair(StripeRig::kRoot, ending);
   EXPECT_TRUE(ended) << ended.error();
   rig.simulation.run_for(1s);
-  ASSERT_TRUE(repaired);
-  EXPECT_EQ(repaired->error().code(), Code::kCancelled) << repaired->error();
+  ASSERT_TRUE(rig.repaired);
+  EXPECT_EQ(rig.repaired->error().code(), Code::kCancelled) << rig.repaired->error();
   EXPECT_EQ(rig.store(StripeRig::kRoot).chunks(), 0u);
   rig.servers[5].node->crash(false);
   rig.stop_server(5);
@@ -184,21 +172,15 @@ INSTANTIATE_TEST_SUITE_P(Shapes, RepairWithBadHelper,
 
 TEST(Repair, AnUnslicedTreeOnVerySlowLinksIsNotTakenForDead) {
   StripeRig rig({4 * kMiB, 4 * kMiB, 4 * kMiB, 4 * kMiB, 4 * kMiB, 4 * kMiB});
-  for (size_t i = 0; i < 10; ++i)
-    rig.simulation.network().set_link(rig.host(i), 64 << 10, 64 << 10);
+  rig.set_links(64 << 10);
   auto repaired = rig.repair(StripeRig::kRoot, rig.repair_request(0, TestShape::kChain, kUnsliced));
   EXPECT_TRUE(repaired) << repaired.error();
 }
 
 TEST(Repair, TheServersStopWhileATreeRuns) {
   StripeRig rig({8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB, 8 * kMiB});
-  for (size_t i = 0; i < 10; ++i)
-    rig.simulation.network().set_link(rig.host(i), 1 << 20, 1 << 20);
-  auto task = [](StripeRig& rig, proto::RepairChunkRequest request) -> asio::awaitable<void> {
-    (void)co_await ClusterRig::repair_on(rig, StripeRig::kRoot, std::move(request));
-  };
-  asio::co_spawn(rig.simulation.executor(), task(rig, rig.repair_request(0, TestShape::kBinomial, 64 * 1024)),
-                 asio::detached);
+  rig.set_links(1 << 20);
+  rig.begin_repair(StripeRig::kRoot, rig.repair_request(0, TestShape::kBinomial, 64 * 1024));
   rig.simulation.run_for(1s);
   const TimePoint asked = rig.simulation.now();
   rig.stop_server(StripeRig::kRoot);
@@ -209,8 +191,7 @@ double repair_seconds(TestShape shape, uint64_t slice) {
   const size_t chunk = 64 * kMiB;
   StripeRig rig(std::vector<size_t>(6, chunk));
   // 200 Mbit/s.
-  for (size_t i = 0; i < 10; ++i)
-    rig.simulation.network().set_link(rig.host(i), 25'000'000, 25'000'000);
+  rig.set_links(25'000'000);
   const TimePoint began = rig.simulation.now();
   auto repaired = rig.repair(StripeRig::kRoot, rig.repair_request(0, shape, slice));
   EXPECT_TRUE(repaired) << repaired.error();

@@ -74,7 +74,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> FakeView::execute(Context co
 }
 
 asio::awaitable<void> FakeView::give_up(Context, runtime::Endpoint destination,
-                                        proto::RepairChunkRequest request) {
+                                        proto::EndRepairRequest request) {
   given_up.emplace_back(destination.host, request.repair_id());
   co_return;
 }
