@@ -53,6 +53,10 @@ class Garbage {
   /// Whether a deletion that is pending has certainly not been ordered, neither by this metaserver nor by the
   /// one before its restart. Then its key may be removed: the chunk is wanted there after all.
   bool withdrawable(ServerId server, ChunkId chunk) const;
+  /// A pending deletion waits until the chunk is available at its place.
+  bool postponed(const Reader& reader, ServerId server, ChunkId chunk) const {
+    return judge(reader, server, chunk) == Verdict::kLater;
+  }
 
   /// A copy of the chunk begins to be made: what was deleted before was another one.
   void copy_begins(ChunkId chunk);

@@ -66,8 +66,8 @@ class MetaServer {
   /// Without capabilities. `available` of a chunk without bytes is true though it is on no server.
   std::optional<proto::Stripe> stripe(StripeId id) const;
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const;
-  /// A deletion of the chunk is, or may have been, ordered at `server`: commit_repair would refuse a copy
-  /// there.
+  /// A deletion of the chunk is, or may have been, ordered at `server`, or would be before a copy is made
+  /// there: commit_repair would refuse it.
   bool deletion_pending(ChunkId chunk, ServerId server) const;
   /// All chunks whose place is this server; of server 0: all that are nowhere.
   std::vector<ChunkId> chunks_of(ServerId server) const;
@@ -87,7 +87,7 @@ class MetaServer {
                                         ServerId server);
   /// A repair or move of the chunk begins. Copies of it that are deleted from now on are not committed.
   void repair_begins(ChunkId chunk);
-  /// What commit_repair would say now.
+  /// What commit_repair would say of a copy that is begun now.
   Status can_commit_repair(ChunkId chunk, ServerId expected_old, ServerId server) const;
   /// Where the stripe says that the chunk is; none: nowhere, or there is no such chunk.
   ServerId place_of(ChunkId chunk) const;
@@ -106,7 +106,8 @@ class MetaServer {
   asio::awaitable<void> rebalance_forever();
   asio::awaitable<void> expire_uploads_forever();
   Status check_repair(ChunkId chunk, ServerId expected_old, ServerId server,
-                      const proto::StoredStripe& stripe) const;
+                      const proto::StoredStripe& stripe, bool to_be_deleted) const;
+  bool deletion_ordered(ChunkId chunk, ServerId server) const;
 
   Core core_;
   rpc::Server server_;

@@ -26,8 +26,14 @@ std::string MetaServer::capability(ChunkId chunk, uint32_t operations, WallTime 
   return rpc::make_capability(core_.secret, chunk, operations, expiry);
 }
 
-bool MetaServer::deletion_pending(ChunkId chunk, ServerId server) const {
+bool MetaServer::deletion_ordered(ChunkId chunk, ServerId server) const {
   return Garbage::pending(core_.store, server, chunk) && !core_.garbage.withdrawable(server, chunk);
+}
+
+bool MetaServer::deletion_pending(ChunkId chunk, ServerId server) const {
+  if (!Garbage::pending(core_.store, server, chunk)) return false;
+  return !core_.garbage.withdrawable(server, chunk) ||
+         !core_.garbage.postponed(core_.store, server, chunk);
 }
 
 std::vector<ChunkId> MetaServer::chunks_of(ServerId server) const {
@@ -48,7 +54,7 @@ void MetaServer::scan_chunks_of(ServerId server, ChunkId after,
 }
 
 Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId server,
-                                const proto::StoredStripe& stripe) const {
+                                const proto::StoredStripe& stripe, bool to_be_deleted) const {
   if (chunk.index >= static_cast<uint32_t>(stripe.chunks_size())) {
     return {Code::kInvalidArgument, fmt::format("stripe {} has no chunk {}", chunk.stripe, chunk.index)};
   }
@@ -64,7 +70,7 @@ Status MetaServer::check_repair(ChunkId chunk, ServerId expected_old, ServerId s
       return {Code::kConflict, fmt::format("server {} holds chunk {}:{} already", server, chunk.stripe, i)};
     }
   }
-  if (deletion_pending(chunk, server)) {
+  if (to_be_deleted) {
     return {Code::kConflict,
             fmt::format("server {} is about to delete an older copy of chunk {}", server, chunk)};
   }
@@ -81,7 +87,7 @@ void MetaServer::repair_begins(ChunkId chunk) {
 Status MetaServer::can_commit_repair(ChunkId chunk, ServerId expected_old, ServerId server) const {
   const auto stripe = load_stripe(core_.store, chunk.stripe);
   if (!stripe) return {Code::kNotFound, fmt::format("stripe {} was deleted meanwhile", chunk.stripe)};
-  return check_repair(chunk, expected_old, server, *stripe);
+  return check_repair(chunk, expected_old, server, *stripe, deletion_pending(chunk, server));
 }
 
 ServerId MetaServer::place_of(ChunkId chunk) const {
@@ -108,7 +114,7 @@ asio::awaitable<Status> MetaServer::commit_repair(Context context, ChunkId chunk
     co_return module.finish(co_await core_.finish_read(gone));
   }
   Transaction transaction(core_.store);
-  const Status allowed = check_repair(chunk, expected_old, server, *stripe);
+  const Status allowed = check_repair(chunk, expected_old, server, *stripe, deletion_ordered(chunk, server));
   if (allowed.ok()) {
     core_.chunks.set_placed(chunk, server);
     // A copy there that waits for the chunk to be available elsewhere would wait for this very repair.

@@ -128,6 +128,24 @@ TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
   rig.expect_all_chunks_in_place();
 }
 
+TEST(Garbage, APlaceWhoseOldCopyWillBeDeletedIsRefusedBeforeTheRepair) {
+  MetaServerRig rig;
+  ASSERT_TRUE(rig.put("/f").ok());
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  const ChunkId chunk{StripeId{stripe.stripe_id()}, 0};
+  FakeServer& old_place = rig.server(ServerId{stripe.chunks(0).server_id()});
+  FakeServer& new_place = *unused_by(rig, stripe);
+  rig.pass(15);  // what a process before this one ordered is done
+  new_place.chunks[chunk] = old_place.chunks[chunk];
+  ASSERT_TRUE(rig.simulation.run(rig.meta->commit_repair({}, chunk, old_place.id, new_place.id)).ok());
+
+  EXPECT_TRUE(rig.meta->deletion_pending(chunk, old_place.id)) << "ordered with its next heartbeat";
+  EXPECT_EQ(rig.meta->can_commit_repair(chunk, new_place.id, old_place.id).code(), Code::kConflict);
+  new_place.alive = old_place.alive = false;
+  rig.pass(13);
+  EXPECT_FALSE(rig.meta->deletion_pending(chunk, old_place.id)) << "its copy is kept while no other can be read";
+}
+
 TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
   MetaServerRig rig;
   ASSERT_TRUE(rig.put("/f").ok());
