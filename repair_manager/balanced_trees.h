@@ -1,0 +1,27 @@
+/// Who receives from whom, once it is known which helpers carry which slices (weighted_tree.h). Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "repair_manager/slice_shares.h"
+#include "repair_manager/weighted_tree.h"
+
+namespace kintsugi::repair_manager {
+
+/// Rounding must not cost a child.
+inline constexpr double kRateSlack = 1 + 1e-9;
+
+/// Sums at `rate` that fit into a downlink of `down`, `most` at most.
+inline uint32_t fan_in(double down, double rate, size_t most) {
+  return static_cast<uint32_t>(std::min<double>(static_cast<double>(most), down * kRateSlack / rate));
+}
+
+/// A tree for every group of `shares`, in which no downlink carries more than it can at `rate` and none is
+/// nearly full that need not be. nullopt: the downlinks do not suffice.
+std::optional<TreeSet> balanced_trees(std::span<const LinkRate> helpers, const SliceShares& shares,
+                                      double root_down, double rate);
+
+}  // namespace kintsugi::repair_manager
