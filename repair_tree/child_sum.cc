@@ -135,7 +135,7 @@ asio::awaitable<Result<uint32_t>> ChildSum::receive_part(uint32_t output, size_t
                                                          uint64_t end, uint32_t crc, bool first) {
   const bool in_place = first && matrix_.is_identity();
   if (!in_place && piece_.empty()) piece_ = HeldBytes(window_.held(), window_.size().piece_bytes);
-  const uint64_t step = window_.size().piece_bytes;
+  const uint64_t step = in_place ? end - begin : window_.size().piece_bytes;
   for (uint64_t at = begin; at < end; at += step) {
     const uint64_t part = std::min(step, end - at);
     std::span<std::byte> into;

@@ -37,7 +37,7 @@ WindowSize WindowSize::choose(const SumRange& range, const Node& node) {
                     : slice <= kBlockBytes ? slice
                                            : std::min(kUnitBytes, slice / 2);
   size.piece_bytes = std::clamp(slice_memory / 2, kMinPieceBytes, kPieceBytes);
-  size.own_bytes = std::min(whole_blocks(slice_memory / 2), kOwnBytes);
+  size.own_bytes = std::min(whole_blocks(slice), kOwnBytes);
   size.whole = !range.sliced() && node.children > 0;
   if (!range.sliced() || node.keep_all) {
     size.units = std::max<size_t>(count_units(range, size.unit_bytes), 1);

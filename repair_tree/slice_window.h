@@ -21,7 +21,7 @@ struct WindowSize {
   /// Slices are filled and forwarded in units, so that the next hop begins before a slice is whole.
   uint64_t unit_bytes = 0;
   size_t units = 0;          ///< that are open at a time
-  uint64_t piece_bytes = 0;  ///< of a child's frame that are taken in at a time
+  uint64_t piece_bytes = 0;  ///< of a child that are taken in at a time, where not straight into the sums
   uint64_t own_bytes = 0;    ///< of the own chunk that are read at a time; whole blocks
   bool own_first = true;     ///< the own chunk may be added before a child's sum
   bool whole = false;        ///< nothing is forwarded before all is complete (a leaf sends as it reads)
