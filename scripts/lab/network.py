@@ -15,6 +15,8 @@ import subprocess
 PREFIX = "ktl"
 NETNS = pathlib.Path("/run/netns")
 PR_SET_PDEATHSIG = 1
+# The same everywhere, whatever the machine's own is: every kernel has it and allows it to namespaces.
+CONGESTION_CONTROL = "reno"
 
 
 class LabError(RuntimeError):
@@ -84,6 +86,7 @@ class Network:
         self.run(host, "ip", "addr", "add", f"{self.address(host)}/24", "dev", f"kh{host}")
         self.run(host, "ip", "link", "set", f"kh{host}", "up")
         self.run(host, "ip", "link", "set", "lo", "up")
+        self.run(host, "sh", "-c", f"echo {CONGESTION_CONTROL} > /proc/sys/net/ipv4/tcp_congestion_control")
 
     def shape(self, host, rate_mbit):
         """Sets both directions of a host's link; None removes the limit."""

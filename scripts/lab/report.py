@@ -45,7 +45,8 @@ def table(documents):
 COLUMNS = (("series", "series", "{}"), ("code", "code", "{}"), ("links", "links", "{}"), ("chunk_mib", "MiB", "{}"),
            ("rate_mbit", "Mbit/s", "{}"), ("median_seconds", "seconds", "{:.3f}"), ("times_c_over_b", "× C/B", "{:.3f}"),
            ("floor_times_c_over_b", "floor", "{:g}"), ("ratio_to_floor", "ratio", "{:.3f}"),
-           ("percent_less_than_star", "less than star, %", "{:.1f}"), ("first_byte_ms", "first byte, ms", "{:.1f}"))
+           ("percent_less_than_star", "less than star, %", "{:.1f}"), ("first_byte_ms", "first byte, ms", "{:.1f}"),
+           ("cpu_seconds", "daemons' CPU-s", "{:.2f}"))
 
 
 def rows(document):

@@ -16,11 +16,11 @@ import importlib
 import pathlib
 import signal
 import sys
-import tempfile
 import time
 
 import spec as specs
 from cluster import check_binaries
+from disks import directory_for_disks
 from network import LabError, check_host
 from results import Results
 
@@ -47,7 +47,7 @@ def run_experiment(path, arguments):
         return results
     print(f"== {spec.name}: {spec.title}", flush=True)
     kind = importlib.import_module(f"kinds.{spec.kind.replace('-', '_')}")
-    with tempfile.TemporaryDirectory(prefix="kintsugi-lab-", dir=arguments.dir) as directory:
+    with directory_for_disks(arguments.dir) as directory:
         began = time.monotonic()
         kind.run(spec, results, Lab(arguments.binaries, directory))
     results.save(complete=True)
@@ -77,7 +77,7 @@ def parse(argv):
     parser.add_argument("--quick", action="store_true", help="small and once: smoke test, not a measurement")
     parser.add_argument("--resume", action="store_true", help="keep what the JSON in --out already has")
     parser.add_argument("--plot", action="store_true", help="only draw, from the JSON in --out")
-    parser.add_argument("--dir", help="where disks of the cluster are put, 10 GB (default: the system's temporary directory)")
+    parser.add_argument("--dir", help="where the disks of the hosts are put, 10 GB (default: in memory)")
     parser.add_argument("--binaries", default=str(ROOT / "build/release/bin"))
     arguments = parser.parse_args(argv)
     if not (arguments.experiment or arguments.all or arguments.plot):

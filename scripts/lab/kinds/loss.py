@@ -21,7 +21,6 @@ def run(spec, results, lab):
     for cell in spec.expanded_cells():
         servers, rate_mbit = cell["servers"], cell["rate_mbit"]
         with Network(2 + servers) as network:
-            choose_congestion_control(network, spec.option("congestion_control"))
             network.shape_all(rate_mbit)
             hosts = [server_host(n) for n in range(servers)]
             rate = results.calibrated(calibrate(network, rate_mbit, hosts))
@@ -42,12 +41,6 @@ def run(spec, results, lab):
             lab.say(f"{mode}: {row['ratio_to_bound']:.3f} x bound measured, {row['simulated_ratio_to_bound']:.3f} simulated, "
                     f"{row['measured_to_simulated']:.3f} of it ({', '.join(f'{r:.3f}' for r in ratios)})")
         results.save()
-
-
-def choose_congestion_control(network, name):
-    """Of all hosts' TCP; None leaves the machine's."""
-    for host in range(1, network.hosts + 1) if name else ():
-        network.run(host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={name}")
 
 
 def settings_of(mode, chunk_bytes):

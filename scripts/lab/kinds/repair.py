@@ -9,8 +9,10 @@ PHASES = ("plan", "network", "read", "compute", "write")
 
 def measure(cluster, stripe, cell, series, index):
     slice_bytes = cell.slice_bytes(series)
+    cpu_before = cluster.cpu_seconds()
     record = cluster.cli_json("repair", "run", "--chunk", f"{stripe}:{index}", "--shape", series["shape"],
                               *(["--slice", slice_bytes] if slice_bytes else []))
+    record["cpu_seconds"] = cluster.cpu_seconds() - cpu_before
     record["critical_compute_seconds"] = critical_compute(record)
     record["largest_compute_seconds"] = max(s["compute_seconds"] for s in record["servers"])
     record["most_received"] = max(s["bytes_in"] for s in record["servers"]) / record["chunk_bytes"]
@@ -26,7 +28,7 @@ def describe(cell, series, samples, rate):
     row |= {"floor_times_c_over_b": floor, "ratio_to_floor": row["times_c_over_b"] / floor,
             "chosen": sorted({s["shape"] for s in samples}), "slice_bytes": samples[-1]["slice_bytes"],
             "helpers": len(samples[-1]["helpers"])}
-    for key in ("most_received", "peak_bytes", "critical_compute_seconds", "largest_compute_seconds"):
+    for key in ("most_received", "peak_bytes", "critical_compute_seconds", "largest_compute_seconds", "cpu_seconds"):
         row[key] = median_of(samples, key)
     row |= phases(samples)
     return row
