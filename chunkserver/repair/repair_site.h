@@ -1,4 +1,5 @@
-/// The RepairChunk RPC: the root of a repair tree, which stores the chunk it gets back; EndRepair gives it up.
+/// The RepairChunk RPC: the root of a repair tree, which stores the chunk it gets back; EndRepair gives it
+/// up.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -18,8 +19,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context
                                                                  ServerId self,
                                                                  const proto::RepairChunkRequest& request);
 
-/// Ends that repair with kCancelled, if it runs here: its helpers are to be free. Nothing is stored unless the
-/// chunk was being committed.
+/// Ends that repair with kCancelled, if it runs here: its helpers are to be free. Nothing is stored unless
+/// the chunk was being committed.
 void end_repair(RepairParts& parts, const proto::EndRepairRequest& request);
 
 }  // namespace kintsugi::chunkserver

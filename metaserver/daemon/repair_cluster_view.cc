@@ -60,7 +60,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairClusterView::execute(
 
 asio::awaitable<void> RepairClusterView::give_up(Context context, runtime::Endpoint destination,
                                                  proto::EndRepairRequest request) {
-  (void)co_await client_.call<proto::Empty>(context, std::move(destination), rpc::Method::kEndRepair, request);
+  (void)co_await client_.call<proto::Empty>(context, std::move(destination), rpc::Method::kEndRepair,
+                                            request);
 }
 
 asio::awaitable<Status> RepairClusterView::commit_repair(Context context, ChunkId chunk,

@@ -32,8 +32,7 @@ bool MetaServer::deletion_ordered(ChunkId chunk, ServerId server) const {
 
 bool MetaServer::deletion_pending(ChunkId chunk, ServerId server) const {
   if (!Garbage::pending(core_.store, server, chunk)) return false;
-  return !core_.garbage.withdrawable(server, chunk) ||
-         !core_.garbage.postponed(core_.store, server, chunk);
+  return !core_.garbage.withdrawable(server, chunk) || !core_.garbage.postponed(core_.store, server, chunk);
 }
 
 std::vector<ChunkId> MetaServer::chunks_of(ServerId server) const {

@@ -162,7 +162,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
 asio::awaitable<void> RemoteClusterView::give_up(Context context, runtime::Endpoint destination,
                                                  proto::EndRepairRequest request) {
   wanted_.erase(request.repair_id());
-  (void)co_await client_.call<proto::Empty>(context, std::move(destination), rpc::Method::kEndRepair, request);
+  (void)co_await client_.call<proto::Empty>(context, std::move(destination), rpc::Method::kEndRepair,
+                                            request);
 }
 
 ServerId RemoteClusterView::server_at(const runtime::Endpoint& address) const {

@@ -143,7 +143,8 @@ TEST(Garbage, APlaceWhoseOldCopyWillBeDeletedIsRefusedBeforeTheRepair) {
   EXPECT_EQ(rig.meta->can_commit_repair(chunk, new_place.id, old_place.id).code(), Code::kConflict);
   new_place.alive = old_place.alive = false;
   rig.pass(13);
-  EXPECT_FALSE(rig.meta->deletion_pending(chunk, old_place.id)) << "its copy is kept while no other can be read";
+  EXPECT_FALSE(rig.meta->deletion_pending(chunk, old_place.id))
+      << "its copy is kept while no other can be read";
 }
 
 TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
