@@ -42,6 +42,7 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       load_(parts_, traffic_, rates_, prober_, options_.cpu_seconds),
       cache_report_(store_.cache(), store_.usage(), runtime_.clock) {
   register_chunk_service(server_, parts_, prober_);
+  network_.down_rate = [this] { return rates_.down(); };
   repair_.pacer.set_bandwidth(options_.repair_bytes_per_second);
   repair_.pacer.load = [this] { return user_load(); };
 }

@@ -55,6 +55,7 @@ asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> MeteredNetwork::di
                                                                                    TimePoint deadline) {
   auto connection = co_await network_.dial(std::move(to), deadline);
   if (!connection) co_return connection.error();
+  if (const uint64_t rate = down_rate(); rate > 0) (*connection)->expect_rate(static_cast<double>(rate));
   co_return std::make_unique<MeteredConnection>(std::move(*connection), meter_);
 }
 

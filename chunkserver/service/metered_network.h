@@ -1,5 +1,7 @@
-/// The network, with every byte that passes counted.
+/// The network, with every byte that passes counted, and dialled streams told the rate of the link.
 #pragma once
+
+#include <functional>
 
 #include "chunkserver/service/traffic.h"
 #include "common/runtime/network.h"
@@ -11,6 +13,9 @@ class MeteredNetwork final : public runtime::Network {
  public:
   MeteredNetwork(runtime::Network& network, const runtime::Clock& clock, LinkTraffic& traffic)
       : network_(network), meter_{clock, traffic} {}
+
+  /// Bytes a second that this server can receive; 0: not known yet.
+  std::function<uint64_t()> down_rate = [] { return uint64_t{0}; };
 
   asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint to,
                                                                      TimePoint deadline) override;

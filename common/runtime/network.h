@@ -44,6 +44,11 @@ class Connection {
   /// Writes all buffers in order (one gathered system call where possible). At most kMaxGather buffers.
   virtual asio::awaitable<Status> write(std::span<const asio::const_buffer> buffers) = 0;
 
+  /// A hint: the stream comes over a link of this rate. The peer may then have as much under way as the round
+  /// trip and a millisecond need, not more, so that streams that meet in the link do not fill the queue
+  /// before it: they would take it in turns to lose packets and share the link unevenly.
+  virtual void expect_rate(double /*bytes_per_second*/) {}
+
   /// Idempotent. Pending and later operations fail with kCancelled; the peer sees the end of the stream.
   virtual void close() = 0;
   virtual bool is_open() const = 0;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -83,6 +84,35 @@ std::pair<int, int> connected_and_probing() {
     count.second += probes != 0;
   }
   return count;
+}
+
+/// Bytes that arrived at the socket of this process that has most of them unread.
+int most_unread() {
+  int most = 0;
+  for (int fd = 0; fd < 1024; ++fd) {
+    int unread = 0;
+    if (::ioctl(fd, FIONREAD, &unread) == 0) most = std::max(most, unread);
+  }
+  return most;
+}
+
+TEST_F(NetworkTest, AStreamOverASlowLinkHasLittleUnderWay) {
+  const auto data = pattern(64 << 20, 3);
+  int unread = 0;
+  auto body = [&]() -> asio::awaitable<void> {
+    auto pair = co_await connect();
+    pair.client->expect_rate(25e6);
+    tasks.spawn(send_in_pieces(*pair.server, data));
+    std::vector<std::byte> half(data.size() / 2);
+    EXPECT_TRUE((co_await pair.client->read_exact(half)).ok());
+    co_await tasks.sleep_for(200ms);
+    unread = most_unread();
+    EXPECT_TRUE((co_await pair.client->read_exact(half)).ok());
+    co_await tasks.join();
+  };
+  run_on(production, body());
+  EXPECT_GT(unread, 0);
+  EXPECT_LE(unread, 1 << 20) << "without the hint it is several megabytes";
 }
 
 TEST_F(NetworkTest, BothEndsOfAConnectionNoticeAPeerThatVanished) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <fstream>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -19,6 +20,9 @@ using asio::ip::tcp;
 
 constexpr size_t kBulkBytes = 64 << 10;             // reads from here on use a low-water mark
 constexpr size_t kMaxLowWaterBytes = 1 << 20;       // 256 KiB costs 15 % more CPU a byte, see runtime_bench
+constexpr double kReadWithinSeconds = 1e-3;         // what has arrived
+constexpr size_t kMinReceiveBytes = 128 << 10;      // 1 Gbit/s is no slower with that
+constexpr size_t kMinReceiveSegments = 8;           // with few, the kernels wait for one another
 constexpr size_t kBytesBetweenYields = 4 << 20;     // about a millisecond of copying
 constexpr size_t kOperationWeightBytes = 16 << 10;  // a small operation costs about as much as copying this
 
@@ -35,6 +39,16 @@ void probe_when_idle(int fd) {
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kProbeAfterIdleSeconds, sizeof(int));
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeIntervalSeconds, sizeof(int));
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof(int));
+}
+
+/// That a process may ask the kernel for. 0: unknown.
+size_t max_receive_bytes() {
+  static const size_t bytes = [] {
+    size_t value = 0;
+    std::ifstream("/proc/sys/net/core/rmem_max") >> value;
+    return value;
+  }();
+  return bytes;
 }
 
 std::string name_of(const tcp::socket& socket) {
@@ -107,6 +121,20 @@ asio::awaitable<Status> TcpConnection::write(std::span<const asio::const_buffer>
       co_return failure("write", static_cast<int>(-sent));
     }
   }
+}
+
+void TcpConnection::expect_rate(double bytes_per_second) {
+  if (!socket_.is_open()) return;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+  const double seconds = kReadWithinSeconds + 2e-6 * info.tcpi_rtt;
+  const double wanted = std::max<double>(bytes_per_second * seconds,
+                                         std::max(kMinReceiveBytes, kMinReceiveSegments * info.tcpi_advmss));
+  // The kernel would grant less without a word, and leaves more than that to itself.
+  if (wanted > static_cast<double>(max_receive_bytes())) return;
+  const int value = static_cast<int>(wanted);
+  (void)setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVBUF, &value, sizeof value);
 }
 
 void TcpConnection::close() {

@@ -17,6 +17,7 @@ class TcpConnection final : public Connection {
   asio::awaitable<Result<size_t>> read_some(std::span<std::byte> into) override;
   asio::awaitable<Status> read_exact(std::span<std::byte> into) override;
   asio::awaitable<Status> write(std::span<const asio::const_buffer> buffers) override;
+  void expect_rate(double bytes_per_second) override;
   void close() override;
   bool is_open() const override { return socket_.is_open(); }
   std::string peer() const override { return peer_; }
