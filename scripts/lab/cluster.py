@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 
+from disks import make_disk, remove_disk
 from network import LabError
 
 META, CLIENT, FIRST_CHUNKSERVER = 1, 2, 3
@@ -69,6 +70,8 @@ class Cluster:
         for process in self.processes.values():
             process.wait()
         self.processes.clear()
+        for number in range(self.chunkservers):
+            remove_disk(self._disk(number))
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _spawn(self, name, host, binary, settings):
@@ -99,12 +102,15 @@ class Cluster:
         self._start_metaserver()
         self.wait_for_servers()
 
+    def _disk(self, number):
+        return self.directory / f"disk-{number}"
+
     def start_chunkserver(self, number, empty=False):
         host = server_host(number)
-        disk = self.directory / f"disk-{number}"
+        disk = self._disk(number)
         if empty:
-            shutil.rmtree(disk, ignore_errors=True)
-        disk.mkdir(exist_ok=True)
+            remove_disk(disk)
+        make_disk(disk)
         address = self.network.address(host)
         settings = {"listen": f"{address}:{self.port}", "http_listen": f"{address}:{self.port + 1}",
                     "metaserver": f"{self.network.address(META)}:{self.port}", "disks": [str(disk)],

@@ -2,12 +2,15 @@
 
 All hosts of the lab share the disk of one machine. Twelve helpers that read at 1 Gbit/s ask it for 1.4 GB/s, which few can
 do, and every experiment on links would be one on that disk. Slow disks are made by the chunkserver's own limiter.
+Each chunkserver has a file system of its own there: on a common one they would all report the same free space, by which
+the repair manager and the rebalancer choose.
 """
 
 import contextlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -25,11 +28,28 @@ def directory_for_disks(wanted):
             yield directory
             return
         check_memory()
-        mount("-t", "tmpfs", "-o", f"size={GIBIBYTES}g,mode=700", "tmpfs", directory)
+        mount_memory(directory)
         try:
             yield directory
         finally:
-            subprocess.run(["umount", "-l", directory], check=False)
+            unmount(directory)
+
+
+def make_disk(path):
+    """The disk of a chunkserver, below the directory for disks."""
+    path.mkdir(exist_ok=True)
+    if in_memory(path) and not path.is_mount():
+        mount_memory(path)
+
+
+def remove_disk(path):
+    if path.is_mount():
+        unmount(path)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def in_memory(path):
+    return any(parent.name.startswith(PREFIX) and parent.is_mount() for parent in path.parents)
 
 
 def check_memory():
@@ -38,10 +58,16 @@ def check_memory():
         raise LabError(f"disks in memory need {GIBIBYTES} GiB, {available} are free: say --dir to put them on a disk")
 
 
-def mount(*arguments):
-    result = subprocess.run(["mount", *arguments], capture_output=True, text=True)
+def mount_memory(path):
+    result = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={GIBIBYTES}g,mode=700", "tmpfs", path],
+                            capture_output=True, text=True)
     if result.returncode != 0:
-        raise LabError(f"mount {' '.join(arguments)}: {result.stderr.strip()}")
+        raise LabError(f"no disk in memory at {path}: {result.stderr.strip()}")
+
+
+def unmount(path):
+    """With what is mounted below."""
+    subprocess.run(["umount", "-l", path], check=False)
 
 
 def remove_leftovers():
@@ -50,5 +76,5 @@ def remove_leftovers():
         path = line.split()[1]
         owner = re.search(rf"/{PREFIX}(\d+)-[^/]*$", path)
         if owner and not pathlib.Path(f"/proc/{owner[1]}").exists():
-            subprocess.run(["umount", "-l", path], check=False)
+            unmount(path)
             os.rmdir(path)

@@ -110,7 +110,8 @@ def wait_for_counts(cluster, chunks):
 def wait_for_repairs(cluster, lost):
     deadline = time.monotonic() + LIMIT_SECONDS
     while True:
-        records = [r for r in cluster.cli_json("repair", "history", "--limit", 1000)["repairs"] if r["outcome"] == "done"]
+        history = cluster.cli_json("repair", "history", "--limit", 1000)["repairs"]
+        records = [r for r in history if r["outcome"] == "done" and r["kind"] == "repair"]
         if len(records) >= lost:
             return records
         if time.monotonic() > deadline:
