@@ -98,11 +98,12 @@ def grouped(axes, rows, plot, panel):
 
 
 def bars(axes, rows, plot, panel):
+    rows = [r for r in rows if r.get(plot["y"]) is not None]
     for number, row in enumerate(rows):
         bar(axes, number, 0.7, row, plot, colour(row["series"], number), hatch(row["series"]), None)
         for point in papers(plot, panel, series=row["series"]):
             diamond(axes, number, point["y"], colour(row["series"], number))
-    axes.set_xticks(range(len(rows)), [str(r[plot["x"]]).replace(" ", "\n", 1) for r in rows])
+    axes.set_xticks(range(len(rows)), [str(r[plot["x"]]).replace(" ", "\n", 1).replace("/", "\n") for r in rows])
 
 
 def bar(axes, at, width, row, plot, fill, pattern, label):
