@@ -77,7 +77,7 @@ def parse(argv):
     parser.add_argument("--quick", action="store_true", help="small and once: smoke test, not a measurement")
     parser.add_argument("--resume", action="store_true", help="keep what the JSON in --out already has")
     parser.add_argument("--plot", action="store_true", help="only draw, from the JSON in --out")
-    parser.add_argument("--dir", help="where the disks of the hosts are put, 10 GB (default: in memory)")
+    parser.add_argument("--dir", help="where the disks of the hosts are put, 10 GB (default: in 12 GiB of memory)")
     parser.add_argument("--binaries", default=str(ROOT / "build/release/bin"))
     arguments = parser.parse_args(argv)
     if not (arguments.experiment or arguments.all or arguments.plot):
