@@ -1,6 +1,7 @@
 /// Strong types for every id, so that a server is never passed where a stripe is meant.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -57,15 +58,27 @@ struct std::hash<kintsugi::ChunkId> {
   }
 };
 
+namespace kintsugi::detail {
+/// fmt::format_to would compile all of fmt's writers again, two seconds in every file that sees this one.
+inline fmt::appender append_number(uint64_t number, fmt::appender out) {
+  const fmt::format_int text(number);
+  return std::copy_n(text.data(), text.size(), out);
+}
+}  // namespace kintsugi::detail
+
 template <class Tag>
-struct fmt::formatter<kintsugi::Id<Tag>> : fmt::formatter<uint64_t> {
+struct fmt::formatter<kintsugi::Id<Tag>> {
+  constexpr auto parse(format_parse_context& ctx) const { return ctx.begin(); }
   auto format(kintsugi::Id<Tag> id, format_context& ctx) const {
-    return formatter<uint64_t>::format(id.value, ctx);
+    return kintsugi::detail::append_number(id.value, ctx.out());
   }
 };
 template <>
-struct fmt::formatter<kintsugi::ChunkId> : fmt::formatter<std::string> {
+struct fmt::formatter<kintsugi::ChunkId> {
+  constexpr auto parse(format_parse_context& ctx) const { return ctx.begin(); }
   auto format(kintsugi::ChunkId id, format_context& ctx) const {
-    return fmt::format_to(ctx.out(), "{}:{}", id.stripe.value, id.index);
+    fmt::appender out = kintsugi::detail::append_number(id.stripe.value, ctx.out());
+    *out++ = ':';
+    return kintsugi::detail::append_number(id.index, out);
   }
 };
