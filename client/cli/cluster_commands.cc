@@ -76,18 +76,28 @@ Result<LocalCluster> load_or_create(const Arguments& arguments) {
   return cluster;
 }
 
+/// Starts what does not run. `launched`: the names of what was started before, which must not have ended.
+Status start_missing(const LocalCluster& cluster, std::set<std::string>& launched) {
+  for (const LocalDaemon& daemon : cluster.daemons()) {
+    if (daemon.pid() != 0) continue;
+    if (launched.contains(daemon.name)) {
+      return {Code::kUnavailable,
+              fmt::format("{} ended right after its start: {}", daemon.name, daemon.last_words())};
+    }
+    KINTSUGI_TRY(daemon.start());
+    launched.insert(daemon.name);
+  }
+  return {};
+}
+
 /// Ok once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`.
-Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point started) {
+Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point started,
+                     std::set<std::string>& launched) {
   KINTSUGI_ASSIGN(const auto client,
                   Session::connect_to(cluster.metaserver_address(), cluster.secret_file(), kOneAnswer));
   std::set<std::string> missing;
   while (true) {
-    for (const LocalDaemon& daemon : cluster.daemons()) {
-      if (daemon.pid() == 0) {
-        return {Code::kUnavailable,
-                fmt::format("{} ended right after its start: {}", daemon.name, daemon.last_words())};
-      }
-    }
+    KINTSUGI_TRY(start_missing(cluster, launched));  // what was just ending when it was looked at first
     missing.clear();
     for (const std::string& address : cluster.chunkserver_addresses())
       missing.insert(address);
@@ -124,26 +134,22 @@ Status start(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const DirectoryLock lock, lock_for_start(arguments));
   KINTSUGI_ASSIGN(const LocalCluster cluster, load_or_create(arguments));
   const auto started = SteadyClock::now();
-  size_t launched = 0;
-  for (const LocalDaemon& daemon : cluster.daemons()) {
-    if (daemon.pid() != 0) continue;
-    KINTSUGI_TRY(daemon.start());
-    ++launched;
-  }
-  KINTSUGI_TRY(wait_until_up(cluster, started));
+  std::set<std::string> launched;
+  KINTSUGI_TRY(start_missing(cluster, launched));
+  KINTSUGI_TRY(wait_until_up(cluster, started, launched));
   if (session.json) {
     print_json({{"dir", cluster.directory()},
                 {"metaserver", cluster.metaserver_address()},
                 {"chunkservers", cluster.options().chunkservers},
                 {"repair_managers", cluster.options().repair_managers},
-                {"started", launched},
+                {"started", launched.size()},
                 {"env", cluster.env_file()}});
     return {};
   }
   const int managers = cluster.options().repair_managers;
   fmt::print("The cluster is up: 1 metaserver at {}, {} chunkservers{}; {} daemons started.\n",
              cluster.metaserver_address(), cluster.options().chunkservers,
-             managers > 0 ? fmt::format(", {} repair managers", managers) : "", launched);
+             managers > 0 ? fmt::format(", {} repair managers", managers) : "", launched.size());
   fmt::print("Next:  . {}\n       kintsugi put FILE /NAME\n", cluster.env_file());
   return {};
 }

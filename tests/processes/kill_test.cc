@@ -2,6 +2,7 @@
 // is lost.
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <signal.h>
 
@@ -117,6 +118,18 @@ TEST_F(Kill, AnyServerDiesDuringAGet) {
     EXPECT_EQ(get.exit_code(), 0) << victim;
     EXPECT_EQ(run_command({"/usr/bin/cmp", file, target}).exit_code, 0) << victim;
   }
+}
+
+TEST_F(Kill, AServerThatEndsWhileTheClusterIsStartedIsStartedToo) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const pid_t before = pid_of("chunkserver-2");
+  ASSERT_EQ(kill(before, SIGSTOP), 0);  // no heartbeats: the start finds it running and waits for them
+  BackgroundCommand starting(command({"cluster", "start", "--dir", cluster_directory()}), environment());
+  std::this_thread::sleep_for(seconds(1));
+  EXPECT_TRUE(starting.running());
+  kill9("chunkserver-2");
+  EXPECT_EQ(starting.exit_code(), 0);
+  EXPECT_NE(pid_of("chunkserver-2"), before);
 }
 
 TEST_F(Kill, AHelperDiesDuringRepairs) {
