@@ -4,10 +4,10 @@ namespace kintsugi::repair_manager {
 
 asio::awaitable<Result<proto::RunRepairResponse>> run_requested(RepairManager& manager, Context context,
                                                                 proto::RunRepairRequest request) {
-  WantedRepair wanted{.stripe = StripeId{request.stripe_id()},
-                      .indexes = {request.index()},
-                      .wishes = {.slice_bytes = request.slice_bytes(),
-                                 .destination = ServerId{request.destination()}}};
+  WantedRepair wanted{
+      .stripe = StripeId{request.stripe_id()},
+      .indexes = {request.index()},
+      .wishes = {.slice_bytes = request.slice_bytes(), .destination = ServerId{request.destination()}}};
   wanted.indexes.insert(wanted.indexes.end(), request.more_indexes().begin(), request.more_indexes().end());
   KINTSUGI_CO_ASSIGN(wanted.wishes.shape, parse_shape(request.shape()));
   proto::RunRepairResponse response;

@@ -86,7 +86,7 @@ Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, 
   source->path_ = path == "-" ? "standard input" : path;
   source->file_ = Descriptor(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (source->file_.get() < 0) return status_from_errno(errno, path);
-  struct stat attributes {};
+  struct stat attributes{};
   if (::fstat(source->file_.get(), &attributes) != 0) return status_from_errno(errno, path);
   if (S_ISDIR(attributes.st_mode)) return Status{Code::kIsDirectory, path + ": is a directory"};
   if (S_ISREG(attributes.st_mode) && path != "-") {
@@ -119,7 +119,7 @@ asio::awaitable<Result<size_t>> LocalSource::read(uint64_t offset,
 
 Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, bool replace,
                                                      asio::thread_pool& threads) {
-  struct stat attributes {};
+  struct stat attributes{};
   if (::lstat(path.c_str(), &attributes) == 0 && !replace) {
     return Status{Code::kAlreadyExists, path + ": already exists"};
   }

@@ -92,13 +92,13 @@ void install_last_words(std::string_view name) {
   stack.ss_sp = handler_stack;
   stack.ss_size = sizeof handler_stack;
   ::sigaltstack(&stack, nullptr);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = say_signal;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND);
   for (int signal :
        {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP,   SIGABRT,   SIGBUS,  SIGFPE, SIGUSR1, SIGSEGV, SIGUSR2,
         SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGSTKFLT, SIGPROF, SIGIO,  SIGPWR,  SIGSYS}) {
-    struct sigaction before {};
+    struct sigaction before{};
     const bool ignored = ::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
     if (!ignored) ::sigaction(signal, &action, nullptr);  // nohup means it
   }

@@ -96,6 +96,6 @@ Status status_from_errno(int error, std::string_view what);
   if (!temporary) leave temporary.error();                              \
   declaration = std::move(*temporary)
 #define KINTSUGI_ASSIGN(declaration, expression) \
-  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, return )
+  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, return)
 #define KINTSUGI_CO_ASSIGN(declaration, expression) \
-  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, co_return )
+  KINTSUGI_ASSIGN_IMPL(KINTSUGI_CONCAT(result_, __LINE__), declaration, expression, co_return)

@@ -49,8 +49,7 @@ Settings::Settings(std::string program, std::string description)
 
 std::string Settings::Setting::flag() const {
   std::string out = "--" + key;
-  std::replace_if(
-      out.begin(), out.end(), [](char c) { return c == '_' || c == '.'; }, '-');
+  std::replace_if(out.begin(), out.end(), [](char c) { return c == '_' || c == '.'; }, '-');
   return out;
 }
 

@@ -40,8 +40,8 @@ class Settings {
            Duration max = Duration::max());
   void add(std::string key, std::vector<std::string>* value, std::string help);  ///< the flag may be repeated
   template <std::unsigned_integral T>
-  requires(!std::same_as<T, bool>) void add(std::string key, T* value, std::string help, T min = 0,
-                                            T max = std::numeric_limits<T>::max()) {
+    requires(!std::same_as<T, bool>)
+  void add(std::string key, T* value, std::string help, T min = 0, T max = std::numeric_limits<T>::max()) {
     add_number(std::move(key), *value, std::move(help), min, max,
                [value](uint64_t v) { *value = static_cast<T>(v); });
   }

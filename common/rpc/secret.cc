@@ -83,7 +83,7 @@ Status write_all(int fd, std::string_view text, const std::string& path) {
 Result<Secret> Secret::load(const std::string& path) {
   FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) return status_from_errno(errno, "open secret file " + path);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.fd, &info) != 0) return status_from_errno(errno, "stat secret file " + path);
   if (!S_ISREG(info.st_mode))
     return Status{Code::kInvalidArgument, "secret file " + path + " is not a regular file"};

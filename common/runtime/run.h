@@ -25,7 +25,8 @@ asio::awaitable<void> keep_result(asio::awaitable<T> task, std::optional<T>& res
 
 /// Built on the other, so that starting a coroutine is compiled once and not for every type.
 template <class T>
-requires(!std::is_void_v<T>) T run_on(ProductionRuntime& runtime, asio::awaitable<T> task) {
+  requires(!std::is_void_v<T>)
+T run_on(ProductionRuntime& runtime, asio::awaitable<T> task) {
   std::optional<T> result;
   run_on(runtime, keep_result(std::move(task), result));
   return std::move(*result);

@@ -8,9 +8,9 @@ namespace {
 
 constexpr uint32_t kFormatVersion = 1;
 constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
-constexpr std::string_view kWellKnownPolicies[] = {"rs-3-2-1024k", "rs-6-3-1024k", "rs-10-4-1024k",
-                                                   "replication-3-1024k", "lrc-12-2-2-1024k",
-                                                   "rrs-12-4-1024k"};
+constexpr std::string_view kWellKnownPolicies[] = {"rs-3-2-1024k",     "rs-6-3-1024k",
+                                                   "rs-10-4-1024k",    "replication-3-1024k",
+                                                   "lrc-12-2-2-1024k", "rrs-12-4-1024k"};
 
 std::string make_cluster_id(runtime::Random& random) {
   return fmt::format("{:016x}", random.next());

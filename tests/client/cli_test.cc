@@ -214,7 +214,9 @@ TEST_F(LocalFiles, SinkPutsTheWholeFileAtItsPlaceWithModeAndTime) {
 }
 
 TEST_F(LocalFiles, SinkThatIsNotFinishedLeavesNothing) {
-  { ASSERT_TRUE(LocalSink::create(directory + "/out", false, threads)); }
+  {
+    ASSERT_TRUE(LocalSink::create(directory + "/out", false, threads));
+  }
   EXPECT_TRUE(fs::is_empty(directory));
 }
 

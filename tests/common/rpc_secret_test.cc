@@ -34,7 +34,7 @@ Mac sample_mac(const Secret& secret) {
 TEST_F(SecretFile, IsReadBackAsItWasCreated) {
   Result<Secret> made = Secret::create(path_);
   ASSERT_TRUE(made) << made.error();
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);
   Result<Secret> loaded = Secret::load(path_);

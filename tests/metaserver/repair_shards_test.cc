@@ -145,8 +145,7 @@ TEST(RepairLog, AReaderSeesWhatItWantsInOrderAndPageByPage) {
   bool more = true;
   while (more) {
     proto::FetchRepairWorkResponse page;
-    log.read(
-        last, 7, [](const proto::RepairEvent& event) { return event.stripe_id() % 2 == 0; }, page);
+    log.read(last, 7, [](const proto::RepairEvent& event) { return event.stripe_id() % 2 == 0; }, page);
     EXPECT_FALSE(page.start_over());
     EXPECT_LE(page.events_size(), 7);
     for (const auto& event : page.events())

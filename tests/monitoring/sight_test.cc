@@ -54,7 +54,9 @@ TEST(Sight, NestedModulesShareTheTraceAndNameTheirCallingContext) {
     Module inner{outer.context(), kInner};
     EXPECT_EQ(inner.context().trace.trace_id, outer.context().trace.trace_id);
   }
-  { Module alone{recorder.root_context(), kInner}; }
+  {
+    Module alone{recorder.root_context(), kInner};
+  }
   const auto totals = recorder.totals();
   ASSERT_EQ(totals.size(), 3u) << "inner below outer and inner alone are different calling contexts";
   const uint64_t nested = child_path(child_path(0, kOuter), kInner);
@@ -70,7 +72,9 @@ TEST(Sight, AContextFromAnotherProcessContinuesItsTraceAndPath) {
     over_the_wire.trace = outer.context().trace;
   }
   over_the_wire.recorder = &there;
-  { Module inner{over_the_wire, kInner}; }
+  {
+    Module inner{over_the_wire, kInner};
+  }
   const auto events = there.recent_events(1);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].trace_id, over_the_wire.trace.trace_id);

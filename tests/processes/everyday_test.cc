@@ -24,7 +24,7 @@ TEST_F(Everyday, StoresATreeAndReadsItBack) {
   ASSERT_EQ(kintsugi({"get", "/tree", path("back")}).exit_code, 0);
   const Outcome difference = run_command({"/usr/bin/diff", "-r", path("tree"), path("back")});
   EXPECT_EQ(difference.exit_code, 0) << difference.out;
-  struct stat attributes {};
+  struct stat attributes{};
   ASSERT_EQ(stat(path("back/large").c_str(), &attributes), 0);
   EXPECT_EQ(attributes.st_mode & 0777, 0640u);
 

@@ -94,11 +94,8 @@ TEST_F(Kill, TheMetaserverDiesDuringAPut) {
   kill9("metaserver");
   restart_missing();
   const int code = put.exit_code();
-  ASSERT_TRUE(eventually(
-      [&] {
-        return kintsugi({"get", "/file", path("back")}).exit_code == 0;
-      },
-      seconds(30)));
+  ASSERT_TRUE(
+      eventually([&] { return kintsugi({"get", "/file", path("back")}).exit_code == 0; }, seconds(30)));
   const std::string& expected = code == 0 ? file : old_file;
   EXPECT_EQ(run_command({"/usr/bin/cmp", expected, path("back")}).exit_code, 0) << "put exited with " << code;
   EXPECT_EQ(code, 0) << "a put survives a metaserver that comes back";
@@ -197,10 +194,7 @@ TEST_F(Kill, ACorruptChunkFileIsNeverServedAndGetsRepaired) {
   ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
   EXPECT_EQ(run_command({"/usr/bin/cmp", file, path("back")}).exit_code, 0);
   ASSERT_TRUE(eventually(
-      [&] {
-        return kintsugi({"repair", "history"}).out.find("corrupt") != std::string::npos;
-      },
-      seconds(60)));
+      [&] { return kintsugi({"repair", "history"}).out.find("corrupt") != std::string::npos; }, seconds(60)));
   ASSERT_TRUE(eventually([&] { return healthy(); }, seconds(60))) << kintsugi({"fsck", "/"}).out;
   EXPECT_TRUE(eventually([&] { return read_file(file_of_a_chunk(0)) == sound; }, seconds(20)))
       << "the chunk should be what it was, wherever it is now";

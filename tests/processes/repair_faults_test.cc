@@ -22,11 +22,7 @@ TEST_F(RepairFaults, AHelperDiesInTheMiddleOfATree) {
   ASSERT_TRUE(running.is_object());
   const std::string helper = running.at("helpers").at(0);
   kill_server(helper);
-  ASSERT_TRUE(eventually(
-      [&] {
-        return repaired_away_from({lost, helper});
-      },
-      kLimit))
+  ASSERT_TRUE(eventually([&] { return repaired_away_from({lost, helper}); }, kLimit))
       << kintsugi({"repair", "history"}).out;
   expect_whole();
   EXPECT_TRUE(failed_naming(helper)) << kintsugi({"repair", "history"}).out;
@@ -41,11 +37,7 @@ TEST_F(RepairFaults, TheRepairSiteDies) {
   ASSERT_TRUE(running.is_object());
   const std::string site = running.at("destination");
   kill_server(site);
-  ASSERT_TRUE(eventually(
-      [&] {
-        return repaired_away_from({lost, site});
-      },
-      kLimit))
+  ASSERT_TRUE(eventually([&] { return repaired_away_from({lost, site}); }, kLimit))
       << kintsugi({"repair", "history"}).out;
   expect_whole();
   const std::vector<Json> records = history();
@@ -76,11 +68,7 @@ TEST_F(RepairFaults, AHelperHangsAndContinuesLater) {
   ASSERT_TRUE(running.is_object());
   const std::string helper = running.at("helpers").at(1);
   stop_server(helper);
-  ASSERT_TRUE(eventually(
-      [&] {
-        return repaired_away_from({lost, helper});
-      },
-      kLimit))
+  ASSERT_TRUE(eventually([&] { return repaired_away_from({lost, helper}); }, kLimit))
       << kintsugi({"repair", "history"}).out;
   EXPECT_EQ(done_of(0), 1u);
   EXPECT_TRUE(failed_naming(helper)) << kintsugi({"repair", "history"}).out;
@@ -122,11 +110,7 @@ TEST_F(RepairFaults, TwoChunksOfAStripeAreRebuiltInOnePass) {
   const std::string first = server_of(0), second = server_of(1);
   kill_server(first);
   kill_server(second);
-  ASSERT_TRUE(eventually(
-      [&] {
-        return repaired_away_from({first, second});
-      },
-      kLimit))
+  ASSERT_TRUE(eventually([&] { return repaired_away_from({first, second}); }, kLimit))
       << kintsugi({"repair", "history"}).out;
   expect_whole();
   const std::vector<Json> records = history();
