@@ -75,13 +75,11 @@ std::vector<uint8_t> rotated(const Policy& policy) {
 std::vector<uint8_t> make_generator(const Policy& policy) {
   KINTSUGI_ASSERT(policy.k >= 1 && policy.k <= kMaxChunks && policy.m <= kMaxChunks - policy.k);
   switch (policy.family) {
-    case Policy::Family::kReedSolomon:
-      return reed_solomon(policy.k, policy.m);
+    case Policy::Family::kReedSolomon: return reed_solomon(policy.k, policy.m);
     case Policy::Family::kLocal:
       KINTSUGI_ASSERT(policy.local > 0 && policy.k % policy.local == 0 && policy.local < policy.m);
       return local(policy);
-    case Policy::Family::kRotated:
-      return rotated(policy);
+    case Policy::Family::kRotated: return rotated(policy);
   }
   KINTSUGI_ASSERT(false);
 }

@@ -171,10 +171,8 @@ std::string Policy::name() const {
     case Family::kReedSolomon:
       if (k == 1) return fmt::format("replication-{}-{}k", m + 1, cell_kib);
       return fmt::format("rs-{}-{}-{}k", k, m, cell_kib);
-    case Family::kLocal:
-      return fmt::format("lrc-{}-{}-{}-{}k", k, local, global(), cell_kib);
-    case Family::kRotated:
-      return fmt::format("rrs-{}-{}-{}k", k, m, cell_kib);
+    case Family::kLocal: return fmt::format("lrc-{}-{}-{}-{}k", k, local, global(), cell_kib);
+    case Family::kRotated: return fmt::format("rrs-{}-{}-{}k", k, m, cell_kib);
   }
   return {};
 }

@@ -1,4 +1,4 @@
-#include "repair_tree/check_tree.h"
+#include "partial_sum/check_tree.h"
 
 #include <map>
 #include <set>
@@ -6,7 +6,7 @@
 #include "common/runtime/network.h"
 #include "erasure/policy.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 namespace {
 
 using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
@@ -222,4 +222,4 @@ std::string describe_helpers(StripeId stripe, const Children& children) {
   return text;
 }
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

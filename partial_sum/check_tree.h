@@ -6,9 +6,9 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/proto/chunk.pb.h"
-#include "repair_tree/sum_range.h"
+#include "partial_sum/sum_range.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 /// Of one tree: helpers, and destinations of other chunks that are rebuilt in the same pass. A root has at
 /// most as many children; with slice masks each of them is a tree of its own, without them all are one.
@@ -43,4 +43,4 @@ Status check_children(const SumRange& range,
 std::string describe_helpers(StripeId stripe,
                              const google::protobuf::RepeatedPtrField<proto::RepairNode>& children);
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -1,15 +1,14 @@
-#include "repair_tree/child_sum.h"
+#include "partial_sum/child_sum.h"
 
 #include <cstring>
 
 #include "monitoring/sight/module.h"
-#include "repair_tree/check_tree.h"
-#include "repair_tree/frames.h"
+#include "partial_sum/check_tree.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 namespace {
 
-constexpr sight::Site kChild{"repair_tree.child_sum", {"bytes", "slice_bytes"}, {"network_seconds"}};
+constexpr sight::Site kChild{"partial_sum.child_sum", {"bytes", "slice_bytes"}, {"network_seconds"}};
 /// Of a frame; senders keep to 1 MiB.
 constexpr uint32_t kMaxFrameBytes = 1 << 20;
 
@@ -48,7 +47,11 @@ asio::awaitable<Status> ChildSum::run(Context context) {
   module.output(0, network_seconds_);
   if (!status.ok()) close();
   piece_ = {};
-  co_return module.finish(status.with_context(fmt::format("server {}", request_.node().server_id())));
+  const proto::RepairNode& node = request_.node();
+  const Culprit child{
+      .server = ServerId{node.server_id()},
+      .chunk = has_chunk(node) ? ChunkId{StripeId{request_.stripe_id()}, node.index()} : ChunkId{}};
+  co_return module.finish(status.with_context(fmt::format("server {}", child.server)).blame(child));
 }
 
 void ChildSum::close() {
@@ -97,7 +100,7 @@ asio::awaitable<Status> ChildSum::receive_frame() {
   proto::PartialSumData data;
   proto::PartialSumDone early;
   const TimePoint asked = runtime_.clock.now();
-  auto frame = co_await receive_either(*stream_, data, early);
+  auto frame = co_await stream_->receive(data, early);
   network_seconds_ += seconds(runtime_.clock.now() - asked);
   if (!frame) co_return frame.error();
   if (frame->end) co_return Status{Code::kInvalidArgument, "the partial sum ended early"};
@@ -186,9 +189,9 @@ void ChildSum::advance(uint64_t bytes) {
 
 asio::awaitable<Status> ChildSum::finish() {
   proto::PartialSumData more;
-  auto frame = co_await receive_either(*stream_, more, done_);
+  auto frame = co_await stream_->receive(more, done_);
   while (frame && !frame->end && frame->payload_bytes == 0 && more.zero_bytes() == 0) {
-    frame = co_await receive_either(*stream_, more, done_);
+    frame = co_await stream_->receive(more, done_);
   }
   if (!frame) co_return frame.error();
   if (!frame->end) co_return Status{Code::kInvalidArgument, "the partial sum does not end"};
@@ -196,4 +199,4 @@ asio::awaitable<Status> ChildSum::finish() {
   co_return co_await stream_->send_end(end);
 }
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -8,11 +8,11 @@
 #include "common/proto/chunk.pb.h"
 #include "common/rpc/client.h"
 #include "common/runtime/context.h"
-#include "repair_tree/gate.h"
-#include "repair_tree/slice_window.h"
-#include "repair_tree/sum_matrix.h"
+#include "partial_sum/gate.h"
+#include "partial_sum/slice_window.h"
+#include "partial_sum/sum_matrix.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 class ChildSum {
  public:
@@ -65,4 +65,4 @@ class ChildSum {
   uint64_t bytes_in_ = 0;
 };
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

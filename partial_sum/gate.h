@@ -8,7 +8,7 @@
 #include "common/base/status.h"
 #include "common/runtime/network.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 class Gate {
  public:
@@ -17,4 +17,4 @@ class Gate {
   virtual asio::awaitable<void> pass(uint64_t bytes) = 0;
 };
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 /// Sums, parts of frames and own reads: what DESIGN's bound speaks of. Buffers of the store's write-behind
 /// and of the kernel are not in it.
@@ -55,4 +55,4 @@ class HeldBytes {
   std::unique_ptr<std::byte[]> data_;
 };
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -1,9 +1,9 @@
-#include "repair_tree/slice_window.h"
+#include "partial_sum/slice_window.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 namespace {
 
 /// Large enough that frames cost little, small enough that bytes are still in the processor's cache when they
@@ -198,4 +198,4 @@ void SliceWindow::fail(Status why) {
   completed_.notify_all();
 }
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -10,10 +10,10 @@
 #include "common/base/status.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
-#include "repair_tree/held_memory.h"
-#include "repair_tree/sum_range.h"
+#include "partial_sum/held_memory.h"
+#include "partial_sum/sum_range.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 /// How a node spends its memory: at most (children + 2) * slice_bytes * sums, all parts together (a range of
 /// less than a block aside).
@@ -116,4 +116,4 @@ class SliceWindow {
   runtime::Event turned_, completed_;
 };
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

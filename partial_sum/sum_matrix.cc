@@ -1,4 +1,4 @@
-#include "repair_tree/sum_matrix.h"
+#include "partial_sum/sum_matrix.h"
 
 #include <array>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include "common/base/assert.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 SumMatrix::SumMatrix(std::string_view coefficients, uint32_t sums, uint32_t inputs)
     : columns_(inputs), identity_(inputs <= sums) {
@@ -61,4 +61,4 @@ void SumMatrix::add(uint32_t input, std::span<const std::byte> in, std::span<con
     std::memset(sums[sum].data(), 0, sums[sum].size());
 }
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -8,7 +8,7 @@
 
 #include "erasure/multiply.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 /// sums[s] ^= coefficient[s][i] * input i, one input after the other.
 class SumMatrix {
@@ -41,4 +41,4 @@ class SumMatrix {
   bool identity_;
 };
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -1,10 +1,10 @@
-#include "repair_tree/sum_range.h"
+#include "partial_sum/sum_range.h"
 
 #include <bit>
 
 #include "erasure/policy.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 namespace {
 
 Status invalid(std::string why) {
@@ -90,4 +90,4 @@ uint64_t sub_chunk_bytes(uint64_t chunk_bytes, uint32_t rows, uint64_t cell_byte
   return chunk_bytes / cell_bytes * sub_cell + std::min(sub_cell, chunk_bytes % cell_bytes);
 }
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -8,7 +8,7 @@
 #include "common/base/status.h"
 #include "common/proto/chunk.pb.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 /// Of the sums of one slice together.
 inline constexpr uint64_t kMaxSliceMemoryBytes = 256ull << 20;
@@ -62,4 +62,4 @@ struct SumRange {
 /// Of a chunk's sub-chunks, the longest one: all bytes of the chunk are in sub-chunks of this length.
 uint64_t sub_chunk_bytes(uint64_t chunk_bytes, uint32_t rows, uint64_t cell_bytes);
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

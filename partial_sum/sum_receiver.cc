@@ -1,8 +1,8 @@
-#include "repair_tree/sum_receiver.h"
+#include "partial_sum/sum_receiver.h"
 
-#include "repair_tree/check_tree.h"
+#include "partial_sum/check_tree.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 namespace {
 
 WindowSize choose_size(const SumRange& range, const Children& children, const ReceiverOptions& options) {
@@ -168,4 +168,4 @@ proto::PartialSumRequest request_of(const proto::SumPlan& plan) {
   return request;
 }
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

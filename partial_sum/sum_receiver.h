@@ -9,11 +9,11 @@
 
 #include "common/proto/repair.pb.h"
 #include "common/runtime/task_group.h"
-#include "repair_tree/child_sum.h"
-#include "repair_tree/slice_window.h"
-#include "repair_tree/sum_sink.h"
+#include "partial_sum/child_sum.h"
+#include "partial_sum/slice_window.h"
+#include "partial_sum/sum_sink.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
 
@@ -84,4 +84,4 @@ void add_up(const google::protobuf::RepeatedPtrField<proto::ServerTiming>& serve
 /// What the children of a degraded read are asked.
 proto::PartialSumRequest request_of(const proto::SumPlan& plan);
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -9,7 +9,7 @@
 #include "common/base/status.h"
 #include "common/runtime/network.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 
 class SumSink {
  public:
@@ -26,4 +26,4 @@ class SumSink {
 /// dead.
 inline constexpr Duration kTreeIdleInterval = std::chrono::seconds(10);
 
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -2,13 +2,13 @@
 
 #include "chunkserver/store/aligned_memory.h"
 #include "monitoring/sight/module.h"
-#include "repair_tree/check_tree.h"
+#include "partial_sum/check_tree.h"
 
 namespace kintsugi::chunkserver {
 namespace {
 
-using repair_tree::SliceWindow;
-using repair_tree::SumRange;
+using partial_sum::SliceWindow;
+using partial_sum::SumRange;
 
 constexpr sight::Site kOwn{"chunkserver.partial_sum_own", {"bytes"}, {"read_seconds"}};
 
@@ -18,7 +18,7 @@ double seconds(Duration duration) {
 
 std::vector<uint32_t> rows_of(const proto::RepairNode& node, uint32_t rows) {
   std::vector<uint32_t> own(node.own_rows().begin(), node.own_rows().end());
-  for (uint32_t row = 0; own.size() < repair_tree::own_rows_of(node, rows); ++row)
+  for (uint32_t row = 0; own.size() < partial_sum::own_rows_of(node, rows); ++row)
     own.push_back(row);
   return own;
 }
@@ -35,7 +35,7 @@ struct OwnSum::Part {
 /// Counted as the node's.
 class OwnSum::Memory {
  public:
-  Memory(repair_tree::HeldMemory& held, size_t bytes) : held_(held), memory_(bytes) {
+  Memory(partial_sum::HeldMemory& held, size_t bytes) : held_(held), memory_(bytes) {
     held_.take(memory_.size());
   }
   ~Memory() { held_.give_back(memory_.size()); }
@@ -43,7 +43,7 @@ class OwnSum::Memory {
   std::span<std::byte> span() const { return memory_.span(); }
 
  private:
-  repair_tree::HeldMemory& held_;
+  partial_sum::HeldMemory& held_;
   AlignedMemory memory_;
 };
 
@@ -52,7 +52,7 @@ OwnSum::OwnSum(RepairParts& parts, StripeId stripe, const proto::RepairNode& nod
       id_{stripe, node.index()},
       length_(node.chunk_length()),
       rows_(rows_of(node, rows)),
-      matrix_(node.coefficients(), repair_tree::sums_of(node, rows), static_cast<uint32_t>(rows_.size())) {}
+      matrix_(node.coefficients(), partial_sum::sums_of(node, rows), static_cast<uint32_t>(rows_.size())) {}
 
 asio::awaitable<Status> OwnSum::contribute(Context context, SliceWindow& window, size_t contributor) {
   sight::Module module{context, kOwn, {double(window.range().length)}};
@@ -72,7 +72,7 @@ asio::awaitable<Status> OwnSum::contribute(Context context, SliceWindow& window,
 
 asio::awaitable<Status> OwnSum::add_all(Context context, ChunkReader& reader, SliceWindow& window,
                                         size_t contributor) {
-  const repair_tree::WindowSize& size = window.size();
+  const partial_sum::WindowSize& size = window.size();
   const SumRange& range = window.range();
   Memory memory(window.held(), std::min(size.own_bytes, round_up(range.slice_bytes, kBlockBytes)));
   Part part;

@@ -5,19 +5,19 @@
 #include <vector>
 
 #include "chunkserver/repair/repair_parts.h"
-#include "repair_tree/sum_matrix.h"
-#include "repair_tree/sum_receiver.h"
+#include "partial_sum/sum_matrix.h"
+#include "partial_sum/sum_receiver.h"
 
 namespace kintsugi::chunkserver {
 
 /// The references outlive it.
-class OwnSum final : public repair_tree::SumContributor {
+class OwnSum final : public partial_sum::SumContributor {
  public:
   /// Of a checked node with a chunk.
   OwnSum(RepairParts& parts, StripeId stripe, const proto::RepairNode& node, uint32_t rows);
 
   /// Errors: kNotFound, kCorrupt (names the block, or the chunk has another length than the node says).
-  asio::awaitable<Status> contribute(Context context, repair_tree::SliceWindow& window,
+  asio::awaitable<Status> contribute(Context context, partial_sum::SliceWindow& window,
                                      size_t contributor) override;
 
   double read_seconds() const { return read_seconds_; }
@@ -28,13 +28,13 @@ class OwnSum final : public repair_tree::SumContributor {
   struct Part;  ///< of a slice: what is read of each row at a time
   class Memory;
 
-  asio::awaitable<Status> add_all(Context context, ChunkReader& reader, repair_tree::SliceWindow& window,
+  asio::awaitable<Status> add_all(Context context, ChunkReader& reader, partial_sum::SliceWindow& window,
                                   size_t contributor);
-  asio::awaitable<Status> add_part(Context context, ChunkReader& reader, repair_tree::SliceWindow& window,
+  asio::awaitable<Status> add_part(Context context, ChunkReader& reader, partial_sum::SliceWindow& window,
                                    size_t contributor, Part& part);
   /// The row's bytes from sub-chunk offset `begin` on, as many as the chunk has of `bytes`, into `memory`.
   asio::awaitable<Result<std::span<const std::byte>>> read_row(Context context, ChunkReader& reader,
-                                                               const repair_tree::SumRange& range,
+                                                               const partial_sum::SumRange& range,
                                                                uint32_t row, uint64_t begin, uint64_t bytes,
                                                                std::span<std::byte> memory);
 
@@ -42,7 +42,7 @@ class OwnSum final : public repair_tree::SumContributor {
   const ChunkId id_;
   const uint64_t length_;
   std::vector<uint32_t> rows_;
-  repair_tree::SumMatrix matrix_;
+  partial_sum::SumMatrix matrix_;
   double read_seconds_ = 0, compute_seconds_ = 0;
   uint64_t disk_bytes_ = 0;
 };

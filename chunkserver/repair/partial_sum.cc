@@ -4,7 +4,7 @@
 #include "chunkserver/repair/sum_sender.h"
 #include "common/proto/types.pb.h"
 #include "monitoring/sight/module.h"
-#include "repair_tree/check_tree.h"
+#include "partial_sum/check_tree.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -17,15 +17,15 @@ double seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-repair_tree::ReceiverOptions options_of(const proto::RepairNode& node) {
-  repair_tree::ReceiverOptions options;
+partial_sum::ReceiverOptions options_of(const proto::RepairNode& node) {
+  partial_sum::ReceiverOptions options;
   options.whole_cells = !node.stores().empty();
   return options;
 }
 
 /// One running call; in memory of its own because it is large for a coroutine's frame.
-struct Call final : public repair_tree::SumSink {
-  Call(RepairParts& parts, const proto::PartialSumRequest& request, repair_tree::SumRange range,
+struct Call final : public partial_sum::SumSink {
+  Call(RepairParts& parts, const proto::PartialSumRequest& request, partial_sum::SumRange range,
        rpc::Stream& out)
       : parts(parts),
         node(request.node()),
@@ -33,7 +33,7 @@ struct Call final : public repair_tree::SumSink {
         range(range),
         out(out),
         began(parts.runtime.clock.now()),
-        sum(parts, range, request, node.children(), repair_tree::has_chunk(node) ? &node : nullptr,
+        sum(parts, range, request, node.children(), partial_sum::has_chunk(node) ? &node : nullptr,
             options_of(node)),
         sender(parts.runtime.clock, out, {node.outputs().begin(), node.outputs().end()},
                request.user() ? nullptr : &parts.pacer.sending()),
@@ -93,7 +93,7 @@ struct Call final : public repair_tree::SumSink {
     tasks.spawn(commit_all());
     while (!committed_all) {
       const bool notified =
-          co_await committed.wait_until(parts.runtime.clock.now() + repair_tree::kTreeIdleInterval);
+          co_await committed.wait_until(parts.runtime.clock.now() + partial_sum::kTreeIdleInterval);
       // A failure shows when the end is sent.
       if (!notified && out.is_open()) (void)co_await sender.send_nothing();
     }
@@ -106,7 +106,7 @@ struct Call final : public repair_tree::SumSink {
       if (!commit_status.ok()) break;
       commit_status = co_await store->commit(context);
       if (commit_status.code() == Code::kCorrupt) {
-        const std::string helpers = repair_tree::describe_helpers(stripe, node.children());
+        const std::string helpers = partial_sum::describe_helpers(stripe, node.children());
         commit_status = commit_status.with_context("rebuilt from " + helpers);
       }
       if (!commit_status.ok()) commit_status = commit_status.with_context(name_of_store(store->id().index));
@@ -156,7 +156,7 @@ struct Call final : public repair_tree::SumSink {
   RepairParts& parts;
   const proto::RepairNode& node;
   const StripeId stripe;
-  const repair_tree::SumRange range;
+  const partial_sum::SumRange range;
   rpc::Stream& out;
   Context context;
   TimePoint began;
@@ -178,10 +178,10 @@ asio::awaitable<Status> stream_partial_sum(Context context, RepairParts& parts,
       context,
       kPartialSum,
       {double(request.length()), double(request.slice_bytes()), double(node.children_size())}};
-  Status checked = repair_tree::check_tree(request);
+  Status checked = partial_sum::check_tree(request);
   if (!checked.ok()) co_return module.finish(std::move(checked));
   const uint32_t rows = std::max<uint32_t>(request.rows(), 1);
-  auto range = repair_tree::SumRange::make(request, repair_tree::sums_of(node, rows));
+  auto range = partial_sum::SumRange::make(request, partial_sum::sums_of(node, rows));
   if (!range) co_return module.finish(range.error());
 
   auto call = std::make_unique<Call>(parts, request, *range, out);

@@ -12,7 +12,7 @@ double seconds(Duration duration) {
 }  // namespace
 
 RebuiltChunk::RebuiltChunk(RepairParts& parts, ChunkId id, const proto::RebuiltChunk& spec,
-                           const repair_tree::SumRange& range, std::unique_ptr<ChunkWriter> writer)
+                           const partial_sum::SumRange& range, std::unique_ptr<ChunkWriter> writer)
     : parts_(parts),
       id_(id),
       length_(spec.length()),
@@ -24,7 +24,7 @@ RebuiltChunk::RebuiltChunk(RepairParts& parts, ChunkId id, const proto::RebuiltC
 
 asio::awaitable<Result<std::unique_ptr<RebuiltChunk>>> RebuiltChunk::create(
     Context context, RepairParts& parts, StripeId stripe, const proto::RebuiltChunk& spec,
-    const repair_tree::SumRange& range) {
+    const partial_sum::SumRange& range) {
   const ChunkId id{stripe, spec.index()};
   auto present = parts.store.find(id);
   if (present && *present != ChunkInfo{id, spec.length(), spec.crc()}) {

@@ -5,7 +5,7 @@
 
 #include "chunkserver/repair/repair_parts.h"
 #include "common/proto/repair.pb.h"
-#include "repair_tree/sum_range.h"
+#include "partial_sum/sum_range.h"
 
 namespace kintsugi::chunkserver {
 
@@ -18,7 +18,7 @@ class RebuiltChunk {
   static asio::awaitable<Result<std::unique_ptr<RebuiltChunk>>> create(Context context, RepairParts& parts,
                                                                        StripeId stripe,
                                                                        const proto::RebuiltChunk& spec,
-                                                                       const repair_tree::SumRange& range);
+                                                                       const partial_sum::SumRange& range);
 
   /// The next part of all sums of the node; whole sub-cells when the code has rows.
   asio::awaitable<Status> put(Context context, uint64_t offset, std::span<const std::span<std::byte>> sums);
@@ -33,7 +33,7 @@ class RebuiltChunk {
 
  private:
   RebuiltChunk(RepairParts& parts, ChunkId id, const proto::RebuiltChunk& spec,
-               const repair_tree::SumRange& range, std::unique_ptr<ChunkWriter> writer);
+               const partial_sum::SumRange& range, std::unique_ptr<ChunkWriter> writer);
 
   asio::awaitable<Status> write(Context context, std::span<const std::byte> bytes);
   asio::awaitable<Status> flush(Context context);

@@ -8,7 +8,7 @@
 #include "common/rpc/client.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/runtime.h"
-#include "repair_tree/sum_range.h"
+#include "partial_sum/sum_range.h"
 
 namespace kintsugi::chunkserver {
 
@@ -20,7 +20,7 @@ class RootRepair;
 inline constexpr size_t kMaxTrees = 256;
 /// Of their windows together, if all of them were full: 16 repairs that come here and 16 that are helped, all
 /// of them unsliced and of the largest size.
-inline constexpr uint64_t kMaxWindowBytes = 32 * repair_tree::kMaxSliceMemoryBytes;
+inline constexpr uint64_t kMaxWindowBytes = 32 * partial_sum::kMaxSliceMemoryBytes;
 
 /// Outlives every call. Whoever builds it fills `pacer.load` and sets its bandwidth; without that repairs
 /// take all they can get.

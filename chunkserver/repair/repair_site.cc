@@ -2,7 +2,7 @@
 
 #include "chunkserver/repair/rebuilt_chunk.h"
 #include "monitoring/sight/module.h"
-#include "repair_tree/check_tree.h"
+#include "partial_sum/check_tree.h"
 
 namespace kintsugi::chunkserver {
 
@@ -18,7 +18,7 @@ class RootRepair {
     return request_.repair_id() == request.repair_id() && request_.stripe_id() == request.stripe_id() &&
            request_.index() == request.index();
   }
-  asio::awaitable<Status> run(Context context, TreeSum& sum, repair_tree::SumSink& sink) {
+  asio::awaitable<Status> run(Context context, TreeSum& sum, partial_sum::SumSink& sink) {
     if (ended_) co_return given_up();
     sum_ = &sum;
     Status status = co_await sum.run(context, sink);
@@ -42,7 +42,7 @@ class RootRepair {
 
 namespace {
 
-using repair_tree::SumRange;
+using partial_sum::SumRange;
 
 constexpr sight::Site kRepairChunk{"chunkserver.repair_chunk",
                                    {"bytes", "slice_bytes", "children"},
@@ -53,7 +53,7 @@ double seconds(Duration duration) {
 }
 
 /// Writes the sums of a root into the store.
-class ChunkSink final : public repair_tree::SumSink {
+class ChunkSink final : public partial_sum::SumSink {
  public:
   ChunkSink(Context context, RebuiltChunk& chunk) : context_(context), chunk_(chunk) {}
   asio::awaitable<Status> put(uint64_t offset, std::span<const std::span<std::byte>> sums,
@@ -86,10 +86,10 @@ Result<SumRange> check_request(const proto::RepairChunkRequest& request, proto::
   const uint32_t rows = std::max<uint32_t>(request.rows(), 1);
   auto rows_only = SumRange::make(below, rows);  // they are checked before they are used
   if (!rows_only) return rows_only.error();
-  below.set_length(repair_tree::sub_chunk_bytes(request.length(), rows, request.cell_bytes()));
+  below.set_length(partial_sum::sub_chunk_bytes(request.length(), rows, request.cell_bytes()));
   auto range = SumRange::make(below, rows);
   if (!range) return range.error();
-  KINTSUGI_TRY(repair_tree::check_children(*range, request.children(), request.index()));
+  KINTSUGI_TRY(partial_sum::check_children(*range, request.children(), request.index()));
   return *range;
 }
 
@@ -117,7 +117,7 @@ void add_timing(proto::RepairChunkResponse& response, ServerId self, const TreeS
   own.set_peak_bytes(sum.receiver().peak_bytes());
   own.set_disk_bytes(chunk.bytes());
   sum.receiver().add_servers(*response.mutable_servers());
-  repair_tree::add_up(response.servers(), *response.mutable_timing());
+  partial_sum::add_up(response.servers(), *response.mutable_timing());
 }
 
 asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, RepairParts& parts,
@@ -131,7 +131,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, Rep
   const proto::RebuiltChunk spec = chunk_of(request);
   KINTSUGI_CO_ASSIGN(const std::unique_ptr<RebuiltChunk> chunk,
                      co_await RebuiltChunk::create(context, parts, stripe, spec, range));
-  repair_tree::ReceiverOptions options;
+  partial_sum::ReceiverOptions options;
   options.whole_cells = true;
   options.staggered = request.staggered();
   // In memory of its own because it is large for a coroutine's frame.
@@ -142,7 +142,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, Rep
     status = co_await chunk->commit(context);
     if (status.code() == Code::kCorrupt) {
       status =
-          status.with_context("rebuilt from " + repair_tree::describe_helpers(stripe, request.children()));
+          status.with_context("rebuilt from " + partial_sum::describe_helpers(stripe, request.children()));
     }
   }
   co_await chunk->abort();

@@ -6,7 +6,7 @@
 #include "common/proto/chunk.pb.h"
 #include "common/rpc/stream.h"
 #include "common/runtime/clock.h"
-#include "repair_tree/gate.h"
+#include "partial_sum/gate.h"
 
 namespace kintsugi::chunkserver {
 
@@ -15,7 +15,7 @@ class SumSender {
  public:
   /// `outputs`: the sums that are sent; empty: all. `gate` may be null.
   SumSender(const runtime::Clock& clock, rpc::Stream& stream, std::vector<uint32_t> outputs,
-            repair_tree::Gate* gate)
+            partial_sum::Gate* gate)
       : clock_(clock), stream_(stream), outputs_(std::move(outputs)), gate_(gate) {}
 
   asio::awaitable<Status> send(uint64_t offset, std::span<const std::span<std::byte>> sums,
@@ -33,7 +33,7 @@ class SumSender {
   const runtime::Clock& clock_;
   rpc::Stream& stream_;
   std::vector<uint32_t> outputs_;
-  repair_tree::Gate* gate_;
+  partial_sum::Gate* gate_;
   std::vector<asio::const_buffer> payload_;
   double send_seconds_ = 0;
   uint64_t bytes_out_ = 0;

@@ -2,9 +2,9 @@
 
 namespace kintsugi::chunkserver {
 
-TreeSum::TreeSum(RepairParts& parts, repair_tree::SumRange range, const proto::PartialSumRequest& request,
-                 const repair_tree::Children& children, const proto::RepairNode* node,
-                 repair_tree::ReceiverOptions options)
+TreeSum::TreeSum(RepairParts& parts, partial_sum::SumRange range, const proto::PartialSumRequest& request,
+                 const partial_sum::Children& children, const proto::RepairNode* node,
+                 partial_sum::ReceiverOptions options)
     : parts_(parts),
       registered_(parts.running.insert(parts.running.end(), this)),
       own_(node == nullptr ? std::optional<OwnSum>()
@@ -17,7 +17,7 @@ TreeSum::~TreeSum() {
   parts_.window_bytes -= charged_;
 }
 
-repair_tree::ReceiverOptions TreeSum::with_own(repair_tree::ReceiverOptions options, bool user) {
+partial_sum::ReceiverOptions TreeSum::with_own(partial_sum::ReceiverOptions options, bool user) {
   options.own = own_ ? &*own_ : nullptr;
   // What a user waits for is not held up for users.
   options.gate = user ? nullptr : &parts_.pacer.receiving();
@@ -43,7 +43,7 @@ void RepairParts::stop() {
     sum->fail({Code::kCancelled, "the server is stopping"});
 }
 
-asio::awaitable<Status> TreeSum::run(Context context, repair_tree::SumSink& sink) {
+asio::awaitable<Status> TreeSum::run(Context context, partial_sum::SumSink& sink) {
   if (parts_.stopping) co_return Status{Code::kCancelled, "the server is stopping"};
   KINTSUGI_CO_TRY(admit());
   co_return co_await receiver_.run(context, sink);

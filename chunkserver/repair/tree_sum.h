@@ -5,7 +5,7 @@
 
 #include "chunkserver/repair/own_sum.h"
 #include "chunkserver/repair/repair_parts.h"
-#include "repair_tree/sum_receiver.h"
+#include "partial_sum/sum_receiver.h"
 
 namespace kintsugi::chunkserver {
 
@@ -13,14 +13,14 @@ namespace kintsugi::chunkserver {
 class TreeSum {
  public:
   /// `node`: has a chunk, or is null for a root. References outlive run().
-  TreeSum(RepairParts& parts, repair_tree::SumRange range, const proto::PartialSumRequest& request,
-          const repair_tree::Children& children, const proto::RepairNode* node,
-          repair_tree::ReceiverOptions options);
+  TreeSum(RepairParts& parts, partial_sum::SumRange range, const proto::PartialSumRequest& request,
+          const partial_sum::Children& children, const proto::RepairNode* node,
+          partial_sum::ReceiverOptions options);
   ~TreeSum();
 
   /// Everything was put into the sink, or the first error; then no stream is open and no task runs any more.
   /// kLimitExceeded: kMaxTrees, kMaxWindowBytes.
-  asio::awaitable<Status> run(Context context, repair_tree::SumSink& sink);
+  asio::awaitable<Status> run(Context context, partial_sum::SumSink& sink);
   /// Makes run() end soon with `why`.
   void fail(Status why) { receiver_.fail(std::move(why)); }
 
@@ -29,16 +29,16 @@ class TreeSum {
     return receiver_.compute_seconds() + (own_ ? own_->compute_seconds() : 0);
   }
   uint64_t disk_bytes() const { return own_ ? own_->disk_bytes() : 0; }
-  const repair_tree::SumReceiver& receiver() const { return receiver_; }
+  const partial_sum::SumReceiver& receiver() const { return receiver_; }
 
  private:
-  repair_tree::ReceiverOptions with_own(repair_tree::ReceiverOptions options, bool user);
+  partial_sum::ReceiverOptions with_own(partial_sum::ReceiverOptions options, bool user);
   Status admit();
 
   RepairParts& parts_;
   std::list<TreeSum*>::iterator registered_;
   std::optional<OwnSum> own_;
-  repair_tree::SumReceiver receiver_;
+  partial_sum::SumReceiver receiver_;
   uint64_t charged_ = 0;  ///< of the server's window_bytes
 };
 

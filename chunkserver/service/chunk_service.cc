@@ -6,7 +6,7 @@
 #include "chunkserver/service/write_chunk.h"
 #include "common/proto/chunk.pb.h"
 #include "common/proto/types.pb.h"
-#include "repair_tree/check_tree.h"
+#include "partial_sum/check_tree.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -40,7 +40,7 @@ Status check_either(ServiceParts& parts, const std::string& capability, ChunkId 
 
 /// The right to read the node's own chunk, and to write what it stores.
 Status check_node(ServiceParts& parts, StripeId stripe, const proto::RepairNode& node) {
-  if (repair_tree::has_chunk(node)) {
+  if (partial_sum::has_chunk(node)) {
     KINTSUGI_TRY(
         check_either(parts, node.capability(), {stripe, node.index()}, rpc::kOpRepair, rpc::kOpRead));
   }

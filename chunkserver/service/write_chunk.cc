@@ -2,7 +2,6 @@
 
 #include "erasure/policy.h"
 #include "monitoring/sight/module.h"
-#include "repair_tree/frames.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -73,7 +72,7 @@ asio::awaitable<Result<ChunkInfo>> receive_chunk(Context context, ServiceParts& 
   while (true) {
     proto::WriteChunkData data;
     proto::WriteChunkSeal seal;
-    KINTSUGI_CO_ASSIGN(rpc::Stream::Received frame, co_await repair_tree::receive_either(stream, data, seal));
+    KINTSUGI_CO_ASSIGN(rpc::Stream::Received frame, co_await stream.receive(data, seal));
     if (!frame.end) {
       KINTSUGI_CO_TRY(co_await take_frame(context, parts, writer, data, frame.payload_bytes, stream));
       continue;

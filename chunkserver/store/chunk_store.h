@@ -20,7 +20,7 @@
 #include "chunkserver/store/identity.h"
 #include "chunkserver/store/limited_disk.h"
 #include "chunkserver/store/open_chunk_cache.h"
-#include "chunkserver/store/segment_log.h"
+#include "chunkserver/store/segments/segment_log.h"
 #include "chunkserver/store/usage_profile.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"

@@ -51,7 +51,8 @@ asio::awaitable<Status> save_identity(DataDisk& disk, Identity identity) {
 
   std::string temporary = disk.temporary_directory() + "/server_id";
   std::string path = path_of(disk);
-  co_await disk.disk().remove(temporary);  // of an attempt that failed
+  // An attempt that failed may have left a file, which only stands in the way if it cannot be opened below.
+  (void)co_await disk.disk().remove(temporary);
   auto file = co_await disk.disk().open(temporary, runtime::OpenMode::kCreate);
   if (!file) co_return disk.note(file.error());
   KINTSUGI_CO_TRY(disk.note(co_await (*file)->write(0, memory.span())));

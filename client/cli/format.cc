@@ -43,12 +43,9 @@ std::string mode_text(const proto::Attributes& attributes) {
 
 std::string liveness_text(proto::ServerState::Liveness liveness) {
   switch (liveness) {
-    case proto::ServerState::ALIVE:
-      return "alive";
-    case proto::ServerState::SUSPECT:
-      return "suspect";
-    default:
-      return "dead";
+    case proto::ServerState::ALIVE: return "alive";
+    case proto::ServerState::SUSPECT: return "suspect";
+    default: return "dead";
   }
 }
 

@@ -66,8 +66,7 @@ std::string describe(const Status& status) {
       if (message.find(' ') == std::string::npos)
         return fmt::format("{}: {}", message, code_name(status.code()));
       return message;
-    default:
-      return message;
+    default: return message;
   }
 }
 

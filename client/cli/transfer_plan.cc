@@ -29,17 +29,12 @@ uint32_t mode_of(const fs::file_status& status) {
 
 std::string kind_of(const fs::file_status& status) {
   switch (status.type()) {
-    case fs::file_type::symlink:
-      return "symbolic link";
-    case fs::file_type::fifo:
-      return "pipe";
-    case fs::file_type::socket:
-      return "socket";
+    case fs::file_type::symlink: return "symbolic link";
+    case fs::file_type::fifo: return "pipe";
+    case fs::file_type::socket: return "socket";
     case fs::file_type::block:
-    case fs::file_type::character:
-      return "device";
-    default:
-      return "not a file or directory";
+    case fs::file_type::character: return "device";
+    default: return "not a file or directory";
   }
 }
 

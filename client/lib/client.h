@@ -8,11 +8,11 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "client/lib/core.h"
-#include "client/lib/file_reader.h"
-#include "client/lib/file_writer.h"
+#include "client/lib/degraded/lost_chunk_read.h"
 #include "client/lib/io.h"
-#include "client/lib/lost_chunk_read.h"
 #include "client/lib/options.h"
+#include "client/lib/read/file_reader.h"
+#include "client/lib/write/file_writer.h"
 #include "common/base/status.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/secret.h"

@@ -10,47 +10,38 @@ namespace kintsugi {
 
 std::string_view code_name(Code code) {
   switch (code) {
-    case Code::kOk:
-      return "ok";
-    case Code::kNotFound:
-      return "not found";
-    case Code::kAlreadyExists:
-      return "already exists";
-    case Code::kInvalidArgument:
-      return "invalid argument";
-    case Code::kPermissionDenied:
-      return "permission denied";
-    case Code::kUnavailable:
-      return "unavailable";
-    case Code::kDeadlineExceeded:
-      return "deadline exceeded";
-    case Code::kCancelled:
-      return "cancelled";
-    case Code::kCorrupt:
-      return "corrupt";
-    case Code::kNoSpace:
-      return "no space";
-    case Code::kIoError:
-      return "I/O error";
-    case Code::kConflict:
-      return "conflict";
-    case Code::kNotEmpty:
-      return "not empty";
-    case Code::kNotDirectory:
-      return "not a directory";
-    case Code::kIsDirectory:
-      return "is a directory";
-    case Code::kLimitExceeded:
-      return "limit exceeded";
-    case Code::kInternal:
-      return "internal error";
+    case Code::kOk: return "ok";
+    case Code::kNotFound: return "not found";
+    case Code::kAlreadyExists: return "already exists";
+    case Code::kInvalidArgument: return "invalid argument";
+    case Code::kPermissionDenied: return "permission denied";
+    case Code::kUnavailable: return "unavailable";
+    case Code::kDeadlineExceeded: return "deadline exceeded";
+    case Code::kCancelled: return "cancelled";
+    case Code::kCorrupt: return "corrupt";
+    case Code::kNoSpace: return "no space";
+    case Code::kIoError: return "I/O error";
+    case Code::kConflict: return "conflict";
+    case Code::kNotEmpty: return "not empty";
+    case Code::kNotDirectory: return "not a directory";
+    case Code::kIsDirectory: return "is a directory";
+    case Code::kLimitExceeded: return "limit exceeded";
+    case Code::kInternal: return "internal error";
   }
   return "unknown code";
 }
 
 Status Status::with_context(std::string_view where) const {
   if (ok()) return *this;
-  return {code_, fmt::format("{}: {}", where, message_)};
+  Status status{code_, fmt::format("{}: {}", where, message_)};
+  status.culprit_ = culprit_;
+  return status;
+}
+
+Status Status::blame(Culprit culprit) const {
+  Status status = *this;
+  if (!ok() && !culprit_) status.culprit_ = culprit;
+  return status;
 }
 
 std::string Status::to_string() const {
@@ -70,32 +61,16 @@ void throw_exception_from_error(const Status& status, const boost::source_locati
 Status status_from_errno(int error, std::string_view what) {
   Code code = Code::kIoError;
   switch (error) {
-    case ENOENT:
-      code = Code::kNotFound;
-      break;
-    case EEXIST:
-      code = Code::kAlreadyExists;
-      break;
+    case ENOENT: code = Code::kNotFound; break;
+    case EEXIST: code = Code::kAlreadyExists; break;
     case EACCES:
-    case EPERM:
-      code = Code::kPermissionDenied;
-      break;
+    case EPERM: code = Code::kPermissionDenied; break;
     case ENOSPC:
-    case EDQUOT:
-      code = Code::kNoSpace;
-      break;
-    case EINVAL:
-      code = Code::kInvalidArgument;
-      break;
-    case ENOTDIR:
-      code = Code::kNotDirectory;
-      break;
-    case EISDIR:
-      code = Code::kIsDirectory;
-      break;
-    case ENOTEMPTY:
-      code = Code::kNotEmpty;
-      break;
+    case EDQUOT: code = Code::kNoSpace; break;
+    case EINVAL: code = Code::kInvalidArgument; break;
+    case ENOTDIR: code = Code::kNotDirectory; break;
+    case EISDIR: code = Code::kIsDirectory; break;
+    case ENOTEMPTY: code = Code::kNotEmpty; break;
     case ECONNREFUSED:
     case ECONNRESET:
     case EPIPE:
@@ -104,21 +79,12 @@ Status status_from_errno(int error, std::string_view what) {
     case EHOSTDOWN:
     case ENETDOWN:
     case EHOSTUNREACH:
-    case ENETUNREACH:
-      code = Code::kUnavailable;
-      break;
-    case ETIMEDOUT:
-      code = Code::kDeadlineExceeded;
-      break;
+    case ENETUNREACH: code = Code::kUnavailable; break;
+    case ETIMEDOUT: code = Code::kDeadlineExceeded; break;
     case EMFILE:
-    case ENFILE:
-      code = Code::kLimitExceeded;
-      break;
-    case ECANCELED:
-      code = Code::kCancelled;
-      break;
-    default:
-      break;
+    case ENFILE: code = Code::kLimitExceeded; break;
+    case ECANCELED: code = Code::kCancelled; break;
+    default: break;
   }
   return {code, fmt::format("{}: {}", what, std::strerror(error))};
 }

@@ -11,6 +11,8 @@
 
 #include <boost/system/result.hpp>
 
+#include "common/base/ids.h"
+
 namespace kintsugi {
 
 /// Values travel over the wire: never renumber.
@@ -37,19 +39,34 @@ enum class Code : uint8_t {
 /// "not found", "corrupt", ...
 std::string_view code_name(Code code);
 
+/// Whose fault a failure is, as far as whoever saw it happen could tell. It travels with the error over the wire, so that
+/// a repair that failed deep inside a tree is planned again without the server that broke it.
+struct Culprit {
+  ServerId server;  ///< none: nobody in particular is to blame
+  ChunkId
+      chunk;  ///< the chunk that could not be served there; stripe 0: the fault is the server's as a whole
+
+  explicit operator bool() const { return static_cast<bool>(server); }
+  bool operator==(const Culprit&) const = default;
+};
+
 class [[nodiscard]] Status {
  public:
   Status() = default;  ///< ok
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
 
-  static Status ok_status() { return {}; }
-
   bool ok() const { return code_ == Code::kOk; }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  /// "where: message"; an ok status stays as it is.
+  const Culprit& culprit() const { return culprit_; }
+
+  /// "where: message" with the same culprit; an ok status stays as it is.
   [[nodiscard]] Status with_context(std::string_view where) const;
+  /// The same error, with `culprit` to blame unless somebody is already: whoever is nearest to the cause speaks first.
+  /// An ok status stays as it is.
+  [[nodiscard]] Status blame(Culprit culprit) const;
+  [[nodiscard]] Status blame(ServerId server) const { return blame(Culprit{.server = server, .chunk = {}}); }
 
   /// "corrupt: chunk 81:3: ..." or "ok".
   std::string to_string() const;
@@ -59,6 +76,7 @@ class [[nodiscard]] Status {
  private:
   Code code_ = Code::kOk;
   std::string message_;
+  Culprit culprit_;
 };
 
 std::ostream& operator<<(std::ostream& out, const Status& status);

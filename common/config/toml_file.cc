@@ -17,20 +17,13 @@ Status at_line(const std::string& name, const toml::source_region& where, std::s
 
 std::string_view type_name(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::table:
-      return "a table";
-    case toml::node_type::array:
-      return "an array";
-    case toml::node_type::string:
-      return "a string";
-    case toml::node_type::integer:
-      return "a whole number";
-    case toml::node_type::floating_point:
-      return "a fraction";
-    case toml::node_type::boolean:
-      return "a boolean";
-    default:
-      return "a date or time";
+    case toml::node_type::table: return "a table";
+    case toml::node_type::array: return "an array";
+    case toml::node_type::string: return "a string";
+    case toml::node_type::integer: return "a whole number";
+    case toml::node_type::floating_point: return "a fraction";
+    case toml::node_type::boolean: return "a boolean";
+    default: return "a date or time";
   }
 }
 

@@ -31,6 +31,16 @@ asio::awaitable<Result<std::string>> Client::call_raw(Context context, runtime::
   co_return co_await control->call(context.trace, deadline, method, std::move(request));
 }
 
+asio::awaitable<Status> Client::call(Context context, runtime::Endpoint to, Method method,
+                                     const google::protobuf::MessageLite& request,
+                                     google::protobuf::MessageLite& response) {
+  const Result<std::string> bytes =
+      co_await call_raw(context, std::move(to), method, request.SerializeAsString());
+  if (!bytes) co_return bytes.error();
+  if (!response.ParseFromString(*bytes)) co_return Status{Code::kCorrupt, "response does not parse"};
+  co_return Status{};
+}
+
 asio::awaitable<Result<std::unique_ptr<Stream>>> Client::open_stream(
     Context context, runtime::Endpoint to, Method method, const google::protobuf::MessageLite& request) {
   auto state = state_;

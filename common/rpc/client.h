@@ -36,6 +36,13 @@ class Client {
   asio::awaitable<Result<std::string>> call_raw(Context context, runtime::Endpoint to, Method method,
                                                 std::string request);
 
+  /// Fills `response`. The error of the peer; kUnavailable, kDeadlineExceeded; kCorrupt: the response does not parse.
+  /// Both messages live until the call has ended.
+  asio::awaitable<Status> call(Context context, runtime::Endpoint to, Method method,
+                               const google::protobuf::MessageLite& request,
+                               google::protobuf::MessageLite& response);
+
+  // TODO(rooms): the former form, until every room has the one above.
   template <class Response>
   asio::awaitable<Result<Response>> call(Context context, runtime::Endpoint to, Method method,
                                          const google::protobuf::MessageLite& request) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "common/proto/types.pb.h"
-
 namespace kintsugi::rpc {
 namespace {
 
@@ -11,7 +9,7 @@ constexpr size_t kMaxErrorBytes = 4096;
 
 }  // namespace
 
-std::string encode_error(const Status& status) {
+proto::ErrorDetail encode_error(const Status& status) {
   const std::string& text = status.message();
   size_t size = std::min(text.size(), kMaxErrorBytes);
   // A cut UTF-8 character would not parse.
@@ -19,7 +17,11 @@ std::string encode_error(const Status& status) {
     --size;
   proto::ErrorDetail detail;
   detail.set_message(text.substr(0, size));
-  return detail.SerializeAsString();
+  const Culprit& culprit = status.culprit();
+  detail.set_culprit_server(culprit.server.value);
+  detail.set_culprit_stripe(culprit.chunk.stripe.value);
+  detail.set_culprit_index(culprit.chunk.index);
+  return detail;
 }
 
 Status decode_error(Code code, std::span<const std::byte> message) {
@@ -27,7 +29,8 @@ Status decode_error(Code code, std::span<const std::byte> message) {
   if (!detail.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
     return {code, "(the error's message does not parse)"};
   }
-  return {code, detail.message()};
+  const ChunkId chunk{StripeId{detail.culprit_stripe()}, detail.culprit_index()};
+  return Status{code, detail.message()}.blame({ServerId{detail.culprit_server()}, chunk});
 }
 
 uint32_t timeout_ms(TimePoint now, TimePoint deadline) {

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "common/base/status.h"
+#include "common/proto/types.pb.h"
 #include "common/runtime/clock.h"
 
 namespace kintsugi::rpc {
 
-/// The protobuf header of an error frame. Bounded, since messages may quote what a peer sent.
-std::string encode_error(const Status& status);
+/// The protobuf header of an error frame. Its text is cut at 4,096 bytes, since messages may quote what a peer sent; the
+/// culprit always fits.
+proto::ErrorDetail encode_error(const Status& status);
 Status decode_error(Code code, std::span<const std::byte> message);
 
 /// FrameHeader::timeout_ms: at least 1, or 0 for no deadline.

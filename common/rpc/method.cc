@@ -4,88 +4,47 @@ namespace kintsugi::rpc {
 
 std::string_view method_name(Method method) {
   switch (method) {
-    case Method::kStat:
-      return "Stat";
-    case Method::kList:
-      return "List";
-    case Method::kMakeDirectory:
-      return "MakeDirectory";
-    case Method::kRemove:
-      return "Remove";
-    case Method::kRename:
-      return "Rename";
-    case Method::kSetPolicy:
-      return "SetPolicy";
-    case Method::kGetPolicy:
-      return "GetPolicy";
-    case Method::kListPolicies:
-      return "ListPolicies";
-    case Method::kOpenRead:
-      return "OpenRead";
-    case Method::kAllocateStripe:
-      return "AllocateStripe";
-    case Method::kReplaceChunk:
-      return "ReplaceChunk";
-    case Method::kSealStripe:
-      return "SealStripe";
-    case Method::kCommitFile:
-      return "CommitFile";
-    case Method::kAbortUpload:
-      return "AbortUpload";
-    case Method::kListServers:
-      return "ListServers";
-    case Method::kShowStripe:
-      return "ShowStripe";
-    case Method::kFsck:
-      return "Fsck";
-    case Method::kDiskUsage:
-      return "DiskUsage";
-    case Method::kDiskFree:
-      return "DiskFree";
-    case Method::kReportChunk:
-      return "ReportChunk";
-    case Method::kRepairStatus:
-      return "RepairStatus";
-    case Method::kRepairHistory:
-      return "RepairHistory";
-    case Method::kRunRepair:
-      return "RunRepair";
-    case Method::kRegisterServer:
-      return "RegisterServer";
-    case Method::kHeartbeat:
-      return "Heartbeat";
-    case Method::kBlockReport:
-      return "BlockReport";
-    case Method::kWriteChunk:
-      return "WriteChunk";
-    case Method::kReadChunk:
-      return "ReadChunk";
-    case Method::kPartialSum:
-      return "PartialSum";
-    case Method::kRepairChunk:
-      return "RepairChunk";
-    case Method::kDrainServer:
-      return "DrainServer";
-    case Method::kRemoveServer:
-      return "RemoveServer";
-    case Method::kPlanRead:
-      return "PlanRead";
-    case Method::kFinishRead:
-      return "FinishRead";
-    case Method::kJoinRepair:
-      return "JoinRepair";
-    case Method::kFetchRepairWork:
-      return "FetchRepairWork";
-    case Method::kDescribeStripes:
-      return "DescribeStripes";
-    case Method::kCommitRepair:
-      return "CommitRepair";
-    case Method::kProbeLink:
-      return "ProbeLink";
-    case Method::kEndRepair:
-      return "EndRepair";
-    case Method::kPing:
-      return "Ping";
+    case Method::kStat: return "Stat";
+    case Method::kList: return "List";
+    case Method::kMakeDirectory: return "MakeDirectory";
+    case Method::kRemove: return "Remove";
+    case Method::kRename: return "Rename";
+    case Method::kSetPolicy: return "SetPolicy";
+    case Method::kGetPolicy: return "GetPolicy";
+    case Method::kListPolicies: return "ListPolicies";
+    case Method::kOpenRead: return "OpenRead";
+    case Method::kAllocateStripe: return "AllocateStripe";
+    case Method::kReplaceChunk: return "ReplaceChunk";
+    case Method::kSealStripe: return "SealStripe";
+    case Method::kCommitFile: return "CommitFile";
+    case Method::kAbortUpload: return "AbortUpload";
+    case Method::kListServers: return "ListServers";
+    case Method::kShowStripe: return "ShowStripe";
+    case Method::kFsck: return "Fsck";
+    case Method::kDiskUsage: return "DiskUsage";
+    case Method::kDiskFree: return "DiskFree";
+    case Method::kReportChunk: return "ReportChunk";
+    case Method::kRepairStatus: return "RepairStatus";
+    case Method::kRepairHistory: return "RepairHistory";
+    case Method::kRunRepair: return "RunRepair";
+    case Method::kRegisterServer: return "RegisterServer";
+    case Method::kHeartbeat: return "Heartbeat";
+    case Method::kBlockReport: return "BlockReport";
+    case Method::kWriteChunk: return "WriteChunk";
+    case Method::kReadChunk: return "ReadChunk";
+    case Method::kPartialSum: return "PartialSum";
+    case Method::kRepairChunk: return "RepairChunk";
+    case Method::kDrainServer: return "DrainServer";
+    case Method::kRemoveServer: return "RemoveServer";
+    case Method::kPlanRead: return "PlanRead";
+    case Method::kFinishRead: return "FinishRead";
+    case Method::kJoinRepair: return "JoinRepair";
+    case Method::kFetchRepairWork: return "FetchRepairWork";
+    case Method::kDescribeStripes: return "DescribeStripes";
+    case Method::kCommitRepair: return "CommitRepair";
+    case Method::kProbeLink: return "ProbeLink";
+    case Method::kEndRepair: return "EndRepair";
+    case Method::kPing: return "Ping";
   }
   return "unknown method";
 }

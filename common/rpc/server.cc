@@ -27,13 +27,13 @@ Server::Server(const runtime::Runtime& runtime, Secret secret, sight::Recorder* 
 
 Server::~Server() = default;
 
-void Server::handle_raw(Method method, UnaryHandler handler) {
+void Server::add(Method method, UnaryHandler handler) {
   auto index = static_cast<size_t>(method);
   KINTSUGI_ASSERT(index < ServerCore::kMethods && !state_->listener);
   state_->unary_handlers[index] = std::move(handler);
 }
 
-void Server::handle_stream_raw(Method method, StreamHandler handler) {
+void Server::add(Method method, StreamHandler handler) {
   auto index = static_cast<size_t>(method);
   KINTSUGI_ASSERT(index < ServerCore::kMethods && !state_->listener);
   state_->stream_handlers[index] = std::move(handler);
@@ -75,12 +75,8 @@ asio::awaitable<void> Server::State::accept_loop() {
 }
 
 asio::awaitable<void> Server::State::watch_writes() {
-  while (true) {
-    bool slept =
-        co_await group.sleep_for(kStallCheckInterval);  // as the condition of the loop it makes GCC 12 trap
-    if (!slept) co_return;
+  while (co_await group.sleep_for(kStallCheckInterval))
     connections->close_stalled(runtime.clock.now() - kWriteStallLimit);
-  }
 }
 
 asio::awaitable<void> Server::stop() {

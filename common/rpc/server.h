@@ -1,7 +1,6 @@
 /// Accepts connections, proves and checks the cluster secret, and maps each request to one coroutine.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/rpc/frame.h"
+#include "common/rpc/handler.h"
 #include "common/rpc/secret.h"
 #include "common/rpc/stream.h"
 #include "common/runtime/context.h"
@@ -32,60 +32,66 @@ class Server {
   Server(const runtime::Runtime& runtime, Secret secret, sight::Recorder* recorder, ServerLimits limits = {});
   ~Server();  ///< after stop()
 
-  using UnaryHandler = std::function<asio::awaitable<Result<std::string>>(Context, std::string request)>;
-  using StreamHandler = std::function<asio::awaitable<Status>(Context, std::string request, Stream& stream)>;
-  void handle_raw(Method method, UnaryHandler handler);
-  /// The handler sends its own end frame; the status it returns is sent as the error frame when it is not ok.
-  void handle_stream_raw(Method method, StreamHandler handler);
+  /// server.handle<&NamespaceService::stat>(Method::kStat, service) maps the method to
+  /// `asio::awaitable<Status> NamespaceService::stat(Context, const StatRequest&, StatResponse&)`. The service outlives the
+  /// server; request and response live until the call has ended. A request that does not parse is kInvalidArgument.
+  template <auto Function, class Service>
+  void handle(Method method, Service& service) {
+    add(method, detail::unary_of<Function>(service));
+  }
+  /// The same for `asio::awaitable<Status> Service::write(Context, const Request&, Stream&)`. It sends its own end frame; the
+  /// status it returns is sent as the error frame when it is not ok.
+  template <auto Function, class Service>
+  void handle_stream(Method method, Service& service) {
+    add(method, detail::stream_of<Function>(service));
+  }
+  /// The same for a function object of that signature, which the server keeps: for tests.
+  template <class Callable>
+  void handle(Method method, Callable callable) {
+    auto kept = std::make_shared<Callable>(std::move(callable));
+    UnaryHandler handler = detail::unary_of<&Callable::operator()>(*kept);
+    handler.kept = std::move(kept);
+    add(method, std::move(handler));
+  }
+  template <class Callable>
+  void handle_stream(Method method, Callable callable) {
+    auto kept = std::make_shared<Callable>(std::move(callable));
+    StreamHandler handler = detail::stream_of<&Callable::operator()>(*kept);
+    handler.kept = std::move(kept);
+    add(method, std::move(handler));
+  }
 
-  /// `handler`: asio::awaitable<Result<Response>>(Context, Request). A request that does not parse is
-  /// kInvalidArgument.
+  // TODO(rooms): the former form, until every room has the one above.
   template <class Request, class Response, class Handler>
-  void handle(Method method, Handler handler);
-  /// `handler`: asio::awaitable<Status>(Context, Request, Stream&).
+  void handle(Method method, Handler handler) {
+    handle(method,
+           [handler](Context context, const Request& request, Response& response) -> asio::awaitable<Status> {
+             Result<Response> result = co_await handler(context, Request(request));
+             if (!result) co_return result.error();
+             response = std::move(*result);
+             co_return Status{};
+           });
+  }
   template <class Request, class Handler>
-  void handle_stream(Method method, Handler handler);
+    requires(!std::is_same_v<Request, Handler>)
+  void handle_stream(Method method, Handler handler) {
+    handle_stream(
+        method,
+        [handler](Context context, const Request& request, Stream& stream) -> asio::awaitable<Status> {
+          co_return co_await handler(context, Request(request), stream);
+        });
+  }
 
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
   asio::awaitable<void> stop();
 
  private:
+  void add(Method method, UnaryHandler handler);
+  void add(Method method, StreamHandler handler);
+
   struct State;
   std::shared_ptr<State> state_;
 };
-
-template <class Request, class Response, class Handler>
-asio::awaitable<Result<std::string>> run_unary(const Handler& handler, Context context, std::string bytes) {
-  Request request;
-  if (!request.ParseFromString(bytes)) co_return Status{Code::kInvalidArgument, "request does not parse"};
-  Result<Response> response = co_await handler(context, std::move(request));
-  if (!response) co_return response.error();
-  co_return response->SerializeAsString();
-}
-
-template <class Request, class Handler>
-asio::awaitable<Status> run_stream(const Handler& handler, Context context, std::string bytes,
-                                   Stream& stream) {
-  Request request;
-  if (!request.ParseFromString(bytes)) co_return Status{Code::kInvalidArgument, "request does not parse"};
-  co_return co_await handler(context, std::move(request), stream);
-}
-
-// The Server keeps the std::function alive for as long as calls run, so the handler reference stays valid.
-template <class Request, class Response, class Handler>
-void Server::handle(Method method, Handler handler) {
-  handle_raw(method, [handler = std::move(handler)](Context context, std::string bytes) {
-    return run_unary<Request, Response, Handler>(handler, context, std::move(bytes));
-  });
-}
-
-template <class Request, class Handler>
-void Server::handle_stream(Method method, Handler handler) {
-  handle_stream_raw(method,
-                    [handler = std::move(handler)](Context context, std::string bytes, Stream& stream) {
-                      return run_stream<Request, Handler>(handler, context, std::move(bytes), stream);
-                    });
-}
 
 }  // namespace kintsugi::rpc

@@ -1,4 +1,5 @@
 #include "common/log/log.h"
+#include "common/proto/types.pb.h"
 #include "common/rpc/batch_writer.h"
 #include "common/rpc/error_frame.h"
 #include "common/rpc/handshake.h"
@@ -7,6 +8,10 @@
 
 namespace kintsugi::rpc {
 namespace {
+
+using google::protobuf::MessageLite;
+
+const Status kUnparsed{Code::kInvalidArgument, "request does not parse"};
 
 /// Unary calls of one connection: requests in, responses out in batches.
 class ControlSession : public std::enable_shared_from_this<ControlSession> {
@@ -25,10 +30,9 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
  private:
   Status start_call(const FrameView& frame);
   // What is spawned gets `self` as a parameter: it must live before the coroutine first runs.
-  static asio::awaitable<void> run_call(std::shared_ptr<ControlSession> self,
-                                        const Server::UnaryHandler& handler, FrameHeader header,
-                                        std::string request);
-  void respond(const FrameHeader& request, const Result<std::string>& response);
+  static asio::awaitable<void> run_call(std::shared_ptr<ControlSession> self, const UnaryHandler& handler,
+                                        FrameHeader header, std::string request);
+  void respond(const FrameHeader& request, Status status, const MessageLite& response);
   static asio::awaitable<void> write_loop(std::shared_ptr<ControlSession> self);
 
   bool saturated() const { return calls_ >= core_.limits.max_calls_per_connection || writer_.full(); }
@@ -84,12 +88,12 @@ Status ControlSession::start_call(const FrameView& frame) {
     return {Code::kCorrupt, fmt::format("flags {:#x} where a unary request was expected", header.flags)};
   }
   if (header.payload_bytes != 0) return {Code::kCorrupt, "a unary request with a payload"};
-  const Server::UnaryHandler* handler = core_.unary_handler(header.method);
+  const UnaryHandler* handler = core_.unary_handler(header.method);
   if (handler == nullptr) {
     Status unknown{Code::kInvalidArgument,
                    fmt::format("this server has no unary method {} ({})", static_cast<int>(header.method),
                                method_name(header.method))};
-    respond(header, unknown);
+    respond(header, std::move(unknown), proto::Empty::default_instance());
     return {};
   }
   std::string request(reinterpret_cast<const char*>(frame.message.data()), frame.message.size());
@@ -99,22 +103,27 @@ Status ControlSession::start_call(const FrameView& frame) {
 }
 
 asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> self,
-                                               const Server::UnaryHandler& handler, FrameHeader header,
-                                               std::string request) {
-  Result<std::string> response = co_await handler(self->core_.context_of(header), std::move(request));
+                                               const UnaryHandler& handler, FrameHeader header,
+                                               std::string bytes) {
+  const std::unique_ptr<MessageLite> request(handler.request->New());
+  const std::unique_ptr<MessageLite> response(handler.response->New());
+  Status status = kUnparsed;
+  if (request->ParseFromString(bytes))
+    status = co_await handler.invoke(handler.service, self->core_.context_of(header), *request, *response);
   --self->calls_;
-  self->respond(header, response);
+  self->respond(header, status, *response);
   self->room_.notify();
 }
 
-void ControlSession::respond(const FrameHeader& request, const Result<std::string>& response) {
+void ControlSession::respond(const FrameHeader& request, Status status, const MessageLite& response) {
   FrameHeader header{.method = request.method, .flags = kFlagEnd, .request_id = request.request_id};
-  if (response && response->size() <= kMaxHeaderBytes) return writer_.append(header, *response);
-  Status error = response ? Status{Code::kLimitExceeded, fmt::format("response of {} bytes, limit {}",
-                                                                     response->size(), kMaxHeaderBytes)}
-                          : response.error();
-  header.status = error.code();
-  writer_.append(header, encode_error(error));
+  const size_t bytes = status.ok() ? response.ByteSizeLong() : 0;
+  if (bytes > kMaxHeaderBytes) {
+    status = {Code::kLimitExceeded, fmt::format("response of {} bytes, limit {}", bytes, kMaxHeaderBytes)};
+  }
+  header.status = status.code();
+  writer_.append(header,
+                 status.ok() ? response.SerializeAsString() : encode_error(status).SerializeAsString());
 }
 
 asio::awaitable<void> ControlSession::write_loop(std::shared_ptr<ControlSession> self) {
@@ -126,16 +135,23 @@ asio::awaitable<void> ControlSession::write_loop(std::shared_ptr<ControlSession>
   self->connection_->close();
 }
 
+asio::awaitable<Status> run_stream(const StreamHandler& handler, Context context, const std::string& bytes,
+                                   Stream& stream) {
+  const std::unique_ptr<MessageLite> request(handler.request->New());
+  if (!request->ParseFromString(bytes)) co_return kUnparsed;
+  co_return co_await handler.invoke(handler.service, context, *request, stream);
+}
+
 /// One stream call. Ok: the connection may carry the next one.
 asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedConnection> connection,
                                      FrameHeader header, std::string request) {
   Context context = core.context_of(header);
   Stream stream(connection, core.runtime.clock, header.method, header.request_id, context.deadline);
-  const Server::StreamHandler* handler = core.stream_handler(header.method);
+  const StreamHandler* handler = core.stream_handler(header.method);
   Status outcome{Code::kInvalidArgument,
                  fmt::format("this server has no stream method {} ({})", static_cast<int>(header.method),
                              method_name(header.method))};
-  if (handler != nullptr) outcome = co_await (*handler)(context, std::move(request), stream);
+  if (handler != nullptr) outcome = co_await run_stream(*handler, context, request, stream);
   Status concluded = co_await stream.conclude(std::move(outcome));
   // Taken, so that the stream does not close it.
   if (concluded.ok() && stream.take_idle_connection() == nullptr) {

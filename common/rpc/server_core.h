@@ -20,14 +20,14 @@ struct ServerCore {
   Secret secret;
   sight::Recorder* recorder;
   ServerLimits limits;
-  std::vector<Server::UnaryHandler> unary_handlers{kMethods};
-  std::vector<Server::StreamHandler> stream_handlers{kMethods};
+  std::vector<UnaryHandler> unary_handlers{kMethods};
+  std::vector<StreamHandler> stream_handlers{kMethods};
   std::shared_ptr<ConnectionRegistry> connections = std::make_shared<ConnectionRegistry>();
   runtime::TaskGroup group;
 
   /// Null when nothing is registered for the method.
-  const Server::UnaryHandler* unary_handler(Method method) const { return find(unary_handlers, method); }
-  const Server::StreamHandler* stream_handler(Method method) const { return find(stream_handlers, method); }
+  const UnaryHandler* unary_handler(Method method) const { return find(unary_handlers, method); }
+  const StreamHandler* stream_handler(Method method) const { return find(stream_handlers, method); }
 
   Context context_of(const FrameHeader& header) const {
     Context context;

@@ -1,6 +1,5 @@
 #include "common/rpc/stream.h"
 
-#include "common/proto/types.pb.h"
 #include "common/rpc/error_frame.h"
 #include "common/rpc/stream_state.h"
 
@@ -34,8 +33,7 @@ asio::awaitable<Status> Stream::send_end(const google::protobuf::MessageLite& he
 
 asio::awaitable<Status> Stream::send_error(Status error) {
   KINTSUGI_ASSERT(!error.ok());
-  proto::ErrorDetail detail;
-  detail.ParseFromString(encode_error(error));
+  const proto::ErrorDetail detail = encode_error(error);
   FrameHeader header{.flags = kFlagEnd, .status = error.code()};
   co_return co_await state_->send_frame(header, detail, {});
 }
@@ -50,7 +48,8 @@ asio::awaitable<Status> Stream::send_request(const TraceContext& trace,
   return state_->send_frame(header, request, {});
 }
 
-asio::awaitable<Result<FrameHeader>> Stream::next_frame(google::protobuf::MessageLite* message) {
+asio::awaitable<Result<FrameHeader>> Stream::next_frame(google::protobuf::MessageLite* data,
+                                                        google::protobuf::MessageLite* end) {
   State& state = *state_;
   if (!state.connection || state.received_end) {
     co_return Status{Code::kInvalidArgument, "receive after the end of the stream"};
@@ -64,6 +63,7 @@ asio::awaitable<Result<FrameHeader>> Stream::next_frame(google::protobuf::Messag
       (header.flags & (kFlagStream | kFlagRequest)) != kFlagStream) {
     co_return state.end_operation({Code::kCorrupt, "a frame that does not belong to this stream"});
   }
+  google::protobuf::MessageLite* message = (header.flags & kFlagEnd) != 0 ? end : data;
   Status error;
   if (header.status != Code::kOk) {
     error = decode_error(header.status, frame->message);
@@ -79,8 +79,9 @@ asio::awaitable<Result<FrameHeader>> Stream::next_frame(google::protobuf::Messag
   co_return header;
 }
 
-asio::awaitable<Result<Stream::Received>> Stream::receive(google::protobuf::MessageLite& message) {
-  Result<FrameHeader> header = co_await next_frame(&message);
+asio::awaitable<Result<Stream::Received>> Stream::receive(google::protobuf::MessageLite& data,
+                                                          google::protobuf::MessageLite& end) {
+  Result<FrameHeader> header = co_await next_frame(&data, &end);
   if (!header) co_return header.error();
   co_return Received{header->payload_bytes, (header->flags & kFlagEnd) != 0};
 }
@@ -126,7 +127,7 @@ asio::awaitable<Status> Stream::conclude(Status outcome) {
   if (!outcome.ok() && state.sent_end) co_return outcome;
   if (!outcome.ok()) KINTSUGI_CO_TRY(co_await send_error(std::move(outcome)));
   while (!state.received_end) {
-    Result<FrameHeader> header = co_await next_frame(nullptr);
+    Result<FrameHeader> header = co_await next_frame(nullptr, nullptr);
     if (!header && !state.received_end) co_return header.error();
   }
   co_return co_await discard_payload();

@@ -44,8 +44,14 @@ class Stream {
     uint32_t payload_bytes = 0;  ///< to be fetched with receive_payload before the next receive
     bool end = false;            ///< the peer will send no more
   };
-  /// The next frame's protobuf header. An error frame of the peer comes back as its Status.
-  asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& header);
+  /// The next frame's protobuf header: fills `data`, or `end` when it is the peer's end frame. An error frame of the peer
+  /// comes back as its Status. kCorrupt closes the stream: the header does not parse.
+  asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& data,
+                                            google::protobuf::MessageLite& end);
+  /// The same where both are of one type.
+  asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& header) {
+    return receive(header, header);
+  }
   /// The next `into.size()` payload bytes of the frame just received; may be called in parts. Closes
   /// the stream already when they have not come within `idle_limit`.
   asio::awaitable<Status> receive_payload(std::span<std::byte> into, Duration idle_limit = kStreamIdleLimit);
@@ -67,7 +73,9 @@ class Stream {
   asio::awaitable<Status> conclude(Status outcome);
 
  private:
-  asio::awaitable<Result<FrameHeader>> next_frame(google::protobuf::MessageLite* header);
+  /// Null: the header is skipped.
+  asio::awaitable<Result<FrameHeader>> next_frame(google::protobuf::MessageLite* data,
+                                                  google::protobuf::MessageLite* end);
   asio::awaitable<Status> discard_payload();
 
   struct State;

@@ -12,7 +12,7 @@
 #include "common/proto/store.pb.h"
 #include "common/runtime/clock.h"
 #include "metaserver/cluster/server_registry.h"
-#include "metaserver/namespace/stripes.h"
+#include "metaserver/schema/stripes.h"
 
 namespace kintsugi::metaserver {
 

@@ -93,8 +93,7 @@ std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server
             log::warning("chunk {} on server {} was queued for deletion but is in use: kept", chunk, server);
             transaction.remove(std::string(key));
             break;
-          case Verdict::kLater:
-            break;
+          case Verdict::kLater: break;
         }
         return true;
       });

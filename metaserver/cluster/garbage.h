@@ -11,7 +11,7 @@
 #include "common/proto/meta.pb.h"
 #include "common/runtime/clock.h"
 #include "metaserver/cluster/chunk_map.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

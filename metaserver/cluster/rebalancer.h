@@ -13,7 +13,7 @@
 #include "common/runtime/clock.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/cluster/server_registry.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

@@ -12,7 +12,7 @@
 #include "common/proto/store.pb.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/options.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

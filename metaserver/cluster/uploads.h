@@ -20,8 +20,8 @@
 #include "common/rpc/secret.h"
 #include "common/runtime/clock.h"
 #include "metaserver/cluster/options.h"
-#include "metaserver/namespace/stripes.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/stripes.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

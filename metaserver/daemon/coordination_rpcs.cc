@@ -4,7 +4,7 @@
 #include "common/log/log.h"
 #include "metaserver/daemon/repair_coordinator.h"
 #include "monitoring/sight/module.h"
-#include "repair_manager/wire_views.h"
+#include "repair_manager/view/wire_views.h"
 
 namespace kintsugi::metaserver {
 namespace {

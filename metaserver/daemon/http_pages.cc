@@ -1,7 +1,7 @@
 #include "metaserver/daemon/http_pages.h"
 
 #include "monitoring/sight/pages.h"
-#include "repair_manager/pages.h"
+#include "repair_manager/manager/pages.h"
 
 namespace kintsugi::metaserver {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "repair_manager/run_request.h"
+#include "repair_manager/manager/run_request.h"
 
 namespace kintsugi::metaserver {
 

@@ -10,7 +10,7 @@
 #include "metaserver/daemon/repair_cluster_view.h"
 #include "metaserver/daemon/repair_coordinator.h"
 #include "metaserver/service/metaserver.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::metaserver {
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "repair_manager/wire_views.h"
+#include "repair_manager/view/wire_views.h"
 
 namespace kintsugi::metaserver {
 

@@ -3,7 +3,7 @@
 
 #include "common/rpc/client.h"
 #include "metaserver/service/metaserver.h"
-#include "repair_manager/cluster_view.h"
+#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::metaserver {
 

@@ -15,7 +15,7 @@
 #include "metaserver/cluster/repair_log.h"
 #include "metaserver/cluster/repair_shards.h"
 #include "metaserver/service/metaserver.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::metaserver {
 

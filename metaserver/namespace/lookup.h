@@ -10,7 +10,7 @@
 #include "common/proto/store.pb.h"
 #include "common/proto/types.pb.h"
 #include "metaserver/namespace/path.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

@@ -12,10 +12,10 @@
 #include "common/proto/meta.pb.h"
 #include "common/proto/types.pb.h"
 #include "common/runtime/clock.h"
-#include "metaserver/namespace/id_allocator.h"
 #include "metaserver/namespace/lookup.h"
-#include "metaserver/namespace/stripes.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/id_allocator.h"
+#include "metaserver/schema/stripes.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "metaserver/namespace/lookup.h"
-#include "metaserver/namespace/stripes.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/stripes.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

@@ -1,9 +1,9 @@
-#include "metaserver/namespace/id_allocator.h"
+#include "metaserver/schema/id_allocator.h"
 
 #include "common/log/log.h"
 #include "common/proto/store.pb.h"
-#include "metaserver/namespace/keys.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/keys.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

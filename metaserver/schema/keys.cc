@@ -1,4 +1,4 @@
-#include "metaserver/namespace/keys.h"
+#include "metaserver/schema/keys.h"
 
 #include "common/base/assert.h"
 

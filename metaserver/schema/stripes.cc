@@ -1,4 +1,4 @@
-#include "metaserver/namespace/stripes.h"
+#include "metaserver/schema/stripes.h"
 
 namespace kintsugi::metaserver {
 namespace {

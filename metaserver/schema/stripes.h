@@ -7,7 +7,7 @@
 
 #include "common/base/ids.h"
 #include "common/proto/store.pb.h"
-#include "metaserver/namespace/transaction.h"
+#include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 

@@ -10,7 +10,7 @@
 
 #include "common/base/assert.h"
 #include "metaserver/kv/key_value_store.h"
-#include "metaserver/namespace/keys.h"
+#include "metaserver/schema/keys.h"
 
 namespace kintsugi::metaserver {
 

@@ -19,8 +19,8 @@
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/cluster/uploads.h"
 #include "metaserver/kv/key_value_store.h"
-#include "metaserver/namespace/id_allocator.h"
 #include "metaserver/namespace/namespace.h"
+#include "metaserver/schema/id_allocator.h"
 
 namespace kintsugi::metaserver {
 

@@ -1,7 +1,7 @@
 #include "repair_manager/daemon/http_pages.h"
 
 #include "monitoring/sight/pages.h"
-#include "repair_manager/pages.h"
+#include "repair_manager/manager/pages.h"
 
 namespace kintsugi::repair_manager {
 namespace {

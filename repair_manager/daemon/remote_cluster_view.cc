@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/log/log.h"
-#include "repair_manager/wire_views.h"
+#include "repair_manager/view/wire_views.h"
 
 namespace kintsugi::repair_manager {
 namespace {

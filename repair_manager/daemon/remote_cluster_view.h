@@ -14,7 +14,7 @@
 #include "common/rpc/secret.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
-#include "repair_manager/cluster_view.h"
+#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::repair_manager {
 

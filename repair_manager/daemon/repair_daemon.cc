@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/log/log.h"
-#include "repair_manager/run_request.h"
+#include "repair_manager/manager/run_request.h"
 
 namespace kintsugi::repair_manager {
 

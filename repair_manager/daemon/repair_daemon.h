@@ -13,7 +13,7 @@
 #include "common/runtime/runtime.h"
 #include "repair_manager/daemon/remote_cluster_view.h"
 #include "repair_manager/daemon/work_feed.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::repair_manager {
 

@@ -158,11 +158,8 @@ asio::awaitable<Status> WorkFeed::apply(proto::RepairEvent event) {
     case proto::RepairEvent::MOVE_WANTED:
       repairs_.move_wanted({stripe, event.index()}, server, event.reason(), ServerId{event.destination()});
       break;
-    case proto::RepairEvent::MOVES_CANCELLED:
-      repairs_.moves_cancelled(server);
-      break;
-    default:
-      break;  // of a later version
+    case proto::RepairEvent::MOVES_CANCELLED: repairs_.moves_cancelled(server); break;
+    default: break;  // of a later version
   }
   co_return Status{};
 }

@@ -10,7 +10,7 @@
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
 #include "repair_manager/daemon/remote_cluster_view.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::repair_manager {
 

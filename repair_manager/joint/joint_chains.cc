@@ -1,11 +1,11 @@
-#include "repair_manager/joint_chains.h"
+#include "repair_manager/joint/joint_chains.h"
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 #include <set>
 
-#include "repair_manager/slice_shares.h"
+#include "repair_manager/trees/slice_shares.h"
 
 namespace kintsugi::repair_manager {
 namespace {

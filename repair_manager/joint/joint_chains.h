@@ -2,7 +2,7 @@
 /// rebuilt chunk goes. Evens out what is received.
 #pragma once
 
-#include "repair_manager/joint_schedule.h"
+#include "repair_manager/joint/joint_schedule.h"
 
 namespace kintsugi::repair_manager {
 

@@ -1,4 +1,4 @@
-#include "repair_manager/joint_matching.h"
+#include "repair_manager/joint/joint_matching.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "repair_manager/joint_schedule.h"
+#include "repair_manager/joint/joint_schedule.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <queue>
 
-#include "repair_manager/joint_chains.h"
+#include "repair_manager/joint/joint_chains.h"
 
 namespace kintsugi::repair_manager {
 namespace {

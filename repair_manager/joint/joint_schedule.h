@@ -30,7 +30,7 @@
 #include <span>
 #include <vector>
 
-#include "repair_manager/joint_matching.h"
+#include "repair_manager/joint/joint_matching.h"
 
 namespace kintsugi::repair_manager {
 

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "repair_manager/cluster_view.h"
-#include "repair_manager/joint_schedule.h"
-#include "repair_manager/queue.h"
-#include "repair_manager/repair_planner.h"
+#include "repair_manager/joint/joint_schedule.h"
+#include "repair_manager/joint/queue.h"
+#include "repair_manager/plan/planner.h"
+#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::repair_manager {
 

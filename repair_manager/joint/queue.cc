@@ -1,4 +1,4 @@
-#include "repair_manager/queue.h"
+#include "repair_manager/joint/queue.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,35 +28,19 @@ RepairQueue::ReadyKey RepairQueue::ready_key(const Slot& slot) {
 void RepairQueue::link(ChunkId chunk, Slot& slot, Place place) {
   slot.place = place;
   switch (place) {
-    case Place::kReady:
-      ready_.emplace(ready_key(slot), chunk);
-      break;
-    case Place::kDelayed:
-      delayed_.emplace(slot.entry.due, chunk);
-      break;
-    case Place::kUnrepairable:
-      ++unrepairable_;
-      [[fallthrough]];
-    case Place::kNoDestination:
-      aside_.insert(chunk);
-      break;
+    case Place::kReady: ready_.emplace(ready_key(slot), chunk); break;
+    case Place::kDelayed: delayed_.emplace(slot.entry.due, chunk); break;
+    case Place::kUnrepairable: ++unrepairable_; [[fallthrough]];
+    case Place::kNoDestination: aside_.insert(chunk); break;
   }
 }
 
 void RepairQueue::unlink(ChunkId chunk, Slot& slot) {
   switch (slot.place) {
-    case Place::kReady:
-      ready_.erase(ready_key(slot));
-      break;
-    case Place::kDelayed:
-      delayed_.erase({slot.entry.due, chunk});
-      break;
-    case Place::kUnrepairable:
-      --unrepairable_;
-      [[fallthrough]];
-    case Place::kNoDestination:
-      aside_.erase(chunk);
-      break;
+    case Place::kReady: ready_.erase(ready_key(slot)); break;
+    case Place::kDelayed: delayed_.erase({slot.entry.due, chunk}); break;
+    case Place::kUnrepairable: --unrepairable_; [[fallthrough]];
+    case Place::kNoDestination: aside_.erase(chunk); break;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "repair_manager/pages.h"
+#include "repair_manager/manager/pages.h"
 
 namespace kintsugi::repair_manager {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/metrics/metrics.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::repair_manager {
 

@@ -1,4 +1,4 @@
-#include "repair_manager/read_plans.h"
+#include "repair_manager/manager/read_plans.h"
 
 #include <algorithm>
 
@@ -58,8 +58,9 @@ Status ReadPlans::finish(const proto::FinishReadRequest& request) {
   for (const proto::ServerTiming& server : request.servers())
     if (record.servers_size() < kMaxServers) *record.add_servers() = server;
   if (!request.ok()) {
-    const Blame blame = find_blame({Code::kUnavailable, request.detail()}, read->second.plan);
-    if (blame.helper) planner_.suspect(blame.helper);
+    const ServerId culprit{request.culprit()};
+    if (std::ranges::find(read->second.plan.helpers, culprit) != read->second.plan.helpers.end())
+      planner_.suspect(culprit);
   }
   close(read, std::move(record), request.ok());
   return {};

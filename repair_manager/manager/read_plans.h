@@ -14,8 +14,8 @@
 
 #include "common/proto/repair.pb.h"
 #include "common/runtime/runtime.h"
-#include "repair_manager/records.h"
-#include "repair_manager/repair_planner.h"
+#include "repair_manager/manager/records.h"
+#include "repair_manager/plan/planner.h"
 
 namespace kintsugi::repair_manager {
 

@@ -1,4 +1,4 @@
-#include "repair_manager/records.h"
+#include "repair_manager/manager/records.h"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 
 #include "common/proto/repair.pb.h"
 #include "common/runtime/clock.h"
-#include "repair_manager/planner.h"
+#include "repair_manager/plan/make_plan.h"
 
 namespace kintsugi::repair_manager {
 

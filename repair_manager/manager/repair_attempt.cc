@@ -4,7 +4,7 @@
 #include "common/base/assert.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 // GCC 12 pairs the inlined operator new of a coroutine frame with asio's operator delete and calls them
 // mismatched.
@@ -137,7 +137,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairManager::call_root(Con
   calls_.erase(plan.id.value);
   if (call->answer) co_return std::move(*call->answer);
   if (call->dead != plan.targets.front().destination) tasks_.spawn(give_up(root, ending(plan.request)));
-  co_return Status{Code::kUnavailable, fmt::format("server {} was declared dead", call->dead)};
+  co_return Status{Code::kUnavailable, fmt::format("server {} was declared dead", call->dead)}.blame(
+      call->dead);
 }
 
 asio::awaitable<void> RepairManager::carry(Context context, runtime::Endpoint root,

@@ -1,5 +1,5 @@
 // Events, the scheduler's turns and what people ask about. What begins in a turn is in start_ready.cc.
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 #include <algorithm>
 #include <set>

@@ -24,13 +24,13 @@
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
 #include "monitoring/sight/recorder.h"
-#include "repair_manager/cluster_view.h"
-#include "repair_manager/joint_window.h"
-#include "repair_manager/options.h"
-#include "repair_manager/queue.h"
-#include "repair_manager/read_plans.h"
-#include "repair_manager/records.h"
-#include "repair_manager/repair_planner.h"
+#include "repair_manager/joint/joint_window.h"
+#include "repair_manager/joint/queue.h"
+#include "repair_manager/manager/read_plans.h"
+#include "repair_manager/manager/records.h"
+#include "repair_manager/plan/options.h"
+#include "repair_manager/plan/planner.h"
+#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::repair_manager {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "common/base/assert.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // see repair_attempt.cc
 

@@ -1,4 +1,4 @@
-#include "repair_manager/run_request.h"
+#include "repair_manager/manager/run_request.h"
 
 namespace kintsugi::repair_manager {
 

@@ -4,7 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/proto/meta.pb.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::repair_manager {
 

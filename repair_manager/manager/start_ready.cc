@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "common/log/log.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::repair_manager {
 
@@ -116,8 +116,7 @@ RepairManager::Started RepairManager::try_start(const QueueEntry& entry, const P
   }
   const Status& why = planned.error();
   switch (why.code()) {
-    case Code::kLimitExceeded:
-      return Started::kBusy;
+    case Code::kLimitExceeded: return Started::kBusy;
     case Code::kUnavailable:
       if (entry.kind == WorkKind::kMove) {
         queue_.take(entry.chunk);

@@ -3,7 +3,7 @@
 #include <optional>
 #include <tuple>
 
-#include "repair_manager/selection.h"
+#include "repair_manager/plan/selection.h"
 
 namespace kintsugi::repair_manager {
 namespace {

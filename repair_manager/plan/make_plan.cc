@@ -1,12 +1,12 @@
-#include "repair_manager/planner.h"
+#include "repair_manager/plan/make_plan.h"
 
 #include <algorithm>
 
 #include "common/base/crc32c.h"
 #include "common/rpc/secret.h"
 #include "erasure/repair_equation.h"
-#include "repair_manager/plan_writer.h"
-#include "repair_manager/tree_choice.h"
+#include "repair_manager/plan/plan_writer.h"
+#include "repair_manager/trees/tree_choice.h"
 
 namespace kintsugi::repair_manager {
 namespace {
@@ -278,12 +278,9 @@ Status check_lost(const SelectionInput& input) {
 
 std::string_view kind_name(PlanKind kind) {
   switch (kind) {
-    case PlanKind::kRepair:
-      return "repair";
-    case PlanKind::kMove:
-      return "move";
-    case PlanKind::kRead:
-      return "read";
+    case PlanKind::kRepair: return "repair";
+    case PlanKind::kMove: return "move";
+    case PlanKind::kRead: return "read";
   }
   return "repair";
 }

@@ -8,9 +8,9 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/proto/chunk.pb.h"
-#include "repair_manager/cluster_view.h"
-#include "repair_manager/cost_model.h"
-#include "repair_manager/selection.h"
+#include "repair_manager/plan/selection.h"
+#include "repair_manager/trees/cost_model.h"
+#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::repair_manager {
 

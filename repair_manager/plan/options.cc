@@ -1,4 +1,4 @@
-#include "repair_manager/options.h"
+#include "repair_manager/plan/options.h"
 
 namespace kintsugi::repair_manager {
 

@@ -7,8 +7,8 @@
 
 #include "common/base/status.h"
 #include "common/runtime/clock.h"
-#include "repair_manager/cost_model.h"
-#include "repair_manager/tree_plan.h"
+#include "repair_manager/trees/cost_model.h"
+#include "repair_manager/trees/tree_plan.h"
 
 namespace kintsugi::repair_manager {
 

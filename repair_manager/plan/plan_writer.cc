@@ -1,4 +1,4 @@
-#include "repair_manager/plan_writer.h"
+#include "repair_manager/plan/plan_writer.h"
 
 #include <algorithm>
 

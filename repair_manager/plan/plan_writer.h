@@ -7,7 +7,7 @@
 #include "common/base/ids.h"
 #include "common/proto/repair.pb.h"
 #include "erasure/repair_equation.h"
-#include "repair_manager/tree_plan.h"
+#include "repair_manager/trees/tree_plan.h"
 
 namespace kintsugi::repair_manager {
 

@@ -1,4 +1,4 @@
-#include "repair_manager/repair_planner.h"
+#include "repair_manager/plan/planner.h"
 
 #include <algorithm>
 

@@ -8,10 +8,10 @@
 
 #include "common/proto/repair.pb.h"
 #include "common/runtime/runtime.h"
-#include "repair_manager/options.h"
-#include "repair_manager/planner.h"
-#include "repair_manager/selection.h"
-#include "repair_manager/slots.h"
+#include "repair_manager/plan/make_plan.h"
+#include "repair_manager/plan/options.h"
+#include "repair_manager/plan/selection.h"
+#include "repair_manager/plan/slots.h"
 
 namespace kintsugi::repair_manager {
 

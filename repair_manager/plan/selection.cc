@@ -1,12 +1,12 @@
 // Helpers. Destinations are in destination.cc.
-#include "repair_manager/selection.h"
+#include "repair_manager/plan/selection.h"
 
 #include <algorithm>
 #include <bit>
 #include <tuple>
 
 #include "erasure/code.h"
-#include "repair_manager/cost_model.h"
+#include "repair_manager/trees/cost_model.h"
 
 namespace kintsugi::repair_manager {
 namespace {

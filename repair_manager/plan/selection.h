@@ -15,9 +15,9 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "erasure/policy.h"
-#include "repair_manager/cluster_view.h"
-#include "repair_manager/server_table.h"
-#include "repair_manager/slots.h"
+#include "repair_manager/plan/slots.h"
+#include "repair_manager/view/cluster_view.h"
+#include "repair_manager/view/server_table.h"
 
 namespace kintsugi::repair_manager {
 

@@ -1,4 +1,4 @@
-#include "repair_manager/slots.h"
+#include "repair_manager/plan/slots.h"
 
 #include "common/base/assert.h"
 

@@ -1,4 +1,4 @@
-#include "repair_manager/balanced_trees.h"
+#include "repair_manager/trees/balanced_trees.h"
 
 #include <algorithm>
 #include <array>

@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "repair_manager/slice_shares.h"
-#include "repair_manager/weighted_tree.h"
+#include "repair_manager/trees/slice_shares.h"
+#include "repair_manager/trees/weighted_tree.h"
 
 namespace kintsugi::repair_manager {
 

@@ -1,4 +1,4 @@
-#include "repair_manager/cost_model.h"
+#include "repair_manager/trees/cost_model.h"
 
 #include <algorithm>
 #include <bit>

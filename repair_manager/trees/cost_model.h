@@ -22,8 +22,8 @@
 #include <span>
 #include <vector>
 
-#include "repair_manager/tree_plan.h"
-#include "repair_manager/weighted_tree.h"
+#include "repair_manager/trees/tree_plan.h"
+#include "repair_manager/trees/weighted_tree.h"
 
 namespace kintsugi::repair_manager {
 

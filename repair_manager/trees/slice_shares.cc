@@ -1,10 +1,10 @@
-#include "repair_manager/slice_shares.h"
+#include "repair_manager/trees/slice_shares.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "common/base/assert.h"
-#include "repair_manager/weighted_tree.h"
+#include "repair_manager/trees/weighted_tree.h"
 
 namespace kintsugi::repair_manager {
 namespace {

@@ -1,4 +1,4 @@
-#include "repair_manager/tree_choice.h"
+#include "repair_manager/trees/tree_choice.h"
 
 #include <algorithm>
 

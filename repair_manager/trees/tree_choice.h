@@ -1,7 +1,7 @@
 /// Which trees carry a repair: a shape that was asked for, or the cheapest one.
 #pragma once
 
-#include "repair_manager/cost_model.h"
+#include "repair_manager/trees/cost_model.h"
 
 namespace kintsugi::repair_manager {
 

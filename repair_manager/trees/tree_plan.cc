@@ -1,4 +1,4 @@
-#include "repair_manager/tree_plan.h"
+#include "repair_manager/trees/tree_plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -48,18 +48,12 @@ std::vector<TreeNode> binomial_tree(size_t helpers) {
 
 std::string_view shape_name(Shape shape) {
   switch (shape) {
-    case Shape::kStar:
-      return "star";
-    case Shape::kStaggered:
-      return "staggered";
-    case Shape::kPpr:
-      return "ppr";
-    case Shape::kChain:
-      return "chain";
-    case Shape::kWeighted:
-      return "weighted";
-    case Shape::kAuto:
-      return "auto";
+    case Shape::kStar: return "star";
+    case Shape::kStaggered: return "staggered";
+    case Shape::kPpr: return "ppr";
+    case Shape::kChain: return "chain";
+    case Shape::kWeighted: return "weighted";
+    case Shape::kAuto: return "auto";
   }
   return "auto";
 }

@@ -1,4 +1,4 @@
-#include "repair_manager/weighted_tree.h"
+#include "repair_manager/trees/weighted_tree.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "common/base/assert.h"
-#include "repair_manager/balanced_trees.h"
-#include "repair_manager/slice_shares.h"
+#include "repair_manager/trees/balanced_trees.h"
+#include "repair_manager/trees/slice_shares.h"
 
 namespace kintsugi::repair_manager {
 namespace {

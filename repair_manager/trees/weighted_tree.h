@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <span>
 
-#include "repair_manager/tree_plan.h"
+#include "repair_manager/trees/tree_plan.h"
 
 namespace kintsugi::repair_manager {
 

@@ -1,4 +1,4 @@
-#include "repair_manager/server_table.h"
+#include "repair_manager/view/server_table.h"
 
 #include <algorithm>
 #include <numeric>

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "repair_manager/cluster_view.h"
-#include "repair_manager/weighted_tree.h"
+#include "repair_manager/trees/weighted_tree.h"
+#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::repair_manager {
 

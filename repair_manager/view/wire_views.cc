@@ -1,4 +1,4 @@
-#include "repair_manager/wire_views.h"
+#include "repair_manager/view/wire_views.h"
 
 #include "common/log/log.h"
 

@@ -5,7 +5,7 @@
 
 #include "common/proto/coordination.pb.h"
 #include "common/proto/meta.pb.h"
-#include "repair_manager/cluster_view.h"
+#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::repair_manager {
 

@@ -11,8 +11,8 @@
 
 #include "common/runtime/event.h"
 #include "erasure/policy.h"
-#include "repair_manager/cluster_view.h"
-#include "repair_manager/cost_model.h"
+#include "repair_manager/trees/cost_model.h"
+#include "repair_manager/view/cluster_view.h"
 #include "tests/benchmarks/placement_bound.h"
 #include "tests/simulation/runtime/fluid_network.h"
 #include "tests/simulation/runtime/simulation.h"

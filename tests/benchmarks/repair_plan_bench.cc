@@ -4,7 +4,7 @@
 
 #include "common/rpc/secret.h"
 #include "erasure/policy.h"
-#include "repair_manager/planner.h"
+#include "repair_manager/plan/make_plan.h"
 
 namespace kintsugi::repair_manager {
 namespace {

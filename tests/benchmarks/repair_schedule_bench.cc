@@ -25,7 +25,7 @@
 #include <fmt/format.h>
 
 #include "common/log/log.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 #include "tests/benchmarks/fluid_cluster.h"
 #include "tests/simulation/runtime/sim_node.h"
 

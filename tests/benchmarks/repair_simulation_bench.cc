@@ -26,7 +26,7 @@
 #include <fmt/format.h>
 
 #include "erasure/policy.h"
-#include "repair_manager/tree_plan.h"
+#include "repair_manager/trees/tree_plan.h"
 #include "tests/benchmarks/given_placement.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 

@@ -9,12 +9,9 @@
 #include "common/rpc/server.h"
 #include "erasure/code.h"
 #include "erasure/repair_equation.h"
-#include "repair_tree/frames.h"
 #include "tests/chunkserver/store_rig.h"
 
 namespace kintsugi::chunkserver {
-
-using repair_tree::receive_either;
 
 inline constexpr char kTestPolicy[] = "rs-6-3-1024k";
 inline constexpr uint32_t kAllOps = rpc::kOpRead | rpc::kOpWrite | rpc::kOpRepair;
@@ -228,7 +225,7 @@ inline asio::awaitable<Result<std::vector<std::byte>>> ClusterRig::get_chunk(Clu
   while (true) {
     proto::ReadChunkData data;
     proto::ReadChunkDone done;
-    auto frame = co_await receive_either(**stream, data, done);
+    auto frame = co_await (*stream)->receive(data, done);
     if (!frame) co_return frame.error();
     if (frame->end) break;
     EXPECT_EQ(data.offset(), begin + bytes.size());

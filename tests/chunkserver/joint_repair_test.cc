@@ -242,7 +242,7 @@ TEST(JointRepair, SaysWhatIsWrongWithATree) {
   refused("9 rows");
   proto::RepairNode deep = rig.node_on(0);
   deep.set_sums(1);
-  for (size_t i = 0; i < repair_tree::kMaxTreeNodes; ++i) {
+  for (size_t i = 0; i < partial_sum::kMaxTreeNodes; ++i) {
     proto::RepairNode above = deep;
     above.clear_children();
     *above.add_children() = deep;

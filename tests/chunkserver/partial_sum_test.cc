@@ -1,5 +1,5 @@
 // The PartialSum RPC as a caller sees it, and as a child that misbehaves may answer it.
-#include "repair_tree/sum_matrix.h"
+#include "partial_sum/sum_matrix.h"
 #include "tests/chunkserver/stripe_rig.h"
 
 namespace kintsugi::chunkserver {
@@ -20,7 +20,7 @@ asio::awaitable<Result<Sums>> ask(ClusterRig& rig, runtime::Endpoint to, proto::
   result.sums.resize(count);
   while (true) {
     proto::PartialSumData data;
-    auto frame = co_await receive_either(**stream, data, result.done);
+    auto frame = co_await (*stream)->receive(data, result.done);
     if (!frame) co_return frame.error();
     if (frame->end) break;
     EXPECT_LE(frame->payload_bytes, kMiB);
@@ -87,8 +87,8 @@ TEST(PartialSum, WhatIsBeyondAllChunksIsOnlyAnnouncedAsZeros) {
 
 TEST(PartialSum, AChildMaySendMoreSumsThanItsParentKeeps) {
   using namespace std::string_view_literals;
-  EXPECT_FALSE(repair_tree::SumMatrix("\1\0"sv, 1, 2).is_identity());
-  EXPECT_TRUE(repair_tree::SumMatrix("\1\0"sv, 2, 1).is_identity());
+  EXPECT_FALSE(partial_sum::SumMatrix("\1\0"sv, 1, 2).is_identity());
+  EXPECT_TRUE(partial_sum::SumMatrix("\1\0"sv, 2, 1).is_identity());
   StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
   auto request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, 64 * 1024);
   proto::RepairNode* leaf = request.mutable_node();
@@ -278,11 +278,11 @@ TEST(PartialSum, IsRefusedWhileThoseThatRunMayNeedAllMemory) {
     co_return closed ? Status{} : closed.error();
   });
   const auto good = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, 64 * 1024);
-  auto large = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, repair_tree::kMaxSumBytes, 1ull << 40);
+  auto large = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, partial_sum::kMaxSumBytes, 1ull << 40);
   large.mutable_node()->mutable_children(0)->clear_children();
   large.mutable_node()->mutable_children(0)->set_address("fake:7000");
   std::vector<std::unique_ptr<rpc::Stream>> streams;
-  const size_t most = kMaxWindowBytes / repair_tree::kMaxSumBytes;
+  const size_t most = kMaxWindowBytes / partial_sum::kMaxSumBytes;
   ASSERT_TRUE(rig.simulation.run(open_many(rig, large, most, streams)).ok());
   rig.simulation.run_for(100ms);
   auto refused = rig.simulation.run(ask(rig, rig.endpoint(1), good));

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "repair_tree/check_tree.h"
-#include "repair_tree/sum_receiver.h"
+#include "partial_sum/check_tree.h"
+#include "partial_sum/sum_receiver.h"
 #include "tests/chunkserver/cluster_rig.h"
 
 namespace kintsugi::chunkserver {
@@ -33,7 +33,7 @@ struct Equation {
       bytes = std::max(bytes, lost);
     return bytes;
   }
-  uint64_t sub_chunk_bytes() const { return repair_tree::sub_chunk_bytes(longest(), rows, cell_bytes); }
+  uint64_t sub_chunk_bytes() const { return partial_sum::sub_chunk_bytes(longest(), rows, cell_bytes); }
 
   std::vector<std::byte> sub_chunk(uint32_t helper, uint32_t row) const {
     std::vector<std::byte> bytes(sub_chunk_bytes());
@@ -187,7 +187,7 @@ class TreeRig : public ClusterRig {
   /// Of a node, as its header promises.
   static uint64_t memory_bound(const proto::RepairNode& node, uint32_t rows, uint64_t slice_bytes) {
     return (std::max(node.children_size(), 1) + 2) * std::max<uint64_t>(slice_bytes, kBlockBytes) *
-           repair_tree::sums_of(node, rows);
+           partial_sum::sums_of(node, rows);
   }
 
  private:

@@ -1,5 +1,5 @@
 // Reads of lost chunks by trees, with the client as the repair site.
-#include "client/lib/degraded_read.h"
+#include "client/lib/degraded/degraded_read.h"
 
 #include <random>
 

@@ -1,7 +1,6 @@
 // PartialSum of the fake chunkserver: one sum, one slice after the other, a child after the other.
 #include "common/base/crc32c.h"
 #include "erasure/multiply.h"
-#include "repair_tree/frames.h"
 #include "tests/client/fake_cluster.h"
 
 namespace kintsugi::client {
@@ -18,7 +17,7 @@ asio::awaitable<Status> add_slice(rpc::Stream& child, std::span<std::byte> slice
   for (uint64_t at = 0; at < slice.size();) {
     proto::PartialSumData data;
     proto::PartialSumDone done;
-    KINTSUGI_CO_ASSIGN(const auto received, co_await repair_tree::receive_either(child, data, done));
+    KINTSUGI_CO_ASSIGN(const auto received, co_await child.receive(data, done));
     if (received.end) co_return Status{Code::kCorrupt, "the child ended early"};
     frame.resize(received.payload_bytes);
     KINTSUGI_CO_TRY(co_await child.receive_payload(frame));

@@ -1,4 +1,4 @@
-#include "client/lib/window_plan.h"
+#include "client/lib/read/window_plan.h"
 
 #include <random>
 

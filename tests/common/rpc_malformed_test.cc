@@ -179,9 +179,7 @@ TEST(RpcMalformed, ManyFramesInOneWriteAndOneFrameInManyWritesAreServed) {
 Bytes mutate(std::mt19937_64& random) {
   Bytes bytes;
   switch (random() % 3) {
-    case 0:
-      bytes = ping_frame(random());
-      break;
+    case 0: bytes = ping_frame(random()); break;
     case 1:
       bytes =
           frame({.method = Method::kWriteChunk, .flags = kFlagRequest | kFlagStream, .request_id = 5}, "");
@@ -191,21 +189,14 @@ Bytes mutate(std::mt19937_64& random) {
         bytes.insert(bytes.end(), data.begin(), data.end());
       }
       break;
-    default:
-      bytes = pattern_bytes(random() % 300, random());
+    default: bytes = pattern_bytes(random() % 300, random());
   }
   for (uint64_t n = random() % 5; n > 0 && !bytes.empty(); --n) {
     size_t at = random() % bytes.size();
     switch (random() % 4) {
-      case 0:
-        bytes[at] ^= static_cast<std::byte>(1 << random() % 8);
-        break;
-      case 1:
-        bytes[at] = static_cast<std::byte>(random());
-        break;
-      case 2:
-        bytes.resize(at);
-        break;
+      case 0: bytes[at] ^= static_cast<std::byte>(1 << random() % 8); break;
+      case 1: bytes[at] = static_cast<std::byte>(random()); break;
+      case 2: bytes.resize(at); break;
       default:
         bytes.insert(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.begin(),
                      bytes.begin() + static_cast<ptrdiff_t>(random() % (at + 1)));

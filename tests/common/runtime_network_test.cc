@@ -325,8 +325,10 @@ TEST_F(NetworkTest, ABusyStreamLetsOtherCoroutinesRun) {
     auto pair = co_await connect();
     bool done = false;
     auto ticker = [&]() -> asio::awaitable<void> {
-      for (; !done; ++turns)
+      while (!done) {
+        ++turns;
         co_await asio::post(runtime.executor, asio::use_awaitable);
+      }
     };
     auto sender = [&]() -> asio::awaitable<void> {
       co_await send_in_pieces(*pair.client, data);

@@ -8,11 +8,11 @@ declare -A allowed=(
   [common]="common"
   [erasure]="common erasure"
   [monitoring]="common erasure monitoring"
-  [repair_tree]="common erasure monitoring repair_tree"
-  [chunkserver]="common erasure monitoring repair_tree chunkserver"
+  [partial_sum]="common erasure monitoring partial_sum"
+  [chunkserver]="common erasure monitoring partial_sum chunkserver"
   [metaserver]="common erasure monitoring metaserver"
   [repair_manager]="common erasure monitoring repair_manager"
-  [client]="common erasure monitoring repair_tree client"
+  [client]="common erasure monitoring partial_sum client"
 )
 # The two places where a daemon is put together from its parts, and Context's forward-declared recorder.
 exempt='^(metaserver/daemon/|metaserver/main\.cc)'
@@ -33,7 +33,7 @@ seam='asio::(steady_timer|system_timer|ip::)|std::(random_device|mt19937|ofstrea
 while IFS= read -r found; do
   echo "$found  <- outside the runtime seam"
   violations=$((violations + 1))
-done < <(grep -rnE "$seam" --include='*.h' --include='*.cc' repair_tree chunkserver metaserver repair_manager client/lib |
+done < <(grep -rnE "$seam" --include='*.h' --include='*.cc' partial_sum chunkserver metaserver repair_manager client/lib |
          grep -vE '^(chunkserver|metaserver)/main\.cc' || true)
 
 echo "layering: $violations violations"

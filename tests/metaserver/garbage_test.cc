@@ -368,12 +368,8 @@ void run_random_history(uint64_t seed) {
     switch (random() % 10) {
       case 0:
       case 1:
-      case 2:
-        (void)rig.put(path, 1 + static_cast<int>(random() % 3), 1 + random() % 300'000, true);
-        break;
-      case 3:
-        (void)rig.remove(path);
-        break;
+      case 2: (void)rig.put(path, 1 + static_cast<int>(random() % 3), 1 + random() % 300'000, true); break;
+      case 3: (void)rig.remove(path); break;
       case 4:
         if (const auto allocated = rig.allocate(path)) {
           open_uploads.emplace_back(allocated->upload_id(), rig.write(*allocated, 200'000));
@@ -393,9 +389,7 @@ void run_random_history(uint64_t seed) {
           }
         }
         break;
-      case 6:
-        rig.servers[random() % rig.servers.size()].alive ^= true;
-        break;
+      case 6: rig.servers[random() % rig.servers.size()].alive ^= true; break;
       case 7: {
         // Repairs what is on one dead server.
         for (FakeServer& dead : rig.servers) {
@@ -417,8 +411,7 @@ void run_random_history(uint64_t seed) {
       case 8:
         if (random() % 4 == 0) rig.restart(true, random() % 3);
         break;
-      default:
-        rig.pass(1 + static_cast<int>(random() % 15));
+      default: rig.pass(1 + static_cast<int>(random() % 15));
     }
     rig.expect_all_chunks_in_place();
     if (::testing::Test::HasFailure()) return;

@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "metaserver/kv/memory_store.h"
 #include "metaserver/kv/pending_writes.h"
 #include "metaserver/kv/read_cache.h"
 #include "metaserver/kv/rocksdb_store.h"
 #include "tests/metaserver/support.h"
+#include "tests/simulation/store/memory_store.h"
 
 namespace kintsugi::metaserver {
 namespace {

@@ -16,9 +16,9 @@
 #include "common/rpc/client.h"
 #include "erasure/layout.h"
 #include "erasure/policy.h"
-#include "metaserver/kv/memory_store.h"
 #include "metaserver/service/metaserver.h"
 #include "tests/metaserver/support.h"
+#include "tests/simulation/store/memory_store.h"
 
 namespace kintsugi::metaserver {
 

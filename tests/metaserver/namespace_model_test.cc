@@ -127,9 +127,7 @@ void run_random_operations(uint64_t seed) {
         expected = model.remove(path, flag);
         actual = rig.remove(path, flag);
         break;
-      default:
-        expected = model.rename(path, other, flag);
-        actual = rig.rename(path, other, flag);
+      default: expected = model.rename(path, other, flag); actual = rig.rename(path, other, flag);
     }
     ASSERT_EQ(actual.code(), expected)
         << "operation " << i << " on " << path << ", " << other << ": " << actual;

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "metaserver/kv/memory_store.h"
 #include "metaserver/namespace/namespace.h"
 #include "metaserver/namespace/reclaim.h"
 #include "tests/metaserver/support.h"
+#include "tests/simulation/store/memory_store.h"
 
 namespace kintsugi::metaserver {
 

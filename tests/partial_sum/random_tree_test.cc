@@ -18,7 +18,7 @@ uint64_t effective_slice(const Equation& equation, uint64_t length, uint64_t sli
   request.set_slice_bytes(slice);
   request.set_rows(equation.rows);
   request.set_cell_bytes(equation.cell_bytes);
-  auto range = repair_tree::SumRange::make(request, 1);
+  auto range = partial_sum::SumRange::make(request, 1);
   KINTSUGI_ASSERT(range);
   return range->slice_bytes;
 }
@@ -72,7 +72,7 @@ void check_memory(const Equation& equation, const proto::RepairChunkRequest& req
   std::map<uint64_t, const proto::RepairNode*> nodes;
   for (const auto& child : request.children())
     collect(child, nodes);
-  const uint64_t length = repair_tree::sub_chunk_bytes(request.length(), equation.rows, equation.cell_bytes);
+  const uint64_t length = partial_sum::sub_chunk_bytes(request.length(), equation.rows, equation.cell_bytes);
   const uint64_t slice = effective_slice(equation, length, request.slice_bytes());
   // With masks a server is a node of several trees, and its times do not tell of which.
   const bool masked = request.children(0).slice_period() != 0;
@@ -128,9 +128,9 @@ TEST(RandomTree, RebuildsWhatTheMatrixSays) {
 }
 
 /// A root that only keeps what it gets.
-class Collector final : public repair_tree::SumSink {
+class Collector final : public partial_sum::SumSink {
  public:
-  explicit Collector(const repair_tree::SumRange& range)
+  explicit Collector(const partial_sum::SumRange& range)
       : offset_(range.offset), sums(range.sums, std::vector<std::byte>()) {}
   asio::awaitable<Status> put(uint64_t offset, std::span<const std::span<std::byte>> parts,
                               uint64_t) override {
@@ -168,10 +168,10 @@ TEST(RandomTree, GivesAClientAnyRangeOfTheSums) {
       *plan.add_children() = node;
     SCOPED_TRACE(fmt::format("seed {} stripe {} rows {} range {}+{} slice {}", seed, stripe, equation.rows,
                              plan.offset(), plan.length(), plan.slice_bytes()));
-    const proto::PartialSumRequest request = repair_tree::request_of(plan);
-    auto range = repair_tree::SumRange::make(request, equation.sums());
+    const proto::PartialSumRequest request = partial_sum::request_of(plan);
+    auto range = partial_sum::SumRange::make(request, equation.sums());
     ASSERT_TRUE(range) << range.error();
-    repair_tree::SumReceiver receiver(rig.client_runtime, rig.client, *range, request, plan.children());
+    partial_sum::SumReceiver receiver(rig.client_runtime, rig.client, *range, request, plan.children());
     Collector collector(*range);
     Status status = rig.simulation.run(receiver.run(Context{}, collector));
     ASSERT_TRUE(status.ok()) << status;

@@ -1,11 +1,11 @@
 // Ranges, slices and the order of units.
-#include "repair_tree/sum_range.h"
+#include "partial_sum/sum_range.h"
 
 #include <gtest/gtest.h>
 
-#include "repair_tree/slice_window.h"
+#include "partial_sum/slice_window.h"
 
-namespace kintsugi::repair_tree {
+namespace kintsugi::partial_sum {
 namespace {
 
 proto::PartialSumRequest request_of(uint64_t length, uint64_t slice) {
@@ -87,4 +87,4 @@ TEST(WindowSize, WithoutSlicesANodeWaitsForItsChildrenAndALeafSendsAsItReads) {
 }
 
 }  // namespace
-}  // namespace kintsugi::repair_tree
+}  // namespace kintsugi::partial_sum

@@ -1,8 +1,8 @@
-#include "repair_manager/cost_model.h"
+#include "repair_manager/trees/cost_model.h"
 
 #include <gtest/gtest.h>
 
-#include "repair_manager/tree_choice.h"
+#include "repair_manager/trees/tree_choice.h"
 
 namespace kintsugi::repair_manager {
 namespace {

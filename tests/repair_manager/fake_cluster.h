@@ -12,7 +12,7 @@
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
 #include "common/runtime/task_group.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
 

@@ -1,4 +1,4 @@
-#include "repair_manager/joint_schedule.h"
+#include "repair_manager/joint/joint_schedule.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 #include "tests/benchmarks/fluid_cluster.h"
 #include "tests/simulation/runtime/sim_node.h"
 

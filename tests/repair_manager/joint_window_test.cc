@@ -1,4 +1,4 @@
-#include "repair_manager/joint_window.h"
+#include "repair_manager/joint/joint_window.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,10 @@
-#include "repair_manager/planner.h"
-
 #include <map>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "erasure/repair_equation.h"
+#include "repair_manager/plan/make_plan.h"
 
 namespace kintsugi::repair_manager {
 namespace {
@@ -420,12 +419,24 @@ TEST(Planner, AnotherDestinationIsBlamedByName) {
   cluster.lose({0, 1});
   const RepairPlan plan = *cluster.plan();
   const ServerId other = plan.targets[1].destination;
-  const Status status{Code::kNoSpace, fmt::format("server {}: store chunk: no space", other)};
+  const Status status = Status{Code::kNoSpace, "store chunk: no space"}.blame(other);
   EXPECT_EQ(find_blame(status, plan).other_destination, other);
   EXPECT_FALSE(find_blame(status, plan).destination);
-  const Status helper{Code::kUnavailable,
-                      fmt::format("server {}: server {}: connection refused", other, plan.helpers[2])};
-  EXPECT_EQ(find_blame(helper, plan).helper, plan.helpers[2]);
+}
+
+TEST(Planner, BlamesWhoeverIsNearestToTheCauseWhateverTheTextSays) {
+  Cluster cluster("rs-6-3-1024k");
+  cluster.lose({0});
+  const RepairPlan plan = *cluster.plan();
+  // The servers above pass the error on, each with its own name in the text and as a culprit of last resort.
+  const Status status = Status{Code::kUnavailable, fmt::format("server {}: refused", plan.helpers[0])}
+                            .blame(plan.helpers[2])
+                            .with_context("server 1")
+                            .blame(plan.helpers[1]);
+  EXPECT_EQ(find_blame(status, plan).helper, plan.helpers[2]);
+  EXPECT_EQ(find_blame(status, plan).helper_chunk, plan.helper_chunks[2]);
+  const Status nobody{Code::kUnavailable, fmt::format("server {}: refused", plan.helpers[0])};
+  EXPECT_FALSE(find_blame(nobody, plan).helper) << "a text names nobody";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "repair_manager/queue.h"
+#include "repair_manager/joint/queue.h"
 
 #include <gtest/gtest.h>
 

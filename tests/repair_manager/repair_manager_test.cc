@@ -1,4 +1,4 @@
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 
 #include <algorithm>
 
@@ -334,12 +334,8 @@ TEST_P(RepairManagerSeeds, EverythingIsRepairedInTheEnd) {
       case 1:
         if (down.erase(server) > 0) cluster.set_alive(server, true);
         break;
-      case 2:
-        cluster.broken_helpers = {server};
-        break;
-      case 3:
-        cluster.server(server.value).repair_time = random.below(2) == 0 ? 1s : 45s;
-        break;
+      case 2: cluster.broken_helpers = {server}; break;
+      case 3: cluster.server(server.value).repair_time = random.below(2) == 0 ? 1s : 45s; break;
       default: {
         const ChunkId chunk{StripeId{random.below(100) + 1}, static_cast<uint32_t>(random.below(9))};
         if (cluster.view.available_chunks(chunk.stripe) > 7) cluster.lose(chunk);

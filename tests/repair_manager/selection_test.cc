@@ -1,4 +1,4 @@
-#include "repair_manager/selection.h"
+#include "repair_manager/plan/selection.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "repair_manager/tree_plan.h"
+#include "repair_manager/trees/tree_plan.h"
 
 #include <bit>
 #include <map>
 
 #include <gtest/gtest.h>
 
-#include "repair_manager/cost_model.h"
+#include "repair_manager/trees/cost_model.h"
 
 namespace kintsugi::repair_manager {
 namespace {

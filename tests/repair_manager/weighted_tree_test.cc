@@ -1,4 +1,4 @@
-#include "repair_manager/weighted_tree.h"
+#include "repair_manager/trees/weighted_tree.h"
 
 #include <bit>
 #include <random>
@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "repair_manager/slice_shares.h"
-#include "repair_manager/tree_choice.h"
+#include "repair_manager/trees/slice_shares.h"
+#include "repair_manager/trees/tree_choice.h"
 
 namespace kintsugi::repair_manager {
 namespace {

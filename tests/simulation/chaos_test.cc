@@ -40,37 +40,24 @@ class Chaos {
       case 2:
       case 3:
       case 4:
-      case 5:
-        return begin_put();
+      case 5: return begin_put();
       case 6:
       case 7:
-      case 8:
-        return begin_check();
-      case 9:
-        return begin_remove();
+      case 8: return begin_check();
+      case 9: return begin_remove();
       case 10:
-      case 11:
-        return crash_or_restart();
-      case 12:
-        return crash_or_restart_metaserver();
-      case 13:
-        return cut_or_mend();
-      case 14:
-        return isolate_or_rejoin();
-      case 15:
-        return hang_or_unhang();
-      case 16:
-        return rot();
+      case 11: return crash_or_restart();
+      case 12: return crash_or_restart_metaserver();
+      case 13: return cut_or_mend();
+      case 14: return isolate_or_rejoin();
+      case 15: return hang_or_unhang();
+      case 16: return rot();
       case 17:
         return cluster_.network().drop_connections(SimulatedCluster::name(random(cluster_.chunkservers())));
-      case 18:
-        return fill_or_free();
-      case 19:
-        return power_failure();
-      case 20:
-        return cluster_.network().set_loss(cluster_.random().coin() ? 0.01 : 0);
-      case 21:
-        return jump_clock();
+      case 18: return fill_or_free();
+      case 19: return power_failure();
+      case 20: return cluster_.network().set_loss(cluster_.random().coin() ? 0.01 : 0);
+      case 21: return jump_clock();
     }
   }
 

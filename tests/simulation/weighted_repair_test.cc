@@ -1,7 +1,7 @@
 // Repairs over links of different rates: trees that suit them, and as fast as any choice of helpers allows.
 #include <fmt/format.h>
 
-#include "repair_manager/weighted_tree.h"
+#include "repair_manager/trees/weighted_tree.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
 namespace kintsugi::simulation {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "common/runtime/task_group.h"
-#include "tests/common/sim_support.h"
 #include "tests/simulation/runtime/sim_node.h"
+#include "tests/simulator/sim_support.h"
 
 namespace kintsugi::simulation {
 namespace {

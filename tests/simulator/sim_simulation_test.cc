@@ -5,8 +5,8 @@
 
 #include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
-#include "tests/common/sim_support.h"
 #include "tests/simulation/runtime/sim_node.h"
+#include "tests/simulator/sim_support.h"
 
 namespace kintsugi::simulation {
 namespace {

@@ -1,7 +1,7 @@
 /// Gives back the space of removed chunks: copies what lives out of a segment and deletes it.
 #include <cstring>
 
-#include "chunkserver/store/segment_log.h"
+#include "chunkserver/store/segments/segment_log.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
 

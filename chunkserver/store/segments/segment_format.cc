@@ -1,4 +1,4 @@
-#include "chunkserver/store/segment_format.h"
+#include "chunkserver/store/segments/segment_format.h"
 
 #include <charconv>
 

@@ -1,7 +1,7 @@
 /// Rebuilds a SegmentLog's index from its files.
 #include <cstring>
 
-#include "chunkserver/store/segment_log.h"
+#include "chunkserver/store/segments/segment_log.h"
 #include "common/log/log.h"
 
 namespace kintsugi::chunkserver {

@@ -1,4 +1,4 @@
-#include "chunkserver/store/segment_log.h"
+#include "chunkserver/store/segments/segment_log.h"
 
 #include <cstring>
 

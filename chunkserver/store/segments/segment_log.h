@@ -18,7 +18,7 @@
 #include "chunkserver/store/chunk_format.h"
 #include "chunkserver/store/data_disk.h"
 #include "chunkserver/store/open_chunk.h"
-#include "chunkserver/store/segment_format.h"
+#include "chunkserver/store/segments/segment_format.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"

@@ -1,4 +1,4 @@
-#include "client/lib/cell_order.h"
+#include "client/lib/degraded/cell_order.h"
 
 #include <algorithm>
 #include <array>

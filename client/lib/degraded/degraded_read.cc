@@ -1,14 +1,14 @@
-#include "client/lib/degraded_read.h"
+#include "client/lib/degraded/degraded_read.h"
 
 #include <algorithm>
 
-#include "client/lib/cell_order.h"
+#include "client/lib/degraded/cell_order.h"
 #include "common/base/crc32c.h"
 #include "common/log/log.h"
 #include "common/proto/chunk.pb.h"
 #include "monitoring/sight/module.h"
-#include "repair_tree/check_tree.h"
-#include "repair_tree/sum_receiver.h"
+#include "partial_sum/check_tree.h"
+#include "partial_sum/sum_receiver.h"
 
 namespace kintsugi::client {
 namespace {
@@ -52,13 +52,12 @@ LostRange lost_range(const proto::Stripe& stripe, uint32_t index, uint64_t begin
 }
 
 /// One plan on its way.
-class DegradedRead::Tree final : public repair_tree::SumSink {
+class DegradedRead::Tree final : public partial_sum::SumSink {
  public:
-  Tree(DegradedRead& read, const proto::SumPlan& plan, const repair_tree::SumRange& range,
+  Tree(DegradedRead& read, const proto::SumPlan& plan, const partial_sum::SumRange& range,
        Duration stall_limit)
-      : read_(read),
-        stall_limit_(stall_limit),
-        request_(repair_tree::request_of(plan)),
+      : stall_limit_(stall_limit),
+        request_(partial_sum::request_of(plan)),
         sink_(read),
         order_(range.sums, plan.cell_bytes(), read.next_, read.range_.end, sink_),
         receiver_(read.core_.runtime, read.core_.rpc, range, request_, plan.children(),
@@ -86,7 +85,7 @@ class DegradedRead::Tree final : public repair_tree::SumSink {
   }
   asio::awaitable<Status> idle() override { co_return Status{}; }
 
-  const repair_tree::SumReceiver& receiver() const { return receiver_; }
+  const partial_sum::SumReceiver& receiver() const { return receiver_; }
 
  private:
   class ToRead final : public Sink {
@@ -113,12 +112,11 @@ class DegradedRead::Tree final : public repair_tree::SumSink {
     }
   }
 
-  DegradedRead& read_;
   const Duration stall_limit_;
   const proto::PartialSumRequest request_;
   ToRead sink_;
   CellOrder order_;
-  repair_tree::SumReceiver receiver_;
+  partial_sum::SumReceiver receiver_;
   runtime::TaskGroup watcher_;
   uint64_t slices_ = 0;
   bool handing_on_ = false;
@@ -205,14 +203,14 @@ std::vector<ServerId> DegradedRead::servers_to_exclude() const {
   return servers;
 }
 
-Status DegradedRead::check(const proto::SumPlan& plan, const repair_tree::SumRange& range) const {
+Status DegradedRead::check(const proto::SumPlan& plan, const partial_sum::SumRange& range) const {
   // Sub-chunks hold `sub` of every `cell` bytes of the chunk.
   const uint64_t sub = range.rows > 1 ? range.sub_cell_bytes() : 1, cell = sub * range.rows;
   const bool begins = range.offset % sub == 0 && range.offset / sub * cell <= next_;
   const bool ends = (range.offset + range.length + sub - 1) / sub * cell >= range_.end;
   if (plan.stripe_id() != range_.stripe_id || !begins || !ends)
     return {Code::kInternal, "the plan is for something else than was asked"};
-  return repair_tree::check_children(range, plan.children(), range_.chunk.index());
+  return partial_sum::check_children(range, plan.children(), range_.chunk.index());
 }
 
 asio::awaitable<Result<Lease>> DegradedRead::reserve_window(uint64_t bytes) {
@@ -239,8 +237,8 @@ asio::awaitable<Status> DegradedRead::follow(const proto::SumPlan& plan) {
 
 asio::awaitable<Status> DegradedRead::follow(const proto::SumPlan& plan, std::unique_ptr<Tree>& tree) {
   const uint32_t rows = std::max<uint32_t>(plan.rows(), 1);
-  const proto::PartialSumRequest request = repair_tree::request_of(plan);
-  KINTSUGI_CO_ASSIGN(const repair_tree::SumRange range, repair_tree::SumRange::make(request, rows));
+  const proto::PartialSumRequest request = partial_sum::request_of(plan);
+  KINTSUGI_CO_ASSIGN(const partial_sum::SumRange range, partial_sum::SumRange::make(request, rows));
   KINTSUGI_CO_TRY(check(plan, range));
   // As SumReceiver says; unsliced it holds the whole range once.
   const auto children = static_cast<uint64_t>(plan.children_size());
@@ -282,18 +280,11 @@ Status DegradedRead::check_whole() const {
 }
 
 bool DegradedRead::exclude_culprit(const Status& failure, const proto::SumPlan& plan) {
-  uint64_t culprit = 0;
-  size_t innermost = 0;
-  for (const uint64_t server : servers_of(plan)) {
-    // With what follows a number, so that server 1 is not taken for server 12.
-    const size_t at = failure.message().rfind(fmt::format("server {}:", server));
-    if (at == std::string::npos || (culprit != 0 && at < innermost)) continue;
-    culprit = server;
-    innermost = at;
-  }
-  if (culprit == 0) return false;
-  excluded_.push_back(ServerId{culprit});
-  core_.health.failed(ServerId{culprit});
+  const ServerId culprit = failure.culprit().server;
+  const auto servers = servers_of(plan);
+  if (!culprit || std::ranges::find(servers, culprit.value) == servers.end()) return false;
+  excluded_.push_back(culprit);
+  core_.health.failed(culprit);
   return true;
 }
 
@@ -302,11 +293,12 @@ void DegradedRead::tell_outcome(const proto::SumPlan& plan, const Status& status
   request.set_repair_id(plan.repair_id());
   request.set_ok(status.ok());
   if (!status.ok()) request.set_detail(status.to_string());
+  request.set_culprit(status.culprit().server.value);
   proto::Timing& timing = *request.mutable_timing();
   timing.set_seconds(seconds(core_.now() - began_));
   timing.set_plan_seconds(report_.plan_seconds);
   if (tree != nullptr) {
-    const repair_tree::SumReceiver& receiver = tree->receiver();
+    const partial_sum::SumReceiver& receiver = tree->receiver();
     timing.set_network_seconds(receiver.network_seconds());
     timing.set_compute_seconds(receiver.compute_seconds());
     timing.set_bytes_in(receiver.bytes_in());

@@ -25,7 +25,7 @@
 #include "common/proto/repair.pb.h"
 #include "common/proto/types.pb.h"
 #include "common/runtime/context.h"
-#include "repair_tree/sum_range.h"
+#include "partial_sum/sum_range.h"
 
 namespace kintsugi::client {
 
@@ -100,7 +100,7 @@ class DegradedRead {
   std::vector<ServerId> servers_to_exclude() const;
   asio::awaitable<Status> follow(const proto::SumPlan& plan);
   asio::awaitable<Status> follow(const proto::SumPlan& plan, std::unique_ptr<Tree>& tree);
-  Status check(const proto::SumPlan& plan, const repair_tree::SumRange& range) const;
+  Status check(const proto::SumPlan& plan, const partial_sum::SumRange& range) const;
   asio::awaitable<Result<Lease>> reserve_window(uint64_t bytes);
   asio::awaitable<Status> deliver(uint64_t offset, std::span<const std::span<const std::byte>> bytes);
   void tell_outcome(const proto::SumPlan& plan, const Status& status, const Tree* tree);

@@ -1,4 +1,4 @@
-#include "client/lib/lost_chunk_read.h"
+#include "client/lib/degraded/lost_chunk_read.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 
 #include <deque>
 
-#include "client/lib/degraded_read.h"
-#include "client/lib/window_reader.h"
+#include "client/lib/degraded/degraded_read.h"
+#include "client/lib/read/window_reader.h"
 
 namespace kintsugi::client {
 

@@ -1,4 +1,4 @@
-#include "client/lib/tree_fetch.h"
+#include "client/lib/degraded/tree_fetch.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "client/lib/degraded_read.h"
+#include "client/lib/degraded/degraded_read.h"
 #include "common/runtime/event.h"
 
 namespace kintsugi::client {

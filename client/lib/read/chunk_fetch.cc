@@ -1,4 +1,4 @@
-#include "client/lib/chunk_fetch.h"
+#include "client/lib/read/chunk_fetch.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "client/lib/file_reader.h"
+#include "client/lib/read/file_reader.h"
 
 #include <algorithm>
 

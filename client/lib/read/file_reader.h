@@ -10,7 +10,7 @@
 
 #include "client/lib/core.h"
 #include "client/lib/io.h"
-#include "client/lib/window_reader.h"
+#include "client/lib/read/window_reader.h"
 #include "common/proto/meta.pb.h"
 
 namespace kintsugi::client {

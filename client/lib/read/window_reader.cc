@@ -1,9 +1,9 @@
-#include "client/lib/window_reader.h"
+#include "client/lib/read/window_reader.h"
 
 #include <algorithm>
 #include <array>
 
-#include "client/lib/strips.h"
+#include "client/lib/read/strips.h"
 #include "erasure/layout.h"
 #include "monitoring/sight/module.h"
 

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "client/lib/chunk_fetch.h"
 #include "client/lib/core.h"
-#include "client/lib/tree_fetch.h"
-#include "client/lib/window_plan.h"
+#include "client/lib/degraded/tree_fetch.h"
+#include "client/lib/read/chunk_fetch.h"
+#include "client/lib/read/window_plan.h"
 #include "common/proto/types.pb.h"
 #include "common/runtime/context.h"
 #include "erasure/code.h"

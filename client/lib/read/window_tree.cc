@@ -1,7 +1,7 @@
 // WindowReader: when a chunk of the window comes by a tree.
 #include <algorithm>
 
-#include "client/lib/window_reader.h"
+#include "client/lib/read/window_reader.h"
 
 namespace kintsugi::client {
 

@@ -1,4 +1,4 @@
-#include "client/lib/chunk_sender.h"
+#include "client/lib/write/chunk_sender.h"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "client/lib/core.h"
-#include "client/lib/row_batch.h"
+#include "client/lib/write/row_batch.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/stream.h"
 #include "common/runtime/context.h"

@@ -1,7 +1,7 @@
 // FileWriter's conversation with the metaserver: allocation, commit, abandonment.
 #include <algorithm>
 
-#include "client/lib/file_writer.h"
+#include "client/lib/write/file_writer.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::client {

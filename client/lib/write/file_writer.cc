@@ -1,4 +1,4 @@
-#include "client/lib/file_writer.h"
+#include "client/lib/write/file_writer.h"
 
 #include <algorithm>
 

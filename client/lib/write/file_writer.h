@@ -10,7 +10,7 @@
 
 #include "client/lib/core.h"
 #include "client/lib/io.h"
-#include "client/lib/stripe_writer.h"
+#include "client/lib/write/stripe_writer.h"
 #include "common/proto/meta.pb.h"
 
 namespace kintsugi::client {

@@ -1,9 +1,9 @@
-#include "client/lib/row_batch.h"
+#include "client/lib/write/row_batch.h"
 
 #include <algorithm>
 #include <array>
 
-#include "client/lib/strips.h"
+#include "client/lib/read/strips.h"
 #include "common/base/crc32c.h"
 #include "erasure/layout.h"
 

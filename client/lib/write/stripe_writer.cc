@@ -1,4 +1,4 @@
-#include "client/lib/stripe_writer.h"
+#include "client/lib/write/stripe_writer.h"
 
 #include <algorithm>
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "client/lib/chunk_sender.h"
 #include "client/lib/core.h"
-#include "client/lib/row_batch.h"
+#include "client/lib/write/chunk_sender.h"
+#include "client/lib/write/row_batch.h"
 #include "common/proto/meta.pb.h"
 #include "common/runtime/context.h"
 #include "erasure/code.h"

@@ -20,12 +20,9 @@ constexpr mode_t kDirectoryMode = 0750;
 
 int open_flags(OpenMode mode) {
   switch (mode) {
-    case OpenMode::kRead:
-      return O_RDONLY | O_CLOEXEC;
-    case OpenMode::kReadWrite:
-      return O_RDWR | O_CLOEXEC;
-    case OpenMode::kCreate:
-      return O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL;
+    case OpenMode::kRead: return O_RDONLY | O_CLOEXEC;
+    case OpenMode::kReadWrite: return O_RDWR | O_CLOEXEC;
+    case OpenMode::kCreate: return O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL;
   }
   return O_RDONLY | O_CLOEXEC;
 }

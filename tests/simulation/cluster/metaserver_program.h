@@ -2,9 +2,9 @@
 #pragma once
 
 #include "metaserver/daemon/meta_daemon.h"
-#include "metaserver/kv/memory_store.h"
 #include "monitoring/sight/recorder.h"
 #include "tests/simulation/cluster/started_program.h"
+#include "tests/simulation/store/memory_store.h"
 
 namespace kintsugi::simulation {
 

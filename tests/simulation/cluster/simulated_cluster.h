@@ -31,13 +31,13 @@
 #include <vector>
 
 #include "client/lib/client.h"
-#include "metaserver/kv/memory_store.h"
-#include "repair_manager/repair_manager.h"
+#include "repair_manager/manager/repair_manager.h"
 #include "tests/simulation/cluster/oracle.h"
 #include "tests/simulation/cluster/program.h"
 #include "tests/simulation/cluster/replay.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
+#include "tests/simulation/store/memory_store.h"
 
 namespace kintsugi::simulation {
 

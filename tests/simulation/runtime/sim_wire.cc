@@ -155,9 +155,7 @@ void Wire::deliver(Parcel parcel) {
       end.received_bytes += segment.size;
       end.received.push_back(std::move(segment));
       break;
-    case Segment::Kind::kEnd:
-      end.end_received = true;
-      break;
+    case Segment::Kind::kEnd: end.end_received = true; break;
     case Segment::Kind::kReset:
       fail(parcel.stream, side,
            {Code::kUnavailable, "connection reset by " + parcel.stream->ends[parcel.from].name.to_string()});

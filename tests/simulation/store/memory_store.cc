@@ -1,4 +1,4 @@
-#include "metaserver/kv/memory_store.h"
+#include "tests/simulation/store/memory_store.h"
 
 #include "common/base/assert.h"
 

@@ -1,0 +1,86 @@
+/// What a Server keeps of a registered function: its address without its types.
+///
+/// Every handler is one type to the server, so that the coroutine that runs a call is compiled once and not for each RPC.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+
+#include <boost/asio/awaitable.hpp>
+#include <google/protobuf/message_lite.h>
+
+#include "common/base/status.h"
+#include "common/rpc/stream.h"
+#include "common/runtime/context.h"
+
+namespace kintsugi::rpc {
+
+struct UnaryHandler {
+  using Message = google::protobuf::MessageLite;
+
+  const Message* request = nullptr;  ///< default instances, of which new ones are made
+  const Message* response = nullptr;
+  void* service = nullptr;  ///< null: nothing is registered
+  asio::awaitable<Status> (*invoke)(void* service, Context, const Message& request,
+                                    Message& response) = nullptr;
+  std::shared_ptr<void> kept;  ///< what `service` points to, where the server owns it
+
+  explicit operator bool() const { return service != nullptr; }
+};
+
+struct StreamHandler {
+  using Message = google::protobuf::MessageLite;
+
+  const Message* request = nullptr;
+  void* service = nullptr;
+  asio::awaitable<Status> (*invoke)(void* service, Context, const Message& request, Stream& stream) = nullptr;
+  std::shared_ptr<void> kept;
+
+  explicit operator bool() const { return service != nullptr; }
+};
+
+namespace detail {
+
+template <class Function>
+struct HandlerTypes;
+template <class Service, class Input, class Output>
+struct HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&)> {
+  using Request = Input;
+  using Response = Output;  ///< or Stream
+};
+template <class Service, class Input, class Output>
+struct HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&) const>
+    : HandlerTypes<asio::awaitable<Status> (Service::*)(Context, const Input&, Output&)> {};
+
+template <auto Function, class Service>
+UnaryHandler unary_of(Service& service) {
+  using Types = HandlerTypes<decltype(Function)>;
+  using Message = UnaryHandler::Message;
+  UnaryHandler handler;
+  handler.request = &Types::Request::default_instance();
+  handler.response = &Types::Response::default_instance();
+  handler.service = &service;
+  handler.invoke = [](void* self, Context context, const Message& request, Message& response) {
+    return (static_cast<Service*>(self)->*Function)(context,
+                                                    static_cast<const typename Types::Request&>(request),
+                                                    static_cast<typename Types::Response&>(response));
+  };
+  return handler;
+}
+
+template <auto Function, class Service>
+StreamHandler stream_of(Service& service) {
+  using Types = HandlerTypes<decltype(Function)>;
+  static_assert(std::is_same_v<typename Types::Response, Stream>);
+  StreamHandler handler;
+  handler.request = &Types::Request::default_instance();
+  handler.service = &service;
+  handler.invoke = [](void* self, Context context, const StreamHandler::Message& request, Stream& stream) {
+    return (static_cast<Service*>(self)->*Function)(
+        context, static_cast<const typename Types::Request&>(request), stream);
+  };
+  return handler;
+}
+
+}  // namespace detail
+}  // namespace kintsugi::rpc
