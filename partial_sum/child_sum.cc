@@ -12,10 +12,6 @@ constexpr sight::Site kChild{"partial_sum.child_sum", {"bytes", "slice_bytes"}, 
 /// Of a frame; senders keep to 1 MiB.
 constexpr uint32_t kMaxFrameBytes = 1 << 20;
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 SumMatrix matrix_of(const proto::RepairNode& node, uint32_t sums, uint32_t rows) {
   const uint32_t outputs = outputs_of(node, rows);
   if (node.combine().empty()) return SumMatrix::identity(sums, outputs);
@@ -101,7 +97,7 @@ asio::awaitable<Status> ChildSum::receive_frame() {
   proto::PartialSumDone early;
   const TimePoint asked = runtime_.clock.now();
   auto frame = co_await stream_->receive(data, early);
-  network_seconds_ += seconds(runtime_.clock.now() - asked);
+  network_seconds_ += to_seconds(runtime_.clock.now() - asked);
   if (!frame) co_return frame.error();
   if (frame->end) co_return Status{Code::kInvalidArgument, "the partial sum ended early"};
   KINTSUGI_CO_TRY(check_frame(data, frame->payload_bytes));
@@ -150,7 +146,7 @@ asio::awaitable<Result<uint32_t>> ChildSum::receive_part(uint32_t output, size_t
     const TimePoint asked = runtime_.clock.now();
     KINTSUGI_CO_TRY(co_await stream_->receive_payload(into));
     const TimePoint began = runtime_.clock.now();
-    network_seconds_ += seconds(began - asked);
+    network_seconds_ += to_seconds(began - asked);
     KINTSUGI_CO_TRY(window_.failure());
     crc = crc32c_combine(crc, crc32c(into), part);
     const auto sums = window_.sums(contributor_, unit, at, at + part);
@@ -160,7 +156,7 @@ asio::awaitable<Result<uint32_t>> ChildSum::receive_part(uint32_t output, size_t
       for (size_t other = matrix_.inputs(); other < sums.size(); ++other)
         std::memset(sums[other].data(), 0, part);
     }
-    compute_seconds_ += seconds(runtime_.clock.now() - began);
+    compute_seconds_ += to_seconds(runtime_.clock.now() - began);
   }
   co_return crc;
 }

@@ -12,10 +12,6 @@ using partial_sum::SumRange;
 
 constexpr sight::Site kOwn{"chunkserver.partial_sum_own", {"bytes"}, {"read_seconds"}};
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 std::vector<uint32_t> rows_of(const proto::RepairNode& node, uint32_t rows) {
   std::vector<uint32_t> own(node.own_rows().begin(), node.own_rows().end());
   for (uint32_t row = 0; own.size() < partial_sum::own_rows_of(node, rows); ++row)
@@ -59,7 +55,7 @@ asio::awaitable<Status> OwnSum::contribute(Context context, SliceWindow& window,
   const TimePoint began = parts_.runtime.clock.now();
   auto reader = co_await parts_.store.open(module.context(), id_);
   if (!reader) co_return module.finish(reader.error());
-  read_seconds_ += seconds(parts_.runtime.clock.now() - began);
+  read_seconds_ += to_seconds(parts_.runtime.clock.now() - began);
   if ((*reader)->length() != length_) {
     co_return module.finish({Code::kCorrupt, fmt::format("chunk {} has {} bytes here instead of {}", id_,
                                                          (*reader)->length(), length_)});
@@ -101,7 +97,7 @@ asio::awaitable<Status> OwnSum::add_part(Context context, ChunkReader& reader, S
     const TimePoint asked = parts_.runtime.clock.now();
     auto data = co_await read_row(context, reader, range, rows_[input], begin, part.bytes, part.memory);
     if (!data) co_return data.error();
-    read_seconds_ += seconds(parts_.runtime.clock.now() - asked);
+    read_seconds_ += to_seconds(parts_.runtime.clock.now() - asked);
     unit = part.unit;
     within = part.within;
     for (uint64_t done = 0; done < part.bytes;) {
@@ -113,7 +109,7 @@ asio::awaitable<Status> OwnSum::add_part(Context context, ChunkReader& reader, S
         const auto in = data->subspan(done, std::min(end - within, data->size() - done));
         matrix_.add(input, in, window.sums(contributor, unit, within, within + in.size()),
                     first && input == 0);
-        compute_seconds_ += seconds(parts_.runtime.clock.now() - began);
+        compute_seconds_ += to_seconds(parts_.runtime.clock.now() - began);
       }
       if (input + 1 == rows_.size()) window.advance(contributor, unit, end);
       done += end - within;

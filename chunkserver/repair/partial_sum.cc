@@ -13,10 +13,6 @@ constexpr sight::Site kPartialSum{"chunkserver.partial_sum",
                                   {"bytes", "slice_bytes", "children"},
                                   {"read_seconds", "network_seconds", "compute_seconds", "send_seconds"}};
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 partial_sum::ReceiverOptions options_of(const proto::RepairNode& node) {
   partial_sum::ReceiverOptions options;
   options.whole_cells = !node.stores().empty();
@@ -135,7 +131,7 @@ struct Call final : public partial_sum::SumSink {
     server.set_server_id(node.server_id());
     server.set_role(!stores.empty() ? "destination" : node.children().empty() ? "helper" : "aggregator");
     proto::Timing& timing = *server.mutable_timing();
-    timing.set_seconds(seconds(parts.runtime.clock.now() - began));
+    timing.set_seconds(to_seconds(parts.runtime.clock.now() - began));
     timing.set_read_seconds(sum.read_seconds());
     timing.set_network_seconds(sum.receiver().network_seconds() + sender.send_seconds());
     timing.set_compute_seconds(sum.compute_seconds());

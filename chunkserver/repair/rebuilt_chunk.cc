@@ -3,14 +3,6 @@
 #include <cstring>
 
 namespace kintsugi::chunkserver {
-namespace {
-
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
-}  // namespace
-
 RebuiltChunk::RebuiltChunk(RepairParts& parts, ChunkId id, const proto::RebuiltChunk& spec,
                            const partial_sum::SumRange& range, std::unique_ptr<ChunkWriter> writer)
     : parts_(parts),
@@ -46,7 +38,7 @@ asio::awaitable<Status> RebuiltChunk::put(Context context, uint64_t offset,
     if (begin >= length_) break;
     KINTSUGI_CO_TRY(co_await write(context, sum.first(std::min<uint64_t>(sum.size(), length_ - begin))));
   }
-  write_seconds_ += seconds(parts_.runtime.clock.now() - began);
+  write_seconds_ += to_seconds(parts_.runtime.clock.now() - began);
   co_return Status{};
 }
 
@@ -82,7 +74,7 @@ asio::awaitable<Status> RebuiltChunk::commit(Context context) {
     auto committed = co_await writer_->commit(context, length_, crc_);
     if (!committed) status = committed.error();
   }
-  write_seconds_ += seconds(parts_.runtime.clock.now() - began);
+  write_seconds_ += to_seconds(parts_.runtime.clock.now() - began);
   co_return status;
 }
 

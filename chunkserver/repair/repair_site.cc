@@ -48,10 +48,6 @@ constexpr sight::Site kRepairChunk{"chunkserver.repair_chunk",
                                    {"bytes", "slice_bytes", "children"},
                                    {"network_seconds", "compute_seconds", "write_seconds"}};
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 /// Writes the sums of a root into the store.
 class ChunkSink final : public partial_sum::SumSink {
  public:
@@ -109,7 +105,7 @@ void add_timing(proto::RepairChunkResponse& response, ServerId self, const TreeS
   root.set_server_id(self.value);
   root.set_role("destination");
   proto::Timing& own = *root.mutable_timing();
-  own.set_seconds(seconds(duration));
+  own.set_seconds(to_seconds(duration));
   own.set_network_seconds(sum.receiver().network_seconds());
   own.set_compute_seconds(sum.compute_seconds());
   own.set_write_seconds(chunk.write_seconds());

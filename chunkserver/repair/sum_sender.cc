@@ -28,7 +28,7 @@ asio::awaitable<Status> SumSender::send(uint64_t offset, std::span<const std::sp
     zeros.set_zero_bytes(sums.front().size() - nonzero_bytes);
     KINTSUGI_CO_TRY(co_await stream_.send(zeros));
   }
-  send_seconds_ += std::chrono::duration<double>(clock_.now() - began).count();
+  send_seconds_ += to_seconds(clock_.now() - began);
   co_return Status{};
 }
 

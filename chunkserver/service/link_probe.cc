@@ -207,7 +207,7 @@ asio::awaitable<Result<proto::ProbeLinkDone>> LinkProber::receive_all(rpc::Strea
   proto::ProbeLinkDone done;
   if (skipped > 0) {
     done.set_bytes(bytes - skipped);
-    done.set_seconds(std::chrono::duration<double>(last - measured_from).count());
+    done.set_seconds(to_seconds(last - measured_from));
   }
   co_return done;
 }

@@ -3,14 +3,6 @@
 #include <algorithm>
 
 namespace kintsugi::chunkserver {
-namespace {
-
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
-}  // namespace
-
 LoadReport::LoadReport(ServiceParts& parts, const LinkTraffic& traffic, const LinkRates& rates,
                        const LinkProber& prober, std::function<double()> cpu_seconds)
     : parts_(parts),
@@ -38,13 +30,13 @@ LoadReport::Totals LoadReport::totals() const {
 double LoadReport::busy_share(const Totals& before, const Totals& now, double elapsed) {
   double most = (now.cpu_seconds - before.cpu_seconds) / elapsed;
   for (size_t i = 0; i < now.disks_busy.size(); ++i)
-    most = std::max(most, seconds(now.disks_busy[i] - before.disks_busy[i]) / elapsed);
+    most = std::max(most, to_seconds(now.disks_busy[i] - before.disks_busy[i]) / elapsed);
   return std::clamp(most, 0.0, 1.0);
 }
 
 void LoadReport::fill(proto::HeartbeatRequest& request) {
   const Totals now = totals();
-  const double elapsed = seconds(now.when - before_.when);
+  const double elapsed = to_seconds(now.when - before_.when);
   request.set_repairs(parts_.counters.repairs_running);
   request.set_cpu_seconds(now.cpu_seconds);
   request.set_up_bytes_per_second(rates_.up());

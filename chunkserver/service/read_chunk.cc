@@ -119,7 +119,7 @@ asio::awaitable<Status> serve_read_chunk(Context context, ServiceParts& parts,
   const ReadFor purpose = request.background() ? ReadFor::kBackground : ReadFor::kUser;
   auto chunk = co_await parts.store.open(module.context(), id, purpose);
   if (!chunk) co_return module.finish(chunk.error());
-  module.output(0, std::chrono::duration<double>(parts.runtime.clock.now() - began).count());
+  module.output(0, to_seconds(parts.runtime.clock.now() - began));
   const uint64_t chunk_length = (*chunk)->length();
   if (request.offset() > chunk_length) {
     co_return module.finish({Code::kInvalidArgument, fmt::format("chunk {} has {} bytes, no offset {}", id,

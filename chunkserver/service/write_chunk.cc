@@ -15,10 +15,6 @@ constexpr size_t kScarceShare = 4;
 constexpr Duration kScarceIdleLimit = 5s;
 constexpr size_t kScarcePartBytes = 64 << 10;  ///< what must come within that time
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 struct Times {
   double receive_seconds = 0, commit_seconds = 0;
 };
@@ -78,9 +74,9 @@ asio::awaitable<Result<ChunkInfo>> receive_chunk(Context context, ServiceParts& 
       continue;
     }
     const TimePoint sealed = parts.runtime.clock.now();
-    times.receive_seconds = seconds(sealed - began);
+    times.receive_seconds = to_seconds(sealed - began);
     auto committed = co_await writer.commit(context, seal.length(), seal.crc());
-    times.commit_seconds = seconds(parts.runtime.clock.now() - sealed);
+    times.commit_seconds = to_seconds(parts.runtime.clock.now() - sealed);
     co_return committed;
   }
 }

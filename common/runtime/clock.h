@@ -14,6 +14,11 @@ using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
 using namespace std::chrono_literals;
 
+/// For rates, records and what people read; decisions compare durations.
+constexpr double to_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 namespace runtime {
 
 enum class TimerId : uint64_t { kNone = 0 };

@@ -154,7 +154,7 @@ void ServerRegistry::check_liveness() {
       died.push_back(id);
     } else if (silence >= options_.suspect_after && server.liveness == proto::ServerState::ALIVE) {
       log::warning("server {} at {} is suspect: silent for {:.1f} s", id, server.stored.address(),
-                   std::chrono::duration<double>(silence).count());
+                   to_seconds(silence));
       server.liveness = proto::ServerState::SUSPECT;
     }
   }
@@ -210,8 +210,7 @@ proto::ServerState ServerRegistry::state_of(const ServerRecord& server) const {
   state.set_free_bytes(server.load.free_bytes());
   state.set_chunks(server.load.chunks());
   state.set_stored_bytes(server.load.stored_bytes());
-  state.set_seconds_since_heartbeat(
-      std::chrono::duration<double>(clock_.now() - server.last_heartbeat).count());
+  state.set_seconds_since_heartbeat(to_seconds(clock_.now() - server.last_heartbeat));
   state.set_disks(server.load.disks());
   state.set_failed_disks(server.load.failed_disks());
   state.set_user_bytes_per_second(server.load.user_bytes_per_second());

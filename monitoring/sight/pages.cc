@@ -40,7 +40,7 @@ class RecorderCollectable : public prometheus::Collectable {
         histogram.histogram.bucket.push_back({cumulative, upper_seconds(bucket)});
       }
       histogram.histogram.sample_count = cumulative;
-      histogram.histogram.sample_sum = std::chrono::duration<double>(path.total).count();
+      histogram.histogram.sample_sum = to_seconds(path.total);
       error_count.counter.value = double(path.errors);
       durations.metric.push_back(std::move(histogram));
       errors.metric.push_back(std::move(error_count));

@@ -9,10 +9,6 @@ namespace {
 constexpr size_t kMaxDetailBytes = 1024;
 constexpr int kMaxServers = 64;
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 }  // namespace
 
 Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& request) {
@@ -54,7 +50,7 @@ Status ReadPlans::finish(const proto::FinishReadRequest& request) {
   *record.mutable_timing() = request.timing();
   record.mutable_timing()->set_plan_seconds(plan_seconds);
   if (request.timing().seconds() == 0)
-    record.mutable_timing()->set_seconds(seconds(runtime_.clock.now() - read->second.began));
+    record.mutable_timing()->set_seconds(to_seconds(runtime_.clock.now() - read->second.began));
   for (const proto::ServerTiming& server : request.servers())
     if (record.servers_size() < kMaxServers) *record.add_servers() = server;
   if (!request.ok()) {
@@ -75,7 +71,7 @@ TimePoint ReadPlans::expire(TimePoint now) {
 void ReadPlans::forget(OpenReads::iterator read, const std::string& why) {
   proto::RepairRecord record = records_.running(read->second.plan.id);
   record.set_detail(why);
-  record.mutable_timing()->set_seconds(seconds(runtime_.clock.now() - read->second.began));
+  record.mutable_timing()->set_seconds(to_seconds(runtime_.clock.now() - read->second.began));
   close(read, std::move(record), /*ok=*/false);
 }
 

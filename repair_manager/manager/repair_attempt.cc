@@ -19,10 +19,6 @@ constexpr Duration kCommitLimit = 30s;
 // A link that so many repairs share is not yet slow beyond what the deadline's factor allows for.
 constexpr double kSharers = 4;
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 proto::EndRepairRequest ending(const proto::RepairChunkRequest& repair) {
   proto::EndRepairRequest request;
   request.set_stripe_id(repair.stripe_id());
@@ -66,7 +62,7 @@ void RepairManager::begin(Job& job) {
   proto::RepairRecord record = describe(plan, runtime_.clock.wall_now());
   record.set_attempt(entry.attempt + 1);
   if (entry.reason) record.set_reason(*entry.reason);
-  record.set_queued_seconds(seconds(runtime_.clock.now() - entry.lost_at));
+  record.set_queued_seconds(to_seconds(runtime_.clock.now() - entry.lost_at));
   records_.begin(std::move(record));
   for (const RepairTarget& target : plan.targets) {
     const bool is_new = running_.emplace(ChunkId{plan.stripe, target.index}, plan.id).second;
@@ -106,7 +102,7 @@ asio::awaitable<Status> RepairManager::attempt(Context context, Job& job) {
        static_cast<double>(plan.choice.slice_bytes)}};
   proto::RepairRecord record = records_.running(plan.id);
   const Status status = co_await call_and_commit(module.context(), job, record);
-  record.mutable_timing()->set_seconds(plan.plan_seconds + seconds(runtime_.clock.now() - job.began));
+  record.mutable_timing()->set_seconds(plan.plan_seconds + to_seconds(runtime_.clock.now() - job.began));
   record.mutable_timing()->set_plan_seconds(plan.plan_seconds);
   end(job, std::move(record), status);
   if (!status.ok()) note_failure(job, status);

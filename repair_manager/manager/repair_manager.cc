@@ -259,7 +259,7 @@ proto::RepairStatusResponse RepairManager::status() const {
   response.set_done(done_);
   response.set_failed(failed_);
   response.set_bytes_repaired(bytes_repaired_);
-  response.set_repair_delay_seconds(std::chrono::duration<double>(options_.delay).count());
+  response.set_repair_delay_seconds(to_seconds(options_.delay));
   return response;
 }
 

@@ -58,7 +58,7 @@ Result<RepairPlan> RepairPlanner::make(const PlanRequest& request, Make make) co
                              .receiving = request.receiving,
                              .rotation = request.rotation};
   Result<RepairPlan> plan = make(input);
-  if (plan) plan->plan_seconds = std::chrono::duration<double>(runtime_.clock.now() - began).count();
+  if (plan) plan->plan_seconds = to_seconds(runtime_.clock.now() - began);
   return plan;
 }
 

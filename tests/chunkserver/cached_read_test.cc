@@ -1,6 +1,7 @@
 // What the cache of chunks does for reads and repairs over the wire.
 #include "tests/chunkserver/cluster_rig.h"
 #include "tests/chunkserver/stripe_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -17,7 +18,7 @@ TEST(CachedRead, TheSecondReadNeedsNoDisk) {
   for (const size_t length : {5 * kMiB + 3, size_t{70'000}}) {
     const ChunkId id = chunk_id(stripe++);
     const auto bytes = chunk_bytes(length, stripe);
-    ASSERT_TRUE(rig.put(0, id, bytes).ok());
+    KINTSUGI_ASSERT_OK(rig.put(0, id, bytes));
     ASSERT_EQ(*rig.get(0, id), bytes);
     const uint64_t reads = reads_of(rig, 0);
     for (int i = 0; i < 3; ++i)
@@ -31,7 +32,7 @@ TEST(CachedRead, ManySmallChunksStayOpenToo) {
   ClusterRig rig(1);
   constexpr uint64_t kChunks = 600;
   for (uint64_t stripe = 1; stripe <= kChunks; ++stripe)
-    ASSERT_TRUE(rig.put(0, chunk_id(stripe), chunk_bytes(3000, stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(stripe), chunk_bytes(3000, stripe)));
   for (uint64_t stripe = 1; stripe <= kChunks; ++stripe)
     ASSERT_TRUE(rig.get(0, chunk_id(stripe)));
   const uint64_t reads = reads_of(rig, 0);
@@ -43,7 +44,7 @@ TEST(CachedRead, ManySmallChunksStayOpenToo) {
 TEST(CachedRead, ReadsOnlyWhatIsMissing) {
   ClusterRig rig(1);
   const auto bytes = chunk_bytes(4 * kMiB, 1);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), bytes).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), bytes));
   ASSERT_TRUE(rig.get(0, chunk_id(1), kMiB, kMiB));
   const uint64_t before = rig.store(0).disk_bytes_read();
   ASSERT_EQ(*rig.get(0, chunk_id(1)), bytes);
@@ -57,25 +58,25 @@ TEST(CachedRead, ReadsOnlyWhatIsMissing) {
 
 TEST(CachedRead, ARemovedChunkIsNotServedFromMemory) {
   ClusterRig rig(1);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), chunk_bytes(2 * kMiB, 1)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(2 * kMiB, 1)));
   ASSERT_TRUE(rig.get(0, chunk_id(1)));
   ASSERT_TRUE(rig.store(0).cache().cached(chunk_id(1)));
-  ASSERT_TRUE(rig.simulation.run(rig.store(0).remove(Context{}, chunk_id(1))).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store(0).remove(Context{}, chunk_id(1))));
   EXPECT_EQ(rig.get(0, chunk_id(1)).error().code(), Code::kNotFound);
   EXPECT_EQ(rig.store(0).cache().cached_bytes(), 0u);
   // What is written under the name anew is read anew.
   const auto other = chunk_bytes(2 * kMiB, 2);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), other).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), other));
   EXPECT_EQ(*rig.get(0, chunk_id(1)), other);
 }
 
 TEST(CachedRead, AChunkFoundCorruptLeavesTheCacheToo) {
   ClusterRig rig(1);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), chunk_bytes(4 * kMiB, 1)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(4 * kMiB, 1)));
   ASSERT_TRUE(rig.get(0, chunk_id(1), 0, kMiB));
   const auto path = rig.servers[0].node->disk().list_now("/disk/chunks/01").at(0);
-  ASSERT_TRUE(
-      rig.servers[0].node->disk().flip_bit("/disk/chunks/01/" + path, kChunkDataOffset + 3 * kMiB).ok());
+  KINTSUGI_ASSERT_OK(
+      rig.servers[0].node->disk().flip_bit("/disk/chunks/01/" + path, kChunkDataOffset + 3 * kMiB));
   EXPECT_TRUE(rig.get(0, chunk_id(1), 0, kMiB)) << "these bytes are right";
   EXPECT_EQ(rig.get(0, chunk_id(1)).error().code(), Code::kCorrupt);
   EXPECT_EQ(rig.store(0).cache().cached_bytes(), 0u);
@@ -85,7 +86,7 @@ TEST(CachedRead, AChunkFoundCorruptLeavesTheCacheToo) {
 TEST(CachedRead, ABlockThatWentBadInMemoryIsReadFromTheDisk) {
   ClusterRig rig(1);
   const auto bytes = chunk_bytes(2 * kMiB, 1);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), bytes).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), bytes));
   ChunkCache& cache = rig.store(0).cache();
   const CachedCopy first_copy{chunk_id(1), 1, bytes.size()};
   cache.admit(first_copy, 0, chunk_bytes(kBlockBytes, 2));

@@ -1,4 +1,5 @@
 #include "tests/chunkserver/store_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -13,7 +14,7 @@ TEST(ChunkStore, ReadsBackWhatWasWrittenInAnyLengthAlsoAfterARestart) {
   rig.start();
   for (size_t i = 0; i < kLengths.size(); ++i) {
     Status stored = rig.put(chunk_id(i + 1), chunk_bytes(kLengths[i], i));
-    ASSERT_TRUE(stored.ok()) << stored << " for " << kLengths[i];
+    KINTSUGI_ASSERT_OK(stored) << stored << " for " << kLengths[i];
   }
   for (int round = 0; round < 2; ++round) {
     for (size_t i = 0; i < kLengths.size(); ++i) {
@@ -32,7 +33,7 @@ TEST(ChunkStore, TakesFramesOfAnyNumberOfBlocks) {
     for (size_t length : {300'000ul, kMiB + 300'000ul}) {
       ChunkId id = chunk_id(frame_blocks, length > kMiB);
       Status stored = rig.put(id, chunk_bytes(length, frame_blocks), frame_blocks * kBlockBytes);
-      ASSERT_TRUE(stored.ok()) << stored;
+      KINTSUGI_ASSERT_OK(stored);
       EXPECT_EQ(*rig.get(id), chunk_bytes(length, frame_blocks));
     }
   }
@@ -42,8 +43,8 @@ TEST(ChunkStore, ListsChunksSortedAndInPages) {
   StoreRig rig;
   rig.start();
   for (uint64_t stripe : {7, 3, 5}) {
-    ASSERT_TRUE(rig.put(chunk_id(stripe, 1), chunk_bytes(2 * kMiB, stripe)).ok());
-    ASSERT_TRUE(rig.put(chunk_id(stripe, 0), chunk_bytes(10, stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe, 1), chunk_bytes(2 * kMiB, stripe)));
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe, 0), chunk_bytes(10, stripe)));
   }
   auto first = rig.store->list({}, 4);
   ASSERT_EQ(first.size(), 4u);
@@ -69,7 +70,7 @@ TEST(ChunkStore, RefusesWhatDoesNotMatchItsChecksumAndKeepsNothing) {
     EXPECT_NE(appended.message().find("block 5"), std::string::npos) << appended;
 
     Status good = co_await append_bytes(*rig.pool, **writer, std::span(bytes).first(kMiB));
-    EXPECT_TRUE(good.ok()) << good;
+    KINTSUGI_EXPECT_OK(good);
     auto wrong_crc = co_await (*writer)->commit(Context{}, kMiB, crc32c(bytes));
     EXPECT_EQ(wrong_crc.error().code(), Code::kCorrupt);
   }(rig, bytes));
@@ -84,7 +85,7 @@ TEST(ChunkStore, RefusesDataAfterAShortBlockAndBeyondTheAnnouncedLength) {
     auto bytes = chunk_bytes(kMiB, 1);
     auto writer = co_await rig.store->create(Context{}, chunk_id(1), "rs-6-3-1024k", kMiB);
     Status shorter = co_await append_bytes(*rig.pool, **writer, std::span(bytes).first(100));
-    EXPECT_TRUE(shorter.ok());
+    KINTSUGI_EXPECT_OK(shorter);
     Status after = co_await append_bytes(*rig.pool, **writer, std::span(bytes).first(100));
     EXPECT_EQ(after.code(), Code::kInvalidArgument);
     co_await (*writer)->abort();
@@ -107,7 +108,7 @@ TEST(ChunkStore, AWriterThatIsDroppedLeavesNothing) {
     auto writer = co_await rig.store->create(Context{}, chunk_id(1), "rs-6-3-1024k", 8 * kMiB);
     for (int i = 0; i < 3; ++i) {
       Status appended = co_await append_bytes(*rig.pool, **writer, bytes);
-      EXPECT_TRUE(appended.ok());
+      KINTSUGI_EXPECT_OK(appended);
     }
     EXPECT_EQ(rig.store->open_writers(), 1u);
   }(rig));
@@ -122,8 +123,8 @@ TEST(ChunkStore, TheSameChunkMayBeCommittedAgainButNoOtherUnderItsName) {
   rig.start();
   for (size_t length : {1000ul, 2 * kMiB}) {
     ChunkId id = chunk_id(length);
-    ASSERT_TRUE(rig.put(id, chunk_bytes(length, 1)).ok());
-    EXPECT_TRUE(rig.put(id, chunk_bytes(length, 1)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));
+    KINTSUGI_EXPECT_OK(rig.put(id, chunk_bytes(length, 1)));
     EXPECT_EQ(rig.put(id, chunk_bytes(length, 2)).code(), Code::kAlreadyExists);
     EXPECT_EQ(*rig.get(id), chunk_bytes(length, 1));
   }
@@ -135,15 +136,15 @@ TEST(ChunkStore, ARemovedChunkIsGoneAndStaysGone) {
   StoreRig rig;
   rig.start();
   for (size_t length : {1000ul, 2 * kMiB}) {
-    ASSERT_TRUE(rig.put(chunk_id(length), chunk_bytes(length, 1)).ok());
-    EXPECT_TRUE(rig.remove(chunk_id(length)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(length), chunk_bytes(length, 1)));
+    KINTSUGI_EXPECT_OK(rig.remove(chunk_id(length)));
     EXPECT_EQ(rig.remove(chunk_id(length)).code(), Code::kNotFound);
   }
   rig.restart();
   EXPECT_EQ(rig.store->chunks(), 0u);
   EXPECT_EQ(rig.store->stored_bytes(), 0u);
   // The name is free for another chunk.
-  ASSERT_TRUE(rig.put(chunk_id(1000), chunk_bytes(1000, 2)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(chunk_id(1000), chunk_bytes(1000, 2)));
   rig.restart();
   EXPECT_EQ(*rig.get(chunk_id(1000)), chunk_bytes(1000, 2));
 }
@@ -152,11 +153,11 @@ TEST(ChunkStore, NeverServesAFlippedBitButReportsTheChunkLost) {
   for (size_t length : {100'000ul, 3 * kMiB}) {
     StoreRig rig;
     rig.start();
-    ASSERT_TRUE(rig.put(chunk_id(0x51), chunk_bytes(length, 1)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(0x51), chunk_bytes(length, 1)));
     const bool small = length < kMiB;
     std::string path =
         small ? "/d0/segments/" + rig.files("/d0/segments").at(0) : "/d0/chunks/51/0000000000000051-0";
-    ASSERT_TRUE(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3).ok());
+    KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
     auto bytes = rig.get(chunk_id(0x51));
     ASSERT_FALSE(bytes);
     EXPECT_EQ(bytes.error().code(), Code::kCorrupt);
@@ -171,7 +172,7 @@ TEST(ChunkStore, NeverServesAFlippedBitButReportsTheChunkLost) {
     rig.restart();
     EXPECT_EQ(rig.store->chunks(), 0u);
     // A repair may put the chunk back.
-    EXPECT_TRUE(rig.put(chunk_id(0x51), chunk_bytes(length, 1)).ok());
+    KINTSUGI_EXPECT_OK(rig.put(chunk_id(0x51), chunk_bytes(length, 1)));
     EXPECT_EQ(*rig.get(chunk_id(0x51)), chunk_bytes(length, 1));
   }
 }
@@ -181,13 +182,13 @@ TEST(ChunkStore, AReaderOfADamagedCopyDoesNotCondemnTheOneThatReplacedIt) {
     StoreRig rig;
     rig.start();
     const ChunkId id = chunk_id(0x51);
-    ASSERT_TRUE(rig.put(id, chunk_bytes(length, 1)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));
     std::string path = length < kMiB ? "/d0/segments/" + rig.files("/d0/segments").at(0)
                                      : "/d0/chunks/51/0000000000000051-0";
-    ASSERT_TRUE(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3).ok());
+    KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
     auto slow_reader = rig.simulation.run(rig.store->open(Context{}, id));
     ASSERT_TRUE(slow_reader);
-    ASSERT_TRUE(rig.put(id, chunk_bytes(length, 1)).ok());  // a repair proves and replaces it
+    KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));  // a repair proves and replaces it
     runtime::Buffer buffer = rig.pool->try_acquire();
     auto blocks = rig.simulation.run((*slow_reader)->read_blocks(Context{}, 1, 1, buffer));
     ASSERT_FALSE(blocks);
@@ -210,16 +211,16 @@ TEST(ChunkStore, TheCopyThatARepairProvedIsTheOneThatIsServedOnWhicheverDiskTheO
       rig.node.disk().set_capacity("/d1", (1ull << 30) - 64 * kMiB);
       rig.start();
       const ChunkId id = chunk_id(0x51);
-      ASSERT_TRUE(rig.put(id, chunk_bytes(length, 1)).ok());
+      KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));
       const std::string path = length < kMiB ? "/d0/segments/" + rig.files("/d0/segments").at(0)
                                              : "/d0/chunks/51/0000000000000051-0";
-      ASSERT_TRUE(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3).ok());
+      KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
       // Now the other disk has more room.
       rig.node.disk().set_capacity("/d0", 512 * kMiB);
       if (old_disk_is_full) rig.node.disk().fill("/d0");
       (void)rig.simulation.run(rig.store->space());
       Status repaired = rig.put(id, chunk_bytes(length, 1));
-      ASSERT_TRUE(repaired.ok()) << repaired;
+      KINTSUGI_ASSERT_OK(repaired);
       for (int round = 0; round < 2; ++round) {
         auto bytes = rig.get(id);
         ASSERT_TRUE(bytes) << bytes.error();
@@ -228,7 +229,7 @@ TEST(ChunkStore, TheCopyThatARepairProvedIsTheOneThatIsServedOnWhicheverDiskTheO
         EXPECT_EQ(rig.store->stored_bytes(), length);
         rig.restart();
       }
-      EXPECT_TRUE(rig.remove(id).ok());
+      KINTSUGI_EXPECT_OK(rig.remove(id));
       rig.restart();
       EXPECT_EQ(rig.store->chunks(), 0u) << "an old copy was left behind";
     }
@@ -240,10 +241,10 @@ TEST(ChunkStore, ADamagedHeaderOrTableIsQuarantined) {
   rig.start();
   const size_t length = 3 * kMiB;
   for (uint64_t stripe : {1, 2, 3})
-    ASSERT_TRUE(rig.put(chunk_id(stripe), chunk_bytes(length, stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(length, stripe)));
   rig.stop();
-  ASSERT_TRUE(rig.node.disk().flip_bit("/d0/chunks/01/0000000000000001-0", 40).ok());
-  ASSERT_TRUE(rig.node.disk().flip_bit("/d0/chunks/02/0000000000000002-0", 4096 + length + 5).ok());
+  KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit("/d0/chunks/01/0000000000000001-0", 40));
+  KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit("/d0/chunks/02/0000000000000002-0", 4096 + length + 5));
   rig.start();
   EXPECT_EQ(rig.get(chunk_id(1)).error().code(), Code::kNotFound);
   EXPECT_EQ(rig.get(chunk_id(2)).error().code(), Code::kCorrupt);
@@ -270,15 +271,15 @@ TEST(ChunkStore, AFullDiskIsACleanErrorAndServesOnWhenSpaceComesBack) {
   for (uint64_t stripe = 1; stripe <= stored; ++stripe)
     EXPECT_EQ(*rig.get(chunk_id(stripe)), chunk_bytes(8 * kMiB, stripe));
   for (uint64_t stripe = 1; stripe <= stored; ++stripe)
-    EXPECT_TRUE(rig.remove(chunk_id(stripe)).ok());
+    KINTSUGI_EXPECT_OK(rig.remove(chunk_id(stripe)));
   Status again = rig.put(chunk_id(100), chunk_bytes(8 * kMiB, 1));
-  EXPECT_TRUE(again.ok()) << again;
+  KINTSUGI_EXPECT_OK(again);
 }
 
 TEST(ChunkStore, SmallChunksOnAFullDiskFailCleanlyToo) {
   StoreRig rig;
   rig.start();
-  ASSERT_TRUE(rig.put(chunk_id(1), chunk_bytes(1000, 1)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(chunk_id(1), chunk_bytes(1000, 1)));
   rig.node.disk().fill();
   Status status;
   for (uint64_t stripe = 2; status.ok() && stripe < 100; ++stripe) {
@@ -287,7 +288,7 @@ TEST(ChunkStore, SmallChunksOnAFullDiskFailCleanlyToo) {
   EXPECT_EQ(status.code(), Code::kNoSpace) << status;
   EXPECT_EQ(*rig.get(chunk_id(1)), chunk_bytes(1000, 1));
   rig.node.disk().set_capacity("/", uint64_t{1} << 40);
-  EXPECT_TRUE(rig.put(chunk_id(200), chunk_bytes(500'000, 200)).ok());
+  KINTSUGI_EXPECT_OK(rig.put(chunk_id(200), chunk_bytes(500'000, 200)));
   rig.restart();
   EXPECT_EQ(*rig.get(chunk_id(200)), chunk_bytes(500'000, 200));
 }
@@ -298,8 +299,8 @@ TEST(ChunkStore, ABrokenDiskIsDroppedAloneAndItsChunksAreReportedLost) {
   rig.node.disk().set_capacity("/d1", 1ull << 30);
   rig.start();
   for (uint64_t stripe = 1; stripe <= 10; ++stripe) {
-    ASSERT_TRUE(rig.put(chunk_id(stripe), chunk_bytes(2 * kMiB, stripe)).ok());
-    ASSERT_TRUE(rig.put(chunk_id(stripe, 1), chunk_bytes(5000, stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(2 * kMiB, stripe)));
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe, 1), chunk_bytes(5000, stripe)));
   }
   rig.node.disk().break_disk("/d0");
   for (uint64_t round = 0; round < 10; ++round) {
@@ -317,7 +318,7 @@ TEST(ChunkStore, ABrokenDiskIsDroppedAloneAndItsChunksAreReportedLost) {
     ASSERT_TRUE(bytes) << bytes.error();
     EXPECT_EQ(crc32c(*bytes), chunk.crc);
   }
-  EXPECT_TRUE(rig.put(chunk_id(50), chunk_bytes(2 * kMiB, 50)).ok());
+  KINTSUGI_EXPECT_OK(rig.put(chunk_id(50), chunk_bytes(2 * kMiB, 50)));
   EXPECT_EQ(*rig.get(chunk_id(50)), chunk_bytes(2 * kMiB, 50));
   // A restart without that disk serves what the other one has.
   rig.restart();
@@ -329,7 +330,7 @@ TEST(ChunkStore, KeepsItsIdentityAndRefusesADiskOfAnotherServerOrCluster) {
   rig.start();
   ServerId id = rig.store->identity().server;
   EXPECT_TRUE(id);
-  EXPECT_TRUE(rig.simulation.run(rig.store->join_cluster("blue")).ok());
+  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue")));
   rig.restart();
   EXPECT_EQ(rig.store->identity().server, id);
   EXPECT_EQ(rig.simulation.run(rig.store->join_cluster("red")).code(), Code::kConflict);

@@ -3,6 +3,7 @@
 
 #include "chunkserver/service/cache_report.h"
 #include "tests/chunkserver/cluster_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -109,7 +110,7 @@ TEST(CacheReport, TheMetaserverKnowsTheCacheInTheEndWhateverHeartbeatsAreLost) {
 
 TEST(Heartbeat, TellsWhatIsCachedAndHotAndAllOfItAgainAfterARegistration) {
   ClusterRig rig(1);
-  ASSERT_TRUE(rig.put(0, chunk_id(7, 2), chunk_bytes(2 * kMiB, 7)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(7, 2), chunk_bytes(2 * kMiB, 7)));
   for (int i = 0; i < 4; ++i)
     ASSERT_TRUE(rig.get(0, chunk_id(7, 2)));
   rig.simulation.run_for(3s);
@@ -137,7 +138,7 @@ TEST(Heartbeat, TellsHowBusyTheDiskIsAndWhatWasRepaired) {
   ClusterRig rig(1);
   rig.servers[0].node->disk().set_speed({.bytes_per_second = 4 * kMiB});
   const auto bytes = chunk_bytes(20 * kMiB, 1);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), bytes).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), bytes));
   rig.simulation.run_for(5s);
   double most = 0;
   for (const auto& heartbeat : rig.meta.heartbeats) {

@@ -1,6 +1,7 @@
 // Several lost chunks in one pass over the helpers, split ranges, and what happens when a part of that goes
 // wrong.
 #include "tests/chunkserver/tree_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -112,8 +113,8 @@ TEST(JointRepair, AnotherChunkInTheWayFailsTheTree) {
   JointRig rig;
   ChunkServer& server = *rig.servers[kLost + 1].server;
   const std::vector<std::byte> other = chunk_bytes(1000, 5);
-  ASSERT_TRUE(
-      rig.simulation.run(put(server.store(), server.buffers(), {StripeId(1), kLost + 1}, other)).ok());
+  KINTSUGI_ASSERT_OK(
+      rig.simulation.run(put(server.store(), server.buffers(), {StripeId(1), kLost + 1}, other)));
   const Status status = rig.outcome();
   EXPECT_EQ(status.code(), Code::kAlreadyExists);
   EXPECT_TRUE(names(status, fmt::format("chunk 1:{} on server {}", kLost + 1, rig.id(kLost + 1)))) << status;
@@ -123,8 +124,8 @@ TEST(JointRepair, AnotherChunkInTheWayFailsTheTree) {
 
 TEST(JointRepair, ACorruptHelperDeepInTheTreeLeavesNothingStored) {
   JointRig rig;
-  ASSERT_TRUE(
-      rig.servers[3].node->disk().flip_bit("/disk/chunks/01/0000000000000001-3", 4096 + 2 * kMiB + 9).ok());
+  KINTSUGI_ASSERT_OK(
+      rig.servers[3].node->disk().flip_bit("/disk/chunks/01/0000000000000001-3", 4096 + 2 * kMiB + 9));
   const Status status = rig.outcome();
   EXPECT_EQ(status.code(), Code::kCorrupt);
   EXPECT_TRUE(names(status, fmt::format("server {}", rig.id(3)))) << status;
@@ -250,7 +251,7 @@ TEST(JointRepair, SaysWhatIsWrongWithATree) {
   }
   *rig.request.mutable_children(0) = deep;
   refused("more than 64 nodes");
-  EXPECT_TRUE(rig.outcome().ok());
+  KINTSUGI_EXPECT_OK(rig.outcome());
 }
 
 TEST(SplitRepair, RefusesMasksThatLeaveASliceOut) {

@@ -1,5 +1,6 @@
 // A disk that was told how fast it may be.
 #include "tests/chunkserver/store_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -17,7 +18,7 @@ TEST(LimitedDisk, ReadsAndWritesPassAtTheGivenRate) {
   rig.options.disk_bytes_per_second = 10 * kMiB;
   rig.start();
   const auto bytes = chunk_bytes(20 * kMiB, 1);
-  const double writing = seconds_of(rig, [&] { ASSERT_TRUE(rig.put(chunk_id(1), bytes).ok()); });
+  const double writing = seconds_of(rig, [&] { KINTSUGI_ASSERT_OK(rig.put(chunk_id(1), bytes)); });
   EXPECT_GT(writing, 1.9);
   EXPECT_LT(writing, 2.2);
   const double reading = seconds_of(rig, [&] { ASSERT_EQ(*rig.get(chunk_id(1)), bytes); });
@@ -39,7 +40,7 @@ TEST(LimitedDisk, EachDiskHasItsOwnRate) {
     for (uint64_t id = 1; id <= 2; ++id) {
       tasks.spawn(
           [](StoreRig& r, uint64_t chunk, const std::vector<std::byte>& data) -> asio::awaitable<void> {
-            EXPECT_TRUE((co_await put(*r.store, *r.pool, chunk_id(chunk), data)).ok());
+            KINTSUGI_EXPECT_OK(co_await put(*r.store, *r.pool, chunk_id(chunk), data));
           }(rig, id, bytes));
     }
     rig.simulation.run(tasks.join());
@@ -54,7 +55,7 @@ TEST(LimitedDisk, WithoutALimitNothingWaits) {
   StoreRig rig;
   rig.start();
   const auto bytes = chunk_bytes(20 * kMiB, 1);
-  EXPECT_LT(seconds_of(rig, [&] { ASSERT_TRUE(rig.put(chunk_id(1), bytes).ok()); }), 0.2);
+  EXPECT_LT(seconds_of(rig, [&] { KINTSUGI_ASSERT_OK(rig.put(chunk_id(1), bytes)); }), 0.2);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What servers find out about their links.
 #include "chunkserver/service/link_rates.h"
 #include "tests/chunkserver/cluster_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -99,12 +100,12 @@ asio::awaitable<Status> ask_for_probe(ClusterRig& rig, size_t server, bool to_ca
 TEST(LinkProbe, IsRefusedWhileUsersAreServed) {
   ProbeRig rig(1);
   rig.start(0, false);
-  ASSERT_TRUE(rig.simulation.run(ask_for_probe(rig, 0, true)).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(ask_for_probe(rig, 0, true)));
   rig.simulation.run_for(1s);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), chunk_bytes(8 << 20, 1)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(8 << 20, 1)));
   EXPECT_EQ(rig.simulation.run(ask_for_probe(rig, 0, true)).code(), Code::kLimitExceeded);
   rig.simulation.run_for(5s);
-  EXPECT_TRUE(rig.simulation.run(ask_for_probe(rig, 0, true)).ok());
+  KINTSUGI_EXPECT_OK(rig.simulation.run(ask_for_probe(rig, 0, true)));
 }
 
 asio::awaitable<Result<std::unique_ptr<rpc::Stream>>> open_probe(ClusterRig& rig) {
@@ -129,7 +130,7 @@ TEST(LinkProbe, APeerThatSendsNothingDoesNotKeepTheServersProbe) {
   rig.simulation.run_for(5s);
   EXPECT_EQ(rig.simulation.run(ask_for_probe(rig, 0, true)).code(), Code::kLimitExceeded);
   rig.simulation.run_for(kProbeLimit);
-  EXPECT_TRUE(rig.simulation.run(ask_for_probe(rig, 0, true)).ok());
+  KINTSUGI_EXPECT_OK(rig.simulation.run(ask_for_probe(rig, 0, true)));
   rig.simulation.run_for(1s);
   auto empty = rig.simulation.run(open_probe(rig));
   ASSERT_TRUE(empty) << empty.error();

@@ -1,5 +1,6 @@
 // Registration, heartbeats, block reports and deletions.
 #include "tests/chunkserver/cluster_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -8,7 +9,7 @@ constexpr size_t kMiB = 1 << 20;
 
 TEST(MetaserverLink, RegistersReportsBlocksAndSendsAHeartbeatEachSecond) {
   ClusterRig rig(1);
-  ASSERT_TRUE(rig.put(0, chunk_id(7, 2), chunk_bytes(2 * kMiB, 7)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(7, 2), chunk_bytes(2 * kMiB, 7)));
   rig.simulation.run_for(5500ms);
   ASSERT_EQ(rig.meta.registrations.size(), 1u);
   EXPECT_EQ(rig.meta.registrations[0].server_id(), rig.id(0).value);
@@ -34,7 +35,7 @@ TEST(MetaserverLink, RegistersReportsBlocksAndSendsAHeartbeatEachSecond) {
 TEST(MetaserverLink, ReportsAllChunksInPagesWhenAsked) {
   ClusterRig rig(1);
   for (uint64_t stripe = 1; stripe <= 30; ++stripe)
-    ASSERT_TRUE(rig.put(0, chunk_id(stripe), chunk_bytes(100, stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(stripe), chunk_bytes(100, stripe)));
   rig.simulation.run_for(2s);
   rig.meta.reports.clear();
   rig.meta.next_answer.set_report_blocks(true);
@@ -48,7 +49,7 @@ TEST(MetaserverLink, ReportsAllChunksInPagesWhenAsked) {
 TEST(MetaserverLink, DeletesWhatItIsTold) {
   ClusterRig rig(1);
   for (uint64_t stripe = 1; stripe <= 20; ++stripe) {
-    ASSERT_TRUE(rig.put(0, chunk_id(stripe), chunk_bytes(stripe % 2 == 0 ? 100 : 2 * kMiB, stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(stripe), chunk_bytes(stripe % 2 == 0 ? 100 : 2 * kMiB, stripe)));
   }
   rig.simulation.run_for(2s);
   for (uint64_t stripe = 1; stripe <= 15; ++stripe) {
@@ -65,13 +66,13 @@ TEST(MetaserverLink, ADeletionThatWaitsIsDroppedWhenTheChunkIsWrittenAgain) {
   ClusterRig rig(1);
   constexpr uint64_t kVictims = 300;
   for (uint64_t stripe = 1; stripe <= kVictims; ++stripe)
-    ASSERT_TRUE(rig.put(0, chunk_id(stripe), chunk_bytes(kMiB, stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(stripe), chunk_bytes(kMiB, stripe)));
   rig.simulation.run_for(2s);
   for (uint64_t stripe = 1; stripe <= kVictims; ++stripe)
     rig.meta.next_answer.add_delete_chunks()->set_stripe_id(stripe);
   ASSERT_TRUE(rig.simulation.run_until([&] { return rig.store(0).chunks() < kVictims; }, 5s));
   ASSERT_TRUE(rig.store(0).find(chunk_id(kVictims))) << "its turn has not come yet";
-  ASSERT_TRUE(rig.put(0, chunk_id(kVictims), chunk_bytes(kMiB, kVictims)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(kVictims), chunk_bytes(kMiB, kVictims)));
   rig.simulation.run_for(20s);
   EXPECT_EQ(rig.store(0).chunks(), 1u);
   EXPECT_TRUE(rig.store(0).find(chunk_id(kVictims)));
@@ -96,8 +97,8 @@ TEST(MetaserverLink, RegistersAgainWhenToldAndWhenTheMetaserverWasAway) {
 
 TEST(MetaserverLink, LostChunksAreReportedUntilTheMetaserverHeard) {
   ClusterRig rig(1);
-  ASSERT_TRUE(rig.put(0, chunk_id(0x51), chunk_bytes(2 * kMiB, 1)).ok());
-  ASSERT_TRUE(rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 5000).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), chunk_bytes(2 * kMiB, 1)));
+  KINTSUGI_ASSERT_OK(rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 5000));
   rig.simulation.run_for(2s);
   rig.simulation.network().isolate("meta");
   EXPECT_FALSE(rig.get(0, chunk_id(0x51)));

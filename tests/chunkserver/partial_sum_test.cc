@@ -1,6 +1,7 @@
 // The PartialSum RPC as a caller sees it, and as a child that misbehaves may answer it.
 #include "partial_sum/sum_matrix.h"
 #include "tests/chunkserver/stripe_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -112,7 +113,7 @@ TEST(PartialSum, IsPacedForARepairButNotForAUsersRead) {
   options.repair_bytes_per_second = 1'000'000;
   rig.servers[1].runtime = std::make_unique<runtime::Runtime>(rig.servers[1].node->runtime());
   rig.servers[1].server = std::make_unique<ChunkServer>(*rig.servers[1].runtime, options, rig.secret);
-  ASSERT_TRUE(rig.simulation.run(rig.servers[1].server->start()).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.servers[1].server->start()));
   auto request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
   const auto took = [&](bool user) {
     request.set_user(user);
@@ -283,7 +284,7 @@ TEST(PartialSum, IsRefusedWhileThoseThatRunMayNeedAllMemory) {
   large.mutable_node()->mutable_children(0)->set_address("fake:7000");
   std::vector<std::unique_ptr<rpc::Stream>> streams;
   const size_t most = kMaxWindowBytes / partial_sum::kMaxSumBytes;
-  ASSERT_TRUE(rig.simulation.run(open_many(rig, large, most, streams)).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(open_many(rig, large, most, streams)));
   rig.simulation.run_for(100ms);
   auto refused = rig.simulation.run(ask(rig, rig.endpoint(1), good));
   ASSERT_FALSE(refused);
@@ -312,7 +313,7 @@ TEST(PartialSum, TakesACorrectSumInOddPieces) {
     co_return co_await stream.send_end(done);
   };
   Status outcome = outcome_with(script);
-  EXPECT_TRUE(outcome.ok()) << outcome;
+  KINTSUGI_EXPECT_OK(outcome);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "common/runtime/run.h"
 #include "tests/chunkserver/store_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -29,13 +30,13 @@ asio::awaitable<void> write_all(const runtime::Runtime& runtime, runtime::Buffer
                                 StoreOptions options, const std::vector<size_t>& lengths) {
   ChunkStore store(runtime, options);
   Status started = co_await store.start();
-  EXPECT_TRUE(started.ok()) << started;
+  KINTSUGI_EXPECT_OK(started);
   for (size_t i = 0; i < lengths.size(); ++i) {
     Status stored = co_await put(store, pool, chunk_id(i + 1), chunk_bytes(lengths[i], i));
-    EXPECT_TRUE(stored.ok()) << stored;
+    KINTSUGI_EXPECT_OK(stored);
   }
   Status removed = co_await store.remove(Context{}, chunk_id(1));
-  EXPECT_TRUE(removed.ok()) << removed;
+  KINTSUGI_EXPECT_OK(removed);
   co_await store.stop();
 }
 
@@ -43,7 +44,7 @@ asio::awaitable<void> check_all(const runtime::Runtime& runtime, runtime::Buffer
                                 StoreOptions options, const std::vector<size_t>& lengths) {
   ChunkStore store(runtime, options);
   Status started = co_await store.start();
-  EXPECT_TRUE(started.ok()) << started;
+  KINTSUGI_EXPECT_OK(started);
   EXPECT_EQ(store.chunks(), lengths.size() - 1);
   for (size_t i = 1; i < lengths.size(); ++i) {
     auto bytes = co_await get(store, pool, chunk_id(i + 1));

@@ -1,5 +1,6 @@
 // Repairs over whole trees of chunkservers.
 #include "tests/chunkserver/stripe_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -20,7 +21,8 @@ TEST(Repair, AnyShapeAndSliceSizeGivesTheSameBytes) {
         auto bytes = rig.get(StripeRig::kRoot, rig.chunk(lost));
         ASSERT_TRUE(bytes) << bytes.error();
         ASSERT_EQ(*bytes, rig.chunks[lost]);
-        ASSERT_TRUE(rig.simulation.run(rig.store(StripeRig::kRoot).remove(Context{}, rig.chunk(lost))).ok());
+        KINTSUGI_ASSERT_OK(
+            rig.simulation.run(rig.store(StripeRig::kRoot).remove(Context{}, rig.chunk(lost))));
       }
     }
   }
@@ -76,8 +78,8 @@ TEST_P(RepairWithBadHelper, FailsTheWholeTreeWhenOneHelperIsCorrupt) {
   StripeRig rig({3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB});
   // The last helper: the deepest one of a chain.
   auto request = rig.repair_request(0, GetParam(), 256 * 1024);
-  ASSERT_TRUE(
-      rig.servers[6].node->disk().flip_bit("/disk/chunks/51/0000000000000051-6", 4096 + 2 * kMiB + 9).ok());
+  KINTSUGI_ASSERT_OK(
+      rig.servers[6].node->disk().flip_bit("/disk/chunks/51/0000000000000051-6", 4096 + 2 * kMiB + 9));
   auto repaired = rig.repair(StripeRig::kRoot, request);
   ASSERT_FALSE(repaired);
   EXPECT_EQ(repaired.error().code(), Code::kCorrupt) << repaired.error();
@@ -91,7 +93,7 @@ TEST_P(RepairWithBadHelper, FailsTheWholeTreeWhenOneHelperIsCorrupt) {
 TEST_P(RepairWithBadHelper, FailsWhenAHelperHasNoSuchChunk) {
   StripeRig rig({3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB});
   auto request = rig.repair_request(0, GetParam(), kUnsliced);
-  ASSERT_TRUE(rig.simulation.run(rig.store(4).remove(Context{}, rig.chunk(4))).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store(4).remove(Context{}, rig.chunk(4))));
   auto repaired = rig.repair(StripeRig::kRoot, request);
   EXPECT_EQ(repaired.error().code(), Code::kNotFound) << repaired.error();
   EXPECT_NE(repaired.error().message().find(fmt::format("server {}", rig.id(4))), std::string::npos);

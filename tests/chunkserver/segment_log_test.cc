@@ -1,5 +1,6 @@
 // Small chunks: group commit, rebuilding, tombstones and cleaning, with crashes.
 #include "tests/chunkserver/store_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -23,7 +24,7 @@ TEST(SegmentLog, ManyWritersShareASync) {
   size_t stored = 0;
   auto one = [](StoreRig& rig, uint64_t stripe, size_t& stored) -> asio::awaitable<void> {
     Status status = co_await put(*rig.store, *rig.pool, chunk_id(stripe), content(stripe));
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     ++stored;
   };
   for (uint64_t stripe = 1; stripe <= 100; ++stripe) {
@@ -37,15 +38,15 @@ TEST(SegmentLog, CleaningKeepsWhatLivesAndGivesSpaceBack) {
   StoreRig rig(1, 1, tiny_segments());
   rig.start();
   for (uint64_t stripe = 1; stripe <= 100; ++stripe)
-    ASSERT_TRUE(rig.put(chunk_id(stripe), content(stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), content(stripe)));
   const size_t before = rig.files("/d0/segments").size();
   for (uint64_t stripe = 1; stripe <= 100; ++stripe) {
     if (stripe % 10 != 0) {
-      ASSERT_TRUE(rig.remove(chunk_id(stripe)).ok());
+      KINTSUGI_ASSERT_OK(rig.remove(chunk_id(stripe)));
     }
   }
   Status cleaned = rig.simulation.run(rig.store->clean_segments(Context{}));
-  ASSERT_TRUE(cleaned.ok()) << cleaned;
+  KINTSUGI_ASSERT_OK(cleaned);
   EXPECT_LT(rig.files("/d0/segments").size(), before / 2);
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(rig.store->chunks(), 10u);
@@ -59,15 +60,15 @@ TEST(SegmentLog, AReaderKeepsReadingWhileItsSegmentIsCleanedAway) {
   StoreRig rig(1, 1, tiny_segments());
   rig.start();
   for (uint64_t stripe = 1; stripe <= 50; ++stripe)
-    ASSERT_TRUE(rig.put(chunk_id(stripe), content(stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), content(stripe)));
   auto reader = rig.simulation.run(rig.store->open(Context{}, chunk_id(5)));
   ASSERT_TRUE(reader);
   for (uint64_t stripe = 1; stripe <= 50; ++stripe) {
     if (stripe != 5) {
-      ASSERT_TRUE(rig.remove(chunk_id(stripe)).ok());
+      KINTSUGI_ASSERT_OK(rig.remove(chunk_id(stripe)));
     }
   }
-  ASSERT_TRUE(rig.simulation.run(rig.store->clean_segments(Context{})).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->clean_segments(Context{})));
   rig.simulation.run([](StoreRig& rig, ChunkReader& reader) -> asio::awaitable<void> {
     auto buffer = co_await rig.pool->acquire(TimePoint::max());
     auto blocks = co_await reader.read_blocks(Context{}, 0, 1, *buffer);
@@ -79,10 +80,10 @@ TEST(SegmentLog, ChunksOfOneSegmentSurviveADamagedNeighbour) {
   StoreRig rig(1, 1, tiny_segments());
   rig.start();
   for (uint64_t stripe = 1; stripe <= 5; ++stripe)
-    ASSERT_TRUE(rig.put(chunk_id(stripe), chunk_bytes(5000, stripe)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(5000, stripe)));
   rig.stop();
   // The header of the second record: each one takes 4 KiB and 8 KiB of data.
-  ASSERT_TRUE(rig.node.disk().flip_bit("/d0/segments/" + rig.files("/d0/segments").at(0), 12288 + 20).ok());
+  KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit("/d0/segments/" + rig.files("/d0/segments").at(0), 12288 + 20));
   rig.start();
   EXPECT_EQ(rig.store->chunks(), 4u);
   for (uint64_t stripe : {1, 3, 4, 5})

@@ -1,5 +1,6 @@
 // WriteChunk and ReadChunk over the wire.
 #include "tests/chunkserver/cluster_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -12,7 +13,7 @@ TEST(ChunkService, ReadsBackWhatWasWritten) {
   for (size_t length : {0ul, 1ul, 65'536ul, 700'001ul, kMiB, 5 * kMiB + 3, 20 * kMiB}) {
     auto bytes = chunk_bytes(length, stripe);
     Status stored = rig.put(0, chunk_id(stripe), bytes);
-    ASSERT_TRUE(stored.ok()) << stored;
+    KINTSUGI_ASSERT_OK(stored);
     auto read = rig.get(0, chunk_id(stripe));
     ASSERT_TRUE(read) << read.error();
     EXPECT_EQ(*read, bytes);
@@ -24,7 +25,7 @@ TEST(ChunkService, WidensARangeToWholeBlocksAndCutsItAtTheEnd) {
   ClusterRig rig(1);
   const size_t length = 3 * kMiB + 1000;
   auto bytes = chunk_bytes(length, 1);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), bytes).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), bytes));
   auto slice = [&](uint64_t begin, uint64_t end) {
     return std::vector<std::byte>(bytes.begin() + begin, bytes.begin() + end);
   };
@@ -123,7 +124,7 @@ TEST(ChunkService, RefusesBadWritesAndKeepsNothingOfThem) {
   EXPECT_EQ(rig.store(0).open_writers(), 0u);
   EXPECT_TRUE(rig.servers[0].node->disk().list_now("/disk/tmp").empty());
   // The server serves on.
-  EXPECT_TRUE(rig.put(0, chunk_id(99), chunk_bytes(kMiB, 5)).ok());
+  KINTSUGI_EXPECT_OK(rig.put(0, chunk_id(99), chunk_bytes(kMiB, 5)));
 }
 
 TEST(ChunkService, NeedsTheRightCapability) {
@@ -148,9 +149,9 @@ TEST(ChunkService, NeedsTheRightCapability) {
 
 TEST(ChunkService, ACorruptBlockIsAnErrorOfTheReadAndReportedWithTheNextHeartbeat) {
   ClusterRig rig(1);
-  ASSERT_TRUE(rig.put(0, chunk_id(0x51), chunk_bytes(5 * kMiB, 1)).ok());
-  ASSERT_TRUE(
-      rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 4096 + 3 * kMiB).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), chunk_bytes(5 * kMiB, 1)));
+  KINTSUGI_ASSERT_OK(
+      rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 4096 + 3 * kMiB));
   auto read = rig.get(0, chunk_id(0x51));
   EXPECT_EQ(read.error().code(), Code::kCorrupt) << read.error();
   EXPECT_NE(read.error().message().find("block 48"), std::string::npos);
@@ -165,12 +166,12 @@ TEST(ChunkService, ACorruptBlockIsAnErrorOfTheReadAndReportedWithTheNextHeartbea
 
 TEST(ChunkService, ManyClientsShareAFewBuffers) {
   ClusterRig rig(1);
-  ASSERT_TRUE(rig.put(0, chunk_id(1), chunk_bytes(8 * kMiB, 1)).ok());
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(8 * kMiB, 1)));
   size_t ended = 0;
   auto one = [](ClusterRig& rig, uint64_t stripe, size_t& ended) -> asio::awaitable<void> {
     auto bytes = chunk_bytes(3 * kMiB + stripe, stripe);
     Status stored = co_await ClusterRig::put_chunk(rig, 0, chunk_id(stripe), bytes);
-    EXPECT_TRUE(stored.ok()) << stored;
+    KINTSUGI_EXPECT_OK(stored);
     auto read = co_await ClusterRig::get_chunk(rig, 0, chunk_id(1), 0, kMaxChunkBytes);
     EXPECT_TRUE(read) << read.error();
     ++ended;
@@ -204,7 +205,7 @@ TEST(ChunkService, WritersThatStallWithinAFrameDoNotHoldUpOthersForLong) {
   const TimePoint began = rig.simulation.now();
   Write write{.frames = {{0}, {kMiB}}};
   Status written = rig.simulation.run(try_write(rig, other, chunk_id(1), write));
-  EXPECT_TRUE(written.ok()) << written;
+  KINTSUGI_EXPECT_OK(written);
   EXPECT_LT(rig.simulation.now() - began, 10s);
   EXPECT_GT(rig.store(0).open_writers(), 30u) << "most of them may go on when the network is back";
   rig.simulation.network().rejoin("client");

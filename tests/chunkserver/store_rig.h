@@ -11,6 +11,7 @@
 #include "chunkserver/store/chunk_store.h"
 #include "common/log/log.h"
 #include "common/runtime/buffer_pool.h"
+#include "tests/expect_ok.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
 
@@ -107,7 +108,7 @@ class StoreRig {
   }
   void start() {
     Status started = try_start();
-    ASSERT_TRUE(started.ok()) << started;
+    KINTSUGI_ASSERT_OK(started);
   }
   void stop() {
     simulation.run(store->stop());

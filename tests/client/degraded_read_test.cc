@@ -7,6 +7,7 @@
 
 #include "common/base/crc32c.h"
 #include "tests/client/fake_cluster.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::client {
 namespace {
@@ -188,13 +189,13 @@ TEST(LostChunk, TheRepairManagerIsToldHowThePlanWent) {
   rig.cluster.simulation.run_for(1s);
   const auto& told = rig.cluster.meta.finished_reads;
   ASSERT_EQ(told.size(), 3u);
-  EXPECT_TRUE(told[0].ok());
+  KINTSUGI_EXPECT_OK(told[0]);
   EXPECT_EQ(told[0].timing().bytes_in(), rig.chunk(0).size());
   EXPECT_GE(told[0].servers_size(), 1);
   EXPECT_FALSE(told[1].ok());
   EXPECT_NE(told[1].detail().find(fmt::format("server {}", rig.holder(2).id)), std::string::npos)
       << told[1].detail();
-  EXPECT_TRUE(told[2].ok());
+  KINTSUGI_EXPECT_OK(told[2]);
 }
 
 TEST(LostChunk, AFailureAfterItsLastByteCostsNothing) {

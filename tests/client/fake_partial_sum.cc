@@ -49,7 +49,10 @@ struct Sum {
       *request.mutable_node() = child;
       KINTSUGI_CO_ASSIGN(const runtime::Endpoint address, runtime::Endpoint::parse(child.address()));
       auto opened = co_await client.open_stream(context, address, rpc::Method::kPartialSum, request);
-      if (!opened) co_return opened.error().with_context(fmt::format("server {}", child.server_id()));
+      if (!opened)
+        co_return opened.error()
+            .with_context(fmt::format("server {}", child.server_id()))
+            .blame(ServerId{child.server_id()});
       children.push_back(std::move(*opened));
     }
     co_return Status{};
@@ -69,7 +72,9 @@ struct Sum {
   asio::awaitable<Status> add_children() {
     for (int i = 0; i < node.children_size(); ++i) {
       const Status added = co_await add_slice(*children[static_cast<size_t>(i)], slice);
-      if (!added.ok()) co_return added.with_context(fmt::format("server {}", node.children(i).server_id()));
+      if (!added.ok())
+        co_return added.with_context(fmt::format("server {}", node.children(i).server_id()))
+            .blame(ServerId{node.children(i).server_id()});
     }
     co_return Status{};
   }

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "tests/expect_ok.h"
+
 namespace kintsugi::config {
 namespace {
 
@@ -47,7 +49,7 @@ class SettingsTest : public ::testing::Test {
 };
 
 TEST_F(SettingsTest, KeepsItsDefaultsWhenNothingIsGiven) {
-  EXPECT_TRUE(parse({}).ok());
+  KINTSUGI_EXPECT_OK(parse({}));
   EXPECT_EQ(options_.name, "default");
   EXPECT_EQ(options_.heartbeat_interval, 1s);
   EXPECT_EQ(options_.data_dirs, std::vector<std::string>{"/data"});
@@ -71,10 +73,9 @@ TEST_F(SettingsTest, ReadsEveryTypeFromAFile) {
 }
 
 TEST_F(SettingsTest, ReadsEveryTypeFromFlags) {
-  ASSERT_TRUE(parse({"--name", "x y", "--no-verify", "--slots=7", "--port", "65535", "--share", "0.25",
-                     "--heartbeat-interval", "1.5s", "--repair-delay", "0", "--repair-cache", "1GiB",
-                     "--data-dirs", "/a", "--data-dirs", "/b"})
-                  .ok());
+  KINTSUGI_ASSERT_OK(parse({"--name", "x y", "--no-verify", "--slots=7", "--port", "65535", "--share", "0.25",
+                            "--heartbeat-interval", "1.5s", "--repair-delay", "0", "--repair-cache", "1GiB",
+                            "--data-dirs", "/a", "--data-dirs", "/b"}));
   EXPECT_EQ(options_.name, "x y");
   EXPECT_FALSE(options_.verify);
   EXPECT_EQ(options_.slots, 7u);
@@ -84,9 +85,9 @@ TEST_F(SettingsTest, ReadsEveryTypeFromFlags) {
   EXPECT_EQ(options_.repair_delay, 0s);
   EXPECT_EQ(options_.cache_bytes, 1u << 30);
   EXPECT_EQ(options_.data_dirs, (std::vector<std::string>{"/a", "/b"}));
-  EXPECT_TRUE(parse({"--verify"}).ok());
+  KINTSUGI_EXPECT_OK(parse({"--verify"}));
   EXPECT_TRUE(options_.verify);
-  EXPECT_TRUE(parse({"--verify=false"}).ok());
+  KINTSUGI_EXPECT_OK(parse({"--verify=false"}));
   EXPECT_FALSE(options_.verify);
 }
 
@@ -160,7 +161,7 @@ TEST_F(SettingsTest, NamesTheFlagOfABadValue) {
 TEST_F(SettingsTest, AsksForWhatIsRequired) {
   settings_.require("name");
   EXPECT_EQ(parse({}).message(), "name is not set: give it in the config file or as --name");
-  EXPECT_TRUE(parse({"--name", "x"}).ok());
+  KINTSUGI_EXPECT_OK(parse({"--name", "x"}));
 }
 
 TEST_F(SettingsTest, FlagsOverrideTheFile) {
@@ -168,7 +169,7 @@ TEST_F(SettingsTest, FlagsOverrideTheFile) {
   ASSERT_NE(::mkdtemp(directory), nullptr);
   std::string path = std::string(directory) + "/k.toml";
   std::ofstream(path) << "slots = 5\nport = 99\ndata_dirs = ['/file']\n";
-  EXPECT_TRUE(parse({"--port", "100", "--data-dirs", "/flag", "--config", path.c_str()}).ok());
+  KINTSUGI_EXPECT_OK(parse({"--port", "100", "--data-dirs", "/flag", "--config", path.c_str()}));
   EXPECT_EQ(options_.slots, 5u);
   EXPECT_EQ(options_.port, 100u);
   EXPECT_EQ(options_.data_dirs, std::vector<std::string>{"/flag"});
@@ -179,7 +180,7 @@ TEST_F(SettingsTest, FlagsOverrideTheFile) {
 }
 
 TEST_F(SettingsTest, HelpNamesEveryFlagWithItsDefault) {
-  ASSERT_TRUE(parse({"--help"}).ok());
+  KINTSUGI_ASSERT_OK(parse({"--help"}));
   EXPECT_TRUE(settings_.help_wanted());
   std::string help = settings_.help();
   for (const char* part : {"--config", "--heartbeat-interval", "1s", "--repair-cache", "64MiB",
@@ -197,7 +198,7 @@ TEST_F(SettingsTest, ExitsZeroForHelpAndTwoForErrors) {
 }
 
 TEST_F(SettingsTest, WhatIsInEffectReadsBackAsTheSame) {
-  ASSERT_TRUE(parse({"--name", "a \"b\" \\c", "--repair-delay", "90s", "--slots", "9"}).ok());
+  KINTSUGI_ASSERT_OK(parse({"--name", "a \"b\" \\c", "--repair-delay", "90s", "--slots", "9"}));
   std::string text = settings_.effective();
   options_ = {};
   ASSERT_EQ(error_of(text), "");

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "common/log/log.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::http {
 namespace {
@@ -32,7 +33,7 @@ TEST(HttpServer, AnswersThatAHandlerFailedAndServesOn) {
   HttpServer server(loop.get_executor());
   server.handle("/bad", [](std::string_view) -> Response { throw std::runtime_error("last words"); });
   server.handle("/good", [](std::string_view) { return Response{.body = "last words\n"}; });
-  ASSERT_TRUE(server.start({"127.0.0.1", 0}).ok());
+  KINTSUGI_ASSERT_OK(server.start({"127.0.0.1", 0}));
   const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server.local_endpoint().port);
   std::thread thread([&] { loop.run(); });
   {

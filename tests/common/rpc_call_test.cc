@@ -1,4 +1,5 @@
 #include "tests/common/rpc_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::rpc {
 namespace {
@@ -224,7 +225,7 @@ TEST(RpcCall, AServerAtItsCallLimitStopsReadingAndLosesNothing) {
         co_await group.join();
         EXPECT_EQ(errors.size(), 20u);
         for (const Status& error : errors)
-          EXPECT_TRUE(error.ok()) << error;
+          KINTSUGI_EXPECT_OK(error);
       },
       limits);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/rpc/frame.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::rpc {
 namespace {
@@ -41,7 +42,7 @@ TEST(RpcFrame, ComesBackAsItWasEncoded) {
   EXPECT_EQ(out->trace_id, in.trace_id);
   EXPECT_EQ(out->span_id, in.span_id);
   EXPECT_EQ(out->path, in.path);
-  EXPECT_TRUE(check_frame_crc(bytes, bytes_of("message")).ok());
+  KINTSUGI_EXPECT_OK(check_frame_crc(bytes, bytes_of("message")));
 }
 
 TEST(RpcFrame, HasTheDocumentedLayout) {

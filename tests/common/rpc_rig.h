@@ -14,6 +14,7 @@
 #include "common/rpc/server.h"
 #include "common/runtime/run.h"
 #include "common/runtime/task_group.h"
+#include "tests/expect_ok.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
 
@@ -27,7 +28,7 @@
 #define CO_ASSERT_OK(expression)               \
   do {                                         \
     ::kintsugi::Status status_ = (expression); \
-    EXPECT_TRUE(status_.ok()) << status_;      \
+    KINTSUGI_EXPECT_OK(status_);               \
     if (!status_.ok()) co_return;              \
   } while (false)
 

@@ -8,6 +8,7 @@
 
 #include "common/runtime/run.h"
 #include "common/runtime/task_group.h"
+#include "tests/expect_ok.h"
 
 // GCC 12 takes Asio's allocator of coroutine frames, once inlined, for a mismatched pair.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
@@ -54,9 +55,9 @@ TEST_P(DiskTest, ReadsBackWhatWasWrittenAndSynced) {
     auto file = co_await create("a");
     Buffer data = filled(1), back = pool.try_acquire();
     Status written = co_await file->write(kBuffer, data.span());
-    EXPECT_TRUE(written.ok()) << written;
+    KINTSUGI_EXPECT_OK(written);
     Status synced = co_await file->sync();
-    EXPECT_TRUE(synced.ok()) << synced;
+    KINTSUGI_EXPECT_OK(synced);
     auto size = co_await file->size();
     EXPECT_EQ(*size, 2 * kBuffer);
     file.reset();
@@ -82,7 +83,7 @@ TEST_P(DiskTest, WorksWithMemoryThatIsNotRegistered) {
     Buffer data = other.try_acquire(), back = other.try_acquire();
     std::memset(data.data(), 0x5a, kBuffer);
     Status written = co_await file->write(0, data.span());
-    EXPECT_TRUE(written.ok()) << written;
+    KINTSUGI_EXPECT_OK(written);
     auto count = co_await file->read(0, back.span());
     EXPECT_EQ(*count, kBuffer);
     EXPECT_TRUE(same(data.span(), back.span()));
@@ -131,7 +132,7 @@ TEST_P(DiskTest, AllocatesAndTruncatesWithoutTouchingContents) {
     Buffer data = filled(2), back = pool.try_acquire();
     Status status = co_await file->write(0, data.span());
     status = co_await file->allocate(4 * kBuffer);
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     auto size = co_await file->size();
     EXPECT_EQ(*size, 4 * kBuffer);
     status = co_await file->allocate(kBuffer);
@@ -141,7 +142,7 @@ TEST_P(DiskTest, AllocatesAndTruncatesWithoutTouchingContents) {
     EXPECT_EQ(*count, kBuffer);
     EXPECT_TRUE(same(data.span(), back.span()));
     status = co_await file->truncate(1000);
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     count = co_await file->read(0, back.span());
     EXPECT_EQ(*count, 1000u);
     auto space = co_await disk.space(root);
@@ -156,29 +157,29 @@ TEST_P(DiskTest, AllocatesAndTruncatesWithoutTouchingContents) {
 TEST_P(DiskTest, RenamesReplacesListsAndRemoves) {
   auto body = [&]() -> asio::awaitable<void> {
     Status status = co_await disk.make_directory(root + "/x/y/z");
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     status = co_await disk.make_directory(root + "/x/y/z");
-    EXPECT_TRUE(status.ok()) << "it exists: " << status;
+    KINTSUGI_EXPECT_OK(status) << "it exists: " << status;
     for (std::string name : {"b", "a", "c"})
       co_await create(name);
     auto names = co_await disk.list(root);
     EXPECT_EQ(*names, std::vector<std::string>({"a", "b", "c", "x"}));
 
     status = co_await disk.rename(root + "/a", root + "/b");
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     status = co_await disk.rename(root + "/c", root + "/x/y/d");
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     status = co_await disk.sync_directory(root + "/x/y");
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     names = co_await disk.list(root);
     EXPECT_EQ(*names, std::vector<std::string>({"b", "x"}));
 
     status = co_await disk.remove(root + "/b");
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     status = co_await disk.remove(root + "/b");
     EXPECT_EQ(status.code(), Code::kNotFound);
     status = co_await disk.remove(root + "/x/y/z");
-    EXPECT_TRUE(status.ok()) << "an empty directory: " << status;
+    KINTSUGI_EXPECT_OK(status) << "an empty directory: " << status;
     status = co_await disk.remove(root + "/x/y");
     EXPECT_EQ(status.code(), Code::kNotEmpty) << status;
     status = co_await disk.rename(root + "/gone", root + "/b");
@@ -201,7 +202,7 @@ TEST_P(DiskTest, ManyOverlappingCallsAllEndWithTheirOwnBytes) {
     auto write_one = [&](uint32_t index) -> asio::awaitable<void> {
       Buffer data = filled(index);
       Status status = co_await file->write(index * kBuffer, data.span());
-      EXPECT_TRUE(status.ok()) << status;
+      KINTSUGI_EXPECT_OK(status);
     };
     auto read_one = [&](uint32_t index) -> asio::awaitable<void> {
       Buffer back = pool.try_acquire();
@@ -229,7 +230,7 @@ TEST_P(DiskTest, MoreCallsThanTheQueueHoldsWaitTheirTurn) {
     TaskGroup tasks(runtime);
     auto write_one = [&](uint64_t index) -> asio::awaitable<void> {
       Status status = co_await file->write(index * kDiskAlignment, data.first(kDiskAlignment));
-      EXPECT_TRUE(status.ok()) << status;
+      KINTSUGI_EXPECT_OK(status);
       done += status.ok() ? 1 : 0;
     };
     for (uint64_t i = 0; i < kCalls; ++i)

@@ -7,6 +7,7 @@
 
 #include "common/runtime/run.h"
 #include "common/runtime/task_group.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::runtime {
 namespace {
@@ -52,7 +53,7 @@ asio::awaitable<void> send_in_pieces(Connection& to, const std::vector<std::byte
       piece = piece * 3 % 400'009 + 1;
     }
     Status status = co_await to.write(buffers);
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     if (!status.ok()) co_return;
   }
 }
@@ -62,7 +63,7 @@ asio::awaitable<void> receive_exactly(Connection& from, const std::vector<std::b
   for (size_t offset = 0; offset < expected.size(); offset += step) {
     std::span<std::byte> part = std::span(buffer).first(std::min(step, expected.size() - offset));
     Status status = co_await from.read_exact(part);
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     if (!status.ok()) co_return;
     EXPECT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + static_cast<ptrdiff_t>(offset)));
   }
@@ -104,14 +105,14 @@ TEST_F(NetworkTest, AStreamOverASlowLinkHasLittleUnderWay) {
     pair.client->expect_rate(25e6);
     tasks.spawn(send_in_pieces(*pair.server, data));
     std::vector<std::byte> half(data.size() / 2);
-    EXPECT_TRUE((co_await pair.client->read_exact(half)).ok());
+    KINTSUGI_EXPECT_OK(co_await pair.client->read_exact(half));
     int before = 0;
     for (int look = 0; look < 500 && (unread == 0 || unread != before); ++look) {  // until no more comes
       before = unread;
       co_await tasks.sleep_for(20ms);
       unread = most_unread();
     }
-    EXPECT_TRUE((co_await pair.client->read_exact(half)).ok());
+    KINTSUGI_EXPECT_OK(co_await pair.client->read_exact(half));
     co_await tasks.join();
   };
   run_on(production, body());

@@ -1,6 +1,7 @@
 // Servers that leave: drained, undrained, removed. And which moves are wanted.
 #include <set>
 
+#include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -45,7 +46,7 @@ class Drain : public ::testing::Test {
 
 TEST_F(Drain, ADrainedServerGetsNothingNewAndAllItHoldsIsToMove) {
   for (int i = 0; i < 10; ++i)
-    ASSERT_TRUE(rig.put("/f" + std::to_string(i), 2).ok());
+    KINTSUGI_ASSERT_OK(rig.put("/f" + std::to_string(i), 2));
   const ServerId server = rig.servers[0].id;
   const size_t held = rig.meta->chunks_of(server).size();
   ASSERT_GT(held, 0u);
@@ -75,7 +76,7 @@ TEST_F(Drain, ADrainedServerGetsNothingNewAndAllItHoldsIsToMove) {
 }
 
 TEST_F(Drain, ItOutlivesARestartAndEndsWithUndrain) {
-  ASSERT_TRUE(rig.put("/f", 6).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 6));
   const ServerId server = rig.servers[0].id;
   ASSERT_EQ(drain(server), Status{});
   rig.restart();
@@ -92,7 +93,7 @@ TEST_F(Drain, ItOutlivesARestartAndEndsWithUndrain) {
 }
 
 TEST_F(Drain, AMoveThatNobodyMakesIsToldAgain) {
-  ASSERT_TRUE(rig.put("/f", 6).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 6));
   ASSERT_EQ(drain(rig.servers[0].id), Status{});
   rig.pass(2);
   const size_t told = rig.told.moves.size();
@@ -102,7 +103,7 @@ TEST_F(Drain, AMoveThatNobodyMakesIsToldAgain) {
 }
 
 TEST_F(Drain, OnlyAServerWithoutChunksThatIsDrainedOrDeadIsRemoved) {
-  ASSERT_TRUE(rig.put("/f", 6).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 6));
   EXPECT_EQ(remove(ServerId{12345}).code(), Code::kNotFound);
   EXPECT_EQ(drain(ServerId{12345}).code(), Code::kNotFound);
   FakeServer& server = rig.servers[0];
@@ -136,7 +137,7 @@ TEST_F(Drain, ARemovedServerIsRefusedUntilItIsStartedAgain) {
 
 TEST_F(Drain, MovesFromTheFullestToTheEmptiestAreWantedUntilTheyAreAboutAlike) {
   for (int i = 0; i < 40; ++i)
-    ASSERT_TRUE(rig.put("/f" + std::to_string(i), 2).ok());
+    KINTSUGI_ASSERT_OK(rig.put("/f" + std::to_string(i), 2));
   for (FakeServer& server : rig.servers)
     server.free_bytes = 300ull << 30;
   rig.pass(5);

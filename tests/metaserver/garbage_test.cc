@@ -1,6 +1,7 @@
 // What is deleted on servers, and above all what is not.
 #include <random>
 
+#include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -20,10 +21,10 @@ FakeServer* unused_by(MetaServerRig& rig, const proto::Stripe& stripe) {
 
 TEST(Garbage, ChunksOfARemovedFileAreDeletedOnTheirServers) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/kept", 2).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/kept", 2));
   const size_t kept = rig.chunks_on_servers();
-  ASSERT_TRUE(rig.put("/f", 3).ok());
-  ASSERT_TRUE(rig.remove("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 3));
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
   EXPECT_EQ(rig.told.deleted.size(), 3u);
   rig.pass(2);
   EXPECT_EQ(rig.chunks_on_servers(), kept);
@@ -38,10 +39,10 @@ TEST(Garbage, ChunksOfARemovedFileAreDeletedOnTheirServers) {
 
 TEST(Garbage, TheQueueSurvivesARestartAndWaitsForServersThatAreDown) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f", 4).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 4));
   for (FakeServer& server : rig.servers)
     server.alive = false;
-  ASSERT_TRUE(rig.remove("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
   rig.restart();
   for (FakeServer& server : rig.servers)
     server.alive = true;
@@ -51,11 +52,11 @@ TEST(Garbage, TheQueueSurvivesARestartAndWaitsForServersThatAreDown) {
 
 TEST(Garbage, OrdersAgainWhatARestartedServerMayNotHaveDone) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   const uint64_t stripe = rig.open("/f")->stripes(0).stripe_id();
   FakeServer& server = rig.server(ServerId{rig.open("/f")->stripes(0).chunks(0).server_id()});
   const auto chunks = server.chunks;
-  ASSERT_TRUE(rig.remove("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
   rig.heartbeat(server);
   ASSERT_TRUE(server.chunks.empty());
   server.chunks = chunks;  // it crashed before it got to it
@@ -92,11 +93,11 @@ TEST(Garbage, UnknownChunksAreKeptUntilNoUploadCanWantThem) {
 
 TEST(Garbage, AChunkInItsPlaceIsKeptEvenIfItWasQueued) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   Batch batch;
   batch.put(keys::garbage(ServerId{stripe.chunks(0).server_id()}, {StripeId{stripe.stripe_id()}, 0}), "");
-  ASSERT_TRUE(rig.simulation.run(rig.store->commit(std::move(batch))).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->commit(std::move(batch))));
   rig.restart();
   rig.pass(3);
   rig.expect_all_chunks_in_place();
@@ -104,7 +105,7 @@ TEST(Garbage, AChunkInItsPlaceIsKeptEvenIfItWasQueued) {
 
 TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 0};
   FakeServer& old_place = rig.server(ServerId{stripe.chunks(0).server_id()});
@@ -113,7 +114,7 @@ TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
   rig.pass(13);
   ASSERT_EQ(rig.told.dead, std::vector<ServerId>{old_place.id});
   new_place->chunks[chunk] = old_place.chunks[chunk];
-  ASSERT_TRUE(rig.simulation.run(rig.meta->commit_repair({}, chunk, old_place.id, new_place->id)).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.meta->commit_repair({}, chunk, old_place.id, new_place->id)));
   EXPECT_EQ(rig.meta->stripe(chunk.stripe)->chunks(0).server_id(), new_place->id.value);
   // The new place dies while the old server is back with its copy.
   new_place->alive = false;
@@ -130,14 +131,14 @@ TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
 
 TEST(Garbage, APlaceWhoseOldCopyWillBeDeletedIsRefusedBeforeTheRepair) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 0};
   FakeServer& old_place = rig.server(ServerId{stripe.chunks(0).server_id()});
   FakeServer& new_place = *unused_by(rig, stripe);
   rig.pass(15);  // what a process before this one ordered is done
   new_place.chunks[chunk] = old_place.chunks[chunk];
-  ASSERT_TRUE(rig.simulation.run(rig.meta->commit_repair({}, chunk, old_place.id, new_place.id)).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.meta->commit_repair({}, chunk, old_place.id, new_place.id)));
 
   EXPECT_TRUE(rig.meta->deletion_pending(chunk, old_place.id)) << "ordered with its next heartbeat";
   EXPECT_EQ(rig.meta->can_commit_repair(chunk, new_place.id, old_place.id).code(), Code::kConflict);
@@ -149,7 +150,7 @@ TEST(Garbage, APlaceWhoseOldCopyWillBeDeletedIsRefusedBeforeTheRepair) {
 
 TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
   const ServerId place{stripe.chunks(1).server_id()}, neighbour{stripe.chunks(2).server_id()};
@@ -179,7 +180,7 @@ TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
 
 TEST(Repair, ACopyThatWasTakenForGarbageBeforeItWasCommittedIsRefused) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
   FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
@@ -197,7 +198,7 @@ TEST(Repair, ACopyThatWasTakenForGarbageBeforeItWasCommittedIsRefused) {
 
 TEST(Repair, IsNotCommittedOnAServerThatIsDead) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
   const ServerId place{stripe.chunks(1).server_id()};
@@ -218,7 +219,7 @@ TEST(Repair, IsNotCommittedOnAServerThatIsDead) {
 
 TEST(BlockReport, ALatePageOfAnEarlierReportIsNotTakenForANewOne) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f", 8).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 8));
   FakeServer* server = nullptr;
   for (FakeServer& candidate : rig.servers) {
     if (candidate.chunks.size() >= 3) server = &candidate;
@@ -245,7 +246,7 @@ TEST(BlockReport, ALatePageOfAnEarlierReportIsNotTakenForANewOne) {
 
 TEST(BlockReport, AChunkPlacedBehindTheCursorOfALongReportIsNotMissing) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f", 8).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 8));
   FakeServer* server = nullptr;
   for (FakeServer& candidate : rig.servers) {
     if (candidate.chunks.size() >= 3) server = &candidate;
@@ -270,10 +271,10 @@ TEST(BlockReport, AChunkPlacedBehindTheCursorOfALongReportIsNotMissing) {
     ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kBlockReport, page));
   };
   send({}, false);
-  ASSERT_TRUE(rig.simulation.run(rig.meta->commit_repair({}, behind, server->id, server->id)).ok());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.meta->commit_repair({}, behind, server->id, server->id)));
   rig.pass(200);
   for (int i = 0; i < 5; ++i)
-    ASSERT_TRUE(rig.put("/g" + std::to_string(i)).ok());  // what is remembered is looked through
+    KINTSUGI_ASSERT_OK(rig.put("/g" + std::to_string(i)));  // what is remembered is looked through
   std::vector<ChunkId> rest;
   for (const auto& [id, chunk] : server->chunks) {
     if (id != behind) rest.push_back(id);
@@ -285,7 +286,7 @@ TEST(BlockReport, AChunkPlacedBehindTheCursorOfALongReportIsNotMissing) {
 
 TEST(BlockReport, FindsWhatIsMissingAndWhatDiffers) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f", 8).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 8));
   FakeServer* server = nullptr;
   for (FakeServer& candidate : rig.servers) {
     if (candidate.chunks.size() >= 3) server = &candidate;
@@ -311,7 +312,7 @@ TEST(BlockReport, FindsWhatIsMissingAndWhatDiffers) {
 
 TEST(BlockReport, DoesNotMissAChunkThatWasPlacedWhileItWasCollected) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   FakeServer& server = rig.server(ServerId{rig.open("/f")->stripes(0).chunks(0).server_id()});
   const auto chunks = std::exchange(server.chunks, {});
   rig.send_report(server);
@@ -334,7 +335,7 @@ TEST(BlockReport, RefusesPagesOutOfOrder) {
 
 TEST(Readers, ReportChunksThatCannotBeRead) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   proto::ReportChunkRequest report;
   report.set_stripe_id(stripe.stripe_id());

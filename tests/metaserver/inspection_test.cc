@@ -1,4 +1,5 @@
 // What people ask a metaserver: du, df, fsck, servers, policies.
+#include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -6,10 +7,10 @@ namespace {
 
 TEST(DiskUsage, CountsAllBelowAPath) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.make_directory("/d").ok());
-  ASSERT_TRUE(rig.make_directory("/d/e").ok());
-  ASSERT_TRUE(rig.put("/d/e/f", 2, 192 * 1024).ok());
-  ASSERT_TRUE(rig.put("/other", 1, 1000).ok());
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d/e"));
+  KINTSUGI_ASSERT_OK(rig.put("/d/e/f", 2, 192 * 1024));
+  KINTSUGI_ASSERT_OK(rig.put("/other", 1, 1000));
   proto::DiskUsageRequest request;
   request.set_path("/d");
   const auto usage = rig.call<proto::DiskUsageResponse>(rpc::Method::kDiskUsage, request);
@@ -25,7 +26,7 @@ TEST(DiskUsage, CountsAllBelowAPath) {
 
 TEST(DiskFree, SumsWhatTheServersSay) {
   MetaServerRig rig(1, 6);
-  ASSERT_TRUE(rig.put("/f", 3).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 3));
   rig.servers[0].alive = false;
   rig.pass(13);
   const auto free = rig.call<proto::DiskFreeResponse>(rpc::Method::kDiskFree, proto::Empty());
@@ -39,9 +40,9 @@ TEST(DiskFree, SumsWhatTheServersSay) {
 TEST(Fsck, NamesEveryDegradedStripeInPages) {
   MetaServerRig rig(1, 5, 5);
   for (int d = 0; d < 3; ++d) {
-    ASSERT_TRUE(rig.make_directory(fmt::format("/d{}", d)).ok());
+    KINTSUGI_ASSERT_OK(rig.make_directory(fmt::format("/d{}", d)));
     for (int f = 0; f < 100; ++f)
-      ASSERT_TRUE(rig.put(fmt::format("/d{}/f{}", d, f)).ok());
+      KINTSUGI_ASSERT_OK(rig.put(fmt::format("/d{}/f{}", d, f)));
   }
   EXPECT_EQ(rig.fsck().problems_size(), 0);
   for (int i = 0; i < 3; ++i)
@@ -78,7 +79,7 @@ TEST(Fsck, NamesEveryDegradedStripeInPages) {
 
 TEST(OpenRead, GivesTheStripesOfARangeAFewAtATime) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f", 70, 1000).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 70, 1000));
   auto opened = rig.open("/f");
   EXPECT_EQ(opened->stripes_size(), kMaxStripesOfOpenRead);
   EXPECT_TRUE(opened->more());

@@ -7,6 +7,7 @@
 #include "metaserver/kv/pending_writes.h"
 #include "metaserver/kv/read_cache.h"
 #include "metaserver/kv/rocksdb_store.h"
+#include "tests/expect_ok.h"
 #include "tests/metaserver/support.h"
 #include "tests/simulation/store/memory_store.h"
 
@@ -127,7 +128,7 @@ class KeyValueStoreTest : public ::testing::Test {
   void commit(Batch batch) {
     auto body = [](KeyValueStore& store, Batch batch) -> asio::awaitable<void> {
       const Status status = co_await store.commit(std::move(batch));
-      EXPECT_TRUE(status.ok()) << status;
+      KINTSUGI_EXPECT_OK(status);
     };
     bench_.run(body(store(), std::move(batch)));
   }
@@ -175,7 +176,7 @@ TYPED_TEST(KeyValueStoreTest, RefusesABatchWhosePreconditionFailsAsAWhole) {
     right.preconditions.push_back({"a", "1"});
     right.preconditions.push_back({"b", std::nullopt});
     const Status third = co_await store.commit(std::move(right));
-    EXPECT_TRUE(third.ok()) << third;
+    KINTSUGI_EXPECT_OK(third);
     EXPECT_EQ(store.get("b"), "1");
   };
   this->bench_.run(body(this->store()));
@@ -235,10 +236,10 @@ TYPED_TEST(KeyValueStoreTest, DurableWaitsForWhatIsPendingAndNoLonger) {
   this->bench_.run_ready();
   auto body = [](KeyValueStore& store, std::shared_ptr<Started> started) -> asio::awaitable<void> {
     const Status status = co_await store.durable();
-    EXPECT_TRUE(status.ok()) << status;
+    KINTSUGI_EXPECT_OK(status);
     EXPECT_TRUE(started->done);
     const Status again = co_await store.durable();
-    EXPECT_TRUE(again.ok());
+    KINTSUGI_EXPECT_OK(again);
   };
   this->bench_.run(body(this->store(), started));
   this->bench_.crash();

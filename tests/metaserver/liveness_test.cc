@@ -1,4 +1,5 @@
 // Who counts as alive, and what a restart of the metaserver makes of it.
+#include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -60,7 +61,7 @@ TEST(Liveness, GetsNoNewChunksWhileSuspect) {
 
 TEST(Liveness, ARestartDeclaresNobodyDeadBeforeTheGracePeriod) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f", 3).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 3));
   rig.servers[0].alive = false;
   rig.restart();
   const auto before = rig.open("/f");
@@ -115,7 +116,7 @@ TEST(Liveness, APauseOfTheMetaserverIsNotHeldAgainstTheServers) {
   request.set_server_id(1);
   request.set_address("10.0.0.1:1");
   request.set_incarnation(1);
-  ASSERT_TRUE(registry.register_server(transaction, request).ok());
+  KINTSUGI_ASSERT_OK(registry.register_server(transaction, request));
   registry.check_liveness();
   simulation.run_for(60s);  // stopped, then continued
   registry.check_liveness();

@@ -17,6 +17,7 @@
 #include "erasure/layout.h"
 #include "erasure/policy.h"
 #include "metaserver/service/metaserver.h"
+#include "tests/expect_ok.h"
 #include "tests/metaserver/support.h"
 #include "tests/simulation/store/memory_store.h"
 
@@ -97,7 +98,7 @@ class MetaServerRig {
     events.moves_cancelled = [this](ServerId from) { told.cancelled.push_back(from); };
     meta->set_events(std::move(events));
     const Status started = simulation.run(meta->start());
-    ASSERT_TRUE(started.ok()) << started;
+    KINTSUGI_ASSERT_OK(started);
   }
 
   /// Crash (keeping `survivors` unacknowledged batches) or clean stop, then start again.

@@ -5,6 +5,7 @@
 
 #include "metaserver/namespace/namespace.h"
 #include "metaserver/namespace/reclaim.h"
+#include "tests/expect_ok.h"
 #include "tests/metaserver/support.h"
 #include "tests/simulation/store/memory_store.h"
 
@@ -29,7 +30,7 @@ class NamespaceRig {
 
   void commit(Transaction& transaction) {
     const Status status = simulation.run(store->commit(transaction.take()));
-    ASSERT_TRUE(status.ok()) << status;
+    KINTSUGI_ASSERT_OK(status);
   }
   /// Runs `operation(transaction)` and commits it when it is ok.
   template <class Operation>
@@ -109,7 +110,7 @@ class NamespaceRig {
     store = std::make_unique<MemoryStore>(runtime->executor, runtime->clock, disk, 10us);
     ids = std::make_unique<IdAllocator>(*runtime, *store, "inode");
     names = std::make_unique<Namespace>(*ids, runtime->clock, "rs-6-3-1024k");
-    ASSERT_TRUE(simulation.run(ids->start()).ok());
+    KINTSUGI_ASSERT_OK(simulation.run(ids->start()));
   }
 };
 

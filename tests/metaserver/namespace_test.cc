@@ -1,6 +1,7 @@
 #include "metaserver/namespace/namespace.h"
 
 #include "metaserver/namespace/tree_walk.h"
+#include "tests/expect_ok.h"
 #include "tests/metaserver/namespace_rig.h"
 
 namespace kintsugi::metaserver {
@@ -39,14 +40,14 @@ TEST(Keys, KeepTheOrderOfTheirIds) {
 
 TEST(Namespace, MakesDirectoriesOneAtATimeOrWithTheirParents) {
   NamespaceRig rig;
-  EXPECT_TRUE(rig.make_directory("/a").ok());
+  KINTSUGI_EXPECT_OK(rig.make_directory("/a"));
   EXPECT_EQ(rig.make_directory("/a").code(), Code::kAlreadyExists);
   EXPECT_EQ(rig.make_directory("/").code(), Code::kAlreadyExists);
   EXPECT_EQ(rig.make_directory("/x/y").code(), Code::kNotFound);
-  EXPECT_TRUE(rig.make_directory("/a/b/c/d", true).ok());
-  EXPECT_TRUE(rig.make_directory("/a/b/c/d", true).ok());
-  EXPECT_TRUE(rig.make_directory("/", true).ok());
-  EXPECT_TRUE(rig.put("/a/f").ok());
+  KINTSUGI_EXPECT_OK(rig.make_directory("/a/b/c/d", true));
+  KINTSUGI_EXPECT_OK(rig.make_directory("/a/b/c/d", true));
+  KINTSUGI_EXPECT_OK(rig.make_directory("/", true));
+  KINTSUGI_EXPECT_OK(rig.put("/a/f"));
   EXPECT_EQ(rig.make_directory("/a/f/g", true).code(), Code::kNotDirectory);
   EXPECT_EQ(rig.make_directory("/a/f", true).code(), Code::kAlreadyExists);
   EXPECT_EQ(rig.stat("/a/b/c/d")->type(), proto::Attributes::DIRECTORY);
@@ -59,7 +60,7 @@ TEST(Namespace, MakesDirectoriesOneAtATimeOrWithTheirParents) {
 TEST(Namespace, ListsInPages) {
   NamespaceRig rig;
   for (int i = 0; i < 25; ++i)
-    ASSERT_TRUE(rig.put(fmt::format("/f{:02}", i), static_cast<uint64_t>(i)).ok());
+    KINTSUGI_ASSERT_OK(rig.put(fmt::format("/f{:02}", i), static_cast<uint64_t>(i)));
   std::vector<std::string> seen;
   std::string after;
   for (int page = 0; page < 10; ++page) {
@@ -82,10 +83,10 @@ TEST(Namespace, ListsInPages) {
 
 TEST(Namespace, RenamesLikePosix) {
   NamespaceRig rig;
-  ASSERT_TRUE(rig.make_directory("/d/e", true).ok());
-  ASSERT_TRUE(rig.make_directory("/empty").ok());
-  ASSERT_TRUE(rig.put("/f", 1).ok());
-  ASSERT_TRUE(rig.put("/g", 2).ok());
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d/e", true));
+  KINTSUGI_ASSERT_OK(rig.make_directory("/empty"));
+  KINTSUGI_ASSERT_OK(rig.put("/f", 1));
+  KINTSUGI_ASSERT_OK(rig.put("/g", 2));
   EXPECT_EQ(rig.rename("/f", "/g").code(), Code::kAlreadyExists);
   EXPECT_EQ(rig.rename("/f", "/d", true).code(), Code::kIsDirectory);
   EXPECT_EQ(rig.rename("/d", "/f", true).code(), Code::kNotDirectory);
@@ -96,14 +97,14 @@ TEST(Namespace, RenamesLikePosix) {
   EXPECT_EQ(rig.rename("/no", "/x").code(), Code::kNotFound);
   EXPECT_EQ(rig.rename("/f", "/no/x").code(), Code::kNotFound);
   EXPECT_EQ(rig.rename("/f", "/g/x").code(), Code::kNotDirectory);
-  EXPECT_TRUE(rig.rename("/f", "/f").ok());
-  EXPECT_TRUE(rig.rename("/f", "/g", true).ok());
+  KINTSUGI_EXPECT_OK(rig.rename("/f", "/f"));
+  KINTSUGI_EXPECT_OK(rig.rename("/f", "/g", true));
   EXPECT_EQ(rig.stat("/g")->size(), 1u);
   EXPECT_FALSE(rig.stat("/f"));
-  EXPECT_TRUE(rig.rename("/d", "/empty", true).ok());
+  KINTSUGI_EXPECT_OK(rig.rename("/d", "/empty", true));
   EXPECT_TRUE(rig.stat("/empty/e"));
   EXPECT_EQ(rig.stat("/")->links(), 3u);
-  EXPECT_TRUE(rig.rename("/empty/e", "/e").ok());
+  KINTSUGI_EXPECT_OK(rig.rename("/empty/e", "/e"));
   EXPECT_EQ(rig.stat("/")->links(), 4u);
   EXPECT_EQ(rig.stat("/empty")->links(), 2u);
   EXPECT_EQ(rig.totals().files(), 1u);
@@ -113,19 +114,19 @@ TEST(Namespace, RemovesATreeAtOnceAndReclaimsItInBoundedSteps) {
   NamespaceRig rig;
   for (int d = 0; d < 5; ++d) {
     const std::string directory = fmt::format("/t/d{}/e", d);
-    ASSERT_TRUE(rig.make_directory(directory, true).ok());
+    KINTSUGI_ASSERT_OK(rig.make_directory(directory, true));
     for (int f = 0; f < 150; ++f)
-      ASSERT_TRUE(rig.put(fmt::format("{}/f{}", directory, f), 0, false, 1).ok());
+      KINTSUGI_ASSERT_OK(rig.put(fmt::format("{}/f{}", directory, f), 0, false, 1));
   }
-  ASSERT_TRUE(rig.put("/t/big", 0, false, 100).ok());
-  ASSERT_TRUE(rig.put("/kept", 0, false, 3).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/t/big", 0, false, 100));
+  KINTSUGI_ASSERT_OK(rig.put("/kept", 0, false, 3));
   EXPECT_EQ(rig.remove("/t").code(), Code::kNotEmpty);
   EXPECT_EQ(rig.remove("/", true).code(), Code::kInvalidArgument);
-  EXPECT_TRUE(rig.remove("/t", true).ok());
+  KINTSUGI_EXPECT_OK(rig.remove("/t", true));
   EXPECT_FALSE(rig.stat("/t"));
   EXPECT_EQ(rig.remove("/t", true).code(), Code::kNotFound);
   // A new tree of the same name has nothing to do with the old one.
-  ASSERT_TRUE(rig.put("/t").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/t"));
   rig.reopen();
   EXPECT_GT(rig.reclaim_all(1500), 10);
   EXPECT_EQ(rig.freed.size(), 5u * 150 + 100);
@@ -141,8 +142,8 @@ TEST(Namespace, RemovesATreeAtOnceAndReclaimsItInBoundedSteps) {
 
 TEST(Namespace, PoliciesAreInherited) {
   NamespaceRig rig;
-  ASSERT_TRUE(rig.make_directory("/a/b", true).ok());
-  ASSERT_TRUE(rig.put("/a/b/f").ok());
+  KINTSUGI_ASSERT_OK(rig.make_directory("/a/b", true));
+  KINTSUGI_ASSERT_OK(rig.put("/a/b/f"));
   const auto set = [&](const std::string& path, const std::string& policy) {
     return rig.apply([&](Transaction& t) { return rig.names->set_policy(t, path, policy); });
   };
@@ -151,18 +152,18 @@ TEST(Namespace, PoliciesAreInherited) {
   };
   EXPECT_EQ(policy("/a/b"), "rs-6-3-1024k");
   EXPECT_EQ(rig.names->policy_of(*rig.store, "/a/b")->inherited_from(), "/");
-  ASSERT_TRUE(set("/a", "rs-3-2-64k").ok());
+  KINTSUGI_ASSERT_OK(set("/a", "rs-3-2-64k"));
   EXPECT_EQ(policy("/a/b"), "rs-3-2-64k");
   EXPECT_EQ(rig.names->policy_of(*rig.store, "/a/b")->inherited_from(), "/a");
   EXPECT_EQ(rig.names->policy_for_new_file(*rig.store, "/a/b/new")->policy(), "rs-3-2-64k");
   EXPECT_EQ(rig.names->policy_for_new_file(*rig.store, "/a/b/f")->policy(), "rs-3-2-64k");
   EXPECT_EQ(policy("/a/b/f"), "rs-2-1-64k");
   EXPECT_EQ(set("/a/b/f", "rs-3-2-64k").code(), Code::kNotDirectory);
-  ASSERT_TRUE(set("/a", "").ok());
+  KINTSUGI_ASSERT_OK(set("/a", ""));
   EXPECT_EQ(policy("/a/b"), "rs-6-3-1024k");
-  ASSERT_TRUE(set("/", "rs-2-1-64k").ok());
+  KINTSUGI_ASSERT_OK(set("/", "rs-2-1-64k"));
   EXPECT_EQ(policy("/a"), "rs-2-1-64k");
-  ASSERT_TRUE(set("/", "").ok());
+  KINTSUGI_ASSERT_OK(set("/", ""));
   EXPECT_EQ(policy("/a"), "rs-6-3-1024k") << "the configured default";
 }
 
@@ -183,11 +184,11 @@ TEST(IdAllocator, NeverGivesAnIdTwiceOverCrashes) {
 TEST(TreeWalk, ComesToEveryEntryOnceWhereverItIsInterrupted) {
   NamespaceRig rig;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(rig.make_directory(fmt::format("/a/d{}/deep/er", i), true).ok());
+    KINTSUGI_ASSERT_OK(rig.make_directory(fmt::format("/a/d{}/deep/er", i), true));
     for (int f = 0; f < 70; ++f)
-      ASSERT_TRUE(rig.put(fmt::format("/a/d{}/deep/f{}", i, f)).ok());
+      KINTSUGI_ASSERT_OK(rig.put(fmt::format("/a/d{}/deep/f{}", i, f)));
   }
-  ASSERT_TRUE(rig.put("/b").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/b"));
   const auto walk_all = [&](std::string after, size_t at_most) {
     std::vector<std::string> paths;
     auto tree = TreeWalk::start(*rig.store, "/a", after);
@@ -207,7 +208,7 @@ TEST(TreeWalk, ComesToEveryEntryOnceWhereverItIsInterrupted) {
     ASSERT_EQ(rest, std::vector<std::string>(whole.begin() + static_cast<ptrdiff_t>(i) + 1, whole.end()))
         << whole[i];
   }
-  ASSERT_TRUE(rig.remove("/a/d1", true).ok());
+  KINTSUGI_ASSERT_OK(rig.remove("/a/d1", true));
   EXPECT_EQ(walk_all("/a/d1/deep/f3", 1), std::vector<std::string>{"/a/d2"});
   EXPECT_FALSE(TreeWalk::start(*rig.store, "/a", "/b"));
 }

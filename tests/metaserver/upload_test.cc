@@ -1,4 +1,5 @@
 // Files being written: nothing is visible before the commit, nothing acknowledged is lost, whatever restarts.
+#include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -10,7 +11,7 @@ TEST(Upload, AFileIsVisibleOnceItIsCommittedAndNotBefore) {
   ASSERT_TRUE(allocated) << allocated.error();
   EXPECT_EQ(allocated->stripe().chunks_size(), 5);
   const proto::SealedStripe sealed = rig.write(*allocated, 200'000);
-  ASSERT_TRUE(rig.seal(allocated->upload_id(), sealed).ok());
+  KINTSUGI_ASSERT_OK(rig.seal(allocated->upload_id(), sealed));
   EXPECT_FALSE(rig.exists("/f"));
   const auto committed = rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}, false));
   ASSERT_TRUE(committed) << committed.error();
@@ -21,10 +22,9 @@ TEST(Upload, AFileIsVisibleOnceItIsCommittedAndNotBefore) {
   ASSERT_EQ(opened->stripes_size(), 1);
   for (const auto& chunk : opened->stripes(0).chunks()) {
     EXPECT_TRUE(chunk.available());
-    EXPECT_TRUE(rpc::check_capability(test_secret(), chunk.capability(),
-                                      {StripeId{opened->stripes(0).stripe_id()}, chunk.index()}, rpc::kOpRead,
-                                      rig.simulation.clock().wall_now())
-                    .ok());
+    KINTSUGI_EXPECT_OK(rpc::check_capability(test_secret(), chunk.capability(),
+                                             {StripeId{opened->stripes(0).stripe_id()}, chunk.index()},
+                                             rpc::kOpRead, rig.simulation.clock().wall_now()));
   }
 }
 
@@ -44,7 +44,7 @@ TEST(Upload, SurvivesARestartBetweenAnyTwoSteps) {
     maybe_restart();
     const auto first_sealed = rig.write(*first, 100'000);
     maybe_restart();
-    ASSERT_TRUE(rig.seal(first->upload_id(), first_sealed).ok());
+    KINTSUGI_ASSERT_OK(rig.seal(first->upload_id(), first_sealed));
     maybe_restart();
     const auto second = rig.allocate("/f", first->upload_id());
     ASSERT_TRUE(second) << second.error();
@@ -109,12 +109,12 @@ TEST(Upload, ACommitThatIsRepeatedAfterARestartSucceedsOnce) {
 
 TEST(Upload, ReplacingAFileIsOneSwapAndFreesTheOldStripes) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/f", 2).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 2));
   const Status again = rig.put("/f", 1);
   EXPECT_EQ(again.code(), Code::kAlreadyExists);
   EXPECT_EQ(again.message(), "/f exists already");
   EXPECT_EQ(rig.open("/f")->stripes_size(), 2);
-  ASSERT_TRUE(rig.put("/f", 1, 50'000, true).ok());
+  KINTSUGI_ASSERT_OK(rig.put("/f", 1, 50'000, true));
   EXPECT_EQ(rig.open("/f")->attributes().size(), 50'000u);
   EXPECT_EQ(rig.told.deleted.size(), 2u);
   rig.pass(20);
@@ -149,13 +149,13 @@ TEST(Upload, RefusesWhatDoesNotFitItsTicket) {
       },
       Code::kInvalidArgument);
   EXPECT_EQ(rig.seal(upload + 1, good).code(), Code::kPermissionDenied);
-  EXPECT_TRUE(rig.seal(upload, good).ok());
-  EXPECT_TRUE(rig.seal(upload, good).ok()) << "a repetition is fine";
+  KINTSUGI_EXPECT_OK(rig.seal(upload, good));
+  KINTSUGI_EXPECT_OK(rig.seal(upload, good)) << "a repetition is fine";
 }
 
 TEST(Upload, RefusesExtentsThatDoNotAddUp) {
   MetaServerRig rig;
-  ASSERT_TRUE(rig.put("/other").ok());
+  KINTSUGI_ASSERT_OK(rig.put("/other"));
   const uint64_t other = rig.open("/other")->stripes(0).stripe_id();
   const auto allocated = rig.allocate("/f");
   const auto good = rig.commit_request("/f", allocated->upload_id(), {rig.write(*allocated, 200'000)});
@@ -183,7 +183,7 @@ TEST(Upload, MayMissAllButOneParityAndQueuesThoseAtOnce) {
   MetaServerRig rig;
   const auto allocated = rig.allocate("/f");
   const auto sealed = rig.write(*allocated, 300'000, {1});
-  ASSERT_TRUE(rig.seal(allocated->upload_id(), sealed).ok());
+  KINTSUGI_ASSERT_OK(rig.seal(allocated->upload_id(), sealed));
   ASSERT_EQ(rig.told.lost.size(), 1u);
   const ChunkId missing{StripeId{sealed.stripe().stripe_id()}, 1};
   EXPECT_EQ(rig.told.lost[0].first, missing);
@@ -209,7 +209,7 @@ TEST(Upload, ChunksOnAServerThatDiedBeforeTheSealAreTold) {
     rig.pass(13);
     ASSERT_EQ(rig.told.dead, std::vector<ServerId>{server.id});
     if (!seal_in_commit) {
-      ASSERT_TRUE(rig.seal(allocated->upload_id(), sealed).ok());
+      KINTSUGI_ASSERT_OK(rig.seal(allocated->upload_id(), sealed));
     }
     ASSERT_TRUE(rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}, seal_in_commit)));
     ASSERT_EQ(rig.told.lost.size(), 1u) << "nobody else would ever repair it";
@@ -231,7 +231,7 @@ TEST(Upload, AnEmptyFileIsCommittedOnceUnderAnIdOfItsOwn) {
   EXPECT_EQ(rig.commit(rig.commit_request("/f", (1ull << 63) + 6, {})).error().code(), Code::kAlreadyExists);
   const auto other = rig.commit_request("/g", (1ull << 63) + 7, {});
   ASSERT_TRUE(rig.commit(other));
-  ASSERT_TRUE(rig.remove("/g").ok());
+  KINTSUGI_ASSERT_OK(rig.remove("/g"));
   EXPECT_EQ(rig.commit(other).error().code(), Code::kNotFound) << "a late repetition does not bring it back";
   EXPECT_FALSE(rig.exists("/g"));
 }
@@ -254,7 +254,7 @@ TEST(Upload, ReplacesAServerBeforeAnythingIsSealed) {
   const auto with_old_ticket = rig.write(changed, 200'000);
   EXPECT_EQ(rig.seal(allocated->upload_id(), with_old_ticket).code(), Code::kInvalidArgument);
   changed.set_ticket(replaced->ticket());
-  EXPECT_TRUE(rig.seal(allocated->upload_id(), rig.write(changed, 200'000)).ok());
+  KINTSUGI_EXPECT_OK(rig.seal(allocated->upload_id(), rig.write(changed, 200'000)));
   request.set_index(77);
   EXPECT_FALSE(rig.call<proto::ReplaceChunkResponse>(rpc::Method::kReplaceChunk, request));
 }
@@ -279,7 +279,7 @@ TEST(Upload, AnAbortedOneIsCollectedAndTakesNothingMore) {
   MetaServerRig rig;
   const auto first = rig.allocate("/f");
   const auto sealed = rig.write(*first, 300'000);
-  ASSERT_TRUE(rig.seal(first->upload_id(), sealed).ok());
+  KINTSUGI_ASSERT_OK(rig.seal(first->upload_id(), sealed));
   const auto second = rig.allocate("/f", first->upload_id());
   const auto unsealed = rig.write(*second, 300'000);
   proto::AbortUploadRequest abort;
@@ -313,7 +313,7 @@ TEST(Upload, AnIdleOneIsGivenUpAfterItsTimeEvenOverARestart) {
   MetaServerRig rig(1, 9, 3, options);
   const auto allocated = rig.allocate("/f");
   const auto sealed = rig.write(*allocated, 300'000);
-  ASSERT_TRUE(rig.seal(allocated->upload_id(), sealed).ok());
+  KINTSUGI_ASSERT_OK(rig.seal(allocated->upload_id(), sealed));
   rig.pass(40);
   rig.restart();
   rig.pass(40);

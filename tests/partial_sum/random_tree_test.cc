@@ -1,6 +1,7 @@
 // Any tree shape, matrix, rows, slices, masks and number of lost chunks: the same bytes as computing them at
 // once.
 #include "tests/chunkserver/tree_rig.h"
+#include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -174,7 +175,7 @@ TEST(RandomTree, GivesAClientAnyRangeOfTheSums) {
     partial_sum::SumReceiver receiver(rig.client_runtime, rig.client, *range, request, plan.children());
     Collector collector(*range);
     Status status = rig.simulation.run(receiver.run(Context{}, collector));
-    ASSERT_TRUE(status.ok()) << status;
+    KINTSUGI_ASSERT_OK(status);
     const auto expected = equation.expected_sums();
     for (uint32_t sum = 0; sum < equation.sums(); ++sum) {
       const auto begin = expected[sum].begin() + plan.offset();

@@ -155,7 +155,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> FakeChunkServer::repair(
     if (dead || cluster_.broken_helpers.contains(server)) broken = server;
   });
   if (broken)
-    co_return Status{Code::kUnavailable, fmt::format("partial sum: server {}: connection refused", broken)};
+    co_return Status{Code::kUnavailable, fmt::format("partial sum: server {}: connection refused", broken)}
+        .blame(broken);
   if (verdict) {
     const Status status = verdict(request);
     if (!status.ok()) co_return status;

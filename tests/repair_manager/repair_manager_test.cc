@@ -204,8 +204,8 @@ TEST(RepairManager, AChunkThatAHelperNoLongerHasIsReportedLost) {
   bool first = true;
   for (auto& [id, server] : cluster.servers)
     server->verdict = [&](const proto::RepairChunkRequest&) {
-      return std::exchange(first, false) ? Status{Code::kNotFound, "partial sum: server 4: no such chunk"}
-                                         : Status{};
+      const Status gone = Status{Code::kNotFound, "partial sum: server 4: no such chunk"}.blame(ServerId{4});
+      return std::exchange(first, false) ? gone : Status{};
     };
   cluster.lose({stripe, 0});
   cluster.simulation.run_for(10s);

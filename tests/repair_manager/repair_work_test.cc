@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/expect_ok.h"
 #include "tests/repair_manager/fake_cluster.h"
 
 namespace kintsugi::repair_manager {
@@ -305,7 +306,7 @@ TEST(RepairWork, ADegradedReadGetsATreeAndGoesIntoTheHistory) {
   EXPECT_EQ(cluster.manager.status().running_size(), 1);
   finish.set_repair_id(planned->plan().repair_id());
   finish.add_servers()->set_server_id(5);
-  ASSERT_TRUE(cluster.manager.finish_read(finish).ok());
+  KINTSUGI_ASSERT_OK(cluster.manager.finish_read(finish));
   const proto::RepairRecord record = cluster.manager.history(1).at(0);
   EXPECT_EQ(record.kind(), "read");
   EXPECT_EQ(record.outcome(), "done");
@@ -329,7 +330,7 @@ TEST(RepairWork, ADegradedReadWaitsForNobodyAndRepairsKeepAwayFromIt) {
   proto::FinishReadRequest finish;
   finish.set_repair_id(planned->plan().repair_id());
   finish.set_detail("server 3: too slow");
-  ASSERT_TRUE(cluster.manager.finish_read(finish).ok());
+  KINTSUGI_ASSERT_OK(cluster.manager.finish_read(finish));
   cluster.simulation.run_for(500ms);
   EXPECT_EQ(cluster.calls.size(), 2u);
 }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/expect_ok.h"
+
 namespace kintsugi::repair_manager {
 namespace {
 
@@ -178,7 +180,7 @@ TEST(Selection, TwoRepairsOfAStripeGoToDifferentServers) {
 
 TEST(Selection, AWantedDestinationIsChecked) {
   Cluster cluster;
-  EXPECT_TRUE(check_destination(cluster.input(), 0, ServerId{11}).ok());
+  KINTSUGI_EXPECT_OK(check_destination(cluster.input(), 0, ServerId{11}));
   EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{2}).code(), Code::kInvalidArgument);
   EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{99}).code(), Code::kInvalidArgument);
   EXPECT_EQ(check_destination(cluster.input(), 0, ServerId{1}).code(), Code::kUnavailable);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "common/runtime/task_group.h"
+#include "tests/expect_ok.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulator/sim_support.h"
 
@@ -53,7 +54,7 @@ TEST_F(SimDiskTest, ReadsBackWhatWasWrittenAndFewerBytesAtTheEnd) {
   const auto content = random_bytes(5 * 64 * 1024, 1);
   AlignedBytes bytes(content.size());
   std::copy(content.begin(), content.end(), bytes.span().begin());
-  ASSERT_TRUE(write(*file, kBlock, bytes).ok());
+  KINTSUGI_ASSERT_OK(write(*file, kBlock, bytes));
   AlignedBytes into(content.size() + kBlock);
   auto got = simulation_.run(file->read(kBlock, into.span()));
   ASSERT_TRUE(got);
@@ -65,17 +66,17 @@ TEST_F(SimDiskTest, ReadsBackWhatWasWrittenAndFewerBytesAtTheEnd) {
 }
 
 TEST_F(SimDiskTest, NamesFollowPosix) {
-  ASSERT_TRUE(simulation_.run(disk().make_directory("/d/e")).ok());
-  ASSERT_TRUE(simulation_.run(disk().make_directory("/d/e")).ok());
-  ASSERT_TRUE(make("/d/x", AlignedBytes(kBlock, 1), true).ok());
-  ASSERT_TRUE(make("/d/y", AlignedBytes(kBlock, 2), true).ok());
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().make_directory("/d/e")));
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().make_directory("/d/e")));
+  KINTSUGI_ASSERT_OK(make("/d/x", AlignedBytes(kBlock, 1), true));
+  KINTSUGI_ASSERT_OK(make("/d/y", AlignedBytes(kBlock, 2), true));
   EXPECT_EQ(simulation_.run(disk().open("/d/x", OpenMode::kCreate)).error().code(), Code::kAlreadyExists);
   EXPECT_EQ(simulation_.run(disk().open("/d/z", OpenMode::kRead)).error().code(), Code::kNotFound);
   EXPECT_EQ(simulation_.run(disk().remove("/d")).code(), Code::kNotEmpty);
   EXPECT_EQ(simulation_.run(disk().list("/d/x")).error().code(), Code::kNotDirectory);
   EXPECT_EQ(*simulation_.run(disk().list("/d")), (std::vector<std::string>{"e", "x", "y"}));
   auto file = open("/d/y", OpenMode::kReadWrite);
-  ASSERT_TRUE(simulation_.run(disk().rename("/d/x", "/d/y")).ok());
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().rename("/d/x", "/d/y")));
   EXPECT_EQ(value_at("/d/y", 0), 1);
   AlignedBytes into(kBlock);
   EXPECT_EQ(*simulation_.run(file->read(0, into.span())),
@@ -84,26 +85,26 @@ TEST_F(SimDiskTest, NamesFollowPosix) {
 }
 
 TEST_F(SimDiskTest, SyncedDataAndNamesSurviveEveryPowerCut) {
-  ASSERT_TRUE(simulation_.run(disk().make_directory("/d")).ok());
-  ASSERT_TRUE(sync_directory("/").ok());
-  ASSERT_TRUE(make("/d/f", AlignedBytes(1 << 20, 7), true).ok());
-  ASSERT_TRUE(sync_directory("/d").ok());
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().make_directory("/d")));
+  KINTSUGI_ASSERT_OK(sync_directory("/"));
+  KINTSUGI_ASSERT_OK(make("/d/f", AlignedBytes(1 << 20, 7), true));
+  KINTSUGI_ASSERT_OK(sync_directory("/d"));
   for (int i = 0; i < 50; ++i) {
     crash_and_restart();
     ASSERT_TRUE(node_.disk().exists("/d/f"));
     for (size_t block = 0; block < 256; ++block)
       ASSERT_EQ(value_at("/d/f", block), 7);
     AlignedBytes scribble(kBlock, static_cast<char>(i));  // unsynced changes elsewhere
-    ASSERT_TRUE(make("/d/other" + std::to_string(i), scribble, false).ok());
+    KINTSUGI_ASSERT_OK(make("/d/other" + std::to_string(i), scribble, false));
   }
 }
 
 TEST_F(SimDiskTest, UnsyncedDataIsLostWhenThePowerFails) {
   node_.disk().set_unsynced(Unsynced::kDropped);
-  ASSERT_TRUE(make("/f", AlignedBytes(2 * kBlock, 1), true).ok());
-  ASSERT_TRUE(sync_directory("/").ok());
+  KINTSUGI_ASSERT_OK(make("/f", AlignedBytes(2 * kBlock, 1), true));
+  KINTSUGI_ASSERT_OK(sync_directory("/"));
   auto file = open("/f", OpenMode::kReadWrite);
-  ASSERT_TRUE(write(*file, kBlock, AlignedBytes(2 * kBlock, 9)).ok());
+  KINTSUGI_ASSERT_OK(write(*file, kBlock, AlignedBytes(2 * kBlock, 9)));
   EXPECT_EQ(value_at("/f", 2), 9);
   crash_and_restart();
   EXPECT_EQ(value_at("/f", 0), 1);
@@ -113,20 +114,20 @@ TEST_F(SimDiskTest, UnsyncedDataIsLostWhenThePowerFails) {
 
 TEST_F(SimDiskTest, AKilledProcessLosesNothingItWrote) {
   node_.disk().set_unsynced(Unsynced::kDropped);
-  ASSERT_TRUE(make("/f", AlignedBytes(kBlock, 1), false).ok());
+  KINTSUGI_ASSERT_OK(make("/f", AlignedBytes(kBlock, 1), false));
   crash_and_restart(/*power_loss=*/false);
   EXPECT_EQ(value_at("/f", 0), 1);
 }
 
 TEST_F(SimDiskTest, UnsyncedWritesMayBeKeptDroppedOrTornByBlocks) {
   int kept = 0, dropped = 0, torn = 0;
-  ASSERT_TRUE(make("/f", AlignedBytes(16 * kBlock, 1), true).ok());
-  ASSERT_TRUE(sync_directory("/").ok());
+  KINTSUGI_ASSERT_OK(make("/f", AlignedBytes(16 * kBlock, 1), true));
+  KINTSUGI_ASSERT_OK(sync_directory("/"));
   for (int i = 0; i < 60; ++i) {
     auto file = open("/f", OpenMode::kReadWrite);
-    ASSERT_TRUE(write(*file, 0, AlignedBytes(16 * kBlock, 1)).ok());
-    ASSERT_TRUE(simulation_.run(file->sync()).ok());
-    ASSERT_TRUE(write(*file, 0, AlignedBytes(16 * kBlock, 2)).ok());
+    KINTSUGI_ASSERT_OK(write(*file, 0, AlignedBytes(16 * kBlock, 1)));
+    KINTSUGI_ASSERT_OK(simulation_.run(file->sync()));
+    KINTSUGI_ASSERT_OK(write(*file, 0, AlignedBytes(16 * kBlock, 2)));
     crash_and_restart();
     int fresh = 0;
     for (size_t block = 0; block < 16; ++block) {
@@ -145,9 +146,9 @@ TEST_F(SimDiskTest, ARenameWithoutDirectorySyncMayBeLostButNeverHalfDone) {
   int lost = 0, kept = 0;
   for (int i = 0; i < 60; ++i) {
     const std::string from = "/a" + std::to_string(i), to = "/b" + std::to_string(i);
-    ASSERT_TRUE(make(from, AlignedBytes(kBlock, 1), true).ok());
-    ASSERT_TRUE(sync_directory("/").ok());
-    ASSERT_TRUE(simulation_.run(disk().rename(from, to)).ok());
+    KINTSUGI_ASSERT_OK(make(from, AlignedBytes(kBlock, 1), true));
+    KINTSUGI_ASSERT_OK(sync_directory("/"));
+    KINTSUGI_ASSERT_OK(simulation_.run(disk().rename(from, to)));
     crash_and_restart();
     ASSERT_NE(node_.disk().exists(from), node_.disk().exists(to));
     (node_.disk().exists(to) ? kept : lost) += 1;
@@ -158,20 +159,20 @@ TEST_F(SimDiskTest, ARenameWithoutDirectorySyncMayBeLostButNeverHalfDone) {
 
 TEST_F(SimDiskTest, ARenameIsDurableAfterSyncOfBothDirectories) {
   for (const char* directory : {"/tmp", "/chunks"}) {
-    ASSERT_TRUE(simulation_.run(disk().make_directory(directory)).ok());
+    KINTSUGI_ASSERT_OK(simulation_.run(disk().make_directory(directory)));
   }
-  ASSERT_TRUE(sync_directory("/").ok());
+  KINTSUGI_ASSERT_OK(sync_directory("/"));
   node_.disk().set_unsynced(Unsynced::kDropped);
-  ASSERT_TRUE(make("/tmp/c", AlignedBytes(kBlock, 1), true).ok());
-  ASSERT_TRUE(sync_directory("/tmp").ok());
-  ASSERT_TRUE(simulation_.run(disk().rename("/tmp/c", "/chunks/c")).ok());
-  ASSERT_TRUE(sync_directory("/chunks").ok());
+  KINTSUGI_ASSERT_OK(make("/tmp/c", AlignedBytes(kBlock, 1), true));
+  KINTSUGI_ASSERT_OK(sync_directory("/tmp"));
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().rename("/tmp/c", "/chunks/c")));
+  KINTSUGI_ASSERT_OK(sync_directory("/chunks"));
   node_.crash();
   EXPECT_EQ(value_at("/chunks/c", 0), 1);
   EXPECT_EQ(value_at("/tmp/c", 0), 1);  // its removal was not synced
   node_.restart();
-  ASSERT_TRUE(simulation_.run(disk().remove("/tmp/c")).ok());
-  ASSERT_TRUE(sync_directory("/tmp").ok());
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().remove("/tmp/c")));
+  KINTSUGI_ASSERT_OK(sync_directory("/tmp"));
   crash_and_restart();
   EXPECT_FALSE(node_.disk().exists("/tmp/c"));
   EXPECT_EQ(value_at("/chunks/c", 0), 1);
@@ -179,14 +180,14 @@ TEST_F(SimDiskTest, ARenameIsDurableAfterSyncOfBothDirectories) {
 
 TEST_F(SimDiskTest, ASyncCoversOnlyWhatWasWrittenBeforeIt) {
   node_.disk().set_unsynced(Unsynced::kDropped);
-  ASSERT_TRUE(make("/f", AlignedBytes(kBlock, 1), true).ok());
-  ASSERT_TRUE(sync_directory("/").ok());
+  KINTSUGI_ASSERT_OK(make("/f", AlignedBytes(kBlock, 1), true));
+  KINTSUGI_ASSERT_OK(sync_directory("/"));
   auto file = open("/f", OpenMode::kReadWrite);
   AlignedBytes late(kBlock, 2);
   runtime::TaskGroup group(simulation_.executor(), simulation_.clock());
-  auto sync = [](runtime::File& f) -> asio::awaitable<void> { EXPECT_TRUE((co_await f.sync()).ok()); };
+  auto sync = [](runtime::File& f) -> asio::awaitable<void> { KINTSUGI_EXPECT_OK(co_await f.sync()); };
   auto put = [](runtime::File& f, AlignedBytes& bytes) -> asio::awaitable<void> {
-    EXPECT_TRUE((co_await f.write(0, bytes.span())).ok());
+    KINTSUGI_EXPECT_OK(co_await f.write(0, bytes.span()));
   };
   group.spawn(sync(*file));
   group.spawn(put(*file, late));
@@ -197,12 +198,12 @@ TEST_F(SimDiskTest, ASyncCoversOnlyWhatWasWrittenBeforeIt) {
 
 TEST_F(SimDiskTest, WhatWasTruncatedAndGrownAgainIsZeroAfterACrash) {
   node_.disk().set_unsynced(Unsynced::kDropped);
-  ASSERT_TRUE(make("/f", AlignedBytes(4 * 64 * 1024, 1), true).ok());
-  ASSERT_TRUE(sync_directory("/").ok());
+  KINTSUGI_ASSERT_OK(make("/f", AlignedBytes(4 * 64 * 1024, 1), true));
+  KINTSUGI_ASSERT_OK(sync_directory("/"));
   auto file = open("/f", OpenMode::kReadWrite);
-  ASSERT_TRUE(simulation_.run(file->truncate(kBlock)).ok());
-  ASSERT_TRUE(simulation_.run(file->allocate(2 * 64 * 1024)).ok());
-  ASSERT_TRUE(simulation_.run(file->sync()).ok());
+  KINTSUGI_ASSERT_OK(simulation_.run(file->truncate(kBlock)));
+  KINTSUGI_ASSERT_OK(simulation_.run(file->allocate(2 * 64 * 1024)));
+  KINTSUGI_ASSERT_OK(simulation_.run(file->sync()));
   crash_and_restart();
   EXPECT_EQ(value_at("/f", 0), 1);
   for (size_t block = 1; block < 32; ++block)
@@ -228,25 +229,25 @@ TEST_F(SimDiskTest, OperationsPendingOrIssuedAfterACrashAreCancelled) {
   EXPECT_EQ(simulation_.run(dead.open("/g", OpenMode::kCreate)).error().code(), Code::kCancelled);
   EXPECT_EQ(write(*file, 0, bytes).code(), Code::kCancelled);
   EXPECT_FALSE(node_.disk().exists("/g"));
-  ASSERT_TRUE(make("/g", bytes, true).ok());
+  KINTSUGI_ASSERT_OK(make("/g", bytes, true));
   simulation_.run(group.join());
 }
 
 TEST_F(SimDiskTest, AFullVolumeRefusesGrowthOnly) {
-  ASSERT_TRUE(simulation_.run(disk().make_directory("/data0")).ok());
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().make_directory("/data0")));
   node_.disk().set_capacity("/data0", 4 * kBlock);
   EXPECT_EQ(make("/data0/big", AlignedBytes(8 * kBlock, 1), false).code(), Code::kNoSpace);
-  ASSERT_TRUE(make("/data0/fits", AlignedBytes(4 * kBlock, 1), true).ok());
+  KINTSUGI_ASSERT_OK(make("/data0/fits", AlignedBytes(4 * kBlock, 1), true));
   auto space = simulation_.run(disk().space("/data0/fits"));
   EXPECT_EQ(space->free_bytes, 0u);
   EXPECT_EQ(space->total_bytes, 4 * kBlock);
   auto file = open("/data0/fits", OpenMode::kReadWrite);
-  EXPECT_TRUE(write(*file, 0, AlignedBytes(kBlock, 2)).ok());
+  KINTSUGI_EXPECT_OK(write(*file, 0, AlignedBytes(kBlock, 2)));
   EXPECT_EQ(simulation_.run(file->allocate(5 * kBlock)).code(), Code::kNoSpace);
-  ASSERT_TRUE(make("/elsewhere", AlignedBytes(8 * kBlock, 1), false).ok());
+  KINTSUGI_ASSERT_OK(make("/elsewhere", AlignedBytes(8 * kBlock, 1), false));
   file.reset();
-  ASSERT_TRUE(simulation_.run(disk().remove("/data0/fits")).ok());
-  ASSERT_TRUE(sync_directory("/data0").ok());
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().remove("/data0/fits")));
+  KINTSUGI_ASSERT_OK(sync_directory("/data0"));
   EXPECT_EQ(simulation_.run(disk().space("/data0"))->free_bytes, 4 * kBlock);
   node_.disk().fill();
   EXPECT_EQ(make("/more", AlignedBytes(kBlock, 1), false).code(), Code::kNoSpace);
@@ -254,36 +255,36 @@ TEST_F(SimDiskTest, AFullVolumeRefusesGrowthOnly) {
 
 TEST_F(SimDiskTest, FaultsHitTheOperationsTheyWereMeantFor) {
   for (const char* directory : {"/d0", "/d1"}) {
-    ASSERT_TRUE(simulation_.run(disk().make_directory(directory)).ok());
+    KINTSUGI_ASSERT_OK(simulation_.run(disk().make_directory(directory)));
   }
   node_.disk().fail_next(1, Code::kIoError, "/d0", DiskOp::kSync);
-  EXPECT_TRUE(make("/d1/a", AlignedBytes(kBlock, 1), true).ok());
+  KINTSUGI_EXPECT_OK(make("/d1/a", AlignedBytes(kBlock, 1), true));
   EXPECT_EQ(make("/d0/a", AlignedBytes(kBlock, 1), true).code(), Code::kIoError);
-  EXPECT_TRUE(make("/d0/b", AlignedBytes(kBlock, 1), true).ok());
+  KINTSUGI_EXPECT_OK(make("/d0/b", AlignedBytes(kBlock, 1), true));
   node_.disk().break_disk("/d0");
   EXPECT_EQ(simulation_.run(disk().list("/d0")).error().code(), Code::kIoError);
-  EXPECT_TRUE(make("/d1/b", AlignedBytes(kBlock, 1), true).ok());
+  KINTSUGI_EXPECT_OK(make("/d1/b", AlignedBytes(kBlock, 1), true));
   node_.disk().mend_disk("/d0");
   EXPECT_TRUE(simulation_.run(disk().list("/d0")));
 }
 
 TEST_F(SimDiskTest, AFailedSyncMakesNothingDurableAndTheNextOneDoes) {
   node_.disk().set_unsynced(Unsynced::kDropped);
-  ASSERT_TRUE(make("/f", AlignedBytes(kBlock, 1), true).ok());
-  ASSERT_TRUE(sync_directory("/").ok());
+  KINTSUGI_ASSERT_OK(make("/f", AlignedBytes(kBlock, 1), true));
+  KINTSUGI_ASSERT_OK(sync_directory("/"));
   auto file = open("/f", OpenMode::kReadWrite);
-  ASSERT_TRUE(write(*file, 0, AlignedBytes(kBlock, 2)).ok());
+  KINTSUGI_ASSERT_OK(write(*file, 0, AlignedBytes(kBlock, 2)));
   node_.disk().fail_next(1, Code::kIoError, "/", DiskOp::kSync);
   EXPECT_EQ(simulation_.run(file->sync()).code(), Code::kIoError);
-  ASSERT_TRUE(simulation_.run(file->sync()).ok());
+  KINTSUGI_ASSERT_OK(simulation_.run(file->sync()));
   crash_and_restart();
   EXPECT_EQ(value_at("/f", 0), 2);
 }
 
 TEST_F(SimDiskTest, BitRotIsSeenByReadsAndSurvivesPowerCuts) {
-  ASSERT_TRUE(make("/f", AlignedBytes(kBlock, 0), true).ok());
-  ASSERT_TRUE(sync_directory("/").ok());
-  ASSERT_TRUE(node_.disk().flip_bit("/f", 100, 3).ok());
+  KINTSUGI_ASSERT_OK(make("/f", AlignedBytes(kBlock, 0), true));
+  KINTSUGI_ASSERT_OK(sync_directory("/"));
+  KINTSUGI_ASSERT_OK(node_.disk().flip_bit("/f", 100, 3));
   EXPECT_EQ(node_.disk().flip_bit("/f", kBlock).code(), Code::kInvalidArgument);
   EXPECT_EQ(node_.disk().flip_bit("/none", 0).code(), Code::kNotFound);
   crash_and_restart();
@@ -300,11 +301,11 @@ TEST_F(SimDiskTest, WritingTakesTheTimeOfTheBytes) {
   auto file = open("/f", OpenMode::kCreate);
   AlignedBytes bytes(10'000'000 / kBlock * kBlock, 1);
   TimePoint start = simulation_.now();
-  ASSERT_TRUE(write(*file, 0, bytes).ok());
+  KINTSUGI_ASSERT_OK(write(*file, 0, bytes));
   EXPECT_NEAR(std::chrono::duration<double>(simulation_.now() - start).count(), 0.1, 0.001);
   node_.disk().set_slow(10);
   start = simulation_.now();
-  ASSERT_TRUE(write(*file, 0, bytes).ok());
+  KINTSUGI_ASSERT_OK(write(*file, 0, bytes));
   EXPECT_NEAR(std::chrono::duration<double>(simulation_.now() - start).count(), 1.0, 0.01);
 }
 

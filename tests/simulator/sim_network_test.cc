@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "common/runtime/task_group.h"
+#include "tests/expect_ok.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulator/sim_support.h"
 
@@ -115,10 +116,10 @@ TEST_F(SimNetworkTest, AWriterWaitsForAReaderThatDoesNotRead) {
   EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_EQ(network_.bytes_received("b"), Stream::kWindowBytes);
   std::vector<std::byte> received(bytes.size());
-  EXPECT_TRUE(simulation_.run(pair.server->read_exact(received)).ok());
+  KINTSUGI_EXPECT_OK(simulation_.run(pair.server->read_exact(received)));
   EXPECT_EQ(received, bytes);
   finish();
-  EXPECT_TRUE(status.ok());
+  KINTSUGI_EXPECT_OK(status);
 }
 
 TEST_F(SimNetworkTest, LossDelaysButKeepsOrderAndBytes) {
@@ -202,7 +203,7 @@ TEST_F(SimNetworkTest, AShortPartitionDoesNotCountTowardsTheNext) {
 
 TEST_F(SimNetworkTest, ClosingWithUnreadBytesResetsThePeer) {
   Pair pair = connected("a", "b");
-  EXPECT_TRUE(simulation_.run(send_text(*pair.client, "unread")).ok());
+  KINTSUGI_EXPECT_OK(simulation_.run(send_text(*pair.client, "unread")));
   simulation_.run_for(1s);
   pair.server->close();
   std::vector<std::byte> into(10);
@@ -235,12 +236,12 @@ TEST_F(SimNetworkTest, DroppedConnectionsFailOnBothSides) {
 
 TEST_F(SimNetworkTest, AKilledProcessEndsItsStreamsAfterWhatItWrote) {
   Pair pair = connected("a", "b");
-  EXPECT_TRUE(simulation_.run(send_text(*pair.server, "last words")).ok());
+  KINTSUGI_EXPECT_OK(simulation_.run(send_text(*pair.server, "last words")));
   network_.crash("b", /*power_loss=*/false);
   EXPECT_EQ(simulation_.run(send_text(*pair.server, "ghost")).code(), Code::kCancelled);
   EXPECT_EQ(simulation_.run(pair.listener->accept()).error().code(), Code::kCancelled);
   std::vector<std::byte> into(10);
-  EXPECT_TRUE(simulation_.run(pair.client->read_exact(into)).ok());
+  KINTSUGI_EXPECT_OK(simulation_.run(pair.client->read_exact(into)));
   EXPECT_EQ(simulation_.run(pair.client->read_exact(into)).code(), Code::kUnavailable);
   // The machine still answers.
   auto refused = simulation_.run(host("a").dial({"b", 80}, simulation_.now() + 5s));

@@ -17,10 +17,6 @@ constexpr sight::Site kDegradedRead{"client.degraded_read", {"bytes"}, {"plans"}
 constexpr sight::Site kPlanRead{"client.plan_read", {"bytes"}};
 constexpr Duration kFinishLimit = 5s;
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 asio::awaitable<void> send_outcome(Core& core, Context context, std::string request) {
   const Context limited = context.with_deadline(core.now() + kFinishLimit);
   (void)co_await core.rpc.call_raw(limited, core.options.metaserver, rpc::Method::kFinishRead,
@@ -107,7 +103,7 @@ class DegradedRead::Tree final : public partial_sum::SumSink {
       const bool slept = co_await watcher_.sleep_for(stall_limit_);
       if (!slept) co_return;
       if (slices_ != seen || handing_on_) continue;
-      fail({Code::kDeadlineExceeded, fmt::format("no slice came for {:.1f} s", seconds(stall_limit_))});
+      fail({Code::kDeadlineExceeded, fmt::format("no slice came for {:.1f} s", to_seconds(stall_limit_))});
       co_return;
     }
   }
@@ -143,7 +139,7 @@ asio::awaitable<Status> DegradedRead::run() {
   context_ = module.context();
   Status status = co_await read();
   if (status.ok()) status = check_whole();
-  report_.seconds = seconds(core_.now() - began_);
+  report_.seconds = to_seconds(core_.now() - began_);
   report_.bytes = next_ - range_.begin;
   module.output(0, report_.plans);
   co_return module.finish(
@@ -186,7 +182,7 @@ asio::awaitable<Result<proto::SumPlan>> DegradedRead::ask() {
   const Context limited = module.context().with_deadline(asked + kPlanLimit);
   auto answer = co_await core_.rpc.call<proto::PlanReadResponse>(limited, core_.options.metaserver,
                                                                  rpc::Method::kPlanRead, request);
-  report_.plan_seconds = seconds(core_.now() - asked);
+  report_.plan_seconds = to_seconds(core_.now() - asked);
   if (!answer) co_return module.finish(answer.error());
   co_return std::move(*answer->mutable_plan());
 }
@@ -262,7 +258,7 @@ asio::awaitable<Status> DegradedRead::deliver(uint64_t offset,
                                               std::span<const std::span<const std::byte>> bytes) {
   if (sink_ == nullptr) co_return Status{Code::kCancelled, "no longer needed"};
   KINTSUGI_ASSERT(offset == next_);
-  if (next_ == range_.begin) report_.first_byte_seconds = seconds(core_.now() - began_);
+  if (next_ == range_.begin) report_.first_byte_seconds = to_seconds(core_.now() - began_);
   const bool whole = range_.begin == 0 && range_.end == range_.chunk.length();
   uint64_t length = 0;
   for (const std::span<const std::byte> part : bytes) {
@@ -295,7 +291,7 @@ void DegradedRead::tell_outcome(const proto::SumPlan& plan, const Status& status
   if (!status.ok()) request.set_detail(status.to_string());
   request.set_culprit(status.culprit().server.value);
   proto::Timing& timing = *request.mutable_timing();
-  timing.set_seconds(seconds(core_.now() - began_));
+  timing.set_seconds(to_seconds(core_.now() - began_));
   timing.set_plan_seconds(report_.plan_seconds);
   if (tree != nullptr) {
     const partial_sum::SumReceiver& receiver = tree->receiver();

@@ -12,10 +12,6 @@ namespace {
 
 constexpr sight::Site kReadLostChunk{"client.read_lost_chunk", {"bytes"}};
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 }  // namespace
 
 LostChunkRead::LostChunkRead(Core& core, Context context, proto::Stripe stripe, uint32_t index,
@@ -87,7 +83,7 @@ asio::awaitable<Status> LostChunkRead::read_here() {
   if (status.ok() && whole && crc_ != chunk_.crc())
     status = {Code::kCorrupt, fmt::format("chunk {}:{}: what was decoded differs from what was written",
                                           stripe_.stripe_id(), index_)};
-  report_.seconds = seconds(core_.now() - began_);
+  report_.seconds = to_seconds(core_.now() - began_);
   report_.bytes = next_ - begin_;
   co_return status;
 }
@@ -138,7 +134,7 @@ asio::awaitable<Status> LostChunkRead::hand_on_front() {
   while (!front.result)
     co_await changed_.wait();
   KINTSUGI_CO_TRY(*front.result);
-  if (report_.first_byte_seconds == 0) report_.first_byte_seconds = seconds(core_.now() - began_);
+  if (report_.first_byte_seconds == 0) report_.first_byte_seconds = to_seconds(core_.now() - began_);
   report_.helpers = static_cast<uint32_t>(front.reader->chunks_fetched());
   report_.bytes_in += front.reader->bytes_fetched();
   const std::vector<std::span<const std::byte>> parts = front.reader->bytes_of(index_, next_, end_);

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/expect_ok.h"
 #include "tests/simulation/runtime/simulation.h"
 
 namespace kintsugi::simulation {
@@ -35,7 +36,3 @@ class Replay {
 };
 
 }  // namespace kintsugi::simulation
-
-/// For Status and the like: says what went wrong.
-#define KINTSUGI_EXPECT_OK(expression) EXPECT_EQ(::kintsugi::Status{}, (expression))
-#define KINTSUGI_ASSERT_OK(expression) ASSERT_EQ(::kintsugi::Status{}, (expression))

@@ -20,10 +20,6 @@ struct Running {
   bool& flag_;
 };
 
-double seconds(Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 }  // namespace
 
 Simulation::Simulation(uint64_t seed)
@@ -87,7 +83,7 @@ void Simulation::run_until_done(const bool& done, Duration limit) {
   drain();
   while (!done) {
     if (!step(end)) {
-      if (clock_.next_due()) fail(fmt::format("not done after {} s of virtual time", seconds(limit)));
+      if (clock_.next_due()) fail(fmt::format("not done after {} s of virtual time", to_seconds(limit)));
       fail("not done, and nothing is left that could wake it (a deadlock, or a missing notification)");
     }
   }
@@ -108,8 +104,9 @@ void Simulation::run_to_end(asio::awaitable<void> task, Duration limit) {
 }
 
 void Simulation::fail(const std::string& what) {
-  const std::string message = fmt::format("simulation, at {:.6f} s, event {}: {}. Replay with {}",
-                                          seconds(clock_.elapsed()), events_.events(), what, replay_hint());
+  const std::string message =
+      fmt::format("simulation, at {:.6f} s, event {}: {}. Replay with {}", to_seconds(clock_.elapsed()),
+                  events_.events(), what, replay_hint());
   // Unwinding the test may trip over daemons that were never stopped: say first what went wrong.
   std::fprintf(stderr, "%s\n", message.c_str());
   throw std::runtime_error(message);
