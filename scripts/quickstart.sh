@@ -7,10 +7,10 @@
 set -euo pipefail
 
 root="$(cd "$(dirname "$0")/.." && pwd)"
-"$root/scripts/build.sh" release
+"$root/scripts/build.sh" release kintsugi kintsugi-metaserver kintsugi-chunkserver  # what runs below
 
 # A compiler installation is a real tree of every machine that got this far: large binaries and many small headers.
-source_dir="$(readlink -f "${1:-$(dirname "$(gcc -print-libgcc-file-name)")}")"
+source_dir="$(readlink -f "${1:-$(clang-19 -print-resource-dir)}")"
 [ -d "$source_dir" ] || { echo "quickstart: $source_dir is not a directory" >&2; exit 2; }
 
 bin="$root/build/release/bin"
