@@ -11,6 +11,7 @@
 #include "common/http/http_server.h"
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
+#include "common/proto/names.h"
 #include "common/runtime/production/production_runtime.h"
 #include "common/runtime/run.h"
 #include "metaserver/daemon/http_pages.h"
@@ -99,7 +100,7 @@ Status run(Settings& options, const std::string& effective) {
   KINTSUGI_ASSIGN(meta.listen, runtime::Endpoint::parse(options.listen));
   repair_manager::Options& repairs = options.daemon.repairs;
   KINTSUGI_ASSIGN(repairs.schedule, repair_manager::parse_schedule(options.repair_schedule));
-  KINTSUGI_ASSIGN(repairs.shape, repair_manager::parse_shape(options.repair_shape));
+  KINTSUGI_ASSIGN(repairs.shape, proto::parse_shape(options.repair_shape));
   KINTSUGI_ASSIGN(const rpc::Secret secret, rpc::Secret::load(options.secret_file));
   if (!options.log_file.empty()) log::set_file(options.log_file);
   log::info("kintsugi-metaserver starts with\n{}", effective);

@@ -129,7 +129,9 @@ struct Call final : public partial_sum::SumSink {
   proto::ServerTiming timing() const {
     proto::ServerTiming server;
     server.set_server_id(node.server_id());
-    server.set_role(!stores.empty() ? "destination" : node.children().empty() ? "helper" : "aggregator");
+    server.set_role(!stores.empty()           ? proto::ServerTiming::DESTINATION
+                    : node.children().empty() ? proto::ServerTiming::HELPER
+                                              : proto::ServerTiming::AGGREGATOR);
     proto::Timing& timing = *server.mutable_timing();
     timing.set_seconds(to_seconds(parts.runtime.clock.now() - began));
     timing.set_read_seconds(sum.read_seconds());

@@ -103,7 +103,7 @@ void add_timing(proto::RepairChunkResponse& response, ServerId self, const TreeS
                 const RebuiltChunk& chunk, Duration duration) {
   proto::ServerTiming& root = *response.add_servers();
   root.set_server_id(self.value);
-  root.set_role("destination");
+  root.set_role(proto::ServerTiming::DESTINATION);
   proto::Timing& own = *root.mutable_timing();
   own.set_seconds(to_seconds(duration));
   own.set_network_seconds(sum.receiver().network_seconds());

@@ -8,6 +8,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "common/proto/names.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -15,6 +16,9 @@ namespace {
 using client::BlockingClient;
 using client::DegradedReadReport;
 using Json = nlohmann::ordered_json;
+
+/// What `--shape` calls the traditional read: this client fetches chunks and decodes them itself.
+constexpr const char* kLocal = "local";
 
 struct Arguments {
   std::string chunk, shape = "auto";
@@ -29,6 +33,16 @@ class NullSink final : public client::Sink {
   }
 };
 
+Result<std::optional<proto::RepairShape>> parse_tree(const std::string& shape) {
+  if (shape == kLocal) return std::optional<proto::RepairShape>{};
+  KINTSUGI_ASSIGN(const proto::RepairShape tree, proto::parse_shape(shape));
+  return std::optional{tree};
+}
+
+std::string_view shape_text(const DegradedReadReport& report) {
+  return report.shape ? proto::shape_name(*report.shape) : kLocal;
+}
+
 double megabytes_per_second(const DegradedReadReport& report) {
   return report.seconds > 0 ? static_cast<double>(report.bytes) / report.seconds / 1e6 : 0;
 }
@@ -42,7 +56,7 @@ Json to_json(const DegradedReadReport& report) {
           {"bytes", report.bytes},
           {"bytes_in", report.bytes_in},
           {"megabytes_per_second", megabytes_per_second(report)},
-          {"shape", report.shape},
+          {"shape", shape_text(report)},
           {"slice_bytes", report.slice_bytes},
           {"helpers", report.helpers},
           {"plans", report.plans},
@@ -54,7 +68,7 @@ void print(const DegradedReadReport& report) {
       "{:.3f} s, {:.1f} MB/s, first byte after {:.3f} s, plan {:.4f} s; {}, {} helpers, slices of {}, {} "
       "in{}\n",
       report.seconds, megabytes_per_second(report), report.first_byte_seconds, report.plan_seconds,
-      report.shape, report.helpers, human_bytes(report.slice_bytes), human_bytes(report.bytes_in),
+      shape_text(report), report.helpers, human_bytes(report.slice_bytes), human_bytes(report.bytes_in),
       report.trouble.empty() ? "" : "; " + report.trouble);
 }
 
@@ -73,7 +87,7 @@ Status run(Session& session, BlockingClient& client, ChunkId chunk, const Argume
     client::LostReadOptions options;
     options.offset = arguments.offset;
     options.length = arguments.length;
-    options.shape = arguments.shape;
+    KINTSUGI_ASSIGN(options.shape, parse_tree(arguments.shape));
     options.slice_bytes = arguments.slice_bytes;
     options.fall_back = false;  // what is measured is what was asked for
     KINTSUGI_ASSIGN(DegradedReadReport report,
@@ -119,7 +133,7 @@ void add_degraded_read_bench(CLI::App& bench, Session& session) {
       ->add_option(
           "--shape", arguments->shape,
           "Of the tree; local: fetch what the code needs here and decode, the traditional way. Default: auto")
-      ->check(CLI::IsMember({"star", "ppr", "chain", "weighted", "auto", client::kLocalShape}));
+      ->check(CLI::IsMember({"star", "ppr", "chain", "weighted", "auto", kLocal}));
   command->add_option("--slice", arguments->slice_bytes, "As in 512KiB; the chunk size means unsliced")
       ->transform(CLI::AsSizeValue(false));
   command->add_option("--runs", arguments->runs, "One after the other; default 1")

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/proto/names.h"
+
 namespace kintsugi::cli {
 
 using Json = nlohmann::ordered_json;
@@ -102,10 +104,6 @@ Json to_json(const proto::ServerState& server) {
           {"draining", server.draining()}};
 }
 
-std::string kind_text(const proto::RepairRecord& record) {
-  return record.kind().empty() ? "repair" : record.kind();
-}
-
 std::string chunks_text(const proto::RepairRecord& record) {
   std::string text = fmt::format("{}:{}", record.stripe_id(), record.index());
   for (int i = 1; i < record.indexes_size(); ++i)
@@ -128,14 +126,14 @@ static void add_timing(Json& to, const proto::Timing& timing) {
 
 Json to_json(const proto::RepairRecord& record) {
   Json json{{"repair_id", record.repair_id()},
-            {"kind", kind_text(record)},
+            {"kind", proto::kind_name(record.kind())},
             {"chunk", fmt::format("{}:{}", record.stripe_id(), record.index())},
             {"code", record.policy()},
-            {"shape", record.shape()},
+            {"shape", proto::shape_name(record.shape())},
             {"trees", std::max<uint32_t>(record.trees(), 1)},
             {"slice_bytes", record.slice_bytes()},
             {"chunk_bytes", record.chunk_bytes()},
-            {"outcome", record.outcome()},
+            {"outcome", proto::outcome_name(record.outcome())},
             {"detail", record.detail()},
             {"reason", record.reason()},
             {"attempt", record.attempt()},
@@ -157,7 +155,7 @@ Json to_json(const proto::RepairRecord& record) {
     json["helpers"].push_back(std::to_string(helper));
   json["servers"] = Json::array();
   for (const proto::ServerTiming& server : record.servers()) {
-    Json one{{"server_id", std::to_string(server.server_id())}, {"role", server.role()}};
+    Json one{{"server_id", std::to_string(server.server_id())}, {"role", proto::role_name(server.role())}};
     add_timing(one, server.timing());
     json["servers"].push_back(std::move(one));
   }

@@ -16,7 +16,6 @@ std::string mode_text(const proto::Attributes& attributes);        ///< "drwxr-x
 std::string liveness_text(proto::ServerState::Liveness liveness);  ///< "alive", "suspect", "dead"
 /// "0.84 s, at 1.19 GiB/s"
 std::string rate_text(uint64_t bytes, double seconds);
-std::string kind_text(const proto::RepairRecord& record);  ///< "repair", "read", "move"
 std::string chunks_text(
     const proto::RepairRecord& record);  ///< "81:3", "81:3,7" when one pass rebuilt several
 

@@ -6,6 +6,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "common/proto/names.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -17,7 +18,7 @@ constexpr uint32_t kDefaultHistory = 100;
 
 /// "on 12", "onto the client": where the chunks went.
 std::string destination_text(const proto::RepairRecord& record) {
-  if (record.destination() == 0) return kind_text(record) == "read" ? "for a client" : "";
+  if (record.destination() == 0) return record.kind() == proto::RepairRecord::READ ? "for a client" : "";
   std::string text = fmt::format("onto {}", record.destination());
   for (int i = 1; i < record.destinations_size(); ++i)
     text += fmt::format(", {}", record.destinations(i));
@@ -26,7 +27,7 @@ std::string destination_text(const proto::RepairRecord& record) {
 
 /// "chain of 6", "weighted, 2 trees, of 6".
 std::string tree_text(const proto::RepairRecord& record) {
-  return fmt::format("{}{} of {}", record.shape(),
+  return fmt::format("{}{} of {}", proto::shape_name(record.shape()),
                      record.trees() > 1 ? fmt::format(", {} trees,", record.trees()) : "",
                      record.helpers_size());
 }
@@ -35,8 +36,9 @@ std::string tree_text(const proto::RepairRecord& record) {
 void print_record(const proto::RepairRecord& record) {
   const std::string destination = destination_text(record);
   fmt::print("{}  {:<6} {:<10} {:<7} {} {}{}by {}, {:.2f} s{}{}\n", local_time(record.started_ns()),
-             kind_text(record), chunks_text(record), record.outcome(), human_bytes(record.chunk_bytes()),
-             destination, destination.empty() ? "" : " ", tree_text(record), record.timing().seconds(),
+             proto::kind_name(record.kind()), chunks_text(record), proto::outcome_name(record.outcome()),
+             human_bytes(record.chunk_bytes()), destination, destination.empty() ? "" : " ",
+             tree_text(record), record.timing().seconds(),
              record.reason().empty() ? "" : ", " + record.reason(),
              record.detail().empty() ? "" : ": " + record.detail());
 }
@@ -97,7 +99,7 @@ void print_result(const proto::RepairRecord& record) {
 Status run(Session& session, BlockingClient& client, proto::RunRepairRequest request) {
   KINTSUGI_ASSIGN(const proto::RepairRecord record,
                   client.run(client.async().run_repair(std::move(request))));
-  const bool failed = record.outcome() == "failed";
+  const bool failed = record.outcome() == proto::RepairRecord::FAILED;
   if (session.json) {
     print_json(to_json(record));
   } else if (!failed) {
@@ -130,7 +132,8 @@ Result<proto::RunRepairRequest> make_request(const RunArguments& arguments) {
       return Status{Code::kInvalidArgument, "chunks that are rebuilt together belong to one stripe"};
     request.add_more_indexes(chunk.index);
   }
-  request.set_shape(arguments.shape);
+  KINTSUGI_ASSIGN(const proto::RepairShape shape, proto::parse_shape(arguments.shape));
+  request.set_shape(shape);
   request.set_slice_bytes(arguments.slice_bytes);
   request.set_destination(arguments.destination);
   return request;

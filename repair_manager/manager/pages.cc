@@ -1,5 +1,7 @@
 #include "repair_manager/manager/pages.h"
 
+#include "common/proto/names.h"
+
 namespace kintsugi::repair_manager {
 namespace {
 
@@ -7,9 +9,9 @@ constexpr size_t kRepairsShown = 100;
 
 std::string describe_repair(const proto::RepairRecord& record) {
   return fmt::format("{}:{} -> server {}  {} slice {}  {} attempt {}  {:.3f} s  {}  {}\n", record.stripe_id(),
-                     record.index(), record.destination(), record.shape(), record.slice_bytes(),
-                     record.outcome(), record.attempt(), record.timing().seconds(), record.reason(),
-                     record.detail());
+                     record.index(), record.destination(), proto::shape_name(record.shape()),
+                     record.slice_bytes(), proto::outcome_name(record.outcome()), record.attempt(),
+                     record.timing().seconds(), record.reason(), record.detail());
 }
 
 }  // namespace

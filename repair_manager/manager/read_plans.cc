@@ -14,8 +14,9 @@ constexpr int kMaxServers = 64;
 Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& request) {
   if (request.exclude_size() > kMaxExcluded)
     return Status{Code::kInvalidArgument, fmt::format("more than {} servers excluded", kMaxExcluded)};
-  PlanWishes wishes{.slice_bytes = request.slice_bytes()};
-  KINTSUGI_ASSIGN(wishes.shape, parse_shape(request.shape()));
+  if (!proto::RepairShape_IsValid(request.shape()))
+    return Status{Code::kInvalidArgument, fmt::format("no repair shape has number {}", int{request.shape()})};
+  const PlanWishes wishes{.shape = request.shape(), .slice_bytes = request.slice_bytes()};
   PlanRequest wanted{.stripe = StripeId{request.stripe_id()}, .indexes = {request.index()}};
   for (uint64_t server : request.exclude())
     wanted.excluded.push_back(ServerId{server});

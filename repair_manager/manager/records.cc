@@ -10,11 +10,11 @@ proto::RepairRecord describe(const RepairPlan& plan, WallTime now) {
   const RepairTarget& root = plan.targets.front();
   proto::RepairRecord record;
   record.set_repair_id(plan.id.value);
-  record.set_kind(std::string(kind_name(plan.kind)));
+  record.set_kind(plan.kind);
   record.set_stripe_id(plan.stripe.value);
   record.set_index(root.index);
   record.set_policy(plan.policy);
-  record.set_shape(std::string(shape_name(plan.choice.shape)));
+  record.set_shape(plan.choice.shape);
   record.set_slice_bytes(plan.choice.slice_bytes);
   record.set_chunk_bytes(root.bytes);
   record.set_destination(root.destination.value);
@@ -28,7 +28,7 @@ proto::RepairRecord describe(const RepairPlan& plan, WallTime now) {
   record.set_estimated_seconds(plan.choice.seconds);
   record.mutable_timing()->set_plan_seconds(plan.plan_seconds);
   record.set_attempt(1);
-  record.set_outcome("running");
+  record.set_outcome(proto::RepairRecord::RUNNING);
   record.set_started_ns(now.time_since_epoch().count());
   return record;
 }
@@ -41,7 +41,7 @@ void RepairRecords::begin(proto::RepairRecord record) {
 
 void RepairRecords::end(proto::RepairRecord record, bool ok) {
   running_.erase(record.repair_id());
-  record.set_outcome(ok ? "done" : "failed");
+  record.set_outcome(ok ? proto::RepairRecord::DONE : proto::RepairRecord::FAILED);
   history_.push_front(std::move(record));
   if (history_.size() > limit_) history_.pop_back();
 }

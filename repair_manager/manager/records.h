@@ -14,7 +14,7 @@
 
 namespace kintsugi::repair_manager {
 
-/// The record of a plan that begins now: outcome "running".
+/// The record of a plan that begins now: outcome RUNNING.
 proto::RepairRecord describe(const RepairPlan& plan, WallTime now);
 
 class RepairRecords {
@@ -25,7 +25,7 @@ class RepairRecords {
   void begin(proto::RepairRecord record);
   /// Of what is under way (asserted).
   const proto::RepairRecord& running(RepairId id) const { return running_.at(id.value); }
-  /// The record, changed in the meantime, goes into the history with its outcome: "done" or "failed".
+  /// The record, changed in the meantime, goes into the history with its outcome: DONE or FAILED.
   void end(proto::RepairRecord record, bool ok);
 
   const std::map<uint64_t, proto::RepairRecord>& all_running() const { return running_; }

@@ -3,6 +3,7 @@
 
 #include "common/base/assert.h"
 #include "common/log/log.h"
+#include "common/proto/names.h"
 #include "monitoring/sight/module.h"
 #include "repair_manager/manager/repair_manager.h"
 
@@ -69,7 +70,7 @@ void RepairManager::begin(Job& job) {
     KINTSUGI_ASSERT(is_new);
   }
   ++jobs_;
-  if (plan.kind == PlanKind::kMove) {
+  if (plan.kind == proto::RepairRecord::MOVE) {
     ++running_moves_;
     ++moving_from_[plan.targets.front().old_server];
   }
@@ -168,7 +169,7 @@ asio::awaitable<Status> RepairManager::commit(Context context, Job& job, proto::
   for (size_t i = 0; i < plan.targets.size(); ++i) {
     const RepairTarget& target = plan.targets[i];
     const ChunkId chunk{plan.stripe, target.index};
-    if (plan.kind == PlanKind::kRepair && view_.prepared(plan.stripe)) {
+    if (plan.kind == proto::RepairRecord::REPAIR && view_.prepared(plan.stripe)) {
       const std::optional<StripeView> stripe = view_.stripe(plan.stripe);
       if (stripe && stripe->chunks[target.index].available)
         append_detail(record, describe_available(job, i, stripe->chunks[target.index].server));
@@ -199,13 +200,13 @@ asio::awaitable<Status> RepairManager::commit(Context context, Job& job, proto::
 void RepairManager::end(const Job& job, proto::RepairRecord record, const Status& status) {
   const RepairPlan& plan = job.plan;
   if (status.ok()) {
-    log::info("{} of {} in {:.3f} s ({}, {} helpers)", kind_name(plan.kind), describe_targets(plan),
-              record.timing().seconds(), record.shape(), plan.helpers.size());
+    log::info("{} of {} in {:.3f} s ({}, {} helpers)", proto::kind_name(plan.kind), describe_targets(plan),
+              record.timing().seconds(), proto::shape_name(record.shape()), plan.helpers.size());
   } else {
     ++failed_;
     append_detail(record, status.to_string());
-    log::warning("{} of {}, attempt {}: {}", kind_name(plan.kind), describe_targets(plan), record.attempt(),
-                 record.detail());
+    log::warning("{} of {}, attempt {}: {}", proto::kind_name(plan.kind), describe_targets(plan),
+                 record.attempt(), record.detail());
   }
   planner_.slots().remove_helpers(plan.helpers, plan.helper_shares);
   for (const RepairTarget& target : plan.targets) {
@@ -214,12 +215,12 @@ void RepairManager::end(const Job& job, proto::RepairRecord record, const Status
     running_.erase(chunk);
     // A repair that failed is tried again anyway.
     const bool failed = std::ranges::find(job.entries, chunk, &QueueEntry::chunk) != job.entries.end();
-    if (told_.erase(chunk) > 0 && (!failed || plan.kind == PlanKind::kMove))
+    if (told_.erase(chunk) > 0 && (!failed || plan.kind == proto::RepairRecord::MOVE))
       chunk_lost(chunk, "lost while it was repaired or moved", /*delay_ok=*/true);
   }
   --jobs_;
   ++ended_since_schedule_;
-  if (plan.kind == PlanKind::kMove) {
+  if (plan.kind == proto::RepairRecord::MOVE) {
     --running_moves_;
     const auto from = moving_from_.find(plan.targets.front().old_server);
     if (--from->second == 0) moving_from_.erase(from);

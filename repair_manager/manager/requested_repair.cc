@@ -42,7 +42,7 @@ asio::awaitable<Result<proto::RepairRecord>> RepairManager::run_attempts(Context
       entries = std::move(job->entries);
     }
     const proto::RepairRecord* record = records_.ended(*id);
-    if (record != nullptr && record->outcome() == "done") {
+    if (record != nullptr && record->outcome() == proto::RepairRecord::DONE) {
       for (uint32_t done : record->indexes()) {
         std::erase(wanted.indexes, done);
         std::erase_if(entries, [done](const QueueEntry& entry) { return entry.chunk.index == done; });

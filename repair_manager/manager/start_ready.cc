@@ -10,7 +10,7 @@ void RepairManager::start_ready() {
   const size_t ready = queue_.ready();
   if (ready == 0 || jobs_ >= options_.max_running) return;
   planner_.refresh();
-  const bool chains = options_.shape == Shape::kAuto || options_.shape == Shape::kChain;
+  const bool chains = options_.shape == Shape::AUTO || options_.shape == Shape::CHAIN;
   const bool joint = options_.schedule == Schedule::kJoint && chains && ready >= options_.joint_threshold;
   const size_t limit = joint ? window_.entries() : kCandidatesPerTurn;
   if (joint && !worth_scheduling(limit)) return;

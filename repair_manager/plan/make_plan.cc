@@ -243,8 +243,8 @@ void set_request(const Setting& setting, RepairPlan& plan) {
   request.set_slice_bytes(plan.choice.slice_bytes);
   request.set_capability(
       setting.view.capability(plan.chunk(), rpc::kOpWrite | rpc::kOpRepair, setting.expiry));
-  request.set_staggered(plan.choice.shape == Shape::kStaggered);
-  if (setting.input.policy.rows() == 1 || plan.kind == PlanKind::kMove) return;
+  request.set_staggered(plan.choice.shape == Shape::STAGGERED);
+  if (setting.input.policy.rows() == 1 || plan.kind == proto::RepairRecord::MOVE) return;
   request.set_rows(setting.input.policy.rows());
   request.set_cell_bytes(setting.input.policy.cell_bytes);
 }
@@ -276,20 +276,11 @@ Status check_lost(const SelectionInput& input) {
 
 }  // namespace
 
-std::string_view kind_name(PlanKind kind) {
-  switch (kind) {
-    case PlanKind::kRepair: return "repair";
-    case PlanKind::kMove: return "move";
-    case PlanKind::kRead: return "read";
-  }
-  return "repair";
-}
-
 Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wishes, const LinkModel& link,
                              const ClusterView& view, WallTime expiry, RepairId id) {
   KINTSUGI_TRY(check_lost(input));
   const Setting setting{input, wishes, link, view, expiry};
-  RepairPlan plan = begin_plan(setting, PlanKind::kRepair, id);
+  RepairPlan plan = begin_plan(setting, proto::RepairRecord::REPAIR, id);
   // Destinations are cheap to find missing; but what cannot be repaired is to be called that first.
   std::vector<uint32_t> lost = input.lost;
   std::stable_sort(lost.begin(), lost.end(), [&](uint32_t a, uint32_t b) {
@@ -325,7 +316,7 @@ Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes&
                   fmt::format("chunk {}:{} is not available", input.stripe.id, chunk.index)};
   if (!source->alive || !input.slots.can_help(chunk.server))
     return Status{Code::kLimitExceeded, fmt::format("server {} is busy or suspect", chunk.server)};
-  RepairPlan plan = begin_plan(setting, PlanKind::kMove, id);
+  RepairPlan plan = begin_plan(setting, proto::RepairRecord::MOVE, id);
   KINTSUGI_TRY(pick_destinations(setting, plan));
 
   // A copy has one row, whatever the code.
@@ -357,7 +348,7 @@ Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes&
   const uint64_t end = std::min((offset + length + unit - 1) / unit * unit, lost.length);
   const uint64_t sum_bytes = sub_chunk_bytes(input.policy, end - begin);
 
-  RepairPlan plan = begin_plan(setting, PlanKind::kRead, id);
+  RepairPlan plan = begin_plan(setting, proto::RepairRecord::READ, id);
   plan.targets.push_back({.index = lost.index, .old_server = lost.server, .bytes = end - begin});
   KINTSUGI_ASSIGN(const Helpers helpers, pick_helpers(setting, input.lost, Busy::kTake));
   const LinkRate usual = input.servers.usual_link();
@@ -373,7 +364,7 @@ Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes&
   sum.set_slice_bytes(plan.choice.slice_bytes);
   sum.set_rows(rows);
   sum.set_cell_bytes(input.policy.cell_bytes);
-  sum.set_shape(std::string(shape_name(plan.choice.shape)));
+  sum.set_shape(plan.choice.shape);
   sum.set_chunk_length(lost.length);
   KINTSUGI_TRY(write_trees(setting, input.lost, helpers, choice.trees, sum.mutable_children(), plan));
   return plan;

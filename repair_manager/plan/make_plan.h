@@ -14,9 +14,7 @@
 
 namespace kintsugi::repair_manager {
 
-enum class PlanKind { kRepair, kMove, kRead };
-/// "repair", "move", "read": as in RepairRecord.kind.
-std::string_view kind_name(PlanKind kind);
+using PlanKind = proto::RepairRecord::Kind;
 
 /// A chunk that the plan makes.
 struct RepairTarget {
@@ -30,7 +28,7 @@ struct RepairTarget {
 struct RepairPlan {
   RepairId id;
   StripeId stripe;
-  PlanKind kind = PlanKind::kRepair;
+  PlanKind kind = proto::RepairRecord::REPAIR;
   std::string policy;
   std::vector<RepairTarget> targets;    ///< never empty; first: the root of the tree, the longest chunk
   std::vector<ServerId> helpers;        ///< servers that read a chunk, each once
@@ -47,7 +45,7 @@ struct RepairPlan {
 
 /// What the requester of a repair insists on.
 struct PlanWishes {
-  Shape shape = Shape::kAuto;
+  Shape shape = Shape::AUTO;
   uint64_t slice_bytes = 0;  ///< 0: the default
   ServerId destination;      ///< of the first lost chunk; none: the best one
   bool keep_racks = false;   ///< that one only if the stripe comes not to stand too crowded in its rack

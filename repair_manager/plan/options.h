@@ -38,7 +38,7 @@ struct Options {
   Duration max_deadline = 30min;  ///< whatever was estimated
   size_t history = 1000;          ///< records kept
   LinkModel link;
-  Shape shape = Shape::kAuto;
+  Shape shape = Shape::AUTO;
   uint64_t slice_bytes = 0;              ///< 0: the cost model's default
   Schedule schedule = Schedule::kJoint;  ///< joint: of chains, so greedy where another shape is asked for
   size_t joint_threshold = 2;            ///< fewer ready chunks are repaired greedily

@@ -136,7 +136,7 @@ Estimate estimate(const TreeSet& trees, Shape shape, std::span<const LinkRate> h
     if (path.first_slice > longest.first_slice) longest = path;
   }
   Estimate result{.first_slice_seconds = longest.first_slice};
-  if (shape == Shape::kStaggered) {
+  if (shape == Shape::STAGGERED) {
     for (const TreeNode& child : trees.trees.front().children)
       result.seconds += walk.edge(child, root_down) + walk.round_trip();
     result.first_slice_seconds = result.seconds;

@@ -76,7 +76,7 @@ Estimate estimate(const TreeSet& trees, Shape shape, std::span<const LinkRate> h
                   const TreeLoad& load, uint64_t slice_bytes, const LinkModel& link);
 
 struct Choice {
-  Shape shape = Shape::kStar;
+  Shape shape = Shape::STAR;
   uint64_t slice_bytes = 0;
   double seconds = 0;              ///< estimate
   double first_slice_seconds = 0;  ///< of a sliced tree: until the root has the first part of a slice

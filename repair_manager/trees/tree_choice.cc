@@ -5,7 +5,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr Shape kFixedShapes[] = {Shape::kChain, Shape::kPpr, Shape::kStar};
+constexpr Shape kFixedShapes[] = {Shape::CHAIN, Shape::PPR, Shape::STAR};
 constexpr uint64_t kSlicesAPeriod = 4;  // at least so many periods a chunk, or a split is uneven at its end
 
 /// The rate of a chain of the first helpers.
@@ -53,8 +53,8 @@ double least_seconds(Shape shape, const TreeQuestion& question) {
     received += sums;
     smallest = std::min(smallest, sums);
   }
-  if (shape == Shape::kPpr) received = smallest * ppr_timesteps(static_cast<uint32_t>(question.needed));
-  if (shape == Shape::kChain) received = smallest;
+  if (shape == Shape::PPR) received = smallest * ppr_timesteps(static_cast<uint32_t>(question.needed));
+  if (shape == Shape::CHAIN) received = smallest;
   return std::max(slowest, received * bytes / question.root_down);
 }
 
@@ -67,12 +67,12 @@ TreeChoice weighted(const TreeQuestion& question, const LinkModel& link) {
   const uint64_t slices = question.load.sum_bytes / slice / kSlicesAPeriod;
   TreeSet trees = plan_weighted(question.helpers, question.needed, question.root_down, slices);
   const double rate = bottleneck_rate(trees, question.helpers, question.root_down);
-  return weigh(Shape::kWeighted, std::move(trees), rate, question, link);
+  return weigh(Shape::WEIGHTED, std::move(trees), rate, question, link);
 }
 
 TreeChoice choose(const TreeQuestion& question, const LinkModel& link) {
   if (!question.trees.trees.empty()) {
-    const Shape shape = question.trees.trees.size() == 1 ? Shape::kChain : Shape::kWeighted;
+    const Shape shape = question.trees.trees.size() == 1 ? Shape::CHAIN : Shape::WEIGHTED;
     // A tree of few slices fills its pipeline at its share of the rate.
     double least = 1;
     for (const SliceTree& tree : question.trees.trees)
@@ -82,9 +82,9 @@ TreeChoice choose(const TreeQuestion& question, const LinkModel& link) {
   }
   const double rate = chain_rate(question);
   const bool differ = links_differ(question, rate);
-  if (question.wanted == Shape::kWeighted)
-    return differ ? weighted(question, link) : fixed(Shape::kChain, rate, question, link);
-  if (question.wanted != Shape::kAuto) return fixed(question.wanted, rate, question, link);
+  if (question.wanted == Shape::WEIGHTED)
+    return differ ? weighted(question, link) : fixed(Shape::CHAIN, rate, question, link);
+  if (question.wanted != Shape::AUTO) return fixed(question.wanted, rate, question, link);
 
   TreeChoice best;
   if (differ) best = weighted(question, link);
@@ -94,7 +94,7 @@ TreeChoice choose(const TreeQuestion& question, const LinkModel& link) {
     if (best.trees.trees.empty() || choice.choice.seconds <= best.choice.seconds) best = std::move(choice);
   };
   if (question.needed == 1) {  // all are equal
-    consider(Shape::kStar);
+    consider(Shape::STAR);
     return best;
   }
   for (Shape shape : kFixedShapes)
@@ -105,7 +105,7 @@ TreeChoice choose(const TreeQuestion& question, const LinkModel& link) {
 }  // namespace
 
 TreeChoice choose_trees(const TreeQuestion& question, const LinkModel& link) {
-  if (question.needed == 0) return {{Shape::kStar, kDefaultSliceBytes}, TreeSet::one({})};
+  if (question.needed == 0) return {{Shape::STAR, kDefaultSliceBytes}, TreeSet::one({})};
   TreeChoice choice = choose(question, link);
   choice.choice.bound_seconds = static_cast<double>(question.load.sum_bytes) * question.load.sums /
                                 bottleneck_bound(question.helpers, question.needed, question.root_down);

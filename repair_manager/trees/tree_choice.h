@@ -10,7 +10,7 @@ struct TreeQuestion {
   size_t needed = 0;                  ///< of them; fewer than there are only if any will do for any slice
   double root_down = 0;               ///< the repair site's downlink
   TreeLoad load;
-  Shape wanted = Shape::kAuto;
+  Shape wanted = Shape::AUTO;
   TreeSet trees = {};        ///< these, whatever `wanted` says; none: by shape
   uint64_t slice_bytes = 0;  ///< of one sum; 0: the default
   bool read = false;         ///< somebody waits for the first bytes

@@ -4,8 +4,6 @@
 #include <bit>
 #include <numeric>
 
-#include <fmt/format.h>
-
 #include "common/base/assert.h"
 
 namespace kintsugi::repair_manager {
@@ -46,33 +44,11 @@ std::vector<TreeNode> binomial_tree(size_t helpers) {
 
 }  // namespace
 
-std::string_view shape_name(Shape shape) {
-  switch (shape) {
-    case Shape::kStar: return "star";
-    case Shape::kStaggered: return "staggered";
-    case Shape::kPpr: return "ppr";
-    case Shape::kChain: return "chain";
-    case Shape::kWeighted: return "weighted";
-    case Shape::kAuto: return "auto";
-  }
-  return "auto";
-}
-
-Result<Shape> parse_shape(std::string_view name) {
-  if (name.empty()) return Shape::kAuto;
-  for (Shape shape :
-       {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain, Shape::kWeighted, Shape::kAuto})
-    if (name == shape_name(shape)) return shape;
-  return Status{
-      Code::kInvalidArgument,
-      fmt::format("no such repair shape: {} (star, staggered, ppr, chain, weighted or auto)", name)};
-}
-
 std::vector<TreeNode> plan_tree(size_t helpers, Shape shape) {
-  KINTSUGI_ASSERT(shape != Shape::kAuto && shape != Shape::kWeighted);
-  if (shape == Shape::kPpr) return binomial_tree(helpers);
+  KINTSUGI_ASSERT(shape != Shape::AUTO && shape != Shape::WEIGHTED);
+  if (shape == Shape::PPR) return binomial_tree(helpers);
   std::vector<TreeNode> children;
-  if (shape != Shape::kChain) {
+  if (shape != Shape::CHAIN) {
     for (size_t i = 0; i < helpers; ++i)
       children.push_back({.helper = i});
     return children;

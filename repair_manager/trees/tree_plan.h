@@ -3,26 +3,15 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
-#include "common/base/status.h"
+#include "common/proto/repair.pb.h"
 
 namespace kintsugi::repair_manager {
 
-enum class Shape {
-  kStar,       ///< every helper sends to the repair site at once: the traditional repair
-  kStaggered,  ///< every helper sends to the repair site, one after the other (W section 4.4.2)
-  kPpr,        ///< binomial reduction tree: ceil(log2(k+1)) timesteps (W theorem 4.4.1)
-  kChain,      ///< a path through all helpers: repair pipelining
-  kWeighted,   ///< trees that suit the servers' links (weighted_tree.h)
-  kAuto,       ///< whichever the cost model finds cheapest
-};
-
-/// "star", "staggered", "ppr", "chain", "weighted", "auto".
-std::string_view shape_name(Shape shape);
-/// The inverse; "" is auto. kInvalidArgument otherwise.
-Result<Shape> parse_shape(std::string_view name);
+/// STAGGERED is described in Mitra 2017, section 4.4.2; PPR takes ceil(log2(k+1)) timesteps (theorem 4.4.1); CHAIN is
+/// known as repair pipelining; WEIGHTED is weighted_tree.h's.
+using Shape = proto::RepairShape;
 
 /// A helper and what hangs below it. `helper` is its position in the list of helpers, best first.
 struct TreeNode {

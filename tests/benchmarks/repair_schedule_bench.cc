@@ -125,12 +125,12 @@ Measured measure(const Settings& settings, const std::string& mode, uint64_t see
                     .min_deadline = 1h,
                     .link = {.bytes_per_second = settings.cluster.rate},
                     .schedule = mode == "joint" ? Schedule::kJoint : Schedule::kGreedy};
-    if (mode == "star") options.shape = Shape::kStar;
+    if (mode == "star") options.shape = Shape::STAR;
     if (mode == "ppr") {
-      options.shape = Shape::kPpr;
+      options.shape = Shape::PPR;
       options.slice_bytes = settings.cluster.chunk_bytes;
     }
-    if (mode == "chain") options.shape = Shape::kChain;
+    if (mode == "chain") options.shape = Shape::CHAIN;
     RepairManager manager(node.runtime(), options, cluster, nullptr);
     manager.start();
     manager.server_dead(FluidCluster::kDead, cluster.lost_chunks());

@@ -25,6 +25,7 @@
 
 #include <fmt/format.h>
 
+#include "common/proto/names.h"
 #include "erasure/policy.h"
 #include "repair_manager/trees/tree_plan.h"
 #include "tests/benchmarks/given_placement.h"
@@ -98,7 +99,7 @@ repair_manager::Options options_of(const std::string& mode, const Settings& sett
   repair_manager::Options options;
   const bool joint = mode == "joint";
   options.schedule = joint ? repair_manager::Schedule::kJoint : repair_manager::Schedule::kGreedy;
-  options.shape = joint ? repair_manager::Shape::kAuto : repair_manager::parse_shape(mode).value();
+  options.shape = joint ? repair_manager::Shape::AUTO : proto::parse_shape(mode).value();
   if (mode == "ppr") options.slice_bytes = settings.chunk_bytes();
   options.link.bytes_per_second = settings.link_bytes_per_second();
   options.min_deadline = std::chrono::minutes(10);
@@ -155,7 +156,8 @@ void print_repairs(SimulatedCluster& cluster, const std::string& mode, double be
     std::string line =
         fmt::format("{} {:.3f} +{:.3f} s, {}, {} in slices of {}, to {}, from", mode,
                     static_cast<double>(record.started_ns()) * 1e-9 - begin, record.timing().seconds(),
-                    record.outcome(), record.shape(), record.slice_bytes(), number[record.destination()]);
+                    proto::outcome_name(record.outcome()), proto::shape_name(record.shape()),
+                    record.slice_bytes(), number[record.destination()]);
     for (uint64_t helper : record.helpers())
       line += fmt::format(" {}", number[helper]);
     std::fprintf(stderr, "%s\n", line.c_str());
@@ -177,8 +179,8 @@ Result<Outcome> measure(SimulatedCluster& cluster, const Settings& settings, con
     const double started = static_cast<double>(record.started_ns()) * 1e-9;
     begin = std::min(begin, started);
     end = std::max(end, started + record.timing().seconds());
-    outcome.bytes += record.outcome() == "done" ? record.chunk_bytes() : 0;
-    outcome.failed += record.outcome() == "done" ? 0 : 1;
+    outcome.bytes += record.outcome() == proto::RepairRecord::DONE ? record.chunk_bytes() : 0;
+    outcome.failed += record.outcome() == proto::RepairRecord::DONE ? 0 : 1;
   }
   if (std::getenv("KINTSUGI_SIM_RECORDS") != nullptr) print_repairs(cluster, mode, begin);
   outcome.seconds = end - begin;

@@ -94,8 +94,8 @@ TEST(JointRepair, RebuildsThreeChunksInOnePassOverTheHelpers) {
     }
     // Each helper's chunk is read once; each chunk that comes back is written once.
     EXPECT_EQ(repaired->timing().disk_bytes(), 8 * 3 * kMiB);
-    EXPECT_EQ(repaired->servers(1).role(), "destination");
-    EXPECT_EQ(repaired->servers(2).role(), "destination");
+    EXPECT_EQ(repaired->servers(1).role(), proto::ServerTiming::DESTINATION);
+    EXPECT_EQ(repaired->servers(2).role(), proto::ServerTiming::DESTINATION);
     EXPECT_EQ(repaired->servers(0).timing().bytes_in(), 3 * kMiB);
   }
 }

@@ -38,7 +38,7 @@ TEST(Repair, ReportsTimingsOfEveryServer) {
   for (const auto& server : repaired->servers())
     servers.insert(server.server_id());
   EXPECT_EQ(servers.size(), 7u);
-  EXPECT_EQ(repaired->servers(0).role(), "destination");
+  EXPECT_EQ(repaired->servers(0).role(), proto::ServerTiming::DESTINATION);
   EXPECT_GT(repaired->timing().seconds(), 0);
   EXPECT_GT(repaired->timing().read_seconds(), 0);
   EXPECT_GT(repaired->timing().network_seconds(), 0);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/crc32c.h"
+#include "common/proto/names.h"
 #include "tests/client/fake_cluster.h"
 #include "tests/expect_ok.h"
 
@@ -75,9 +76,15 @@ struct Rig {
   Collector sink;
 };
 
+/// The shape of a tree, or none for "local": fetched and decoded by the reader.
+std::optional<proto::RepairShape> tree_of(std::string_view shape) {
+  if (shape == "local") return std::nullopt;
+  return proto::parse_shape(shape).value();
+}
+
 LostReadOptions options(const char* shape, uint64_t offset = 0, uint64_t length = 0) {
   LostReadOptions result;
-  result.shape = shape;
+  result.shape = tree_of(shape);
   result.offset = offset;
   result.length = length;
   return result;
@@ -96,7 +103,7 @@ TEST(LostChunk, RangesAroundTheBordersOfBlocksAreTheBytesThatWereWritten) {
           const auto report = rig.read(index, options(shape, begin, end - begin));
           ASSERT_TRUE(report) << report.error();
           EXPECT_TRUE(rig.got(index, begin, end));
-          EXPECT_EQ(report->shape, shape);
+          EXPECT_EQ(report->shape, tree_of(shape));
           EXPECT_EQ(report->bytes, end - begin);
         }
       }
@@ -154,7 +161,7 @@ TEST(LostChunk, IsDecodedHereWhenAHelperDeepInTheTreeHangs) {
   const auto report = rig.read(0, options("chain"));
   ASSERT_TRUE(report) << report.error();
   EXPECT_TRUE(rig.got(0, 0, rig.chunk(0).size()));
-  EXPECT_EQ(report->shape, "local");
+  EXPECT_EQ(report->shape, std::nullopt);
   EXPECT_NE(report->trouble, "");
   EXPECT_LT(rig.cluster.simulation.now() - began, DegradedRead::kStallLimit + 3s);
 }
@@ -165,7 +172,7 @@ TEST(LostChunk, IsDecodedHereWhenNobodyPlansUnlessThatIsNotWanted) {
   const auto report = rig.read(0, options("auto"));
   ASSERT_TRUE(report) << report.error();
   EXPECT_TRUE(rig.got(0, 0, rig.chunk(0).size()));
-  EXPECT_EQ(report->shape, "local");
+  EXPECT_EQ(report->shape, std::nullopt);
   LostReadOptions only_tree = options("auto");
   only_tree.fall_back = false;
   const auto refused = rig.read(0, only_tree);

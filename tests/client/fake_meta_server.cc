@@ -256,7 +256,8 @@ Result<proto::PlanReadResponse> FakeMetaServer::plan_read(const proto::PlanReadR
   plan.set_length(std::min(end, plan.chunk_length()) - plan.offset());
   plan.set_slice_bytes(request.slice_bytes() == 0 ? kSliceBytes : request.slice_bytes());
   plan.set_rows(1);
-  plan.set_shape(request.shape() == "star" ? "star" : "chain");
+  const bool star = request.shape() == proto::RepairShape::STAR;
+  plan.set_shape(star ? proto::RepairShape::STAR : proto::RepairShape::CHAIN);
   auto* children = plan.mutable_children();
   for (const erasure::RepairEquation::Term& term : equation.terms) {
     const proto::ChunkPlacement& place = stripe.chunks(static_cast<int>(term.helper));
@@ -267,7 +268,7 @@ Result<proto::PlanReadResponse> FakeMetaServer::plan_read(const proto::PlanReadR
     node.set_chunk_length(place.length());
     node.set_coefficients(term.coefficients.data(), term.coefficients.size());
     node.set_sums(1);
-    if (plan.shape() == "chain") children = node.mutable_children();
+    if (!star) children = node.mutable_children();
   }
   return response;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/proto/names.h"
 #include "repair_manager/trees/tree_choice.h"
 
 namespace kintsugi::repair_manager {
@@ -34,10 +35,10 @@ double seconds(Shape shape, uint32_t k, uint64_t bytes, uint64_t slice, const Li
 
 TEST(CostModel, UnslicedShapesTakeTheTimestepsOfTheTheorem) {
   for (uint32_t k : {6u, 8u, 10u, 12u}) {
-    EXPECT_NEAR(seconds(Shape::kStar, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01);
-    EXPECT_NEAR(seconds(Shape::kStaggered, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01);
-    EXPECT_NEAR(seconds(Shape::kPpr, k, kChunk, kChunk, kLab) / floor_of(kLab), ppr_timesteps(k), 0.01);
-    EXPECT_NEAR(seconds(Shape::kChain, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01)
+    EXPECT_NEAR(seconds(Shape::STAR, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01);
+    EXPECT_NEAR(seconds(Shape::STAGGERED, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01);
+    EXPECT_NEAR(seconds(Shape::PPR, k, kChunk, kChunk, kLab) / floor_of(kLab), ppr_timesteps(k), 0.01);
+    EXPECT_NEAR(seconds(Shape::CHAIN, k, kChunk, kChunk, kLab) / floor_of(kLab), k, 0.01)
         << "an unsliced chain is no pipeline";
   }
   EXPECT_EQ(ppr_timesteps(6), 3u);
@@ -48,7 +49,7 @@ TEST(CostModel, UnslicedShapesTakeTheTimestepsOfTheTheorem) {
 TEST(CostModel, SlicedChainComesWithinATenthOfTheFloor) {
   for (const LinkModel& link : {kLab, kGigabit})
     for (uint32_t k : {3u, 6u, 8u, 10u, 12u})
-      EXPECT_LE(seconds(Shape::kChain, k, kChunk, 0, link), 1.10 * floor_of(link)) << k;
+      EXPECT_LE(seconds(Shape::CHAIN, k, kChunk, 0, link), 1.10 * floor_of(link)) << k;
 }
 
 TEST(CostModel, FillingThePipelineAndTheCostOfSlicesAreBothSmall) {
@@ -68,25 +69,25 @@ TEST(CostModel, SlicesAreLargeWhereThatFillsNoPipelineLater) {
 }
 
 TEST(CostModel, AutoTakesAChainForLargeChunksAndFewHopsForTinyOnes) {
-  EXPECT_EQ(choose(Shape::kAuto, 6, kChunk, 0, kLab).choice.shape, Shape::kChain);
-  EXPECT_EQ(choose(Shape::kAuto, 6, 1000, 0, kLab).choice.shape, Shape::kStar) << "latency decides";
-  EXPECT_EQ(choose(Shape::kAuto, 1, kChunk, 0, kLab).choice.shape, Shape::kStar)
+  EXPECT_EQ(choose(Shape::AUTO, 6, kChunk, 0, kLab).choice.shape, Shape::CHAIN);
+  EXPECT_EQ(choose(Shape::AUTO, 6, 1000, 0, kLab).choice.shape, Shape::STAR) << "latency decides";
+  EXPECT_EQ(choose(Shape::AUTO, 1, kChunk, 0, kLab).choice.shape, Shape::STAR)
       << "one helper: all shapes are equal";
 }
 
 TEST(CostModel, AutoIsNeverWorseThanAnyShape) {
   for (uint32_t k = 1; k <= 20; ++k) {
     for (uint64_t bytes = 0; bytes <= kChunk; bytes = bytes * 2 + 1000) {
-      const Choice choice = choose(Shape::kAuto, k, bytes, 0, kLab).choice;
-      for (Shape shape : {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain, Shape::kWeighted})
+      const Choice choice = choose(Shape::AUTO, k, bytes, 0, kLab).choice;
+      for (Shape shape : {Shape::STAR, Shape::STAGGERED, Shape::PPR, Shape::CHAIN, Shape::WEIGHTED})
         EXPECT_LE(choice.seconds, seconds(shape, k, bytes, 0, kLab) * (1 + 1e-9)) << shape_name(shape);
     }
   }
 }
 
 TEST(CostModel, WhatWasAskedForIsKept) {
-  const Choice choice = choose(Shape::kPpr, 6, 1000, 123, kLab).choice;
-  EXPECT_EQ(choice.shape, Shape::kPpr);
+  const Choice choice = choose(Shape::PPR, 6, 1000, 123, kLab).choice;
+  EXPECT_EQ(choice.shape, Shape::PPR);
   EXPECT_EQ(choice.slice_bytes, 123u);
 }
 
@@ -103,35 +104,35 @@ TEST(CostModel, SlicesAreWithinTheirLimits) {
 
 TEST(CostModel, ReadsHaveTheirFirstBytesWithin50MillisecondsAndAreNearlyAsFastAsTheLink) {
   for (uint32_t k : {6u, 8u, 10u, 12u}) {
-    const Choice choice = choose(Shape::kChain, k, kChunk, 0, kLab, /*read=*/true).choice;
+    const Choice choice = choose(Shape::CHAIN, k, kChunk, 0, kLab, /*read=*/true).choice;
     EXPECT_LE(choice.first_slice_seconds, 0.050) << k;
     EXPECT_LE(choice.seconds, 1.2 * floor_of(kLab)) << k;
   }
 }
 
 TEST(CostModel, ATinyReadDoesNotGoThroughAChain) {
-  const Choice tiny = choose(Shape::kAuto, 12, 64 << 10, 0, kLab, /*read=*/true).choice;
-  EXPECT_NE(tiny.shape, Shape::kChain);
-  EXPECT_LT(tiny.seconds, seconds(Shape::kChain, 12, 64 << 10, 0, kLab));
+  const Choice tiny = choose(Shape::AUTO, 12, 64 << 10, 0, kLab, /*read=*/true).choice;
+  EXPECT_NE(tiny.shape, Shape::CHAIN);
+  EXPECT_LT(tiny.seconds, seconds(Shape::CHAIN, 12, 64 << 10, 0, kLab));
 }
 
 TEST(CostModel, LeavesThatReadFewRowsMakeAStarCheaper) {
   const std::vector<LinkRate> helpers(6, {25e6, 25e6});
   const std::vector<uint32_t> rows_read(6, 2);
-  const TreeSet star = TreeSet::one(plan_tree(6, Shape::kStar));
+  const TreeSet star = TreeSet::one(plan_tree(6, Shape::STAR));
   const TreeLoad all{.sum_bytes = kChunk / 4, .sums = 4};
   const TreeLoad half{.sum_bytes = kChunk / 4, .sums = 4, .rows_read = rows_read};
-  const double whole = estimate(star, Shape::kStar, helpers, 25e6, all, kChunk, kLab).seconds;
+  const double whole = estimate(star, Shape::STAR, helpers, 25e6, all, kChunk, kLab).seconds;
   EXPECT_NEAR(whole / floor_of(kLab), 6, 0.01);
-  EXPECT_NEAR(estimate(star, Shape::kStar, helpers, 25e6, half, kChunk, kLab).seconds / whole, 0.5, 0.01);
+  EXPECT_NEAR(estimate(star, Shape::STAR, helpers, 25e6, half, kChunk, kLab).seconds / whole, 0.5, 0.01);
 }
 
 TEST(CostModel, TheSlowestLinkDecides) {
   std::vector<LinkRate> helpers(6, {100e6, 100e6});
   helpers[3] = {25e6, 25e6};
-  const TreeSet chain = TreeSet::one(plan_tree(6, Shape::kChain));
+  const TreeSet chain = TreeSet::one(plan_tree(6, Shape::CHAIN));
   const double slow =
-      estimate(chain, Shape::kChain, helpers, 100e6, {.sum_bytes = kChunk}, 64 << 10, kLab).seconds;
+      estimate(chain, Shape::CHAIN, helpers, 100e6, {.sum_bytes = kChunk}, 64 << 10, kLab).seconds;
   EXPECT_GE(slow, kChunk / 25e6);
   EXPECT_LE(slow, 1.1 * kChunk / 25e6);
 }

@@ -17,7 +17,8 @@ std::string dead(ServerId server) {
 }
 
 bool names(const proto::RepairRecord& record, ServerId server) {
-  return record.outcome() == "failed" && record.detail().find(dead(server)) != std::string::npos;
+  return record.outcome() == proto::RepairRecord::FAILED &&
+         record.detail().find(dead(server)) != std::string::npos;
 }
 
 bool uses(const proto::RepairRecord& record, ServerId server) {
@@ -71,7 +72,7 @@ TEST_F(Deaths, ARepairWithADeadHelperIsPlannedAgainWithoutIt) {
             (std::vector<std::pair<std::string, uint64_t>>{{root, record.repair_id()}}))
       << "those who live are told";
   for (size_t i = 0; i + 1 < history.size(); ++i) {
-    EXPECT_EQ(history[i].outcome(), "done");
+    EXPECT_EQ(history[i].outcome(), proto::RepairRecord::DONE);
     EXPECT_FALSE(uses(history[i], helper));
   }
 }
@@ -136,7 +137,7 @@ TEST_F(Deaths, AMoveFromOrToADeadServerEnds) {
     const StripeId stripe = cluster->add_stripe(0);
     cluster->manager.move_wanted({stripe, 0}, ServerId{1}, "drained");
     const proto::RepairRecord record = wait_for_running();
-    ASSERT_EQ(record.kind(), "move");
+    ASSERT_EQ(record.kind(), proto::RepairRecord::MOVE);
     const ServerId server{source ? record.helpers(0) : record.destination()};
     declare_dead(server);
     cluster->simulation.run_for(5s);

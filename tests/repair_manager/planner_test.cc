@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/proto/names.h"
 #include "erasure/repair_equation.h"
 #include "repair_manager/plan/make_plan.h"
 
@@ -71,7 +72,7 @@ struct Cluster {
             .excluded = excluded,
             .suspects = suspects};
   }
-  Result<RepairPlan> plan(Shape shape = Shape::kAuto) {
+  Result<RepairPlan> plan(Shape shape = Shape::AUTO) {
     return make_plan(input(), {.shape = shape}, {}, view, WallTime{}, RepairId{9});
   }
 
@@ -172,7 +173,7 @@ TEST(Planner, EveryShapeOfEveryCodeComputesTheLostChunk) {
   for (const char* name : {"rs-6-3-1024k", "rs-12-4-1024k", "replication-3-1024k", "lrc-12-2-2-1024k",
                            "rrs-6-3-1024k", "rrs-12-4-1024k"}) {
     for (Shape shape :
-         {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain, Shape::kWeighted, Shape::kAuto}) {
+         {Shape::STAR, Shape::STAGGERED, Shape::PPR, Shape::CHAIN, Shape::WEIGHTED, Shape::AUTO}) {
       for (uint32_t lost : {0u, 2u}) {
         SCOPED_TRACE(fmt::format("{} {} {}", name, shape_name(shape), lost));
         Cluster cluster(name);
@@ -181,7 +182,7 @@ TEST(Planner, EveryShapeOfEveryCodeComputesTheLostChunk) {
         const auto plan = cluster.plan(shape);
         ASSERT_TRUE(plan) << plan.error().message();
         check_algebra(cluster, *plan, plan->request.children());
-        EXPECT_EQ(plan->request.staggered(), shape == Shape::kStaggered);
+        EXPECT_EQ(plan->request.staggered(), shape == Shape::STAGGERED);
         EXPECT_EQ(plan->helpers.size(), plan->helper_chunks.size());
       }
     }
@@ -190,7 +191,7 @@ TEST(Planner, EveryShapeOfEveryCodeComputesTheLostChunk) {
 
 TEST(Planner, SeveralLostChunksAreRebuiltInOnePassOnDifferentServers) {
   for (const char* name : {"rs-6-3-1024k", "rs-12-4-1024k", "lrc-12-2-2-1024k", "rrs-6-3-1024k"}) {
-    for (Shape shape : {Shape::kStar, Shape::kPpr, Shape::kChain, Shape::kAuto}) {
+    for (Shape shape : {Shape::STAR, Shape::PPR, Shape::CHAIN, Shape::AUTO}) {
       SCOPED_TRACE(fmt::format("{} {}", name, shape_name(shape)));
       Cluster cluster(name);
       cluster.lose({1, 4, 7});
@@ -248,7 +249,7 @@ TEST(Planner, SlowHelpersAreAvoidedOrGetASmallShareOfTheSlices) {
 
   cluster.slow(12, 25'000'000);
   plan = *cluster.plan();
-  EXPECT_EQ(plan.choice.shape, Shape::kWeighted);
+  EXPECT_EQ(plan.choice.shape, Shape::WEIGHTED);
   EXPECT_EQ(plan.trees, 4u);
   EXPECT_EQ(plan.helpers.size(), 15u);
   check_algebra(cluster, plan, plan.request.children());
@@ -281,7 +282,7 @@ TEST(Planner, ALocalCodeUsesTheLocalGroupUnlessAMemberFailedBefore) {
 TEST(Planner, RotatedRowsAreSentAsTheyAreWhereThatIsLess) {
   Cluster cluster("rrs-12-4-1024k");
   cluster.lose({2});
-  const RepairPlan plan = *cluster.plan(Shape::kStar);
+  const RepairPlan plan = *cluster.plan(Shape::STAR);
   size_t sent = 0;
   for (const proto::RepairNode& node : plan.request.children())
     sent += node.sums();
@@ -302,7 +303,7 @@ TEST(Planner, EmptyChunksNeedNoServer) {
 TEST(Planner, WishedHelpersKeepTheirOrder) {
   Cluster cluster("rs-6-3-1024k");
   cluster.lose({0});
-  const PlanWishes wishes{.shape = Shape::kChain, .destination = ServerId{12}, .helpers = {8, 2, 6, 1, 3, 7}};
+  const PlanWishes wishes{.shape = Shape::CHAIN, .destination = ServerId{12}, .helpers = {8, 2, 6, 1, 3, 7}};
   const RepairPlan plan = *make_plan(cluster.input(), wishes, {}, cluster.view, WallTime{}, RepairId{9});
   EXPECT_EQ(plan.targets.front().destination, ServerId{12});
   const Nodes* nodes = &plan.request.children();
@@ -326,7 +327,7 @@ TEST(Planner, AMoveCopiesTheChunkFromItsServer) {
   cluster.lost = {3};
   cluster.server(4).draining = true;
   const RepairPlan plan = *make_move_plan(cluster.input(), {}, {}, cluster.view, WallTime{}, RepairId{9});
-  EXPECT_EQ(plan.kind, PlanKind::kMove);
+  EXPECT_EQ(plan.kind, proto::RepairRecord::MOVE);
   EXPECT_EQ(plan.helpers, std::vector<ServerId>{ServerId{4}});
   EXPECT_GT(plan.targets.front().destination.value, 9u);
   ASSERT_EQ(plan.request.children_size(), 1);
@@ -348,7 +349,7 @@ TEST(Planner, AReadGetsTheBlocksOfItsRange) {
     return make_read_plan(cluster.input(), {}, offset, length, {}, cluster.view, WallTime{}, RepairId{9});
   };
   const RepairPlan plan = *read(100'000, 70'000);
-  EXPECT_EQ(plan.kind, PlanKind::kRead);
+  EXPECT_EQ(plan.kind, proto::RepairRecord::READ);
   EXPECT_EQ(plan.sum_plan.offset(), 65'536u);
   EXPECT_EQ(plan.sum_plan.length(), 2u * 65'536);
   EXPECT_EQ(plan.targets.front().destination, ServerId{});

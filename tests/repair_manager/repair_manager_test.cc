@@ -29,7 +29,7 @@ TEST(RepairManager, ADeadServersChunksAreRebuiltElsewhereAndTheFirstRepairBegins
   EXPECT_LT(cluster.calls.front().first - died, 1s);
   EXPECT_EQ(cluster.view.commits.size(), 9u);
   const proto::RepairRecord record = cluster.manager.history(1).at(0);
-  EXPECT_EQ(record.outcome(), "done");
+  EXPECT_EQ(record.outcome(), proto::RepairRecord::DONE);
   EXPECT_EQ(record.reason(), "server 3 dead");
   EXPECT_EQ(record.helpers_size(), 6);
   EXPECT_GE(record.timing().seconds(), 1.0);
@@ -51,7 +51,7 @@ TEST(RepairManager, AHelperThatFailsIsLeftOutOfTheNextPlan) {
     EXPECT_FALSE(helpers_of(history[0]).contains(broken));
     EXPECT_TRUE(helpers_of(history[2]).contains(broken));
   }
-  EXPECT_EQ(history[2].outcome(), "failed");
+  EXPECT_EQ(history[2].outcome(), proto::RepairRecord::FAILED);
   EXPECT_NE(history[2].detail().find("connection refused"), std::string::npos);
   EXPECT_EQ(history[0].attempt(), 3u);
 }
@@ -228,9 +228,9 @@ TEST(RepairManager, RunMovesAHealthyChunkToTheServerThatWasAskedFor) {
   FakeCluster cluster(any_seed(), 12, {});
   const StripeId stripe = cluster.add_stripe(0);
   const auto result =
-      cluster.run({stripe, {2}, {.shape = Shape::kPpr, .slice_bytes = 1 << 20, .destination = ServerId{12}}});
+      cluster.run({stripe, {2}, {.shape = Shape::PPR, .slice_bytes = 1 << 20, .destination = ServerId{12}}});
   ASSERT_TRUE(result) << result.error();
-  EXPECT_EQ(result->shape(), "ppr");
+  EXPECT_EQ(result->shape(), proto::RepairShape::PPR);
   EXPECT_EQ(result->slice_bytes(), 1u << 20);
   EXPECT_EQ(result->destination(), 12u);
   EXPECT_EQ(result->reason(), "requested");

@@ -48,7 +48,7 @@ TEST(RepairWork, AllLostChunksOfAStripeAreRebuiltInOnePass) {
   EXPECT_EQ(cluster.view.commits.size(), 3u);
   const auto history = cluster.manager.history(10);
   ASSERT_EQ(history.size(), 1u);
-  EXPECT_EQ(history[0].kind(), "repair");
+  EXPECT_EQ(history[0].kind(), proto::RepairRecord::REPAIR);
   EXPECT_EQ(std::set(history[0].indexes().begin(), history[0].indexes().end()),
             (std::set<uint32_t>{1, 4, 7}));
   const std::set<uint64_t> destinations(history[0].destinations().begin(), history[0].destinations().end());
@@ -67,10 +67,10 @@ TEST(RepairWork, WhatCouldNotBeCommittedIsRepairedAgainAndTheRestIsNot) {
   ASSERT_TRUE(cluster.wait_until_healthy());
   const auto history = cluster.manager.history(10);
   ASSERT_EQ(history.size(), 2u);
-  EXPECT_EQ(history[1].outcome(), "failed");
+  EXPECT_EQ(history[1].outcome(), proto::RepairRecord::FAILED);
   EXPECT_NE(history[1].detail().find("1 of 2 chunks committed"), std::string::npos) << history[1].detail();
   EXPECT_NE(history[1].detail().find("the store is slow"), std::string::npos) << history[1].detail();
-  EXPECT_EQ(history[0].outcome(), "done");
+  EXPECT_EQ(history[0].outcome(), proto::RepairRecord::DONE);
   ASSERT_EQ(history[0].indexes_size(), 1);
   EXPECT_EQ(history[0].indexes(0), 4u);
 }
@@ -157,7 +157,7 @@ TEST(RepairWork, AServerThatReturnsDuringTheRepairIsNotedAndTheChunkIsInOnePlace
   cluster.simulation.run_for(1min);
   const auto history = cluster.manager.history(10);
   ASSERT_EQ(history.size(), 1u);
-  EXPECT_EQ(history[0].outcome(), "done");
+  EXPECT_EQ(history[0].outcome(), proto::RepairRecord::DONE);
   EXPECT_NE(history[0].detail().find("was available on server 1 again"), std::string::npos);
   EXPECT_NE(cluster.view.stripes.at(stripe).chunks[0].server, ServerId{1});
   EXPECT_EQ(cluster.view.commits.size(), 1u);
@@ -225,7 +225,7 @@ TEST(RepairWork, MovesWaitForRepairsAndCopyFromTheServer) {
   cluster.simulation.run_for(10s);
   EXPECT_EQ(order(cluster), (std::vector<ChunkId>{{bad, 0}, {moved, 2}}));
   const proto::RepairRecord record = cluster.manager.history(1)[0];
-  EXPECT_EQ(record.kind(), "move");
+  EXPECT_EQ(record.kind(), proto::RepairRecord::MOVE);
   EXPECT_EQ(record.reason(), "server 3 drains");
   ASSERT_EQ(record.helpers_size(), 1);
   EXPECT_EQ(record.helpers(0), 3u);
@@ -253,9 +253,9 @@ TEST(RepairWork, AMoveOfAChunkThatGetsLostBecomesARepair) {
   ASSERT_TRUE(cluster.wait_until_healthy());
   const auto history = cluster.manager.history(10);
   ASSERT_GE(history.size(), 2u);
-  EXPECT_EQ(history.back().kind(), "move");
-  EXPECT_EQ(history.back().outcome(), "failed");
-  EXPECT_EQ(history.front().kind(), "repair");
+  EXPECT_EQ(history.back().kind(), proto::RepairRecord::MOVE);
+  EXPECT_EQ(history.back().outcome(), proto::RepairRecord::FAILED);
+  EXPECT_EQ(history.front().kind(), proto::RepairRecord::REPAIR);
   EXPECT_EQ(history.front().helpers_size(), 6);
 }
 
@@ -296,7 +296,7 @@ TEST(RepairWork, ADegradedReadGetsATreeAndGoesIntoTheHistory) {
   EXPECT_EQ(helpers.size(), 6u);
   EXPECT_FALSE(helpers.contains(3) || helpers.contains(4));
   ASSERT_EQ(cluster.manager.status().running_size(), 1);
-  EXPECT_EQ(cluster.manager.status().running(0).kind(), "read");
+  EXPECT_EQ(cluster.manager.status().running(0).kind(), proto::RepairRecord::READ);
 
   cluster.simulation.run_for(2s);
   proto::FinishReadRequest finish;
@@ -308,8 +308,8 @@ TEST(RepairWork, ADegradedReadGetsATreeAndGoesIntoTheHistory) {
   finish.add_servers()->set_server_id(5);
   KINTSUGI_ASSERT_OK(cluster.manager.finish_read(finish));
   const proto::RepairRecord record = cluster.manager.history(1).at(0);
-  EXPECT_EQ(record.kind(), "read");
-  EXPECT_EQ(record.outcome(), "done");
+  EXPECT_EQ(record.kind(), proto::RepairRecord::READ);
+  EXPECT_EQ(record.outcome(), proto::RepairRecord::DONE);
   EXPECT_EQ(record.chunk_bytes(), 1u << 20);
   EXPECT_GE(record.timing().seconds(), 2.0);
   EXPECT_EQ(record.servers_size(), 1);
@@ -344,7 +344,7 @@ TEST(RepairWork, AReadThatIsNeverFinishedIsForgotten) {
   EXPECT_EQ(cluster.manager.status().running_size(), 0);
   const auto history = cluster.manager.history(10);
   ASSERT_EQ(history.size(), 1u);
-  EXPECT_EQ(history[0].outcome(), "failed");
+  EXPECT_EQ(history[0].outcome(), proto::RepairRecord::FAILED);
   EXPECT_EQ(history[0].detail(), "the reader never said how it ended");
   cluster.lose({stripe, 0});
   EXPECT_TRUE(cluster.wait_until_healthy(10s)) << "its slots are free again";
@@ -370,7 +370,7 @@ TEST(RepairWork, ReadsThatCannotBeAreRefused) {
   request.set_offset(8 << 20);
   EXPECT_EQ(code(request), Code::kInvalidArgument);
   request = read_of({stripe, 0});
-  request.set_shape("circle");
+  request.set_shape(static_cast<proto::RepairShape>(99));
   EXPECT_EQ(code(request), Code::kInvalidArgument);
   request = read_of({stripe, 0});
   for (int i = 0; i <= ReadPlans::kMaxExcluded; ++i)

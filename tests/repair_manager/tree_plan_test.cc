@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/proto/names.h"
 #include "repair_manager/trees/cost_model.h"
 
 namespace kintsugi::repair_manager {
@@ -24,7 +25,7 @@ void count_helpers(std::span<const TreeNode> tree, std::map<size_t, int>& seen) 
 }
 
 TEST(TreePlan, EveryShapeHasEveryHelperExactlyOnce) {
-  for (Shape shape : {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain}) {
+  for (Shape shape : {Shape::STAR, Shape::STAGGERED, Shape::PPR, Shape::CHAIN}) {
     for (size_t k = 1; k <= kMaxHelpers; ++k) {
       std::map<size_t, int> seen;
       count_helpers(plan_tree(k, shape), seen);
@@ -39,7 +40,7 @@ TEST(TreePlan, EveryShapeHasEveryHelperExactlyOnce) {
 
 TEST(TreePlan, PprNeedsLog2TimestepsAndNoNodeReceivesMoreSumsThanThat) {
   for (size_t k = 1; k <= kMaxHelpers; ++k) {
-    const auto tree = plan_tree(k, Shape::kPpr);
+    const auto tree = plan_tree(k, Shape::PPR);
     EXPECT_EQ(timesteps(tree), ceil_log2(k + 1)) << k;
     EXPECT_LE(max_fan_in(tree), ceil_log2(k + 1)) << k;
     EXPECT_EQ(ppr_timesteps(static_cast<uint32_t>(k)), ceil_log2(k + 1)) << k;
@@ -48,12 +49,12 @@ TEST(TreePlan, PprNeedsLog2TimestepsAndNoNodeReceivesMoreSumsThanThat) {
 
 TEST(TreePlan, StarAndChainNeedOneTimestepForEachHelper) {
   for (size_t k = 1; k <= kMaxHelpers; ++k) {
-    EXPECT_EQ(timesteps(plan_tree(k, Shape::kStar)), k);
-    EXPECT_EQ(max_fan_in(plan_tree(k, Shape::kStar)), k);
-    EXPECT_EQ(depth(plan_tree(k, Shape::kStar)), 1u);
-    EXPECT_EQ(timesteps(plan_tree(k, Shape::kChain)), k);
-    EXPECT_EQ(max_fan_in(plan_tree(k, Shape::kChain)), 1u);
-    EXPECT_EQ(depth(plan_tree(k, Shape::kChain)), k);
+    EXPECT_EQ(timesteps(plan_tree(k, Shape::STAR)), k);
+    EXPECT_EQ(max_fan_in(plan_tree(k, Shape::STAR)), k);
+    EXPECT_EQ(depth(plan_tree(k, Shape::STAR)), 1u);
+    EXPECT_EQ(timesteps(plan_tree(k, Shape::CHAIN)), k);
+    EXPECT_EQ(max_fan_in(plan_tree(k, Shape::CHAIN)), 1u);
+    EXPECT_EQ(depth(plan_tree(k, Shape::CHAIN)), k);
   }
 }
 
@@ -68,7 +69,7 @@ void expect_leaves_first(std::span<const TreeNode> children) {
 
 TEST(TreePlan, ChildrenAreAwaitedInTheOrderInWhichTheyComplete) {
   for (size_t k = 1; k <= kMaxHelpers; ++k)
-    expect_leaves_first(plan_tree(k, Shape::kPpr));
+    expect_leaves_first(plan_tree(k, Shape::PPR));
 }
 
 void collect_fan_in(std::span<const TreeNode> tree, std::vector<size_t>& fan_in) {
@@ -81,17 +82,16 @@ void collect_fan_in(std::span<const TreeNode> tree, std::vector<size_t>& fan_in)
 TEST(TreePlan, TheLeastBusyHelpersAggregate) {
   for (size_t k = 1; k <= kMaxHelpers; ++k) {
     std::vector<size_t> fan_in(k);
-    collect_fan_in(plan_tree(k, Shape::kPpr), fan_in);
+    collect_fan_in(plan_tree(k, Shape::PPR), fan_in);
     EXPECT_TRUE(std::is_sorted(fan_in.rbegin(), fan_in.rend())) << k;
   }
 }
 
 TEST(TreePlan, ShapeNamesRoundTripAndOthersAreRefused) {
-  for (Shape shape :
-       {Shape::kStar, Shape::kStaggered, Shape::kPpr, Shape::kChain, Shape::kWeighted, Shape::kAuto})
-    EXPECT_EQ(*parse_shape(shape_name(shape)), shape);
-  EXPECT_EQ(*parse_shape(""), Shape::kAuto);
-  EXPECT_EQ(parse_shape("tree").error().code(), Code::kInvalidArgument);
+  for (Shape shape : {Shape::STAR, Shape::STAGGERED, Shape::PPR, Shape::CHAIN, Shape::WEIGHTED, Shape::AUTO})
+    EXPECT_EQ(*proto::parse_shape(shape_name(shape)), shape);
+  EXPECT_EQ(*proto::parse_shape(""), Shape::AUTO);
+  EXPECT_EQ(proto::parse_shape("tree").error().code(), Code::kInvalidArgument);
 }
 
 }  // namespace

@@ -292,11 +292,11 @@ TEST(TreeChoice, AutoAvoidsSlowLinksAndEqualOnesStayAChain) {
   const LinkModel link{.bytes_per_second = 100e6};
   const TreeQuestion question{
       .helpers = helpers, .needed = 12, .root_down = 100e6, .load = {.sum_bytes = 64 << 20}};
-  EXPECT_EQ(choose_trees(question, link).choice.shape, Shape::kChain);
+  EXPECT_EQ(choose_trees(question, link).choice.shape, Shape::CHAIN);
   for (size_t h : {0u, 2u, 4u, 6u})
     helpers[h] = {25e6, 25e6};
   const TreeChoice choice = choose_trees(question, link);
-  EXPECT_EQ(choice.choice.shape, Shape::kWeighted);
+  EXPECT_EQ(choice.choice.shape, Shape::WEIGHTED);
   EXPECT_LE(choice.choice.seconds, 1.15 * (64 << 20) / bottleneck_bound(helpers, 12, 100e6));
 }
 

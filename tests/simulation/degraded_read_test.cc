@@ -4,6 +4,7 @@
 #include <boost/asio/detached.hpp>
 #include <fmt/format.h>
 
+#include "common/proto/names.h"
 #include "erasure/layout.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
@@ -23,9 +24,15 @@ class Collector final : public client::Sink {
   std::vector<std::byte> bytes;
 };
 
+/// The shape of a tree, or none for "local": fetched and decoded by the reader.
+std::optional<proto::RepairShape> tree_of(std::string_view shape) {
+  if (shape == "local") return std::nullopt;
+  return proto::parse_shape(shape).value();
+}
+
 client::LostReadOptions options(const std::string& shape, uint64_t offset = 0, uint64_t length = 0) {
   client::LostReadOptions result;
-  result.shape = shape;
+  result.shape = tree_of(shape);
   result.offset = offset;
   result.length = length;
   result.fall_back = false;

@@ -25,7 +25,7 @@ StripeId first_stripe(SimulatedCluster& cluster, const std::string& path) {
 /// A repair of this chunk has succeeded.
 Status repaired(SimulatedCluster& cluster, ChunkId chunk) {
   for (const auto& record : cluster.repair_history())
-    if (record.outcome() == "done" && record.stripe_id() == chunk.stripe.value &&
+    if (record.outcome() == proto::RepairRecord::DONE && record.stripe_id() == chunk.stripe.value &&
         record.index() == chunk.index)
       return {};
   return {Code::kUnavailable, fmt::format("chunk {} was not repaired", chunk)};

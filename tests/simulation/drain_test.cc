@@ -80,8 +80,8 @@ TEST(Drain, AServerIsEmptiedByCopiesAndMayBeRemoved) {
     EXPECT_EQ(chunks_placed_on(cluster, leaving), 0u);
     size_t moves = 0;
     for (const proto::RepairRecord& record : cluster.repair_history()) {
-      if (record.outcome() != "done") continue;
-      EXPECT_EQ(record.kind(), "move");
+      if (record.outcome() != proto::RepairRecord::DONE) continue;
+      EXPECT_EQ(record.kind(), proto::RepairRecord::MOVE);
       EXPECT_EQ(record.helpers_size(), 1) << "copied, not decoded";
       ++moves;
     }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/proto/names.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
 namespace kintsugi::simulation {
@@ -87,12 +88,12 @@ class RunningRepair {
   void expect_history_names(size_t server) {
     const auto tried = attempts();
     ASSERT_FALSE(tried.empty());
-    EXPECT_EQ(tried.back().outcome(), "done");
+    EXPECT_EQ(tried.back().outcome(), proto::RepairRecord::DONE);
     if (tried.size() == 1) return;  // it was through when the fault came
     const std::string name = fmt::format("server {}", cluster.server_id(server));
     EXPECT_TRUE(std::any_of(tried.begin(), tried.end(),
                             [&](const proto::RepairRecord& one) {
-                              return one.outcome() == "failed" &&
+                              return one.outcome() == proto::RepairRecord::FAILED &&
                                      one.detail().find(name) != std::string::npos;
                             }))
         << name << " is not in: " << tried.front().detail();
@@ -106,7 +107,7 @@ class RunningRepair {
  private:
   static repair_manager::Options options(const char* shape) {
     repair_manager::Options options;
-    options.shape = repair_manager::parse_shape(shape).value();
+    options.shape = proto::parse_shape(shape).value();
     options.slice_bytes = std::string_view(shape) == "ppr" ? kChunkBytes : 0;
     return options;
   }
@@ -170,7 +171,7 @@ void expect_hung_helper_costs_no_more_than_its_death(RunningRepair& repair) {
     const auto took =
         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(attempt.timing().seconds()));
     const Duration ended = repair.cluster.since_start(attempt.started_ns()) + took - hung;
-    if (attempt.outcome() == "failed") {
+    if (attempt.outcome() == proto::RepairRecord::FAILED) {
       EXPECT_LT(ended, kDeadAfter + 2s) << attempt.detail();
       EXPECT_NE(attempt.detail().find("was declared dead"), std::string::npos) << attempt.detail();
     } else {
@@ -220,7 +221,7 @@ TEST(RepairFaults, ARepairSiteThatDiesLeavesNothingAndAnotherTakesOver) {
     repair.cluster.crash_chunkserver(root, repair.cluster.random_below(2) ? Crash::kKill : Crash::kPower);
     repair.expect_repaired();
     ASSERT_FALSE(repair.attempts().empty());
-    EXPECT_EQ(repair.attempts().back().outcome(), "done");
+    EXPECT_EQ(repair.attempts().back().outcome(), proto::RepairRecord::DONE);
     repair.cluster.restart_chunkserver(root);
     repair.cluster.restart_chunkserver(repair.victim);
     repair.expect_one_copy_each();
@@ -258,7 +259,7 @@ TEST(RepairFaults, AServerThatReturnsWhileItsChunkIsRepairedLeavesOneCopy) {
     repair.cluster.restart_chunkserver(repair.victim);
     repair.expect_repaired();
     ASSERT_FALSE(repair.attempts().empty());
-    EXPECT_EQ(repair.attempts().back().outcome(), "done");  // what has begun is finished
+    EXPECT_EQ(repair.attempts().back().outcome(), proto::RepairRecord::DONE);  // what has begun is finished
     repair.expect_one_copy_each();
   });
 }
@@ -268,10 +269,10 @@ TEST(RepairFaults, TwoRepairsOfOneChunkEndAsOne) {
     proto::RunRepairRequest request;
     request.set_stripe_id(repair.lost.stripe.value);
     request.set_index(repair.lost.index);
-    request.set_shape("star");
+    request.set_shape(proto::RepairShape::STAR);
     const auto joined = repair.cluster.run(repair.cluster.client().run_repair(request));
     ASSERT_TRUE(joined) << joined.error();
-    EXPECT_EQ(joined->outcome(), "done");
+    EXPECT_EQ(joined->outcome(), proto::RepairRecord::DONE);
     repair.expect_repaired();
     EXPECT_EQ(repair.attempts().size(), 1u);
     repair.cluster.restart_chunkserver(repair.victim);

@@ -94,7 +94,7 @@ TEST(RepairManagers, ShareTheWorkAndEachChunkIsRepairedOnce) {
     EXPECT_EQ(status->done(), done[0] + done[1] + done[2]);
     std::map<std::pair<uint64_t, uint32_t>, int> times;
     for (const proto::RepairRecord& record : cluster.repair_history())
-      if (record.outcome() == "done") ++times[{record.stripe_id(), record.index()}];
+      if (record.outcome() == proto::RepairRecord::DONE) ++times[{record.stripe_id(), record.index()}];
     EXPECT_EQ(times.size(), status->done());
     for (const auto& [chunk, count] : times)
       EXPECT_EQ(count, 1) << chunk.first << ":" << chunk.second;
@@ -198,7 +198,7 @@ TEST(RepairManagers, AChunkThatRotsIsRepairedByItsManagerAndARequestedRepairGoes
     request.set_index(4);
     const auto run = cluster.run(cluster.client().run_repair(std::move(request)));
     ASSERT_TRUE(run) << run.error();
-    EXPECT_EQ(run->outcome(), "done");
+    EXPECT_EQ(run->outcome(), proto::RepairRecord::DONE);
     EXPECT_EQ(managers.done()[0] + managers.done()[1] + managers.done()[2], 2u);
     managers.expect_all_is_well();
   }

@@ -100,7 +100,8 @@ TEST(RepairTiming, AHealthyChunkIsRebuiltElsewhereOnRequestInAnyShape) {
     KINTSUGI_EXPECT_OK(cluster.put("/file", kWholeStripe));
     const auto before = cluster.stripes_of("/file").at(0);
     int index = 0;
-    for (const char* shape : {"star", "ppr", "chain", "auto"}) {
+    for (const proto::RepairShape shape : {proto::RepairShape::STAR, proto::RepairShape::PPR,
+                                           proto::RepairShape::CHAIN, proto::RepairShape::AUTO}) {
       for (const uint64_t slice_bytes : {uint64_t{65'536}, cluster.options().chunk_bytes}) {
         proto::RunRepairRequest request;
         request.set_stripe_id(before.stripe_id());
@@ -109,7 +110,7 @@ TEST(RepairTiming, AHealthyChunkIsRebuiltElsewhereOnRequestInAnyShape) {
         request.set_slice_bytes(slice_bytes);
         const auto record = cluster.run(cluster.client().run_repair(request));
         ASSERT_TRUE(record) << record.error();
-        EXPECT_EQ(record->outcome(), "done");
+        EXPECT_EQ(record->outcome(), proto::RepairRecord::DONE);
         EXPECT_EQ(record->chunk_bytes(), cluster.options().chunk_bytes);
       }
     }

@@ -1,6 +1,7 @@
 // Repairs over links of different rates: trees that suit them, and as fast as any choice of helpers allows.
 #include <fmt/format.h>
 
+#include "common/proto/names.h"
 #include "repair_manager/trees/weighted_tree.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
@@ -36,7 +37,7 @@ class Repair {
     return {};
   }
 
-  proto::RepairRecord run(uint32_t index, const char* shape) {
+  proto::RepairRecord run(uint32_t index, proto::RepairShape shape) {
     proto::RunRepairRequest request;
     request.set_stripe_id(cluster.stripes_of("/file").at(0).stripe_id());
     request.set_index(index);
@@ -68,12 +69,13 @@ TEST(WeightedRepair, IsNearlyAsFastAsAnyChoiceOfHelpersAllows) {
     (void)repair.cluster.server_id(0);  // asks who is who
     for (const uint32_t index : {0u, 7u, 14u}) {
       const proto::Stripe stripe = repair.cluster.stripes_of("/file").at(0);
-      const proto::RepairRecord record = repair.run(index, "auto");
-      EXPECT_EQ(record.outcome(), "done") << record.detail();
+      const proto::RepairRecord record = repair.run(index, proto::RepairShape::AUTO);
+      EXPECT_EQ(record.outcome(), proto::RepairRecord::DONE) << record.detail();
       const double floor = repair.floor_of(index, stripe, record.destination());
       // What it takes to fill the pipelines weighs less with larger chunks.
-      EXPECT_LE(record.timing().seconds(), 1.2 * floor) << record.shape() << " over " << record.trees()
-                                                        << " trees, estimated " << record.estimated_seconds();
+      EXPECT_LE(record.timing().seconds(), 1.2 * floor)
+          << proto::shape_name(record.shape()) << " over " << record.trees() << " trees, estimated "
+          << record.estimated_seconds();
       EXPECT_GE(record.timing().seconds(), 0.95 * floor);
     }
     KINTSUGI_EXPECT_OK(repair.cluster.check_contents());
@@ -83,9 +85,9 @@ TEST(WeightedRepair, IsNearlyAsFastAsAnyChoiceOfHelpersAllows) {
 TEST(WeightedRepair, GoesOverSeveralTreesWhenTheFastServersDoNotSuffice) {
   Repair repair(4, 3);
   KINTSUGI_ASSERT_OK(repair.start());
-  const proto::RepairRecord weighted = repair.run(1, "weighted");
-  const proto::RepairRecord chain = repair.run(2, "chain");
-  EXPECT_EQ(weighted.shape(), "weighted");
+  const proto::RepairRecord weighted = repair.run(1, proto::RepairShape::WEIGHTED);
+  const proto::RepairRecord chain = repair.run(2, proto::RepairShape::CHAIN);
+  EXPECT_EQ(weighted.shape(), proto::RepairShape::WEIGHTED);
   EXPECT_GT(weighted.trees(), 1u);
   EXPECT_LT(weighted.timing().seconds(), 0.6 * chain.timing().seconds());
   KINTSUGI_EXPECT_OK(repair.cluster.check_contents());
@@ -94,7 +96,7 @@ TEST(WeightedRepair, GoesOverSeveralTreesWhenTheFastServersDoNotSuffice) {
 TEST(WeightedRepair, IsAChainWhereLinksAreAlike) {
   Repair repair(5, 1000);  // one slow server, and others enough
   KINTSUGI_ASSERT_OK(repair.start());
-  const proto::RepairRecord record = repair.run(3, "auto");
+  const proto::RepairRecord record = repair.run(3, proto::RepairShape::AUTO);
   EXPECT_EQ(record.trees(), 1u);
   EXPECT_LE(record.timing().seconds(), 1.1 * kChunkBytes / double(kFast));
 }

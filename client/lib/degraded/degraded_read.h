@@ -15,6 +15,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,8 +44,8 @@ inline constexpr size_t kMaxExcluded = 64;
 LostRange lost_range(const proto::Stripe& stripe, uint32_t index, uint64_t begin, uint64_t end);
 
 struct TreeWishes {
-  std::string shape = "auto";  ///< "star", "ppr", "chain", "weighted"
-  uint64_t slice_bytes = 0;    ///< 0: the planner's choice
+  proto::RepairShape shape = proto::RepairShape::AUTO;
+  uint64_t slice_bytes = 0;  ///< 0: the planner's choice
   /// What the caller reserved for sums; a plan that needs more is not followed. 0: run() reserves what it
   /// needs, which only a caller who holds no memory may ask for.
   uint64_t window_bytes = 0;
@@ -54,9 +55,9 @@ struct DegradedReadReport {
   double seconds = 0, first_byte_seconds = 0;  ///< from the beginning, planning included
   double plan_seconds = 0;                     ///< from asking until the last plan was here
   double network_seconds = 0, compute_seconds = 0;
-  uint64_t bytes = 0;     ///< handed on
-  uint64_t bytes_in = 0;  ///< received for it
-  std::string shape;      ///< of the last plan; "local": decoded here
+  uint64_t bytes = 0;                       ///< handed on
+  uint64_t bytes_in = 0;                    ///< received for it
+  std::optional<proto::RepairShape> shape;  ///< of the last plan; none: decoded here
   uint64_t slice_bytes = 0;
   uint32_t helpers = 0;  ///< chunks that were read
   uint32_t plans = 0;    ///< that were followed

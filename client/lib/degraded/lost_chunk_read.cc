@@ -41,7 +41,7 @@ asio::awaitable<Result<DegradedReadReport>> LostChunkRead::run() {
   context_ = module.context();
 
   Status status;
-  if (options_.shape != kLocalShape) {
+  if (options_.shape) {
     status = co_await read_by_tree();
     if (status.ok()) co_return report_;
     if (!options_.fall_back || status.code() == Code::kCorrupt) co_return module.finish(status);
@@ -55,7 +55,7 @@ asio::awaitable<Result<DegradedReadReport>> LostChunkRead::run() {
 
 asio::awaitable<Status> LostChunkRead::read_by_tree() {
   LostRange range = lost_range(stripe_, index_, begin_, end_);
-  const TreeWishes wishes{.shape = options_.shape, .slice_bytes = options_.slice_bytes};
+  const TreeWishes wishes{.shape = *options_.shape, .slice_bytes = options_.slice_bytes};
   auto read = std::make_unique<DegradedRead>(core_, context_, std::move(range), wishes, sink_);
   const Status status = co_await read->run();
   report_ = read->report();
@@ -69,7 +69,7 @@ asio::awaitable<Status> LostChunkRead::read_here() {
   lost.set_server_id(0);
   lost.clear_address();
   lost.set_available(false);
-  report_.shape = kLocalShape;
+  report_.shape.reset();
   report_.slice_bytes = kWindowBytes;
   planned_ = next_;
   Status status = co_await read_windows();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 
 #include "client/lib/degraded/degraded_read.h"
 #include "client/lib/read/window_reader.h"
@@ -15,14 +16,12 @@ struct LostReadOptions {
   LostReadOptions() {}
   uint64_t offset = 0;  ///< in the chunk
   uint64_t length = 0;  ///< 0: to its end; a range beyond it ends there
-  /// Of TreeWishes, or kLocalShape: the traditional read, which fetches what the code needs (k chunks) in
-  /// parallel and decodes it here.
-  std::string shape = "auto";
+  /// Shape of the tree that computes the range. None: the traditional read, which fetches what the code needs (k chunks)
+  /// in parallel and decodes it here.
+  std::optional<proto::RepairShape> shape = proto::RepairShape::AUTO;
   uint64_t slice_bytes = 0;
   bool fall_back = true;  ///< decode here what no tree could be had for; else that is an error
 };
-
-inline constexpr const char* kLocalShape = "local";
 
 /// Use once. The chunk itself is not read, whether its server lives or not.
 class LostChunkRead {
