@@ -20,22 +20,15 @@ SumMatrix matrix_of(const proto::RepairNode& node, uint32_t sums, uint32_t rows)
 
 }  // namespace
 
-ChildSum::ChildSum(const runtime::Runtime& runtime, rpc::Client& client, SliceWindow& window,
-                   size_t contributor, const proto::PartialSumRequest& request, const proto::RepairNode& node,
-                   Gate* gate)
+ChildSum::ChildSum(const runtime::Runtime& runtime, rpc::Client& client, proto::PartialSumRequest request,
+                   Place place)
     : runtime_(runtime),
       client_(client),
-      window_(window),
-      contributor_(contributor),
-      gate_(gate),
-      request_(request),
-      matrix_(matrix_of(node, window.range().sums, window.range().rows)) {
-  *request_.mutable_node() = node;
-  if (node.slice_period() != 0) {
-    request_.set_slice_period(node.slice_period());
-    request_.set_slice_mask(node.slice_mask());
-  }
-}
+      window_(place.window),
+      contributor_(place.contributor),
+      pace_(place.pace),
+      request_(std::move(request)),
+      matrix_(matrix_of(request_.node(), window_.range().sums, window_.range().rows)) {}
 
 asio::awaitable<Status> ChildSum::run(Context context) {
   sight::Module module{context, kChild, {double(request_.length()), double(request_.slice_bytes())}};
@@ -103,7 +96,7 @@ asio::awaitable<Status> ChildSum::receive_frame() {
   KINTSUGI_CO_TRY(check_frame(data, frame->payload_bytes));
   if (frame->payload_bytes == 0) co_return co_await skip_zeros(data.zero_bytes());
 
-  if (gate_ != nullptr) co_await gate_->pass(frame->payload_bytes);
+  if (pace_ != nullptr) co_await pace_->pass(frame->payload_bytes);
   const uint64_t bytes = frame->payload_bytes / matrix_.inputs();
   KINTSUGI_CO_ASSIGN(const uint32_t crc, co_await receive_sums(bytes));
   bytes_in_ += frame->payload_bytes;

@@ -8,7 +8,7 @@
 #include "common/proto/chunk.pb.h"
 #include "common/rpc/client.h"
 #include "common/runtime/context.h"
-#include "partial_sum/gate.h"
+#include "partial_sum/pace.h"
 #include "partial_sum/slice_window.h"
 #include "partial_sum/sum_matrix.h"
 
@@ -16,10 +16,15 @@ namespace kintsugi::partial_sum {
 
 class ChildSum {
  public:
-  /// `request` is complete but for its node and mask. `contributor`: its number in the window. The node was
-  /// checked (check_tree.h). `gate` may be null. References outlive run().
-  ChildSum(const runtime::Runtime& runtime, rpc::Client& client, SliceWindow& window, size_t contributor,
-           const proto::PartialSumRequest& request, const proto::RepairNode& node, Gate* gate);
+  /// Where the child's sum goes: `contributor` is its number in the window. With a `pace`, that is passed before each frame.
+  struct Place {
+    SliceWindow& window;
+    size_t contributor = 0;
+    Pace* pace = nullptr;
+  };
+  /// REQUIRES: the request's node was checked (check_tree.h). References outlive run().
+  ChildSum(const runtime::Runtime& runtime, rpc::Client& client, proto::PartialSumRequest request,
+           Place place);
 
   /// Opens the stream at once, then receives as the window opens. The error names the server.
   asio::awaitable<Status> run(Context context);
@@ -53,7 +58,7 @@ class ChildSum {
   rpc::Client& client_;
   SliceWindow& window_;
   const size_t contributor_;
-  Gate* gate_;
+  Pace* pace_;
   proto::PartialSumRequest request_;
   SumMatrix matrix_;
   std::unique_ptr<rpc::Stream> stream_;

@@ -27,6 +27,17 @@ std::vector<SliceMask> masks_of(const SumRange& range, const Children& children,
   return masks;
 }
 
+/// The common request with the child's subtree, and with its mask where the child has one.
+proto::PartialSumRequest request_for(const proto::RepairNode& child, const proto::PartialSumRequest& common) {
+  proto::PartialSumRequest request = common;
+  *request.mutable_node() = child;
+  if (child.slice_period() != 0) {
+    request.set_slice_period(child.slice_period());
+    request.set_slice_mask(child.slice_mask());
+  }
+  return request;
+}
+
 }  // namespace
 
 SumReceiver::SumReceiver(const runtime::Runtime& runtime, rpc::Client& client, SumRange range,
@@ -39,8 +50,9 @@ SumReceiver::SumReceiver(const runtime::Runtime& runtime, rpc::Client& client, S
       ended_(runtime),
       tasks_(runtime) {
   for (const proto::RepairNode& child : children) {
-    children_.push_back(std::make_unique<ChildSum>(runtime_, client, window_, children_.size(), request,
-                                                   child, options_.gate));
+    children_.push_back(
+        std::make_unique<ChildSum>(runtime_, client, request_for(child, request),
+                                   ChildSum::Place{window_, children_.size(), options_.pace}));
   }
 }
 

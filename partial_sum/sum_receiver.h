@@ -27,7 +27,7 @@ class SumContributor {
 
 struct ReceiverOptions {
   SumContributor* own = nullptr;
-  Gate* gate = nullptr;      ///< passed before frames of the children are taken in
+  Pace* pace = nullptr;      ///< passed before frames of the children are taken in
   bool whole_cells = false;  ///< the sink gets whole cells (rows > 1): one sub-cell of every sum at a time
   bool staggered = false;    ///< children one after the other, each for the whole range, all of which is held
 };

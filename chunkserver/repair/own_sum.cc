@@ -1,6 +1,7 @@
 #include "chunkserver/repair/own_sum.h"
 
 #include "chunkserver/store/aligned_memory.h"
+#include "common/base/math.h"
 #include "monitoring/sight/module.h"
 #include "partial_sum/check_tree.h"
 
@@ -22,13 +23,12 @@ std::vector<uint32_t> rows_of(const proto::RepairNode& node, uint32_t rows) {
 }  // namespace
 
 struct OwnSum::Part {
-  size_t unit = 0;      ///< in which it begins
-  uint64_t within = 0;  ///< of that unit
+  size_t unit = 0;      ///< where the part begins
+  uint64_t within = 0;  ///< offset of the part in that unit
   uint64_t bytes = 0;
   std::span<std::byte> memory;
 };
 
-/// Counted as the node's.
 class OwnSum::Memory {
  public:
   Memory(partial_sum::HeldMemory& held, size_t bytes) : held_(held), memory_(bytes) {
@@ -43,8 +43,10 @@ class OwnSum::Memory {
   AlignedMemory memory_;
 };
 
-OwnSum::OwnSum(RepairParts& parts, StripeId stripe, const proto::RepairNode& node, uint32_t rows)
-    : parts_(parts),
+OwnSum::OwnSum(const runtime::Clock& clock, ChunkStore& store, StripeId stripe, const proto::RepairNode& node,
+               uint32_t rows)
+    : clock_(clock),
+      store_(store),
       id_{stripe, node.index()},
       length_(node.chunk_length()),
       rows_(rows_of(node, rows)),
@@ -52,10 +54,10 @@ OwnSum::OwnSum(RepairParts& parts, StripeId stripe, const proto::RepairNode& nod
 
 asio::awaitable<Status> OwnSum::contribute(Context context, SliceWindow& window, size_t contributor) {
   sight::Module module{context, kOwn, {double(window.range().length)}};
-  const TimePoint began = parts_.runtime.clock.now();
-  auto reader = co_await parts_.store.open(module.context(), id_);
+  const TimePoint began = clock_.now();
+  auto reader = co_await store_.open(module.context(), id_);
   if (!reader) co_return module.finish(reader.error());
-  read_seconds_ += to_seconds(parts_.runtime.clock.now() - began);
+  read_seconds_ += to_seconds(clock_.now() - began);
   if ((*reader)->length() != length_) {
     co_return module.finish({Code::kCorrupt, fmt::format("chunk {} has {} bytes here instead of {}", id_,
                                                          (*reader)->length(), length_)});
@@ -80,7 +82,7 @@ asio::awaitable<Status> OwnSum::add_all(Context context, ChunkReader& reader, Sl
     // All rows of a part are added before the next one, so that it must fit into the window.
     const uint64_t room = size.units * size.unit_bytes - part.within;
     part.bytes = std::min({left, room, size.own_bytes});
-    if (part.bytes < left) part.bytes = part.bytes / kBlockBytes * kBlockBytes;
+    if (part.bytes < left) part.bytes = round_down(part.bytes, kBlockBytes);
     KINTSUGI_ASSERT(part.bytes > 0);
     KINTSUGI_CO_TRY(co_await add_part(context, reader, window, contributor, part));
   }
@@ -94,10 +96,10 @@ asio::awaitable<Status> OwnSum::add_part(Context context, ChunkReader& reader, S
   size_t unit = 0;
   uint64_t within = 0;
   for (uint32_t input = 0; input < rows_.size(); ++input) {
-    const TimePoint asked = parts_.runtime.clock.now();
+    const TimePoint asked = clock_.now();
     auto data = co_await read_row(context, reader, range, rows_[input], begin, part.bytes, part.memory);
     if (!data) co_return data.error();
-    read_seconds_ += to_seconds(parts_.runtime.clock.now() - asked);
+    read_seconds_ += to_seconds(clock_.now() - asked);
     unit = part.unit;
     within = part.within;
     for (uint64_t done = 0; done < part.bytes;) {
@@ -105,11 +107,11 @@ asio::awaitable<Status> OwnSum::add_part(Context context, ChunkReader& reader, S
       KINTSUGI_CO_ASSIGN(const bool first,
                          co_await window.wait_turn(contributor, unit, end, window.size().own_first));
       if (done < data->size()) {
-        const TimePoint began = parts_.runtime.clock.now();
+        const TimePoint began = clock_.now();
         const auto in = data->subspan(done, std::min(end - within, data->size() - done));
         matrix_.add(input, in, window.sums(contributor, unit, within, within + in.size()),
                     first && input == 0);
-        compute_seconds_ += to_seconds(parts_.runtime.clock.now() - began);
+        compute_seconds_ += to_seconds(clock_.now() - began);
       }
       if (input + 1 == rows_.size()) window.advance(contributor, unit, end);
       done += end - within;

@@ -4,17 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "chunkserver/repair/repair_parts.h"
+#include "chunkserver/store/chunk_store.h"
 #include "partial_sum/sum_matrix.h"
 #include "partial_sum/sum_receiver.h"
 
 namespace kintsugi::chunkserver {
 
-/// The references outlive it.
+/// Reads the chunk part by part and adds each part to the window as soon as it is there.
 class OwnSum final : public partial_sum::SumContributor {
  public:
-  /// Of a checked node with a chunk.
-  OwnSum(RepairParts& parts, StripeId stripe, const proto::RepairNode& node, uint32_t rows);
+  /// REQUIRES: the node was checked (check_tree.h) and has a chunk. The references outlive it, without the node.
+  OwnSum(const runtime::Clock& clock, ChunkStore& store, StripeId stripe, const proto::RepairNode& node,
+         uint32_t rows);
 
   /// Errors: kNotFound, kCorrupt (names the block, or the chunk has another length than the node says).
   asio::awaitable<Status> contribute(Context context, partial_sum::SliceWindow& window,
@@ -25,8 +26,8 @@ class OwnSum final : public partial_sum::SumContributor {
   uint64_t disk_bytes() const { return disk_bytes_; }
 
  private:
-  struct Part;  ///< of a slice: what is read of each row at a time
-  class Memory;
+  struct Part;   ///< the bytes of each row that are read at a time
+  class Memory;  ///< aligned memory that is counted as the node's
 
   asio::awaitable<Status> add_all(Context context, ChunkReader& reader, partial_sum::SliceWindow& window,
                                   size_t contributor);
@@ -38,7 +39,8 @@ class OwnSum final : public partial_sum::SumContributor {
                                                                uint32_t row, uint64_t begin, uint64_t bytes,
                                                                std::span<std::byte> memory);
 
-  RepairParts& parts_;
+  const runtime::Clock& clock_;
+  ChunkStore& store_;
   const ChunkId id_;
   const uint64_t length_;
   std::vector<uint32_t> rows_;

@@ -2,10 +2,13 @@
 
 #include <cstring>
 
+#include "common/base/math.h"
+
 namespace kintsugi::chunkserver {
-RebuiltChunk::RebuiltChunk(RepairParts& parts, ChunkId id, const proto::RebuiltChunk& spec,
+
+RebuiltChunk::RebuiltChunk(Destination to, ChunkId id, const proto::RebuiltChunk& spec,
                            const partial_sum::SumRange& range, std::unique_ptr<ChunkWriter> writer)
-    : parts_(parts),
+    : to_(to),
       id_(id),
       length_(spec.length()),
       crc_(spec.crc()),
@@ -15,21 +18,21 @@ RebuiltChunk::RebuiltChunk(RepairParts& parts, ChunkId id, const proto::RebuiltC
       writer_(std::move(writer)) {}
 
 asio::awaitable<Result<std::unique_ptr<RebuiltChunk>>> RebuiltChunk::create(
-    Context context, RepairParts& parts, StripeId stripe, const proto::RebuiltChunk& spec,
+    Context context, Destination to, StripeId stripe, const proto::RebuiltChunk& spec,
     const partial_sum::SumRange& range) {
   const ChunkId id{stripe, spec.index()};
-  auto present = parts.store.find(id);
+  auto present = to.store.find(id);
   if (present && *present != ChunkInfo{id, spec.length(), spec.crc()}) {
     co_return Status{Code::kAlreadyExists, fmt::format("another chunk {} is here", id)};
   }
   KINTSUGI_CO_ASSIGN(std::unique_ptr<ChunkWriter> writer,
-                     co_await parts.store.create(context, id, spec.policy(), spec.length()));
-  co_return std::unique_ptr<RebuiltChunk>(new RebuiltChunk(parts, id, spec, range, std::move(writer)));
+                     co_await to.store.create(context, id, spec.policy(), spec.length()));
+  co_return std::unique_ptr<RebuiltChunk>(new RebuiltChunk(to, id, spec, range, std::move(writer)));
 }
 
 asio::awaitable<Status> RebuiltChunk::put(Context context, uint64_t offset,
                                           std::span<const std::span<std::byte>> sums) {
-  const TimePoint began = parts_.runtime.clock.now();
+  const TimePoint began = to_.clock.now();
   const uint64_t sub_cell = rows_ > 1 ? cell_bytes_ / rows_ : 0;
   for (uint32_t row = 0; row < rows_; ++row) {
     const std::span<const std::byte> sum = sums[first_sum_ + row];
@@ -38,23 +41,24 @@ asio::awaitable<Status> RebuiltChunk::put(Context context, uint64_t offset,
     if (begin >= length_) break;
     KINTSUGI_CO_TRY(co_await write(context, sum.first(std::min<uint64_t>(sum.size(), length_ - begin))));
   }
-  write_seconds_ += to_seconds(parts_.runtime.clock.now() - began);
+  write_seconds_ += to_seconds(to_.clock.now() - began);
   co_return Status{};
 }
 
 asio::awaitable<Status> RebuiltChunk::write(Context context, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     if (!buffer_) {
-      auto buffer = co_await parts_.buffers.acquire(context.deadline);
+      auto buffer = co_await to_.buffers.acquire(context.deadline);
       if (!buffer) co_return buffer.error();
       buffer_ = std::move(*buffer);
       filled_ = 0;
     }
-    const size_t part = std::min(bytes.size(), buffer_.size() / kBlockBytes * kBlockBytes - filled_);
+    const size_t room = round_down(buffer_.size(), kBlockBytes);
+    const size_t part = std::min(bytes.size(), room - filled_);
     std::memcpy(buffer_.data() + filled_, bytes.data(), part);
     filled_ += part;
     bytes = bytes.subspan(part);
-    if (filled_ == buffer_.size() / kBlockBytes * kBlockBytes) KINTSUGI_CO_TRY(co_await flush(context));
+    if (filled_ == room) KINTSUGI_CO_TRY(co_await flush(context));
   }
   co_return Status{};
 }
@@ -68,13 +72,13 @@ asio::awaitable<Status> RebuiltChunk::flush(Context context) {
 }
 
 asio::awaitable<Status> RebuiltChunk::commit(Context context) {
-  const TimePoint began = parts_.runtime.clock.now();
+  const TimePoint began = to_.clock.now();
   Status status = co_await flush(context);
   if (status.ok()) {
     auto committed = co_await writer_->commit(context, length_, crc_);
     if (!committed) status = committed.error();
   }
-  write_seconds_ += to_seconds(parts_.runtime.clock.now() - began);
+  write_seconds_ += to_seconds(to_.clock.now() - began);
   co_return status;
 }
 

@@ -3,19 +3,25 @@
 
 #include <memory>
 
-#include "chunkserver/repair/repair_parts.h"
+#include "chunkserver/store/chunk_store.h"
 #include "common/proto/repair.pb.h"
+#include "common/runtime/buffer_pool.h"
 #include "partial_sum/sum_range.h"
 
 namespace kintsugi::chunkserver {
 
-/// Takes the sums of a node, writes those that are its rows, and commits when the CRC is right. The same
-/// chunk may be here already, whole or not: the one that was proven replaces it. Destroying it without a
-/// commit discards everything. The parts outlive it.
+/// Takes the sums of a node, writes those that are its rows, and commits when the CRC is right. The same chunk may be here
+/// already, whole or not: the one that was proven replaces it. Destroying it without a commit discards everything.
 class RebuiltChunk {
  public:
-  /// kAlreadyExists: another chunk of this name; kNoSpace, kLimitExceeded.
-  static asio::awaitable<Result<std::unique_ptr<RebuiltChunk>>> create(Context context, RepairParts& parts,
+  /// Where chunks are written to, and the buffers that they are collected in. All of it outlives the chunk.
+  struct Destination {
+    const runtime::Clock& clock;
+    ChunkStore& store;
+    runtime::BufferPool& buffers;
+  };
+  /// kAlreadyExists: another chunk of this name is here; kNoSpace, kLimitExceeded.
+  static asio::awaitable<Result<std::unique_ptr<RebuiltChunk>>> create(Context context, Destination to,
                                                                        StripeId stripe,
                                                                        const proto::RebuiltChunk& spec,
                                                                        const partial_sum::SumRange& range);
@@ -32,13 +38,13 @@ class RebuiltChunk {
   uint64_t bytes() const { return writer_->length(); }
 
  private:
-  RebuiltChunk(RepairParts& parts, ChunkId id, const proto::RebuiltChunk& spec,
+  RebuiltChunk(Destination to, ChunkId id, const proto::RebuiltChunk& spec,
                const partial_sum::SumRange& range, std::unique_ptr<ChunkWriter> writer);
 
   asio::awaitable<Status> write(Context context, std::span<const std::byte> bytes);
   asio::awaitable<Status> flush(Context context);
 
-  RepairParts& parts_;
+  const Destination to_;
   const ChunkId id_;
   const uint64_t length_;
   const uint32_t crc_, first_sum_, rows_;

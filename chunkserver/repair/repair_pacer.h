@@ -5,7 +5,7 @@
 
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
-#include "partial_sum/gate.h"
+#include "partial_sum/pace.h"
 
 namespace kintsugi::chunkserver {
 
@@ -39,14 +39,14 @@ class RepairPacer {
   /// Set by the service; empty: no users, and nothing is known of the link.
   std::function<UserLoad()> load;
 
-  partial_sum::Gate& sending() { return sending_; }
-  partial_sum::Gate& receiving() { return receiving_; }
+  partial_sum::Pace& sending() { return sending_; }
+  partial_sum::Pace& receiving() { return receiving_; }
 
   /// What repairs may take now, bytes per second; 0: all they want.
   double rate(bool up);
 
  private:
-  class Direction final : public partial_sum::Gate {
+  class Direction final : public partial_sum::Pace {
    public:
     Direction(RepairPacer& pacer, const runtime::Runtime& runtime, bool up)
         : pacer_(pacer), clock_(runtime.clock), never_(runtime), up_(up) {}

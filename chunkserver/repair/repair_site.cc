@@ -1,44 +1,9 @@
 #include "chunkserver/repair/repair_site.h"
 
-#include "chunkserver/repair/rebuilt_chunk.h"
-#include "monitoring/sight/module.h"
+#include "chunkserver/repair/tree_sum.h"
 #include "partial_sum/check_tree.h"
 
 namespace kintsugi::chunkserver {
-
-/// A chunk that is rebuilt here, as long as the call lasts: it can be ended.
-class RootRepair {
- public:
-  RootRepair(RepairParts& parts, const proto::RepairChunkRequest& request)
-      : parts_(parts), request_(request), registered_(parts.roots.insert(parts.roots.end(), this)) {}
-  ~RootRepair() { parts_.roots.erase(registered_); }
-  RootRepair(const RootRepair&) = delete;
-
-  bool is(const proto::EndRepairRequest& request) const {
-    return request_.repair_id() == request.repair_id() && request_.stripe_id() == request.stripe_id() &&
-           request_.index() == request.index();
-  }
-  asio::awaitable<Status> run(Context context, TreeSum& sum, partial_sum::SumSink& sink) {
-    if (ended_) co_return given_up();
-    sum_ = &sum;
-    Status status = co_await sum.run(context, sink);
-    sum_ = nullptr;
-    co_return status;
-  }
-  void end() {
-    ended_ = true;
-    if (sum_ != nullptr) sum_->fail(given_up());
-  }
-
- private:
-  static Status given_up() { return {Code::kCancelled, "given up by the repair manager"}; }
-
-  RepairParts& parts_;
-  const proto::RepairChunkRequest& request_;
-  const std::list<RootRepair*>::iterator registered_;
-  TreeSum* sum_ = nullptr;
-  bool ended_ = false;
-};
 
 namespace {
 
@@ -63,7 +28,7 @@ class ChunkSink final : public partial_sum::SumSink {
   RebuiltChunk& chunk_;
 };
 
-/// What the children are asked.
+/// The request to each child, without its range.
 proto::PartialSumRequest request_below(const proto::RepairChunkRequest& request) {
   proto::PartialSumRequest below;
   below.set_stripe_id(request.stripe_id());
@@ -74,7 +39,7 @@ proto::PartialSumRequest request_below(const proto::RepairChunkRequest& request)
   return below;
 }
 
-/// Also fills in the range of `below`.
+/// Checks the request and fills in the range of `below`.
 Result<SumRange> check_request(const proto::RepairChunkRequest& request, proto::PartialSumRequest& below) {
   if (request.length() > kMaxChunkBytes) return Status{Code::kInvalidArgument, "impossible chunk length"};
   if (request.children().empty() && request.length() > 0)
@@ -116,26 +81,81 @@ void add_timing(proto::RepairChunkResponse& response, ServerId self, const TreeS
   partial_sum::add_up(response.servers(), *response.mutable_timing());
 }
 
-asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, RepairParts& parts,
-                                                            ServerId self,
-                                                            const proto::RepairChunkRequest& request,
-                                                            const proto::PartialSumRequest& below,
-                                                            SumRange range, sight::Module& module) {
+}  // namespace
+
+/// A chunk that is rebuilt here, from before its tree is opened until the call ends: it can be ended.
+class RepairSite::Root {
+ public:
+  Root(std::list<Root*>& roots, const proto::RepairChunkRequest& request)
+      : roots_(roots), request_(request), registered_(roots.insert(roots.end(), this)) {}
+  ~Root() { roots_.erase(registered_); }
+  Root(const Root&) = delete;
+
+  bool is(const proto::EndRepairRequest& request) const {
+    return request_.repair_id() == request.repair_id() && request_.stripe_id() == request.stripe_id() &&
+           request_.index() == request.index();
+  }
+  asio::awaitable<Status> run(Context context, TreeSum& sum, partial_sum::SumSink& sink) {
+    if (ended_) co_return given_up();
+    sum_ = &sum;
+    Status status = co_await sum.run(context, sink);
+    sum_ = nullptr;
+    co_return status;
+  }
+  void end() {
+    ended_ = true;
+    if (sum_ != nullptr) sum_->fail(given_up());
+  }
+
+ private:
+  static Status given_up() { return {Code::kCancelled, "given up by the repair manager"}; }
+
+  std::list<Root*>& roots_;
+  const proto::RepairChunkRequest& request_;
+  const std::list<Root*>::iterator registered_;
+  TreeSum* sum_ = nullptr;  ///< while it runs
+  bool ended_ = false;
+};
+
+asio::awaitable<Status> RepairSite::repair_chunk(Context context, const proto::RepairChunkRequest& request,
+                                                 proto::RepairChunkResponse& response) {
+  sight::Module module{
+      context,
+      kRepairChunk,
+      {double(request.length()), double(request.slice_bytes()), double(request.children_size())}};
+  proto::PartialSumRequest below = request_below(request);
+  auto range = check_request(request, below);
+  if (!range) co_return module.finish(range.error());
+  Status rebuilt = co_await rebuild(request, below, *range, module, response);
+  if (!rebuilt.ok()) {
+    const ChunkId id{StripeId(request.stripe_id()), request.index()};
+    rebuilt =
+        rebuilt.with_context(fmt::format("repair of chunk {} on server {}", id, store_.identity().server));
+  }
+  co_return module.finish(std::move(rebuilt));
+}
+
+asio::awaitable<Status> RepairSite::rebuild(const proto::RepairChunkRequest& request,
+                                            const proto::PartialSumRequest& below,
+                                            const partial_sum::SumRange& range, sight::Module& module,
+                                            proto::RepairChunkResponse& response) {
   const StripeId stripe(request.stripe_id());
-  const TimePoint began = parts.runtime.clock.now();
-  RootRepair root(parts, request);
-  const proto::RebuiltChunk spec = chunk_of(request);
+  const TimePoint began = runtime_.clock.now();
+  Root root(roots_, request);
+  const RebuiltChunk::Destination into{runtime_.clock, store_, buffers_};
   KINTSUGI_CO_ASSIGN(const std::unique_ptr<RebuiltChunk> chunk,
-                     co_await RebuiltChunk::create(context, parts, stripe, spec, range));
+                     co_await RebuiltChunk::create(module.context(), into, stripe, chunk_of(request), range));
   partial_sum::ReceiverOptions options;
   options.whole_cells = true;
   options.staggered = request.staggered();
+  options.pace = &pacer_.receiving();
   // In memory of its own because it is large for a coroutine's frame.
-  auto sum = std::make_unique<TreeSum>(parts, range, below, request.children(), nullptr, options);
-  ChunkSink sink(context, *chunk);
-  Status status = co_await root.run(context, *sum, sink);
+  auto sum = std::make_unique<TreeSum>(trees_, runtime_, client_,
+                                       TreeSum::Terms{range, below, request.children(), nullptr}, options);
+  ChunkSink sink(module.context(), *chunk);
+  Status status = co_await root.run(module.context(), *sum, sink);
   if (status.ok()) {
-    status = co_await chunk->commit(context);
+    status = co_await chunk->commit(module.context());
     if (status.code() == Code::kCorrupt) {
       status =
           status.with_context("rebuilt from " + partial_sum::describe_helpers(stripe, request.children()));
@@ -145,35 +165,12 @@ asio::awaitable<Result<proto::RepairChunkResponse>> rebuild(Context context, Rep
   module.output(0, sum->receiver().network_seconds());
   module.output(1, sum->compute_seconds());
   module.output(2, chunk->write_seconds());
-  if (!status.ok()) co_return status;
-  proto::RepairChunkResponse response;
-  add_timing(response, self, *sum, *chunk, parts.runtime.clock.now() - began);
-  co_return response;
+  if (status.ok()) add_timing(response, store_.identity().server, *sum, *chunk, runtime_.clock.now() - began);
+  co_return status;
 }
 
-}  // namespace
-
-asio::awaitable<Result<proto::RepairChunkResponse>> repair_chunk(Context context, RepairParts& parts,
-                                                                 ServerId self,
-                                                                 const proto::RepairChunkRequest& request) {
-  sight::Module module{
-      context,
-      kRepairChunk,
-      {double(request.length()), double(request.slice_bytes()), double(request.children_size())}};
-  proto::PartialSumRequest below = request_below(request);
-  auto range = check_request(request, below);
-  if (!range) co_return module.finish(range.error());
-  auto response = co_await rebuild(module.context(), parts, self, request, below, *range, module);
-  if (!response) {
-    const ChunkId id{StripeId(request.stripe_id()), request.index()};
-    co_return module.finish(
-        response.error().with_context(fmt::format("repair of chunk {} on server {}", id, self)));
-  }
-  co_return response;
-}
-
-void end_repair(RepairParts& parts, const proto::EndRepairRequest& request) {
-  for (RootRepair* root : parts.roots)
+void RepairSite::end_repair(const proto::EndRepairRequest& request) {
+  for (Root* root : roots_)
     if (root->is(request)) root->end();
 }
 

@@ -50,7 +50,7 @@ asio::awaitable<Status> SumSender::send_frame(uint64_t offset, uint64_t at, uint
   }
   data.set_crc(crc);
   bytes_out_ += bytes * outputs_.size();
-  if (gate_ != nullptr) co_await gate_->pass(bytes * outputs_.size());
+  if (pace_ != nullptr) co_await pace_->pass(bytes * outputs_.size());
   co_return co_await stream_.send(data, payload_);
 }
 

@@ -6,17 +6,17 @@
 #include "common/proto/chunk.pb.h"
 #include "common/rpc/stream.h"
 #include "common/runtime/clock.h"
-#include "partial_sum/gate.h"
+#include "partial_sum/pace.h"
 
 namespace kintsugi::chunkserver {
 
 /// Frames of at most 1 MiB; what is zero at the end of a part is only announced. References outlive it.
 class SumSender {
  public:
-  /// `outputs`: the sums that are sent; empty: all. `gate` may be null.
+  /// `outputs`: the sums that are sent; empty: all. `pace` may be null.
   SumSender(const runtime::Clock& clock, rpc::Stream& stream, std::vector<uint32_t> outputs,
-            partial_sum::Gate* gate)
-      : clock_(clock), stream_(stream), outputs_(std::move(outputs)), gate_(gate) {}
+            partial_sum::Pace* pace)
+      : clock_(clock), stream_(stream), outputs_(std::move(outputs)), pace_(pace) {}
 
   asio::awaitable<Status> send(uint64_t offset, std::span<const std::span<std::byte>> sums,
                                uint64_t nonzero_bytes);
@@ -33,7 +33,7 @@ class SumSender {
   const runtime::Clock& clock_;
   rpc::Stream& stream_;
   std::vector<uint32_t> outputs_;
-  partial_sum::Gate* gate_;
+  partial_sum::Pace* pace_;
   std::vector<asio::const_buffer> payload_;
   double send_seconds_ = 0;
   uint64_t bytes_out_ = 0;

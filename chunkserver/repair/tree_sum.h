@@ -1,25 +1,32 @@
 /// The heart of every repair shape: a node's own chunk added to the sums of its children.
 #pragma once
 
-#include <optional>
+#include <memory>
 
 #include "chunkserver/repair/own_sum.h"
-#include "chunkserver/repair/repair_parts.h"
+#include "chunkserver/repair/running_trees.h"
 #include "partial_sum/sum_receiver.h"
 
 namespace kintsugi::chunkserver {
 
-/// A SumReceiver that the server knows of and can end, with the own chunk.
+/// A SumReceiver with the node's own chunk, which runs only as far as the server admits it.
 class TreeSum {
  public:
-  /// `node`: has a chunk, or is null for a root. References outlive run().
-  TreeSum(RepairParts& parts, partial_sum::SumRange range, const proto::PartialSumRequest& request,
-          const partial_sum::Children& children, const proto::RepairNode* node,
+  /// What is summed up: `range` of the children's sums, each asked by `request`, and of the own chunk, where the node has
+  /// one (a root has none).
+  struct Terms {
+    partial_sum::SumRange range;
+    const proto::PartialSumRequest& request;
+    const partial_sum::Children& children;
+    std::unique_ptr<OwnSum> own;
+  };
+
+  /// References outlive it. `options.own` is ignored.
+  TreeSum(RunningTrees& trees, const runtime::Runtime& runtime, rpc::Client& client, Terms terms,
           partial_sum::ReceiverOptions options);
-  ~TreeSum();
 
   /// Everything was put into the sink, or the first error; then no stream is open and no task runs any more.
-  /// kLimitExceeded: kMaxTrees, kMaxWindowBytes.
+  /// The errors of RunningTrees::admit before anything was opened.
   asio::awaitable<Status> run(Context context, partial_sum::SumSink& sink);
   /// Makes run() end soon with `why`.
   void fail(Status why) { receiver_.fail(std::move(why)); }
@@ -32,14 +39,10 @@ class TreeSum {
   const partial_sum::SumReceiver& receiver() const { return receiver_; }
 
  private:
-  partial_sum::ReceiverOptions with_own(partial_sum::ReceiverOptions options, bool user);
-  Status admit();
-
-  RepairParts& parts_;
-  std::list<TreeSum*>::iterator registered_;
-  std::optional<OwnSum> own_;
+  RunningTrees& trees_;
+  const std::unique_ptr<OwnSum> own_;
   partial_sum::SumReceiver receiver_;
-  uint64_t charged_ = 0;  ///< of the server's window_bytes
+  std::unique_ptr<RunningTrees::Admission> admission_;  ///< as long as the window's memory
 };
 
 }  // namespace kintsugi::chunkserver

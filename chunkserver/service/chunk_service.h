@@ -1,14 +1,52 @@
-/// Maps each RPC of a chunkserver to one function.
+/// The RPCs of a chunkserver: each checks the right to do it, counts the call, and hands it to what does the work.
 #pragma once
 
-#include "chunkserver/service/link_probe.h"
-#include "chunkserver/service/service_parts.h"
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/repair/partial_sum.h"
+#include "chunkserver/repair/repair_site.h"
+#include "chunkserver/service/counters.h"
+#include "chunkserver/service/read_chunk.h"
+#include "chunkserver/service/write_chunk.h"
+#include "common/proto/chunk.pb.h"
+#include "common/proto/types.pb.h"
+#include "common/rpc/secret.h"
 #include "common/rpc/server.h"
 
 namespace kintsugi::chunkserver {
 
-/// WriteChunk, ReadChunk, PartialSum, RepairChunk, ProbeLink and Ping. `parts` and `prober` outlive the
-/// server's calls.
-void register_chunk_service(rpc::Server& server, ServiceParts& parts, LinkProber& prober);
+/// Every call may fail with kPermissionDenied, and otherwise as the function that it is handed to.
+class ChunkService {
+ public:
+  /// References outlive the server's calls.
+  ChunkService(const runtime::Runtime& runtime, const rpc::Secret& secret, ChunkStore& store,
+               runtime::BufferPool& buffers, ServiceCounters& counters, PartialSums& sums, RepairSite& site);
+
+  /// Maps the methods below. REQUIRES: the server has not started.
+  void register_at(rpc::Server& server);
+
+  asio::awaitable<Status> write_chunk(Context context, const proto::WriteChunkRequest& request,
+                                      rpc::Stream& stream);
+  asio::awaitable<Status> read_chunk(Context context, const proto::ReadChunkRequest& request,
+                                     rpc::Stream& stream);
+  asio::awaitable<Status> partial_sum(Context context, const proto::PartialSumRequest& request,
+                                      rpc::Stream& stream);
+  asio::awaitable<Status> repair_chunk(Context context, const proto::RepairChunkRequest& request,
+                                       proto::RepairChunkResponse& response);
+  asio::awaitable<Status> end_repair(Context context, const proto::EndRepairRequest& request, proto::Empty&);
+  asio::awaitable<Status> ping(Context, const proto::Empty&, proto::Empty&);
+
+ private:
+  Status check(const std::string& capability, ChunkId id, uint32_t operation) const;
+  Status check_node(StripeId stripe, const proto::RepairNode& node) const;
+
+  const runtime::Clock& clock_;
+  const rpc::Secret& secret_;
+  ServiceCounters& counters_;
+  ChunkReceiver receiver_;
+  ChunkSender sender_;
+  PartialSums& sums_;
+  RepairSite& site_;
+};
 
 }  // namespace kintsugi::chunkserver

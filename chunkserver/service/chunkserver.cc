@@ -1,6 +1,5 @@
 #include "chunkserver/service/chunkserver.h"
 
-#include "chunkserver/service/chunk_service.h"
 #include "common/log/log.h"
 
 namespace kintsugi::chunkserver {
@@ -34,17 +33,19 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       store_(runtime_, store_options(options_)),
       client_(runtime_, secret_),
       server_(runtime_, secret_, &recorder_),
-      repair_{runtime_, store_, buffers_, client_},
-      parts_{runtime_, secret_, store_, buffers_, repair_, counters_},
+      pacer_(runtime_),
+      sums_(runtime_, store_, buffers_, client_, pacer_, trees_),
+      site_(runtime_, store_, buffers_, client_, pacer_, trees_),
+      service_(runtime_, secret_, store_, buffers_, counters_, sums_, site_),
       rates_(runtime_.clock, traffic_, options_.link_up_bytes_per_second,
              options_.link_down_bytes_per_second),
-      prober_(parts_, client_, recorder_, rates_),
-      load_(parts_, traffic_, rates_, prober_, options_.cpu_seconds),
-      cache_report_(store_.cache(), store_.usage(), runtime_.clock) {
-  register_chunk_service(server_, parts_, prober_);
+      prober_(runtime_, counters_, client_, recorder_, rates_),
+      heartbeat_(runtime_.clock, counters_, store_, rates_, options_.cpu_seconds) {
+  service_.register_at(server_);
+  server_.handle_stream<&LinkProber::serve>(rpc::Method::kProbeLink, prober_);
   network_.down_rate = [this] { return rates_.down(); };
-  repair_.pacer.set_bandwidth(options_.repair_bytes_per_second);
-  repair_.pacer.load = [this] { return user_load(); };
+  pacer_.set_bandwidth(options_.repair_bytes_per_second);
+  pacer_.load = [this] { return user_load(); };
 }
 
 ChunkServer::~ChunkServer() = default;
@@ -68,9 +69,8 @@ asio::awaitable<Status> ChunkServer::start() {
   }
   runtime::Endpoint reached = server_.local_endpoint();
   if (!options_.advertise.empty()) reached.host = options_.advertise;
-  const HeartbeatParts heartbeat{load_, cache_report_, prober_};
   link_ = std::make_unique<MetaserverLink>(
-      parts_, heartbeat, client_, recorder_,
+      runtime_, store_, heartbeat_, prober_, client_, recorder_,
       LinkOptions{options_.metaserver, reached.to_string(), options_.rack, http_address_});
   link_->on_refused = on_refused;
   link_->start();
@@ -81,7 +81,7 @@ asio::awaitable<Status> ChunkServer::start() {
 
 asio::awaitable<void> ChunkServer::stop() {
   // Trees end first: a call that is the root of one has no connection whose closing would end it.
-  repair_.stop();
+  trees_.stop();
   if (link_) co_await link_->stop();
   co_await prober_.stop();
   co_await server_.stop();

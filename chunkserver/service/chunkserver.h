@@ -8,9 +8,9 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "chunkserver/service/chunk_service.h"
 #include "chunkserver/service/metaserver_link.h"
 #include "chunkserver/service/metered_network.h"
-#include "chunkserver/service/service_parts.h"
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
 #include "monitoring/sight/recorder.h"
@@ -78,13 +78,15 @@ class ChunkServer {
   rpc::Client client_;
   rpc::Server server_;
   ServiceCounters counters_;
-  RepairParts repair_;
-  ServiceParts parts_;
+  RepairPacer pacer_;
+  RunningTrees trees_;
+  PartialSums sums_;
+  RepairSite site_;
+  ChunkService service_;
   LinkRates rates_;
   LinkProber prober_;
-  LoadReport load_;
-  CacheReport cache_report_;
-  std::unique_ptr<MetaserverLink> link_;
+  Heartbeat heartbeat_;
+  std::unique_ptr<MetaserverLink> link_;  ///< from start() on
 };
 
 }  // namespace kintsugi::chunkserver

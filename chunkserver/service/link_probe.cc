@@ -41,8 +41,14 @@ class LinkProber::Turn {
   LinkProber& prober_;
 };
 
-LinkProber::LinkProber(ServiceParts& parts, rpc::Client& client, sight::Recorder& recorder, LinkRates& rates)
-    : parts_(parts), client_(client), recorder_(recorder), rates_(rates), tasks_(parts.runtime) {}
+LinkProber::LinkProber(const runtime::Runtime& runtime, ServiceCounters& counters, rpc::Client& client,
+                       sight::Recorder& recorder, LinkRates& rates)
+    : runtime_(runtime),
+      counters_(counters),
+      client_(client),
+      recorder_(recorder),
+      rates_(rates),
+      tasks_(runtime) {}
 
 void LinkProber::start() {
   if (!rates_.configured()) tasks_.spawn(run());
@@ -58,8 +64,8 @@ void LinkProber::offer(runtime::Endpoint peer) {
 }
 
 bool LinkProber::may_probe() const {
-  return !probing_ && parts_.counters.repairs_running == 0 &&
-         parts_.counters.user_rate.per_second(parts_.runtime.clock.now()) < kUserBytesPerSecond;
+  return !probing_ && counters_.repairs_running == 0 &&
+         counters_.user_rate.per_second(runtime_.clock.now()) < kUserBytesPerSecond;
 }
 
 bool LinkProber::was_asked(const runtime::Endpoint& peer) const {
@@ -70,7 +76,7 @@ Duration LinkProber::next_pause(bool ok) {
   Duration pause = ok ? kInterval : kRetryInterval;
   if (done_ < kFirstProbes) pause = kFirstInterval;
   // From three quarters to five quarters of it, so that servers that started together drift apart.
-  const double jitter = static_cast<double>(parts_.runtime.random.next() >> 11) * 0x1p-53;
+  const double jitter = static_cast<double>(runtime_.random.next() >> 11) * 0x1p-53;
   return std::chrono::duration_cast<Duration>(pause * (0.75 + 0.5 * jitter));
 }
 
@@ -101,7 +107,7 @@ asio::awaitable<void> LinkProber::run() {
 
 asio::awaitable<Status> LinkProber::probe(runtime::Endpoint peer) {
   Turn turn(*this);
-  sight::Module module{recorder_.root_context(parts_.runtime.clock.now() + kProbeLimit), kProbe};
+  sight::Module module{recorder_.root_context(runtime_.clock.now() + kProbeLimit), kProbe};
   // Down first: a peer that refuses is not sent megabytes, which would disturb whatever it is busy with.
   auto down = co_await probe_down(module.context(), peer);
   if (!down) co_return module.finish(down.error());
@@ -149,7 +155,7 @@ asio::awaitable<Status> LinkProber::serve(Context, const proto::ProbeLinkRequest
                                           rpc::Stream& stream) {
   if (!may_probe()) co_return Status{Code::kLimitExceeded, "too busy for a probe"};
   Turn turn(*this);
-  runtime::TaskGroup limit(parts_.runtime);
+  runtime::TaskGroup limit(runtime_);
   limit.spawn(close_at_limit(limit, stream));
   Status status = co_await answer(request, stream);
   limit.request_stop();
@@ -170,12 +176,12 @@ asio::awaitable<Status> LinkProber::answer(const proto::ProbeLinkRequest& reques
 }
 
 asio::awaitable<Status> LinkProber::send_all(uint64_t bytes, rpc::Stream& stream) {
-  const TimePoint until = parts_.runtime.clock.now() + kProbeTime;
+  const TimePoint until = runtime_.clock.now() + kProbeTime;
   const proto::ProbeLinkData data;
   const asio::const_buffer payload(kZeros.data(), kZeros.size());
-  for (uint64_t sent = 0; sent < bytes && parts_.runtime.clock.now() < until; sent += kPartBytes) {
+  for (uint64_t sent = 0; sent < bytes && runtime_.clock.now() < until; sent += kPartBytes) {
     KINTSUGI_CO_TRY(co_await stream.send(data, std::span(&payload, 1)));
-    probe_bytes_ += kPartBytes;
+    counters_.probe_bytes += kPartBytes;
   }
   co_return co_await stream.send_end(data);
 }
@@ -193,8 +199,8 @@ asio::awaitable<Result<proto::ProbeLinkDone>> LinkProber::receive_all(rpc::Strea
       co_return Status{Code::kInvalidArgument, "more than a probe may cost"};
     }
     KINTSUGI_CO_TRY(co_await stream.receive_payload(std::span(part).first(frame.payload_bytes)));
-    const TimePoint now = parts_.runtime.clock.now();
-    probe_bytes_ += frame.payload_bytes;
+    const TimePoint now = runtime_.clock.now();
+    counters_.probe_bytes += frame.payload_bytes;
     if (frame.end) break;
     if (bytes == 0) first = now;
     bytes += frame.payload_bytes;

@@ -6,10 +6,11 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "chunkserver/service/counters.h"
 #include "chunkserver/service/link_rates.h"
-#include "chunkserver/service/service_parts.h"
 #include "common/proto/chunk.pb.h"
 #include "common/rpc/client.h"
+#include "common/rpc/stream.h"
 #include "common/runtime/event.h"
 #include "common/runtime/random.h"
 #include "common/runtime/task_group.h"
@@ -32,7 +33,9 @@ class LinkProber {
   static constexpr Duration kRetryInterval = std::chrono::seconds(10);
   static constexpr double kUserBytesPerSecond = 1 << 20;  ///< more of it is work
 
-  LinkProber(ServiceParts& parts, rpc::Client& client, sight::Recorder& recorder, LinkRates& rates);
+  /// References outlive it. Reads from `counters` whether the server has work, and counts probe_bytes there.
+  LinkProber(const runtime::Runtime& runtime, ServiceCounters& counters, rpc::Client& client,
+             sight::Recorder& recorder, LinkRates& rates);
 
   /// Probes until stopped, unless the rates are configured. Without it the server only answers.
   void start();
@@ -42,7 +45,6 @@ class LinkProber {
 
   /// The RPC; the stream is closed after kProbeLimit. kLimitExceeded: not now.
   asio::awaitable<Status> serve(Context context, const proto::ProbeLinkRequest& request, rpc::Stream& stream);
-  uint64_t probe_bytes() const { return probe_bytes_; }  ///< sent and received so far
 
  private:
   class Turn;
@@ -57,7 +59,8 @@ class LinkProber {
   asio::awaitable<Status> send_all(uint64_t bytes, rpc::Stream& stream);
   asio::awaitable<Result<proto::ProbeLinkDone>> receive_all(rpc::Stream& stream);
 
-  ServiceParts& parts_;
+  const runtime::Runtime& runtime_;
+  ServiceCounters& counters_;
   rpc::Client& client_;
   sight::Recorder& recorder_;
   LinkRates& rates_;
@@ -65,7 +68,6 @@ class LinkProber {
   std::optional<runtime::Endpoint> offered_;
   std::deque<runtime::Endpoint> asked_;  ///< the peers of the last kFirstProbes probes
   size_t done_ = 0;
-  uint64_t probe_bytes_ = 0;
   runtime::TaskGroup tasks_;
 };
 

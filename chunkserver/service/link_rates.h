@@ -16,11 +16,12 @@ class LinkRates {
  public:
   static constexpr size_t kProbesKept = 5;
 
-  /// 0: not configured. References outlive it.
+  /// A configured rate of 0 is none. References outlive it.
   LinkRates(const runtime::Clock& clock, LinkTraffic& traffic, uint64_t configured_up,
             uint64_t configured_down)
       : clock_(clock), traffic_(traffic), configured_up_(configured_up), configured_down_(configured_down) {}
 
+  const LinkTraffic& traffic() const { return traffic_; }
   bool configured() const { return configured_up_ > 0 && configured_down_ > 0; }
   /// A probe of both directions, bytes per second.
   void probed(double up, double down);
@@ -30,7 +31,7 @@ class LinkRates {
   };
   const std::deque<Probe>& probes() const { return probes_; }  ///< latest last
 
-  /// 0: not known yet.
+  /// A rate of 0 is not known yet.
   uint64_t up() const;
   uint64_t down() const;
 

@@ -3,27 +3,27 @@
 #include <algorithm>
 
 namespace kintsugi::chunkserver {
-LoadReport::LoadReport(ServiceParts& parts, const LinkTraffic& traffic, const LinkRates& rates,
-                       const LinkProber& prober, std::function<double()> cpu_seconds)
-    : parts_(parts),
-      traffic_(traffic),
+
+LoadReport::LoadReport(const runtime::Clock& clock, const ServiceCounters& counters, const ChunkStore& store,
+                       const LinkRates& rates, std::function<double()> cpu_seconds)
+    : clock_(clock),
+      counters_(counters),
+      store_(store),
       rates_(rates),
-      prober_(prober),
       cpu_seconds_(std::move(cpu_seconds)),
       before_(totals()) {}
 
 LoadReport::Totals LoadReport::totals() const {
-  const ServiceCounters& counters = parts_.counters;
   Totals totals;
-  totals.when = parts_.runtime.clock.now();
-  totals.user_bytes = counters.user_bytes;
+  totals.when = clock_.now();
+  totals.user_bytes = counters_.user_bytes;
   // What goes over the link is chunks that are read and written, probes, and repairs; heartbeats and headers
   // are less than a thousandth of it.
-  const uint64_t others = counters.bytes_read + counters.bytes_written + prober_.probe_bytes();
-  const uint64_t all = traffic_.bytes_sent + traffic_.bytes_received;
+  const uint64_t others = counters_.bytes_read + counters_.bytes_written + counters_.probe_bytes;
+  const uint64_t all = rates_.traffic().bytes_sent + rates_.traffic().bytes_received;
   totals.repair_bytes = all - std::min(all, others);
   totals.cpu_seconds = cpu_seconds_ ? cpu_seconds_() : 0;
-  totals.disks_busy = parts_.store.disk_busy_times();
+  totals.disks_busy = store_.disk_busy_times();
   return totals;
 }
 
@@ -37,7 +37,7 @@ double LoadReport::busy_share(const Totals& before, const Totals& now, double el
 void LoadReport::fill(proto::HeartbeatRequest& request) {
   const Totals now = totals();
   const double elapsed = to_seconds(now.when - before_.when);
-  request.set_repairs(parts_.counters.repairs_running);
+  request.set_repairs(counters_.repairs_running);
   request.set_cpu_seconds(now.cpu_seconds);
   request.set_up_bytes_per_second(rates_.up());
   request.set_down_bytes_per_second(rates_.down());

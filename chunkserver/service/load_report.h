@@ -3,23 +3,23 @@
 
 #include <functional>
 
-#include "chunkserver/service/link_probe.h"
+#include "chunkserver/service/counters.h"
 #include "chunkserver/service/link_rates.h"
-#include "chunkserver/service/service_parts.h"
+#include "chunkserver/store/chunk_store.h"
 #include "common/proto/meta.pb.h"
 
 namespace kintsugi::chunkserver {
 
 class LoadReport {
  public:
-  /// `cpu_seconds`: that this process used so far; may be empty. References outlive it.
-  LoadReport(ServiceParts& parts, const LinkTraffic& traffic, const LinkRates& rates,
-             const LinkProber& prober, std::function<double()> cpu_seconds);
+  /// `cpu_seconds` gives what this process used so far; it may be empty. References outlive it.
+  LoadReport(const runtime::Clock& clock, const ServiceCounters& counters, const ChunkStore& store,
+             const LinkRates& rates, std::function<double()> cpu_seconds);
 
   void fill(proto::HeartbeatRequest& request);
 
  private:
-  /// Since the start.
+  /// Everything since the start.
   struct Totals {
     TimePoint when;
     uint64_t user_bytes = 0;
@@ -30,12 +30,12 @@ class LoadReport {
   Totals totals() const;
   static double busy_share(const Totals& before, const Totals& now, double seconds);
 
-  ServiceParts& parts_;
-  const LinkTraffic& traffic_;
+  const runtime::Clock& clock_;
+  const ServiceCounters& counters_;
+  const ChunkStore& store_;
   const LinkRates& rates_;
-  const LinkProber& prober_;
   std::function<double()> cpu_seconds_;
-  Totals before_;
+  Totals before_;  ///< at the heartbeat before
 };
 
 }  // namespace kintsugi::chunkserver

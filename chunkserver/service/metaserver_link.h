@@ -1,22 +1,17 @@
-/// A chunkserver's side of its relation to the metaserver: registers, sends heartbeats and block reports,
-/// deletes what it is told to.
+/// A chunkserver's side of its relation to the metaserver: registers, sends heartbeats and block reports, and does what
+/// the answers say.
 #pragma once
 
-#include <deque>
 #include <functional>
-#include <set>
 #include <string>
-#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/service/cache_report.h"
+#include "chunkserver/service/chunk_deleter.h"
+#include "chunkserver/service/heartbeat.h"
 #include "chunkserver/service/link_probe.h"
-#include "chunkserver/service/load_report.h"
-#include "chunkserver/service/service_parts.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
-#include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
 #include "monitoring/sight/recorder.h"
 
@@ -29,21 +24,10 @@ struct LinkOptions {
   std::string http_address;
 };
 
-/// What fills a heartbeat, and takes what its answer says.
-struct HeartbeatParts {
-  LoadReport& load;
-  CacheReport& cache;
-  LinkProber& prober;
-};
-
 /// Tries forever, with bounded backoff, until stopped.
 class MetaserverLink {
  public:
   static constexpr size_t kReportPage = 10'000;
-  static constexpr size_t kMaxLostPerHeartbeat = 1000;
-  static constexpr size_t kMaxVictims =
-      100'000;  ///< waiting to be deleted; more are sent again by the metaserver
-  static constexpr size_t kDeletesAtOnce = 16;
   static constexpr Duration kFirstBackoff = std::chrono::milliseconds(100);
   static constexpr Duration kLastBackoff = std::chrono::seconds(2);
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
@@ -51,8 +35,9 @@ class MetaserverLink {
   static constexpr Duration kMinHeartbeatInterval = std::chrono::milliseconds(10);
   static constexpr Duration kMaxHeartbeatInterval = std::chrono::minutes(1);
 
-  MetaserverLink(ServiceParts& parts, HeartbeatParts heartbeat, rpc::Client& client,
-                 sight::Recorder& recorder, LinkOptions options);
+  /// References outlive it.
+  MetaserverLink(const runtime::Runtime& runtime, ChunkStore& store, Heartbeat& heartbeat, LinkProber& prober,
+                 rpc::Client& client, sight::Recorder& recorder, LinkOptions options);
 
   void start();
   asio::awaitable<void> stop();
@@ -67,28 +52,23 @@ class MetaserverLink {
   void refuse(Status why);
   asio::awaitable<Status> register_server();
   asio::awaitable<Status> report_blocks();
-  asio::awaitable<Status> heartbeat();
-  proto::HeartbeatRequest heartbeat_request(const StoreSpace& space);
-  void take_lost();
+  asio::awaitable<Status> send_heartbeat();
   void obey(const proto::HeartbeatResponse& response);
-  asio::awaitable<void> delete_victims();
-  asio::awaitable<void> delete_some();
   Context call_context();
 
-  ServiceParts& parts_;
-  HeartbeatParts heartbeat_;
+  const runtime::Runtime& runtime_;
+  ChunkStore& store_;
+  Heartbeat& heartbeat_;
+  LinkProber& prober_;
   rpc::Client& client_;
   sight::Recorder& recorder_;
   LinkOptions options_;
-  uint64_t incarnation_;
+  uint64_t incarnation_;  ///< random: tells this run of the server from the one before
   uint64_t sequence_ = 0, reports_ = 0;
   bool registered_ = false, report_wanted_ = false, refused_ = false;
   Duration interval_ = std::chrono::seconds(1);
   TimePoint next_report_;
-  std::deque<ChunkInfo> lost_;  ///< not yet told
-  std::deque<ChunkId> victims_;
-  std::set<ChunkId> victims_known_;  ///< of what is in victims_: still to be deleted
-  runtime::Event victims_came_;
+  ChunkDeleter deleter_;
   runtime::TaskGroup tasks_;
 };
 

@@ -9,30 +9,30 @@ namespace {
 constexpr sight::Site kWriteChunk{
     "chunkserver.write_chunk", {"max_bytes"}, {"bytes", "receive_seconds", "commit_seconds"}};
 
-/// A frame whose payload stands still keeps its buffer for long only while there are plenty: less than this
-/// share free, it must go on.
+/// A frame whose payload stands still keeps its buffer for long only while there are plenty: when fewer than one buffer in
+/// kScarceShare is free, it must go on.
 constexpr size_t kScarceShare = 4;
 constexpr Duration kScarceIdleLimit = 5s;
 constexpr size_t kScarcePartBytes = 64 << 10;  ///< what must come within that time
 
-struct Times {
+/// A call waits no longer than this for a buffer, whatever its deadline.
+constexpr Duration kBufferWaitLimit = 30s;
+
+Status check_policy(const proto::WriteChunkRequest& request) {
+  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(request.policy()));
+  if (request.index() < policy.chunks()) return {};
+  return {Code::kInvalidArgument, fmt::format("policy {} has no chunk {}", policy.name(), request.index())};
+}
+
+}  // namespace
+
+struct ChunkReceiver::Times {
   double receive_seconds = 0, commit_seconds = 0;
 };
 
-Status check_request(ServiceParts& parts, const proto::WriteChunkRequest& request) {
-  const ChunkId id{StripeId(request.stripe_id()), request.index()};
-  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(request.policy()));
-  if (request.index() >= policy.chunks()) {
-    return {Code::kInvalidArgument, fmt::format("policy {} has no chunk {}", policy.name(), request.index())};
-  }
-  return rpc::check_capability(parts.secret, request.capability(), id, rpc::kOpWrite,
-                               parts.runtime.clock.wall_now());
-}
-
-asio::awaitable<Status> receive_payload(const runtime::BufferPool& buffers, std::span<std::byte> into,
-                                        rpc::Stream& stream) {
-  const size_t count = buffers.region().size() / buffers.buffer_bytes();
-  if (buffers.free() >= count / kScarceShare) co_return co_await stream.receive_payload(into);
+asio::awaitable<Status> ChunkReceiver::receive_payload(std::span<std::byte> into, rpc::Stream& stream) {
+  const size_t count = buffers_.region().size() / buffers_.buffer_bytes();
+  if (buffers_.free() >= count / kScarceShare) co_return co_await stream.receive_payload(into);
   while (!into.empty()) {
     const size_t part = std::min(into.size(), kScarcePartBytes);
     KINTSUGI_CO_TRY(co_await stream.receive_payload(into.first(part), kScarceIdleLimit));
@@ -41,58 +41,55 @@ asio::awaitable<Status> receive_payload(const runtime::BufferPool& buffers, std:
   co_return Status{};
 }
 
-asio::awaitable<Status> take_frame(Context context, ServiceParts& parts, ChunkWriter& writer,
-                                   const proto::WriteChunkData& data, uint32_t payload_bytes,
-                                   rpc::Stream& stream) {
+asio::awaitable<Status> ChunkReceiver::take_frame(Context context, ChunkWriter& writer,
+                                                  const proto::WriteChunkData& data, uint32_t payload_bytes,
+                                                  rpc::Stream& stream) {
   if (data.offset() != writer.length()) {
     co_return Status{Code::kInvalidArgument,
                      fmt::format("data of offset {} after {} bytes", data.offset(), writer.length())};
   }
-  if (payload_bytes == 0 || payload_bytes > parts.buffers.buffer_bytes()) {
+  if (payload_bytes == 0 || payload_bytes > buffers_.buffer_bytes()) {
     co_return Status{Code::kInvalidArgument, fmt::format("a frame of {} bytes; between 1 and {} are possible",
-                                                         payload_bytes, parts.buffers.buffer_bytes())};
+                                                         payload_bytes, buffers_.buffer_bytes())};
   }
-  KINTSUGI_CO_ASSIGN(runtime::Buffer buffer,
-                     co_await parts.buffers.acquire(
-                         context.with_deadline(parts.runtime.clock.now() + kBufferWaitLimit).deadline));
-  KINTSUGI_CO_TRY(co_await receive_payload(parts.buffers, buffer.first(payload_bytes), stream));
-  parts.counters.bytes_written += payload_bytes;
-  parts.counters.add_user_bytes(payload_bytes, parts.runtime.clock.now());
+  const TimePoint limit = context.with_deadline(clock_.now() + kBufferWaitLimit).deadline;
+  KINTSUGI_CO_ASSIGN(runtime::Buffer buffer, co_await buffers_.acquire(limit));
+  KINTSUGI_CO_TRY(co_await receive_payload(buffer.first(payload_bytes), stream));
+  counters_.bytes_written += payload_bytes;
+  counters_.add_user_bytes(payload_bytes, clock_.now());
   std::vector<uint32_t> crcs(data.block_crcs().begin(), data.block_crcs().end());
   co_return co_await writer.append(context, std::move(buffer), payload_bytes, std::move(crcs));
 }
 
-asio::awaitable<Result<ChunkInfo>> receive_chunk(Context context, ServiceParts& parts, ChunkWriter& writer,
-                                                 rpc::Stream& stream, Times& times) {
-  const TimePoint began = parts.runtime.clock.now();
+asio::awaitable<Result<ChunkInfo>> ChunkReceiver::receive(Context context, ChunkWriter& writer,
+                                                          rpc::Stream& stream, Times& times) {
+  const TimePoint began = clock_.now();
   while (true) {
     proto::WriteChunkData data;
     proto::WriteChunkSeal seal;
     KINTSUGI_CO_ASSIGN(rpc::Stream::Received frame, co_await stream.receive(data, seal));
     if (!frame.end) {
-      KINTSUGI_CO_TRY(co_await take_frame(context, parts, writer, data, frame.payload_bytes, stream));
+      KINTSUGI_CO_TRY(co_await take_frame(context, writer, data, frame.payload_bytes, stream));
       continue;
     }
-    const TimePoint sealed = parts.runtime.clock.now();
+    const TimePoint sealed = clock_.now();
     times.receive_seconds = to_seconds(sealed - began);
     auto committed = co_await writer.commit(context, seal.length(), seal.crc());
-    times.commit_seconds = to_seconds(parts.runtime.clock.now() - sealed);
+    times.commit_seconds = to_seconds(clock_.now() - sealed);
     co_return committed;
   }
 }
 
-}  // namespace
-
-asio::awaitable<Status> serve_write_chunk(Context context, ServiceParts& parts,
-                                          const proto::WriteChunkRequest& request, rpc::Stream& stream) {
+asio::awaitable<Status> ChunkReceiver::serve(Context context, const proto::WriteChunkRequest& request,
+                                             rpc::Stream& stream) {
   sight::Module module{context, kWriteChunk, {double(request.max_bytes())}};
-  Status checked = check_request(parts, request);
+  Status checked = check_policy(request);
   if (!checked.ok()) co_return module.finish(std::move(checked));
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
-  auto writer = co_await parts.store.create(module.context(), id, request.policy(), request.max_bytes());
+  auto writer = co_await store_.create(module.context(), id, request.policy(), request.max_bytes());
   if (!writer) co_return module.finish(writer.error());
   Times times;
-  auto chunk = co_await receive_chunk(module.context(), parts, **writer, stream, times);
+  auto chunk = co_await receive(module.context(), **writer, stream, times);
   co_await (*writer)->abort();  // nothing to do after a commit
   module.output(1, times.receive_seconds);
   module.output(2, times.commit_seconds);

@@ -36,32 +36,28 @@ class FakeMetaserver {
 
 inline FakeMetaserver::FakeMetaserver(const runtime::Runtime& runtime, rpc::Secret secret)
     : server_(runtime, secret, nullptr) {
-  server_.handle<proto::RegisterServerRequest, proto::RegisterServerResponse>(
-      rpc::Method::kRegisterServer,
-      [this](Context,
-             proto::RegisterServerRequest request) -> asio::awaitable<Result<proto::RegisterServerResponse>> {
-        registrations.push_back(request);
-        if (!refusal.ok()) co_return refusal;
-        proto::RegisterServerResponse response;
-        response.set_heartbeat_interval_ms(1000);
-        response.set_cluster_id(cluster);
-        co_return response;
-      });
-  server_.handle<proto::HeartbeatRequest, proto::HeartbeatResponse>(
-      rpc::Method::kHeartbeat,
-      [this](Context, proto::HeartbeatRequest request) -> asio::awaitable<Result<proto::HeartbeatResponse>> {
-        heartbeats.push_back(request);
-        if (!refusal.ok()) co_return refusal;
-        proto::HeartbeatResponse answer = std::exchange(next_answer, {});
-        answer.set_probe_address(probe_address);
-        co_return answer;
-      });
-  server_.handle<proto::BlockReportRequest, proto::Empty>(
+  server_.handle(rpc::Method::kRegisterServer,
+                 [this](Context, const proto::RegisterServerRequest& request,
+                        proto::RegisterServerResponse& response) -> asio::awaitable<Status> {
+                   registrations.push_back(request);
+                   response.set_heartbeat_interval_ms(1000);
+                   response.set_cluster_id(cluster);
+                   co_return refusal;
+                 });
+  server_.handle(rpc::Method::kHeartbeat,
+                 [this](Context, const proto::HeartbeatRequest& request,
+                        proto::HeartbeatResponse& response) -> asio::awaitable<Status> {
+                   heartbeats.push_back(request);
+                   if (!refusal.ok()) co_return refusal;
+                   response = std::exchange(next_answer, {});
+                   response.set_probe_address(probe_address);
+                   co_return Status{};
+                 });
+  server_.handle(
       rpc::Method::kBlockReport,
-      [this](Context, proto::BlockReportRequest request) -> asio::awaitable<Result<proto::Empty>> {
+      [this](Context, const proto::BlockReportRequest& request, proto::Empty&) -> asio::awaitable<Status> {
         reports.push_back(request);
-        if (!refusal.ok()) co_return refusal;
-        co_return proto::Empty{};
+        co_return refusal;
       });
   Status started = server_.start({"meta", 7000});
   KINTSUGI_ASSERT(started.ok());
@@ -102,7 +98,7 @@ class ClusterRig {
   void begin_repair(size_t root, const proto::RepairChunkRequest& request) {
     asio::co_spawn(simulation.executor(), repair_later(*this, root, request), asio::detached);
   }
-  Result<proto::Empty> end_repair(size_t root, const proto::EndRepairRequest& request) {
+  Status end_repair(size_t root, const proto::EndRepairRequest& request) {
     return simulation.run(end_on(*this, root, request));
   }
   /// Of all servers, both ways.
@@ -118,8 +114,7 @@ class ClusterRig {
   static asio::awaitable<Result<proto::RepairChunkResponse>> repair_on(ClusterRig& rig, size_t root,
                                                                        proto::RepairChunkRequest request);
   static asio::awaitable<void> repair_later(ClusterRig& rig, size_t root, proto::RepairChunkRequest request);
-  static asio::awaitable<Result<proto::Empty>> end_on(ClusterRig& rig, size_t root,
-                                                      proto::EndRepairRequest request);
+  static asio::awaitable<Status> end_on(ClusterRig& rig, size_t root, proto::EndRepairRequest request);
 
   std::optional<Result<proto::RepairChunkResponse>> repaired;
   QuietLog quiet;
@@ -245,8 +240,10 @@ inline asio::awaitable<Result<proto::RepairChunkResponse>> ClusterRig::repair_on
     ClusterRig& rig, size_t root, proto::RepairChunkRequest request) {
   Context context;
   context.deadline = rig.simulation.now() + 10min;
-  co_return co_await rig.client.call<proto::RepairChunkResponse>(context, rig.endpoint(root),
-                                                                 rpc::Method::kRepairChunk, request);
+  proto::RepairChunkResponse response;
+  KINTSUGI_CO_TRY(
+      co_await rig.client.call(context, rig.endpoint(root), rpc::Method::kRepairChunk, request, response));
+  co_return response;
 }
 
 inline asio::awaitable<void> ClusterRig::repair_later(ClusterRig& rig, size_t root,
@@ -254,12 +251,12 @@ inline asio::awaitable<void> ClusterRig::repair_later(ClusterRig& rig, size_t ro
   rig.repaired = co_await repair_on(rig, root, std::move(request));
 }
 
-inline asio::awaitable<Result<proto::Empty>> ClusterRig::end_on(ClusterRig& rig, size_t root,
-                                                                proto::EndRepairRequest request) {
+inline asio::awaitable<Status> ClusterRig::end_on(ClusterRig& rig, size_t root,
+                                                  proto::EndRepairRequest request) {
   Context context;
   context.deadline = rig.simulation.now() + 10s;
-  co_return co_await rig.client.call<proto::Empty>(context, rig.endpoint(root), rpc::Method::kEndRepair,
-                                                   request);
+  proto::Empty response;
+  co_return co_await rig.client.call(context, rig.endpoint(root), rpc::Method::kEndRepair, request, response);
 }
 
 }  // namespace kintsugi::chunkserver

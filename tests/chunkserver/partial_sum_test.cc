@@ -201,9 +201,8 @@ class FakeChild {
         node_(rig.simulation, "fake"),
         runtime_(node_.runtime()),
         server_(runtime_, rig.secret, nullptr) {
-    server_.handle_stream<proto::PartialSumRequest>(
-        rpc::Method::kPartialSum,
-        [script](Context, proto::PartialSumRequest, rpc::Stream& stream) { return script(stream); });
+    server_.handle_stream(rpc::Method::kPartialSum, [script](Context, const proto::PartialSumRequest&,
+                                                             rpc::Stream& stream) { return script(stream); });
     Status started = server_.start({"fake", 7000});
     KINTSUGI_ASSERT(started.ok());
   }
@@ -283,7 +282,7 @@ TEST(PartialSum, IsRefusedWhileThoseThatRunMayNeedAllMemory) {
   large.mutable_node()->mutable_children(0)->clear_children();
   large.mutable_node()->mutable_children(0)->set_address("fake:7000");
   std::vector<std::unique_ptr<rpc::Stream>> streams;
-  const size_t most = kMaxWindowBytes / partial_sum::kMaxSumBytes;
+  const size_t most = RunningTrees::kMaxWindowBytes / partial_sum::kMaxSumBytes;
   KINTSUGI_ASSERT_OK(rig.simulation.run(open_many(rig, large, most, streams)));
   rig.simulation.run_for(100ms);
   auto refused = rig.simulation.run(ask(rig, rig.endpoint(1), good));

@@ -15,9 +15,9 @@ struct PacerRig {
   }
   /// Bytes per second that get through in `frames` of 128 KiB, one after the other.
   double carried(size_t frames = 200) {
-    auto task = [](partial_sum::Gate& gate, size_t frames) -> asio::awaitable<void> {
+    auto task = [](partial_sum::Pace& pace, size_t frames) -> asio::awaitable<void> {
       for (size_t i = 0; i < frames; ++i)
-        co_await gate.pass(128 << 10);
+        co_await pace.pass(128 << 10);
     };
     const TimePoint began = simulation.now();
     simulation.run(task(pacer.sending(), frames));

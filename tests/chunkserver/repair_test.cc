@@ -149,17 +149,16 @@ TEST_P(RepairWithBadHelper, EndsEverywhereWhenItIsGivenUp) {
   ending.set_index(0);
   ending.set_repair_id(78);
   ending.set_capability(request.capability());
-  EXPECT_TRUE(rig.end_repair(StripeRig::kRoot, ending));
+  KINTSUGI_EXPECT_OK(rig.end_repair(StripeRig::kRoot, ending));
   ending.set_repair_id(77);
   ending.set_capability("");
-  EXPECT_EQ(rig.end_repair(StripeRig::kRoot, ending).error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(rig.end_repair(StripeRig::kRoot, ending).code(), Code::kPermissionDenied);
   rig.simulation.run_for(100ms);
   EXPECT_FALSE(rig.repaired) << "one was another repair, one was not allowed to";
 
   rig.servers[5].node->disk().set_slow(1e6);  // even while one of them hangs
   ending.set_capability(request.capability());
-  const auto ended = rig.end_repair(StripeRig::kRoot, ending);
-  EXPECT_TRUE(ended) << ended.error();
+  KINTSUGI_EXPECT_OK(rig.end_repair(StripeRig::kRoot, ending));
   rig.simulation.run_for(1s);
   ASSERT_TRUE(rig.repaired);
   EXPECT_EQ(rig.repaired->error().code(), Code::kCancelled) << rig.repaired->error();

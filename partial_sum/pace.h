@@ -1,4 +1,4 @@
-/// Where a node may be held up before it takes in more: a server that limits what repairs cost its users.
+/// Where a node may be held up before it moves more bytes: how a server limits what repairs cost its users.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace kintsugi::partial_sum {
 
-class Gate {
+class Pace {
  public:
-  virtual ~Gate() = default;
+  virtual ~Pace() = default;
   /// Returns when `bytes` more may move. The wait is bounded.
   virtual asio::awaitable<void> pass(uint64_t bytes) = 0;
 };

@@ -1,0 +1,46 @@
+/// Deletes the chunks that the metaserver no longer wants on this server.
+#pragma once
+
+#include <deque>
+#include <set>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/store/chunk_store.h"
+#include "common/runtime/event.h"
+#include "common/runtime/task_group.h"
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::chunkserver {
+
+/// An order is withdrawn when a chunk of its name is written before it was carried out: the order was given before the new
+/// copy was.
+class ChunkDeleter {
+ public:
+  static constexpr size_t kMaxOrders = 100'000;  ///< more are dropped: the metaserver gives them again
+  static constexpr size_t kDeletesAtOnce = 16;
+
+  /// References outlive it. Takes the store's on_write from start() to stop().
+  ChunkDeleter(const runtime::Runtime& runtime, ChunkStore& store, sight::Recorder& recorder)
+      : runtime_(runtime), store_(store), recorder_(recorder), ordered_(runtime), tasks_(runtime) {}
+
+  void start();
+  /// Waits for deletes that are under way; the others are dropped.
+  asio::awaitable<void> stop();
+  /// The chunk is deleted as soon as may be. Nothing happens when that was ordered already.
+  void order(ChunkId id);
+
+ private:
+  asio::awaitable<void> run();
+  asio::awaitable<void> delete_some();
+
+  const runtime::Runtime& runtime_;
+  ChunkStore& store_;
+  sight::Recorder& recorder_;
+  std::deque<ChunkId> queue_;
+  std::set<ChunkId> standing_;  ///< orders in the queue that were not withdrawn
+  runtime::Event ordered_;
+  runtime::TaskGroup tasks_;
+};
+
+}  // namespace kintsugi::chunkserver

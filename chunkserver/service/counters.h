@@ -1,0 +1,51 @@
+/// What a chunkserver counts of its calls.
+#pragma once
+
+#include "chunkserver/service/traffic.h"
+#include "common/base/status.h"
+
+namespace kintsugi::chunkserver {
+
+struct ServiceCounters {
+  uint64_t bytes_read = 0;                                        ///< chunk bytes sent to readers
+  uint64_t bytes_written = 0;                                     ///< chunk bytes received from writers
+  uint64_t user_bytes = 0;                                        ///< both of these, without background reads
+  uint64_t probe_bytes = 0;                                       ///< sent and received by link probes
+  uint64_t reads = 0, writes = 0, partial_sums = 0, repairs = 0;  ///< calls that began
+  uint64_t failures = 0;                                          ///< calls that ended with an error
+  uint32_t repairs_running = 0;                                   ///< partial sums and repairs that run now
+  uint32_t users_served = 0;                                      ///< reads and writes of users that run now
+  RecentRate user_rate;                                           ///< the rate of user_bytes
+
+  void add_user_bytes(uint64_t bytes, TimePoint now) {
+    user_bytes += bytes;
+    user_rate.add(bytes, now);
+  }
+};
+
+/// Counts one call: that it began, that it runs, and that it failed.
+class CountedCall {
+ public:
+  /// Either count may be null. The counters outlive the call.
+  CountedCall(ServiceCounters& counters, uint64_t* begun, uint32_t* running)
+      : counters_(counters), running_(running) {
+    if (begun != nullptr) ++*begun;
+    if (running_ != nullptr) ++*running_;
+  }
+  ~CountedCall() {
+    if (running_ != nullptr) --*running_;
+  }
+  CountedCall(const CountedCall&) = delete;
+
+  /// Hands the outcome through.
+  Status finish(Status outcome) {
+    if (!outcome.ok()) ++counters_.failures;
+    return outcome;
+  }
+
+ private:
+  ServiceCounters& counters_;
+  uint32_t* const running_;
+};
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,39 @@
+#include "chunkserver/service/heartbeat.h"
+
+namespace kintsugi::chunkserver {
+
+Heartbeat::Heartbeat(const runtime::Clock& clock, const ServiceCounters& counters, ChunkStore& store,
+                     const LinkRates& rates, std::function<double()> cpu_seconds)
+    : store_(store),
+      load_(clock, counters, store, rates, std::move(cpu_seconds)),
+      cache_(store.cache(), store.usage(), clock) {}
+
+void Heartbeat::fill(proto::HeartbeatRequest& request, const StoreSpace& space) {
+  request.set_total_bytes(space.total_bytes);
+  request.set_free_bytes(space.free_bytes);
+  request.set_chunks(space.chunks);
+  request.set_stored_bytes(space.stored_bytes);
+  request.set_disks(space.disks);
+  request.set_failed_disks(space.failed_disks);
+  load_.fill(request);
+  cache_.fill(request);
+  for (const ChunkInfo& chunk : store_.take_lost())
+    lost_.push_back(chunk);
+  for (size_t i = 0; i < std::min(lost_.size(), kMaxLost); ++i)
+    chunkserver::fill(*request.add_lost(), lost_[i]);
+}
+
+void Heartbeat::delivered(const proto::HeartbeatRequest& request) {
+  // Heartbeats are sent one after the other, so what this one told still stands at the front.
+  lost_.erase(lost_.begin(), lost_.begin() + request.lost_size());
+  cache_.delivered(request);
+}
+
+void fill(proto::ReportedChunk& out, const ChunkInfo& chunk) {
+  out.set_stripe_id(chunk.id.stripe.value);
+  out.set_index(chunk.id.index);
+  out.set_length(chunk.length);
+  out.set_crc(chunk.crc);
+}
+
+}  // namespace kintsugi::chunkserver
