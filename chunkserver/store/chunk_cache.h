@@ -87,7 +87,7 @@ class ChunkCache {
   };
   struct KeyHash {
     size_t operator()(const BlockKey& key) const noexcept {
-      return std::hash<ChunkId>{}(key.chunk) + key.block * 0x9E3779B97F4A7C15ull;
+      return std::hash<ChunkId>{}(key.chunk) + key.block * kGoldenRatio;
     }
   };
   struct Block {

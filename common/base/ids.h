@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "common/base/hash.h"
+
 namespace kintsugi {
 
 template <class Tag>
@@ -49,12 +51,12 @@ inline std::ostream& operator<<(std::ostream& out, ChunkId id) {
 
 template <class Tag>
 struct std::hash<kintsugi::Id<Tag>> {
-  size_t operator()(kintsugi::Id<Tag> id) const noexcept { return id.value * 0x9E3779B97F4A7C15ull; }
+  size_t operator()(kintsugi::Id<Tag> id) const noexcept { return id.value * kintsugi::kGoldenRatio; }
 };
 template <>
 struct std::hash<kintsugi::ChunkId> {
   size_t operator()(kintsugi::ChunkId id) const noexcept {
-    return (id.stripe.value * 64 + id.index) * 0x9E3779B97F4A7C15ull;
+    return (id.stripe.value * 64 + id.index) * kintsugi::kGoldenRatio;
   }
 };
 

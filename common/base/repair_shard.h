@@ -3,22 +3,15 @@
 
 #include <cstdint>
 
+#include "common/base/hash.h"
 #include "common/base/ids.h"
 
 namespace kintsugi {
 
 inline constexpr uint32_t kRepairShards = 64;
 
-/// A well-mixed hash (the finalizer of MurmurHash3).
-constexpr uint64_t mix_bits(uint64_t x) {
-  x ^= x >> 33;
-  x *= 0xff51afd7ed558ccdull;
-  x ^= x >> 33;
-  x *= 0xc4ceb9fe1a85ec53ull;
-  return x ^ (x >> 33);
-}
-
-/// All repairs of a stripe are one manager's. Travels in plans of who does what: never change it.
+/// The shard of a stripe: all its repairs are one manager's. The metaserver and the managers compute it each for itself,
+/// so all of a cluster must agree.
 constexpr uint32_t repair_shard(StripeId stripe) {
   return static_cast<uint32_t>(mix_bits(stripe.value) % kRepairShards);
 }

@@ -5,19 +5,12 @@
 #include <thread>
 #include <unordered_map>
 
+#include "common/base/hash.h"
 #include "monitoring/sight/thread_log.h"
 
 namespace kintsugi::sight {
 
 namespace {
-
-/// splitmix64: consecutive counters become well spread, never repeating ids.
-uint64_t mix(uint64_t x) {
-  x += 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
 
 std::atomic<uint64_t> next_recorder_number{1};
 
@@ -54,7 +47,7 @@ struct Recorder::State {
 
 Recorder::Recorder(const runtime::Clock& clock, uint64_t seed, RecorderLimits limits)
     : clock_(clock), state_(std::make_unique<State>()) {
-  state_->seed = mix(seed);
+  state_->seed = mix_bits(seed);
   state_->limits = limits;
 }
 
@@ -69,7 +62,8 @@ Context Recorder::root_context(TimePoint deadline) {
 }
 
 uint64_t Recorder::new_id() {
-  const uint64_t id = mix(state_->seed + state_->ids.fetch_add(1, std::memory_order_relaxed));
+  // Consecutive counters become well spread ids that never repeat.
+  const uint64_t id = mix_bits(state_->seed + state_->ids.fetch_add(1, std::memory_order_relaxed));
   return id == 0 ? 1 : id;
 }
 
@@ -120,7 +114,7 @@ std::string Recorder::path_name(uint64_t path) const {
 }
 
 uint64_t child_path(uint64_t parent_path, const Site& site) {
-  const uint64_t path = mix(parent_path ^ site.id());
+  const uint64_t path = mix_bits(parent_path ^ site.id());
   return path == 0 ? 1 : path;
 }
 

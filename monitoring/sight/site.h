@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/base/hash.h"
+
 namespace kintsugi::sight {
 
 inline constexpr size_t kMaxFeatures = 4;  ///< inputs, and outputs, of one module
@@ -20,13 +22,8 @@ struct Site {
   std::array<std::string_view, kMaxFeatures> inputs{};
   std::array<std::string_view, kMaxFeatures> outputs{};
 
-  /// FNV-1a of the name: the same in every process.
-  constexpr uint64_t id() const {
-    uint64_t hash = 0xcbf29ce484222325ull;
-    for (char c : name)
-      hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3ull;
-    return hash;
-  }
+  /// The same in every process.
+  constexpr uint64_t id() const { return hash_name(name); }
 };
 
 }  // namespace kintsugi::sight

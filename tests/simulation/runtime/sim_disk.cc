@@ -134,7 +134,7 @@ asio::awaitable<Status> SimDisk::perform(std::shared_ptr<Life> life, Request req
     counters_.syncs += request.op == DiskOp::kSync || request.op == DiskOp::kSyncDirectory;
   }
   events_.event(clock_.now().time_since_epoch().count(), static_cast<uint8_t>(request.op),
-                hash_text(request.path), request.offset, request.bytes,
+                hash_name(request.path), request.offset, request.bytes,
                 static_cast<uint8_t>(pending->result->code()));
   co_return *pending->result;
 }

@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "common/base/hash.h"
 #include "common/runtime/random.h"
-#include "tests/simulation/runtime/event_hash.h"
 
 namespace kintsugi::simulation {
 
@@ -14,7 +14,7 @@ class SimRandom final : public runtime::Random {
  public:
   explicit SimRandom(uint64_t seed) {
     for (size_t i = 0; i < state_.size(); ++i)
-      state_[i] = scramble(seed + i * 0x9E3779B97F4A7C15ull);
+      state_[i] = mix_bits(seed + i * kGoldenRatio);
   }
 
   uint64_t next() override {

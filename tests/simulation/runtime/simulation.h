@@ -46,7 +46,7 @@ class Simulation {
   SimRandom& random() { return random_; }
   SimNetwork& network() { return *network_; }
   uint64_t seed() const { return seed_; }
-  uint64_t seed_for(std::string_view purpose) const { return scramble(seed_ ^ hash_text(purpose)); }
+  uint64_t seed_for(std::string_view purpose) const { return mix_bits(seed_ ^ mix_bits(hash_name(purpose))); }
 
   TimePoint now() const { return clock_.now(); }
   void run_for(Duration duration);
