@@ -61,9 +61,7 @@ asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial(runt
   Result<std::unique_ptr<runtime::Connection>> dialled = co_await runtime_.network.dial(to, deadline);
   Status failure;
   if (!dialled) {
-    failure = dialled.error();
-    if (failure.message().find(to.to_string()) == std::string::npos)
-      failure = failure.with_context(to.to_string());
+    failure = dialled.error();  // names the address, as that of the handshake does
   } else {
     auto connection = std::make_shared<BufferedConnection>(std::move(*dialled), runtime_.executor, registry_);
     if (stopped()) connection->close();

@@ -69,7 +69,8 @@ class Listener {
 class Network {
  public:
   virtual ~Network() = default;
-  /// kDeadlineExceeded, or kUnavailable when refused or unreachable.
+  /// kDeadlineExceeded, kUnavailable when refused or unreachable, or kCancelled when this side ends. The message begins
+  /// with the address.
   virtual asio::awaitable<Result<std::unique_ptr<Connection>>> dial(Endpoint to, TimePoint deadline) = 0;
   /// Port 0 picks a free one.
   virtual Result<std::unique_ptr<Listener>> listen(Endpoint at) = 0;

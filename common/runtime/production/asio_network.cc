@@ -40,7 +40,7 @@ asio::awaitable<bool> finished(std::shared_ptr<Attempt> attempt, TimePoint deadl
 }
 
 Status too_late(const Endpoint& to, std::string_view stage) {
-  return {Code::kDeadlineExceeded, fmt::format("dial {}: no time left to {}", to.to_string(), stage)};
+  return {Code::kDeadlineExceeded, fmt::format("{}: no time left to {}", to.to_string(), stage)};
 }
 
 asio::awaitable<Result<std::vector<tcp::endpoint>>> resolve(asio::io_context& io, Clock& clock,
@@ -62,8 +62,7 @@ asio::awaitable<Result<std::vector<tcp::endpoint>>> resolve(asio::io_context& io
     co_return too_late(to, "look the name up");
   }
   if (attempt->error) {
-    co_return Status{Code::kUnavailable,
-                     fmt::format("dial {}: {}", to.to_string(), attempt->error.message())};
+    co_return Status{Code::kUnavailable, fmt::format("{}: {}", to.to_string(), attempt->error.message())};
   }
   std::vector<tcp::endpoint> addresses;
   for (const auto& entry : attempt->results) {
@@ -104,7 +103,7 @@ asio::awaitable<Result<std::unique_ptr<Connection>>> AsioNetwork::dial(Endpoint 
     if (!attempt->error) co_return std::make_unique<TcpConnection>(std::move(attempt->socket));
     last_error = attempt->error.message();
   }
-  co_return Status{Code::kUnavailable, fmt::format("dial {}: {}", to.to_string(), last_error)};
+  co_return Status{Code::kUnavailable, fmt::format("{}: {}", to.to_string(), last_error)};
 }
 
 Result<std::unique_ptr<Listener>> AsioNetwork::listen(Endpoint at) {

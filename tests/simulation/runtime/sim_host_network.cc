@@ -65,9 +65,9 @@ asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> HostNetwork::dial(
 
   std::optional<Status> failure;
   if (!alive_) {
-    failure = Status{Code::kCancelled, "this host's network is gone"};
+    failure = Status{Code::kCancelled, dial->to.to_string() + ": this host's network is gone"};
   } else if (network_.wire_.find(dial->to.host) == nullptr) {
-    failure = Status{Code::kUnavailable, "dial " + dial->to.to_string() + ": unknown host"};
+    failure = Status{Code::kUnavailable, dial->to.to_string() + ": unknown host"};
   }
   if (failure) {
     clock.call_at(clock.now() + kLocalFailureDelay, [this, dial, why = *failure] { finish(dial, why); });
@@ -75,8 +75,8 @@ asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> HostNetwork::dial(
     dial->gives_up_at = clock.now() + kConnectTimeout;
     dial->expiry = clock.call_at(std::min(deadline, dial->gives_up_at), [this, dial] {
       const bool late = dial->deadline < dial->gives_up_at;
-      finish(dial, {late ? Code::kDeadlineExceeded : Code::kUnavailable,
-                    "dial " + dial->to.to_string() + ": timed out"});
+      finish(dial,
+             {late ? Code::kDeadlineExceeded : Code::kUnavailable, dial->to.to_string() + ": timed out"});
     });
     knock(dial);
   }
@@ -120,7 +120,7 @@ void HostNetwork::knock_arrived(const std::shared_ptr<Dial>& dial, SimNetwork::S
   Status result;
   auto found = at.ports.find(dial->to.port);
   if (found == at.ports.end()) {
-    result = {Code::kUnavailable, "dial " + dial->to.to_string() + ": connection refused"};
+    result = {Code::kUnavailable, dial->to.to_string() + ": connection refused"};
   } else if (found->second->backlog.size() >= Port::kMaxBacklog) {
     clock.call_at(clock.now() + kKnockAgainAfter, [this, dial] { knock(dial); });
     return;
@@ -155,7 +155,7 @@ void HostNetwork::die() {
   alive_ = false;
   const auto dials = dials_;
   for (const auto& [id, dial] : dials)
-    finish(dial, {Code::kCancelled, "this host's network is gone"});
+    finish(dial, {Code::kCancelled, dial->to.to_string() + ": this host's network is gone"});
 }
 
 }  // namespace kintsugi::simulation
