@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/lib/client.h"
-#include "common/runtime/run.h"
+#include "common/runtime/production/run.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {

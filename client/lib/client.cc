@@ -1,6 +1,7 @@
 #include "client/lib/client.h"
 
 #include "common/base/assert.h"
+#include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
 

@@ -22,7 +22,7 @@ struct Server::State : ServerCore {
   asio::awaitable<void> watch_writes();
 };
 
-Server::Server(const runtime::Runtime& runtime, Secret secret, sight::Recorder* recorder, ServerLimits limits)
+Server::Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits)
     : state_(std::make_shared<State>(runtime, secret, recorder, limits)) {}
 
 Server::~Server() = default;

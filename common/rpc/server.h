@@ -29,7 +29,7 @@ struct ServerLimits {
 /// Anything malformed or unproven closes that connection with one logged reason and touches nothing else.
 class Server {
  public:
-  Server(const runtime::Runtime& runtime, Secret secret, sight::Recorder* recorder, ServerLimits limits = {});
+  Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits = {});
   ~Server();  ///< after stop()
 
   /// server.handle<&NamespaceService::stat>(Method::kStat, service) maps the method to

@@ -13,12 +13,12 @@ namespace kintsugi::rpc {
 struct ServerCore {
   static constexpr size_t kMethods = 128;  ///< every Method is below
 
-  ServerCore(const runtime::Runtime& runtime, Secret secret, sight::Recorder* recorder, ServerLimits limits)
+  ServerCore(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits)
       : runtime(runtime), secret(secret), recorder(recorder), limits(limits), group(runtime) {}
 
   runtime::Runtime runtime;
   Secret secret;
-  sight::Recorder* recorder;
+  TraceRecorder* recorder;
   ServerLimits limits;
   std::vector<UnaryHandler> unary_handlers{kMethods};
   std::vector<StreamHandler> stream_handlers{kMethods};

@@ -8,11 +8,14 @@
 
 #include "common/runtime/clock.h"
 
-namespace kintsugi::sight {
-class Recorder;
-}
-
 namespace kintsugi {
+
+/// Where work is recorded. Nothing here looks into it: sight::Module does, to which every one is a sight::Recorder.
+class TraceRecorder {
+ protected:
+  TraceRecorder() = default;
+  ~TraceRecorder() = default;
+};
 
 struct TraceContext {
   uint64_t trace_id = 0;  ///< one user operation or background job; 0 = none yet
@@ -23,7 +26,7 @@ struct TraceContext {
 struct Context {
   TimePoint deadline = TimePoint::max();
   TraceContext trace;
-  sight::Recorder* recorder = nullptr;  ///< of this daemon; null records nothing
+  TraceRecorder* recorder = nullptr;  ///< the daemon's; null records nothing
 
   Context with_deadline(TimePoint earlier) const {
     Context copy = *this;

@@ -2,6 +2,7 @@
 
 #include "common/log/log.h"
 #include "metaserver/namespace/reclaim.h"
+#include "monitoring/sight/recorder.h"
 
 namespace kintsugi::metaserver {
 namespace {

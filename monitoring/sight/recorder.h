@@ -44,7 +44,7 @@ struct RecorderLimits {
 };
 
 /// Lives as long as the daemon. `clock` and `random` give times and span ids (the simulator's in simulation).
-class Recorder {
+class Recorder : public TraceRecorder {
  public:
   Recorder(const runtime::Clock& clock, uint64_t seed, RecorderLimits limits = {});
   ~Recorder();

@@ -11,7 +11,7 @@
 #include "common/log/log.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
-#include "common/runtime/run.h"
+#include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
 #include "metaserver/kv/rocksdb_store.h"
 #include "metaserver/service/metaserver.h"

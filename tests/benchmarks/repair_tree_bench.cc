@@ -16,7 +16,7 @@
 #include "chunkserver/service/chunkserver.h"
 #include "common/log/log.h"
 #include "common/proto/chunk.pb.h"
-#include "common/runtime/run.h"
+#include "common/runtime/production/run.h"
 #include "erasure/multiply.h"
 
 namespace kintsugi {

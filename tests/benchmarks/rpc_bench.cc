@@ -8,7 +8,7 @@
 #include "common/proto/types.pb.h"
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
-#include "common/runtime/run.h"
+#include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::rpc {

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/runtime/run.h"
+#include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::runtime {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "common/runtime/run.h"
+#include "common/runtime/production/run.h"
 #include "tests/chunkserver/store_rig.h"
 #include "tests/expect_ok.h"
 

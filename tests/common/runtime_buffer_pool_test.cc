@@ -2,7 +2,7 @@
 
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/disk.h"
-#include "common/runtime/run.h"
+#include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::runtime {

@@ -2,8 +2,8 @@
 
 #include "common/runtime/event.h"
 #include "common/runtime/production/kernel_random.h"
+#include "common/runtime/production/run.h"
 #include "common/runtime/production/steady_clock.h"
-#include "common/runtime/run.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::runtime {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/runtime/run.h"
+#include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
 #include "tests/expect_ok.h"
 

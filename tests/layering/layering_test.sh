@@ -1,38 +1,85 @@
 #!/usr/bin/env bash
-# A folder includes only what stands below it (docs/ARCHITECTURE.md): servers never include each other's headers.
-# Prints each violation; exits 1 if there is one.
+# What stands above is not known below (docs/ARCHITECTURE.md): neither between the areas (top folders) nor between the
+# rooms of one. Prints each violation; exits 1 if there is one.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-declare -A allowed=(
-  [common]="common"
-  [erasure]="common erasure"
-  [monitoring]="common erasure monitoring"
-  [partial_sum]="common erasure monitoring partial_sum"
-  [chunkserver]="common erasure monitoring partial_sum chunkserver"
-  [metaserver]="common erasure monitoring metaserver"
-  [repair_manager]="common erasure monitoring repair_manager"
-  [client]="common erasure monitoring partial_sum client"
+# What an area may know beside itself: servers never know one another.
+declare -A below=(
+  [common]=""
+  [erasure]="common"
+  [monitoring]="common"
+  [partial_sum]="common erasure monitoring"
+  [chunkserver]="common erasure monitoring partial_sum"
+  [metaserver]="common erasure monitoring"
+  [repair_manager]="common erasure monitoring"
+  [client]="common erasure monitoring partial_sum"
 )
-# The two places where a daemon is put together from its parts, and Context's forward-declared recorder.
+# The place where a metaserver is put together with the repair manager that it hosts.
 exempt='^(metaserver/daemon/|metaserver/main\.cc)'
 
+# The rooms of an area from the bottom up: each knows itself and those before it. A room is a folder, or those files of a
+# folder that stand on a floor of their own.
+declare -A rooms=(
+  [common]="base log proto metrics runtime runtime/production config rpc http daemon proto/pch"
+  [chunkserver]="store store/segments store/chunk_store repair service main"
+  [metaserver]="kv schema namespace cluster service daemon main"
+  [repair_manager]="trees view plan joint manager daemon main"
+  [client]="lib lib/degraded lib/read lib/write lib/client lib/blocking_client cli main"
+)
+
 violations=0
-for layer in "${!allowed[@]}"; do
-  while IFS=: read -r file line include; do
-    [[ $file =~ $exempt ]] && continue
-    target=$(sed -E 's/.*"([a-z_]+)\/.*/\1/' <<<"$include")
-    [[ " ${allowed[$layer]} " == *" $target "* ]] && continue
-    echo "$file:$line: $layer must not include $target"
-    violations=$((violations + 1))
-  done < <(grep -rnE '^#include "[a-z_]+/' --include='*.h' --include='*.cc' "$layer")
+report() {
+  echo "$1"
+  violations=$((violations + 1))
+}
+
+# Lines of an area's files that match a pattern, comments left out: FILE:LINE:TEXT.
+lines_of() {
+  grep -rnE "$2" --include='*.h' --include='*.cc' "$1" | grep -vE '^[^:]+:[0-9]+: *//' || true
+}
+
+for area in "${!below[@]}"; do
+  unknown=""
+  for other in "${!below[@]}" sight; do
+    home=${other/#sight/monitoring}
+    [[ " $area ${below[$area]} " == *" $home "* ]] || unknown+="|$other"
+  done
+  [ -z "$unknown" ] && continue
+  unknown=${unknown#|}
+  # By an include, or by a name: a forward declaration is an arrow too.
+  while IFS= read -r found; do
+    [[ -z $found || $found =~ $exempt ]] && continue
+    report "$found  <- $area does not know this"
+  done < <(lines_of "$area" "^#include \"($unknown)/|(^|[^a-zA-Z0-9_:/\"])(kintsugi::)?($unknown)::|^namespace kintsugi::($unknown)\\>")
+done
+
+for area in "${!rooms[@]}"; do
+  while IFS= read -r found; do
+    [[ -n $found ]] && report "$found"
+  done < <(lines_of "$area" "^#include \"$area/" | awk -v area="$area" -v order="${rooms[$area]}" '
+    function floor_of(path,   i, best, length_of_best) {
+      best = 0; length_of_best = -1
+      for (i = 1; i <= count; i++)
+        if (match(path, "^" area "/" names[i] "[/.]") && length(names[i]) > length_of_best) {
+          best = i; length_of_best = length(names[i])
+        }
+      return best
+    }
+    BEGIN { count = split(order, names, " ") }
+    {
+      split($0, part, ":")
+      split($0, quoted, "\"")
+      from = floor_of(part[1]); to = floor_of(quoted[2])
+      if (from == 0) print part[1] ": in no room that tests/layering knows"
+      else if (to > from) print part[1] ":" part[2] ": " names[from] " does not know " quoted[2]
+    }')
 done
 
 # Time, network, disk and randomness only through the runtime seam.
 seam='asio::(steady_timer|system_timer|ip::)|std::(random_device|mt19937|ofstream|ifstream|filesystem)|steady_clock::now|system_clock::now|::getrandom'
 while IFS= read -r found; do
-  echo "$found  <- outside the runtime seam"
-  violations=$((violations + 1))
+  report "$found  <- outside the runtime seam"
 done < <(grep -rnE "$seam" --include='*.h' --include='*.cc' partial_sum chunkserver metaserver repair_manager client/lib |
          grep -vE '^(chunkserver|metaserver)/main\.cc' || true)
 

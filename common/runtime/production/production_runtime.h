@@ -17,7 +17,7 @@
 namespace kintsugi::runtime {
 
 /// One per daemon or client; a process may hold several, each with its own thread. Before it is destroyed,
-/// every TaskGroup on it must have been joined (common/runtime/run.h runs a coroutine that does so).
+/// every TaskGroup on it must have been joined (common/runtime/production/run.h runs a coroutine that does so).
 class ProductionRuntime {
  public:
   ProductionRuntime();
