@@ -5,7 +5,6 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-constexpr size_t kEventsShown = 1000;
 constexpr size_t kHottestShown = 100;
 
 void add_space_metrics(metrics::Metrics& metrics, ChunkStore& store) {
@@ -84,8 +83,6 @@ std::string describe_link(const LinkRates& rates) {
   return text;
 }
 
-}  // namespace
-
 void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
   const ServiceCounters& counters = server.counters();
   add_space_metrics(metrics, server.store());
@@ -109,30 +106,18 @@ void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
                 [&counters] { return double(counters.repairs_running); });
   metrics.gauge("kintsugi_chunkserver_free_buffers", "Transfer buffers that are free.", {},
                 [&server] { return double(server.buffers().free()); });
-  metrics.add(sight::make_collectable(server.recorder()));
-  metrics.add_process_metrics();
 }
 
+}  // namespace
+
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, ChunkServer& server) {
-  http.handle("/metrics", [&metrics](std::string_view) {
-    return http::Response{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text()};
-  });
-  http.handle("/healthz", [&server](std::string_view) {
-    if (server.registered()) return http::Response{.body = "ok\n"};
-    return http::Response{.status = 503, .body = "not registered with the metaserver\n"};
-  });
+  add_metrics(metrics, server);
   http.handle("/debug/cache",
               [&server](std::string_view) { return http::Response{.body = describe_cache(server)}; });
   http.handle("/debug/link", [&server](std::string_view) {
     return http::Response{.body = describe_link(server.link_rates())};
   });
-  http.handle("/debug/paths", [&server](std::string_view) {
-    return http::Response{.body = sight::render_paths(server.recorder())};
-  });
-  http.handle("/debug/events", [&server](std::string_view) {
-    return http::Response{200, "application/json",
-                          sight::render_events_json(server.recorder(), kEventsShown)};
-  });
+  sight::add_pages(http, metrics, server.recorder());
 }
 
 }  // namespace kintsugi::chunkserver

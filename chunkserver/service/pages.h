@@ -1,4 +1,5 @@
-/// What a chunkserver shows over HTTP: /metrics, /healthz and /debug pages.
+/// The pages of a chunkserver beside those of every daemon: its metrics, /debug/cache, /debug/link, /debug/paths and
+/// /debug/events.
 #pragma once
 
 #include "chunkserver/service/chunkserver.h"
@@ -7,8 +8,7 @@
 
 namespace kintsugi::chunkserver {
 
-/// Both refer to `server`, which is asked when a page is.
-void add_metrics(metrics::Metrics& metrics, ChunkServer& server);
+/// `server` outlives the registry and the pages: it is asked when they are read.
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, ChunkServer& server);
 
 }  // namespace kintsugi::chunkserver

@@ -73,6 +73,26 @@ void Settings::add(std::string key, std::string* value, std::string help) {
   add_setting({std::move(key), std::move(help), Kind::kString, set, [value] { return quoted(*value); }});
 }
 
+void Settings::add(std::string key, runtime::Endpoint* value, std::string help) {
+  auto set = [value](const std::vector<std::string>& texts) -> Status {
+    KINTSUGI_ASSIGN(*value, runtime::Endpoint::parse(texts.front()));
+    return {};
+  };
+  auto show = [value] { return quoted(value->host.empty() ? "" : value->to_string()); };
+  add_setting({std::move(key), std::move(help), Kind::kString, set, show});
+}
+
+void Settings::add(std::string key, std::optional<runtime::Endpoint>* value, std::string help) {
+  auto set = [value](const std::vector<std::string>& texts) -> Status {
+    value->reset();
+    if (texts.front().empty()) return {};
+    KINTSUGI_ASSIGN(*value, runtime::Endpoint::parse(texts.front()));
+    return {};
+  };
+  auto show = [value] { return quoted(*value ? (*value)->to_string() : ""); };
+  add_setting({std::move(key), std::move(help), Kind::kString, set, show});
+}
+
 void Settings::add(std::string key, bool* value, std::string help) {
   auto set = [value](const std::vector<std::string>& texts) {
     if (texts.front() != "true" && texts.front() != "false") {

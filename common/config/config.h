@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "common/base/status.h"
 #include "common/config/units.h"
 #include "common/runtime/clock.h"
+#include "common/runtime/network.h"
 
 namespace kintsugi::config {
 
@@ -33,6 +35,8 @@ class Settings {
   Settings(std::string program, std::string description);
 
   void add(std::string key, std::string* value, std::string help);
+  void add(std::string key, runtime::Endpoint* value, std::string help);                 ///< "host:port"
+  void add(std::string key, std::optional<runtime::Endpoint>* value, std::string help);  ///< or an empty text
   void add(std::string key, bool* value, std::string help);  ///< flags: --key, --key=false, --no-key
   void add(std::string key, double* value, std::string help, double min = 0,
            double max = std::numeric_limits<double>::max());
@@ -57,6 +61,8 @@ class Settings {
   /// Only the file: for reloading and tests.
   Status load(const std::string& path);
   Status load_text(std::string_view toml, const std::string& name);
+
+  const std::string& program() const { return program_; }
 
   /// After parse: --help was given, nothing else was looked at.
   bool help_wanted() const { return help_wanted_; }

@@ -79,7 +79,8 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
     stream.expires_after(kRequestLimit);
     beast::http::request<beast::http::empty_body> request;
     auto [read_error, read_bytes] = co_await beast::http::async_read(stream, buffer, request, kTuple);
-    if (read_error) break;
+    // A request that was read in the turn in which stop() was called is not answered: what pages show may be gone.
+    if (read_error || state->stopped) break;
     Response response = state->answer(request);
     beast::http::response<beast::http::string_body> message(beast::http::status(response.status),
                                                             request.version());

@@ -1,12 +1,10 @@
 #include "metaserver/daemon/http_pages.h"
 
-#include "monitoring/sight/pages.h"
 #include "repair_manager/manager/pages.h"
 
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr size_t kEventsShown = 1000;
 std::string describe_managers(const RepairShards& shards) {
   std::string text;
   for (const auto& [id, manager] : shards.managers())
@@ -15,9 +13,7 @@ std::string describe_managers(const RepairShards& shards) {
   return text;
 }
 
-}  // namespace
-
-void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon, const sight::Recorder& recorder) {
+void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
   const auto gauge = [&](const std::string& name, const std::string& help, auto read) {
     metrics.gauge("kintsugi_" + name, help, {},
                   [&daemon, read] { return static_cast<double>(read(daemon)); });
@@ -33,28 +29,15 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon, const sight::Rec
   gauge("repair_managers", "Repair managers that run as daemons of their own",
         [](MetaDaemon& d) { return d.shards().managers().size(); });
   repair_manager::add_repair_metrics(metrics, daemon.repairs());
-  metrics.add(sight::make_collectable(recorder));
-  metrics.add_process_metrics();
 }
 
-void add_pages(http::HttpServer& http, const metrics::Metrics& metrics, MetaDaemon& daemon,
-               const sight::Recorder& recorder, std::string settings) {
-  http.handle("/healthz", [](std::string_view) { return http::Response{.body = "ok\n"}; });
-  http.handle("/metrics", [&metrics](std::string_view) {
-    return http::Response{.content_type = "text/plain; version=0.0.4", .body = metrics.text()};
-  });
-  http.handle("/debug/paths",
-              [&recorder](std::string_view) { return http::Response{.body = render_paths(recorder)}; });
-  http.handle("/debug/events", [&recorder](std::string_view) {
-    return http::Response{.content_type = "application/json",
-                          .body = render_events_json(recorder, kEventsShown)};
-  });
+}  // namespace
+
+void add_pages(http::HttpServer& http, metrics::Metrics& metrics, MetaDaemon& daemon) {
+  add_metrics(metrics, daemon);
   http.handle("/debug/repairs", [&daemon](std::string_view) {
     return http::Response{.body = describe_managers(daemon.shards()) +
                                   repair_manager::describe_repairs(daemon.repairs())};
-  });
-  http.handle("/debug/settings", [settings = std::move(settings)](std::string_view) {
-    return http::Response{.body = settings};
   });
 }
 

@@ -1,19 +1,13 @@
-/// What the metaserver daemon shows over HTTP: /metrics, /healthz, /debug/paths, /debug/events,
-/// /debug/repairs and /debug/settings.
+/// The pages of a metaserver beside those of every daemon: its metrics and /debug/repairs.
 #pragma once
-
-#include <string>
 
 #include "common/http/http_server.h"
 #include "common/metrics/metrics.h"
 #include "metaserver/daemon/meta_daemon.h"
-#include "monitoring/sight/recorder.h"
 
 namespace kintsugi::metaserver {
 
-/// Before http.start(). Everything given outlives the server.
-void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon, const sight::Recorder& recorder);
-void add_pages(http::HttpServer& http, const metrics::Metrics& metrics, MetaDaemon& daemon,
-               const sight::Recorder& recorder, std::string settings);
+/// `daemon` outlives the registry and the pages: it is asked when they are read.
+void add_pages(http::HttpServer& http, metrics::Metrics& metrics, MetaDaemon& daemon);
 
 }  // namespace kintsugi::metaserver

@@ -10,6 +10,8 @@ namespace kintsugi::sight {
 
 namespace {
 
+constexpr size_t kEventsShown = 1000;
+
 /// Exclusive upper bound of a histogram bucket, in seconds.
 double upper_seconds(size_t bucket) {
   if (bucket + 1 >= PathTotals::kBuckets) return std::numeric_limits<double>::infinity();
@@ -62,12 +64,6 @@ double percentile_seconds(const PathTotals& path, double fraction) {
   return 0;
 }
 
-}  // namespace
-
-std::shared_ptr<prometheus::Collectable> make_collectable(const Recorder& recorder) {
-  return std::make_shared<RecorderCollectable>(recorder);
-}
-
 std::string render_paths(const Recorder& recorder) {
   std::string page = fmt::format("{:>10} {:>8} {:>12} {:>12} {:>12}  {}\n", "count", "errors", "mean us",
                                  "p50 us <", "p99 us <", "calling context");
@@ -99,6 +95,18 @@ std::string render_events_json(const Recorder& recorder, size_t at_most) {
                       {"code", std::string(code_name(event.code))}});
   }
   return events.dump();
+}
+
+}  // namespace
+
+void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const Recorder& recorder) {
+  metrics.add(std::make_shared<RecorderCollectable>(recorder));
+  http.handle("/debug/paths",
+              [&recorder](std::string_view) { return http::Response{.body = render_paths(recorder)}; });
+  http.handle("/debug/events", [&recorder](std::string_view) {
+    return http::Response{.content_type = "application/json",
+                          .body = render_events_json(recorder, kEventsShown)};
+  });
 }
 
 }  // namespace kintsugi::sight

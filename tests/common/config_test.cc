@@ -21,6 +21,8 @@ struct Options {
   Duration repair_delay = 15min;
   uint64_t cache_bytes = 64 << 20;
   std::vector<std::string> data_dirs = {"/data"};
+  runtime::Endpoint listen{"127.0.0.1", 7000};
+  std::optional<runtime::Endpoint> http_listen;
 };
 
 class SettingsTest : public ::testing::Test {
@@ -35,6 +37,8 @@ class SettingsTest : public ::testing::Test {
     settings_.add("repair.delay", &options_.repair_delay, "before a repair");
     settings_.add_bytes("repair.cache", &options_.cache_bytes, "memory for slices", 1 << 20, 1 << 30);
     settings_.add("data_dirs", &options_.data_dirs, "where chunks are");
+    settings_.add("listen", &options_.listen, "for RPCs");
+    settings_.add("http_listen", &options_.http_listen, "for pages");
   }
 
   std::string error_of(std::string_view toml) { return settings_.load_text(toml, "k.toml").message(); }
@@ -89,6 +93,17 @@ TEST_F(SettingsTest, ReadsEveryTypeFromFlags) {
   EXPECT_TRUE(options_.verify);
   KINTSUGI_EXPECT_OK(parse({"--verify=false"}));
   EXPECT_FALSE(options_.verify);
+}
+
+TEST_F(SettingsTest, ReadsEndpointsOfWhichSomeMayBeEmpty) {
+  EXPECT_EQ(error_of("listen = '[::1]:80'\nhttp_listen = 'here:0'\n"), "");
+  EXPECT_EQ(options_.listen, (runtime::Endpoint{"::1", 80}));
+  EXPECT_EQ(options_.http_listen, (runtime::Endpoint{"here", 0}));
+  KINTSUGI_EXPECT_OK(parse({"--http-listen", ""}));
+  EXPECT_FALSE(options_.http_listen);
+  EXPECT_EQ(error_of("listen = ''"), "k.toml:1: listen: endpoint \"\": missing port");
+  EXPECT_EQ(error_of("\nhttp_listen = 'here'"), "k.toml:2: http_listen: endpoint \"here\": missing port");
+  EXPECT_NE(settings_.effective().find("listen = \"[::1]:80\"\nhttp_listen = \"\"\n"), std::string::npos);
 }
 
 TEST_F(SettingsTest, NamesFileAndLineOfAnUnknownKeyAndTheOneThatWasMeant) {

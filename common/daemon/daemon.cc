@@ -1,0 +1,119 @@
+#include "common/daemon/daemon.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "common/base/last_words.h"
+#include "common/log/log.h"
+#include "common/runtime/production/run.h"
+
+namespace kintsugi::daemon {
+namespace {
+
+asio::awaitable<void> wait_for_end(Shell& shell) {
+  asio::signal_set signals(shell.production.io(), SIGTERM, SIGINT);
+  shell.ending.on_end = [&signals] { signals.cancel(); };
+  if (!shell.ending.ended()) {
+    boost::system::error_code cancelled;
+    const int signal = co_await signals.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    if (!shell.ending.ended()) log::info("stopping: signal {}", signal);
+  }
+  shell.ending.on_end = [] {};
+}
+
+/// `started` is set once the daemon's start() succeeded. Returns the exit status.
+asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, bool& started) {
+  Status status = co_await daemon.start();
+  started = status.ok();
+  if (started) {
+    co_await wait_for_end(shell);
+    status = shell.ending.why();
+  }
+  // Pages end first: what they show is about to go.
+  shell.http.stop();
+  co_await daemon.stop();
+  co_return status;
+}
+
+void add_pages(Shell& shell, const std::string& effective, const bool& started,
+               const std::unique_ptr<Daemon>& daemon) {
+  shell.http.handle("/healthz", [&](std::string_view) {
+    if (!started) return http::Response{.status = 503, .body = "starting\n"};
+    const Status health = daemon->health();
+    return health.ok() ? http::Response{.body = "ok\n"}
+                       : http::Response{.status = 503, .body = health.message() + "\n"};
+  });
+  shell.http.handle("/metrics", [&metrics = shell.metrics](std::string_view) {
+    return http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics.text()};
+  });
+  shell.http.handle("/debug/settings", [&](std::string_view) { return http::Response{.body = effective}; });
+}
+
+Status run_parsed(const Settings& settings, const Make& make, int& exit_status) {
+  KINTSUGI_ASSIGN(const rpc::Secret secret, rpc::Secret::load(settings.secret_file));
+  runtime::ProductionRuntime production;
+  metrics::Metrics metrics;
+  metrics.add_process_metrics();
+  http::HttpServer http(production.io().get_executor());
+  Shell shell{production, production.runtime(), secret, http, metrics};
+  std::unique_ptr<Daemon> daemon;
+  bool started = false;
+  const std::string effective = settings.effective();
+  add_pages(shell, effective, started, daemon);
+  // Before the daemon is made: it may tell others where its pages are. Nothing is answered until the loop runs.
+  if (settings.http_listen) {
+    KINTSUGI_TRY(http.start(*settings.http_listen).with_context("http_listen"));
+    shell.http_address = http.local_endpoint().to_string();
+  }
+  KINTSUGI_ASSIGN(daemon, make(shell));
+  Status status = runtime::run_on(production, serve(shell, *daemon, started));
+  if (started) exit_status = shell.ending.exit_status();
+  return status;
+}
+
+}  // namespace
+
+Settings::Settings(std::string program, std::string description, std::optional<runtime::Endpoint> http_listen)
+    : config::Settings(std::move(program), std::move(description)), http_listen(std::move(http_listen)) {
+  add("http_listen", &this->http_listen,
+      "host:port for /metrics, /healthz and /debug; port 0 picks one; empty: none");
+  add("secret_file", &secret_file, "file with the cluster secret");
+  add("log_file", &log_file, "appended to; empty: standard error");
+  require("secret_file");
+}
+
+void Ending::end(Status why, int exit_status) {
+  if (std::exchange(ended_, true)) return;
+  why_ = std::move(why);
+  exit_status_ = exit_status;
+  on_end();
+}
+
+int run(int argc, const char* const* argv, Settings& settings, const Make& make) {
+  install_last_words(settings.program());
+  settings.parse_or_exit(argc, argv);
+  if (!settings.log_file.empty()) log::set_file(settings.log_file);
+  log::info("{} starts with\n{}", settings.program(), settings.effective());
+  int exit_status = kExitFailed;
+  const Status status = run_parsed(settings, make, exit_status);
+  if (status.ok()) {
+    log::info("stopped");
+    return exit_status;
+  }
+  // Without a log file the log is standard error: one line there is enough.
+  if (!settings.log_file.empty()) log::error("{} ends: {}", settings.program(), status.to_string());
+  std::fprintf(stderr, "%s: %s\n", settings.program().c_str(), status.to_string().c_str());
+  return exit_status;
+}
+
+Status check_advertised(const runtime::Endpoint& listen, const std::string& advertise) {
+  const bool wildcard = listen.host == "0.0.0.0" || listen.host == "::";
+  if (!wildcard || !advertise.empty()) return {};
+  return {Code::kInvalidArgument, "listen is a wildcard address: set advertise to the name others reach"};
+}
+
+}  // namespace kintsugi::daemon
