@@ -1,10 +1,9 @@
-/// The seam behind which all metadata lives (DESIGN section 4): RocksDB in production, an in-memory store
-/// whose crashes forget unsynced batches in simulation. One conformance suite runs against each.
+/// The seam behind which all metadata lives: RocksDB in production, an in-memory store whose crashes forget unsynced
+/// batches in simulation. One conformance suite runs against each.
 ///
-/// Reads see every batch handed to `commit` so far, in that order, whether it is durable yet or not: an
-/// operation is a plain function between two suspension points, with no locks. Nothing may be told to the
-/// outside before what it was derived from is durable: a writer awaits its own commit, a reader awaits
-/// `durable()`.
+/// Reads see every batch handed to `commit` so far, in that order, whether it is durable yet or not: an operation is a
+/// plain function between two suspension points, with no locks. Nothing may be told to the outside before what it was
+/// derived from is durable: a writer awaits its own commit, a reader awaits `durable()`.
 #pragma once
 
 #include <functional>
@@ -24,28 +23,22 @@ namespace asio = boost::asio;
 
 namespace kintsugi::metaserver {
 
-/// What a batch requires of the store at the moment it is applied; else kConflict and nothing is applied.
-struct Precondition {
-  std::string key;
-  std::optional<std::string> value;  ///< nullopt: the key must not exist
-};
-
+/// Writes that become visible, and durable, all or none.
 struct Batch {
   struct Write {
     std::string key;
     std::optional<std::string> value;  ///< nullopt removes
   };
-  std::vector<Precondition> preconditions;
   std::vector<Write> writes;  ///< applied in order
 
   void put(std::string key, std::string value) { writes.push_back({std::move(key), std::move(value)}); }
   void remove(std::string key) { writes.push_back({std::move(key), std::nullopt}); }
 };
 
-/// A consistent, read-only view that later commits do not change.
-class Snapshot {
+/// Something to read from: the live store, or a snapshot of it.
+class ReadView {
  public:
-  virtual ~Snapshot() = default;
+  virtual ~ReadView() = default;
   virtual std::optional<std::string> get(std::string_view key) const = 0;
   /// Calls `visit(key, value)` for keys in [begin, end) in order until it returns false. An empty `end` is no
   /// limit.
@@ -54,22 +47,18 @@ class Snapshot {
 };
 
 /// Single-threaded for its callers, like all daemon code.
-class KeyValueStore {
+class KeyValueStore : public ReadView {
  public:
-  virtual ~KeyValueStore() = default;
-
   /// Called once, on the executor, when the store has failed (see commit): nothing will ever be durable
   /// again. May be set at any time before.
   std::function<void(const Status&)> on_failure = [](const Status&) {};
 
-  virtual std::optional<std::string> get(std::string_view key) const = 0;
-  virtual void scan(std::string_view begin, std::string_view end,
-                    const std::function<bool(std::string_view, std::string_view)>& visit) const = 0;
-  virtual std::unique_ptr<Snapshot> snapshot() const = 0;
+  /// A consistent view that later commits do not change.
+  virtual std::unique_ptr<const ReadView> snapshot() const = 0;
 
-  /// Checks the preconditions and applies the batch to what reads see, at once (before the first suspension);
-  /// completes when it is durable (synced; many batches share one sync). After an I/O error every commit and
-  /// durable() fails with it: the daemon must stop, because what readers saw may be lost.
+  /// Applies the batch to what reads see at once, before the first suspension; completes when the batch is durable
+  /// (synced; many batches share one sync). After an I/O error every commit and durable() fails with it: the daemon must
+  /// stop, because what readers saw may be lost.
   virtual asio::awaitable<Status> commit(Batch batch) = 0;
 
   /// Completes when everything that reads have seen so far is durable. At once when nothing is pending.

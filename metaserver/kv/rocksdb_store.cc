@@ -11,7 +11,7 @@
 #include "common/base/assert.h"
 #include "common/log/log.h"
 #include "metaserver/kv/committer.h"
-#include "metaserver/kv/durability_gate.h"
+#include "metaserver/kv/durability_barrier.h"
 #include "metaserver/kv/merged_scan.h"
 #include "metaserver/kv/pending_writes.h"
 #include "metaserver/kv/read_cache.h"
@@ -52,7 +52,7 @@ class RocksCursor {
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 
-class RocksSnapshot final : public Snapshot {
+class RocksSnapshot final : public ReadView {
  public:
   RocksSnapshot(std::shared_ptr<rocksdb::DB> db, PendingWrites::Map pending)
       : db_(std::move(db)), snapshot_(db_->GetSnapshot()), pending_(std::move(pending)) {
@@ -99,25 +99,25 @@ struct RocksDbStore::State {
   State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_, size_t cache_bytes)
       : executor(std::move(executor_)),
         db(std::move(db_)),
-        gate(executor, [this](const Status& why) { on_failure(why); }),
+        barrier(executor, [this](const Status& why) { on_failure(why); }),
         cache(cache_bytes) {}
 
   void synced(uint64_t sequence, const Status& status) {
     if (!status.ok()) {
-      if (gate.failure().ok()) log::error("metadata store: {}", status.message());
-      gate.fail(status);
+      if (barrier.failure().ok()) log::error("metadata store: {}", status.message());
+      barrier.fail(status);
       work.reset();
       return;
     }
-    gate.advance(sequence);
+    barrier.advance(sequence);
     pending.drop_through(sequence);
-    if (!gate.pending()) work.reset();
+    if (!barrier.pending()) work.reset();
   }
 
   asio::any_io_executor executor;
   std::function<void(const Status&)> on_failure;
   std::shared_ptr<rocksdb::DB> db;
-  DurabilityGate gate;
+  DurabilityBarrier barrier;
   PendingWrites pending;
   ReadCache cache;
   std::optional<asio::executor_work_guard<asio::any_io_executor>>
@@ -178,29 +178,25 @@ void RocksDbStore::scan(std::string_view begin, std::string_view end,
       [](const PendingWrites::Entry& entry) { return *entry.value ? &**entry.value : nullptr; }, visit);
 }
 
-std::unique_ptr<Snapshot> RocksDbStore::snapshot() const {
+std::unique_ptr<const ReadView> RocksDbStore::snapshot() const {
   return std::make_unique<RocksSnapshot>(state_->db, state_->pending.copy());
 }
 
 asio::awaitable<Status> RocksDbStore::commit(Batch batch) {
-  if (!state_->gate.failure().ok()) co_return state_->gate.failure();
-  for (const Precondition& required : batch.preconditions) {
-    if (get(required.key) != required.value)
-      co_return Status{Code::kConflict, "the metadata changed meanwhile"};
-  }
+  if (!state_->barrier.failure().ok()) co_return state_->barrier.failure();
   if (batch.writes.empty()) co_return co_await durable();
-  const uint64_t sequence = state_->gate.issue();
+  const uint64_t sequence = state_->barrier.issue();
   auto pending = std::make_shared<const PendingBatch>(PendingBatch{sequence, std::move(batch.writes)});
   state_->pending.add(pending);
   for (const Batch::Write& write : pending->writes)
     state_->cache.write(write.key, write.value);
   if (!state_->work) state_->work.emplace(state_->executor);
   state_->committer->submit(std::move(pending));
-  co_return co_await state_->gate.wait(sequence);
+  co_return co_await state_->barrier.wait(sequence);
 }
 
 asio::awaitable<Status> RocksDbStore::durable() {
-  return state_->gate.wait(state_->gate.issued());
+  return state_->barrier.wait(state_->barrier.issued());
 }
 
 asio::awaitable<void> RocksDbStore::close() {

@@ -32,7 +32,7 @@ class RocksDbStore final : public KeyValueStore {
   std::optional<std::string> get(std::string_view key) const override;
   void scan(std::string_view begin, std::string_view end,
             const std::function<bool(std::string_view, std::string_view)>& visit) const override;
-  std::unique_ptr<Snapshot> snapshot() const override;
+  std::unique_ptr<const ReadView> snapshot() const override;
   asio::awaitable<Status> commit(Batch batch) override;
   asio::awaitable<Status> durable() override;
   asio::awaitable<void> close() override;

@@ -14,21 +14,15 @@
 
 namespace kintsugi::metaserver {
 
-/// Reads from the live store or from a snapshot, whichever it was made of, which must outlive it.
+/// Reads messages from the live store or a snapshot. The view must outlive it.
 class Reader {
  public:
-  Reader(const KeyValueStore& store) : store_(&store) {}      // NOLINT(google-explicit-constructor)
-  Reader(const Snapshot& snapshot) : snapshot_(&snapshot) {}  // NOLINT(google-explicit-constructor)
+  Reader(const ReadView& view) : view_(view) {}  // NOLINT(google-explicit-constructor)
 
   using Visit = std::function<bool(std::string_view, std::string_view)>;
 
-  std::optional<std::string> get(std::string_view key) const {
-    return store_ ? store_->get(key) : snapshot_->get(key);
-  }
-  void scan(const keys::Range& range, const Visit& visit) const {
-    return store_ ? store_->scan(range.begin, range.end, visit)
-                  : snapshot_->scan(range.begin, range.end, visit);
-  }
+  std::optional<std::string> get(std::string_view key) const { return view_.get(key); }
+  void scan(const keys::Range& range, const Visit& visit) const { view_.scan(range.begin, range.end, visit); }
   template <class Message>
   std::optional<Message> get_message(std::string_view key) const {
     const std::optional<std::string> bytes = get(key);
@@ -38,20 +32,19 @@ class Reader {
   template <class Message>
   static Message parse(std::string_view bytes) {
     Message message;
-    // What the store returns is what was put: anything else is a damaged store, and acting on it would spread
-    // the damage.
+    // The store returns what was put. Anything else is a damaged store, and acting on it would spread the damage.
     KINTSUGI_ASSERT(message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
     return message;
   }
 
  private:
-  const KeyValueStore* store_ = nullptr;
-  const Snapshot* snapshot_ = nullptr;
+  const ReadView& view_;
 };
 
 /// Gathers the writes of one operation into one batch. `get` sees them; `scan` sees only the store.
-/// Lives between two suspension points: built, filled and handed to the store without waiting, so nothing can
-/// change below it and no preconditions are needed.
+///
+/// It lives between two suspension points: built, filled and handed to the store without waiting. So nothing can change
+/// below it, and what it read still holds when its batch is applied.
 class Transaction {
  public:
   explicit Transaction(KeyValueStore& store) : store_(store), reader_(store) {}

@@ -79,11 +79,12 @@ class MemoryBench final : public Bench {
  private:
   void open() {
     store_.reset();
-    store_ = std::make_unique<MemoryStore>(simulation_.executor(), simulation_.clock(), disk_, 1ms);
+    store_ =
+        std::make_unique<simulation::MemoryStore>(simulation_.executor(), simulation_.clock(), disk_, 1ms);
   }
   Simulation simulation_;
-  MemoryStoreDisk disk_;
-  std::unique_ptr<MemoryStore> store_;
+  simulation::MemoryStoreDisk disk_;
+  std::unique_ptr<simulation::MemoryStore> store_;
 };
 
 class RocksBench final : public Bench {
@@ -158,36 +159,6 @@ TYPED_TEST(KeyValueStoreTest, AppliesTheWritesOfABatchInOrder) {
   this->commit(std::move(batch));
   EXPECT_EQ(this->store().get("a"), "2");
   EXPECT_EQ(this->store().get("b"), std::nullopt);
-}
-
-TYPED_TEST(KeyValueStoreTest, RefusesABatchWhosePreconditionFailsAsAWhole) {
-  this->commit(put("a", "1"));
-  auto body = [](KeyValueStore& store) -> asio::awaitable<void> {
-    Batch absent = put("b", "1");
-    absent.preconditions.push_back({"a", std::nullopt});
-    const Status first = co_await store.commit(std::move(absent));
-    EXPECT_EQ(first.code(), Code::kConflict);
-    Batch other = put("b", "1");
-    other.preconditions.push_back({"a", "2"});
-    const Status second = co_await store.commit(std::move(other));
-    EXPECT_EQ(second.code(), Code::kConflict);
-    EXPECT_EQ(store.get("b"), std::nullopt);
-    Batch right = put("b", "1");
-    right.preconditions.push_back({"a", "1"});
-    right.preconditions.push_back({"b", std::nullopt});
-    const Status third = co_await store.commit(std::move(right));
-    KINTSUGI_EXPECT_OK(third);
-    EXPECT_EQ(store.get("b"), "1");
-  };
-  this->bench_.run(body(this->store()));
-}
-
-TYPED_TEST(KeyValueStoreTest, ChecksPreconditionsAgainstPendingWrites) {
-  auto first = start(this->bench_.executor(), this->store(), put("a", "1"));
-  Batch second = put("a", "2");
-  second.preconditions.push_back({"a", "1"});
-  this->commit(std::move(second));
-  EXPECT_EQ(this->store().get("a"), "2");
 }
 
 TYPED_TEST(KeyValueStoreTest, ScansInKeyOrderWithPendingWritesAndRemovals) {
@@ -332,8 +303,9 @@ TEST(ReadCache, FollowsWritesAndForgetsTheOldestFirst) {
 
 TEST(MemoryStore, ACrashForgetsExactlyWhatWasNotSynced) {
   Simulation simulation(1);
-  MemoryStoreDisk disk;
-  auto store = std::make_unique<MemoryStore>(simulation.executor(), simulation.clock(), disk, 1ms);
+  simulation::MemoryStoreDisk disk;
+  auto store =
+      std::make_unique<simulation::MemoryStore>(simulation.executor(), simulation.clock(), disk, 1ms);
   auto first = start(simulation.executor(), *store, put("a", "1"));
   simulation.run_for(2ms);
   ASSERT_TRUE(first->done);
@@ -347,7 +319,7 @@ TEST(MemoryStore, ACrashForgetsExactlyWhatWasNotSynced) {
   simulation.run_for(5ms);
   EXPECT_TRUE(second->done && !second->status.ok());
   EXPECT_TRUE(third->done && !third->status.ok());
-  store = std::make_unique<MemoryStore>(simulation.executor(), simulation.clock(), disk, 1ms);
+  store = std::make_unique<simulation::MemoryStore>(simulation.executor(), simulation.clock(), disk, 1ms);
   EXPECT_EQ(store->get("a"), "1");
   EXPECT_EQ(store->get("b"), "1");
   EXPECT_EQ(store->get("c"), std::nullopt);
@@ -355,8 +327,8 @@ TEST(MemoryStore, ACrashForgetsExactlyWhatWasNotSynced) {
 
 TEST(MemoryStore, AFailedSyncFailsEveryLaterCommit) {
   Simulation simulation(1);
-  MemoryStoreDisk disk;
-  MemoryStore store(simulation.executor(), simulation.clock(), disk, 1ms);
+  simulation::MemoryStoreDisk disk;
+  simulation::MemoryStore store(simulation.executor(), simulation.clock(), disk, 1ms);
   disk.fail_syncs();
   std::vector<Status> told;
   store.on_failure = [&](const Status& why) { told.push_back(why); };

@@ -11,7 +11,7 @@ namespace kintsugi::simulation {
 class MetaserverProgram final : public StartedProgram {
  public:
   MetaserverProgram(const runtime::Runtime& runtime, metaserver::MetaDaemonOptions options,
-                    const rpc::Secret& secret, metaserver::MemoryStoreDisk& disk, uint64_t recorder_seed)
+                    const rpc::Secret& secret, MemoryStoreDisk& disk, uint64_t recorder_seed)
       : StartedProgram(runtime),
         recorder_(runtime.clock, recorder_seed),
         store_(runtime.executor, runtime.clock, disk) {
@@ -28,7 +28,7 @@ class MetaserverProgram final : public StartedProgram {
 
  private:
   sight::Recorder recorder_;
-  metaserver::MemoryStore store_;
+  MemoryStore store_;
   std::unique_ptr<metaserver::MetaDaemon> daemon_;
 };
 

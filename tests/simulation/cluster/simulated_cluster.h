@@ -231,7 +231,7 @@ class SimulatedCluster {
   Replay replay_;
   rpc::Secret secret_;
   Graveyard graveyard_;
-  metaserver::MemoryStoreDisk metaserver_disk_;
+  MemoryStoreDisk metaserver_disk_;
   std::unique_ptr<Machine> metaserver_;
   std::vector<std::unique_ptr<Machine>> servers_;
   std::vector<std::unique_ptr<Machine>> managers_;

@@ -2,7 +2,7 @@
 
 #include "common/base/assert.h"
 
-namespace kintsugi::metaserver {
+namespace kintsugi::simulation {
 namespace {
 
 using Map = MemoryStoreDisk::Map;
@@ -30,7 +30,7 @@ void apply_writes(Map& map, const std::vector<Batch::Write>& writes) {
   }
 }
 
-class MemorySnapshot final : public Snapshot {
+class MemorySnapshot final : public ReadView {
  public:
   explicit MemorySnapshot(std::shared_ptr<const Map> map) : map_(std::move(map)) {}
   std::optional<std::string> get(std::string_view key) const override { return find(*map_, key); }
@@ -64,7 +64,7 @@ MemoryStore::MemoryStore(asio::any_io_executor executor, runtime::Clock& clock, 
       disk_(disk),
       owner_(++disk.owner_),
       sync_latency_(sync_latency),
-      gate_(std::move(executor), [this](const Status& why) { on_failure(why); }),
+      barrier_(std::move(executor), [this](const Status& why) { on_failure(why); }),
       view_(std::make_shared<Map>(disk.durable_)) {
   disk_.unsynced_.clear();
 }
@@ -82,24 +82,20 @@ void MemoryStore::scan(std::string_view begin, std::string_view end,
   scan_map(*view_, begin, end, visit);
 }
 
-std::unique_ptr<Snapshot> MemoryStore::snapshot() const {
+std::unique_ptr<const ReadView> MemoryStore::snapshot() const {
   return std::make_unique<MemorySnapshot>(view_);
 }
 
 asio::awaitable<Status> MemoryStore::commit(Batch batch) {
-  if (!owns_disk()) gate_.fail({Code::kIoError, "the disk was taken away"});
-  if (!gate_.failure().ok()) co_return gate_.failure();
-  for (const Precondition& required : batch.preconditions) {
-    if (get(required.key) != required.value)
-      co_return Status{Code::kConflict, "the metadata changed meanwhile"};
-  }
+  if (!owns_disk()) barrier_.fail({Code::kIoError, "the disk was taken away"});
+  if (!barrier_.failure().ok()) co_return barrier_.failure();
   if (batch.writes.empty()) co_return co_await durable();
   if (view_.use_count() > 1) view_ = std::make_shared<Map>(*view_);
   apply_writes(*view_, batch.writes);
-  const uint64_t sequence = gate_.issue();
+  const uint64_t sequence = barrier_.issue();
   disk_.unsynced_.push_back(std::move(batch.writes));
   if (timer_ == runtime::TimerId::kNone) begin_sync();
-  co_return co_await gate_.wait(sequence);
+  co_return co_await barrier_.wait(sequence);
 }
 
 void MemoryStore::begin_sync() {
@@ -109,21 +105,21 @@ void MemoryStore::begin_sync() {
 
 void MemoryStore::end_sync(size_t batches) {
   timer_ = runtime::TimerId::kNone;
-  if (!owns_disk()) return gate_.fail({Code::kIoError, "the disk was taken away"});
-  if (disk_.broken_) return gate_.fail({Code::kIoError, "commit: sync failed"});
+  if (!owns_disk()) return barrier_.fail({Code::kIoError, "the disk was taken away"});
+  if (disk_.broken_) return barrier_.fail({Code::kIoError, "commit: sync failed"});
   for (size_t i = 0; i < batches; ++i)
     disk_.apply_front();
   synced_ += batches;
-  gate_.advance(synced_);
+  barrier_.advance(synced_);
   if (!disk_.unsynced_.empty()) begin_sync();
 }
 
 asio::awaitable<Status> MemoryStore::durable() {
-  return gate_.wait(gate_.issued());
+  return barrier_.wait(barrier_.issued());
 }
 
 asio::awaitable<void> MemoryStore::close() {
   (void)co_await durable();
 }
 
-}  // namespace kintsugi::metaserver
+}  // namespace kintsugi::simulation

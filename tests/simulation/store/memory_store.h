@@ -9,10 +9,15 @@
 #include <vector>
 
 #include "common/runtime/clock.h"
-#include "metaserver/kv/durability_gate.h"
+#include "metaserver/kv/durability_barrier.h"
 #include "metaserver/kv/key_value_store.h"
 
-namespace kintsugi::metaserver {
+namespace kintsugi::simulation {
+
+using metaserver::Batch;
+using metaserver::DurabilityBarrier;
+using metaserver::KeyValueStore;
+using metaserver::ReadView;
 
 /// What outlives a crash. At most one MemoryStore uses it at a time.
 class MemoryStoreDisk {
@@ -50,7 +55,7 @@ class MemoryStore final : public KeyValueStore {
   std::optional<std::string> get(std::string_view key) const override;
   void scan(std::string_view begin, std::string_view end,
             const std::function<bool(std::string_view, std::string_view)>& visit) const override;
-  std::unique_ptr<Snapshot> snapshot() const override;
+  std::unique_ptr<const ReadView> snapshot() const override;
   asio::awaitable<Status> commit(Batch batch) override;
   asio::awaitable<Status> durable() override;
   asio::awaitable<void> close() override;
@@ -64,10 +69,10 @@ class MemoryStore final : public KeyValueStore {
   MemoryStoreDisk& disk_;
   uint64_t owner_;
   Duration sync_latency_;
-  DurabilityGate gate_;
+  DurabilityBarrier barrier_;
   uint64_t synced_ = 0;
   std::shared_ptr<MemoryStoreDisk::Map> view_;  ///< copied before a write while a snapshot shares it
   runtime::TimerId timer_ = runtime::TimerId::kNone;
 };
 
-}  // namespace kintsugi::metaserver
+}  // namespace kintsugi::simulation

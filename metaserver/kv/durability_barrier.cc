@@ -1,4 +1,4 @@
-#include "metaserver/kv/durability_gate.h"
+#include "metaserver/kv/durability_barrier.h"
 
 #include <boost/asio/post.hpp>
 
@@ -6,7 +6,7 @@
 
 namespace kintsugi::metaserver {
 
-asio::awaitable<Status> DurabilityGate::enqueue(uint64_t sequence) {
+asio::awaitable<Status> DurabilityBarrier::enqueue(uint64_t sequence) {
   return asio::async_initiate<const asio::use_awaitable_t<>, void(Status)>(
       [this, sequence](Handler handler) {
         KINTSUGI_ASSERT(waiters_.empty() || waiters_.back().sequence <= sequence);
@@ -15,20 +15,20 @@ asio::awaitable<Status> DurabilityGate::enqueue(uint64_t sequence) {
       asio::use_awaitable);
 }
 
-asio::awaitable<Status> DurabilityGate::wait(uint64_t sequence) {
+asio::awaitable<Status> DurabilityBarrier::wait(uint64_t sequence) {
   KINTSUGI_ASSERT(sequence <= issued_);
   if (sequence <= durable_) co_return Status{};
   if (!failure_.ok()) co_return failure_;
   co_return co_await enqueue(sequence);
 }
 
-void DurabilityGate::wake_front(Status status) {
+void DurabilityBarrier::wake_front(Status status) {
   asio::post(executor_, [handler = std::move(waiters_.front().handler),
                          status = std::move(status)]() mutable { handler(std::move(status)); });
   waiters_.pop_front();
 }
 
-void DurabilityGate::advance(uint64_t sequence) {
+void DurabilityBarrier::advance(uint64_t sequence) {
   if (!failure_.ok()) return;
   KINTSUGI_ASSERT(sequence <= issued_ && sequence >= durable_);
   durable_ = sequence;
@@ -36,7 +36,7 @@ void DurabilityGate::advance(uint64_t sequence) {
     wake_front({});
 }
 
-void DurabilityGate::fail(Status why) {
+void DurabilityBarrier::fail(Status why) {
   const bool first = failure_.ok();
   if (first) failure_ = std::move(why);
   while (!waiters_.empty())

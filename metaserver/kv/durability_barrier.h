@@ -20,15 +20,15 @@ namespace kintsugi::metaserver {
 
 /// Batches are numbered from 1 in the order of their commits. Single-threaded; waiters wake in the order they
 /// came, never inside the call that wakes them.
-class DurabilityGate {
+class DurabilityBarrier {
  public:
   /// `on_failure` is called at the first failure.
-  explicit DurabilityGate(
+  explicit DurabilityBarrier(
       asio::any_io_executor executor, std::function<void(const Status&)> on_failure = [](const Status&) {})
       : executor_(std::move(executor)), on_failure_(std::move(on_failure)) {}
-  ~DurabilityGate() = default;
-  DurabilityGate(const DurabilityGate&) = delete;
-  DurabilityGate& operator=(const DurabilityGate&) = delete;
+  ~DurabilityBarrier() = default;
+  DurabilityBarrier(const DurabilityBarrier&) = delete;
+  DurabilityBarrier& operator=(const DurabilityBarrier&) = delete;
 
   /// Number of the next batch.
   uint64_t issue() { return ++issued_; }
