@@ -46,7 +46,8 @@ void BlockReports::note_open_reports() {
   chunks_.reports_began(oldest);
 }
 
-Result<bool> BlockReports::take_page(Transaction& transaction, const proto::BlockReportRequest& page) {
+Result<bool> BlockReports::take_page(Transaction& transaction, const proto::BlockReportRequest& page,
+                                     std::vector<LostChunk>& lost) {
   const ServerId id{page.server_id()};
   ServerRecord* server = servers_.find(id);
   KINTSUGI_TRY(servers_.check_removed(id, page.incarnation()));
@@ -76,28 +77,19 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
     expected.push_back(keys::chunk_of(key));
     return true;
   });
-  // Written behind the report's cursor, or while its first page was on the way.
-  const TimePoint collected = report.began - ChunkMap::kPlacedMemory;
-  const auto missing = [&](ChunkId chunk) {
-    if (chunks_.placed_since(chunk, id, collected)) return;
-    const std::string why = fmt::format("server {} no longer has it", id);
-    // Told again if it was before: whoever repairs may have given up on it since.
-    if (chunks_.lost(chunk) && chunks_.on_lost) chunks_.on_lost(chunk, why);
-    chunks_.set_lost(chunk, why, false);
-  };
   auto at = expected.begin();
   for (const proto::ReportedChunk& reported : page.chunks()) {
     const ChunkId chunk = id_of(reported);
     while (at != expected.end() && *at < chunk)
-      missing(*at++);
+      note_missing(id, report, *at++, lost);
     if (at != expected.end() && *at == chunk) {
-      compare(transaction, id, *at++, reported);
+      compare(transaction, id, *at++, reported, lost);
     } else {
       handle_unknown(transaction, id, chunk);
     }
   }
   while (at != expected.end())
-    missing(*at++);
+    note_missing(id, report, *at++, lost);
 
   if (!page.last()) {
     report.last = id_of(page.chunks(page.chunks_size() - 1));
@@ -108,15 +100,24 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   return true;
 }
 
+void BlockReports::note_missing(ServerId server, const Report& report, ChunkId chunk,
+                                std::vector<LostChunk>& lost) {
+  // The chunk was written behind the report's cursor, or while the first page was on its way: the page cannot list it.
+  if (chunks_.placed_since(chunk, server, report.began - ChunkMap::kPlacedMemory)) return;
+  chunks_.set_lost(chunk, false);
+  // It is told again if it was before: whoever repairs may have given up on it since.
+  lost.push_back({chunk, fmt::format("server {} no longer has it", server)});
+}
+
 void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId chunk,
-                           const proto::ReportedChunk& reported) {
+                           const proto::ReportedChunk& reported, std::vector<LostChunk>& lost) {
   const auto stripe = load_stripe(transaction.store(), chunk.stripe);
   KINTSUGI_ASSERT(stripe && chunk.index < static_cast<uint32_t>(stripe->chunks_size()));
   const proto::StoredChunk& written = stripe->chunks(static_cast<int>(chunk.index));
   if (written.length() == reported.length() && written.crc() == reported.crc()) {
     chunks_.set_present(chunk);
-  } else {
-    chunks_.set_lost(chunk, fmt::format("what server {} has is not what was written", server), true);
+  } else if (chunks_.set_lost(chunk, true)) {
+    lost.push_back({chunk, fmt::format("server {} has other bytes than were written", server)});
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "common/proto/meta.pb.h"
 #include "metaserver/cluster/chunk_map.h"
@@ -26,9 +28,16 @@ class BlockReports {
                const runtime::Clock& clock)
       : servers_(servers), chunks_(chunks), garbage_(garbage), uploads_(uploads), clock_(clock) {}
 
-  /// True when this page was the last one. kInvalidArgument: not ordered; kConflict: of a report that was
-  /// given up or superseded (a server numbers its reports upwards), or the server is not registered.
-  Result<bool> take_page(Transaction& transaction, const proto::BlockReportRequest& page);
+  /// A chunk that the server does not have as it was written, and why it is thought so.
+  struct LostChunk {
+    ChunkId chunk;
+    std::string why;
+  };
+  /// True when this page was the last one. Chunks to be told as lost are added to `lost`. kInvalidArgument: the page is
+  /// not ordered. kConflict: its report was given up or superseded (a server numbers its reports upwards), or the server
+  /// is not registered.
+  Result<bool> take_page(Transaction& transaction, const proto::BlockReportRequest& page,
+                         std::vector<LostChunk>& lost);
 
   /// Whether to ask the server for a report now.
   bool should_ask(ServerId server);
@@ -47,8 +56,9 @@ class BlockReports {
   void close(Report& report);
   void note_open_reports();
   Status check_page(const proto::BlockReportRequest& page, const Report& report) const;
-  void compare(Transaction& transaction, ServerId server, ChunkId chunk,
-               const proto::ReportedChunk& reported);
+  void note_missing(ServerId server, const Report& report, ChunkId chunk, std::vector<LostChunk>& lost);
+  void compare(Transaction& transaction, ServerId server, ChunkId chunk, const proto::ReportedChunk& reported,
+               std::vector<LostChunk>& lost);
   void handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk);
 
   ServerRegistry& servers_;

@@ -17,11 +17,11 @@ std::vector<uint32_t> ChunkMap::available_chunks(StripeId id, const proto::Store
   return indices;
 }
 
-void ChunkMap::set_lost(ChunkId chunk, const std::string& why, bool proven) {
+bool ChunkMap::set_lost(ChunkId chunk, bool proven) {
   const TimePoint believed_from = proven ? clock_.now() + kDistrust : clock_.now();
   auto [entry, is_new] = lost_.try_emplace(chunk, believed_from);
   entry->second = std::max(entry->second, believed_from);
-  if (is_new && on_lost) on_lost(chunk, why);
+  return is_new;
 }
 
 void ChunkMap::set_present(ChunkId chunk) {

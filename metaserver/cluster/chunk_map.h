@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <string>
 #include <unordered_map>
 
 #include "common/base/ids.h"
@@ -20,17 +19,14 @@ class ChunkMap {
  public:
   ChunkMap(const ServerRegistry& servers, const runtime::Clock& clock) : servers_(servers), clock_(clock) {}
 
-  /// A chunk that was available is no longer: why, for a person.
-  std::function<void(ChunkId, const std::string& why)> on_lost;
-
   /// It has no bytes, or it is on a server that is not dead and nothing is known against it.
   bool available(ChunkId id, const proto::StoredChunk& chunk) const;
   /// The indices of those that are, ascending.
   std::vector<uint32_t> available_chunks(StripeId id, const proto::StoredStripe& stripe) const;
 
-  /// `proven`: somebody read bytes that did not match. For kDistrust after it the server's word that it has
-  /// the chunk is not enough.
-  void set_lost(ChunkId chunk, const std::string& why, bool proven);
+  /// True: nothing was known against the chunk until now. `proven`: somebody read bytes that did not match. For kDistrust
+  /// after it the server's word that it has the chunk is not enough.
+  bool set_lost(ChunkId chunk, bool proven);
   /// Its server reports to have it.
   void set_present(ChunkId chunk);
   bool lost(ChunkId chunk) const { return lost_.contains(chunk); }

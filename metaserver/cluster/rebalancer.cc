@@ -7,22 +7,24 @@
 
 namespace kintsugi::metaserver {
 
-void Rebalancer::step(const Reader& reader) {
-  forget_ended(reader);
-  remind();
+Rebalancer::Changes Rebalancer::step(const Reader& reader) {
+  Changes changes;
+  forget_ended(reader, changes);
+  remind(changes);
   bool draining = false;
   for (const auto& [id, server] : servers_.servers()) {
     if (!server.stored.draining()) continue;
     draining = true;
     // What a dead server held is repaired, not moved.
-    if (server.liveness == proto::ServerState::ALIVE) drain(reader, id);
+    if (server.liveness == proto::ServerState::ALIVE) drain(reader, id, changes);
   }
-  if (!draining) balance(reader);
+  if (!draining) balance(reader, changes);
+  return changes;
 }
 
 // ---- what is wanted --------------------------------------------------------------------------------------
 
-void Rebalancer::forget_ended(const Reader& reader) {
+void Rebalancer::forget_ended(const Reader& reader, Changes& changes) {
   std::set<ServerId> undrained;
   for (auto at = wanted_.begin(); at != wanted_.end();) {
     const auto& [chunk, wanted] = *at;
@@ -46,34 +48,33 @@ void Rebalancer::forget_ended(const Reader& reader) {
     }
     at = wanted_.erase(at);
   }
-  for (ServerId server : undrained)
-    on_cancelled(server);
+  changes.cancelled.assign(undrained.begin(), undrained.end());
 }
 
-void Rebalancer::remind() {
+void Rebalancer::remind(Changes& changes) {
   const TimePoint now = clock_.now();
   for (auto& [chunk, wanted] : wanted_)
-    if (now >= wanted.told + kRemind) tell(chunk, wanted);
+    if (now >= wanted.told + kRemind) tell(chunk, wanted, changes);
 }
 
-void Rebalancer::want(ChunkId chunk, Wanted wanted) {
+void Rebalancer::want(ChunkId chunk, Wanted wanted, Changes& changes) {
   if (wanted.drain) {
     ++drained_[wanted.from];
   } else {
     balance_bytes_ += wanted.bytes;
     ++balance_moves_;
   }
-  tell(chunk, wanted_.emplace(chunk, wanted).first->second);
+  tell(chunk, wanted_.emplace(chunk, wanted).first->second, changes);
 }
 
-void Rebalancer::tell(ChunkId chunk, Wanted& wanted) {
+void Rebalancer::tell(ChunkId chunk, Wanted& wanted, Changes& changes) {
   wanted.told = clock_.now();
-  on_wanted({.chunk = chunk,
-             .from = wanted.from,
-             .to = wanted.to,
-             .why = wanted.drain
-                        ? fmt::format("server {} is drained", wanted.from)
-                        : fmt::format("server {} is fuller than server {}", wanted.from, wanted.to)});
+  changes.wanted.push_back(
+      {.chunk = chunk,
+       .from = wanted.from,
+       .to = wanted.to,
+       .why = wanted.drain ? fmt::format("server {} is drained", wanted.from)
+                           : fmt::format("server {} is fuller than server {}", wanted.from, wanted.to)});
 }
 
 void Rebalancer::scan(const Reader& reader, ServerId server, size_t at_most,
@@ -98,7 +99,7 @@ void Rebalancer::scan(const Reader& reader, ServerId server, size_t at_most,
 
 // ---- drain -----------------------------------------------------------------------------------------------
 
-void Rebalancer::drain(const Reader& reader, ServerId server) {
+void Rebalancer::drain(const Reader& reader, ServerId server, Changes& changes) {
   const auto known = drained_.find(server);
   size_t count = known == drained_.end() ? 0 : known->second;
   // A scan for each of the last few would look at the same chunks again and again.
@@ -106,7 +107,7 @@ void Rebalancer::drain(const Reader& reader, ServerId server) {
   scan(reader, server, kMaxScanned, [&](ChunkId chunk, const proto::StoredStripe& stripe) {
     const proto::StoredChunk& place = stripe.chunks(static_cast<int>(chunk.index));
     if (wanted_.contains(chunk) || chunks_.lost(chunk)) return true;
-    want(chunk, {.from = server, .bytes = place.length(), .drain = true});
+    want(chunk, {.from = server, .bytes = place.length(), .drain = true}, changes);
     return ++count < kMaxOfADrain && wanted_.size() < kMaxWanted;
   });
 }
@@ -136,7 +137,7 @@ std::vector<Rebalancer::Fill> Rebalancer::fills() const {
   return all;
 }
 
-void Rebalancer::balance(const Reader& reader) {
+void Rebalancer::balance(const Reader& reader, Changes& changes) {
   if (clock_.now() < next_balance_ || balance_bytes_ >= kMaxBalanceBytes ||
       balance_moves_ >= kMaxBalanceMoves)
     return;
@@ -151,17 +152,17 @@ void Rebalancer::balance(const Reader& reader) {
     const auto by_share = [](const Fill& a, const Fill& b) { return a.share() < b.share(); };
     const auto [emptiest, fullest] = std::minmax_element(servers.begin(), servers.end(), by_share);
     if (fullest->share() - emptiest->share() <= kTolerated) return;
-    if (!want_one(reader, *fullest, *emptiest, scanned)) servers.erase(fullest);
+    if (!want_one(reader, *fullest, *emptiest, scanned, changes)) servers.erase(fullest);
   }
 }
 
-bool Rebalancer::want_one(const Reader& reader, Fill& from, Fill& to, size_t& scanned) {
+bool Rebalancer::want_one(const Reader& reader, Fill& from, Fill& to, size_t& scanned, Changes& changes) {
   bool found = false;
   scan(reader, from.server, kMaxScanned - scanned, [&](ChunkId chunk, const proto::StoredStripe& stripe) {
     ++scanned;
     const uint64_t bytes = stripe.chunks(static_cast<int>(chunk.index)).length();
     if (bytes == 0 || !may_move(stripe, chunk, to)) return true;
-    want(chunk, {.from = from.server, .to = to.server, .bytes = bytes});
+    want(chunk, {.from = from.server, .to = to.server, .bytes = bytes}, changes);
     from.used -= static_cast<double>(bytes);
     to.used += static_cast<double>(bytes);
     found = true;

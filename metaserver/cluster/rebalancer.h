@@ -47,12 +47,13 @@ class Rebalancer {
   Rebalancer(const ServerRegistry& servers, const ChunkMap& chunks, const runtime::Clock& clock)
       : servers_(servers), chunks_(chunks), clock_(clock) {}
 
-  std::function<void(const WantedMove&)> on_wanted = [](const WantedMove&) {};
-  /// Nothing needs to leave this server any more.
-  std::function<void(ServerId)> on_cancelled = [](ServerId) {};
-
-  /// Forgets what ended, asks for more. Bounded work.
-  void step(const Reader& reader);
+  /// What the repair manager is to be told after a step, the cancelled ones first.
+  struct Changes {
+    std::vector<ServerId> cancelled;  ///< servers which nothing needs to leave any more
+    std::vector<WantedMove> wanted;
+  };
+  /// Forgets moves that ended and wants more. Bounded work.
+  Changes step(const Reader& reader);
 
   size_t wanted() const { return wanted_.size(); }
 
@@ -77,19 +78,19 @@ class Rebalancer {
     double share() const { return used / total; }
   };
 
-  void forget_ended(const Reader& reader);
-  void remind();
-  void drain(const Reader& reader, ServerId server);
-  void balance(const Reader& reader);
+  void forget_ended(const Reader& reader, Changes& changes);
+  void remind(Changes& changes);
+  void drain(const Reader& reader, ServerId server, Changes& changes);
+  void balance(const Reader& reader, Changes& changes);
   std::vector<Fill> fills() const;
   /// One chunk of `from` that may go to `to`; false: none was found among those looked at.
-  bool want_one(const Reader& reader, Fill& from, Fill& to, size_t& scanned);
+  bool want_one(const Reader& reader, Fill& from, Fill& to, size_t& scanned, Changes& changes);
   bool may_move(const proto::StoredStripe& stripe, ChunkId chunk, const Fill& to) const;
   /// Visits chunks of the server from where the last scan of it ended, round and round, once at most.
   void scan(const Reader& reader, ServerId server, size_t at_most,
             const std::function<bool(ChunkId, const proto::StoredStripe&)>& visit);
-  void want(ChunkId chunk, Wanted wanted);
-  void tell(ChunkId chunk, Wanted& wanted);
+  void want(ChunkId chunk, Wanted wanted, Changes& changes);
+  void tell(ChunkId chunk, Wanted& wanted, Changes& changes);
 
   const ServerRegistry& servers_;
   const ChunkMap& chunks_;

@@ -80,12 +80,12 @@ void ServerRegistry::remove(Transaction& transaction, ServerId id) {
   servers_.erase(found);
 }
 
-Status ServerRegistry::register_server(Transaction& transaction,
-                                       const proto::RegisterServerRequest& request) {
+Result<ServerRegistry::Before> ServerRegistry::register_server(Transaction& transaction,
+                                                               const proto::RegisterServerRequest& request) {
   KINTSUGI_TRY(check_request(request));
   const ServerId id{request.server_id()};
   const bool is_new = !servers_.contains(id);
-  if (is_new && servers_.size() >= kMaxServers) return {Code::kLimitExceeded, "too many servers"};
+  if (is_new && servers_.size() >= kMaxServers) return Status{Code::kLimitExceeded, "too many servers"};
   if (const auto removed = removed_.find(id); removed != removed_.end()) {
     KINTSUGI_TRY(check_incarnation(id, removed->second, request.incarnation()));
     servers_[id].stored = std::move(removed->second);
@@ -102,12 +102,15 @@ Status ServerRegistry::register_server(Transaction& transaction,
   server.stored.set_rack(request.rack());
   server.stored.set_http_address(request.http_address());
   transaction.put_message(keys::server(id), server.stored);
-  if (is_new) {
-    log::info("server {} joins: {} in rack '{}'", id, request.address(), request.rack());
-    server.liveness = proto::ServerState::ALIVE;
-  }
-  revive(server);
-  return {};
+  if (is_new) log::info("server {} joins: {} in rack '{}'", id, request.address(), request.rack());
+  const bool was_dead = server.liveness == proto::ServerState::DEAD;
+  if (was_dead) log::info("server {} is back", id);
+  server.liveness = proto::ServerState::ALIVE;
+  server.registered = true;
+  server.last_heartbeat = clock_.now();
+  server.wants_block_report = true;
+  server.block_report_due = clock_.now() + 5 * options_.heartbeat_interval;
+  return is_new ? Before::kUnknown : was_dead ? Before::kDead : Before::kLiving;
 }
 
 Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::HeartbeatRequest& request) {
@@ -125,19 +128,7 @@ Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::Heartbeat
   return Verdict::kAccepted;
 }
 
-void ServerRegistry::revive(ServerRecord& server) {
-  const bool was_dead = server.liveness == proto::ServerState::DEAD;
-  server.liveness = proto::ServerState::ALIVE;
-  server.registered = true;
-  server.last_heartbeat = clock_.now();
-  server.wants_block_report = true;
-  server.block_report_due = clock_.now() + 5 * options_.heartbeat_interval;
-  if (!was_dead) return;
-  log::info("server {} is back", server.id);
-  if (on_returned) on_returned(server.id);
-}
-
-void ServerRegistry::check_liveness() {
+std::vector<ServerId> ServerRegistry::check_liveness() {
   const TimePoint now = clock_.now();
   if (last_check_ != TimePoint::min() && now - last_check_ > options_.heartbeat_interval) {
     for (auto& [id, server] : servers_)
@@ -151,6 +142,7 @@ void ServerRegistry::check_liveness() {
     if (silence >= options_.dead_after) {
       server.liveness = proto::ServerState::DEAD;
       server.registered = false;  // its chunks must be counted anew: it comes back through registration
+      log::warning("server {} at {} is dead", id, server.stored.address());
       died.push_back(id);
     } else if (silence >= options_.suspect_after && server.liveness == proto::ServerState::ALIVE) {
       log::warning("server {} at {} is suspect: silent for {:.1f} s", id, server.stored.address(),
@@ -158,10 +150,7 @@ void ServerRegistry::check_liveness() {
       server.liveness = proto::ServerState::SUSPECT;
     }
   }
-  for (ServerId id : died) {
-    log::warning("server {} at {} is dead", id, servers_[id].stored.address());
-    if (on_dead) on_dead(id);
-  }
+  return died;
 }
 
 const ServerRecord* ServerRegistry::find(ServerId id) const {

@@ -1,7 +1,6 @@
 /// Who is in the cluster and who is alive.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -43,17 +42,13 @@ class ServerRegistry {
   ServerRegistry(const MetaServerOptions& options, const runtime::Clock& clock)
       : options_(options), clock_(clock) {}
 
-  /// Called, never from inside the caller's scan of servers(), when a server died, and when a dead one is
-  /// back.
-  std::function<void(ServerId)> on_dead;
-  std::function<void(ServerId)> on_returned;
-
   void load(const Reader& reader);
 
-  /// Puts what must be durable into the transaction. kConflict: a later process with this id has registered
-  /// since. kNotFound, here and below: the server was removed while this process ran; nothing else is told to
-  /// a server with that code.
-  Status register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
+  /// Puts what must be durable into the transaction. Returns what the server counted as until now.
+  /// kConflict: a later process with this id has registered since. kNotFound, here and below: the server was removed
+  /// while this process ran; no other refusal that a server is sent has that code.
+  enum class Before { kUnknown, kLiving, kDead };
+  Result<Before> register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
 
   /// False: no such server.
   bool set_draining(Transaction& transaction, ServerId id, bool draining);
@@ -65,9 +60,9 @@ class ServerRegistry {
   /// Errors as above. kRegisterAgain: not known since the start of this metaserver.
   Result<Verdict> heartbeat(const proto::HeartbeatRequest& request);
 
-  /// Declares suspects and deaths that are due. To be called a few times in a heartbeat interval: a longer
-  /// pause means that this process stood still, and is not held against the servers.
-  void check_liveness();
+  /// Declares suspects and deaths that are due, and returns who died. To be called a few times in a heartbeat interval: a
+  /// longer pause means that this process stood still, and is not held against the servers.
+  std::vector<ServerId> check_liveness();
 
   const ServerRecord* find(ServerId id) const;
   ServerRecord* find(ServerId id);
@@ -82,7 +77,6 @@ class ServerRegistry {
 
  private:
   Status check_incarnation(ServerId id, const proto::StoredServer& stored, uint64_t incarnation) const;
-  void revive(ServerRecord& server);
 
   const MetaServerOptions& options_;
   const runtime::Clock& clock_;

@@ -7,8 +7,10 @@
 #include "common/rpc/client.h"
 #include "common/rpc/secret.h"
 #include "common/runtime/runtime.h"
+#include "metaserver/daemon/coordination_service.h"
 #include "metaserver/daemon/repair_cluster_view.h"
 #include "metaserver/daemon/repair_coordinator.h"
+#include "metaserver/daemon/repair_reports.h"
 #include "metaserver/service/metaserver.h"
 #include "repair_manager/manager/repair_manager.h"
 
@@ -19,9 +21,9 @@ struct MetaDaemonOptions {
   repair_manager::Options repairs;
 };
 
-/// Wires the metaserver's events (deaths, returns, lost chunks) to the repair manager, or to those that run
-/// as daemons of their own, and serves the RPCs of repairs. Reads of lost chunks are planned here in any
-/// case: they take no slots, and asking somebody else would only delay them.
+/// Puts the metaserver, the repair manager it hosts, and the coordination of others together, and serves the RPCs of
+/// repairs. Reads of lost chunks are planned here in any case: they take no slots, and asking somebody else would only
+/// delay them.
 class MetaDaemon {
  public:
   static constexpr uint32_t kMaxHistory = 1000;  ///< records of one answer
@@ -41,23 +43,27 @@ class MetaDaemon {
   const RepairShards& shards() const { return coordinator_.shards(); }
 
  private:
-  void connect_events();
   void register_handlers();
-  asio::awaitable<Result<proto::RepairStatusResponse>> repair_status(Context context);
-  asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(Context context,
-                                                                       proto::RepairHistoryRequest request);
-  asio::awaitable<Result<proto::RunRepairResponse>> run_repair(Context context,
-                                                               proto::RunRepairRequest request);
-  asio::awaitable<Result<proto::PlanReadResponse>> plan_read(proto::PlanReadRequest request);
-  asio::awaitable<Result<proto::Empty>> finish_read(proto::FinishReadRequest request);
+  asio::awaitable<Status> repair_status(Context context, const proto::Empty& request,
+                                        proto::RepairStatusResponse& response);
+  asio::awaitable<Status> repair_history(Context context, const proto::RepairHistoryRequest& request,
+                                         proto::RepairHistoryResponse& response);
+  asio::awaitable<Status> run_repair(Context context, const proto::RunRepairRequest& request,
+                                     proto::RunRepairResponse& response);
+  asio::awaitable<Status> plan_read(Context context, const proto::PlanReadRequest& request,
+                                    proto::PlanReadResponse& response);
+  asio::awaitable<Status> finish_read(Context context, const proto::FinishReadRequest& request,
+                                      proto::Empty& response);
 
   runtime::Clock& clock_;
   rpc::Secret secret_;
   MetaServer metaserver_;
-  rpc::Client client_;  // to chunkservers
+  rpc::Client client_;  ///< to chunkservers and other repair managers
   RepairClusterView view_;
   repair_manager::RepairManager repairs_;
   RepairCoordinator coordinator_;
+  CoordinationService coordination_service_;
+  RepairReports reports_;
   bool stopped_ = false;
 };
 

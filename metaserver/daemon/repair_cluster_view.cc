@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "repair_manager/view/wire_views.h"
+#include "common/base/assert.h"
 
 namespace kintsugi::metaserver {
 
@@ -24,53 +24,75 @@ void for_each_stored(const google::protobuf::RepeatedPtrField<proto::RepairNode>
 
 std::vector<ServerView> RepairClusterView::servers() const {
   std::vector<ServerView> servers;
-  for (const proto::ServerState& state : metaserver_.servers())
-    if (std::optional<ServerView> server = repair_manager::server_view(state))
-      servers.push_back(std::move(*server));
+  for (const auto& [id, server] : state_.servers.servers()) {
+    Result<runtime::Endpoint> address = runtime::Endpoint::parse(server.stored.address());
+    KINTSUGI_ASSERT(address);  // the registry refuses servers without one
+    servers.push_back({.id = id,
+                       .address = std::move(*address),
+                       .rack = server.stored.rack(),
+                       .alive = server.liveness == proto::ServerState::ALIVE,
+                       .free_bytes = server.load.free_bytes(),
+                       .user_bytes_per_second = server.load.user_bytes_per_second(),
+                       .up_bytes_per_second = server.load.up_bytes_per_second(),
+                       .down_bytes_per_second = server.load.down_bytes_per_second(),
+                       .busy = server.load.busy(),
+                       .draining = server.stored.draining()});
+  }
   return servers;
 }
 
 std::optional<StripeView> RepairClusterView::stripe(StripeId id) const {
-  const std::optional<proto::Stripe> stripe = metaserver_.stripe(id);
-  if (!stripe) return std::nullopt;
-  StripeView view = repair_manager::stripe_view(*stripe);
-  for (repair_manager::ChunkView& chunk : view.chunks) {
-    chunk.cached = metaserver_.caches().cached(chunk.server, {id, chunk.index});
-    chunk.heat = static_cast<float>(metaserver_.caches().heat(chunk.server, {id, chunk.index}));
+  const auto stored = load_stripe(state_.store, id);
+  if (!stored) return std::nullopt;
+  StripeView view{.id = id, .policy = stored->policy(), .length = stored->length()};
+  view.chunks.reserve(static_cast<size_t>(stored->chunks_size()));
+  for (uint32_t i = 0; i < static_cast<uint32_t>(stored->chunks_size()); ++i) {
+    const proto::StoredChunk& chunk = stored->chunks(static_cast<int>(i));
+    const ServerId server{chunk.server_id()};
+    view.chunks.push_back({.index = i,
+                           .server = server,
+                           .length = chunk.length(),
+                           .crc = chunk.crc(),
+                           .available = state_.chunks.available({id, i}, chunk),
+                           .cached = state_.caches.cached(server, {id, i}),
+                           .heat = static_cast<float>(state_.caches.heat(server, {id, i}))});
   }
   return view;
 }
 
 bool RepairClusterView::deletion_pending(ChunkId chunk, ServerId server) const {
-  return metaserver_.deletion_pending(chunk, server);
+  return repairs_.deletion_pending(chunk, server);
 }
 
 std::string RepairClusterView::capability(ChunkId chunk, uint32_t operations, WallTime expiry) const {
-  return metaserver_.capability(chunk, operations, expiry);
+  return rpc::make_capability(state_.secret, chunk, operations, expiry);
 }
 
 asio::awaitable<Result<proto::RepairChunkResponse>> RepairClusterView::execute(
     Context context, runtime::Endpoint destination, proto::RepairChunkRequest request) {
   const StripeId stripe{request.stripe_id()};
-  metaserver_.repair_begins({stripe, request.index()});
-  for_each_stored(request.children(), [&](uint32_t index) { metaserver_.repair_begins({stripe, index}); });
-  co_return co_await client_.call<proto::RepairChunkResponse>(context, destination, rpc::Method::kRepairChunk,
-                                                              request);
+  repairs_.begins({stripe, request.index()});
+  for_each_stored(request.children(), [&](uint32_t index) { repairs_.begins({stripe, index}); });
+  proto::RepairChunkResponse response;
+  KINTSUGI_CO_TRY(
+      co_await client_.call(context, std::move(destination), rpc::Method::kRepairChunk, request, response));
+  co_return response;
 }
 
 asio::awaitable<void> RepairClusterView::give_up(Context context, runtime::Endpoint destination,
                                                  proto::EndRepairRequest request) {
-  (void)co_await client_.call<proto::Empty>(context, std::move(destination), rpc::Method::kEndRepair,
-                                            request);
+  // Whether it was heard or not, there is nothing more to do: the repair ends at its own deadline.
+  proto::Empty response;
+  (void)co_await client_.call(context, std::move(destination), rpc::Method::kEndRepair, request, response);
 }
 
 asio::awaitable<Status> RepairClusterView::commit_repair(Context context, ChunkId chunk,
                                                          ServerId expected_old, ServerId server) {
-  return metaserver_.commit_repair(context, chunk, expected_old, server);
+  return repairs_.commit(context, chunk, expected_old, server);
 }
 
 void RepairClusterView::report_lost(ChunkId chunk, ServerId server, const std::string& why) {
-  metaserver_.report_lost(chunk, server, why);
+  state_.report_lost(chunk, server, why, /*proven=*/false);
 }
 
 }  // namespace kintsugi::metaserver

@@ -2,15 +2,17 @@
 #pragma once
 
 #include "common/rpc/client.h"
-#include "metaserver/service/metaserver.h"
+#include "metaserver/service/meta_state.h"
+#include "metaserver/service/repair_service.h"
 #include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::metaserver {
 
-/// `metaserver` and `client`, which calls chunkservers, outlive it.
+/// References, among them the client that calls chunkservers, outlive it.
 class RepairClusterView final : public repair_manager::ClusterView {
  public:
-  RepairClusterView(MetaServer& metaserver, rpc::Client& client) : metaserver_(metaserver), client_(client) {}
+  RepairClusterView(MetaState& state, RepairService& repairs, rpc::Client& client)
+      : state_(state), repairs_(repairs), client_(client) {}
 
   std::vector<repair_manager::ServerView> servers() const override;
   std::optional<repair_manager::StripeView> stripe(StripeId id) const override;
@@ -25,7 +27,8 @@ class RepairClusterView final : public repair_manager::ClusterView {
   void report_lost(ChunkId chunk, ServerId server, const std::string& why) override;
 
  private:
-  MetaServer& metaserver_;
+  MetaState& state_;
+  RepairService& repairs_;
   rpc::Client& client_;
 };
 

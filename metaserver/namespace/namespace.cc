@@ -48,11 +48,42 @@ int64_t Namespace::now_ns() const {
   return clock_.wall_now().time_since_epoch().count();
 }
 
-void Namespace::format(Transaction& transaction) const {
+void Namespace::format(Transaction& transaction, const std::string& policy) const {
   proto::StoredInode root = new_inode(proto::Attributes::DIRECTORY, kDefaultDirectoryMode, now_ns());
-  root.set_policy(default_policy_);
+  root.set_policy(policy);
   transaction.put_message(keys::inode(kRootInode), root);
   adjust_totals(transaction, 0, 1, 0);
+}
+
+Result<proto::Attributes> Namespace::stat(const Reader& reader, std::string_view text) const {
+  KINTSUGI_ASSIGN(const Path path, Path::parse(text));
+  KINTSUGI_ASSIGN(const Entry entry, walk(reader, path.names));
+  return to_attributes(entry.id, load_inode(reader, entry.id));
+}
+
+Result<proto::ListResponse> Namespace::list(const Reader& reader, std::string_view text,
+                                            std::string_view after, uint32_t limit) const {
+  KINTSUGI_ASSIGN(const Path path, Path::parse(text));
+  if (after.size() > kMaxNameBytes)
+    return Status{Code::kInvalidArgument, "the name to continue after is too long"};
+  if (limit == 0) limit = kDefaultListEntries;
+  limit = std::min(limit, kMaxListEntries);
+  KINTSUGI_ASSIGN(const Entry entry, walk(reader, path.names));
+  proto::ListResponse response;
+  *response.mutable_self() = to_attributes(entry.id, load_inode(reader, entry.id));
+  if (!entry.is_directory) return response;
+  reader.scan(keys::entries(entry.id, after), [&](std::string_view key, std::string_view value) {
+    if (static_cast<uint32_t>(response.entries_size()) == limit) {
+      response.set_more(true);
+      return false;
+    }
+    const InodeId child{Reader::parse<proto::StoredDirectoryEntry>(value).inode()};
+    proto::DirectoryEntry* listed = response.add_entries();
+    listed->set_name(std::string(keys::name_of_entry(key)));
+    *listed->mutable_attributes() = to_attributes(child, load_inode(reader, child));
+    return true;
+  });
+  return response;
 }
 
 void Namespace::touch(Transaction& transaction, InodeId directory, int link_change) {

@@ -36,12 +36,11 @@ struct NewFile {
 
 class Namespace {
  public:
-  /// References must outlive it. `default_policy` counts where no directory up to the root has one.
-  Namespace(IdAllocator& inode_ids, const runtime::Clock& clock, std::string default_policy)
-      : inode_ids_(inode_ids), clock_(clock), default_policy_(std::move(default_policy)) {}
+  /// References must outlive it.
+  Namespace(IdAllocator& inode_ids, const runtime::Clock& clock) : inode_ids_(inode_ids), clock_(clock) {}
 
-  /// Makes the root directory.
-  void format(Transaction& transaction) const;
+  /// Makes the root directory, with the policy of files that find none below it.
+  void format(Transaction& transaction, const std::string& policy) const;
 
   Result<proto::Attributes> stat(const Reader& reader, std::string_view path) const;
   /// Of a file: no entries, only `self`.
@@ -64,18 +63,8 @@ class Namespace {
   Result<proto::Attributes> put_file(Transaction& transaction, std::string_view path, NewFile file,
                                      bool replace, FreedStripes& freed);
 
-  /// For new files below a directory; empty inherits. The name has been checked by the caller.
-  Status set_policy(Transaction& transaction, std::string_view path, const std::string& policy);
-  /// Of a file: its code. Of a directory: what new files in it get.
-  Result<proto::GetPolicyResponse> policy_of(const Reader& reader, std::string_view path) const;
-  /// What a file gets that is going to be made (or replaced) at this path.
-  Result<proto::GetPolicyResponse> policy_for_new_file(const Reader& reader, std::string_view path) const;
-  std::string default_policy(const Reader& reader) const;
-
  private:
   int64_t now_ns() const;
-  proto::GetPolicyResponse nearest_policy(const Reader& reader, const Path& path,
-                                          const std::vector<InodeId>& trail) const;
   Result<InodeId> add_directory(Transaction& transaction, InodeId parent, std::string_view name,
                                 uint32_t mode);
   void touch(Transaction& transaction, InodeId directory, int link_change);
@@ -84,7 +73,6 @@ class Namespace {
 
   IdAllocator& inode_ids_;
   const runtime::Clock& clock_;
-  std::string default_policy_;
 };
 
 }  // namespace kintsugi::metaserver

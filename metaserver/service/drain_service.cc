@@ -17,34 +17,29 @@ Status unknown(ServerId server) {
 }  // namespace
 
 void DrainService::register_on(rpc::Server& server) {
-  using rpc::Method;
-  server.handle<proto::DrainServerRequest, proto::Empty>(
-      Method::kDrainServer,
-      [this](Context context, proto::DrainServerRequest r) { return drain_server(context, std::move(r)); });
-  server.handle<proto::RemoveServerRequest, proto::Empty>(
-      Method::kRemoveServer,
-      [this](Context context, proto::RemoveServerRequest r) { return remove_server(context, std::move(r)); });
+  server.handle<&DrainService::drain_server>(rpc::Method::kDrainServer, *this);
+  server.handle<&DrainService::remove_server>(rpc::Method::kRemoveServer, *this);
 }
 
-asio::awaitable<Result<proto::Empty>> DrainService::drain_server(Context context,
-                                                                 proto::DrainServerRequest request) {
+asio::awaitable<Status> DrainService::drain_server(Context context, const proto::DrainServerRequest& request,
+                                                   proto::Empty&) {
   sight::Module module{context, kDrain};
   const ServerId server{request.server_id()};
-  Transaction transaction(core_.store);
-  const bool known = core_.servers.set_draining(transaction, server, request.drain());
+  Transaction transaction(state_.store);
+  const bool known = state_.servers.set_draining(transaction, server, request.drain());
   const Status done = known ? Status{} : unknown(server);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), done, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), done, transaction)));
   log::info("server {} is {}", server, request.drain() ? "being drained" : "no longer drained");
-  co_return proto::Empty{};
+  co_return Status{};
 }
 
 Status DrainService::check_removable(ServerId server) const {
-  const ServerRecord* record = core_.servers.find(server);
+  const ServerRecord* record = state_.servers.find(server);
   if (!record) return unknown(server);
   const bool dead = record->liveness == proto::ServerState::DEAD;
   if (!dead && !record->stored.draining())
     return {Code::kConflict, fmt::format("server {} is in use: drain it first", server)};
-  if (!core_.holds_chunks(server)) return {};
+  if (!state_.holds_chunks(server)) return {};
   return {Code::kConflict, fmt::format("server {} is {}, but not all of its chunks are elsewhere yet", server,
                                        dead ? "dead" : "being drained")};
 }
@@ -52,7 +47,7 @@ Status DrainService::check_removable(ServerId server) const {
 asio::awaitable<Status> DrainService::forget_garbage(Context context, ServerId server) {
   bool more = true;
   while (more) {
-    Transaction transaction(core_.store);
+    Transaction transaction(state_.store);
     size_t count = 0;
     transaction.scan(keys::all(keys::Kind::kGarbage, server.value),
                      [&](std::string_view key, std::string_view) {
@@ -60,27 +55,29 @@ asio::awaitable<Status> DrainService::forget_garbage(Context context, ServerId s
                        return ++count < kKeysABatch;
                      });
     more = count == kKeysABatch;
-    KINTSUGI_CO_TRY(co_await core_.finish(context, transaction));
+    KINTSUGI_CO_TRY(co_await state_.finish(context, {}, transaction));
   }
   co_return Status{};
 }
 
-asio::awaitable<Result<proto::Empty>> DrainService::remove_server(Context context,
-                                                                  proto::RemoveServerRequest request) {
+asio::awaitable<Status> DrainService::remove_server(Context context,
+                                                    const proto::RemoveServerRequest& request,
+                                                    proto::Empty&) {
   sight::Module module{context, kRemove};
   const ServerId server{request.server_id()};
   Status allowed = check_removable(server);
-  // Should it ever join again, its block report tells what is there.
+  // Its garbage may be forgotten: should the server ever join again, its block report tells what is there.
   if (allowed.ok()) allowed = co_await forget_garbage(module.context(), server);
+  // Something may have been placed there while that was committed.
   if (allowed.ok()) allowed = check_removable(server);
-  Transaction transaction(core_.store);
+  Transaction transaction(state_.store);
   if (allowed.ok()) {
-    core_.servers.remove(transaction, server);
-    core_.caches.forget(server);
+    state_.servers.remove(transaction, server);
+    state_.caches.forget(server);
   }
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), allowed, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), allowed, transaction)));
   log::info("server {} was removed", server);
-  co_return proto::Empty{};
+  co_return Status{};
 }
 
 }  // namespace kintsugi::metaserver

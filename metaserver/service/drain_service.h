@@ -2,23 +2,25 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/core.h"
+#include "metaserver/service/meta_state.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `core` must outlive it.
+/// One function for each RPC. `state` must outlive it.
 class DrainService {
  public:
-  explicit DrainService(Core& core) : core_(core) {}
+  explicit DrainService(MetaState& state) : state_(state) {}
   void register_on(rpc::Server& server);
 
  private:
-  asio::awaitable<Result<proto::Empty>> drain_server(Context context, proto::DrainServerRequest request);
-  asio::awaitable<Result<proto::Empty>> remove_server(Context context, proto::RemoveServerRequest request);
+  asio::awaitable<Status> drain_server(Context context, const proto::DrainServerRequest& request,
+                                       proto::Empty& response);
+  asio::awaitable<Status> remove_server(Context context, const proto::RemoveServerRequest& request,
+                                        proto::Empty& response);
   Status check_removable(ServerId server) const;
   asio::awaitable<Status> forget_garbage(Context context, ServerId server);
 
-  Core& core_;
+  MetaState& state_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -15,36 +15,21 @@ constexpr sight::Site kAbortUpload{"metaserver.abort_upload"};
 
 void FileService::register_on(rpc::Server& server) {
   using rpc::Method;
-  server.handle<proto::OpenReadRequest, proto::OpenReadResponse>(
-      Method::kOpenRead,
-      [this](Context context, proto::OpenReadRequest r) { return open_read(context, std::move(r)); });
-  server.handle<proto::AllocateStripeRequest, proto::AllocateStripeResponse>(
-      Method::kAllocateStripe, [this](Context context, proto::AllocateStripeRequest r) {
-        return allocate_stripe(context, std::move(r));
-      });
-  server.handle<proto::ReplaceChunkRequest, proto::ReplaceChunkResponse>(
-      Method::kReplaceChunk,
-      [this](Context context, proto::ReplaceChunkRequest r) { return replace_chunk(context, std::move(r)); });
-  server.handle<proto::SealStripeRequest, proto::Empty>(
-      Method::kSealStripe,
-      [this](Context context, proto::SealStripeRequest r) { return seal_stripe(context, std::move(r)); });
-  server.handle<proto::CommitFileRequest, proto::CommitFileResponse>(
-      Method::kCommitFile,
-      [this](Context context, proto::CommitFileRequest r) { return commit_file(context, std::move(r)); });
-  server.handle<proto::AbortUploadRequest, proto::Empty>(
-      Method::kAbortUpload,
-      [this](Context context, proto::AbortUploadRequest r) { return abort_upload(context, std::move(r)); });
+  server.handle<&FileService::open_read>(Method::kOpenRead, *this);
+  server.handle<&FileService::seal_stripe>(Method::kSealStripe, *this);
+  server.handle<&FileService::commit_file>(Method::kCommitFile, *this);
+  server.handle<&FileService::abort_upload>(Method::kAbortUpload, *this);
 }
 
-Result<proto::OpenReadResponse> FileService::read_extents(const proto::OpenReadRequest& request) const {
-  const Reader reader(core_.store);
-  proto::OpenReadResponse response;
-  KINTSUGI_ASSIGN(*response.mutable_attributes(), core_.names.stat(reader, request.path()));
+Status FileService::read_extents(const proto::OpenReadRequest& request,
+                                 proto::OpenReadResponse& response) const {
+  const Reader reader(state_.store);
+  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.names.stat(reader, request.path()));
   const proto::Attributes& attributes = response.attributes();
   if (attributes.type() == proto::Attributes::DIRECTORY) {
-    return Status{Code::kIsDirectory, request.path() + " is a directory"};
+    return {Code::kIsDirectory, request.path() + " is a directory"};
   }
-  if (request.offset() >= attributes.size()) return response;
+  if (request.offset() >= attributes.size()) return {};
   const uint64_t left = attributes.size() - request.offset();
   const uint64_t end = request.offset() + (request.length() == 0 ? left : std::min(left, request.length()));
   const auto stored = reader.get_message<proto::StoredExtents>(keys::extents(InodeId{attributes.inode()}));
@@ -61,34 +46,32 @@ Result<proto::OpenReadResponse> FileService::read_extents(const proto::OpenReadR
       const StripeId id{extent.stripe_id()};
       const auto stripe = load_stripe(reader, id);
       KINTSUGI_ASSERT(stripe);
-      *response.add_stripes() = core_.describe(id, *stripe, rpc::kOpRead, core_.options.read_capability_life);
+      *response.add_stripes() = state_.describe(id, *stripe, rpc::kOpRead, kReadCapabilityLife);
       stripes.insert(extent.stripe_id());
     }
     *response.add_extents() = extent;
   }
-  return response;
+  return {};
 }
 
-asio::awaitable<Result<proto::OpenReadResponse>> FileService::open_read(Context context,
-                                                                        proto::OpenReadRequest request) {
+asio::awaitable<Status> FileService::open_read(Context context, const proto::OpenReadRequest& request,
+                                               proto::OpenReadResponse& response) {
   sight::Module module{context, kOpenRead, {double(request.offset())}};
-  Result<proto::OpenReadResponse> response = read_extents(request);
-  const Status status = co_await core_.finish_read(response);
-  if (!module.finish(status).ok()) co_return status;
-  module.output(0, response->stripes_size());
-  co_return response;
+  const Status read = read_extents(request, response);
+  module.output(0, response.stripes_size());
+  co_return module.finish(co_await state_.finish_read(read));
 }
 
 void FileService::report_missing(const std::vector<ChunkId>& missing) {
   for (ChunkId chunk : missing)
-    core_.events.chunk_lost(chunk, "missing since the write");
+    state_.host->chunk_lost(chunk, "missing since the write");
 }
 
 void FileService::report_unreachable(const proto::SealedStripe& sealed) {
   for (const proto::ChunkPlacement& chunk : sealed.stripe().chunks()) {
-    if (chunk.server_id() == 0 || chunk.length() == 0 || !core_.servers.is_dead(ServerId{chunk.server_id()}))
+    if (chunk.server_id() == 0 || chunk.length() == 0 || !state_.servers.is_dead(ServerId{chunk.server_id()}))
       continue;
-    core_.events.chunk_lost({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
+    state_.host->chunk_lost({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
                             fmt::format("server {} died before the stripe was sealed", chunk.server_id()));
   }
 }
@@ -96,30 +79,31 @@ void FileService::report_unreachable(const proto::SealedStripe& sealed) {
 void FileService::note_placed(const proto::SealedStripe& sealed) {
   for (const proto::ChunkPlacement& chunk : sealed.stripe().chunks()) {
     if (chunk.server_id() == 0) continue;
-    core_.chunks.set_placed({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
-                            ServerId{chunk.server_id()});
+    state_.chunks.set_placed({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
+                             ServerId{chunk.server_id()});
   }
 }
 
-asio::awaitable<Result<proto::Empty>> FileService::seal_stripe(Context context,
-                                                               proto::SealStripeRequest request) {
+asio::awaitable<Status> FileService::seal_stripe(Context context, const proto::SealStripeRequest& request,
+                                                 Empty&) {
   sight::Module module{context, kSealStripe, {double(request.sealed().stripe().length())}};
-  Transaction transaction(core_.store);
+  Transaction transaction(state_.store);
   std::vector<ChunkId> missing;
   const Status sealed =
-      core_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(), missing);
+      state_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(), missing);
+  // Before the commit suspends: a block report that was collected earlier may come in meanwhile.
   if (sealed.ok() && !transaction.empty()) note_placed(request.sealed());
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), sealed, transaction)));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), sealed, transaction)));
   report_missing(missing);
   report_unreachable(request.sealed());
-  co_return proto::Empty{};
+  co_return Status{};
 }
 
 std::optional<proto::Attributes> FileService::committed_before(
     const proto::CommitFileRequest& request) const {
   if (request.upload_id() == 0) return std::nullopt;
-  const Reader reader(core_.store);
-  const Result<proto::Attributes> existing = core_.names.stat(reader, request.path());
+  const Reader reader(state_.store);
+  const Result<proto::Attributes> existing = state_.names.stat(reader, request.path());
   if (!existing) return std::nullopt;
   const proto::StoredInode inode = load_inode(reader, InodeId{existing->inode()});
   if (inode.upload_id() != request.upload_id()) return std::nullopt;
@@ -136,7 +120,7 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   file.modified_ns = request.modified_ns();
   file.size = request.size();
   file.upload_id = request.upload_id();
-  KINTSUGI_ASSIGN(Uploads::Committed committed, core_.uploads.commit(transaction, request, missing, freed));
+  KINTSUGI_ASSIGN(Uploads::Committed committed, state_.uploads.commit(transaction, request, missing, freed));
   file.extents = std::move(committed.extents);
   file.stored_bytes = committed.stored_bytes;
   file.policy = std::move(committed.policy);
@@ -146,50 +130,46 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   }
   if (file.policy.empty()) {
     KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
-                    core_.names.policy_for_new_file(transaction.store(), request.path()));
+                    state_.policies.for_new_file(transaction.store(), request.path()));
     file.policy = inherited.policy();
   }
-  return core_.names.put_file(transaction, request.path(), std::move(file), request.replace(), freed);
+  return state_.names.put_file(transaction, request.path(), std::move(file), request.replace(), freed);
 }
 
-asio::awaitable<Result<proto::CommitFileResponse>> FileService::commit_file(
-    Context context, proto::CommitFileRequest request) {
+asio::awaitable<Status> FileService::commit_file(Context context, const proto::CommitFileRequest& request,
+                                                 proto::CommitFileResponse& response) {
   sight::Module module{context, kCommitFile, {double(request.size()), double(request.extents_size())}};
-  Transaction transaction(core_.store);
+  if (std::optional<proto::Attributes> before = committed_before(request)) {
+    *response.mutable_attributes() = std::move(*before);
+    co_return module.finish(co_await state_.finish_read());
+  }
+  Transaction transaction(state_.store);
   std::vector<ChunkId> missing;
   FreedStripes freed;
-  proto::CommitFileResponse response;
-  if (std::optional<proto::Attributes> before = committed_before(request)) {
-    KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read()));
-    *response.mutable_attributes() = std::move(*before);
-    co_return response;
-  }
-  Result<proto::Attributes> made = commit(transaction, request, missing, freed);
-  if (made) {
+  const Status made = extract(commit(transaction, request, missing, freed), *response.mutable_attributes());
+  if (made.ok()) {
     for (const proto::SealedStripe& sealed : request.sealed())
       note_placed(sealed);
-    core_.uploads.ended(UploadId{request.upload_id()});
+    state_.uploads.ended(UploadId{request.upload_id()});
   }
-  const Status done = made ? Status{} : made.error();
   KINTSUGI_CO_TRY(
-      module.finish(co_await core_.finish(module.context(), done, transaction, std::move(freed))));
+      module.finish(co_await state_.finish(module.context(), made, transaction, std::move(freed))));
   report_missing(missing);
   for (const proto::SealedStripe& sealed : request.sealed())
     report_unreachable(sealed);
-  *response.mutable_attributes() = std::move(*made);
-  co_return response;
+  co_return Status{};
 }
 
-asio::awaitable<Result<proto::Empty>> FileService::abort_upload(Context context,
-                                                                proto::AbortUploadRequest request) {
+asio::awaitable<Status> FileService::abort_upload(Context context, const proto::AbortUploadRequest& request,
+                                                  Empty&) {
   sight::Module module{context, kAbortUpload};
-  Transaction transaction(core_.store);
+  Transaction transaction(state_.store);
   std::vector<ServerId> servers;
-  core_.uploads.abort(transaction, UploadId{request.upload_id()}, servers);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), transaction)));
+  state_.uploads.abort(transaction, UploadId{request.upload_id()}, servers);
+  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), {}, transaction)));
   for (ServerId server : servers)
-    core_.garbage.wake(server);
-  co_return proto::Empty{};
+    state_.garbage.wake(server);
+  co_return Status{};
 }
 
 }  // namespace kintsugi::metaserver

@@ -1,44 +1,45 @@
-/// The RPCs that read and write files: extents, stripes, uploads.
+/// The RPCs that read files and make them of the stripes that a client has written: extents, stripes, uploads.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "common/rpc/server.h"
-#include "metaserver/service/core.h"
+#include "metaserver/service/meta_state.h"
 
 namespace kintsugi::metaserver {
 
 inline constexpr int kMaxStripesOfOpenRead = 64;
 
-/// One function for each RPC. `core` must outlive it.
+/// One function for each RPC. `state` must outlive it.
 class FileService {
  public:
-  explicit FileService(Core& core) : core_(core) {}
+  explicit FileService(MetaState& state) : state_(state) {}
   void register_on(rpc::Server& server);
 
  private:
-  asio::awaitable<Result<proto::OpenReadResponse>> open_read(Context context, proto::OpenReadRequest request);
-  asio::awaitable<Result<proto::AllocateStripeResponse>> allocate_stripe(
-      Context context, proto::AllocateStripeRequest request);
-  asio::awaitable<Result<proto::ReplaceChunkResponse>> replace_chunk(Context context,
-                                                                     proto::ReplaceChunkRequest request);
-  asio::awaitable<Result<proto::Empty>> seal_stripe(Context context, proto::SealStripeRequest request);
-  asio::awaitable<Result<proto::CommitFileResponse>> commit_file(Context context,
-                                                                 proto::CommitFileRequest request);
-  asio::awaitable<Result<proto::Empty>> abort_upload(Context context, proto::AbortUploadRequest request);
+  using Empty = proto::Empty;
+  asio::awaitable<Status> open_read(Context context, const proto::OpenReadRequest& request,
+                                    proto::OpenReadResponse& response);
+  asio::awaitable<Status> seal_stripe(Context context, const proto::SealStripeRequest& request,
+                                      Empty& response);
+  asio::awaitable<Status> commit_file(Context context, const proto::CommitFileRequest& request,
+                                      proto::CommitFileResponse& response);
+  asio::awaitable<Status> abort_upload(Context context, const proto::AbortUploadRequest& request,
+                                       Empty& response);
 
-  Result<proto::OpenReadResponse> read_extents(const proto::OpenReadRequest& request) const;
-  Result<proto::AllocateStripeResponse> allocate(const proto::AllocateStripeRequest& request);
-  Result<proto::ReplaceChunkResponse> replace(const proto::ReplaceChunkRequest& request);
+  Status read_extents(const proto::OpenReadRequest& request, proto::OpenReadResponse& response) const;
   /// The file that a repeated commit has made already.
   std::optional<proto::Attributes> committed_before(const proto::CommitFileRequest& request) const;
   Result<proto::Attributes> commit(Transaction& transaction, const proto::CommitFileRequest& request,
                                    std::vector<ChunkId>& missing, FreedStripes& freed);
   void report_missing(const std::vector<ChunkId>& missing);
-  /// Chunks whose server died while the stripe was being written: what was on it was told as lost without
-  /// them.
+  /// Reports chunks whose server died while their stripe was being written: what the metadata placed on it was told as
+  /// lost at its death, and did not include them yet.
   void report_unreachable(const proto::SealedStripe& sealed);
   void note_placed(const proto::SealedStripe& sealed);
 
-  Core& core_;
+  MetaState& state_;
 };
 
 }  // namespace kintsugi::metaserver

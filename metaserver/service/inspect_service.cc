@@ -31,55 +31,44 @@ std::string describe_available(const erasure::Code& code, size_t available, bool
 
 void InspectService::register_on(rpc::Server& server) {
   using rpc::Method;
-  server.handle<proto::Empty, proto::ListServersResponse>(
-      Method::kListServers,
-      [this](Context context, proto::Empty r) { return list_servers(context, std::move(r)); });
-  server.handle<proto::ShowStripeRequest, proto::ShowStripeResponse>(
-      Method::kShowStripe,
-      [this](Context context, proto::ShowStripeRequest r) { return show_stripe(context, std::move(r)); });
-  server.handle<proto::FsckRequest, proto::FsckResponse>(
-      Method::kFsck, [this](Context context, proto::FsckRequest r) { return fsck(context, std::move(r)); });
-  server.handle<proto::Empty, proto::Empty>(
-      Method::kPing, [this](Context context, proto::Empty r) { return ping(context, std::move(r)); });
+  server.handle<&InspectService::list_servers>(Method::kListServers, *this);
+  server.handle<&InspectService::show_stripe>(Method::kShowStripe, *this);
+  server.handle<&InspectService::fsck>(Method::kFsck, *this);
+  server.handle<&InspectService::ping>(Method::kPing, *this);
 }
 
-asio::awaitable<Result<proto::Empty>> InspectService::ping(Context, proto::Empty) {
-  co_return proto::Empty{};
+asio::awaitable<Status> InspectService::ping(Context, const Empty&, Empty&) {
+  co_return Status{};
 }
 
-asio::awaitable<Result<proto::ListServersResponse>> InspectService::list_servers(Context context,
-                                                                                 proto::Empty) {
+asio::awaitable<Status> InspectService::list_servers(Context context, const Empty&,
+                                                     proto::ListServersResponse& response) {
   sight::Module module{context, kListServers};
-  proto::ListServersResponse response;
-  for (const auto& [id, server] : core_.servers.servers())
-    *response.add_servers() = core_.state_of(server);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read()));
-  co_return response;
+  for (const auto& [id, server] : state_.servers.servers())
+    *response.add_servers() = state_.state_of(server);
+  co_return module.finish(co_await state_.finish_read());
 }
 
-Result<proto::ShowStripeResponse> InspectService::describe_stripe(StripeId id) const {
-  const auto stored = load_stripe(core_.store, id);
-  if (!stored) return Status{Code::kNotFound, fmt::format("stripe {} does not exist", id)};
-  proto::ShowStripeResponse response;
-  *response.mutable_stripe() = core_.describe(id, *stored, rpc::kOpRead, core_.options.read_capability_life);
+Status InspectService::describe_stripe(StripeId id, proto::ShowStripeResponse& response) const {
+  const auto stored = load_stripe(state_.store, id);
+  if (!stored) return {Code::kNotFound, fmt::format("stripe {} does not exist", id)};
+  *response.mutable_stripe() = state_.describe(id, *stored, rpc::kOpRead, kReadCapabilityLife);
   for (const proto::StoredChunk& chunk : stored->chunks()) {
-    if (const ServerRecord* server = core_.servers.find(ServerId{chunk.server_id()})) {
-      *response.add_servers() = core_.state_of(*server);
+    if (const ServerRecord* server = state_.servers.find(ServerId{chunk.server_id()})) {
+      *response.add_servers() = state_.state_of(*server);
     }
   }
-  const std::vector<uint32_t> available = core_.chunks.available_chunks(id, *stored);
+  const std::vector<uint32_t> available = state_.chunks.available_chunks(id, *stored);
   const bool whole = available.size() == static_cast<size_t>(stored->chunks_size());
   response.set_state(whole ? "healthy" : code_of(*stored)->decodable(available) ? "degraded" : "lost");
-  return response;
+  return {};
 }
 
-asio::awaitable<Result<proto::ShowStripeResponse>> InspectService::show_stripe(
-    Context context, proto::ShowStripeRequest request) {
+asio::awaitable<Status> InspectService::show_stripe(Context context, const proto::ShowStripeRequest& request,
+                                                    proto::ShowStripeResponse& response) {
   sight::Module module{context, kShowStripe};
-  Result<proto::ShowStripeResponse> response = describe_stripe(StripeId{request.stripe_id()});
-  const Status status = co_await core_.finish_read(response);
-  if (!module.finish(status).ok()) co_return status;
-  co_return response;
+  const Status described = describe_stripe(StripeId{request.stripe_id()}, response);
+  co_return module.finish(co_await state_.finish_read(described));
 }
 
 void InspectService::check_file(const Reader& reader, const std::string& path, InodeId inode,
@@ -98,7 +87,7 @@ void InspectService::check_file(const Reader& reader, const std::string& path, I
       problem.set_detail("the stripe has no record");
     } else {
       response.set_chunks(response.chunks() + static_cast<uint64_t>(stripe->chunks_size()));
-      const std::vector<uint32_t> available = core_.chunks.available_chunks(id, *stripe);
+      const std::vector<uint32_t> available = state_.chunks.available_chunks(id, *stripe);
       for (uint32_t i = 0; i < static_cast<uint32_t>(stripe->chunks_size()); ++i) {
         if (!std::binary_search(available.begin(), available.end(), i)) problem.add_missing(i);
       }
@@ -123,11 +112,10 @@ void InspectService::check_file(const Reader& reader, const std::string& path, I
   }
 }
 
-Result<proto::FsckResponse> InspectService::fsck_page(const Reader& reader,
-                                                      const proto::FsckRequest& request) const {
+Status InspectService::fsck_page(const Reader& reader, const proto::FsckRequest& request,
+                                 proto::FsckResponse& response) const {
   KINTSUGI_ASSIGN(TreeWalk tree,
                   TreeWalk::start(reader, request.path().empty() ? "/" : request.path(), request.after()));
-  proto::FsckResponse response;
   size_t inodes = 0, stripes = 0;
   while (std::optional<TreeWalk::Item> item = tree.next(reader)) {
     if (is_directory(item->inode)) {
@@ -144,19 +132,17 @@ Result<proto::FsckResponse> InspectService::fsck_page(const Reader& reader,
     response.set_next_after(item->path);
     break;
   }
-  return response;
+  return {};
 }
 
-asio::awaitable<Result<proto::FsckResponse>> InspectService::fsck(Context context,
-                                                                  proto::FsckRequest request) {
+asio::awaitable<Status> InspectService::fsck(Context context, const proto::FsckRequest& request,
+                                             proto::FsckResponse& response) {
   sight::Module module{context, kFsck};
-  const std::unique_ptr<Snapshot> snapshot = core_.store.snapshot();
-  Result<proto::FsckResponse> response = fsck_page(*snapshot, request);
-  const Status status = co_await core_.finish_read(response);
-  if (!module.finish(status).ok()) co_return status;
-  module.output(0, double(response->files()));
-  module.output(1, double(response->problems_size()));
-  co_return response;
+  const std::unique_ptr<const ReadView> snapshot = state_.store.snapshot();
+  const Status checked = fsck_page(*snapshot, request, response);
+  module.output(0, double(response.files()));
+  module.output(1, double(response.problems_size()));
+  co_return module.finish(co_await state_.finish_read(checked));
 }
 
 }  // namespace kintsugi::metaserver

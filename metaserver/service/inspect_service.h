@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/core.h"
+#include "metaserver/service/meta_state.h"
 
 namespace kintsugi::metaserver {
 
@@ -10,25 +10,29 @@ inline constexpr size_t kFsckInodesOfAPage = 2000;
 inline constexpr size_t kFsckStripesOfAPage = 5000;
 inline constexpr int kFsckProblemsOfAPage = 200;  ///< a page ends early: each names a path
 
-/// One function for each RPC. `core` must outlive it.
+/// One function for each RPC. `state` must outlive it.
 class InspectService {
  public:
-  explicit InspectService(Core& core) : core_(core) {}
+  explicit InspectService(MetaState& state) : state_(state) {}
   void register_on(rpc::Server& server);
 
  private:
-  asio::awaitable<Result<proto::ListServersResponse>> list_servers(Context context, proto::Empty request);
-  asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(Context context,
-                                                                 proto::ShowStripeRequest request);
-  asio::awaitable<Result<proto::FsckResponse>> fsck(Context context, proto::FsckRequest request);
-  asio::awaitable<Result<proto::Empty>> ping(Context context, proto::Empty request);
+  using Empty = proto::Empty;
+  asio::awaitable<Status> list_servers(Context context, const Empty& request,
+                                       proto::ListServersResponse& response);
+  asio::awaitable<Status> show_stripe(Context context, const proto::ShowStripeRequest& request,
+                                      proto::ShowStripeResponse& response);
+  asio::awaitable<Status> fsck(Context context, const proto::FsckRequest& request,
+                               proto::FsckResponse& response);
+  asio::awaitable<Status> ping(Context context, const Empty& request, Empty& response);
 
-  Result<proto::ShowStripeResponse> describe_stripe(StripeId id) const;
-  Result<proto::FsckResponse> fsck_page(const Reader& reader, const proto::FsckRequest& request) const;
+  Status describe_stripe(StripeId id, proto::ShowStripeResponse& response) const;
+  Status fsck_page(const Reader& reader, const proto::FsckRequest& request,
+                   proto::FsckResponse& response) const;
   void check_file(const Reader& reader, const std::string& path, InodeId inode, proto::FsckResponse& response,
                   size_t& stripes) const;
 
-  Core& core_;
+  MetaState& state_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -21,15 +21,18 @@ std::string make_cluster_id(runtime::Random& random) {
 
 MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions options, rpc::Secret secret,
                        KeyValueStore& store)
-    : core_(runtime, std::move(options), secret, store),
-      server_(runtime, secret, core_.options.recorder),
-      namespace_service_(core_),
-      file_service_(core_),
-      server_service_(core_),
-      inspect_service_(core_),
-      drain_service_(core_),
+    : state_(runtime, std::move(options), secret, store),
+      server_(runtime, secret, state_.options.recorder),
+      namespace_service_(state_),
+      allocation_service_(state_),
+      file_service_(state_),
+      server_service_(state_),
+      inspect_service_(state_),
+      drain_service_(state_),
+      repair_service_(state_),
       tasks_(runtime) {
   namespace_service_.register_on(server_);
+  allocation_service_.register_on(server_);
   file_service_.register_on(server_);
   server_service_.register_on(server_);
   inspect_service_.register_on(server_);
@@ -38,50 +41,46 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
 
 MetaServer::~MetaServer() = default;
 
-void MetaServer::set_events(MetaServerEvents events) {
-  core_.events = std::move(events);
-}
-
 asio::awaitable<Status> MetaServer::start() {
-  KINTSUGI_CO_TRY(core_.options.check());
+  KINTSUGI_CO_TRY(state_.options.check());
   KINTSUGI_CO_TRY(co_await open_store());
-  KINTSUGI_CO_TRY(co_await core_.inode_ids.start());
-  KINTSUGI_CO_TRY(co_await core_.stripe_ids.start());
-  KINTSUGI_CO_TRY(co_await core_.upload_ids.start());
-  core_.servers.load(core_.store);
-  core_.uploads.load(core_.store);
-  KINTSUGI_CO_TRY(server_.start(core_.options.listen));
+  KINTSUGI_CO_TRY(co_await state_.inode_ids.start());
+  KINTSUGI_CO_TRY(co_await state_.stripe_ids.start());
+  KINTSUGI_CO_TRY(co_await state_.upload_ids.start());
+  state_.servers.load(state_.store);
+  state_.uploads.load(state_.store);
+  KINTSUGI_CO_TRY(server_.start(state_.options.listen));
   tasks_.spawn(watch_servers());
   tasks_.spawn(tell_missing_after_grace());
   tasks_.spawn(reclaim_forever());
   tasks_.spawn(expire_uploads_forever());
   tasks_.spawn(rebalance_forever());
-  log::info("metaserver of cluster {} serves at {}", core_.cluster_id, server_.local_endpoint().to_string());
+  log::info("metaserver of cluster {} serves at {}", state_.cluster_id, server_.local_endpoint().to_string());
   co_return Status{};
 }
 
 asio::awaitable<Status> MetaServer::open_store() {
-  const Reader reader(core_.store);
+  const Reader reader(state_.store);
   if (const auto cluster = reader.get_message<proto::StoredCluster>(keys::cluster())) {
     if (cluster->format_version() > kFormatVersion) {
       co_return Status{Code::kCorrupt,
                        fmt::format("the metadata has format {}, this metaserver reads up to {}",
                                    cluster->format_version(), kFormatVersion)};
     }
-    core_.cluster_id = cluster->cluster_id();
+    state_.cluster_id = cluster->cluster_id();
     co_return Status{};
   }
-  Transaction transaction(core_.store);
+  Transaction transaction(state_.store);
   proto::StoredCluster cluster;
-  cluster.set_cluster_id(make_cluster_id(core_.runtime.random));
+  cluster.set_cluster_id(make_cluster_id(state_.runtime.random));
   cluster.set_format_version(kFormatVersion);
   transaction.put_message(keys::cluster(), cluster);
   for (std::string_view policy : kWellKnownPolicies)
     transaction.put(keys::policy(policy), "");
-  transaction.put(keys::policy(core_.options.default_policy), "");
-  core_.names.format(transaction);
-  core_.cluster_id = cluster.cluster_id();
-  co_return co_await core_.store.commit(transaction.take());
+  transaction.put(keys::policy(state_.options.default_policy), "");
+  state_.names.format(transaction, state_.options.default_policy);
+  state_.cluster_id = cluster.cluster_id();
+  co_return co_await state_.store.commit(transaction.take());
 }
 
 asio::awaitable<void> MetaServer::stop() {
@@ -89,24 +88,27 @@ asio::awaitable<void> MetaServer::stop() {
   tasks_.request_stop();
   co_await server_.stop();
   co_await tasks_.join();
-  co_await core_.inode_ids.stop();
-  co_await core_.stripe_ids.stop();
-  co_await core_.upload_ids.stop();
+  co_await state_.inode_ids.stop();
+  co_await state_.stripe_ids.stop();
+  co_await state_.upload_ids.stop();
 }
 
 asio::awaitable<void> MetaServer::watch_servers() {
   while (true) {
-    const bool slept = co_await tasks_.sleep_for(core_.options.heartbeat_interval / 4);
+    const bool slept = co_await tasks_.sleep_for(state_.options.heartbeat_interval / 4);
     if (!slept) co_return;
-    core_.servers.check_liveness();
+    for (ServerId died : state_.servers.check_liveness()) {
+      state_.caches.server_died(died);
+      state_.host->server_dead(died);
+    }
   }
 }
 
 asio::awaitable<void> MetaServer::tell_missing_after_grace() {
-  const bool slept = co_await tasks_.sleep_for(core_.options.dead_after);
+  const bool slept = co_await tasks_.sleep_for(state_.options.dead_after);
   if (!slept) co_return;
-  for (ChunkId chunk : chunks_of(ServerId{}))
-    core_.events.chunk_lost(chunk, "missing since the write");
+  for (ChunkId chunk : state_.chunks_of(ServerId{}))
+    state_.host->chunk_lost(chunk, "missing since the write");
 }
 
 asio::awaitable<void> MetaServer::reclaim_forever() {
@@ -114,10 +116,10 @@ asio::awaitable<void> MetaServer::reclaim_forever() {
     const bool slept = co_await tasks_.sleep_for(kReclaimPause);
     if (!slept) co_return;
     while (!tasks_.stopping()) {
-      Transaction transaction(core_.store);
+      Transaction transaction(state_.store);
       FreedStripes freed;
       if (!reclaim_step(transaction, freed)) break;
-      const Status status = co_await core_.finish(Context{}, Status(), transaction, std::move(freed));
+      const Status status = co_await state_.finish(Context{}, Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;  // the store failed and said so
     }
   }
@@ -127,23 +129,43 @@ asio::awaitable<void> MetaServer::rebalance_forever() {
   while (true) {
     const bool slept = co_await tasks_.sleep_for(Rebalancer::kInterval);
     if (!slept) co_return;
-    core_.rebalancer.step(core_.store);
+    const Rebalancer::Changes changes = state_.rebalancer.step(state_.store);
+    for (ServerId from : changes.cancelled)
+      state_.host->moves_cancelled(from);
+    for (const WantedMove& move : changes.wanted)
+      state_.host->move_wanted(move);
   }
 }
 
 asio::awaitable<void> MetaServer::expire_uploads_forever() {
-  const Duration pause = std::min<Duration>(core_.options.upload_ttl / 10, 1min);
+  const Duration pause = std::min<Duration>(state_.options.upload_ttl / 10, 1min);
   while (true) {
     const bool slept = co_await tasks_.sleep_for(pause);
     if (!slept) co_return;
     while (!tasks_.stopping()) {
-      Transaction transaction(core_.store);
+      Transaction transaction(state_.store);
       FreedStripes freed;
-      if (!core_.uploads.expire_step(transaction, freed)) break;
-      const Status status = co_await core_.finish(Context{}, Status(), transaction, std::move(freed));
+      if (!state_.uploads.expire_step(transaction, freed)) break;
+      const Status status = co_await state_.finish(Context{}, Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;
     }
   }
+}
+
+MetaServerStats MetaServer::stats() const {
+  const auto totals = Reader(state_.store).get_message<proto::StoredTotals>(keys::totals());
+  MetaServerStats stats;
+  if (totals) {
+    stats.files = totals->files();
+    stats.directories = totals->directories();
+    stats.stripes = totals->stripes();
+  }
+  stats.servers_alive = state_.servers.count(proto::ServerState::ALIVE);
+  stats.servers_suspect = state_.servers.count(proto::ServerState::SUSPECT);
+  stats.servers_dead = state_.servers.count(proto::ServerState::DEAD);
+  stats.lost_chunks = state_.chunks.lost_chunks();
+  stats.live_uploads = state_.uploads.live();
+  return stats;
 }
 
 }  // namespace kintsugi::metaserver

@@ -33,129 +33,99 @@ Result<std::string> normalise_policy(const std::string& name) {
 
 void NamespaceService::register_on(rpc::Server& server) {
   using rpc::Method;
-  server.handle<proto::StatRequest, proto::StatResponse>(
-      Method::kStat, [this](Context context, proto::StatRequest r) { return stat(context, std::move(r)); });
-  server.handle<proto::ListRequest, proto::ListResponse>(
-      Method::kList, [this](Context context, proto::ListRequest r) { return list(context, std::move(r)); });
-  server.handle<proto::MakeDirectoryRequest, proto::Empty>(
-      Method::kMakeDirectory, [this](Context context, proto::MakeDirectoryRequest r) {
-        return make_directory(context, std::move(r));
-      });
-  server.handle<proto::RemoveRequest, proto::Empty>(
-      Method::kRemove,
-      [this](Context context, proto::RemoveRequest r) { return remove(context, std::move(r)); });
-  server.handle<proto::RenameRequest, proto::Empty>(
-      Method::kRename,
-      [this](Context context, proto::RenameRequest r) { return rename(context, std::move(r)); });
-  server.handle<proto::SetPolicyRequest, proto::Empty>(
-      Method::kSetPolicy,
-      [this](Context context, proto::SetPolicyRequest r) { return set_policy(context, std::move(r)); });
-  server.handle<proto::GetPolicyRequest, proto::GetPolicyResponse>(
-      Method::kGetPolicy,
-      [this](Context context, proto::GetPolicyRequest r) { return get_policy(context, std::move(r)); });
-  server.handle<proto::Empty, proto::ListPoliciesResponse>(
-      Method::kListPolicies,
-      [this](Context context, proto::Empty r) { return list_policies(context, std::move(r)); });
-  server.handle<proto::DiskUsageRequest, proto::DiskUsageResponse>(
-      Method::kDiskUsage,
-      [this](Context context, proto::DiskUsageRequest r) { return disk_usage(context, std::move(r)); });
-  server.handle<proto::Empty, proto::DiskFreeResponse>(
-      Method::kDiskFree,
-      [this](Context context, proto::Empty r) { return disk_free(context, std::move(r)); });
+  server.handle<&NamespaceService::stat>(Method::kStat, *this);
+  server.handle<&NamespaceService::list>(Method::kList, *this);
+  server.handle<&NamespaceService::make_directory>(Method::kMakeDirectory, *this);
+  server.handle<&NamespaceService::remove>(Method::kRemove, *this);
+  server.handle<&NamespaceService::rename>(Method::kRename, *this);
+  server.handle<&NamespaceService::set_policy>(Method::kSetPolicy, *this);
+  server.handle<&NamespaceService::get_policy>(Method::kGetPolicy, *this);
+  server.handle<&NamespaceService::list_policies>(Method::kListPolicies, *this);
+  server.handle<&NamespaceService::disk_usage>(Method::kDiskUsage, *this);
+  server.handle<&NamespaceService::disk_free>(Method::kDiskFree, *this);
 }
 
-asio::awaitable<Result<proto::StatResponse>> NamespaceService::stat(Context context,
-                                                                    proto::StatRequest request) {
+asio::awaitable<Status> NamespaceService::stat(Context context, const proto::StatRequest& request,
+                                               proto::StatResponse& response) {
   sight::Module module{context, kStat};
-  Result<proto::Attributes> attributes = core_.names.stat(core_.store, request.path());
-  const Status status = co_await core_.finish_read(attributes);
-  if (!module.finish(status).ok()) co_return status;
-  proto::StatResponse response;
-  *response.mutable_attributes() = std::move(*attributes);
-  co_return response;
+  const Status found =
+      extract(state_.names.stat(state_.store, request.path()), *response.mutable_attributes());
+  co_return module.finish(co_await state_.finish_read(found));
 }
 
-asio::awaitable<Result<proto::ListResponse>> NamespaceService::list(Context context,
-                                                                    proto::ListRequest request) {
+asio::awaitable<Status> NamespaceService::list(Context context, const proto::ListRequest& request,
+                                               proto::ListResponse& response) {
   sight::Module module{context, kList};
-  auto response = core_.names.list(core_.store, request.path(), request.after(), request.limit());
-  if (response) module.output(0, response->entries_size());
-  co_return co_await answer(core_, module, std::move(response));
+  const Status listed =
+      extract(state_.names.list(state_.store, request.path(), request.after(), request.limit()), response);
+  module.output(0, response.entries_size());
+  co_return module.finish(co_await state_.finish_read(listed));
 }
 
-asio::awaitable<Result<proto::Empty>> NamespaceService::make_directory(Context context,
-                                                                       proto::MakeDirectoryRequest request) {
+asio::awaitable<Status> NamespaceService::make_directory(Context context,
+                                                         const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
-  Transaction transaction(core_.store);
+  Transaction transaction(state_.store);
   const Status made =
-      core_.names.make_directory(transaction, request.path(), request.parents(), request.mode());
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), made, transaction)));
-  co_return proto::Empty{};
+      state_.names.make_directory(transaction, request.path(), request.parents(), request.mode());
+  co_return module.finish(co_await state_.finish(module.context(), made, transaction));
 }
 
-asio::awaitable<Result<proto::Empty>> NamespaceService::remove(Context context,
-                                                               proto::RemoveRequest request) {
+asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,
+                                                 Empty&) {
   sight::Module module{context, kRemove, {double(request.recursive())}};
-  Transaction transaction(core_.store);
+  Transaction transaction(state_.store);
   FreedStripes freed;
-  const Status removed = core_.names.remove(transaction, request.path(), request.recursive(), freed);
-  KINTSUGI_CO_TRY(
-      module.finish(co_await core_.finish(module.context(), removed, transaction, std::move(freed))));
-  co_return proto::Empty{};
+  const Status removed = state_.names.remove(transaction, request.path(), request.recursive(), freed);
+  co_return module.finish(co_await state_.finish(module.context(), removed, transaction, std::move(freed)));
 }
 
-asio::awaitable<Result<proto::Empty>> NamespaceService::rename(Context context,
-                                                               proto::RenameRequest request) {
+asio::awaitable<Status> NamespaceService::rename(Context context, const proto::RenameRequest& request,
+                                                 Empty&) {
   sight::Module module{context, kRename};
-  Transaction transaction(core_.store);
+  Transaction transaction(state_.store);
   FreedStripes freed;
   const Status renamed =
-      core_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
-  KINTSUGI_CO_TRY(
-      module.finish(co_await core_.finish(module.context(), renamed, transaction, std::move(freed))));
-  co_return proto::Empty{};
+      state_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
+  co_return module.finish(co_await state_.finish(module.context(), renamed, transaction, std::move(freed)));
 }
 
-asio::awaitable<Result<proto::Empty>> NamespaceService::set_policy(Context context,
-                                                                   proto::SetPolicyRequest request) {
+asio::awaitable<Status> NamespaceService::set_policy(Context context, const proto::SetPolicyRequest& request,
+                                                     Empty&) {
   sight::Module module{context, kSetPolicy};
-  Transaction transaction(core_.store);
-  Result<std::string> policy = normalise_policy(request.policy());
-  const Status set = policy ? core_.names.set_policy(transaction, request.path(), *policy) : policy.error();
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), set, transaction)));
-  co_return proto::Empty{};
+  Transaction transaction(state_.store);
+  std::string policy;
+  Status set = extract(normalise_policy(request.policy()), policy);
+  if (set.ok()) set = state_.policies.set(transaction, request.path(), policy);
+  co_return module.finish(co_await state_.finish(module.context(), set, transaction));
 }
 
-asio::awaitable<Result<proto::GetPolicyResponse>> NamespaceService::get_policy(
-    Context context, proto::GetPolicyRequest request) {
+asio::awaitable<Status> NamespaceService::get_policy(Context context, const proto::GetPolicyRequest& request,
+                                                     proto::GetPolicyResponse& response) {
   sight::Module module{context, kGetPolicy};
-  auto response = core_.names.policy_of(core_.store, request.path());
-  co_return co_await answer(core_, module, std::move(response));
+  const Status found = extract(state_.policies.of(state_.store, request.path()), response);
+  co_return module.finish(co_await state_.finish_read(found));
 }
 
-asio::awaitable<Result<proto::ListPoliciesResponse>> NamespaceService::list_policies(Context context,
-                                                                                     proto::Empty) {
+asio::awaitable<Status> NamespaceService::list_policies(Context context, const Empty&,
+                                                        proto::ListPoliciesResponse& response) {
   sight::Module module{context, kListPolicies};
-  proto::ListPoliciesResponse response;
-  response.set_default_policy(core_.names.default_policy(core_.store));
-  core_.store.scan(keys::all(keys::Kind::kPolicy).begin, keys::all(keys::Kind::kPolicy).end,
-                   [&](std::string_view key, std::string_view) {
-                     response.add_policies(std::string(keys::text_of(key)));
-                     return true;
-                   });
-  Result<proto::ListPoliciesResponse> result(std::move(response));
-  co_return co_await answer(core_, module, std::move(result));
+  const Reader reader(state_.store);
+  response.set_default_policy(state_.policies.default_policy(reader));
+  reader.scan(keys::all(keys::Kind::kPolicy), [&](std::string_view key, std::string_view) {
+    response.add_policies(std::string(keys::text_of(key)));
+    return true;
+  });
+  co_return module.finish(co_await state_.finish_read());
 }
 
-asio::awaitable<Result<proto::DiskUsageResponse>> NamespaceService::disk_usage(
-    Context context, proto::DiskUsageRequest request) {
+asio::awaitable<Status> NamespaceService::disk_usage(Context context, const proto::DiskUsageRequest& request,
+                                                     proto::DiskUsageResponse& response) {
   sight::Module module{context, kDiskUsage};
-  Result<TreeWalk> tree = TreeWalk::start(core_.store, request.path());
-  proto::DiskUsageResponse response;
+  Result<TreeWalk> tree = TreeWalk::start(state_.store, request.path());
+  if (!tree) co_return module.finish(co_await state_.finish_read(tree.error()));
   size_t inodes = 0;
-  while (tree) {
-    const std::optional<TreeWalk::Item> item = tree->next(core_.store);
-    if (!item) break;
+  while (const std::optional<TreeWalk::Item> item = tree->next(state_.store)) {
     if (is_directory(item->inode)) {
       response.set_directories(response.directories() + 1);
     } else {
@@ -164,21 +134,20 @@ asio::awaitable<Result<proto::DiskUsageResponse>> NamespaceService::disk_usage(
       response.set_stored_bytes(response.stored_bytes() + item->inode.stored_bytes());
     }
     if (++inodes % kInodesBetweenYields != 0) continue;
-    if (core_.runtime.clock.now() > context.deadline) {
+    if (state_.runtime.clock.now() > context.deadline) {
       co_return module.finish({Code::kDeadlineExceeded, "counting " + request.path() + " took too long"});
     }
-    co_await asio::post(core_.runtime.executor, asio::use_awaitable);
+    // Others get their turn. The walk needs no snapshot: it goes on after the last name, whatever happened meanwhile.
+    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
   }
   module.output(0, double(inodes));
-  Result<proto::DiskUsageResponse> result(std::move(response));
-  if (!tree) result = tree.error();
-  co_return co_await answer(core_, module, std::move(result));
+  co_return module.finish(co_await state_.finish_read());
 }
 
-asio::awaitable<Result<proto::DiskFreeResponse>> NamespaceService::disk_free(Context context, proto::Empty) {
+asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty&,
+                                                    proto::DiskFreeResponse& response) {
   sight::Module module{context, kDiskFree};
-  proto::DiskFreeResponse response;
-  for (const auto& [id, server] : core_.servers.servers()) {
+  for (const auto& [id, server] : state_.servers.servers()) {
     response.set_servers(response.servers() + 1);
     if (server.liveness == proto::ServerState::DEAD) continue;
     if (server.liveness == proto::ServerState::ALIVE)
@@ -187,12 +156,11 @@ asio::awaitable<Result<proto::DiskFreeResponse>> NamespaceService::disk_free(Con
     response.set_free_bytes(response.free_bytes() + server.load.free_bytes());
     response.set_stored_bytes(response.stored_bytes() + server.load.stored_bytes());
   }
-  const Reader reader(core_.store);
+  const Reader reader(state_.store);
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());
-  Result<proto::DiskFreeResponse> result(std::move(response));
-  co_return co_await answer(core_, module, std::move(result));
+  co_return module.finish(co_await state_.finish_read());
 }
 
 }  // namespace kintsugi::metaserver

@@ -2,40 +2,37 @@
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/core.h"
-#include "monitoring/sight/module.h"
+#include "metaserver/service/meta_state.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `core` must outlive it.
+/// One function for each RPC. `state` must outlive it.
 class NamespaceService {
  public:
-  explicit NamespaceService(Core& core) : core_(core) {}
+  explicit NamespaceService(MetaState& state) : state_(state) {}
   void register_on(rpc::Server& server);
 
  private:
-  asio::awaitable<Result<proto::StatResponse>> stat(Context context, proto::StatRequest request);
-  asio::awaitable<Result<proto::ListResponse>> list(Context context, proto::ListRequest request);
-  asio::awaitable<Result<proto::Empty>> make_directory(Context context, proto::MakeDirectoryRequest request);
-  asio::awaitable<Result<proto::Empty>> remove(Context context, proto::RemoveRequest request);
-  asio::awaitable<Result<proto::Empty>> rename(Context context, proto::RenameRequest request);
-  asio::awaitable<Result<proto::Empty>> set_policy(Context context, proto::SetPolicyRequest request);
-  asio::awaitable<Result<proto::GetPolicyResponse>> get_policy(Context context,
-                                                               proto::GetPolicyRequest request);
-  asio::awaitable<Result<proto::ListPoliciesResponse>> list_policies(Context context, proto::Empty request);
-  asio::awaitable<Result<proto::DiskUsageResponse>> disk_usage(Context context,
-                                                               proto::DiskUsageRequest request);
-  asio::awaitable<Result<proto::DiskFreeResponse>> disk_free(Context context, proto::Empty request);
+  using Empty = proto::Empty;
+  asio::awaitable<Status> stat(Context context, const proto::StatRequest& request,
+                               proto::StatResponse& response);
+  asio::awaitable<Status> list(Context context, const proto::ListRequest& request,
+                               proto::ListResponse& response);
+  asio::awaitable<Status> make_directory(Context context, const proto::MakeDirectoryRequest& request,
+                                         Empty& response);
+  asio::awaitable<Status> remove(Context context, const proto::RemoveRequest& request, Empty& response);
+  asio::awaitable<Status> rename(Context context, const proto::RenameRequest& request, Empty& response);
+  asio::awaitable<Status> set_policy(Context context, const proto::SetPolicyRequest& request,
+                                     Empty& response);
+  asio::awaitable<Status> get_policy(Context context, const proto::GetPolicyRequest& request,
+                                     proto::GetPolicyResponse& response);
+  asio::awaitable<Status> list_policies(Context context, const Empty& request,
+                                        proto::ListPoliciesResponse& response);
+  asio::awaitable<Status> disk_usage(Context context, const proto::DiskUsageRequest& request,
+                                     proto::DiskUsageResponse& response);
+  asio::awaitable<Status> disk_free(Context context, const Empty& request, proto::DiskFreeResponse& response);
 
-  Core& core_;
+  MetaState& state_;
 };
-
-/// Answers a read: its value, or its error, once durable.
-template <class Response>
-asio::awaitable<Result<Response>> answer(Core& core, sight::Module& module, Result<Response> result) {
-  const Status status = co_await core.finish_read(result);
-  if (!module.finish(status).ok()) co_return status;
-  co_return std::move(result);
-}
 
 }  // namespace kintsugi::metaserver

@@ -17,102 +17,90 @@ constexpr size_t kMaxDetailBytes = 500;  ///< of a reader's words
 
 void ServerService::register_on(rpc::Server& server) {
   using rpc::Method;
-  server.handle<proto::RegisterServerRequest, proto::RegisterServerResponse>(
-      Method::kRegisterServer, [this](Context context, proto::RegisterServerRequest r) {
-        return register_server(context, std::move(r));
-      });
-  server.handle<proto::HeartbeatRequest, proto::HeartbeatResponse>(
-      Method::kHeartbeat,
-      [this](Context context, proto::HeartbeatRequest r) { return heartbeat(context, std::move(r)); });
-  server.handle<proto::BlockReportRequest, proto::Empty>(
-      Method::kBlockReport,
-      [this](Context context, proto::BlockReportRequest r) { return block_report(context, std::move(r)); });
-  server.handle<proto::ReportChunkRequest, proto::Empty>(
-      Method::kReportChunk,
-      [this](Context context, proto::ReportChunkRequest r) { return report_chunk(context, std::move(r)); });
+  server.handle<&ServerService::register_server>(Method::kRegisterServer, *this);
+  server.handle<&ServerService::heartbeat>(Method::kHeartbeat, *this);
+  server.handle<&ServerService::block_report>(Method::kBlockReport, *this);
+  server.handle<&ServerService::report_chunk>(Method::kReportChunk, *this);
 }
 
-asio::awaitable<Result<proto::RegisterServerResponse>> ServerService::register_server(
-    Context context, proto::RegisterServerRequest request) {
+asio::awaitable<Status> ServerService::register_server(Context context,
+                                                       const proto::RegisterServerRequest& request,
+                                                       proto::RegisterServerResponse& response) {
   sight::Module module{context, kRegister};
-  Transaction transaction(core_.store);
-  const Status registered = core_.servers.register_server(transaction, request);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), registered, transaction)));
-  core_.garbage.wake(ServerId{request.server_id()});
-  core_.caches.forget(ServerId{request.server_id()});
-  proto::RegisterServerResponse response;
+  const ServerId server{request.server_id()};
+  Transaction transaction(state_.store);
+  const Result<ServerRegistry::Before> before = state_.servers.register_server(transaction, request);
+  if (before && *before == ServerRegistry::Before::kDead) state_.host->server_returned(server);
+  const Status registered = before ? Status{} : before.error();
+  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), registered, transaction)));
+  state_.garbage.wake(server);
+  state_.caches.forget(server);
   response.set_heartbeat_interval_ms(static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(core_.options.heartbeat_interval).count()));
-  response.set_cluster_id(core_.cluster_id);
-  co_return response;
+      std::chrono::duration_cast<std::chrono::milliseconds>(state_.options.heartbeat_interval).count()));
+  response.set_cluster_id(state_.cluster_id);
+  co_return Status{};
 }
 
-bool ServerService::report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven) {
-  const auto stripe = load_stripe(core_.store, chunk.stripe);
-  if (!stripe || chunk.index >= static_cast<uint32_t>(stripe->chunks_size())) return false;
-  if (!server || stripe->chunks(static_cast<int>(chunk.index)).server_id() != server.value) return false;
-  core_.chunks.set_lost(chunk, why, proven);
-  return true;
-}
-
-asio::awaitable<Result<proto::HeartbeatResponse>> ServerService::heartbeat(Context context,
-                                                                           proto::HeartbeatRequest request) {
+asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::HeartbeatRequest& request,
+                                                 proto::HeartbeatResponse& response) {
   sight::Module module{context, kHeartbeat, {double(request.lost_size())}};
   const ServerId server{request.server_id()};
-  proto::HeartbeatResponse response;
-  auto verdict = core_.servers.heartbeat(request);
-  if (!verdict) co_return module.finish(co_await core_.finish_read(verdict.error()));
+  const auto verdict = state_.servers.heartbeat(request);
+  if (!verdict) co_return module.finish(co_await state_.finish_read(verdict.error()));
   if (*verdict == ServerRegistry::Verdict::kRegisterAgain) {
     response.set_register_again(true);
-    co_return response;
+    co_return Status{};
   }
-  core_.caches.apply(server, request);
+  state_.caches.apply(server, request);
   for (const proto::ReportedChunk& lost : request.lost()) {
     const std::string why = fmt::format("server {} found it missing or corrupt", server);
-    report_lost({StripeId{lost.stripe_id()}, lost.index()}, server, why, false);
+    state_.report_lost({StripeId{lost.stripe_id()}, lost.index()}, server, why, false);
   }
-  Transaction transaction(core_.store);
-  const std::vector<ChunkId> victims = core_.garbage.exchange(transaction, server, request.incarnation());
-  // An order to delete rests on pending writes too: it leaves only once they are durable.
+  Transaction transaction(state_.store);
+  const std::vector<ChunkId> victims = state_.garbage.exchange(transaction, server, request.incarnation());
+  // An order to delete is derived from writes that may still be pending, and whoever carries it out cannot take it back:
+  // it leaves only once they are durable. A heartbeat without orders waits for nothing.
   if (!victims.empty() || !transaction.empty()) {
-    KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), transaction)));
+    KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), {}, transaction)));
   }
   for (ChunkId victim : victims) {
     proto::HeartbeatResponse::Victim* ordered = response.add_delete_chunks();
     ordered->set_stripe_id(victim.stripe.value);
     ordered->set_index(victim.index);
   }
-  response.set_report_blocks(core_.block_reports.should_ask(server));
-  response.set_probe_address(core_.servers.random_peer(server, core_.runtime.random));
+  response.set_report_blocks(state_.block_reports.should_ask(server));
+  response.set_probe_address(state_.servers.random_peer(server, state_.runtime.random));
   module.output(0, response.delete_chunks_size());
-  co_return response;
+  co_return Status{};
 }
 
-asio::awaitable<Result<proto::Empty>> ServerService::block_report(Context context,
-                                                                  proto::BlockReportRequest request) {
+asio::awaitable<Status> ServerService::block_report(Context context, const proto::BlockReportRequest& request,
+                                                    Empty&) {
   sight::Module module{context, kBlockReport, {double(request.chunks_size())}};
-  Transaction transaction(core_.store);
-  // Those that come every hour bring nobody back.
-  const ServerRecord* server = core_.servers.find(ServerId{request.server_id()});
+  Transaction transaction(state_.store);
+  // Only the first report after a registration brings chunks back; those that come every hour do not.
+  const ServerRecord* server = state_.servers.find(ServerId{request.server_id()});
   const bool first = server != nullptr && server->wants_block_report;
-  const Result<bool> complete = core_.block_reports.take_page(transaction, request);
+  std::vector<BlockReports::LostChunk> lost;
+  const Result<bool> complete = state_.block_reports.take_page(transaction, request, lost);
+  for (const BlockReports::LostChunk& chunk : lost)
+    state_.host->chunk_lost(chunk.chunk, chunk.why);
   const Status taken = complete ? Status{} : complete.error();
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish(module.context(), taken, transaction)));
-  if (*complete && first) core_.events.block_report_complete(ServerId{request.server_id()});
-  co_return proto::Empty{};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), taken, transaction)));
+  if (*complete && first) state_.host->block_report_complete(ServerId{request.server_id()});
+  co_return Status{};
 }
 
-asio::awaitable<Result<proto::Empty>> ServerService::report_chunk(Context context,
-                                                                  proto::ReportChunkRequest request) {
+asio::awaitable<Status> ServerService::report_chunk(Context context, const proto::ReportChunkRequest& request,
+                                                    Empty&) {
   sight::Module module{context, kReportChunk};
   const ChunkId chunk{StripeId{request.stripe_id()}, request.index()};
   const ServerId server{request.server_id()};
   const std::string why =
       fmt::format("a reader found it {} on server {}: {}", request.corrupt() ? "corrupt" : "unreadable",
                   server, request.detail().substr(0, kMaxDetailBytes));
-  if (report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
-  KINTSUGI_CO_TRY(module.finish(co_await core_.finish_read()));
-  co_return proto::Empty{};
+  if (state_.report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
+  co_return module.finish(co_await state_.finish_read());
 }
 
 }  // namespace kintsugi::metaserver

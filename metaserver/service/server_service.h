@@ -1,31 +1,29 @@
-/// The RPCs of chunkservers: registration, heartbeats, block reports. And what readers find wrong with
-/// chunks.
+/// The RPCs of chunkservers (registration, heartbeats, block reports), and that with which readers tell of bad chunks.
 #pragma once
 
 #include "common/rpc/server.h"
-#include "metaserver/service/core.h"
+#include "metaserver/service/meta_state.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `core` must outlive it.
+/// One function for each RPC. `state` must outlive it.
 class ServerService {
  public:
-  explicit ServerService(Core& core) : core_(core) {}
+  explicit ServerService(MetaState& state) : state_(state) {}
   void register_on(rpc::Server& server);
 
-  /// The chunk is where the stripe says and cannot be read: it counts as lost. False: that is not its place
-  /// (any more).
-  bool report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven);
-
  private:
-  asio::awaitable<Result<proto::RegisterServerResponse>> register_server(
-      Context context, proto::RegisterServerRequest request);
-  asio::awaitable<Result<proto::HeartbeatResponse>> heartbeat(Context context,
-                                                              proto::HeartbeatRequest request);
-  asio::awaitable<Result<proto::Empty>> block_report(Context context, proto::BlockReportRequest request);
-  asio::awaitable<Result<proto::Empty>> report_chunk(Context context, proto::ReportChunkRequest request);
+  using Empty = proto::Empty;
+  asio::awaitable<Status> register_server(Context context, const proto::RegisterServerRequest& request,
+                                          proto::RegisterServerResponse& response);
+  asio::awaitable<Status> heartbeat(Context context, const proto::HeartbeatRequest& request,
+                                    proto::HeartbeatResponse& response);
+  asio::awaitable<Status> block_report(Context context, const proto::BlockReportRequest& request,
+                                       Empty& response);
+  asio::awaitable<Status> report_chunk(Context context, const proto::ReportChunkRequest& request,
+                                       Empty& response);
 
-  Core& core_;
+  MetaState& state_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -23,12 +23,12 @@ class Drain : public ::testing::Test {
     return answer ? Status{} : answer.error();
   }
   bool draining(ServerId server) {
-    for (const proto::ServerState& state : rig.meta->servers())
+    for (const proto::ServerState& state : rig.server_states())
       if (state.server_id() == server.value) return state.draining();
     return false;
   }
   bool known(ServerId server) {
-    for (const proto::ServerState& state : rig.meta->servers())
+    for (const proto::ServerState& state : rig.server_states())
       if (state.server_id() == server.value) return true;
     return false;
   }
@@ -48,7 +48,7 @@ TEST_F(Drain, ADrainedServerGetsNothingNewAndAllItHoldsIsToMove) {
   for (int i = 0; i < 10; ++i)
     KINTSUGI_ASSERT_OK(rig.put("/f" + std::to_string(i), 2));
   const ServerId server = rig.servers[0].id;
-  const size_t held = rig.meta->chunks_of(server).size();
+  const size_t held = rig.chunks_of(server).size();
   ASSERT_GT(held, 0u);
   ASSERT_EQ(drain(server), Status{});
   EXPECT_TRUE(draining(server));
@@ -67,7 +67,7 @@ TEST_F(Drain, ADrainedServerGetsNothingNewAndAllItHoldsIsToMove) {
   EXPECT_EQ(wanted.size(), held);
   EXPECT_EQ(remove(server).code(), Code::kConflict);
   make_moves();
-  EXPECT_TRUE(rig.meta->chunks_of(server).empty());
+  EXPECT_TRUE(rig.chunks_of(server).empty());
   rig.pass(5);
   EXPECT_TRUE(rig.told.moves.empty());
   EXPECT_EQ(rig.servers[0].deleted.size(), held) << "the old copies are deleted";
@@ -111,7 +111,7 @@ TEST_F(Drain, OnlyAServerWithoutChunksThatIsDrainedOrDeadIsRemoved) {
   server.alive = false;
   rig.pass(12);
   EXPECT_EQ(remove(server.id).code(), Code::kConflict) << "it is dead, but its chunks are not repaired";
-  for (ChunkId chunk : rig.meta->chunks_of(server.id))
+  for (ChunkId chunk : rig.chunks_of(server.id))
     EXPECT_EQ(rig.move(chunk, server.id, ServerId{}), Status{});
   EXPECT_EQ(remove(server.id), Status{});
 }

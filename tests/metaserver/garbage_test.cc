@@ -114,8 +114,8 @@ TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
   rig.pass(13);
   ASSERT_EQ(rig.told.dead, std::vector<ServerId>{old_place.id});
   new_place->chunks[chunk] = old_place.chunks[chunk];
-  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.meta->commit_repair({}, chunk, old_place.id, new_place->id)));
-  EXPECT_EQ(rig.meta->stripe(chunk.stripe)->chunks(0).server_id(), new_place->id.value);
+  KINTSUGI_ASSERT_OK(rig.commit_repair(chunk, old_place.id, new_place->id));
+  EXPECT_EQ(rig.stripe(chunk.stripe)->chunks(0).server_id(), new_place->id.value);
   // The new place dies while the old server is back with its copy.
   new_place->alive = false;
   rig.pass(13);
@@ -138,13 +138,13 @@ TEST(Garbage, APlaceWhoseOldCopyWillBeDeletedIsRefusedBeforeTheRepair) {
   FakeServer& new_place = *unused_by(rig, stripe);
   rig.pass(15);  // what a process before this one ordered is done
   new_place.chunks[chunk] = old_place.chunks[chunk];
-  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.meta->commit_repair({}, chunk, old_place.id, new_place.id)));
+  KINTSUGI_ASSERT_OK(rig.commit_repair(chunk, old_place.id, new_place.id));
 
-  EXPECT_TRUE(rig.meta->deletion_pending(chunk, old_place.id)) << "ordered with its next heartbeat";
-  EXPECT_EQ(rig.meta->can_commit_repair(chunk, new_place.id, old_place.id).code(), Code::kConflict);
+  EXPECT_TRUE(rig.meta->repairs().deletion_pending(chunk, old_place.id)) << "ordered with its next heartbeat";
+  EXPECT_EQ(rig.meta->repairs().can_commit(chunk, new_place.id, old_place.id).code(), Code::kConflict);
   new_place.alive = old_place.alive = false;
   rig.pass(13);
-  EXPECT_FALSE(rig.meta->deletion_pending(chunk, old_place.id))
+  EXPECT_FALSE(rig.meta->repairs().deletion_pending(chunk, old_place.id))
       << "its copy is kept while no other can be read";
 }
 
@@ -162,7 +162,7 @@ TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
     if (!used.contains(server.id.value)) free.push_back(server.id);
   }
   const auto commit = [&](ChunkId id, ServerId from, ServerId to) {
-    return rig.simulation.run(rig.meta->commit_repair({}, id, from, to)).code();
+    return rig.commit_repair(id, from, to).code();
   };
   EXPECT_EQ(commit(chunk, free[0], free[1]), Code::kConflict);
   EXPECT_EQ(commit(chunk, place, neighbour), Code::kConflict);
@@ -174,7 +174,7 @@ TEST(Repair, IsCommittedOnlyWhereNothingHasChanged) {
   rig.server(free[0]).chunks[chunk] = rig.server(place).chunks[chunk];
   rig.restart();
   rig.pass(3);
-  EXPECT_EQ(rig.meta->stripe(chunk.stripe)->chunks(1).server_id(), free[0].value);
+  EXPECT_EQ(rig.stripe(chunk.stripe)->chunks(1).server_id(), free[0].value);
   rig.expect_all_chunks_in_place();
 }
 
@@ -185,12 +185,12 @@ TEST(Repair, ACopyThatWasTakenForGarbageBeforeItWasCommittedIsRefused) {
   const ChunkId chunk{StripeId{stripe.stripe_id()}, 1};
   FakeServer& from = rig.server(ServerId{stripe.chunks(1).server_id()});
   FakeServer* to = unused_by(rig, stripe);
-  rig.meta->repair_begins(chunk);
+  rig.meta->repairs().begins(chunk);
   to->chunks[chunk] = from.chunks[chunk];
   rig.send_report(*to);
   rig.pass(15);
   ASSERT_FALSE(to->chunks.contains(chunk)) << "the one in its place is available";
-  EXPECT_EQ(rig.simulation.run(rig.meta->commit_repair({}, chunk, from.id, to->id)).code(), Code::kConflict);
+  EXPECT_EQ(rig.commit_repair(chunk, from.id, to->id).code(), Code::kConflict);
   EXPECT_EQ(rig.move(chunk, from.id, to->id), Status{}) << "another attempt";
   rig.pass(15);
   rig.expect_all_chunks_in_place();
@@ -211,8 +211,7 @@ TEST(Repair, IsNotCommittedOnAServerThatIsDead) {
   rig.pass(13);
   for (const FakeServer& server : rig.servers) {
     if (server.alive) continue;
-    EXPECT_EQ(rig.simulation.run(rig.meta->commit_repair({}, chunk, place, server.id)).code(),
-              Code::kUnavailable)
+    EXPECT_EQ(rig.commit_repair(chunk, place, server.id).code(), Code::kUnavailable)
         << "its death was told already: the chunk would be lost and nobody know";
   }
 }
@@ -271,7 +270,7 @@ TEST(BlockReport, AChunkPlacedBehindTheCursorOfALongReportIsNotMissing) {
     ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kBlockReport, page));
   };
   send({}, false);
-  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.meta->commit_repair({}, behind, server->id, server->id)));
+  KINTSUGI_ASSERT_OK(rig.commit_repair(behind, server->id, server->id));
   rig.pass(200);
   for (int i = 0; i < 5; ++i)
     KINTSUGI_ASSERT_OK(rig.put("/g" + std::to_string(i)));  // what is remembered is looked through
@@ -395,16 +394,15 @@ void run_random_history(uint64_t seed) {
         // Repairs what is on one dead server.
         for (FakeServer& dead : rig.servers) {
           if (dead.alive || rig.told.dead.empty() || rig.told.dead.back() != dead.id) continue;
-          for (ChunkId chunk : rig.meta->chunks_of(dead.id)) {
+          for (ChunkId chunk : rig.chunks_of(dead.id)) {
             FakeServer& to = rig.servers[random() % rig.servers.size()];
             if (!to.alive) continue;
             const bool had = to.chunks.contains(chunk);
-            rig.meta->repair_begins(chunk);
-            const auto stripe = rig.meta->stripe(chunk.stripe);
+            rig.meta->repairs().begins(chunk);
+            const auto stripe = rig.stripe(chunk.stripe);
             const auto& written = stripe->chunks(static_cast<int>(chunk.index));
             to.chunks[chunk] = {written.length(), written.crc()};
-            if (!rig.simulation.run(rig.meta->commit_repair({}, chunk, dead.id, to.id)).ok() && !had)
-              to.chunks.erase(chunk);
+            if (!rig.commit_repair(chunk, dead.id, to.id).ok() && !had) to.chunks.erase(chunk);
           }
         }
         break;
@@ -428,7 +426,7 @@ void run_random_history(uint64_t seed) {
   // And nothing else is left.
   size_t named = 0;
   for (const FakeServer& server : rig.servers)
-    named += rig.meta->chunks_of(server.id).size();
+    named += rig.chunks_of(server.id).size();
   EXPECT_EQ(rig.chunks_on_servers(), named);
 }
 

@@ -124,7 +124,7 @@ Status MetaServerRig::put(const std::string& path, int stripes, uint64_t length,
 }
 
 Status MetaServerRig::move(ChunkId chunk, ServerId from, ServerId to) {
-  const auto stripe = meta->stripe(chunk.stripe);
+  const auto stripe = this->stripe(chunk.stripe);
   if (!stripe) return {Code::kNotFound, "no such stripe"};
   const auto may_have_it = [&](const FakeServer& candidate) {
     const auto& chunks = stripe->chunks();
@@ -134,10 +134,10 @@ Status MetaServerRig::move(ChunkId chunk, ServerId from, ServerId to) {
   };
   for (const FakeServer& candidate : servers)
     if (!to && may_have_it(candidate)) to = candidate.id;
-  const proto::ChunkPlacement& place = stripe->chunks(static_cast<int>(chunk.index));
-  meta->repair_begins(chunk);
+  const proto::StoredChunk& place = stripe->chunks(static_cast<int>(chunk.index));
+  meta->repairs().begins(chunk);
   server(to).chunks[chunk] = {place.length(), place.crc()};
-  return simulation.run(meta->commit_repair(Context{}, chunk, from, to));
+  return commit_repair(chunk, from, to);
 }
 
 void MetaServerRig::expect_all_chunks_in_place() {

@@ -44,13 +44,28 @@ struct FakeServer {
   std::vector<Status> refusals;
 };
 
-/// Everything an event told, in order.
-struct ToldEvents {
+/// Everything that the metaserver told its host, in order.
+struct Told {
   std::vector<ServerId> dead, returned, reported;
   std::vector<std::pair<ChunkId, std::string>> lost;
   std::vector<StripeId> deleted;
   std::vector<WantedMove> moves;
   std::vector<ServerId> cancelled;
+};
+
+class NotingHost final : public RepairHost {
+ public:
+  explicit NotingHost(Told& told) : told_(told) {}
+  void server_dead(ServerId id) override { told_.dead.push_back(id); }
+  void server_returned(ServerId id) override { told_.returned.push_back(id); }
+  void block_report_complete(ServerId id) override { told_.reported.push_back(id); }
+  void chunk_lost(ChunkId id, const std::string& why) override { told_.lost.emplace_back(id, why); }
+  void stripe_deleted(StripeId id) override { told_.deleted.push_back(id); }
+  void move_wanted(const WantedMove& move) override { told_.moves.push_back(move); }
+  void moves_cancelled(ServerId from) override { told_.cancelled.push_back(from); }
+
+ private:
+  Told& told_;
 };
 
 class MetaServerRig {
@@ -84,19 +99,11 @@ class MetaServerRig {
   }
 
   void start() {
-    store = std::make_unique<MemoryStore>(meta_node.runtime().executor, meta_node.runtime().clock, disk,
-                                          sync_latency);
+    store = std::make_unique<simulation::MemoryStore>(meta_node.runtime().executor, meta_node.runtime().clock,
+                                                      disk, sync_latency);
     meta_runtime = std::make_unique<runtime::Runtime>(meta_node.runtime());
     meta = std::make_unique<MetaServer>(*meta_runtime, options_, test_secret(), *store);
-    MetaServerEvents events;
-    events.server_dead = [this](ServerId id) { told.dead.push_back(id); };
-    events.server_returned = [this](ServerId id) { told.returned.push_back(id); };
-    events.block_report_complete = [this](ServerId id) { told.reported.push_back(id); };
-    events.chunk_lost = [this](ChunkId id, const std::string& why) { told.lost.emplace_back(id, why); };
-    events.stripe_deleted = [this](StripeId id) { told.deleted.push_back(id); };
-    events.move_wanted = [this](const WantedMove& move) { told.moves.push_back(move); };
-    events.moves_cancelled = [this](ServerId from) { told.cancelled.push_back(from); };
-    meta->set_events(std::move(events));
+    meta->set_host(host);
     const Status started = simulation.run(meta->start());
     KINTSUGI_ASSERT_OK(started);
   }
@@ -119,14 +126,16 @@ class MetaServerRig {
 
   template <class Response>
   Result<Response> call(rpc::Method method, const google::protobuf::MessageLite& request) {
-    return simulation.run(call_async<Response>(method, request));
+    Response response;
+    const Status status = simulation.run(call_async(method, request, response));
+    if (!status.ok()) return status;
+    return response;
   }
-  template <class Response>
-  asio::awaitable<Result<Response>> call_async(rpc::Method method,
-                                               const google::protobuf::MessageLite& request) {
+  asio::awaitable<Status> call_async(rpc::Method method, const google::protobuf::MessageLite& request,
+                                     google::protobuf::MessageLite& response) {
     Context context;
     context.deadline = simulation.now() + 20s;
-    return client->call<Response>(context, options_.listen, method, request);
+    return client->call(context, options_.listen, method, request, response);
   }
 
   // ---- chunkservers
@@ -228,15 +237,29 @@ class MetaServerRig {
   Duration sync_latency = 200us;  ///< of the next start
   simulation::Simulation simulation;
   simulation::SimNode meta_node, client_node;
-  MemoryStoreDisk disk;
-  std::unique_ptr<MemoryStore> store;
+  simulation::MemoryStoreDisk disk;
+  std::unique_ptr<simulation::MemoryStore> store;
   std::unique_ptr<runtime::Runtime> meta_runtime;
   std::unique_ptr<MetaServer> meta;
   std::unique_ptr<rpc::Client> client;
   std::deque<FakeServer> servers;
-  ToldEvents told;
+  Told told;
+
+  // What a repair manager sees.
+  std::vector<proto::ServerState> server_states() {
+    std::vector<proto::ServerState> states;
+    for (const auto& [id, server] : meta->state().servers.servers())
+      states.push_back(meta->state().state_of(server));
+    return states;
+  }
+  std::optional<proto::StoredStripe> stripe(StripeId id) { return load_stripe(*store, id); }
+  std::vector<ChunkId> chunks_of(ServerId server) { return meta->state().chunks_of(server); }
+  Status commit_repair(ChunkId chunk, ServerId expected_old, ServerId to) {
+    return simulation.run(meta->repairs().commit(Context{}, chunk, expected_old, to));
+  }
 
  private:
+  NotingHost host{told};
   MetaServerOptions options_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "metaserver/namespace/directory_policies.h"
 #include "metaserver/namespace/namespace.h"
 #include "metaserver/namespace/reclaim.h"
 #include "tests/expect_ok.h"
@@ -16,7 +17,7 @@ class NamespaceRig {
   explicit NamespaceRig(uint64_t seed = 1) : simulation(seed), node(simulation, "10.0.0.1") {
     open();
     Transaction transaction(*store);
-    names->format(transaction);
+    names->format(transaction, kDefaultPolicy);
     commit(transaction);
   }
   ~NamespaceRig() { simulation.run(ids->stop()); }
@@ -93,23 +94,28 @@ class NamespaceRig {
 
   simulation::Simulation simulation;
   simulation::SimNode node;
-  MemoryStoreDisk disk;
-  std::unique_ptr<MemoryStore> store;
+  simulation::MemoryStoreDisk disk;
+  std::unique_ptr<simulation::MemoryStore> store;
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<IdAllocator> ids;
   std::unique_ptr<Namespace> names;
+  std::unique_ptr<DirectoryPolicies> policies;
   FreedStripes freed;
   uint64_t next_stripe = 0;
 
  private:
+  static constexpr const char* kDefaultPolicy = "rs-6-3-1024k";
+
   void open() {
+    policies.reset();
     names.reset();
     ids.reset();
     store.reset();
     runtime = std::make_unique<runtime::Runtime>(node.runtime());
-    store = std::make_unique<MemoryStore>(runtime->executor, runtime->clock, disk, 10us);
+    store = std::make_unique<simulation::MemoryStore>(runtime->executor, runtime->clock, disk, 10us);
     ids = std::make_unique<IdAllocator>(*runtime, *store, "inode");
-    names = std::make_unique<Namespace>(*ids, runtime->clock, "rs-6-3-1024k");
+    names = std::make_unique<Namespace>(*ids, runtime->clock);
+    policies = std::make_unique<DirectoryPolicies>(runtime->clock, kDefaultPolicy);
     KINTSUGI_ASSERT_OK(simulation.run(ids->start()));
   }
 };

@@ -145,18 +145,16 @@ TEST(Namespace, PoliciesAreInherited) {
   KINTSUGI_ASSERT_OK(rig.make_directory("/a/b", true));
   KINTSUGI_ASSERT_OK(rig.put("/a/b/f"));
   const auto set = [&](const std::string& path, const std::string& policy) {
-    return rig.apply([&](Transaction& t) { return rig.names->set_policy(t, path, policy); });
+    return rig.apply([&](Transaction& t) { return rig.policies->set(t, path, policy); });
   };
-  const auto policy = [&](const std::string& path) {
-    return rig.names->policy_of(*rig.store, path)->policy();
-  };
+  const auto policy = [&](const std::string& path) { return rig.policies->of(*rig.store, path)->policy(); };
   EXPECT_EQ(policy("/a/b"), "rs-6-3-1024k");
-  EXPECT_EQ(rig.names->policy_of(*rig.store, "/a/b")->inherited_from(), "/");
+  EXPECT_EQ(rig.policies->of(*rig.store, "/a/b")->inherited_from(), "/");
   KINTSUGI_ASSERT_OK(set("/a", "rs-3-2-64k"));
   EXPECT_EQ(policy("/a/b"), "rs-3-2-64k");
-  EXPECT_EQ(rig.names->policy_of(*rig.store, "/a/b")->inherited_from(), "/a");
-  EXPECT_EQ(rig.names->policy_for_new_file(*rig.store, "/a/b/new")->policy(), "rs-3-2-64k");
-  EXPECT_EQ(rig.names->policy_for_new_file(*rig.store, "/a/b/f")->policy(), "rs-3-2-64k");
+  EXPECT_EQ(rig.policies->of(*rig.store, "/a/b")->inherited_from(), "/a");
+  EXPECT_EQ(rig.policies->for_new_file(*rig.store, "/a/b/new")->policy(), "rs-3-2-64k");
+  EXPECT_EQ(rig.policies->for_new_file(*rig.store, "/a/b/f")->policy(), "rs-3-2-64k");
   EXPECT_EQ(policy("/a/b/f"), "rs-2-1-64k");
   EXPECT_EQ(set("/a/b/f", "rs-3-2-64k").code(), Code::kNotDirectory);
   KINTSUGI_ASSERT_OK(set("/a", ""));

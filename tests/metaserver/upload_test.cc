@@ -71,15 +71,15 @@ TEST(Durability, NothingIsToldBeforeItIsDurable) {
   auto make = [](MetaServerRig& rig, bool& done) -> asio::awaitable<void> {
     proto::MakeDirectoryRequest request;
     request.set_path("/d");
-    const auto result = co_await rig.call_async<proto::Empty>(rpc::Method::kMakeDirectory, request);
-    EXPECT_TRUE(result);
+    proto::Empty response;
+    KINTSUGI_EXPECT_OK(co_await rig.call_async(rpc::Method::kMakeDirectory, request, response));
     done = true;
   };
   auto look = [](MetaServerRig& rig, bool& done) -> asio::awaitable<void> {
     proto::StatRequest request;
     request.set_path("/d");
-    const auto result = co_await rig.call_async<proto::StatResponse>(rpc::Method::kStat, request);
-    EXPECT_TRUE(result);
+    proto::StatResponse response;
+    KINTSUGI_EXPECT_OK(co_await rig.call_async(rpc::Method::kStat, request, response));
     done = true;
   };
   rig.simulation.run_for(100ms);
@@ -196,7 +196,7 @@ TEST(Upload, MayMissAllButOneParityAndQueuesThoseAtOnce) {
   rig.pass(8);
   ASSERT_EQ(rig.told.lost.size(), 1u);
   EXPECT_EQ(rig.told.lost[0].first, missing);
-  EXPECT_EQ(rig.meta->chunks_of(ServerId{}), std::vector<ChunkId>{missing});
+  EXPECT_EQ(rig.chunks_of(ServerId{}), std::vector<ChunkId>{missing});
 }
 
 TEST(Upload, ChunksOnAServerThatDiedBeforeTheSealAreTold) {

@@ -1,4 +1,4 @@
-#include "metaserver/service/core.h"
+#include "metaserver/service/meta_state.h"
 
 #include "monitoring/sight/module.h"
 
@@ -11,8 +11,8 @@ constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
 
 }  // namespace
 
-Core::Core(const runtime::Runtime& runtime_, MetaServerOptions options_, rpc::Secret secret_,
-           KeyValueStore& store_)
+MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options_, rpc::Secret secret_,
+                     KeyValueStore& store_)
     : runtime(runtime_),
       options(std::move(options_)),
       secret(secret_),
@@ -20,31 +20,24 @@ Core::Core(const runtime::Runtime& runtime_, MetaServerOptions options_, rpc::Se
       inode_ids(runtime, store, "inode"),
       stripe_ids(runtime, store, "stripe"),
       upload_ids(runtime, store, "upload"),
-      names(inode_ids, runtime.clock, options.default_policy),
+      policies(runtime.clock, options.default_policy),
+      names(inode_ids, runtime.clock),
       servers(options, runtime.clock),
       caches(runtime.clock),
       chunks(servers, runtime.clock),
       garbage(chunks, runtime.clock),
       uploads(options, secret, runtime.clock),
       block_reports(servers, chunks, garbage, uploads, runtime.clock),
-      rebalancer(servers, chunks, runtime.clock) {
-  servers.on_dead = [this](ServerId server) {
-    caches.server_died(server);
-    events.server_dead(server);
-  };
-  rebalancer.on_wanted = [this](const WantedMove& move) { events.move_wanted(move); };
-  rebalancer.on_cancelled = [this](ServerId from) { events.moves_cancelled(from); };
-  servers.on_returned = [this](ServerId server) { events.server_returned(server); };
-  chunks.on_lost = [this](ChunkId chunk, const std::string& why) { events.chunk_lost(chunk, why); };
-}
+      rebalancer(servers, chunks, runtime.clock) {}
 
-asio::awaitable<Status> Core::finish_read(Status done) {
+asio::awaitable<Status> MetaState::finish_read(Status done) {
   const Status durable = co_await store.durable();
   co_return durable.ok() ? std::move(done) : durable;
 }
 
-asio::awaitable<Status> Core::finish(Context context, Status done, Transaction& transaction,
-                                     FreedStripes freed) {
+asio::awaitable<Status> MetaState::finish(Context context, Status done, Transaction& transaction,
+                                          FreedStripes freed) {
+  // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(std::move(done));
   {
     sight::Module module(context, kCommitBatch);
@@ -54,29 +47,49 @@ asio::awaitable<Status> Core::finish(Context context, Status done, Transaction& 
   garbage.wake_all_of(freed);
   for (const auto& [id, stripe] : freed) {
     chunks.forget(id, stripe);
-    events.stripe_deleted(id);
+    host->stripe_deleted(id);
   }
   co_return Status{};
 }
 
-std::string Core::capability(ChunkId chunk, uint32_t operations, Duration life) const {
-  return rpc::make_capability(secret, chunk, operations, runtime.clock.wall_now() + life);
+bool MetaState::report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven) {
+  const auto stripe = load_stripe(store, chunk.stripe);
+  if (!stripe || chunk.index >= static_cast<uint32_t>(stripe->chunks_size())) return false;
+  if (!server || stripe->chunks(static_cast<int>(chunk.index)).server_id() != server.value) return false;
+  if (chunks.set_lost(chunk, proven)) host->chunk_lost(chunk, why);
+  return true;
 }
 
-std::string Core::address_of(ServerId server) const {
+bool MetaState::holds_chunks(ServerId server) const {
+  bool empty = true;
+  scan_chunks_of(server, {}, [&](ChunkId) { return empty = false; });
+  return !empty;
+}
+
+std::vector<ChunkId> MetaState::chunks_of(ServerId server) const {
+  std::vector<ChunkId> found;
+  scan_chunks_of(server, {}, [&](ChunkId chunk) {
+    found.push_back(chunk);
+    return true;
+  });
+  return found;
+}
+
+void MetaState::scan_chunks_of(ServerId server, ChunkId after,
+                               const std::function<bool(ChunkId)>& visit) const {
+  const std::string begin = keys::server_chunk(server, after) + '\0';
+  const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
+  store.scan(begin, range.end,
+             [&](std::string_view key, std::string_view) { return visit(keys::chunk_of(key)); });
+}
+
+std::string MetaState::address_of(ServerId server) const {
   const ServerRecord* record = servers.find(server);
   if (!record || record->liveness == proto::ServerState::DEAD) return {};
   return record->stored.address();
 }
 
-bool Core::holds_chunks(ServerId server) const {
-  const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
-  bool empty = true;
-  store.scan(range.begin, range.end, [&](std::string_view, std::string_view) { return empty = false; });
-  return !empty;
-}
-
-proto::ServerState Core::state_of(const ServerRecord& server) const {
+proto::ServerState MetaState::state_of(const ServerRecord& server) const {
   proto::ServerState state = servers.state_of(server);
   state.set_cached_chunks(caches.cached_chunks(server.id));
   // Its last heartbeat may not count yet what was placed there just now: it must not look drained.
@@ -84,8 +97,9 @@ proto::ServerState Core::state_of(const ServerRecord& server) const {
   return state;
 }
 
-proto::Stripe Core::describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,
-                             Duration life) const {
+proto::Stripe MetaState::describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,
+                                  Duration life) const {
+  const WallTime expiry = runtime.clock.wall_now() + life;
   proto::Stripe stripe;
   stripe.set_stripe_id(id.value);
   stripe.set_policy(stored.policy());
@@ -100,13 +114,13 @@ proto::Stripe Core::describe(StripeId id, const proto::StoredStripe& stored, uin
     placement->set_crc(chunk.crc());
     placement->set_available(chunks.available({id, i}, chunk));
     // Also for a chunk that is nowhere: it stands for the right to have it rebuilt for a read.
-    if (operations != 0 && (chunk.server_id() != 0 || operations == rpc::kOpRead))
-      placement->set_capability(capability({id, i}, operations, life));
+    if (chunk.server_id() != 0 || operations == rpc::kOpRead)
+      placement->set_capability(rpc::make_capability(secret, {id, i}, operations, expiry));
   }
   return stripe;
 }
 
-std::vector<Candidate> Core::usable_servers(const std::vector<ServerId>& exclude) const {
+std::vector<Candidate> MetaState::usable_servers(const std::vector<ServerId>& exclude) const {
   std::vector<Candidate> usable;
   for (const auto& [id, server] : servers.servers()) {
     if (server.liveness != proto::ServerState::ALIVE || server.stored.draining()) continue;

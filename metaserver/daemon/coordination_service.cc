@@ -1,0 +1,152 @@
+#include "metaserver/daemon/coordination_service.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+#include "monitoring/sight/module.h"
+#include "repair_manager/view/wire_views.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kFetch{"metaserver.fetch_repair_work", {}, {"events", "missing"}};
+constexpr sight::Site kDescribe{"metaserver.describe_stripes", {"stripes"}};
+constexpr sight::Site kCommit{"metaserver.commit_repair_of_manager"};
+
+uint64_t milliseconds(Duration duration) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+}  // namespace
+
+void CoordinationService::register_on(rpc::Server& server) {
+  using rpc::Method;
+  server.handle<&CoordinationService::join>(Method::kJoinRepair, *this);
+  server.handle<&CoordinationService::fetch>(Method::kFetchRepairWork, *this);
+  server.handle<&CoordinationService::describe>(Method::kDescribeStripes, *this);
+  server.handle<&CoordinationService::commit>(Method::kCommitRepair, *this);
+}
+
+asio::awaitable<Status> CoordinationService::join(Context, const proto::JoinRepairRequest& request,
+                                                  proto::JoinRepairResponse& response) {
+  if (request.leaving()) {
+    coordinator_.leave(request.manager_id());
+    co_return Status{};
+  }
+  if (request.address().size() > kMaxAddressBytes || request.http_address().size() > kMaxAddressBytes)
+    co_return Status{Code::kInvalidArgument, "address is too long"};
+  const auto address = runtime::Endpoint::parse(request.address());
+  if (!address) co_return address.error().with_context("address");
+  KINTSUGI_CO_TRY(coordinator_.join(request.manager_id(), request.address(), request.http_address()));
+  const RepairShards& shards = coordinator_.shards();
+  const auto managers = static_cast<uint32_t>(shards.managers().size());
+  response.set_epoch(shards.find(request.manager_id())->epoch);
+  for (uint32_t shard : shards.shards_of(request.manager_id()))
+    response.add_shards(shard);
+  response.set_managers(managers);
+  response.set_interval_ms(milliseconds(RepairShards::kInterval));
+  response.set_lease_ms(milliseconds(RepairShards::kLease));
+  response.set_max_per_server(std::max(1u, limits_.max_per_server / managers));
+  response.set_repair_delay_ms(milliseconds(limits_.delay));
+  co_return Status{};
+}
+
+asio::awaitable<Status> CoordinationService::fetch(Context context,
+                                                   const proto::FetchRepairWorkRequest& request,
+                                                   proto::FetchRepairWorkResponse& response) {
+  sight::Module module{context, kFetch};
+  const RepairShards& shards = coordinator_.shards();
+  const RepairShards::Manager* manager = shards.find(request.manager_id());
+  if (!manager || manager->epoch != request.epoch()) {
+    co_return module.finish(
+        {Code::kConflict,
+         fmt::format("repair manager {} has to join and learn its shards", request.manager_id())});
+  }
+  if (request.has_missing()) {
+    list_missing(request.manager_id(), request.missing(), response);
+  } else {
+    const auto wanted = [&](const proto::RepairEvent& event) {
+      return event.stripe_id() == 0 || shards.owner(StripeId{event.stripe_id()}) == request.manager_id();
+    };
+    coordinator_.log().read(request.after(), request.limit(), wanted, response);
+  }
+  module.output(0, double(response.events_size()));
+  module.output(1, double(response.missing_size()));
+  co_return module.finish(co_await state_.finish_read());
+}
+
+void CoordinationService::list_missing(RepairShards::ManagerId manager, const proto::MissingPage& page,
+                                       proto::FetchRepairWorkResponse& answer) const {
+  const size_t limit = page.limit() == 0 ? kMaxMissingPage : std::min<size_t>(page.limit(), kMaxMissingPage);
+  size_t scanned = 0;
+  const auto visit = [&](ChunkId chunk) {
+    if (++scanned > kMaxScanned || answer.missing_size() >= static_cast<int>(limit)) {
+      answer.set_more(true);
+      return false;
+    }
+    answer.mutable_next_after()->set_stripe_id(chunk.stripe.value);
+    answer.mutable_next_after()->set_index(chunk.index);
+    if (coordinator_.shards().owner(chunk.stripe) != manager) return true;
+    proto::MissingChunk& missing = *answer.add_missing();
+    missing.set_stripe_id(chunk.stripe.value);
+    missing.set_index(chunk.index);
+    return true;
+  };
+  const ChunkId after{StripeId{page.after_stripe()}, page.after_index()};
+  const ServerId server{page.server_id()};
+  if (page.reported()) {
+    state_.chunks.scan_lost(after, visit);
+  } else if (!server || state_.servers.is_dead(server)) {
+    state_.scan_chunks_of(server, after, visit);
+  }
+}
+
+asio::awaitable<Status> CoordinationService::describe(Context context,
+                                                      const proto::DescribeStripesRequest& request,
+                                                      proto::DescribeStripesResponse& response) {
+  sight::Module module{context, kDescribe, {double(request.stripe_ids_size())}};
+  if (request.stripe_ids_size() > kMaxDescribed)
+    co_return module.finish({Code::kLimitExceeded, fmt::format("more than {} stripes", kMaxDescribed)});
+  for (uint64_t id : request.stripe_ids()) {
+    const auto stripe = view_.stripe(StripeId{id});
+    if (stripe) repair_manager::describe(*stripe, *response.add_stripes());
+  }
+  co_return module.finish(co_await state_.finish_read());
+}
+
+Status CoordinationService::check_owner(RepairShards::ManagerId manager, StripeId stripe) const {
+  const RepairShards& shards = coordinator_.shards();
+  // After a restart of the metaserver the manager is unknown until it has joined, in a moment: its repair may wait.
+  if (!shards.settled() || !shards.find(manager))
+    return {Code::kUnavailable, fmt::format("repair manager {} has no shards yet", manager)};
+  if (shards.owner(stripe) == manager) return {};
+  return {Code::kConflict, fmt::format("stripe {} is another repair manager's by now", stripe)};
+}
+
+asio::awaitable<Status> CoordinationService::commit(Context context,
+                                                    const proto::CommitRepairRequest& request,
+                                                    proto::CommitRepairResponse& response) {
+  sight::Module module{context, kCommit};
+  const ChunkId chunk{StripeId{request.stripe_id()}, request.index()};
+  const ServerId old{request.expected_old()}, server{request.server_id()};
+  Status status = check_owner(request.manager_id(), chunk.stripe);
+  if (status.ok() && request.check_only()) {
+    repairs_.begins(chunk);
+    status = repairs_.can_commit(chunk, old, server);
+  } else if (status.ok() && request.life() != coordinator_.life()) {
+    // What this life has not seen begin it may have found in a block report, and ordered to be deleted.
+    status = {Code::kConflict, "the metaserver was started again since the repair began"};
+  } else if (status.ok()) {
+    status = co_await repairs_.commit(module.context(), chunk, old, server);
+  }
+  if (status.code() == Code::kConflict && !request.check_only()) {
+    // The answer to the same request was lost: the first one has made it the chunk's place.
+    if (server != old && repairs_.place_of(chunk) == server) co_return Status{};
+    log::info("repair of chunk {} onto server {} came too late: {}", chunk, server, status.message());
+    KINTSUGI_CO_TRY(module.finish(co_await repairs_.discard_copy(chunk, server)));
+  }
+  response.set_life(coordinator_.life());
+  co_return module.finish(std::move(status));
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,57 @@
+/// The RPCs with which repair managers that run as daemons of their own learn what is lost, look at stripes and commit
+/// repairs.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/proto/coordination.pb.h"
+#include "common/rpc/server.h"
+#include "metaserver/daemon/repair_coordinator.h"
+#include "metaserver/service/meta_state.h"
+#include "metaserver/service/repair_service.h"
+#include "repair_manager/view/cluster_view.h"
+
+namespace kintsugi::metaserver {
+
+/// What managers are told about how to work.
+struct RepairLimits {
+  Duration delay{};
+  uint32_t max_per_server = 4;  ///< of all managers together, though each has at least 1
+};
+
+/// One function for each RPC. Only the manager that owns a stripe's shard may commit its repairs, and only when they
+/// began in this life of the metaserver: what a repair may rely on (RepairService::begins) is kept in memory.
+class CoordinationService {
+ public:
+  static constexpr int kMaxDescribed = 5000;  ///< stripes of one call
+  static constexpr size_t kMaxMissingPage = 10'000;
+  static constexpr size_t kMaxScanned = 100'000;  ///< chunks of a server looked at for one page
+
+  /// References outlive it.
+  CoordinationService(MetaState& state, RepairService& repairs, const repair_manager::ClusterView& view,
+                      RepairCoordinator& coordinator, RepairLimits limits)
+      : state_(state), repairs_(repairs), view_(view), coordinator_(coordinator), limits_(limits) {}
+  void register_on(rpc::Server& server);
+
+ private:
+  asio::awaitable<Status> join(Context context, const proto::JoinRepairRequest& request,
+                               proto::JoinRepairResponse& response);
+  asio::awaitable<Status> fetch(Context context, const proto::FetchRepairWorkRequest& request,
+                                proto::FetchRepairWorkResponse& response);
+  asio::awaitable<Status> describe(Context context, const proto::DescribeStripesRequest& request,
+                                   proto::DescribeStripesResponse& response);
+  asio::awaitable<Status> commit(Context context, const proto::CommitRepairRequest& request,
+                                 proto::CommitRepairResponse& response);
+
+  void list_missing(RepairShards::ManagerId manager, const proto::MissingPage& page,
+                    proto::FetchRepairWorkResponse& answer) const;
+  Status check_owner(RepairShards::ManagerId manager, StripeId stripe) const;
+
+  MetaState& state_;
+  RepairService& repairs_;
+  const repair_manager::ClusterView& view_;
+  RepairCoordinator& coordinator_;
+  const RepairLimits limits_;
+};
+
+}  // namespace kintsugi::metaserver

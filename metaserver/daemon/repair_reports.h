@@ -1,0 +1,43 @@
+/// What people ask about repairs, answered for all repair managers together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/proto/meta.pb.h"
+#include "common/rpc/client.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/cluster/repair_shards.h"
+#include "repair_manager/manager/repair_manager.h"
+
+namespace kintsugi::metaserver {
+
+/// Asks the managers that run as daemons of their own and adds what the hosted one knows. Managers that do not answer
+/// within kAskLimit are left out.
+class RepairReports {
+ public:
+  static constexpr Duration kAskLimit = std::chrono::seconds(1);  ///< for all managers together
+
+  /// References outlive it.
+  RepairReports(const runtime::Runtime& runtime, const RepairShards& shards,
+                const repair_manager::RepairManager& hosted, rpc::Client& client)
+      : runtime_(runtime), shards_(shards), hosted_(hosted), client_(client) {}
+
+  asio::awaitable<void> status(Context context, proto::RepairStatusResponse& all);
+  /// At most `limit` records, the newest first.
+  asio::awaitable<void> history(Context context, uint32_t limit, proto::RepairHistoryResponse& all);
+
+ private:
+  template <class Response>
+  asio::awaitable<std::vector<Response>> ask_all(Context context, rpc::Method method,
+                                                 const google::protobuf::MessageLite& request);
+
+  runtime::Runtime runtime_;
+  const RepairShards& shards_;
+  const repair_manager::RepairManager& hosted_;
+  rpc::Client& client_;
+};
+
+}  // namespace kintsugi::metaserver

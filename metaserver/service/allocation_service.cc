@@ -1,0 +1,122 @@
+#include "metaserver/service/allocation_service.h"
+
+#include "erasure/policy.h"
+#include "metaserver/cluster/placement.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kAllocateStripe{"metaserver.allocate_stripe", {}, {"chunks"}};
+constexpr sight::Site kReplaceChunk{"metaserver.replace_chunk"};
+constexpr int kMaxExcluded = 1000;
+
+Result<std::vector<ServerId>> excluded(const google::protobuf::RepeatedField<uint64_t>& ids) {
+  if (ids.size() > kMaxExcluded) return Status{Code::kLimitExceeded, "too many servers are excluded"};
+  std::vector<ServerId> servers;
+  for (uint64_t id : ids)
+    servers.emplace_back(id);
+  return servers;
+}
+
+}  // namespace
+
+void AllocationService::register_on(rpc::Server& server) {
+  server.handle<&AllocationService::allocate_stripe>(rpc::Method::kAllocateStripe, *this);
+  server.handle<&AllocationService::replace_chunk>(rpc::Method::kReplaceChunk, *this);
+}
+
+Status AllocationService::allocate(const proto::AllocateStripeRequest& request,
+                                   proto::AllocateStripeResponse& response) {
+  KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
+                  state_.policies.for_new_file(state_.store, request.path()));
+  const std::string& wanted = request.policy().empty() ? inherited.policy() : request.policy();
+  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(wanted));
+  if (request.chunk_bytes() > state_.options.chunk_bytes) {
+    return {Code::kInvalidArgument,
+            fmt::format("chunks of {} bytes are wanted, this cluster's have at most {}",
+                        request.chunk_bytes(), state_.options.chunk_bytes)};
+  }
+  KINTSUGI_ASSIGN(const std::vector<ServerId> exclude, excluded(request.exclude()));
+  const std::vector<Candidate> usable = state_.usable_servers(exclude);
+  const std::vector<ServerId> servers = choose_servers(policy.chunks(), usable, {}, state_.runtime.random);
+  if (servers.empty()) return too_few_servers(policy, usable.size());
+
+  UploadId upload{request.upload_id()};
+  if (!upload) {
+    KINTSUGI_ASSIGN(const uint64_t id, state_.upload_ids.take());
+    upload = UploadId{id};
+  }
+  KINTSUGI_ASSIGN(const uint64_t stripe_id, state_.stripe_ids.take());
+  KINTSUGI_TRY(state_.uploads.use(upload));
+  KINTSUGI_ASSIGN(*response.mutable_ticket(),
+                  state_.uploads.allocate(upload, StripeId{stripe_id}, policy.name(), servers));
+  proto::StoredStripe stripe;
+  stripe.set_policy(policy.name());
+  for (ServerId server : servers)
+    stripe.add_chunks()->set_server_id(server.value);
+  response.set_upload_id(upload.value);
+  *response.mutable_stripe() =
+      state_.describe(StripeId{stripe_id}, stripe, rpc::kOpWrite | rpc::kOpRead, state_.options.upload_ttl);
+  response.set_max_chunk_bytes(state_.options.chunk_bytes);
+  response.set_default_policy(state_.policies.default_policy(state_.store));
+  return {};
+}
+
+asio::awaitable<Status> AllocationService::allocate_stripe(Context context,
+                                                           const proto::AllocateStripeRequest& request,
+                                                           proto::AllocateStripeResponse& response) {
+  sight::Module module{context, kAllocateStripe};
+  const Status allocated = allocate(request, response);
+  module.output(0, response.stripe().chunks_size());
+  co_return module.finish(co_await state_.finish_read(allocated));
+}
+
+Status AllocationService::replace(const proto::ReplaceChunkRequest& request,
+                                  proto::ReplaceChunkResponse& response) {
+  const UploadId upload{request.upload_id()};
+  const StripeId stripe{request.stripe().stripe_id()};
+  KINTSUGI_ASSIGN(const proto::StripeTicket ticket, state_.uploads.open(upload, stripe, request.ticket()));
+  if (state_.store.get(keys::stripe(stripe))) {
+    return {Code::kConflict, fmt::format("stripe {} is sealed already", stripe)};
+  }
+  if (request.index() >= static_cast<uint32_t>(ticket.servers_size())) {
+    return {Code::kInvalidArgument, fmt::format("stripe {} has no chunk {}", stripe, request.index())};
+  }
+  KINTSUGI_ASSIGN(std::vector<ServerId> exclude, excluded(request.exclude()));
+  std::vector<Candidate> others;
+  for (int i = 0; i < ticket.servers_size(); ++i) {
+    const ServerId server{ticket.servers(i)};
+    exclude.push_back(server);
+    const ServerRecord* record = state_.servers.find(server);
+    if (i != static_cast<int>(request.index()) && record)
+      others.push_back({server, record->stored.rack(), 0});
+  }
+  const std::vector<Candidate> usable = state_.usable_servers(exclude);
+  const std::vector<ServerId> chosen = choose_servers(1, usable, others, state_.runtime.random);
+  if (chosen.empty()) {
+    return {Code::kUnavailable,
+            fmt::format("no other server is usable for chunk {}:{} (policy {}, {} excluded)", stripe,
+                        request.index(), ticket.policy(), exclude.size())};
+  }
+  response.set_ticket(state_.uploads.reallocate(ticket, request.index(), chosen.front()));
+  proto::StoredStripe described;
+  described.set_policy(ticket.policy());
+  for (int i = 0; i < ticket.servers_size(); ++i)
+    described.add_chunks();
+  described.mutable_chunks(static_cast<int>(request.index()))->set_server_id(chosen.front().value);
+  const proto::Stripe with_capability =
+      state_.describe(stripe, described, rpc::kOpWrite | rpc::kOpRead, state_.options.upload_ttl);
+  *response.mutable_chunk() = with_capability.chunks(static_cast<int>(request.index()));
+  return {};
+}
+
+asio::awaitable<Status> AllocationService::replace_chunk(Context context,
+                                                         const proto::ReplaceChunkRequest& request,
+                                                         proto::ReplaceChunkResponse& response) {
+  sight::Module module{context, kReplaceChunk};
+  const Status replaced = replace(request, response);
+  co_return module.finish(co_await state_.finish_read(replaced));
+}
+
+}  // namespace kintsugi::metaserver

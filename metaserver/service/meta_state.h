@@ -1,0 +1,94 @@
+/// The state of a metaserver: its parts, put together once, and what all its services need of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/rpc/secret.h"
+#include "common/runtime/context.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/cluster/block_reports.h"
+#include "metaserver/cluster/cache_map.h"
+#include "metaserver/cluster/chunk_map.h"
+#include "metaserver/cluster/garbage.h"
+#include "metaserver/cluster/options.h"
+#include "metaserver/cluster/placement.h"
+#include "metaserver/cluster/rebalancer.h"
+#include "metaserver/cluster/server_registry.h"
+#include "metaserver/cluster/uploads.h"
+#include "metaserver/kv/key_value_store.h"
+#include "metaserver/namespace/directory_policies.h"
+#include "metaserver/namespace/namespace.h"
+#include "metaserver/schema/id_allocator.h"
+#include "metaserver/service/repair_host.h"
+
+namespace kintsugi::metaserver {
+
+inline constexpr Duration kReadCapabilityLife = 1h;
+
+/// There are no locks: everything between two suspension points is atomic. A handler reads, fills a Transaction and
+/// finishes it.
+///
+/// The services share one struct instead of naming the parts they use: nearly every operation of a metadata server
+/// touches the store, the servers and the chunks at once, and what matters is that each ends in finish().
+struct MetaState {
+  MetaState(const runtime::Runtime& runtime, MetaServerOptions options, rpc::Secret secret,
+            KeyValueStore& store);
+
+  /// Ends an operation that wrote: commits when `done` is ok, and then tells about the stripes it freed. In any case it
+  /// returns only once what `done` was derived from is durable.
+  asio::awaitable<Status> finish(Context context, Status done, Transaction& transaction,
+                                 FreedStripes freed = {});
+  /// Ends an operation that only read.
+  asio::awaitable<Status> finish_read(Status done = {});
+
+  /// The chunk is where the stripe says and cannot be read: it counts as lost, and the host is told if that is new.
+  /// `proven`: see ChunkMap::set_lost. False: that server is not its place (any more), and nothing happened.
+  bool report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven);
+
+  bool holds_chunks(ServerId server) const;  ///< it is the place of at least one chunk
+  /// All chunks whose place is this server; of server 0: all that are nowhere.
+  std::vector<ChunkId> chunks_of(ServerId server) const;
+  /// The same, in order, after `after`, until `visit` returns false.
+  void scan_chunks_of(ServerId server, ChunkId after, const std::function<bool(ChunkId)>& visit) const;
+
+  proto::ServerState state_of(const ServerRecord& server) const;
+  std::string address_of(ServerId server) const;  ///< empty when it is dead or unknown
+  /// Servers that take new chunks: alive, not being drained, not in `exclude`, with room for a chunk.
+  std::vector<Candidate> usable_servers(const std::vector<ServerId>& exclude) const;
+
+  /// A stripe as clients see it, with capabilities for `operations` that live for `life`.
+  proto::Stripe describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,
+                         Duration life) const;
+
+  runtime::Runtime runtime;
+  const MetaServerOptions options;
+  const rpc::Secret secret;
+  KeyValueStore& store;
+  RepairHost nobody;
+  RepairHost* host = &nobody;  ///< never null
+  std::string cluster_id;
+
+  IdAllocator inode_ids, stripe_ids, upload_ids;
+  DirectoryPolicies policies;
+  Namespace names;
+  ServerRegistry servers;
+  CacheMap caches;
+  ChunkMap chunks;
+  Garbage garbage;
+  Uploads uploads;
+  BlockReports block_reports;
+  Rebalancer rebalancer;
+};
+
+/// Moves the value of `result` to where it belongs, or hands its error on.
+template <class Value>
+Status extract(Result<Value> result, Value& into) {
+  if (!result) return result.error();
+  into = std::move(*result);
+  return {};
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,31 @@
+/// Whoever repairs what a metaserver finds lost.
+#pragma once
+
+#include <string>
+
+#include "common/base/ids.h"
+#include "metaserver/cluster/rebalancer.h"
+
+namespace kintsugi::metaserver {
+
+/// The host of the repair manager, as the metaserver tells it what happened; a metaserver without one tells nobody.
+///
+/// Functions are called on the executor and must only take note: they are called in the middle of RPC handlers, and
+/// chunk_lost may be called inside the host's own call of MetaState::report_lost. Nothing is told before it is durable,
+/// except what is known in memory only (liveness, lost chunks).
+class RepairHost {
+ public:
+  virtual ~RepairHost() = default;
+
+  virtual void server_dead(ServerId) {}
+  virtual void server_returned(ServerId) {}
+  /// The first complete block report since the server registered, also of a new server.
+  virtual void block_report_complete(ServerId) {}
+  virtual void chunk_lost(ChunkId, const std::string& /*why*/) {}
+  virtual void stripe_deleted(StripeId) {}
+  virtual void move_wanted(const WantedMove&) {}
+  /// No move away from this server is wanted any more.
+  virtual void moves_cancelled(ServerId /*from*/) {}
+};
+
+}  // namespace kintsugi::metaserver

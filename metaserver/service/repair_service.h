@@ -1,0 +1,47 @@
+/// Where chunks move: what whoever repairs asks of the metaserver, and how a repair becomes true.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/context.h"
+#include "metaserver/service/meta_state.h"
+
+namespace kintsugi::metaserver {
+
+/// A repair (or move) of a chunk makes a copy on another server and then commits: from then on that is the chunk's place.
+///
+/// A commit is refused when the copy may be deleted on its server: while a deletion of that chunk there is pending, or
+/// when one was ordered since the copy was begun. So a committed place always has its bytes, and the copy of a refused
+/// commit is garbage.
+class RepairService {
+ public:
+  /// `state` must outlive it.
+  explicit RepairService(MetaState& state) : state_(state) {}
+
+  /// A deletion of the chunk is, or may have been, ordered at `server`, or would be before a copy is made there: commit
+  /// would refuse it.
+  bool deletion_pending(ChunkId chunk, ServerId server) const;
+  /// A repair or move of the chunk begins. Copies of it that are deleted from now on are not committed.
+  void begins(ChunkId chunk);
+  /// What commit would say of a copy that is begun now.
+  Status can_commit(ChunkId chunk, ServerId expected_old, ServerId server) const;
+  /// The chunk, proven to be what was written, is durable on `server`: that is its place from now on, if it is still at
+  /// `expected_old` (0: nowhere). Else kConflict, or kNotFound when the stripe is gone: the copy is garbage. Durable on
+  /// return.
+  asio::awaitable<Status> commit(Context context, ChunkId chunk, ServerId expected_old, ServerId server);
+  /// Deletes a copy on `server` whose commit was refused, unless that is the chunk's place.
+  asio::awaitable<Status> discard_copy(ChunkId chunk, ServerId server);
+  /// Where the stripe says that the chunk is; none: nowhere, or there is no such chunk.
+  ServerId place_of(ChunkId chunk) const;
+
+ private:
+  bool deletion_ordered(ChunkId chunk, ServerId server) const;
+  Status check(ChunkId chunk, ServerId expected_old, ServerId server, const proto::StoredStripe& stripe,
+               bool to_be_deleted) const;
+
+  MetaState& state_;
+};
+
+}  // namespace kintsugi::metaserver
