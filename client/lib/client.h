@@ -6,10 +6,11 @@
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
+#include <google/protobuf/message_lite.h>
 
-#include "client/lib/core.h"
 #include "client/lib/degraded/lost_chunk_read.h"
 #include "client/lib/io.h"
+#include "client/lib/meta_link.h"
 #include "client/lib/options.h"
 #include "client/lib/read/file_reader.h"
 #include "client/lib/write/file_writer.h"
@@ -32,7 +33,6 @@ class Client {
   ~Client();  ///< after stop()
 
   // ---- files
-  // -------------------------------------------------------------------------------------------------------
   /// Durable on return; whatever fails or is interrupted leaves what was there.
   asio::awaitable<Result<proto::Attributes>> write(std::string path, Source& source,
                                                    WriteOptions options = {});
@@ -45,7 +45,6 @@ class Client {
                                                               LostReadOptions options = {});
 
   // ---- namespace
-  // ---------------------------------------------------------------------------------------------------
   asio::awaitable<Result<proto::Attributes>> stat(std::string path);
   /// One page: entries whose names are greater than `after`.
   asio::awaitable<Result<proto::ListResponse>> list(std::string path, std::string after = "",
@@ -64,7 +63,6 @@ class Client {
   asio::awaitable<Result<proto::DiskFreeResponse>> disk_free();
 
   // ---- cluster
-  // -----------------------------------------------------------------------------------------------------
   asio::awaitable<Result<proto::ListServersResponse>> list_servers();
   /// Its chunks are moved away, which takes as long as it takes: list_servers shows how many are left.
   asio::awaitable<Status> drain_server(uint64_t server_id, bool drain);
@@ -82,9 +80,19 @@ class Client {
   asio::awaitable<void> stop();
 
  private:
-  Context context() const;
+  using Message = google::protobuf::MessageLite;
 
-  std::unique_ptr<Core> core_;
+  Context context() const;
+  /// Calls the metaserver. Owns the request, so that who fills it need not be a coroutine.
+  template <class Response>
+  asio::awaitable<Result<Response>> ask(rpc::Method method, std::unique_ptr<const Message> request,
+                                        Repeat repeat = Repeat::kAllowed,
+                                        Duration limit = MetaLink::kCallLimit);
+  /// The same where nothing but the outcome matters.
+  asio::awaitable<Status> tell(rpc::Method method, std::unique_ptr<const Message> request,
+                               Repeat repeat = Repeat::kAllowed, Duration limit = MetaLink::kCallLimit);
+
+  std::unique_ptr<Resources> resources_;
 };
 
 }  // namespace kintsugi::client

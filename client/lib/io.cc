@@ -18,12 +18,19 @@ asio::awaitable<Result<size_t>> MemorySource::read(uint64_t offset,
 }
 
 asio::awaitable<Status> MemorySink::write(uint64_t, std::span<const std::span<const std::byte>> from) {
-  for (std::span<const std::byte> range : from) {
-    if (range.size() > into_.size() - filled_) {
-      co_return Status{Code::kLimitExceeded, "more bytes than the caller has room for"};
+  for (std::span<const std::byte> bytes : from) {
+    while (!bytes.empty()) {
+      if (range_ == into_.size())
+        co_return Status{Code::kLimitExceeded, "more bytes than the caller has room for"};
+      const size_t part = std::min(bytes.size(), into_[range_].size() - in_range_);
+      std::memcpy(into_[range_].data() + in_range_, bytes.data(), part);
+      bytes = bytes.subspan(part);
+      in_range_ += part;
+      filled_ += part;
+      if (in_range_ < into_[range_].size()) continue;
+      ++range_;
+      in_range_ = 0;
     }
-    std::memcpy(into_.data() + filled_, range.data(), range.size());
-    filled_ += range.size();
   }
   co_return Status{};
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -22,7 +23,7 @@ class Source {
   virtual asio::awaitable<Result<size_t>> read(uint64_t offset,
                                                std::span<const std::span<std::byte>> into) = 0;
 
-  /// Known for files and memory, which can then be read again at any offset; unknown for pipes, which cannot.
+  /// Known for files and memory, which can be read again at any offset; unknown for pipes, which cannot.
   virtual std::optional<uint64_t> size() const = 0;
 };
 
@@ -30,7 +31,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
-  /// The next bytes of what is read, in order, without gaps. `offset` is theirs in the file.
+  /// Takes the next bytes of what is read, in order, without gaps; `offset` is where they are in the file. Their memory is
+  /// the caller's again on return.
   virtual asio::awaitable<Status> write(uint64_t offset,
                                         std::span<const std::span<const std::byte>> from) = 0;
 };
@@ -46,16 +48,20 @@ class MemorySource : public Source {
   std::span<const std::byte> bytes_;
 };
 
-/// Fills `into` from its front; `filled()` says how far. More than fits is kLimitExceeded.
+/// Fills ranges of memory that the caller keeps alive, the first one first; `filled()` says how far. More than fits is
+/// kLimitExceeded.
 class MemorySink : public Sink {
  public:
-  explicit MemorySink(std::span<std::byte> into) : into_(into) {}
+  explicit MemorySink(std::span<std::byte> into) : into_{into} {}
+  explicit MemorySink(std::vector<std::span<std::byte>> into) : into_(std::move(into)) {}
   asio::awaitable<Status> write(uint64_t offset, std::span<const std::span<const std::byte>> from) override;
   size_t filled() const { return filled_; }
 
  private:
-  std::span<std::byte> into_;
-  size_t filled_ = 0;
+  std::vector<std::span<std::byte>> into_;
+  size_t range_ = 0;     ///< the one that is filled now
+  size_t in_range_ = 0;  ///< bytes of it
+  size_t filled_ = 0;    ///< bytes in all
 };
 
 }  // namespace kintsugi::client

@@ -1,7 +1,7 @@
 /// The client's bound on memory: every byte of file data in flight lives in one of these buffers.
 ///
-/// A task reserves all buffers it may come to need at once, so tasks that each hold some and wait for more
-/// cannot lock each other out. Single-threaded.
+/// A task reserves all buffers it may come to need at once, so tasks that each hold some and wait for more cannot lock
+/// each other out. Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "common/base/math.h"
 #include "common/base/status.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
@@ -27,7 +28,7 @@ class Lease {
   ~Lease();
 
   size_t count() const { return count_; }
-  /// Hands `count` of this lease's buffers over to the result. Requires that there are as many.
+  /// Hands `count` of this lease's buffers over to the result. REQUIRES: count <= this->count().
   Lease split(size_t count);
 
  private:
@@ -40,6 +41,8 @@ class Lease {
 class Memory {
  public:
   static constexpr size_t kBufferBytes = size_t{1} << 20;
+  /// How many buffers hold `bytes`.
+  static constexpr size_t buffers_for(uint64_t bytes) { return divide_up(bytes, kBufferBytes); }
 
   Memory(const runtime::Runtime& runtime, size_t bytes);
 
@@ -47,10 +50,11 @@ class Memory {
 
   /// First come, first served. kLimitExceeded when `count` is more than there are at all, kDeadlineExceeded.
   asio::awaitable<Result<Lease>> reserve(size_t count, TimePoint deadline);
-  /// An empty lease when `count` buffers are not free right now or others wait.
+  /// Never waits: an empty lease when `count` buffers are not free right now or others wait.
   Lease try_reserve(size_t count);
 
-  /// A buffer that some lease stands for: there is always one.
+  /// Takes a buffer that some lease stands for, so there is always one (asserted). It returns to the pool by itself; the
+  /// lease must outlive it.
   runtime::Buffer take();
 
  private:

@@ -25,32 +25,41 @@ MetaLink::MetaLink(const runtime::Runtime& runtime, runtime::Endpoint metaserver
       rpc_(rpc),
       group_(group) {}
 
+Status MetaLink::silence(std::string_view detail) const {
+  return {Code::kUnavailable, fmt::format("the metaserver at {} does not answer{}{}", metaserver_.to_string(),
+                                          detail.empty() ? "" : ": ", detail)};
+}
+
+asio::awaitable<Status> MetaLink::call_once(Context context, rpc::Method method, const Message& request,
+                                            Message& response, Duration limit) {
+  return rpc_.call(context.with_deadline(runtime_.clock.now() + limit), metaserver_, method, request,
+                   response);
+}
+
 asio::awaitable<bool> MetaLink::answers(Context context) {
-  const Context limited = context.with_deadline(runtime_.clock.now() + kPingLimit);
-  std::string nothing;
-  auto pong = co_await rpc_.call_raw(limited, metaserver_, rpc::Method::kPing, nothing);
-  if (pong) co_return true;
-  const Code code = pong.error().code();
-  co_return code != Code::kUnavailable&& code != Code::kDeadlineExceeded&& code != Code::kCancelled;
+  const proto::Empty request;
+  proto::Empty response;
+  const Status pong = co_await call_once(context, rpc::Method::kPing, request, response, kPingLimit);
+  switch (pong.code()) {
+    case Code::kUnavailable:
+    case Code::kDeadlineExceeded:
+    case Code::kCancelled: co_return false;
+    default: co_return true;
+  }
 }
 
 asio::awaitable<Status> MetaLink::wait_until_it_answers(Context context, TimePoint give_up) {
   Duration backoff = kFirstBackoff;
-  while (true) {
-    const bool there = co_await answers(context);
-    if (there) co_return Status{};
-    if (runtime_.clock.now() + backoff >= give_up) {
-      co_return Status{Code::kUnavailable,
-                       fmt::format("the metaserver at {} does not answer", metaserver_.to_string())};
-    }
-    const bool slept = co_await group_.sleep_for(backoff);
-    if (!slept) co_return Status{Code::kCancelled, "the client is stopping"};
+  while (!co_await answers(context)) {
+    if (runtime_.clock.now() + backoff >= give_up) co_return silence("");
+    if (!co_await group_.sleep_for(backoff)) co_return Status{Code::kCancelled, "the client is stopping"};
     backoff = std::min(backoff * 2, kLongestBackoff);
   }
+  co_return Status{};
 }
 
-asio::awaitable<Result<std::string>> MetaLink::call_raw(Context context, rpc::Method method,
-                                                        std::string request, Repeat repeat, Duration limit) {
+asio::awaitable<Status> MetaLink::call(Context context, rpc::Method method, const Message& request,
+                                       Message& response, Repeat repeat, Duration limit) {
   const Duration patience = ever_answered_ ? retry_limit_ : std::min(retry_limit_, kFirstContactLimit);
   const TimePoint give_up = std::min(context.deadline, runtime_.clock.now() + patience);
   if (repeat == Repeat::kNever && !has_answered_)
@@ -59,24 +68,15 @@ asio::awaitable<Result<std::string>> MetaLink::call_raw(Context context, rpc::Me
   Duration backoff = kFirstBackoff;
   int unavailable_answers = 0;
   while (true) {
-    const Context limited = context.with_deadline(runtime_.clock.now() + limit);
-    auto answer = co_await rpc_.call_raw(limited, metaserver_, method, request);
-    if (answer) {
-      has_answered_ = ever_answered_ = true;
-      co_return answer;
-    }
-    const Code code = answer.error().code();
-    if (code == Code::kUnavailable) has_answered_ = false;
-    if (repeat == Repeat::kNever || code != Code::kUnavailable) co_return answer;
+    const Status answer = co_await call_once(context, method, request, response, limit);
+    if (answer.ok()) has_answered_ = ever_answered_ = true;
+    if (answer.code() == Code::kUnavailable) has_answered_ = false;
+    // Only what is kUnavailable may not have reached the metaserver: any other error is its answer, or came too late.
+    if (repeat == Repeat::kNever || answer.code() != Code::kUnavailable) co_return answer;
     const bool there = co_await answers(context);
     if (there && ++unavailable_answers >= kMaxUnavailableAnswers) co_return answer;
-    if (runtime_.clock.now() + backoff >= give_up) {
-      if (there) co_return answer;
-      co_return Status{Code::kUnavailable, fmt::format("the metaserver at {} does not answer: {}",
-                                                       metaserver_.to_string(), answer.error().message())};
-    }
-    const bool slept = co_await group_.sleep_for(backoff);
-    if (!slept) co_return Status{Code::kCancelled, "the client is stopping"};
+    if (runtime_.clock.now() + backoff >= give_up) co_return there ? answer : silence(answer.message());
+    if (!co_await group_.sleep_for(backoff)) co_return Status{Code::kCancelled, "the client is stopping"};
     backoff = std::min(backoff * 2, kLongestBackoff);
   }
 }

@@ -1,7 +1,7 @@
 /// Calls to the metaserver, patient while it restarts.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include <boost/asio/awaitable.hpp>
 #include <google/protobuf/message_lite.h>
@@ -20,48 +20,41 @@ enum class Repeat {
   kNever,    ///< only sent once it is known that the metaserver answers; a lost answer is an error
 };
 
+/// Every call is one coroutine, whatever its messages: they are the caller's, and live until the call has ended.
 class MetaLink {
  public:
+  using Message = google::protobuf::MessageLite;
+
   /// `group` ends the waiting when it stops. All outlive the link.
   MetaLink(const runtime::Runtime& runtime, runtime::Endpoint metaserver, Duration retry_limit,
            rpc::Client& rpc, runtime::TaskGroup& group);
 
-  template <class Response>
-  asio::awaitable<Result<Response>> call(Context context, rpc::Method method,
-                                         const google::protobuf::MessageLite& request,
-                                         Repeat repeat = Repeat::kAllowed, Duration limit = kCallLimit) {
-    return call_typed<Response>(context, method, request.SerializeAsString(), repeat, limit);
-  }
+  /// Fills `response`, after as many attempts as `repeat` and the retry limit allow; each takes at most `limit`. The
+  /// metaserver's error; kUnavailable: it does not answer; kCancelled: the client is stopping.
+  asio::awaitable<Status> call(Context context, rpc::Method method, const Message& request, Message& response,
+                               Repeat repeat = Repeat::kAllowed, Duration limit = kCallLimit);
+  /// A single attempt, for what is not worth waiting for: a metaserver that is away is an error at once.
+  asio::awaitable<Status> call_once(Context context, rpc::Method method, const Message& request,
+                                    Message& response, Duration limit);
 
   /// For a single answer. Work that visits a whole tree or moves chunks gets kLongCallLimit.
   static constexpr Duration kCallLimit = std::chrono::seconds(30);
   static constexpr Duration kLongCallLimit = std::chrono::minutes(10);
 
  private:
-  template <class Response>
-  asio::awaitable<Result<Response>> call_typed(Context context, rpc::Method method, std::string request,
-                                               Repeat repeat, Duration limit) {
-    Result<std::string> bytes = co_await call_raw(context, method, std::move(request), repeat, limit);
-    if (!bytes) co_return bytes.error();
-    Response response;
-    if (!response.ParseFromString(*bytes))
-      co_return Status{Code::kCorrupt, "the metaserver's answer does not parse"};
-    co_return response;
-  }
-
-  asio::awaitable<Result<std::string>> call_raw(Context context, rpc::Method method, std::string request,
-                                                Repeat repeat, Duration limit);
   /// True when the metaserver answers a ping, whatever it says.
   asio::awaitable<bool> answers(Context context);
   asio::awaitable<Status> wait_until_it_answers(Context context, TimePoint give_up);
+  Status silence(std::string_view detail) const;
 
   const runtime::Runtime& runtime_;
-  runtime::Endpoint metaserver_;
-  Duration retry_limit_;
+  const runtime::Endpoint metaserver_;
+  const Duration retry_limit_;
   rpc::Client& rpc_;
   runtime::TaskGroup& group_;
-  bool has_answered_ = false;
-  bool ever_answered_ = false;
+  bool has_answered_ =
+      false;  ///< the latest call was answered: the next one may be sent without asking first
+  bool ever_answered_ = false;  ///< so an absence is more likely a restart
 };
 
 }  // namespace kintsugi::client

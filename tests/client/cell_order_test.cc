@@ -59,7 +59,7 @@ TEST(CellOrder, GivesTheBytesOfTheChunkWhateverTheSlicesAndTheRange) {
         std::vector<std::span<std::byte>> slice;
         for (auto& sum : sums)
           slice.push_back(std::span(sum).subspan(at, part));
-        KINTSUGI_CO_TRY(co_await order.put(at, slice));
+        KINTSUGI_CO_TRY(co_await order.put(at, slice, part));
         at += part;
       }
       co_return co_await order.finish();

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/lib/degraded/plan_run.h"
 #include "common/base/crc32c.h"
 #include "common/proto/names.h"
 #include "tests/client/fake_cluster.h"
@@ -163,7 +164,7 @@ TEST(LostChunk, IsDecodedHereWhenAHelperDeepInTheTreeHangs) {
   EXPECT_TRUE(rig.got(0, 0, rig.chunk(0).size()));
   EXPECT_EQ(report->shape, std::nullopt);
   EXPECT_NE(report->trouble, "");
-  EXPECT_LT(rig.cluster.simulation.now() - began, DegradedRead::kStallLimit + 3s);
+  EXPECT_LT(rig.cluster.simulation.now() - began, PlanRun::kStallLimit + 3s);
 }
 
 TEST(LostChunk, IsDecodedHereWhenNobodyPlansUnlessThatIsNotWanted) {
@@ -217,14 +218,14 @@ TEST(LostChunk, AFailureAfterItsLastByteCostsNothing) {
   EXPECT_EQ(rig.cluster.meta.plan_requests.size(), 1u);
 }
 
-/// Another client, whose parts the test can reach.
+/// Another client, whose resources the test can reach.
 struct OpenClient {
   explicit OpenClient(Rig& rig)
-      : rig(rig), node(rig.cluster.simulation, "other"), core(node.runtime(), options_of(rig), {}) {}
+      : rig(rig), node(rig.cluster.simulation, "other"), resources(node.runtime(), options_of(rig), {}) {}
   ~OpenClient() {
-    core.background.request_stop();
-    rig.cluster.run(core.rpc.stop());
-    rig.cluster.run(core.background.join());
+    resources.background.request_stop();
+    rig.cluster.run(resources.rpc.stop());
+    rig.cluster.run(resources.background.join());
   }
   static Options options_of(Rig& rig) {
     Options options;
@@ -242,18 +243,18 @@ struct OpenClient {
 
   Rig& rig;
   simulation::SimNode node;
-  Core core;
+  Resources resources;
 };
 
 TEST(LostChunk, IsPlannedHoweverManyServersTheClientAvoids) {
   Rig rig(17);
   OpenClient client(rig);
   for (uint64_t id = 1; id < 1000; ++id) {
-    if (id > rig.cluster.servers.size()) client.core.health.failed(ServerId{id});
+    if (id > rig.cluster.servers.size()) client.resources.health.failed(ServerId{id});
   }
   const uint64_t avoided = rig.holder(4).id;
-  client.core.health.failed(ServerId{avoided});
-  DegradedRead read(client.core, Context{}, client.whole(0), {}, rig.sink);
+  client.resources.health.failed(ServerId{avoided});
+  DegradedRead read(client.resources, Context{}, client.whole(0), {}, rig.sink);
   EXPECT_EQ(rig.cluster.run(read.run()), Status{});
   EXPECT_TRUE(rig.got(0, 0, rig.chunk(0).size()));
   ASSERT_EQ(rig.cluster.meta.plan_requests.size(), 1u);
@@ -269,7 +270,7 @@ asio::awaitable<void> run_read(DegradedRead& read, std::optional<Status>& ended)
 TEST(LostChunk, APlanThatComesTooLateIsFinished) {
   Rig rig(18);
   OpenClient client(rig);
-  DegradedRead read(client.core, Context{}, client.whole(0), {}, rig.sink);
+  DegradedRead read(client.resources, Context{}, client.whole(0), {}, rig.sink);
   std::optional<Status> ended;
   asio::co_spawn(rig.cluster.simulation.executor(), run_read(read, ended), asio::detached);
   ASSERT_TRUE(rig.cluster.simulation.run_until([&] { return !rig.cluster.meta.plan_requests.empty(); }));
@@ -283,7 +284,6 @@ TEST(LostChunk, APlanThatComesTooLateIsFinished) {
 }
 
 // ---- reading files
-// --------------------------------------------------------------------------------------------
 
 constexpr const char* kWidePolicy = "rs-6-3-1024k";
 constexpr uint64_t kWideChunk = 2 << 20, kWideSize = 12 << 20;
@@ -318,8 +318,8 @@ TEST(TreeRead, WhatALocalGroupGivesWithLittleIsNotWorthAPlanEither) {
   std::vector<std::byte> into(4096);
   ASSERT_TRUE(rig.cluster.run(rig.cluster.client().read_at("/f", 2 << 20, into)));
   EXPECT_EQ(0, std::memcmp(into.data(), rig.bytes.data() + (2 << 20), into.size()));
-  EXPECT_TRUE(
-      rig.cluster.meta.plan_requests.empty());  // 5 blocks more instead of the 11 of a code without groups
+  // 5 blocks more are fetched, instead of the 11 of a code without groups.
+  EXPECT_TRUE(rig.cluster.meta.plan_requests.empty());
   EXPECT_EQ(rig.reads(), 6u);
 }
 

@@ -3,8 +3,6 @@
 
 namespace kintsugi::client {
 
-// ----------------------------------------------------------------------------------------------------
-
 FakeChunkServer::FakeChunkServer(simulation::Simulation& simulation, uint64_t server_id)
     : id(server_id), node(simulation, fmt::format("chunk{}", server_id)) {}
 
@@ -15,19 +13,9 @@ std::string FakeChunkServer::address() const {
 void FakeChunkServer::start() {
   server_ = std::make_unique<rpc::Server>(node.runtime(), rpc::Secret{}, nullptr);
   sleeping_ = std::make_unique<runtime::TaskGroup>(node.runtime());
-  server_->handle_stream<proto::WriteChunkRequest>(
-      rpc::Method::kWriteChunk, [this](Context, proto::WriteChunkRequest request, rpc::Stream& stream) {
-        return write(request, stream);
-      });
-  server_->handle_stream<proto::ReadChunkRequest>(
-      rpc::Method::kReadChunk, [this](Context, proto::ReadChunkRequest request, rpc::Stream& stream) {
-        return read(request, stream);
-      });
-  server_->handle_stream<proto::PartialSumRequest>(
-      rpc::Method::kPartialSum,
-      [this](Context context, proto::PartialSumRequest request, rpc::Stream& stream) {
-        return partial_sum(context, std::move(request), stream);
-      });
+  server_->handle_stream<&FakeChunkServer::write>(rpc::Method::kWriteChunk, *this);
+  server_->handle_stream<&FakeChunkServer::read>(rpc::Method::kReadChunk, *this);
+  server_->handle_stream<&FakeChunkServer::partial_sum>(rpc::Method::kPartialSum, *this);
   client_ = std::make_unique<rpc::Client>(node.runtime(), rpc::Secret{});
   KINTSUGI_ASSERT(server_->start({node.name(), 7500}).ok());
 }
@@ -53,11 +41,11 @@ asio::awaitable<void> FakeChunkServer::hang(rpc::Stream& stream) {
   }
 }
 
-asio::awaitable<Status> FakeChunkServer::write(proto::WriteChunkRequest request, rpc::Stream& stream) {
+asio::awaitable<Status> FakeChunkServer::write(Context, const proto::WriteChunkRequest& request,
+                                               rpc::Stream& stream) {
   if (hangs) co_await hang(stream);
   Chunk chunk;
   while (true) {
-    // Data and seal have no field in common that could be taken for the other: the end flag tells.
     proto::WriteChunkData data;
     auto frame = co_await stream.receive(data);
     if (!frame) co_return frame.error();
@@ -85,7 +73,8 @@ asio::awaitable<Status> FakeChunkServer::write(proto::WriteChunkRequest request,
   co_return co_await stream.send_end(done);
 }
 
-asio::awaitable<Status> FakeChunkServer::read(proto::ReadChunkRequest request, rpc::Stream& stream) {
+asio::awaitable<Status> FakeChunkServer::read(Context, const proto::ReadChunkRequest& request,
+                                              rpc::Stream& stream) {
   ++reads;
   if (hangs) co_await hang(stream);
   const auto found = chunks.find({StripeId{request.stripe_id()}, request.index()});

@@ -1,5 +1,5 @@
-/// Just enough of a cluster to test the client against, on simulated machines: a metaserver that keeps files
-/// in maps, and chunkservers that keep chunks in memory and misbehave on request.
+/// Just enough of a cluster to test the client against, on simulated machines: a metaserver that keeps files in maps, and
+/// chunkservers that keep chunks in memory and misbehave on request.
 #pragma once
 
 #include <map>
@@ -47,9 +47,11 @@ class FakeChunkServer {
   bool corrupt(ChunkId chunk, uint64_t offset);
 
  private:
-  asio::awaitable<Status> write(proto::WriteChunkRequest request, rpc::Stream& stream);
-  asio::awaitable<Status> read(proto::ReadChunkRequest request, rpc::Stream& stream);
-  asio::awaitable<Status> partial_sum(Context context, proto::PartialSumRequest request, rpc::Stream& stream);
+  asio::awaitable<Status> write(Context context, const proto::WriteChunkRequest& request,
+                                rpc::Stream& stream);
+  asio::awaitable<Status> read(Context context, const proto::ReadChunkRequest& request, rpc::Stream& stream);
+  asio::awaitable<Status> partial_sum(Context context, const proto::PartialSumRequest& request,
+                                      rpc::Stream& stream);
   asio::awaitable<void> hang(rpc::Stream& stream);
 
   std::unique_ptr<rpc::Server> server_;
@@ -86,20 +88,34 @@ class FakeMetaServer {
   asio::awaitable<void> stop();
 
  private:
-  Result<proto::AllocateStripeResponse> allocate(const proto::AllocateStripeRequest& request);
-  Result<proto::ReplaceChunkResponse> replace(const proto::ReplaceChunkRequest& request);
-  Result<proto::CommitFileResponse> commit(const proto::CommitFileRequest& request);
-  Result<proto::OpenReadResponse> open_read(const proto::OpenReadRequest& request);
-  Result<proto::PlanReadResponse> plan_read(const proto::PlanReadRequest& request);
+  /// Registers a function that answers at once.
+  template <class Request, class Response>
+  void answer(rpc::Method method, Status (FakeMetaServer::*function)(const Request&, Response&));
+
+  Status ping(const proto::Empty& request, proto::Empty& response);
+  Status stat(const proto::StatRequest& request, proto::StatResponse& response);
+  Status get_policy(const proto::GetPolicyRequest& request, proto::GetPolicyResponse& response);
+  Status make_directory(const proto::MakeDirectoryRequest& request, proto::Empty& response);
+  Status allocate(const proto::AllocateStripeRequest& request, proto::AllocateStripeResponse& response);
+  Status replace(const proto::ReplaceChunkRequest& request, proto::ReplaceChunkResponse& response);
+  Status seal_stripe(const proto::SealStripeRequest& request, proto::Empty& response);
+  Status commit(const proto::CommitFileRequest& request, proto::CommitFileResponse& response);
+  Status abort(const proto::AbortUploadRequest& request, proto::Empty& response);
+  Status open_read(const proto::OpenReadRequest& request, proto::OpenReadResponse& response);
+  Status report(const proto::ReportChunkRequest& request, proto::Empty& response);
+  Status show_stripe(const proto::ShowStripeRequest& request, proto::ShowStripeResponse& response);
+  Status plan_read(const proto::PlanReadRequest& request, proto::PlanReadResponse& response);
+  Status finish_read(const proto::FinishReadRequest& request, proto::Empty& response);
+
   Status seal(const proto::SealedStripe& sealed);
   FakeChunkServer* find(uint64_t server);
-  /// With what a reader needs: addresses and capabilities.
+  /// The stripe with the addresses and capabilities that a reader needs.
   proto::Stripe located(proto::Stripe stripe);
   proto::ChunkPlacement place(uint32_t index, const std::set<uint64_t>& exclude);
 
   std::vector<std::unique_ptr<FakeChunkServer>>& servers_;
   std::unique_ptr<rpc::Server> server_;
-  std::map<uint64_t, std::string> tickets_;  // by stripe
+  std::map<uint64_t, std::string> tickets_;  ///< by stripe
   uint64_t next_id_ = 1;
   uint64_t next_server_ = 0;
 };

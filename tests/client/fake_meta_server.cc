@@ -5,8 +5,6 @@
 
 namespace kintsugi::client {
 
-// -----------------------------------------------------------------------------------------------------
-
 FakeMetaServer::FakeMetaServer(simulation::Simulation& simulation,
                                std::vector<std::unique_ptr<FakeChunkServer>>& servers)
     : node(simulation, "meta"), servers_(servers) {}
@@ -15,92 +13,83 @@ asio::awaitable<void> FakeMetaServer::stop() {
   co_await server_->stop();
 }
 
-namespace {
-
-/// Answers at once with what a function returns.
-template <class Request, class Response, class Function>
-void answer(rpc::Server& server, rpc::Method method, Function function) {
-  server.handle<Request, Response>(method,
-                                   [function](Context, Request request) -> asio::awaitable<Result<Response>> {
-                                     co_return function(request);
-                                   });
+template <class Request, class Response>
+void FakeMetaServer::answer(rpc::Method method,
+                            Status (FakeMetaServer::*function)(const Request&, Response&)) {
+  server_->handle(
+      method,
+      [this, function](Context, const Request& request, Response& response) -> asio::awaitable<Status> {
+        co_return (this->*function)(request, response);
+      });
 }
-
-}  // namespace
 
 void FakeMetaServer::start() {
   using rpc::Method;
   server_ = std::make_unique<rpc::Server>(node.runtime(), rpc::Secret{}, nullptr);
-  rpc::Server& server = *server_;
-  answer<proto::Empty, proto::Empty>(
-      server, Method::kPing, [](const proto::Empty&) -> Result<proto::Empty> { return proto::Empty{}; });
-  answer<proto::StatRequest, proto::StatResponse>(
-      server, Method::kStat, [this](const proto::StatRequest& request) -> Result<proto::StatResponse> {
-        const auto found = files.find(request.path());
-        if (found == files.end()) return Status{Code::kNotFound, request.path()};
-        proto::StatResponse response;
-        *response.mutable_attributes() = found->second.attributes;
-        return response;
-      });
-  answer<proto::GetPolicyRequest, proto::GetPolicyResponse>(
-      server, Method::kGetPolicy, [this](const proto::GetPolicyRequest&) -> Result<proto::GetPolicyResponse> {
-        proto::GetPolicyResponse response;
-        response.set_policy(policy);
-        return response;
-      });
-  answer<proto::AllocateStripeRequest, proto::AllocateStripeResponse>(
-      server, Method::kAllocateStripe,
-      [this](const proto::AllocateStripeRequest& request) { return allocate(request); });
-  answer<proto::ReplaceChunkRequest, proto::ReplaceChunkResponse>(
-      server, Method::kReplaceChunk,
-      [this](const proto::ReplaceChunkRequest& request) { return replace(request); });
-  answer<proto::SealStripeRequest, proto::Empty>(
-      server, Method::kSealStripe, [this](const proto::SealStripeRequest& request) -> Result<proto::Empty> {
-        const Status sealed = seal(request.sealed());
-        if (!sealed.ok()) return sealed;
-        return proto::Empty{};
-      });
-  answer<proto::CommitFileRequest, proto::CommitFileResponse>(
-      server, Method::kCommitFile,
-      [this](const proto::CommitFileRequest& request) { return commit(request); });
-  answer<proto::AbortUploadRequest, proto::Empty>(
-      server, Method::kAbortUpload, [this](const proto::AbortUploadRequest&) -> Result<proto::Empty> {
-        ++aborts;
-        return proto::Empty{};
-      });
-  answer<proto::OpenReadRequest, proto::OpenReadResponse>(
-      server, Method::kOpenRead,
-      [this](const proto::OpenReadRequest& request) { return open_read(request); });
-  answer<proto::ReportChunkRequest, proto::Empty>(
-      server, Method::kReportChunk, [this](const proto::ReportChunkRequest& request) -> Result<proto::Empty> {
-        reports.push_back(request);
-        return proto::Empty{};
-      });
-  answer<proto::MakeDirectoryRequest, proto::Empty>(
-      server, Method::kMakeDirectory,
-      [this](const proto::MakeDirectoryRequest& request) -> Result<proto::Empty> {
-        if (files.contains(request.path())) return Status{Code::kAlreadyExists, request.path()};
-        files[request.path()].attributes.set_type(proto::Attributes::DIRECTORY);
-        return proto::Empty{};
-      });
-  answer<proto::ShowStripeRequest, proto::ShowStripeResponse>(
-      server, Method::kShowStripe,
-      [this](const proto::ShowStripeRequest& request) -> Result<proto::ShowStripeResponse> {
-        const auto found = stripes.find(request.stripe_id());
-        if (found == stripes.end()) return Status{Code::kNotFound, "no such stripe"};
-        proto::ShowStripeResponse response;
-        *response.mutable_stripe() = located(found->second);
-        return response;
-      });
-  answer<proto::PlanReadRequest, proto::PlanReadResponse>(
-      server, Method::kPlanRead,
-      [this](const proto::PlanReadRequest& request) { return plan_read(request); });
-  answer<proto::FinishReadRequest, proto::Empty>(
-      server, Method::kFinishRead, [this](const proto::FinishReadRequest& request) -> Result<proto::Empty> {
-        finished_reads.push_back(request);
-        return proto::Empty{};
-      });
+  answer(Method::kPing, &FakeMetaServer::ping);
+  answer(Method::kStat, &FakeMetaServer::stat);
+  answer(Method::kGetPolicy, &FakeMetaServer::get_policy);
+  answer(Method::kMakeDirectory, &FakeMetaServer::make_directory);
+  answer(Method::kAllocateStripe, &FakeMetaServer::allocate);
+  answer(Method::kReplaceChunk, &FakeMetaServer::replace);
+  answer(Method::kSealStripe, &FakeMetaServer::seal_stripe);
+  answer(Method::kCommitFile, &FakeMetaServer::commit);
+  answer(Method::kAbortUpload, &FakeMetaServer::abort);
+  answer(Method::kOpenRead, &FakeMetaServer::open_read);
+  answer(Method::kReportChunk, &FakeMetaServer::report);
+  answer(Method::kShowStripe, &FakeMetaServer::show_stripe);
+  answer(Method::kPlanRead, &FakeMetaServer::plan_read);
+  answer(Method::kFinishRead, &FakeMetaServer::finish_read);
   KINTSUGI_ASSERT(server_->start(endpoint()).ok());
+}
+
+Status FakeMetaServer::ping(const proto::Empty&, proto::Empty&) {
+  return {};
+}
+
+Status FakeMetaServer::stat(const proto::StatRequest& request, proto::StatResponse& response) {
+  const auto found = files.find(request.path());
+  if (found == files.end()) return {Code::kNotFound, request.path()};
+  *response.mutable_attributes() = found->second.attributes;
+  return {};
+}
+
+Status FakeMetaServer::get_policy(const proto::GetPolicyRequest&, proto::GetPolicyResponse& response) {
+  response.set_policy(policy);
+  return {};
+}
+
+Status FakeMetaServer::make_directory(const proto::MakeDirectoryRequest& request, proto::Empty&) {
+  if (files.contains(request.path())) return {Code::kAlreadyExists, request.path()};
+  files[request.path()].attributes.set_type(proto::Attributes::DIRECTORY);
+  return {};
+}
+
+Status FakeMetaServer::seal_stripe(const proto::SealStripeRequest& request, proto::Empty&) {
+  return seal(request.sealed());
+}
+
+Status FakeMetaServer::abort(const proto::AbortUploadRequest&, proto::Empty&) {
+  ++aborts;
+  return {};
+}
+
+Status FakeMetaServer::report(const proto::ReportChunkRequest& request, proto::Empty&) {
+  reports.push_back(request);
+  return {};
+}
+
+Status FakeMetaServer::show_stripe(const proto::ShowStripeRequest& request,
+                                   proto::ShowStripeResponse& response) {
+  const auto found = stripes.find(request.stripe_id());
+  if (found == stripes.end()) return {Code::kNotFound, "no such stripe"};
+  *response.mutable_stripe() = located(found->second);
+  return {};
+}
+
+Status FakeMetaServer::finish_read(const proto::FinishReadRequest& request, proto::Empty&) {
+  finished_reads.push_back(request);
+  return {};
 }
 
 FakeChunkServer* FakeMetaServer::find(uint64_t server) {
@@ -120,9 +109,9 @@ proto::ChunkPlacement FakeMetaServer::place(uint32_t index, const std::set<uint6
   return chunk;
 }
 
-Result<proto::AllocateStripeResponse> FakeMetaServer::allocate(const proto::AllocateStripeRequest& request) {
+Status FakeMetaServer::allocate(const proto::AllocateStripeRequest& request,
+                                proto::AllocateStripeResponse& response) {
   ++allocations;
-  proto::AllocateStripeResponse response;
   const std::string& name = request.policy().empty() ? policy : request.policy();
   KINTSUGI_ASSIGN(const erasure::Policy parsed, erasure::Policy::parse(name));
   std::set<uint64_t> used(request.exclude().begin(), request.exclude().end());
@@ -132,7 +121,7 @@ Result<proto::AllocateStripeResponse> FakeMetaServer::allocate(const proto::Allo
   for (uint32_t index = 0; index < parsed.chunks(); ++index) {
     *stripe.add_chunks() = place(index, used);
     const uint64_t server = stripe.chunks(static_cast<int>(index)).server_id();
-    if (server == 0) return Status{Code::kUnavailable, "too few servers"};
+    if (server == 0) return {Code::kUnavailable, "too few servers"};
     used.insert(server);
   }
   response.set_upload_id(request.upload_id() == 0 ? next_id_++ : request.upload_id());
@@ -140,21 +129,21 @@ Result<proto::AllocateStripeResponse> FakeMetaServer::allocate(const proto::Allo
   response.set_ticket(fmt::format("ticket {} 0", stripe.stripe_id()));
   tickets_[stripe.stripe_id()] = response.ticket();
   response.set_default_policy(policy);
-  return response;
+  return {};
 }
 
-Result<proto::ReplaceChunkResponse> FakeMetaServer::replace(const proto::ReplaceChunkRequest& request) {
+Status FakeMetaServer::replace(const proto::ReplaceChunkRequest& request,
+                               proto::ReplaceChunkResponse& response) {
   const uint64_t stripe = request.stripe().stripe_id();
-  if (request.ticket() != tickets_[stripe]) return Status{Code::kPermissionDenied, "wrong ticket"};
+  if (request.ticket() != tickets_[stripe]) return {Code::kPermissionDenied, "wrong ticket"};
   std::set<uint64_t> used(request.exclude().begin(), request.exclude().end());
   for (const proto::ChunkPlacement& chunk : request.stripe().chunks())
     used.insert(chunk.server_id());
-  proto::ReplaceChunkResponse response;
   *response.mutable_chunk() = place(request.index(), used);
-  if (response.chunk().server_id() == 0) return Status{Code::kUnavailable, "no other server"};
+  if (response.chunk().server_id() == 0) return {Code::kUnavailable, "no other server"};
   response.set_ticket(fmt::format("ticket {} {}", stripe, ++replacements));
   tickets_[stripe] = response.ticket();
-  return response;
+  return {};
 }
 
 Status FakeMetaServer::seal(const proto::SealedStripe& sealed) {
@@ -174,36 +163,33 @@ Status FakeMetaServer::seal(const proto::SealedStripe& sealed) {
   return {};
 }
 
-Result<proto::CommitFileResponse> FakeMetaServer::commit(const proto::CommitFileRequest& request) {
-  if (files.contains(request.path()) && !request.replace())
-    return Status{Code::kAlreadyExists, request.path()};
+Status FakeMetaServer::commit(const proto::CommitFileRequest& request, proto::CommitFileResponse& response) {
+  if (files.contains(request.path()) && !request.replace()) return {Code::kAlreadyExists, request.path()};
   for (const proto::SealedStripe& sealed : request.sealed())
     KINTSUGI_TRY(seal(sealed));
   File file;
   uint64_t end = 0;
   for (const proto::Extent& extent : request.extents()) {
     if (extent.file_offset() != end || !stripes.contains(extent.stripe_id())) {
-      return Status{Code::kInvalidArgument, "extents make no sense"};
+      return {Code::kInvalidArgument, "extents make no sense"};
     }
     end += extent.length();
     file.extents.push_back(extent);
   }
-  if (end != request.size()) return Status{Code::kInvalidArgument, "extents do not cover the file"};
+  if (end != request.size()) return {Code::kInvalidArgument, "extents do not cover the file"};
   file.attributes.set_size(request.size());
   file.attributes.set_mode(request.mode());
   file.attributes.set_modified_ns(request.modified_ns());
   file.attributes.set_policy(request.policy());
   files[request.path()] = file;
-  proto::CommitFileResponse response;
   *response.mutable_attributes() = file.attributes;
-  return response;
+  return {};
 }
 
-Result<proto::OpenReadResponse> FakeMetaServer::open_read(const proto::OpenReadRequest& request) {
+Status FakeMetaServer::open_read(const proto::OpenReadRequest& request, proto::OpenReadResponse& response) {
   constexpr int kMaxStripes = 2;  // few, so that tests turn pages
   const auto found = files.find(request.path());
-  if (found == files.end()) return Status{Code::kNotFound, request.path()};
-  proto::OpenReadResponse response;
+  if (found == files.end()) return {Code::kNotFound, request.path()};
   *response.mutable_attributes() = found->second.attributes;
   const uint64_t end = request.length() == 0 ? UINT64_MAX : request.offset() + request.length();
   for (const proto::Extent& extent : found->second.extents) {
@@ -215,7 +201,7 @@ Result<proto::OpenReadResponse> FakeMetaServer::open_read(const proto::OpenReadR
     *response.add_extents() = extent;
     *response.add_stripes() = located(stripes.at(extent.stripe_id()));
   }
-  return response;
+  return {};
 }
 
 proto::Stripe FakeMetaServer::located(proto::Stripe stripe) {
@@ -228,12 +214,12 @@ proto::Stripe FakeMetaServer::located(proto::Stripe stripe) {
   return stripe;
 }
 
-Result<proto::PlanReadResponse> FakeMetaServer::plan_read(const proto::PlanReadRequest& request) {
+Status FakeMetaServer::plan_read(const proto::PlanReadRequest& request, proto::PlanReadResponse& response) {
   constexpr uint64_t kSliceBytes = kBlockBytes;
   plan_requests.push_back(request);
-  if (!plans_reads) return Status{Code::kUnavailable, "no plans today"};
+  if (!plans_reads) return {Code::kUnavailable, "no plans today"};
   if (request.capability() != fmt::format("read {}:{}", request.stripe_id(), request.index()))
-    return Status{Code::kPermissionDenied, "not this chunk's capability"};
+    return {Code::kPermissionDenied, "not this chunk's capability"};
   const proto::Stripe stripe = located(stripes.at(request.stripe_id()));
   KINTSUGI_ASSIGN(const erasure::Policy parsed, erasure::Policy::parse(stripe.policy()));
   const std::set<uint64_t> exclude(request.exclude().begin(), request.exclude().end());
@@ -246,7 +232,6 @@ Result<proto::PlanReadResponse> FakeMetaServer::plan_read(const proto::PlanReadR
   KINTSUGI_ASSIGN(erasure::RepairEquation equation,
                   erasure::repair_equation(*erasure::Code::get(parsed), lost, candidates));
   if (wrong_coefficient) equation.terms.front().coefficients.front() ^= 1;
-  proto::PlanReadResponse response;
   proto::SumPlan& plan = *response.mutable_plan();
   plan.set_stripe_id(request.stripe_id());
   plan.set_repair_id(plan_requests.size());
@@ -270,7 +255,7 @@ Result<proto::PlanReadResponse> FakeMetaServer::plan_read(const proto::PlanReadR
     node.set_sums(1);
     if (!star) children = node.mutable_children();
   }
-  return response;
+  return {};
 }
 
 }  // namespace kintsugi::client

@@ -91,7 +91,7 @@ struct Sum {
 
 }  // namespace
 
-asio::awaitable<Status> FakeChunkServer::partial_sum(Context context, proto::PartialSumRequest request,
+asio::awaitable<Status> FakeChunkServer::partial_sum(Context context, const proto::PartialSumRequest& request,
                                                      rpc::Stream& stream) {
   ++sums;
   if (hangs || sums_hang) co_await hang(stream);

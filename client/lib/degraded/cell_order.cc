@@ -19,7 +19,8 @@ CellOrder::CellOrder(uint32_t rows, uint64_t cell_bytes, uint64_t begin, uint64_
   if (rows > 1) cell_.resize(cell_bytes);
 }
 
-asio::awaitable<Status> CellOrder::put(uint64_t offset, std::span<const std::span<std::byte>> sums) {
+asio::awaitable<Status> CellOrder::put(uint64_t offset, std::span<const std::span<std::byte>> sums,
+                                       uint64_t) {
   KINTSUGI_ASSERT(sums.size() == rows_);
   if (rows_ == 1) co_return co_await hand_on(offset, sums.front());
   const uint64_t bytes = sums.front().size();
@@ -52,7 +53,11 @@ asio::awaitable<Status> CellOrder::hand_on(uint64_t chunk_offset, std::span<cons
   const uint64_t from = std::max(begin_, chunk_offset), to = std::min(end_, chunk_offset + bytes.size());
   if (from >= to) co_return Status{};
   const std::array<std::span<const std::byte>, 1> one{bytes.subspan(from - chunk_offset, to - from)};
-  co_return co_await sink_.write(from, one);
+  handing_on_ = true;
+  Status taken = co_await sink_.write(from, one);
+  handing_on_ = false;
+  handed_on_ += to - from;
+  co_return taken;
 }
 
 }  // namespace kintsugi::client

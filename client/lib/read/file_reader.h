@@ -2,78 +2,65 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "client/lib/core.h"
 #include "client/lib/io.h"
-#include "client/lib/read/window_reader.h"
+#include "client/lib/read/window_pipeline.h"
+#include "client/lib/resources.h"
 #include "common/proto/meta.pb.h"
 
 namespace kintsugi::client {
 
 struct ReadOptions {
-  ReadOptions() {}  // not an aggregate, see WriteOptions
   uint64_t offset = 0;
   uint64_t length = 0;  ///< 0 = to the end of the file; a range beyond it ends there
-  std::function<void(uint64_t bytes)> progress;
+  std::function<void(uint64_t bytes)> progress = {};
 };
 
 /// Use once. A window that cannot be read is tried again with fresh locations, since repairs move chunks.
-class FileReader {
+class FileReader final : private WindowUser {
  public:
-  FileReader(Core& core, Context context, std::string path, Sink& sink, ReadOptions options);
+  FileReader(Resources& resources, Context context, std::string path, Sink& sink, ReadOptions options);
 
   /// Asks for the file's attributes and first locations. kNotFound, kIsDirectory.
-  asio::awaitable<Result<proto::Attributes>> open();
-  /// After `open`. Ok: the whole range went to the sink.
+  asio::awaitable<Status> open(proto::Attributes& attributes);
+  /// Ok: the whole range went to the sink. REQUIRES: `open` succeeded.
   asio::awaitable<Status> run();
 
  private:
   /// A page of locations, alive while windows of it are in flight.
   using Page = std::shared_ptr<const proto::OpenReadResponse>;
-  struct InFlight {
-    Page page;
-    std::unique_ptr<WindowReader> reader;
-    uint64_t file_offset = 0;
-    std::optional<Status> result;
-  };
-  /// Where a window's extent is, and what is left of it to plan.
+  /// The rest of an extent that is still to be planned.
   struct Extent {
-    const proto::Stripe* stripe = nullptr;
+    std::shared_ptr<const proto::Stripe> stripe;
     erasure::Policy policy;
-    uint64_t file_offset = 0;    // of the extent
-    uint64_t stripe_offset = 0;  // of the extent
+    uint64_t file_offset = 0;    ///< where the extent begins
+    uint64_t stripe_offset = 0;  ///< the same place in the stripe
     WindowPlan plan;
   };
 
-  asio::awaitable<Result<Page>> locate(uint64_t offset, uint64_t length);
-  asio::awaitable<Status> read_to_end();
-  /// Begins to read the next window. False when memory has to come back first, or nothing is left.
-  asio::awaitable<Result<bool>> start_next();
+  asio::awaitable<Status> plan_next(std::optional<Planned>& next) override;
+  asio::awaitable<Status> take(WindowInFlight& window) override;
+  asio::awaitable<Status> locate(uint64_t offset, uint64_t length, Page& page);
   asio::awaitable<Status> next_extent();
-  asio::awaitable<Status> deliver();
-  asio::awaitable<Status> read_again(InFlight& failed);
-  asio::awaitable<void> run_window(InFlight* window);
+  asio::awaitable<Status> read_again(WindowInFlight& failed);
   Result<Extent> plan_extent(const proto::Extent& extent) const;
   uint64_t window_bytes(const erasure::Policy& policy) const;
 
-  Core& core_;
+  Resources& resources_;
   Context context_;
-  std::string path_;
+  const std::string path_;
   Sink& sink_;
-  ReadOptions options_;
-  uint64_t begin_ = 0, end_ = 0;  // of the range in the file
-  uint64_t planned_ = 0;          // file offset up to which windows were started
+  const ReadOptions options_;
+  uint64_t begin_ = 0, end_ = 0;  ///< the range in the file
+  uint64_t planned_ = 0;          ///< file offset up to which windows were planned
   Page page_;
-  int next_in_page_ = 0;
+  int next_in_page_ = 0;  ///< the extent after extent_
   std::optional<Extent> extent_;
-  std::deque<std::unique_ptr<InFlight>> in_flight_;
-  runtime::Event changed_;
-  runtime::TaskGroup tasks_;
+  WindowPipeline pipeline_;
 };
 
 }  // namespace kintsugi::client

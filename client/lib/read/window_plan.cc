@@ -5,23 +5,14 @@
 
 #include "common/base/assert.h"
 #include "common/base/crc32c.h"
+#include "common/base/math.h"
 #include "erasure/layout.h"
 
 namespace kintsugi::client {
-namespace {
-
-uint64_t round_down(uint64_t value) {
-  return value / kBlockBytes * kBlockBytes;
-}
-uint64_t round_up(uint64_t value) {
-  return round_down(value + kBlockBytes - 1);
-}
-
-}  // namespace
 
 Window whole_cells(const erasure::Policy& policy, Window window) {
-  window.chunk_begin = window.chunk_begin / policy.cell_bytes * policy.cell_bytes;
-  window.chunk_end = (window.chunk_end + policy.cell_bytes - 1) / policy.cell_bytes * policy.cell_bytes;
+  window.chunk_begin = round_down(window.chunk_begin, policy.cell_bytes);
+  window.chunk_end = round_up(window.chunk_end, policy.cell_bytes);
   return window;
 }
 
@@ -49,12 +40,12 @@ Window WindowPlan::narrow() {
   const erasure::Location at = erasure::locate(policy_, at_);
   Window window;
   window.stripe_offset = at_;
-  window.chunk_begin = round_down(at.chunk_offset);
-  const uint64_t cell_end = at.chunk_offset / policy_.cell_bytes * policy_.cell_bytes + policy_.cell_bytes;
+  window.chunk_begin = round_down(at.chunk_offset, kBlockBytes);
+  const uint64_t cell_end = round_down(at.chunk_offset, policy_.cell_bytes) + policy_.cell_bytes;
   const uint64_t last =
       std::min({cell_end, at.chunk_offset + (end_ - at_), window.chunk_begin + max_chunk_bytes_});
   window.bytes = last - at.chunk_offset;
-  window.chunk_end = std::min(round_up(last), erasure::chunk_length(policy_, stripe_length_, 0));
+  window.chunk_end = std::min(round_up(last, kBlockBytes), erasure::chunk_length(policy_, stripe_length_, 0));
   window.wanted = {at.chunk};
   at_ += window.bytes;
   return window;

@@ -1,5 +1,4 @@
-/// Cuts the read of a stripe's range into windows, each of which is fetched, decoded if need be, and handed
-/// on as a whole.
+/// Cuts the read of a stripe's range into windows, each of which is fetched, decoded if need be, and handed on as a whole.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +8,32 @@
 
 namespace kintsugi::client {
 
-/// The same range [chunk_begin, chunk_end) of some data chunks, which together hold `bytes` user bytes from
-/// `stripe_offset` on.
+/// The same range [chunk_begin, chunk_end) of some chunks. Where those are data chunks they together hold `bytes` user
+/// bytes from `stripe_offset` on.
 struct Window {
   uint64_t stripe_offset = 0;
   uint64_t bytes = 0;
-  uint64_t chunk_begin = 0;  ///< multiple of kBlockBytes
-  uint64_t chunk_end =
-      0;  ///< chunks may end before; a multiple of kBlockBytes unless the longest chunk ends here
-  std::vector<uint32_t> wanted;  ///< data chunks
+  uint64_t chunk_begin = 0;  ///< a multiple of kBlockBytes
+  /// A multiple of kBlockBytes, unless the stripe's longest chunk ends here. Other chunks may end before.
+  uint64_t chunk_end = 0;
+  std::vector<uint32_t> wanted;  ///< indexes of the chunks
   bool operator==(const Window&) const = default;
 };
 
 /// The window with its range of chunks widened to whole cells, as decoding takes it where rows > 1.
 Window whole_cells(const erasure::Policy& policy, Window window);
 
-/// Wide windows hold whole rows of all data chunks, for long reads; narrow ones a part of one cell, for the
-/// ragged ends of a range and for cells too large to hold a row of.
+/// Wide windows hold whole rows of all data chunks, for long reads; narrow ones a part of one cell, for the ragged ends of
+/// a range and for cells too large to hold a row of.
 class WindowPlan {
  public:
-  /// Reads [offset, offset + bytes) of a stripe of `stripe_length` user bytes (the range lies within). A
-  /// window takes at most `max_chunk_bytes` (a multiple of kBlockBytes) of each chunk.
+  /// Reads [offset, offset + bytes) of a stripe of `stripe_length` user bytes. A window takes at most `max_chunk_bytes` of
+  /// each chunk. REQUIRES: the range lies within the stripe; max_chunk_bytes is a multiple of kBlockBytes.
   WindowPlan(const erasure::Policy& policy, uint64_t stripe_length, uint64_t offset, uint64_t bytes,
              uint64_t max_chunk_bytes);
 
   bool done() const { return at_ == end_; }
+  /// REQUIRES: !done().
   Window next();
 
  private:
@@ -42,7 +42,7 @@ class WindowPlan {
 
   erasure::Policy policy_;
   uint64_t stripe_length_;
-  uint64_t at_, end_;
+  uint64_t at_, end_;  ///< the rest of the range
   uint64_t max_chunk_bytes_;
 };
 

@@ -1,66 +1,84 @@
-// WindowReader: when a chunk of the window comes by a tree.
+#include "client/lib/read/window_tree.h"
+
 #include <algorithm>
 
-#include "client/lib/read/window_reader.h"
+#include "common/base/assert.h"
 
 namespace kintsugi::client {
+namespace {
 
-bool WindowReader::may_take_tree(const erasure::Policy& policy, const Window& window) {
-  const uint64_t range = window.chunk_end - window.chunk_begin;
-  return window.wanted.size() < policy.k && (policy.k - 1) * range >= kTreeSavesBytes;
+constexpr int kPatienceFactor = 4;
+
+using State = WindowChunks::State;
+
+}  // namespace
+
+WindowTree::~WindowTree() {
+  KINTSUGI_ASSERT(!is_running() || buffers_.empty());
 }
 
-bool WindowReader::tree_pays(uint32_t chunk) const {
+bool WindowTree::may_pay(const StripeWindow& of) {
+  const uint64_t range = of.window.chunk_end - of.window.chunk_begin;
+  return of.window.wanted.size() < of.policy.k && (of.policy.k - 1) * range >= kSavesBytes;
+}
+
+bool WindowTree::pays(const WindowChunks& chunks, uint32_t chunk) {
+  const StripeWindow& of = chunks.window();
   size_t there = 0;  // without asking anybody for more
-  for (uint32_t other = 0; other < policy_.chunks(); ++other) {
-    const bool coming = states_[other] == State::kRunning || states_[other] == State::kDone;
-    there += other != chunk && (coming || chunk_bytes(other) == 0);
+  for (uint32_t other = 0; other < of.policy.chunks(); ++other) {
+    const bool coming = chunks.state(other) == State::kRunning || chunks.state(other) == State::kDone;
+    there += other != chunk && (coming || of.chunk_bytes(other) == 0);
   }
-  const bool in_local_group = policy_.local > 0 && chunk < policy_.k + policy_.local;
-  const size_t needed = in_local_group ? policy_.k / policy_.local : policy_.k;
-  return needed > there + 1 && (needed - there - 1) * chunk_bytes(chunk) >= kTreeSavesBytes;
+  const bool in_local_group = of.policy.local > 0 && chunk < of.policy.k + of.policy.local;
+  const size_t needed = in_local_group ? of.policy.k / of.policy.local : of.policy.k;
+  return needed > there + 1 && (needed - there - 1) * of.chunk_bytes(chunk) >= kSavesBytes;
 }
 
-bool WindowReader::start_tree() {
-  if (!tree_allowed_ || tree_) return false;
-  const auto not_here = [this](uint32_t chunk) { return states_[chunk] != State::kDone; };
-  const auto missing = std::find_if(window_.wanted.begin(), window_.wanted.end(), not_here);
-  if (missing == window_.wanted.end() || std::count_if(missing, window_.wanted.end(), not_here) > 1)
-    return false;
-  if (!tree_pays(*missing)) return false;
-  tree_chunk_ = *missing;
-  const uint64_t bytes = chunk_bytes(tree_chunk_);
+bool WindowTree::start(Context context, const WindowChunks& chunks, runtime::Event& changed) {
+  if (!allowed_) return false;
+  const StripeWindow& of = chunks.window();
+  const auto not_here = [&chunks](uint32_t chunk) { return chunks.state(chunk) != State::kDone; };
+  if (std::ranges::count_if(of.window.wanted, not_here) != 1) return false;
+  const uint32_t missing = *std::ranges::find_if(of.window.wanted, not_here);
+  if (!pays(chunks, missing)) return false;
+  allowed_ = false;
+  chunk_ = missing;
+  const uint64_t bytes = of.chunk_bytes(chunk_);
   std::vector<std::span<std::byte>> into;
   for (uint64_t at = 0; at < bytes; at += Memory::kBufferBytes) {
-    tree_buffers_.push_back(core_.memory.take());
-    into.push_back(tree_buffers_.back().first(std::min<uint64_t>(bytes - at, Memory::kBufferBytes)));
+    buffers_.push_back(resources_.memory.take());
+    into.push_back(buffers_.back().first(std::min<uint64_t>(bytes - at, Memory::kBufferBytes)));
   }
-  LostRange range = lost_range(stripe_, tree_chunk_, window_.chunk_begin, window_.chunk_begin + bytes);
-  tree_ = std::make_shared<TreeFetch>(core_, context_, std::move(range),
-                                      kTreeWindowBuffers * Memory::kBufferBytes, std::move(into), changed_);
-  core_.background.spawn(TreeFetch::run(tree_));
+  LostRange range = lost_range(*of.stripe, chunk_, of.window.chunk_begin, of.window.chunk_begin + bytes);
+  const TreeWishes wishes{.window_bytes = kSumBuffers * Memory::kBufferBytes};
+  fetch_ = std::make_shared<DegradedFetch>(resources_, context, std::move(range), wishes, std::move(into),
+                                           changed);
+  resources_.background.spawn(DegradedFetch::run(fetch_));
   return true;
 }
 
-void WindowReader::settle_tree() {
-  if (!tree_ || !tree_->done() || tree_buffers_.empty()) return;
-  if (!tree_->ok()) {
-    tree_buffers_.clear();
-    failures_ += (failures_.empty() ? "" : "; ") + tree_->status().to_string();
-  } else if (states_[tree_chunk_] == State::kDone) {
-    tree_buffers_.clear();  // the chunk itself was first
-  } else {
-    decoded_[tree_chunk_] = std::move(tree_buffers_);
-    tree_buffers_.clear();
-    states_[tree_chunk_] = State::kDone;
-    last_done_ = core_.now();
-  }
+TimePoint WindowTree::patience_end(const WindowChunks& chunks) const {
+  const uint64_t bytes = chunks.window().chunk_bytes(chunk_);
+  const Duration usual = resources_.fetch_times.usual_limit(bytes, Duration{});
+  return fetch_->started() + std::max(kPatience, kPatienceFactor * usual);
 }
 
-void WindowReader::cancel_tree() {
-  if (!tree_ || tree_->done()) return;
-  tree_->cancel();
-  tree_buffers_.clear();
+void WindowTree::settle(WindowChunks& chunks) {
+  if (!fetch_ || !fetch_->done()) return;
+  if (!fetch_->ok()) {
+    failure_ = fetch_->status().to_string();
+  } else if (chunks.state(chunk_) != State::kDone) {  // else the chunk itself was first
+    chunks.put(chunk_, std::move(buffers_));
+  }
+  buffers_.clear();
+  fetch_.reset();
+}
+
+void WindowTree::cancel() {
+  if (!fetch_) return;
+  fetch_->cancel();
+  fetch_.reset();
+  buffers_.clear();
 }
 
 }  // namespace kintsugi::client

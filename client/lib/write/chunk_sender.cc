@@ -10,30 +10,20 @@ namespace kintsugi::client {
 namespace {
 
 constexpr int kMaxReplacements = 3;  ///< servers tried for one chunk after the first
-/// For another server than one that failed lately; then that one is tried after all.
+/// The metaserver may take so long to name another server than one that failed lately; then that one is tried after all.
 constexpr Duration kSecondThoughtsLimit = 2s;
 
 }  // namespace
 
-StripeAllocation::StripeAllocation(const runtime::Runtime& runtime, proto::AllocateStripeResponse response)
-    : upload_id(response.upload_id()),
-      stripe(std::move(*response.mutable_stripe())),
-      ticket(std::move(*response.mutable_ticket())),
-      replacing(runtime, 1) {}
-
-ChunkSender::ChunkSender(Core& core, Context context, StripeAllocation& allocation, uint32_t index,
-                         uint64_t max_bytes, size_t queue_slices, runtime::Event& changed)
-    : core_(core),
+ChunkSender::ChunkSender(Resources& resources, Context context, StripeAllocation& allocation, uint32_t index,
+                         Limits limits, runtime::Event& changed)
+    : resources_(resources),
       context_(context),
       allocation_(allocation),
       index_(index),
-      max_bytes_(max_bytes),
-      queue_(core.runtime, queue_slices),
+      limits_(limits),
+      queue_(resources.runtime, limits.queue_slices),
       changed_(changed) {}
-
-const proto::ChunkPlacement& ChunkSender::placement() const {
-  return allocation_.stripe.chunks(static_cast<int>(index_));
-}
 
 asio::awaitable<void> ChunkSender::push(Slice slice) {
   if (failed_) co_return;
@@ -60,7 +50,7 @@ void ChunkSender::give_up() {
 }
 
 void ChunkSender::end_wait() {
-  longest_wait_ = std::max(longest_wait_, core_.now() - *waiting_since_);
+  longest_wait_ = std::max(longest_wait_, resources_.now() - *waiting_since_);
   waiting_since_.reset();
 }
 
@@ -78,18 +68,19 @@ asio::awaitable<void> ChunkSender::run() {
     failed_ = true;
     if (stream_) stream_->close();
     queue_.close(status);
-    while (true) {  // what is queued goes back to the pool
+    while (true) {  // the buffers of queued slices go back to the pool
       auto dropped = co_await queue_.pop();
       if (!dropped) break;
     }
     if (!aborted_) {
-      core_.health.failed(ServerId{placement().server_id()});
-      allocation_.failed_servers.push_back(placement().server_id());
-      log::debug("chunk {}:{} was not written: {}", allocation_.stripe.stripe_id(), index_,
+      resources_.health.failed(allocation_.server(index_));
+      allocation_.note_failure(index_);
+      log::debug("chunk {}:{} was not written: {}", allocation_.stripe().stripe_id(), index_,
                  status.to_string());
     }
   }
-  result_ = status.with_context(fmt::format("chunk {} on {}", index_, placement().address()));
+  result_ =
+      status.with_context(fmt::format("chunk {} on {}", index_, allocation_.placement(index_).address()));
   changed_.notify_all();
 }
 
@@ -100,22 +91,18 @@ asio::awaitable<Status> ChunkSender::send_all() {
 }
 
 asio::awaitable<Status> ChunkSender::open() {
-  // The server may have failed since the stripe was allocated. If no other can be had, it is tried all the
-  // same.
-  if (core_.health.avoid(ServerId{placement().server_id()})) {
-    std::vector<ServerId> avoided = core_.health.avoided();
-    const Context limited = context_.with_deadline(core_.now() + kSecondThoughtsLimit);
-    (void)co_await replace(limited, std::move(avoided), Repeat::kNever);
+  // The server may have failed since the stripe was allocated. If no other can be had, it is tried all the same.
+  if (resources_.health.avoid(allocation_.server(index_))) {
+    const Context limited = context_.with_deadline(resources_.now() + kSecondThoughtsLimit);
+    (void)co_await allocation_.replace(limited, index_, resources_.health.avoided(), Repeat::kNever);
     if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
   }
   for (int attempt = 0;; ++attempt) {
-    const proto::ChunkPlacement place = placement();
-    Status status = co_await open_at(place);
+    const Status status = co_await open_at(allocation_.placement(index_));
     if (status.ok() || aborted_ || attempt == kMaxReplacements) co_return status;
-    core_.health.failed(ServerId{place.server_id()});
-    allocation_.failed_servers.push_back(place.server_id());
-    std::vector<ServerId> none;
-    Status replaced = co_await replace(context_, std::move(none), Repeat::kAllowed);
+    resources_.health.failed(allocation_.server(index_));
+    allocation_.note_failure(index_);
+    const Status replaced = co_await allocation_.replace(context_, index_, {}, Repeat::kAllowed);
     if (!replaced.ok()) co_return status.with_context("no other server to replace it");
   }
 }
@@ -124,35 +111,15 @@ asio::awaitable<Status> ChunkSender::open_at(proto::ChunkPlacement place) {
   if (place.server_id() == 0 || place.address().empty()) co_return Status{Code::kUnavailable, "no server"};
   KINTSUGI_CO_ASSIGN(server_, runtime::Endpoint::parse(place.address()));
   proto::WriteChunkRequest request;
-  request.set_stripe_id(allocation_.stripe.stripe_id());
+  request.set_stripe_id(allocation_.stripe().stripe_id());
   request.set_index(index_);
-  request.set_policy(allocation_.stripe.policy());
+  request.set_policy(allocation_.stripe().policy());
   request.set_capability(place.capability());
-  request.set_max_bytes(max_bytes_);
-  const Context limited = context_.with_deadline(core_.now() + kStreamLimit);
-  KINTSUGI_CO_ASSIGN(stream_,
-                     co_await core_.rpc.open_stream(limited, server_, rpc::Method::kWriteChunk, request));
+  request.set_max_bytes(limits_.max_bytes);
+  const Context limited = context_.with_deadline(resources_.now() + kStreamLimit);
+  KINTSUGI_CO_ASSIGN(
+      stream_, co_await resources_.rpc.open_stream(limited, server_, rpc::Method::kWriteChunk, request));
   if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
-  co_return Status{};
-}
-
-asio::awaitable<Status> ChunkSender::replace(Context context, std::vector<ServerId> avoided, Repeat repeat) {
-  KINTSUGI_CO_TRY(co_await allocation_.replacing.acquire(context.deadline));
-  proto::ReplaceChunkRequest request;
-  request.set_upload_id(allocation_.upload_id);
-  *request.mutable_stripe() = allocation_.stripe;
-  request.set_ticket(allocation_.ticket);
-  request.set_index(index_);
-  for (uint64_t server : allocation_.failed_servers)
-    request.add_exclude(server);
-  for (ServerId server : avoided)
-    request.add_exclude(server.value);
-  auto response = co_await core_.meta.call<proto::ReplaceChunkResponse>(context, rpc::Method::kReplaceChunk,
-                                                                        request, repeat);
-  allocation_.replacing.release();
-  if (!response) co_return response.error();
-  *allocation_.stripe.mutable_chunks(static_cast<int>(index_)) = response->chunk();
-  allocation_.ticket = response->ticket();
   co_return Status{};
 }
 
@@ -165,7 +132,7 @@ asio::awaitable<Status> ChunkSender::send_slices() {
     header.mutable_block_crcs()->Add((*slice)->block_crcs.begin(), (*slice)->block_crcs.end());
     const std::array<asio::const_buffer, 1> payload{
         asio::const_buffer((*slice)->buffer.data(), (*slice)->bytes)};
-    waiting_since_ = core_.now();
+    waiting_since_ = resources_.now();
     KINTSUGI_CO_TRY(co_await stream_->send(header, payload));
     end_wait();
   }
@@ -174,7 +141,7 @@ asio::awaitable<Status> ChunkSender::send_slices() {
 }
 
 asio::awaitable<Status> ChunkSender::seal() {
-  waiting_since_ = core_.now();
+  waiting_since_ = resources_.now();
   KINTSUGI_CO_TRY(co_await seal_and_confirm());
   end_wait();
   co_return Status{};
@@ -192,7 +159,7 @@ asio::awaitable<Status> ChunkSender::seal_and_confirm() {
                      fmt::format("the server stored {} bytes with CRC {:08x}, sent were {} with {:08x}",
                                  done.length(), done.crc(), length_, crc_)};
   }
-  core_.rpc.finish(server_, std::move(stream_));
+  resources_.rpc.finish(server_, std::move(stream_));
   co_return Status{};
 }
 

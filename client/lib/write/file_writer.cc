@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/log/log.h"
-#include "erasure/layout.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
@@ -13,93 +12,56 @@ constexpr sight::Site kWriteFile{"client.write_file", {}, {"bytes"}};
 constexpr sight::Site kReadSource{"client.read_source", {"bytes"}};
 
 constexpr size_t kMaxFinishing = 2;    ///< stripes whose seal is awaited while the next is written
-constexpr int kMaxStripeAttempts = 3;  ///< of one stripe, each on other servers
+constexpr int kMaxStripeAttempts = 3;  ///< to write one stripe, each on other servers
 constexpr size_t kMaxExtents = 30000;  ///< a commit fits a frame's 1 MiB header
-constexpr uint64_t kMaxTinyFile =
-    erasure::kMaxCellBytes;  ///< larger files need no look at the policy beforehand
 
 }  // namespace
 
-FileWriter::FileWriter(Core& core, Context context, std::string path, Source& source, WriteOptions options)
-    : core_(core),
+FileWriter::FileWriter(Resources& resources, Context context, std::string path, Source& source,
+                       WriteOptions options)
+    : resources_(resources),
       context_(context),
-      path_(std::move(path)),
+      path_(path),
       source_(source),
       options_(std::move(options)),
       size_(source.size()),
-      changed_(core.runtime),
-      tasks_(core.runtime) {}
+      upload_(resources, std::move(path), options_.policy),
+      changed_(resources.runtime),
+      tasks_(resources.runtime) {}
 
-uint64_t FileWriter::stripe_bytes() const {
-  return erasure::max_stripe_bytes(*policy_, max_chunk_bytes_);
-}
-
-asio::awaitable<Result<proto::Attributes>> FileWriter::run() {
+asio::awaitable<Status> FileWriter::run(proto::Attributes& attributes) {
   sight::Module module(context_, kWriteFile);
   context_ = module.context();
   Status status = co_await write_all();
-  // Background stripes end first, whatever happened.
-  while (finishing_ > 0 || allocating_)
-    co_await changed_.wait();
+  // Background stripes end first, whatever happened: the commit names them, and an abort may not meet them half done.
+  co_await tasks_.join();
+  co_await upload_.join();
   if (status.ok()) status = failure_;
   module.output(0, static_cast<double>(written_));
-  if (!status.ok()) {
-    co_await abandon();
-    co_return module.finish(status);
-  }
-  auto committed = co_await commit();
-  if (!committed) {
-    module.set_code(committed.error().code());
-    co_await abandon();
-  }
-  co_await tasks_.join();
-  co_return committed;
-}
-
-asio::awaitable<Status> FileWriter::choose_policy() {
-  file_policy_ = options_.policy;
-  if (!size_ || *size_ == 0 || *size_ > kMaxTinyFile) co_return Status{};
-  if (file_policy_.empty()) {
-    proto::GetPolicyRequest request;
-    const size_t slash = path_.rfind('/');
-    request.set_path(slash == 0 || slash == std::string::npos ? "/" : path_.substr(0, slash));
-    KINTSUGI_CO_ASSIGN(const auto answer, co_await core_.meta.call<proto::GetPolicyResponse>(
-                                              context_, rpc::Method::kGetPolicy, request));
-    file_policy_ = answer.policy();
-  }
-  KINTSUGI_CO_ASSIGN(erasure::Policy policy, erasure::Policy::parse(file_policy_));
-  if (*size_ > policy.cell_bytes) co_return Status{};
-  options_.policy = policy.as_copies().name();
-  co_return Status{};
+  if (status.ok()) status = co_await commit(attributes);
+  if (!status.ok()) co_await upload_.abort(context_);
+  co_return module.finish(status);
 }
 
 asio::awaitable<Status> FileWriter::write_all() {
   if (size_ && *size_ == 0) co_return Status{};
-  KINTSUGI_CO_TRY(co_await choose_policy());
+  if (size_) KINTSUGI_CO_TRY(co_await upload_.choose_policy(context_, *size_));
   while (!at_end_ && failure_.ok()) {
-    KINTSUGI_CO_ASSIGN(proto::AllocateStripeResponse allocation, co_await take_allocation());
-    const uint64_t capacity = stripe_bytes();
+    proto::AllocateStripeResponse allocation;
+    KINTSUGI_CO_TRY(co_await upload_.take_allocation(context_, allocation));
+    const uint64_t capacity = upload_.max_stripe_bytes();
     const uint64_t expected = size_ ? std::min(capacity, *size_ - written_) : capacity;
     KINTSUGI_CO_ASSIGN(RowBatch first, co_await read_batch(0, written_, expected));
     if (first.user_bytes() == 0) break;
     if (stripes_.size() == kMaxExtents) {
       co_return Status{Code::kLimitExceeded, fmt::format("a file may have at most {} stripes", kMaxExtents)};
     }
-    if (!size_ || written_ + expected < *size_) {
-      allocating_ = true;
-      tasks_.spawn(allocate_next());
-    }
+    if (!size_ || written_ + expected < *size_) upload_.allocate_ahead(context_);
 
-    Stripe& stripe = stripes_.emplace_back();
-    stripe.file_offset = written_;
-    stripe.length = expected;  // what a source that can seek must deliver
-    stripe.stripe_id = allocation.stripe().stripe_id();
-    stripe.writer =
-        std::make_unique<StripeWriter>(core_, context_, *policy_, std::move(allocation), expected);
-    Status filled = co_await fill(stripe, std::move(first), expected);
+    Stripe& stripe = add_stripe(std::move(allocation), expected);
+    const Status filled = co_await fill(stripe, std::move(first), expected);
     if (!filled.ok() && (!can_seek() || filled.code() != Code::kUnavailable)) {
-      note_failures(*stripe.writer);
-      co_await stripe.writer->abort();
+      co_await abort(stripe);
       co_return filled;
     }
     written_ += stripe.length;
@@ -114,15 +76,26 @@ asio::awaitable<Status> FileWriter::write_all() {
   co_return Status{};
 }
 
+FileWriter::Stripe& FileWriter::add_stripe(proto::AllocateStripeResponse allocation, uint64_t bytes) {
+  Stripe& stripe = stripes_.emplace_back();
+  stripe.file_offset = written_;
+  stripe.length = bytes;  // a source that can seek must deliver so many
+  stripe.stripe_id = allocation.stripe().stripe_id();
+  stripe.writer =
+      std::make_unique<StripeWriter>(resources_, context_, upload_.policy(), std::move(allocation), bytes);
+  return stripe;
+}
+
 asio::awaitable<Result<RowBatch>> FileWriter::read_batch(uint64_t stripe_offset, uint64_t file_offset,
                                                          uint64_t at_most) {
-  const uint64_t bytes = std::min(RowBatch::full_bytes(*policy_), at_most);
-  KINTSUGI_CO_ASSIGN(Lease lease, co_await core_.memory.reserve(RowBatch::buffers_needed(*policy_, bytes),
-                                                                core_.now() + kMemoryLimit));
-  RowBatch batch(*policy_, stripe_offset / policy_->k, bytes, std::move(lease), core_.memory);
+  const erasure::Policy& policy = upload_.policy();
+  const uint64_t bytes = std::min(RowBatch::full_bytes(policy), at_most);
+  KINTSUGI_CO_ASSIGN(Lease lease, co_await resources_.memory.reserve(RowBatch::buffers_needed(policy, bytes),
+                                                                     resources_.now() + kMemoryLimit));
+  RowBatch batch(policy, stripe_offset / policy.k, bytes, std::move(lease), resources_.memory);
   sight::Module module(context_, kReadSource, {static_cast<double>(bytes)});
   const auto ranges = batch.user_ranges();
-  auto read = co_await source_.read(file_offset, ranges);
+  const auto read = co_await source_.read(file_offset, ranges);
   if (!read) co_return module.finish(read.error());
   if (*read < bytes) {
     if (can_seek()) co_return Status{Code::kConflict, "the source became shorter while it was read"};
@@ -132,62 +105,57 @@ asio::awaitable<Result<RowBatch>> FileWriter::read_batch(uint64_t stripe_offset,
   co_return batch;
 }
 
-asio::awaitable<Status> FileWriter::fill(Stripe& stripe, RowBatch first, uint64_t stripe_bytes) {
-  uint64_t offset = first.user_bytes();
-  KINTSUGI_CO_TRY(co_await stripe.writer->write(std::move(first)));
-  if (options_.progress) options_.progress(offset);
-  while (offset < stripe_bytes && !at_end_) {
-    KINTSUGI_CO_ASSIGN(RowBatch batch,
-                       co_await read_batch(offset, stripe.file_offset + offset, stripe_bytes - offset));
+asio::awaitable<Status> FileWriter::fill(Stripe& stripe, RowBatch batch, uint64_t at_most) {
+  uint64_t offset = 0;
+  while (batch.user_bytes() > 0) {
     const uint64_t bytes = batch.user_bytes();
-    if (bytes == 0) break;
     KINTSUGI_CO_TRY(co_await stripe.writer->write(std::move(batch)));
     offset += bytes;
-    if (options_.progress) options_.progress(bytes);
+    report_progress(stripe, offset);
+    // A pipe that ended must not be asked again. Of a source that can seek, at_end_ says nothing about this stripe.
+    if (offset == at_most || (at_end_ && !can_seek())) break;
+    KINTSUGI_CO_ASSIGN(batch, co_await read_batch(offset, stripe.file_offset + offset, at_most - offset));
   }
   stripe.length = offset;
   co_return Status{};
 }
 
-void FileWriter::note_failures(const StripeWriter& writer) {
-  for (uint64_t server : writer.failed_servers()) {
-    if (std::find(exclude_.begin(), exclude_.end(), server) == exclude_.end()) exclude_.push_back(server);
-  }
+void FileWriter::report_progress(Stripe& stripe, uint64_t written) {
+  if (written <= stripe.reported) return;  // the stripe is written again
+  if (options_.progress) options_.progress(written - stripe.reported);
+  stripe.reported = written;
+}
+
+asio::awaitable<void> FileWriter::abort(Stripe& stripe) {
+  for (const uint64_t server : stripe.writer->failed_servers())
+    upload_.exclude(server);
+  co_await stripe.writer->abort();
 }
 
 asio::awaitable<Status> FileWriter::seal(Stripe& stripe) {
   if (stripe.writer->written() != stripe.length) {  // filling it broke off
-    note_failures(*stripe.writer);
-    co_await stripe.writer->abort();
+    co_await abort(stripe);
     co_return Status{Code::kUnavailable, "too many of its servers failed"};
   }
-  auto sealed = co_await stripe.writer->seal();
-  note_failures(*stripe.writer);
-  if (!sealed) co_return sealed.error();
-  stripe.sealed = std::move(*sealed);
-  co_return Status{};
+  proto::SealedStripe sealed;
+  const Status status = co_await stripe.writer->seal(sealed);
+  for (const uint64_t server : stripe.writer->failed_servers())
+    upload_.exclude(server);
+  if (status.ok()) stripe.sealed = std::move(sealed);
+  co_return status;
 }
 
 asio::awaitable<Status> FileWriter::write_again(Stripe& stripe) {
-  KINTSUGI_CO_ASSIGN(proto::AllocateStripeResponse allocation, co_await allocate());
+  proto::AllocateStripeResponse allocation;
+  KINTSUGI_CO_TRY(co_await upload_.allocate(context_, allocation));
+  KINTSUGI_CO_ASSIGN(RowBatch first, co_await read_batch(0, stripe.file_offset, stripe.length));
   stripe.stripe_id = allocation.stripe().stripe_id();
-  stripe.writer =
-      std::make_unique<StripeWriter>(core_, context_, *policy_, std::move(allocation), stripe.length);
-  uint64_t offset = 0;
-  Status status;
-  while (status.ok() && offset < stripe.length) {
-    auto batch = co_await read_batch(offset, stripe.file_offset + offset, stripe.length - offset);
-    if (!batch) {
-      status = batch.error();
-      break;
-    }
-    offset += batch->user_bytes();
-    status = co_await stripe.writer->write(std::move(*batch));
-  }
-  if (status.ok()) co_return co_await seal(stripe);
-  note_failures(*stripe.writer);
-  co_await stripe.writer->abort();
-  co_return status;
+  stripe.writer = std::make_unique<StripeWriter>(resources_, context_, upload_.policy(),
+                                                 std::move(allocation), stripe.length);
+  const Status filled = co_await fill(stripe, std::move(first), stripe.length);
+  if (filled.ok()) co_return co_await seal(stripe);
+  co_await abort(stripe);
+  co_return filled;
 }
 
 asio::awaitable<void> FileWriter::finish(Stripe* stripe) {
@@ -198,16 +166,31 @@ asio::awaitable<void> FileWriter::finish(Stripe* stripe) {
   }
   stripe->writer.reset();
   if (status.ok() && !stripe->last) {
-    proto::SealStripeRequest request;
-    request.set_upload_id(upload_id_);
-    *request.mutable_sealed() = std::move(*stripe->sealed);
+    status = co_await upload_.seal(context_, std::move(*stripe->sealed));
     stripe->sealed.reset();
-    auto answer = co_await core_.meta.call<proto::Empty>(context_, rpc::Method::kSealStripe, request);
-    if (!answer) status = answer.error();
   }
   if (!status.ok() && failure_.ok()) failure_ = status;
   --finishing_;
   changed_.notify_all();
+}
+
+asio::awaitable<Status> FileWriter::commit(proto::Attributes& attributes) {
+  proto::CommitFileRequest request;
+  request.set_size(written_);
+  request.set_mode(options_.mode);
+  request.set_uid(options_.uid);
+  request.set_gid(options_.gid);
+  const auto now = resources_.runtime.clock.wall_now().time_since_epoch().count();
+  request.set_modified_ns(options_.modified_ns != 0 ? options_.modified_ns : now);
+  request.set_replace(options_.replace);
+  for (Stripe& stripe : stripes_) {
+    proto::Extent& extent = *request.add_extents();
+    extent.set_file_offset(stripe.file_offset);
+    extent.set_length(stripe.length);
+    extent.set_stripe_id(stripe.stripe_id);
+    if (stripe.sealed) *request.add_sealed() = std::move(*stripe.sealed);
+  }
+  return upload_.commit(context_, std::move(request), attributes);
 }
 
 }  // namespace kintsugi::client

@@ -14,30 +14,31 @@ constexpr sight::Site kSealChunks{"client.seal_chunks", {"bytes"}, {"missing_chu
 
 constexpr Duration kSilenceCheckInterval = 500ms;
 constexpr Duration kShortestSilence = 5s;  ///< a server that answers sooner is not given up
-constexpr int kSilenceFactor = 4;          ///< nor one that takes less than so many times as long as others
-constexpr size_t kMaxQueueSlices = 8;      ///< a slow server may be this many MiB behind
+constexpr int kSilenceFactor = 4;      ///< a server may take so many times as long as the slowest other wait
+constexpr size_t kMaxQueueSlices = 8;  ///< a slow server may be this many MiB behind
 
-/// Two stripes are in flight at the seam between them, and a batch is being filled.
-size_t queue_slices(const Core& core, const erasure::Policy& policy) {
-  return std::clamp<size_t>(core.memory.buffers() / (3 * policy.chunks()), 1, kMaxQueueSlices);
+/// Slices that each sender may queue: two stripes are in flight at the seam between them, and a batch is being filled.
+size_t queue_slices(const Resources& resources, const erasure::Policy& policy) {
+  return std::clamp<size_t>(resources.memory.buffers() / (3 * policy.chunks()), 1, kMaxQueueSlices);
 }
 
 }  // namespace
 
-StripeWriter::StripeWriter(Core& core, Context context, erasure::Policy policy,
+StripeWriter::StripeWriter(Resources& resources, Context context, erasure::Policy policy,
                            proto::AllocateStripeResponse allocation, uint64_t max_bytes)
-    : core_(core),
+    : resources_(resources),
       context_(context),
       policy_(policy),
       code_(erasure::Code::get(policy)),
-      allocation_(core.runtime, std::move(allocation)),
-      changed_(core.runtime),
+      allocation_(resources.runtime, resources.meta, std::move(allocation)),
+      changed_(resources.runtime),
       block_crcs_(policy.chunks()),
-      tasks_(core.runtime) {
+      tasks_(resources.runtime) {
   for (uint32_t index = 0; index < policy.chunks(); ++index) {
-    senders_.push_back(std::make_unique<ChunkSender>(core, context, allocation_, index,
-                                                     erasure::chunk_length(policy, max_bytes, index),
-                                                     queue_slices(core, policy), changed_));
+    const ChunkSender::Limits limits{erasure::chunk_length(policy, max_bytes, index),
+                                     queue_slices(resources, policy)};
+    senders_.push_back(
+        std::make_unique<ChunkSender>(resources, context, allocation_, index, limits, changed_));
     tasks_.spawn(senders_.back()->run());
   }
   if (policy_.tolerated() >= 2) tasks_.spawn(watch_senders());
@@ -64,7 +65,7 @@ Status StripeWriter::check_failures() const {
     if (sender.done()) reasons += (reasons.empty() ? "" : "; ") + sender.result().message();
   }
   return {Code::kUnavailable,
-          fmt::format("stripe {}: {} of {} chunks could not be written: {}", allocation_.stripe.stripe_id(),
+          fmt::format("stripe {}: {} of {} chunks could not be written: {}", allocation_.stripe().stripe_id(),
                       failed.size(), senders_.size(), reasons)};
 }
 
@@ -97,7 +98,7 @@ asio::awaitable<void> StripeWriter::wait_for_senders() {
 
 asio::awaitable<void> StripeWriter::watch_senders() {
   while (!all_senders_done()) {
-    co_await changed_.wait_until(core_.now() + kSilenceCheckInterval);
+    co_await changed_.wait_until(resources_.now() + kSilenceCheckInterval);
     give_up_the_silent();
   }
 }
@@ -106,7 +107,7 @@ void StripeWriter::give_up_the_silent() {
   Duration usual{};
   for (const auto& sender : senders_)
     usual = std::max(usual, sender->longest_wait());
-  const TimePoint silent_since = core_.now() - std::max(kShortestSilence, kSilenceFactor * usual);
+  const TimePoint silent_since = resources_.now() - std::max(kShortestSilence, kSilenceFactor * usual);
   std::vector<ChunkSender*> silent;
   std::vector<uint32_t> lacking;
   for (uint32_t index = 0; index < senders_.size(); ++index) {
@@ -121,7 +122,7 @@ void StripeWriter::give_up_the_silent() {
     sender->give_up();
 }
 
-asio::awaitable<Result<proto::SealedStripe>> StripeWriter::seal() {
+asio::awaitable<Status> StripeWriter::seal(proto::SealedStripe& sealed) {
   sight::Module module(context_, kSealChunks, {static_cast<double>(written_)});
   std::vector<uint32_t> crcs;
   for (uint32_t index = 0; index < senders_.size(); ++index) {
@@ -130,13 +131,11 @@ asio::awaitable<Result<proto::SealedStripe>> StripeWriter::seal() {
     senders_[index]->end(length, crcs.back());
   }
   co_await wait_for_senders();
-  Status status = module.finish(check_failures());
-  if (!status.ok()) co_return status;
+  KINTSUGI_CO_TRY(module.finish(check_failures()));
 
-  proto::SealedStripe sealed;
-  *sealed.mutable_stripe() = allocation_.stripe;
+  *sealed.mutable_stripe() = allocation_.stripe();
   sealed.mutable_stripe()->set_length(written_);
-  sealed.set_ticket(allocation_.ticket);
+  sealed.set_ticket(allocation_.ticket());
   size_t missing = 0;
   for (uint32_t index = 0; index < senders_.size(); ++index) {
     proto::ChunkPlacement& chunk = *sealed.mutable_stripe()->mutable_chunks(static_cast<int>(index));
@@ -150,7 +149,7 @@ asio::awaitable<Result<proto::SealedStripe>> StripeWriter::seal() {
     chunk.clear_address();
   }
   module.output(0, static_cast<double>(missing));
-  co_return sealed;
+  co_return Status{};
 }
 
 asio::awaitable<void> StripeWriter::abort() {

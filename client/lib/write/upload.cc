@@ -1,0 +1,125 @@
+#include "client/lib/write/upload.h"
+
+#include <algorithm>
+
+#include "erasure/layout.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr sight::Site kAllocateStripe{"client.allocate_stripe"};
+constexpr sight::Site kCommitFile{"client.commit_file", {"stripes"}};
+constexpr Duration kAbortLimit = 3s;
+constexpr uint64_t kEmptyFile = 1ull << 63;  ///< in the upload id of a file without stripes
+/// Larger files need no look at the policy beforehand.
+constexpr uint64_t kMaxTinyFile = erasure::kMaxCellBytes;
+
+}  // namespace
+
+asio::awaitable<Status> Upload::choose_policy(Context context, uint64_t size) {
+  if (size == 0 || size > kMaxTinyFile) co_return Status{};
+  if (file_policy_.empty()) {
+    proto::GetPolicyRequest request;
+    const size_t slash = path_.rfind('/');
+    request.set_path(slash == 0 || slash == std::string::npos ? "/" : path_.substr(0, slash));
+    proto::GetPolicyResponse answer;
+    KINTSUGI_CO_TRY(co_await resources_.meta.call(context, rpc::Method::kGetPolicy, request, answer));
+    file_policy_ = answer.policy();
+  }
+  KINTSUGI_CO_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(file_policy_));
+  if (size <= policy.cell_bytes) stripe_policy_ = policy.as_copies().name();
+  co_return Status{};
+}
+
+asio::awaitable<Status> Upload::allocate(Context context, proto::AllocateStripeResponse& allocation) {
+  sight::Module module(context, kAllocateStripe);
+  proto::AllocateStripeRequest request;
+  request.set_upload_id(upload_id_);
+  request.set_path(path_);
+  request.set_policy(stripe_policy_);
+  for (const uint64_t server : excluded_)
+    request.add_exclude(server);
+  for (const ServerId server : resources_.health.avoided())
+    request.add_exclude(server.value);
+  Status status =
+      co_await resources_.meta.call(module.context(), rpc::Method::kAllocateStripe, request, allocation);
+  if (!status.ok() && request.exclude_size() > 0) {  // a server that failed once is better than none
+    request.clear_exclude();
+    status =
+        co_await resources_.meta.call(module.context(), rpc::Method::kAllocateStripe, request, allocation);
+  }
+  if (status.ok()) status = adopt(allocation);
+  co_return module.finish(status);
+}
+
+Status Upload::adopt(const proto::AllocateStripeResponse& allocation) {
+  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(allocation.stripe().policy()));
+  if (allocation.stripe().chunks_size() != static_cast<int>(policy.chunks()) ||
+      allocation.max_chunk_bytes() == 0 || (policy_ && !(*policy_ == policy)))
+    return {Code::kInternal, "the metaserver's allocation makes no sense"};
+  policy_ = policy;
+  max_stripe_bytes_ = erasure::max_stripe_bytes(policy, allocation.max_chunk_bytes());
+  upload_id_ = allocation.upload_id();
+  // The policy of later stripes stays that of the first, even if the directory's changes meanwhile.
+  stripe_policy_ = allocation.stripe().policy();
+  if (file_policy_.empty()) file_policy_ = stripe_policy_;
+  return {};
+}
+
+void Upload::allocate_ahead(Context context) {
+  tasks_.spawn(run_ahead(context));
+}
+
+asio::awaitable<void> Upload::run_ahead(Context context) {
+  Ahead ahead;
+  ahead.status = co_await allocate(context, ahead.allocation);
+  ahead_ = std::move(ahead);
+}
+
+asio::awaitable<Status> Upload::take_allocation(Context context, proto::AllocateStripeResponse& allocation) {
+  co_await tasks_.join();
+  if (!ahead_) co_return co_await allocate(context, allocation);
+  const Status status = std::move(ahead_->status);
+  allocation = std::move(ahead_->allocation);
+  ahead_.reset();
+  co_return status;
+}
+
+void Upload::exclude(uint64_t server) {
+  if (std::ranges::find(excluded_, server) == excluded_.end()) excluded_.push_back(server);
+}
+
+asio::awaitable<Status> Upload::seal(Context context, proto::SealedStripe sealed) {
+  proto::SealStripeRequest request;
+  request.set_upload_id(upload_id_);
+  *request.mutable_sealed() = std::move(sealed);
+  proto::Empty nothing;
+  co_return co_await resources_.meta.call(context, rpc::Method::kSealStripe, request, nothing);
+}
+
+asio::awaitable<Status> Upload::commit(Context context, proto::CommitFileRequest request,
+                                       proto::Attributes& attributes) {
+  sight::Module module(context, kCommitFile, {static_cast<double>(request.extents_size())});
+  // A commit repeats safely under its upload's id, since the metaserver remembers which uploads it committed. That of an
+  // empty file gets an id that no allocation has.
+  request.set_upload_id(request.extents().empty() ? resources_.runtime.random.next() | kEmptyFile
+                                                  : upload_id_);
+  request.set_path(path_);
+  request.set_policy(file_policy_);
+  proto::CommitFileResponse answer;
+  const Status status =
+      co_await resources_.meta.call(module.context(), rpc::Method::kCommitFile, request, answer);
+  if (status.ok()) attributes = std::move(*answer.mutable_attributes());
+  co_return module.finish(status);
+}
+
+asio::awaitable<void> Upload::abort(Context context) {
+  if (upload_id_ == 0) co_return;
+  proto::AbortUploadRequest request;
+  request.set_upload_id(upload_id_);
+  proto::Empty nothing;
+  (void)co_await resources_.meta.call_once(context, rpc::Method::kAbortUpload, request, nothing, kAbortLimit);
+}
+
+}  // namespace kintsugi::client

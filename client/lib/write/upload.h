@@ -1,0 +1,75 @@
+/// One upload's conversation with the metaserver: policy, allocations of stripes, seals, commit, abandonment.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/lib/resources.h"
+#include "common/proto/meta.pb.h"
+#include "common/runtime/context.h"
+#include "common/runtime/task_group.h"
+#include "erasure/policy.h"
+
+namespace kintsugi::client {
+
+/// Its id comes with the first allocation. REQUIRES, before it is destroyed: join().
+class Upload {
+ public:
+  /// `policy` overrides the directory's, unless it is empty.
+  Upload(Resources& resources, std::string path, std::string policy)
+      : resources_(resources),
+        path_(std::move(path)),
+        file_policy_(policy),
+        stripe_policy_(std::move(policy)),
+        tasks_(resources.runtime) {}
+
+  /// A file of at most one cell gets copies: see FileWriter. To be called before anything is allocated, where the size is
+  /// known.
+  asio::awaitable<Status> choose_policy(Context context, uint64_t size);
+
+  /// Allocates a stripe, if possible on servers that did not fail lately. All stripes of an upload have one policy.
+  asio::awaitable<Status> allocate(Context context, proto::AllocateStripeResponse& allocation);
+  /// Begins to allocate the stripe that the next take_allocation() hands over.
+  void allocate_ahead(Context context);
+  /// The stripe that was allocated ahead, or else a new one.
+  asio::awaitable<Status> take_allocation(Context context, proto::AllocateStripeResponse& allocation);
+  /// No stripe is to be allocated on this server any more.
+  void exclude(uint64_t server);
+
+  /// Hands a sealed stripe over before the commit. All but the last stripe are, so that a commit stays small.
+  asio::awaitable<Status> seal(Context context, proto::SealedStripe sealed);
+  /// Makes the file visible at its path: `request` has everything but the path, the policy and the upload's id.
+  asio::awaitable<Status> commit(Context context, proto::CommitFileRequest request,
+                                 proto::Attributes& attributes);
+  /// Waits for an allocation that is under way.
+  asio::awaitable<void> join() { return tasks_.join(); }
+  /// Gives the upload up. It is only a courtesy: the metaserver collects uploads that nobody finishes.
+  asio::awaitable<void> abort(Context context);
+
+  /// The policy of the stripes, and the user bytes that one holds. REQUIRES: a stripe was allocated.
+  const erasure::Policy& policy() const { return *policy_; }
+  uint64_t max_stripe_bytes() const { return max_stripe_bytes_; }
+
+ private:
+  struct Ahead {
+    Status status;
+    proto::AllocateStripeResponse allocation;
+  };
+
+  asio::awaitable<void> run_ahead(Context context);
+  Status adopt(const proto::AllocateStripeResponse& allocation);
+
+  Resources& resources_;
+  const std::string path_;
+  std::string file_policy_;    ///< of the file; empty: the directory's
+  std::string stripe_policy_;  ///< of its stripes; the same, or copies
+  std::optional<erasure::Policy> policy_;
+  uint64_t max_stripe_bytes_ = 0;
+  uint64_t upload_id_ = 0;
+  std::vector<uint64_t> excluded_;
+  std::optional<Ahead> ahead_;
+  runtime::TaskGroup tasks_;  ///< the allocation ahead
+};
+
+}  // namespace kintsugi::client
