@@ -23,7 +23,7 @@ inline bool contains(uint32_t mask, uint32_t index) {
   return (mask >> index & 1) != 0;
 }
 
-/// Ascending.
+/// The chunks of a set, ascending.
 inline std::vector<uint32_t> indices_of(uint32_t mask) {
   std::vector<uint32_t> indices;
   for (; mask != 0; mask &= mask - 1)

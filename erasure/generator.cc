@@ -52,7 +52,7 @@ std::vector<uint8_t> local(const Policy& policy) {
   return generator;
 }
 
-// Khan et al.: parity j of row b takes row b of the data chunks, but row b + 1 (mod rows) of the first
+// Khan et al. 2012: parity j of row b takes row b of the data chunks, but row b + 1 (mod rows) of the first
 // k * j / m; the coefficient of chunk i is (2^j)^i. That any k chunks suffice is tested for every k and m.
 std::vector<uint8_t> rotated(const Policy& policy) {
   const uint32_t k = policy.k, rows = policy.rows(), columns = k * rows;

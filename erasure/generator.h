@@ -11,7 +11,7 @@
 
 namespace kintsugi::erasure {
 
-/// Requires parameters that Policy::parse accepts (cell_bytes does not matter).
+/// REQUIRES: parameters that Policy::parse accepts (cell_bytes does not matter).
 std::vector<uint8_t> make_generator(const Policy& policy);
 
 }  // namespace kintsugi::erasure

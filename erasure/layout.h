@@ -1,10 +1,10 @@
 /// Where a stripe's user bytes lie: cell i of the stripe is in chunk i mod k, row i / k.
 ///
-/// The last row may be short: chunks have their own lengths, and what lies beyond them counts as zeros.
-/// Parity covers zero-padded rows and is as long as the longest data chunk that it covers: chunk 0, or the
-/// first of a local group (so that the parity of an empty group is empty). That of a rotated code covers
-/// whole cells, since each of its sub-cells depends on several of a data cell's. All sizes and offsets are
-/// bytes. Pure functions; `policy.k` and `policy.cell_bytes` must not be 0.
+/// The last row may be short: chunks have their own lengths, and bytes beyond them count as zeros. Parity covers
+/// zero-padded rows and is as long as the longest data chunk that it covers: chunk 0, or the first of a local group (so
+/// that the parity of an empty group is empty). The parity of a rotated code covers whole cells, since each of its sub-cells
+/// depends on several of a data cell's. All sizes and offsets are bytes. All functions are pure.
+/// REQUIRES: `policy.k` and `policy.cell_bytes` are not 0.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,7 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-/// The range [stripe_offset, stripe_offset + bytes) cut at cell borders, in stripe order; empty when `bytes`
-/// is 0.
+/// The range [stripe_offset, stripe_offset + bytes) cut at cell borders, in stripe order; empty when `bytes` is 0.
 std::vector<Piece> pieces(const Policy& policy, uint64_t stripe_offset, uint64_t bytes);
 
 }  // namespace kintsugi::erasure

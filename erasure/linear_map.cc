@@ -49,7 +49,7 @@ struct LinearMap::Segment {
   bool has_output(size_t row) const { return out[row].size() >= end; }
 };
 
-// One call of ISA-L: a group with the pointers to what is there of it.
+// One call of ISA-L: a group with pointers to those of its ranges that are there.
 struct LinearMap::Product {
   std::array<unsigned char*, kMaxSymbols> from, to;
   size_t rows = 0, columns = 0;
@@ -151,7 +151,7 @@ void LinearMap::apply_segment(const Segment& segment) const {
   multiply_segment(segment);
 }
 
-// False: there is nothing to multiply, the outputs are done.
+// Fills `product`. False: there is nothing to multiply, the outputs are done.
 bool LinearMap::prepare(const Group& group, const Segment& segment, Product& product) const {
   std::array<uint32_t, kMaxSymbols> rows, columns;
   for (const uint32_t row : group.rows) {

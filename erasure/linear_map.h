@@ -1,5 +1,4 @@
-/// LinearMap: a matrix over GF(2^8) that is applied to byte ranges with ISA-L. Encoding and decoding are both
-/// this.
+/// LinearMap: a matrix over GF(2^8) that is applied to byte ranges with ISA-L. Encoding and decoding are both that.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@ class LinearMap {
   /// `coefficients` is rows x columns, row-major.
   LinearMap(uint32_t rows, uint32_t columns, std::vector<uint8_t> coefficients);
 
-  /// `in` has `columns` ranges, `out` has `rows`. Ranges may differ in length: an input counts as zeros
+  /// Computes `out` from `in`. `in` has `columns` ranges, `out` has `rows`. Ranges may differ in length: an input counts as zeros
   /// beyond its end, an output is written as far as it goes. Nothing is copied, padded or allocated while all
   /// lengths agree. Outputs overlap neither inputs nor each other.
   void apply(std::span<const std::span<const std::byte>> in, std::span<const std::span<std::byte>> out) const;
@@ -34,7 +33,7 @@ class LinearMap {
   /// Rows that are multiplied together, and the columns where they are not zero.
   struct Group {
     std::vector<uint32_t> rows, columns;
-    std::vector<uint8_t> tables;  ///< ISA-L's, of these rows and columns
+    std::vector<uint8_t> tables;  ///< ISA-L's tables for these rows and columns
   };
   struct Product;
 
@@ -47,8 +46,8 @@ class LinearMap {
   uint32_t rows_ = 0;
   uint32_t columns_ = 0;
   std::vector<uint8_t> coefficients_;
-  std::vector<int> copied_from_;  // per row: the column it is a plain copy of, or -1
-  std::vector<Group> groups_;     // of the rows that are not copies
+  std::vector<int> copied_from_;  ///< by row: the column it is a plain copy of, or -1
+  std::vector<Group> groups_;     ///< all rows that are not copies
 };
 
 }  // namespace kintsugi::erasure

@@ -99,12 +99,4 @@ void multiply(std::span<const uint8_t> coefficients, std::span<const std::byte> 
   MultiplyTable(coefficients).multiply(in, sums);
 }
 
-void xor_into(std::span<const std::byte> in, std::span<std::byte> sum) {
-  KINTSUGI_ASSERT(in.size() <= sum.size());
-  // Multiplying by one: ISA-L's widest vectors beat the plain loop that the baseline instruction set allows,
-  // and xor_gen wants 32-byte alignment.
-  static const MultiplyTable one(std::array<uint8_t, 1>{1});
-  one.multiply_add(in, std::span(&sum, 1));
-}
-
 }  // namespace kintsugi::erasure

@@ -12,8 +12,7 @@
 
 namespace kintsugi::erasure {
 
-/// One helper's coefficients, one for each lost chunk, prepared once and used for every slice. No heap
-/// memory.
+/// One helper's coefficients, one for each lost chunk, prepared once and used for every slice. Takes no heap memory.
 class MultiplyTable {
  public:
   /// At most kMaxChunks coefficients.
@@ -22,14 +21,14 @@ class MultiplyTable {
   size_t outputs() const { return outputs_; }
 
   /// sums[s] ^= coefficient[s] * in. `in` counts as zeros beyond its end; a sum that is shorter than `in`
-  /// takes as much as it holds. Requires sums.size() == outputs().
+  /// takes as much as it holds. REQUIRES: sums.size() == outputs().
   void multiply_add(std::span<const std::byte> in, std::span<const std::span<std::byte>> sums) const;
 
   /// sums[s] = coefficient[s] * in, over the whole length of each sum: zeros beyond the end of `in`.
   void multiply(std::span<const std::byte> in, std::span<const std::span<std::byte>> sums) const;
 
  private:
-  static constexpr size_t kTableBytes = 32;  // ISA-L: one coefficient
+  static constexpr size_t kTableBytes = 32;  ///< ISA-L's table of one coefficient
 
   std::array<uint8_t, kMaxChunks> coefficients_{};
   std::array<uint8_t, kMaxChunks * kTableBytes> tables_;
@@ -41,8 +40,5 @@ void multiply_add(std::span<const uint8_t> coefficients, std::span<const std::by
                   std::span<const std::span<std::byte>> sums);
 void multiply(std::span<const uint8_t> coefficients, std::span<const std::byte> in,
               std::span<const std::span<std::byte>> sums);
-
-/// sum ^= in. `in` must not be longer than `sum`; beyond its end the sum stays as it is.
-void xor_into(std::span<const std::byte> in, std::span<std::byte> sum);
 
 }  // namespace kintsugi::erasure

@@ -14,7 +14,7 @@ bool contains(std::span<const uint32_t> indices, uint32_t index) {
   return std::find(indices.begin(), indices.end(), index) != indices.end();
 }
 
-// The candidates that a local code needs: with every lost chunk's own group whole, those; otherwise all.
+// The candidates that a local code needs: the groups of the lost chunks when all of these are whole, otherwise everything.
 std::vector<uint32_t> local_candidates(const Code& code, std::span<const uint32_t> lost,
                                        std::span<const uint32_t> candidates) {
   std::vector<uint32_t> needed;
@@ -40,7 +40,7 @@ Result<Code::Combination> cheapest(const Code& code, std::span<const uint32_t> l
   return code.combine(local_candidates(code, lost, candidates), lost);
 }
 
-// The term of helper number `h`: its columns of the matrix without those that are zero.
+// Makes the term of helper number `h` from its columns of the matrix, without those that are zero.
 RepairEquation::Term term_of(const Code::Combination& combination, size_t h, uint32_t rows, size_t sums) {
   const size_t columns = combination.helpers.size() * rows;
   const auto value = [&](size_t sum, uint32_t row) {

@@ -12,13 +12,13 @@ namespace {
 
 using Symbols = std::bitset<kMaxSymbols>;
 
-// A way to get one row of the lost chunk.
+// A way to get one row of the lost chunk: a parity symbol, and all that is read for it.
 struct Way {
   uint32_t parity = 0;
   Symbols reads;
 };
 
-// One for each available parity chunk, in the order of the candidates.
+// The ways to get one symbol: one for each available parity symbol that holds it, in the order of the candidates.
 std::vector<Way> ways_to(const Code& code, uint32_t lost_symbol, std::span<const uint32_t> candidates) {
   const uint32_t columns = code.k() * code.rows();
   std::vector<Way> ways;
@@ -60,8 +60,7 @@ struct Search {
   }
 };
 
-// The parity symbol solved for the lost one, as a line of the matrix whose columns are all the stripe's
-// symbols.
+// Writes the parity symbol solved for the lost one, as a line of the matrix whose columns are all the stripe's symbols.
 void write_line(const Code& code, uint32_t parity, uint32_t lost_symbol, std::span<uint8_t> line) {
   const uint32_t columns = code.k() * code.rows();
   const auto coefficients = code.generator().subspan(size_t{parity} * columns, columns);

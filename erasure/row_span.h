@@ -1,4 +1,4 @@
-/// RowSpan: what can be computed from some rows over GF(2^8), and how. Gaussian elimination row by row.
+/// RowSpan: tells what can be computed from some rows over GF(2^8), and how, by Gaussian elimination row by row.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ class RowSpan {
   /// False, and nothing changes, when the row is a combination of those that were added.
   bool add(std::span<const uint8_t> row);
 
-  /// Rows that were added.
+  /// How many rows were added.
   uint32_t rank() const { return static_cast<uint32_t>(pivots_.size()); }
 
-  /// `coefficients` (rank() of them, in the order of the rows) such that their combination is `row`. False,
-  /// and they are meaningless, when there are none.
+  /// Finds `coefficients` (rank() of them, in the order of the rows) such that their combination is `row`. False, and they
+  /// are meaningless, when there are none.
   bool express(std::span<const uint8_t> row, std::span<uint8_t> coefficients);
 
  private:
@@ -28,9 +28,8 @@ class RowSpan {
 
   uint32_t columns_;
   uint32_t max_rows_;
-  std::vector<uint8_t> basis_;  // rank x (columns + max_rows): a row, then its combination of added rows
-  std::vector<uint32_t>
-      pivots_;  // of each row of the basis: a column where it is one and later rows are zero
+  std::vector<uint8_t> basis_;    ///< rank x (columns + max_rows): a row, then its combination of added rows
+  std::vector<uint32_t> pivots_;  ///< by row of the basis: a column where it is one and later rows are zero
   std::vector<uint8_t> work_;
 };
 

@@ -1,41 +1,45 @@
-// Code: what may be lost.
+#include "erasure/survival.h"
+
 #include <algorithm>
 #include <bit>
 
-#include "common/base/assert.h"
+#include "common/base/math.h"
 #include "erasure/chunk_mask.h"
-#include "erasure/code.h"
 
 namespace kintsugi::erasure {
 
-bool Code::has_local_group(uint32_t chunk, uint32_t available) const {
-  for (const uint32_t group : groups_) {
-    if (contains(group, chunk)) return (group & ~available & ~(uint32_t{1} << chunk)) == 0;
+Survival::Survival(const Policy& policy) : policy_(policy) {
+  const uint32_t members = policy.local > 0 ? policy.k / policy.local : 0;
+  for (uint32_t group = 0; group < policy.local; ++group) {
+    const uint32_t data = ((uint32_t{1} << members) - 1) << group * members;
+    groups_.push_back(data | uint32_t{1} << (policy.k + group));
   }
-  return false;
 }
 
-std::vector<uint32_t> Code::local_group(uint32_t chunk) const {
+bool Survival::has_local_group(uint32_t chunk, uint32_t available) const {
+  const uint32_t group = local_group(chunk);
+  return group != 0 && (group & ~available & ~(uint32_t{1} << chunk)) == 0;
+}
+
+uint32_t Survival::local_group(uint32_t chunk) const {
   for (const uint32_t group : groups_) {
-    if (contains(group, chunk)) return indices_of(group);
+    if (contains(group, chunk)) return group;
   }
-  return {};
+  return 0;
 }
 
-int Code::spare(std::span<const uint32_t> available) const {
-  KINTSUGI_ASSERT(check_indices(available, "available").ok());
-  if (policy_.family != Policy::Family::kLocal)
-    return static_cast<int>(available.size()) - static_cast<int>(k());
-  return local_spare(mask_of(available));
+int Survival::spare(uint32_t available) const {
+  if (policy_.family == Policy::Family::kLocal) return local_spare(available);
+  return std::popcount(available) - static_cast<int>(policy_.k);
 }
 
-// Maximally recoverable: each group makes good for one loss of its own, and each global parity for one more
-// wherever it is. An adversary spends his losses where none is made good for: on groups that lost a member
-// already and on global parities; only then on whole groups, where the first loss is free for us.
-int Code::local_spare(uint32_t available) const {
+// The code is maximally recoverable: each group makes good for one loss of its own, and each global parity for one more
+// wherever it is. An adversary spends his losses where none is made good for: on groups that lost a member already and on
+// global parities; only then on whole groups, where the first loss is free for us.
+int Survival::local_spare(uint32_t available) const {
   int uncovered = static_cast<int>(policy_.global());
   int good_targets = 0;
-  for (uint32_t rest = available >> (k() + policy_.local); rest != 0; rest &= rest - 1) {
+  for (uint32_t rest = available >> (policy_.k + policy_.local); rest != 0; rest &= rest - 1) {
     --uncovered;
     ++good_targets;
   }
@@ -47,25 +51,21 @@ int Code::local_spare(uint32_t available) const {
   }
   const int left = static_cast<int>(policy_.global()) - uncovered;  // losses that can still be made good for
   if (left < 0) return left;
-  const int from_whole_groups = std::max(0, left + 1 - good_targets);
-  const int group_gain = static_cast<int>(k() / policy_.local);  // of a group of one more members
-  return left + (from_whole_groups + group_gain - 1) / group_gain;
+  const unsigned from_whole_groups = static_cast<unsigned>(std::max(0, left + 1 - good_targets));
+  const unsigned group_gain = policy_.k / policy_.local;  // a group has one member more
+  return left + static_cast<int>(divide_up(from_whole_groups, group_gain));
 }
 
-bool Code::may_lack(std::span<const uint32_t> missing) const {
-  const uint32_t all = static_cast<uint32_t>((uint64_t{1} << chunks()) - 1);
-  return missing.empty() || spare(indices_of(all & ~mask_of(missing))) >= 1;
+bool Survival::may_lack(uint32_t missing) const {
+  const uint32_t all = static_cast<uint32_t>((uint64_t{1} << policy_.chunks()) - 1);
+  return missing == 0 || spare(all & ~missing) >= 1;
 }
 
-bool Code::decodable(std::span<const uint32_t> available) const {
-  return spare(available) >= 0;
-}
-
-bool Code::repairable(std::span<const uint32_t> lost, std::span<const uint32_t> available) const {
+bool Survival::repairable(std::span<const uint32_t> lost, uint32_t available) const {
   if (decodable(available)) return true;
-  const uint32_t mask = mask_of(available);
-  return std::all_of(lost.begin(), lost.end(),
-                     [&](uint32_t chunk) { return contains(mask, chunk) || has_local_group(chunk, mask); });
+  return std::all_of(lost.begin(), lost.end(), [&](uint32_t chunk) {
+    return contains(available, chunk) || has_local_group(chunk, available);
+  });
 }
 
 }  // namespace kintsugi::erasure

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/chunkserver/cluster_rig.h"
+#include "tests/erasure/encode_row.h"
 
 namespace kintsugi::chunkserver {
 
@@ -28,7 +29,7 @@ class StripeRig : public ClusterRig {
       cells.emplace_back(chunks[i]);
     for (uint32_t i = 0; i < kParity; ++i)
       parity.emplace_back(chunks[kData + i]);
-    code->encode_row(cells, parity);
+    erasure::encode_row(*code, cells, parity);
     for (uint32_t i = 0; i < chunks.size(); ++i) {
       Status stored = put(i, chunk(i), chunks[i]);
       KINTSUGI_ASSERT(stored.ok());

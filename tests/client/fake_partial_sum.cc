@@ -21,7 +21,9 @@ asio::awaitable<Status> add_slice(rpc::Stream& child, std::span<std::byte> slice
     if (received.end) co_return Status{Code::kCorrupt, "the child ended early"};
     frame.resize(received.payload_bytes);
     KINTSUGI_CO_TRY(co_await child.receive_payload(frame));
-    erasure::xor_into(frame, slice.subspan(at, frame.size()));
+    const std::array<uint8_t, 1> one{1};
+    const std::array sum{slice.subspan(at, frame.size())};
+    erasure::multiply_add(one, frame, sum);
     at += frame.size() + data.zero_bytes();
   }
   co_return Status{};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "tests/erasure/encode_row.h"
+
 namespace kintsugi::erasure {
 
 uint64_t test_seed() {
@@ -79,7 +81,7 @@ TestStripe::TestStripe(const Policy& p, uint64_t length, std::mt19937_64& random
         parity.push_back(cell);
       }
     }
-    code->encode_row(cells, parity);
+    encode_row(*code, cells, parity);
   }
 }
 
