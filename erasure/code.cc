@@ -16,8 +16,8 @@ namespace kintsugi::erasure {
 
 namespace {
 
-/// Keeps only the helpers with a coefficient that is not zero. The matrix has `rows` rows and `symbols` columns for each
-/// helper.
+/// Keeps only the helpers with a coefficient that is not zero. The matrix has `rows` rows and `symbols` columns
+/// for each helper.
 void drop_unused_helpers(Code::Combination& combination, size_t rows, size_t symbols) {
   auto& [helpers, matrix] = combination;
   const size_t columns = helpers.size() * symbols;

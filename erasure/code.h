@@ -2,10 +2,10 @@
 ///
 /// Chunks 0..k-1 are data, k..k+m-1 parity. The families (erasure/generator.cc has their matrices):
 ///
-/// - Reed-Solomon: any k chunks give all others. RS(1, m) is replication: all coefficients are 1, so replicas are
-///   byte-identical.
-/// - Local (LRC): chunks k..k+l-1 are the parities of the l local groups (each of k/l data chunks), the rest are global.
-///   The code is maximally recoverable: whatever any code with these groups could decode, this one does.
+/// - Reed-Solomon: any k chunks give all others. RS(1, m) is replication: all coefficients are 1, so
+///   replicas are byte-identical.
+/// - Local (LRC): chunks k..k+l-1 are the parities of the l local groups (each of k/l data chunks), the rest are
+///   global. The code is maximally recoverable: whatever any code with these groups could decode, this one does.
 /// - Rotated: any k chunks give all others; a cell has rows() sub-cells that are coded together, so that one lost data
 ///   chunk is rebuilt from parts of the others.
 ///
@@ -55,25 +55,25 @@ class Code {
   /// (chunks * rows) x (k * rows), row-major; the first k * rows rows are the identity.
   std::span<const uint8_t> generator() const { return generator_; }
 
-  /// The parity of a range of one row of cells: `symbols` has k * rows ranges, each possibly shorter or empty (zeros
-  /// beyond its end; nothing is padded or copied), `parity` has m * rows, each written to its own length. Outputs overlap
-  /// nothing.
+  /// The parity of a range of one row of cells: `symbols` has k * rows ranges, each possibly shorter or empty
+  /// (zeros beyond its end; nothing is padded or copied), `parity` has m * rows, each written to its own length.
+  /// Outputs overlap nothing.
   void encode_symbols(std::span<const std::span<const std::byte>> symbols,
                       std::span<const std::span<std::byte>> parity) const {
     parity_map_.apply(symbols, parity);
   }
 
-  /// Plans how to get the chunks `wanted` (data or parity) from `available`: from those of them that are available, from
-  /// local groups if these are enough, otherwise from the first that suffice, data chunks preferred, in the given order.
-  /// When all wanted chunks are themselves available the plan just copies them.
-  /// Errors: kInvalidArgument (no such chunk, or one listed twice), kUnavailable (the available ones do not suffice).
+  /// Plans how to get the chunks `wanted` (data or parity) from `available`: from those of them that are available,
+  /// from local groups if these are enough, otherwise from the first that suffice, data chunks preferred, in the given
+  /// order. When all wanted chunks are themselves available the plan just copies them. Errors: kInvalidArgument (no
+  /// such chunk, or one listed twice), kUnavailable (the available ones do not suffice).
   Result<DecodePlan> plan_decode(std::span<const uint32_t> available, std::span<const uint32_t> wanted) const;
 
   /// All chunks can be had from these. REQUIRES: they exist.
   bool decodable(std::span<const uint32_t> available) const;
 
-  /// The chunks `lost` can be had from `available` (which may hold some of them): a local group is enough for one of its
-  /// own.
+  /// The chunks `lost` can be had from `available` (which may hold some of them): a local group is enough for one
+  /// of its own.
   bool repairable(std::span<const uint32_t> lost, std::span<const uint32_t> available) const;
 
   /// The largest f such that any f of these may be lost and all is still decodable. Negative: it is not.
@@ -93,8 +93,8 @@ class Code {
     std::vector<uint32_t> helpers;  ///< in the order of the candidates
     std::vector<uint8_t> matrix;    ///< symbols of wanted x symbols of helpers, row-major
   };
-  /// Computes `wanted` from the first of `candidates` that suffice for all chunks. kUnavailable when they do not suffice.
-  /// REQUIRES: indices exist and are distinct.
+  /// Computes `wanted` from the first of `candidates` that suffice for all chunks. kUnavailable when they do not
+  /// suffice. REQUIRES: indices exist and are distinct.
   Result<Combination> combine(std::span<const uint32_t> candidates, std::span<const uint32_t> wanted) const;
 
   /// The matrix of combine() for exactly the helpers given. REQUIRES: they are independent and suffice (asserted).

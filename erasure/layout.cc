@@ -12,7 +12,8 @@ uint64_t row_bytes(const Policy& policy) {
   return uint64_t{policy.k} * policy.cell_bytes;
 }
 
-// The data chunk whose length chunk `index` has: itself, or the first of those that a parity covers, which is the longest.
+// The data chunk whose length chunk `index` has: itself, or the first of those that a parity covers, which
+// is the longest.
 uint32_t longest_covered(const Policy& policy, uint32_t index) {
   if (index < policy.k) return index;
   const uint32_t parity = index - policy.k;

@@ -2,9 +2,9 @@
 ///
 /// The last row may be short: chunks have their own lengths, and bytes beyond them count as zeros. Parity covers
 /// zero-padded rows and is as long as the longest data chunk that it covers: chunk 0, or the first of a local group (so
-/// that the parity of an empty group is empty). The parity of a rotated code covers whole cells, since each of its sub-cells
-/// depends on several of a data cell's. All sizes and offsets are bytes. All functions are pure.
-/// REQUIRES: `policy.k` and `policy.cell_bytes` are not 0.
+/// that the parity of an empty group is empty). The parity of a rotated code covers whole cells, since each of its
+/// sub-cells depends on several of a data cell's. All sizes and offsets are bytes. All functions are pure. REQUIRES:
+/// `policy.k` and `policy.cell_bytes` are not 0.
 #pragma once
 
 #include <cstdint>

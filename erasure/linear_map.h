@@ -19,9 +19,9 @@ class LinearMap {
   /// `coefficients` is rows x columns, row-major.
   LinearMap(uint32_t rows, uint32_t columns, std::vector<uint8_t> coefficients);
 
-  /// Computes `out` from `in`. `in` has `columns` ranges, `out` has `rows`. Ranges may differ in length: an input counts as zeros
-  /// beyond its end, an output is written as far as it goes. Nothing is copied, padded or allocated while all
-  /// lengths agree. Outputs overlap neither inputs nor each other.
+  /// Computes `out` from `in`. `in` has `columns` ranges, `out` has `rows`. Ranges may differ in length: an input
+  /// counts as zeros beyond its end, an output is written as far as it goes. Nothing is copied, padded or allocated
+  /// while all lengths agree. Outputs overlap neither inputs nor each other.
   void apply(std::span<const std::span<const std::byte>> in, std::span<const std::span<std::byte>> out) const;
 
   uint32_t rows() const { return rows_; }

@@ -49,8 +49,7 @@ MultiplyTable::MultiplyTable(std::span<const uint8_t> coefficients) : outputs_(c
 void MultiplyTable::multiply_add(std::span<const std::byte> in,
                                  std::span<const std::span<std::byte>> sums) const {
   KINTSUGI_ASSERT(sums.size() == outputs_);
-  // Outputs of equal length share the loads of `in`; groups are runs of neighbours, which in practice is all
-  // of them.
+  // Outputs of equal length share the loads of `in`; groups are runs of neighbours, which in practice is all of them.
   for (size_t first = 0; first < outputs_;) {
     const size_t bytes = std::min(in.size(), sums[first].size());
     std::array<unsigned char*, kMaxChunks> to;

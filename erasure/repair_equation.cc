@@ -14,7 +14,8 @@ bool contains(std::span<const uint32_t> indices, uint32_t index) {
   return std::find(indices.begin(), indices.end(), index) != indices.end();
 }
 
-// The candidates that a local code needs: the groups of the lost chunks when all of these are whole, otherwise everything.
+// The candidates that a local code needs: the groups of the lost chunks when all of these are
+// whole, otherwise everything.
 std::vector<uint32_t> local_candidates(const Code& code, std::span<const uint32_t> lost,
                                        std::span<const uint32_t> candidates) {
   std::vector<uint32_t> needed;

@@ -1,6 +1,6 @@
-/// A repair as an equation: for the lost chunks and the chosen helpers,
-/// `sum[s] = XOR over helpers h and their rows q of coefficient[h][s][q] * sub-chunk(h, q)`. Trees, scheduling, degraded
-/// reads and the simulator see only this object, whatever the code.
+/// A repair as an equation: for the lost chunks and the chosen helpers, `sum[s] = XOR over helpers h and their rows q
+/// of coefficient[h][s][q] * sub-chunk(h, q)`. Trees, scheduling, degraded reads and the simulator see only this
+/// object, whatever the code.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,10 @@ struct RepairEquation {
   bool operator==(const RepairEquation&) const = default;
 };
 
-/// The equation for `lost` from those of `candidates` (in order of preference) that read least: the local group of each lost
-/// chunk of an LRC, the rotated rows of a single data chunk; where the candidates do not allow that, from the first ones
-/// that suffice. A helper whose coefficients are all zero gets no term.
-/// Errors: kInvalidArgument (no such chunk, one listed twice, one both lost and a candidate, none lost), kUnavailable (the
-/// candidates do not suffice).
+/// The equation for `lost` from those of `candidates` (in order of preference) that read least: the local group of each
+/// lost chunk of an LRC, the rotated rows of a single data chunk; where the candidates do not allow that, from the
+/// first ones that suffice. A helper whose coefficients are all zero gets no term. Errors: kInvalidArgument (no such
+/// chunk, one listed twice, one both lost and a candidate, none lost), kUnavailable (the candidates do not suffice).
 Result<RepairEquation> repair_equation(const Code& code, std::span<const uint32_t> lost,
                                        std::span<const uint32_t> candidates);
 

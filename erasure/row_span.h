@@ -18,8 +18,8 @@ class RowSpan {
   /// How many rows were added.
   uint32_t rank() const { return static_cast<uint32_t>(pivots_.size()); }
 
-  /// Finds `coefficients` (rank() of them, in the order of the rows) such that their combination is `row`. False, and they
-  /// are meaningless, when there are none.
+  /// Finds `coefficients` (rank() of them, in the order of the rows) such that their combination is `row`. False, and
+  /// they are meaningless, when there are none.
   bool express(std::span<const uint8_t> row, std::span<uint8_t> coefficients);
 
  private:

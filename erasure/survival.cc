@@ -34,8 +34,8 @@ int Survival::spare(uint32_t available) const {
 }
 
 // The code is maximally recoverable: each group makes good for one loss of its own, and each global parity for one more
-// wherever it is. An adversary spends his losses where none is made good for: on groups that lost a member already and on
-// global parities; only then on whole groups, where the first loss is free for us.
+// wherever it is. An adversary spends his losses where none is made good for: on groups that lost a member already and
+// on global parities; only then on whole groups, where the first loss is free for us.
 int Survival::local_spare(uint32_t available) const {
   int uncovered = static_cast<int>(policy_.global());
   int good_targets = 0;

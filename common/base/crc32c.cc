@@ -11,8 +11,7 @@ namespace kintsugi {
 
 namespace {
 
-// Polynomials over GF(2) modulo the Castagnoli polynomial, bits reflected as in the CRC itself: bit 31 is
-// x^0.
+// Polynomials over GF(2) modulo the Castagnoli polynomial, bits reflected as in the CRC itself: bit 31 is x^0.
 constexpr uint32_t kReflectedPolynomial = 0x82f63b78;
 constexpr uint32_t kOne = 0x80000000;
 constexpr uint32_t kX = 0x40000000;
@@ -70,8 +69,7 @@ uint32_t shift_by_block(uint32_t crc) {
 }  // namespace
 
 uint32_t crc32c(std::span<const std::byte> data) {
-  // ISA-L carries the raw register: no initial value and no inversion of its own. It does not write to the
-  // buffer.
+  // ISA-L carries the raw register: no initial value and no inversion of its own. It does not write to the buffer.
   auto* bytes = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(data.data()));
   uint32_t state = 0xffffffff;
   for (size_t done = 0; done < data.size();) {
@@ -99,7 +97,7 @@ std::vector<uint32_t> crc32c_blocks(std::span<const std::byte> data) {
 
 uint32_t crc32c_of_blocks(std::span<const uint32_t> block_crcs, size_t chunk_bytes) {
   KINTSUGI_ASSERT(block_crcs.size() == chunk_bytes / kBlockBytes + (chunk_bytes % kBlockBytes != 0));
-  uint32_t crc = 0;  // of no bytes
+  uint32_t crc = 0;  // the CRC of no bytes
   for (size_t i = 0; i < block_crcs.size(); ++i) {
     crc = crc32c_combine(crc, block_crcs[i], std::min(kBlockBytes, chunk_bytes - i * kBlockBytes));
   }

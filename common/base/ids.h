@@ -24,7 +24,7 @@ struct Id {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
-using ServerId = Id<struct ServerTag>;  ///< a chunkserver; random 64-bit, kept on its disks
+using ServerId = Id<struct ServerTag>;  ///< a chunkserver; a random number, kept on its disks
 using StripeId = Id<struct StripeTag>;
 using InodeId = Id<struct InodeTag>;
 using UploadId = Id<struct UploadTag>;  ///< a file being written
@@ -61,7 +61,8 @@ struct std::hash<kintsugi::ChunkId> {
 };
 
 namespace kintsugi::detail {
-/// fmt::format_to would compile all of fmt's writers again, two seconds in every file that sees this one.
+/// Writes a decimal number. fmt::format_to would compile all of fmt's writers again, two seconds in every file that
+/// sees this one.
 inline fmt::appender append_number(uint64_t number, fmt::appender out) {
   const fmt::format_int text(number);
   return std::copy_n(text.data(), text.size(), out);

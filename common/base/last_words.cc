@@ -15,12 +15,12 @@ namespace kintsugi {
 
 namespace {
 
-// Plain memory without locks: signal handlers use it.
+// This is plain memory without locks, since signal handlers use it.
 char process_name[64];
 char file_path[PATH_MAX];
 alignas(16) char handler_stack[64 << 10];  // an overflown stack cannot carry its own handler
 
-/// Text of bounded length; what does not fit is cut off.
+/// A text of bounded length: the rest is cut off.
 class Words {
  public:
   Words& operator<<(std::string_view text) {
@@ -50,8 +50,8 @@ void write_to(int fd, std::string_view text) {
   if (::write(fd, text.data(), text.size()) < 0) return;
 }
 
-/// The handler is gone after its first signal: when it returns, the signal comes again and does what it
-/// does by default.
+/// Runs once: the handler is gone after its first signal, so that on return the signal comes again and has
+/// its default effect.
 void say_signal(int signal, siginfo_t* info, void*) {
   Words words;
   words << "signal " << static_cast<unsigned long>(signal);

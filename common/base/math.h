@@ -12,7 +12,7 @@ constexpr Value divide_up(Value value, std::type_identity_t<Value> unit) {
   return (value + unit - 1) / unit;
 }
 
-/// The least multiple of `unit` that is at least `value`; requires the same.
+/// The least multiple of `unit` that is at least `value`. REQUIRES: as divide_up.
 template <std::unsigned_integral Value>
 constexpr Value round_up(Value value, std::type_identity_t<Value> unit) {
   return divide_up(value, unit) * unit;

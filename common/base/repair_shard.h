@@ -1,4 +1,4 @@
-/// How the stripes are shared out among repair managers.
+/// The shares of the stripes that repair managers have.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace kintsugi {
 
 inline constexpr uint32_t kRepairShards = 64;
 
-/// The shard of a stripe: all its repairs are one manager's. The metaserver and the managers compute it each for itself,
-/// so all of a cluster must agree.
+/// The shard of a stripe: all its repairs are one manager's. The metaserver and the managers each compute it for
+/// themselves, so all daemons of a cluster must agree.
 constexpr uint32_t repair_shard(StripeId stripe) {
   return static_cast<uint32_t>(mix_bits(stripe.value) % kRepairShards);
 }

@@ -1,4 +1,4 @@
-/// Status and Result<T>: how every fallible function of Kintsugi reports what went wrong.
+/// Status and Result<T>: every fallible function of Kintsugi reports with them how it went.
 ///
 /// A Status is a code for programs, a sentence for a person, and the context gathered on the way up
 /// ("chunk 81:3 on server 7: read block 12: checksum mismatch"). Exceptions stay inside the layer that a
@@ -36,15 +36,14 @@ enum class Code : uint8_t {
   kInternal = 16,
 };
 
-/// "not found", "corrupt", ...
+/// The name of a code for people: "not found", "corrupt", ...
 std::string_view code_name(Code code);
 
-/// Whose fault a failure is, as far as whoever saw it happen could tell. It travels with the error over the wire, so that
-/// a repair that failed deep inside a tree is planned again without the server that broke it.
+/// Whose fault a failure is, as far as whoever saw it happen could tell. It travels with the error over the wire, so
+/// that a repair that failed deep inside a tree is planned again without the server that broke it.
 struct Culprit {
   ServerId server;  ///< none: nobody in particular is to blame
-  ChunkId
-      chunk;  ///< the chunk that could not be served there; stripe 0: the fault is the server's as a whole
+  ChunkId chunk;    ///< the chunk that could not be served there; stripe 0: the server as a whole is at fault
 
   explicit operator bool() const { return static_cast<bool>(server); }
   bool operator==(const Culprit&) const = default;
@@ -96,8 +95,7 @@ Status status_from_errno(int error, std::string_view what);
 #define KINTSUGI_CONCAT_INNER(a, b) a##b
 #define KINTSUGI_CONCAT(a, b) KINTSUGI_CONCAT_INNER(a, b)
 
-/// Leaves the function (or, CO_, the coroutine) with the status when it is not ok. The expression may hold
-/// co_await.
+/// Leaves the function (or, CO_, the coroutine) with the status when it is not ok. The expression may hold co_await.
 #define KINTSUGI_TRY(expression)                                                  \
   do {                                                                            \
     if (::kintsugi::Status status_ = (expression); !status_.ok()) return status_; \

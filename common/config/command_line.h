@@ -14,7 +14,7 @@ class Settings::CommandLine {
   explicit CommandLine(Settings& settings);
   ~CommandLine();
 
-  /// Only reads: the file that --config names comes first.
+  /// Parses the flags without applying them: the file that --config names comes first.
   Status read(int argc, const char* const* argv);
   Status apply();
   bool help_wanted() const { return help_wanted_; }
@@ -25,7 +25,7 @@ class Settings::CommandLine {
   struct Parser;  // CLI11 stays in the .cc
   Settings& settings_;
   std::unique_ptr<Parser> parser_;
-  std::vector<std::vector<std::string>> values_;  ///< of each setting; empty when the flag was not given
+  std::vector<std::vector<std::string>> values_;  ///< by setting; empty when its flag was not given
   std::string config_file_;
   bool help_wanted_ = false;
 };

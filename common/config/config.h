@@ -1,12 +1,13 @@
-/// What a daemon can be told, each thing once: a key in its TOML file and a flag of its command line that
-/// overrides it.
+/// The settings of a daemon, each said once: a key in its TOML file and a flag of its command line that overrides it.
 ///
-///     Options options;  // holds the defaults
-///     config::Settings settings{"kintsugi-chunkserver", "Stores chunks and serves them."};
-///     settings.add("data_dirs", &options.data_dirs, "where chunks are kept, one for each disk");
-///     settings.add("heartbeat_interval", &options.heartbeat_interval, "between two heartbeats", 10ms, 1min);
-///     settings.add_bytes("repair.cache", &options.repair_cache_bytes, "memory for slices", 1 << 20, 1 <<
-///     30); settings.parse_or_exit(argc, argv);
+/// ```cpp
+/// Options options;  // holds the defaults
+/// config::Settings settings{"kintsugi-chunkserver", "Stores chunks and serves them."};
+/// settings.add("data_dirs", &options.data_dirs, "where chunks are kept, one for each disk");
+/// settings.add("heartbeat_interval", &options.heartbeat_interval, "between two heartbeats", 10ms, 1min);
+/// settings.add_bytes("repair.cache", &options.repair_cache_bytes, "memory for slices", 1 << 20, 1 << 30);
+/// settings.parse_or_exit(argc, argv);
+/// ```
 ///
 /// `repair.cache` is the key `cache` of the section `[repair]`, and the flag `--repair-cache`.
 #pragma once
@@ -27,9 +28,9 @@
 
 namespace kintsugi::config {
 
-/// Keys are snake_case, dotted for sections, and unique (asserted). Variables are written by parse and must
-/// live until it returns; what they hold when added is the default. Ranges are inclusive. Also there:
-/// `--config FILE` and `--help`.
+/// Keys are snake_case, dotted for sections, and unique (asserted). Variables are written by parse and live as long
+/// as the settings; their values when added are the defaults. Ranges are inclusive. `--config FILE` and `--help`
+/// are always there.
 class Settings {
  public:
   Settings(std::string program, std::string description);
@@ -52,19 +53,19 @@ class Settings {
   void add_bytes(std::string key, uint64_t* value, std::string help, uint64_t min = 0,
                  uint64_t max = UINT64_MAX);
 
-  /// parse fails when neither the file nor a flag sets this key.
+  /// Makes parse fail when neither the file nor a flag sets this key.
   void require(std::string_view key);
 
   /// kInvalidArgument with one line that names the flag, or the file and its line: unknown key, wrong type,
   /// out of range, missing, malformed. Variables may then be partly set.
   Status parse(int argc, const char* const* argv);
-  /// Only the file: for reloading and tests.
+  /// Read the file only, for tests.
   Status load(const std::string& path);
   Status load_text(std::string_view toml, const std::string& name);
 
   const std::string& program() const { return program_; }
 
-  /// After parse: --help was given, nothing else was looked at.
+  /// True after a parse that met --help and looked at nothing else.
   bool help_wanted() const { return help_wanted_; }
   std::string help() const;
 
@@ -79,8 +80,8 @@ class Settings {
   struct Setting {
     std::string key, help;
     Kind kind{};
-    std::function<Status(const std::vector<std::string>&)> set;  ///< one text, but for lists
-    std::function<std::string()> show;                           ///< as TOML
+    std::function<Status(const std::vector<std::string>&)> set;  ///< gets one text, or all those of a list
+    std::function<std::string()> show;                           ///< the value as TOML
     std::string default_text{};
     bool required = false, given = false;
     std::string flag() const;

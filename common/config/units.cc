@@ -14,7 +14,7 @@ struct Unit {
   uint64_t factor;
 };
 
-/// The first of each factor is what `format` writes; largest first.
+/// Units, largest first; `format` writes the first one of each factor.
 constexpr std::array<Unit, 9> kDurationUnits = {{{"d", 86'400'000'000'000},
                                                  {"h", 3'600'000'000'000},
                                                  {"min", 60'000'000'000},
@@ -40,7 +40,7 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
                     [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-/// Nothing when `text` is no number with one of the units, or too large for `limit`.
+/// Parses a number with a unit; nothing when it has none of the units or is too large for `limit`.
 template <size_t N>
 std::optional<uint64_t> parse(std::string_view text, const std::array<Unit, N>& units, uint64_t limit) {
   size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());

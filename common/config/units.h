@@ -10,10 +10,10 @@
 
 namespace kintsugi::config {
 
-/// A number, possibly with a fraction, and one of ns, us, ms, s, min (m), h, d; "0" needs no unit.
-/// kInvalidArgument says what was expected.
+/// Parses a number, possibly with a fraction, and one of ns, us, ms, s, min (m), h, d; "0" needs no unit.
+/// kInvalidArgument says which form was expected.
 Result<Duration> parse_duration(std::string_view text);
-/// A number and B, KiB, MiB, GiB, TiB, kB, MB, GB, TB (in any case); a plain number is bytes.
+/// Parses a number and B, KiB, MiB, GiB, TiB, kB, MB, GB, TB (in any case); a plain number is bytes.
 Result<uint64_t> parse_bytes(std::string_view text);
 
 /// The shortest exact form that parses back: "1500ms", "64MiB", "0s", "1000B".

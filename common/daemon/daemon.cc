@@ -25,7 +25,7 @@ asio::awaitable<void> wait_for_end(Shell& shell) {
   shell.ending.on_end = [] {};
 }
 
-/// `started` is set once the daemon's start() succeeded. Returns the exit status.
+/// Runs the daemon from start() to stop(); `started` is set once start() has succeeded.
 asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, bool& started) {
   Status status = co_await daemon.start();
   started = status.ok();
@@ -33,7 +33,7 @@ asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, bool& started) {
     co_await wait_for_end(shell);
     status = shell.ending.why();
   }
-  // Pages end first: what they show is about to go.
+  // Pages end first: the parts that they show are about to go.
   shell.http.stop();
   co_await daemon.stop();
   co_return status;
@@ -64,7 +64,8 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
   bool started = false;
   const std::string effective = settings.effective();
   add_pages(shell, effective, started, daemon);
-  // Before the daemon is made: it may tell others where its pages are. Nothing is answered until the loop runs.
+  // The port is taken before the daemon is made, which may tell others where its pages are. Nothing is answered until
+  // the loop runs.
   if (settings.http_listen) {
     KINTSUGI_TRY(http.start(*settings.http_listen).with_context("http_listen"));
     shell.http_address = http.local_endpoint().to_string();

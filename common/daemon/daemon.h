@@ -56,7 +56,7 @@ class Ending {
   int exit_status_ = 0;
 };
 
-/// What a daemon is made from. Everything here outlives the daemon.
+/// The parts from which a daemon is made. They outlive it.
 struct Shell {
   runtime::ProductionRuntime& production;
   const runtime::Runtime& runtime;
@@ -74,7 +74,7 @@ class Daemon {
   virtual asio::awaitable<Status> start() = 0;
   /// Called once, after a start() that failed as well. No page is read any more.
   virtual asio::awaitable<void> stop() = 0;
-  /// What /healthz answers after start(): 503 with the sentence when it is not ok.
+  /// The answer of /healthz after start(): 503 with the sentence when it is not ok.
   virtual Status health() const { return {}; }
 };
 

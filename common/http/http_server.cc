@@ -55,7 +55,7 @@ struct HttpServer::State {
 
 namespace {
 
-/// Among the open connections for as long as it lives, however the coroutine ends.
+/// Keeps a stream among the open connections for as long as it lives, however the coroutine ends.
 class Listed {
  public:
   Listed(std::set<beast::tcp_stream*>& open, beast::tcp_stream& stream) : open_(open), stream_(stream) {
@@ -79,7 +79,8 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
     stream.expires_after(kRequestLimit);
     beast::http::request<beast::http::empty_body> request;
     auto [read_error, read_bytes] = co_await beast::http::async_read(stream, buffer, request, kTuple);
-    // A request that was read in the turn in which stop() was called is not answered: what pages show may be gone.
+    // A request that was read in the turn in which stop() was called is not answered: the objects that pages show
+    // may be gone.
     if (read_error || state->stopped) break;
     Response response = state->answer(request);
     beast::http::response<beast::http::string_body> message(beast::http::status(response.status),

@@ -25,15 +25,16 @@ class HttpServer {
   explicit HttpServer(asio::any_io_executor executor);
   ~HttpServer();
 
-  /// `query` is what follows '?', or empty. Runs on the daemon's thread: keep it short. What it throws
-  /// becomes a 500. Before start.
+  /// Makes a page. `query` is the part of the URL after '?', or empty. It runs on the daemon's thread: keep it short.
+  /// An exception becomes a 500. REQUIRES: handle() is called before the executor runs.
   using Handler = std::function<Response(std::string_view query)>;
   void handle(std::string path, Handler handler);
 
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
-  void
-  stop();  ///< closes the listener and every connection; nothing of it runs after the executor's next turns
+  /// Closes the listener and every connection. No handler is called any more, and no coroutine of the server is left
+  /// after the executor's next turns. Idempotent.
+  void stop();
 
   static constexpr size_t kMaxConnections = 64;
 

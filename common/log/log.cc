@@ -30,11 +30,11 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   auto logger = std::make_shared<spdlog::logger>("kintsugi", std::move(sink));
   logger->set_pattern(kPattern);
   logger->set_level(spdlog::level::trace);  // `minimum` filters before us
-  logger->flush_on(spdlog::level::trace);   // what was logged just before a crash is what matters
+  logger->flush_on(spdlog::level::trace);   // the lines just before a crash matter most
   return logger;
 }
 
-/// Never destroyed: threads may log while the process exits.
+/// The logger is never destroyed: threads may log while the process exits.
 State& state() {
   static State* instance = [] {
     auto* fresh = new State;

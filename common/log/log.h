@@ -1,5 +1,4 @@
-/// The one global: a logger. Every line has a level, a time and a sentence; daemons set the file and their
-/// name once.
+/// The logger, which is global. Every line has a level, a time and a sentence; daemons set the file once.
 #pragma once
 
 #include <functional>
@@ -12,9 +11,9 @@ namespace kintsugi::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
 
-/// Drops everything below. Default: kInfo.
+/// Lines below this level are dropped. Default: kInfo.
 void set_level(Level level);
-/// Appends to `path` (rotated at 64 MiB, 3 kept) instead of stderr.
+/// Lines are appended to `path` (rotated at 64 MiB, 3 kept) instead of stderr.
 void set_file(const std::string& path);
 /// The simulator and tests take lines here instead; an empty function restores the default.
 void set_sink(std::function<void(Level, std::string_view)> sink);

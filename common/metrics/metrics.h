@@ -1,5 +1,4 @@
-/// The metrics registry of a daemon: values are read when /metrics is, so that hot paths keep plain counters
-/// of their own.
+/// The metrics registry of a daemon. Values are read when /metrics is, so that hot paths keep plain counters.
 #pragma once
 
 #include <functional>
@@ -21,16 +20,16 @@ class Metrics {
   Metrics();
   ~Metrics();
 
-  /// `read` must stay callable as long as the registry lives. Names follow Prometheus' rules (kintsugi_...,
-  /// _total, _bytes).
+  /// `read` must stay callable as long as the registry lives. Names follow Prometheus' rules
+  /// (kintsugi_..., _total, _bytes).
   void gauge(const std::string& name, const std::string& help, Labels labels, std::function<double()> read);
   void counter(const std::string& name, const std::string& help, Labels labels, std::function<double()> read);
   void add(std::shared_ptr<prometheus::Collectable> collectable);
 
-  /// CPU seconds, resident memory and open file descriptors of this process.
+  /// Adds the CPU seconds, resident memory and open file descriptors of this process.
   void add_process_metrics();
 
-  /// Prometheus text exposition format 0.0.4.
+  /// All values in the Prometheus text exposition format 0.0.4.
   std::string text() const;
 
  private:

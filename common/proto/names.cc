@@ -5,7 +5,7 @@
 namespace kintsugi::proto {
 namespace {
 
-// A newer peer may send what this one has no name for.
+// A newer peer may send values for which this one has no name.
 constexpr std::string_view kUnknown = "unknown";
 
 }  // namespace

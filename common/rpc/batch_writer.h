@@ -1,4 +1,4 @@
-/// Control frames on their way out: those appended while a write is under way leave together in the next one.
+/// Control frames on their way out: frames that are appended while a write is under way leave together in the next one.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class BatchWriter {
       : clock_(clock), ready_(executor) {}
 
   void append(const FrameHeader& header, std::string_view message);
-  /// Waits for frames and writes all there are. An error, also kCancelled after stop(), ends the connection.
+  /// Waits for frames and writes all that there are. An error, also kCancelled after stop(), ends the connection.
   asio::awaitable<Status> write_batch(BufferedConnection& connection);
   /// Frames not written yet are dropped.
   void stop();

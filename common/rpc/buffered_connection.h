@@ -1,4 +1,4 @@
-/// A runtime::Connection with a read buffer in front, and the set of all those a client or server has open.
+/// A runtime::Connection with a read buffer in front, and the set of all connections that a client or server has open.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ class BufferedConnection;
 class ConnectionRegistry {
  public:
   void close_all();
-  /// Closes those whose write began before `since` and has not ended.
+  /// Closes connections whose write began before `since` and has not ended.
   void close_stalled(TimePoint since);
   size_t size() const { return connections_.size(); }
 
-  /// In the order in which they were opened.
+  /// The open connections, in the order in which they were opened.
   template <class Function>
   void for_each(Function function) {
     for (auto& [serial, connection] : connections_)
@@ -42,19 +42,18 @@ class ConnectionRegistry {
   std::map<uint64_t, BufferedConnection*> connections_;
 };
 
-/// A whole frame without its payload, seen in the read buffer: valid until the next consume or fill.
+/// A whole frame without its payload, as a view of the read buffer: valid until the next consume or fill.
 struct FrameView {
   FrameHeader header;
   std::span<const std::byte> message;
   size_t bytes() const { return kFrameHeaderBytes + message.size(); }
 };
 
-/// One coroutine reads and one writes at a time. Shared by those whose operations may be pending: the last
+/// One coroutine reads and one writes at a time. Whoever may have an operation pending shares it; the last
 /// one closes it.
 class BufferedConnection {
  public:
-  static constexpr size_t kStreamBufferBytes = 4
-                                               << 10;  ///< little, since what it holds of payloads is copied
+  static constexpr size_t kStreamBufferBytes = 4 << 10;  ///< little: payload bytes in it are copied once more
   static constexpr size_t kControlBufferBytes = 64 << 10;  ///< many small frames for one system call
 
   BufferedConnection(std::unique_ptr<runtime::Connection> connection, const asio::any_io_executor& executor,
@@ -73,23 +72,22 @@ class BufferedConnection {
 
   /// Reads once into the buffer, which gets room for `needed` bytes. 0 only at the end of the stream.
   asio::awaitable<Result<size_t>> fill(size_t needed);
-  /// Until the front of the buffer is a frame. kUnavailable at the end of the stream.
+  /// Fills the buffer until its front is a frame. kUnavailable at the end of the stream.
   asio::awaitable<Result<FrameView>> next_frame();
-  /// What is buffered first, the rest straight from the connection.
+  /// Takes buffered bytes first and reads the rest straight from the connection.
   asio::awaitable<Status> read_exact(std::span<std::byte> into);
   asio::awaitable<Status> write(std::span<const asio::const_buffer> buffers) {
     return connection_->write(buffers);
   }
 
-  /// For close_stalled; max when no write is under way.
+  /// Since when a write is under way; max when none is. For close_stalled.
   void set_writing_since(TimePoint since) { writing_since_ = since; }
   TimePoint writing_since() const { return writing_since_; }
 
-  /// Notices when the peer closes a connection that nobody reads: reads ahead once; a later fill takes its
-  /// outcome.
-  /// Counts from this call on, not from when the task that it returns first runs.
+  /// Notices when the peer closes a connection that nobody reads: reads ahead once; a later fill takes its outcome. The
+  /// connection counts as watched from this call on, not from when the task that it returns first runs.
   static asio::awaitable<void> watch(std::shared_ptr<BufferedConnection> self);
-  /// An idle connection on which nothing came, not even its end.
+  /// True for an open connection on which nothing came, not even its end.
   bool is_quiet() const { return is_open() && !read_outcome_ && begin_ == end_; }
   bool is_watched() const { return watching_; }
 

@@ -57,8 +57,7 @@ asio::awaitable<Result<std::unique_ptr<Stream>>> Client::open_stream(
     Status sent = co_await stream->send_request(context.trace, request);
     if (sent.ok()) co_return stream;
     if (sent.code() != Code::kUnavailable) co_return sent;
-    // The peer went away while the connection idled: nothing has reached it, so a new connection may carry
-    // the call.
+    // The peer went away while the connection idled: nothing has reached it, so a new connection may carry the call.
   }
   KINTSUGI_CO_ASSIGN(auto connection, co_await pool.dial_stream(to, context.deadline));
   auto stream = std::make_unique<Stream>(std::move(connection), clock, method, state->next_stream_id++,

@@ -23,21 +23,20 @@ struct ClientLimits {
   Duration idle_limit = std::chrono::seconds(60);
 };
 
-/// One per daemon or client. Unary calls to a peer share one connection, many in flight, matched by request
-/// id; frames that are ready together are written together. A stream takes a connection of its own from the
-/// pool. A broken connection fails its calls with kUnavailable and is dialled anew by the next call: no
-/// hidden retries.
+/// One per daemon or client. Unary calls to a peer share one connection, many in flight, matched by request id; frames
+/// that are ready together are written together. A stream takes a connection of its own from the pool. A broken
+/// connection fails its calls with kUnavailable and is dialled anew by the next call: no hidden retries.
 class Client {
  public:
   Client(const runtime::Runtime& runtime, Secret secret, ClientLimits limits = {});
   ~Client();  ///< after stop()
 
-  /// Error of the peer, kUnavailable, or kDeadlineExceeded.
+  /// Returns the response's bytes, the error of the peer, kUnavailable, or kDeadlineExceeded.
   asio::awaitable<Result<std::string>> call_raw(Context context, runtime::Endpoint to, Method method,
                                                 std::string request);
 
-  /// Fills `response`. The error of the peer; kUnavailable, kDeadlineExceeded; kCorrupt: the response does not parse.
-  /// Both messages live until the call has ended.
+  /// Fills `response`. Errors: that of the peer, kUnavailable, kDeadlineExceeded, kCorrupt (the response does not
+  /// parse). REQUIRES: both messages live until the call has ended.
   asio::awaitable<Status> call(Context context, runtime::Endpoint to, Method method,
                                const google::protobuf::MessageLite& request,
                                google::protobuf::MessageLite& response);
@@ -49,8 +48,7 @@ class Client {
     return call_typed<Response>(context, std::move(to), method, request.SerializeAsString());
   }
 
-  /// Sends the first frame and hands over the stream. Give it back with `finish` for reuse, or just destroy
-  /// it.
+  /// Sends the first frame and hands over the stream. Give the stream back with `finish` for reuse, or just destroy it.
   asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(Context context, runtime::Endpoint to,
                                                                Method method,
                                                                const google::protobuf::MessageLite& request);

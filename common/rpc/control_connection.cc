@@ -144,7 +144,7 @@ void ControlConnection::close(Status why) {
   writer_.stop();
   if (timer_ != runtime::TimerId::kNone) runtime_.clock.cancel(timer_);
   timer_ = runtime::TimerId::kNone;
-  // Whatever broke the connection, to its callers the peer is unavailable; only an own stop is told apart.
+  // Whatever broke the connection, the peer is unavailable to its callers; only a stop of this side is told apart.
   Code code = why.code() == Code::kCancelled ? Code::kCancelled : Code::kUnavailable;
   Status failure = Status{code, why.message()}.with_context(connection_->peer());
   for (size_t slot = 0; slot < slots_.size(); ++slot) {

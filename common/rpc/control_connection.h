@@ -17,7 +17,7 @@
 
 namespace kintsugi::rpc {
 
-/// One call in flight; lives in the frame of the coroutine that waits for it.
+/// One call in flight. It lives in the frame of the coroutine that waits for it.
 struct PendingCall {
   explicit PendingCall(const asio::any_io_executor& executor) : done(executor) {}
   Wakeup done;
@@ -26,7 +26,7 @@ struct PendingCall {
   std::string response;
 };
 
-/// Shared: its reader and writer coroutines keep it alive until the connection is closed.
+/// It is shared: its reader and writer coroutines keep it alive until the connection is closed.
 class ControlConnection : public std::enable_shared_from_this<ControlConnection> {
  public:
   static constexpr size_t kMaxCallsInFlight = 1 << 16;
@@ -42,7 +42,7 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
                                             std::string request);
 
   bool is_open() const { return !closing_; }
-  /// A call waited in vain and nothing at all came meanwhile: new calls had better dial again.
+  /// True when a call waited in vain and nothing at all came meanwhile: new calls had better dial again.
   bool is_suspect() const { return suspect_; }
   bool has_calls() const { return free_slots_.size() < slots_.size(); }
   TimePoint last_used() const { return last_used_; }
@@ -52,15 +52,14 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   void close(Status why);
 
  private:
-  /// A request id is (generation << kSlotBits) | slot, so that the answer to a forgotten call fits no later
-  /// one.
+  /// A request id is (generation << kSlotBits) | slot, so that the answer to a forgotten call fits no later one.
   static constexpr int kSlotBits = 20;
   struct Slot {
     PendingCall* call = nullptr;
     uint64_t generation = 1;
   };
 
-  // What is spawned gets `self` as a parameter: it must live before the coroutine first runs.
+  // Spawned coroutines get `self` as a parameter: it must be held before they first run.
   static asio::awaitable<void> read_loop(std::shared_ptr<ControlConnection> self);
   static asio::awaitable<void> write_loop(std::shared_ptr<ControlConnection> self);
   asio::awaitable<Status> read_responses();

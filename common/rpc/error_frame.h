@@ -1,4 +1,4 @@
-/// How a Status and a deadline travel in a frame.
+/// A Status and a deadline in the form in which they travel in a frame.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace kintsugi::rpc {
 
-/// The protobuf header of an error frame. Its text is cut at 4,096 bytes, since messages may quote what a peer sent; the
-/// culprit always fits.
+/// The protobuf header of an error frame. Its text is cut at 4,096 bytes, since messages may quote what a peer sent;
+/// the culprit always fits.
 proto::ErrorDetail encode_error(const Status& status);
 Status decode_error(Code code, std::span<const std::byte> message);
 
-/// FrameHeader::timeout_ms: at least 1, or 0 for no deadline.
+/// The value of FrameHeader::timeout_ms: at least 1, or 0 for no deadline.
 uint32_t timeout_ms(TimePoint now, TimePoint deadline);
 
 }  // namespace kintsugi::rpc

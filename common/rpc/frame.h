@@ -1,19 +1,22 @@
-/// The frame of DESIGN section 5: a fixed little-endian header, a protobuf header, a raw payload.
+/// The frame of every RPC: a fixed little-endian header, a protobuf header, a raw payload.
 ///
-///   offset size
-///        0    4  magic "KTSG"
-///        4    2  version
-///        6    2  method
-///        8    4  flags
-///       12    4  header bytes   (<= kMaxHeaderBytes)
-///       16    4  payload bytes  (<= kMaxPayloadBytes)
-///       20    4  timeout in ms  (requests; 0 = none)
-///       24    8  request id
-///       32    8  trace id
-///       40    8  span id
-///       48    8  calling context path
-///       56    4  status code    (responses)
-///       60    4  CRC32C of the bytes 0..59 and of the protobuf header
+/// ```
+/// offset size
+///      0    4  magic "KTSG"
+///      4    2  version
+///      6    2  method
+///      8    4  flags
+///     12    4  header bytes   (<= kMaxHeaderBytes)
+///     16    4  payload bytes  (<= kMaxPayloadBytes)
+///     20    4  timeout in ms  (requests; 0 = none)
+///     24    8  request id
+///     32    8  trace id
+///     40    8  span id
+///     48    8  calling context path
+///     56    4  status code    (responses)
+///     60    4  CRC32C of the bytes 0..59 and of the protobuf header
+/// ```
+///
 /// Payload bytes carry their own checksums inside the protobuf header (block CRCs, slice CRC).
 #pragma once
 
@@ -51,7 +54,7 @@ struct FrameHeader {
   uint64_t span_id = 0;
   uint64_t path = 0;
   Code status = Code::kOk;  ///< not ok: the protobuf header is a proto::ErrorDetail
-  uint32_t crc = 0;         ///< as read; `encode` computes it
+  uint32_t crc = 0;         ///< as it was read; `encode` computes it
 };
 
 /// Writes the fixed header for a frame whose protobuf header is `message`.

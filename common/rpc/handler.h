@@ -1,6 +1,7 @@
-/// What a Server keeps of a registered function: its address without its types.
+/// A registered function as a Server keeps it: its address without its types.
 ///
-/// Every handler is one type to the server, so that the coroutine that runs a call is compiled once and not for each RPC.
+/// Every handler is one type to the server, so that the coroutine that runs a call is compiled once and not
+/// for each RPC.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ struct UnaryHandler {
   void* service = nullptr;  ///< null: nothing is registered
   asio::awaitable<Status> (*invoke)(void* service, Context, const Message& request,
                                     Message& response) = nullptr;
-  std::shared_ptr<void> kept;  ///< what `service` points to, where the server owns it
+  std::shared_ptr<void> kept;  ///< the object at `service`, where the server owns it
 
   explicit operator bool() const { return service != nullptr; }
 };

@@ -1,9 +1,12 @@
-/// What both sides do first on a new connection: prove to each other that they know the cluster secret.
+/// The first exchange on a new connection: both sides prove to each other that they know the cluster secret.
 ///
-///   client -> server  {magic u32, version u16, 0 u16, nonce 16}
-///   server -> client  {magic u32, version u16, 0 u16, nonce 16, MAC("server", both nonces)}
-///   client -> server  {MAC("client", both nonces)}
-///   server -> client  {verdict u8}: 1 = proven
+/// ```
+/// client -> server  {magic u32, version u16, 0 u16, nonce 16}
+/// server -> client  {magic u32, version u16, 0 u16, nonce 16, MAC("server", both nonces)}
+/// client -> server  {MAC("client", both nonces)}
+/// server -> client  {verdict u8}: 1 = proven
+/// ```
+///
 /// The role is part of what is signed, so that a proof cannot be sent back to the side that made it.
 #pragma once
 
@@ -18,9 +21,9 @@
 
 namespace kintsugi::rpc {
 
-/// kPermissionDenied (secrets differ), kInvalidArgument (not a Kintsugi peer, another version),
-/// kDeadlineExceeded, or what the connection reports. Names the peer. The caller closes the connection on any
-/// error; at the deadline it is closed here.
+/// Errors: kPermissionDenied (secrets differ), kInvalidArgument (not a Kintsugi peer, another version),
+/// kDeadlineExceeded, or that of the connection; each names the peer. The caller closes the connection on any error; at
+/// the deadline it is closed here.
 asio::awaitable<Status> prove_as_client(const runtime::Runtime& runtime, const Secret& secret,
                                         std::shared_ptr<BufferedConnection> connection, TimePoint deadline);
 asio::awaitable<Status> prove_as_server(const runtime::Runtime& runtime, const Secret& secret,

@@ -61,7 +61,7 @@ asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial(runt
   Result<std::unique_ptr<runtime::Connection>> dialled = co_await runtime_.network.dial(to, deadline);
   Status failure;
   if (!dialled) {
-    failure = dialled.error();  // names the address, as that of the handshake does
+    failure = dialled.error();  // it names the address, as an error of the handshake does
   } else {
     auto connection = std::make_shared<BufferedConnection>(std::move(*dialled), runtime_.executor, registry_);
     if (stopped()) connection->close();

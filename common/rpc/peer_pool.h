@@ -1,5 +1,4 @@
-/// The client's connections: one control connection for each peer, shared by all calls, and idle ones for
-/// streams.
+/// The client's connections: one control connection for each peer, shared by all calls, and idle ones for streams.
 #pragma once
 
 #include <deque>
@@ -24,14 +23,14 @@ class PeerPool : public std::enable_shared_from_this<PeerPool> {
  public:
   PeerPool(const runtime::Runtime& runtime, Secret secret, ClientLimits limits);
 
-  /// The open control connection, or null: then dial_control.
+  /// The open control connection, or null: then call dial_control.
   std::shared_ptr<ControlConnection> find_control(const runtime::Endpoint& to);
   /// Waits for a dial that is shared with everybody who wants the same peer. kUnavailable and
   /// kPermissionDenied name the peer; kDeadlineExceeded is the caller's own deadline.
   asio::awaitable<Result<std::shared_ptr<ControlConnection>>> dial_control(runtime::Endpoint to,
                                                                            TimePoint deadline);
 
-  /// A proven connection for a stream: null when none is idle.
+  /// Takes an idle proven connection for a stream; null when there is none.
   std::shared_ptr<BufferedConnection> take_idle(const runtime::Endpoint& to);
   asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> dial_stream(runtime::Endpoint to,
                                                                            TimePoint deadline);

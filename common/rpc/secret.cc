@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kSecretFileBytes = 2 * kSecretBytes + 1;  // hex and a newline
 
-/// Closes on every way out.
+/// A file descriptor that is closed on every way out.
 struct FileDescriptor {
   int fd = -1;
   ~FileDescriptor() {
@@ -28,7 +28,7 @@ struct FileDescriptor {
   }
 };
 
-/// Fetching an algorithm takes OpenSSL microseconds, copying a prepared context does not.
+/// A prepared context, which each MAC copies: OpenSSL takes microseconds to fetch an algorithm.
 EVP_MAC_CTX* prepared_hmac() {
   static EVP_MAC_CTX* const prepared = [] {
     EVP_MAC* hmac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);

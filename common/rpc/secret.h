@@ -1,5 +1,4 @@
-/// The cluster secret and what is derived from it: the proof at connect and the capabilities of chunk
-/// operations.
+/// The cluster secret and its uses: the proof at connect and the capabilities of chunk operations.
 #pragma once
 
 #include <array>
@@ -23,7 +22,7 @@ class Secret {
   Secret() = default;  ///< all zero: only for tests
   explicit Secret(std::array<std::byte, 32> key) : key_(key) {}
 
-  /// 64 hex digits and a newline. Refuses a file that others may read, one of another size, or not hex.
+  /// Reads 64 hex digits and a newline. Refuses a file that others may read, one of another size, or not hex.
   static Result<Secret> load(const std::string& path);
   /// Makes a new file (mode 0600); kAlreadyExists keeps what is there.
   static Result<Secret> create(const std::string& path);
@@ -34,16 +33,15 @@ class Secret {
   std::array<std::byte, 32> key_{};
 };
 
-/// Constant-time comparison.
+/// Compares in constant time, so that a forger learns nothing from how long it takes.
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
 
 enum ChunkOperations : uint32_t { kOpRead = 1, kOpWrite = 2, kOpRepair = 4 };
 
-/// What lets its holder act on one chunk of one server until it expires. Signed by the metaserver, checked by
-/// the chunkserver without asking anyone. Wire form: operations u32, expiry u64 (wall seconds), MAC 32: 44
-/// bytes.
+/// Makes a capability, which lets its holder act on one chunk until it expires. The metaserver signs it, chunkservers
+/// check it without asking anyone. Its wire form has 44 bytes: operations u32, expiry u64 (wall seconds), MAC 32.
 std::string make_capability(const Secret& secret, ChunkId chunk, uint32_t operations, WallTime expiry);
-/// kPermissionDenied: forged, expired, another chunk or operation.
+/// kPermissionDenied: the capability is forged, expired, or for another chunk or operation.
 Status check_capability(const Secret& secret, std::string_view capability, ChunkId chunk, uint32_t operation,
                         WallTime now);
 

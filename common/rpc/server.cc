@@ -16,7 +16,7 @@ constexpr Duration kStallCheckInterval = 10s;
 struct Server::State : ServerCore {
   using ServerCore::ServerCore;
   std::unique_ptr<runtime::Listener> listener;
-  bool refusing = false;  ///< at max_connections, said once
+  bool refusing = false;  ///< max_connections are open, and that was logged
 
   asio::awaitable<void> accept_loop();
   asio::awaitable<void> watch_writes();

@@ -19,7 +19,7 @@ namespace kintsugi::rpc {
 
 struct ServerLimits {
   size_t max_connections = 4096;
-  size_t max_calls_per_connection = 1024;  ///< more in flight: the connection is not read until some end
+  size_t max_calls_per_connection = 1024;  ///< with more in flight the connection is not read until some end
   Duration handshake_limit = std::chrono::seconds(5);
 };
 
@@ -32,20 +32,20 @@ class Server {
   Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits = {});
   ~Server();  ///< after stop()
 
-  /// server.handle<&NamespaceService::stat>(Method::kStat, service) maps the method to
-  /// `asio::awaitable<Status> NamespaceService::stat(Context, const StatRequest&, StatResponse&)`. The service outlives the
-  /// server; request and response live until the call has ended. A request that does not parse is kInvalidArgument.
+  /// server.handle<&NamespaceService::stat>(Method::kStat, service) maps the method to `asio::awaitable<Status>
+  /// NamespaceService::stat(Context, const StatRequest&, StatResponse&)`. The service outlives the server; request and
+  /// response live until the call has ended. A request that does not parse is kInvalidArgument.
   template <auto Function, class Service>
   void handle(Method method, Service& service) {
     add(method, detail::unary_of<Function>(service));
   }
-  /// The same for `asio::awaitable<Status> Service::write(Context, const Request&, Stream&)`. It sends its own end frame; the
-  /// status it returns is sent as the error frame when it is not ok.
+  /// The same for `asio::awaitable<Status> Service::write(Context, const Request&, Stream&)`. The handler sends its own
+  /// end frame; the status it returns is sent as the error frame when it is not ok.
   template <auto Function, class Service>
   void handle_stream(Method method, Service& service) {
     add(method, detail::stream_of<Function>(service));
   }
-  /// The same for a function object of that signature, which the server keeps: for tests.
+  /// The same for a function object of that signature, which the server keeps. Tests use it.
   template <class Callable>
   void handle(Method method, Callable callable) {
     auto kept = std::make_shared<Callable>(std::move(callable));

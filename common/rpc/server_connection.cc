@@ -24,12 +24,12 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
     connection_->set_buffer_bytes(BufferedConnection::kControlBufferBytes);
   }
 
-  /// Reads requests until the connection ends; says why. Handlers may still run then: they keep this alive.
+  /// Reads requests until the connection ends and returns why. Handlers may still run then: they keep this alive.
   asio::awaitable<Status> serve();
 
  private:
   Status start_call(const FrameView& frame);
-  // What is spawned gets `self` as a parameter: it must live before the coroutine first runs.
+  // Spawned coroutines get `self` as a parameter: it must be held before they first run.
   static asio::awaitable<void> run_call(std::shared_ptr<ControlSession> self, const UnaryHandler& handler,
                                         FrameHeader header, std::string request);
   void respond(const FrameHeader& request, Status status, const MessageLite& response);
@@ -142,7 +142,7 @@ asio::awaitable<Status> run_stream(const StreamHandler& handler, Context context
   co_return co_await handler.invoke(handler.service, context, *request, stream);
 }
 
-/// One stream call. Ok: the connection may carry the next one.
+/// Serves one stream call. Ok: the connection may carry the next one.
 asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedConnection> connection,
                                      FrameHeader header, std::string request) {
   Context context = core.context_of(header);
@@ -160,7 +160,7 @@ asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedC
   co_return concluded;
 }
 
-/// Its first request makes a connection one for streams or one for unary calls.
+/// Serves a connection; its first request makes it one for streams or one for unary calls.
 asio::awaitable<Status> serve_requests(ServerCore& core, std::shared_ptr<BufferedConnection> connection) {
   while (true) {
     Result<FrameView> frame = co_await connection->next_frame();

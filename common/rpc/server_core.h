@@ -1,4 +1,4 @@
-/// What a Server shares with the coroutines that serve its connections; they all end before it does.
+/// The state that a Server shares with the coroutines that serve its connections; they all end before it does.
 #pragma once
 
 #include <memory>
@@ -46,7 +46,7 @@ struct ServerCore {
   }
 };
 
-/// Handshake, then requests until the connection ends. Logs why, unless the peer simply left.
+/// Serves a connection: the handshake, then requests until it ends. Logs why, unless the peer simply left.
 asio::awaitable<void> serve_connection(ServerCore& core, std::shared_ptr<BufferedConnection> connection);
 
 }  // namespace kintsugi::rpc

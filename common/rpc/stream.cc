@@ -6,7 +6,7 @@
 namespace kintsugi::rpc {
 namespace {
 
-constexpr size_t kMaxReadBytes = 1 << 20;  ///< of one read_exact, so that the watchdog sees progress
+constexpr size_t kMaxReadBytes = 1 << 20;  ///< read at once, so that the watchdog sees progress
 /// How long a server reads on, for the client's end frame, after it ended its own side.
 constexpr Duration kConcludeLimit = 30s;
 
@@ -123,7 +123,7 @@ asio::awaitable<Status> Stream::conclude(Status outcome) {
   if (outcome.ok() && !state.sent_end) {
     outcome = Status{Code::kInternal, fmt::format("{}: handler sent no end", method_name(state.method))};
   }
-  // An error after the own end frame cannot be sent any more; the broken connection says it.
+  // An error after this side's end frame cannot be sent any more; the broken connection tells it.
   if (!outcome.ok() && state.sent_end) co_return outcome;
   if (!outcome.ok()) KINTSUGI_CO_TRY(co_await send_error(std::move(outcome)));
   while (!state.received_end) {

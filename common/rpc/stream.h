@@ -32,10 +32,11 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// One frame: protobuf header, then the payload buffers as they are (no copy). Payload <= kMaxPayloadBytes.
+  /// Sends one frame: the protobuf header, then the payload buffers as they are (no copy). REQUIRES:
+  /// payload <= kMaxPayloadBytes.
   asio::awaitable<Status> send(const google::protobuf::MessageLite& header,
                                std::span<const asio::const_buffer> payload = {});
-  /// Last frame of this side.
+  /// Sends the last frame of this side.
   asio::awaitable<Status> send_end(const google::protobuf::MessageLite& header);
   /// Server side: ends the call with an error that the client's next receive reports.
   asio::awaitable<Status> send_error(Status error);
@@ -44,16 +45,16 @@ class Stream {
     uint32_t payload_bytes = 0;  ///< to be fetched with receive_payload before the next receive
     bool end = false;            ///< the peer will send no more
   };
-  /// The next frame's protobuf header: fills `data`, or `end` when it is the peer's end frame. An error frame of the peer
-  /// comes back as its Status. kCorrupt closes the stream: the header does not parse.
+  /// Receives the next frame's protobuf header: fills `data`, or `end` when it is the peer's end frame. An error frame
+  /// of the peer comes back as its Status. kCorrupt closes the stream: the header does not parse.
   asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& data,
                                             google::protobuf::MessageLite& end);
-  /// The same where both are of one type.
+  /// The same where both messages are of one type.
   asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& header) {
     return receive(header, header);
   }
-  /// The next `into.size()` payload bytes of the frame just received; may be called in parts. Closes
-  /// the stream already when they have not come within `idle_limit`.
+  /// Receives the next `into.size()` payload bytes of the frame just received; may be called for part after part.
+  /// Closes the stream when they have not come within `idle_limit`.
   asio::awaitable<Status> receive_payload(std::span<std::byte> into, Duration idle_limit = kStreamIdleLimit);
 
   /// Breaks the call for both sides. Idempotent; pending operations fail.
@@ -61,19 +62,20 @@ class Stream {
   bool is_open() const;
   std::string peer() const;
 
-  /// Both sides ended cleanly: the connection may carry another call. Takes it out of the stream, else null.
+  /// Takes the connection out of the stream when both sides ended cleanly, since it may then carry another
+  /// call; else null.
   std::shared_ptr<BufferedConnection> take_idle_connection();
 
   // Used by Client and Server only.
-  /// The frame that begins the call.
+  /// Sends the frame that begins the call.
   asio::awaitable<Status> send_request(const TraceContext& trace,
                                        const google::protobuf::MessageLite& request);
   /// After the handler ended with `outcome`: sends the error, if it is one, and reads on until the client
-  /// ended too, so that it gets everything sent to it. Not ok: the connection must be closed.
+  /// ended too, so that it gets everything sent to it. When that is not ok, the connection must be closed.
   asio::awaitable<Status> conclude(Status outcome);
 
  private:
-  /// Null: the header is skipped.
+  /// A header for which there is null is skipped.
   asio::awaitable<Result<FrameHeader>> next_frame(google::protobuf::MessageLite* data,
                                                   google::protobuf::MessageLite* end);
   asio::awaitable<Status> discard_payload();

@@ -5,7 +5,7 @@
 namespace kintsugi::rpc {
 namespace {
 
-/// Bytes of one write, so that a slow peer still shows progress to the watchdog.
+/// The most that one write takes, so that a slow peer still shows progress to the watchdog.
 constexpr size_t kMaxWriteBytes = 2 << 20;
 
 }  // namespace

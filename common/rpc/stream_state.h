@@ -1,5 +1,4 @@
-/// What a Stream holds: its connection, how far both sides are, and the watchdog that closes it when nothing
-/// moves.
+/// The state of a Stream: its connection, how far both sides are, and the watchdog that closes it when nothing moves.
 #pragma once
 
 #include <memory>
@@ -21,10 +20,10 @@ struct Stream::State : std::enable_shared_from_this<Stream::State> {
   /// Arms the watchdog: one timer, moved only when it fires.
   void watch();
   void set_deadline(TimePoint deadline);
-  /// Of the operations that are pending. At most kStreamIdleLimit.
+  /// How long a pending operation may make no progress; at most kStreamIdleLimit.
   void set_idle_limit(Duration limit);
 
-  /// Around every operation of the connection, so that the watchdog knows whether something is awaited.
+  /// These stand around every operation of the connection, so that the watchdog knows whether something is awaited.
   void begin_operation();
   Status end_operation(Status status);
 
@@ -49,7 +48,7 @@ struct Stream::State : std::enable_shared_from_this<Stream::State> {
 
   std::string scratch;
   std::vector<asio::const_buffer> gather;
-  uint32_t payload_left = 0;  ///< of the frame received last
+  uint32_t payload_left = 0;  ///< bytes still to come of the frame received last
   bool sent_end = false, received_end = false;
 
  private:

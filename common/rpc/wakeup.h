@@ -1,5 +1,4 @@
-/// The cheapest wait there is: one coroutine waits, another wakes it. No allocation beyond asio's own, no
-/// timer.
+/// The cheapest wait there is: one coroutine waits, another wakes it. No allocation beyond asio's own, no timer.
 #pragma once
 
 #include <optional>
@@ -17,14 +16,13 @@
 
 namespace kintsugi::rpc {
 
-/// An executor whose `execute` always queues: a coroutine that is woken never runs inside the one that wakes
-/// it.
+/// An executor whose `execute` always queues: a coroutine that is woken never runs inside the one that wakes it.
 inline asio::any_io_executor queueing(const asio::any_io_executor& executor) {
   return asio::require(executor, asio::execution::blocking.never);
 }
 
-/// A latch for one waiter that resets when its wait ends. Single-threaded.
-/// Must not be destroyed while somebody waits (asserted).
+/// A latch for one waiter that resets when its wait ends. Single-threaded. REQUIRES: nobody waits when it
+/// is destroyed (asserted).
 class Wakeup {
  public:
   explicit Wakeup(const asio::any_io_executor& executor) : executor_(queueing(executor)) {}

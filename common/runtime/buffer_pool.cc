@@ -35,7 +35,8 @@ BufferPool::BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes
   KINTSUGI_ASSERT(memory != MAP_FAILED);
   region_ = {static_cast<std::byte*>(memory), bytes};
   free_list_.reserve(count);
-  // The last one is lent first: hand out low addresses first, so that what is never needed is never touched.
+  // The last of the list is lent first: low addresses go out first, so that memory that is never needed
+  // is never touched.
   for (size_t index = count; index-- > 0;)
     free_list_.push_back(region_.data() + index * buffer_bytes);
 }

@@ -1,5 +1,4 @@
-/// Fixed-size, disk-aligned buffers in one region, so that the disk layer can register them with the kernel
-/// once.
+/// Fixed-size, disk-aligned buffers in one region, so that the disk layer can register them with the kernel once.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@ namespace kintsugi::runtime {
 
 class BufferPool;
 
-/// One buffer on loan; returns itself. Move-only. The pool must outlive it.
+/// One buffer on loan, which returns itself when it dies. Move-only. The pool must outlive it.
 class Buffer {
  public:
   Buffer() = default;
@@ -39,25 +38,23 @@ class Buffer {
   size_t size_ = 0;
 };
 
-/// `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Memory is mapped once and bounded for
-/// good.
+/// Lends `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Their memory is mapped once and never grows.
 class BufferPool {
  public:
   BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes);
-  ~BufferPool();  ///< every buffer must be back (asserted)
+  ~BufferPool();  ///< REQUIRES: every buffer is back (asserted)
 
-  /// Waits for a free one, first come, first served; kDeadlineExceeded. To avoid waiting on itself, a task
-  /// holds at most one buffer while it acquires another only if the pool was sized for that.
+  /// Waits for a free buffer, first come, first served; kDeadlineExceeded. A task that holds a buffer acquires another
+  /// only if the pool was sized for that: otherwise such tasks may wait for one another.
   asio::awaitable<Result<Buffer>> acquire(TimePoint deadline);
-  /// Empty when none is free.
+  /// Takes a free buffer; empty when there is none.
   Buffer try_acquire();
 
   std::span<std::byte> region() const { return region_; }
   size_t buffer_bytes() const { return buffer_bytes_; }
   size_t free() const { return slots_.free(); }
 
-  /// `hook` runs before the memory is unmapped: whoever registered the region with the kernel forgets it
-  /// there.
+  /// `hook` runs before the memory is unmapped: whoever registered the region with the kernel forgets it there.
   void before_unmap(std::function<void()> hook) { before_unmap_.push_back(std::move(hook)); }
 
  private:

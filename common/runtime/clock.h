@@ -1,5 +1,4 @@
-/// Time, as a parameter: production reads the steady clock, the simulator jumps from one due time to the
-/// next.
+/// Time, as a parameter: production reads the steady clock, the simulator jumps from one due time to the next.
 #pragma once
 
 #include <chrono>
@@ -14,7 +13,7 @@ using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
 using namespace std::chrono_literals;
 
-/// For rates, records and what people read; decisions compare durations.
+/// Seconds as a number, for rates, records and people; decisions compare durations.
 constexpr double to_seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -29,11 +28,10 @@ class Clock {
   virtual ~Clock() = default;
 
   virtual TimePoint now() const = 0;
-  /// For what people read and for expiries that cross servers; may jump.
+  /// The date, for people and for expiries that cross servers; it may jump.
   virtual WallTime wall_now() const = 0;
 
-  /// Runs `callback` once at `due` (never inside this call). Timers of one due time run in the order they
-  /// were made.
+  /// Runs `callback` once at `due` (never inside this call). Timers of one due time run in the order they were made.
   virtual TimerId call_at(TimePoint due, std::function<void()> callback) = 0;
   /// False if it ran already, or is unknown. A cancelled callback never runs.
   virtual bool cancel(TimerId timer) = 0;

@@ -1,4 +1,4 @@
-/// What travels with one piece of work: its deadline, its place in a trace, and where it is recorded.
+/// The company of one piece of work: its deadline, its place in a trace, and the recorder of its daemon.
 ///
 /// Passed by value as the first parameter of every coroutine that does work for a request; an RPC carries it
 /// to the next server (common/rpc). sight::Module derives the context of a nested region from it.
@@ -10,7 +10,7 @@
 
 namespace kintsugi {
 
-/// Where work is recorded. Nothing here looks into it: sight::Module does, to which every one is a sight::Recorder.
+/// Keeps records of work. It is opaque here: only sight::Module looks into it, to which each one is a sight::Recorder.
 class TraceRecorder {
  protected:
   TraceRecorder() = default;

@@ -22,8 +22,8 @@ namespace kintsugi::runtime {
 /// Offsets, lengths and addresses of reads and writes are multiples of this (see BufferPool).
 inline constexpr size_t kDiskAlignment = 4096;
 
-/// An open file. Operations may overlap. Destroy only when none is pending; destruction closes without
-/// syncing.
+/// An open file. Operations may overlap. Destruction closes without syncing. REQUIRES: no operation is pending when
+/// it is destroyed.
 class File {
  public:
   virtual ~File() = default;
@@ -40,9 +40,9 @@ class File {
 };
 
 enum class OpenMode {
-  kRead,       ///< existing, read only
-  kReadWrite,  ///< existing
-  kCreate,     ///< must not exist; read and write
+  kRead,       ///< the file exists; read only
+  kReadWrite,  ///< the file exists
+  kCreate,     ///< the file must not exist; read and write
 };
 
 struct DiskSpace {
@@ -55,10 +55,10 @@ class Disk {
  public:
   virtual ~Disk() = default;
   virtual asio::awaitable<Result<std::unique_ptr<File>>> open(std::string path, OpenMode mode) = 0;
-  /// Replaces `to` atomically; durable after sync_directory of both parents.
+  /// Replaces `to` atomically; that is durable after sync_directory of both parents.
   virtual asio::awaitable<Status> rename(std::string from, std::string to) = 0;
   virtual asio::awaitable<Status> remove(std::string path) = 0;
-  /// Parents are made too; ok when it exists.
+  /// Makes the parents too; ok when the directory exists.
   virtual asio::awaitable<Status> make_directory(std::string path) = 0;
   virtual asio::awaitable<Status> sync_directory(std::string path) = 0;
   /// Names of entries, sorted, without "." and "..".

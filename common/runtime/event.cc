@@ -68,7 +68,7 @@ size_t Event::waiting() const {
   return state_->waiters.size();
 }
 
-// Slots are handed over, not raced for: release() leaves `free_` alone while somebody waits, and the waiter
+// Slots are handed over, never raced for: release() leaves `free_` alone while somebody waits, and the waiter
 // it wakes owns the slot. So nobody overtakes the queue, and free_ > 0 implies that it is empty.
 asio::awaitable<Status> Semaphore::acquire(TimePoint deadline) {
   if (try_acquire()) co_return Status{};

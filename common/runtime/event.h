@@ -18,7 +18,7 @@
 namespace kintsugi::runtime {
 
 /// `notify_*` wakes waiters (posted, never run inside the call). No state is kept: re-check the condition in
-/// a loop. Destroying it while somebody waits is a bug (asserted).
+/// a loop. REQUIRES: nobody waits when it is destroyed (asserted).
 class Event {
  public:
   Event(asio::any_io_executor executor, Clock& clock);
@@ -27,7 +27,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  /// True when notified, false at `deadline`.
+  /// Returns true when notified, false at `deadline`.
   asio::awaitable<bool> wait_until(TimePoint deadline);
   asio::awaitable<void> wait();
   void notify_one();

@@ -8,7 +8,7 @@ namespace kintsugi::runtime {
 
 namespace {
 
-constexpr size_t kMaxHostBytes = 255;  // of a DNS name
+constexpr size_t kMaxHostBytes = 255;  // the longest DNS name
 
 Status malformed(std::string_view text, std::string_view why) {
   return {Code::kInvalidArgument, fmt::format("endpoint \"{}\": {}", text.substr(0, kMaxHostBytes + 8), why)};

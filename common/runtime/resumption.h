@@ -1,4 +1,4 @@
-/// A suspended coroutine, as a value: what wakes it later keeps this and calls it once.
+/// A suspended coroutine, as a value: whoever wakes it later keeps this and calls it once.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,8 @@ namespace asio = boost::asio;
 
 namespace kintsugi::runtime {
 
-/// Move-only. Resume it on the coroutine's executor, never inside the call that suspended. Dropping it
-/// destroys the coroutine. (Asio 1.81's any_completion_handler would do, but its move assignment recurses
-/// without end.)
+/// Move-only. Resume it on the coroutine's executor, never inside the call that suspended. To drop it destroys the
+/// coroutine. (Asio 1.81's any_completion_handler would do, but its move assignment recurses without end.)
 template <class T>
 class Resumption {
  public:
@@ -41,8 +40,7 @@ class Resumption {
   std::unique_ptr<Base> impl_;
 };
 
-/// Suspends the calling coroutine and gives its Resumption to `keep`; the co_await yields what it is resumed
-/// with.
+/// Suspends the calling coroutine and gives its Resumption to `keep`; the co_await yields what it is resumed with.
 template <class T, class Keep>
 asio::awaitable<T> suspend(Keep keep) {
   return asio::async_initiate<const asio::use_awaitable_t<>&, void(T)>(

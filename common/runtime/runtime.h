@@ -11,7 +11,7 @@
 namespace kintsugi::runtime {
 
 /// One per daemon. All its coroutines run on `executor`, which is single-threaded: no locks are needed above
-/// it. References outlive whatever was built with them.
+/// it. What the references name outlives whatever was built with them.
 struct Runtime {
   asio::any_io_executor executor;
   Clock& clock;

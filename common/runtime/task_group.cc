@@ -11,7 +11,7 @@ namespace kintsugi::runtime {
 
 struct TaskGroup::StopCallback::Entry {
   std::function<void()> callback;
-  std::list<std::shared_ptr<Entry>>* list = nullptr;  // null once it ran or the group is gone
+  std::list<std::shared_ptr<Entry>>* list = nullptr;  // null once the callback ran or the group is gone
   std::list<std::shared_ptr<Entry>>::iterator position;
 };
 

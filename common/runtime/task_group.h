@@ -14,8 +14,8 @@
 
 namespace kintsugi::runtime {
 
-/// Single-threaded, like everything on a Runtime's executor. Must be joined before it is destroyed
-/// (asserted).
+/// Single-threaded, like everything on a Runtime's executor. REQUIRES: join() has returned before it
+/// is destroyed (asserted).
 ///
 /// Stopping is cooperative: `request_stop` runs every stop callback once (close a connection, a listener, a
 /// queue) and wakes every `sleep_*` of this group; coroutines then see errors or `stopping()` and leave.

@@ -1,6 +1,5 @@
-/// Where a daemon's modules are recorded: a ring of recent events and, for every calling context, counts and
-/// a duration histogram. Written without locks by the thread that runs the module; read by the /metrics and
-/// /debug pages.
+/// The records of a daemon's modules: a ring of recent events and, for every calling context, counts and a duration
+/// histogram. The thread that runs a module writes them without locks; the /metrics and /debug pages read them.
 #pragma once
 
 #include <functional>
@@ -19,7 +18,7 @@ namespace kintsugi::sight {
 struct Event {
   const Site* site = nullptr;
   uint64_t trace_id = 0, span_id = 0, parent_span_id = 0;
-  uint64_t path = 0;  ///< calling context, this site included
+  uint64_t path = 0;  ///< the calling context, this site included
   TimePoint entered;
   Duration duration{};
   std::array<double, kMaxFeatures> inputs{};
@@ -39,23 +38,24 @@ struct PathTotals {
 };
 
 struct RecorderLimits {
-  size_t ring_events = 16384;  ///< of each thread; the oldest are overwritten
-  size_t max_paths = 4096;     ///< of each thread; beyond it counted under one "other" path
+  size_t ring_events = 16384;  ///< for each thread; the oldest are overwritten
+  size_t max_paths = 4096;     ///< for each thread; others are counted under one "other" path
 };
 
-/// Lives as long as the daemon. `clock` and `random` give times and span ids (the simulator's in simulation).
+/// A recorder lives as long as its daemon. `clock` and `random` give times and span ids (the
+/// simulator's in simulation).
 class Recorder : public TraceRecorder {
  public:
   Recorder(const runtime::Clock& clock, uint64_t seed, RecorderLimits limits = {});
   ~Recorder();
 
-  /// A context that records here, with no parent: the root of background jobs and of a client's operations.
+  /// Makes a context that records here, with no parent: the root of background jobs and of a client's operations.
   Context root_context(TimePoint deadline = TimePoint::max());
 
-  /// Snapshot from any thread; an event that is being overwritten meanwhile is left out.
+  /// Takes a snapshot; may be called from any thread. An event that is being overwritten meanwhile is left out.
   std::vector<Event> recent_events(size_t at_most) const;
   std::vector<PathTotals> totals() const;
-  /// "client.put > client.write_stripe > chunkserver.write_chunk"
+  /// The name of a calling context: "client.put > client.write_stripe > chunkserver.write_chunk".
   std::string path_name(uint64_t path) const;
 
   // Used by Module.
@@ -69,7 +69,7 @@ class Recorder : public TraceRecorder {
   std::unique_ptr<State> state_;
 };
 
-/// path of `site` called below `parent_path`: the same in every process.
+/// The path of `site` called below `parent_path`: the same in every process.
 uint64_t child_path(uint64_t parent_path, const Site& site);
 
 }  // namespace kintsugi::sight

@@ -1,8 +1,11 @@
-/// The name of an instrumented region of code (a "module" in Sight's words), with the names of what it
-/// measures.
+/// The name of an instrumented region of code (a "module" in Sight's words), with the names of what it measures.
 ///
-/// Declared once as a constant beside the code it describes:
-///   constexpr sight::Site kCommitChunk{"chunkserver.commit_chunk", {"bytes"}, {"sync_seconds"}};
+/// It is declared once, as a constant beside the code it describes:
+///
+/// ```cpp
+/// constexpr sight::Site kCommitChunk{"chunkserver.commit_chunk", {"bytes"}, {"sync_seconds"}};
+/// ```
+///
 /// Names are dotted: daemon or library first, then the stage; they become metric names and trace span names.
 #pragma once
 
@@ -22,7 +25,7 @@ struct Site {
   std::array<std::string_view, kMaxFeatures> inputs{};
   std::array<std::string_view, kMaxFeatures> outputs{};
 
-  /// The same in every process.
+  /// A number for the name, the same in every process.
   constexpr uint64_t id() const { return hash_name(name); }
 };
 

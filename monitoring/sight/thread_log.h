@@ -1,5 +1,5 @@
-/// What one thread writes for one recorder: a ring of events and a table of path totals. One writer, any
-/// readers, no locks.
+/// The log that one thread writes for one recorder: a ring of events and a table of path totals. There are one writer,
+/// any number of readers, and no locks.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,10 @@ namespace kintsugi::sight {
 class EventRing {
  public:
   explicit EventRing(size_t events);
-  void push(const Event& event);                                   ///< the owning thread only
-  void collect(size_t at_most, std::vector<Event>& newest) const;  ///< any thread; newest first
+  /// To be called by the owning thread only.
+  void push(const Event& event);
+  /// Collects events, newest first; may be called by any thread.
+  void collect(size_t at_most, std::vector<Event>& newest) const;
 
  private:
   static constexpr size_t kWords = (sizeof(Event) + 7) / 8;
@@ -32,9 +34,10 @@ class EventRing {
 class PathTable {
  public:
   explicit PathTable(size_t max_paths);
-  /// The owning thread only.
+  /// To be called by the owning thread only.
   void add(uint64_t path, uint64_t parent_path, const Site& site, Duration duration, bool error);
-  void collect(std::vector<PathTotals>& into) const;  ///< any thread; adds to entries of equal path
+  /// Adds to the entries of `into` with an equal path; may be called by any thread.
+  void collect(std::vector<PathTotals>& into) const;
 
  private:
   struct Entry {

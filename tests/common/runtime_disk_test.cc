@@ -10,9 +10,6 @@
 #include "common/runtime/task_group.h"
 #include "tests/expect_ok.h"
 
-// GCC 12 takes Asio's allocator of coroutine frames, once inlined, for a mismatched pair.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
 namespace kintsugi::runtime {
 namespace {
 

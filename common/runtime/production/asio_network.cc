@@ -15,10 +15,10 @@ namespace {
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr size_t kMaxAddresses = 8;  // of one name that a dial tries
+constexpr size_t kMaxAddresses = 8;  // so many of a name's addresses a dial tries
 
-/// What the callbacks of one dial share with its coroutine. They may outlive it: a lookup in the system
-/// resolver cannot be interrupted, so a dial that runs out of time leaves it behind.
+/// The state that the callbacks of one dial share with its coroutine. They may outlive the coroutine: a lookup in the
+/// system resolver cannot be interrupted, so a dial that runs out of time leaves it behind.
 struct Attempt {
   Attempt(asio::io_context& io, Clock& clock)
       : resolver(io), socket(io), done(io.get_executor(), clock), error(asio::error::would_block) {}
@@ -30,7 +30,7 @@ struct Attempt {
   tcp::resolver::results_type results;
 };
 
-/// False at the deadline.
+/// Waits for the callback; false at the deadline.
 asio::awaitable<bool> finished(std::shared_ptr<Attempt> attempt, TimePoint deadline) {
   while (attempt->error == asio::error::would_block) {
     bool notified = co_await attempt->done.wait_until(deadline);

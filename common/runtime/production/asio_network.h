@@ -7,7 +7,7 @@
 
 namespace kintsugi::runtime {
 
-/// Belongs to the thread of `io`.
+/// Single-threaded: it belongs to the thread of `io`.
 class AsioNetwork final : public Network {
  public:
   AsioNetwork(asio::io_context& io, Clock& clock) : io_(io), clock_(clock) {}

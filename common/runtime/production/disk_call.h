@@ -14,18 +14,19 @@ struct DiskCall {
 
   Kind kind;
   int fd = -1;
-  std::byte* data = nullptr;      ///< of kRead and kWrite; only read by kWrite
-  uint32_t bytes = 0;             ///< of kRead and kWrite
-  uint64_t offset = 0;            ///< of kRead and kWrite; the size of kAllocate
-  const char* path = nullptr;     ///< of kOpen, kRename (from) and kUnlink
-  const char* to_path = nullptr;  ///< of kRename
-  int flags = 0;                  ///< of kOpen; AT_REMOVEDIR or 0 of kUnlink
+  std::byte* data = nullptr;      ///< for kRead and kWrite; kWrite only reads it
+  uint32_t bytes = 0;             ///< for kRead and kWrite
+  uint64_t offset = 0;            ///< for kRead and kWrite; the size for kAllocate
+  const char* path = nullptr;     ///< for kOpen, kRename (from) and kUnlink
+  const char* to_path = nullptr;  ///< for kRename
+  int flags = 0;                  ///< for kOpen; AT_REMOVEDIR or 0 for kUnlink
 };
 
-/// `fixed_buffer` is the index of the registered buffer that `data` lies in, or negative.
+/// Describes the call to the kernel. `fixed_buffer` is the index of the registered buffer that `data` lies
+/// in, or negative.
 void prepare(io_uring_sqe* sqe, const DiskCall& call, int fixed_buffer);
 
-/// Makes the call here and now: its result, or -errno.
+/// Makes the call here and now; returns its result, or -errno.
 int run_blocking(const DiskCall& call);
 
 }  // namespace kintsugi::runtime

@@ -1,5 +1,4 @@
-/// The real world behind the runtime seam: one event loop with the steady clock, TCP, io_uring and kernel
-/// randomness.
+/// The real world behind the runtime seam: one event loop with the steady clock, TCP, io_uring and kernel randomness.
 #pragma once
 
 #include <atomic>
@@ -16,8 +15,8 @@
 
 namespace kintsugi::runtime {
 
-/// One per daemon or client; a process may hold several, each with its own thread. Before it is destroyed,
-/// every TaskGroup on it must have been joined (common/runtime/production/run.h runs a coroutine that does so).
+/// One per daemon or client; a process may hold several, each with its own thread. REQUIRES: every TaskGroup on it was
+/// joined before it is destroyed (run_on() runs a coroutine that does so).
 class ProductionRuntime {
  public:
   ProductionRuntime();
@@ -29,15 +28,15 @@ class ProductionRuntime {
 
   /// Serves the event loop on this thread until stop(). May be called again afterwards.
   void run();
-  /// Any thread. run() returns after the handler that is running; what is pending stays pending.
+  /// May be called from any thread. run() returns after the handler that is running; pending work stays pending.
   void stop();
   /// True while some thread is inside run().
   bool is_running() const { return running_; }
   /// Blocks until a thread that was started for it has entered run().
   void wait_until_running() const { running_.wait(false); }
 
-  /// Registers a pool's memory with the kernel, so that its disk transfers cost less. Call before run(), or
-  /// on its thread. The pool undoes it when it dies.
+  /// Registers a pool's memory with the kernel, so that its disk transfers cost less. The pool undoes it when it dies.
+  /// REQUIRES: run() has not been called, or this is its thread.
   void register_buffers(BufferPool& pool) { disk_.register_buffers(pool); }
 
  private:

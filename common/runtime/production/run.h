@@ -1,4 +1,4 @@
-/// From ordinary code into a coroutine and back: for main functions, blocking client calls and tests.
+/// The way from ordinary code into a coroutine and back: for main functions, blocking client calls and tests.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@
 namespace kintsugi::runtime {
 
 /// Runs `task` on the runtime's event loop and returns what it returns (or throws what it throws). Blocks the
-/// caller. When another thread is inside run(), that one does the work; otherwise this thread serves the loop
-/// until `task` ends (and other coroutines on it stand still afterwards). Never call it from a coroutine of
-/// the same runtime.
+/// caller. When another thread is inside run(), that one does the work; otherwise this thread serves the loop until
+/// `task` ends (and other coroutines on it stand still afterwards). REQUIRES: the caller is no coroutine of the
+/// same runtime (asserted).
 void run_on(ProductionRuntime& runtime, asio::awaitable<void> task);
 
 template <class T>
@@ -23,7 +23,8 @@ asio::awaitable<void> keep_result(asio::awaitable<T> task, std::optional<T>& res
   result.emplace(co_await std::move(task));
 }
 
-/// Built on the other, so that starting a coroutine is compiled once and not for every type.
+/// The same for a task that returns something. It is built on the other, so that the start of a coroutine is compiled
+/// once and not for every type.
 template <class T>
   requires(!std::is_void_v<T>)
 T run_on(ProductionRuntime& runtime, asio::awaitable<T> task) {

@@ -32,7 +32,7 @@ class SteadyClock final : public Clock {
   struct Slot {
     std::function<void()> callback;
     uint32_t generation = 1;  // tells a reused slot from the one that a stale TimerId means
-    uint32_t position = 0;    // in heap_
+    uint32_t position = 0;    // index in heap_
   };
   struct Node {
     TimePoint due;

@@ -18,9 +18,9 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr size_t kBulkBytes = 64 << 10;             // reads from here on use a low-water mark
+constexpr size_t kBulkBytes = 64 << 10;             // reads of so much use a low-water mark
 constexpr size_t kMaxLowWaterBytes = 1 << 20;       // 256 KiB costs 15 % more CPU a byte, see runtime_bench
-constexpr double kReadWithinSeconds = 1e-3;         // what has arrived
+constexpr double kReadWithinSeconds = 1e-3;         // bytes that have arrived are read this soon
 constexpr size_t kMinReceiveBytes = 128 << 10;      // 1 Gbit/s is no slower with that
 constexpr size_t kMinReceiveSegments = 8;           // with few, the kernels wait for one another
 constexpr size_t kBytesBetweenYields = 4 << 20;     // about a millisecond of copying
@@ -32,7 +32,7 @@ constexpr int kProbeAfterIdleSeconds = 20;
 constexpr int kProbeIntervalSeconds = 5;
 constexpr int kProbes = 4;
 
-/// Fails only when the peer has gone already, which the first read reports.
+/// Has the kernel probe the peer. Fails only when the peer has gone already, which the first read reports.
 void probe_when_idle(int fd) {
   const int on = 1;
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -41,7 +41,7 @@ void probe_when_idle(int fd) {
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof(int));
 }
 
-/// That a process may ask the kernel for. 0: unknown.
+/// The largest receive buffer that a process may ask the kernel for. 0: unknown.
 size_t max_receive_bytes() {
   static const size_t bytes = [] {
     size_t value = 0;
@@ -61,8 +61,8 @@ std::string name_of(const tcp::socket& socket) {
 }  // namespace
 
 TcpConnection::TcpConnection(tcp::socket socket) : socket_(std::move(socket)), peer_(name_of(socket_)) {
-  boost::system::error_code
-      ignored;  // fails only when the peer has gone already, which the first read reports
+  // Setting an option fails only when the peer has gone already, which the first read reports.
+  boost::system::error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
   probe_when_idle(socket_.native_handle());
 }
@@ -71,8 +71,7 @@ asio::awaitable<Result<size_t>> TcpConnection::read_some(std::span<std::byte> in
   KINTSUGI_ASSERT(!into.empty());
   ssize_t received = drained_ ? -EAGAIN : receive(into);
   if (received == -EAGAIN && socket_.is_open()) {
-    // Asio tries once more before it waits, which spares us the trial above when the last one emptied the
-    // socket.
+    // Asio tries once more before it waits, which spares us the trial above when the last one emptied the socket.
     set_low_water(1);
     bytes_since_yield_ = 0;
     boost::system::error_code error;

@@ -1,5 +1,4 @@
-/// One TCP stream. Tries the system call first and waits for readiness only when the socket has nothing to
-/// give.
+/// One TCP stream. Tries the system call first and waits for readiness only when the socket has nothing to give.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,14 +22,15 @@ class TcpConnection final : public Connection {
   std::string peer() const override { return peer_; }
 
  private:
-  /// Bytes received (0: end of stream), or a negative errno; -EAGAIN when there is nothing yet.
+  /// Returns the bytes received (0: end of stream), or a negative errno; -EAGAIN when there is nothing yet.
   ssize_t receive(std::span<std::byte> into);
-  /// Sends what the kernel takes of `buffers` without the first `skip_bytes` of the first one; like send(2).
+  /// Sends as much of `buffers`, without the first `skip_bytes` of the first one, as the kernel takes;
+  /// returns like send(2).
   ssize_t send(std::span<const asio::const_buffer> buffers, size_t skip_bytes);
   asio::awaitable<void> wait(asio::ip::tcp::socket::wait_type type);
   /// Has the kernel report readable only once `bytes` are there, so that bulk reads wake seldom.
   void set_low_water(size_t bytes);
-  /// True when this connection has worked long enough without suspending: others on the executor get a turn.
+  /// True when this connection has worked long enough without suspending: others on the executor are to get a turn.
   bool must_yield(size_t bytes);
   asio::awaitable<void> yield();
   Status failure(std::string_view operation, int error) const;

@@ -13,8 +13,7 @@ namespace {
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// When the kernel has no descriptor or memory for a new connection, asking again at once would only burn
-/// CPU.
+/// When the kernel has no descriptor or memory for a new connection, asking again at once would only burn CPU.
 constexpr Duration kPauseAfterFailure = 100ms;
 
 /// The peer gave up before we took the connection: nothing is wrong here.

@@ -21,7 +21,7 @@ class TcpListener final : public Listener {
   Clock& clock_;
   Endpoint local_;
   Event closed_;
-  bool warned_ = false;  // one log line for each run of failures
+  bool warned_ = false;  // a run of failures was logged already
 };
 
 }  // namespace kintsugi::runtime

@@ -70,8 +70,7 @@ asio::awaitable<Status> UringDisk::remove(std::string path) {
   co_return to_status(result, "remove", path);
 }
 
-// Directories are made, listed and measured in place: these calls are rare and do not wait for the disk for
-// long.
+// Directories are made, listed and measured in place: these calls are rare and do not wait for the disk for long.
 
 asio::awaitable<Status> UringDisk::make_directory(std::string path) {
   KINTSUGI_ASSERT(path.starts_with('/'));
@@ -80,8 +79,7 @@ asio::awaitable<Status> UringDisk::make_directory(std::string path) {
     if (mkdir(prefix.c_str(), kDirectoryMode) != 0) {
       int error = errno;
       struct stat attributes;
-      // A parent that exists may be on a filesystem where mkdir fails in its own way (read-only, no
-      // permission).
+      // A parent that exists may be on a filesystem where mkdir fails in its own way (read-only, no permission).
       bool exists = stat(prefix.c_str(), &attributes) == 0;
       if (exists && !S_ISDIR(attributes.st_mode)) error = ENOTDIR;
       if (!exists || !S_ISDIR(attributes.st_mode)) co_return to_status(-error, "make directory", prefix);

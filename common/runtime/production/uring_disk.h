@@ -24,7 +24,7 @@ class UringDisk final : public Disk {
   asio::awaitable<Result<std::vector<std::string>>> list(std::string path) override;
   asio::awaitable<Result<DiskSpace>> space(std::string path) override;
 
-  /// Saves CPU for transfers to and from this pool's buffers; harmless when the kernel refuses.
+  /// Saves CPU for transfers to and from this pool's buffers. When the kernel refuses, nothing changes.
   void register_buffers(BufferPool& pool);
 
  private:

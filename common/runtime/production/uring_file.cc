@@ -12,8 +12,8 @@ namespace kintsugi::runtime {
 
 namespace {
 
-constexpr int kMaxAttempts = 16;               // of a call that comes back with EAGAIN or EINTR
-constexpr size_t kMaxTransferBytes = 1 << 30;  // of one call; the kernel's own limit is just below 2 GiB
+constexpr int kMaxAttempts = 16;               // for a call that comes back with EAGAIN or EINTR
+constexpr size_t kMaxTransferBytes = 1 << 30;  // in one call; the kernel's own limit is just below 2 GiB
 
 bool is_aligned(uint64_t offset, const void* data, size_t bytes) {
   return offset % kDiskAlignment == 0 && bytes % kDiskAlignment == 0 &&
@@ -41,7 +41,7 @@ asio::awaitable<Result<size_t>> UringFile::read(uint64_t offset, std::span<std::
     int count = co_await run(call);
     if (count < 0) co_return failure(count, "read");
     done += static_cast<size_t>(count);
-    // The end of the file; behind an odd size O_DIRECT could not even ask.
+    // This is the end of the file: behind an odd size O_DIRECT could not even ask.
     if (count == 0 || (direct_ && done % kDiskAlignment != 0)) break;
   }
   co_return done;
@@ -75,8 +75,7 @@ asio::awaitable<Status> UringFile::sync() {
 
 asio::awaitable<Status> UringFile::allocate(uint64_t bytes) {
   if (bytes == 0) co_return Status{};
-  // The filesystem would take all that is left before it finds that this is not enough, and starve everybody
-  // meanwhile.
+  // The filesystem would take all that is left before it finds that this is not enough, and starve everybody meanwhile.
   struct statvfs space;
   struct stat attributes;
   if (fstatvfs(fd_, &space) != 0 || fstat(fd_, &attributes) != 0) co_return failure(-errno, "allocate");

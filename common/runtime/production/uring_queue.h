@@ -1,5 +1,4 @@
-/// Runs DiskCalls through one io_uring: submitted once for each turn of the event loop, completed through an
-/// eventfd.
+/// Runs DiskCalls through one io_uring: submitted once for each turn of the event loop, completed through an eventfd.
 #pragma once
 
 #include <deque>
@@ -22,9 +21,9 @@ namespace asio = boost::asio;
 
 namespace kintsugi::runtime {
 
-/// At most kMaxInFlight calls are with the kernel; more wait in order. Calls are unordered among each other.
-/// Shared by the disk, its open files, and handlers under way. Lives until shut_down() at least. Belongs to
-/// the thread of `io`.
+/// At most kMaxInFlight calls are with the kernel; more wait in order. Calls are unordered among each other. The queue
+/// is shared by the disk, its open files, and handlers under way, and belongs to the thread of `io`. REQUIRES:
+/// shut_down() is called before its owner lets go of it.
 class UringQueue : public std::enable_shared_from_this<UringQueue> {
  public:
   static std::shared_ptr<UringQueue> create(asio::io_context& io);
@@ -32,7 +31,7 @@ class UringQueue : public std::enable_shared_from_this<UringQueue> {
   UringQueue(const UringQueue&) = delete;
   UringQueue& operator=(const UringQueue&) = delete;
 
-  /// The call's result, or -errno. What the call points to must live until then.
+  /// Returns the call's result, or -errno. The memory that the call points to lives until then.
   asio::awaitable<int> run(DiskCall call);
   /// Closes without anybody waiting for it: the last close of a removed file may have to free its blocks.
   void close_later(int fd);
@@ -42,11 +41,9 @@ class UringQueue : public std::enable_shared_from_this<UringQueue> {
   bool register_region(std::span<std::byte> region);
   void unregister_region(std::span<std::byte> region);
 
-  /// Waits (blocking) for what the kernel still works on, and forgets who asked. Later calls fail with
-  /// -ECANCELED.
+  /// Waits (blocking) for the calls that the kernel still works on, and forgets who asked. Later calls
+  /// fail with -ECANCELED.
   void shut_down();
-
-  bool uses_io_uring() const { return ring_ready_; }
 
   static constexpr unsigned kMaxInFlight = 256;
   static constexpr unsigned kMaxRegions = 64;

@@ -1,5 +1,4 @@
-/// One number for everything that happened in a simulation, in order: equal for two runs that behaved the
-/// same.
+/// One number for all events of a simulation, in order: equal for two runs that behaved the same.
 #pragma once
 
 #include <bit>

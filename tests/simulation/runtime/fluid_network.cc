@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kNoWeight = 1e-9;
-// Flows that end within so much of one another end together: one computation of rates instead of many.
+// Flows that end within this time of one another end together: one computation of rates instead of many.
 constexpr double kTogetherSeconds = 100e-6;
 
 }  // namespace
@@ -117,7 +117,7 @@ void FluidNetwork::compute_rates() {
       ++limited;
     if (limited == by_limit.size()) break;
     while (!next.empty() && next.top().first < full_at(next.top().second) * (1 - 1e-12))
-      next.pop();  // outdated: flows left the link since
+      next.pop();  // this entry is outdated: flows have left the link since
     if (next.empty() || by_limit[limited]->max_rate <= next.top().first) {
       settle(*by_limit[limited], by_limit[limited]->max_rate);
       continue;

@@ -1,10 +1,10 @@
 /// Bandwidth as a fluid: flows share links max-min fairly, at virtual time.
 ///
-/// A flow has one rate and takes a part of it on every link that it uses: a chain of servers that pass a sum
-/// on is one flow over all their links, as fast as its slowest hop lets it be. Rates are those of progressive
-/// filling: all rise equally until a link is full, its flows keep what they have, the others go on. They
-/// change at once when a flow begins or ends. Neither packets nor losses nor slow starts: for questions about
-/// where bytes go and when, on more servers than can be run.
+/// A flow has one rate and takes a part of it on every link that it uses: a chain of servers that pass a sum on is one
+/// flow over all their links, as fast as its slowest hop lets it be. Rates are those of progressive filling: all rise
+/// equally until a link is full, its flows keep what they have, the others go on. They change at once when a flow
+/// begins or ends. There are neither packets nor losses nor slow starts: this answers where bytes go and when, on more
+/// servers than can be run.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class FluidNetwork {
     Link link;
     double weight;  ///< bytes on the link for each byte of the flow
   };
-  /// `done` is called when `bytes` went through, from a timer. At most `max_rate` bytes/s. Every share's
-  /// weight is positive; at least one share.
+  /// Begins a flow of at most `max_rate` bytes/s; a timer calls `done` when `bytes` went through. REQUIRES: there is a
+  /// share, and every share's weight is positive.
   void start(std::vector<Share> shares, double bytes, double max_rate, std::function<void()> done);
 
   size_t flows() const { return flows_.size(); }
@@ -49,7 +49,7 @@ class FluidNetwork {
   };
   struct LinkState {
     double capacity;
-    double weight = 0, free = 0, level = 0;  // while rates are computed
+    double weight = 0, free = 0, level = 0;  // used while rates are computed
     std::vector<Flow*> flows;
   };
 
@@ -60,7 +60,7 @@ class FluidNetwork {
 
   runtime::Clock& clock_;
   std::vector<LinkState> links_;
-  std::map<uint64_t, Flow> flows_;  // in the order of their beginning
+  std::map<uint64_t, Flow> flows_;  // in the order in which they began
   uint64_t next_flow_ = 0;
   TimePoint as_of_{};
   TimePoint due_ = TimePoint::max();

@@ -1,4 +1,4 @@
-/// Where one coroutine of the simulator waits until something lets it go on.
+/// A place where one coroutine of the simulator waits until something lets it go on.
 #pragma once
 
 #include <memory>

@@ -6,7 +6,7 @@
 
 namespace kintsugi::simulation {
 namespace {
-/// 2024-01-01T00:00:00Z.
+/// The wall time at the beginning: 2024-01-01T00:00:00Z.
 constexpr WallTime kWallStart{std::chrono::seconds(1'704'067'200)};
 constexpr size_t kCompactFrom = 1024;
 }  // namespace
@@ -86,7 +86,7 @@ void SimClock::advance_to(TimePoint time) {
 }
 
 void SimClock::clear() {
-  // What a callback holds may schedule more when it is destroyed.
+  // Objects that a callback holds may schedule more when they are destroyed.
   while (live_ > 0) {
     for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
       if (slots_[slot].sequence != 0) release(slot);

@@ -23,19 +23,20 @@ class SimClock final : public runtime::Clock {
   Duration elapsed() const { return now_ - kStart; }
   size_t pending() const { return live_; }
 
-  /// For the Simulation. A callback due at TimePoint::max() never runs, and is not reported here.
+  /// When the next callback is due, for the Simulation. One due at TimePoint::max() never runs, and is
+  /// not reported here.
   std::optional<TimePoint> next_due();
   void fire_next();  ///< moves to the next due time and runs one callback; next_due() must have a value
   void advance_to(TimePoint time);
   void clear();  ///< drops every callback without running it
 
  private:
-  /// Not zero, so that a default TimePoint lies in the past.
+  /// The beginning of time is not zero, so that a default TimePoint lies in the past.
   static constexpr TimePoint kStart{std::chrono::hours(1)};
 
   struct Slot {
     std::function<void()> callback;
-    uint64_t sequence = 0;  ///< of its callback; 0 when free
+    uint64_t sequence = 0;  ///< that of the callback in this slot; 0 when free
     uint32_t generation = 0;
   };
   struct Entry {

@@ -147,7 +147,7 @@ void SimDisk::crash(bool power_loss) {
     pending->result = Status{Code::kCancelled, "this machine crashed"};
     pending->done.open();
     if (!pending->written) continue;
-    // Under way: none of it, or some of its blocks. Space for growth is settled like any other growth.
+    // A write under way has none of its blocks written, or some. Space for growth is settled like any other growth.
     const bool none = random_.coin();
     const uint64_t end = pending->offset + pending->data.size();
     if (none || unsynced_ == Unsynced::kDropped ||
@@ -163,7 +163,7 @@ void SimDisk::crash(bool power_loss) {
   }
   life->pending.clear();
   for (const auto& [prefix, volume] : volumes_)
-    volume->free_at = clock_.now();  // nobody waits any more for what was asked of the device
+    volume->free_at = clock_.now();  // nobody waits any more for operations of the device
   tree_.commit_old(clock_.now());
   if (power_loss) tree_.lose_power(unsynced_, random_);
 }

@@ -1,5 +1,4 @@
-/// The disk of a simulated machine. It outlives the programs on the machine, and forgets what they did not
-/// sync.
+/// The disk of a simulated machine. It outlives the programs on the machine, and forgets what they did not sync.
 #pragma once
 
 #include <map>
@@ -32,7 +31,7 @@ enum class DiskOp : uint8_t {
 };
 
 struct DiskSpeed {
-  uint64_t bytes_per_second = 1'000'000'000;  ///< 0 is unlimited
+  uint64_t bytes_per_second = 1'000'000'000;  ///< 0: unlimited
   Duration latency = std::chrono::microseconds(50);
   Duration sync_latency = std::chrono::microseconds(300);
 };
@@ -46,7 +45,7 @@ class DiskView;
 
 /// Offsets, lengths and addresses are asserted to be multiples of kDiskAlignment, as O_DIRECT demands.
 ///
-/// A path prefix can be a volume of its own (capacity, speed, faults); before that all is one volume "/" of
+/// A path prefix can be a volume of its own (capacity, speed, faults); until then everything is one volume "/" of
 /// kDefaultCapacity. A volume's device moves bytes one operation after another; latencies overlap.
 class SimDisk {
  public:
@@ -55,31 +54,30 @@ class SimDisk {
   SimDisk(SimClock& clock, EventHash& events, uint64_t seed);
   ~SimDisk();
 
-  /// What programs use. After `crash` it is dead, and the next call gives another. Valid as long as this
-  /// disk.
+  /// The disk that programs use. After `crash` it is dead, and the next call gives another. References stay valid as
+  /// long as this disk lives.
   runtime::Disk& view();
 
   void set_speed(DiskSpeed speed) { speed_ = speed; }
   /// Makes a volume of the prefix, or changes its capacity.
   void set_capacity(const std::string& prefix, uint64_t bytes);
-  void fill(const std::string& prefix = "/");  ///< no free byte left, until set_capacity or removals
+  void fill(const std::string& prefix = "/");  ///< takes all free bytes, until set_capacity or removals
   void set_slow(double factor, const std::string& prefix = "/");  ///< 1 is normal
   void break_disk(const std::string& prefix);                     ///< every operation fails with kIoError
   void mend_disk(const std::string& prefix);
   /// The next `count` operations (of kind `only`) below `prefix` fail with `code` and change nothing.
   void fail_next(size_t count, Code code, const std::string& prefix = "/", std::optional<DiskOp> only = {});
-  /// Bit rot: changes what is stored, durably. kNotFound; kInvalidArgument past the end.
+  /// Flips a stored bit, durably, as bit rot does. kNotFound; kInvalidArgument past the end.
   Status flip_bit(const std::string& path, uint64_t offset, unsigned bit = 0);
 
   /// The fate of unsynced changes in later crashes; kRandom by default.
   void set_unsynced(Unsynced unsynced) { unsynced_ = unsynced; }
-  /// Ends what programs hold: pending and later operations fail with kCancelled. A pending write may have
+  /// Kills the disk that programs hold: pending and later operations fail with kCancelled. A pending write may have
   /// happened, in part or not at all. With power_loss, unsynced changes are lost, kept or torn.
   void crash(bool power_loss = true);
 
-  /// For tests to look, without time passing.
-  std::vector<std::string> list_now(
-      const std::string& path) const;  ///< empty when there is no such directory
+  /// These let tests look without time passing. A directory that does not exist is empty.
+  std::vector<std::string> list_now(const std::string& path) const;
   Result<std::vector<std::byte>> read_now(const std::string& path) const;
   bool exists(const std::string& path) const { return static_cast<bool>(tree_.find(path)); }
   const DiskCounters& counters() const { return counters_; }
@@ -97,7 +95,7 @@ class SimDisk {
     std::shared_ptr<Volume> volume;
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    InodePtr written;  ///< of a write: what a crash may do to it meanwhile
+    InodePtr written;  ///< the file of a write, to which a crash may do things meanwhile
     std::span<const std::byte> data;
   };
   /// Waits as long as the operation takes. An error (a fault, a crash) means that it has no effect.

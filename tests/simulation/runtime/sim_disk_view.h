@@ -1,4 +1,4 @@
-/// What programs hold of a simulated disk: runtime::Disk and runtime::File for one life of the machine.
+/// A simulated disk in the hands of programs: runtime::Disk and runtime::File for one life of the machine.
 #pragma once
 
 #include <map>
@@ -44,7 +44,7 @@ class DiskView final : public runtime::Disk {
   std::shared_ptr<SimDisk::Life> life_;
 };
 
-/// Lives on after its name is removed, as files do; dead once the machine crashed.
+/// An open file. It lives on after its name is removed, as files do, and is dead once the machine has crashed.
 class SimFile final : public runtime::File {
  public:
   SimFile(SimDisk& disk, std::shared_ptr<SimDisk::Life> life, InodePtr inode, std::string path, bool writable)

@@ -15,7 +15,7 @@ size_t pages_for(uint64_t bytes) {
   return static_cast<size_t>((bytes + kPageBytes - 1) / kPageBytes);
 }
 
-/// Not zeroed.
+/// A new page, whose bytes are not set.
 FileImage::PagePtr new_page() {
   return FileImage::PagePtr(new FileImage::Page);
 }
@@ -65,7 +65,7 @@ void FileImage::write(uint64_t offset, std::span<const std::byte> from) {
   for_each_part(offset, from.size(), [&](size_t index, size_t within, size_t done, size_t part) {
     PagePtr& page = pages_[index];
     if (part == kPageBytes && std::memcmp(from.data() + done, zero_page().data(), kPageBytes) == 0) {
-      page.reset();  // costs no memory: large clusters are simulated with files of zeros
+      page.reset();  // a page of zeros costs no memory: large clusters are simulated with files of zeros
       return;
     }
     if (part == kPageBytes && (!page || page.use_count() > 1)) page = new_page();
@@ -92,7 +92,7 @@ void SimFileContent::write(uint64_t offset, std::span<const std::byte> from) {
 }
 
 void SimFileContent::resize(uint64_t bytes) {
-  // What is cut off now and added back before the next sync reads as zeros, after a crash too.
+  // Bytes that are cut off now and added back before the next sync read as zeros, after a crash too.
   for (size_t page = static_cast<size_t>(bytes / kPageBytes); page < current_.pages(); ++page)
     dirty_.insert(page);
   current_.resize(bytes);

@@ -22,10 +22,10 @@ class FileImage {
   using PagePtr = std::shared_ptr<Page>;
 
   uint64_t size() const { return size_; }
-  /// Bytes read: fewer than asked at the end only.
+  /// Returns how many bytes it read: fewer than asked at the end only.
   size_t read(uint64_t offset, std::span<std::byte> into) const;
   void write(uint64_t offset, std::span<const std::byte> from);  ///< grows the file as needed
-  void resize(uint64_t bytes);                                   ///< what is new reads as zeros
+  void resize(uint64_t bytes);                                   ///< new bytes read as zeros
 
   size_t pages() const { return pages_.size(); }
   const PagePtr& page(size_t index) const { return pages_[index]; }
@@ -37,11 +37,11 @@ class FileImage {
   std::vector<PagePtr> pages_;
 };
 
-/// What a power cut does to what was not synced.
+/// The fate of unsynced changes in a power cut.
 enum class Unsynced {
   kRandom,   ///< all kept, all dropped, or each disk block on its own
-  kDropped,  ///< the worst case for what was acknowledged too early
-  kKept,     ///< the worst case for what should have been cleaned up
+  kDropped,  ///< the worst case for data that was acknowledged too early
+  kKept,     ///< the worst case for data that should have been cleaned up
 };
 
 class SimFileContent {
@@ -51,7 +51,8 @@ class SimFileContent {
   void resize(uint64_t bytes);
   void flip_bit(uint64_t offset, unsigned bit);  ///< in both images
 
-  /// What a sync that begins now makes durable. Hand it to exactly one of finish_sync and abandon_sync.
+  /// The pages that a sync that begins now makes durable. REQUIRES: they go to exactly one of
+  /// finish_sync and abandon_sync.
   struct SyncPoint {
     uint64_t size;
     std::vector<std::pair<size_t, FileImage::PagePtr>> pages;

@@ -194,10 +194,10 @@ void FileTree::lose_power(Unsynced unsynced, SimRandom& random) {
 
 void FileTree::restore(const InodePtr& inode, Unsynced unsynced, SimRandom& random,
                        std::set<const Inode*>& seen) {
-  if (!seen.insert(inode.get()).second) return;  // two names, after half a rename
+  if (!seen.insert(inode.get()).second) return;  // it has two names, after half a rename
   if (!inode->is_directory) {
     inode->content.lose_power(unsynced, random);
-    // Not refused for space: these bytes were on the disk before.
+    // This is never refused for space: these bytes were on the disk before.
     inode->volume->used_bytes -= inode->charged_bytes;
     inode->charged_bytes = round_up(inode->content.current().size());
     inode->volume->used_bytes += inode->charged_bytes;

@@ -1,5 +1,4 @@
-/// The directories of a simulated disk: as programs see them, and which of their changes would survive a
-/// power cut.
+/// The directories of a simulated disk: as programs see them, and which of their changes would survive a power cut.
 #pragma once
 
 #include <deque>
@@ -14,7 +13,7 @@
 
 namespace kintsugi::simulation {
 
-/// A part of the disk with its own space, speed and faults: what a mount point would be.
+/// A part of the disk with its own space, speed and faults, as a mount point would be.
 struct Volume {
   std::string prefix;
   uint64_t capacity_bytes = 0;
@@ -35,13 +34,13 @@ struct Inode {
   Inode& operator=(const Inode&) = delete;
 
   const bool is_directory;
-  std::map<std::string, std::shared_ptr<Inode>> entries;  ///< of a directory
+  std::map<std::string, std::shared_ptr<Inode>> entries;  ///< when it is a directory
   std::map<std::string, std::shared_ptr<Inode>> durable_entries;
-  SimFileContent content;  ///< of a file
+  SimFileContent content;  ///< when it is a file
   std::shared_ptr<Volume> volume;
   uint64_t charged_bytes = 0;
 
-  /// Accounts for a size of `bytes`; kNoSpace changes nothing.
+  /// Accounts for a size of `bytes`. kNoSpace: nothing changed.
   Status charge(uint64_t bytes);
   void move_to(std::shared_ptr<Volume> other);
 };
@@ -97,7 +96,7 @@ class FileTree {
   std::deque<Change> changes_;  ///< not yet durable, oldest first
 };
 
-/// Whether `path` is `prefix` or lies below it.
+/// True when `path` is `prefix` or lies below it.
 bool lies_below(const std::string& path, const std::string& prefix);
 
 }  // namespace kintsugi::simulation

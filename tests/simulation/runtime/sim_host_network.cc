@@ -9,7 +9,7 @@ namespace {
 
 using runtime::Endpoint;
 
-/// As Linux does by default, roughly.
+/// Roughly the defaults of Linux.
 constexpr Duration kKnockAgainAfter = std::chrono::seconds(1);
 constexpr Duration kConnectTimeout = std::chrono::minutes(2);
 /// A dial that fails without asking the network still takes a moment, so that no retry loop stops the clock.
@@ -91,8 +91,8 @@ void HostNetwork::finish(const std::shared_ptr<Dial>& dial, Status result) {
   SimClock& clock = network_.wire_.clock();
   clock.cancel(dial->expiry);
   dials_.erase(dial->id);
-  // Established on the other side, but nobody here waits for it any longer. (A crash ends all streams
-  // itself.)
+  // The connection is established on the other side, but nobody here waits for it any longer. (A crash ends
+  // all streams itself.)
   if (!result.ok() && dial->stream && alive_) network_.wire_.close(dial->stream, 0);
   dial->result = std::move(result);
   dial->done.open();

@@ -10,7 +10,7 @@
 
 namespace kintsugi::simulation {
 
-/// Where connections wait until somebody accepts them.
+/// A port, at which connections wait until somebody accepts them.
 struct Port {
   static constexpr size_t kMaxBacklog = 1024;
 
@@ -26,10 +26,10 @@ struct Dial {
   uint64_t id = 0;
   runtime::Endpoint to;
   TimePoint deadline;
-  TimePoint gives_up_at;  ///< by itself, however late the deadline
+  TimePoint gives_up_at;  ///< gives up by itself then, however late the deadline is
   runtime::TimerId expiry = runtime::TimerId::kNone;
   Gate done;
-  std::shared_ptr<Stream> stream;  ///< once established
+  std::shared_ptr<Stream> stream;  ///< null until it is established
   std::optional<Status> result;
 };
 
@@ -42,7 +42,7 @@ class HostNetwork final : public runtime::Network {
   Result<std::unique_ptr<runtime::Listener>> listen(runtime::Endpoint at) override;
 
   bool alive() const { return alive_; }
-  /// Ends every pending dial with kCancelled; later ones, too, fail so.
+  /// Ends every pending dial with kCancelled; later ones fail in the same way.
   void die();
 
  private:

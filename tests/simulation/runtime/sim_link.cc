@@ -35,7 +35,7 @@ void Link::unpark() {
 }
 
 void Link::pump() {
-  if (pumping_) return;  // serve_ may push
+  if (pumping_) return;  // serve_ called us, and the loop below it goes on
   pumping_ = true;
   while (!ready_.empty()) {
     if (busy_until_ > clock_.now()) {

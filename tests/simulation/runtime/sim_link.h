@@ -1,5 +1,4 @@
-/// One direction of a host's network card: sends segments one after another at a rate, fair between
-/// connections.
+/// One direction of a host's network card: sends segments one after another at a rate, fair between connections.
 #pragma once
 
 #include <cstddef>
@@ -44,10 +43,10 @@ class Link {
   Link(SimClock& clock, uint64_t bytes_per_second, MayPass may_pass, Serve serve)
       : clock_(clock), rate_(bytes_per_second), may_pass_(std::move(may_pass)), serve_(std::move(serve)) {}
 
-  /// 0 is unlimited. Applies to segments not yet begun.
+  /// Sets the rate; 0 is unlimited. It applies to segments that have not begun.
   void set_rate(uint64_t bytes_per_second) { rate_ = bytes_per_second; }
   void push(Parcel parcel);
-  /// Forgets what waits of one connection's direction.
+  /// Forgets the waiting segments of one connection's direction.
   void discard(uint64_t flow);
   void unpark();
 

@@ -144,7 +144,7 @@ void SimNetwork::crash(const std::string& name, bool power_loss) {
 
 runtime::Network& SimNetwork::restart(const std::string& name) {
   Site& site = this->site(name);
-  KINTSUGI_ASSERT(!site.views.back()->alive());  // crash it first
+  KINTSUGI_ASSERT(!site.views.back()->alive());  // a host is restarted after a crash only
   site.views.push_back(std::make_unique<HostNetwork>(*this, site));
   if (!site.host->powered) {
     site.host->powered = true;

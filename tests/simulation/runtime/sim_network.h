@@ -17,48 +17,47 @@ struct Port;
 /// TCP as programs see it: bytes in order, a bounded window, end of stream, reset, refusal, time-outs. Links
 /// have a rate, shared fairly by a host's connections; segments have a latency with jitter.
 ///
-/// Cut off hosts: bytes wait, and flow on when healed; connections break after `conditions().break_after`.
-/// All decisions come from the seed.
+/// Between hosts that are cut off bytes wait, and flow on when that is healed; connections break after
+/// `conditions().break_after`. All decisions come from the seed.
 class SimNetwork {
  public:
   SimNetwork(SimClock& clock, EventHash& events, uint64_t seed);
   ~SimNetwork();
 
-  /// What programs on that host use; the host is made when unknown. Valid as long as this network; after a
-  /// crash of the host it is dead, and `restart` gives another.
+  /// The network that programs on that host use; the host is made when unknown. References stay valid as long as this
+  /// network lives; after a crash of the host it is dead, and `restart` gives another.
   runtime::Network& host(const std::string& name);
 
   /// Rates of new hosts, latency, loss, time-outs; may be changed at any time.
   Conditions& conditions() { return wire_.conditions(); }
   void set_latency(Duration base, Duration jitter = {});
-  /// Bytes per second, 0 is unlimited.
+  /// Sets the rates of a host's link in bytes per second; 0 is unlimited.
   void set_link(const std::string& host, uint64_t up_bytes_per_second, uint64_t down_bytes_per_second);
-  /// For every segment from and to this host: a slow machine.
+  /// Delays every segment from and to this host, as a slow machine does.
   void set_extra_latency(const std::string& host, Duration extra);
   void set_loss(double probability);
 
   /// Hosts reach only those of their group; hosts not named form one more group.
   void partition(const std::vector<std::vector<std::string>>& groups);
   void isolate(const std::string& host);
-  void rejoin(const std::string& host);  ///< undoes isolate: back among the hosts of no group
+  void rejoin(const std::string& host);  ///< undoes isolate: the host is among those of no group again
   /// Only these two no longer reach each other, as behind a broken route; both reach all others.
   void cut(const std::string& a, const std::string& b);
   void mend(const std::string& a, const std::string& b);
   bool reachable(const std::string& a, const std::string& b);
-  /// Undoes all of these.
+  /// Undoes all cuts and groups.
   void heal();
-  /// All its connections fail with kUnavailable on both sides, at once.
+  /// Fails all connections of a host with kUnavailable on both sides, at once.
   void drop_connections(const std::string& host);
 
-  /// What the host's programs hold is dead from now on: pending and later operations fail with kCancelled.
-  /// power_loss: other hosts hear nothing until they time out. Otherwise the kernel closes for the dead
-  /// process.
+  /// Kills the network that the host's programs hold: pending and later operations fail with kCancelled. power_loss:
+  /// other hosts hear nothing until they time out. Otherwise the kernel closes for the dead process.
   void crash(const std::string& host, bool power_loss);
   runtime::Network& restart(const std::string& host);
 
-  uint64_t bytes_sent(const std::string& host);      ///< accepted for sending, user bytes
-  uint64_t bytes_received(const std::string& host);  ///< arrived, user bytes
-  size_t connections(const std::string& host);       ///< not yet closed on both ends
+  uint64_t bytes_sent(const std::string& host);      ///< user bytes accepted for sending
+  uint64_t bytes_received(const std::string& host);  ///< user bytes that arrived
+  size_t connections(const std::string& host);       ///< connections not yet closed on both ends
 
  private:
   friend class HostNetwork;

@@ -1,4 +1,4 @@
-/// One simulated machine: what a daemon gets as its Runtime, and the ways in which the machine can fail.
+/// One simulated machine: the Runtime of a daemon, and the ways in which the machine can fail.
 #pragma once
 
 #include <memory>
@@ -46,17 +46,17 @@ class SimNode {
   const std::string& name() const { return name_; }
   SimDisk& disk() { return disk_; }
   bool running() const { return running_; }
-  /// Of the present life. The references stay valid after a crash.
+  /// The runtime of the present life. Its references stay valid after a crash.
   runtime::Runtime runtime() {
     Life& life = *lives_.back();
     return {simulation_.executor(), clock_, *life.network, *life.disk, life.random};
   }
 
-  /// What this machine's wall clock shows beyond the simulation's: skew, or a jump. Deadlines do not move.
+  /// Sets how much this machine's wall clock is ahead of the simulation's: skew, or a jump. Deadlines do not move.
   void set_wall_offset(Duration offset) { clock_.set_offset(offset); }
 
-  /// power_loss: no word to others, unsynced changes at risk. Otherwise as kill -9: the kernel closes the
-  /// connections and keeps what was written.
+  /// Ends the programs. With power_loss others hear nothing and unsynced changes are at risk. Otherwise it is as kill
+  /// -9: the kernel closes the connections and keeps all that was written.
   void crash(bool power_loss = true) {
     if (!running_) return;
     running_ = false;
@@ -64,7 +64,7 @@ class SimNode {
     disk_.crash(power_loss);
   }
 
-  /// A fresh life on what the disk kept. Crash first.
+  /// Begins a fresh life on the data that the disk kept. REQUIRES: crash() was called.
   void restart() {
     KINTSUGI_ASSERT(!running_);
     begin_life(simulation_.network().restart(name_));

@@ -1,5 +1,4 @@
-/// One simulated TCP connection: what both of its ends know, and the Connection that a program holds of one
-/// end.
+/// One simulated TCP connection: the state of both of its ends, and the Connection that a program holds of one end.
 #pragma once
 
 #include <array>
@@ -20,14 +19,14 @@ struct End {
   Host* host = nullptr;
   runtime::Endpoint name;
 
-  bool closed = false;  ///< by its own program, or with it
-  Status failure;       ///< reset or timed out; bytes that arrived before can still be read
+  bool closed = false;  ///< its own program closed it, or died
+  Status failure;       ///< not ok after a reset or time-out; bytes that arrived before can still be read
   bool reset_sent = false;
   bool lost_power = false;  ///< its host vanished without a word
 
   Gate readable;
   bool reading = false;
-  size_t wanted = 1;  ///< the reader is woken when this much is there
+  size_t wanted = 1;  ///< the reader is woken when so many bytes are there
   std::deque<Segment> received;
   size_t received_bytes = 0;  ///< in `received` and not yet read
   size_t read_offset = 0;     ///< in received.front()
@@ -36,7 +35,7 @@ struct End {
   Gate writable;
   bool writing = false;
   size_t outstanding_bytes = 0;  ///< accepted by write() here and not yet read by the other end
-  TimePoint last_arrival;        ///< of what this end sent: later bytes never overtake
+  TimePoint last_arrival;        ///< when the last bytes that this end sent arrive: later ones never overtake
   TimePoint last_delivery;
 
   bool alive() const { return !closed && failure.ok(); }
@@ -48,7 +47,7 @@ struct Stream {
   static constexpr size_t kWindowBytes = 4 * 1024 * 1024;
 
   uint64_t id = 0;
-  std::array<End, 2> ends;             ///< 0 dialled, 1 accepted
+  std::array<End, 2> ends;             ///< 0 is the one that dialled, 1 the one that accepted
   std::optional<TimePoint> cut_since;  ///< since when its hosts cannot reach each other
 
   uint64_t flow(int from) const { return id * 2 + static_cast<uint64_t>(from); }

@@ -7,7 +7,7 @@
 
 namespace kintsugi::simulation {
 namespace {
-/// A segment is lost at most this often in a row.
+/// A segment is lost at most so often in a row.
 constexpr int kMaxRetransmits = 5;
 }  // namespace
 
@@ -129,7 +129,7 @@ void Wire::leave(Parcel parcel, TimePoint start, TimePoint finish) {
 void Wire::arrive(Parcel parcel, TimePoint finish) {
   End& sender = parcel.stream->ends[parcel.from];
   const TimePoint at = std::max({finish, parcel.last_byte_at, sender.last_delivery});
-  // Something sent earlier may be due at this instant and not have had its turn.
+  // A segment sent earlier may be due at this instant and not have had its turn.
   const bool is_next = sender.last_delivery < clock_.now();
   sender.last_delivery = at;
   if (is_next && at <= clock_.now()) return deliver(std::move(parcel));

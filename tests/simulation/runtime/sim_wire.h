@@ -1,5 +1,4 @@
-/// What carries segments between hosts: links, latency, loss, who can reach whom, and what that does to
-/// connections.
+/// The wire between hosts: links, latency, loss, who can reach whom, and the effects of these on connections.
 #pragma once
 
 #include <map>
@@ -27,11 +26,11 @@ struct Host {
 };
 
 struct Conditions {
-  uint64_t link_bytes_per_second = 1'250'000'000;  ///< of new hosts, each way
+  uint64_t link_bytes_per_second = 1'250'000'000;  ///< the rate of new hosts, each way
   Duration latency = std::chrono::microseconds(100);
   Duration jitter = std::chrono::microseconds(20);  ///< added, uniform in [0, jitter]
   Duration loopback_latency = std::chrono::microseconds(20);
-  uint32_t loss_per_million = 0;  ///< of segments; a lost one arrives `retransmit_after` later
+  uint32_t loss_per_million = 0;  ///< how many segments are lost; these arrive `retransmit_after` later
   Duration retransmit_after = std::chrono::milliseconds(200);
   Duration break_after = std::chrono::seconds(15);  ///< a connection whose hosts are cut off that long breaks
 };
@@ -47,7 +46,7 @@ class Wire {
   Host* find(const std::string& name);  ///< null when unknown
   const std::vector<std::unique_ptr<Host>>& hosts() const { return hosts_; }
   bool reachable(const Host& a, const Host& b) const;
-  /// To be called after `group` or `powered` of hosts, or `cuts`, changed.
+  /// REQUIRES: this is called whenever `group` or `powered` of a host, or `cuts`, changed.
   void reachability_changed();
   /// Pairs of hosts, by index, smaller one first, that do not reach each other whatever their groups are.
   std::set<std::pair<uint64_t, uint64_t>>& cuts() { return cuts_; }
@@ -56,14 +55,14 @@ class Wire {
   std::shared_ptr<Stream> connect(Host& dialler, runtime::Endpoint dialler_name, Host& acceptor,
                                   runtime::Endpoint acceptor_name);
   void send(const std::shared_ptr<Stream>& stream, int from, Segment segment);
-  /// As TCP: what was written still arrives, then the end of the stream; but a reset when bytes are left
-  /// unread.
+  /// Closes as TCP does: bytes that were written still arrive, then the end of the stream; but a reset when bytes
+  /// are left unread.
   void close(const std::shared_ptr<Stream>& stream, int side);
-  /// The host is gone: nothing more comes from this end, and the other end is not told.
+  /// Ends the stream with its host: nothing more comes from this end, and the other end is not told.
   void vanish(const std::shared_ptr<Stream>& stream, int side);
   void fail(const std::shared_ptr<Stream>& stream, int side, Status why);
-  void reset(const std::shared_ptr<Stream>& stream,
-             int from);  ///< tells the other end that this one is no more
+  /// Tells the other end that this one is no more.
+  void reset(const std::shared_ptr<Stream>& stream, int from);
   /// Live connections with an end at `host`, oldest first.
   std::vector<std::shared_ptr<Stream>> streams_of(const Host& host) const;
 

@@ -1,11 +1,12 @@
 /// A world in one thread: virtual time, an in-memory network and one seed that decides everything.
 ///
-///     Simulation simulation(seed);
-///     SimNode server(simulation, "10.0.0.1"), client(simulation, "10.0.0.2");
-///     simulation.run(talk(client.runtime(), ...));
+/// ```cpp
+/// Simulation simulation(seed);
+/// SimNode server(simulation, "10.0.0.1"), client(simulation, "10.0.0.2");
+/// simulation.run(talk(client.runtime(), ...));
+/// ```
 ///
-/// Two runs with one seed and one program do the same, event by event (`event_hash`). Real time is never
-/// read.
+/// Two runs with one seed and one program do the same, event by event (`event_hash`). Real time is never read.
 #pragma once
 
 #include <functional>
@@ -25,7 +26,7 @@
 
 namespace kintsugi::simulation {
 
-/// Outlives everything that was built on it. When it is destroyed, coroutines that still sleep are dropped
+/// It outlives everything that was built on it. When it is destroyed, coroutines that still sleep are dropped
 /// where they are; a test should stop its daemons first.
 class Simulation {
  public:
@@ -42,7 +43,7 @@ class Simulation {
   asio::any_io_executor executor() { return io_->get_executor(); }
   SimClock& clock() { return clock_; }
   EventHash& events() { return events_; }
-  /// For the test itself. Nodes have their own streams (`seed_for`), so one does not disturb the others.
+  /// Random numbers for the test itself. Nodes have their own (`seed_for`), so that one does not disturb the others.
   SimRandom& random() { return random_; }
   SimNetwork& network() { return *network_; }
   uint64_t seed() const { return seed_; }
@@ -50,26 +51,26 @@ class Simulation {
 
   TimePoint now() const { return clock_.now(); }
   void run_for(Duration duration);
-  /// Until `condition` holds (true) or `limit` of virtual time passed (false). Checked at every instant.
+  /// Runs until `condition` holds (true) or `limit` of virtual time passed (false). It is checked at every instant.
   bool run_until(const std::function<bool()>& condition, Duration limit = kDefaultLimit);
   /// Runs until `task` ended and returns what it returned; rethrows what left it. Throws std::runtime_error,
   /// after printing it, when `limit` passes or nothing is left that could wake the task.
   template <class T>
   T run(asio::awaitable<T> task, Duration limit = kDefaultLimit);
 
-  /// Of every timer that fired, message delivered and disk operation done, in order.
+  /// The hash of every timer that fired, message delivered and disk operation done, in order.
   uint64_t event_hash() const { return events_.value(); }
-  /// What to set to see the same again: "KINTSUGI_SIM_SEED=42".
+  /// The environment in which the same happens again: "KINTSUGI_SIM_SEED=42".
   std::string replay_hint() const;
-  /// KINTSUGI_SIM_SEED of the environment, or `fallback`.
+  /// The value of KINTSUGI_SIM_SEED in the environment, or `fallback`.
   static uint64_t seed_from_environment(uint64_t fallback);
 
  private:
-  /// Runs the next timer if it is due by `until`, and all it made ready. False when there was none.
+  /// Runs the next timer if it is due by `until`, and everything that it made ready. False when there was none.
   bool step(TimePoint until);
   void drain();
   void run_until_done(const bool& done, Duration limit);
-  /// Not a template, so that starting a coroutine is compiled once and not for every type.
+  /// This is no template, so that the start of a coroutine is compiled once and not for every type.
   void run_to_end(asio::awaitable<void> task, Duration limit);
   [[noreturn]] void fail(const std::string& what);
 
