@@ -122,7 +122,7 @@ void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId ch
 }
 
 void BlockReports::handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk) {
-  if (!load_stripe(transaction.store(), chunk.stripe) && uploads_.protects(chunk.stripe)) return;
+  if (!load_stripe(transaction.store(), chunk.stripe) && allocations_.protects(chunk.stripe)) return;
   ++unknown_chunks_;
   transaction.put(keys::garbage(server, chunk), "");
   garbage_.wake(server);

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "common/proto/meta.pb.h"
+#include "metaserver/cluster/allocations.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/server_registry.h"
-#include "metaserver/cluster/uploads.h"
 
 namespace kintsugi::metaserver {
 
@@ -24,9 +24,9 @@ class BlockReports {
   static constexpr Duration kMaxDuration = ChunkMap::kPlacedMemoryOfReports - ChunkMap::kPlacedMemory;
 
   /// References must outlive it.
-  BlockReports(ServerRegistry& servers, ChunkMap& chunks, Garbage& garbage, const Uploads& uploads,
+  BlockReports(ServerRegistry& servers, ChunkMap& chunks, Garbage& garbage, const Allocations& allocations,
                const runtime::Clock& clock)
-      : servers_(servers), chunks_(chunks), garbage_(garbage), uploads_(uploads), clock_(clock) {}
+      : servers_(servers), chunks_(chunks), garbage_(garbage), allocations_(allocations), clock_(clock) {}
 
   /// A chunk that the server does not have as it was written, and why it is thought so.
   struct LostChunk {
@@ -64,7 +64,7 @@ class BlockReports {
   ServerRegistry& servers_;
   ChunkMap& chunks_;
   Garbage& garbage_;
-  const Uploads& uploads_;
+  const Allocations& allocations_;
   const runtime::Clock& clock_;
   std::map<ServerId, Report> reports_;
   uint64_t unknown_chunks_ = 0;

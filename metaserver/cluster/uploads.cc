@@ -1,13 +1,18 @@
 #include "metaserver/cluster/uploads.h"
 
 #include <algorithm>
+#include <set>
 
 #include "common/log/log.h"
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/sealed_stripe.h"
-#include "metaserver/cluster/ticket.h"
 
 namespace kintsugi::metaserver {
+namespace {
+
+constexpr size_t kStripesAStep = 32;
+
+}  // namespace
 
 void Uploads::load(const Reader& reader) {
   reader.scan(keys::all(keys::Kind::kUpload), [&](std::string_view key, std::string_view value) {
@@ -30,63 +35,17 @@ Status Uploads::use(UploadId id) {
   return {};
 }
 
-void Uploads::forget_old_allocations() {
-  while (!allocations_.empty() && allocations_.begin()->second.expiry < clock_.now()) {
-    const auto& [stripe, allocation] = *allocations_.begin();
-    if (auto upload = uploads_.find(allocation.upload); upload != uploads_.end()) {
-      std::erase(upload->second.allocated, stripe);
-    }
-    allocations_.erase(allocations_.begin());
-  }
-}
-
-Result<std::string> Uploads::allocate(UploadId upload, StripeId stripe, const std::string& policy,
-                                      const std::vector<ServerId>& servers) {
-  forget_old_allocations();
-  if (allocations_.size() >= kMaxAllocations) {
-    return Status{Code::kLimitExceeded, "too many stripes are being written"};
-  }
-  const TimePoint expiry = clock_.now() + options_.upload_ttl;
-  allocations_[stripe] = {upload, servers, expiry};
-  uploads_[upload].allocated.push_back(stripe);
-
-  proto::StripeTicket ticket;
-  ticket.set_stripe_id(stripe.value);
-  ticket.set_upload_id(upload.value);
-  ticket.set_policy(policy);
-  ticket.set_max_chunk_bytes(options_.chunk_bytes);
-  for (ServerId server : servers)
-    ticket.add_servers(server.value);
-  ticket.set_expiry_ns((clock_.wall_now() + options_.upload_ttl).time_since_epoch().count());
-  return sign_ticket(secret_, ticket);
-}
-
 Result<proto::StripeTicket> Uploads::open(UploadId upload, StripeId stripe,
                                           std::string_view signed_ticket) const {
-  KINTSUGI_ASSIGN(proto::StripeTicket ticket, open_ticket(secret_, signed_ticket, clock_.wall_now()));
-  if (ticket.upload_id() != upload.value || ticket.stripe_id() != stripe.value) {
-    return Status{Code::kPermissionDenied,
-                  fmt::format("the ticket is not of stripe {} of upload {}", stripe, upload)};
-  }
+  KINTSUGI_ASSIGN(proto::StripeTicket ticket, allocations_.open(upload, stripe, signed_ticket));
   if (auto found = uploads_.find(upload); found != uploads_.end() && found->second.aborted) {
     return Status{Code::kNotFound, fmt::format("upload {} was aborted", upload)};
   }
   if (ended_.contains(upload)) return Status{Code::kNotFound, fmt::format("upload {} has ended", upload)};
-  if (!protects(stripe)) return Status{Code::kNotFound, fmt::format("stripe {} was given up", stripe)};
+  // A good ticket is not enough: its wall clock may run behind, and what is not protected may be collected.
+  if (!allocations_.protects(stripe))
+    return Status{Code::kNotFound, fmt::format("stripe {} was given up", stripe)};
   return ticket;
-}
-
-std::string Uploads::reallocate(proto::StripeTicket ticket, uint32_t index, ServerId server) {
-  ticket.set_servers(static_cast<int>(index), server.value);
-  auto found = allocations_.find(StripeId{ticket.stripe_id()});
-  if (found != allocations_.end()) found->second.servers[index] = server;
-  return sign_ticket(secret_, ticket);
-}
-
-bool Uploads::protects(StripeId stripe) const {
-  auto found = allocations_.find(stripe);
-  if (found != allocations_.end() && found->second.expiry >= clock_.now()) return true;
-  return !settled();
 }
 
 Status Uploads::seal(Transaction& transaction, UploadId upload, const proto::SealedStripe& sealed,
@@ -98,6 +57,7 @@ Status Uploads::seal(Transaction& transaction, UploadId upload, const proto::Sea
   KINTSUGI_ASSIGN(const proto::StoredStripe stripe, check_sealed(sealed.stripe(), ticket));
   for (uint32_t i = 0; i < static_cast<uint32_t>(stripe.chunks_size()); ++i) {
     const ServerId server{stripe.chunks(static_cast<int>(i)).server_id()};
+    // A block report may have found the chunk while nothing protected it: its deletion may be on its way.
     if (server && Garbage::pending(transaction.store(), server, {id, i})) {
       return {Code::kConflict, fmt::format("stripe {} was given up", id)};
     }
@@ -183,16 +143,77 @@ Result<Uploads::Committed> Uploads::commit(Transaction& transaction, const proto
 }
 
 void Uploads::ended(UploadId id) {
-  auto found = uploads_.find(id);
-  if (found == uploads_.end()) return;
-  for (StripeId stripe : found->second.allocated)
-    allocations_.erase(stripe);
-  uploads_.erase(found);
+  if (uploads_.erase(id) == 0) return;
+  allocations_.take(id);
   ended_.insert(id);
   ended_order_.push_back(id);
   if (ended_order_.size() <= kMaxEnded) return;
   ended_.erase(ended_order_.front());
   ended_order_.pop_front();
+}
+
+void Uploads::abort(Transaction& transaction, UploadId id, std::vector<ServerId>& servers) {
+  // An upload that nobody knows may still have tickets of the process before this one.
+  const bool unknown = !uploads_.contains(id);
+  if (unknown && (allocations_.settled() || !id || uploads_.size() >= kMaxUploads)) return;
+  Upload& upload = uploads_[id];
+  if (upload.aborted) return;
+  upload.aborted = true;
+  upload.last_use = clock_.now();
+  for (const auto& [stripe, holders] : allocations_.take(id)) {
+    // A sealed stripe is freed with its record, by expire_step(): it alone knows which servers hold chunks.
+    if (transaction.get(keys::stripe(stripe))) continue;
+    // Neither a record nor, from now on, an allocation names these chunks: seal() refuses an aborted upload.
+    for (uint32_t i = 0; i < holders.size(); ++i) {
+      transaction.put(keys::garbage(holders[i], {stripe, i}), "");
+      servers.push_back(holders[i]);
+    }
+  }
+  // Durable until its tickets have expired, so that no stripe of it is accepted after a restart either.
+  proto::StoredUpload record;
+  record.set_aborted(true);
+  record.set_begun_ns(clock_.wall_now().time_since_epoch().count());
+  transaction.put_message(keys::upload(id), record);
+}
+
+bool Uploads::free_some(Transaction& transaction, UploadId upload, FreedStripes& freed) const {
+  size_t seen = 0;
+  bool more = false;
+  transaction.scan(keys::all(keys::Kind::kUploadStripe, upload.value),
+                   [&](std::string_view key, std::string_view) {
+                     if (seen++ == kStripesAStep) {
+                       more = true;
+                       return false;
+                     }
+                     transaction.remove(std::string(key));
+                     free_stripe(transaction, keys::stripe_of_upload(key), freed);
+                     return true;
+                   });
+  return more;
+}
+
+bool Uploads::expire_step(Transaction& transaction, FreedStripes& freed) {
+  allocations_.forget_expired();
+  const TimePoint now = clock_.now();
+  for (auto at = uploads_.lower_bound(next_to_expire_); at != uploads_.end(); ++at) {
+    const UploadId id = at->first;
+    Upload& upload = at->second;
+    next_to_expire_ = id;
+    const bool idle = now - upload.last_use > options_.upload_ttl;
+    if (!idle && (!upload.aborted || upload.drained)) continue;
+    // Stripes of a file that was committed are no longer attached to the upload: they are safe from this.
+    if (free_some(transaction, id, freed)) return true;
+    upload.drained = true;
+    if (idle) {
+      // Every ticket of the upload is older than its last use, and so has expired.
+      if (!upload.aborted) log::info("upload {} was idle for too long: given up", id);
+      transaction.remove(keys::upload(id));
+      ended(id);
+    }
+    return true;
+  }
+  next_to_expire_ = {};
+  return false;
 }
 
 }  // namespace kintsugi::metaserver

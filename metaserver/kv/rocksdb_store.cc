@@ -19,6 +19,10 @@
 namespace kintsugi::metaserver {
 namespace {
 
+constexpr size_t kBlockCacheBytes = 256u << 20;
+constexpr size_t kWriteBufferBytes = 64u << 20;
+constexpr size_t kReadCacheBytes = 64u << 20;  ///< single values, in front of RocksDB
+
 std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view key) {
   std::string value;
   const rocksdb::Status status = db.Get(options, {key.data(), key.size()}, &value);
@@ -79,14 +83,14 @@ class RocksSnapshot final : public ReadView {
   PendingWrites::Map pending_;
 };
 
-rocksdb::Options make_options(const RocksDbOptions& from) {
+rocksdb::Options make_options() {
   rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(from.block_cache_bytes);
+  table.block_cache = rocksdb::NewLRUCache(kBlockCacheBytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   rocksdb::Options options;
   options.create_if_missing = true;
   options.paranoid_checks = true;
-  options.write_buffer_size = from.write_buffer_bytes;
+  options.write_buffer_size = kWriteBufferBytes;
   options.max_background_jobs = 2;
   options.keep_log_file_num = 4;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -96,11 +100,11 @@ rocksdb::Options make_options(const RocksDbOptions& from) {
 }  // namespace
 
 struct RocksDbStore::State {
-  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_, size_t cache_bytes)
+  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_)
       : executor(std::move(executor_)),
         db(std::move(db_)),
         barrier(executor, [this](const Status& why) { on_failure(why); }),
-        cache(cache_bytes) {}
+        cache(kReadCacheBytes) {}
 
   void synced(uint64_t sequence, const Status& status) {
     if (!status.ok()) {
@@ -110,6 +114,7 @@ struct RocksDbStore::State {
       return;
     }
     barrier.advance(sequence);
+    // What is dropped here is in RocksDB by now, so that no read ever misses it.
     pending.drop_through(sequence);
     if (!barrier.pending()) work.reset();
   }
@@ -120,23 +125,22 @@ struct RocksDbStore::State {
   DurabilityBarrier barrier;
   PendingWrites pending;
   ReadCache cache;
-  std::optional<asio::executor_work_guard<asio::any_io_executor>>
-      work;  ///< while a sync will post its completion
+  /// Keeps the executor alive while a sync will post its completion.
+  std::optional<asio::executor_work_guard<asio::any_io_executor>> work;
   std::unique_ptr<Committer> committer;
 };
 
 Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor executor,
-                                                         const std::string& directory,
-                                                         RocksDbOptions options) {
+                                                         const std::string& directory) {
   rocksdb::DB* raw = nullptr;
-  const rocksdb::Status opened = rocksdb::DB::Open(make_options(options), directory, &raw);
+  const rocksdb::Status opened = rocksdb::DB::Open(make_options(), directory, &raw);
   if (!opened.ok()) {
     Code code = Code::kIoError;
     if (opened.IsCorruption()) code = Code::kCorrupt;
     if (opened.ToString().find("lock") != std::string::npos) code = Code::kUnavailable;
     return Status{code, fmt::format("metadata store {}: {}", directory, opened.ToString())};
   }
-  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw), options.read_cache_bytes);
+  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw));
   auto write = [db = state->db](const Committer::Batches& batches) {
     rocksdb::WriteBatch all;
     for (const auto& batch : batches) {
@@ -187,6 +191,7 @@ asio::awaitable<Status> RocksDbStore::commit(Batch batch) {
   if (batch.writes.empty()) co_return co_await durable();
   const uint64_t sequence = state_->barrier.issue();
   auto pending = std::make_shared<const PendingBatch>(PendingBatch{sequence, std::move(batch.writes)});
+  // Before the first suspension: reads see the batch from here on, in the order of commits.
   state_->pending.add(pending);
   for (const Batch::Write& write : pending->writes)
     state_->cache.write(write.key, write.value);

@@ -10,22 +10,13 @@
 
 namespace kintsugi::metaserver {
 
-struct RocksDbOptions {
-  size_t block_cache_bytes = 256u << 20;
-  size_t write_buffer_bytes = 64u << 20;
-  size_t read_cache_bytes = 64u << 20;  ///< of single values, in front of RocksDB
-};
-
-/// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and
-/// syncs once. Everything else runs on `executor`. Reads block the thread for as long as RocksDB needs
-/// (usually memory).
+/// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and syncs once.
+/// Everything else runs on `executor`. Reads block the thread for as long as RocksDB needs (it usually reads from memory).
 class RocksDbStore final : public KeyValueStore {
  public:
-  /// Makes the directory when it does not exist. kIoError, kCorrupt, or kUnavailable when another process has
-  /// it open.
+  /// Makes the directory when it does not exist. kIoError, kCorrupt, or kUnavailable when another process has it open.
   static Result<std::unique_ptr<RocksDbStore>> open(asio::any_io_executor executor,
-                                                    const std::string& directory,
-                                                    RocksDbOptions options = {});
+                                                    const std::string& directory);
   /// Without close() what is pending may be lost, as in a crash.
   ~RocksDbStore() override;
 

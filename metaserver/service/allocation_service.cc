@@ -50,7 +50,7 @@ Status AllocationService::allocate(const proto::AllocateStripeRequest& request,
   KINTSUGI_ASSIGN(const uint64_t stripe_id, state_.stripe_ids.take());
   KINTSUGI_TRY(state_.uploads.use(upload));
   KINTSUGI_ASSIGN(*response.mutable_ticket(),
-                  state_.uploads.allocate(upload, StripeId{stripe_id}, policy.name(), servers));
+                  state_.allocations.add(upload, StripeId{stripe_id}, policy.name(), servers));
   proto::StoredStripe stripe;
   stripe.set_policy(policy.name());
   for (ServerId server : servers)
@@ -99,7 +99,7 @@ Status AllocationService::replace(const proto::ReplaceChunkRequest& request,
             fmt::format("no other server is usable for chunk {}:{} (policy {}, {} excluded)", stripe,
                         request.index(), ticket.policy(), exclude.size())};
   }
-  response.set_ticket(state_.uploads.reallocate(ticket, request.index(), chosen.front()));
+  response.set_ticket(state_.allocations.reallocate(ticket, request.index(), chosen.front()));
   proto::StoredStripe described;
   described.set_policy(ticket.policy());
   for (int i = 0; i < ticket.servers_size(); ++i)

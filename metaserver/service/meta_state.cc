@@ -26,8 +26,9 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       caches(runtime.clock),
       chunks(servers, runtime.clock),
       garbage(chunks, runtime.clock),
-      uploads(options, secret, runtime.clock),
-      block_reports(servers, chunks, garbage, uploads, runtime.clock),
+      allocations(options, secret, runtime.clock),
+      uploads(allocations, options, runtime.clock),
+      block_reports(servers, chunks, garbage, allocations, runtime.clock),
       rebalancer(servers, chunks, runtime.clock) {}
 
 asio::awaitable<Status> MetaState::finish_read(Status done) {

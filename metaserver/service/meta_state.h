@@ -9,6 +9,7 @@
 #include "common/rpc/secret.h"
 #include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
+#include "metaserver/cluster/allocations.h"
 #include "metaserver/cluster/block_reports.h"
 #include "metaserver/cluster/cache_map.h"
 #include "metaserver/cluster/chunk_map.h"
@@ -78,6 +79,7 @@ struct MetaState {
   CacheMap caches;
   ChunkMap chunks;
   Garbage garbage;
+  Allocations allocations;
   Uploads uploads;
   BlockReports block_reports;
   Rebalancer rebalancer;

@@ -354,86 +354,130 @@ TEST(Readers, ReportChunksThatCannotBeRead) {
   EXPECT_TRUE(rig.call<proto::Empty>(rpc::Method::kReportChunk, report));
 }
 
-/// Puts, removes, replacements, aborted and abandoned uploads, repairs, servers that die and return, crashes:
-/// no chunk that the metadata names is ever deleted.
-void run_random_history(uint64_t seed) {
-  SCOPED_TRACE("replay with KINTSUGI_SIM_SEED=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  MetaServerOptions options;
-  options.upload_ttl = 30s;
-  MetaServerRig rig(seed, 8, 4, options);
-  std::vector<std::pair<uint64_t, proto::SealedStripe>> open_uploads;
-  for (int i = 0; i < 150; ++i) {
-    const std::string path = "/f" + std::to_string(random() % 6);
-    switch (random() % 10) {
-      case 0:
-      case 1:
-      case 2: (void)rig.put(path, 1 + static_cast<int>(random() % 3), 1 + random() % 300'000, true); break;
-      case 3: (void)rig.remove(path); break;
-      case 4:
-        if (const auto allocated = rig.allocate(path)) {
-          open_uploads.emplace_back(allocated->upload_id(), rig.write(*allocated, 200'000));
-          if (random() % 2) (void)rig.seal(open_uploads.back().first, open_uploads.back().second);
-        }
-        break;
-      case 5:
-        if (!open_uploads.empty()) {
-          const auto [upload, sealed] = open_uploads.back();
-          open_uploads.pop_back();
-          if (random() % 2) {
-            (void)rig.commit(rig.commit_request(path, upload, {sealed}));
-          } else {
-            proto::AbortUploadRequest abort;
-            abort.set_upload_id(upload);
-            (void)rig.call<proto::Empty>(rpc::Method::kAbortUpload, abort);
-          }
-        }
-        break;
-      case 6: rig.servers[random() % rig.servers.size()].alive ^= true; break;
-      case 7: {
-        // Repairs what is on one dead server.
-        for (FakeServer& dead : rig.servers) {
-          if (dead.alive || rig.told.dead.empty() || rig.told.dead.back() != dead.id) continue;
-          for (ChunkId chunk : rig.chunks_of(dead.id)) {
-            FakeServer& to = rig.servers[random() % rig.servers.size()];
-            if (!to.alive) continue;
-            const bool had = to.chunks.contains(chunk);
-            rig.meta->repairs().begins(chunk);
-            const auto stripe = rig.stripe(chunk.stripe);
-            const auto& written = stripe->chunks(static_cast<int>(chunk.index));
-            to.chunks[chunk] = {written.length(), written.crc()};
-            if (!rig.commit_repair(chunk, dead.id, to.id).ok() && !had) to.chunks.erase(chunk);
-          }
-        }
-        break;
-      }
-      case 8:
-        if (random() % 4 == 0) rig.restart(true, random() % 3);
-        break;
-      default: rig.pass(1 + static_cast<int>(random() % 15));
+/// Puts, removes, replacements, aborted and abandoned uploads, repairs, servers that die and return, crashes: no chunk
+/// that the metadata names is ever deleted.
+class RandomHistory {
+ public:
+  explicit RandomHistory(uint64_t seed) : random_(seed), rig_(seed, 8, 4, short_uploads()) {}
+
+  void run() {
+    for (int i = 0; i < kSteps; ++i) {
+      step();
+      rig_.expect_all_chunks_in_place();
+      if (::testing::Test::HasFailure()) return;
     }
-    rig.expect_all_chunks_in_place();
-    if (::testing::Test::HasFailure()) return;
+    expect_nothing_else_is_left();
   }
-  for (FakeServer& server : rig.servers)
-    server.alive = true;
-  for (int round = 0; round < 3; ++round) {
-    for (FakeServer& server : rig.servers)
-      server.wants_report = true;
-    rig.pass(35);
+
+ private:
+  static constexpr int kSteps = 150;
+  struct Action {
+    uint64_t weight;
+    void (RandomHistory::*act)();
+  };
+  static const std::vector<Action>& actions() {
+    static const std::vector<Action> all = {
+        {12, &RandomHistory::put},
+        {4, &RandomHistory::remove},
+        {4, &RandomHistory::begin_upload},
+        {2, &RandomHistory::commit_upload},
+        {2, &RandomHistory::abort_upload},
+        {4, &RandomHistory::stop_or_start_a_server},
+        {4, &RandomHistory::repair_the_dead},
+        {1, &RandomHistory::crash_the_metaserver},
+        {4, &RandomHistory::let_time_pass},
+    };
+    return all;
   }
-  rig.expect_all_chunks_in_place();
-  // And nothing else is left.
-  size_t named = 0;
-  for (const FakeServer& server : rig.servers)
-    named += rig.chunks_of(server.id).size();
-  EXPECT_EQ(rig.chunks_on_servers(), named);
-}
+  static MetaServerOptions short_uploads() {
+    MetaServerOptions options;
+    options.upload_ttl = 30s;
+    return options;
+  }
+
+  void step() {
+    uint64_t total = 0;
+    for (const Action& action : actions())
+      total += action.weight;
+    uint64_t drawn = below(total);
+    for (const Action& action : actions()) {
+      if (drawn < action.weight) return (this->*action.act)();
+      drawn -= action.weight;
+    }
+  }
+  uint64_t below(uint64_t limit) { return random_() % limit; }
+  std::string any_path() { return "/f" + std::to_string(below(6)); }
+  FakeServer& any_server() { return rig_.servers[below(rig_.servers.size())]; }
+
+  void put() { (void)rig_.put(any_path(), 1 + static_cast<int>(below(3)), 1 + below(300'000), true); }
+  void remove() { (void)rig_.remove(any_path()); }
+  void begin_upload() {
+    const auto allocated = rig_.allocate(any_path());
+    if (!allocated) return;
+    uploads_.emplace_back(allocated->upload_id(), rig_.write(*allocated, 200'000));
+    if (below(2)) (void)rig_.seal(uploads_.back().first, uploads_.back().second);
+  }
+  void commit_upload() {
+    if (uploads_.empty()) return;
+    const auto [upload, sealed] = take_upload();
+    (void)rig_.commit(rig_.commit_request(any_path(), upload, {sealed}));
+  }
+  void abort_upload() {
+    if (uploads_.empty()) return;
+    proto::AbortUploadRequest abort;
+    abort.set_upload_id(take_upload().first);
+    (void)rig_.call<proto::Empty>(rpc::Method::kAbortUpload, abort);
+  }
+  std::pair<uint64_t, proto::SealedStripe> take_upload() {
+    auto taken = std::move(uploads_.back());
+    uploads_.pop_back();
+    return taken;
+  }
+  void stop_or_start_a_server() { any_server().alive ^= true; }
+  void repair_the_dead() {
+    if (rig_.told.dead.empty()) return;
+    const FakeServer& dead = rig_.server(rig_.told.dead.back());
+    if (dead.alive) return;
+    for (ChunkId chunk : rig_.chunks_of(dead.id)) {
+      FakeServer& to = any_server();
+      if (!to.alive) continue;
+      const bool had = to.chunks.contains(chunk);
+      rig_.meta->repairs().begins(chunk);
+      const auto stripe = rig_.stripe(chunk.stripe);
+      const auto& written = stripe->chunks(static_cast<int>(chunk.index));
+      to.chunks[chunk] = {written.length(), written.crc()};
+      if (!rig_.commit_repair(chunk, dead.id, to.id).ok() && !had) to.chunks.erase(chunk);
+    }
+  }
+  void crash_the_metaserver() { rig_.restart(true, below(3)); }
+  void let_time_pass() { rig_.pass(1 + static_cast<int>(below(15))); }
+
+  void expect_nothing_else_is_left() {
+    for (FakeServer& server : rig_.servers)
+      server.alive = true;
+    for (int round = 0; round < 3; ++round) {
+      for (FakeServer& server : rig_.servers)
+        server.wants_report = true;
+      rig_.pass(35);
+    }
+    rig_.expect_all_chunks_in_place();
+    size_t named = 0;
+    for (const FakeServer& server : rig_.servers)
+      named += rig_.chunks_of(server.id).size();
+    EXPECT_EQ(rig_.chunks_on_servers(), named);
+  }
+
+  std::mt19937_64 random_;
+  MetaServerRig rig_;
+  std::vector<std::pair<uint64_t, proto::SealedStripe>> uploads_;
+};
 
 TEST(Garbage, NeverDeletesALiveChunkOverRandomHistories) {
   const uint64_t first = simulation::Simulation::seed_from_environment(1);
-  for (uint64_t seed = first; seed < first + 30 && !::testing::Test::HasFailure(); ++seed)
-    run_random_history(seed);
+  for (uint64_t seed = first; seed < first + 30 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("replay with KINTSUGI_SIM_SEED=" + std::to_string(seed));
+    RandomHistory(seed).run();
+  }
 }
 
 }  // namespace
