@@ -8,6 +8,7 @@
 #include <new>
 #include <span>
 
+#include "common/base/math.h"
 #include "common/runtime/disk.h"
 
 namespace kintsugi::chunkserver {
@@ -17,7 +18,7 @@ class AlignedMemory {
  public:
   AlignedMemory() = default;
   explicit AlignedMemory(size_t bytes)
-      : size_((bytes + runtime::kDiskAlignment - 1) / runtime::kDiskAlignment * runtime::kDiskAlignment),
+      : size_(round_up(bytes, runtime::kDiskAlignment)),
         data_(size_ == 0 ? nullptr : static_cast<std::byte*>(::operator new(size_, kAlignment))) {
     if (size_ > 0) std::memset(data_.get(), 0, size_);
   }

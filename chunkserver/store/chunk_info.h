@@ -5,6 +5,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/ids.h"
+#include "common/base/math.h"
 #include "common/runtime/disk.h"
 
 namespace kintsugi::chunkserver {
@@ -20,14 +21,13 @@ struct ChunkInfo {
   bool operator==(const ChunkInfo&) const = default;
 };
 
-constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
+/// The least whole number of disk blocks that holds `bytes`, in bytes.
 constexpr uint64_t aligned(uint64_t bytes) {
   return round_up(bytes, runtime::kDiskAlignment);
 }
+/// Blocks of a chunk of `bytes`; the last one may be short.
 constexpr uint64_t blocks_of(uint64_t bytes) {
-  return (bytes + kBlockBytes - 1) / kBlockBytes;
+  return divide_up(bytes, kBlockBytes);
 }
 
 }  // namespace kintsugi::chunkserver

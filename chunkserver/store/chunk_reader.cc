@@ -17,9 +17,9 @@ uint64_t ChunkReader::bytes_of(uint64_t first_block, uint64_t end_block) const {
 
 bool ChunkReader::copy_cached(uint64_t block, std::span<std::byte> into) {
   const CachedCopy copy{chunk_->info.id, chunk_->generation, length()};
-  if (!store_->cache_.copy(copy, block, into, purpose_ == ReadFor::kUser)) return false;
+  if (!store_.cache().copy(copy, block, into, purpose_ == ReadFor::kUser)) return false;
   if (crc32c(into) == chunk_->block_crcs[block]) return true;
-  store_->cache_.erase(chunk_->info.id);  // memory went bad; the disk has it
+  store_.cache().erase(chunk_->info.id);  // memory went bad; the disk has it
   return false;
 }
 
@@ -43,16 +43,16 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
   while (from < to && copy_cached(to - 1, place(to - 1)))
     --to;
   if (purpose_ == ReadFor::kUser) {
-    store_->usage_.read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
+    store_.usage().read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
   }
   if (from < to) {
-    store_->cache_.missed(to - from, purpose_ == ReadFor::kUser);
+    store_.cache().missed(to - from, purpose_ == ReadFor::kUser);
     const uint64_t missing = bytes_of(from, to);
     const std::span<std::byte> into = buffer.subspan((from - first_block) * kBlockBytes, aligned(missing));
     KINTSUGI_CO_TRY(co_await read_from_disk(context, from, into, missing));
     if (purpose_ == ReadFor::kUser) {
       for (uint64_t block = from; block < to; ++block)
-        store_->admit(*chunk_, block, place(block));
+        store_.admit(*chunk_, block, place(block));
     }
   }
   co_return Blocks{buffer.first(bytes), std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes))};
@@ -66,7 +66,7 @@ asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t fi
   if (status.code() == Code::kCorrupt) {
     // Once more: what is wrong in memory or on the way may be right on the disk.
     status = co_await read_and_check(first_block, into, bytes);
-    if (status.code() == Code::kCorrupt) store_->drop_corrupt(chunk_->info.id, chunk_->generation, status);
+    if (status.code() == Code::kCorrupt) store_.drop_corrupt(chunk_->info.id, chunk_->generation, status);
   }
   co_return module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
 }

@@ -22,6 +22,10 @@ enum class ReadFor {
 /// The store outlives it. Reads may overlap.
 class ChunkReader {
  public:
+  /// For ChunkStore::open.
+  ChunkReader(ChunkStore& store, std::shared_ptr<OpenChunk> chunk, ReadFor purpose)
+      : store_(store), chunk_(std::move(chunk)), purpose_(purpose) {}
+
   uint64_t length() const { return chunk_->info.length; }
   uint32_t crc() const { return chunk_->info.crc; }
   const std::string& policy() const { return chunk_->policy; }
@@ -45,17 +49,13 @@ class ChunkReader {
   }
 
  private:
-  friend class ChunkStore;
-  ChunkReader(ChunkStore& store, std::shared_ptr<OpenChunk> chunk, ReadFor purpose)
-      : store_(&store), chunk_(std::move(chunk)), purpose_(purpose) {}
-
   uint64_t bytes_of(uint64_t first_block, uint64_t end_block) const;
   bool copy_cached(uint64_t block, std::span<std::byte> into);
   asio::awaitable<Status> read_from_disk(Context context, uint64_t first_block, std::span<std::byte> into,
                                          uint64_t bytes);
   asio::awaitable<Status> read_and_check(uint64_t first_block, std::span<std::byte> into, uint64_t bytes);
 
-  ChunkStore* store_;
+  ChunkStore& store_;
   std::shared_ptr<OpenChunk> chunk_;
   ReadFor purpose_;
   uint64_t disk_bytes_ = 0;

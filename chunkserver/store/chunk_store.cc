@@ -1,5 +1,7 @@
 #include "chunkserver/store/chunk_store.h"
 
+#include "chunkserver/store/chunk_loader.h"
+#include "chunkserver/store/owner.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
 
@@ -20,23 +22,52 @@ Status not_here(ChunkId id) {
 ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
-      unclaimed_(runtime),
-      open_files_(options_.open_files),
-      open_records_(options_.open_records),
+      index_(runtime),
+      open_files_(kOpenFiles),
+      open_records_(kOpenRecords),
       cache_(options_.cache_bytes, runtime_.clock),
       usage_(runtime_.clock),
       tasks_(runtime) {
   for (const std::string& path : options_.disks) {
-    Root& root = *roots_.emplace_back(
-        std::make_unique<Root>(runtime_, path, options_.segments, options_.disk_bytes_per_second));
-    root.disk.on_failed = [this](DataDisk& disk) { drop_disk(disk); };
+    StoreRoot& root = *roots_.emplace_back(
+        std::make_unique<StoreRoot>(runtime_, path, options_.segments, options_.disk_bytes_per_second));
+    root.disk.on_failed = [this, &root] { drop_disk(root); };
     root.segments.on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
     root.segments.on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
   }
 }
 
 ChunkStore::~ChunkStore() {
-  KINTSUGI_ASSERT(open_writers_ == 0);
+  KINTSUGI_ASSERT(writers_.count() == 0);
+}
+
+asio::awaitable<Status> ChunkStore::start() {
+  if (roots_.empty() || roots_.size() > kMaxDisks) {
+    co_return Status{Code::kInvalidArgument,
+                     fmt::format("{} disks; between 1 and {} are needed", roots_.size(), kMaxDisks)};
+  }
+  for (auto& root : roots_) {
+    Status prepared = co_await root->disk.prepare();
+    if (!prepared.ok()) root->disk.fail(prepared);
+  }
+  KINTSUGI_CO_ASSIGN(identity_, co_await agree_on_identity(roots_, runtime_.random));
+  for (auto& root : roots_) {
+    if (root->disk.failed()) continue;
+    ChunkLoader loader(runtime_, *root, index_);
+    co_await loader.load();
+    counters_.corrupt_chunks += loader.unusable().size();
+    for (ChunkId id : loader.unusable())
+      lost_.push_back({id, 0, 0});
+  }
+  if (emptiest_root(roots_) == nullptr) co_return Status{Code::kUnavailable, "none of the disks can be used"};
+  for (auto& root : roots_) {
+    if (!root->disk.failed()) root->segments.start(tasks_);
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster) {
+  co_return co_await chunkserver::join_cluster(roots_, identity_, std::move(cluster));
 }
 
 asio::awaitable<void> ChunkStore::stop() {
@@ -57,11 +88,10 @@ asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context
                      fmt::format("chunk {}: {} bytes, more than {}", id, max_bytes, kMaxChunkBytes)};
   }
   if (tasks_.stopping()) co_return Status{Code::kCancelled, "the store is stopping"};
-  if (open_writers_ >= kMaxOpenWriters) {
-    co_return Status{Code::kLimitExceeded, fmt::format("{} chunks are being written", open_writers_)};
-  }
+  if (writers_.full())
+    co_return Status{Code::kLimitExceeded, fmt::format("{} chunks are being written", writers_.count())};
   on_write(id);
-  Root* root = choose_root(id, max_bytes);
+  StoreRoot* root = choose_root(id, max_bytes);
   if (root == nullptr) co_return Status{Code::kUnavailable, "no disk works"};
   if (root->disk.free_bytes() < kReservedBytes) {
     // What is known may be old: deletions give space back.
@@ -70,76 +100,54 @@ asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context
       co_return Status{Code::kNoSpace, fmt::format("disk {} is full", root->disk.root())};
     }
   }
-  co_return std::unique_ptr<ChunkWriter>(
-      new ChunkWriter(*this, root->disk, id, std::move(policy), max_bytes));
+  co_return std::make_unique<ChunkWriter>(
+      *this, runtime_, *root, OpenWriters::Room(writers_, root->disk, max_bytes), id, std::move(policy));
 }
 
-ChunkStore::Root* ChunkStore::choose_root(ChunkId id, uint64_t max_bytes) {
+StoreRoot* ChunkStore::choose_root(ChunkId id, uint64_t max_bytes) {
   // Beside a copy that is here already, so that taking its place is one step.
-  const auto found = index_.find(id);
-  if (found != index_.end()) {
-    Root* root = found->second.root;
-    if (!root->disk.failed() && root->disk.free_bytes() >= kReservedBytes + max_bytes) return root;
+  if (const Entry* here = index_.find(id)) {
+    const DataDisk& disk = here->root->disk;
+    if (!disk.failed() && disk.free_bytes() >= kReservedBytes + max_bytes) return here->root;
   }
-  return emptiest_root();
+  return emptiest_root(roots_);
 }
 
-ChunkStore::Root* ChunkStore::emptiest_root() {
-  Root* best = nullptr;
-  for (auto& root : roots_) {
-    if (root->disk.failed()) continue;
-    if (best == nullptr || root->disk.free_bytes() > best->disk.free_bytes()) best = root.get();
-  }
-  return best;
-}
-
-ChunkStore::Root& ChunkStore::root_of(const DataDisk& disk) {
-  for (auto& root : roots_) {
-    if (&root->disk == &disk) return *root;
-  }
-  KINTSUGI_ASSERT(false);
-}
-
-asio::awaitable<Status> ChunkStore::commit(Context context, ChunkWriter& writer, ChunkHeader header) {
-  const ChunkId id = header.info.id;
+asio::awaitable<Status> ChunkStore::commit(Context context, FinishedChunk chunk) {
+  const ChunkId id = chunk.header.info.id;
   on_write(id);
-  co_await claim(id);
-  Status status = co_await commit_claimed(context, writer, std::move(header));
-  unclaim(id);
+  const ChunkIndex::Claim claim = co_await index_.claim(id);
+  Status status = co_await commit_claimed(context, chunk);
+  if (!status.ok() && chunk.file) co_await chunk.file->discard();
   co_return status;
 }
 
-asio::awaitable<Status> ChunkStore::commit_claimed(Context context, ChunkWriter& writer, ChunkHeader header) {
-  const ChunkId id = header.info.id;
-  Root& root = root_of(writer.disk_);
-  const bool in_segment = writer.file_ == nullptr;
-  const auto found = index_.find(id);
+asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChunk& chunk) {
+  const ChunkInfo info = chunk.header.info;
+  StoreRoot& root = chunk.root;
+  const bool in_segment = chunk.file == nullptr;
   // The new copy takes the place of the old one, whose bytes nobody looked at lately.
   std::optional<Entry> old;
-  if (found != index_.end()) {
-    old = found->second;
-    if (old->info != header.info)
-      co_return Status{Code::kAlreadyExists, "another chunk of this name is here"};
+  if (const Entry* here = index_.find(info.id)) {
+    if (here->info != info) co_return Status{Code::kAlreadyExists, "another chunk of this name is here"};
+    old = *here;
   }
   const bool same_place = old && old->root == &root && old->in_segment == in_segment;
   if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
-  const ChunkInfo info = header.info;
-  Status status;
   if (in_segment) {
-    status = co_await root.segments.append(context, std::move(header), writer.crcs_,
-                                           writer.small_.first(writer.length_));
+    KINTSUGI_CO_TRY(co_await root.segments.append(
+        context, std::move(chunk.header), std::move(chunk.block_crcs), chunk.memory.first(info.length)));
   } else {
-    status = co_await writer.file_->commit(std::move(header), writer.crcs_, same_place);
+    KINTSUGI_CO_TRY(co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place));
   }
-  if (!status.ok()) co_return status;
+  // The chunk is durable from here on. A disk that failed meanwhile has left the index, and nothing may come back to it.
   if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
-  erase(id);
-  insert({info, &root, in_segment});
+  erase(info.id);
+  index_.insert({info, &root, in_segment});
   ++counters_.chunks_committed;
-  writer.release();
-  writer.file_.reset();
+  // Last, so that there is a copy on some disk at every moment. After a crash in between, both are there and equal.
   if (old && !same_place) co_await remove_replaced(context, *old);
-  co_return status;
+  co_return Status{};
 }
 
 asio::awaitable<void> ChunkStore::remove_replaced(Context context, Entry old) {
@@ -158,22 +166,16 @@ asio::awaitable<Status> ChunkStore::remove_copy(Context context, Entry entry) {
 
 asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id,
                                                                        ReadFor purpose) {
-  auto found = index_.find(id);
-  if (found == index_.end()) co_return not_here(id);
-  if (auto cached = open_chunks(found->second).find(id)) {
-    co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(cached), purpose));
-  }
+  const Entry* found = index_.find(id);
+  if (found == nullptr) co_return not_here(id);
+  if (auto cached = open_chunks(*found).find(id))
+    co_return std::make_unique<ChunkReader>(*this, std::move(cached), purpose);
   sight::Module module{context, kOpen};
-  const Entry entry = found->second;
-  Result<std::shared_ptr<OpenChunk>> chunk = Status{Code::kNotFound, ""};
-  if (entry.in_segment) {
-    chunk = co_await entry.root->segments.open(id);
-  } else {
-    chunk = co_await open_chunk_file(entry.root->disk, id);
-  }
-  found = index_.find(id);
-  if (found == index_.end()) co_return module.finish(not_here(id));  // removed meanwhile
-  const bool replaced = found->second.generation != entry.generation;
+  const Entry entry = *found;
+  auto chunk = co_await open_copy(entry);
+  // No claim is held: the chunk may have been removed or replaced while it was opened.
+  if (index_.find(id) == nullptr) co_return module.finish(not_here(id));
+  const bool replaced = index_.find(id, entry.generation) == nullptr;
   if (!chunk && replaced) {
     Status meanwhile{Code::kUnavailable, fmt::format("chunk {} was replaced while it was opened", id)};
     co_return module.finish(std::move(meanwhile));
@@ -189,57 +191,41 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
     drop_corrupt(id, entry.generation, differs);
     co_return module.finish(std::move(differs));
   }
+  // A replaced copy may still be read, since it is equal, but is not remembered, and nothing of it is cached: admit() looks
+  // at the generation.
   (*chunk)->generation = entry.generation;
   if (!replaced) open_chunks(entry).insert(*chunk);
-  co_return std::unique_ptr<ChunkReader>(new ChunkReader(*this, std::move(*chunk), purpose));
+  co_return std::make_unique<ChunkReader>(*this, std::move(*chunk), purpose);
+}
+
+asio::awaitable<Result<std::shared_ptr<OpenChunk>>> ChunkStore::open_copy(Entry entry) {
+  if (entry.in_segment) co_return co_await entry.root->segments.open(entry.info.id);
+  co_return co_await open_chunk_file(entry.root->disk, entry.info.id);
 }
 
 asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
   sight::Module module{context, kRemove};
-  co_await claim(id);
-  Status status = co_await remove_claimed(module.context(), id);
-  unclaim(id);
-  co_return module.finish(std::move(status));
+  const ChunkIndex::Claim claim = co_await index_.claim(id);
+  co_return module.finish(co_await remove_claimed(module.context(), id));
 }
 
 asio::awaitable<Status> ChunkStore::remove_claimed(Context context, ChunkId id) {
-  auto found = index_.find(id);
-  if (found == index_.end()) co_return not_here(id);
-  const Entry entry = found->second;
-  erase(id);
-  Status status = co_await remove_copy(context, entry);
+  // Out of the index first: from here on nobody opens it. Readers that have it open keep the file.
+  const std::optional<Entry> entry = erase(id);
+  if (!entry) co_return not_here(id);
+  Status status = co_await remove_copy(context, *entry);
   if (status.ok()) {
     ++counters_.chunks_removed;
     usage_.forget(id);
-  } else if (!entry.root->disk.failed()) {
-    insert(entry);  // still there, as far as anybody knows
+  } else if (!entry->root->disk.failed()) {
+    index_.insert(*entry);  // still there, as far as anybody knows
   }
   co_return status;
 }
 
-asio::awaitable<void> ChunkStore::claim(ChunkId id) {
-  while (claimed_.contains(id))
-    co_await unclaimed_.wait();
-  claimed_.insert(id);
-}
-
-void ChunkStore::unclaim(ChunkId id) {
-  claimed_.erase(id);
-  unclaimed_.notify_all();
-}
-
 std::optional<ChunkInfo> ChunkStore::find(ChunkId id) const {
-  auto found = index_.find(id);
-  if (found == index_.end()) return std::nullopt;
-  return found->second.info;
-}
-
-std::vector<ChunkInfo> ChunkStore::list(ChunkId after, size_t limit) const {
-  std::vector<ChunkInfo> chunks;
-  for (auto entry = index_.upper_bound(after); entry != index_.end() && chunks.size() < limit; ++entry) {
-    chunks.push_back(entry->second.info);
-  }
-  return chunks;
+  const Entry* entry = index_.find(id);
+  return entry == nullptr ? std::nullopt : std::optional(entry->info);
 }
 
 asio::awaitable<StoreSpace> ChunkStore::space() {
@@ -261,7 +247,7 @@ StoreSpace ChunkStore::known_space() const {
     space.free_bytes += root->disk.free_bytes();
   }
   space.chunks = index_.size();
-  space.stored_bytes = stored_bytes_;
+  space.stored_bytes = index_.stored_bytes();
   return space;
 }
 
@@ -298,69 +284,56 @@ asio::awaitable<void> ChunkStore::discard(std::unique_ptr<ChunkFileWriter> file)
   co_await file->discard();
 }
 
-void ChunkStore::insert(const Entry& entry) {
-  Entry& kept = index_[entry.info.id] = entry;
-  if (kept.generation == 0) kept.generation = ++last_generation_;
-  stored_bytes_ += entry.info.length;
-}
-
-void ChunkStore::erase(ChunkId id) {
-  auto found = index_.find(id);
-  if (found == index_.end()) return;
-  stored_bytes_ -= found->second.info.length;
-  open_chunks(found->second).erase(id);
-  index_.erase(found);
-  cache_.erase(id);
+std::optional<ChunkIndex::Entry> ChunkStore::erase(ChunkId id) {
+  std::optional<Entry> entry = index_.erase(id);
+  if (entry) {
+    open_chunks(*entry).erase(id);
+    cache_.erase(id);
+  }
+  return entry;
 }
 
 void ChunkStore::admit(const OpenChunk& chunk, uint64_t block, std::span<const std::byte> bytes) {
-  const auto found = index_.find(chunk.info.id);
-  if (found == index_.end() || found->second.generation != chunk.generation) return;
+  if (index_.find(chunk.info.id, chunk.generation) == nullptr) return;
   cache_.admit({chunk.info.id, chunk.generation, chunk.info.length}, block, bytes);
 }
 
-void ChunkStore::drop_corrupt_record(Root& root, ChunkId id) {
-  auto found = index_.find(id);
-  if (found == index_.end()) return;
+void ChunkStore::drop_corrupt_record(StoreRoot& root, ChunkId id) {
+  const Entry* entry = index_.find(id);
+  if (entry == nullptr) return;
   // A record that was replaced by a copy elsewhere only waits for its removal.
-  if (found->second.root != &root || !found->second.in_segment) return;
-  drop_corrupt(id, found->second.generation, {Code::kCorrupt, "damaged record"});
+  if (entry->root != &root || !entry->in_segment) return;
+  drop_corrupt(id, entry->generation, {Code::kCorrupt, "damaged record"});
 }
 
 void ChunkStore::drop_corrupt(ChunkId id, uint64_t generation, const Status& why) {
-  auto found = index_.find(id);
-  if (found == index_.end() || found->second.generation != generation) return;
-  log::error("chunk {} on disk {} is lost: {}", id, found->second.root->disk.root(), why.to_string());
-  Entry entry = found->second;
-  erase(id);
+  if (index_.find(id, generation) == nullptr) return;
+  const Entry entry = *erase(id);
+  log::error("chunk {} on disk {} is lost: {}", id, entry.root->disk.root(), why.to_string());
   ++counters_.corrupt_chunks;
   lost_.push_back(entry.info);
-  // Whoever holds the claim replaces or removes the chunk just now.
-  if (!entry.root->disk.failed() && claimed_.insert(id).second) tasks_.spawn(put_away(entry));
+  if (entry.root->disk.failed()) return;
+  // Whoever else holds the claim replaces or removes the chunk just now; to clear it away then would hit a new copy.
+  if (auto claim = index_.try_claim(id)) tasks_.spawn(clear_away(entry, std::move(*claim)));
 }
 
-asio::awaitable<void> ChunkStore::put_away(Entry entry) {
-  if (entry.in_segment) {
-    Status removed = co_await entry.root->segments.remove(Context{}, entry.info.id);
-    if (!removed.ok()) log::warning("chunk {} stays on the disk: {}", entry.info.id, removed.to_string());
-    unclaim(entry.info.id);
+asio::awaitable<void> ChunkStore::clear_away(Entry entry, ChunkIndex::Claim claim) {
+  const ChunkIndex::Claim held = std::move(claim);  // until the end, which a parameter may outlive
+  const ChunkId id = entry.info.id;
+  if (!entry.in_segment) {
+    co_await entry.root->disk.quarantine(entry.root->disk.chunk_path(id), chunk_file_name(id));
     co_return;
   }
-  std::string path = entry.root->disk.chunk_path(entry.info.id);
-  std::string name = chunk_file_name(entry.info.id);
-  co_await entry.root->disk.quarantine(path, name);
-  unclaim(entry.info.id);
+  // A record shares its file with others, so there is nothing to move: the tombstone keeps it from coming back.
+  Status removed = co_await entry.root->segments.remove(Context{}, id);
+  if (!removed.ok()) log::warning("chunk {} stays on the disk: {}", id, removed.to_string());
 }
 
-void ChunkStore::drop_disk(DataDisk& disk) {
-  std::vector<ChunkId> gone;
-  for (const auto& [id, entry] : index_) {
-    if (&entry.root->disk != &disk) continue;
-    gone.push_back(id);
-    lost_.push_back(entry.info);
+void ChunkStore::drop_disk(StoreRoot& root) {
+  for (const ChunkInfo& info : index_.list(root)) {
+    lost_.push_back(info);
+    erase(info.id);
   }
-  for (ChunkId id : gone)
-    erase(id);
 }
 
 }  // namespace kintsugi::chunkserver

@@ -5,25 +5,21 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "chunkserver/store/chunk_cache.h"
+#include "chunkserver/store/chunk_index.h"
 #include "chunkserver/store/chunk_reader.h"
 #include "chunkserver/store/chunk_writer.h"
-#include "chunkserver/store/data_disk.h"
-#include "chunkserver/store/identity.h"
-#include "chunkserver/store/limited_disk.h"
 #include "chunkserver/store/open_chunk_cache.h"
-#include "chunkserver/store/segments/segment_log.h"
+#include "chunkserver/store/open_writers.h"
+#include "chunkserver/store/store_root.h"
 #include "chunkserver/store/usage_profile.h"
 #include "common/runtime/context.h"
-#include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
 
@@ -32,10 +28,8 @@ namespace kintsugi::chunkserver {
 struct StoreOptions {
   std::vector<std::string> disks;  ///< absolute paths of directories
   SegmentLimits segments;
-  size_t open_files = 256;             ///< kept open for reading: a descriptor each
-  size_t open_records = 16'384;        ///< the same of small chunks, which share descriptors
-  uint64_t cache_bytes = 0;            ///< of the cache of chunks; 0: none
-  uint64_t disk_bytes_per_second = 0;  ///< that each disk may read and write; 0: as many as it can
+  uint64_t cache_bytes = 0;            ///< size of the cache of chunks; 0: none
+  uint64_t disk_bytes_per_second = 0;  ///< limit for each disk's reads and writes; 0: none
 };
 
 struct StoreSpace {
@@ -52,10 +46,9 @@ struct StoreCounters {
 /// Single-threaded, on the runtime's executor.
 class ChunkStore {
  public:
-  static constexpr size_t kMaxOpenWriters = 1024;
-  static constexpr uint64_t kMaxSmallBytes = 64ull
-                                             << 20;  ///< of small chunks that are being written, in memory
   static constexpr size_t kMaxDisks = 64;
+  static constexpr size_t kOpenFiles = 256;       ///< kept open for reading; each is a descriptor
+  static constexpr size_t kOpenRecords = 16'384;  ///< the same for small chunks, which share descriptors
 
   ChunkStore(const runtime::Runtime& runtime, StoreOptions options);
   ~ChunkStore();  ///< after stop()
@@ -66,12 +59,12 @@ class ChunkStore {
   /// Waits for what is under way; no writer or reader may be left.
   asio::awaitable<void> stop();
 
-  /// Of the disks; made at the first start.
+  /// Whose disks these are; made at the first start.
   const Identity& identity() const { return identity_; }
   /// Binds the disks to the cluster; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster);
 
-  /// kNoSpace, kLimitExceeded (kMaxOpenWriters), kInvalidArgument (sizes), kUnavailable (no disk works).
+  /// kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters), kInvalidArgument (sizes), kUnavailable (no disk works).
   asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,
                                                                std::string policy, uint64_t max_bytes);
   /// kNotFound; kCorrupt (quarantined, reported lost); kIoError.
@@ -87,13 +80,13 @@ class ChunkStore {
   asio::awaitable<StoreSpace> space();
   const StoreCounters& counters() const { return counters_; }
   size_t chunks() const { return index_.size(); }
-  uint64_t stored_bytes() const { return stored_bytes_; }
+  uint64_t stored_bytes() const { return index_.stored_bytes(); }
   /// As last refreshed.
   StoreSpace known_space() const;
-  size_t open_writers() const { return open_writers_; }
+  size_t open_writers() const { return writers_.count(); }
   ChunkCache& cache() { return cache_; }
   UsageProfile& usage() { return usage_; }
-  /// Of each disk, since the start.
+  /// How long each disk was busy since the start.
   std::vector<Duration> disk_busy_times() const;
   uint64_t disk_bytes_read() const;
 
@@ -106,77 +99,49 @@ class ChunkStore {
   /// For tests and tools: cleans segments until nothing is worth it.
   asio::awaitable<Status> clean_segments(Context context);
 
+  // Used by ChunkWriter.
+  /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced. After an
+  /// error nothing of it is left.
+  asio::awaitable<Status> commit(Context context, FinishedChunk chunk);
+  void discard_later(std::unique_ptr<ChunkFileWriter> file);
+
+  // Used by ChunkReader.
+  /// Puts a block that a user read into the cache, unless the copy that was read is no longer the one that is here.
+  void admit(const OpenChunk& chunk, uint64_t block, std::span<const std::byte> bytes);
+  /// The chunk is never served again: it leaves the index, a file goes to quarantine, a record is removed, and it is
+  /// reported lost. Nothing happens when another copy has taken the place of that `generation`.
+  void drop_corrupt(ChunkId id, uint64_t generation, const Status& why);
+
  private:
-  friend class ChunkWriter;
-  friend class ChunkReader;
+  using Entry = ChunkIndex::Entry;
 
-  struct Root {
-    Root(const runtime::Runtime& runtime, std::string path, SegmentLimits limits, uint64_t bytes_per_second)
-        : device(runtime, bytes_per_second), disk(device, std::move(path)), segments(runtime, disk, limits) {}
-    LimitedDisk device;
-    DataDisk disk;
-    SegmentLog segments;
-    Identity identity;
-  };
-  struct Entry {
-    ChunkInfo info;
-    Root* root = nullptr;
-    bool in_segment = false;
-    uint64_t generation = 0;  ///< set by insert; a copy that replaces another has a new one
-  };
-
-  // chunk_store.cc
-  asio::awaitable<Status> commit(Context context, ChunkWriter& writer, ChunkHeader header);
-  asio::awaitable<Status> commit_claimed(Context context, ChunkWriter& writer, ChunkHeader header);
+  asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk);
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
-  asio::awaitable<void> claim(ChunkId id);
-  void unclaim(ChunkId id);
-  OpenChunkCache& open_chunks(const Entry& entry) { return entry.in_segment ? open_records_ : open_files_; }
   /// kNotFound, kIoError.
   asio::awaitable<Status> remove_copy(Context context, Entry entry);
   asio::awaitable<void> remove_replaced(Context context, Entry old);
-  Root* choose_root(ChunkId id, uint64_t max_bytes);
-  Root* emptiest_root();
-  Root& root_of(const DataDisk& disk);
-  void discard_later(std::unique_ptr<ChunkFileWriter> file);
+  asio::awaitable<void> clear_away(Entry entry, ChunkIndex::Claim claim);
   asio::awaitable<void> discard(std::unique_ptr<ChunkFileWriter> file);
-  void insert(const Entry& entry);
-  void erase(ChunkId id);
-  /// Into the cache, unless the copy that was read is no longer the one that is here.
-  void admit(const OpenChunk& chunk, uint64_t block, std::span<const std::byte> bytes);
-  /// Never served again: out of the index, into quarantine, reported lost. Nothing when another copy has
-  /// taken the place of that `generation`.
-  void drop_corrupt(ChunkId id, uint64_t generation, const Status& why);
-  void drop_corrupt_record(Root& root, ChunkId id);
-  asio::awaitable<void> put_away(Entry entry);
-  void drop_disk(DataDisk& disk);
-
-  // store_loader.cc
-  asio::awaitable<Status> agree_on_identity();
-  asio::awaitable<void> load_root(Root& root);
-  asio::awaitable<Status> load_files(Root& root);
-  asio::awaitable<void> load_names(Root& root, const std::vector<std::string>& names, std::string directory,
-                                   size_t& next);
-  asio::awaitable<void> load_file(Root& root, std::string directory, std::string name);
-  void adopt(const Entry& entry);
+  asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_copy(Entry entry);
+  StoreRoot* choose_root(ChunkId id, uint64_t max_bytes);
+  OpenChunkCache& open_chunks(const Entry& entry) { return entry.in_segment ? open_records_ : open_files_; }
+  /// Takes the chunk out of the index, and what is kept of it out of memory.
+  std::optional<Entry> erase(ChunkId id);
+  void drop_corrupt_record(StoreRoot& root, ChunkId id);
+  void drop_disk(StoreRoot& root);
 
   const runtime::Runtime runtime_;
   const StoreOptions options_;
-  std::vector<std::unique_ptr<Root>> roots_;
+  std::vector<std::unique_ptr<StoreRoot>> roots_;
   Identity identity_;
-  std::map<ChunkId, Entry> index_;
-  uint64_t stored_bytes_ = 0;
-  uint64_t last_generation_ = 0;
-  std::set<ChunkId> claimed_;  ///< being committed, removed or put away: one at a time
-  runtime::Event unclaimed_;
+  ChunkIndex index_;
+  OpenWriters writers_;
   OpenChunkCache open_files_, open_records_;
   ChunkCache cache_;
   UsageProfile usage_;
   std::vector<ChunkInfo> lost_;
   StoreCounters counters_;
-  size_t open_writers_ = 0;
-  uint64_t small_bytes_ = 0;
-  runtime::TaskGroup tasks_;
+  runtime::TaskGroup tasks_;  ///< committers, cleaners, and what clears away after a chunk
 };
 
 }  // namespace kintsugi::chunkserver

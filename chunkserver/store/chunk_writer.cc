@@ -13,33 +13,29 @@ constexpr sight::Site kCommit{"chunkserver.commit", {"bytes"}};
 
 }  // namespace
 
-ChunkWriter::ChunkWriter(ChunkStore& store, DataDisk& disk, ChunkId id, std::string policy,
-                         uint64_t max_bytes)
-    : store_(store), disk_(disk), id_(id), policy_(std::move(policy)), max_bytes_(max_bytes) {
-  disk_.promise(max_bytes_);
-  ++store_.open_writers_;
-}
+ChunkWriter::ChunkWriter(ChunkStore& store, const runtime::Runtime& runtime, StoreRoot& root,
+                         OpenWriters::Room room, ChunkId id, std::string policy)
+    : store_(store),
+      runtime_(runtime),
+      root_(root),
+      room_(std::move(room)),
+      id_(id),
+      policy_(std::move(policy)) {}
 
 ChunkWriter::~ChunkWriter() {
-  if (ended_) return;
-  release();
+  if (room_.left()) return;
+  room_.leave(length_);
+  // Writes may be under way into a file, and a destructor cannot wait for them: the store does.
   if (file_) store_.discard_later(std::move(file_));
 }
 
-void ChunkWriter::release() {
-  KINTSUGI_ASSERT(!ended_);
-  ended_ = true;
-  disk_.take_back_promise(max_bytes_, length_);
-  --store_.open_writers_;
-  store_.small_bytes_ -= small_.size();
-}
-
 Status ChunkWriter::accept(std::span<const std::byte> data) const {
-  if (ended_) return {Code::kCancelled, "the chunk is committed or discarded"};
+  if (room_.left()) return {Code::kCancelled, "the chunk is committed or discarded"};
   if (data.empty()) return {Code::kInvalidArgument, "empty part of a chunk"};
   if (length_ % kBlockBytes != 0) return {Code::kInvalidArgument, "data after a block that is not whole"};
-  if (data.size() > max_bytes_ - length_) {
-    return {Code::kInvalidArgument, fmt::format("more than the {} bytes that were announced", max_bytes_)};
+  if (data.size() > room_.max_bytes() - length_) {
+    return {Code::kInvalidArgument,
+            fmt::format("more than the {} bytes that were announced", room_.max_bytes())};
   }
   return {};
 }
@@ -63,7 +59,7 @@ asio::awaitable<Status> ChunkWriter::append_checked(Context context, runtime::Bu
   sight::Module module{context, kAppend, {double(bytes)}};
   Status accepted = accept(buffer.first(bytes));
   if (!accepted.ok()) co_return module.finish(accepted.with_context(fmt::format("chunk {}", id_)));
-  if (disk_.failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
+  if (room_.disk().failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
   Status stored = co_await store_part(std::move(buffer), bytes);
   if (stored.ok()) {
     length_ += bytes;
@@ -74,7 +70,7 @@ asio::awaitable<Status> ChunkWriter::append_checked(Context context, runtime::Bu
 
 bool ChunkWriter::fits_in_memory(size_t bytes) const {
   if (file_ || length_ + bytes >= kSmallChunkBytes) return false;
-  return store_.small_bytes_ + bytes <= ChunkStore::kMaxSmallBytes;
+  return room_.fits_in_memory(bytes);
 }
 
 void ChunkWriter::keep(std::span<const std::byte> data) {
@@ -83,18 +79,18 @@ void ChunkWriter::keep(std::span<const std::byte> data) {
     AlignedMemory grown(
         std::max<uint64_t>(length_ + data.size(), std::min(2 * small_.size(), kSmallChunkBytes)));
     if (length_ > 0) std::memcpy(grown.data(), small_.data(), length_);
-    store_.small_bytes_ += grown.size() - small_.size();
     small_ = std::move(grown);
+    room_.set_memory(small_.size());
   }
   std::memcpy(small_.data() + length_, data.data(), data.size());
 }
 
 asio::awaitable<Status> ChunkWriter::spill() {
-  file_ = std::make_unique<ChunkFileWriter>(store_.runtime_, disk_, id_, max_bytes_);
+  file_ = std::make_unique<ChunkFileWriter>(runtime_, room_.disk(), id_, room_.max_bytes());
   if (length_ == 0) co_return Status{};
   Status written = co_await file_->write_memory(small_.first(aligned(length_)), length_);
-  store_.small_bytes_ -= small_.size();
   small_ = AlignedMemory();
+  room_.set_memory(0);
   co_return written;
 }
 
@@ -109,28 +105,30 @@ asio::awaitable<Status> ChunkWriter::store_part(runtime::Buffer buffer, size_t b
 
 asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t length, uint32_t crc) {
   sight::Module module{context, kCommit, {double(length)}};
+  if (room_.left()) co_return module.finish({Code::kCancelled, "the chunk is committed or discarded"});
+  const ChunkInfo info{id_, length, crc};
   Status status;
-  if (ended_) co_return module.finish({Code::kCancelled, "the chunk is committed or discarded"});
   if (length != length_) {
     status = {Code::kInvalidArgument, fmt::format("sealed at {} bytes, but {} came", length, length_)};
   } else if (crc32c_of_blocks(crcs_, length_) != crc) {
     status = {Code::kCorrupt, "the chunk's checksum does not match its blocks"};
   } else {
-    ChunkHeader header{{id_, length, crc}, policy_};  // named: GCC 12 destroys such a temporary twice
-    status = co_await store_.commit(module.context(), *this, std::move(header));
+    FinishedChunk finished{{info, policy_}, std::move(crcs_), root_, std::move(file_), std::move(small_)};
+    status = co_await store_.commit(module.context(), std::move(finished));
+    room_.leave(length_);  // the store has discarded the file if it did not take it
   }
-  if (!ended_) co_await abort();
+  co_await abort();
   status = module.finish(status.with_context(fmt::format("chunk {}", id_)));
   if (!status.ok()) co_return status;
-  co_return ChunkInfo{id_, length, crc};
+  co_return info;
 }
 
 asio::awaitable<void> ChunkWriter::abort() {
-  if (ended_) co_return;
-  release();
+  if (room_.left()) co_return;
+  room_.leave(length_);
+  small_ = AlignedMemory();
   if (file_) co_await file_->discard();
   file_.reset();
-  small_ = AlignedMemory();
 }
 
 }  // namespace kintsugi::chunkserver

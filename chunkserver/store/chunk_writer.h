@@ -9,17 +9,31 @@
 
 #include "chunkserver/store/aligned_memory.h"
 #include "chunkserver/store/chunk_file.h"
+#include "chunkserver/store/open_writers.h"
 #include "common/runtime/context.h"
 
 namespace kintsugi::chunkserver {
 
 class ChunkStore;
+struct StoreRoot;
+
+/// A chunk that came whole and matches its checksum, but is not in the store yet.
+struct FinishedChunk {
+  ChunkHeader header;
+  std::vector<uint32_t> block_crcs;
+  StoreRoot& root;                        ///< where it is written
+  std::unique_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and in `memory`
+  AlignedMemory memory;
+};
 
 /// Used from one coroutine. Kept in memory below kSmallChunkBytes and then appended to a segment; otherwise a
 /// file, whose writes overlap with what the caller does next. Destroying it without a commit discards
 /// everything. The store outlives it.
 class ChunkWriter {
  public:
+  /// For ChunkStore::create.
+  ChunkWriter(ChunkStore& store, const runtime::Runtime& runtime, StoreRoot& root, OpenWriters::Room room,
+              ChunkId id, std::string policy);
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
 
@@ -35,16 +49,13 @@ class ChunkWriter {
   /// already: fine if it is identical, else kAlreadyExists. After any error nothing is left.
   asio::awaitable<Result<ChunkInfo>> commit(Context context, uint64_t length, uint32_t crc);
 
-  /// Discards; complete on return.
+  /// Discards what is not committed; complete on return.
   asio::awaitable<void> abort();
 
   ChunkId id() const { return id_; }
   uint64_t length() const { return length_; }  ///< so far
 
  private:
-  friend class ChunkStore;
-  ChunkWriter(ChunkStore& store, DataDisk& disk, ChunkId id, std::string policy, uint64_t max_bytes);
-
   Status accept(std::span<const std::byte> data) const;
   asio::awaitable<Status> append_checked(Context context, runtime::Buffer buffer, size_t bytes,
                                          std::vector<uint32_t> block_crcs);
@@ -52,18 +63,17 @@ class ChunkWriter {
   void keep(std::span<const std::byte> data);
   asio::awaitable<Status> spill();
   asio::awaitable<Status> store_part(runtime::Buffer buffer, size_t bytes);
-  void release();
 
   ChunkStore& store_;
-  DataDisk& disk_;
-  ChunkId id_;
-  std::string policy_;
-  uint64_t max_bytes_;
+  const runtime::Runtime& runtime_;
+  StoreRoot& root_;
+  OpenWriters::Room room_;  ///< left when the chunk is committed or discarded
+  const ChunkId id_;
+  const std::string policy_;
   uint64_t length_ = 0;
   std::vector<uint32_t> crcs_;
   AlignedMemory small_;                    ///< the chunk, while it is small
   std::unique_ptr<ChunkFileWriter> file_;  ///< once it is not
-  bool ended_ = false;
 };
 
 }  // namespace kintsugi::chunkserver

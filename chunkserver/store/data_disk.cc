@@ -94,7 +94,7 @@ void DataDisk::fail(const Status& why) {
   if (failed_) return;
   failed_ = true;
   log::error("disk {} is dropped: {}", root_, why.to_string());
-  if (on_failed) on_failed(*this);
+  if (on_failed) on_failed();
 }
 
 asio::awaitable<Status> DataDisk::refresh_space() {

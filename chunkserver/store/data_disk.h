@@ -46,7 +46,7 @@ class DataDisk {
   bool failed() const { return failed_; }
   /// Drops the disk; `on_failed` runs once.
   void fail(const Status& why);
-  std::function<void(DataDisk&)> on_failed;
+  std::function<void()> on_failed;
 
   // What is free: refreshed from the disk, and lowered by what is being written.
   asio::awaitable<Status> refresh_space();

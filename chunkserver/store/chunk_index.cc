@@ -1,0 +1,63 @@
+#include "chunkserver/store/chunk_index.h"
+
+namespace kintsugi::chunkserver {
+
+const ChunkIndex::Entry* ChunkIndex::find(ChunkId id) const {
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+const ChunkIndex::Entry* ChunkIndex::find(ChunkId id, uint64_t generation) const {
+  const Entry* entry = find(id);
+  return entry != nullptr && entry->generation == generation ? entry : nullptr;
+}
+
+void ChunkIndex::insert(Entry entry) {
+  if (entry.generation == 0) entry.generation = ++last_generation_;
+  const auto [place, inserted] = entries_.emplace(entry.info.id, entry);
+  KINTSUGI_ASSERT(inserted);
+  stored_bytes_ += entry.info.length;
+}
+
+std::optional<ChunkIndex::Entry> ChunkIndex::erase(ChunkId id) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return std::nullopt;
+  const Entry erased = found->second;
+  entries_.erase(found);
+  stored_bytes_ -= erased.info.length;
+  return erased;
+}
+
+std::vector<ChunkInfo> ChunkIndex::list(ChunkId after, size_t limit) const {
+  std::vector<ChunkInfo> chunks;
+  for (auto entry = entries_.upper_bound(after); entry != entries_.end() && chunks.size() < limit; ++entry)
+    chunks.push_back(entry->second.info);
+  return chunks;
+}
+
+std::vector<ChunkInfo> ChunkIndex::list(const StoreRoot& root) const {
+  std::vector<ChunkInfo> chunks;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.root == &root) chunks.push_back(entry.info);
+  }
+  return chunks;
+}
+
+asio::awaitable<ChunkIndex::Claim> ChunkIndex::claim(ChunkId id) {
+  while (claimed_.contains(id))
+    co_await unclaimed_.wait();
+  claimed_.insert(id);
+  co_return Claim(*this, id);
+}
+
+std::optional<ChunkIndex::Claim> ChunkIndex::try_claim(ChunkId id) {
+  if (!claimed_.insert(id).second) return std::nullopt;
+  return std::optional<Claim>(std::in_place, *this, id);
+}
+
+void ChunkIndex::unclaim(ChunkId id) {
+  claimed_.erase(id);
+  unclaimed_.notify_all();
+}
+
+}  // namespace kintsugi::chunkserver

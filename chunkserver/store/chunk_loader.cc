@@ -1,0 +1,71 @@
+#include "chunkserver/store/chunk_loader.h"
+
+#include "chunkserver/store/chunk_file.h"
+#include "common/log/log.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::chunkserver {
+
+asio::awaitable<void> ChunkLoader::load() {
+  Status loaded = co_await root_.segments.load();
+  if (loaded.ok()) {
+    for (const ChunkInfo& info : root_.segments.list())
+      adopt(info, true);
+    loaded = co_await load_files();
+  }
+  if (!loaded.ok()) root_.disk.fail(loaded);
+}
+
+asio::awaitable<Status> ChunkLoader::load_files() {
+  auto directories = co_await root_.disk.disk().list(root_.disk.chunks_directory());
+  if (!directories) co_return root_.disk.note(directories.error());
+  for (const std::string& name : *directories) {
+    std::string directory = root_.disk.chunks_directory() + "/" + name;
+    auto names = co_await root_.disk.disk().list(directory);
+    if (!names) co_return root_.disk.note(names.error());
+    // Probing is one small read for each chunk: several at once.
+    runtime::TaskGroup probes(runtime_);
+    size_t next = 0;
+    for (size_t i = 0; i < std::min(kProbesAtOnce, names->size()); ++i) {
+      probes.spawn(load_names(directory, *names, next));
+    }
+    co_await probes.join();
+    if (root_.disk.failed()) co_return Status{Code::kIoError, "too many errors"};
+  }
+  co_return Status{};
+}
+
+asio::awaitable<void> ChunkLoader::load_names(const std::string& directory,
+                                              const std::vector<std::string>& names, size_t& next) {
+  while (next < names.size() && !root_.disk.failed()) {
+    const std::string& name = names[next++];
+    co_await load_file(directory, name);
+  }
+}
+
+asio::awaitable<void> ChunkLoader::load_file(const std::string& directory, const std::string& name) {
+  std::string path = directory + "/" + name;
+  auto id = parse_chunk_file_name(name);
+  if (!id || root_.disk.chunk_path(*id) != path) {
+    log::warning("{} is no chunk and is left alone", path);
+    co_return;
+  }
+  auto info = co_await probe_chunk_file(root_.disk, *id);
+  if (info) {
+    adopt(*info, false);
+    co_return;
+  }
+  log::error("chunk {} in {} cannot be used: {}", *id, path, info.error().to_string());
+  unusable_.push_back(*id);
+  if (info.error().code() == Code::kCorrupt) co_await root_.disk.quarantine(path, name);
+}
+
+void ChunkLoader::adopt(const ChunkInfo& info, bool in_segment) {
+  const ChunkIndex::Entry* here = index_.find(info.id);
+  if (here == nullptr) return index_.insert({info, &root_, in_segment});
+  // Both are whole. One may have come back after a power loss: it is in the way of nobody, and cleaned up by hand.
+  log::warning("chunk {} is on disk {} and on disk {}; the first one is used", info.id,
+               here->root->disk.root(), root_.disk.root());
+}
+
+}  // namespace kintsugi::chunkserver

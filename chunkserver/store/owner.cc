@@ -1,0 +1,59 @@
+#include "chunkserver/store/owner.h"
+
+namespace kintsugi::chunkserver {
+
+asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::Random& random) {
+  Identity identity;
+  std::string named_by;
+  for (auto& root : roots) {
+    if (root->disk.failed()) continue;
+    auto loaded = co_await load_identity(root->disk);
+    if (!loaded && loaded.error().code() == Code::kCorrupt) co_return loaded.error();
+    if (!loaded) {
+      root->disk.fail(loaded.error());
+      continue;
+    }
+    root->identity = *loaded;
+    if (!loaded->server) continue;
+    bool same_cluster =
+        loaded->cluster == identity.cluster || loaded->cluster.empty() || identity.cluster.empty();
+    if (identity.server && (identity.server != loaded->server || !same_cluster)) {
+      co_return Status{
+          Code::kConflict,
+          fmt::format(
+              "disk {} belongs to server {:016x} of cluster '{}', disk {} to server {:016x} of cluster '{}'",
+              root->disk.root(), loaded->server.value, loaded->cluster, named_by, identity.server.value,
+              identity.cluster)};
+    }
+    identity.server = loaded->server;
+    if (!loaded->cluster.empty()) identity.cluster = loaded->cluster;
+    named_by = root->disk.root();
+  }
+  while (!identity.server)
+    identity.server = ServerId(random.next());
+  for (auto& root : roots) {
+    if (root->disk.failed() || root->identity == identity) continue;
+    Status saved = co_await save_identity(root->disk, identity);
+    if (!saved.ok()) root->disk.fail(saved);
+    root->identity = identity;
+  }
+  co_return identity;
+}
+
+asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster) {
+  if (identity.cluster == cluster) co_return Status{};
+  if (!identity.cluster.empty()) {
+    co_return Status{Code::kConflict,
+                     fmt::format("the disks of this server belong to cluster '{}', the metaserver to '{}'",
+                                 identity.cluster, cluster)};
+  }
+  identity.cluster = std::move(cluster);
+  for (auto& root : roots) {
+    if (root->disk.failed()) continue;
+    KINTSUGI_CO_TRY(co_await save_identity(root->disk, identity));
+    root->identity = identity;
+  }
+  co_return Status{};
+}
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,21 @@
+/// Whose disks a store's disks are: all belong to one server of one cluster.
+#pragma once
+
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/store/store_root.h"
+#include "common/runtime/random.h"
+
+namespace kintsugi::chunkserver {
+
+/// Reads the identity of every disk, and writes the common one to those that have none; a server id is made when all of
+/// them are new. A disk that cannot be read or written is dropped. kConflict: two disks belong to different servers or
+/// clusters, one clear line; kCorrupt: an identity is damaged.
+asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::Random& random);
+
+/// Binds the disks to the cluster. kConflict: `identity` names another one.
+asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster);
+
+}  // namespace kintsugi::chunkserver
