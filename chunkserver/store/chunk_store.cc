@@ -32,8 +32,8 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
     StoreRoot& root = *roots_.emplace_back(
         std::make_unique<StoreRoot>(runtime_, path, options_.segments, options_.disk_bytes_per_second));
     root.disk.on_failed = [this, &root] { drop_disk(root); };
-    root.segments.on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
-    root.segments.on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
+    root.segments.cleaner().on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
+    root.segments.cleaner().on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
   }
 }
 
@@ -268,7 +268,7 @@ uint64_t ChunkStore::disk_bytes_read() const {
 asio::awaitable<Status> ChunkStore::clean_segments(Context context) {
   for (auto& root : roots_) {
     while (!root->disk.failed()) {
-      auto cleaned = co_await root->segments.clean_one(context);
+      auto cleaned = co_await root->segments.cleaner().clean_one(context);
       if (!cleaned) co_return cleaned.error();
       if (!*cleaned) break;
     }
