@@ -1,6 +1,6 @@
 #include "chunkserver/repair/own_sum.h"
 
-#include "chunkserver/store/aligned_memory.h"
+#include "chunkserver/store/disk/aligned_memory.h"
 #include "common/base/math.h"
 #include "monitoring/sight/module.h"
 #include "partial_sum/check_tree.h"

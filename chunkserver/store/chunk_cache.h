@@ -24,7 +24,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "chunkserver/store/chunk_info.h"
+#include "chunkserver/store/disk/chunk_info.h"
 #include "common/runtime/clock.h"
 
 namespace kintsugi::chunkserver {

@@ -8,7 +8,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/chunk_info.h"
+#include "chunkserver/store/disk/chunk_info.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
 

@@ -1,6 +1,6 @@
 #include "chunkserver/store/chunk_loader.h"
 
-#include "chunkserver/store/chunk_file.h"
+#include "chunkserver/store/disk/chunk_file.h"
 #include "common/log/log.h"
 #include "common/runtime/task_group.h"
 

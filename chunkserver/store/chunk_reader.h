@@ -6,7 +6,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/open_chunk.h"
+#include "chunkserver/store/disk/open_chunk.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/context.h"
 

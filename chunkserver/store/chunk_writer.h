@@ -7,8 +7,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/aligned_memory.h"
-#include "chunkserver/store/chunk_file.h"
+#include "chunkserver/store/disk/aligned_memory.h"
+#include "chunkserver/store/disk/chunk_file.h"
 #include "chunkserver/store/open_writers.h"
 #include "common/runtime/context.h"
 

@@ -4,7 +4,7 @@
 #include <list>
 #include <map>
 
-#include "chunkserver/store/open_chunk.h"
+#include "chunkserver/store/disk/open_chunk.h"
 
 namespace kintsugi::chunkserver {
 

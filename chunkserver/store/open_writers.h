@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "chunkserver/store/data_disk.h"
+#include "chunkserver/store/disk/data_disk.h"
 
 namespace kintsugi::chunkserver {
 

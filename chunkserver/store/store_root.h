@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include "chunkserver/store/data_disk.h"
-#include "chunkserver/store/identity.h"
-#include "chunkserver/store/limited_disk.h"
+#include "chunkserver/store/disk/data_disk.h"
+#include "chunkserver/store/disk/identity.h"
+#include "chunkserver/store/disk/limited_disk.h"
 #include "chunkserver/store/segments/segment_log.h"
 
 namespace kintsugi::chunkserver {

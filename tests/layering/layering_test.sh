@@ -22,7 +22,7 @@ exempt='^(metaserver/daemon/|metaserver/main\.cc)'
 # folder that stand on a floor of their own.
 declare -A rooms=(
   [common]="base log proto metrics runtime runtime/production config rpc http daemon proto/pch"
-  [chunkserver]="store store/segments store/chunk_store repair service main"
+  [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster service daemon main"
   [repair_manager]="trees view plan joint manager daemon main"
   [client]="lib lib/degraded lib/read lib/write lib/client lib/blocking_client cli main"

@@ -9,8 +9,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/aligned_memory.h"
-#include "chunkserver/store/data_disk.h"
+#include "chunkserver/store/disk/aligned_memory.h"
+#include "chunkserver/store/disk/data_disk.h"
 #include "chunkserver/store/segments/segment_index.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"

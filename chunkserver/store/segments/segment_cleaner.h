@@ -7,7 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/data_disk.h"
+#include "chunkserver/store/disk/data_disk.h"
 #include "chunkserver/store/segments/segment_appender.h"
 #include "chunkserver/store/segments/segment_index.h"
 #include "common/runtime/context.h"

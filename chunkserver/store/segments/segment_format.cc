@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "chunkserver/store/bytes.h"
+#include "chunkserver/store/disk/bytes.h"
 
 namespace kintsugi::chunkserver {
 namespace {

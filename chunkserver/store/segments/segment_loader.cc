@@ -1,7 +1,7 @@
 #include "chunkserver/store/segments/segment_loader.h"
 
-#include "chunkserver/store/aligned_memory.h"
-#include "chunkserver/store/chunk_format.h"
+#include "chunkserver/store/disk/aligned_memory.h"
+#include "chunkserver/store/disk/chunk_format.h"
 #include "common/log/log.h"
 
 namespace kintsugi::chunkserver {

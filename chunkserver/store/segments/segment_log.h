@@ -11,9 +11,9 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/chunk_format.h"
-#include "chunkserver/store/data_disk.h"
-#include "chunkserver/store/open_chunk.h"
+#include "chunkserver/store/disk/chunk_format.h"
+#include "chunkserver/store/disk/data_disk.h"
+#include "chunkserver/store/disk/open_chunk.h"
 #include "chunkserver/store/segments/segment_appender.h"
 #include "chunkserver/store/segments/segment_cleaner.h"
 #include "chunkserver/store/segments/segment_index.h"

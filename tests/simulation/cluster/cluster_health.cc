@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "chunkserver/store/chunk_format.h"
+#include "chunkserver/store/disk/chunk_format.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
 namespace kintsugi::simulation {

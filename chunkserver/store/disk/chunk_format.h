@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "chunkserver/store/chunk_info.h"
+#include "chunkserver/store/disk/chunk_info.h"
 #include "common/base/status.h"
 
 namespace kintsugi::chunkserver {

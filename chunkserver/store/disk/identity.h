@@ -5,7 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/data_disk.h"
+#include "chunkserver/store/disk/data_disk.h"
 #include "common/base/ids.h"
 
 namespace kintsugi::chunkserver {

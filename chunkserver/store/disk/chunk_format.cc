@@ -1,8 +1,8 @@
-#include "chunkserver/store/chunk_format.h"
+#include "chunkserver/store/disk/chunk_format.h"
 
 #include <charconv>
 
-#include "chunkserver/store/bytes.h"
+#include "chunkserver/store/disk/bytes.h"
 
 namespace kintsugi::chunkserver {
 namespace {

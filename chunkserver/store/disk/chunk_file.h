@@ -8,9 +8,9 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/chunk_format.h"
-#include "chunkserver/store/data_disk.h"
-#include "chunkserver/store/open_chunk.h"
+#include "chunkserver/store/disk/chunk_format.h"
+#include "chunkserver/store/disk/data_disk.h"
+#include "chunkserver/store/disk/open_chunk.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "chunkserver/store/chunk_info.h"
-#include "chunkserver/store/data_disk.h"
+#include "chunkserver/store/disk/chunk_info.h"
+#include "chunkserver/store/disk/data_disk.h"
 #include "common/runtime/disk.h"
 
 namespace kintsugi::chunkserver {

@@ -1,4 +1,4 @@
-#include "chunkserver/store/limited_disk.h"
+#include "chunkserver/store/disk/limited_disk.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/chunk_info.h"
+#include "chunkserver/store/disk/chunk_info.h"
 #include "common/base/status.h"
 #include "common/runtime/disk.h"
 

@@ -1,7 +1,7 @@
-#include "chunkserver/store/identity.h"
+#include "chunkserver/store/disk/identity.h"
 
-#include "chunkserver/store/aligned_memory.h"
-#include "chunkserver/store/bytes.h"
+#include "chunkserver/store/disk/aligned_memory.h"
+#include "chunkserver/store/disk/bytes.h"
 #include "common/base/crc32c.h"
 
 namespace kintsugi::chunkserver {

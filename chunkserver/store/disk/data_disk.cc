@@ -1,6 +1,6 @@
-#include "chunkserver/store/data_disk.h"
+#include "chunkserver/store/disk/data_disk.h"
 
-#include "chunkserver/store/chunk_format.h"
+#include "chunkserver/store/disk/chunk_format.h"
 #include "common/log/log.h"
 
 namespace kintsugi::chunkserver {

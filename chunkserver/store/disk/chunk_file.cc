@@ -1,8 +1,8 @@
-#include "chunkserver/store/chunk_file.h"
+#include "chunkserver/store/disk/chunk_file.h"
 
 #include <cstring>
 
-#include "chunkserver/store/aligned_memory.h"
+#include "chunkserver/store/disk/aligned_memory.h"
 
 namespace kintsugi::chunkserver {
 
