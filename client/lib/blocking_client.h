@@ -10,7 +10,8 @@
 
 namespace kintsugi::client {
 
-/// Any thread may call; calls of several threads run at once. Joined and stopped when it is destroyed.
+/// Any thread may call; calls of several threads run at once. Its destructor stops the client and joins the thread.
+/// REQUIRES, before it is destroyed: all calls have returned.
 class BlockingClient {
  public:
   BlockingClient(Options options, rpc::Secret secret)
@@ -56,7 +57,7 @@ class BlockingClient {
   }
 
  private:
-  /// Timers and sockets belong to the loop's thread.
+  /// Runs on the loop's thread, to which the client's timers and sockets belong.
   static asio::awaitable<void> destroy(std::unique_ptr<Client> client) {
     client.reset();
     co_return;
@@ -68,7 +69,7 @@ class BlockingClient {
   }
 
   runtime::ProductionRuntime runtime_;
-  sight::Recorder recorder_;  ///< unless the options name another
+  sight::Recorder recorder_;  ///< used unless the options name another
   runtime::LoopThread loop_;
   std::unique_ptr<Client> client_;
 };

@@ -8,11 +8,11 @@
 #include <boost/asio/awaitable.hpp>
 #include <google/protobuf/message_lite.h>
 
-#include "client/lib/degraded/lost_chunk_read.h"
 #include "client/lib/io.h"
 #include "client/lib/meta_link.h"
 #include "client/lib/options.h"
 #include "client/lib/read/file_reader.h"
+#include "client/lib/read/lost_chunk_read.h"
 #include "client/lib/write/file_writer.h"
 #include "common/base/status.h"
 #include "common/proto/meta.pb.h"
@@ -24,35 +24,35 @@ namespace kintsugi::client {
 
 /// One for a process is enough: any number of operations may run at once, within one bound on memory.
 ///
-/// Coroutines on the runtime's executor, like everything there; BlockingClient serves threads. Operations
-/// that may be repeated are, while the metaserver does not answer, for Options::retry_limit. Paths are
-/// absolute. Errors carry the codes of Status: kNotFound, kAlreadyExists, kIsDirectory, ...
+/// Operations are coroutines on the runtime's executor, like everything there; BlockingClient serves threads. Those
+/// that may be repeated are, while the metaserver does not answer, for Options::retry_limit. Paths are absolute. Errors
+/// carry the codes of Status: kNotFound, kAlreadyExists, kIsDirectory, ...
 class Client {
  public:
   Client(const runtime::Runtime& runtime, Options options, rpc::Secret secret);
-  ~Client();  ///< after stop()
+  ~Client();  ///< REQUIRES: stop() has ended
 
   // ---- files
-  /// Durable on return; whatever fails or is interrupted leaves what was there.
+  /// The file is durable on return; whatever fails or is interrupted leaves what was at the path before.
   asio::awaitable<Result<proto::Attributes>> write(std::string path, Source& source,
                                                    WriteOptions options = {});
-  /// The range goes to `sink` in order. Returns the file's attributes.
+  /// Hands the range to `sink` in order, and returns the file's attributes.
   asio::awaitable<Result<proto::Attributes>> read(std::string path, Sink& sink, ReadOptions options = {});
-  /// Random access: fewer bytes than asked for only at the end of the file.
+  /// Fills `into` from `offset` on, with fewer bytes only at the end of the file; returns how many.
   asio::awaitable<Result<size_t>> read_at(std::string path, uint64_t offset, std::span<std::byte> into);
-  /// A range of one chunk of a stripe, as if that chunk were lost; the sink's offsets are those in the chunk.
+  /// Reads a range of one chunk of a stripe as if that chunk were lost; the sink's offsets are those in the chunk.
   asio::awaitable<Result<DegradedReadReport>> read_lost_chunk(uint64_t stripe_id, uint32_t index, Sink& sink,
                                                               LostReadOptions options = {});
 
   // ---- namespace
   asio::awaitable<Result<proto::Attributes>> stat(std::string path);
-  /// One page: entries whose names are greater than `after`.
+  /// Lists one page: entries whose names are greater than `after`.
   asio::awaitable<Result<proto::ListResponse>> list(std::string path, std::string after = "",
                                                     uint32_t limit = 0);
   asio::awaitable<Status> make_directory(std::string path, bool parents, uint32_t mode = 0755);
   asio::awaitable<Status> remove(std::string path, bool recursive);
   asio::awaitable<Status> rename(std::string from, std::string to, bool replace);
-  /// Extents and stripes of a file, all pages put together.
+  /// Lists extents and stripes of a file, all pages put together.
   asio::awaitable<Result<proto::OpenReadResponse>> extents(std::string path);
 
   asio::awaitable<Result<proto::ListPoliciesResponse>> list_policies();
@@ -64,26 +64,26 @@ class Client {
 
   // ---- cluster
   asio::awaitable<Result<proto::ListServersResponse>> list_servers();
-  /// Its chunks are moved away, which takes as long as it takes: list_servers shows how many are left.
+  /// Has the server's chunks moved away, or no longer; list_servers shows how many are left.
   asio::awaitable<Status> drain_server(uint64_t server_id, bool drain);
-  /// kConflict or the like while something is still on it.
+  /// Forgets a server that is dead or drained: an error while something is still on it.
   asio::awaitable<Status> remove_server(uint64_t server_id);
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
-  /// One page: continue with its next_after while `more`.
+  /// Checks one page of files: continue with its next_after while `more`.
   asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, std::string after = "");
   asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
   asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(uint32_t limit);
-  /// Returns when the repair ended.
+  /// Runs one repair, and returns when it has ended, with its record.
   asio::awaitable<Result<proto::RepairRecord>> run_repair(proto::RunRepairRequest request);
 
-  /// Ends what runs in the background. No operation may be pending.
+  /// Ends the background tasks. REQUIRES: no operation is pending.
   asio::awaitable<void> stop();
 
  private:
   using Message = google::protobuf::MessageLite;
 
   Context context() const;
-  /// Calls the metaserver. Owns the request, so that who fills it need not be a coroutine.
+  /// Calls the metaserver. It owns the request, so that the functions that fill one need not be coroutines.
   template <class Response>
   asio::awaitable<Result<Response>> ask(rpc::Method method, std::unique_ptr<const Message> request,
                                         Repeat repeat = Repeat::kAllowed,

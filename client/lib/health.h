@@ -1,4 +1,4 @@
-/// What this client learned about servers: which ones failed or lagged lately, and how long fetches take.
+/// A client's experience with servers: which ones failed or lagged lately, and how long fetches take.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::client {
 
-/// Servers to avoid for a while, because they failed or lagged. A hint: when nothing else is left, they are
+/// Servers to avoid for a while, because they failed or lagged. It is a hint: when nothing else is left, they are
 /// asked anyway.
 class ServerHealth {
  public:
@@ -21,9 +21,10 @@ class ServerHealth {
 
   explicit ServerHealth(runtime::Clock& clock) : clock_(clock) {}
 
+  /// The server is avoided from now on for kAvoidFor.
   void failed(ServerId server);
   bool avoid(ServerId server) const;
-  /// Ordered by id.
+  /// The servers to avoid, ordered by id.
   std::vector<ServerId> avoided() const;
 
  private:
@@ -37,8 +38,8 @@ class FetchTimes {
   static constexpr size_t kRemembered = 64;  ///< fetches of one size class
 
   void record(uint64_t bytes, Duration took);
-  /// How long a fetch of this size takes when it is slow but normal: the 90th percentile of recent ones.
-  /// `unknown` until there are kFewest.
+  /// The time that a slow but normal fetch of this size takes: the 90th percentile of recent ones. `unknown` while
+  /// there are fewer than kFewest.
   Duration usual_limit(uint64_t bytes, Duration unknown) const;
 
   static constexpr size_t kFewest = 8;

@@ -31,8 +31,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
-  /// Takes the next bytes of what is read, in order, without gaps; `offset` is where they are in the file. Their memory is
-  /// the caller's again on return.
+  /// Takes the next bytes of what is read, in order, without gaps; `offset` is where they are in the file. Their memory
+  /// is the caller's again on return.
   virtual asio::awaitable<Status> write(uint64_t offset,
                                         std::span<const std::span<const std::byte>> from) = 0;
 };
@@ -48,8 +48,8 @@ class MemorySource : public Source {
   std::span<const std::byte> bytes_;
 };
 
-/// Fills ranges of memory that the caller keeps alive, the first one first; `filled()` says how far. More than fits is
-/// kLimitExceeded.
+/// Fills ranges of memory that the caller keeps alive, the first one first; `filled()` says how far. More than fits
+/// is kLimitExceeded.
 class MemorySink : public Sink {
  public:
   explicit MemorySink(std::span<std::byte> into) : into_{into} {}

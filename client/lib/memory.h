@@ -53,8 +53,8 @@ class Memory {
   /// Never waits: an empty lease when `count` buffers are not free right now or others wait.
   Lease try_reserve(size_t count);
 
-  /// Takes a buffer that some lease stands for, so there is always one (asserted). It returns to the pool by itself; the
-  /// lease must outlive it.
+  /// Takes a buffer that some lease stands for, so there is always one (asserted). It returns to the pool by itself;
+  /// the lease must outlive it.
   runtime::Buffer take();
 
  private:

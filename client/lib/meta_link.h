@@ -17,7 +17,7 @@ namespace kintsugi::client {
 /// Whether a call may reach the metaserver twice when its answer was lost.
 enum class Repeat {
   kAllowed,  ///< it reads, or a second time changes nothing
-  kNever,    ///< only sent once it is known that the metaserver answers; a lost answer is an error
+  kNever,    ///< sent only once it is known that the metaserver answers; a lost answer is an error
 };
 
 /// Every call is one coroutine, whatever its messages: they are the caller's, and live until the call has ended.
@@ -37,7 +37,7 @@ class MetaLink {
   asio::awaitable<Status> call_once(Context context, rpc::Method method, const Message& request,
                                     Message& response, Duration limit);
 
-  /// For a single answer. Work that visits a whole tree or moves chunks gets kLongCallLimit.
+  /// Limits of a single attempt. Work that visits a whole tree or moves chunks gets kLongCallLimit.
   static constexpr Duration kCallLimit = std::chrono::seconds(30);
   static constexpr Duration kLongCallLimit = std::chrono::minutes(10);
 

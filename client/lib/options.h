@@ -1,4 +1,4 @@
-/// What a client may be told. Everything else it learns from the metaserver.
+/// Settings of a client. Everything else it learns from the metaserver.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace kintsugi::client {
 
 struct Options {
   runtime::Endpoint metaserver;
-  /// All file data in flight, whatever the number and size of files. At least kMinMemoryBytes.
+  /// Bound on all file data in flight, whatever the number and size of files. At least kMinMemoryBytes.
   size_t memory_bytes = size_t{128} << 20;
-  /// How long an operation that may be repeated is retried while the metaserver does not answer.
+  /// An operation that may be repeated is retried so long while the metaserver does not answer.
   Duration retry_limit = std::chrono::seconds(30);
   /// A chunk that lags is never replaced sooner than this.
   Duration hedge_floor = std::chrono::milliseconds(100);

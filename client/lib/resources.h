@@ -1,4 +1,4 @@
-/// What all operations of one client draw on: connections, memory, and what it learned about servers.
+/// The resources that all operations of one client share: connections, memory, and experience with servers.
 #pragma once
 
 #include "client/lib/chunk_reports.h"

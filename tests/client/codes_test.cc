@@ -22,7 +22,7 @@ class CodeCluster : public FakeCluster {
         code(erasure::Code::get(policy)) {
     meta.policy = name;
     meta.chunk_bytes = 4 * policy.cell_bytes;
-    meta.plans_reads = false;  // what is lost is decoded here
+    meta.plans_reads = false;  // lost chunks are decoded here
   }
 
   /// The chunks of the file's first stripe are called unavailable from now on, others are not.
@@ -90,7 +90,7 @@ TEST_P(Codes, SurviveEveryLossThatTheyTolerate) {
     Indices lost, left;
     for (uint32_t i = 0; i < chunks; ++i)
       ((mask >> i & 1) != 0 ? lost : left).push_back(i);
-    const bool local = cluster.policy.local > 0;  // what is decodable beyond what is promised as well
+    const bool local = cluster.policy.local > 0;  // its losses that are decodable beyond the promised ones as well
     if (lost.size() <= cluster.policy.tolerated() || (local && cluster.code->decodable(left)))
       patterns.push_back(std::move(lost));
   }

@@ -1,5 +1,5 @@
-/// Just enough of a cluster to test the client against, on simulated machines: a metaserver that keeps files in maps, and
-/// chunkservers that keep chunks in memory and misbehave on request.
+/// Just enough of a cluster to test the client against, on simulated machines: a metaserver that keeps files in maps,
+/// and chunkservers that keep chunks in memory and misbehave on request.
 #pragma once
 
 #include <map>

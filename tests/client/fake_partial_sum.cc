@@ -6,7 +6,7 @@
 namespace kintsugi::client {
 namespace {
 
-/// What was sent before is there when the end breaks.
+/// All that was sent before has arrived when the end breaks.
 constexpr Duration kTailDelay = 100ms;
 
 using Streams = std::vector<std::unique_ptr<rpc::Stream>>;

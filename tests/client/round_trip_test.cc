@@ -1,4 +1,4 @@
-// What is written is what is read, for sizes around every border, and nothing is left when it fails.
+// A file is read as it was written, for sizes around every border, and nothing is left of one whose write fails.
 #include <gtest/gtest.h>
 
 #include "erasure/layout.h"

@@ -14,16 +14,16 @@
 
 namespace kintsugi::client {
 
-/// Codes with rows > 1 cut each cell into `rows` sub-cells; sub-chunk t of a chunk is its sub-cells t one after the other,
-/// a short last cell counting as padded. With rows = 1 sums are the chunk's bytes and are handed on as they come;
-/// otherwise a cell is handed on once it is whole. Memory: one cell when rows > 1.
+/// Codes with rows > 1 cut each cell into `rows` sub-cells; sub-chunk t of a chunk is its sub-cells t one after the
+/// other, a short last cell counting as padded. With rows = 1 sums are the chunk's bytes and are handed on as they
+/// come; otherwise a cell is handed on once it is whole. Memory: one cell when rows > 1.
 class CellOrder final : public partial_sum::SumSink {
  public:
   /// Only bytes of [begin, end) of the chunk go to the sink; the others that the sums cover are dropped.
   CellOrder(uint32_t rows, uint64_t cell_bytes, uint64_t begin, uint64_t end, Sink& sink);
 
-  /// Takes the next bytes of every sub-chunk, from `offset` of it on: `sums` has one range for each row, all equally long.
-  /// The first call begins at a cell's begin, each further one where the last one ended (asserted).
+  /// Takes the next bytes of every sub-chunk, from `offset` of it on: `sums` has one range for each row, all equally
+  /// long. The first call begins at a cell's begin, each further one where the last one ended (asserted).
   asio::awaitable<Status> put(uint64_t offset, std::span<const std::span<std::byte>> sums,
                               uint64_t nonzero_bytes) override;
   asio::awaitable<Status> idle() override { co_return Status{}; }

@@ -11,8 +11,8 @@
 
 namespace kintsugi::client {
 
-/// A DegradedRead shared between its waiter and its own coroutine, like ChunkFetch: once cancelled it touches neither the
-/// buffers nor `changed` any more, though the tree may take a while to end.
+/// A DegradedRead shared between its waiter and its own coroutine, like ChunkFetch: once cancelled it touches neither
+/// the buffers nor `changed` any more, though the tree may take a while to end.
 class DegradedFetch {
  public:
   /// The range goes to `into`, in order; together they are as long as the range. `changed` is notified when it is done.

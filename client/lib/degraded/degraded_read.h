@@ -3,15 +3,15 @@
 ///
 /// The repair manager is asked for a plan (PlanRead, which has the highest priority and waits for no slots), the root's
 /// children are called, and their sums are added up and handed on slice by slice, in the order of the chunk: the first
-/// bytes are there after one slice, and the client's downlink carries the range once for each child of the root instead of
-/// once for each of k chunks.
+/// bytes are there after one slice, and the client's downlink carries the range once for each child of the root instead
+/// of once for each of k chunks.
 ///
-/// What a read proves: every helper adds only blocks that match their checksums, and every frame on the way carries one, so
-/// bytes that a disk or the network garbles fail the read. A sum of verified inputs is still wrong when a coefficient is,
-/// or when a helper holds a well-formed chunk other than the one that was written; only the CRC of the whole chunk, which
-/// is in the stripe's metadata, shows that. So a read of the whole chunk compares it, and its bytes are provisional until
-/// run() returns; a read of a part stands on the plan and on the helpers' chunks being what their servers say (scrubs and
-/// whole reads find those that are not).
+/// A read proves this much: every helper adds only blocks that match their checksums, and every frame on the way
+/// carries one, so bytes that a disk or the network garbles fail the read. A sum of verified inputs is still wrong when
+/// a coefficient is, or when a helper holds a well-formed chunk other than the one that was written; only the CRC of
+/// the whole chunk, which is in the stripe's metadata, shows that. So a read of the whole chunk compares it, and its
+/// bytes are provisional until run() returns; a read of a part stands on the plan and on the helpers' chunks being what
+/// their servers say (scrubs and whole reads find those that are not).
 #pragma once
 
 #include <optional>
@@ -50,9 +50,9 @@ class DegradedRead final : private Sink {
   /// `sink` gets [begin, end) in order; its offsets are those in the chunk. Use once.
   DegradedRead(Resources& resources, Context context, LostRange range, TreeWishes wishes, Sink& sink);
 
-  /// Ok: all bytes were handed on. kUnavailable, kDeadlineExceeded: no plan, or none that worked (the caller may decode k
-  /// others itself, from `delivered` on). kCorrupt: the whole chunk does not have its CRC. A server that failed is avoided
-  /// by this client for a while.
+  /// Ok: all bytes were handed on. kUnavailable, kDeadlineExceeded: no plan, or none that worked (the caller may decode
+  /// k others itself, from `delivered` on). kCorrupt: the whole chunk does not have its CRC. A server that failed is
+  /// avoided by this client for a while.
   asio::awaitable<Status> run();
   /// Makes run() end soon; the sink gets no further call. For the sink's owner, who may then go away.
   void cancel();

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "client/lib/read/chunk_range.h"
+#include "client/lib/chunk_range.h"
 #include "common/base/ids.h"
 #include "common/proto/repair.pb.h"
 #include "common/proto/types.pb.h"
@@ -15,13 +15,14 @@ struct LostRange : ChunkRange {
   std::vector<ServerId> holders;  ///< the servers of the stripe's chunks
 };
 
+/// That range of the stripe's chunk. REQUIRES: the stripe has placements, with read capabilities, of all its chunks.
 LostRange lost_range(const proto::Stripe& stripe, uint32_t index, uint64_t begin, uint64_t end);
 
 struct TreeWishes {
   proto::RepairShape shape = proto::RepairShape::AUTO;
   uint64_t slice_bytes = 0;  ///< 0: the planner's choice
-  /// Bytes that the caller reserved for sums; a plan that needs more is not followed. 0: the read reserves what it needs,
-  /// which only a caller who holds no memory may ask for.
+  /// Bytes that the caller reserved for sums; a plan that needs more is not followed. 0: the read reserves what it
+  /// needs, which only a caller who holds no memory may ask for.
   uint64_t window_bytes = 0;
 };
 

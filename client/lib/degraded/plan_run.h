@@ -17,8 +17,8 @@ namespace kintsugi::client {
 /// Use once.
 class PlanRun {
  public:
-  /// A tree that hands on nothing for so long is given up: this, and the time that its first slice takes to come through
-  /// all helpers of a chain at kSlowestBytesPerSecond.
+  /// A tree that hands on nothing for so long is given up: this, and the time that its first slice takes to come
+  /// through all helpers of a chain at kSlowestBytesPerSecond.
   static constexpr Duration kStallLimit = std::chrono::seconds(5);
   static constexpr double kSlowestBytesPerSecond = 10e6;
 

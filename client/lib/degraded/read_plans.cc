@@ -28,13 +28,6 @@ void collect_servers(const google::protobuf::RepeatedPtrField<proto::RepairNode>
 
 }  // namespace
 
-LostRange lost_range(const proto::Stripe& stripe, uint32_t index, uint64_t begin, uint64_t end) {
-  LostRange range{{stripe.stripe_id(), stripe.chunks(static_cast<int>(index)), begin, end}, {}};
-  for (const proto::ChunkPlacement& chunk : stripe.chunks())
-    range.holders.emplace_back(chunk.server_id());
-  return range;
-}
-
 std::vector<uint64_t> servers_of(const proto::SumPlan& plan) {
   std::vector<uint64_t> servers;
   collect_servers(plan.children(), servers);

@@ -30,11 +30,11 @@ class ReadPlans {
   /// The range that the plan sums up. kInternal: the plan is for something else than [begin, range.end) of the chunk;
   /// kInvalidArgument, kLimitExceeded: it makes no sense.
   Result<partial_sum::SumRange> check(const proto::SumPlan& plan, uint64_t begin) const;
-  /// Leaves out the server that the failure blames from now on, and has the client avoid it for a while. False when that
-  /// is none of the plan's: another plan would fail as well.
+  /// Leaves out the server that the failure blames from now on, and has the client avoid it for a while. False when
+  /// that is none of the plan's: another plan would fail as well.
   bool exclude_culprit(const Status& failure, const proto::SumPlan& plan);
-  /// Tells the repair manager that the plan is done with, and how it went. `outcome` has its timing, if it was followed.
-  /// Nobody waits for the message.
+  /// Tells the repair manager that the plan is done with, and how it went. `outcome` has its timing, if it was
+  /// followed. Nobody waits for the message.
   void finish(Context context, const proto::SumPlan& plan, const Status& status,
               proto::FinishReadRequest outcome);
 

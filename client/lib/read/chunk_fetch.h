@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "client/lib/read/chunk_range.h"
+#include "client/lib/chunk_range.h"
 #include "client/lib/resources.h"
 #include "common/rpc/stream.h"
 #include "common/runtime/context.h"
@@ -19,8 +19,8 @@ namespace kintsugi::client {
 class ChunkFetch {
  public:
   /// `range` begins at a multiple of kBlockBytes, and ends at one or with the chunk. The caller's lease must cover the
-  /// range's buffers, which are taken once bytes arrive, until they are back (see `take_buffers`). `changed` is notified
-  /// when the fetch is done.
+  /// range's buffers, which are taken once bytes arrive, until they are back (see `take_buffers`). `changed` is
+  /// notified when the fetch is done.
   ChunkFetch(Resources& resources, Context context, ChunkRange range, runtime::Event& changed);
 
   /// The fetch's work, to be spawned once on resources.background.

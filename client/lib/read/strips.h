@@ -1,5 +1,5 @@
-/// Cuts a run of cells into the strips that are encoded and decoded at once: a strip is the same range of every sub-cell of
-/// a cell, and lies within one buffer for each of them.
+/// Cuts a run of cells into the strips that are encoded and decoded at once: a strip is the same range of every
+/// sub-cell of a cell, and lies within one buffer for each of them.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace kintsugi::client {
 
-/// Calls strip(begins, bytes) until [0, length) of the chunks is covered: by row, `begins` are the offsets of the ranges.
-/// `length` is that of the longest chunk; whole cells when rows > 1. Buffers of kBufferBytes begin at 0.
+/// Calls strip(begins, bytes) until [0, length) of the chunks is covered: by row, `begins` are the offsets of the
+/// ranges. `length` is that of the longest chunk; whole cells when rows > 1. Buffers of kBufferBytes begin at 0.
 template <typename Strip>
 void for_each_strip(const erasure::Policy& policy, uint64_t length, Strip strip) {
   const uint32_t rows = policy.rows();

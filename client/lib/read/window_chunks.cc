@@ -85,8 +85,8 @@ bool WindowChunks::helps_locally(uint32_t chunk) const {
 }
 
 int WindowChunks::rank(uint32_t chunk, bool is_healthy) const {
-  // Chunks that cost nothing come first, then wanted ones, then their local groups, then data; servers that look bad only
-  // when the good ones are used up.
+  // Chunks that cost nothing come first, then wanted ones, then their local groups, then data; servers that look bad
+  // only when the good ones are used up.
   int rank = chunk < window_.policy.k ? 2 : 1;
   if (window_.chunk_bytes(chunk) == 0) {
     rank = 5;

@@ -15,8 +15,8 @@
 
 namespace kintsugi::client {
 
-/// All buffers come from a lease of the owner, who gives it back after this is gone. REQUIRES, before it is destroyed:
-/// cancel_rest().
+/// All buffers come from a lease of the owner, who gives it back after this is gone. REQUIRES, before it is
+/// destroyed: cancel_rest().
 class WindowChunks {
  public:
   enum class State { kIdle, kRunning, kDone, kFailed };
@@ -35,8 +35,8 @@ class WindowChunks {
   // ---- fetching
   /// Starts the wanted chunks whose servers look well.
   void start_wanted();
-  /// Starts further chunks until the wanted ones can be had from those that are running or done, the ones in `not_counted`
-  /// left out, or nothing is left to start.
+  /// Starts further chunks until the wanted ones can be had from those that are running or done, the ones in
+  /// `not_counted` left out, or nothing is left to start.
   void start_enough(bool only_healthy, std::span<const uint32_t> not_counted);
   /// Takes note of the fetches that are done.
   void settle();

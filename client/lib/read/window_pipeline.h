@@ -31,7 +31,8 @@ class WindowUser {
   virtual ~WindowUser() = default;
   /// Puts the next window into `next`, which is left empty after the last one.
   virtual asio::awaitable<Status> plan_next(std::optional<Planned>& next) = 0;
-  /// Takes the windows in the order of plan_next(), also one that could not be read. Its bytes are there until the return.
+  /// Takes the windows in the order of plan_next(), also one that could not be read. Its bytes are there until
+  /// the return.
   virtual asio::awaitable<Status> take(WindowInFlight& window) = 0;
 };
 

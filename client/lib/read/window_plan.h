@@ -1,4 +1,5 @@
-/// Cuts the read of a stripe's range into windows, each of which is fetched, decoded if need be, and handed on as a whole.
+/// Cuts the read of a stripe's range into windows, each of which is fetched, decoded if need be, and handed on as
+/// a whole.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +24,12 @@ struct Window {
 /// The window with its range of chunks widened to whole cells, as decoding takes it where rows > 1.
 Window whole_cells(const erasure::Policy& policy, Window window);
 
-/// Wide windows hold whole rows of all data chunks, for long reads; narrow ones a part of one cell, for the ragged ends of
-/// a range and for cells too large to hold a row of.
+/// Wide windows hold whole rows of all data chunks, for long reads; narrow ones a part of one cell, for the ragged ends
+/// of a range and for cells too large to hold a row of.
 class WindowPlan {
  public:
-  /// Reads [offset, offset + bytes) of a stripe of `stripe_length` user bytes. A window takes at most `max_chunk_bytes` of
-  /// each chunk. REQUIRES: the range lies within the stripe; max_chunk_bytes is a multiple of kBlockBytes.
+  /// Reads [offset, offset + bytes) of a stripe of `stripe_length` user bytes. A window takes at most `max_chunk_bytes`
+  /// of each chunk. REQUIRES: the range lies within the stripe; max_chunk_bytes is a multiple of kBlockBytes.
   WindowPlan(const erasure::Policy& policy, uint64_t stripe_length, uint64_t offset, uint64_t bytes,
              uint64_t max_chunk_bytes);
 

@@ -69,7 +69,7 @@ asio::awaitable<Status> WindowReader::gather() {
       // A tree that lags may still deliver what too few chunks cannot.
       if (!tree_.is_running() && !chunks_->started_are_enough({}))
         co_return chunks_->too_few(tree_.failure());
-      if (chunks_->done_are_enough()) co_return Status{};  // what needs no fetch is done already
+      if (chunks_->done_are_enough()) co_return Status{};  // chunks that end before need no fetch
     }
     const TimePoint wake_at = std::min(look_again(), context_.deadline);
     if (co_await changed_.wait_until(wake_at)) continue;

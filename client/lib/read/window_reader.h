@@ -1,5 +1,5 @@
-/// Reads one window of a stripe: the wanted chunks in parallel; where one is missing, failed, corrupt or slow, a tree of
-/// servers that add it up, or any k others.
+/// Reads one window of a stripe: the wanted chunks in parallel; where one is missing, failed, corrupt or slow, a tree
+/// of servers that add it up, or any k others.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace kintsugi::client {
 
 /// Use once. Memory: `buffers_needed` at most, all from the lease given.
 ///
-/// Hedging: a wanted chunk that is not there after the usual time of such a fetch, and after twice the time that the other
-/// chunks of the window took, is no longer counted on: further chunks are opened, and whichever k are first win. When a
-/// tree is worth it instead: window_tree.h.
+/// Hedging: a wanted chunk that is not there after the usual time of such a fetch, and after twice the time that the
+/// other chunks of the window took, is no longer counted on: further chunks are opened, and whichever k are first win.
+/// When a tree is worth it instead: window_tree.h.
 class WindowReader {
  public:
   enum class Trees { kAllowed, kNever };
@@ -27,8 +27,8 @@ class WindowReader {
 
   static size_t buffers_needed(const StripeWindow& window);
 
-  /// kUnavailable when the chunks that can be read do not suffice, naming the others; no byte that failed its checksum is
-  /// ever used.
+  /// kUnavailable when the chunks that can be read do not suffice, naming the others; no byte that failed its checksum
+  /// is ever used.
   asio::awaitable<Status> run();
 
   /// Once `run` succeeded: the window's user bytes in stripe order.

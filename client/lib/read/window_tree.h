@@ -10,11 +10,11 @@
 
 namespace kintsugi::client {
 
-/// What counts is what the client's downlink carries. A lost chunk's range costs it that range once by a tree, and once
-/// for each chunk that has to be fetched in addition when it is decoded here. Where the window wants all data chunks one
-/// more is fetched, so there is nothing to gain; where it wants a part of one cell, k - 1 ranges are, and a tree is used
-/// when they hold kSavesBytes or more (less is not worth a plan). There is one tree a window. If it fails, or lags
-/// kPatience behind, the others are fetched too, and whichever is first wins.
+/// The measure is the number of bytes that the client's downlink carries. A lost chunk's range costs it that range once
+/// by a tree, and once for each chunk that has to be fetched in addition when it is decoded here. Where the window
+/// wants all data chunks one more is fetched, so there is nothing to gain; where it wants a part of one cell, k - 1
+/// ranges are, and a tree is used when they hold kSavesBytes or more (less is not worth a plan). There is one tree a
+/// window. If it fails, or lags kPatience behind, the others are fetched too, and whichever is first wins.
 class WindowTree {
  public:
   static constexpr uint64_t kSavesBytes = 512 << 10;
@@ -29,8 +29,8 @@ class WindowTree {
   WindowTree(Resources& resources, bool allowed) : resources_(resources), allowed_(allowed) {}
   ~WindowTree();
 
-  /// Starts the tree for the one wanted chunk that is not done, if that pays; false otherwise, and after the first time.
-  /// `changed` is notified when it is done.
+  /// Starts the tree for the one wanted chunk that is not done, if that pays; false otherwise, and after the first
+  /// time. `changed` is notified when it is done.
   bool start(Context context, const WindowChunks& chunks, runtime::Event& changed);
   bool is_running() const { return fetch_ && !fetch_->done(); }
   /// It runs, and does not lag yet.

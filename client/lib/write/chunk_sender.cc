@@ -10,7 +10,8 @@ namespace kintsugi::client {
 namespace {
 
 constexpr int kMaxReplacements = 3;  ///< servers tried for one chunk after the first
-/// The metaserver may take so long to name another server than one that failed lately; then that one is tried after all.
+/// The metaserver may take so long to name another server than one that failed lately; then that one is tried
+/// after all.
 constexpr Duration kSecondThoughtsLimit = 2s;
 
 }  // namespace

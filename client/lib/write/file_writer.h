@@ -26,13 +26,13 @@ struct WriteOptions {
       {};  ///< called with each portion that was handed to the servers
 };
 
-/// Use once: `run` writes the file and returns when it is durable. Whatever fails or is interrupted leaves what was at the
-/// path before.
+/// Use once: `run` writes the file and returns when it is durable. Whatever fails or is interrupted leaves what was at
+/// the path before.
 ///
 /// The next stripe is allocated while one is written, and sealed ones finish in the background, so the network does not
-/// idle between stripes. A stripe that loses too many chunks is written again from the source if that can seek. A file of
-/// at most one cell goes to a stripe with k = 1: as many copies as survive what its policy survives, which is what parity
-/// of a single cell costs as well, and any one of them can be read.
+/// idle between stripes. A stripe that loses too many chunks is written again from the source if that can seek. A file
+/// of at most one cell goes to a stripe with k = 1: as many copies as survive what its policy survives, which is what
+/// parity of a single cell costs as well, and any one of them can be read.
 class FileWriter {
  public:
   FileWriter(Resources& resources, Context context, std::string path, Source& source, WriteOptions options);

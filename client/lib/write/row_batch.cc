@@ -8,13 +8,6 @@
 #include "erasure/layout.h"
 
 namespace kintsugi::client {
-namespace {
-
-size_t buffers_for(uint64_t bytes) {
-  return (bytes + Memory::kBufferBytes - 1) / Memory::kBufferBytes;
-}
-
-}  // namespace
 
 uint64_t RowBatch::full_bytes(const erasure::Policy& policy) {
   const uint64_t rows = std::max<uint64_t>(1, Memory::kBufferBytes / policy.cell_bytes);
@@ -24,7 +17,7 @@ uint64_t RowBatch::full_bytes(const erasure::Policy& policy) {
 size_t RowBatch::buffers_needed(const erasure::Policy& policy, uint64_t user_bytes) {
   size_t count = 0;
   for (uint32_t chunk = 0; chunk < policy.chunks(); ++chunk) {
-    count += buffers_for(erasure::chunk_length(policy, user_bytes, chunk));
+    count += Memory::buffers_for(erasure::chunk_length(policy, user_bytes, chunk));
   }
   return count;
 }
@@ -37,7 +30,7 @@ RowBatch::RowBatch(const erasure::Policy& policy, uint64_t first_row_offset, uin
       lease_(std::move(lease)) {
   buffers_.resize(policy.chunks());
   for (uint32_t chunk = 0; chunk < policy.chunks(); ++chunk) {
-    for (size_t i = 0; i < buffers_for(chunk_bytes(chunk)); ++i)
+    for (size_t i = 0; i < Memory::buffers_for(chunk_bytes(chunk)); ++i)
       buffers_[chunk].push_back(memory.take());
   }
 }
@@ -72,7 +65,7 @@ void RowBatch::shorten(uint64_t user_bytes) {
   user_bytes_ = user_bytes;
   for (uint32_t chunk = 0; chunk < policy_.chunks(); ++chunk) {
     auto& of_chunk = buffers_[chunk];
-    while (of_chunk.size() > buffers_for(chunk_bytes(chunk))) {
+    while (of_chunk.size() > Memory::buffers_for(chunk_bytes(chunk))) {
       of_chunk.pop_back();
       lease_.split(1);  // given back
     }

@@ -1,5 +1,5 @@
-/// Some whole rows of a stripe on their way to the servers: user bytes are read straight into cells, parity
-/// is computed beside them, and the buffers are sent as they are.
+/// Some whole rows of a stripe on their way to the servers: user bytes are read straight into cells, parity is computed
+/// beside them, and the buffers are sent as they are.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace kintsugi::client {
 
 /// A range of one chunk, at most one buffer long, with the CRC of each of its blocks.
 struct Slice {
-  Lease lease;  // given back after the buffer
+  Lease lease;  ///< given back after the buffer
   runtime::Buffer buffer;
   uint64_t chunk_offset = 0;
   uint32_t bytes = 0;
@@ -24,23 +24,25 @@ struct Slice {
 
 class RowBatch {
  public:
-  /// User bytes of a full batch: whole rows, whose part of one chunk fills a buffer as far as whole cells do.
+  /// User bytes of a full batch: as many whole rows as fit a buffer of each chunk, at least one.
   static uint64_t full_bytes(const erasure::Policy& policy);
-  /// Buffers for a batch of `user_bytes`, with parity.
+  /// Buffers that a batch of `user_bytes` takes, with parity.
   static size_t buffers_needed(const erasure::Policy& policy, uint64_t user_bytes);
 
-  /// At most `user_bytes` will be put in. `first_row_offset` is where the batch begins in each chunk.
+  /// At most `user_bytes` will be put in. `first_row_offset` is where the batch begins in each chunk. REQUIRES: `lease`
+  /// has buffers_needed().
   RowBatch(const erasure::Policy& policy, uint64_t first_row_offset, uint64_t user_bytes, Lease lease,
            Memory& memory);
 
-  /// Where the user bytes belong, in stripe order.
+  /// The memory for the user bytes, in stripe order.
   std::vector<std::span<std::byte>> user_ranges();
-  /// Fewer came than there was room for.
+  /// Fewer bytes came than there was room for; buffers that are not needed go back.
   void shorten(uint64_t user_bytes);
   uint64_t user_bytes() const { return user_bytes_; }
 
+  /// REQUIRES: the user bytes are in place.
   void compute_parity(const erasure::Code& code);
-  /// The slices of a chunk in chunk order, with their CRCs; may be none.
+  /// Takes the slices of a chunk out, in chunk order, with their CRCs; there may be none.
   std::vector<Slice> take(uint32_t chunk);
 
  private:
@@ -50,8 +52,8 @@ class RowBatch {
   erasure::Policy policy_;
   uint64_t first_row_offset_;
   uint64_t user_bytes_;
-  Lease lease_;                                        // given back after the buffers
-  std::vector<std::vector<runtime::Buffer>> buffers_;  // by chunk
+  Lease lease_;                                        ///< given back after the buffers
+  std::vector<std::vector<runtime::Buffer>> buffers_;  ///< by chunk
 };
 
 }  // namespace kintsugi::client

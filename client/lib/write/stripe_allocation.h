@@ -29,8 +29,8 @@ class StripeAllocation {
   void note_failure(uint32_t index) { failed_servers_.push_back(placement(index).server_id()); }
   const std::vector<uint64_t>& failed_servers() const { return failed_servers_; }
 
-  /// Gives the chunk another server, one that did not fail for this stripe and is none of `avoided`. The metaserver's error
-  /// when there is none.
+  /// Gives the chunk another server, one that did not fail for this stripe and is none of `avoided`. The metaserver's
+  /// error when there is none.
   asio::awaitable<Status> replace(Context context, uint32_t index, std::vector<ServerId> avoided,
                                   Repeat repeat);
 

@@ -17,13 +17,13 @@ namespace kintsugi::client {
 
 /// REQUIRES, before it is destroyed: `seal` or `abort` has returned (asserted).
 ///
-/// Chunks may fail after their first byte as long as the stripe survives one more loss, whichever it is: they are recorded
-/// as missing, and the metaserver has them repaired at once. With a policy that survives but one loss from the start none
-/// may: there would be no redundancy left to answer for.
+/// Chunks may fail after their first byte as long as the stripe survives one more loss, whichever it is: they are
+/// recorded as missing, and the metaserver has them repaired at once. With a policy that survives but one loss from the
+/// start none may: there would be no redundancy left to answer for.
 ///
-/// A server that keeps its sender waiting much longer than any other did is given up, as long as the stripe can do without
-/// it; when more servers are silent than that, it is the network, and the streams' own limit decides. Chunks that hold no
-/// byte are on no server.
+/// A server that keeps its sender waiting much longer than any other did is given up, as long as the stripe can do
+/// without it; when more servers are silent than that, it is the network, and the streams' own limit decides. Chunks
+/// that hold no byte are on no server.
 class StripeWriter {
  public:
   /// Begins to connect to the servers, which reserve room for `max_bytes` user bytes; no more will be written.
@@ -31,8 +31,8 @@ class StripeWriter {
                proto::AllocateStripeResponse allocation, uint64_t max_bytes);
   ~StripeWriter();
 
-  /// Computes parity and hands the batch to the senders; waits while the slowest one's queue is full. kUnavailable once too
-  /// many chunks failed.
+  /// Computes parity and hands the batch to the senders; waits while the slowest one's queue is full. kUnavailable once
+  /// too many chunks failed.
   asio::awaitable<Status> write(RowBatch batch);
 
   /// Every chunk that counts is durable on return. kUnavailable, naming the servers, when too many failed.

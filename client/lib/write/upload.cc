@@ -101,8 +101,8 @@ asio::awaitable<Status> Upload::seal(Context context, proto::SealedStripe sealed
 asio::awaitable<Status> Upload::commit(Context context, proto::CommitFileRequest request,
                                        proto::Attributes& attributes) {
   sight::Module module(context, kCommitFile, {static_cast<double>(request.extents_size())});
-  // A commit repeats safely under its upload's id, since the metaserver remembers which uploads it committed. That of an
-  // empty file gets an id that no allocation has.
+  // A commit repeats safely under its upload's id, since the metaserver remembers which uploads it committed. That of
+  // an empty file gets an id that no allocation has.
   request.set_upload_id(request.extents().empty() ? resources_.runtime.random.next() | kEmptyFile
                                                   : upload_id_);
   request.set_path(path_);

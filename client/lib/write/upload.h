@@ -24,8 +24,8 @@ class Upload {
         stripe_policy_(std::move(policy)),
         tasks_(resources.runtime) {}
 
-  /// A file of at most one cell gets copies: see FileWriter. To be called before anything is allocated, where the size is
-  /// known.
+  /// A file of at most one cell gets copies: see FileWriter. To be called before anything is allocated, where the size
+  /// is known.
   asio::awaitable<Status> choose_policy(Context context, uint64_t size);
 
   /// Allocates a stripe, if possible on servers that did not fail lately. All stripes of an upload have one policy.

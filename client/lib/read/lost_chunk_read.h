@@ -14,8 +14,8 @@ namespace kintsugi::client {
 struct LostReadOptions {
   uint64_t offset = 0;  ///< in the chunk
   uint64_t length = 0;  ///< 0: to its end; a range beyond it ends there
-  /// Shape of the tree that computes the range. None: the traditional read, which fetches what the code needs (k chunks) in
-  /// parallel and decodes it here.
+  /// Shape of the tree that computes the range. None: the traditional read, which fetches what the code needs (k
+  /// chunks) in parallel and decodes it here.
   std::optional<proto::RepairShape> shape = proto::RepairShape::AUTO;
   uint64_t slice_bytes = 0;
   bool fall_back = true;  ///< decode here when no tree could be had; else that is an error

@@ -1,4 +1,4 @@
-#include "client/lib/degraded/lost_chunk_read.h"
+#include "client/lib/read/lost_chunk_read.h"
 
 #include <algorithm>
 
