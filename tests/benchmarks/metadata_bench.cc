@@ -37,9 +37,10 @@ asio::awaitable<void> create_files(Load& load) {
     proto::CommitFileRequest request;
     request.set_path(path_of(--load.left));
     request.set_mode(0644);
-    auto made = co_await load.client.call<proto::CommitFileResponse>(Context{}, load.at,
-                                                                     rpc::Method::kCommitFile, request);
-    if (!made) ++load.failed;
+    proto::CommitFileResponse response;
+    const Status made =
+        co_await load.client.call(Context{}, load.at, rpc::Method::kCommitFile, request, response);
+    if (!made.ok()) ++load.failed;
   }
 }
 
@@ -47,9 +48,9 @@ asio::awaitable<void> stat_files(Load& load, uint64_t files) {
   while (load.left > 0) {
     proto::StatRequest request;
     request.set_path(path_of(--load.left * 7919 % files));
-    auto found =
-        co_await load.client.call<proto::StatResponse>(Context{}, load.at, rpc::Method::kStat, request);
-    if (!found) ++load.failed;
+    proto::StatResponse response;
+    const Status found = co_await load.client.call(Context{}, load.at, rpc::Method::kStat, request, response);
+    if (!found.ok()) ++load.failed;
   }
 }
 
@@ -58,9 +59,9 @@ asio::awaitable<Status> make_directories(Load& load) {
     proto::MakeDirectoryRequest request;
     request.set_path(fmt::format("/bench/d{}", i));
     request.set_parents(true);
-    auto made =
-        co_await load.client.call<proto::Empty>(Context{}, load.at, rpc::Method::kMakeDirectory, request);
-    if (!made) co_return made.error();
+    proto::Empty response;
+    KINTSUGI_CO_TRY(
+        co_await load.client.call(Context{}, load.at, rpc::Method::kMakeDirectory, request, response));
   }
   co_return Status{};
 }

@@ -203,9 +203,10 @@ asio::awaitable<void> run(const runtime::Runtime& runtime, const Setup& setup,
     const TimePoint began = runtime.clock.now();
     Context context;
     context.deadline = began + 5min;
-    auto repaired = co_await client.call<proto::RepairChunkResponse>(context, endpoint(setup.helpers),
-                                                                     rpc::Method::kRepairChunk, request);
-    if (!repaired) die(repaired.error().to_string());
+    proto::RepairChunkResponse response;
+    const Status repaired =
+        co_await client.call(context, endpoint(setup.helpers), rpc::Method::kRepairChunk, request, response);
+    if (!repaired.ok()) die(repaired.to_string());
     const double took = std::chrono::duration<double>(runtime.clock.now() - began).count();
     for (pid_t pid : servers)
       cpu += cpu_seconds(pid);

@@ -43,11 +43,11 @@ void die(const Status& status) {
 }
 
 asio::awaitable<void> caller(Client& client, runtime::Endpoint to, size_t calls) {
-  proto::ErrorDetail request;
+  proto::ErrorDetail request, response;
   request.set_message("/some/directory/some-file-name");
   for (size_t i = 0; i < calls; ++i) {
-    auto response = co_await client.call<proto::ErrorDetail>(Context{}, to, Method::kPing, request);
-    if (!response) die(response.error());
+    const Status answered = co_await client.call(Context{}, to, Method::kPing, request, response);
+    if (!answered.ok()) die(answered);
   }
 }
 
@@ -78,20 +78,22 @@ asio::awaitable<void> download(Client& client, runtime::Endpoint to, uint64_t by
 
 asio::awaitable<void> run(runtime::Runtime& runtime, size_t calls, uint64_t stream_bytes) {
   Server server(runtime, Secret{}, nullptr);
-  server.handle<proto::ErrorDetail, proto::ErrorDetail>(
-      Method::kPing, [](Context, proto::ErrorDetail request) -> asio::awaitable<Result<proto::ErrorDetail>> {
-        co_return request;
-      });
+  server.handle(Method::kPing,
+                [](Context, const proto::ErrorDetail& request,
+                   proto::ErrorDetail& response) -> asio::awaitable<Status> {
+                  response = request;
+                  co_return Status{};
+                });
   std::vector<std::byte> frame(kFrameBytes, std::byte{42});
-  server.handle_stream<proto::Empty>(
-      Method::kReadChunk, [&](Context, proto::Empty, Stream& stream) -> asio::awaitable<Status> {
-        proto::Empty header;
-        asio::const_buffer payload(frame.data(), frame.size());
-        for (uint64_t sent = 0; sent < stream_bytes; sent += frame.size()) {
-          KINTSUGI_CO_TRY(co_await stream.send(header, std::span(&payload, 1)));
-        }
-        co_return co_await stream.send_end(header);
-      });
+  server.handle_stream(Method::kReadChunk,
+                       [&](Context, const proto::Empty&, Stream& stream) -> asio::awaitable<Status> {
+                         proto::Empty header;
+                         asio::const_buffer payload(frame.data(), frame.size());
+                         for (uint64_t sent = 0; sent < stream_bytes; sent += frame.size()) {
+                           KINTSUGI_CO_TRY(co_await stream.send(header, std::span(&payload, 1)));
+                         }
+                         co_return co_await stream.send_end(header);
+                       });
   Status started = server.start({"127.0.0.1", 0});
   if (!started.ok()) die(started);
   runtime::Endpoint at = server.local_endpoint();

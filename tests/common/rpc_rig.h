@@ -106,8 +106,10 @@ struct Rig {
   }
 
   asio::awaitable<Result<proto::ErrorDetail>> ping(std::string message, Context context = {}) {
-    proto::ErrorDetail request = text(std::move(message));
-    co_return co_await client.call<proto::ErrorDetail>(context, at, Method::kPing, request);
+    const proto::ErrorDetail request = text(std::move(message));
+    proto::ErrorDetail response;
+    KINTSUGI_CO_TRY(co_await client.call(context, at, Method::kPing, request, response));
+    co_return response;
   }
 
   asio::awaitable<Status> ping_is_echoed() {
@@ -130,30 +132,31 @@ struct Rig {
 };
 
 inline void Rig::add_methods() {
-  server.handle<proto::ErrorDetail, proto::ErrorDetail>(
-      Method::kPing,
-      [this](Context context, proto::ErrorDetail request) -> asio::awaitable<Result<proto::ErrorDetail>> {
-        last_context = context;
-        co_return request;
-      });
-  server.handle<proto::Empty, proto::Empty>(
-      Method::kStat, [](Context, proto::Empty) -> asio::awaitable<Result<proto::Empty>> {
-        co_return Status{Code::kNotFound, "no such file"};
-      });
-  server.handle<proto::Empty, proto::Empty>(
-      Method::kList, [this](Context, proto::Empty) -> asio::awaitable<Result<proto::Empty>> {
-        ++calls_waiting;
-        while (!is_released)
-          co_await released.wait();
-        --calls_waiting;
-        co_return proto::Empty{};
-      });
-  server.handle<proto::Empty, proto::ErrorDetail>(
-      Method::kFsck, [](Context, proto::Empty) -> asio::awaitable<Result<proto::ErrorDetail>> {
-        co_return text(std::string(kMaxHeaderBytes, 'x'));
-      });
-  server.handle_stream<proto::Empty>(
-      Method::kReadChunk, [this](Context, proto::Empty, Stream& stream) -> asio::awaitable<Status> {
+  server.handle(Method::kPing,
+                [this](Context context, const proto::ErrorDetail& request,
+                       proto::ErrorDetail& response) -> asio::awaitable<Status> {
+                  last_context = context;
+                  response = request;
+                  co_return Status{};
+                });
+  server.handle(Method::kStat, [](Context, const proto::Empty&, proto::Empty&) -> asio::awaitable<Status> {
+    co_return Status{Code::kNotFound, "no such file"};
+  });
+  server.handle(Method::kList,
+                [this](Context, const proto::Empty&, proto::Empty&) -> asio::awaitable<Status> {
+                  ++calls_waiting;
+                  while (!is_released)
+                    co_await released.wait();
+                  --calls_waiting;
+                  co_return Status{};
+                });
+  server.handle(Method::kFsck,
+                [](Context, const proto::Empty&, proto::ErrorDetail& response) -> asio::awaitable<Status> {
+                  response = text(std::string(kMaxHeaderBytes, 'x'));
+                  co_return Status{};
+                });
+  server.handle_stream(
+      Method::kReadChunk, [this](Context, const proto::Empty&, Stream& stream) -> asio::awaitable<Status> {
         ++streams_served;
         for (size_t i = 0; i < frames; ++i) {
           std::vector<std::byte> bytes = pattern_bytes(frame_bytes, i);
@@ -165,32 +168,32 @@ inline void Rig::add_methods() {
         proto::ErrorDetail done = text("done");
         co_return co_await stream.send_end(done);
       });
-  server.handle_stream<proto::Empty>(
-      Method::kWriteChunk, [this](Context, proto::Empty, Stream& stream) -> asio::awaitable<Status> {
-        ++streams_served;
-        uploaded.clear();
-        proto::ErrorDetail header;
-        while (true) {
-          KINTSUGI_CO_ASSIGN(Stream::Received received, co_await stream.receive(header));
-          if (received.end) break;
-          size_t at = uploaded.size();
-          uploaded.resize(at + received.payload_bytes);
-          std::span<std::byte> into = std::span(uploaded).subspan(at);
-          size_t first = into.size() / 3;  // in parts
-          KINTSUGI_CO_TRY(co_await stream.receive_payload(into.first(first)));
-          KINTSUGI_CO_TRY(co_await stream.receive_payload(into.subspan(first)));
-        }
-        proto::ErrorDetail done = text(std::to_string(uploaded.size()));
-        co_return co_await stream.send_end(done);
-      });
-  server.handle_stream<proto::Empty>(
-      Method::kPartialSum, [this](Context, proto::Empty, Stream& stream) -> asio::awaitable<Status> {
-        ++streams_served;
-        proto::ErrorDetail header;
-        KINTSUGI_CO_ASSIGN(Stream::Received received, co_await stream.receive(header));
-        (void)received;
-        co_return Status{Code::kNoSpace, "disk full"};
-      });
+  server.handle_stream(Method::kWriteChunk,
+                       [this](Context, const proto::Empty&, Stream& stream) -> asio::awaitable<Status> {
+                         ++streams_served;
+                         uploaded.clear();
+                         proto::ErrorDetail header;
+                         while (true) {
+                           KINTSUGI_CO_ASSIGN(Stream::Received received, co_await stream.receive(header));
+                           if (received.end) break;
+                           size_t at = uploaded.size();
+                           uploaded.resize(at + received.payload_bytes);
+                           std::span<std::byte> into = std::span(uploaded).subspan(at);
+                           size_t first = into.size() / 3;  // in parts
+                           KINTSUGI_CO_TRY(co_await stream.receive_payload(into.first(first)));
+                           KINTSUGI_CO_TRY(co_await stream.receive_payload(into.subspan(first)));
+                         }
+                         proto::ErrorDetail done = text(std::to_string(uploaded.size()));
+                         co_return co_await stream.send_end(done);
+                       });
+  server.handle_stream(Method::kPartialSum,
+                       [this](Context, const proto::Empty&, Stream& stream) -> asio::awaitable<Status> {
+                         ++streams_served;
+                         proto::ErrorDetail header;
+                         KINTSUGI_CO_ASSIGN(Stream::Received received, co_await stream.receive(header));
+                         (void)received;
+                         co_return Status{Code::kNoSpace, "disk full"};
+                       });
 }
 
 /// A Rig on real sockets; `body` gets it started.
