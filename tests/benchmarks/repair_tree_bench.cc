@@ -216,7 +216,7 @@ asio::awaitable<void> run(const runtime::Runtime& runtime, const Setup& setup,
         "KiB\n",
         setup.shape.c_str(), setup.helpers, setup.chunk_bytes >> 20, setup.slice_bytes >> 10,
         bytes / took / 1e6, cpu, cpu * 1e9 / bytes / static_cast<double>(servers.size()),
-        repaired->timing().peak_bytes() >> 10);
+        response.timing().peak_bytes() >> 10);
   }
   co_await client.stop();
 }
