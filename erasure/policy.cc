@@ -58,11 +58,11 @@ std::optional<uint32_t> parse_cell_kib(std::string_view text) {
   return parse_number(text);
 }
 
-// What a family's name is made of.
+// The parts of a family's names.
 struct Form {
   std::string_view code;
   Policy::Family family;
-  std::vector<std::string_view> counts;  // what each number counts
+  std::vector<std::string_view> counts;  // the things that the numbers count
   std::string_view expected;
 };
 

@@ -41,7 +41,7 @@ class Daemon final : public daemon::Daemon {
  public:
   Daemon(daemon::Shell& shell, MetaDaemonOptions options, std::unique_ptr<RocksDbStore> store)
       : recorder_(shell.runtime.clock, shell.runtime.random.next()), store_(std::move(store)) {
-    // What was read of a store since it failed may be lost; only a new start shows what is really there.
+    // Anything read of a store since it failed may be lost; only a new start shows what is really there.
     store_->on_failure = [&ending = shell.ending](const Status& why) {
       ending.end(why.with_context("the metadata store failed, nothing can be acknowledged any more"),
                  daemon::kExitFailed);

@@ -64,7 +64,7 @@ class DaemonDeathTest : public ::testing::Test {
 
 TEST_F(DaemonDeathTest, ServesUntilASignalAndEndsWell) {
   const auto signal = [](Shell& shell) {
-    // After start() has returned: until then a signal ends the process at once.
+    // The signal comes after start() has returned: until then it would end the process at once.
     asio::post(shell.runtime.executor, [] { ::raise(SIGTERM); });
   };
   EXPECT_EXIT(run_and_exit({}, signal), ::testing::ExitedWithCode(0), "");

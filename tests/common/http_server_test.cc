@@ -18,7 +18,7 @@ namespace {
 
 using asio::ip::tcp;
 
-/// Sends one request over `socket`; its answer's status line. Empty when the server hung up.
+/// Sends one request over `socket` and returns its answer's status line; empty when the server hung up.
 std::string get(tcp::socket& socket, const std::string& path) {
   boost::system::error_code error;
   asio::write(socket, asio::buffer("GET " + path + " HTTP/1.1\r\nHost: here\r\n\r\n"), error);

@@ -1,4 +1,4 @@
-// Proven connections that then send what no client of ours would send.
+// Proven connections that then send frames which no client of ours would send.
 #include "common/rpc/handshake.h"
 #include "tests/common/rpc_rig.h"
 

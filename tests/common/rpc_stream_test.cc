@@ -10,7 +10,7 @@ asio::awaitable<Result<std::unique_ptr<Stream>>> open(Rig& rig, Method method, C
   co_return co_await rig.client.open_stream(context, rig.at, method, request);
 }
 
-/// The whole kReadChunk call; gives the connection back.
+/// Makes a whole kReadChunk call and gives the connection back.
 asio::awaitable<Status> download(Rig& rig, std::vector<std::byte>& into) {
   KINTSUGI_CO_ASSIGN(auto stream, co_await open(rig, Method::kReadChunk));
   proto::ErrorDetail header;
@@ -27,7 +27,7 @@ asio::awaitable<Status> download(Rig& rig, std::vector<std::byte>& into) {
   co_return Status{};
 }
 
-/// The whole kWriteChunk call; gives the connection back.
+/// Makes a whole kWriteChunk call and gives the connection back.
 asio::awaitable<Status> upload(Rig& rig, std::span<const std::byte> bytes, size_t frame_bytes,
                                size_t pieces) {
   KINTSUGI_CO_ASSIGN(auto stream, co_await open(rig, Method::kWriteChunk));

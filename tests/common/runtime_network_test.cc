@@ -69,8 +69,7 @@ asio::awaitable<void> receive_exactly(Connection& from, const std::vector<std::b
   }
 }
 
-/// Of the sockets of this process that have a peer: how many there are, and how many ask it now and then
-/// whether it is still there.
+/// Counts the sockets of this process that have a peer, and those that ask it now and then whether it is still there.
 std::pair<int, int> connected_and_probing() {
   std::pair<int, int> count;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -87,7 +86,7 @@ std::pair<int, int> connected_and_probing() {
   return count;
 }
 
-/// Bytes that arrived at the socket of this process that has most of them unread.
+/// The most bytes that lie unread at one socket of this process.
 int most_unread() {
   int most = 0;
   for (int fd = 0; fd < 1024; ++fd) {

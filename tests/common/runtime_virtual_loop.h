@@ -44,7 +44,7 @@ class VirtualClock final : public Clock {
 
 class VirtualLoop {
  public:
-  /// Runs `task` to its end; fails the test when everything stands still before.
+  /// Runs `task` to its end; fails the test when everything stands still before that.
   void run(asio::awaitable<void> task) {
     bool done = false;
     asio::co_spawn(io, std::move(task), [&](std::exception_ptr error) {

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Indices = std::vector<uint32_t>;
 
-// Decodes `wanted` from `available` with whole chunks and compares with what was encoded.
+// Decodes `wanted` from `available` with whole chunks and compares them with the encoded ones.
 void expect_decodes(const TestStripe& stripe, const Indices& available, const Indices& wanted) {
   const auto plan = Code::get(stripe.policy)->plan_decode(available, wanted);
   ASSERT_TRUE(plan) << plan.error();
@@ -48,7 +48,8 @@ TEST_P(EveryErasure, IsDecodedFromWhatIsLeft) {
   const Policy& policy = GetParam();
   std::mt19937_64 random(7);
   const uint64_t row = uint64_t{policy.k} * policy.cell_bytes;
-  // A whole number of rows; a last row that ends within a cell in the middle; within its first cell.
+  // The lengths are a whole number of rows, a last row that ends within a cell in the middle, and one that ends within
+  // its first cell.
   for (const uint64_t length : {2 * row, row + row / 2 + 7, row + 33}) {
     const TestStripe stripe(policy, length, random);
     for (uint32_t losses = 1; losses <= policy.tolerated(); ++losses) {
@@ -92,8 +93,7 @@ TEST(Code, DecodesRandomErasuresOfRandomCodes) {
 }
 
 TEST(Code, AnyKRowsOfTheGeneratorAreIndependentForEveryParameter) {
-  // Square sub-matrices of a Cauchy matrix are regular; decode_matrix() asserts it. Parity-only helpers are
-  // hardest.
+  // Square sub-matrices of a Cauchy matrix are regular; decode_matrix() asserts it. Parity-only helpers are hardest.
   for (uint32_t k = 1; k < kMaxChunks; ++k) {
     for (uint32_t m = 1; k + m <= kMaxChunks; ++m) {
       Indices helpers(k);

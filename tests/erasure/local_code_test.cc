@@ -1,4 +1,4 @@
-// Local reconstruction codes: what can be lost, what a loss costs.
+// Local reconstruction codes: the losses they survive and the cost of a loss.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ uint32_t rank(const Code& code, uint32_t available) {
   return span.rank();
 }
 
-// Huang et al., ATC'12: a pattern may be decodable when, after each group made good for one of its losses, no
+// Huang et al. 2012: a pattern may be decodable when, after each group made good for one of its losses, no
 // more are left than there are global parities.
 bool may_be_decodable(const Policy& policy, uint32_t available) {
   uint32_t left = 0;
@@ -114,7 +114,7 @@ TEST(LocalCodes, KnowWhichChunksCanBeHadFromWhatIsLeft) {
   }
 }
 
-// The columns of the parity-check matrix: what is lost is decodable when theirs are independent.
+// The columns of the parity-check matrix: lost chunks are decodable when their columns are independent.
 bool columns_are_independent(const Code& code, const Indices& lost) {
   RowSpan span(code.m(), code.m());
   for (const uint32_t chunk : lost) {
@@ -229,7 +229,7 @@ TEST(LocalCodes, ReadTheGroupOnlyWhenAChunkIsDecoded) {
   const auto plan = code->plan_decode(all_but(16, Indices{3}), Indices{3, 7});
   ASSERT_TRUE(plan);
   EXPECT_THAT(plan->helpers, UnorderedElementsAre(0, 1, 2, 4, 5, 12, 7));
-  // Enough for the one that is wanted, though not for all.
+  // These are enough for the chunk that is wanted, though not for all.
   EXPECT_TRUE(code->plan_decode(Indices{0, 1, 2, 4, 5, 12}, Indices{3}));
   EXPECT_FALSE(code->decodable(Indices{0, 1, 2, 4, 5, 12}));
   EXPECT_FALSE(code->plan_decode(Indices{0, 1, 2, 4, 5, 12}, Indices{6}));

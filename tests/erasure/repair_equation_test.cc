@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Indices = std::vector<uint32_t>;
 
-// What a star repair does: every helper multiplies its own sub-chunks, the root XORs; cell by cell.
+// Repairs as a star does, cell by cell: every helper multiplies its own sub-chunks, the root XORs.
 std::vector<Bytes> evaluate(const RepairEquation& equation, const TestStripe& stripe) {
   std::vector<Bytes> sums;
   for (const uint32_t lost : equation.lost)

@@ -17,7 +17,7 @@ Policy rotated(uint32_t k, uint32_t m) {
   return {.k = k, .m = m, .cell_bytes = 64, .family = Policy::Family::kRotated};
 }
 
-// Chunks `lost` of the data and as many parities: the lost symbols' part of the parities' rows.
+// The part of the parities' rows that belongs to the symbols of the lost data chunks.
 bool solvable(const Code& code, const Indices& lost, const Indices& parities) {
   const uint32_t rows = code.rows(), columns = code.k() * rows, unknown = lost.size() * rows;
   RowSpan span(unknown, unknown);

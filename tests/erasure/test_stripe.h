@@ -1,5 +1,4 @@
-/// A small stripe in memory, and an independent, slow implementation of the field and the code to compare
-/// with.
+/// A small stripe in memory, and an independent, slow implementation of the field and the code to compare with.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@ namespace kintsugi::erasure {
 
 using Bytes = std::vector<std::byte>;
 
-/// $KINTSUGI_TEST_SEED, or a new seed each run.
+/// The value of $KINTSUGI_TEST_SEED, or a new seed each run.
 uint64_t test_seed();
 
 /// Product in GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1.
