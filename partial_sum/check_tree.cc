@@ -29,7 +29,7 @@ class Checker {
   }
   void rebuild(uint32_t index) { rebuilt_.insert(index); }
 
-  // Recursion is bounded: a node is counted before its children are looked at.
+  // The recursion is bounded: a node is counted before its children are looked at.
   Status check(const proto::RepairNode& node, SliceMask mask) {
     if (++nodes_ > kMaxTreeNodes) return invalid(fmt::format("more than {} nodes", kMaxTreeNodes));
     KINTSUGI_TRY(check_own(node, mask));

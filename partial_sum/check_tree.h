@@ -1,4 +1,4 @@
-/// Checks of the trees that come over the wire, and what their nodes mean.
+/// Checks repair trees that come over the wire, and says what their nodes mean.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@
 
 namespace kintsugi::partial_sum {
 
-/// Of one tree: helpers, and destinations of other chunks that are rebuilt in the same pass. A root has at
-/// most as many children; with slice masks each of them is a tree of its own, without them all are one.
+/// Nodes of one tree: helpers, and destinations of other chunks that are rebuilt in the same pass. A root has at most as
+/// many children; with slice masks each child is a tree of its own, without them all are one.
 inline constexpr size_t kMaxTreeNodes = 64;
 /// Length of a policy's name.
 inline constexpr size_t kMaxPolicyBytes = 64;
 
-/// It adds a chunk of its own.
+/// The node adds a chunk of its own.
 inline bool has_chunk(const proto::RepairNode& node) {
   return !node.coefficients().empty();
 }
-/// Sub-chunks that the node reads: own_rows, or all.
+/// How many sub-chunks the node reads: its own_rows, or all `rows`.
 uint32_t own_rows_of(const proto::RepairNode& node, uint32_t rows);
-/// Running sums of the node; 0 when it does not say.
+/// How many running sums the node keeps; 0 when it does not say.
 uint32_t sums_of(const proto::RepairNode& node, uint32_t rows);
-/// Sums that it sends.
+/// How many of them it sends.
 uint32_t outputs_of(const proto::RepairNode& node, uint32_t rows);
 
 /// All below must hold, else kInvalidArgument (kLimitExceeded for memory) with one line that names the chunk
@@ -33,13 +33,13 @@ uint32_t outputs_of(const proto::RepairNode& node, uint32_t rows);
 /// nodes that see every slice; masks stand at the root's children only.
 Status check_tree(const proto::PartialSumRequest& request);
 
-/// The same for the children of a root, which keeps `range.sums` sums. Together they carry every slice of its
-/// range. `rebuilt`: the chunk that the root stores itself, which cannot help.
+/// Checks the children of a root, which keeps `range.sums` sums, by the same rules; together they must carry every slice of
+/// its range. `rebuilt` is the chunk that the root stores itself, which cannot help.
 Status check_children(const SumRange& range,
                       const google::protobuf::RepeatedPtrField<proto::RepairNode>& children,
                       uint32_t rebuilt);
 
-/// "81:0, 81:4": the chunks of all helpers below, for messages.
+/// Names the chunks of all helpers below for messages: "81:0, 81:4".
 std::string describe_helpers(StripeId stripe,
                              const google::protobuf::RepeatedPtrField<proto::RepairNode>& children);
 

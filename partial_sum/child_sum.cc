@@ -9,7 +9,7 @@ namespace kintsugi::partial_sum {
 namespace {
 
 constexpr sight::Site kChild{"partial_sum.child_sum", {"bytes", "slice_bytes"}, {"network_seconds"}};
-/// Of a frame; senders keep to 1 MiB.
+/// Payload of a frame; senders keep to it.
 constexpr uint32_t kMaxFrameBytes = 1 << 20;
 
 SumMatrix matrix_of(const proto::RepairNode& node, uint32_t sums, uint32_t rows) {
@@ -100,7 +100,7 @@ asio::awaitable<Status> ChildSum::receive_frame() {
   const uint64_t bytes = frame->payload_bytes / matrix_.inputs();
   KINTSUGI_CO_ASSIGN(const uint32_t crc, co_await receive_sums(bytes));
   bytes_in_ += frame->payload_bytes;
-  // What is wrong went into the window already: the tree fails, and nothing was told to be there.
+  // The wrong bytes are in the window already, but not told to be: the cursor advances below only. The error ends the tree.
   if (crc != data.crc()) {
     co_return Status{Code::kCorrupt,
                      fmt::format("partial sum of offset {}: checksum mismatch", data.offset())};

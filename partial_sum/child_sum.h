@@ -1,4 +1,4 @@
-/// One child of a node in a repair tree: asks it for its partial sum and adds what comes to the window.
+/// One child of a node in a repair tree: asks the child for its partial sum and adds that to the window.
 #pragma once
 
 #include <memory>
@@ -26,12 +26,12 @@ class ChildSum {
   ChildSum(const runtime::Runtime& runtime, rpc::Client& client, proto::PartialSumRequest request,
            Place place);
 
-  /// Opens the stream at once, then receives as the window opens. The error names the server.
+  /// Opens the stream at once, then receives as the window opens. An error blames the child's server.
   asio::awaitable<Status> run(Context context);
   /// Breaks the stream, and with it the child's subtree.
   void close();
 
-  double network_seconds() const { return network_seconds_; }  ///< that the child was waited for
+  double network_seconds() const { return network_seconds_; }  ///< for which the child was waited for
   double compute_seconds() const { return compute_seconds_; }
   uint64_t bytes_in() const { return bytes_in_; }
   const proto::PartialSumDone& done() const { return done_; }
@@ -45,7 +45,7 @@ class ChildSum {
 
   asio::awaitable<Status> receive_all(Context context);
   asio::awaitable<Status> receive_frame();
-  /// `bytes` of each output, added to the window from the cursor on; returns their CRC.
+  /// Adds `bytes` of each output to the window from the cursor on; returns their CRC.
   asio::awaitable<Result<uint32_t>> receive_sums(uint64_t bytes);
   asio::awaitable<Result<uint32_t>> receive_part(uint32_t output, size_t unit, uint64_t begin, uint64_t end,
                                                  uint32_t crc, bool first);

@@ -1,4 +1,4 @@
-/// Memory of one node of a tree, counted where it is taken.
+/// Counts the memory of one node of a tree where it is taken.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace kintsugi::partial_sum {
 
-/// Sums, parts of frames and own reads: what DESIGN's bound speaks of. Buffers of the store's write-behind
-/// and of the kernel are not in it.
+/// The memory of sums, parts of frames and own reads, which WindowSize bounds. Buffers of the store's write-behind and of
+/// the kernel are not in it.
 class HeldMemory {
  public:
   void take(uint64_t bytes) { peak_ = std::max(peak_, now_ += bytes); }

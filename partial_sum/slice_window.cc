@@ -43,8 +43,8 @@ WindowSize WindowSize::choose(const SumRange& range, const Node& node) {
     size.units = std::max<size_t>(count_units(range, size.unit_bytes), 1);
     return size;
   }
-  // Behind its children, the own chunk takes no turn from them: a single plain child is always the first one
-  // and needs no memory besides the window.
+  // The own chunk comes behind the children and takes no turn from them: a single plain child is thus always the first one,
+  // is received straight into the sums, and needs no memory besides the window.
   size.own_first = node.children == 0;
   const uint64_t own = node.own ? size.own_bytes : 0;
   const uint64_t pieces = node.children == 1 && node.plain_child ? 0 : node.children * size.piece_bytes;
@@ -108,6 +108,7 @@ asio::awaitable<Result<bool>> SliceWindow::wait_turn(size_t contributor, size_t 
                                                      bool may_be_first) {
   KINTSUGI_ASSERT(unit >= released_ && unit < units_);
   while (failure_.ok()) {
+    // A slot belongs to this unit only once the unit that had it before is released.
     if (unit < released_ + slots_.size()) {
       Slot& here = slot(unit);
       if (!here.first && may_be_first) here.first = contributor;
@@ -129,7 +130,7 @@ std::span<const std::span<std::byte>> SliceWindow::sums(size_t contributor, size
                                                         uint64_t end) {
   Slot& here = slot(unit);
   if (here.memory.empty()) {
-    // The slots of a window that never turns are no larger than their unit.
+    // Where every unit has a slot of its own, and one sum, the slot need not be larger than its unit.
     const uint64_t bytes = units_ <= slots_.size() && range_.sums == 1 ? bytes_of(unit) : size_.unit_bytes;
     here.memory = HeldBytes(held_, bytes * range_.sums);
   }

@@ -15,38 +15,37 @@
 
 namespace kintsugi::partial_sum {
 
-/// How a node spends its memory: at most (children + 2) * slice_bytes * sums, all parts together (a range of
-/// less than a block aside).
+/// How a node spends its memory: at most (children + 2) * slice_bytes * sums for all parts together, except for a range of
+/// less than a block.
 struct WindowSize {
   /// Slices are filled and forwarded in units, so that the next hop begins before a slice is whole.
   uint64_t unit_bytes = 0;
-  size_t units = 0;          ///< that are open at a time
-  uint64_t piece_bytes = 0;  ///< of a child that are taken in at a time, where not straight into the sums
-  uint64_t own_bytes = 0;    ///< of the own chunk that are read at a time; whole blocks
+  size_t units = 0;          ///< units that are open at a time
+  uint64_t piece_bytes = 0;  ///< taken in from a child at a time, where not straight into the sums
+  uint64_t own_bytes = 0;    ///< read from the own chunk at a time; whole blocks
   bool own_first = true;     ///< the own chunk may be added before a child's sum
-  bool whole = false;        ///< nothing is forwarded before all is complete (a leaf sends as it reads)
+  bool whole = false;        ///< nothing is forwarded before all is complete; a leaf sends as it reads
 
   struct Node {
     size_t children = 0;
-    bool own = false;  ///< it has a chunk of its own
-    bool whole_cells =
-        false;              ///< units are whole sub-cells: what takes the sums needs the cells in chunk order
-    bool keep_all = false;  ///< the window is the whole range
-    bool masked = false;    ///< children carry different slices
-    bool plain_child = false;  ///< the only child's outputs are added to its sums as they are
+    bool own = false;          ///< the node has a chunk of its own
+    bool whole_cells = false;  ///< units are whole sub-cells: the sink needs the cells in chunk order
+    bool keep_all = false;     ///< the window is the whole range
+    bool masked = false;       ///< children carry different slices
+    bool plain_child = false;  ///< the only child's outputs are added to the node's sums as they are
   };
   static WindowSize choose(const SumRange& range, const Node& node);
 };
 
-/// Contributors add to the units of the slices they carry, in order, each at its own pace, and may be ahead
-/// of the consumer by the window's size. The first one to reach a unit writes its bytes there, the others
-/// follow it through the unit and add theirs.
+/// Contributors add to the units of the slices they carry, in order, each at its own speed, and may be ahead of the consumer
+/// by the window's size. The first one to reach a unit writes its bytes there, the others follow it through the unit and add
+/// theirs: no unit is cleared before it is used.
 class SliceWindow {
  public:
-  /// Slots of the window of a node with one mask for all.
+  /// The slices that the window holds when all children carry the same ones.
   static constexpr size_t kSlices = 2;
 
-  /// `contributors`: what each carries.
+  /// `contributors` has the slices that each of them carries.
   SliceWindow(const runtime::Runtime& runtime, SumRange range, WindowSize size,
               std::vector<SliceMask> contributors);
 
@@ -55,33 +54,33 @@ class SliceWindow {
   HeldMemory& held() { return held_; }
   const HeldMemory& held() const { return held_; }
 
-  /// Of all slices that the tree carries.
+  /// Units of all slices that the tree carries.
   size_t units() const { return units_; }
-  /// Relative to the range's offset.
+  /// Where the unit begins, relative to the range's offset.
   uint64_t begin_of(size_t unit) const;
   uint64_t bytes_of(size_t unit) const;
   size_t slice_of(size_t unit) const { return range_.carried_slice(unit / units_per_slice_); }
   /// The unit after the last one of its slice.
   size_t end_of_slice(size_t unit) const;
-  /// The first one from `unit` on that the contributor carries; units() when there is none.
+  /// The first unit from `unit` on that the contributor carries; units() when there is none.
   size_t next_carried(size_t contributor, size_t unit) const;
 
-  /// For a contributor: waits until it may give bytes of the unit up to `end`. True when it is the first one
-  /// there: it overwrites. The failure, once there is one.
+  /// Waits until the contributor may give bytes of the unit up to `end`. True when it is the first one there: it overwrites.
+  /// Once there is a failure, that.
   asio::awaitable<Result<bool>> wait_turn(size_t contributor, size_t unit, uint64_t end,
                                           bool may_be_first = true);
-  /// The range of every sum, as its contributor may fill it after its turn came: bytes that nobody wrote so
-  /// far and that are before `begin`, or of another than the first, are zero. Valid until the next call.
+  /// The range of every sum for a contributor whose turn came. Bytes that nobody wrote so far are made zero, except those
+  /// that the first contributor is about to overwrite. Valid until the next call.
   std::span<const std::span<std::byte>> sums(size_t contributor, size_t unit, uint64_t begin, uint64_t end);
-  /// This contributor gave, and proved, everything up to `end` of the unit. What it did not write is zero.
+  /// The contributor gave, and proved, everything up to `end` of the unit. Bytes that it did not write count as zeros.
   void advance(size_t contributor, size_t unit, uint64_t end);
 
-  /// For the consumer: true when `unit` is complete (WindowSize::whole: everything), false at `until`.
+  /// Waits for the consumer: true when `unit` is complete (with WindowSize::whole everything), false at `until`.
   asio::awaitable<Result<bool>> wait_complete(size_t unit, TimePoint until);
   /// The complete unit's sums.
   std::span<const std::span<std::byte>> complete(size_t unit);
   uint64_t nonzero_bytes(size_t unit) const { return slot(unit).written; }
-  /// The oldest unit is consumed: its memory serves the next one.
+  /// The consumer is done with the oldest unit: its memory serves the next one.
   void release(size_t unit);
 
   /// Ends every wait; the first failure stays.
@@ -90,11 +89,11 @@ class SliceWindow {
 
  private:
   struct Slot {
-    HeldBytes memory;  ///< the sums one after the other
-    std::optional<size_t> first;
-    uint64_t first_end = 0;  ///< how far the first contributor came
-    uint64_t written = 0;    ///< from here on the memory holds nothing, which means zeros
-    size_t missing = 0;      ///< contributors that are not at the end
+    HeldBytes memory;             ///< the sums one after the other
+    std::optional<size_t> first;  ///< the contributor that overwrites
+    uint64_t first_end = 0;       ///< how far that one came
+    uint64_t written = 0;         ///< from here on the memory holds nothing, and the sums are zero
+    size_t missing = 0;           ///< contributors that have not come to the unit's end
   };
   Slot& slot(size_t unit) { return slots_[unit % slots_.size()]; }
   const Slot& slot(size_t unit) const { return slots_[unit % slots_.size()]; }
@@ -110,8 +109,8 @@ class SliceWindow {
   HeldMemory held_;
   std::vector<Slot> slots_;
   std::vector<std::span<std::byte>> view_;
-  size_t released_ = 0;  ///< units
-  size_t complete_ = 0;  ///< units at the front that nothing is missing of
+  size_t released_ = 0;  ///< units that the consumer is done with
+  size_t complete_ = 0;  ///< units from the first one on in which nothing is missing
   Status failure_;
   runtime::Event turned_, completed_;
 };

@@ -1,4 +1,4 @@
-/// What the inputs of a node (rows of its chunk, outputs of a child) add to its sums.
+/// The factors with which inputs of a node (rows of its chunk, outputs of a child) are added to its sums.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace kintsugi::partial_sum {
 /// sums[s] ^= coefficient[s][i] * input i, one input after the other.
 class SumMatrix {
  public:
-  /// `coefficients`: sums x inputs, row-major.
+  /// `coefficients` are sums x inputs numbers, row by row.
   SumMatrix(std::string_view coefficients, uint32_t sums, uint32_t inputs);
-  /// Input i is added to sum i. Requires inputs <= sums.
+  /// Adds input i to sum i. REQUIRES: inputs <= sums.
   static SumMatrix identity(uint32_t sums, uint32_t inputs);
 
   uint32_t inputs() const { return static_cast<uint32_t>(columns_.size()); }

@@ -1,4 +1,4 @@
-/// The range of a sub-chunk that a tree sums up, cut into slices.
+/// The range of a sub-chunk that a tree sums up, and how it is cut into slices.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 
 namespace kintsugi::partial_sum {
 
-/// Of the sums of one slice together.
+/// Memory of all sums of one slice.
 inline constexpr uint64_t kMaxSliceMemoryBytes = 256ull << 20;
-/// Of a chunk, and so of a sum.
+/// Length of a chunk, and so of a sum.
 inline constexpr uint64_t kMaxSumBytes = 256ull << 20;
-/// Running sums of a node: every lost chunk has as many as the code has rows.
+/// Running sums of a node: as many for every lost chunk as the code has rows.
 inline constexpr uint32_t kMaxSums = 128;
-/// Sub-chunks of a chunk.
+/// Sub-chunks (rows of the code) of a chunk.
 inline constexpr uint32_t kMaxRows = 8;
 
-/// Which slices something carries: slice i when bit (i mod period) is set; with period 0 all.
+/// A choice of slices: slice i is in it when bit (i mod period) is set; with period 0 all are.
 struct SliceMask {
   static constexpr uint32_t kMaxPeriod = 64;
   uint32_t period = 0;
@@ -35,31 +35,31 @@ struct SliceMask {
 struct SumRange {
   uint64_t offset = 0;  ///< a multiple of kBlockBytes, and of a sub-cell
   uint64_t length = 0;
-  uint64_t slice_bytes = 0;  ///< a multiple of the same, or all of the range
+  uint64_t slice_bytes = 0;  ///< a multiple of the same units, or all of the range
   uint32_t sums = 1;
   uint32_t rows = 1;
   uint64_t cell_bytes = 0;  ///< when rows > 1
-  SliceMask mask;           ///< what the tree carries
+  SliceMask mask;           ///< the slices that the tree carries
 
-  /// Slices are rounded up to whole blocks, or sub-cells. kInvalidArgument, kLimitExceeded.
+  /// A range with rows = 1. Slices are rounded up to whole blocks, or sub-cells. kInvalidArgument, kLimitExceeded.
   static Result<SumRange> make(uint64_t offset, uint64_t length, uint64_t slice_bytes, uint32_t sums);
-  /// Range, slices, rows and mask of the request.
+  /// The same with the rows and the mask of the request.
   static Result<SumRange> make(const proto::PartialSumRequest& request, uint32_t sums);
 
   uint64_t sub_cell_bytes() const { return rows > 1 ? cell_bytes / rows : kBlockBytes; }
   size_t slices() const { return length == 0 ? 0 : (length + slice_bytes - 1) / slice_bytes; }
   /// An unsliced tree forwards nothing before everything is summed up.
   bool sliced() const { return slices() > 1; }
-  /// Relative to `offset`.
+  /// Where the slice begins, relative to `offset`.
   uint64_t begin_of(size_t slice) const { return slice * slice_bytes; }
   uint64_t bytes_of(size_t slice) const { return std::min(slice_bytes, length - begin_of(slice)); }
 
-  /// Of the slices that the tree carries: how many, and number `ordinal` of them.
+  /// How many slices the tree carries, and the `ordinal`th of them.
   size_t carried_slices() const;
   size_t carried_slice(size_t ordinal) const;
 };
 
-/// Of a chunk's sub-chunks, the longest one: all bytes of the chunk are in sub-chunks of this length.
+/// Length of the longest of a chunk's sub-chunks: all bytes of the chunk are in sub-chunks of this length.
 uint64_t sub_chunk_bytes(uint64_t chunk_bytes, uint32_t rows, uint64_t cell_bytes);
 
 }  // namespace kintsugi::partial_sum

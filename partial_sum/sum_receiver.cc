@@ -17,7 +17,7 @@ WindowSize choose_size(const SumRange& range, const Children& children, const Re
   return WindowSize::choose(range, node);
 }
 
-/// Below the root everybody carries what the tree carries.
+/// Masks stand at the children of a root only: below it everybody carries what the tree carries.
 std::vector<SliceMask> masks_of(const SumRange& range, const Children& children, bool own) {
   std::vector<SliceMask> masks;
   for (const proto::RepairNode& child : children) {
@@ -119,7 +119,7 @@ asio::awaitable<Status> SumReceiver::consume(SumSink& sink) {
     KINTSUGI_CO_TRY(co_await sink.put(window_.range().offset + window_.begin_of(unit), sums, nonzero));
     window_.release(unit);
   }
-  // The children's end frames, with their timings; those that store chunks may take their time.
+  // What is left is the children's end frames, with their timings; those that store chunks may take their time.
   while (running_ > 0) {
     const bool ended = co_await ended_.wait_until(runtime_.clock.now() + kTreeIdleInterval);
     if (!ended && window_.failure().ok()) KINTSUGI_CO_TRY(co_await sink.idle());

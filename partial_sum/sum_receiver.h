@@ -1,5 +1,5 @@
-/// The receiving half of every repair tree: adds up the sums of a node's children, slice by slice, and hands
-/// complete ones on.
+/// The receiving half of every repair tree: adds up the sums of a node's children, slice by slice, and hands complete slices
+/// on.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace kintsugi::partial_sum {
 
 using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
 
-/// What a node adds of its own, besides its children.
+/// A node's own contribution to its sums, besides those of its children.
 class SumContributor {
  public:
   virtual ~SumContributor() = default;
@@ -26,38 +26,37 @@ class SumContributor {
 };
 
 struct ReceiverOptions {
-  SumContributor* own = nullptr;
-  Pace* pace = nullptr;      ///< passed before frames of the children are taken in
+  SumContributor* own = nullptr;  ///< null: only the children contribute
+  Pace* pace = nullptr;           ///< passed before frames of the children are taken in
   bool whole_cells = false;  ///< the sink gets whole cells (rows > 1): one sub-cell of every sum at a time
   bool staggered = false;    ///< children one after the other, each for the whole range, all of which is held
 };
 
-/// A root without a chunk of its own (a degraded read, a repair site) uses it as it is. Memory: (children +
-/// 2) * slice_bytes * sums at most, unless staggered; peak_bytes() tells.
+/// A root without a chunk of its own (a degraded read, a repair site) uses it as it is. Memory: at most (children + 2) *
+/// slice_bytes * sums, unless staggered; peak_bytes() tells how much it was.
 class SumReceiver {
  public:
-  /// `request`: ids, range, slices and rows, everything but the node; it is what each child is asked.
-  /// `children` were checked (check_tree.h); they carry together every slice, each at least once. References
-  /// outlive run().
+  /// Every child is asked by `request`, which has ids, range, slices and rows, with its own node. REQUIRES: `children` were
+  /// checked (check_tree.h); together they carry every slice. References outlive run().
   SumReceiver(const runtime::Runtime& runtime, rpc::Client& client, SumRange range,
               const proto::PartialSumRequest& request, const Children& children,
               ReceiverOptions options = {});
 
-  /// Opens all children at once. Everything was put into the sink, or the first error, which names the
-  /// server; then no stream is open and no task runs any more.
+  /// Opens all children at once and puts everything into the sink, or returns the first error, which blames a server; then
+  /// no stream is open and no task runs any more.
   asio::awaitable<Status> run(Context context, SumSink& sink);
   /// Makes run() end soon with `why`.
   void fail(Status why);
 
   double compute_seconds() const;
-  double network_seconds() const;  ///< of the child that was waited for longest
+  double network_seconds() const;  ///< for the child that was waited for longest
   uint64_t bytes_in() const;       ///< from the children
-  /// What the window takes when it is full.
+  /// The window's memory when it is full.
   uint64_t window_bytes() const {
     return window_.size().units * window_.size().unit_bytes * window_.range().sums;
   }
   uint64_t peak_bytes() const { return window_.held().peak(); }
-  /// Timings of the subtrees, for one who reports them upward. After run().
+  /// Appends the timings of the subtrees, for one who reports them upward. REQUIRES: run() has returned.
   void add_servers(google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers) const;
 
  private:
@@ -72,16 +71,16 @@ class SumReceiver {
   const ReceiverOptions options_;
   SliceWindow window_;
   std::vector<std::unique_ptr<ChildSum>> children_;
-  size_t running_ = 0;
-  runtime::Event ended_;  ///< one of them
+  size_t running_ = 0;    ///< tasks of children and of the own chunk
+  runtime::Event ended_;  ///< one of the running tasks ended
   runtime::TaskGroup tasks_;
 };
 
-/// Timings of a tree's servers as those of one repair: all bytes, the most memory and the slowest reader; its
-/// other seconds are the first server's, which is the root.
+/// Sums up the timings of a tree's servers as those of one repair: all bytes, the most memory and the slowest reader; the
+/// other seconds are those of the first server, which is the root.
 void add_up(const google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers, proto::Timing& timing);
 
-/// What the children of a degraded read are asked.
+/// The request by which the children of a degraded read are asked.
 proto::PartialSumRequest request_of(const proto::SumPlan& plan);
 
 }  // namespace kintsugi::partial_sum

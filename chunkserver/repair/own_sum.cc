@@ -79,7 +79,8 @@ asio::awaitable<Status> OwnSum::add_all(Context context, ChunkReader& reader, Sl
     const size_t slice = window.slice_of(part.unit);
     const uint64_t left =
         range.begin_of(slice) + range.bytes_of(slice) - window.begin_of(part.unit) - part.within;
-    // All rows of a part are added before the next one, so that it must fit into the window.
+    // All rows of a part are added before the next part is read, so that a part must fit into the window: the consumer
+    // releases no unit before its last row is in.
     const uint64_t room = size.units * size.unit_bytes - part.within;
     part.bytes = std::min({left, room, size.own_bytes});
     if (part.bytes < left) part.bytes = round_down(part.bytes, kBlockBytes);

@@ -1,4 +1,4 @@
-/// What a node adds of its own chunk: its sub-chunks times the node's coefficients.
+/// The own chunk of a node in a repair tree: its sub-chunks times the node's coefficients are added to the sums.
 #pragma once
 
 #include <string>
@@ -33,7 +33,7 @@ class OwnSum final : public partial_sum::SumContributor {
                                   size_t contributor);
   asio::awaitable<Status> add_part(Context context, ChunkReader& reader, partial_sum::SliceWindow& window,
                                    size_t contributor, Part& part);
-  /// The row's bytes from sub-chunk offset `begin` on, as many as the chunk has of `bytes`, into `memory`.
+  /// Reads the row's bytes from sub-chunk offset `begin` on into `memory`: as many as the chunk has of `bytes`.
   asio::awaitable<Result<std::span<const std::byte>>> read_row(Context context, ChunkReader& reader,
                                                                const partial_sum::SumRange& range,
                                                                uint32_t row, uint64_t begin, uint64_t bytes,

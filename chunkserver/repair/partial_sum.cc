@@ -45,7 +45,7 @@ class PartialSums::Call final : public partial_sum::SumSink {
       sum_.receiver().add_servers(*done.mutable_servers());
       status = co_await out_.send_end(done);
     } else if (out_.is_open()) {
-      // Said here, so that the parent closes and the watcher ends.
+      // Said here and not by the server after the call, so that the parent closes and the watcher ends: it is joined below.
       Status said = co_await out_.send_error(status);
       if (!said.ok()) out_.close();
     }
@@ -64,7 +64,7 @@ class PartialSums::Call final : public partial_sum::SumSink {
   partial_sum::ReceiverOptions options(bool user) const {
     partial_sum::ReceiverOptions options;
     options.whole_cells = !node_.stores().empty();
-    // What a user waits for is not held up for users.
+    // A degraded read is a user's own, and not held up for other users.
     options.pace = user ? nullptr : &sums_.pacer_.receiving();
     return options;
   }
@@ -104,7 +104,7 @@ class PartialSums::Call final : public partial_sum::SumSink {
     tasks_.spawn(commit_all());
     while (!all_committed_) {
       const bool notified = co_await committed_.wait_until(clock_.now() + partial_sum::kTreeIdleInterval);
-      // A failure shows when the end is sent.
+      // The stream's failure shows when the end is sent.
       if (!notified && out_.is_open()) (void)co_await sender_.send_nothing();
     }
     co_return commit_status_;

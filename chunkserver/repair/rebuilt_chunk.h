@@ -26,9 +26,10 @@ class RebuiltChunk {
                                                                        const proto::RebuiltChunk& spec,
                                                                        const partial_sum::SumRange& range);
 
-  /// The next part of all sums of the node; whole sub-cells when the code has rows.
+  /// Takes the next part of all sums of the node; whole sub-cells when the code has rows.
   asio::awaitable<Status> put(Context context, uint64_t offset, std::span<const std::span<std::byte>> sums);
-  /// Everything was put. kCorrupt: it is not what was lost. After an error nothing is left.
+  /// Proves the CRC and stores the chunk. REQUIRES: everything was put. kCorrupt: it is not what was lost. After an error
+  /// nothing is left.
   asio::awaitable<Status> commit(Context context);
   /// Discards what is not committed; complete on return.
   asio::awaitable<void> abort();

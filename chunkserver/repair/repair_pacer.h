@@ -9,40 +9,40 @@
 
 namespace kintsugi::chunkserver {
 
-/// What the service knows of the server's link, asked for each frame; bytes per second.
+/// How busy users keep the server's link, in bytes per second. The pacer asks for it at each frame.
 struct UserLoad {
-  double user = 0;                    ///< what users read and write now
-  double link_up = 0, link_down = 0;  ///< 0: not known
-  size_t serving = 0;                 ///< reads and writes of users that run now
+  double user = 0;                    ///< read and written by users now
+  double link_up = 0, link_down = 0;  ///< rate of the link each way; 0: not known
+  size_t serving = 0;                 ///< reads and writes of users that run
 };
 
-/// A token bucket each way on the server's clock: the sums it sends, and what it takes in as an inner node or
-/// root. Degraded reads are users' own and pass none.
+/// A token bucket each way on the server's clock: one for the sums that it sends, one for those that it takes in as an inner
+/// node or root. Degraded reads are users' own and pass neither.
 ///
-/// With a link of L and users at u bytes/s, repairs get max(5 % of the cap, min(cap, 0.95 L - u)); without a
-/// known link the cap, and half of it while users are served or were within kUserMemory. Without a cap (0)
-/// the link takes its place, but only while there are users: nothing is held up for its own sake.
+/// With a link of L and users at u bytes/s, repairs get max(5 % of the cap, min(cap, 0.95 L - u)); without a known link they
+/// get the cap, and half of it while users are served or were within kUserMemory. Without a cap (0) the link takes its
+/// place, but only while there are users: nothing is held up for its own sake.
 class RepairPacer {
  public:
   static constexpr double kLeast = 0.05, kLinkShare = 0.95;
   static constexpr Duration kUserMemory = std::chrono::milliseconds(100);
-  /// What may go at once after a pause.
+  /// A pause saves up this much time's bytes, which may then go at once.
   static constexpr Duration kBurst = std::chrono::milliseconds(50);
-  /// A single wait is no longer, so that a slow repair is not taken for dead.
+  /// No single wait is longer, so that a slow repair is not taken for dead.
   static constexpr Duration kMaxWait = std::chrono::seconds(5);
 
   explicit RepairPacer(const runtime::Runtime& runtime)
       : clock_(runtime.clock), sending_(*this, runtime, true), receiving_(*this, runtime, false) {}
 
-  /// Each way; 0: no cap.
+  /// Caps each direction; 0: no cap.
   void set_bandwidth(uint64_t bytes_per_second) { cap_ = static_cast<double>(bytes_per_second); }
-  /// Set by the service; empty: no users, and nothing is known of the link.
+  /// Set by the service. Empty: there are no users, and nothing is known of the link.
   std::function<UserLoad()> load;
 
   partial_sum::Pace& sending() { return sending_; }
   partial_sum::Pace& receiving() { return receiving_; }
 
-  /// What repairs may take now, bytes per second; 0: all they want.
+  /// The bytes per second that repairs may move now; 0: all they want.
   double rate(bool up);
 
  private:

@@ -63,7 +63,7 @@ proto::RebuiltChunk chunk_of(const proto::RepairChunkRequest& request) {
   return chunk;
 }
 
-/// The root's own part, as the first of the servers, and the tree's as a whole.
+/// Fills in the timings of the root, as the first of the servers, and of the tree as a whole.
 void add_timing(proto::RepairChunkResponse& response, ServerId self, const TreeSum& sum,
                 const RebuiltChunk& chunk, Duration duration) {
   proto::ServerTiming& root = *response.add_servers();

@@ -10,17 +10,18 @@
 
 namespace kintsugi::chunkserver {
 
-/// Frames of at most 1 MiB; what is zero at the end of a part is only announced. References outlive it.
+/// Sends frames of at most 1 MiB; zeros at the end of a part are only announced. References outlive it.
 class SumSender {
  public:
-  /// `outputs`: the sums that are sent; empty: all. `pace` may be null.
+  /// `outputs` are the numbers of the sums that are sent; empty: all. With a `pace`, that is passed before each frame.
   SumSender(const runtime::Clock& clock, rpc::Stream& stream, std::vector<uint32_t> outputs,
             partial_sum::Pace* pace)
       : clock_(clock), stream_(stream), outputs_(std::move(outputs)), pace_(pace) {}
 
+  /// The next part of every sum, which is zero from `nonzero_bytes` on.
   asio::awaitable<Status> send(uint64_t offset, std::span<const std::span<std::byte>> sums,
                                uint64_t nonzero_bytes);
-  /// Shows that the node lives.
+  /// Sends an empty frame, which shows that the node lives.
   asio::awaitable<Status> send_nothing();
 
   double send_seconds() const { return send_seconds_; }

@@ -71,7 +71,7 @@ void CacheReport::delivered(const proto::HeartbeatRequest& request) {
   for (const proto::CacheChange& change : request.cache_changes()) {
     const ChunkId id{StripeId(change.stripe_id()), change.index()};
     unsure_.erase(id);
-    // It stays among what is touched: what changed while the heartbeat was on its way is news.
+    // The chunk stays in touched_ until the next fill(): a change while the heartbeat was on its way is news.
     if (!change.cached() && change.heat() < kColdHeat) {
       told_.erase(id);
     } else {

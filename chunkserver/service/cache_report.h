@@ -1,5 +1,4 @@
-/// Tells the metaserver, heartbeat by heartbeat, what is in the cache of chunks and what is hot (the paper's
-/// figure 4.6).
+/// Tells the metaserver, heartbeat by heartbeat, which chunks are cached and which are hot (Mitra 2016, figure 4.6).
 #pragma once
 
 #include <set>
@@ -11,24 +10,24 @@
 
 namespace kintsugi::chunkserver {
 
-/// Changes only, hottest first, at most kMaxChanges in a heartbeat: the others wait for the next one. The
-/// metaserver lets heat decay as it does here, so that only reads are news: those that double it.
+/// Tells changes only, hottest first, at most kMaxChanges in a heartbeat: the others wait for the next one. The metaserver
+/// lets heat decay as it does here, so that only reads are news, and of those only the ones that double it.
 class CacheReport {
  public:
   static constexpr size_t kMaxChanges = 1000;
   static constexpr double kNewsFactor = 2;
-  static constexpr double kColdHeat = 1.0 / 16;  ///< less is not worth a word
-  static constexpr size_t kMaxTold = 100'000;    ///< beyond it what is cold is no longer remembered
-  static constexpr size_t kMaxUnsure = 10'000;   ///< beyond it everything is told anew
+  static constexpr double kColdHeat = 1.0 / 16;  ///< chunks with less are not told
+  static constexpr size_t kMaxTold = 100'000;    ///< more: cold chunks are no longer remembered
+  static constexpr size_t kMaxUnsure = 10'000;   ///< more: everything is told anew
 
-  /// Takes the hooks of both, which outlive it.
+  /// Takes the on_change of the cache and of the profile, which outlive it.
   CacheReport(ChunkCache& cache, UsageProfile& usage, const runtime::Clock& clock);
   ~CacheReport();
 
   /// The metaserver knows nothing: the next heartbeat begins anew.
   void restate();
   void fill(proto::HeartbeatRequest& request);
-  /// The metaserver has taken this one.
+  /// The metaserver has taken this heartbeat.
   void delivered(const proto::HeartbeatRequest& request);
 
  private:
@@ -49,10 +48,9 @@ class CacheReport {
   ChunkCache& cache_;
   UsageProfile& usage_;
   const runtime::Clock& clock_;
-  std::set<ChunkId> touched_;  ///< may have news
+  std::set<ChunkId> touched_;  ///< chunks that may have news
   std::unordered_map<ChunkId, Told> told_;
-  std::set<ChunkId>
-      unsure_;  ///< told in heartbeats that were not answered: nobody knows what is known of them
+  std::set<ChunkId> unsure_;  ///< told in heartbeats that were not answered: perhaps known, perhaps not
   bool restating_ = true;
 };
 

@@ -14,7 +14,7 @@ StoreOptions store_options(const Options& options) {
   return store;
 }
 
-/// Less than this, bytes a second, is what is left in memory of users that have gone.
+/// A user rate below this, in bytes a second, is only the memory of users that have gone.
 constexpr double kNoUsers = 10'000;
 
 size_t buffer_count(const Options& options) {

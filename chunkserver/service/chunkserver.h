@@ -1,4 +1,4 @@
-/// A whole chunkserver, on any runtime: the daemon's main and the simulator both use this.
+/// A whole chunkserver on any runtime: the daemon's main and the simulator both use it.
 #pragma once
 
 #include <functional>
@@ -27,10 +27,10 @@ struct Options {
   std::function<double()> cpu_seconds;
   SegmentLimits segments;
   uint64_t cache_memory_bytes = 64ull << 20;  ///< for chunks that are read often; 0: none
-  uint64_t disk_bytes_per_second = 0;         ///< of each disk; 0: no limit
+  uint64_t disk_bytes_per_second = 0;         ///< limit for each disk; 0: none
   uint64_t link_up_bytes_per_second = 0;      ///< 0: measured
   uint64_t link_down_bytes_per_second = 0;
-  uint64_t repair_bytes_per_second = 0;  ///< that repairs may send, and receive; 0: what users leave
+  uint64_t repair_bytes_per_second = 0;  ///< limit for repairs, each way; 0: what users leave of the link
   bool probe_links = false;  ///< measure by probing other servers; without it only by what is carried
 };
 
@@ -51,9 +51,9 @@ class ChunkServer {
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
   ServerId id() const { return store_.identity().server; }
   bool registered() const { return link_ && link_->registered(); }
-  /// What the metaserver is told; before start().
+  /// The address of the metrics pages, which the metaserver is told. REQUIRES: start() was not called.
   void set_http_address(std::string address) { http_address_ = std::move(address); }
-  /// As MetaserverLink::on_refused: the daemon should end. Set before start().
+  /// Called as MetaserverLink::on_refused: the daemon should end. REQUIRES: set before start().
   std::function<void(Status)> on_refused;
 
   ChunkStore& store() { return store_; }

@@ -1,4 +1,4 @@
-/// What a chunkserver counts of its calls.
+/// Counters of a chunkserver's calls, and of the bytes that they move.
 #pragma once
 
 #include "chunkserver/service/traffic.h"

@@ -1,4 +1,4 @@
-/// What a chunkserver's heartbeats say: space, load, changes of the cache, and chunks that were lost.
+/// The contents of a chunkserver's heartbeats: space, load, changes of the cache, and chunks that were lost.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@ class Heartbeat {
   void restate() { cache_.restate(); }
   /// Fills in everything but who the server is.
   void fill(proto::HeartbeatRequest& request, const StoreSpace& space);
-  /// The metaserver has taken this one. Otherwise what it told is told again.
+  /// The metaserver has taken this heartbeat. Without this call, what was in it is told again.
   void delivered(const proto::HeartbeatRequest& request);
 
  private:

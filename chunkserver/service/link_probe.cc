@@ -10,10 +10,10 @@ namespace {
 
 constexpr sight::Site kProbe{"chunkserver.probe_link", {}, {"up", "down"}};
 constexpr size_t kPartBytes = 64 << 10;
-/// What comes first is not measured: it passes on the burst that a shaper lets through, and on TCP's start.
+/// The first bytes are not measured: they pass on the burst that a shaper lets through, and on TCP's start.
 constexpr uint64_t kSkippedBytes = 512 << 10;
 constexpr Duration kSkippedTime = 50ms;
-/// How long to wait when no peer was offered, or only one that was asked lately.
+/// Pause while no peer is offered. A peer that was asked lately is passed over kPeerPatience times in a row.
 constexpr Duration kNoPeerPause = 1s;
 constexpr size_t kPeerPatience = 5;
 
@@ -30,7 +30,7 @@ asio::awaitable<void> close_at_limit(runtime::TaskGroup& tasks, rpc::Stream& str
 
 }  // namespace
 
-/// The server's one probe.
+/// Marks the server as taking part in a probe.
 class LinkProber::Turn {
  public:
   explicit Turn(LinkProber& prober) : prober_(prober) { prober_.probing_ = true; }
@@ -75,7 +75,7 @@ bool LinkProber::was_asked(const runtime::Endpoint& peer) const {
 Duration LinkProber::next_pause(bool ok) {
   Duration pause = ok ? kInterval : kRetryInterval;
   if (done_ < kFirstProbes) pause = kFirstInterval;
-  // From three quarters to five quarters of it, so that servers that started together drift apart.
+  // Three quarters to five quarters of the pause, so that servers that started together drift apart.
   const double jitter = static_cast<double>(runtime_.random.next() >> 11) * 0x1p-53;
   return std::chrono::duration_cast<Duration>(pause * (0.75 + 0.5 * jitter));
 }

@@ -1,4 +1,4 @@
-/// Measures the link to another chunkserver: the ProbeLink RPC, both ends of it, and when to use it.
+/// Measures the link to another chunkserver: both ends of the ProbeLink RPC, and when it is called.
 #pragma once
 
 #include <deque>
@@ -18,32 +18,32 @@
 
 namespace kintsugi::chunkserver {
 
-/// What one probe may cost, each way.
+/// Limits of one probe, each way.
 inline constexpr uint64_t kProbeBytes = 8ull << 20;
-inline constexpr Duration kProbeTime = std::chrono::milliseconds(300);  ///< after that nothing more is sent
+inline constexpr Duration kProbeTime = std::chrono::milliseconds(300);  ///< nothing is sent after it
 inline constexpr Duration kProbeLimit = std::chrono::seconds(15);       ///< a whole probe, both ways
 
-/// One probe at a time at a server, whichever end of it, and none while the server has work: the probe
-/// would slow that down, and be wrong.
+/// A server takes part in one probe at a time, at whichever end, and in none while it has work: the probe would slow that
+/// down, and be wrong.
 class LinkProber {
  public:
   static constexpr size_t kFirstProbes = 3;  ///< close together, each with another peer
   static constexpr Duration kInterval = std::chrono::minutes(10);
   static constexpr Duration kFirstInterval = std::chrono::seconds(2);
   static constexpr Duration kRetryInterval = std::chrono::seconds(10);
-  static constexpr double kUserBytesPerSecond = 1 << 20;  ///< more of it is work
+  static constexpr double kUserBytesPerSecond = 1 << 20;  ///< users who move more are work
 
   /// References outlive it. Reads from `counters` whether the server has work, and counts probe_bytes there.
   LinkProber(const runtime::Runtime& runtime, ServiceCounters& counters, rpc::Client& client,
              sight::Recorder& recorder, LinkRates& rates);
 
-  /// Probes until stopped, unless the rates are configured. Without it the server only answers.
+  /// Probes until stopped, unless the rates are configured. Without this call the server only answers.
   void start();
   asio::awaitable<void> stop();
-  /// A peer that the next probe may go to; the latest counts.
+  /// Names a peer that the next probe may go to; the latest one counts.
   void offer(runtime::Endpoint peer);
 
-  /// The RPC; the stream is closed after kProbeLimit. kLimitExceeded: not now.
+  /// Serves the RPC. Closes the stream after kProbeLimit. kLimitExceeded: the server is busy.
   asio::awaitable<Status> serve(Context context, const proto::ProbeLinkRequest& request, rpc::Stream& stream);
 
  private:

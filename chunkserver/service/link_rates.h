@@ -1,4 +1,4 @@
-/// How fast this server's link is, each way, in bytes per second of payload.
+/// The speed of this server's link, each way, in bytes per second of payload.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,9 @@
 
 namespace kintsugi::chunkserver {
 
-/// What the operator says counts. Otherwise the best of the last few probes: a probe measures the slower of
-/// two links, so that each is a lower bound, and a slow peer must not make this server look slow. Traffic
-/// that was really carried is a lower bound as well, but says nothing as long as no probe was made: an idle
-/// link is not a slow one.
+/// A configured rate counts as it is. Otherwise the best of the last few probes does: a probe measures the slower of two
+/// links, so that each is a lower bound, and a slow peer must not make this server look slow. Traffic that was really
+/// carried is a lower bound as well, but says nothing as long as no probe was made: an idle link is not a slow one.
 class LinkRates {
  public:
   static constexpr size_t kProbesKept = 5;
@@ -23,7 +22,7 @@ class LinkRates {
 
   const LinkTraffic& traffic() const { return traffic_; }
   bool configured() const { return configured_up_ > 0 && configured_down_ > 0; }
-  /// A probe of both directions, bytes per second.
+  /// A probe measured these bytes per second.
   void probed(double up, double down);
 
   struct Probe {

@@ -1,4 +1,4 @@
-/// What a heartbeat says about this server's load: rates since the one before it.
+/// The server's load as heartbeats tell it: rates since the heartbeat before.
 #pragma once
 
 #include <functional>

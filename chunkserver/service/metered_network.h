@@ -1,4 +1,4 @@
-/// The network, with every byte that passes counted, and dialled streams told the rate of the link.
+/// The network with a meter: counts every byte that passes, and tells dialled connections the rate of the link.
 #pragma once
 
 #include <functional>
@@ -8,13 +8,13 @@
 
 namespace kintsugi::chunkserver {
 
-/// What it is made from outlives it, and it the connections and listeners.
+/// Constructor arguments outlive it, and it outlives its connections and listeners.
 class MeteredNetwork final : public runtime::Network {
  public:
   MeteredNetwork(runtime::Network& network, const runtime::Clock& clock, LinkTraffic& traffic)
       : network_(network), meter_{clock, traffic} {}
 
-  /// Bytes a second that this server can receive; 0: not known yet.
+  /// Asked at each dial for the bytes a second that this server can receive; 0: not known yet.
   std::function<uint64_t()> down_rate = [] { return uint64_t{0}; };
 
   asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint to,

@@ -1,4 +1,4 @@
-/// How much goes over a server's link: now, and at most.
+/// Measures what goes over a server's link: now, and at most.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::chunkserver {
 
-/// Bytes per second over the last moments: what came kMemory ago counts for a third of what comes now.
+/// Bytes per second over the last moments: a byte that came kMemory ago counts for a third of one that comes now.
 class RecentRate {
  public:
   static constexpr Duration kMemory = std::chrono::milliseconds(150);
@@ -28,8 +28,8 @@ class RecentRate {
   TimePoint at_;
 };
 
-/// The most bytes a second that were carried for kSeconds in a row; old peaks fade. One second alone proves
-/// nothing about a link: several megabytes of it may be in the buffers of the kernel's sockets.
+/// The most bytes a second that were carried for kSeconds in a row; old peaks fade. One second alone proves nothing about a
+/// link: several megabytes of it may be in the buffers of the kernel's sockets.
 class SustainedPeak {
  public:
   static constexpr size_t kSeconds = 3;
@@ -50,7 +50,7 @@ class SustainedPeak {
   }
   void turn_to(TimePoint now) {
     const int64_t second = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
-    // Beyond kSeconds all windows are empty.
+    // After more than kSeconds all windows are empty, however long it was.
     const int64_t turns = std::clamp<int64_t>(second - second_, 0, kSeconds + 1);
     for (int64_t i = 0; i < turns; ++i) {
       std::rotate(complete_.begin(), complete_.begin() + 1, complete_.end());
@@ -71,7 +71,7 @@ class SustainedPeak {
   TimePoint peak_at_;
 };
 
-/// Both directions of a server's link, all its connections together.
+/// Traffic of a server's link in both directions, all its connections together.
 struct LinkTraffic {
   uint64_t bytes_sent = 0, bytes_received = 0;
   SustainedPeak up, down;

@@ -1,14 +1,13 @@
-/// The bytes of chunks that are read again and again, in memory (the paper's section 4.4.4, figure 4.6).
+/// Keeps the bytes of chunks that are read again and again in memory (Mitra 2016, section 4.4.4, figure 4.6).
 ///
-/// Which blocks stay is decided by 2Q (Johnson and Shasha, VLDB 1994), because of what reads a storage
-/// cluster: most bytes are read by something that reads everything once (a backup, a job over a directory),
-/// far more than fits, beside a small set that is read all the time. LRU would trade the second for the
-/// first.
+/// Which blocks stay is decided by 2Q (Johnson and Shasha 1994), because of what reads a storage cluster: most bytes are read
+/// by something that reads everything once (a backup, a job over a directory), far more than fits, beside a small set that
+/// is read all the time. LRU would trade the second for the first.
 ///  - A block that is read for the first time comes to the tail of `probation`, a FIFO. Scans live and die
 ///    there.
-///  - Read again, later than kCorrelated after it came (sooner is one reader that takes a block in small
-///    pieces), it moves to `proven`, an LRU. So does one that is read again soon after it left probation:
-///    names of those are remembered, as many as there are blocks.
+///  - A block that is read again, later than kCorrelated after it came (sooner is one reader that takes it in small pieces),
+///    moves to `proven`, an LRU. So does one that is read again soon after it left probation: the names of such blocks are
+///    remembered, as many as there are blocks.
 ///  - Probation gives way while it has more than kProbationShare of the memory, proven otherwise. A scan of
 ///    any length thus takes nothing from proven, and a new hot set still has room to prove itself.
 ///
@@ -30,13 +29,13 @@
 namespace kintsugi::chunkserver {
 
 struct CacheCounters {
-  uint64_t hits = 0, misses = 0;                        ///< blocks users asked for
-  uint64_t hit_bytes = 0;                               ///< of those
-  uint64_t background_hits = 0, background_misses = 0;  ///< blocks repairs asked for
+  uint64_t hits = 0, misses = 0;                        ///< blocks that users asked for
+  uint64_t hit_bytes = 0;                               ///< bytes of the hits
+  uint64_t background_hits = 0, background_misses = 0;  ///< blocks that repairs asked for
   uint64_t admitted = 0, evicted = 0;                   ///< blocks
 };
 
-/// One copy of a chunk. Bytes of an older copy are never given for a newer one.
+/// Names one copy of a chunk: bytes of an older copy are never given for a newer one.
 struct CachedCopy {
   ChunkId id;
   uint64_t generation = 0;
@@ -47,35 +46,35 @@ class ChunkCache {
  public:
   static constexpr double kProbationShare = 0.25;
   static constexpr Duration kCorrelated = std::chrono::seconds(1);
-  /// A chunk counts as cached when no more than one part in so many is missing.
+  /// A chunk counts as cached when no more than one byte in kMissingShare is missing.
   static constexpr uint64_t kMissingShare = 16;
 
-  /// `capacity_bytes` is for everything: bytes, and what it takes to find them. 0: nothing is kept.
+  /// `capacity_bytes` bounds everything: the bytes, and what it takes to find them. 0: nothing is kept.
   ChunkCache(uint64_t capacity_bytes, const runtime::Clock& clock)
       : capacity_(capacity_bytes), clock_(clock) {}
   ChunkCache(const ChunkCache&) = delete;
 
-  /// Copies a block, all of it, into `into`; false when it is not here. For users only it counts as a use.
+  /// Copies a block, all of it, into `into`; false when it is not here. It counts as a use only when a user asks.
   bool copy(const CachedCopy& chunk, uint64_t block, std::span<std::byte> into, bool user);
-  /// So many blocks that were asked for have to come from the disk.
+  /// Counts blocks that were asked for and have to come from the disk.
   void missed(uint64_t blocks, bool user) {
     (user ? counters_.misses : counters_.background_misses) += blocks;
   }
-  /// A user read this block from the disk, and it is right.
+  /// Keeps a block that a user read from the disk. REQUIRES: its checksum was verified.
   void admit(const CachedCopy& chunk, uint64_t block, std::span<const std::byte> bytes);
-  /// All blocks of the chunk, of whichever copy.
+  /// Erases all blocks of the chunk, of whichever copy.
   void erase(ChunkId id);
   void clear();
 
   bool cached(ChunkId id) const;
-  /// `cached` of this chunk changed.
+  /// Called when cached() of a chunk changed.
   std::function<void(ChunkId)> on_change = [](ChunkId) {};
-  /// Calls `visit` for each chunk of which `cached` holds, in no order.
+  /// Calls `visit` for each cached() chunk, in no order.
   void for_each_cached(const std::function<void(ChunkId)>& visit) const;
 
   uint64_t capacity_bytes() const { return capacity_; }
   uint64_t memory_bytes() const;
-  uint64_t cached_bytes() const { return bytes_; }  ///< without what it takes to find them
+  uint64_t cached_bytes() const { return bytes_; }  ///< only the bytes, without what it takes to find them
   size_t cached_chunks() const { return cached_chunks_; }
   const CacheCounters& counters() const { return counters_; }
 
@@ -100,10 +99,10 @@ class ChunkCache {
   using Blocks = std::list<Block>;  ///< next to leave at the front
   struct Chunk {
     uint64_t generation = 0, length = 0;
-    uint64_t bytes = 0;  ///< that are here
+    uint64_t bytes = 0;  ///< bytes that are here
     bool cached() const { return length > 0 && (length - bytes) * kMissingShare <= length; }
   };
-  // Nodes of the list and of the table, a bucket, and the heap's own headers; measured by the test.
+  // Each overhead covers nodes of lists and tables, a bucket, and the heap's own headers; chunk_cache_test measures them.
   static constexpr uint64_t kBlockOverhead = 224;
   static constexpr uint64_t kChunkOverhead = 96;
   static constexpr uint64_t kGhostOverhead = 128;

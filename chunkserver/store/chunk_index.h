@@ -1,4 +1,4 @@
-/// Which chunks a ChunkStore has, where each of them is, and who may change that now.
+/// Knows which chunks a ChunkStore has, where each of them is, and who may change that now.
 #pragma once
 
 #include <map>
@@ -34,11 +34,11 @@ class ChunkIndex {
 
   /// Null when there is none. Valid until the index changes.
   const Entry* find(ChunkId id) const;
-  /// The same, unless another copy has taken the place of that `generation`.
+  /// Null also when another copy has taken the place of that `generation`.
   const Entry* find(ChunkId id, uint64_t generation) const;
   /// REQUIRES: no chunk of this name is here.
   void insert(Entry entry);
-  /// What was there.
+  /// Returns the entry that was there.
   std::optional<Entry> erase(ChunkId id);
 
   size_t size() const { return entries_.size(); }
@@ -64,14 +64,14 @@ class ChunkIndex {
   };
   /// Waits until the claim is free.
   asio::awaitable<Claim> claim(ChunkId id);
-  /// Nothing when somebody else has it.
+  /// Returns nothing when somebody else has it.
   std::optional<Claim> try_claim(ChunkId id);
 
  private:
   void unclaim(ChunkId id);
 
   std::map<ChunkId, Entry> entries_;
-  uint64_t stored_bytes_ = 0;  ///< of all entries
+  uint64_t stored_bytes_ = 0;  ///< bytes of all chunks
   uint64_t last_generation_ = 0;
   std::set<ChunkId> claimed_;
   runtime::Event unclaimed_;

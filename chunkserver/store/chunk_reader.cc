@@ -36,7 +36,8 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
   const auto place = [&](uint64_t block) {
     return buffer.subspan((block - first_block) * kBlockBytes, bytes_of(block, block + 1));
   };
-  // Before anything is waited for: what is in the cache now may be gone then.
+  // From both ends, so that one read of the disk takes the rest; and copied before anything is waited for, because a block
+  // that is in the cache now may be gone then.
   uint64_t from = first_block, to = end_block;
   while (from < to && copy_cached(from, place(from)))
     ++from;
@@ -64,7 +65,7 @@ asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t fi
   if (chunk_->disk->failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
   Status status = co_await read_and_check(first_block, into, bytes);
   if (status.code() == Code::kCorrupt) {
-    // Once more: what is wrong in memory or on the way may be right on the disk.
+    // Once more: bytes that went wrong in memory or on the way may be right on the disk.
     status = co_await read_and_check(first_block, into, bytes);
     if (status.code() == Code::kCorrupt) store_.drop_corrupt(chunk_->info.id, chunk_->generation, status);
   }

@@ -15,14 +15,14 @@ namespace kintsugi::chunkserver {
 class ChunkStore;
 
 enum class ReadFor {
-  kUser,        ///< a use of the chunk: it becomes hotter, and what it needs from the disk is cached
-  kBackground,  ///< takes what is in the cache and leaves no trace there
+  kUser,  ///< counts as a use of the chunk: it becomes hotter, and blocks that come from the disk are cached
+  kBackground,  ///< takes blocks from the cache and leaves no trace there
 };
 
 /// The store outlives it. Reads may overlap.
 class ChunkReader {
  public:
-  /// For ChunkStore::open.
+  /// Made by ChunkStore::open.
   ChunkReader(ChunkStore& store, std::shared_ptr<OpenChunk> chunk, ReadFor purpose)
       : store_(store), chunk_(std::move(chunk)), purpose_(purpose) {}
 
@@ -37,10 +37,9 @@ class ChunkReader {
     std::span<const std::byte> data;       ///< in the caller's buffer; the chunk's last block may be short
     std::span<const uint32_t> block_crcs;  ///< valid as long as the reader
   };
-  /// Blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`, which must hold
-  /// them. kCorrupt names the block, and the chunk is quarantined and reported lost. kInvalidArgument: beyond
-  /// the end.
-  /// The memory's address and size are multiples of kDiskAlignment.
+  /// Reads blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`. kCorrupt names the block,
+  /// and the chunk is quarantined and reported lost. kInvalidArgument: beyond the end. REQUIRES: `buffer` holds them; its
+  /// address and size are multiples of kDiskAlignment.
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,
                                               std::span<std::byte> buffer);
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,

@@ -126,7 +126,7 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChun
   const ChunkInfo info = chunk.header.info;
   StoreRoot& root = chunk.root;
   const bool in_segment = chunk.file == nullptr;
-  // The new copy takes the place of the old one, whose bytes nobody looked at lately.
+  // The new copy takes the place of an equal one, whose bytes nobody looked at lately.
   std::optional<Entry> old;
   if (const Entry* here = index_.find(info.id)) {
     if (here->info != info) co_return Status{Code::kAlreadyExists, "another chunk of this name is here"};

@@ -1,7 +1,7 @@
 /// All chunks of a chunkserver, on one or more disks.
 ///
-/// Large chunks are files (chunk_file.h), small ones share segment files (segment_log.h); nobody outside can
-/// tell. A chunk is visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
+/// Large chunks are files (chunk_file.h), small ones share segment files (segment_log.h); nobody outside can tell. A chunk is
+/// visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
 #pragma once
 
 #include <functional>
@@ -53,10 +53,10 @@ class ChunkStore {
   ChunkStore(const runtime::Runtime& runtime, StoreOptions options);
   ~ChunkStore();  ///< after stop()
 
-  /// Reads what is there. A disk that cannot be used is dropped; an error only when none is left
-  /// (kUnavailable) or a disk belongs to another server (kConflict): one clear line.
+  /// Finds the chunks on the disks. A disk that cannot be used is dropped. kUnavailable: none is left; kConflict: a disk
+  /// belongs to another server or cluster, in one clear line.
   asio::awaitable<Status> start();
-  /// Waits for what is under way; no writer or reader may be left.
+  /// Waits for everything that is under way. REQUIRES: no writer or reader is left.
   asio::awaitable<void> stop();
 
   /// Whose disks these are; made at the first start.
@@ -64,24 +64,25 @@ class ChunkStore {
   /// Binds the disks to the cluster; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster);
 
-  /// kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters), kInvalidArgument (sizes), kUnavailable (no disk works).
+  /// Begins to write a chunk of at most `max_bytes`. kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters), kInvalidArgument (sizes), kUnavailable (no disk works).
   asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,
                                                                std::string policy, uint64_t max_bytes);
-  /// kNotFound; kCorrupt (quarantined, reported lost); kIoError.
+  /// Opens a chunk for reading. kNotFound; kCorrupt (it is quarantined and reported lost now); kIoError; kUnavailable: it was
+  /// replaced meanwhile, and may be opened again.
   asio::awaitable<Result<std::unique_ptr<ChunkReader>>> open(Context context, ChunkId id,
                                                              ReadFor purpose = ReadFor::kBackground);
-  /// Hidden at once, gone for good on return. kNotFound.
+  /// The chunk is hidden at once, and gone for good on return. kNotFound.
   asio::awaitable<Status> remove(Context context, ChunkId id);
 
   std::optional<ChunkInfo> find(ChunkId id) const;
   /// Up to `limit` chunks greater than `after`, sorted by id.
   std::vector<ChunkInfo> list(ChunkId after, size_t limit) const;
-  /// Refreshed from the disks.
+  /// Asks the disks.
   asio::awaitable<StoreSpace> space();
   const StoreCounters& counters() const { return counters_; }
   size_t chunks() const { return index_.size(); }
   uint64_t stored_bytes() const { return index_.stored_bytes(); }
-  /// As last refreshed.
+  /// The same as space() found it last.
   StoreSpace known_space() const;
   size_t open_writers() const { return writers_.count(); }
   ChunkCache& cache() { return cache_; }
@@ -90,10 +91,10 @@ class ChunkStore {
   std::vector<Duration> disk_busy_times() const;
   uint64_t disk_bytes_read() const;
 
-  /// A chunk of this name is about to be written or committed: it is wanted here.
+  /// Called when a chunk of this name is about to be written or committed: it is wanted here.
   std::function<void(ChunkId)> on_write = [](ChunkId) {};
 
-  /// Chunks found corrupt or on a failed disk since the last call.
+  /// Takes the chunks that were found corrupt, or were on a disk that failed, since the last call.
   std::vector<ChunkInfo> take_lost() { return std::exchange(lost_, {}); }
 
   /// For tests and tools: cleans segments until nothing is worth it.

@@ -75,7 +75,7 @@ bool ChunkWriter::fits_in_memory(size_t bytes) const {
 
 void ChunkWriter::keep(std::span<const std::byte> data) {
   if (small_.size() < length_ + data.size()) {
-    // Doubling, so that many small parts cost one copy each on average.
+    // The memory doubles, so that many small parts cost one copy each on average.
     AlignedMemory grown(
         std::max<uint64_t>(length_ + data.size(), std::min(2 * small_.size(), kSmallChunkBytes)));
     if (length_ > 0) std::memcpy(grown.data(), small_.data(), length_);
@@ -85,6 +85,7 @@ void ChunkWriter::keep(std::span<const std::byte> data) {
   std::memcpy(small_.data() + length_, data.data(), data.size());
 }
 
+/// From here on the chunk is a file: what was kept goes there first.
 asio::awaitable<Status> ChunkWriter::spill() {
   file_ = std::make_unique<ChunkFileWriter>(runtime_, room_.disk(), id_, room_.max_bytes());
   if (length_ == 0) co_return Status{};
@@ -115,7 +116,7 @@ asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t
   } else {
     FinishedChunk finished{{info, policy_}, std::move(crcs_), root_, std::move(file_), std::move(small_)};
     status = co_await store_.commit(module.context(), std::move(finished));
-    room_.leave(length_);  // the store has discarded the file if it did not take it
+    room_.leave(length_);  // with nothing to abort below: the store has discarded a file that it did not take
   }
   co_await abort();
   status = module.finish(status.with_context(fmt::format("chunk {}", id_)));

@@ -26,27 +26,26 @@ struct FinishedChunk {
   AlignedMemory memory;
 };
 
-/// Used from one coroutine. Kept in memory below kSmallChunkBytes and then appended to a segment; otherwise a
-/// file, whose writes overlap with what the caller does next. Destroying it without a commit discards
+/// Used from one coroutine. The chunk is kept in memory below kSmallChunkBytes and then appended to a segment; otherwise it
+/// is a file, whose writes overlap with what the caller does next. Destroying the writer without a commit discards
 /// everything. The store outlives it.
 class ChunkWriter {
  public:
-  /// For ChunkStore::create.
+  /// Made by ChunkStore::create.
   ChunkWriter(ChunkStore& store, const runtime::Runtime& runtime, StoreRoot& root, OpenWriters::Room room,
               ChunkId id, std::string policy);
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
 
-  /// The next `bytes` of the chunk with the CRC of each block. All but the last part are whole blocks.
-  /// kCorrupt: a block does not match; kInvalidArgument: beyond max_bytes, or after a short part; kNoSpace;
-  /// kIoError.
+  /// Appends the next `bytes` of the chunk, whose blocks must have the given CRCs. kCorrupt: a block does not match;
+  /// kInvalidArgument: beyond max_bytes, or after a part that was not whole blocks; kNoSpace; kIoError.
   asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes,
                                  std::vector<uint32_t> block_crcs);
-  /// The same for bytes that were made here: their CRCs are computed.
+  /// Appends bytes that were made here: their CRCs are computed.
   asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes);
 
-  /// Checks length and CRC of the whole chunk, and makes it durable and visible. The same chunk may be there
-  /// already: fine if it is identical, else kAlreadyExists. After any error nothing is left.
+  /// Checks length and CRC of the whole chunk, and makes it durable and visible. A chunk of its name may be there already:
+  /// an equal one is replaced, another one is kAlreadyExists. After any error nothing is left.
   asio::awaitable<Result<ChunkInfo>> commit(Context context, uint64_t length, uint32_t crc);
 
   /// Discards what is not committed; complete on return.

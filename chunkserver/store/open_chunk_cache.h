@@ -1,4 +1,4 @@
-/// The most recently used open chunks, so that a hot one costs no open and no table read.
+/// Keeps the most recently used chunks open, so that a hot one costs no open and no read of its table.
 #pragma once
 
 #include <list>
@@ -12,7 +12,7 @@ class OpenChunkCache {
  public:
   explicit OpenChunkCache(size_t capacity) : capacity_(capacity) {}
 
-  /// Null when it is not there.
+  /// The open chunk, which is now the newest; null when it is not here.
   std::shared_ptr<OpenChunk> find(ChunkId id) {
     auto found = by_id_.find(id);
     if (found == by_id_.end()) return nullptr;
@@ -31,7 +31,7 @@ class OpenChunkCache {
     order_.erase(found->second);
     by_id_.erase(found);
   }
-  /// All chunks of a file; looks at every one that is open.
+  /// Erases all chunks of a file; looks at every chunk that is open.
   void erase_of(const runtime::File& file) {
     std::erase_if(by_id_, [&](const auto& entry) { return (*entry.second)->file.get() == &file; });
     std::erase_if(order_, [&](const auto& chunk) { return chunk->file.get() == &file; });

@@ -1,4 +1,4 @@
-/// What chunks take up while they are being written.
+/// Counts what chunks take up while they are being written.
 #pragma once
 
 #include <algorithm>

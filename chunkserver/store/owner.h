@@ -1,4 +1,4 @@
-/// Whose disks a store's disks are: all belong to one server of one cluster.
+/// The owner of a store's disks: all of them belong to one server of one cluster.
 #pragma once
 
 #include <string>

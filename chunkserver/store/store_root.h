@@ -1,4 +1,4 @@
-/// One disk of a ChunkStore with everything that lives on it.
+/// One disk of a ChunkStore with everything that lives on it, and the choice among several.
 #pragma once
 
 #include <memory>

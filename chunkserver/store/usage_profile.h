@@ -1,4 +1,4 @@
-/// How much each chunk is used: what the repair of a lost chunk is hurried by (the paper's section 4.4.4).
+/// Measures how much each chunk is used: a lost chunk is repaired the sooner for it (Mitra 2016, section 4.4.4).
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// A chunk's heat is the number of times it was read, each halved for every kHalfLife since. Reading a part
-/// of a chunk is that part of a read. Bounded: beyond the limit the coldest chunk is forgotten.
+/// A chunk's heat is the number of times it was read, where each read counts half as much after every kHalfLife. Reading a
+/// part of a chunk is that part of a read. Beyond the limit the coldest chunk is forgotten.
 class UsageProfile {
  public:
   static constexpr Duration kHalfLife = std::chrono::minutes(1);
@@ -23,11 +23,11 @@ class UsageProfile {
   explicit UsageProfile(const runtime::Clock& clock, size_t max_chunks = kMaxChunks)
       : clock_(clock), max_chunks_(max_chunks) {}
 
-  /// `share` of the chunk was read, at most 1; nothing happens for 0.
+  /// A part of the chunk was read: `share` is at most 1, and nothing happens for 0.
   void read(ChunkId id, double share);
   void forget(ChunkId id);
 
-  /// A chunk was read.
+  /// Called when a chunk was read.
   std::function<void(ChunkId)> on_change = [](ChunkId) {};
 
   double heat(ChunkId id) const;
@@ -35,7 +35,7 @@ class UsageProfile {
   size_t size() const { return scores_.size(); }
 
  private:
-  /// log2(heat) + time in half lives: what decay does not change, so that the order stays as it is.
+  /// log2(heat) + time in half lives. Decay does not change this sum, so that the order of chunks stays as it is.
   using Score = double;
   double now_in_half_lives() const;
   double heat_of(Score score) const;

@@ -1,5 +1,4 @@
-/// Heap memory that a disk may read into and write from; for what is too rare or too odd in size for the
-/// BufferPool.
+/// Heap memory that a disk may read into and write from, for uses that are too rare or too odd in size for the BufferPool.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace kintsugi::chunkserver {
 
-/// Move-only. Address and size are multiples of kDiskAlignment; contents begin as zeros.
+/// Address and size are multiples of kDiskAlignment; contents begin as zeros. Move-only.
 class AlignedMemory {
  public:
   AlignedMemory() = default;

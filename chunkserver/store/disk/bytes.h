@@ -13,7 +13,7 @@ namespace kintsugi::chunkserver {
 
 static_assert(std::endian::native == std::endian::little, "headers are written as the machine holds them");
 
-/// Fields one after the other into a fixed space; the caller knows that they fit (asserted).
+/// Writes fields one after the other into a fixed space. REQUIRES: they fit (asserted).
 class ByteWriter {
  public:
   explicit ByteWriter(std::span<std::byte> out) : out_(out) {}
@@ -24,7 +24,7 @@ class ByteWriter {
     std::memcpy(out_.data() + at_, &value, sizeof value);
     at_ += sizeof value;
   }
-  /// A byte for its length, then the text.
+  /// Writes a byte with the length, then the text. REQUIRES: less than 256 bytes.
   void put_text(std::string_view text) {
     KINTSUGI_ASSERT(text.size() < 256 && at_ + 1 + text.size() <= out_.size());
     put(static_cast<uint8_t>(text.size()));
@@ -38,7 +38,7 @@ class ByteWriter {
   size_t at_ = 0;
 };
 
-/// The reverse, over bytes that may be anything: past the end it yields zeros and ok() is false.
+/// Reads the same fields back from bytes that may be anything: past the end it yields zeros, and ok() is false from then on.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> in) : in_(in) {}

@@ -16,7 +16,7 @@ ChunkFileWriter::~ChunkFileWriter() {
 
 asio::awaitable<Status> ChunkFileWriter::open() {
   temporary_path_ = disk_.new_temporary_path(id_);
-  made_ = true;
+  made_ = true;  // before the attempt: an open that failed may have made the file
   auto file = co_await disk_.disk().open(temporary_path_, runtime::OpenMode::kCreate);
   if (!file) co_return disk_.note(file.error());
   file_ = std::move(*file);
@@ -27,6 +27,7 @@ asio::awaitable<Status> ChunkFileWriter::reserve(uint64_t end) {
   if (!error_.ok()) co_return error_;
   if (!file_) KINTSUGI_CO_TRY(error_ = co_await open());
   if (end <= allocated_) co_return Status{};
+  // In steps, so that a chunk costs few allocations, but never beyond what it can need.
   uint64_t target =
       std::max(end, std::min(round_up(end, kAllocationStepBytes), chunk_file_bytes(max_bytes_)));
   KINTSUGI_CO_TRY(error_ = disk_.note(co_await file_->allocate(target)));
@@ -92,14 +93,18 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   if (allocated_ > chunk_file_bytes(length)) {
     KINTSUGI_CO_TRY(disk_.note(co_await file_->truncate(chunk_file_bytes(length))));
   }
+  // Data, table and header are on the disk before the name is: whoever finds the chunk under its name finds all of it.
   KINTSUGI_CO_TRY(disk_.note(co_await file_->sync()));
   KINTSUGI_CO_TRY(co_await disk_.ensure_chunk_directory(id_));
   std::string path = disk_.chunk_path(id_);
   std::string directory = disk_.chunk_directory(id_);
   KINTSUGI_CO_TRY(disk_.note(co_await disk_.disk().rename(temporary_path_, path)));
+  // The commit point. Before it a power loss may bring back the directory as it was.
   Status synced = disk_.note(co_await disk_.disk().sync_directory(directory));
   if (!synced.ok()) {
-    temporary_path_ = path;  // what discard removes
+    // Nobody was told of the chunk, so that discard() must remove it under its name; but where it has taken the place of an
+    // equal one, which somebody was told of, it stays.
+    temporary_path_ = path;
     made_ = !replaces;
     co_return synced;
   }
@@ -113,7 +118,7 @@ asio::awaitable<void> ChunkFileWriter::discard() {
   file_.reset();
   if (!made_) co_return;
   made_ = false;
-  // The name is new at every attempt and tmp/ is emptied at start, so a failure here leaves only bytes.
+  // The name is new at every attempt and tmp/ is emptied at start, so that a failure here leaves only bytes.
   Status removed = co_await disk_.disk().remove(temporary_path_);
   if (removed.code() == Code::kIoError) (void)disk_.note(std::move(removed));
 }

@@ -1,5 +1,4 @@
-/// Chunks with a file each: written under tmp/, then renamed into place, so that a chunk exists whole or not
-/// at all.
+/// Chunks with a file each: written under tmp/, then renamed into place, so that a chunk exists whole or not at all.
 #pragma once
 
 #include <memory>
@@ -18,26 +17,27 @@
 
 namespace kintsugi::chunkserver {
 
-/// Writes one chunk file front to back. Used from one coroutine; ended by exactly one `commit` or `discard`.
+/// Writes one chunk file front to back. Used from one coroutine. REQUIRES: commit() or discard() returned before it is
+/// destroyed.
 class ChunkFileWriter {
  public:
   static constexpr size_t kMaxWritesInFlight = 4;
   static constexpr uint64_t kAllocationStepBytes = 16ull << 20;
 
-  /// Nothing is made on disk before the first write. `max_bytes`: no more data will come.
+  /// Nothing is made on disk before the first write. REQUIRES: no more than `max_bytes` of data come.
   ChunkFileWriter(const runtime::Runtime& runtime, DataDisk& disk, ChunkId id, uint64_t max_bytes);
   ~ChunkFileWriter();
 
-  /// Returns when the write is under way (at most kMaxWritesInFlight are); an error shows at the next call.
-  /// `bytes` is a multiple of kDiskAlignment except for the last write, whose padding in `buffer` gets
-  /// cleared.
+  /// Returns when the write is under way (at most kMaxWritesInFlight are); an error shows at the next call. REQUIRES:
+  /// `bytes` is a multiple of kDiskAlignment, except for the last write, whose padding in `buffer` gets cleared.
   asio::awaitable<Status> write(runtime::Buffer buffer, size_t bytes);
-  /// The same for memory of the caller, complete on return.
+  /// Writes memory of the caller, and is done with it on return.
   asio::awaitable<Status> write_memory(std::span<const std::byte> padded, size_t bytes);
 
-  /// Durable and visible on return; after an error there is nothing. `replaces`: an equal chunk is there, and
-  /// stays, or this one does, whatever happens.
+  /// The chunk is durable and visible on return; after an error there is nothing. With `replaces` an equal chunk is there
+  /// already: that one or this one stays, whatever happens.
   asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces);
+  /// Waits for writes under way and removes the file; nothing after a commit.
   asio::awaitable<void> discard();
 
  private:
@@ -60,13 +60,13 @@ class ChunkFileWriter {
   runtime::TaskGroup writes_;
 };
 
-/// kNotFound, kCorrupt (header or table), kIoError.
+/// Opens a chunk for reading. kNotFound, kCorrupt (header or table), kIoError.
 asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& disk, ChunkId id);
 
-/// Durable on return.
+/// Removes the file, durably on return; who has it open may read on.
 asio::awaitable<Status> remove_chunk_file(DataDisk& disk, ChunkId id);
 
-/// Header and size only; for the start.
+/// Reads the header and checks the file's size, but not the table. Errors as above.
 asio::awaitable<Result<ChunkInfo>> probe_chunk_file(DataDisk& disk, ChunkId id);
 
 }  // namespace kintsugi::chunkserver

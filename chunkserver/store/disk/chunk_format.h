@@ -1,4 +1,4 @@
-/// Layout of a chunk file: a 4 KiB header, the data, then the CRC32C of every 64 KiB block, padded to 4 KiB.
+/// Layout of a chunk file: a 4 KiB header, the data, then the CRC32C of every 64 KiB block, each part padded to 4 KiB.
 ///
 /// The table needs no checksum of its own: combined, its values must give the CRC of the whole chunk in the
 /// header.
@@ -32,20 +32,19 @@ constexpr uint64_t chunk_file_bytes(uint64_t length) {
   return chunk_table_offset(length) + chunk_table_bytes(length);
 }
 
-/// `out` has kChunkHeaderBytes and is zero.
+/// REQUIRES: `out` has kChunkHeaderBytes, and is zero.
 void encode_chunk_header(const ChunkHeader& header, std::span<std::byte> out);
-/// kCorrupt: magic, version, CRC or a length beyond the limit.
+/// The reverse, for bytes that may be anything. kCorrupt: magic, version, CRC or a length beyond the limit.
 Result<ChunkHeader> decode_chunk_header(std::span<const std::byte> bytes);
 
-/// The block CRCs in `bytes` for a chunk; kCorrupt when they do not combine to its CRC.
+/// The block CRCs of a chunk from the table in `bytes`. kCorrupt: they do not combine to the chunk's CRC.
 Result<std::vector<uint32_t>> decode_chunk_table(const ChunkInfo& info, std::span<const std::byte> bytes);
 
-/// "000000000000002a-3"
+/// Stripe and index: "000000000000002a-3".
 std::string chunk_file_name(ChunkId id);
 Result<ChunkId> parse_chunk_file_name(std::string_view name);
 
-/// Checks `data` against the CRCs of its blocks; kCorrupt names the first block that differs, counted from
-/// `first_block`.
+/// Checks `data` against the CRCs of its blocks. kCorrupt names the first block that differs, counted from `first_block`.
 Status check_blocks(std::span<const std::byte> data, std::span<const uint32_t> crcs, uint64_t first_block);
 
 }  // namespace kintsugi::chunkserver

@@ -1,4 +1,4 @@
-/// What everybody knows of a stored chunk, and the limits of the store.
+/// The facts about a stored chunk that everybody knows, and the limits of the store.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace kintsugi::chunkserver {
 
 inline constexpr uint64_t kMaxChunkBytes = 256ull << 20;
 inline constexpr uint64_t kSmallChunkBytes = 1ull << 20;  ///< chunks below this live in segments
-inline constexpr size_t kMaxPolicyBytes = 64;             ///< length of a policy's name
+inline constexpr size_t kMaxPolicyBytes = 64;             ///< longest name of a policy
 
 struct ChunkInfo {
   ChunkId id;

@@ -35,7 +35,8 @@ asio::awaitable<Status> DataDisk::make_rooms() {
     KINTSUGI_CO_TRY(note(co_await disk_.make_directory(directory)));
   }
   KINTSUGI_CO_TRY(note(co_await disk_.sync_directory(root_)));
-  // The root may be new as well, and all above it. Directories that may not be read were there before.
+  // The root may be new as well, and all above it; until those are synced, a power loss takes everything away. Directories
+  // that may not be read were there before.
   std::string above = root_;
   while (above.size() > 1) {
     above.resize(std::max<size_t>(above.rfind('/'), 1));
@@ -54,6 +55,7 @@ asio::awaitable<Status> DataDisk::empty_temporary_directory() {
   co_return Status{};
 }
 
+// Names in quarantine stay unique over restarts, so that no damaged file takes the place of another.
 asio::awaitable<Status> DataDisk::continue_quarantine_names() {
   auto kept = co_await disk_.list(quarantine_directory());
   if (!kept) co_return note(kept.error());
@@ -98,7 +100,7 @@ void DataDisk::fail(const Status& why) {
 }
 
 asio::awaitable<Status> DataDisk::refresh_space() {
-  // Until then a power loss could bring back what was discarded, so its space is not free for certain.
+  // Before the sync a power loss could bring back what was discarded, so that its space is not free for certain.
   KINTSUGI_CO_TRY(note(co_await disk_.sync_directory(temporary_directory())));
   auto space = co_await disk_.space(root_);
   if (!space) co_return note(space.error());

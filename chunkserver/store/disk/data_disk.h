@@ -1,4 +1,4 @@
-/// One disk of a chunkserver: a directory with fixed rooms, and its state of health.
+/// One disk of a chunkserver: a directory with fixed rooms, its free space and its state of health.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,15 @@
 
 namespace kintsugi::chunkserver {
 
-/// The disk is dropped, alone, once it showed more than kMaxIoErrors.
+/// The disk is dropped, alone, once it showed more than kMaxIoErrors. Its directory holds:
 ///
-///   server_id  tmp/  chunks/xx/  segments/  quarantine/
+/// ```
+/// server_id     identity.h
+/// tmp/          files that are being written; emptied at start
+/// chunks/xx/    chunk_file.h, by the low byte of the stripe
+/// segments/     segment_log.h
+/// quarantine/   files that were found damaged, for people
+/// ```
 class DataDisk {
  public:
   static constexpr size_t kMaxIoErrors = 8;
@@ -34,11 +40,11 @@ class DataDisk {
   std::string new_temporary_path(ChunkId id);
   std::string new_quarantine_path(const std::string& name);
 
-  /// Makes the rooms and removes what was left in tmp/.
+  /// Makes the rooms, removes what was left in tmp/, and learns how much is free.
   asio::awaitable<Status> prepare();
-  /// Makes a directory of a chunk, durably, once.
+  /// Makes the directory of a chunk, durably on return; costs nothing when it was made before.
   asio::awaitable<Status> ensure_chunk_directory(ChunkId id);
-  /// Moves a bad file out of the way; best effort.
+  /// Moves a bad file out of the way, if it can.
   asio::awaitable<void> quarantine(std::string path, std::string name);
 
   /// Hands the status through and counts it when it is an I/O error. May call `on_failed`.
@@ -48,7 +54,7 @@ class DataDisk {
   void fail(const Status& why);
   std::function<void()> on_failed;
 
-  // What is free: refreshed from the disk, and lowered by what is being written.
+  // Free space as last refreshed from the disk, less what writers were promised since.
   asio::awaitable<Status> refresh_space();
   uint64_t total_bytes() const { return space_.total_bytes; }
   uint64_t free_bytes() const { return space_.free_bytes > promised_ ? space_.free_bytes - promised_ : 0; }
@@ -67,7 +73,7 @@ class DataDisk {
   bool failed_ = false;
   std::set<std::string> made_;
   runtime::DiskSpace space_;
-  uint64_t promised_ = 0;  ///< largest sizes of chunks being written
+  uint64_t promised_ = 0;  ///< the largest sizes of chunks that are being written
 };
 
 }  // namespace kintsugi::chunkserver

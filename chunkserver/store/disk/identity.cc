@@ -51,7 +51,7 @@ asio::awaitable<Status> save_identity(DataDisk& disk, Identity identity) {
 
   std::string temporary = disk.temporary_directory() + "/server_id";
   std::string path = path_of(disk);
-  // An attempt that failed may have left a file, which only stands in the way if it cannot be opened below.
+  // An attempt that failed may have left a file. Whether it could be removed shows when the new one is opened.
   (void)co_await disk.disk().remove(temporary);
   auto file = co_await disk.disk().open(temporary, runtime::OpenMode::kCreate);
   if (!file) co_return disk.note(file.error());

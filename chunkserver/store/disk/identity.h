@@ -1,4 +1,4 @@
-/// Whose disk it is: the server id and the cluster, in a small file on every disk.
+/// The owner of a disk: server id and cluster, in a small file on every disk.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
-/// No server id: the disk is new. kCorrupt when the file is damaged.
+/// An identity without a server id means that the disk is new. kCorrupt: the file is damaged.
 asio::awaitable<Result<Identity>> load_identity(DataDisk& disk);
 
-/// Durable on return; replaces what was there as a whole.
+/// The identity is durable on return; it replaces the former one as a whole or not at all.
 asio::awaitable<Status> save_identity(DataDisk& disk, Identity identity);
 
 }  // namespace kintsugi::chunkserver

@@ -1,4 +1,4 @@
-/// A disk that is no faster than it is told to be, and knows how busy it is.
+/// A disk that keeps to a speed limit, and knows how busy it is.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace kintsugi::chunkserver {
 
-/// The runtime's disk, for the files of one data disk. Reads and writes pass a token bucket in the order in
-/// which they come; what was not used is kept for at most kBurst. Everything else passes at once.
+/// Wraps the runtime's disk for the files of one data disk. Reads and writes pass a token bucket in the order in which they
+/// come; what was not used is kept for at most kBurst. Everything else passes at once.
 class LimitedDisk final : public runtime::Disk {
  public:
   static constexpr Duration kBurst = std::chrono::milliseconds(50);
 
-  /// 0 bytes a second: no limit. `runtime` outlives it, and it the files.
+  /// 0 bytes a second: no limit. `runtime` outlives the disk, and the disk its files.
   LimitedDisk(const runtime::Runtime& runtime, uint64_t bytes_per_second)
       : disk_(runtime.disk), clock_(runtime.clock), rate_(bytes_per_second), never_(runtime) {}
 
@@ -34,14 +34,14 @@ class LimitedDisk final : public runtime::Disk {
   }
   asio::awaitable<Result<runtime::DiskSpace>> space(std::string path) override { return disk_.space(path); }
 
-  /// The time up to now in which something was read, written or synced, or waited for its turn.
+  /// How long, up to now, something was being read, written or synced, or waited for its turn.
   Duration busy_time() const;
   uint64_t bytes_read() const { return bytes_read_; }
   uint64_t bytes_written() const { return bytes_written_; }
 
  private:
   class LimitedFile;
-  /// An operation under way.
+  /// Counts an operation as under way.
   class Busy {
    public:
     explicit Busy(LimitedDisk& disk);
@@ -57,8 +57,8 @@ class LimitedDisk final : public runtime::Disk {
   runtime::Disk& disk_;
   runtime::Clock& clock_;
   const uint64_t rate_;
-  runtime::Event never_;  ///< to wait on a time
-  TimePoint passed_at_;   ///< when all that was let in has passed
+  runtime::Event never_;  ///< waited for with a deadline
+  TimePoint passed_at_;   ///< when everything that was let in has passed
   size_t under_way_ = 0;
   TimePoint busy_since_;
   Duration busy_time_{};

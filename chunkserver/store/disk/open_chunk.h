@@ -10,15 +10,15 @@
 
 namespace kintsugi::chunkserver {
 
-/// Shared by readers and the cache of open chunks. Stays readable when the chunk is removed meanwhile.
+/// Shared by readers and the cache of open chunks. Stays readable when the chunk is removed meanwhile: the file is open.
 struct OpenChunk {
   ChunkInfo info;
   std::string policy;
   DataDisk* disk = nullptr;
   std::shared_ptr<runtime::File> file;
-  uint64_t data_offset = 0;          ///< of the chunk's first byte in `file`
+  uint64_t data_offset = 0;          ///< where the chunk begins in `file`
   std::vector<uint32_t> block_crcs;  ///< proven against info.crc
-  uint64_t generation = 0;  ///< which of the chunk's copies on this server, one after the other, it is
+  uint64_t generation = 0;           ///< ChunkIndex::Entry::generation of the copy
 };
 
 }  // namespace kintsugi::chunkserver

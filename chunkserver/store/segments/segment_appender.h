@@ -20,7 +20,7 @@ namespace kintsugi::chunkserver {
 
 struct SegmentLimits {
   uint64_t segment_bytes = 128ull << 20;
-  uint64_t group_bytes = 4ull << 20;  ///< written and synced at once
+  uint64_t group_bytes = 4ull << 20;  ///< most bytes that are written and synced at once
   size_t group_records = 256;
   uint64_t allocation_step_bytes = 4ull << 20;
   double clean_below = 0.5;  ///< a full segment with a smaller live share is worth cleaning
@@ -57,7 +57,7 @@ class SegmentAppender {
   void enqueue(Record& record);
   /// The record is durable and in the index, or will never be there. kNoSpace, kIoError.
   asio::awaitable<Status> wait(Record& record);
-  /// Both.
+  /// Queues the record and waits for it.
   asio::awaitable<Status> append(Record& record) {
     enqueue(record);
     return wait(record);

@@ -17,32 +17,32 @@ namespace kintsugi::chunkserver {
 inline constexpr uint64_t kRecordHeaderBytes = 4096;
 inline constexpr size_t kMaxTombstonesPerRecord = 192;
 
-/// "The chunk, as of `sequence` or earlier, is no more."
+/// Says that the chunk is no more, as far as it was written before `sequence`.
 struct Tombstone {
   ChunkId id;
   uint64_t sequence = 0;
 };
 
 struct RecordHeader {
-  uint64_t salt = 0;      ///< of the segment
-  uint64_t offset = 0;    ///< of this header in the segment
+  uint64_t salt = 0;      ///< the segment's
+  uint64_t offset = 0;    ///< where this header stands in the segment
   uint64_t group = 0;     ///< records of one sync share it
   uint64_t sequence = 0;  ///< orders what was done to a chunk; a copy keeps it
-  ChunkInfo info;         ///< of a chunk record
+  ChunkInfo info;         ///< the chunk, as policy and block_crcs; unless there are tombstones
   std::string policy;
   std::vector<uint32_t> block_crcs;
-  std::vector<Tombstone> tombstones;  ///< not empty: a record of tombstones, without data
+  std::vector<Tombstone> tombstones;  ///< when there are any, the record has no chunk and no data
 
   bool is_chunk() const { return tombstones.empty(); }
   uint64_t record_bytes() const { return kRecordHeaderBytes + aligned(info.length); }
 };
 
-/// `out` has kRecordHeaderBytes and is zero.
+/// REQUIRES: `out` has kRecordHeaderBytes, and is zero.
 void encode_record_header(const RecordHeader& header, std::span<std::byte> out);
-/// kCorrupt unless it is a whole header that belongs at this place.
+/// The reverse, for bytes that may be anything. kCorrupt: not a whole header that belongs at this place.
 Result<RecordHeader> decode_record_header(std::span<const std::byte> bytes, uint64_t salt, uint64_t offset);
 
-/// "0000000000000007-f00dfeed00000001.seg"
+/// Number and salt: "0000000000000007-f00dfeed00000001.seg".
 std::string segment_file_name(uint64_t number, uint64_t salt);
 struct SegmentName {
   uint64_t number = 0, salt = 0;

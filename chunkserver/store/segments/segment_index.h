@@ -1,5 +1,5 @@
-/// What is known of the records in a disk's segments: which are alive, which are dead but still on the disk, and which
-/// tombstones keep those dead.
+/// Knows the records in a disk's segments: which are alive, which are dead but still on the disk, and which tombstones keep
+/// those dead.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class SegmentIndex {
  public:
   struct Live {
     std::shared_ptr<Segment> segment;
-    uint64_t offset = 0;  ///< of the record in the segment
+    uint64_t offset = 0;  ///< where the record begins in the segment
     uint64_t sequence = 0;
     ChunkInfo info;
     bool removing = false;  ///< hidden: its tombstone is on the way
@@ -42,9 +42,9 @@ class SegmentIndex {
   /// Lets tombstones that were loaded take effect. REQUIRES: every segment was loaded.
   void settle();
 
-  // What was made durable in `segment`.
+  // Called once the record is durable in `segment`.
   void put_chunk(const std::shared_ptr<Segment>& segment, const RecordHeader& header);
-  /// The same for a copy by the cleaner, which is dead at once when its original is no longer the live record.
+  /// Puts a copy by the cleaner, which is dead at once when its original is no longer the live record.
   void put_copy(const std::shared_ptr<Segment>& segment, const RecordHeader& header);
   void put_tombstone(const Segment& segment, const Tombstone& tombstone);
 

@@ -1,9 +1,8 @@
 /// The small chunks of one disk, appended to shared segment files: one sync makes many of them durable.
 ///
-/// Nothing is overwritten. A removal is a tombstone; the index is rebuilt from the segments at start, where
-/// for each chunk the record with the highest sequence number counts. Cleaning copies what lives out of a
-/// mostly dead segment and deletes the file: copies keep their sequence numbers, so that a crash at any point
-/// changes nothing.
+/// Nothing is overwritten. A removal is a tombstone; the index is rebuilt from the segments at start, where for each chunk the
+/// record with the highest sequence number counts. Cleaning copies what lives out of a mostly dead segment and deletes the
+/// file: copies keep their sequence numbers, so that a crash at any point changes nothing.
 #pragma once
 
 #include <memory>
@@ -32,7 +31,7 @@ class SegmentLog {
   asio::awaitable<Status> load();
   /// The appender and the cleaner run in `tasks` until stop().
   void start(runtime::TaskGroup& tasks);
-  /// What is queued is still committed.
+  /// Records that are queued are still committed.
   void stop() { appender_.stop(); }
 
   /// Durable on return; takes the place of an older record of the chunk. `data` is the chunk. kCancelled: stopping;
@@ -41,7 +40,7 @@ class SegmentLog {
                                  std::span<const std::byte> data);
   /// The chunk is hidden at once, and gone for good on return; after an error it is there again. kNotFound.
   asio::awaitable<Status> remove(Context context, ChunkId id);
-  /// kNotFound, kCorrupt, kIoError.
+  /// Opens a chunk for reading. kNotFound, kCorrupt, kIoError.
   asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open(ChunkId id);
 
   std::vector<ChunkInfo> list() const { return index_.list(); }
