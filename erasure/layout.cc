@@ -47,6 +47,12 @@ uint64_t chunk_length(const Policy& policy, uint64_t stripe_length, uint32_t ind
          (whole_cells ? policy.cell_bytes : last_cell);
 }
 
+uint64_t sub_chunk_bytes(uint64_t chunk_bytes, uint32_t rows, uint64_t cell_bytes) {
+  if (rows <= 1) return chunk_bytes;
+  const uint64_t sub_cell = cell_bytes / rows;
+  return chunk_bytes / cell_bytes * sub_cell + std::min(sub_cell, chunk_bytes % cell_bytes);
+}
+
 uint64_t max_stripe_bytes(const Policy& policy, uint64_t max_chunk_bytes) {
   const uint64_t rows = max_chunk_bytes / policy.cell_bytes;
   return rows == 0 ? max_chunk_bytes : rows * row_bytes(policy);

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "common/runtime/network.h"
-#include "erasure/policy.h"
+#include "erasure/layout.h"
 
 namespace kintsugi::partial_sum {
 namespace {
@@ -133,7 +133,7 @@ class Checker {
         return invalid(fmt::format("chunk {} is to be made of sums that are not there", store.index()));
       }
       if (range_.offset != 0 ||
-          range_.length < sub_chunk_bytes(store.length(), range_.rows, range_.cell_bytes)) {
+          range_.length < erasure::sub_chunk_bytes(store.length(), range_.rows, range_.cell_bytes)) {
         return invalid(
             fmt::format("chunk {} is to be stored, but not all of it is summed up", store.index()));
       }

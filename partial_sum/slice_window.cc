@@ -22,8 +22,7 @@ size_t count_units(const SumRange& range, uint64_t unit_bytes) {
   const size_t slices = range.carried_slices();
   if (slices == 0) return 0;
   const uint64_t last = range.bytes_of(range.carried_slice(slices - 1));
-  return (slices - 1) * ((range.slice_bytes + unit_bytes - 1) / unit_bytes) +
-         (last + unit_bytes - 1) / unit_bytes;
+  return (slices - 1) * divide_up(range.slice_bytes, unit_bytes) + divide_up(last, unit_bytes);
 }
 
 }  // namespace
@@ -62,7 +61,7 @@ SliceWindow::SliceWindow(const runtime::Runtime& runtime, SumRange range, Window
     : range_(range),
       size_(size),
       contributors_(std::move(contributors)),
-      units_per_slice_((range.slice_bytes + size.unit_bytes - 1) / std::max<uint64_t>(size.unit_bytes, 1)),
+      units_per_slice_(divide_up(range.slice_bytes, std::max<uint64_t>(size.unit_bytes, 1))),
       units_(count_units(range, std::max<uint64_t>(size.unit_bytes, 1))),
       slots_(std::max<size_t>(size.units, 1)),
       view_(range.sums),

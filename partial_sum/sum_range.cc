@@ -58,7 +58,7 @@ Result<SumRange> SumRange::make(const proto::PartialSumRequest& request, uint32_
   if (sums == 0 || sums > kMaxSums) return invalid(fmt::format("{} sums at once", sums));
   range.slice_bytes = std::min(range.slice_bytes, std::max<uint64_t>(range.length, 1));
   if (range.slice_bytes < range.length) {
-    range.slice_bytes = std::min((range.slice_bytes + unit - 1) / unit * unit, range.length);
+    range.slice_bytes = std::min(round_up(range.slice_bytes, unit), range.length);
   }
   if (range.slice_bytes * sums > kMaxSliceMemoryBytes) {
     return Status{Code::kLimitExceeded,
@@ -82,12 +82,6 @@ size_t SumRange::carried_slice(size_t ordinal) const {
   for (size_t skip = ordinal % set; skip > 0; --skip)
     bits &= bits - 1;
   return ordinal / set * mask.period + std::countr_zero(bits);
-}
-
-uint64_t sub_chunk_bytes(uint64_t chunk_bytes, uint32_t rows, uint64_t cell_bytes) {
-  if (rows <= 1) return chunk_bytes;
-  const uint64_t sub_cell = cell_bytes / rows;
-  return chunk_bytes / cell_bytes * sub_cell + std::min(sub_cell, chunk_bytes % cell_bytes);
 }
 
 }  // namespace kintsugi::partial_sum

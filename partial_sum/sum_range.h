@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/base/crc32c.h"
+#include "common/base/math.h"
 #include "common/base/status.h"
 #include "common/proto/chunk.pb.h"
 
@@ -47,7 +48,7 @@ struct SumRange {
   static Result<SumRange> make(const proto::PartialSumRequest& request, uint32_t sums);
 
   uint64_t sub_cell_bytes() const { return rows > 1 ? cell_bytes / rows : kBlockBytes; }
-  size_t slices() const { return length == 0 ? 0 : (length + slice_bytes - 1) / slice_bytes; }
+  size_t slices() const { return length == 0 ? 0 : divide_up(length, slice_bytes); }
   /// An unsliced tree forwards nothing before everything is summed up.
   bool sliced() const { return slices() > 1; }
   /// Where the slice begins, relative to `offset`.
@@ -58,8 +59,5 @@ struct SumRange {
   size_t carried_slices() const;
   size_t carried_slice(size_t ordinal) const;
 };
-
-/// Length of the longest of a chunk's sub-chunks: all bytes of the chunk are in sub-chunks of this length.
-uint64_t sub_chunk_bytes(uint64_t chunk_bytes, uint32_t rows, uint64_t cell_bytes);
 
 }  // namespace kintsugi::partial_sum

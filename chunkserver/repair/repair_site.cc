@@ -1,6 +1,7 @@
 #include "chunkserver/repair/repair_site.h"
 
 #include "chunkserver/repair/tree_sum.h"
+#include "erasure/layout.h"
 #include "partial_sum/check_tree.h"
 
 namespace kintsugi::chunkserver {
@@ -47,7 +48,7 @@ Result<SumRange> check_request(const proto::RepairChunkRequest& request, proto::
   const uint32_t rows = std::max<uint32_t>(request.rows(), 1);
   auto rows_only = SumRange::make(below, rows);  // they are checked before they are used
   if (!rows_only) return rows_only.error();
-  below.set_length(partial_sum::sub_chunk_bytes(request.length(), rows, request.cell_bytes()));
+  below.set_length(erasure::sub_chunk_bytes(request.length(), rows, request.cell_bytes()));
   auto range = SumRange::make(below, rows);
   if (!range) return range.error();
   KINTSUGI_TRY(partial_sum::check_children(*range, request.children(), request.index()));

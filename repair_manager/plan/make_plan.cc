@@ -4,6 +4,7 @@
 
 #include "common/base/crc32c.h"
 #include "common/rpc/secret.h"
+#include "erasure/layout.h"
 #include "erasure/repair_equation.h"
 #include "repair_manager/plan/plan_writer.h"
 #include "repair_manager/trees/tree_choice.h"
@@ -224,11 +225,8 @@ RepairPlan begin_plan(const Setting& setting, PlanKind kind, RepairId id) {
   return plan;
 }
 
-/// The longest sub-chunk.
 uint64_t sub_chunk_bytes(const erasure::Policy& policy, uint64_t chunk_bytes) {
-  if (policy.rows() == 1) return chunk_bytes;
-  const uint64_t sub_cell = policy.cell_bytes / policy.rows();
-  return chunk_bytes / policy.cell_bytes * sub_cell + std::min(sub_cell, chunk_bytes % policy.cell_bytes);
+  return erasure::sub_chunk_bytes(chunk_bytes, policy.rows(), policy.cell_bytes);
 }
 
 void set_request(const Setting& setting, RepairPlan& plan) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "erasure/layout.h"
 #include "partial_sum/check_tree.h"
 #include "partial_sum/sum_receiver.h"
 #include "tests/chunkserver/cluster_rig.h"
@@ -33,7 +34,7 @@ struct Equation {
       bytes = std::max(bytes, lost);
     return bytes;
   }
-  uint64_t sub_chunk_bytes() const { return partial_sum::sub_chunk_bytes(longest(), rows, cell_bytes); }
+  uint64_t sub_chunk_bytes() const { return erasure::sub_chunk_bytes(longest(), rows, cell_bytes); }
 
   std::vector<std::byte> sub_chunk(uint32_t helper, uint32_t row) const {
     std::vector<std::byte> bytes(sub_chunk_bytes());

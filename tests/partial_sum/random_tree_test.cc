@@ -73,7 +73,7 @@ void check_memory(const Equation& equation, const proto::RepairChunkRequest& req
   std::map<uint64_t, const proto::RepairNode*> nodes;
   for (const auto& child : request.children())
     collect(child, nodes);
-  const uint64_t length = partial_sum::sub_chunk_bytes(request.length(), equation.rows, equation.cell_bytes);
+  const uint64_t length = erasure::sub_chunk_bytes(request.length(), equation.rows, equation.cell_bytes);
   const uint64_t slice = effective_slice(equation, length, request.slice_bytes());
   // With masks a server is a node of several trees, and its times do not tell of which.
   const bool masked = request.children(0).slice_period() != 0;

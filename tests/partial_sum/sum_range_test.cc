@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "erasure/layout.h"
 #include "partial_sum/slice_window.h"
 
 namespace kintsugi::partial_sum {
@@ -50,11 +51,11 @@ TEST(SumRange, SlicesOfSubChunksAreWholeSubCells) {
 }
 
 TEST(SumRange, TheLongestSubChunkHoldsAllOfAChunk) {
-  EXPECT_EQ(sub_chunk_bytes(12345, 1, 0), 12345u);
-  EXPECT_EQ(sub_chunk_bytes(0, 4, 1 << 20), 0u);
-  EXPECT_EQ(sub_chunk_bytes(3 << 20, 4, 1 << 20), 3u << 18);
-  EXPECT_EQ(sub_chunk_bytes((3 << 20) + 5, 4, 1 << 20), (3u << 18) + 5);
-  EXPECT_EQ(sub_chunk_bytes((4 << 20) - 1, 4, 1 << 20), 4u << 18);
+  EXPECT_EQ(erasure::sub_chunk_bytes(12345, 1, 0), 12345u);
+  EXPECT_EQ(erasure::sub_chunk_bytes(0, 4, 1 << 20), 0u);
+  EXPECT_EQ(erasure::sub_chunk_bytes(3 << 20, 4, 1 << 20), 3u << 18);
+  EXPECT_EQ(erasure::sub_chunk_bytes((3 << 20) + 5, 4, 1 << 20), (3u << 18) + 5);
+  EXPECT_EQ(erasure::sub_chunk_bytes((4 << 20) - 1, 4, 1 << 20), 4u << 18);
 }
 
 TEST(WindowSize, FitsIntoWhatANodeMayHold) {
