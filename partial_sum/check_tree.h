@@ -10,8 +10,8 @@
 
 namespace kintsugi::partial_sum {
 
-/// Nodes of one tree: helpers, and destinations of other chunks that are rebuilt in the same pass. A root has at most as
-/// many children; with slice masks each child is a tree of its own, without them all are one.
+/// Nodes of one tree: helpers, and destinations of other chunks that are rebuilt in the same pass. A root has at most
+/// as many children; with slice masks each child is a tree of its own, without them all are one.
 inline constexpr size_t kMaxTreeNodes = 64;
 /// Length of a policy's name.
 inline constexpr size_t kMaxPolicyBytes = 64;
@@ -33,8 +33,8 @@ uint32_t outputs_of(const proto::RepairNode& node, uint32_t rows);
 /// nodes that see every slice; masks stand at the root's children only.
 Status check_tree(const proto::PartialSumRequest& request);
 
-/// Checks the children of a root, which keeps `range.sums` sums, by the same rules; together they must carry every slice of
-/// its range. `rebuilt` is the chunk that the root stores itself, which cannot help.
+/// Checks the children of a root, which keeps `range.sums` sums, by the same rules; together they must carry every
+/// slice of its range. `rebuilt` is the chunk that the root stores itself, which cannot help.
 Status check_children(const SumRange& range,
                       const google::protobuf::RepeatedPtrField<proto::RepairNode>& children,
                       uint32_t rebuilt);

@@ -100,7 +100,8 @@ asio::awaitable<Status> ChildSum::receive_frame() {
   const uint64_t bytes = frame->payload_bytes / matrix_.inputs();
   KINTSUGI_CO_ASSIGN(const uint32_t crc, co_await receive_sums(bytes));
   bytes_in_ += frame->payload_bytes;
-  // The wrong bytes are in the window already, but not told to be: the cursor advances below only. The error ends the tree.
+  // The wrong bytes are in the window already, but not told to be: the cursor advances below only. The error ends
+  // the tree.
   if (crc != data.crc()) {
     co_return Status{Code::kCorrupt,
                      fmt::format("partial sum of offset {}: checksum mismatch", data.offset())};

@@ -16,7 +16,8 @@ namespace kintsugi::partial_sum {
 
 class ChildSum {
  public:
-  /// Where the child's sum goes: `contributor` is its number in the window. With a `pace`, that is passed before each frame.
+  /// Where the child's sum goes: `contributor` is its number in the window. With a `pace`, that is passed before
+  /// each frame.
   struct Place {
     SliceWindow& window;
     size_t contributor = 0;

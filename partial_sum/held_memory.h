@@ -10,8 +10,8 @@
 
 namespace kintsugi::partial_sum {
 
-/// The memory of sums, parts of frames and own reads, which WindowSize bounds. Buffers of the store's write-behind and of
-/// the kernel are not in it.
+/// The memory of sums, parts of frames and own reads, which WindowSize bounds. Buffers of the store's write-behind and
+/// of the kernel are not in it.
 class HeldMemory {
  public:
   void take(uint64_t bytes) { peak_ = std::max(peak_, now_ += bytes); }

@@ -42,8 +42,8 @@ WindowSize WindowSize::choose(const SumRange& range, const Node& node) {
     size.units = std::max<size_t>(count_units(range, size.unit_bytes), 1);
     return size;
   }
-  // The own chunk comes behind the children and takes no turn from them: a single plain child is thus always the first one,
-  // is received straight into the sums, and needs no memory besides the window.
+  // The own chunk comes behind the children and takes no turn from them: a single plain child is thus always the first
+  // one, is received straight into the sums, and needs no memory besides the window.
   size.own_first = node.children == 0;
   const uint64_t own = node.own ? size.own_bytes : 0;
   const uint64_t pieces = node.children == 1 && node.plain_child ? 0 : node.children * size.piece_bytes;

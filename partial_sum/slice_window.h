@@ -15,8 +15,8 @@
 
 namespace kintsugi::partial_sum {
 
-/// How a node spends its memory: at most (children + 2) * slice_bytes * sums for all parts together, except for a range of
-/// less than a block.
+/// How a node spends its memory: at most (children + 2) * slice_bytes * sums for all parts together, except for a range
+/// of less than a block.
 struct WindowSize {
   /// Slices are filled and forwarded in units, so that the next hop begins before a slice is whole.
   uint64_t unit_bytes = 0;
@@ -37,9 +37,9 @@ struct WindowSize {
   static WindowSize choose(const SumRange& range, const Node& node);
 };
 
-/// Contributors add to the units of the slices they carry, in order, each at its own speed, and may be ahead of the consumer
-/// by the window's size. The first one to reach a unit writes its bytes there, the others follow it through the unit and add
-/// theirs: no unit is cleared before it is used.
+/// Contributors add to the units of the slices they carry, in order, each at its own speed, and may be ahead of the
+/// consumer by the window's size. The first one to reach a unit writes its bytes there, the others follow it through
+/// the unit and add theirs: no unit is cleared before it is used.
 class SliceWindow {
  public:
   /// The slices that the window holds when all children carry the same ones.
@@ -65,12 +65,12 @@ class SliceWindow {
   /// The first unit from `unit` on that the contributor carries; units() when there is none.
   size_t next_carried(size_t contributor, size_t unit) const;
 
-  /// Waits until the contributor may give bytes of the unit up to `end`. True when it is the first one there: it overwrites.
-  /// Once there is a failure, that.
+  /// Waits until the contributor may give bytes of the unit up to `end`. True when it is the first one there: it
+  /// overwrites. Once there is a failure, that.
   asio::awaitable<Result<bool>> wait_turn(size_t contributor, size_t unit, uint64_t end,
                                           bool may_be_first = true);
-  /// The range of every sum for a contributor whose turn came. Bytes that nobody wrote so far are made zero, except those
-  /// that the first contributor is about to overwrite. Valid until the next call.
+  /// The range of every sum for a contributor whose turn came. Bytes that nobody wrote so far are made zero, except
+  /// those that the first contributor is about to overwrite. Valid until the next call.
   std::span<const std::span<std::byte>> sums(size_t contributor, size_t unit, uint64_t begin, uint64_t end);
   /// The contributor gave, and proved, everything up to `end` of the unit. Bytes that it did not write count as zeros.
   void advance(size_t contributor, size_t unit, uint64_t end);

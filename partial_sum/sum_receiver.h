@@ -1,5 +1,5 @@
-/// The receiving half of every repair tree: adds up the sums of a node's children, slice by slice, and hands complete slices
-/// on.
+/// The receiving half of every repair tree: adds up the sums of a node's children, slice by slice, and hands complete
+/// slices on.
 #pragma once
 
 #include <memory>
@@ -32,18 +32,18 @@ struct ReceiverOptions {
   bool staggered = false;    ///< children one after the other, each for the whole range, all of which is held
 };
 
-/// A root without a chunk of its own (a degraded read, a repair site) uses it as it is. Memory: at most (children + 2) *
-/// slice_bytes * sums, unless staggered; peak_bytes() tells how much it was.
+/// A root without a chunk of its own (a degraded read, a repair site) uses it as it is. Memory: at most (children + 2)
+/// * slice_bytes * sums, unless staggered; peak_bytes() tells how much it was.
 class SumReceiver {
  public:
-  /// Every child is asked by `request`, which has ids, range, slices and rows, with its own node. REQUIRES: `children` were
-  /// checked (check_tree.h); together they carry every slice. References outlive run().
+  /// Every child is asked by `request`, which has ids, range, slices and rows, with its own node. REQUIRES: `children`
+  /// were checked (check_tree.h); together they carry every slice. References outlive run().
   SumReceiver(const runtime::Runtime& runtime, rpc::Client& client, SumRange range,
               const proto::PartialSumRequest& request, const Children& children,
               ReceiverOptions options = {});
 
-  /// Opens all children at once and puts everything into the sink, or returns the first error, which blames a server; then
-  /// no stream is open and no task runs any more.
+  /// Opens all children at once and puts everything into the sink, or returns the first error, which blames a server;
+  /// then no stream is open and no task runs any more.
   asio::awaitable<Status> run(Context context, SumSink& sink);
   /// Makes run() end soon with `why`.
   void fail(Status why);
@@ -76,8 +76,8 @@ class SumReceiver {
   runtime::TaskGroup tasks_;
 };
 
-/// Sums up the timings of a tree's servers as those of one repair: all bytes, the most memory and the slowest reader; the
-/// other seconds are those of the first server, which is the root.
+/// Sums up the timings of a tree's servers as those of one repair: all bytes, the most memory and the slowest reader;
+/// the other seconds are those of the first server, which is the root.
 void add_up(const google::protobuf::RepeatedPtrField<proto::ServerTiming>& servers, proto::Timing& timing);
 
 /// The request by which the children of a degraded read are asked.

@@ -14,8 +14,8 @@ namespace kintsugi::partial_sum {
 class SumSink {
  public:
   virtual ~SumSink() = default;
-  /// Takes the next complete part of every sum, in order: all slices, or those that the tree carries. `offset` is in the
-  /// sub-chunk; the sums are zero from `nonzero_bytes` on. The memory is the caller's again on return.
+  /// Takes the next complete part of every sum, in order: all slices, or those that the tree carries. `offset` is in
+  /// the sub-chunk; the sums are zero from `nonzero_bytes` on. The memory is the caller's again on return.
   virtual asio::awaitable<Status> put(uint64_t offset, std::span<const std::span<std::byte>> sums,
                                       uint64_t nonzero_bytes) = 0;
   /// Called every kTreeIdleInterval while the next part is not complete yet.

@@ -45,7 +45,8 @@ class PartialSums::Call final : public partial_sum::SumSink {
       sum_.receiver().add_servers(*done.mutable_servers());
       status = co_await out_.send_end(done);
     } else if (out_.is_open()) {
-      // Said here and not by the server after the call, so that the parent closes and the watcher ends: it is joined below.
+      // Said here and not by the server after the call, so that the parent closes and the watcher ends: it is
+      // joined below.
       Status said = co_await out_.send_error(status);
       if (!said.ok()) out_.close();
     }

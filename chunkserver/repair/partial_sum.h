@@ -21,11 +21,11 @@ class PartialSums {
 
   /// Streams the partial sum of one repair subtree to `out`, slice by slice, in chunk order, and then its timings.
   ///
-  /// Asks every child for its sum, multiplies the local chunk by this node's coefficients and XORs them. A slice is sent as
-  /// soon as all children delivered theirs, so a tree of any depth is pipelined. Chunks that the node is to store are
-  /// rebuilt in the same pass. Cancelled as a whole when `out` closes.
-  /// Errors: kNotFound (no such chunk), kCorrupt (CRC mismatch, names the block), kUnavailable (a child failed, blames it),
-  /// kInvalidArgument (the tree or its range), kLimitExceeded (memory, RunningTrees::kMaxTrees).
+  /// Asks every child for its sum, multiplies the local chunk by this node's coefficients and XORs them. A slice is
+  /// sent as soon as all children delivered theirs, so a tree of any depth is pipelined. Chunks that the node is to
+  /// store are rebuilt in the same pass. Cancelled as a whole when `out` closes.
+  /// Errors: kNotFound (no such chunk), kCorrupt (CRC mismatch, names the block), kUnavailable (a child failed, blames
+  /// it), kInvalidArgument (the tree or its range), kLimitExceeded (memory, RunningTrees::kMaxTrees).
   asio::awaitable<Status> stream(Context context, const proto::PartialSumRequest& request, rpc::Stream& out);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Takes the sums of a node, writes those that are its rows, and commits when the CRC is right. The same chunk may be here
-/// already, whole or not: the one that was proven replaces it. Destroying it without a commit discards everything.
+/// Takes the sums of a node, writes those that are its rows, and commits when the CRC is right. The same chunk may be
+/// here already, whole or not: the one that was proven replaces it. Destroying it without a commit discards everything.
 class RebuiltChunk {
  public:
   /// Where chunks are written to, and the buffers that they are collected in. All of it outlives the chunk.
@@ -28,8 +28,8 @@ class RebuiltChunk {
 
   /// Takes the next part of all sums of the node; whole sub-cells when the code has rows.
   asio::awaitable<Status> put(Context context, uint64_t offset, std::span<const std::span<std::byte>> sums);
-  /// Proves the CRC and stores the chunk. REQUIRES: everything was put. kCorrupt: it is not what was lost. After an error
-  /// nothing is left.
+  /// Proves the CRC and stores the chunk. REQUIRES: everything was put. kCorrupt: it is not what was lost. After an
+  /// error nothing is left.
   asio::awaitable<Status> commit(Context context);
   /// Discards what is not committed; complete on return.
   asio::awaitable<void> abort();

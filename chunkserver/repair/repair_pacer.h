@@ -16,12 +16,12 @@ struct UserLoad {
   size_t serving = 0;                 ///< reads and writes of users that run
 };
 
-/// A token bucket each way on the server's clock: one for the sums that it sends, one for those that it takes in as an inner
-/// node or root. Degraded reads are users' own and pass neither.
+/// A token bucket each way on the server's clock: one for the sums that it sends, one for those that it takes in as an
+/// inner node or root. Degraded reads are users' own and pass neither.
 ///
-/// With a link of L and users at u bytes/s, repairs get max(5 % of the cap, min(cap, 0.95 L - u)); without a known link they
-/// get the cap, and half of it while users are served or were within kUserMemory. Without a cap (0) the link takes its
-/// place, but only while there are users: nothing is held up for its own sake.
+/// With a link of L and users at u bytes/s, repairs get max(5 % of the cap, min(cap, 0.95 L - u)); without a known link
+/// they get the cap, and half of it while users are served or were within kUserMemory. Without a cap (0) the link takes
+/// its place, but only while there are users: nothing is held up for its own sake.
 class RepairPacer {
  public:
   static constexpr double kLeast = 0.05, kLinkShare = 0.95;

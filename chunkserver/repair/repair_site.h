@@ -23,17 +23,17 @@ class RepairSite {
              rpc::Client& client, RepairPacer& pacer, RunningTrees& trees)
       : runtime_(runtime), store_(store), buffers_(buffers), client_(client), pacer_(pacer), trees_(trees) {}
 
-  /// Opens the children, writes the sum through a ChunkWriter while slices arrive, proves the CRC and commits; the response
-  /// has the timings of all servers.
+  /// Opens the children, writes the sum through a ChunkWriter while slices arrive, proves the CRC and commits; the
+  /// response has the timings of all servers.
   ///
   /// The same chunk may be here already, whole or not: the one that was proven replaces it. After an error nothing is
-  /// stored. Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks), kUnavailable and others of the
-  /// children (blame the server), kAlreadyExists (another chunk of this name), kNoSpace, kInvalidArgument.
+  /// stored. Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks), kUnavailable and others of
+  /// the children (blame the server), kAlreadyExists (another chunk of this name), kNoSpace, kInvalidArgument.
   asio::awaitable<Status> repair_chunk(Context context, const proto::RepairChunkRequest& request,
                                        proto::RepairChunkResponse& response);
 
-  /// Ends that repair with kCancelled, if it runs here, so that its helpers are free. Nothing is stored unless the chunk was
-  /// being committed.
+  /// Ends that repair with kCancelled, if it runs here, so that its helpers are free. Nothing is stored unless the
+  /// chunk was being committed.
   void end_repair(const proto::EndRepairRequest& request);
 
  private:

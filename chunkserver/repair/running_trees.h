@@ -13,8 +13,8 @@ class RunningTrees {
  public:
   /// The repair manager keeps to a few dozen trees at a server; the rest is for degraded reads.
   static constexpr size_t kMaxTrees = 256;
-  /// The windows of all trees together, if all of them were full: 16 repairs that come here and 16 that are helped, all of
-  /// them unsliced and of the largest size.
+  /// The windows of all trees together, if all of them were full: 16 repairs that come here and 16 that are helped, all
+  /// of them unsliced and of the largest size.
   static constexpr uint64_t kMaxWindowBytes = 32 * partial_sum::kMaxSliceMemoryBytes;
 
   /// A tree's place among those that run, which it has until this is destroyed.
@@ -30,8 +30,8 @@ class RunningTrees {
     const std::list<partial_sum::SumReceiver*>::iterator registered_;
   };
 
-  /// Registers the receiver, so that stop() reaches it, and charges what its window may take. kLimitExceeded: kMaxTrees,
-  /// kMaxWindowBytes; kCancelled: the server is stopping. The receiver outlives the admission.
+  /// Registers the receiver, so that stop() reaches it, and charges what its window may take. kLimitExceeded:
+  /// kMaxTrees, kMaxWindowBytes; kCancelled: the server is stopping. The receiver outlives the admission.
   Result<std::unique_ptr<Admission>> admit(partial_sum::SumReceiver& receiver);
 
   /// Makes all trees that run end soon with kCancelled, and refuses those that begin later.

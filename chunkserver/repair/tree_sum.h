@@ -12,8 +12,8 @@ namespace kintsugi::chunkserver {
 /// A SumReceiver with the node's own chunk, which runs only as far as the server admits it.
 class TreeSum {
  public:
-  /// The terms of the sum: `range` of the children's sums, each child asked by `request`, and of the own chunk, where the
-  /// node has one (a root has none).
+  /// The terms of the sum: `range` of the children's sums, each child asked by `request`, and of the own chunk, where
+  /// the node has one (a root has none).
   struct Terms {
     partial_sum::SumRange range;
     const proto::PartialSumRequest& request;
@@ -25,8 +25,8 @@ class TreeSum {
   TreeSum(RunningTrees& trees, const runtime::Runtime& runtime, rpc::Client& client, Terms terms,
           partial_sum::ReceiverOptions options);
 
-  /// Puts everything into the sink, or returns the first error; then no stream is open and no task runs any more. The errors
-  /// of RunningTrees::admit come before anything was opened.
+  /// Puts everything into the sink, or returns the first error; then no stream is open and no task runs any more. The
+  /// errors of RunningTrees::admit come before anything was opened.
   asio::awaitable<Status> run(Context context, partial_sum::SumSink& sink);
   /// Makes run() end soon with `why`.
   void fail(Status why) { receiver_.fail(std::move(why)); }

@@ -10,8 +10,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Tells changes only, hottest first, at most kMaxChanges in a heartbeat: the others wait for the next one. The metaserver
-/// lets heat decay as it does here, so that only reads are news, and of those only the ones that double it.
+/// Tells changes only, hottest first, at most kMaxChanges in a heartbeat: the others wait for the next one. The
+/// metaserver lets heat decay as it does here, so that only reads are news, and of those only the ones that double it.
 class CacheReport {
  public:
   static constexpr size_t kMaxChanges = 1000;

@@ -13,8 +13,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// An order is withdrawn when a chunk of its name is written before it was carried out: the order was given before the new
-/// copy was.
+/// An order is withdrawn when a chunk of its name is written before it was carried out: the order was given before the
+/// new copy was.
 class ChunkDeleter {
  public:
   static constexpr size_t kMaxOrders = 100'000;  ///< more are dropped: the metaserver gives them again

@@ -23,8 +23,8 @@ inline constexpr uint64_t kProbeBytes = 8ull << 20;
 inline constexpr Duration kProbeTime = std::chrono::milliseconds(300);  ///< nothing is sent after it
 inline constexpr Duration kProbeLimit = std::chrono::seconds(15);       ///< a whole probe, both ways
 
-/// A server takes part in one probe at a time, at whichever end, and in none while it has work: the probe would slow that
-/// down, and be wrong.
+/// A server takes part in one probe at a time, at whichever end, and in none while it has work: the probe would slow
+/// that down, and be wrong.
 class LinkProber {
  public:
   static constexpr size_t kFirstProbes = 3;  ///< close together, each with another peer

@@ -8,9 +8,10 @@
 
 namespace kintsugi::chunkserver {
 
-/// A configured rate counts as it is. Otherwise the best of the last few probes does: a probe measures the slower of two
-/// links, so that each is a lower bound, and a slow peer must not make this server look slow. Traffic that was really
-/// carried is a lower bound as well, but says nothing as long as no probe was made: an idle link is not a slow one.
+/// A configured rate counts as it is. Otherwise the best of the last few probes does: a probe measures the slower of
+/// two links, so that each is a lower bound, and a slow peer must not make this server look slow. Traffic that was
+/// really carried is a lower bound as well, but says nothing as long as no probe was made: an idle link is not a
+/// slow one.
 class LinkRates {
  public:
   static constexpr size_t kProbesKept = 5;

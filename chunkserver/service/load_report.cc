@@ -17,8 +17,8 @@ LoadReport::Totals LoadReport::totals() const {
   Totals totals;
   totals.when = clock_.now();
   totals.user_bytes = counters_.user_bytes;
-  // Everything on the link that is neither a chunk that users or repairs read or write nor a probe is a sum of a repair;
-  // heartbeats and headers are less than a thousandth of it.
+  // Everything on the link that is neither a chunk that users or repairs read or write nor a probe is a sum of a
+  // repair; heartbeats and headers are less than a thousandth of it.
   const uint64_t others = counters_.bytes_read + counters_.bytes_written + counters_.probe_bytes;
   const uint64_t all = rates_.traffic().bytes_sent + rates_.traffic().bytes_received;
   totals.repair_bytes = all - std::min(all, others);

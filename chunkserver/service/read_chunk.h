@@ -19,8 +19,8 @@ class ChunkSender {
               ServiceCounters& counters)
       : runtime_(runtime), store_(store), buffers_(buffers), counters_(counters) {}
 
-  /// Sends whole blocks from pool buffers, as they came from the disk, while the next ones are read. A range that begins
-  /// beyond the chunk is kInvalidArgument; one that ends beyond it is cut.
+  /// Sends whole blocks from pool buffers, as they came from the disk, while the next ones are read. A range that
+  /// begins beyond the chunk is kInvalidArgument; one that ends beyond it is cut.
   asio::awaitable<Status> serve(Context context, const proto::ReadChunkRequest& request, rpc::Stream& stream);
 
  private:

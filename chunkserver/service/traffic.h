@@ -28,8 +28,8 @@ class RecentRate {
   TimePoint at_;
 };
 
-/// The most bytes a second that were carried for kSeconds in a row; old peaks fade. One second alone proves nothing about a
-/// link: several megabytes of it may be in the buffers of the kernel's sockets.
+/// The most bytes a second that were carried for kSeconds in a row; old peaks fade. One second alone proves nothing
+/// about a link: several megabytes of it may be in the buffers of the kernel's sockets.
 class SustainedPeak {
  public:
   static constexpr size_t kSeconds = 3;

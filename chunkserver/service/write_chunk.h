@@ -18,9 +18,9 @@ class ChunkReceiver {
                 ServiceCounters& counters)
       : clock_(runtime.clock), store_(store), buffers_(buffers), counters_(counters) {}
 
-  /// Receives a chunk frame by frame into pool buffers, checks its blocks, and writes them while the next frame comes in.
-  /// The answer is sent once the chunk is durable; after an error nothing of it is left. kInvalidArgument: the policy, or
-  /// frames that do not fit together; kCorrupt, kAlreadyExists, kNoSpace and others of ChunkWriter.
+  /// Receives a chunk frame by frame into pool buffers, checks its blocks, and writes them while the next frame comes
+  /// in. The answer is sent once the chunk is durable; after an error nothing of it is left. kInvalidArgument: the
+  /// policy, or frames that do not fit together; kCorrupt, kAlreadyExists, kNoSpace and others of ChunkWriter.
   asio::awaitable<Status> serve(Context context, const proto::WriteChunkRequest& request,
                                 rpc::Stream& stream);
 

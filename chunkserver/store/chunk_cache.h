@@ -1,13 +1,12 @@
 /// Keeps the bytes of chunks that are read again and again in memory (Mitra 2016, section 4.4.4, figure 4.6).
 ///
-/// Which blocks stay is decided by 2Q (Johnson and Shasha 1994), because of what reads a storage cluster: most bytes are read
-/// by something that reads everything once (a backup, a job over a directory), far more than fits, beside a small set that
-/// is read all the time. LRU would trade the second for the first.
-///  - A block that is read for the first time comes to the tail of `probation`, a FIFO. Scans live and die
-///    there.
-///  - A block that is read again, later than kCorrelated after it came (sooner is one reader that takes it in small pieces),
-///    moves to `proven`, an LRU. So does one that is read again soon after it left probation: the names of such blocks are
-///    remembered, as many as there are blocks.
+/// Which blocks stay is decided by 2Q (Johnson and Shasha 1994), because of what reads a storage cluster: most bytes
+/// are read by something that reads everything once (a backup, a job over a directory), far more than fits, beside a
+/// small set that is read all the time. LRU would trade the second for the first.
+///  - A block that is read for the first time comes to the tail of `probation`, a FIFO. Scans live and die there.
+///  - A block that is read again, later than kCorrelated after it came (sooner is one reader that takes it in small
+///    pieces), moves to `proven`, an LRU. So does one that is read again soon after it left probation: the names of
+///    such blocks are remembered, as many as there are blocks.
 ///  - Probation gives way while it has more than kProbationShare of the memory, proven otherwise. A scan of
 ///    any length thus takes nothing from proven, and a new hot set still has room to prove itself.
 ///
@@ -102,7 +101,8 @@ class ChunkCache {
     uint64_t bytes = 0;  ///< bytes that are here
     bool cached() const { return length > 0 && (length - bytes) * kMissingShare <= length; }
   };
-  // Each overhead covers nodes of lists and tables, a bucket, and the heap's own headers; chunk_cache_test measures them.
+  // Each overhead covers nodes of lists and tables, a bucket, and the heap's own headers; chunk_cache_test
+  // measures them.
   static constexpr uint64_t kBlockOverhead = 224;
   static constexpr uint64_t kChunkOverhead = 96;
   static constexpr uint64_t kGhostOverhead = 128;

@@ -16,11 +16,11 @@ namespace kintsugi::chunkserver {
 
 struct StoreRoot;
 
-/// Every copy of a chunk that this server ever had gets a generation of its own, so that whoever acts on what it saw before
-/// it waited (a reader that found damage, say) can tell whether the chunk is still the one that it saw.
+/// Every copy of a chunk that this server ever had gets a generation of its own, so that whoever acts on what it saw
+/// before it waited (a reader that found damage, say) can tell whether the chunk is still the one that it saw.
 ///
-/// The claim of a chunk is the right to change what is on the disk under its name. Whoever writes, removes or quarantines a
-/// chunk holds it meanwhile; readers need none.
+/// The claim of a chunk is the right to change what is on the disk under its name. Whoever writes, removes or
+/// quarantines a chunk holds it meanwhile; readers need none.
 class ChunkIndex {
  public:
   struct Entry {

@@ -20,8 +20,8 @@ class ChunkLoader {
   ChunkLoader(const runtime::Runtime& runtime, StoreRoot& root, ChunkIndex& index)
       : runtime_(runtime), root_(root), index_(index) {}
 
-  /// Puts every chunk of the disk into the index, unless another disk has it already. A disk that cannot be read is
-  /// dropped.
+  /// Puts every chunk of the disk into the index, unless another disk has it already. A disk that cannot be read
+  /// is dropped.
   asio::awaitable<void> load();
   /// Chunks whose files were there but cannot be used; damaged ones are in quarantine now.
   const std::vector<ChunkId>& unusable() const { return unusable_; }

@@ -36,8 +36,8 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
   const auto place = [&](uint64_t block) {
     return buffer.subspan((block - first_block) * kBlockBytes, bytes_of(block, block + 1));
   };
-  // From both ends, so that one read of the disk takes the rest; and copied before anything is waited for, because a block
-  // that is in the cache now may be gone then.
+  // From both ends, so that one read of the disk takes the rest; and copied before anything is waited for, because a
+  // block that is in the cache now may be gone then.
   uint64_t from = first_block, to = end_block;
   while (from < to && copy_cached(from, place(from)))
     ++from;

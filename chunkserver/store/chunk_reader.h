@@ -37,9 +37,9 @@ class ChunkReader {
     std::span<const std::byte> data;       ///< in the caller's buffer; the chunk's last block may be short
     std::span<const uint32_t> block_crcs;  ///< valid as long as the reader
   };
-  /// Reads blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`. kCorrupt names the block,
-  /// and the chunk is quarantined and reported lost. kInvalidArgument: beyond the end. REQUIRES: `buffer` holds them; its
-  /// address and size are multiples of kDiskAlignment.
+  /// Reads blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`. kCorrupt names the
+  /// block, and the chunk is quarantined and reported lost. kInvalidArgument: beyond the end. REQUIRES: `buffer` holds
+  /// them; its address and size are multiples of kDiskAlignment.
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,
                                               std::span<std::byte> buffer);
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,

@@ -140,7 +140,8 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChun
   } else {
     KINTSUGI_CO_TRY(co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place));
   }
-  // The chunk is durable from here on. A disk that failed meanwhile has left the index, and nothing may come back to it.
+  // The chunk is durable from here on. A disk that failed meanwhile has left the index, and nothing may come back
+  // to it.
   if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
   erase(info.id);
   index_.insert({info, &root, in_segment});
@@ -191,8 +192,8 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
     drop_corrupt(id, entry.generation, differs);
     co_return module.finish(std::move(differs));
   }
-  // A replaced copy may still be read, since it is equal, but is not remembered, and nothing of it is cached: admit() looks
-  // at the generation.
+  // A replaced copy may still be read, since it is equal, but is not remembered, and nothing of it is cached: admit()
+  // looks at the generation.
   (*chunk)->generation = entry.generation;
   if (!replaced) open_chunks(entry).insert(*chunk);
   co_return std::make_unique<ChunkReader>(*this, std::move(*chunk), purpose);

@@ -1,7 +1,7 @@
 /// All chunks of a chunkserver, on one or more disks.
 ///
-/// Large chunks are files (chunk_file.h), small ones share segment files (segment_log.h); nobody outside can tell. A chunk is
-/// visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
+/// Large chunks are files (chunk_file.h), small ones share segment files (segment_log.h); nobody outside can tell. A
+/// chunk is visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
 #pragma once
 
 #include <functional>
@@ -53,8 +53,8 @@ class ChunkStore {
   ChunkStore(const runtime::Runtime& runtime, StoreOptions options);
   ~ChunkStore();  ///< after stop()
 
-  /// Finds the chunks on the disks. A disk that cannot be used is dropped. kUnavailable: none is left; kConflict: a disk
-  /// belongs to another server or cluster, in one clear line.
+  /// Finds the chunks on the disks. A disk that cannot be used is dropped. kUnavailable: none is left; kConflict: a
+  /// disk belongs to another server or cluster, in one clear line.
   asio::awaitable<Status> start();
   /// Waits for everything that is under way. REQUIRES: no writer or reader is left.
   asio::awaitable<void> stop();
@@ -64,11 +64,12 @@ class ChunkStore {
   /// Binds the disks to the cluster; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster);
 
-  /// Begins to write a chunk of at most `max_bytes`. kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters), kInvalidArgument (sizes), kUnavailable (no disk works).
+  /// Begins to write a chunk of at most `max_bytes`. kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters),
+  /// kInvalidArgument (sizes), kUnavailable (no disk works).
   asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,
                                                                std::string policy, uint64_t max_bytes);
-  /// Opens a chunk for reading. kNotFound; kCorrupt (it is quarantined and reported lost now); kIoError; kUnavailable: it was
-  /// replaced meanwhile, and may be opened again.
+  /// Opens a chunk for reading. kNotFound; kCorrupt (it is quarantined and reported lost now); kIoError; kUnavailable:
+  /// it was replaced meanwhile, and may be opened again.
   asio::awaitable<Result<std::unique_ptr<ChunkReader>>> open(Context context, ChunkId id,
                                                              ReadFor purpose = ReadFor::kBackground);
   /// The chunk is hidden at once, and gone for good on return. kNotFound.
@@ -101,8 +102,8 @@ class ChunkStore {
   asio::awaitable<Status> clean_segments(Context context);
 
   // Used by ChunkWriter.
-  /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced. After an
-  /// error nothing of it is left.
+  /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced. After
+  /// an error nothing of it is left.
   asio::awaitable<Status> commit(Context context, FinishedChunk chunk);
   void discard_later(std::unique_ptr<ChunkFileWriter> file);
 

@@ -26,9 +26,9 @@ struct FinishedChunk {
   AlignedMemory memory;
 };
 
-/// Used from one coroutine. The chunk is kept in memory below kSmallChunkBytes and then appended to a segment; otherwise it
-/// is a file, whose writes overlap with what the caller does next. Destroying the writer without a commit discards
-/// everything. The store outlives it.
+/// Used from one coroutine. The chunk is kept in memory below kSmallChunkBytes and then appended to a segment;
+/// otherwise it is a file, whose writes overlap with what the caller does next. Destroying the writer without a commit
+/// discards everything. The store outlives it.
 class ChunkWriter {
  public:
   /// Made by ChunkStore::create.
@@ -44,8 +44,8 @@ class ChunkWriter {
   /// Appends bytes that were made here: their CRCs are computed.
   asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes);
 
-  /// Checks length and CRC of the whole chunk, and makes it durable and visible. A chunk of its name may be there already:
-  /// an equal one is replaced, another one is kAlreadyExists. After any error nothing is left.
+  /// Checks length and CRC of the whole chunk, and makes it durable and visible. A chunk of its name may be there
+  /// already: an equal one is replaced, another one is kAlreadyExists. After any error nothing is left.
   asio::awaitable<Result<ChunkInfo>> commit(Context context, uint64_t length, uint32_t crc);
 
   /// Discards what is not committed; complete on return.

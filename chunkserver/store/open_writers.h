@@ -14,7 +14,8 @@ class OpenWriters {
   static constexpr size_t kMaxWriters = 1024;
   static constexpr uint64_t kMaxSmallBytes = 64ull << 20;
 
-  /// One writer's place among them, and the space that its disk promises it. Move-only. The writers and the disk outlive it.
+  /// One writer's place among them, and the space that its disk promises it. Move-only. The writers and the disk
+  /// outlive it.
   class Room {
    public:
     /// REQUIRES: the writers are not full. No more than `max_bytes` will be written.

@@ -13,8 +13,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// A chunk's heat is the number of times it was read, where each read counts half as much after every kHalfLife. Reading a
-/// part of a chunk is that part of a read. Beyond the limit the coldest chunk is forgotten.
+/// A chunk's heat is the number of times it was read, where each read counts half as much after every kHalfLife.
+/// Reading a part of a chunk is that part of a read. Beyond the limit the coldest chunk is forgotten.
 class UsageProfile {
  public:
   static constexpr Duration kHalfLife = std::chrono::minutes(1);

@@ -1,4 +1,4 @@
-// What the cache of chunks does for reads and repairs over the wire.
+// The cache of chunks serves reads and repairs over the wire.
 #include "tests/chunkserver/cluster_rig.h"
 #include "tests/chunkserver/stripe_rig.h"
 #include "tests/expect_ok.h"
@@ -64,7 +64,7 @@ TEST(CachedRead, ARemovedChunkIsNotServedFromMemory) {
   KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store(0).remove(Context{}, chunk_id(1))));
   EXPECT_EQ(rig.get(0, chunk_id(1)).error().code(), Code::kNotFound);
   EXPECT_EQ(rig.store(0).cache().cached_bytes(), 0u);
-  // What is written under the name anew is read anew.
+  // A chunk that is written under the name anew is read anew.
   const auto other = chunk_bytes(2 * kMiB, 2);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), other));
   EXPECT_EQ(*rig.get(0, chunk_id(1)), other);

@@ -1,4 +1,4 @@
-// What stays in memory of the chunks that are read, and what the usage profile makes of reads.
+// The cache keeps the right blocks of the chunks that are read, and the usage profile turns reads into heat.
 #include "chunkserver/store/chunk_cache.h"
 
 #include <deque>

@@ -349,7 +349,7 @@ TEST(ChunkStore, KeepsItsIdentityAndRefusesADiskOfAnotherServerOrCluster) {
   EXPECT_EQ(rig.store->identity().server, id);
 }
 
-/// What a writer was told must be true after a power loss at any moment.
+/// After a power loss at any moment, everything that a writer was told is true.
 void crash_once(uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   SegmentLimits segments;

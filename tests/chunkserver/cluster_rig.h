@@ -1,5 +1,4 @@
-/// Chunkservers on simulated machines, a metaserver that only takes notes, and a client that speaks the wire
-/// protocol.
+/// Chunkservers on simulated machines, a metaserver that only takes notes, and a client that speaks the wire protocol.
 #pragma once
 
 #include "chunkserver/service/chunkserver.h"
@@ -73,7 +72,7 @@ class ClusterRig {
     std::unique_ptr<runtime::Runtime> runtime;
     std::unique_ptr<ChunkServer> server;
   };
-  std::vector<Status> refused;  ///< what the servers were told to end with
+  std::vector<Status> refused;  ///< reasons for which servers were told to end
   runtime::Endpoint endpoint(size_t i) const { return {host(i), 7000}; }
   std::string host(size_t i) const { return "server" + std::to_string(i); }
   ChunkStore& store(size_t i) { return servers[i].server->store(); }
@@ -101,7 +100,7 @@ class ClusterRig {
   Status end_repair(size_t root, const proto::EndRepairRequest& request) {
     return simulation.run(end_on(*this, root, request));
   }
-  /// Of all servers, both ways.
+  /// Sets the links of all servers, both ways.
   void set_links(uint64_t bytes_per_second) {
     for (size_t i = 0; i < servers.size(); ++i)
       simulation.network().set_link(host(i), bytes_per_second, bytes_per_second);

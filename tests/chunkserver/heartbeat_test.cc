@@ -1,4 +1,4 @@
-// What heartbeats say of memory, heat, load and links.
+// Heartbeats tell memory, heat, load and links.
 #include <random>
 
 #include "chunkserver/service/cache_report.h"

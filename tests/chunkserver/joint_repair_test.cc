@@ -1,5 +1,4 @@
-// Several lost chunks in one pass over the helpers, split ranges, and what happens when a part of that goes
-// wrong.
+// Several lost chunks in one pass over the helpers, split ranges, and what happens when a part of that goes wrong.
 #include "tests/chunkserver/tree_rig.h"
 #include "tests/expect_ok.h"
 

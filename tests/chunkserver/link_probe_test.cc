@@ -1,4 +1,4 @@
-// What servers find out about their links.
+// Servers find out how fast their links are.
 #include "chunkserver/service/link_rates.h"
 #include "tests/chunkserver/cluster_rig.h"
 #include "tests/expect_ok.h"

@@ -1,5 +1,4 @@
-// The store on a real directory with the production runtime: what the simulator cannot say about O_DIRECT and
-// renames.
+// The store on a real directory with the production runtime: what the simulator cannot say about O_DIRECT and renames.
 #include <cstdlib>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// What repairs may take of a server's link.
+// Repairs take no more of a server's link than they may.
 #include "chunkserver/repair/repair_pacer.h"
 
 #include <gtest/gtest.h>

@@ -59,7 +59,7 @@ struct Equation {
     }
     return result;
   }
-  /// Of a lost chunk, from the sums.
+  /// The bytes of a lost chunk, made from the sums.
   std::vector<std::byte> lost(uint32_t number, const std::vector<std::vector<std::byte>>& all) const {
     std::vector<std::byte> bytes(lost_lengths[number]);
     const uint64_t sub_cell = rows > 1 ? cell_bytes / rows : sub_chunk_bytes();
@@ -128,7 +128,7 @@ class TreeRig : public ClusterRig {
     return node;
   }
 
-  /// The same as a leaf that sends its rows as they are; the parent multiplies.
+  /// The helper as a leaf that sends its rows as they are; the parent multiplies.
   proto::RepairNode raw_leaf(const Equation& equation, uint32_t helper, uint32_t sums) {
     proto::RepairNode node = helper_node(equation, helper, sums);
     node.set_combine(node.coefficients());
@@ -185,7 +185,7 @@ class TreeRig : public ClusterRig {
     return node;
   }
 
-  /// Of a node, as its header promises.
+  /// The memory that a node may take, as WindowSize promises.
   static uint64_t memory_bound(const proto::RepairNode& node, uint32_t rows, uint64_t slice_bytes) {
     return (std::max(node.children_size(), 1) + 2) * std::max<uint64_t>(slice_bytes, kBlockBytes) *
            partial_sum::sums_of(node, rows);

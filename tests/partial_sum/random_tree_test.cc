@@ -1,5 +1,4 @@
-// Any tree shape, matrix, rows, slices, masks and number of lost chunks: the same bytes as computing them at
-// once.
+// Any tree shape, matrix, rows, slices, masks and number of lost chunks: the same bytes as computing them at once.
 #include "tests/chunkserver/tree_rig.h"
 #include "tests/expect_ok.h"
 

@@ -1,4 +1,5 @@
-/// Heap memory that a disk may read into and write from, for uses that are too rare or too odd in size for the BufferPool.
+/// Heap memory that a disk may read into and write from, for uses that are too rare or too odd in size for
+/// the BufferPool.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,8 @@ class ByteWriter {
   size_t at_ = 0;
 };
 
-/// Reads the same fields back from bytes that may be anything: past the end it yields zeros, and ok() is false from then on.
+/// Reads the same fields back from bytes that may be anything: past the end it yields zeros, and ok() is false from
+/// then on.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> in) : in_(in) {}

@@ -102,8 +102,8 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   // The commit point. Before it a power loss may bring back the directory as it was.
   Status synced = disk_.note(co_await disk_.disk().sync_directory(directory));
   if (!synced.ok()) {
-    // Nobody was told of the chunk, so that discard() must remove it under its name; but where it has taken the place of an
-    // equal one, which somebody was told of, it stays.
+    // Nobody was told of the chunk, so that discard() must remove it under its name; but where it has taken the place
+    // of an equal one, which somebody was told of, it stays.
     temporary_path_ = path;
     made_ = !replaces;
     co_return synced;

@@ -17,8 +17,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Writes one chunk file front to back. Used from one coroutine. REQUIRES: commit() or discard() returned before it is
-/// destroyed.
+/// Writes one chunk file front to back. Used from one coroutine. REQUIRES: commit() or discard() returned before it
+/// is destroyed.
 class ChunkFileWriter {
  public:
   static constexpr size_t kMaxWritesInFlight = 4;
@@ -34,8 +34,8 @@ class ChunkFileWriter {
   /// Writes memory of the caller, and is done with it on return.
   asio::awaitable<Status> write_memory(std::span<const std::byte> padded, size_t bytes);
 
-  /// The chunk is durable and visible on return; after an error there is nothing. With `replaces` an equal chunk is there
-  /// already: that one or this one stays, whatever happens.
+  /// The chunk is durable and visible on return; after an error there is nothing. With `replaces` an equal chunk is
+  /// there already: that one or this one stays, whatever happens.
   asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces);
   /// Waits for writes under way and removes the file; nothing after a commit.
   asio::awaitable<void> discard();

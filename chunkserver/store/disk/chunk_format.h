@@ -1,7 +1,6 @@
 /// Layout of a chunk file: a 4 KiB header, the data, then the CRC32C of every 64 KiB block, each part padded to 4 KiB.
 ///
-/// The table needs no checksum of its own: combined, its values must give the CRC of the whole chunk in the
-/// header.
+/// The table needs no checksum of its own: combined, its values must give the CRC of the whole chunk in the header.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +43,8 @@ Result<std::vector<uint32_t>> decode_chunk_table(const ChunkInfo& info, std::spa
 std::string chunk_file_name(ChunkId id);
 Result<ChunkId> parse_chunk_file_name(std::string_view name);
 
-/// Checks `data` against the CRCs of its blocks. kCorrupt names the first block that differs, counted from `first_block`.
+/// Checks `data` against the CRCs of its blocks. kCorrupt names the first block that differs, counted
+/// from `first_block`.
 Status check_blocks(std::span<const std::byte> data, std::span<const uint32_t> crcs, uint64_t first_block);
 
 }  // namespace kintsugi::chunkserver

@@ -35,8 +35,8 @@ asio::awaitable<Status> DataDisk::make_rooms() {
     KINTSUGI_CO_TRY(note(co_await disk_.make_directory(directory)));
   }
   KINTSUGI_CO_TRY(note(co_await disk_.sync_directory(root_)));
-  // The root may be new as well, and all above it; until those are synced, a power loss takes everything away. Directories
-  // that may not be read were there before.
+  // The root may be new as well, and all above it; until those are synced, a power loss takes everything away.
+  // Directories that may not be read were there before.
   std::string above = root_;
   while (above.size() > 1) {
     above.resize(std::max<size_t>(above.rfind('/'), 1));

@@ -13,8 +13,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Wraps the runtime's disk for the files of one data disk. Reads and writes pass a token bucket in the order in which they
-/// come; what was not used is kept for at most kBurst. Everything else passes at once.
+/// Wraps the runtime's disk for the files of one data disk. Reads and writes pass a token bucket in the order in which
+/// they come; what was not used is kept for at most kBurst. Everything else passes at once.
 class LimitedDisk final : public runtime::Disk {
  public:
   static constexpr Duration kBurst = std::chrono::milliseconds(50);

@@ -10,7 +10,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Shared by readers and the cache of open chunks. Stays readable when the chunk is removed meanwhile: the file is open.
+/// Shared by readers and the cache of open chunks. Stays readable when the chunk is removed meanwhile: the file
+/// is open.
 struct OpenChunk {
   ChunkInfo info;
   std::string policy;

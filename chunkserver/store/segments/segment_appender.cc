@@ -34,8 +34,8 @@ asio::awaitable<Status> SegmentAppender::wait(Record& record) {
   co_return *record.result;
 }
 
-// The only coroutine that writes to segments: groups follow each other, and everything below may assume that `active_` and
-// its end do not change while it waits.
+// The only coroutine that writes to segments: groups follow each other, and everything below may assume that `active_`
+// and its end do not change while it waits.
 asio::awaitable<void> SegmentAppender::commit_groups() {
   while (true) {
     while (queue_.empty() && !stopping_)
@@ -169,8 +169,8 @@ asio::awaitable<void> SegmentAppender::abandon_active() {
     (void)disk_.note(co_await disk_.disk().remove(segment->path));
     co_return;
   }
-  // Best effort: if the group's bytes stay, they may come back at the next start as records that were never acknowledged,
-  // which a failed write may do.
+  // Best effort: if the group's bytes stay, they may come back at the next start as records that were never
+  // acknowledged, which a failed write may do.
   (void)disk_.note(co_await segment->file->truncate(segment->end));
 }
 

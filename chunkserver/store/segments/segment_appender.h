@@ -27,8 +27,8 @@ struct SegmentLimits {
   Duration clean_interval = std::chrono::seconds(30);
 };
 
-/// Records that come while a group is being synced wait for the next one, which takes them all: the busier the disk, the
-/// larger the groups. References outlive it.
+/// Records that come while a group is being synced wait for the next one, which takes them all: the busier the disk,
+/// the larger the groups. References outlive it.
 class SegmentAppender {
  public:
   SegmentAppender(const runtime::Runtime& runtime, DataDisk& disk, const SegmentLimits& limits,

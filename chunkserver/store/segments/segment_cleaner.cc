@@ -54,8 +54,8 @@ asio::awaitable<Result<bool>> SegmentCleaner::clean_one(Context context) {
   co_return true;
 }
 
-// The order is the proof: every live record and every tombstone that is still needed is durable elsewhere before the file
-// goes. Nothing new comes to the segment meanwhile, because it is not the active one.
+// The order is the proof: every live record and every tombstone that is still needed is durable elsewhere before the
+// file goes. Nothing new comes to the segment meanwhile, because it is not the active one.
 asio::awaitable<Status> SegmentCleaner::clean(Context context, std::shared_ptr<Segment> segment) {
   sight::Module module{context, kClean, {double(segment->live_bytes), double(segment->end)}};
   Status status = co_await copy_live(*segment);

@@ -15,8 +15,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Copies keep their sequence numbers, so that a crash at any point changes nothing: whichever of the two is read first at
-/// the next start, the chunk is the same. References outlive it.
+/// Copies keep their sequence numbers, so that a crash at any point changes nothing: whichever of the two is read first
+/// at the next start, the chunk is the same. References outlive it.
 class SegmentCleaner {
  public:
   SegmentCleaner(const runtime::Runtime& runtime, DataDisk& disk, const SegmentLimits& limits,

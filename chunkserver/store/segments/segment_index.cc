@@ -18,8 +18,8 @@ void SegmentIndex::load_record(const std::shared_ptr<Segment>& segment, const Re
   next_sequence_ = std::max(next_sequence_, header.sequence + 1);
   const ChunkId id = header.info.id;
   const auto found = live_.find(id);
-  // Equal sequence numbers are a record and its copy, which was made before a crash kept its segment from being deleted:
-  // either will do.
+  // Equal sequence numbers are a record and its copy, which was made before a crash kept its segment from being
+  // deleted: either will do.
   if (found != live_.end() && found->second.sequence >= header.sequence) {
     dead_[id].insert(segment->number);
     return;
@@ -49,8 +49,8 @@ void SegmentIndex::put_chunk(const std::shared_ptr<Segment>& segment, const Reco
 void SegmentIndex::put_copy(const std::shared_ptr<Segment>& segment, const RecordHeader& header) {
   const ChunkId id = header.info.id;
   const Live* original = find(id);
-  // Removed or replaced while it was copied. The copy lies behind a tombstone or record with a higher sequence number, and
-  // is as dead as its original; a tombstone must now outlive this segment as well.
+  // Removed or replaced while it was copied. The copy lies behind a tombstone or record with a higher sequence number,
+  // and is as dead as its original; a tombstone must now outlive this segment as well.
   if (original == nullptr || original->sequence != header.sequence) {
     dead_[id].insert(segment->number);
     return;

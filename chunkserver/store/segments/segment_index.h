@@ -1,5 +1,5 @@
-/// Knows the records in a disk's segments: which are alive, which are dead but still on the disk, and which tombstones keep
-/// those dead.
+/// Knows the records in a disk's segments: which are alive, which are dead but still on the disk, and which tombstones
+/// keep those dead.
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ struct Segment {
   uint64_t live_bytes = 0;  ///< records that are alive, with their headers
 };
 
-/// For each chunk the record with the highest sequence number counts, unless a tombstone has a higher one. A tombstone is
-/// kept as long as a dead record of its chunk may be on the disk: without it, that record would come back to life at the
-/// next start.
+/// For each chunk the record with the highest sequence number counts, unless a tombstone has a higher one. A tombstone
+/// is kept as long as a dead record of its chunk may be on the disk: without it, that record would come back to life at
+/// the next start.
 class SegmentIndex {
  public:
   struct Live {

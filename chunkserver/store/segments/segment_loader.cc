@@ -16,8 +16,8 @@ struct Scan {
   uint64_t damaged = 0;
 };
 
-/// All headers that belong at their places. What is damaged is skipped: a record is believed only at its own place, so that
-/// the search can go on at every 4 KiB border.
+/// All headers that belong at their places. What is damaged is skipped: a record is believed only at its own place, so
+/// that the search can go on at every 4 KiB border.
 asio::awaitable<Result<Scan>> scan(DataDisk& disk, const Segment& segment, uint64_t size) {
   Scan scan;
   AlignedMemory window(kScanBytes);

@@ -8,8 +8,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Reads the headers of all segments into `index`, and cuts off torn tails. Returns how many records were found damaged.
-/// REQUIRES: the index is new, and nobody writes to the segments. kIoError.
+/// Reads the headers of all segments into `index`, and cuts off torn tails. Returns how many records were found
+/// damaged. REQUIRES: the index is new, and nobody writes to the segments. kIoError.
 asio::awaitable<Result<uint64_t>> load_segments(DataDisk& disk, SegmentIndex& index);
 
 }  // namespace kintsugi::chunkserver

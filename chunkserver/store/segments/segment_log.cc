@@ -44,8 +44,8 @@ asio::awaitable<Status> SegmentLog::append(Context context, ChunkHeader header,
   record_header.info = header.info;
   record_header.policy = std::move(header.policy);
   record_header.block_crcs = std::move(block_crcs);
-  // Taken in the order of the calls, which is the order of the queue: what was asked for last wins, at once and after a
-  // restart.
+  // Taken in the order of the calls, which is the order of the queue: what was asked for last wins, at once and after
+  // a restart.
   record_header.sequence = index_.take_sequence();
   SegmentAppender::Record record(runtime_, std::move(record_header), data);
   co_return module.finish(co_await appender_.append(record));

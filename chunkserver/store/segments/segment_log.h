@@ -1,8 +1,8 @@
 /// The small chunks of one disk, appended to shared segment files: one sync makes many of them durable.
 ///
-/// Nothing is overwritten. A removal is a tombstone; the index is rebuilt from the segments at start, where for each chunk the
-/// record with the highest sequence number counts. Cleaning copies what lives out of a mostly dead segment and deletes the
-/// file: copies keep their sequence numbers, so that a crash at any point changes nothing.
+/// Nothing is overwritten. A removal is a tombstone; the index is rebuilt from the segments at start, where for each
+/// chunk the record with the highest sequence number counts. Cleaning copies what lives out of a mostly dead segment
+/// and deletes the file: copies keep their sequence numbers, so that a crash at any point changes nothing.
 #pragma once
 
 #include <memory>
