@@ -19,6 +19,7 @@ asio::awaitable<Status> BatchWriter::write_batch(BufferedConnection& connection)
   while (queued_.empty() && !stopped_)
     co_await ready_.wait();
   if (stopped_) co_return Status{Code::kCancelled, "connection closed"};
+  // Frames that are appended during this write go into the other buffer and leave in the next batch.
   std::swap(queued_, writing_);
   connection.set_writing_since(clock_.now());
   asio::const_buffer buffer(writing_.data(), writing_.size());

@@ -42,6 +42,8 @@ asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace,
     co_return Status{Code::kLimitExceeded, connection_->peer() + ": too many calls in flight"};
   }
   auto self = shared_from_this();
+  // The slot points into this frame. That is safe because finish(), the only one who ends the wait, empties the
+  // slot first.
   PendingCall pending(executor_);
   pending.sent_at = last_used_ = runtime_.clock.now();
   pending.deadline = deadline;
@@ -72,6 +74,7 @@ uint64_t ControlConnection::take_slot(PendingCall& call) {
 
 void ControlConnection::finish(size_t slot, Status error) {
   PendingCall* call = std::exchange(slots_[slot].call, nullptr);
+  // A late answer to this call finds another generation here, even when the slot serves a new call by then.
   ++slots_[slot].generation;
   free_slots_.push_back(static_cast<uint32_t>(slot));
   call->error = std::move(error);
@@ -100,6 +103,7 @@ asio::awaitable<Status> ControlConnection::read_responses() {
     Result<std::optional<FrameView>> frame = connection_->peek_frame(needed);
     if (!frame) co_return frame.error();
     if (*frame) {
+      // The view is valid until consume(): take_response copies what it keeps.
       KINTSUGI_CO_TRY(take_response(**frame));
       connection_->consume((*frame)->bytes());
       continue;

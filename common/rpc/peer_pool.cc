@@ -41,6 +41,7 @@ asio::awaitable<void> PeerPool::run_dial(std::shared_ptr<PeerPool> self, runtime
                                          std::shared_ptr<Dial> dial) {
   TimePoint limit = self->runtime_.clock.now() + self->limits_.dial_limit;
   Result<std::shared_ptr<BufferedConnection>> connection = co_await self->dial(to, limit);
+  // Looked up after the dial: the map may have changed meanwhile. sweep() keeps a peer that is being dialled.
   Peer& peer = self->peers_[to];
   peer.dial = nullptr;
   if (connection) {

@@ -59,6 +59,7 @@ void TaskGroup::spawn(asio::awaitable<void> task) {
   // co_spawn alone would start the task inside this call when we are already on the executor.
   asio::post(state_->executor, [state = state_, task = std::move(task)]() mutable {
     asio::any_io_executor executor = state->executor;
+    // The completion holds the state, so the group may be destroyed as soon as the joiner has seen that nothing runs.
     asio::co_spawn(executor, std::move(task), [state = std::move(state)](std::exception_ptr error) {
       if (error) abort_on_exception(error);
       if (--state->running == 0) state->idle.notify_all();
@@ -75,6 +76,7 @@ void TaskGroup::request_stop() {
   state_->stopping = true;
   state_->stop.notify_all();
   auto state = state_;
+  // A callback may drop the handles of others, so the list is looked at anew each time.
   while (!state->callbacks.empty()) {
     std::shared_ptr<StopCallback::Entry> entry = state->callbacks.front();
     state->callbacks.pop_front();

@@ -35,6 +35,7 @@ struct Recorder::State {
   std::unordered_map<std::thread::id, std::unique_ptr<ThreadLog>> logs;
 
   ThreadLog& log_of_this_thread() {
+    // By number: a recorder at the address of a dead one must not get its log.
     if (cached_recorder_number == number) return *cached_log;
     std::lock_guard lock(mutex);
     auto& log = logs[std::this_thread::get_id()];

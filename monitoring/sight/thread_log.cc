@@ -34,6 +34,8 @@ void EventRing::push(const Event& event) {
   Slot& slot = slots_[number % slots_.size()];
   std::array<uint64_t, kWords> words{};
   std::memcpy(words.data(), &event, sizeof(event));
+  // An odd number says that the words are being written. The fence keeps the words behind it, and the release below
+  // keeps them before the even number: who reads that number before and after its copy has a whole event.
   slot.sequence.store(2 * number + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   for (size_t i = 0; i < kWords; ++i)
@@ -53,6 +55,7 @@ void EventRing::collect(size_t at_most, std::vector<Event>& newest) const {
     for (size_t i = 0; i < kWords; ++i)
       words[i] = slot.words[i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
+    // The writer came round meanwhile: the words may be of two events, so this one is left out.
     if (slot.sequence.load(std::memory_order_relaxed) != 2 * (number + 1)) continue;
     Event event;
     std::memcpy(static_cast<void*>(&event), words.data(), sizeof(event));
@@ -67,6 +70,7 @@ PathTable::PathTable(size_t max_paths) : max_paths_(max_paths) {
 }
 
 PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const Site& site) {
+  // The walk ends: the table has more than twice as many entries as paths are let in.
   for (size_t i = path & mask_;; i = (i + 1) & mask_) {
     Entry& entry = entries_[i];
     const uint64_t found = entry.path.load(std::memory_order_relaxed);
@@ -76,6 +80,7 @@ PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const
     ++used_;
     entry.parent_path = parent_path;
     entry.site = &site;
+    // Stored last: a reader that sees the path sees the rest of the entry.
     entry.path.store(path, std::memory_order_release);
     return entry;
   }
