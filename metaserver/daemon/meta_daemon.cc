@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "repair_manager/manager/run_request.h"
-
 namespace kintsugi::metaserver {
 
 MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions options, rpc::Secret secret,
@@ -69,7 +67,7 @@ asio::awaitable<Status> MetaDaemon::run_repair(Context context, const proto::Run
   // Whoever is responsible knows what it repairs already, and counts what the servers take part in.
   if (const auto owner = coordinator_.owner_address(StripeId{request.stripe_id()}))
     co_return co_await client_.call(context, *owner, rpc::Method::kRunRepair, request, response);
-  co_return extract(co_await repair_manager::run_requested(repairs_, context, request), response);
+  co_return co_await repairs_.run_repair(context, request, response);
 }
 
 asio::awaitable<Status> MetaDaemon::plan_read(Context, const proto::PlanReadRequest& request,

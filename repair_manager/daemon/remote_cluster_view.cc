@@ -63,26 +63,26 @@ std::optional<StripeView> RemoteClusterView::stripe(StripeId id) const {
   return kept == stripes_.end() ? std::nullopt : kept->second.stripe;
 }
 
-bool RemoteClusterView::prepared(StripeId id) const {
+bool RemoteClusterView::fetched(StripeId id) const {
   if (!mine(id)) return true;
   const auto kept = stripes_.find(id);
   return kept != stripes_.end() && runtime_.clock.now() < kept->second.fetched + kFresh;
 }
 
-asio::awaitable<Status> RemoteClusterView::prepare(std::vector<StripeId> stripes) {
-  std::erase_if(stripes, [this](StripeId id) { return prepared(id); });
+asio::awaitable<Status> RemoteClusterView::fetch(std::vector<StripeId> stripes) {
+  std::erase_if(stripes, [this](StripeId id) { return fetched(id); });
   if (stripes.empty()) co_return Status{};
-  if (stripes.size() > kMaxPrepared)
-    co_return Status{Code::kLimitExceeded, fmt::format("more than {} stripes at once", kMaxPrepared)};
+  if (stripes.size() > kMaxFetched)
+    co_return Status{Code::kLimitExceeded, fmt::format("more than {} stripes at once", kMaxFetched)};
   if (stripes_.size() + stripes.size() > kMaxKept) {
     const TimePoint now = runtime_.clock.now();
     std::erase_if(stripes_, [now](const auto& kept) { return now >= kept.second.fetched + kFresh; });
     if (stripes_.size() + stripes.size() > kMaxKept) stripes_.clear();
   }
-  co_return co_await fetch(std::move(stripes));
+  co_return co_await describe(std::move(stripes));
 }
 
-asio::awaitable<Status> RemoteClusterView::fetch(std::vector<StripeId> stripes) {
+asio::awaitable<Status> RemoteClusterView::describe(std::vector<StripeId> stripes) {
   const TimePoint asked = runtime_.clock.now();
   proto::DescribeStripesRequest request;
   for (StripeId stripe : stripes)
@@ -110,9 +110,9 @@ bool RemoteClusterView::deletion_pending(ChunkId chunk, ServerId server) const {
 
 asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place place) {
   const std::optional<StripeView> known = stripe(place.chunk.stripe);
-  // Nobody is to blame for these: kCancelled.
+  // Both errors are kConflict, which blames no server: what was planned is out of date.
   if (!known || place.chunk.index >= known->chunks.size())
-    co_return Status{Code::kCancelled,
+    co_return Status{Code::kConflict,
                      fmt::format("stripe {} is not this manager's any more", place.chunk.stripe)};
   proto::CommitRepairRequest request;
   request.set_manager_id(manager_id_);
@@ -132,7 +132,7 @@ asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place pl
   std::erase_if(deletions_, [now](const auto& deletion) { return now >= deletion.second; });
   if (allowed.error().code() == Code::kConflict && deletions_.size() < kMaxDeletions)
     deletions_[{place.chunk, place.destination}] = now + kDeletionMemory;
-  co_return Status{Code::kCancelled, allowed.error().message()};
+  co_return Status{Code::kConflict, allowed.error().message()};
 }
 
 asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(

@@ -23,7 +23,7 @@ namespace kintsugi::repair_manager {
 class RemoteClusterView final : public ClusterView {
  public:
   static constexpr Duration kFresh = std::chrono::seconds(5);
-  static constexpr size_t kMaxKept = 4 * kMaxPrepared;  ///< stripes
+  static constexpr size_t kMaxKept = 4 * kMaxFetched;  ///< stripes
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
   static constexpr Duration kCommitRetry = std::chrono::milliseconds(200);  ///< when the connection broke
   /// For so long the metaserver cannot have found the copy in a block report and had it deleted as one that
@@ -50,8 +50,8 @@ class RemoteClusterView final : public ClusterView {
 
   std::vector<ServerView> servers() const override { return servers_; }
   std::optional<StripeView> stripe(StripeId id) const override;
-  bool prepared(StripeId id) const override;
-  asio::awaitable<Status> prepare(std::vector<StripeId> stripes) override;
+  bool fetched(StripeId id) const override;
+  asio::awaitable<Status> fetch(std::vector<StripeId> stripes) override;
   bool deletion_pending(ChunkId chunk, ServerId server) const override;
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
   asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context, runtime::Endpoint destination,
@@ -76,7 +76,7 @@ class RemoteClusterView final : public ClusterView {
     uint64_t life = 0;       ///< of the metaserver
     uint64_t repair_id = 0;  ///< for which it was asked last
   };
-  asio::awaitable<Status> fetch(std::vector<StripeId> stripes);
+  asio::awaitable<Status> describe(std::vector<StripeId> stripes);
   /// Whether the metaserver would accept the chunk there: asked before the work is done. Notes its life.
   asio::awaitable<Status> check_place(Context context, Place place);
   asio::awaitable<void> send_report(proto::ReportChunkRequest report);

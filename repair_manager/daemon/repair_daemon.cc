@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/log/log.h"
-#include "repair_manager/manager/run_request.h"
 
 namespace kintsugi::repair_manager {
 
@@ -22,18 +21,10 @@ RepairDaemon::RepairDaemon(const runtime::Runtime& runtime, RepairDaemonOptions 
 
 void RepairDaemon::register_handlers() {
   using rpc::Method;
-  server_.handle<proto::Empty, proto::RepairStatusResponse>(
-      Method::kRepairStatus, [this](Context, proto::Empty) { return status(); });
-  server_.handle<proto::RepairHistoryRequest, proto::RepairHistoryResponse>(
-      Method::kRepairHistory,
-      [this](Context, proto::RepairHistoryRequest request) { return history(request.limit()); });
-  server_.handle<proto::RunRepairRequest, proto::RunRepairResponse>(
-      Method::kRunRepair, [this](Context context, proto::RunRepairRequest request) {
-        return run_requested(repairs_, context, std::move(request));
-      });
-  server_.handle<proto::Empty, proto::Empty>(
-      Method::kPing,
-      [](Context, proto::Empty) -> asio::awaitable<Result<proto::Empty>> { co_return proto::Empty{}; });
+  server_.handle<&RepairDaemon::status>(Method::kRepairStatus, *this);
+  server_.handle<&RepairDaemon::history>(Method::kRepairHistory, *this);
+  server_.handle<&RepairManager::run_repair>(Method::kRunRepair, repairs_);
+  server_.handle<&RepairDaemon::ping>(Method::kPing, *this);
 }
 
 Status RepairDaemon::start() {
@@ -56,16 +47,22 @@ asio::awaitable<void> RepairDaemon::stop() {
   co_await server_.stop();
 }
 
-asio::awaitable<Result<proto::RepairStatusResponse>> RepairDaemon::status() {
-  co_return repairs_.status();
+asio::awaitable<Status> RepairDaemon::status(Context, const proto::Empty&,
+                                             proto::RepairStatusResponse& response) {
+  response = repairs_.status();
+  co_return Status{};
 }
 
-asio::awaitable<Result<proto::RepairHistoryResponse>> RepairDaemon::history(uint32_t limit) {
-  proto::RepairHistoryResponse response;
-  for (proto::RepairRecord& record :
-       repairs_.history(limit == 0 ? kMaxHistory : std::min(limit, kMaxHistory)))
+asio::awaitable<Status> RepairDaemon::history(Context, const proto::RepairHistoryRequest& request,
+                                              proto::RepairHistoryResponse& response) {
+  const uint32_t limit = request.limit() == 0 ? kMaxHistory : std::min(request.limit(), kMaxHistory);
+  for (proto::RepairRecord& record : repairs_.history(limit))
     *response.add_records() = std::move(record);
-  co_return response;
+  co_return Status{};
+}
+
+asio::awaitable<Status> RepairDaemon::ping(Context, const proto::Empty&, proto::Empty&) {
+  co_return Status{};
 }
 
 }  // namespace kintsugi::repair_manager

@@ -46,8 +46,11 @@ class RepairDaemon {
 
  private:
   void register_handlers();
-  asio::awaitable<Result<proto::RepairStatusResponse>> status();
-  asio::awaitable<Result<proto::RepairHistoryResponse>> history(uint32_t limit);
+  asio::awaitable<Status> status(Context context, const proto::Empty& request,
+                                 proto::RepairStatusResponse& response);
+  asio::awaitable<Status> history(Context context, const proto::RepairHistoryRequest& request,
+                                  proto::RepairHistoryResponse& response);
+  asio::awaitable<Status> ping(Context context, const proto::Empty& request, proto::Empty& response);
 
   const RepairDaemonOptions options_;
   const rpc::Secret secret_;

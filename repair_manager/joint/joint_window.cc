@@ -50,7 +50,7 @@ void JointWindow::trim(TimePoint now) {
   if (known_.size() > 4 * entries()) known_.clear();
 }
 
-bool JointWindow::takes(const QueueEntry& entry, TimePoint now) {
+bool JointWindow::fits(const QueueEntry& entry, TimePoint now) {
   if (entry.kind != WorkKind::kRepair || entry.attempt > 0) return false;
   Known& known = known_[entry.chunk];
   if (known.until <= now || known.membership != planner_.membership()) {

@@ -25,8 +25,8 @@ class JointWindow {
   /// So many of the queue's entries are scheduled together: enough to fill the links of the servers there
   /// are.
   static constexpr size_t kMinEntries = 1024;
-  /// The rest of what is prepared at once is left to losses that are taken in.
-  static constexpr size_t kMaxEntries = ClusterView::kMaxPrepared * 3 / 4;
+  /// The rest of the stripes that are fetched at once are left to losses that are taken in.
+  static constexpr size_t kMaxEntries = ClusterView::kMaxFetched * 3 / 4;
   size_t entries() const { return std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries); }
   /// What a stripe looked like is looked up again after this. Too old a picture only makes a worse schedule:
   /// every plan is made from the present one.
@@ -36,18 +36,18 @@ class JointWindow {
   JointWindow(const Options& options, const RepairPlanner& planner, const ClusterView& view)
       : options_(options), planner_(planner), view_(view) {}
 
-  /// Forgets old pictures. Before a turn's first takes(): what that saw must be there for schedule().
+  /// Forgets old pictures. Before a turn's first fits(): the pictures that it used must be there for schedule().
   void trim(TimePoint now);
 
   /// A first attempt at the only lost chunk of its stripe, whose code takes any k helpers: what is scheduled
   /// jointly. Others are repaired greedily.
-  bool takes(const QueueEntry& entry, TimePoint now);
+  bool fits(const QueueEntry& entry, TimePoint now);
 
-  /// The entries, which it takes, in the order of their urgency; `waiting`: so many of their kind wait in
+  /// Entries that fit, in the order of their urgency; `waiting`: so many of their kind wait in
   /// all.
   std::vector<JointStart> schedule(std::span<const QueueEntry> queued, size_t waiting);
 
-  /// Whether the chunk, which it takes, could be scheduled if nothing else ran.
+  /// Whether the chunk, which fits, could be scheduled if nothing else ran.
   bool could_place(ChunkId chunk, size_t waiting) const;
 
  private:

@@ -31,7 +31,7 @@ void RepairQueue::link(ChunkId chunk, Slot& slot, Place place) {
     case Place::kReady: ready_.emplace(ready_key(slot), chunk); break;
     case Place::kDelayed: delayed_.emplace(slot.entry.due, chunk); break;
     case Place::kUnrepairable: ++unrepairable_; [[fallthrough]];
-    case Place::kNoDestination: aside_.insert(chunk); break;
+    case Place::kNoDestination: blocked_.insert(chunk); break;
   }
 }
 
@@ -40,7 +40,7 @@ void RepairQueue::unlink(ChunkId chunk, Slot& slot) {
     case Place::kReady: ready_.erase(ready_key(slot)); break;
     case Place::kDelayed: delayed_.erase({slot.entry.due, chunk}); break;
     case Place::kUnrepairable: --unrepairable_; [[fallthrough]];
-    case Place::kNoDestination: aside_.erase(chunk); break;
+    case Place::kNoDestination: blocked_.erase(chunk); break;
   }
 }
 
@@ -118,7 +118,9 @@ TimePoint RepairQueue::advance(TimePoint now) {
     unlink(chunk, slot);
     link(chunk, slot, Place::kReady);
   }
-  return delayed_.empty() ? TimePoint::max() : delayed_.begin()->first;
+  if (!blocked_.empty() && now >= retry_blocked_at_) unblock_all();
+  const TimePoint due = delayed_.empty() ? TimePoint::max() : delayed_.begin()->first;
+  return blocked_.empty() ? due : std::min(due, retry_blocked_at_);
 }
 
 std::vector<QueueEntry> RepairQueue::ready_of(StripeId stripe) const {
@@ -152,16 +154,19 @@ std::optional<QueueEntry> RepairQueue::take(ChunkId chunk) {
   return entry;
 }
 
-bool RepairQueue::put_aside(ChunkId chunk, Aside why) {
+bool RepairQueue::block(ChunkId chunk, Lacking what, TimePoint now) {
   Slot& slot = entries_.at(chunk);
   KINTSUGI_ASSERT(slot.place == Place::kReady);
+  if (blocked_.empty()) retry_blocked_at_ = now + retry_after_;
   unlink(chunk, slot);
-  link(chunk, slot, why == Aside::kUnrepairable ? Place::kUnrepairable : Place::kNoDestination);
-  return !std::exchange(slot.was_aside, true);
+  link(chunk, slot, what == Lacking::kHelpers ? Place::kUnrepairable : Place::kNoDestination);
+  return !std::exchange(slot.was_blocked, true);
 }
 
-void RepairQueue::release_aside() {
-  const std::set<ChunkId> waiting = aside_;
+void RepairQueue::unblock_all() {
+  // Most of them will be blocked again in the next turn.
+  retry_after_ = std::max<Duration>(kBlockedRetry, kRetryCost * blocked_.size());
+  const std::set<ChunkId> waiting = blocked_;
   for (ChunkId chunk : waiting) {
     Slot& slot = entries_.at(chunk);
     unlink(chunk, slot);

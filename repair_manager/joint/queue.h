@@ -40,7 +40,7 @@ uint32_t heat_class(float heat);
 
 /// Ordered by remaining redundancy (fewest spare first), then by hotness, then by age; moves come last. A
 /// chunk is in it at most once, in one of three places: ready; delayed (its server may return, or a failed
-/// attempt backs off); aside (cannot be repaired now).
+/// attempt backs off); blocked (cannot be repaired now).
 class RepairQueue {
  public:
   static constexpr size_t kMaxEntries = 8 << 20;  ///< about 2 GiB
@@ -48,13 +48,18 @@ class RepairQueue {
   /// A stripe with so few spare chunks is repaired without delay.
   static constexpr int32_t kUrgentSpare = 1;
 
+  /// Blocked entries are retried after this time at the latest; later when there are many, by kRetryCost for each.
+  static constexpr Duration kBlockedRetry = std::chrono::seconds(10);
+  static constexpr Duration kRetryCost = std::chrono::milliseconds(1);
+
   /// Takes the entry in as ready or delayed, by its `due`. A chunk that is in already keeps its age and
   /// attempts, gets the new spare and the earlier due time. `spare` becomes that of all entries of the
   /// stripe, and urgent ones become ready at once unless they back off. A chunk that is to be moved and got
   /// lost becomes a repair; a lost one is not moved. False when full.
   bool add(QueueEntry entry, TimePoint now);
 
-  /// Moves what is due to ready. Returns when the next one will be (TimePoint::max() = none).
+  /// Makes entries ready that are due, and all blocked ones when it is time to retry them. Returns when the next one will be
+  /// ready (TimePoint::max() = none).
   TimePoint advance(TimePoint now);
 
   /// Ready entries in order; `visit` returns false to stop. It must not change the queue.
@@ -70,11 +75,12 @@ class RepairQueue {
   std::optional<QueueEntry> take(ChunkId chunk);
   /// Somebody read the lost chunk.
   void heat_up(ChunkId chunk);
-  /// Puts a ready entry aside, until release_aside. True when that is the first time.
-  enum class Aside { kUnrepairable, kNoDestination };
-  bool put_aside(ChunkId chunk, Aside why);
-  /// All that is aside is ready again.
-  void release_aside();
+  /// Blocks a ready entry that cannot be repaired now, until unblock_all() or until advance() retries it. True when that is
+  /// the first time.
+  enum class Lacking { kHelpers, kDestination };
+  bool block(ChunkId chunk, Lacking what, TimePoint now);
+  /// All blocked entries are ready again.
+  void unblock_all();
 
   /// Forgets what was lost only because that server was dead. Returns how many.
   size_t server_returned(ServerId server);
@@ -91,7 +97,7 @@ class RepairQueue {
   size_t size() const { return entries_.size(); }
   size_t ready() const { return ready_.size(); }
   size_t delayed() const { return delayed_.size(); }
-  size_t aside() const { return aside_.size(); }
+  size_t blocked() const { return blocked_.size(); }
   size_t unrepairable() const { return unrepairable_; }
 
  private:
@@ -100,7 +106,7 @@ class RepairQueue {
     QueueEntry entry;
     uint64_t sequence = 0;
     Place place = Place::kReady;
-    bool was_aside = false;
+    bool was_blocked = false;
   };
   struct ReadyKey {
     WorkKind kind;
@@ -126,7 +132,9 @@ class RepairQueue {
   Slots entries_;
   std::map<ReadyKey, ChunkId> ready_;
   std::set<std::pair<TimePoint, ChunkId>> delayed_;
-  std::set<ChunkId> aside_;
+  std::set<ChunkId> blocked_;
+  TimePoint retry_blocked_at_{};
+  Duration retry_after_ = kBlockedRetry;
   std::map<Owner, std::set<ChunkId>> by_server_;
   size_t moves_ = 0;
   size_t unrepairable_ = 0;

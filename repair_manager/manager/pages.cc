@@ -30,24 +30,21 @@ std::string describe_repairs(const RepairManager& repairs) {
 }
 
 void add_repair_metrics(metrics::Metrics& metrics, const RepairManager& repairs) {
-  const auto gauge = [&](const std::string& name, const std::string& help, auto read) {
+  const auto gauge = [&](const std::string& name, const std::string& help, size_t RepairCounts::* count) {
     metrics.gauge("kintsugi_" + name, help, {},
-                  [&repairs, read] { return static_cast<double>(read(repairs.status())); });
+                  [&repairs, count] { return static_cast<double>(repairs.counts().*count); });
   };
-  using Status = proto::RepairStatusResponse;
-  gauge("repairs_queued", "Chunks that wait for repair", [](const Status& s) { return s.queued(); });
-  gauge("repairs_delayed", "Chunks whose server may return", [](const Status& s) { return s.delayed(); });
-  gauge("repairs_running", "Repairs under way", [](const Status& s) { return s.running_size(); });
-  gauge("chunks_unrepairable", "Chunks with too few others to rebuild them",
-        [](const Status& s) { return s.unrepairable(); });
-  const auto counter = [&](const std::string& name, const std::string& help, auto read) {
+  gauge("repairs_queued", "Chunks that wait for repair", &RepairCounts::queued);
+  gauge("repairs_delayed", "Chunks whose server may return", &RepairCounts::delayed);
+  gauge("repairs_running", "Repairs under way", &RepairCounts::running);
+  gauge("chunks_unrepairable", "Chunks with too few others to rebuild them", &RepairCounts::unrepairable);
+  const auto counter = [&](const std::string& name, const std::string& help, uint64_t RepairCounts::* count) {
     metrics.counter("kintsugi_" + name, help, {},
-                    [&repairs, read] { return static_cast<double>(read(repairs.status())); });
+                    [&repairs, count] { return static_cast<double>(repairs.counts().*count); });
   };
-  counter("repairs_done_total", "Repairs committed", [](const Status& s) { return s.done(); });
-  counter("repairs_failed_total", "Attempts that failed", [](const Status& s) { return s.failed(); });
-  counter("repaired_bytes_total", "Bytes of repaired chunks",
-          [](const Status& s) { return s.bytes_repaired(); });
+  counter("repairs_done_total", "Repairs committed", &RepairCounts::done);
+  counter("repairs_failed_total", "Attempts that failed", &RepairCounts::failed);
+  counter("repaired_bytes_total", "Bytes of repaired chunks", &RepairCounts::bytes_repaired);
 }
 
 }  // namespace kintsugi::repair_manager

@@ -46,12 +46,6 @@ void RepairRecords::end(proto::RepairRecord record, bool ok) {
   if (history_.size() > limit_) history_.pop_back();
 }
 
-const proto::RepairRecord* RepairRecords::ended(RepairId id) const {
-  const auto found = std::find_if(history_.begin(), history_.end(),
-                                  [id](const auto& record) { return record.repair_id() == id.value; });
-  return found == history_.end() ? nullptr : &*found;
-}
-
 std::vector<proto::RepairRecord> RepairRecords::history(size_t limit) const {
   const size_t count = std::min(limit, history_.size());
   return {history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(count)};

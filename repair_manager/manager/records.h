@@ -29,8 +29,6 @@ class RepairRecords {
   void end(proto::RepairRecord record, bool ok);
 
   const std::map<uint64_t, proto::RepairRecord>& all_running() const { return running_; }
-  /// Null: forgotten, or not ended.
-  const proto::RepairRecord* ended(RepairId id) const;
   /// Newest first.
   std::vector<proto::RepairRecord> history(size_t limit) const;
 

@@ -1,4 +1,3 @@
-// Events, the scheduler's turns and what people ask about. What begins in a turn is in start_ready.cc.
 #include "repair_manager/manager/repair_manager.h"
 
 #include <algorithm>
@@ -31,16 +30,17 @@ RepairManager::RepairManager(const runtime::Runtime& runtime, Options options, C
       options_(options),
       view_(view),
       recorder_(recorder),
-      tasks_(runtime),
       wake_(runtime),
-      ended_(runtime),
       planner_(runtime, options_, view),
       records_(options.history),
       reads_(runtime, planner_, records_),
-      window_(options_, planner_, view) {}
+      runner_(runtime, options_, view, planner_, records_, *this),
+      starter_(runtime, options_, view, planner_, queue_, runner_),
+      requested_(runtime, options.attempts_in_a_row, view, planner_, queue_, runner_, *this),
+      tasks_(runtime) {}
 
 RepairManager::~RepairManager() {
-  KINTSUGI_ASSERT(tasks_.running() == 0 && callers_ == 0);
+  KINTSUGI_ASSERT(tasks_.running() == 0);
 }
 
 void RepairManager::start() {
@@ -49,11 +49,13 @@ void RepairManager::start() {
 
 asio::awaitable<void> RepairManager::stop() {
   tasks_.request_stop();
+  requested_.request_stop();
+  runner_.request_stop();
   wake();
-  ended_.notify_all();
+  // Attempts first: their callers are tasks of this and of requested_, their calls are tasks of the runner.
   co_await tasks_.join();
-  while (callers_ > 0)
-    co_await ended_.wait();
+  co_await requested_.join();
+  co_await runner_.join();
 }
 
 void RepairManager::wake() {
@@ -81,15 +83,19 @@ void RepairManager::server_dead(ServerId server, std::vector<ChunkId> chunks, Du
                               .due = lost_at + options_.delay,
                               .dead_server = server,
                               .reason = std::move(reason)}});
-  planner_.servers_changed();
   wake();
+}
+
+void RepairManager::end_attempts_with(ServerId dead) {
+  planner_.servers_changed();
+  runner_.end_attempts_with(dead);
 }
 
 void RepairManager::server_returned(ServerId server) {
   std::erase_if(intake_, [server](const Intake& intake) { return intake.like.dead_server == server; });
   const size_t cancelled = queue_.server_returned(server);
   if (cancelled > 0) log::info("server {} is back: {} repairs cancelled", server, cancelled);
-  queue_.release_aside();
+  queue_.unblock_all();
   planner_.forgive(server);
   planner_.servers_changed();
   wake();
@@ -121,7 +127,7 @@ void RepairManager::moves_cancelled(ServerId from) {
 
 size_t RepairManager::moves() const {
   const auto is_move = [](const Intake& intake) { return intake.like.kind == WorkKind::kMove; };
-  return queue_.moves() + running_moves_ +
+  return queue_.moves() + runner_.running_moves() +
          static_cast<size_t>(std::count_if(intake_.begin(), intake_.end(), is_move));
 }
 
@@ -142,7 +148,7 @@ Result<proto::PlanReadResponse> RepairManager::plan_read(const proto::PlanReadRe
   Result<proto::PlanReadResponse> response = reads_.plan(request);
   if (!response) return response;
   queue_.heat_up({StripeId{request.stripe_id()}, request.index()});
-  if (reads_.open() == 1) wake();  // whose lease is now the next to end
+  if (reads_.open() == 1) wake();  // the scheduler waits for the end of its lease now
   return response;
 }
 
@@ -152,10 +158,10 @@ Status RepairManager::finish_read(const proto::FinishReadRequest& request) {
   return status;
 }
 
-std::vector<StripeId> RepairManager::stripes_to_prepare() const {
+std::vector<StripeId> RepairManager::stripes_to_fetch() const {
   std::set<StripeId> stripes;
   const auto add = [&](StripeId stripe) {
-    if (stripes.size() < ClusterView::kMaxPrepared && !view_.prepared(stripe)) stripes.insert(stripe);
+    if (stripes.size() < ClusterView::kMaxFetched && !view_.fetched(stripe)) stripes.insert(stripe);
   };
   size_t taken = 0;
   for (const Intake& intake : intake_)
@@ -165,7 +171,7 @@ std::vector<StripeId> RepairManager::stripes_to_prepare() const {
   size_t candidates = 0;
   queue_.for_each_ready([&](const QueueEntry& entry) {
     add(entry.chunk.stripe);
-    return ++candidates < window_.entries();
+    return ++candidates < starter_.window();
   });
   return {stripes.begin(), stripes.end()};
 }
@@ -175,16 +181,15 @@ asio::awaitable<void> RepairManager::schedule() {
     changed_ = false;
     const TimePoint now = runtime_.clock.now();
     queue_.advance(now);
-    if (std::vector<StripeId> stripes = stripes_to_prepare(); !stripes.empty()) {
-      const Status prepared = co_await view_.prepare(std::move(stripes));
+    if (std::vector<StripeId> stripes = stripes_to_fetch(); !stripes.empty()) {
+      const Status fetched = co_await view_.fetch(std::move(stripes));
       if (tasks_.stopping()) co_return;
-      if (!prepared.ok()) {
+      if (!fetched.ok()) {
         co_await wake_.wait_until(runtime_.clock.now() + kBusyRetry);
         continue;
       }
     }
     take_in();
-    retry_aside(now);
     queue_.advance(now);
     start_ready();
     const TimePoint next_read = reads_.expire(now);
@@ -193,7 +198,6 @@ asio::awaitable<void> RepairManager::schedule() {
       continue;
     }
     TimePoint next = std::min(queue_.advance(now), next_read);
-    if (queue_.aside() > 0) next = std::min(next, aside_retry_at_);
     if (queue_.ready() > 0) next = std::min(next, now + kBusyRetry);
     co_await wake_.wait_until(next);
   }
@@ -203,7 +207,7 @@ void RepairManager::take_in() {
   for (size_t taken = 0; !intake_.empty() && taken < kIntakePerTurn; ++taken) {
     Intake& intake = intake_.front();
     if (!intake.chunks.empty()) {
-      if (!view_.prepared(intake.chunks.back().stripe)) break;  // it came meanwhile: next turn
+      if (!view_.fetched(intake.chunks.back().stripe)) break;  // it came meanwhile: next turn
       add(intake.chunks.back(), intake);
       intake.chunks.pop_back();
     }
@@ -213,9 +217,9 @@ void RepairManager::take_in() {
 }
 
 void RepairManager::add(ChunkId chunk, const Intake& intake) {
-  if (running_.contains(chunk)) {
+  if (runner_.runs(chunk)) {
     // It ends in the queue, or in a new place: which may be the one that was lost just now.
-    if (intake.like.kind == WorkKind::kRepair) told_.insert(chunk);
+    if (intake.like.kind == WorkKind::kRepair) runner_.note_lost_again(chunk);
     return;
   }
   const std::optional<StripeView> stripe = view_.stripe(chunk.stripe);
@@ -240,25 +244,68 @@ void RepairManager::add(ChunkId chunk, const Intake& intake) {
     log::error("repair queue is full ({}): chunk {} is left to the next block report", queue_.size(), chunk);
 }
 
-void RepairManager::retry_aside(TimePoint now) {
-  if (queue_.aside() == 0 || now < aside_retry_at_) return;
-  aside_retry_at_ = now + std::max<Duration>(options_.aside_retry, kAsideCost * queue_.aside());
-  queue_.release_aside();
+void RepairManager::start_ready() {
+  RepairStarter::Turn turn = starter_.take_turn(coming());
+  for (std::shared_ptr<RepairRun>& run : turn.begun)
+    tasks_.spawn(run_queued(std::move(run)));
+  for (ChunkId chunk : turn.lost)
+    chunk_lost(chunk, "lost while it was to be moved", /*delay_ok=*/true);
+  changed_ |= turn.more;
+}
+
+asio::awaitable<void> RepairManager::run_queued(std::shared_ptr<RepairRun> run) {
+  const Context context = recorder_ != nullptr ? recorder_->root_context() : Context{};
+  const Status status = co_await runner_.carry_out(context, run);
+  if (status.ok() || tasks_.stopping()) co_return;
+  for (QueueEntry& entry : run->entries)
+    // A move does not come back: who wants it asks again.
+    if (entry.kind == WorkKind::kRepair) queue_.add(std::move(entry), runtime_.clock.now());
+  wake();
+}
+
+size_t RepairManager::coming() const {
+  size_t chunks = 0;
+  for (const Intake& intake : intake_)
+    chunks += intake.chunks.size();
+  return chunks;
+}
+
+asio::awaitable<Status> RepairManager::run_repair(Context context, const proto::RunRepairRequest& request,
+                                                  proto::RunRepairResponse& response) {
+  if (!proto::RepairShape_IsValid(request.shape()))
+    co_return Status{Code::kInvalidArgument,
+                     fmt::format("no repair shape has number {}", int{request.shape()})};
+  WantedRepair wanted{.stripe = StripeId{request.stripe_id()},
+                      .indexes = {request.index()},
+                      .wishes = {.shape = request.shape(),
+                                 .slice_bytes = request.slice_bytes(),
+                                 .destination = ServerId{request.destination()}}};
+  wanted.indexes.insert(wanted.indexes.end(), request.more_indexes().begin(), request.more_indexes().end());
+  KINTSUGI_CO_ASSIGN(*response.mutable_record(), co_await run(context, std::move(wanted)));
+  co_return Status{};
+}
+
+RepairCounts RepairManager::counts() const {
+  return {.queued = queue_.size() - queue_.delayed() - queue_.unrepairable() + coming(),
+          .delayed = queue_.delayed(),
+          .unrepairable = queue_.unrepairable(),
+          .running = records_.all_running().size(),
+          .done = runner_.done(),
+          .failed = runner_.failed(),
+          .bytes_repaired = runner_.bytes_repaired()};
 }
 
 proto::RepairStatusResponse RepairManager::status() const {
+  const RepairCounts counts = this->counts();
   proto::RepairStatusResponse response;
-  size_t waiting = queue_.size() - queue_.delayed() - queue_.unrepairable();
-  for (const Intake& intake : intake_)
-    waiting += intake.chunks.size();
-  response.set_queued(waiting);
-  response.set_delayed(queue_.delayed());
-  response.set_unrepairable(queue_.unrepairable());
+  response.set_queued(counts.queued);
+  response.set_delayed(counts.delayed);
+  response.set_unrepairable(counts.unrepairable);
   for (const auto& [id, record] : records_.all_running())
     *response.add_running() = record;
-  response.set_done(done_);
-  response.set_failed(failed_);
-  response.set_bytes_repaired(bytes_repaired_);
+  response.set_done(counts.done);
+  response.set_failed(counts.failed);
+  response.set_bytes_repaired(counts.bytes_repaired);
   response.set_repair_delay_seconds(to_seconds(options_.delay));
   return response;
 }

@@ -1,14 +1,12 @@
-// Who is to blame for a failed repair (make_plan.h).
-#include <algorithm>
+#include "repair_manager/plan/blame.h"
 
-#include "repair_manager/plan/make_plan.h"
+#include <algorithm>
 
 namespace kintsugi::repair_manager {
 
 Blame find_blame(const Status& status, const RepairPlan& plan) {
   const ServerId culprit = status.culprit().server;
-  // A destination that is not the root is named by the tree it is a part of, though it may help there as well: what failed
-  // was its own.
+  // A destination that is not the root may help in the tree as well; what it is blamed for is its own chunk.
   const auto targets = std::span(plan.targets).subspan(1);
   if (culprit && std::ranges::find(targets, culprit, &RepairTarget::destination) != targets.end())
     return {.other_destination = culprit};
@@ -19,7 +17,8 @@ Blame find_blame(const Status& status, const RepairPlan& plan) {
   switch (status.code()) {
     case Code::kCorrupt: blame.unknown_helper = true; break;
     case Code::kDeadlineExceeded: blame.unknown_helper = blame.destination = true; break;
-    case Code::kCancelled: break;
+    case Code::kCancelled:
+    case Code::kConflict: break;
     default: blame.destination = true;
   }
   return blame;

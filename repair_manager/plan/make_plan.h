@@ -76,14 +76,4 @@ Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes&
                                   uint64_t length, const LinkModel& link, const ClusterView& view,
                                   WallTime expiry, RepairId id);
 
-/// Who is to blame for a failed attempt, as far as its status tells.
-struct Blame {
-  ServerId helper;              ///< named by the status
-  ServerId other_destination;   ///< named by the status: not the root
-  uint32_t helper_chunk = 0;    ///< its chunk
-  bool destination = false;     ///< the root
-  bool unknown_helper = false;  ///< one of them, or the way from it
-};
-Blame find_blame(const Status& status, const RepairPlan& plan);
-
 }  // namespace kintsugi::repair_manager

@@ -27,21 +27,13 @@ struct Options {
   /// or somewhat more, until what is left fits as a whole.
   uint32_t max_per_server = 16;
   size_t max_running = 8192;       ///< in all
-  size_t max_moves = 64;           ///< of them, those that only move a chunk
   uint32_t attempts_in_a_row = 4;  ///< then the chunk goes to the queue's tail
-  Duration first_backoff = 100ms;  ///< after a failed attempt; times 4 for each further one in a row
-  Duration tail_backoff = 30s;
-  Duration aside_retry = 10s;     ///< what cannot be repaired now is looked at again, at the latest
-  Duration suspicion = 30s;       ///< how long a server that failed a repair is avoided
-  Duration min_deadline = 30s;    ///< of one attempt
-  double deadline_factor = 10;    ///< times the estimate, on servers that do nothing else
-  Duration max_deadline = 30min;  ///< whatever was estimated
-  size_t history = 1000;          ///< records kept
+  Duration min_deadline = 30s;     ///< of one attempt
+  size_t history = 1000;           ///< records kept
   LinkModel link;
   Shape shape = Shape::AUTO;
   uint64_t slice_bytes = 0;              ///< 0: the cost model's default
   Schedule schedule = Schedule::kJoint;  ///< joint: of chains, so greedy where another shape is asked for
-  size_t joint_threshold = 2;            ///< fewer ready chunks are repaired greedily
 };
 
 }  // namespace kintsugi::repair_manager

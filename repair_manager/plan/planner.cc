@@ -12,6 +12,9 @@ constexpr Duration kCapabilityLife = 1h;
 constexpr Duration kServersFresh = 100ms;
 constexpr Duration kServersFreshEach = 100us;
 
+// How long a server that failed a repair is avoided.
+constexpr Duration kSuspicion = 30s;
+
 bool same_servers(const ServerTable& a, const ServerTable& b) {
   return std::ranges::equal(a.all(), b.all(),
                             [](const ServerView& x, const ServerView& y) { return x.id == y.id; });
@@ -34,7 +37,7 @@ void RepairPlanner::refresh() {
 }
 
 void RepairPlanner::suspect(ServerId server) {
-  suspect_until_[server] = runtime_.clock.now() + options_.suspicion;
+  suspect_until_[server] = runtime_.clock.now() + kSuspicion;
 }
 
 template <class Make>

@@ -51,15 +51,15 @@ class ClusterView {
   virtual ~ClusterView() = default;
 
   virtual std::vector<ServerView> servers() const = 0;
-  /// nullopt: deleted meanwhile, or another repair manager's. Ask only for what is prepared.
+  /// nullopt: deleted meanwhile, or another repair manager's. REQUIRES: fetched(id).
   virtual std::optional<StripeView> stripe(StripeId id) const = 0;
 
-  /// What stripe() says of this one is up to date. Always, where the metaserver is in the same process; else
-  /// for a bounded time after prepare(). Whoever plans asks before each stripe() (no suspension in between).
-  virtual bool prepared(StripeId) const { return true; }
-  /// Makes these prepared; no more than kMaxPrepared at once. An error: later, perhaps.
-  virtual asio::awaitable<Status> prepare(std::vector<StripeId>) { co_return Status{}; }
-  static constexpr size_t kMaxPrepared = 4096;
+  /// What stripe() says of this one is up to date. Always so where the metaserver is in the same process; else for a bounded
+  /// time after fetch(). Whoever plans asks before each stripe() (no suspension in between).
+  virtual bool fetched(StripeId) const { return true; }
+  /// Makes these fetched; no more than kMaxFetched at once. After an error a later try may go well.
+  virtual asio::awaitable<Status> fetch(std::vector<StripeId>) { co_return Status{}; }
+  static constexpr size_t kMaxFetched = 4096;
 
   /// The server is to delete an older copy of this chunk: until it did, a new one there would go with it.
   virtual bool deletion_pending(ChunkId chunk, ServerId server) const = 0;

@@ -26,7 +26,7 @@ TEST(JointWindow, WhatItTookInATurnItSchedulesHoweverMuchThatIs) {
   for (int turn = 0; turn < 3; ++turn) {
     window.trim(now);
     for (const QueueEntry& entry : entries)
-      ASSERT_TRUE(window.takes(entry, now));
+      ASSERT_TRUE(window.fits(entry, now));
     EXPECT_FALSE(window.schedule(entries, entries.size()).empty());
   }
 }

@@ -5,6 +5,7 @@
 
 #include "common/proto/names.h"
 #include "erasure/repair_equation.h"
+#include "repair_manager/plan/blame.h"
 #include "repair_manager/plan/make_plan.h"
 
 namespace kintsugi::repair_manager {

@@ -93,18 +93,23 @@ TEST(RepairQueue, AServersReturnCancelsWhatItsDeathQueuedButNotWhatIsBad) {
   EXPECT_EQ(ready(queue), (std::vector<ChunkId>{chunk(2, 0), chunk(3, 0)}));
 }
 
-TEST(RepairQueue, AsideWaitsUntilReleased) {
+TEST(RepairQueue, BlockedOnesWaitUntilTheyAreUnblockedOrRetried) {
   RepairQueue queue;
   queue.add(lost(1, 0, -1), kStart);
   queue.add(lost(2, 0, 1), kStart);
-  queue.put_aside(chunk(1, 0), RepairQueue::Aside::kUnrepairable);
-  queue.put_aside(chunk(2, 0), RepairQueue::Aside::kNoDestination);
+  queue.block(chunk(1, 0), RepairQueue::Lacking::kHelpers, kStart);
+  queue.block(chunk(2, 0), RepairQueue::Lacking::kDestination, kStart);
   EXPECT_EQ(queue.unrepairable(), 1u);
-  EXPECT_EQ(queue.aside(), 2u);
+  EXPECT_EQ(queue.blocked(), 2u);
   EXPECT_EQ(queue.ready(), 0u);
-  queue.release_aside();
+  queue.unblock_all();
   EXPECT_EQ(queue.ready(), 2u);
   EXPECT_EQ(queue.unrepairable(), 0u);
+  queue.block(chunk(1, 0), RepairQueue::Lacking::kHelpers, kStart);
+  EXPECT_EQ(queue.advance(kStart), kStart + RepairQueue::kBlockedRetry);
+  EXPECT_EQ(queue.ready(), 1u);
+  EXPECT_EQ(queue.advance(kStart + RepairQueue::kBlockedRetry), TimePoint::max());
+  EXPECT_EQ(queue.ready(), 2u);
 }
 
 TEST(RepairQueue, ADeletedStripeLeavesFromEveryPlace) {
@@ -112,7 +117,7 @@ TEST(RepairQueue, ADeletedStripeLeavesFromEveryPlace) {
   queue.add(lost(1, 0, 2), kStart);
   queue.add(delayed(1, 1, 2, 10s), kStart);
   queue.add(lost(1, 2, 2), kStart);
-  queue.put_aside(chunk(1, 2), RepairQueue::Aside::kUnrepairable);
+  queue.block(chunk(1, 2), RepairQueue::Lacking::kHelpers, kStart);
   queue.add(lost(2, 0, 2), kStart);
   queue.stripe_deleted(StripeId{1});
   EXPECT_EQ(queue.size(), 1u);
