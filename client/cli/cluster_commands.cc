@@ -4,18 +4,15 @@
 #include <set>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
 #include "client/cli/local_cluster.h"
+#include "client/cli/session.h"
 #include "erasure/policy.h"
 
 namespace kintsugi::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kStartLimit = std::chrono::seconds(30);
@@ -26,10 +23,11 @@ constexpr Duration kOneAnswer = 1s;
 struct Arguments {
   std::string directory = "cluster";
   LocalClusterOptions options;
-  bool chunkservers_given = false, repair_managers_given = false;
+  std::optional<uint32_t> chunkservers,
+      repair_managers;  ///< when they are given: a cluster that exists grows
 };
 
-Status check_grows(int wanted, int made, const char* what) {
+Status check_grows(uint32_t wanted, uint32_t made, const char* what) {
   if (wanted >= made) return {};
   return {Code::kInvalidArgument,
           fmt::format("this cluster exists already and has {} {}; it can only grow", made, what)};
@@ -55,10 +53,13 @@ Result<DirectoryLock> lock_for_start(const Arguments& arguments) {
 }
 
 Result<LocalCluster> load_or_create(const Arguments& arguments) {
-  const LocalClusterOptions& wanted = arguments.options;
+  LocalClusterOptions wanted = arguments.options;
   auto cluster = LocalCluster::load(arguments.directory);
-  if (!cluster && cluster.error().code() == Code::kNotFound)
+  if (!cluster && cluster.error().code() == Code::kNotFound) {
+    wanted.chunkservers = arguments.chunkservers.value_or(wanted.chunkservers);
+    wanted.repair_managers = arguments.repair_managers.value_or(wanted.repair_managers);
     return LocalCluster::create(arguments.directory, wanted);
+  }
   if (!cluster) return cluster;
   const LocalClusterOptions& made = cluster->options();
   KINTSUGI_TRY(check_same(wanted.policy.empty() || wanted.policy == made.policy, "--policy"));
@@ -67,8 +68,8 @@ Result<LocalCluster> load_or_create(const Arguments& arguments) {
   KINTSUGI_TRY(
       check_same(wanted.repair_delay_seconds < 0 || wanted.repair_delay_seconds == made.repair_delay_seconds,
                  "--repair-delay"));
-  const int chunkservers = arguments.chunkservers_given ? wanted.chunkservers : made.chunkservers;
-  const int managers = arguments.repair_managers_given ? wanted.repair_managers : made.repair_managers;
+  const uint32_t chunkservers = arguments.chunkservers.value_or(made.chunkservers);
+  const uint32_t managers = arguments.repair_managers.value_or(made.repair_managers);
   KINTSUGI_TRY(check_grows(chunkservers, made.chunkservers, "chunkservers"));
   KINTSUGI_TRY(check_grows(managers, made.repair_managers, "repair managers"));
   if (chunkservers > made.chunkservers) KINTSUGI_TRY(cluster->grow(chunkservers));
@@ -76,7 +77,7 @@ Result<LocalCluster> load_or_create(const Arguments& arguments) {
   return cluster;
 }
 
-/// Starts what does not run. `launched`: the names of what was started before, which must not have ended.
+/// Starts the daemons that do not run. `launched` names those that were started before, which must not have ended.
 Status start_missing(const LocalCluster& cluster, std::set<std::string>& launched) {
   for (const LocalDaemon& daemon : cluster.daemons()) {
     if (daemon.pid() != 0) continue;
@@ -146,7 +147,7 @@ Status start(Session& session, const Arguments& arguments) {
                 {"env", cluster.env_file()}});
     return {};
   }
-  const int managers = cluster.options().repair_managers;
+  const uint32_t managers = cluster.options().repair_managers;
   fmt::print("The cluster is up: 1 metaserver at {}, {} chunkservers{}; {} daemons started.\n",
              cluster.metaserver_address(), cluster.options().chunkservers,
              managers > 0 ? fmt::format(", {} repair managers", managers) : "", launched.size());
@@ -214,48 +215,53 @@ Status status(Session& session, const Arguments& arguments) {
   return listed ? Status{} : listed.error();
 }
 
-template <class Action>
-CLI::App* add(CLI::App* cluster, Session& session, std::shared_ptr<Arguments> arguments,
-              const std::string& name, const std::string& help, Action action) {
-  CLI::App* command = cluster->add_subcommand(name, help);
-  command->add_option("--dir", arguments->directory, "Default: ./cluster");
-  command->add_flag("--json", session.json, "Print one JSON document");
-  command->callback([&session, arguments, name, action] {
-    session.choose("cluster " + name, [&session, arguments, action] { return action(session, *arguments); });
-  });
-  return command;
+/// These commands look for no cluster in the environment: they know it from its directory.
+Run on_directory(std::shared_ptr<Arguments> arguments, Status (*action)(Session&, const Arguments&)) {
+  return [arguments, action](Session& session) { return action(session, *arguments); };
 }
 
 }  // namespace
 
-void add_cluster_commands(CLI::App& app, Session& session) {
-  CLI::App* cluster = app.add_subcommand("cluster", "A whole cluster on this machine");
-  cluster->require_subcommand(1);
-  auto arguments = std::make_shared<Arguments>();
-  LocalClusterOptions& options = arguments->options;
-
-  CLI::App* start_command =
-      add(cluster, session, arguments, "start", "Make a cluster, or start what is not running of it", start);
-  start_command->add_option("--chunkservers", options.chunkservers, "Default: 10")
-      ->check(CLI::Range(1, LocalCluster::kMaxChunkservers))
-      ->each([arguments](const std::string&) { arguments->chunkservers_given = true; });
-  start_command->add_option("--racks", options.racks, "Spread the chunkservers over so many racks")
-      ->check(CLI::Range(1, LocalCluster::kMaxChunkservers));
-  start_command
-      ->add_option("--repair-managers", options.repair_managers,
-                   "Daemons that repair instead of the metaserver; default: none")
-      ->check(CLI::Range(0, LocalCluster::kMaxRepairManagers))
-      ->each([arguments](const std::string&) { arguments->repair_managers_given = true; });
-  start_command->add_option("--policy", options.policy, "Default policy for files, as in rs-6-3-1024k");
-  start_command
-      ->add_option("--repair-delay", options.repair_delay_seconds,
-                   "Seconds until a dead server's chunks are rebuilt")
-      ->check(CLI::NonNegativeNumber);
-  start_command->add_option("--chunk-size", options.chunk_bytes, "Largest chunk, as in 64MiB")
-      ->transform(CLI::AsSizeValue(false));
-
-  add(cluster, session, arguments, "stop", "Stop all daemons; data stays", stop);
-  add(cluster, session, arguments, "status", "Which daemons run; 1 when one does not", status);
+std::vector<Command> cluster_commands() {
+  const auto a = std::make_shared<Arguments>();
+  LocalClusterOptions& options = a->options;
+  const Option directory{"--dir", &a->directory, "The cluster's directory; default: ./cluster"};
+  return {{.name = "cluster",
+           .help = "A whole cluster on this machine: start, stop, status",
+           .commands = {
+               {.name = "start",
+                .help = "Make a cluster, or start what is not running of it",
+                .options = {directory,
+                            {.names = "--chunkservers",
+                             .target = &a->chunkservers,
+                             .help = "How many; default: 10. More than it has: it grows",
+                             .least = 1,
+                             .most = LocalCluster::kMaxChunkservers},
+                            {.names = "--racks",
+                             .target = &options.racks,
+                             .help = "Spread the chunkservers over so many racks",
+                             .least = 1,
+                             .most = LocalCluster::kMaxChunkservers},
+                            {.names = "--repair-managers",
+                             .target = &a->repair_managers,
+                             .help = "How many daemons repair instead of the metaserver; default: none",
+                             .most = LocalCluster::kMaxRepairManagers},
+                            {"--policy", &options.policy, "Default policy for files, as in rs-6-3-1024k"},
+                            {"--repair-delay", &options.repair_delay_seconds,
+                             "Seconds until a dead server's chunks are rebuilt"},
+                            {"--chunk-size", Bytes{&options.chunk_bytes}, "Largest chunk, as in 64MiB"}},
+                .prints_json = true,
+                .run = on_directory(a, start)},
+               {.name = "stop",
+                .help = "Stop all daemons; data stays",
+                .options = {directory},
+                .prints_json = true,
+                .run = on_directory(a, stop)},
+               {.name = "status",
+                .help = "Show which daemons run; the exit code is 1 when one does not",
+                .options = {directory},
+                .prints_json = true,
+                .run = on_directory(a, status)}}}};
 }
 
 }  // namespace kintsugi::cli

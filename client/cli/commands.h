@@ -1,23 +1,20 @@
-/// The command groups. Each adds its subcommands to the parser; a subcommand's callback tells the session
-/// what to run.
+/// The command groups, in the order in which the help shows them.
 #pragma once
 
-#include "client/cli/session.h"
+#include <vector>
 
-namespace CLI {
-class App;
-}
+#include "client/cli/command.h"
 
 namespace kintsugi::cli {
 
-void add_cluster_commands(CLI::App& app, Session& session);
-void add_transfer_commands(CLI::App& app, Session& session);
-void add_namespace_commands(CLI::App& app, Session& session);
-void add_policy_commands(CLI::App& app, Session& session);
-void add_server_commands(CLI::App& app, Session& session);
-void add_inspect_commands(CLI::App& app, Session& session);
-void add_repair_commands(CLI::App& app, Session& session);
-void add_bench_commands(CLI::App& app, Session& session);
-void add_degraded_read_bench(CLI::App& bench, Session& session);
+std::vector<Command> cluster_commands();    ///< cluster start, stop, status
+std::vector<Command> transfer_commands();   ///< put, get, cat
+std::vector<Command> namespace_commands();  ///< ls, stat, rm, mv, mkdir, du, df
+std::vector<Command> policy_commands();     ///< policy list, get, set
+std::vector<Command> server_commands();     ///< server list, drain, undrain, remove
+std::vector<Command> inspect_commands();    ///< stripe show, fsck
+std::vector<Command> repair_commands();     ///< repair status, history, run
+std::vector<Command> bench_commands();      ///< bench put, get, metadata, degraded-read
+Command degraded_read_bench();              ///< bench degraded-read
 
 }  // namespace kintsugi::cli

@@ -1,13 +1,11 @@
-// bench degraded-read: one chunk's range, read as if the chunk were lost, with this client as the repair
-// site.
+// bench degraded-read: one chunk's range, read as if the chunk were lost, with this client as the repair site.
 #include <algorithm>
 #include <cstdio>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
+#include "client/cli/bench_io.h"
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "client/cli/session.h"
 #include "common/proto/names.h"
 
 namespace kintsugi::cli {
@@ -15,33 +13,22 @@ namespace {
 
 using client::BlockingClient;
 using client::DegradedReadReport;
-using Json = nlohmann::ordered_json;
 
-/// What `--shape` calls the traditional read: this client fetches chunks and decodes them itself.
-constexpr const char* kLocal = "local";
+constexpr uint64_t kMostRuns = 10000;
+
+/// A shape of trees; none stands for the traditional read, in which this client fetches chunks and decodes them itself.
+using Shape = std::optional<proto::RepairShape>;
+
+std::string_view shape_text(Shape shape) {
+  return shape ? proto::shape_name(*shape) : "local";
+}
 
 struct Arguments {
-  std::string chunk, shape = "auto";
+  ChunkId chunk;
+  Shape shape = proto::RepairShape::AUTO;
   uint64_t offset = 0, length = 0, slice_bytes = 0;
   uint32_t runs = 1;
 };
-
-class NullSink final : public client::Sink {
- public:
-  asio::awaitable<Status> write(uint64_t, std::span<const std::span<const std::byte>>) override {
-    co_return Status{};
-  }
-};
-
-Result<std::optional<proto::RepairShape>> parse_tree(const std::string& shape) {
-  if (shape == kLocal) return std::optional<proto::RepairShape>{};
-  KINTSUGI_ASSIGN(const proto::RepairShape tree, proto::parse_shape(shape));
-  return std::optional{tree};
-}
-
-std::string_view shape_text(const DegradedReadReport& report) {
-  return report.shape ? proto::shape_name(*report.shape) : kLocal;
-}
 
 double megabytes_per_second(const DegradedReadReport& report) {
   return report.seconds > 0 ? static_cast<double>(report.bytes) / report.seconds / 1e6 : 0;
@@ -56,7 +43,7 @@ Json to_json(const DegradedReadReport& report) {
           {"bytes", report.bytes},
           {"bytes_in", report.bytes_in},
           {"megabytes_per_second", megabytes_per_second(report)},
-          {"shape", shape_text(report)},
+          {"shape", shape_text(report.shape)},
           {"slice_bytes", report.slice_bytes},
           {"helpers", report.helpers},
           {"plans", report.plans},
@@ -68,7 +55,7 @@ void print(const DegradedReadReport& report) {
       "{:.3f} s, {:.1f} MB/s, first byte after {:.3f} s, plan {:.4f} s; {}, {} helpers, slices of {}, {} "
       "in{}\n",
       report.seconds, megabytes_per_second(report), report.first_byte_seconds, report.plan_seconds,
-      shape_text(report), report.helpers, human_bytes(report.slice_bytes), human_bytes(report.bytes_in),
+      shape_text(report.shape), report.helpers, human_bytes(report.slice_bytes), human_bytes(report.bytes_in),
       report.trouble.empty() ? "" : "; " + report.trouble);
 }
 
@@ -80,14 +67,15 @@ double median_seconds(const std::vector<DegradedReadReport>& reports) {
   return seconds[(seconds.size() - 1) / 2];
 }
 
-Status run(Session& session, BlockingClient& client, ChunkId chunk, const Arguments& arguments) {
+Status run(Session& session, BlockingClient& client, const Arguments& arguments) {
+  const ChunkId chunk = arguments.chunk;
   std::vector<DegradedReadReport> reports;
   for (uint32_t i = 0; i < arguments.runs; ++i) {
     NullSink sink;
     client::LostReadOptions options;
     options.offset = arguments.offset;
     options.length = arguments.length;
-    KINTSUGI_ASSIGN(options.shape, parse_tree(arguments.shape));
+    options.shape = arguments.shape;
     options.slice_bytes = arguments.slice_bytes;
     options.fall_back = false;  // what is measured is what was asked for
     KINTSUGI_ASSIGN(DegradedReadReport report,
@@ -103,10 +91,10 @@ Status run(Session& session, BlockingClient& client, ChunkId chunk, const Argume
     for (const DegradedReadReport& report : reports)
       runs.push_back(to_json(report));
     print_json({{"bench", "degraded-read"},
-                {"chunk", arguments.chunk},
+                {"chunk", fmt::format("{}", chunk)},
                 {"offset", arguments.offset},
                 {"bytes", bytes},
-                {"shape", arguments.shape},
+                {"shape", shape_text(arguments.shape)},
                 {"median_seconds", median},
                 {"median_megabytes_per_second", median > 0 ? static_cast<double>(bytes) / median / 1e6 : 0},
                 {"runs", std::move(runs)}});
@@ -119,34 +107,31 @@ Status run(Session& session, BlockingClient& client, ChunkId chunk, const Argume
 
 }  // namespace
 
-void add_degraded_read_bench(CLI::App& bench, Session& session) {
-  auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = bench.add_subcommand(
-      "degraded-read",
-      "Read a chunk's range as if the chunk were lost; a whole chunk is checked against its CRC");
-  command->add_option("--chunk", arguments->chunk, "STRIPE:INDEX")->required();
-  command->add_option("--offset", arguments->offset, "In the chunk; default 0")
-      ->transform(CLI::AsSizeValue(false));
-  command->add_option("--length", arguments->length, "Default: to the chunk's end")
-      ->transform(CLI::AsSizeValue(false));
-  command
-      ->add_option(
-          "--shape", arguments->shape,
-          "Of the tree; local: fetch what the code needs here and decode, the traditional way. Default: auto")
-      ->check(CLI::IsMember({"star", "ppr", "chain", "weighted", "auto", kLocal}));
-  command->add_option("--slice", arguments->slice_bytes, "As in 512KiB; the chunk size means unsliced")
-      ->transform(CLI::AsSizeValue(false));
-  command->add_option("--runs", arguments->runs, "One after the other; default 1")
-      ->check(CLI::Range(1, 10000));
-  command->add_flag("--json", session.json, "Print one JSON document");
-  command->callback([&session, arguments] {
-    const auto chunk = parse_chunk(arguments->chunk);
-    if (!chunk) throw CLI::ValidationError("--chunk", chunk.error().message());
-    session.choose("bench degraded-read", [&session, arguments, id = *chunk]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return run(session, *client, id, *arguments);
-    });
-  });
+Command degraded_read_bench() {
+  const auto a = std::make_shared<Arguments>();
+  return {
+      .name = "degraded-read",
+      .help = "Read a chunk's range as if the chunk were lost; a whole chunk is checked against its CRC",
+      .options =
+          {{"--chunk", &a->chunk, "The chunk to do without", kRequired},
+           {"--offset", Bytes{&a->offset}, "Where the range begins in the chunk; default: 0"},
+           {"--length", Bytes{&a->length}, "Bytes to read; default: to the chunk's end"},
+           {.names = "--shape",
+            .target = one_of(&a->shape,
+                             {proto::RepairShape::STAR, proto::RepairShape::PPR, proto::RepairShape::CHAIN,
+                              proto::RepairShape::WEIGHTED, proto::RepairShape::AUTO, Shape()},
+                             shape_text),
+            .help =
+                "Shape of the tree; local: fetch what the code needs here and decode, the traditional way. "
+                "Default: auto"},
+           {"--slice", Bytes{&a->slice_bytes}, "Bytes of a slice; the chunk size means unsliced"},
+           {.names = "--runs",
+            .target = &a->runs,
+            .help = "How many, one after the other; default: 1",
+            .least = 1,
+            .most = kMostRuns}},
+      .prints_json = true,
+      .run = connected(a, run)};
 }
 
 }  // namespace kintsugi::cli

@@ -1,16 +1,13 @@
 #include "client/cli/format.h"
 
-#include <cstdio>
+#include <array>
 #include <ctime>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "common/proto/names.h"
 
 namespace kintsugi::cli {
-
-using Json = nlohmann::ordered_json;
 
 std::string human_bytes(uint64_t bytes) {
   if (bytes < 1024) return fmt::format("{} B", bytes);
@@ -160,13 +157,6 @@ Json to_json(const proto::RepairRecord& record) {
     json["servers"].push_back(std::move(one));
   }
   return json;
-}
-
-void print_json(const Json& document) {
-  // Names may be any bytes; what is not UTF-8 is shown with replacement characters.
-  const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fputc('\n', stdout);
 }
 
 }  // namespace kintsugi::cli

@@ -1,19 +1,17 @@
 // stripe show, fsck.
 #include <cstdio>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "client/cli/paths.h"
+#include "client/cli/session.h"
 
 namespace kintsugi::cli {
 namespace {
 
 using client::BlockingClient;
-using Json = nlohmann::ordered_json;
 
-Status show_stripe(Session& session, BlockingClient& client, uint64_t stripe_id) {
+Status show_stripe(Session& session, BlockingClient& client, const uint64_t& stripe_id) {
   KINTSUGI_ASSIGN(const proto::ShowStripeResponse answer, client.run(client.async().show_stripe(stripe_id)));
   const proto::Stripe& stripe = answer.stripe();
   if (session.json) {
@@ -34,6 +32,11 @@ Status show_stripe(Session& session, BlockingClient& client, uint64_t stripe_id)
   }
   return {};
 }
+
+struct FsckArguments {
+  std::string path = "/";
+  bool list_missing = false;
+};
 
 struct FsckTotals {
   uint64_t files = 0, directories = 0, stripes = 0, chunks = 0, missing_chunks = 0, degraded = 0, lost = 0;
@@ -72,7 +75,8 @@ void print_problem(const proto::FsckProblem& problem, bool only_chunks) {
 }
 
 /// Exit code 1 when anything is missing.
-Status fsck(Session& session, BlockingClient& client, const std::string& path, bool list_missing) {
+Status fsck(Session& session, BlockingClient& client, const FsckArguments& arguments) {
+  const auto& [path, list_missing] = arguments;
   KINTSUGI_TRY(check_remote(path));
   FsckTotals totals;
   Json problems = Json::array();
@@ -112,33 +116,25 @@ Status fsck(Session& session, BlockingClient& client, const std::string& path, b
 
 }  // namespace
 
-void add_inspect_commands(CLI::App& app, Session& session) {
-  CLI::App* stripe = app.add_subcommand("stripe", "Stripes");
-  stripe->require_subcommand(1);
-  auto stripe_id = std::make_shared<uint64_t>(0);
-  CLI::App* show = stripe->add_subcommand("show", "Where the chunks of a stripe are");
-  show->add_option("ID", *stripe_id)->required();
-  show->add_flag("--json", session.json, "Print one JSON document");
-  show->callback([&session, stripe_id] {
-    session.choose("stripe show", [&session, stripe_id]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return show_stripe(session, *client, *stripe_id);
-    });
-  });
-
-  auto path = std::make_shared<std::string>("/");
-  auto list_missing = std::make_shared<bool>(false);
-  CLI::App* fsck_command = app.add_subcommand("fsck", "Check that every file's chunks are there; 1 when not");
-  fsck_command->add_option("PATH", *path, "Default: /");
-  CLI::Option* json = fsck_command->add_flag("--json", session.json, "Print one JSON document");
-  fsck_command->add_flag("--list-missing", *list_missing, "Print only the missing chunks, as STRIPE:INDEX")
-      ->excludes(json);
-  fsck_command->callback([&session, path, list_missing] {
-    session.choose("fsck", [&session, path, list_missing]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return fsck(session, *client, *path, *list_missing);
-    });
-  });
+std::vector<Command> inspect_commands() {
+  const auto stripe_id = std::make_shared<uint64_t>(0);
+  const auto a = std::make_shared<FsckArguments>();
+  return {{.name = "stripe",
+           .help = "Look at a stripe",
+           .commands = {{.name = "show",
+                         .help = "Show where the chunks of a stripe are",
+                         .options = {{"ID", stripe_id.get(), "As `kintsugi stat` shows it", kRequired}},
+                         .prints_json = true,
+                         .run = connected(stripe_id, show_stripe)}}},
+          {.name = "fsck",
+           .help = "Check that every file's chunks are there; the exit code is 1 when not",
+           .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"},
+                       {.names = "--list-missing",
+                        .target = &a->list_missing,
+                        .help = "Print only the missing chunks, as STRIPE:INDEX; not with --json",
+                        .excludes = "--json"}},
+           .prints_json = true,
+           .run = connected(a, fsck)}};
 }
 
 }  // namespace kintsugi::cli

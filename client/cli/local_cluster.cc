@@ -1,66 +1,23 @@
 #include "client/cli/local_cluster.h"
 
 #include <filesystem>
-#include <random>
 #include <set>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <nlohmann/json.hpp>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "client/cli/free_ports.h"
+#include "client/cli/json.h"
+#include "client/cli/paths.h"
 #include "common/rpc/secret.h"
 
 namespace kintsugi::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-/// Loopback ports that nobody listens on, below the range that the kernel hands to outgoing connections, so
-/// that they are likely still free when the cluster starts again.
-class FreePorts {
- public:
-  /// Never those of `taken`, whose daemons may be down just now.
-  explicit FreePorts(std::set<std::string> taken) : taken_(std::move(taken)) {}
-  FreePorts(const FreePorts&) = delete;
-  ~FreePorts() {
-    for (int fd : held_)
-      ::close(fd);
-  }
-
-  /// Held until this object dies, so that no two are the same.
-  Result<std::string> next() {
-    constexpr int kAttempts = 1000;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const auto port = static_cast<uint16_t>(std::uniform_int_distribution<int>(20000, 31999)(random_));
-      if (taken_.contains(fmt::format("127.0.0.1:{}", port))) continue;
-      const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (fd < 0) return status_from_errno(errno, "socket");
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_port = htons(port);
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-        held_.push_back(fd);
-        return fmt::format("127.0.0.1:{}", port);
-      }
-      ::close(fd);
-    }
-    return Status{Code::kLimitExceeded, "no free port on 127.0.0.1 between 20000 and 31999"};
-  }
-
- private:
-  std::set<std::string> taken_;
-  std::vector<int> held_;
-  std::mt19937 random_{std::random_device{}()};
-};
 
 std::string toml_string(const std::string& text) {
-  // Basic strings of TOML escape like JSON does.
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json(text).compact();  // basic strings of TOML escape like JSON does
 }
 
 std::string shell_quoted(const std::string& text) {
@@ -81,11 +38,14 @@ std::string chunkserver_name(size_t number) {
   return fmt::format("chunkserver-{}", number);
 }
 
-std::string repair_manager_name(int number) {
+std::string repair_manager_name(uint32_t number) {
   return fmt::format("repair-manager-{}", number);
 }
 
 }  // namespace
+
+LocalCluster::LocalCluster(const std::string& directory)
+    : directory_(trimmed(fs::absolute(directory).lexically_normal().string())) {}
 
 std::vector<std::string> LocalCluster::chunkserver_addresses() const {
   std::vector<std::string> addresses;
@@ -108,16 +68,13 @@ std::vector<LocalDaemon> LocalCluster::daemons() const {
   std::vector<LocalDaemon> all{daemon("metaserver", "kintsugi-metaserver")};
   for (size_t i = 1; i <= chunkservers_.size(); ++i)
     all.push_back(daemon(chunkserver_name(i), "kintsugi-chunkserver"));
-  for (int i = 1; i <= options_.repair_managers; ++i)
+  for (uint32_t i = 1; i <= options_.repair_managers; ++i)
     all.push_back(daemon(repair_manager_name(i), "kintsugi-repair-manager"));
   return all;
 }
 
 Result<LocalCluster> LocalCluster::load(const std::string& directory) {
-  LocalCluster cluster;
-  cluster.directory_ = fs::absolute(directory).lexically_normal().string();
-  while (cluster.directory_.size() > 1 && cluster.directory_.ends_with('/'))
-    cluster.directory_.pop_back();
+  LocalCluster cluster(directory);
   const std::string path = cluster.directory_ + "/cluster.json";
   auto text = read_file(path);
   if (!text && text.error().code() == Code::kNotFound) {
@@ -125,29 +82,25 @@ Result<LocalCluster> LocalCluster::load(const std::string& directory) {
   }
   if (!text) return text.error();
   try {
-    const Json json = Json::parse(*text);
+    const auto json = nlohmann::json::parse(*text);
     cluster.metaserver_ = json.at("metaserver");
     cluster.metaserver_http_ = json.at("metaserver_http");
     cluster.options_.racks = json.at("racks");
     cluster.options_.policy = json.at("policy");
     cluster.options_.repair_delay_seconds = json.at("repair_delay_seconds");
     cluster.options_.chunk_bytes = json.at("chunk_bytes");
-    cluster.options_.repair_managers = json.value("repair_managers", 0);  // not in those made earlier
-    for (const Json& server : json.at("chunkservers")) {
+    cluster.options_.repair_managers = json.value("repair_managers", 0u);  // not in those made earlier
+    for (const auto& server : json.at("chunkservers"))
       cluster.chunkservers_.push_back({server.at("listen"), server.at("http"), server.at("rack")});
-    }
   } catch (const nlohmann::json::exception& error) {
     return Status{Code::kCorrupt, fmt::format("{}: {}", path, error.what())};
   }
-  cluster.options_.chunkservers = static_cast<int>(cluster.chunkservers_.size());
+  cluster.options_.chunkservers = static_cast<uint32_t>(cluster.chunkservers_.size());
   return cluster;
 }
 
 Result<LocalCluster> LocalCluster::create(const std::string& directory, const LocalClusterOptions& options) {
-  LocalCluster cluster;
-  cluster.directory_ = fs::absolute(directory).lexically_normal().string();
-  while (cluster.directory_.size() > 1 && cluster.directory_.ends_with('/'))
-    cluster.directory_.pop_back();
+  LocalCluster cluster(directory);
   cluster.options_ = options;
   for (const char* part : {"etc", "log", "run", "data/meta"}) {
     std::error_code error;
@@ -172,30 +125,29 @@ Result<LocalCluster> LocalCluster::create(const std::string& directory, const Lo
   return cluster;
 }
 
-Status LocalCluster::grow(int chunkservers) {
-  KINTSUGI_TRY(add_chunkservers(chunkservers - static_cast<int>(chunkservers_.size())));
+Status LocalCluster::grow(uint32_t chunkservers) {
+  KINTSUGI_TRY(add_chunkservers(chunkservers - options_.chunkservers));
   options_.chunkservers = chunkservers;
   return save();
 }
 
-Status LocalCluster::grow_repair_managers(int count) {
+Status LocalCluster::grow_repair_managers(uint32_t count) {
   options_.repair_managers = count;
   KINTSUGI_TRY(write_repair_manager_configs());
   return save();
 }
 
-Status LocalCluster::add_chunkservers(int count) {
+Status LocalCluster::add_chunkservers(uint32_t count) {
   std::set<std::string> taken{metaserver_, metaserver_http_};
   for (const Chunkserver& server : chunkservers_)
     taken.insert({server.listen, server.http});
   FreePorts ports(std::move(taken));
-  for (int i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < count; ++i) {
     Chunkserver server;
     KINTSUGI_ASSIGN(server.listen, ports.next());
     KINTSUGI_ASSIGN(server.http, ports.next());
     const size_t number = chunkservers_.size() + 1;
-    if (options_.racks > 0)
-      server.rack = fmt::format("rack-{}", (number - 1) % static_cast<size_t>(options_.racks) + 1);
+    if (options_.racks > 0) server.rack = fmt::format("rack-{}", (number - 1) % options_.racks + 1);
     chunkservers_.push_back(server);
     std::error_code error;
     const std::string data = fmt::format("{}/data/{}", directory_, chunkserver_name(number));
@@ -234,7 +186,7 @@ Status LocalCluster::write_chunkserver_config(size_t number) const {
 }
 
 Status LocalCluster::write_repair_manager_configs() const {
-  for (int i = 1; i <= options_.repair_managers; ++i) {
+  for (uint32_t i = 1; i <= options_.repair_managers; ++i) {
     const std::string path = fmt::format("{}/etc/{}.toml", directory_, repair_manager_name(i));
     if (fs::exists(path)) continue;  // somebody may have changed it
     // At any port: it tells the metaserver which one.
@@ -258,7 +210,7 @@ Status LocalCluster::save() const {
   for (const Chunkserver& server : chunkservers_) {
     json["chunkservers"].push_back({{"listen", server.listen}, {"http", server.http}, {"rack", server.rack}});
   }
-  return write_file(directory_ + "/cluster.json", json.dump(2) + "\n");
+  return write_file(directory_ + "/cluster.json", json.pretty() + "\n");
 }
 
 }  // namespace kintsugi::cli

@@ -1,10 +1,12 @@
 /// A whole cluster on this machine, in one directory:
 ///
-///   cluster.json   what it consists of: addresses, racks, settings it was made with
-///   env            shell file to source
-///   secret         the cluster secret
-///   etc/ log/ run/ one TOML, log and pid file for each daemon
-///   data/          meta, chunkserver-1, ...
+/// ```
+/// cluster.json    its daemons' addresses and racks, and the settings it was made with
+/// env             shell file to source
+/// secret          the cluster secret
+/// etc/ log/ run/  one TOML, log and pid file for each daemon
+/// data/           meta, chunkserver-1, ...
+/// ```
 #pragma once
 
 #include <cstdint>
@@ -18,43 +20,46 @@
 namespace kintsugi::cli {
 
 struct LocalClusterOptions {
-  int chunkservers = 10;
-  int racks = 0;                     ///< 0: no racks
+  uint32_t chunkservers = 10;
+  uint32_t racks = 0;                ///< 0: no racks
   std::string policy;                ///< empty: the metaserver's default
   double repair_delay_seconds = -1;  ///< negative: the metaserver's default
   uint64_t chunk_bytes = 0;          ///< 0: the metaserver's default
-  int repair_managers = 0;           ///< daemons of their own; 0: the metaserver repairs
+  uint32_t repair_managers = 0;      ///< daemons of their own; 0: the metaserver repairs
 };
 
 class LocalCluster {
  public:
-  static constexpr int kMaxChunkservers = 200;
-  static constexpr int kMaxRepairManagers = 16;
+  static constexpr uint32_t kMaxChunkservers = 200;
+  static constexpr uint32_t kMaxRepairManagers = 16;
 
-  /// kNotFound when there is no cluster in `directory`.
+  /// Reads the cluster in `directory`. kNotFound when there is none.
   static Result<LocalCluster> load(const std::string& directory);
-  /// Makes directory, secret, configs and env. The addresses are free right now.
+  /// Makes directory, secret, configs and env. Nobody listens on the addresses right now.
   static Result<LocalCluster> create(const std::string& directory, const LocalClusterOptions& options);
-  /// More chunkservers, and more repair managers, for one that exists.
-  Status grow(int chunkservers);
-  Status grow_repair_managers(int count);
+  /// Adds chunkservers until there are so many. REQUIRES: at least as many as there are.
+  Status grow(uint32_t chunkservers);
+  /// The same for repair managers.
+  Status grow_repair_managers(uint32_t count);
 
   const std::string& directory() const { return directory_; }
   std::string metaserver_address() const { return metaserver_; }
   std::string secret_file() const { return directory_ + "/secret"; }
   std::string env_file() const { return directory_ + "/env"; }
   const LocalClusterOptions& options() const { return options_; }
-  /// By number, from 1.
+  /// Addresses of the chunkservers 1, 2, ... in this order.
   std::vector<std::string> chunkserver_addresses() const;
-  /// The metaserver first, the repair managers last.
+  /// All daemons: the metaserver first, the repair managers last.
   std::vector<LocalDaemon> daemons() const;
 
  private:
+  explicit LocalCluster(const std::string& directory);
+
   struct Chunkserver {
     std::string listen, http, rack;
   };
 
-  Status add_chunkservers(int count);
+  Status add_chunkservers(uint32_t count);
   Status save() const;
   Status write_metaserver_config() const;
   Status write_chunkserver_config(size_t number) const;

@@ -1,36 +1,32 @@
 // ls, stat, rm, mv, mkdir, du, df.
 #include <cstdio>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "client/cli/paths.h"
+#include "client/cli/session.h"
 
 namespace kintsugi::cli {
 namespace {
 
 using client::BlockingClient;
-using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::vector<std::string> paths;
-  std::string path = "/", to;
+  std::string path = "/", to = "/";
   bool long_format = false, recursive = false, parents = false, replace = false;
 };
 
-/// `action` gets the connected client.
-template <class Action>
-void on_run(CLI::App* command, Session& session, std::shared_ptr<Arguments> arguments, Action action) {
-  command->callback([command, &session, arguments, action] {
-    session.choose(command->get_name(), [&session, arguments, action]() -> Status {
-      KINTSUGI_TRY(check_remote(arguments->path));
-      for (const std::string& path : arguments->paths)
-        KINTSUGI_TRY(check_remote(path));
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return action(session, *client, *arguments);
-    });
-  });
+/// `action` on the connected client. Paths are checked before it connects.
+Run on_paths(std::shared_ptr<Arguments> arguments,
+             Status (*action)(Session&, BlockingClient&, const Arguments&)) {
+  return [arguments, act = connected(arguments, action)](Session& session) -> Status {
+    KINTSUGI_TRY(check_remote(arguments->path));
+    KINTSUGI_TRY(check_remote(arguments->to));
+    for (const std::string& path : arguments->paths)
+      KINTSUGI_TRY(check_remote(path));
+    return act(session);
+  };
 }
 
 /// Does `one` with each path; the others follow when one fails.
@@ -67,7 +63,7 @@ void print_entry(const std::string& name, const proto::Attributes& attributes, b
 
 Json entry_json(const std::string& name, const proto::Attributes& attributes) {
   Json json{{"name", name}};
-  json.update(to_json(attributes));
+  json.append(to_json(attributes));
   return json;
 }
 
@@ -76,7 +72,8 @@ Status list_path(Session& session, BlockingClient& client, const Arguments& argu
   Json document{{"path", arguments.path}, {"type", "file"}};
   if (attributes.type() == proto::Attributes::FILE) {
     if (!session.json) print_entry(arguments.path, attributes, arguments.long_format);
-    document["entries"] = Json::array({entry_json(base_name(arguments.path), attributes)});
+    document["entries"] = Json::array();
+    document["entries"].push_back(entry_json(base_name(arguments.path), attributes));
     if (session.json) print_json(document);
     return {};
   }
@@ -103,39 +100,39 @@ Status list_path(Session& session, BlockingClient& client, const Arguments& argu
   return {};
 }
 
-Status stat_path(Session& session, BlockingClient& client, const Arguments& arguments) {
-  KINTSUGI_ASSIGN(const proto::Attributes attributes, client.stat(arguments.path));
-  proto::OpenReadResponse where;
-  if (attributes.type() == proto::Attributes::FILE) {
-    KINTSUGI_ASSIGN(where, client.run(client.async().extents(arguments.path)));
+Json stat_json(const std::string& path, const proto::Attributes& attributes,
+               const proto::OpenReadResponse& where) {
+  Json document{{"path", path}};
+  document.append(to_json(attributes));
+  Json extents = Json::array(), stripes = Json::array();
+  for (const proto::Extent& extent : where.extents()) {
+    extents.push_back({{"file_offset", extent.file_offset()},
+                       {"length", extent.length()},
+                       {"stripe_id", extent.stripe_id()},
+                       {"stripe_offset", extent.stripe_offset()}});
   }
-  if (session.json) {
-    Json document{{"path", arguments.path}};
-    document.update(to_json(attributes));
-    document["extents"] = Json::array();
-    document["stripes"] = Json::array();
-    for (const proto::Extent& extent : where.extents()) {
-      document["extents"].push_back({{"file_offset", extent.file_offset()},
-                                     {"length", extent.length()},
-                                     {"stripe_id", extent.stripe_id()},
-                                     {"stripe_offset", extent.stripe_offset()}});
-    }
-    for (const proto::Stripe& stripe : where.stripes())
-      document["stripes"].push_back(to_json(stripe));
-    print_json(document);
-    return {};
-  }
-  const bool is_directory = attributes.type() == proto::Attributes::DIRECTORY;
-  fmt::print(
-      "path:     {}\ntype:     {}\ninode:    {}\nsize:     {} ({})\nmode:     {}\nowner:    {}:{}\nlinks:    "
-      "{}\n",
-      arguments.path, is_directory ? "directory" : "file", attributes.inode(), attributes.size(),
-      human_bytes(attributes.size()), mode_text(attributes), attributes.uid(), attributes.gid(),
-      attributes.links());
-  fmt::print("modified: {}\nchanged:  {}\npolicy:   {}\n", local_time(attributes.modified_ns()),
-             local_time(attributes.changed_ns()),
-             attributes.policy().empty() ? "inherited" : attributes.policy());
-  if (!is_directory) fmt::print("stripes:  {}\n", where.stripes_size());
+  for (const proto::Stripe& stripe : where.stripes())
+    stripes.push_back(to_json(stripe));
+  document["extents"] = std::move(extents);
+  document["stripes"] = std::move(stripes);
+  return document;
+}
+
+void print_attributes(const std::string& path, const proto::Attributes& attributes) {
+  fmt::print("path:     {}\n", path);
+  fmt::print("type:     {}\n", attributes.type() == proto::Attributes::DIRECTORY ? "directory" : "file");
+  fmt::print("inode:    {}\n", attributes.inode());
+  fmt::print("size:     {} ({})\n", attributes.size(), human_bytes(attributes.size()));
+  fmt::print("mode:     {}\n", mode_text(attributes));
+  fmt::print("owner:    {}:{}\n", attributes.uid(), attributes.gid());
+  fmt::print("links:    {}\n", attributes.links());
+  fmt::print("modified: {}\n", local_time(attributes.modified_ns()));
+  fmt::print("changed:  {}\n", local_time(attributes.changed_ns()));
+  fmt::print("policy:   {}\n", attributes.policy().empty() ? "inherited" : attributes.policy());
+}
+
+void print_stripes(const proto::OpenReadResponse& where) {
+  fmt::print("stripes:  {}\n", where.stripes_size());
   for (const proto::Stripe& stripe : where.stripes()) {
     const auto available =
         std::count_if(stripe.chunks().begin(), stripe.chunks().end(),
@@ -143,11 +140,36 @@ Status stat_path(Session& session, BlockingClient& client, const Arguments& argu
     fmt::print("  {}  {}  {}, {} of {} chunks available\n", stripe.stripe_id(), stripe.policy(),
                human_bytes(stripe.length()), available, stripe.chunks_size());
   }
+}
+
+Status stat_path(Session& session, BlockingClient& client, const Arguments& arguments) {
+  KINTSUGI_ASSIGN(const proto::Attributes attributes, client.stat(arguments.path));
+  const bool is_file = attributes.type() == proto::Attributes::FILE;
+  proto::OpenReadResponse where;
+  if (is_file) {
+    KINTSUGI_ASSIGN(where, client.run(client.async().extents(arguments.path)));
+  }
+  if (session.json) {
+    print_json(stat_json(arguments.path, attributes, where));
+    return {};
+  }
+  print_attributes(arguments.path, attributes);
+  if (is_file) print_stripes(where);
   return {};
 }
 
+Status remove(Session& session, BlockingClient& client, const Arguments& arguments) {
+  return for_each_path(session, arguments,
+                       [&](const std::string& path) { return client.remove(path, arguments.recursive); });
+}
+
+Status make_directories(Session& session, BlockingClient& client, const Arguments& arguments) {
+  return for_each_path(session, arguments, [&](const std::string& path) {
+    return client.make_directory(path, arguments.parents);
+  });
+}
+
 Status move(Session&, BlockingClient& client, const Arguments& arguments) {
-  KINTSUGI_TRY(check_remote(arguments.to));
   std::string to = trimmed(arguments.to);
   const auto there = client.stat(to);
   if (there && there->type() == proto::Attributes::DIRECTORY) to = join(to, base_name(arguments.path));
@@ -170,7 +192,7 @@ Status disk_usage(Session& session, BlockingClient& client, const Arguments& arg
   return {};
 }
 
-Status disk_free(Session& session, BlockingClient& client, const Arguments&) {
+Status disk_free(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::DiskFreeResponse free, client.run(client.async().disk_free()));
   if (session.json) {
     print_json({{"total_bytes", free.total_bytes()},
@@ -191,54 +213,48 @@ Status disk_free(Session& session, BlockingClient& client, const Arguments&) {
 
 }  // namespace
 
-void add_namespace_commands(CLI::App& app, Session& session) {
-  auto ls_arguments = std::make_shared<Arguments>();
-  CLI::App* ls = app.add_subcommand("ls", "List a directory");
-  ls->add_option("PATH", ls_arguments->path, "Default: /");
-  ls->add_flag("-l", ls_arguments->long_format, "With modes, owners, sizes and times");
-  ls->add_flag("-R", ls_arguments->recursive, "With all directories below");
-  ls->add_flag("--json", session.json, "Print one JSON document");
-  on_run(ls, session, ls_arguments, list_path);
-
-  auto stat_arguments = std::make_shared<Arguments>();
-  CLI::App* stat = app.add_subcommand("stat", "Show a file's or directory's attributes and stripes");
-  stat->add_option("PATH", stat_arguments->path)->required();
-  stat->add_flag("--json", session.json, "Print one JSON document");
-  on_run(stat, session, stat_arguments, stat_path);
-
-  auto rm_arguments = std::make_shared<Arguments>();
-  CLI::App* rm = app.add_subcommand("rm", "Remove files, with -r whole directories");
-  rm->add_option("PATH", rm_arguments->paths)->required();
-  rm->add_flag("-r,-R,--recursive", rm_arguments->recursive, "Directories and all they hold");
-  on_run(rm, session, rm_arguments, [](Session& s, BlockingClient& client, const Arguments& a) {
-    return for_each_path(s, a, [&](const std::string& path) { return client.remove(path, a.recursive); });
-  });
-
-  auto mv_arguments = std::make_shared<Arguments>();
-  CLI::App* mv = app.add_subcommand("mv", "Rename; an existing directory as target: into it");
-  mv->add_option("FROM", mv_arguments->path)->required();
-  mv->add_option("TO", mv_arguments->to)->required();
-  mv->add_flag("--replace", mv_arguments->replace, "Replace a file that exists");
-  on_run(mv, session, mv_arguments, move);
-
-  auto mkdir_arguments = std::make_shared<Arguments>();
-  CLI::App* mkdir = app.add_subcommand("mkdir", "Make directories");
-  mkdir->add_option("PATH", mkdir_arguments->paths)->required();
-  mkdir->add_flag("-p,--parents", mkdir_arguments->parents, "Parents too; no error when it exists");
-  on_run(mkdir, session, mkdir_arguments, [](Session& s, BlockingClient& client, const Arguments& a) {
-    return for_each_path(s, a,
-                         [&](const std::string& path) { return client.make_directory(path, a.parents); });
-  });
-
-  auto du_arguments = std::make_shared<Arguments>();
-  CLI::App* du = app.add_subcommand("du", "How much a path holds");
-  du->add_option("PATH", du_arguments->path, "Default: /");
-  du->add_flag("--json", session.json, "Print one JSON document");
-  on_run(du, session, du_arguments, disk_usage);
-
-  CLI::App* df = app.add_subcommand("df", "How much the cluster holds and has free");
-  df->add_flag("--json", session.json, "Print one JSON document");
-  on_run(df, session, std::make_shared<Arguments>(), disk_free);
+std::vector<Command> namespace_commands() {
+  const auto a = std::make_shared<Arguments>();
+  const char* const file_or_directory = "File or directory in the cluster";
+  return {
+      {.name = "ls",
+       .help = "List a directory",
+       .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"},
+                   {"-l", &a->long_format, "With modes, owners, sizes and times"},
+                   {"-R", &a->recursive, "With all directories below"}},
+       .prints_json = true,
+       .run = on_paths(a, list_path)},
+      {.name = "stat",
+       .help = "Show a file's or directory's attributes and stripes",
+       .options = {{"PATH", &a->path, file_or_directory, kRequired}},
+       .prints_json = true,
+       .run = on_paths(a, stat_path)},
+      {.name = "rm",
+       .help = "Remove files, with -r whole directories",
+       .options = {{"PATH", &a->paths, "Files or directories in the cluster", kRequired},
+                   {"-r,-R,--recursive", &a->recursive, "Directories and all they hold"}},
+       .run = on_paths(a, remove)},
+      {.name = "mv",
+       .help = "Rename, or move into an existing directory",
+       .options = {{"FROM", &a->path, file_or_directory, kRequired},
+                   {"TO", &a->to, "Its new path; an existing directory: into it", kRequired},
+                   {"--replace", &a->replace, "Replace a file that exists"}},
+       .run = on_paths(a, move)},
+      {.name = "mkdir",
+       .help = "Make directories",
+       .options = {{"PATH", &a->paths, "Directories in the cluster", kRequired},
+                   {"-p,--parents", &a->parents, "Parents too; no error when it exists"}},
+       .run = on_paths(a, make_directories)},
+      {.name = "du",
+       .help = "Show how much a path holds",
+       .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"}},
+       .prints_json = true,
+       .run = on_paths(a, disk_usage)},
+      {.name = "df",
+       .help = "Show how much the cluster holds and has free",
+       .prints_json = true,
+       .run = connected(disk_free)},
+  };
 }
 
 }  // namespace kintsugi::cli

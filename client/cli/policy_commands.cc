@@ -1,10 +1,10 @@
+// policy list, get, set.
 #include <cstdio>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include "client/cli/commands.h"
-#include "client/cli/format.h"
+#include "client/cli/json.h"
+#include "client/cli/paths.h"
+#include "client/cli/session.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -17,7 +17,7 @@ struct Arguments {
 
 Status list(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::ListPoliciesResponse answer, client.run(client.async().list_policies()));
-  nlohmann::ordered_json names = nlohmann::ordered_json::array();
+  Json names = Json::array();
   for (const std::string& name : answer.policies()) {
     names.push_back(name);
     if (!session.json)
@@ -49,39 +49,24 @@ Status set(Session&, BlockingClient& client, const Arguments& arguments) {
 
 }  // namespace
 
-void add_policy_commands(CLI::App& app, Session& session) {
-  CLI::App* policy = app.add_subcommand("policy", "How new files are spread and protected");
-  policy->require_subcommand(1);
-  auto arguments = std::make_shared<Arguments>();
-
-  CLI::App* list_command = policy->add_subcommand("list", "The policies of this cluster");
-  list_command->add_flag("--json", session.json, "Print one JSON document");
-  list_command->callback([&session] {
-    session.choose("policy list", [&session]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return list(session, *client);
-    });
-  });
-
-  CLI::App* get_command = policy->add_subcommand("get", "The policy that new files at a path get");
-  get_command->add_option("PATH", arguments->path)->required();
-  get_command->add_flag("--json", session.json, "Print one JSON document");
-  get_command->callback([&session, arguments] {
-    session.choose("policy get", [&session, arguments]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return get(session, *client, *arguments);
-    });
-  });
-
-  CLI::App* set_command = policy->add_subcommand("set", "Set the policy for new files below a directory");
-  set_command->add_option("PATH", arguments->path)->required();
-  set_command->add_option("POLICY", arguments->policy, "For example rs-6-3-1024k")->required();
-  set_command->callback([&session, arguments] {
-    session.choose("policy set", [&session, arguments]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return set(session, *client, *arguments);
-    });
-  });
+std::vector<Command> policy_commands() {
+  const auto a = std::make_shared<Arguments>();
+  return {{.name = "policy",
+           .help = "How new files are spread and protected",
+           .commands = {{.name = "list",
+                         .help = "List the policies of this cluster",
+                         .prints_json = true,
+                         .run = connected(list)},
+                        {.name = "get",
+                         .help = "Show the policy that new files at a path get",
+                         .options = {{"PATH", &a->path, "File or directory in the cluster", kRequired}},
+                         .prints_json = true,
+                         .run = connected(a, get)},
+                        {.name = "set",
+                         .help = "Set the policy for new files below a directory",
+                         .options = {{"PATH", &a->path, "Directory in the cluster", kRequired},
+                                     {"POLICY", &a->policy, "For example rs-6-3-1024k", kRequired}},
+                         .run = connected(a, set)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -1,22 +1,20 @@
+// repair status, history, run.
 #include <cstdio>
 #include <set>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "client/cli/session.h"
 #include "common/proto/names.h"
 
 namespace kintsugi::cli {
 namespace {
 
 using client::BlockingClient;
-using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kDefaultHistory = 100;
 
-/// "on 12", "onto the client": where the chunks went.
+/// Where the chunks went: "onto 12, 17", "for a client".
 std::string destination_text(const proto::RepairRecord& record) {
   if (record.destination() == 0) return record.kind() == proto::RepairRecord::READ ? "for a client" : "";
   std::string text = fmt::format("onto {}", record.destination());
@@ -25,7 +23,7 @@ std::string destination_text(const proto::RepairRecord& record) {
   return text;
 }
 
-/// "chain of 6", "weighted, 2 trees, of 6".
+/// The shape of the trees and their helpers: "chain of 6", "weighted, 2 trees, of 6".
 std::string tree_text(const proto::RepairRecord& record) {
   return fmt::format("{}{} of {}", proto::shape_name(record.shape()),
                      record.trees() > 1 ? fmt::format(", {} trees,", record.trees()) : "",
@@ -69,7 +67,7 @@ Status status(Session& session, BlockingClient& client) {
   return {};
 }
 
-Status history(Session& session, BlockingClient& client, uint32_t limit) {
+Status history(Session& session, BlockingClient& client, const uint32_t& limit) {
   KINTSUGI_ASSIGN(const proto::RepairHistoryResponse answer,
                   client.run(client.async().repair_history(limit)));
   Json records = Json::array();
@@ -96,9 +94,40 @@ void print_result(const proto::RepairRecord& record) {
              timing.write_seconds());
 }
 
-Status run(Session& session, BlockingClient& client, proto::RunRepairRequest request) {
+struct RunArguments {
+  std::vector<ChunkId> chunks;
+  proto::RepairShape shape = proto::RepairShape::AUTO;
+  uint64_t slice_bytes = 0, destination = 0;
+};
+
+/// One pass rebuilds chunks of one stripe, none twice.
+Status check_chunks(const std::vector<ChunkId>& chunks) {
+  std::set<ChunkId> seen;
+  for (const ChunkId chunk : chunks) {
+    if (!seen.insert(chunk).second)
+      return {Code::kInvalidArgument, fmt::format("--chunk: {} is given twice", chunk)};
+    if (chunk.stripe != chunks.front().stripe)
+      return {Code::kInvalidArgument, "--chunk: chunks that are rebuilt together belong to one stripe"};
+  }
+  return {};
+}
+
+/// The first chunk is the one that the root writes.
+proto::RunRepairRequest make_request(const RunArguments& arguments) {
+  proto::RunRepairRequest request;
+  request.set_stripe_id(arguments.chunks.front().stripe.value);
+  request.set_index(arguments.chunks.front().index);
+  for (size_t i = 1; i < arguments.chunks.size(); ++i)
+    request.add_more_indexes(arguments.chunks[i].index);
+  request.set_shape(arguments.shape);
+  request.set_slice_bytes(arguments.slice_bytes);
+  request.set_destination(arguments.destination);
+  return request;
+}
+
+Status run(Session& session, BlockingClient& client, const RunArguments& arguments) {
   KINTSUGI_ASSIGN(const proto::RepairRecord record,
-                  client.run(client.async().run_repair(std::move(request))));
+                  client.run(client.async().run_repair(make_request(arguments))));
   const bool failed = record.outcome() == proto::RepairRecord::FAILED;
   if (session.json) {
     print_json(to_json(record));
@@ -109,83 +138,40 @@ Status run(Session& session, BlockingClient& client, proto::RunRepairRequest req
   return {};
 }
 
-struct RunArguments {
-  std::vector<std::string> chunks;
-  std::string shape = "auto";
-  uint64_t slice_bytes = 0, destination = 0;
-};
-
-/// All chunks of one stripe, none twice; the first one is the root's.
-Result<proto::RunRepairRequest> make_request(const RunArguments& arguments) {
-  proto::RunRepairRequest request;
-  std::set<ChunkId> seen;
-  for (const std::string& text : arguments.chunks) {
-    KINTSUGI_ASSIGN(const ChunkId chunk, parse_chunk(text));
-    if (!seen.insert(chunk).second)
-      return Status{Code::kInvalidArgument, fmt::format("{} is given twice", text)};
-    if (seen.size() == 1) {
-      request.set_stripe_id(chunk.stripe.value);
-      request.set_index(chunk.index);
-      continue;
-    }
-    if (chunk.stripe.value != request.stripe_id())
-      return Status{Code::kInvalidArgument, "chunks that are rebuilt together belong to one stripe"};
-    request.add_more_indexes(chunk.index);
-  }
-  KINTSUGI_ASSIGN(const proto::RepairShape shape, proto::parse_shape(arguments.shape));
-  request.set_shape(shape);
-  request.set_slice_bytes(arguments.slice_bytes);
-  request.set_destination(arguments.destination);
-  return request;
-}
-
 }  // namespace
 
-void add_repair_commands(CLI::App& app, Session& session) {
-  CLI::App* repair = app.add_subcommand("repair", "Rebuilding of lost chunks");
-  repair->require_subcommand(1);
-
-  CLI::App* status_command = repair->add_subcommand("status", "What is being repaired and what waits");
-  status_command->add_flag("--json", session.json, "Print one JSON document");
-  status_command->callback([&session] {
-    session.choose("repair status", [&session]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return status(session, *client);
-    });
-  });
-
-  auto limit = std::make_shared<uint32_t>(kDefaultHistory);
-  CLI::App* history_command = repair->add_subcommand("history", "Past repairs, newest first");
-  history_command->add_option("--limit", *limit, "Default: 100");
-  history_command->add_flag("--json", session.json, "Print one JSON document");
-  history_command->callback([&session, limit] {
-    session.choose("repair history", [&session, limit]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return history(session, *client, *limit);
-    });
-  });
-
-  auto arguments = std::make_shared<RunArguments>();
-  CLI::App* run_command = repair->add_subcommand(
-      "run", "Rebuild chunks of one stripe now, in one pass, and report how long it took");
-  run_command->add_option("--chunk", arguments->chunks, "STRIPE:INDEX; several of one stripe when repeated")
-      ->required()
-      ->take_all();
-  run_command->add_option("--shape", arguments->shape, "Default: auto")
-      ->check(CLI::IsMember({"star", "staggered", "ppr", "chain", "weighted", "auto"}));
-  run_command->add_option("--slice", arguments->slice_bytes, "As in 512KiB; the chunk size means unsliced")
-      ->transform(CLI::AsSizeValue(false));
-  run_command->add_option("--dst", arguments->destination, "Server that gets the (first) chunk");
-  run_command->add_flag("--json", session.json, "Print one JSON document");
-  run_command->callback([&session, arguments] {
-    const auto parsed = make_request(*arguments);
-    if (!parsed) throw CLI::ValidationError("--chunk", parsed.error().message());
-    const proto::RunRepairRequest request = *parsed;
-    session.choose("repair run", [&session, request]() -> Status {
-      KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-      return run(session, *client, request);
-    });
-  });
+std::vector<Command> repair_commands() {
+  const auto limit = std::make_shared<uint32_t>(kDefaultHistory);
+  const auto a = std::make_shared<RunArguments>();
+  return {
+      {.name = "repair",
+       .help = "Rebuilding of lost chunks: what goes on, what went on, rebuild now",
+       .commands = {{.name = "status",
+                     .help = "Show what is being repaired and what waits",
+                     .prints_json = true,
+                     .run = connected(status)},
+                    {.name = "history",
+                     .help = "Show past repairs, newest first",
+                     .options = {{"--limit", limit.get(), "How many; default: 100"}},
+                     .prints_json = true,
+                     .run = connected(limit, history)},
+                    {.name = "run",
+                     .help = "Rebuild chunks of one stripe now, in one pass, and report how long it took",
+                     .options = {{"--chunk", &a->chunks,
+                                  "A chunk to rebuild; several of one stripe when repeated", kRequired},
+                                 {.names = "--shape",
+                                  .target = one_of(&a->shape,
+                                                   {proto::RepairShape::STAR, proto::RepairShape::STAGGERED,
+                                                    proto::RepairShape::PPR, proto::RepairShape::CHAIN,
+                                                    proto::RepairShape::WEIGHTED, proto::RepairShape::AUTO},
+                                                   proto::shape_name),
+                                  .help = "Shape of the repair tree; default: auto"},
+                                 {"--slice", Bytes{&a->slice_bytes},
+                                  "Bytes of a slice; the chunk size means unsliced"},
+                                 {"--dst", &a->destination, "Id of the server that gets the (first) chunk"}},
+                     .prints_json = true,
+                     .check = [a] { return check_chunks(a->chunks); },
+                     .run = connected(a, run)}}}};
 }
 
 }  // namespace kintsugi::cli

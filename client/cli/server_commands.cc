@@ -1,17 +1,14 @@
 // server list, drain, undrain, remove.
 #include <cstdio>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "client/cli/session.h"
 
 namespace kintsugi::cli {
 namespace {
 
 using client::BlockingClient;
-using Json = nlohmann::ordered_json;
 
 /// "118/118" in MB/s, or "-" while it is not known.
 std::string link_text(const proto::ServerState& server) {
@@ -58,7 +55,7 @@ Result<uint64_t> chunks_on(BlockingClient& client, uint64_t server_id) {
                 fmt::format("there is no server {} (see `kintsugi server list`)", server_id)};
 }
 
-Status drain(Session& session, BlockingClient& client, uint64_t server_id, bool wanted) {
+Status set_draining(Session& session, BlockingClient& client, uint64_t server_id, bool wanted) {
   KINTSUGI_ASSIGN(const uint64_t chunks, chunks_on(client, server_id));
   KINTSUGI_TRY(client.run(client.async().drain_server(server_id, wanted)));
   if (session.json) {
@@ -76,7 +73,15 @@ Status drain(Session& session, BlockingClient& client, uint64_t server_id, bool 
   return {};
 }
 
-Status remove(Session& session, BlockingClient& client, uint64_t server_id) {
+Status drain(Session& session, BlockingClient& client, const uint64_t& server_id) {
+  return set_draining(session, client, server_id, true);
+}
+
+Status undrain(Session& session, BlockingClient& client, const uint64_t& server_id) {
+  return set_draining(session, client, server_id, false);
+}
+
+Status remove(Session& session, BlockingClient& client, const uint64_t& server_id) {
   KINTSUGI_TRY(client.run(client.async().remove_server(server_id)));
   if (session.json) {
     print_json({{"server_id", std::to_string(server_id)}, {"removed", true}});
@@ -88,28 +93,30 @@ Status remove(Session& session, BlockingClient& client, uint64_t server_id) {
 
 }  // namespace
 
-void add_server_commands(CLI::App& app, Session& session) {
-  CLI::App* server = app.add_subcommand("server", "Chunkservers");
-  server->require_subcommand(1);
-  auto server_id = std::make_shared<uint64_t>(0);
-  const auto add = [&](const char* name, const char* help, bool one, auto action) {
-    CLI::App* command = server->add_subcommand(name, help);
-    if (one) command->add_option("ID", *server_id, "As `kintsugi server list` shows it")->required();
-    command->add_flag("--json", session.json, "Print one JSON document");
-    command->callback([&session, server_id, name, action] {
-      session.choose(std::string("server ") + name, [&session, server_id, action]() -> Status {
-        KINTSUGI_ASSIGN(BlockingClient * client, session.connect());
-        return action(session, *client, *server_id);
-      });
-    });
-  };
-  add("list", "All servers: state, space, link, repairs", false,
-      [](Session& s, BlockingClient& client, uint64_t) { return list(s, client); });
-  add("drain", "Move all chunks of a server elsewhere; it gets nothing new", true,
-      [](Session& s, BlockingClient& client, uint64_t id) { return drain(s, client, id, true); });
-  add("undrain", "Let a server take new chunks again", true,
-      [](Session& s, BlockingClient& client, uint64_t id) { return drain(s, client, id, false); });
-  add("remove", "Forget a server that is drained, or dead with all its chunks rebuilt", true, remove);
+std::vector<Command> server_commands() {
+  const auto id = std::make_shared<uint64_t>(0);
+  const std::vector<Option> which{{"ID", id.get(), "As `kintsugi server list` shows it", kRequired}};
+  return {{.name = "server",
+           .help = "Chunkservers: list them, take them out of service",
+           .commands = {{.name = "list",
+                         .help = "Show all servers: state, space, link, repairs",
+                         .prints_json = true,
+                         .run = connected(list)},
+                        {.name = "drain",
+                         .help = "Move all chunks of a server elsewhere; it gets nothing new",
+                         .options = which,
+                         .prints_json = true,
+                         .run = connected(id, drain)},
+                        {.name = "undrain",
+                         .help = "Let a server take new chunks again",
+                         .options = which,
+                         .prints_json = true,
+                         .run = connected(id, undrain)},
+                        {.name = "remove",
+                         .help = "Forget a server that is drained, or dead with all its chunks rebuilt",
+                         .options = which,
+                         .prints_json = true,
+                         .run = connected(id, remove)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -1,6 +1,5 @@
 #include "client/cli/session.h"
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -33,15 +32,18 @@ Result<client::BlockingClient*> Session::connect() {
   return client_.get();
 }
 
-void Session::choose(std::string command, std::function<Status()> action) {
-  command_ = std::move(command);
-  action_ = std::move(action);
+Run connected(std::function<Status(Session&, client::BlockingClient&)> action) {
+  return [action = std::move(action)](Session& session) -> Status {
+    KINTSUGI_ASSIGN(client::BlockingClient * client, session.connect());
+    return action(session, *client);
+  };
 }
 
-int Session::run() {
-  const Status status = action_();
+int Session::run(const Run& work) {
+  const Status status = work(*this);
   if (!status.ok()) complain(describe(status));
   client_.reset();
+  // Output that did not arrive is a failure of the command, and only this flush tells.
   if (std::fflush(stdout) != 0) complain("standard output: write error");
   return complaints_ > 0 ? 1 : 0;
 }
@@ -62,43 +64,12 @@ std::string describe(const Status& status) {
     case Code::kNotEmpty:
     case Code::kNotDirectory:
     case Code::kIsDirectory:
-      // Often just the path.
+      // The metaserver's message is often just the path.
       if (message.find(' ') == std::string::npos)
         return fmt::format("{}: {}", message, code_name(status.code()));
       return message;
     default: return message;
   }
-}
-
-Status check_remote(const std::string& path) {
-  if (path.starts_with('/')) return {};
-  return {Code::kInvalidArgument, fmt::format("{}: a path in the cluster begins with /", path)};
-}
-
-Result<ChunkId> parse_chunk(const std::string& text) {
-  ChunkId chunk;
-  const char* end = text.data() + text.size();
-  const auto stripe = std::from_chars(text.data(), end, chunk.stripe.value);
-  if (stripe.ec == std::errc() && stripe.ptr != end && *stripe.ptr == ':') {
-    const auto index = std::from_chars(stripe.ptr + 1, end, chunk.index);
-    if (index.ec == std::errc() && index.ptr == end) return chunk;
-  }
-  return Status{Code::kInvalidArgument, fmt::format("{}: a chunk is STRIPE:INDEX, as in 81:3", text)};
-}
-
-std::string trimmed(std::string path) {
-  while (path.size() > 1 && path.ends_with('/'))
-    path.pop_back();
-  return path;
-}
-
-std::string join(const std::string& directory, const std::string& name) {
-  return directory.ends_with('/') ? directory + name : directory + "/" + name;
-}
-
-std::string base_name(const std::string& path) {
-  const std::string clean = trimmed(path);
-  return clean.substr(clean.rfind('/') + 1);
 }
 
 }  // namespace kintsugi::cli

@@ -1,48 +1,87 @@
 #include "client/cli/transfer.h"
 
-#include <nlohmann/json.hpp>
+#include <filesystem>
+
+#include <boost/asio/thread_pool.hpp>
 #include <unistd.h>
 
-#include "client/cli/format.h"
+#include "client/cli/json.h"
 #include "client/cli/local_file.h"
+#include "client/cli/paths.h"
+#include "client/cli/progress.h"
+#include "client/cli/transfer_plan.h"
 
 namespace kintsugi::cli {
+namespace {
 
-Transfer::Transfer(Session& session, client::BlockingClient& client, TransferOptions options)
-    : session_(session), client_(client), options_(std::move(options)), threads_(kDiskThreads) {}
+namespace fs = std::filesystem;
 
-Transfer::~Transfer() {
-  threads_.join();
-}
+constexpr size_t kParallelFiles = 16;
+constexpr size_t kDiskThreads = 4;
 
-std::function<void(uint64_t)> Transfer::progress() {
-  return [this](uint64_t bytes) { progress_->add(bytes); };
-}
+/// Threads for local files. Joined at the end: what they were given refers to sources and sinks that are gone then.
+class DiskThreads {
+ public:
+  ~DiskThreads() { threads_.join(); }
+  asio::thread_pool& get() { return threads_; }
 
-void Transfer::report(const TransferPlan& plan) const {
+ private:
+  asio::thread_pool threads_{kDiskThreads};
+};
+
+/// Moves the files of one plan. Use once.
+class Transfer {
+ public:
+  using MoveOne = asio::awaitable<Status> (Transfer::*)(const TransferFile&);
+
+  Transfer(Session& session, client::BlockingClient& client, const TransferOptions& options,
+           const char* label, const TransferPlan& plan)
+      : session_(session), client_(client), options_(options), plan_(plan), progress_(label, plan.bytes()) {}
+
+  /// Moves all files, then reports.
+  void run(MoveOne move);
+
+  asio::awaitable<Status> put_one(const TransferFile& file);
+  asio::awaitable<Status> get_one(const TransferFile& file);
+
+ private:
+  asio::awaitable<void> move_all(MoveOne move);
+  asio::awaitable<void> worker(MoveOne move);
+  std::function<void(uint64_t)> count_bytes();
+
+  Session& session_;
+  client::BlockingClient& client_;
+  const TransferOptions& options_;
+  const TransferPlan& plan_;
+  DiskThreads threads_;
+  Progress progress_;
+  // Plain numbers, because all workers run on the client's one thread.
+  size_t next_file_ = 0;
+  size_t moved_files_ = 0;
+};
+
+void Transfer::run(MoveOne move) {
+  client_.run(move_all(move));
   if (!session_.json) return;
   print_json({{"files", moved_files_},
-              {"directories", plan.directories.size()},
-              {"bytes", progress_->bytes()},
-              {"seconds", progress_->seconds()},
-              {"failed", plan.files.size() - moved_files_}});
+              {"directories", plan_.directories().size()},
+              {"bytes", progress_.bytes()},
+              {"seconds", progress_.seconds()},
+              {"failed", plan_.files().size() - moved_files_}});
 }
 
-// ---- many files at once
-// ---------------------------------------------------------------------------------------------
-
-asio::awaitable<void> Transfer::move_all(const TransferPlan& plan, MoveOne move) {
+asio::awaitable<void> Transfer::move_all(MoveOne move) {
   runtime::TaskGroup workers(client_.runtime().runtime());
-  const size_t count = std::min(kParallelFiles, plan.files.size());
+  const size_t count = std::min(kParallelFiles, plan_.files().size());
   for (size_t i = 0; i < count; ++i)
-    workers.spawn(worker(plan, move));
+    workers.spawn(worker(move));
   co_await workers.join();
 }
 
-asio::awaitable<void> Transfer::worker(const TransferPlan& plan, MoveOne move) {
-  while (next_file_ < plan.files.size()) {
-    const TransferItem& item = plan.files[next_file_++];
-    const Status status = co_await (this->*move)(item);
+asio::awaitable<void> Transfer::worker(MoveOne move) {
+  while (next_file_ < plan_.files().size()) {
+    const TransferFile& file = plan_.files()[next_file_++];
+    const Status status = co_await (this->*move)(file);
     if (status.ok()) {
       ++moved_files_;
     } else {
@@ -51,8 +90,12 @@ asio::awaitable<void> Transfer::worker(const TransferPlan& plan, MoveOne move) {
   }
 }
 
-asio::awaitable<Status> Transfer::put_one(const TransferItem& item) {
-  KINTSUGI_CO_ASSIGN(const auto source, LocalSource::open(item.local, threads_));
+std::function<void(uint64_t)> Transfer::count_bytes() {
+  return [this](uint64_t bytes) { progress_.add(bytes); };
+}
+
+asio::awaitable<Status> Transfer::put_one(const TransferFile& file) {
+  KINTSUGI_CO_ASSIGN(const auto source, LocalSource::open(file.local, threads_.get()));
   client::WriteOptions options;
   options.mode = source->mode();
   options.modified_ns = source->modified_ns();
@@ -60,42 +103,72 @@ asio::awaitable<Status> Transfer::put_one(const TransferItem& item) {
   options.gid = ::getgid();
   options.replace = options_.replace;
   options.policy = options_.policy;
-  options.progress = progress();
-  auto written = co_await client_.async().write(item.remote, *source, std::move(options));
+  options.progress = count_bytes();
+  auto written = co_await client_.async().write(file.remote, *source, std::move(options));
   co_return written ? Status{} : written.error();
 }
 
-asio::awaitable<Status> Transfer::get_one(const TransferItem& item) {
-  KINTSUGI_CO_ASSIGN(const auto sink, LocalSink::create(item.local, options_.replace, threads_));
+asio::awaitable<Status> Transfer::get_one(const TransferFile& file) {
+  KINTSUGI_CO_ASSIGN(const auto sink, LocalSink::create(file.local, options_.replace, threads_.get()));
   client::ReadOptions options;
-  options.progress = progress();
+  options.progress = count_bytes();
   KINTSUGI_CO_ASSIGN(const proto::Attributes attributes,
-                     co_await client_.async().read(item.remote, *sink, std::move(options)));
+                     co_await client_.async().read(file.remote, *sink, std::move(options)));
   co_return sink->finish(attributes.mode(), attributes.modified_ns());
 }
 
-asio::awaitable<Status> Transfer::cat_all(std::vector<std::string> paths) {
-  const auto sink = LocalSink::standard_output(threads_);
-  for (const std::string& path : paths) {
-    auto read = co_await client_.async().read(path, *sink);
-    if (!read && read.error().code() == Code::kIoError) co_return read.error();  // nobody listens
-    if (!read) session_.complain(describe(read.error()));
+// ---- directories are made before the files in them
+
+asio::awaitable<Status> make_remote_directories(client::Client& client, const TransferPlan& plan,
+                                                bool replace) {
+  for (const TransferDirectory& directory : plan.directories()) {
+    Status made = co_await client.make_directory(directory.remote, false, directory.mode);
+    const bool merged = replace && made.code() == Code::kAlreadyExists;
+    if (!made.ok() && !merged) co_return made;
   }
   co_return Status{};
 }
 
-Status Transfer::cat(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths)
-    KINTSUGI_TRY(check_remote(path));
-  return client_.run(cat_all(paths));
+Status make_local_directories(const TransferPlan& plan, bool replace) {
+  for (const TransferDirectory& directory : plan.directories()) {
+    std::error_code error;
+    const bool made = fs::create_directory(directory.local, error);
+    if (error) return status_from_errno(error.value(), directory.local);
+    // The cluster's root has no name of its own: its contents go into the directory that was named.
+    const bool is_root = base_name(directory.remote).empty();
+    if (!made && !replace && !is_root) return {Code::kAlreadyExists, directory.local + ": already exists"};
+    // Writable for the owner at least, or nothing could be put into it.
+    const auto mode = static_cast<fs::perms>((directory.mode & 07777) | 0700);
+    if (made) fs::permissions(directory.local, mode, error);
+    if (error) return status_from_errno(error.value(), directory.local);
+  }
+  return {};
 }
 
-// ---- put
-// ------------------------------------------------------------------------------------------------------------
+/// Before anything is sent: kAlreadyExists when there is something at the path.
+Status check_free(client::BlockingClient& client, const std::string& path) {
+  const auto there = client.stat(path);
+  if (there) return {Code::kAlreadyExists, path + ": already exists"};
+  return there.error().code() == Code::kNotFound ? Status{} : there.error();
+}
 
-Status Transfer::put(const std::vector<std::string>& sources, const std::string& destination) {
+asio::awaitable<Status> cat_all(Session& session, client::Client& client,
+                                const std::vector<std::string>& paths, asio::thread_pool& threads) {
+  const auto sink = LocalSink::standard_output(threads);
+  for (const std::string& path : paths) {
+    auto read = co_await client.read(path, *sink);
+    if (!read && read.error().code() == Code::kIoError) co_return read.error();  // nobody listens
+    if (!read) session.complain(describe(read.error()));
+  }
+  co_return Status{};
+}
+
+}  // namespace
+
+Status put(Session& session, client::BlockingClient& client, const std::vector<std::string>& sources,
+           const std::string& destination, const TransferOptions& options) {
   KINTSUGI_TRY(check_remote(destination));
-  auto there = client_.stat(destination);
+  const auto there = client.stat(destination);
   if (!there && there.error().code() != Code::kNotFound) return there.error();
   const bool into_directory = there && there->type() == proto::Attributes::DIRECTORY;
   if (sources.size() > 1 && !into_directory) {
@@ -104,49 +177,35 @@ Status Transfer::put(const std::vector<std::string>& sources, const std::string&
   }
   TransferPlan plan;
   for (const std::string& source : sources) {
-    auto target = put_target(source, destination, into_directory);
-    Status status = target ? check_free(*target) : target.error();
-    if (status.ok()) status = plan_put(source, *target, plan);
-    if (!status.ok()) session_.complain(describe(status));
+    const auto target = put_target(source, destination, into_directory);
+    Status status = target ? Status{} : target.error();
+    if (status.ok() && !options.replace) status = check_free(client, *target);
+    if (status.ok())
+      status = plan.add_put(source, *target, [&](std::string_view what) { session.complain(what); });
+    if (!status.ok()) session.complain(describe(status));
   }
-  progress_ = std::make_unique<Progress>("put", plan.bytes);
-  KINTSUGI_TRY(client_.run(make_remote_directories(plan)));
-  client_.run(move_all(plan, &Transfer::put_one));
-  report(plan);
-  progress_.reset();
+  Transfer transfer(session, client, options, "put", plan);
+  KINTSUGI_TRY(client.run(make_remote_directories(client.async(), plan, options.replace)));
+  transfer.run(&Transfer::put_one);
   return {};
 }
 
-Status Transfer::check_free(const std::string& target) {
-  if (options_.replace) return {};
-  const auto there = client_.stat(target);
-  if (there) return {Code::kAlreadyExists, target + ": already exists"};
-  return there.error().code() == Code::kNotFound ? Status{} : there.error();
-}
-
-asio::awaitable<Status> Transfer::make_remote_directories(const TransferPlan& plan) {
-  for (const TransferItem& directory : plan.directories) {
-    Status made = co_await client_.async().make_directory(directory.remote, false,
-                                                          static_cast<uint32_t>(directory.bytes));
-    const bool merged = options_.replace && made.code() == Code::kAlreadyExists;
-    if (!made.ok() && !merged) co_return made;
-  }
-  co_return Status{};
-}
-
-// ---- get
-// ------------------------------------------------------------------------------------------------------------
-
-Status Transfer::get(const std::string& source, const std::string& destination) {
+Status get(Session& session, client::BlockingClient& client, const std::string& source,
+           const std::string& destination, const TransferOptions& options) {
   KINTSUGI_TRY(check_remote(source));
   TransferPlan plan;
-  KINTSUGI_TRY(client_.run(plan_get(trimmed(source), destination, plan)));
-  progress_ = std::make_unique<Progress>("get", plan.bytes);
-  KINTSUGI_TRY(make_local_directories(plan));
-  client_.run(move_all(plan, &Transfer::get_one));
-  report(plan);
-  progress_.reset();
+  KINTSUGI_TRY(client.run(plan.add_get(client.async(), trimmed(source), destination)));
+  Transfer transfer(session, client, options, "get", plan);
+  KINTSUGI_TRY(make_local_directories(plan, options.replace));
+  transfer.run(&Transfer::get_one);
   return {};
+}
+
+Status cat(Session& session, client::BlockingClient& client, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    KINTSUGI_TRY(check_remote(path));
+  DiskThreads threads;
+  return client.run(cat_all(session, client.async(), paths, threads.get()));
 }
 
 }  // namespace kintsugi::cli

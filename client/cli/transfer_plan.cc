@@ -1,33 +1,21 @@
-// What a put or get of a tree consists of, found out before the first byte moves.
+#include "client/cli/transfer_plan.h"
+
 #include <algorithm>
 #include <filesystem>
 
-#include "client/cli/transfer.h"
+#include "client/cli/paths.h"
+#include "client/cli/session.h"
 
 namespace kintsugi::cli {
+namespace {
 
 namespace fs = std::filesystem;
-
-Result<std::string> Transfer::put_target(const std::string& source, const std::string& destination,
-                                         bool into_directory) {
-  if (!into_directory) return trimmed(destination);
-  if (source == "-") return Status{Code::kInvalidArgument, "standard input needs a file name as destination"};
-  std::error_code error;
-  // Like cp: "." and "dir/.." are named after what they are.
-  std::string name = base_name(source);
-  if (name.empty() || name == "." || name == "..") name = fs::canonical(source, error).filename().string();
-  if (name.empty())
-    return Status{Code::kInvalidArgument, fmt::format("{}: has no name to store it under", source)};
-  return join(trimmed(destination), name);
-}
-
-namespace {
 
 uint32_t mode_of(const fs::file_status& status) {
   return static_cast<uint32_t>(status.permissions()) & 07777;
 }
 
-std::string kind_of(const fs::file_status& status) {
+const char* kind_of(const fs::file_status& status) {
   switch (status.type()) {
     case fs::file_type::symlink: return "symbolic link";
     case fs::file_type::fifo: return "pipe";
@@ -40,96 +28,99 @@ std::string kind_of(const fs::file_status& status) {
 
 }  // namespace
 
-/// Symbolic links named on the command line are followed; those met inside a tree are skipped with a
-/// complaint, as are pipes, sockets and devices.
-Status Transfer::plan_put(const std::string& source, const std::string& target, TransferPlan& plan) {
+Result<std::string> put_target(const std::string& source, const std::string& destination,
+                               bool into_directory) {
+  if (!into_directory) return trimmed(destination);
+  if (source == "-") return Status{Code::kInvalidArgument, "standard input needs a file name as destination"};
+  std::error_code error;
+  // Like cp: "." and "dir/.." are named after what they are.
+  std::string name = base_name(source);
+  if (name.empty() || name == "." || name == "..") name = fs::canonical(source, error).filename().string();
+  if (name.empty())
+    return Status{Code::kInvalidArgument, fmt::format("{}: has no name to store it under", source)};
+  return join(trimmed(destination), name);
+}
+
+void TransferPlan::add_file(std::string local, std::string remote, uint64_t bytes) {
+  files_.push_back({std::move(local), std::move(remote), bytes});
+  bytes_ += bytes;
+}
+
+// ---- put
+
+Status TransferPlan::add_put(const std::string& source, const std::string& target, const Complain& complain) {
   std::error_code error;
   const fs::file_status status = source == "-" ? fs::file_status{} : fs::status(source, error);
   if (error) return status_from_errno(error.value(), source);
   if (source == "-" || !fs::is_directory(status)) {
-    const uint64_t bytes = fs::is_regular_file(status) ? fs::file_size(source, error) : 0;
-    plan.files.push_back({source, target, bytes});
-    plan.bytes += bytes;
+    add_file(source, target, fs::is_regular_file(status) ? fs::file_size(source, error) : 0);
     return {};
   }
-  plan.directories.push_back({source, target, mode_of(status)});
-  for (size_t i = plan.directories.size() - 1; i < plan.directories.size(); ++i) {
-    const TransferItem directory = plan.directories[i];
-    fs::directory_iterator entries(directory.local, error), end;
-    if (error) {
-      session_.complain(describe(status_from_errno(error.value(), directory.local)));
-      continue;
-    }
-    std::vector<fs::path> paths;
-    for (; entries != end; entries.increment(error))
-      paths.push_back(entries->path());
-    if (error)  // what could not be listed must not go missing unsaid
-      session_.complain(describe(status_from_errno(error.value(), directory.local)));
-    std::sort(paths.begin(), paths.end());
-    for (const fs::path& path : paths) {
-      const std::string remote = join(directory.remote, path.filename().string());
-      const fs::file_status entry = fs::symlink_status(path, error);
-      if (fs::is_directory(entry)) {
-        plan.directories.push_back({path.string(), remote, mode_of(entry)});
-      } else if (fs::is_regular_file(entry)) {
-        const uint64_t bytes = fs::file_size(path, error);
-        plan.files.push_back({path.string(), remote, error ? 0 : bytes});
-        plan.bytes += plan.files.back().bytes;
-      } else {
-        session_.complain(fmt::format("{}: {}, skipped", path.string(), kind_of(entry)));
-      }
-    }
-  }
+  directories_.push_back({source, target, mode_of(status)});
+  // Directories that are found are appended and visited in their turn, so that parents come first.
+  for (size_t i = directories_.size() - 1; i < directories_.size(); ++i)
+    add_local_entries(directories_[i], complain);
   return {};
 }
 
-asio::awaitable<Status> Transfer::plan_get(std::string source, std::string target, TransferPlan& plan) {
-  KINTSUGI_CO_ASSIGN(const proto::Attributes attributes, co_await client_.async().stat(source));
+void TransferPlan::add_local_entries(TransferDirectory directory, const Complain& complain) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (fs::directory_iterator entries(directory.local, error), end; !error && entries != end;
+       entries.increment(error))
+    paths.push_back(entries->path());
+  // What could not be listed must not go missing unsaid.
+  if (error) complain(describe(status_from_errno(error.value(), directory.local)));
+  std::sort(paths.begin(), paths.end());
+  for (const fs::path& path : paths) {
+    std::string remote = join(directory.remote, path.filename().string());
+    const fs::file_status entry = fs::symlink_status(path, error);
+    if (fs::is_directory(entry)) {
+      directories_.push_back({path.string(), std::move(remote), mode_of(entry)});
+    } else if (fs::is_regular_file(entry)) {
+      const uint64_t bytes = fs::file_size(path, error);
+      add_file(path.string(), std::move(remote), error ? 0 : bytes);
+    } else {
+      complain(fmt::format("{}: {}, skipped", path.string(), kind_of(entry)));
+    }
+  }
+}
+
+// ---- get
+
+asio::awaitable<Status> TransferPlan::add_get(client::Client& client, std::string source,
+                                              std::string target) {
+  KINTSUGI_CO_ASSIGN(const proto::Attributes attributes, co_await client.stat(source));
   std::error_code error;
   if (fs::is_directory(target, error) && !base_name(source).empty())
     target = join(trimmed(target), base_name(source));
   if (attributes.type() == proto::Attributes::FILE) {
-    plan.files.push_back({target, source, attributes.size()});
-    plan.bytes += attributes.size();
+    add_file(std::move(target), std::move(source), attributes.size());
     co_return Status{};
   }
-  plan.directories.push_back({target, source, attributes.mode()});
-  for (size_t i = 0; i < plan.directories.size(); ++i) {
-    const TransferItem directory = plan.directories[i];
-    std::string after;
-    while (true) {
-      KINTSUGI_CO_ASSIGN(const proto::ListResponse page,
-                         co_await client_.async().list(directory.remote, after));
-      for (const proto::DirectoryEntry& entry : page.entries()) {
-        const proto::Attributes& found = entry.attributes();
-        const bool is_directory = found.type() == proto::Attributes::DIRECTORY;
-        TransferItem item{join(directory.local, entry.name()), join(directory.remote, entry.name()),
-                          is_directory ? found.mode() : found.size()};
-        if (!is_directory) plan.bytes += found.size();
-        (is_directory ? plan.directories : plan.files).push_back(std::move(item));
-        after = entry.name();
-      }
-      if (!page.more() || page.entries().empty()) break;
-    }
-  }
+  directories_.push_back({std::move(target), std::move(source), attributes.mode()});
+  for (size_t i = directories_.size() - 1; i < directories_.size(); ++i)
+    KINTSUGI_CO_TRY(co_await add_remote_entries(client, directories_[i]));
   co_return Status{};
 }
 
-Status Transfer::make_local_directories(const TransferPlan& plan) {
-  for (size_t i = 0; i < plan.directories.size(); ++i) {
-    const TransferItem& directory = plan.directories[i];
-    std::error_code error;
-    const bool made = fs::create_directory(directory.local, error);
-    if (error) return status_from_errno(error.value(), directory.local);
-    if (!made && !options_.replace && !(i == 0 && base_name(directory.remote).empty())) {
-      return {Code::kAlreadyExists, directory.local + ": already exists"};
+asio::awaitable<Status> TransferPlan::add_remote_entries(client::Client& client,
+                                                         TransferDirectory directory) {
+  std::string after;
+  while (true) {
+    KINTSUGI_CO_ASSIGN(const proto::ListResponse page, co_await client.list(directory.remote, after));
+    for (const proto::DirectoryEntry& entry : page.entries()) {
+      const proto::Attributes& found = entry.attributes();
+      std::string local = join(directory.local, entry.name()), remote = join(directory.remote, entry.name());
+      if (found.type() == proto::Attributes::DIRECTORY) {
+        directories_.push_back({std::move(local), std::move(remote), found.mode()});
+      } else {
+        add_file(std::move(local), std::move(remote), found.size());
+      }
+      after = entry.name();
     }
-    // Writable for the owner at least, or nothing could be put into it.
-    const auto mode = static_cast<fs::perms>((directory.bytes & 07777) | 0700);
-    if (made) fs::permissions(directory.local, mode, error);
-    if (error) return status_from_errno(error.value(), directory.local);
+    if (!page.more() || page.entries().empty()) co_return Status{};
   }
-  return {};
 }
 
 }  // namespace kintsugi::cli

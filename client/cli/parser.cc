@@ -1,0 +1,249 @@
+#include "client/cli/parser.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <span>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kintsugi::cli {
+namespace {
+
+constexpr int kWrongUsage = 2;
+constexpr int kAnyNumber = CLI::detail::expected_max_vector_size;
+
+// ---- from texts to values
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+
+Status wrong(std::string message) {
+  return {Code::kInvalidArgument, std::move(message)};
+}
+
+template <class T>
+Status read_number(const Option& option, const std::string& text, T& number) {
+  const char* end = text.data() + text.size();
+  T read{};
+  const auto [stop, error] = std::from_chars(text.data(), end, read);
+  // A double fits where a whole number does, and bounds are small numbers.
+  const bool in_range = static_cast<double>(read) >= static_cast<double>(option.least) &&
+                        static_cast<double>(read) <= static_cast<double>(option.most);
+  if (stop == end && error == std::errc() && in_range) {
+    number = read;
+    return {};
+  }
+  constexpr uint64_t kUnbounded = std::numeric_limits<uint64_t>::max();
+  if (error == std::errc::result_out_of_range && option.most == kUnbounded)
+    return wrong(text + " is too large");
+  return wrong(fmt::format("{} is not a {} from {} {}", text,
+                           std::is_integral_v<T> ? "whole number" : "number", option.least,
+                           option.most == kUnbounded ? "on" : fmt::format("to {}", option.most)));
+}
+
+Status read_bytes(const std::string& text, uint64_t& bytes) {
+  static const CLI::AsSizeValue to_number(false);
+  std::string number = text;
+  try {
+    if (to_number(number).empty() && read_number(Option{}, number, bytes).ok()) return {};
+  } catch (const CLI::ParseError&) {  // a unit that does not exist
+  }
+  return wrong(fmt::format("{} is not a size such as 4096, 512KiB or 1GiB", text));
+}
+
+Status read_chunk(const std::string& text, ChunkId& chunk) {
+  const char* end = text.data() + text.size();
+  const auto stripe = std::from_chars(text.data(), end, chunk.stripe.value);
+  if (stripe.ec == std::errc() && stripe.ptr != end && *stripe.ptr == ':') {
+    const auto index = std::from_chars(stripe.ptr + 1, end, chunk.index);
+    if (index.ec == std::errc() && index.ptr == end) return {};
+  }
+  return wrong(fmt::format("{}: a chunk is STRIPE:INDEX, as in 81:3", text));
+}
+
+Status choose(const Choice& choice, const std::string& text) {
+  const auto found = std::ranges::find(choice.names, text);
+  if (found == choice.names.end())
+    return wrong(fmt::format("{} is none of {}", text, fmt::join(choice.names, ", ")));
+  choice.choose(static_cast<size_t>(found - choice.names.begin()));
+  return {};
+}
+
+Status set_target(const Option& option, const std::vector<std::string>& texts) {
+  const std::string& text = texts.front();
+  const Overloaded set{
+      [&](bool* flag) {
+        *flag = true;
+        return Status{};
+      },
+      [&](std::string* string) {
+        *string = text;
+        return Status{};
+      },
+      [&](std::vector<std::string>* strings) {
+        *strings = texts;
+        return Status{};
+      },
+      [&](std::optional<uint32_t>* number) { return read_number(option, text, number->emplace()); },
+      [&](const Bytes& target) { return read_bytes(text, *target.bytes); },
+      [&](const Choice& choice) { return choose(choice, text); },
+      [&](ChunkId* chunk) { return read_chunk(text, *chunk); },
+      [&](std::vector<ChunkId>* chunks) {
+        for (const std::string& one : texts)
+          KINTSUGI_TRY(read_chunk(one, chunks->emplace_back()));
+        return Status{};
+      },
+      [&](auto* number) { return read_number(option, text, *number); }};
+  return std::visit(set, option.target);
+}
+
+// ---- one command as a parser
+
+/// What the help calls an option's value.
+std::string value_name(const Option& option) {
+  using Name = std::string;
+  const Overloaded name{[](bool*) { return Name(); },
+                        [](std::string*) { return Name("TEXT"); },
+                        [](std::vector<std::string>*) { return Name("TEXT"); },
+                        [](const Bytes&) { return Name("SIZE"); },
+                        [](const Choice& choice) { return fmt::format("{}", fmt::join(choice.names, "|")); },
+                        [](ChunkId*) { return Name("STRIPE:INDEX"); },
+                        [](std::vector<ChunkId>*) { return Name("STRIPE:INDEX"); },
+                        [](auto*) { return Name("N"); }};
+  return std::visit(name, option.target);
+}
+
+bool takes_many(const Option& option) {
+  return std::holds_alternative<std::vector<std::string>*>(option.target) ||
+         std::holds_alternative<std::vector<ChunkId>*>(option.target);
+}
+
+/// Shows positionals by their names alone, since the usage line tells which are required, and options with what they take.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_positional() || option->get_type_size() == 0) return "";
+    return " " + option->get_type_name() + (option->get_expected_max() == kAnyNumber ? " ..." : "");
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const bool required = option->nonpositional() && option->get_required();
+    return option->get_description() + (required ? " (required)" : "");
+  }
+  std::string make_option_usage(const CLI::Option* option) const override {
+    std::string name = make_option_name(option, true);
+    // A name such as "SRC... DST" says itself that there may be many.
+    if (option->get_expected_max() == kAnyNumber && name.find("...") == std::string::npos) name += "...";
+    return option->get_required() ? name : "[" + name + "]";
+  }
+};
+
+void add_option(CLI::App& app, const Option& option) {
+  const auto set = [&option](const CLI::results_t& texts) {
+    const Status status = set_target(option, texts);
+    // The library takes errors as exceptions only.
+    if (!status.ok()) throw CLI::ValidationError(option.names, status.message());
+    return true;
+  };
+  if (std::holds_alternative<bool*>(option.target)) {
+    app.add_flag_callback(option.names, [set] { set({"true"}); }, option.help);
+    return;
+  }
+  CLI::Option* added = app.add_option(option.names, CLI::callback_t(set), option.help);
+  added->type_name(value_name(option))->required(option.need == kRequired);
+  if (takes_many(option)) added->expected(option.least_values, kAnyNumber)->allow_extra_args();
+}
+
+/// One command or group as the help shows it.
+void describe(CLI::App& app, const std::string& path, const Command& command) {
+  app.name(path);
+  app.description(command.help);
+  app.formatter(std::make_shared<HelpFormatter>());
+  for (const Command& inner : command.commands)
+    app.add_subcommand(inner.name, inner.help);
+}
+
+/// The words after the program's name: of "kintsugi policy list", "policy list".
+std::string words_of(const std::string& path) {
+  const size_t space = path.find(' ');
+  return space == std::string::npos ? "" : path.substr(space + 1);
+}
+
+/// Prints the one line about wrong usage: "kintsugi: policy list: ... (see kintsugi policy list --help)".
+Invocation complain(const std::string& path, std::string_view what) {
+  const std::string program = path.substr(0, path.find(' ')), words = words_of(path);
+  const std::string line =
+      fmt::format("{}: {}{}{} (see {} --help)\n", program, words, words.empty() ? "" : ": ", what, path);
+  std::fputs(line.c_str(), stderr);
+  return {.exit_code = kWrongUsage};
+}
+
+/// Reads the words that follow a command's name.
+Invocation parse_command(const Command& command, const std::string& path,
+                         std::span<const char* const> words) {
+  CLI::App app;
+  describe(app, path, command);
+  Invocation invocation;
+  Option json{"--json", &invocation.json, "Print one JSON document"};
+  for (const Option& option : command.options)
+    add_option(app, option);
+  if (command.prints_json) add_option(app, json);
+  for (const Option& option : command.options) {
+    if (!option.excludes.empty()) app.get_option(option.names)->excludes(app.get_option(option.excludes));
+  }
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::Success&) {
+    std::fputs(app.help().c_str(), stdout);
+    return {};
+  } catch (const CLI::ParseError& error) {
+    return complain(path, error.what());
+  }
+  if (const Status status = command.check ? command.check() : Status{}; !status.ok())
+    return complain(path, status.message());
+  invocation.command = &command;
+  invocation.name = words_of(path);
+  return invocation;
+}
+
+}  // namespace
+
+Invocation parse(const Command& program, const std::string& version, int argc, const char* const* argv) {
+  std::span<const char* const> words(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0));
+  const Command* group = &program;
+  std::string path = program.name;
+  while (!group->commands.empty()) {
+    const std::string word = words.empty() ? "" : words.front();
+    if (word == "-h" || word == "--help" || (word == "--version" && group == &program)) {
+      CLI::App app;
+      describe(app, path, *group);
+      app.require_subcommand(1);
+      if (group == &program) app.set_version_flag("--version", version);
+      std::fputs(word == "--version" ? (version + "\n").c_str() : app.help().c_str(), stdout);
+      return {};
+    }
+    const auto found = std::ranges::find_if(group->commands,
+                                            [&word](const Command& command) { return command.name == word; });
+    if (found == group->commands.end()) {
+      std::vector<std::string> names;
+      for (const Command& command : group->commands)
+        names.push_back(command.name);
+      if (word.empty())
+        return complain(path, fmt::format("a command is missing, one of: {}", fmt::join(names, ", ")));
+      return complain(path,
+                      fmt::format("{}: no such {}", word, word.starts_with('-') ? "option" : "command"));
+    }
+    path += " " + word;
+    group = &*found;
+    words = words.subspan(1);
+  }
+  return parse_command(*group, path, words);
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,27 @@
+#include "client/cli/paths.h"
+
+#include <fmt/format.h>
+
+namespace kintsugi::cli {
+
+Status check_remote(const std::string& path) {
+  if (path.starts_with('/')) return {};
+  return {Code::kInvalidArgument, fmt::format("{}: a path in the cluster begins with /", path)};
+}
+
+std::string trimmed(std::string path) {
+  while (path.size() > 1 && path.ends_with('/'))
+    path.pop_back();
+  return path;
+}
+
+std::string join(const std::string& directory, const std::string& name) {
+  return directory.ends_with('/') ? directory + name : directory + "/" + name;
+}
+
+std::string base_name(const std::string& path) {
+  const std::string clean = trimmed(path);
+  return clean.substr(clean.rfind('/') + 1);
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,56 @@
+/// What a put or get of a tree consists of, found out before the first byte moves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/lib/client.h"
+
+namespace kintsugi::cli {
+
+struct TransferFile {
+  std::string local;
+  std::string remote;
+  uint64_t bytes = 0;  ///< 0 when it is not known, as of a pipe
+};
+
+struct TransferDirectory {
+  std::string local;
+  std::string remote;
+  uint32_t mode = 0;  ///< permission bits of the source
+};
+
+class TransferPlan {
+ public:
+  /// Is told what is left out, in a sentence for a person.
+  using Complain = std::function<void(std::string_view)>;
+
+  /// Adds what a put of `source` ("-": standard input) to the path `target` moves. A symbolic link that is named here is
+  /// followed; those met inside a tree are left out, as are pipes, sockets and devices there and what cannot be listed.
+  Status add_put(const std::string& source, const std::string& target, const Complain& complain);
+  /// Adds what a get of the cluster's `source` moves; a local directory at `target` gets it inside.
+  asio::awaitable<Status> add_get(client::Client& client, std::string source, std::string target);
+
+  const std::vector<TransferFile>& files() const { return files_; }
+  const std::vector<TransferDirectory>& directories() const { return directories_; }  ///< parents first
+  uint64_t bytes() const { return bytes_; }                                           ///< sum over all files
+
+ private:
+  void add_local_entries(TransferDirectory directory, const Complain& complain);
+  asio::awaitable<Status> add_remote_entries(client::Client& client, TransferDirectory directory);
+  void add_file(std::string local, std::string remote, uint64_t bytes);
+
+  std::vector<TransferFile> files_;
+  std::vector<TransferDirectory> directories_;
+  uint64_t bytes_ = 0;
+};
+
+/// Where a put of `source` goes: `destination` itself, or a name in it when that is a directory. kInvalidArgument when the
+/// source has no name.
+Result<std::string> put_target(const std::string& source, const std::string& destination,
+                               bool into_directory);
+
+}  // namespace kintsugi::cli
