@@ -16,11 +16,11 @@
 namespace kintsugi::metaserver {
 
 /// An allocation is proven by its ticket and kept in memory only to protect its chunks from garbage collection and to
-/// clean up. A metaserver that has restarted knows none of its predecessor's: it protects every stripe for `upload_ttl`,
-/// by when the tickets it did not sign have expired.
+/// clean up. A metaserver that has restarted knows none of its predecessor's: it protects every stripe for
+/// `upload_ttl`, by when the tickets it did not sign have expired.
 ///
-/// A stripe may be sealed only while protects() holds of it, and its chunks are garbage only when it does not: so no chunk
-/// that may still be committed is ever deleted.
+/// A stripe may be sealed only while protects() holds of it, and its chunks are garbage only when it does not: so no
+/// chunk that may still be committed is ever deleted.
 class Allocations {
  public:
   static constexpr size_t kMaxAllocations = 200'000;
@@ -32,7 +32,7 @@ class Allocations {
   /// Remembers an allocation and signs its ticket. kLimitExceeded. REQUIRES: `stripe` is greater than all before it.
   Result<std::string> add(UploadId upload, StripeId stripe, const std::string& policy,
                           const std::vector<ServerId>& servers);
-  /// What a ticket proves. kPermissionDenied: forged, expired, or of another stripe or upload.
+  /// The allocation that a ticket proves. kPermissionDenied: forged, expired, or of another stripe or upload.
   Result<proto::StripeTicket> open(UploadId upload, StripeId stripe, std::string_view ticket) const;
   /// Puts one chunk on another server: signs a new ticket with the old one's expiry.
   std::string reallocate(proto::StripeTicket ticket, uint32_t index, ServerId server);
@@ -43,7 +43,7 @@ class Allocations {
   bool settled() const { return clock_.now() - started_ > options_.upload_ttl; }
 
   /// Forgets the upload's allocations and returns them: from now on they are not protected.
-  using Servers = std::vector<ServerId>;  ///< of the chunks, by index
+  using Servers = std::vector<ServerId>;  ///< one for each chunk
   std::vector<std::pair<StripeId, Servers>> take(UploadId upload);
   void forget_expired();
 

@@ -28,7 +28,7 @@ Status BlockReports::check_page(const proto::BlockReportRequest& page, const Rep
 Status BlockReports::find_report(const proto::BlockReportRequest& page, Report& report) const {
   const bool newer = report.incarnation != page.incarnation() || page.report_id() > report.id;
   if (newer) report = {page.incarnation(), page.report_id(), true, clock_.now(), std::nullopt};
-  // A page that comes late must not be taken for the first of a report: all before it would seem missing.
+  // A page that comes late must not be taken for the first of a report: every chunk before it would seem missing.
   if (page.report_id() == report.id && report.open) return {};
   return {Code::kConflict, "a page of a block report that has ended"};
 }
@@ -41,6 +41,7 @@ void BlockReports::close(Report& report) {
 void BlockReports::note_open_reports() {
   TimePoint oldest = TimePoint::max();
   for (const auto& [server, report] : reports_) {
+    // A report that was never ended keeps placements remembered for kPlacedMemoryOfReports at most.
     if (report.open) oldest = std::min(oldest, report.began);
   }
   chunks_.reports_began(oldest);
@@ -57,17 +58,19 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   Report& report = reports_[id];
   KINTSUGI_TRY(find_report(page, report));
   note_open_reports();
+  // Beyond that ChunkMap may have forgotten what was placed since the report began: such chunks would seem missing.
   if (clock_.now() - report.began > kMaxDuration) {
     close(report);
     return Status{Code::kConflict, "the block report took too long"};
   }
+  // After a refused page the rest cannot be trusted to follow on: the server begins a new report.
   if (Status status = check_page(page, report); !status.ok()) {
     close(report);
     return status;
   }
   if (page.chunks_size() == 0 && !page.last()) return false;
 
-  // Both sides are ordered: everything expected up to the page's last chunk must be in the page.
+  // Both sides are ordered: everything expected after the last page and up to this one's last chunk must be in it.
   keys::Range range = keys::all(keys::Kind::kServerChunk, id.value);
   if (report.last) range.begin = keys::server_chunk(id, *report.last).append(1, '\0');
   if (!page.last())
@@ -114,6 +117,8 @@ void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId ch
   const auto stripe = load_stripe(transaction.store(), chunk.stripe);
   KINTSUGI_ASSERT(stripe && chunk.index < static_cast<uint32_t>(stripe->chunks_size()));
   const proto::StoredChunk& written = stripe->chunks(static_cast<int>(chunk.index));
+  // The server's word clears a chunk that was reported lost only after ChunkMap::kDistrust, when somebody read
+  // bad bytes.
   if (written.length() == reported.length() && written.crc() == reported.crc()) {
     chunks_.set_present(chunk);
   } else if (chunks_.set_lost(chunk, true)) {
@@ -122,7 +127,12 @@ void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId ch
 }
 
 void BlockReports::handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk) {
-  if (!load_stripe(transaction.store(), chunk.stripe) && allocations_.protects(chunk.stripe)) return;
+  const bool sealed = load_stripe(transaction.store(), chunk.stripe).has_value();
+  // The stripe is being written: it has no record yet, but may be sealed with this chunk. Once it is not protected it
+  // cannot be sealed any more (Uploads::open), and from the next line on seal() finds the key as well.
+  if (!sealed && allocations_.protects(chunk.stripe)) return;
+  // A sealed stripe places the chunk elsewhere. It may be the copy of a repair that is under way: if so, its commit is
+  // refused while the key is there, or takes the key back when the deletion was not ordered yet.
   ++unknown_chunks_;
   transaction.put(keys::garbage(server, chunk), "");
   garbage_.wake(server);
@@ -131,6 +141,7 @@ void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Chu
 bool BlockReports::should_ask(ServerId id) {
   ServerRecord* server = servers_.find(id);
   const TimePoint now = clock_.now();
+  // A server that has just registered sends its report by itself: it is asked when that did not come.
   if (!server || !server->wants_block_report || now < server->block_report_due) return false;
   server->block_report_due = now + kAskAgainAfter;
   return true;

@@ -1,4 +1,16 @@
 /// Compares what a server says it holds with what it should hold.
+///
+/// A report is a list of chunks that was collected over some time, and what it does not list proves little: the chunk
+/// may have been written behind the report's cursor. So a chunk counts as missing only when it was not placed since the
+/// report began, and as garbage only when nothing can place it any more:
+///
+/// ```
+/// expected  reported  verdict
+/// yes       same      present
+/// yes       other     lost, proven: the server read what it has
+/// yes       no        lost, unless it was placed there since the report began
+/// no        yes       garbage, unless its stripe may still be sealed
+/// ```
 #pragma once
 
 #include <map>
@@ -14,13 +26,12 @@
 
 namespace kintsugi::metaserver {
 
-/// A chunk that should be there and is not (or differs) is lost. A chunk that should not be there becomes
-/// garbage: a stale copy of a chunk that has moved, or one whose stripe is unknown and cannot be committed
-/// any more.
+/// Takes the pages of one report of each server at a time. Both the report and the index of a server's chunks are in
+/// order, so each page is one merge with a range of the index.
 class BlockReports {
  public:
   static constexpr int kMaxChunksOfAPage = 50'000;
-  /// A report that takes longer is given up: what was placed meanwhile is no longer remembered.
+  /// A report that takes longer is given up: what was placed since it began is no longer remembered.
   static constexpr Duration kMaxDuration = ChunkMap::kPlacedMemoryOfReports - ChunkMap::kPlacedMemory;
 
   /// References must outlive it.
@@ -34,24 +45,25 @@ class BlockReports {
     std::string why;
   };
   /// True when this page was the last one. Chunks to be told as lost are added to `lost`. kInvalidArgument: the page is
-  /// not ordered. kConflict: its report was given up or superseded (a server numbers its reports upwards), or the server
-  /// is not registered.
+  /// not ordered. kConflict: its report was given up or superseded (a server numbers its reports upwards), or the
+  /// server is not registered.
   Result<bool> take_page(Transaction& transaction, const proto::BlockReportRequest& page,
                          std::vector<LostChunk>& lost);
 
-  /// Whether to ask the server for a report now.
+  /// The server is to be asked for a report now; then not again for a while.
   bool should_ask(ServerId server);
 
   uint64_t unknown_chunks() const { return unknown_chunks_; }
 
  private:
   struct Report {
-    uint64_t incarnation = 0;  ///< of the server
-    uint64_t id = 0;           ///< the latest one's
+    uint64_t incarnation = 0;  ///< the server process that sends it
+    uint64_t id = 0;
     bool open = false;
     TimePoint began;
-    std::optional<ChunkId> last;
+    std::optional<ChunkId> last;  ///< up to here it was compared
   };
+  /// Makes `report` that of the page. kConflict: the page's report has ended.
   Status find_report(const proto::BlockReportRequest& page, Report& report) const;
   void close(Report& report);
   void note_open_reports();

@@ -14,6 +14,7 @@ void CacheMap::apply(ServerId server, const proto::HeartbeatRequest& heartbeat) 
 }
 
 void CacheMap::set(Server& server, ChunkId chunk, bool cached, float heat) {
+  // The number comes from the wire: it may be anything.
   if (!(heat >= 0) || !std::isfinite(heat)) heat = 0;
   auto found = server.chunks.find(chunk);
   if (!cached && heat < kColdHeat) {

@@ -1,5 +1,5 @@
-/// What the chunkservers have in memory and what their users read, as heartbeats tell it (the paper's
-/// sections 4.4.4 and 4.6.1, figure 4.6). Hints: stale by a heartbeat, and gone after a restart.
+/// Chunks that the chunkservers have in memory, and how much each is read, as heartbeats tell it (Mitra 2016, sections
+/// 4.4.4 and 4.6.3, figure 4.6). These are hints: stale by a heartbeat, and gone after a restart.
 #pragma once
 
 #include <map>
@@ -12,23 +12,23 @@
 
 namespace kintsugi::metaserver {
 
-/// Heat is halved every minute. That of a dead server's chunks stands still: nobody can read them there, and
-/// those that were read most are to be repaired first.
+/// Heat is halved every minute. That of a dead server's chunks stands still: nobody can read them there, and those that
+/// were read most are to be repaired first.
 class CacheMap {
  public:
   static constexpr Duration kHalfLife = std::chrono::minutes(1);
   static constexpr size_t kMaxChunksOfServer = 200'000;
-  static constexpr size_t kMaxChunks = 4'000'000;  ///< of all servers; beyond it news of others is ignored
-  static constexpr double kColdHeat = 1.0 / 64;    ///< less is forgotten
+  static constexpr size_t kMaxChunks = 4'000'000;  ///< on all servers; news of more chunks is ignored
+  static constexpr double kColdHeat = 1.0 / 64;    ///< colder chunks are forgotten
   static constexpr size_t kSweepStep = 64;         ///< chunks looked at for each one that is added
 
   /// The clock outlives it.
   explicit CacheMap(const runtime::Clock& clock) : clock_(clock) {}
 
   void apply(ServerId server, const proto::HeartbeatRequest& heartbeat);
-  /// Its memory is gone, its chunks' heat is kept as it is.
+  /// The server's memory is gone; the heat of its chunks is kept as it is.
   void server_died(ServerId server);
-  /// It begins anew, or is no more.
+  /// The server begins anew, or is no more.
   void forget(ServerId server);
 
   bool cached(ServerId server, ChunkId chunk) const;

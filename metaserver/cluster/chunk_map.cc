@@ -39,10 +39,13 @@ void ChunkMap::set_placed(ChunkId chunk, ServerId server) {
   lost_.erase(chunk);
   placed_[chunk] = {server, now};
   placed_order_.emplace_back(now, chunk);
+  // A report that began earlier than that is given up (BlockReports::kMaxDuration), so nobody asks for
+  // older placements.
   const TimePoint needed =
       std::max(std::min(now, reports_began_) - kPlacedMemory, now - kPlacedMemoryOfReports);
   while (!placed_order_.empty() && placed_order_.front().first < needed) {
     auto found = placed_.find(placed_order_.front().second);
+    // The chunk may have been placed again since: then its later entry in the queue forgets it.
     if (found != placed_.end() && found->second.when == placed_order_.front().first) placed_.erase(found);
     placed_order_.pop_front();
   }

@@ -5,7 +5,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr size_t kMaxExamined = 10 * Garbage::kMaxVictims;  ///< of a queue, in one heartbeat
+constexpr size_t kMaxExamined = 10 * Garbage::kMaxVictims;  ///< keys looked at in one heartbeat
 
 }  // namespace
 
@@ -18,6 +18,7 @@ void Garbage::wake_all_of(const FreedStripes& freed) {
 }
 
 bool Garbage::withdrawable(ServerId server, ChunkId chunk) const {
+  // The orders of the process before this one are not known: its calls must have ended first.
   if (clock_.now() < started_ + kOrdersOfLastProcess) return false;
   const auto queue = queues_.find(server);
   return queue == queues_.end() || !queue->second.in_flight.contains(chunk);
@@ -25,14 +26,21 @@ bool Garbage::withdrawable(ServerId server, ChunkId chunk) const {
 
 Garbage::Verdict Garbage::judge(const Reader& reader, ServerId server, ChunkId chunk) const {
   const auto stripe = load_stripe(reader, chunk.stripe);
+  // Without a record the stripe was deleted, or was never sealed and no longer can be: whoever queues a chunk of an
+  // unsealed stripe has made sure that nothing protects it, and seal() refuses a stripe with a queued chunk.
   if (!stripe) return Verdict::kDeleteOrphan;
   if (chunk.index >= static_cast<uint32_t>(stripe->chunks_size())) return Verdict::kDeleteOrphan;
   const proto::StoredChunk& place = stripe->chunks(static_cast<int>(chunk.index));
+  // The record is what counts, whatever the queue says: a mistake in the queue costs space, never data.
   if (ServerId{place.server_id()} == server) return Verdict::kKeep;
+  // While the chunk at its place cannot be read, this stale copy may hold the only bytes: the server may return
+  // with them.
   return chunks_.available(chunk, place) ? Verdict::kDeleteStale : Verdict::kLater;
 }
 
 void Garbage::confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue) {
+  // A process that was started again may not have carried out what its predecessor was ordered: its keys are still in
+  // the store, and are ordered anew.
   if (queue.incarnation != incarnation) {
     queue = {};
     queue.incarnation = incarnation;
@@ -40,8 +48,12 @@ void Garbage::confirm(Transaction& transaction, ServerId server, uint64_t incarn
   const TimePoint now = clock_.now();
   while (!queue.ordered.empty() && queue.ordered.front().when + kConfirmAfter <= now) {
     const Order done = queue.ordered.front();
+    // This heartbeat came after the call that carried the order had ended: the order can no longer arrive late and hit
+    // a chunk that is placed there from now on.
     transaction.remove(keys::garbage(server, done.chunk));
     queue.in_flight.erase(done.chunk);
+    // The key that made commits of such a copy fail is gone: from here on deleted_lately() does. Nobody repairs
+    // an orphan.
     if (done.stale) remember(server, done.chunk);
     queue.ordered.pop_front();
   }
@@ -69,6 +81,7 @@ std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server
   Queue& queue = queues_[server];
   const std::set<ChunkId> before = queue.incarnation == incarnation ? queue.in_flight : std::set<ChunkId>();
   confirm(transaction, server, incarnation, queue);
+  // Most heartbeats end here, without a scan.
   if (clock_.now() < queue.idle_until || queue.in_flight.size() >= kMaxInFlight) return {};
 
   std::vector<Order> victims;
@@ -77,7 +90,7 @@ std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server
   transaction.scan(
       keys::all(keys::Kind::kGarbage, server.value), [&](std::string_view key, std::string_view) {
         const ChunkId chunk = keys::chunk_of(key);
-        // What was confirmed just now is in the store until the transaction is committed.
+        // Ordered already, or confirmed just now: then the key is in the store until the transaction is committed.
         if (before.contains(chunk)) return true;
         if (victims.size() == kMaxVictims || ++examined > kMaxExamined) {
           more = true;
@@ -87,13 +100,14 @@ std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server
         switch (verdict) {
           case Verdict::kDeleteOrphan:
           case Verdict::kDeleteStale:
+            // Its key stays until the order is confirmed, so that nothing is placed there meanwhile.
             victims.push_back({clock_.now(), chunk, verdict == Verdict::kDeleteStale});
             break;
           case Verdict::kKeep:
             log::warning("chunk {} on server {} was queued for deletion but is in use: kept", chunk, server);
             transaction.remove(std::string(key));
             break;
-          case Verdict::kLater: break;
+          case Verdict::kLater: break;  // its key stays; idle_until brings us back
         }
         return true;
       });

@@ -1,5 +1,16 @@
-/// Chunks that are to be deleted on their servers. The queue is durable (keys::garbage); this class hands it
-/// out through heartbeats and forgets what was done.
+/// Chunks that are to be deleted on their servers.
+///
+/// The invariant: no server is ever ordered to delete a chunk that a stripe places there, nor one that is placed there
+/// while the order may still be carried out. An order cannot be taken back, so both halves are needed:
+///
+/// 1. An order needs proof. judge() reads the stripe record in the same turn in which the order is given, and the
+///    answer that carries it leaves only once all that was read is durable. A stale copy of a chunk that has another
+///    place is deleted only while the chunk is available at that place: until then it may be the last one.
+/// 2. From the moment in which a deletion is queued until it is confirmed, its key is in the store, and whoever places
+///    chunks (Uploads::seal, RepairService::commit) refuses that server for that chunk. Only a deletion that certainly
+///    was never ordered (withdrawable()) may be taken back.
+/// 3. A copy that a repair is making is placed by nobody yet, so it may be found and deleted as a stale one. Then its
+///    commit is refused (deleted_lately()).
 #pragma once
 
 #include <deque>
@@ -8,60 +19,58 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "common/proto/meta.pb.h"
 #include "common/runtime/clock.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 
-/// A chunk is deleted only while it is not where a stripe says it is; a stale copy of a chunk that has
-/// another place only while the one at that place is available.
+/// The queue is durable (keys::garbage). This class hands it out through heartbeats and forgets what was done.
 class Garbage {
  public:
-  static constexpr size_t kMaxVictims = 1000;     ///< a heartbeat
-  static constexpr size_t kMaxInFlight = 10'000;  ///< a server
-  /// A server that has sent another heartbeat this long after an order has the order, or never will: its call
-  /// has ended. Until then nothing may be placed there under that name. What it has not carried out by then
+  static constexpr size_t kMaxVictims = 1000;     ///< orders of one heartbeat
+  static constexpr size_t kMaxInFlight = 10'000;  ///< unconfirmed orders of one server
+  /// A server that sends another heartbeat this long after an order has the order, or never will: the call that carried
+  /// it has ended. Until then nothing may be placed there under that name. What the server has not carried out by then
   /// it drops when a chunk of that name is written to it.
   static constexpr Duration kConfirmAfter = std::chrono::seconds(2);
-  /// After a start: as long as a call of a chunkserver may take that the process before this one answered.
+  /// After a start, orders of the process before this one may be on their way: as long as a chunkserver's call
+  /// may take.
   static constexpr Duration kOrdersOfLastProcess = std::chrono::seconds(10);
   static constexpr size_t kMaxRemembered = 100'000;
   static constexpr Duration kMemory = std::chrono::minutes(31);
-  static constexpr Duration kPostponed =
-      std::chrono::seconds(10);  ///< until what could not be deleted is looked at again
+  /// A queue in which nothing could be deleted is looked at again after this.
+  static constexpr Duration kPostponed = std::chrono::seconds(10);
 
   /// `chunks` must outlive it.
   Garbage(const ChunkMap& chunks, const runtime::Clock& clock)
       : chunks_(chunks), clock_(clock), started_(clock.now()) {}
 
-  /// There may be something for this server. To be called whenever a garbage key of it was put.
+  /// There may be something to delete on this server. To be called whenever a garbage key of it was put.
   void wake(ServerId server) { queues_[server].idle_until = TimePoint::min(); }
   void wake_all_of(const FreedStripes& freed);
 
-  /// Picks what the answer to a heartbeat orders. A server that has gone on heartbeating for kConfirmAfter
-  /// without a restart has carried an order out: its key is removed. After a restart everything is ordered
-  /// again.
+  /// Picks what the answer to a heartbeat orders; the answer may leave once the transaction is durable. A server that
+  /// has gone on heartbeating for kConfirmAfter without a restart has carried an order out: the order's key is removed.
+  /// After a restart of the server everything is ordered again.
   std::vector<ChunkId> exchange(Transaction& transaction, ServerId server, uint64_t incarnation);
 
-  /// A deletion of this chunk at this server is ordered or queued: nothing may be placed there under that
-  /// name.
+  /// A deletion of this chunk at this server is queued or ordered: nothing may be placed there under that name.
   static bool pending(const Reader& reader, ServerId server, ChunkId chunk) {
     return reader.get(keys::garbage(server, chunk)).has_value();
   }
-  /// Whether a deletion that is pending has certainly not been ordered, neither by this metaserver nor by the
-  /// one before its restart. Then its key may be removed: the chunk is wanted there after all.
+  /// A deletion that is pending has certainly not been ordered, neither by this process nor by the one before it. Then
+  /// its key may be removed: the chunk is wanted there after all.
   bool withdrawable(ServerId server, ChunkId chunk) const;
   /// A pending deletion waits until the chunk is available at its place.
   bool postponed(const Reader& reader, ServerId server, ChunkId chunk) const {
     return judge(reader, server, chunk) == Verdict::kLater;
   }
 
-  /// A copy of the chunk begins to be made: what was deleted before was another one.
+  /// A copy of the chunk begins to be made: what was deleted before was another copy.
   void copy_begins(ChunkId chunk);
-  /// The server has deleted a copy of this chunk since copy_begins: of what is remembered, kMaxRemembered
-  /// deletions in kMemory, longer than a repair may take.
+  /// The server has deleted a copy of this chunk since copy_begins(). The last kMaxRemembered deletions are remembered
+  /// for kMemory, which is longer than a repair may take.
   bool deleted_lately(ServerId server, ChunkId chunk) const { return deleted_.contains({chunk, server}); }
 
  private:
@@ -72,8 +81,8 @@ class Garbage {
   };
   struct Queue {
     uint64_t incarnation = 0;
-    std::deque<Order> ordered;    ///< oldest first
-    std::set<ChunkId> in_flight;  ///< the same
+    std::deque<Order> ordered;    ///< orders that are not confirmed, the oldest first
+    std::set<ChunkId> in_flight;  ///< their chunks
     TimePoint idle_until = TimePoint::min();
   };
   void confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue);
@@ -86,8 +95,9 @@ class Garbage {
   const TimePoint started_;
   std::map<ServerId, Queue> queues_;
   using Copy = std::pair<ChunkId, ServerId>;
-  std::map<Copy, TimePoint> deleted_;                       ///< copies of chunks that are elsewhere, and when
-  std::deque<std::pair<TimePoint, Copy>> deleted_by_time_;  ///< oldest first; some may be forgotten already
+  std::map<Copy, TimePoint> deleted_;  ///< copies of chunks that have another place
+  /// The same by time; some may be forgotten already.
+  std::deque<std::pair<TimePoint, Copy>> deleted_by_time_;
 };
 
 }  // namespace kintsugi::metaserver

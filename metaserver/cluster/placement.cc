@@ -8,11 +8,11 @@
 namespace kintsugi::metaserver {
 namespace {
 
-/// Index of one of `eligible`, drawn in proportion to free bytes.
+/// Draws one of `eligible`, which are indices, in proportion to free bytes.
 size_t draw(std::span<const Candidate> candidates, std::span<const size_t> eligible,
             runtime::Random& random) {
-  constexpr uint64_t kUnit =
-      1 << 20;  // a MiB a ticket: no overflow for exabytes, and a full server can still be drawn
+  // A ticket is a MiB: the sum of exabytes does not overflow, and a full server can still be drawn.
+  constexpr uint64_t kUnit = 1 << 20;
   uint64_t tickets = 0;
   for (size_t i : eligible)
     tickets += candidates[i].free_bytes / kUnit + 1;

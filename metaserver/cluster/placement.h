@@ -1,4 +1,4 @@
-/// Which servers get the chunks of a stripe.
+/// Chooses servers for the chunks of a stripe.
 #pragma once
 
 #include <span>
@@ -19,15 +19,15 @@ struct Candidate {
   uint64_t free_bytes = 0;
 };
 
-/// Picks `count` distinct candidates, none of which is in `taken`, so that all chunks of the stripe, those on
-/// `taken` included, spread over racks as evenly as the candidates allow: a server in a rack that holds fewer
-/// chunks always goes first. So no rack holds more than ceil(chunks / racks), and the loss of one rack costs
-/// at most m chunks whenever there are racks enough. Within that a server is drawn with a chance in
-/// proportion to its free bytes. Fewer usable candidates than needed: an empty vector.
+/// Picks `count` distinct candidates, none of which is in `taken`, so that all chunks of the stripe, those on `taken`
+/// included, spread over racks as evenly as the candidates allow: a server in a rack that holds fewer chunks always
+/// goes first. So no rack holds more than ceil(chunks / racks), and the loss of one rack costs at most m chunks
+/// whenever there are racks enough. Within that a server is drawn with a chance in proportion to its free bytes.
+/// Returns an empty vector when there are too few candidates.
 std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> candidates,
                                      std::span<const Candidate> taken, runtime::Random& random);
 
-/// "policy rs-6-3-1024k needs 9 servers, 5 are usable"
+/// The error "policy rs-6-3-1024k needs 9 servers, 5 are usable".
 Status too_few_servers(const erasure::Policy& policy, size_t usable);
 
 }  // namespace kintsugi::metaserver

@@ -15,7 +15,7 @@ Rebalancer::Changes Rebalancer::step(const Reader& reader) {
   for (const auto& [id, server] : servers_.servers()) {
     if (!server.stored.draining()) continue;
     draining = true;
-    // What a dead server held is repaired, not moved.
+    // The chunks of a dead server are repaired, not moved.
     if (server.liveness == proto::ServerState::ALIVE) drain(reader, id, changes);
   }
   if (!draining) balance(reader, changes);
@@ -102,7 +102,7 @@ void Rebalancer::scan(const Reader& reader, ServerId server, size_t at_most,
 void Rebalancer::drain(const Reader& reader, ServerId server, Changes& changes) {
   const auto known = drained_.find(server);
   size_t count = known == drained_.end() ? 0 : known->second;
-  // A scan for each of the last few would look at the same chunks again and again.
+  // More are wanted only once half of them have ended: else each scan would look at the same chunks again and again.
   if (count > kMaxOfADrain / 2 || wanted_.size() >= kMaxWanted) return;
   scan(reader, server, kMaxScanned, [&](ChunkId chunk, const proto::StoredStripe& stripe) {
     const proto::StoredChunk& place = stripe.chunks(static_cast<int>(chunk.index));
@@ -173,7 +173,7 @@ bool Rebalancer::want_one(const Reader& reader, Fill& from, Fill& to, size_t& sc
 
 bool Rebalancer::may_move(const proto::StoredStripe& stripe, ChunkId chunk, const Fill& to) const {
   if (chunks_.lost(chunk)) return false;
-  // One at a time of a stripe: the next one is looked at when the place of this one is known.
+  // Only one chunk of a stripe moves at a time: the next one is judged when the place of this one is known.
   const auto wanted = wanted_.lower_bound({chunk.stripe, 0});
   if (wanted != wanted_.end() && wanted->first.stripe == chunk.stripe) return false;
   // The stripe must not come to stand more crowded in a rack than it does.

@@ -1,5 +1,4 @@
-/// Which chunks should be elsewhere: all of a server that is being drained, and some of a server that is much
-/// fuller than another.
+/// Wants chunks to move: all of a server that is being drained, and some of a server that is much fuller than another.
 #pragma once
 
 #include <deque>
@@ -24,30 +23,32 @@ struct WantedMove {
   std::string why;
 };
 
-/// Keeps a bounded number of moves wanted and leaves it to the repair manager to make them: it has the slots
-/// and the caps that keep them from users' way. Nothing of it is stored: what is where, and who is drained,
-/// is. A move ended when the chunk is no longer where it was. A drain comes first: balance waits until it is
-/// over.
+/// Keeps a bounded number of moves wanted and leaves it to the repair manager to make them: it has the slots and the
+/// caps that keep them out of users' way. Wanted moves are not stored: they follow from which server holds what and
+/// which is drained. A move has ended when the chunk is no longer where it was. A drain comes first: balance waits
+/// until it is over.
 class Rebalancer {
  public:
   static constexpr Duration kInterval = std::chrono::milliseconds(250);  ///< between two steps
-  static constexpr size_t kMaxOfADrain = 1024;                           ///< moves wanted of one server
-  static constexpr size_t kMaxWanted = 8192;                             ///< of all servers
-  static constexpr double kTolerated = 0.10;  ///< by how much used shares of servers may differ
-  /// So that a new server fills in hours, not at the price of what it was bought for.
+  static constexpr size_t kMaxOfADrain = 1024;  ///< moves wanted away from one server
+  static constexpr size_t kMaxWanted = 8192;    ///< moves wanted in all
+  static constexpr double kTolerated = 0.10;    ///< by how much used shares of servers may differ
+  /// A new server fills in hours: filling it must not cost the throughput it was bought for.
   static constexpr uint64_t kBalanceBytesASecond = 64 << 20;
-  static constexpr uint64_t kMaxBalanceBytes = 256 << 20;  ///< of moves wanted at once, but one may be larger
+  /// Bytes wanted to move for balance at once; a single chunk may be larger.
+  static constexpr uint64_t kMaxBalanceBytes = 256 << 20;
   static constexpr size_t kMaxBalanceMoves = 256;
   static constexpr size_t kMaxScanned = 4096;  ///< chunks of a server looked at in one step
-  static constexpr Duration kDeletion = std::chrono::seconds(5);  ///< of a copy that was moved away
-  /// Told again: the repair manager that knew may have died.
+  /// A copy that was moved away is deleted within this.
+  static constexpr Duration kDeletion = std::chrono::seconds(5);
+  /// A wanted move is told again after this: the repair manager that knew of it may have died.
   static constexpr Duration kRemind = std::chrono::seconds(10);
 
   /// References outlive it.
   Rebalancer(const ServerRegistry& servers, const ChunkMap& chunks, const runtime::Clock& clock)
       : servers_(servers), chunks_(chunks), clock_(clock) {}
 
-  /// What the repair manager is to be told after a step, the cancelled ones first.
+  /// News for the repair manager after a step. The cancelled ones are to be told first.
   struct Changes {
     std::vector<ServerId> cancelled;  ///< servers which nothing needs to leave any more
     std::vector<WantedMove> wanted;
@@ -64,7 +65,7 @@ class Rebalancer {
     bool drain = false;
     TimePoint told;
   };
-  /// Bytes that were moved away, and will soon be deleted where they were.
+  /// Bytes that were moved away and will soon be deleted where they were.
   struct Leaving {
     TimePoint until;
     ServerId from;
@@ -83,10 +84,10 @@ class Rebalancer {
   void drain(const Reader& reader, ServerId server, Changes& changes);
   void balance(const Reader& reader, Changes& changes);
   std::vector<Fill> fills() const;
-  /// One chunk of `from` that may go to `to`; false: none was found among those looked at.
+  /// Wants one chunk of `from` to move to `to`. False: none was found among those looked at.
   bool want_one(const Reader& reader, Fill& from, Fill& to, size_t& scanned, Changes& changes);
   bool may_move(const proto::StoredStripe& stripe, ChunkId chunk, const Fill& to) const;
-  /// Visits chunks of the server from where the last scan of it ended, round and round, once at most.
+  /// Visits chunks of the server from where the last scan of it ended, round and round, each once at most.
   void scan(const Reader& reader, ServerId server, size_t at_most,
             const std::function<bool(ChunkId, const proto::StoredStripe&)>& visit);
   void want(ChunkId chunk, Wanted wanted, Changes& changes);
@@ -96,12 +97,12 @@ class Rebalancer {
   const ChunkMap& chunks_;
   const runtime::Clock& clock_;
   std::map<ChunkId, Wanted> wanted_;
-  std::map<ServerId, size_t> drained_;  ///< moves wanted of each draining server
+  std::map<ServerId, size_t> drained_;  ///< wanted moves of each draining server, counted
   std::map<ServerId, ChunkId> scanned_to_;
-  uint64_t balance_bytes_ = 0;  ///< of wanted moves
+  uint64_t balance_bytes_ = 0;  ///< in wanted moves for balance
   size_t balance_moves_ = 0;
   TimePoint next_balance_{};
-  std::deque<Leaving> leaving_;  ///< by time
+  std::deque<Leaving> leaving_;  ///< the earliest first
 };
 
 }  // namespace kintsugi::metaserver

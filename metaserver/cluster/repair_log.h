@@ -1,4 +1,4 @@
-/// What repair managers in other processes have to be told, in order.
+/// The events that repair managers in other processes are told, in order.
 #pragma once
 
 #include <deque>
@@ -8,12 +8,12 @@
 
 namespace kintsugi::metaserver {
 
-/// Numbered from `first` on, which is greater than all numbers of earlier lives of this metaserver: a reader
-/// that stood still for too long, or is of an earlier life, is told to start over.
+/// Events are numbered from `first` on, which is greater than all numbers of earlier lives of this metaserver. A reader
+/// that stood still for too long, or read from an earlier life, is told to start over.
 class RepairLog {
  public:
   static constexpr size_t kMaxEvents = 65'536;    ///< some MiB
-  static constexpr size_t kMaxExamined = 10'000;  ///< for one answer
+  static constexpr size_t kMaxExamined = 10'000;  ///< events looked at for one answer
   static constexpr uint32_t kMaxAnswer = 1000;    ///< events
 
   explicit RepairLog(uint64_t first) : first_(first) {}

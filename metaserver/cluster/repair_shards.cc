@@ -20,7 +20,7 @@ Status RepairShards::join(ManagerId id, const std::string& address, const std::s
   }
   known->second.last_heard = clock_.now();
   if (!settled_) return {};
-  // The answer tells it what it no longer has.
+  // A new manager gets its shards here, one by one, when their old owner asks: the answer tells that one what it lost.
   for (uint32_t shard = 0; shard < kRepairShards; ++shard)
     if (owners_[shard] == id) give(shard, wanted_owner(shard));
   return {};

@@ -1,4 +1,4 @@
-/// Which repair manager is responsible for which stripes.
+/// Shares the stripes out among repair managers.
 #pragma once
 
 #include <array>
@@ -13,16 +13,16 @@
 
 namespace kintsugi::metaserver {
 
-/// The repair managers that run as daemons of their own, and the shards of each, by rendezvous hashing: when
-/// one comes or goes, only its own shards change hands. Without any, all is the metaserver's own.
+/// Knows the repair managers that run as daemons of their own, and gives each its shards by rendezvous hashing: when
+/// one comes or goes, only its own shards change hands. Without any, all shards are the metaserver's own.
 ///
-/// A manager acts on an answer for kLease from when it asked, and is replaced kGone after it was last heard:
-/// so one that is cut off has stopped starting repairs before another begins. A shard of a manager that lives
-/// goes to a new one only once the old one has been told. All in memory: after a restart of the metaserver
-/// the managers have kSettle to come back before shards are given out.
+/// A manager acts on an answer for kLease from when it asked, and is replaced kGone after it was last heard: so one
+/// that is cut off has stopped starting repairs before another begins. A shard of a manager that lives goes to a new
+/// one only once the old one has been told. All of this is in memory: after a restart of the metaserver the managers
+/// have kSettle to come back before shards are given out.
 class RepairShards {
  public:
-  using ManagerId = uint64_t;  ///< random at each start of the daemon; 0: the metaserver's own
+  using ManagerId = uint64_t;  ///< random at each start of a daemon; 0: the metaserver's own
   struct Manager {
     std::string address, http_address;
     TimePoint last_heard;
@@ -34,14 +34,14 @@ class RepairShards {
   static constexpr Duration kGone = std::chrono::seconds(3);
   static constexpr Duration kSettle = std::chrono::seconds(3);
 
-  /// `first_epoch`: greater than those of earlier lives of this metaserver.
+  /// REQUIRES: `first_epoch` is greater than all epochs of earlier lives of this metaserver.
   RepairShards(const runtime::Clock& clock, uint64_t first_epoch);
 
-  /// The manager lives; it is told what its shards are now. Replaces one that was at the same address.
+  /// The manager lives; the caller tells it its shards. Replaces one that was at the same address.
   /// kLimitExceeded: too many managers.
   Status join(ManagerId id, const std::string& address, const std::string& http_address);
   void leave(ManagerId id);
-  /// Gives the shards of managers that were not heard of to others. To be called every few hundred ms.
+  /// Gives the shards of managers that were not heard of to others. To be called every few hundred milliseconds.
   void expire();
 
   bool settled() const { return settled_; }

@@ -22,8 +22,8 @@ struct ServerRecord {
   proto::StoredServer stored;
   Liveness liveness = proto::ServerState::SUSPECT;
   bool registered = false;       ///< since this metaserver's start, or since it was dead
-  TimePoint last_heartbeat;      ///< of a server that has sent none: when this metaserver started
-  proto::HeartbeatRequest load;  ///< the last one
+  TimePoint last_heartbeat;      ///< when this metaserver started, if there was none
+  proto::HeartbeatRequest load;  ///< the last heartbeat
   bool wants_block_report = true;
   TimePoint block_report_due;  ///< when to ask for one that did not come by itself
 };
@@ -33,9 +33,9 @@ inline constexpr int kMaxSupersededIncarnations = 16;
 inline constexpr size_t kMaxAddressBytes = 300;
 inline constexpr size_t kPeerTries = 16;
 
-/// A server is alive while it heartbeats, suspect after `suspect_after` without one, dead after `dead_after`.
-/// What is durable (address, rack, incarnation) survives a restart; then all known servers are suspect until
-/// they register, and dead when they have not within `dead_after`.
+/// A server is alive while it heartbeats, suspect after `suspect_after` without a heartbeat, dead after `dead_after`.
+/// Address, rack and incarnation are durable: after a restart all known servers are suspect until they register, and
+/// dead when they have not within `dead_after`.
 class ServerRegistry {
  public:
   /// References must outlive it.
@@ -60,8 +60,8 @@ class ServerRegistry {
   /// Errors as above. kRegisterAgain: not known since the start of this metaserver.
   Result<Verdict> heartbeat(const proto::HeartbeatRequest& request);
 
-  /// Declares suspects and deaths that are due, and returns who died. To be called a few times in a heartbeat interval: a
-  /// longer pause means that this process stood still, and is not held against the servers.
+  /// Declares suspects and deaths that are due, and returns who died. To be called a few times in a heartbeat interval:
+  /// a longer pause means that this process stood still, and is not held against the servers.
   std::vector<ServerId> check_liveness();
 
   const ServerRecord* find(ServerId id) const;
@@ -69,8 +69,8 @@ class ServerRegistry {
   /// Ordered by id.
   const std::map<ServerId, ServerRecord>& servers() const { return servers_; }
   bool is_dead(ServerId id) const;
-  /// Where a server that is alive, and not `asking`, may be reached; nearly every one as likely as any other.
-  /// Empty: none was found quickly.
+  /// The address of a server that is alive, and not `asking`; nearly every one is as likely as any other. Empty: none
+  /// was found quickly.
   std::string random_peer(ServerId asking, runtime::Random& random) const;
   proto::ServerState state_of(const ServerRecord& server) const;
   size_t count(Liveness liveness) const;
@@ -81,7 +81,7 @@ class ServerRegistry {
   const MetaServerOptions& options_;
   const runtime::Clock& clock_;
   std::map<ServerId, ServerRecord> servers_;
-  std::map<ServerId, proto::StoredServer> removed_;  ///< without an address: only to refuse what they say
+  std::map<ServerId, proto::StoredServer> removed_;  ///< kept, without address, to refuse what they say
   TimePoint last_check_ = TimePoint::min();
 };
 

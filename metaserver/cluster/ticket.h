@@ -1,5 +1,5 @@
-/// The signed proof of an allocation: what a client hands back when it seals a stripe. It lets a metaserver
-/// that has restarted meanwhile accept the stripe without having stored anything about it.
+/// The signed proof of an allocation, which a client hands back when it seals a stripe. It lets a metaserver that has
+/// restarted meanwhile accept the stripe without having stored anything about it.
 #pragma once
 
 #include <string>

@@ -24,6 +24,7 @@ void Uploads::load(const Reader& reader) {
 }
 
 Status Uploads::use(UploadId id) {
+  // Late repetitions of a request must not begin the upload anew.
   if (ended_.contains(id)) return {Code::kNotFound, fmt::format("upload {} has ended", id)};
   auto found = uploads_.find(id);
   if (found == uploads_.end()) {
@@ -52,7 +53,9 @@ Status Uploads::seal(Transaction& transaction, UploadId upload, const proto::Sea
                      std::vector<ChunkId>& missing) {
   const StripeId id{sealed.stripe().stripe_id()};
   if (!upload || !id) return {Code::kInvalidArgument, "a stripe belongs to an upload"};
-  if (transaction.get(keys::stripe(id))) return {};  // repeated: the answer to the first try was lost
+  // The request is repeated: the answer to the first one was lost. Whether its stripe is still attached to the upload
+  // is for commit() to see.
+  if (transaction.get(keys::stripe(id))) return {};
   KINTSUGI_ASSIGN(const proto::StripeTicket ticket, open(upload, id, sealed.ticket()));
   KINTSUGI_ASSIGN(const proto::StoredStripe stripe, check_sealed(sealed.stripe(), ticket));
   for (uint32_t i = 0; i < static_cast<uint32_t>(stripe.chunks_size()); ++i) {
@@ -64,6 +67,8 @@ Status Uploads::seal(Transaction& transaction, UploadId upload, const proto::Sea
     if (!server && stripe.chunks(static_cast<int>(i)).length() > 0) missing.push_back({id, i});
   }
   KINTSUGI_TRY(use(upload));
+  // From here on the record names the chunks: the index of add_stripe() makes block reports expect them, and their
+  // garbage keys, if any ever come, are judged against it.
   add_stripe(transaction, id, stripe);
   transaction.put(keys::upload_stripe(upload, id), "");
   if (!transaction.get(keys::upload(upload))) {
@@ -125,6 +130,7 @@ Result<Uploads::Committed> Uploads::commit(Transaction& transaction, const proto
   for (const proto::SealedStripe& sealed : request.sealed()) {
     const StripeId id{sealed.stripe().stripe_id()};
     KINTSUGI_TRY(seal(transaction, upload, sealed, missing));
+    // A stripe that was stored before is the upload's only if it is attached: it may be another file's by now.
     if (transaction.get(keys::upload_stripe(upload, id))) attached.push_back(id);
   }
   std::sort(attached.begin(), attached.end());
@@ -135,6 +141,7 @@ Result<Uploads::Committed> Uploads::commit(Transaction& transaction, const proto
   for (const proto::Extent& extent : request.extents())
     named.insert(StripeId{extent.stripe_id()});
   for (StripeId id : attached) {
+    // In one batch the stripe leaves the upload and becomes the file's, or garbage: expire_step() can free neither.
     transaction.remove(keys::upload_stripe(upload, id));
     if (!named.contains(id)) free_stripe(transaction, id, freed);
   }

@@ -1,12 +1,12 @@
 /// Files that are being written (docs/decisions/004-uploads.md).
 ///
-/// A stripe is allocated (Allocations), written, and sealed: then its record is durable and attached to its upload, until
-/// CommitFile makes it part of a file, or the upload is aborted or idle for too long and its stripes are freed.
+/// A stripe is allocated (Allocations), written, and sealed: then its record is durable and attached to its upload,
+/// until CommitFile makes it part of a file, or the upload is aborted or idle for too long and its stripes are freed.
 ///
-/// Why no chunk that may still be committed is ever collected: the chunks of a sealed stripe are named by its record, and
-/// a stripe without a record is sealed only while Allocations protects it and no deletion of its chunks is queued. What
-/// ends an upload (a commit, an abort, time) is remembered for as long as its tickets are good: in memory, and for an
-/// abort in the store, so that no late or repeated request brings its stripes back.
+/// Why no chunk that may still be committed is ever collected: the chunks of a sealed stripe are named by its record,
+/// and a stripe without a record is sealed only while Allocations protects it and no deletion of its chunks is queued.
+/// That an upload has ended is remembered in memory, an abort also in the store until its tickets have expired: a late
+/// or repeated request does not bring its stripes back.
 #pragma once
 
 #include <deque>
@@ -38,8 +38,8 @@ class Uploads {
   /// Loads the uploads that have durable stripes. Each gets a new idle period.
   void load(const Reader& reader);
 
-  /// The caller goes on with an upload, or begins one under a new id. kNotFound when it has ended or was aborted,
-  /// kLimitExceeded.
+  /// The caller goes on with an upload, or begins one under a new id. kNotFound when it has ended or was
+  /// aborted, kLimitExceeded.
   Status use(UploadId upload);
   /// The allocation that a ticket proves, if it may still be used. kPermissionDenied, kNotFound.
   Result<proto::StripeTicket> open(UploadId upload, StripeId stripe, std::string_view ticket) const;
@@ -54,15 +54,15 @@ class Uploads {
     uint64_t stored_bytes = 0;
     std::string policy;  ///< that of the first stripe; empty when there is none
   };
-  /// Seals what the request brings, checks the extents against the upload's stripes and ends the upload. Stripes that no
-  /// extent names are freed.
+  /// Seals what the request brings, checks the extents against the upload's stripes and ends the upload. Stripes that
+  /// no extent names are freed.
   Result<Committed> commit(Transaction& transaction, const proto::CommitFileRequest& request,
                            std::vector<ChunkId>& missing, FreedStripes& freed);
   /// No stripe of it is accepted any more. To be called when the transaction of commit() is on its way.
   void ended(UploadId upload);
 
-  /// Nothing of it can be committed any more; what was written is garbage. The caller wakes its servers, which are added
-  /// to `servers`, once the transaction is durable.
+  /// Nothing of it can be committed any more; what was written is garbage. The caller wakes its servers, which are
+  /// added to `servers`, once the transaction is durable.
   void abort(Transaction& transaction, UploadId upload, std::vector<ServerId>& servers);
 
   /// One bounded step towards freeing what aborted and idle uploads hold. False: all have been looked at.
@@ -88,7 +88,7 @@ class Uploads {
   UploadId next_to_expire_;
   std::unordered_set<UploadId>
       ended_;  ///< the last kMaxEnded: a late repetition must not seal their stripes anew
-  std::deque<UploadId> ended_order_;  ///< the same, oldest first
+  std::deque<UploadId> ended_order_;  ///< in the order in which they ended
 };
 
 }  // namespace kintsugi::metaserver

@@ -134,7 +134,7 @@ asio::awaitable<Status> CoordinationService::commit(Context context,
     repairs_.begins(chunk);
     status = repairs_.can_commit(chunk, old, server);
   } else if (status.ok() && request.life() != coordinator_.life()) {
-    // What this life has not seen begin it may have found in a block report, and ordered to be deleted.
+    // A copy that this life has not seen begin may have been found in a block report, and ordered to be deleted.
     status = {Code::kConflict, "the metaserver was started again since the repair began"};
   } else if (status.ok()) {
     status = co_await repairs_.commit(module.context(), chunk, old, server);

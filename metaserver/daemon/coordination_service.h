@@ -1,5 +1,5 @@
-/// The RPCs with which repair managers that run as daemons of their own learn what is lost, look at stripes and commit
-/// repairs.
+/// The RPCs with which repair managers that run as daemons of their own learn what is lost, look at stripes and
+/// commit repairs.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -13,10 +13,10 @@
 
 namespace kintsugi::metaserver {
 
-/// What managers are told about how to work.
+/// The limits within which managers work.
 struct RepairLimits {
   Duration delay{};
-  uint32_t max_per_server = 4;  ///< of all managers together, though each has at least 1
+  uint32_t max_per_server = 4;  ///< for all managers together, though each has at least 1
 };
 
 /// One function for each RPC. Only the manager that owns a stripe's shard may commit its repairs, and only when they

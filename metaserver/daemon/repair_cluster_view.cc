@@ -81,7 +81,7 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairClusterView::execute(
 
 asio::awaitable<void> RepairClusterView::give_up(Context context, runtime::Endpoint destination,
                                                  proto::EndRepairRequest request) {
-  // Whether it was heard or not, there is nothing more to do: the repair ends at its own deadline.
+  // If it was not heard, there is nothing more to do: the repair ends at its own deadline.
   proto::Empty response;
   (void)co_await client_.call(context, std::move(destination), rpc::Method::kEndRepair, request, response);
 }

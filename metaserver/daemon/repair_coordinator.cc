@@ -5,7 +5,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
-/// Grows over restarts, as long as less than one event happens a nanosecond.
+/// A number that grows over restarts, as long as less than one event happens a nanosecond.
 uint64_t first_number(const runtime::Clock& clock) {
   return static_cast<uint64_t>(clock.wall_now().time_since_epoch().count());
 }
@@ -89,7 +89,7 @@ void RepairCoordinator::server_dead(ServerId server) {
   if (hosted_works_) {
     hosted_.server_dead(server, state_.chunks_of(server));
   } else {
-    hosted_.end_attempts_with(server);  // what it began before it left the rest to others
+    hosted_.end_attempts_with(server);  // repairs it began before it left the rest to others
     log_.append(make_event(proto::RepairEvent::SERVER_DEAD, server));
   }
 }
@@ -104,7 +104,7 @@ void RepairCoordinator::server_returned(ServerId server) {
 }
 
 void RepairCoordinator::chunk_lost(ChunkId chunk, const std::string& why) {
-  // Bad or missing on a living server: waiting does not bring it back.
+  // The chunk is bad or missing on a living server: waiting does not bring it back.
   if (hosted_works_) return hosted_.chunk_lost(chunk, why, /*delay_ok=*/false);
   proto::RepairEvent event = make_event(proto::RepairEvent::CHUNK_LOST, ServerId{});
   event.set_stripe_id(chunk.stripe.value);

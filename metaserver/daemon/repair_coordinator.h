@@ -1,5 +1,5 @@
-/// Who makes the repairs: the hosted repair manager, or those that run as daemons of their own (Mitra 2017, section 4.5,
-/// "Beyond a centrally managed server").
+/// Who makes the repairs: the hosted repair manager, or those that run as daemons of their own (Mitra 2016, section
+/// 4.5, "Beyond a centrally managed server").
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@
 namespace kintsugi::metaserver {
 
 /// Hands what happened to whoever is responsible. While no other repair manager is there, the hosted one does it all;
-/// else events go into a log that the others read (CoordinationService), and the hosted one only hears what ends repairs
-/// it began before.
+/// else events go into a log that the others read (CoordinationService), and the hosted one only hears what ends
+/// repairs it began before.
 class RepairCoordinator final : public RepairHost {
  public:
   static constexpr Duration kLook = std::chrono::milliseconds(250);  ///< between two looks at who is gone

@@ -1,4 +1,4 @@
-/// What people ask about repairs, answered for all repair managers together.
+/// The state and history of repairs, for people: of all repair managers together.
 #pragma once
 
 #include <string>

@@ -41,7 +41,9 @@ void Committer::run() {
       batches.swap(queue_);
     }
     const uint64_t last = batches.back()->sequence;
+    // A gap must not become durable: after a failure later batches fail as well.
     if (status.ok()) status = write_(batches);
+    // The copy of `done` outlives this object; the destructor, on the executor's thread, empties what it points to.
     asio::post(executor_, [done = done_, last, status] {
       if (*done) (*done)(last, status);
     });

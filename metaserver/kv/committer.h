@@ -1,4 +1,4 @@
-/// The thread that turns many batches into few syncs.
+/// Group commit: the thread that turns many batches into few syncs.
 #pragma once
 
 #include <condition_variable>
@@ -15,13 +15,13 @@
 
 namespace kintsugi::metaserver {
 
-/// Takes all batches that were submitted while it wrote the last ones, and writes them together: group
-/// commit. After a failed write nothing more is written.
+/// Takes all batches that were submitted while it wrote the last ones, and writes them together. After a failed write
+/// nothing more is written.
 class Committer {
  public:
   using Batches = std::vector<std::shared_ptr<const PendingBatch>>;
-  /// `write` runs on the committer's thread and returns once its batches are durable; `done(last sequence,
-  /// status)` runs on `executor`, never after the destructor.
+  /// `write` runs on the committer's thread and returns once its batches are durable. `done(last sequence, status)`
+  /// runs on `executor`, never after the destructor.
   Committer(asio::any_io_executor executor, std::function<Status(const Batches&)> write,
             std::function<void(uint64_t, const Status&)> done);
   /// Finishes the write in progress and forgets the rest.

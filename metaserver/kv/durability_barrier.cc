@@ -9,6 +9,7 @@ namespace kintsugi::metaserver {
 asio::awaitable<Status> DurabilityBarrier::enqueue(uint64_t sequence) {
   return asio::async_initiate<const asio::use_awaitable_t<>, void(Status)>(
       [this, sequence](Handler handler) {
+        // Whoever comes later waits for the same batch or a later one, so that the queue is in order by itself.
         KINTSUGI_ASSERT(waiters_.empty() || waiters_.back().sequence <= sequence);
         waiters_.push_back({sequence, std::move(handler)});
       },
@@ -23,6 +24,7 @@ asio::awaitable<Status> DurabilityBarrier::wait(uint64_t sequence) {
 }
 
 void DurabilityBarrier::wake_front(Status status) {
+  // Posted, not called: a waiter that ran inside of advance() might commit, or wait, before the rest have been woken.
   asio::post(executor_, [handler = std::move(waiters_.front().handler),
                          status = std::move(status)]() mutable { handler(std::move(status)); });
   waiters_.pop_front();

@@ -1,4 +1,4 @@
-/// Counts batches from "handed over" to "durable" and wakes who waits for one of them. Shared by all stores.
+/// Counts batches from "handed over" to "durable" and wakes whoever waits for one of them. All stores share it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 
 namespace kintsugi::metaserver {
 
-/// Batches are numbered from 1 in the order of their commits. Single-threaded; waiters wake in the order they
+/// Batches are numbered from 1 in the order of their commits. Single-threaded; waiters wake in the order in which they
 /// came, never inside the call that wakes them.
 class DurabilityBarrier {
  public:
@@ -30,7 +30,7 @@ class DurabilityBarrier {
   DurabilityBarrier(const DurabilityBarrier&) = delete;
   DurabilityBarrier& operator=(const DurabilityBarrier&) = delete;
 
-  /// Number of the next batch.
+  /// Numbers the next batch.
   uint64_t issue() { return ++issued_; }
   uint64_t issued() const { return issued_; }
   bool pending() const { return durable_ < issued_; }
@@ -58,7 +58,7 @@ class DurabilityBarrier {
   uint64_t issued_ = 0;
   uint64_t durable_ = 0;
   Status failure_;
-  std::deque<Waiter> waiters_;  ///< by sequence: whoever comes later waits for the same batch or a later one
+  std::deque<Waiter> waiters_;  ///< in the order of their batches
 };
 
 }  // namespace kintsugi::metaserver

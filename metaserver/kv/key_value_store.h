@@ -40,8 +40,7 @@ class ReadView {
  public:
   virtual ~ReadView() = default;
   virtual std::optional<std::string> get(std::string_view key) const = 0;
-  /// Calls `visit(key, value)` for keys in [begin, end) in order until it returns false. An empty `end` is no
-  /// limit.
+  /// Calls `visit(key, value)` for keys in [begin, end) in order until it returns false. An empty `end` is no limit.
   virtual void scan(std::string_view begin, std::string_view end,
                     const std::function<bool(std::string_view, std::string_view)>& visit) const = 0;
 };
@@ -57,8 +56,8 @@ class KeyValueStore : public ReadView {
   virtual std::unique_ptr<const ReadView> snapshot() const = 0;
 
   /// Applies the batch to what reads see at once, before the first suspension; completes when the batch is durable
-  /// (synced; many batches share one sync). After an I/O error every commit and durable() fails with it: the daemon must
-  /// stop, because what readers saw may be lost.
+  /// (synced; many batches share one sync). After an I/O error every commit and durable() fails with it: the daemon
+  /// must stop, because what readers saw may be lost.
   virtual asio::awaitable<Status> commit(Batch batch) = 0;
 
   /// Completes when everything that reads have seen so far is durable. At once when nothing is pending.

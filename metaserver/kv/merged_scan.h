@@ -7,9 +7,8 @@
 
 namespace kintsugi::metaserver {
 
-/// `cursor` stands at the first base key >= begin and ends before `end`; it has valid(), key(), value(),
-/// next(). `overlay` is an ordered map whose entries `value_of` maps to a string, or to null for a removed
-/// key; they win.
+/// `cursor` stands at the first base key >= begin and ends before `end`; it has valid(), key(), value(), next().
+/// `overlay` is an ordered map whose entries win; `value_of` maps one to a string, or to null for a removed key.
 template <class Cursor, class Overlay, class ValueOf>
 void merged_scan(Cursor& cursor, const Overlay& overlay, std::string_view begin, std::string_view end,
                  ValueOf value_of, const std::function<bool(std::string_view, std::string_view)>& visit) {

@@ -1,5 +1,4 @@
-/// The overlay that makes batches visible between their commit and the moment the store below holds them
-/// durably.
+/// The overlay that makes batches visible between their commit and the moment when the store below holds them durably.
 #pragma once
 
 #include <deque>
@@ -21,14 +20,14 @@ struct PendingBatch {
   std::vector<Batch::Write> writes;
 };
 
-/// Ordered, single-threaded. Entries point into the pending batches: nothing is copied.
+/// Ordered by key, single-threaded. Entries point into the pending batches: nothing is copied.
 class PendingWrites {
  public:
   void add(std::shared_ptr<const PendingBatch> batch);
-  /// Forgets what only batches up to `sequence` wrote.
+  /// Forgets the batches up to `sequence`, but no key that a later one wrote again.
   void drop_through(uint64_t sequence);
 
-  /// Null: not written by a pending batch. Else its pending value; nullopt there means removed.
+  /// The pending value of a key, which is nullopt when the key was removed. Null: no pending batch wrote it.
   const std::optional<std::string>* find(std::string_view key) const;
   bool empty() const { return entries_.empty(); }
 

@@ -1,5 +1,5 @@
-/// Recently read values in memory. RocksDB answers a get from its memtable in about 2 us, mostly comparing
-/// keys along a skip list; a path lookup is several of them, and most hit the same few directories.
+/// Recently read values in memory. RocksDB answers a get from its memtable in about 2 us, mostly comparing keys along a
+/// skip list; a path lookup is several gets, and most of them hit the same few directories.
 #pragma once
 
 #include <list>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::metaserver {
 
-/// Least recently used values go first. Single-threaded.
+/// The values that were used least recently go first. Single-threaded.
 class ReadCache {
  public:
   explicit ReadCache(size_t max_bytes) : max_bytes_(max_bytes) {}
@@ -23,6 +23,7 @@ class ReadCache {
   }
 
   void insert(std::string_view key, std::string_view value) {
+    // One large value is not worth what it would evict.
     if (cost(key.size(), value.size()) > max_bytes_ / 16) return;
     entries_.push_front({std::string(key), std::string(value)});
     index_.insert_or_assign(entries_.front().key, entries_.begin());
@@ -31,7 +32,7 @@ class ReadCache {
       erase(std::prev(entries_.end()));
   }
 
-  /// The key was written: what is cached of it follows.
+  /// The key was written: its cached value, if there is one, follows.
   void write(std::string_view key, const std::optional<std::string>& value) {
     auto found = index_.find(key);
     if (found == index_.end()) return;
@@ -48,7 +49,7 @@ class ReadCache {
   struct Entry {
     std::string key, value;
   };
-  static constexpr size_t kOverhead = 160;  ///< of the list, the index and the allocator, for an entry
+  static constexpr size_t kOverhead = 160;  ///< list, index and allocator, for one entry
   static size_t cost(size_t key, size_t value) { return key + value + kOverhead; }
 
   void erase(std::list<Entry>::iterator entry) {

@@ -114,7 +114,7 @@ struct RocksDbStore::State {
       return;
     }
     barrier.advance(sequence);
-    // What is dropped here is in RocksDB by now, so that no read ever misses it.
+    // RocksDB holds by now what is dropped here, so that no read ever misses it.
     pending.drop_through(sequence);
     if (!barrier.pending()) work.reset();
   }

@@ -10,8 +10,9 @@
 
 namespace kintsugi::metaserver {
 
-/// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and syncs once.
-/// Everything else runs on `executor`. Reads block the thread for as long as RocksDB needs (it usually reads from memory).
+/// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and syncs
+/// once. Everything else runs on `executor`. Reads block the thread for as long as RocksDB needs (it usually reads
+/// from memory).
 class RocksDbStore final : public KeyValueStore {
  public:
   /// Makes the directory when it does not exist. kIoError, kCorrupt, or kUnavailable when another process has it open.

@@ -25,9 +25,9 @@ class DirectoryPolicies {
   Status set(Transaction& transaction, std::string_view path, const std::string& policy);
   /// The code of a file; what new files in a directory get.
   Result<proto::GetPolicyResponse> of(const Reader& reader, std::string_view path) const;
-  /// What a file gets that is going to be made (or replaced) at this path.
+  /// The policy of a file that is going to be made (or replaced) at this path.
   Result<proto::GetPolicyResponse> for_new_file(const Reader& reader, std::string_view path) const;
-  /// The root's.
+  /// The policy of files that find none below the root.
   std::string default_policy(const Reader& reader) const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace kintsugi::metaserver {
 
-/// What a directory says of one of its names.
+/// The inode that a name in a directory stands for.
 struct Entry {
   InodeId id;
   bool is_directory = false;
@@ -22,20 +22,20 @@ struct Entry {
 
 std::optional<Entry> find_entry(const Reader& reader, InodeId parent, std::string_view name);
 
-/// Follows `names` from the root. kNotFound or kNotDirectory names the component. `trail`, when given,
-/// receives every directory and file on the way, the root first.
+/// Follows `names` from the root. kNotFound or kNotDirectory names the component. `trail`, when given, receives every
+/// directory and file on the way, the root first.
 Result<Entry> walk(const Reader& reader, std::span<const std::string_view> names,
                    std::vector<InodeId>* trail = nullptr);
 
 /// The directory that holds (or would hold) the last name of a path that is not the root.
 Result<InodeId> walk_to_parent(const Reader& reader, const Path& path, std::vector<InodeId>* trail = nullptr);
 
-/// The inode must exist: entries never point nowhere.
+/// REQUIRES: the inode exists. That of an entry always does.
 proto::StoredInode load_inode(const Reader& reader, InodeId id);
 
 proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode);
 
-/// "/a/b" of the first names of a path.
+/// The text of a path's first names: "/a/b".
 std::string path_text(std::span<const std::string_view> names);
 
 inline bool is_directory(const proto::StoredInode& inode) {

@@ -32,7 +32,7 @@ Status about(std::string_view path, Code code, std::string_view what) {
   return {code, std::string(path) + " " + std::string(what)};
 }
 
-/// Whether `target`, which is there already, may give way to what `moved` is.
+/// Ok when `target`, which is there already, may give way to what `moved` is.
 Status check_replaceable(const Reader& reader, std::string_view to, Entry target, Entry moved, bool replace) {
   if (!replace) return about(to, Code::kAlreadyExists, "exists already");
   if (target.is_directory && !moved.is_directory) return about(to, Code::kIsDirectory, "is a directory");
@@ -169,6 +169,7 @@ Status Namespace::rename(Transaction& transaction, std::string_view from_text, s
     return about(path_text(from.names), Code::kInvalidArgument, "cannot be moved into itself");
   }
   const std::optional<Entry> target = find_entry(reader, to_parent, to.names.back());
+  // Both names are one entry: there are no hard links.
   if (target && target->id == moved->id) return {};
   if (target) KINTSUGI_TRY(check_replaceable(reader, path_text(to.names), *target, *moved, replace));
 

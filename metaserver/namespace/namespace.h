@@ -1,6 +1,5 @@
-/// The operations on directories and files. Each is a plain function: it reads, checks, and puts its writes
-/// into the caller's transaction, which makes it one atomic batch. On an error the transaction must be
-/// dropped.
+/// The operations on directories and files. Each is a plain function: it reads, checks, and puts its writes into the
+/// caller's transaction, which makes it one atomic batch. On an error the transaction must be dropped.
 ///
 /// All take paths as they came from the wire; every error names the path.
 #pragma once
@@ -21,7 +20,7 @@ namespace kintsugi::metaserver {
 
 inline constexpr uint32_t kDefaultListEntries = 1000;
 inline constexpr uint32_t kMaxListEntries = 2000;     ///< keeps a page below rpc::kMaxHeaderBytes
-inline constexpr size_t kMaxStripesFreedAtOnce = 16;  ///< a file of more is an orphan until it is reclaimed
+inline constexpr size_t kMaxStripesFreedAtOnce = 16;  ///< a file of more stripes is an orphan first
 
 /// A file as CommitFile describes it, once its stripes have been checked.
 struct NewFile {
@@ -43,23 +42,23 @@ class Namespace {
   void format(Transaction& transaction, const std::string& policy) const;
 
   Result<proto::Attributes> stat(const Reader& reader, std::string_view path) const;
-  /// Of a file: no entries, only `self`.
+  /// The entries of a directory after name `after`, and the directory itself; a file has no entries, only `self`.
   Result<proto::ListResponse> list(const Reader& reader, std::string_view path, std::string_view after,
                                    uint32_t limit) const;
 
   /// kAlreadyExists, unless `parents` is set and a directory is there.
   Status make_directory(Transaction& transaction, std::string_view path, bool parents, uint32_t mode);
 
-  /// A file, an empty directory or, `recursive`, a directory with all below it: gone at once for everybody,
+  /// Removes a file, an empty directory or, `recursive`, a directory with all below it: gone at once for everybody,
   /// reclaimed later (see reclaim.h). kNotEmpty.
   Status remove(Transaction& transaction, std::string_view path, bool recursive, FreedStripes& freed);
 
-  /// POSIX rename. An existing target is kAlreadyExists unless `replace`; then a file replaces a file, a
+  /// Renames as POSIX does. An existing target is kAlreadyExists unless `replace`; then a file replaces a file, a
   /// directory an empty directory. kInvalidArgument for a directory into itself or for the root.
   Status rename(Transaction& transaction, std::string_view from, std::string_view to, bool replace,
                 FreedStripes& freed);
 
-  /// The file that `path` names, as one swap: the old one, if any, is unlinked in the same batch.
+  /// Makes the file that `path` names, as one swap: the old one, if any, is unlinked in the same batch.
   Result<proto::Attributes> put_file(Transaction& transaction, std::string_view path, NewFile file,
                                      bool replace, FreedStripes& freed);
 

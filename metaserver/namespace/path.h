@@ -12,15 +12,15 @@ namespace kintsugi::metaserver {
 inline constexpr size_t kMaxNameBytes = 255;
 inline constexpr size_t kMaxPathBytes = 4096;
 
-/// An absolute path as its names; none for the root. The views point into the text that was parsed.
+/// An absolute path as its names; the root has none. The views point into the text that was parsed.
 struct Path {
   std::vector<std::string_view> names;
 
   bool is_root() const { return names.empty(); }
 
-  /// Absolute; at most kMaxPathBytes; names of at most kMaxNameBytes without NUL. Repeated and trailing
-  /// slashes are ignored. "." and ".." are refused: there are no working directories and no links to step
-  /// back from. kInvalidArgument says which rule was broken.
+  /// A path is absolute and of at most kMaxPathBytes, its names of at most kMaxNameBytes without NUL. Repeated and
+  /// trailing slashes are ignored. "." and ".." are refused: there are no working directories and no links to step back
+  /// from. kInvalidArgument says which rule was broken.
   static Result<Path> parse(std::string_view text);
 };
 

@@ -7,7 +7,8 @@ namespace {
 
 constexpr size_t kStripesAStep = 32;
 constexpr size_t kEntriesAStep = 128;
-constexpr size_t kStripesOfAnEntry = 1;  ///< entries of more become orphans: keeps a step within its bound
+/// Files of more stripes in a directory that is reclaimed become orphans themselves: so a step stays within its bound.
+constexpr size_t kStripesOfAnEntry = 1;
 
 std::set<uint64_t> stripes_of(const proto::StoredExtents& extents) {
   std::set<uint64_t> stripes;

@@ -1,5 +1,5 @@
-/// A walk over all that is below a path, parents before their children, names in order. It may pause anywhere
-/// and be taken up again later, from nothing but the last path it returned.
+/// A walk over all that is below a path, parents before their children, names in order. It may pause anywhere and be
+/// taken up again later, from nothing but the last path it returned.
 #pragma once
 
 #include <deque>
@@ -19,18 +19,17 @@ class TreeWalk {
     proto::StoredInode inode;
   };
 
-  /// `after` empty: from `root` itself on. Else from what follows it, whether or not it still exists; it must
-  /// be a path below `root`.
+  /// Begins at `root` itself, or at what follows `after`, a path below `root` that need not exist any more.
   static Result<TreeWalk> start(const Reader& reader, std::string_view root, std::string_view after = {});
 
-  /// Nothing when the walk is done. Entries that vanish meanwhile are skipped.
+  /// The next item; nothing when the walk is done. Entries that vanish meanwhile are skipped.
   std::optional<Item> next(const Reader& reader);
 
  private:
   struct Level {
     InodeId directory;
     std::string path;
-    std::string after;  ///< names up to it were read
+    std::string after;  ///< names up to this one were read
     std::deque<std::pair<std::string, Entry>> read_ahead;
     bool complete = false;  ///< nothing left to read beyond read_ahead
   };

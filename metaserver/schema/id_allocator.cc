@@ -28,6 +28,7 @@ asio::awaitable<Status> IdAllocator::reserve() {
   Batch batch;
   batch.put(keys::counter(name_), counter.SerializeAsString());
   const Status status = co_await store_.commit(std::move(batch));
+  // Only now: an id that was given out before its range is durable might be given out again after a crash.
   if (status.ok()) limit_ = limit;
   co_return status.with_context("reserve ids");
 }

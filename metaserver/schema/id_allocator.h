@@ -10,14 +10,14 @@
 
 namespace kintsugi::metaserver {
 
-/// Reserves ids durably in ranges of kRange, the next one long before the last is used up. Ids that were
-/// reserved and not used before a crash are skipped.
+/// Reserves ids durably in ranges of kRange, the next range long before the last one is used up. Ids that were reserved
+/// and not used before a crash are skipped.
 class IdAllocator {
  public:
   static constexpr uint64_t kRange = 10000;
   static constexpr uint64_t kFirst = 2;  ///< 0 is none; 1 is the root directory
 
-  /// `store` must outlive it. `name` is the counter's.
+  /// `store` must outlive it. `name` names the counter in the store.
   IdAllocator(const runtime::Runtime& runtime, KeyValueStore& store, std::string name);
 
   /// Reserves the first range. No id may be taken before.

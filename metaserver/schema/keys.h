@@ -1,5 +1,5 @@
-/// The one ordered key space (DESIGN section 4). A key is a kind byte, then big-endian ids, so that scans run
-/// in the order of the ids; names come last.
+/// The one ordered key space of all metadata. A key is a kind byte, then big-endian ids, so that scans run in the order
+/// of the ids; names come last.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::metaserver::keys {
 
-/// First byte of every key. Stored: never change one.
+/// The first byte of every key. Kinds are stored, so one is never changed or used again.
 enum class Kind : char {
   kCluster = 'M',
   kCounter = 'N',       ///< name -> StoredCounter
@@ -50,14 +50,14 @@ struct Range {
 };
 Range all(Kind kind);
 Range all(Kind kind, uint64_t first_id);
-/// Entries of a directory whose names are greater than `after`.
+/// The entries of a directory whose names are greater than `after`.
 Range entries(InodeId parent, std::string_view after = {});
 
 std::string_view name_of_entry(std::string_view key);
 /// The first id of any key that starts with one.
 uint64_t first_id(std::string_view key);
-ChunkId chunk_of(std::string_view key);           ///< of server_chunk and garbage keys
-StripeId stripe_of_upload(std::string_view key);  ///< of upload_stripe keys
-std::string_view text_of(std::string_view key);   ///< of counter and policy keys
+ChunkId chunk_of(std::string_view key);           ///< REQUIRES: a server_chunk or garbage key
+StripeId stripe_of_upload(std::string_view key);  ///< REQUIRES: an upload_stripe key
+std::string_view text_of(std::string_view key);   ///< REQUIRES: a counter or policy key
 
 }  // namespace kintsugi::metaserver::keys

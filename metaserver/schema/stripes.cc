@@ -29,7 +29,9 @@ void move_chunk(Transaction& transaction, ChunkId chunk, proto::StoredStripe& st
   if (has_place(place)) transaction.remove(keys::server_chunk(old, chunk));
   if (old) transaction.put(keys::garbage(old, chunk), "");
   place.set_server_id(server.value);
-  transaction.remove(keys::garbage(server, chunk));  // of an older copy, if it was withdrawn
+  // The deletion of an older copy there may be queued, if the caller has found it withdrawable: it must not hit
+  // this one.
+  transaction.remove(keys::garbage(server, chunk));
   transaction.put(keys::server_chunk(server, chunk), "");
   transaction.put_message(keys::stripe(chunk.stripe), stripe);
 }

@@ -1,4 +1,5 @@
-/// Stripe records and what is derived from them: which server holds what, and what is to be deleted where.
+/// Stripe records and the two indexes derived from them, which change in the same batch: chunks by server, and chunks
+/// to be deleted by server.
 #pragma once
 
 #include <optional>
@@ -20,13 +21,13 @@ std::optional<proto::StoredStripe> load_stripe(const Reader& reader, StripeId id
 /// has no entry.
 void add_stripe(Transaction& transaction, StripeId id, const proto::StoredStripe& stripe);
 
-/// Moves chunk `chunk` of `stripe` (which it updates) to `server`. The copy at the old place becomes garbage.
+/// Makes `server` the place of `chunk` and updates `stripe`. The copy at the old place becomes garbage.
 void move_chunk(Transaction& transaction, ChunkId chunk, proto::StoredStripe& stripe, ServerId server);
 
 /// Deletes the stripe, if it exists; its chunks become garbage of their servers.
 void free_stripe(Transaction& transaction, StripeId id, FreedStripes& freed);
 
-/// Bytes of all chunks.
+/// The bytes of all chunks.
 uint64_t stored_bytes(const proto::StoredStripe& stripe);
 
 /// Adds to the counts of the whole namespace.

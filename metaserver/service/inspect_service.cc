@@ -106,8 +106,7 @@ void InspectService::check_file(const Reader& reader, const std::string& path, I
     }
     problem.set_path(path);
     problem.set_stripe_id(id.value);
-    // A file's problems beyond the limit are counted but not listed: pages continue at files, and must not
-    // grow.
+    // A file's problems beyond the limit are counted but not listed: pages continue at files, and must not grow.
     if (response.problems_size() < kFsckProblemsOfAPage) *response.add_problems() = std::move(problem);
   }
 }

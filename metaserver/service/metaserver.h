@@ -1,7 +1,7 @@
 /// A metaserver: namespace, stripe map, placement, liveness, garbage collection, and the RPCs on them.
 ///
-/// Its host (the daemon) adds the repair manager: it is told what happens, uses repairs() and state(), and registers the
-/// RPCs of repairs on server().
+/// Its host (the daemon) adds the repair manager: it is told what happens, uses repairs() and state(), and registers
+/// the RPCs of repairs on server().
 #pragma once
 
 #include <string>
@@ -45,10 +45,9 @@ class MetaServer {
   /// For more handlers, before start().
   rpc::Server& server() { return server_; }
 
-  /// Checks the options, makes a new cluster in an empty store, loads an existing one and serves. Known
-  /// servers count as alive until `dead_after` has passed; then server_dead is told for those that did not
-  /// come back, and chunk_lost for the chunks that are nowhere. kCorrupt: the store's format is of a later
-  /// version.
+  /// Checks the options, makes a new cluster in an empty store, loads an existing one and serves. Known servers count
+  /// as alive until `dead_after` has passed; then server_dead is told for those that did not come back, and chunk_lost
+  /// for the chunks that are nowhere. kCorrupt: the store's format is of a later version.
   asio::awaitable<Status> start();
   /// Idempotent. The host is told nothing afterwards.
   asio::awaitable<void> stop();

@@ -30,7 +30,7 @@ Status RepairService::check(ChunkId chunk, ServerId expected_old, ServerId serve
   }
   if (!state_.servers.find(server))
     return {Code::kInvalidArgument, fmt::format("server {} is not known", server)};
-  // What is on a dead server was told as lost when it died: nobody would look for this chunk.
+  // The chunks of a dead server were told as lost when it died: nobody would look for this one.
   if (state_.servers.is_dead(server)) return {Code::kUnavailable, fmt::format("server {} is dead", server)};
   const ServerId place{stripe.chunks(static_cast<int>(chunk.index)).server_id()};
   if (place != expected_old)
@@ -85,8 +85,8 @@ asio::awaitable<Status> RepairService::commit(Context context, ChunkId chunk, Se
   if (allowed.ok()) {
     // Before the commit suspends: a block report that was collected earlier may come in meanwhile.
     state_.chunks.set_placed(chunk, server);
-    // The deletion of a copy that waits for the chunk to be available elsewhere would wait for this very repair. It may be
-    // taken back: check() has seen that no server was ever told.
+    // The deletion of a copy that waits for the chunk to be available elsewhere would wait for this very repair. It may
+    // be taken back: check() has seen that no server was ever told.
     if (Garbage::pending(state_.store, server, chunk)) transaction.remove(keys::garbage(server, chunk));
     if (server != expected_old) move_chunk(transaction, chunk, *stripe, server);
   }

@@ -10,7 +10,8 @@
 
 namespace kintsugi::metaserver {
 
-/// A repair (or move) of a chunk makes a copy on another server and then commits: from then on that is the chunk's place.
+/// A repair (or move) of a chunk makes a copy on another server and then commits: from then on that is the
+/// chunk's place.
 ///
 /// A commit is refused when the copy may be deleted on its server: while a deletion of that chunk there is pending, or
 /// when one was ordered since the copy was begun. So a committed place always has its bytes, and the copy of a refused
@@ -25,11 +26,11 @@ class RepairService {
   bool deletion_pending(ChunkId chunk, ServerId server) const;
   /// A repair or move of the chunk begins. Copies of it that are deleted from now on are not committed.
   void begins(ChunkId chunk);
-  /// What commit would say of a copy that is begun now.
+  /// The answer that commit would give to a copy which is begun now.
   Status can_commit(ChunkId chunk, ServerId expected_old, ServerId server) const;
-  /// The chunk, proven to be what was written, is durable on `server`: that is its place from now on, if it is still at
-  /// `expected_old` (0: nowhere). Else kConflict, or kNotFound when the stripe is gone: the copy is garbage. Durable on
-  /// return.
+  /// The chunk, proven to be what was written, is durable on `server`: that is its place from now on, if it is still
+  /// at `expected_old` (0: nowhere). Else kConflict, or kNotFound when the stripe is gone: the copy is garbage.
+  /// Durable on return.
   asio::awaitable<Status> commit(Context context, ChunkId chunk, ServerId expected_old, ServerId server);
   /// Deletes a copy on `server` whose commit was refused, unless that is the chunk's place.
   asio::awaitable<Status> discard_copy(ChunkId chunk, ServerId server);

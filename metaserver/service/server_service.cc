@@ -11,7 +11,7 @@ constexpr sight::Site kHeartbeat{"metaserver.heartbeat", {"lost_chunks"}, {"vict
 constexpr sight::Site kBlockReport{"metaserver.block_report", {"chunks"}};
 constexpr sight::Site kReportChunk{"metaserver.report_chunk"};
 
-constexpr size_t kMaxDetailBytes = 500;  ///< of a reader's words
+constexpr size_t kMaxDetailBytes = 500;  ///< a reader's words are cut to it
 
 }  // namespace
 
@@ -58,8 +58,8 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
   }
   Transaction transaction(state_.store);
   const std::vector<ChunkId> victims = state_.garbage.exchange(transaction, server, request.incarnation());
-  // An order to delete is derived from writes that may still be pending, and whoever carries it out cannot take it back:
-  // it leaves only once they are durable. A heartbeat without orders waits for nothing.
+  // An order to delete is derived from writes that may still be pending, and whoever carries it out cannot take it
+  // back: it leaves only once they are durable. A heartbeat without orders waits for nothing.
   if (!victims.empty() || !transaction.empty()) {
     KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), {}, transaction)));
   }

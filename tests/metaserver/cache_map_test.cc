@@ -1,4 +1,4 @@
-// What heartbeats tell about memory, heat and links.
+// Heartbeats tell about memory, heat and links.
 #include "metaserver/cluster/cache_map.h"
 
 #include <random>

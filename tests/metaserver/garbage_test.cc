@@ -1,4 +1,4 @@
-// What is deleted on servers, and above all what is not.
+// Deletions on servers, and above all chunks that must not be deleted.
 #include <random>
 
 #include "tests/expect_ok.h"

@@ -1,4 +1,4 @@
-// What people ask a metaserver: du, df, fsck, servers, policies.
+// Questions that people ask a metaserver: du, df, fsck, servers, policies.
 #include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"
 

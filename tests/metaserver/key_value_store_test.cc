@@ -56,8 +56,8 @@ class Bench {
   virtual void crash() = 0;   ///< and open again
   virtual asio::any_io_executor executor() = 0;
   virtual void run(asio::awaitable<void> task) = 0;
-  virtual void
-  run_ready() = 0;  ///< what is ready to run, without letting a sync finish if that can be helped
+  /// Runs what is ready, without letting a sync finish if that can be helped.
+  virtual void run_ready() = 0;
 };
 
 class MemoryBench final : public Bench {

@@ -29,7 +29,7 @@ inline rpc::Secret test_secret(int n = 7) {
   return rpc::Secret(key);
 }
 
-/// What a fake chunkserver holds and was told.
+/// A chunkserver that only talks: the chunks it pretends to hold, and what it was told.
 struct FakeServer {
   ServerId id;
   std::string rack;
@@ -234,7 +234,7 @@ class MetaServerRig {
     return result ? Status{} : result.error();
   }
 
-  Duration sync_latency = 200us;  ///< of the next start
+  Duration sync_latency = 200us;  ///< counts from the next start on
   simulation::Simulation simulation;
   simulation::SimNode meta_node, client_node;
   simulation::MemoryStoreDisk disk;
@@ -245,7 +245,7 @@ class MetaServerRig {
   std::deque<FakeServer> servers;
   Told told;
 
-  // What a repair manager sees.
+  // The view of a repair manager.
   std::vector<proto::ServerState> server_states() {
     std::vector<proto::ServerState> states;
     for (const auto& [id, server] : meta->state().servers.servers())

@@ -1,4 +1,4 @@
-/// What the metaserver's tests share.
+/// Helpers that the tests of the metaserver share.
 #pragma once
 
 #include <filesystem>

@@ -19,16 +19,16 @@ using metaserver::DurabilityBarrier;
 using metaserver::KeyValueStore;
 using metaserver::ReadView;
 
-/// What outlives a crash. At most one MemoryStore uses it at a time.
+/// The disk, which outlives a crash. At most one MemoryStore uses it at a time.
 class MemoryStoreDisk {
  public:
   using Map = std::map<std::string, std::string, std::less<>>;
 
-  /// The process dies: of the batches on their way the first `survivors` reached the disk all the same
-  /// (unacknowledged writes may survive a crash, in order). The store in use fails from now on and must be
-  /// replaced by a new one.
+  /// The process dies. The first `survivors` of the batches on their way reach the disk all the same: writes that
+  /// nobody acknowledged may survive a crash, in order. The store in use fails from now on and must be replaced by a
+  /// new one.
   void crash(size_t survivors = 0);
-  /// From the next sync on every one fails.
+  /// Every sync from the next one on fails.
   void fail_syncs() { broken_ = true; }
 
   const Map& durable() const { return durable_; }
@@ -46,8 +46,8 @@ class MemoryStoreDisk {
 
 class MemoryStore final : public KeyValueStore {
  public:
-  /// Opens what is durable on `disk`, which must outlive it. A sync takes `sync_latency` and covers all
-  /// batches that came before it began.
+  /// Opens what is durable on `disk`, which must outlive it. A sync takes `sync_latency` and covers all batches that
+  /// came before it began.
   MemoryStore(asio::any_io_executor executor, runtime::Clock& clock, MemoryStoreDisk& disk,
               Duration sync_latency = std::chrono::microseconds(200));
   ~MemoryStore() override;
