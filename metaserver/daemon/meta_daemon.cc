@@ -42,6 +42,7 @@ asio::awaitable<Status> MetaDaemon::start() {
 
 asio::awaitable<void> MetaDaemon::stop() {
   if (std::exchange(stopped_, true)) co_return;
+  // First the client: running repairs wait for its calls, and end when those break.
   co_await client_.stop();
   co_await coordinator_.stop();
   co_await repairs_.stop();

@@ -52,8 +52,9 @@ class RepairCoordinator final : public RepairHost {
 
  private:
   asio::awaitable<void> watch();
-  /// The hosted manager begins or ends to be responsible.
+  /// Looks whether the hosted manager begins or ends to be responsible.
   void follow_shards();
+  /// Tells the hosted manager everything that is lost: it knows nothing of what happened while others were responsible.
   void take_over();
 
   const MetaState& state_;

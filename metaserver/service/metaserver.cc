@@ -107,6 +107,7 @@ asio::awaitable<void> MetaServer::watch_servers() {
 asio::awaitable<void> MetaServer::tell_missing_after_grace() {
   const bool slept = co_await tasks_.sleep_for(state_.options.dead_after);
   if (!slept) co_return;
+  // Only now: their repairs need helpers, and the servers that live have come back by this time.
   for (ChunkId chunk : state_.chunks_of(ServerId{}))
     state_.host->chunk_lost(chunk, "missing since the write");
 }
