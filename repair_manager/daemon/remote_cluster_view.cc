@@ -45,9 +45,9 @@ void RemoteClusterView::set_shards(const proto::JoinRepairResponse& answer, Time
 
 asio::awaitable<Status> RemoteClusterView::refresh_servers(Context context) {
   const proto::Empty request;
-  KINTSUGI_CO_ASSIGN(const proto::ListServersResponse response,
-                     co_await client_.call<proto::ListServersResponse>(limited(context), metaserver_,
-                                                                       rpc::Method::kListServers, request));
+  proto::ListServersResponse response;
+  KINTSUGI_CO_TRY(
+      co_await client_.call(limited(context), metaserver_, rpc::Method::kListServers, request, response));
   states_.assign(response.servers().begin(), response.servers().end());
   servers_.clear();
   for (const proto::ServerState& state : states_)
@@ -87,9 +87,9 @@ asio::awaitable<Status> RemoteClusterView::describe(std::vector<StripeId> stripe
   proto::DescribeStripesRequest request;
   for (StripeId stripe : stripes)
     request.add_stripe_ids(stripe.value);
-  KINTSUGI_CO_ASSIGN(const proto::DescribeStripesResponse response,
-                     co_await client_.call<proto::DescribeStripesResponse>(
-                         limited(Context{}), metaserver_, rpc::Method::kDescribeStripes, request));
+  proto::DescribeStripesResponse response;
+  KINTSUGI_CO_TRY(co_await client_.call(limited(Context{}), metaserver_, rpc::Method::kDescribeStripes,
+                                        request, response));
   for (StripeId stripe : stripes)
     stripes_[stripe] = {asked, std::nullopt};
   for (const proto::StripeDescription& description : response.stripes())
@@ -121,18 +121,19 @@ asio::awaitable<Status> RemoteClusterView::check_place(Context context, Place pl
   request.set_expected_old(known->chunks[place.chunk.index].server.value);
   request.set_server_id(place.destination.value);
   request.set_check_only(true);
-  const auto allowed = co_await client_.call<proto::CommitRepairResponse>(
-      limited(context), metaserver_, rpc::Method::kCommitRepair, request);
-  if (allowed) {
-    checked_[place.chunk] = {.life = allowed->life(), .repair_id = place.repair_id};
+  proto::CommitRepairResponse response;
+  const Status allowed =
+      co_await client_.call(limited(context), metaserver_, rpc::Method::kCommitRepair, request, response);
+  if (allowed.ok()) {
+    checked_[place.chunk] = {.life = response.life(), .repair_id = place.repair_id};
     co_return Status{};
   }
   stripes_.erase(place.chunk.stripe);
   const TimePoint now = runtime_.clock.now();
   std::erase_if(deletions_, [now](const auto& deletion) { return now >= deletion.second; });
-  if (allowed.error().code() == Code::kConflict && deletions_.size() < kMaxDeletions)
+  if (allowed.code() == Code::kConflict && deletions_.size() < kMaxDeletions)
     deletions_[{place.chunk, place.destination}] = now + kDeletionMemory;
-  co_return Status{Code::kConflict, allowed.error().message()};
+  co_return Status{Code::kConflict, allowed.message()};
 }
 
 asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
@@ -148,22 +149,24 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RemoteClusterView::execute(
     checked = co_await check_place(context, Place{places[i].first, places[i].second, request.repair_id()});
   if (checked.ok() && !wanted_.contains(request.repair_id()))
     checked = {Code::kCancelled, "given up before it began"};
-  Result<proto::RepairChunkResponse> rebuilt = checked;
+  proto::RepairChunkResponse response;
+  Status rebuilt = checked;
   if (checked.ok())
-    rebuilt = co_await client_.call<proto::RepairChunkResponse>(context, std::move(destination),
-                                                                rpc::Method::kRepairChunk, request);
+    rebuilt =
+        co_await client_.call(context, std::move(destination), rpc::Method::kRepairChunk, request, response);
   wanted_.erase(request.repair_id());
   // A call that was given up may end when another repair of the chunk has begun.
-  if (!rebuilt)
-    std::erase_if(checked_, [&](const auto& entry) { return entry.second.repair_id == request.repair_id(); });
+  if (rebuilt.ok()) co_return response;
+  std::erase_if(checked_, [&](const auto& entry) { return entry.second.repair_id == request.repair_id(); });
   co_return rebuilt;
 }
 
 asio::awaitable<void> RemoteClusterView::give_up(Context context, runtime::Endpoint destination,
                                                  proto::EndRepairRequest request) {
   wanted_.erase(request.repair_id());
-  (void)co_await client_.call<proto::Empty>(context, std::move(destination), rpc::Method::kEndRepair,
-                                            request);
+  proto::Empty response;
+  // Unheard it costs no more than time: the repair ends at its own deadline.
+  (void)co_await client_.call(context, std::move(destination), rpc::Method::kEndRepair, request, response);
 }
 
 ServerId RemoteClusterView::server_at(const runtime::Endpoint& address) const {
@@ -189,15 +192,16 @@ asio::awaitable<Status> RemoteClusterView::commit_repair(Context context, ChunkI
   }
   const Context limited = context.with_deadline(runtime_.clock.now() + kCommitLimit);
   while (true) {
-    const auto committed = co_await client_.call<proto::CommitRepairResponse>(
-        limited, metaserver_, rpc::Method::kCommitRepair, request);
+    proto::CommitRepairResponse response;
+    const Status committed =
+        co_await client_.call(limited, metaserver_, rpc::Method::kCommitRepair, request, response);
     stripes_.erase(chunk.stripe);
-    if (committed) co_return Status{};
-    const Code code = committed.error().code();
+    if (committed.ok()) co_return Status{};
+    const Code code = committed.code();
     if (code != Code::kUnavailable || runtime_.clock.now() + kCommitRetry >= limited.deadline)
-      co_return committed.error();
+      co_return committed;
     const bool slept = co_await tasks_.sleep_for(kCommitRetry);
-    if (!slept) co_return committed.error();
+    if (!slept) co_return committed;
   }
 }
 
@@ -212,9 +216,10 @@ void RemoteClusterView::report_lost(ChunkId chunk, ServerId server, const std::s
 }
 
 asio::awaitable<void> RemoteClusterView::send_report(proto::ReportChunkRequest report) {
-  const auto sent =
-      co_await client_.call<proto::Empty>(limited(Context{}), metaserver_, rpc::Method::kReportChunk, report);
-  if (!sent) log::warning("a lost chunk could not be reported: {}", sent.error().to_string());
+  proto::Empty response;
+  const Status sent =
+      co_await client_.call(limited(Context{}), metaserver_, rpc::Method::kReportChunk, report, response);
+  if (!sent.ok()) log::warning("a lost chunk could not be reported: {}", sent.to_string());
 }
 
 }  // namespace kintsugi::repair_manager

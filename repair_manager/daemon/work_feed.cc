@@ -32,8 +32,9 @@ asio::awaitable<void> WorkFeed::leave() {
   tasks_.request_stop();
   proto::JoinRepairRequest leaving = request_;
   leaving.set_leaving(true);
-  (void)co_await client_.call<proto::JoinRepairResponse>(context(kLeaveLimit), metaserver_,
-                                                         rpc::Method::kJoinRepair, leaving);
+  proto::JoinRepairResponse response;
+  // Unheard it costs no more than time: others take over when the lease is over.
+  (void)co_await client_.call(context(kLeaveLimit), metaserver_, rpc::Method::kJoinRepair, leaving, response);
 }
 
 asio::awaitable<void> WorkFeed::follow() {
@@ -75,9 +76,9 @@ asio::awaitable<Status> WorkFeed::turn() {
 
 asio::awaitable<Status> WorkFeed::join() {
   const TimePoint asked = runtime_.clock.now();
-  KINTSUGI_CO_ASSIGN(const proto::JoinRepairResponse answer,
-                     co_await client_.call<proto::JoinRepairResponse>(context(kCallLimit), metaserver_,
-                                                                      rpc::Method::kJoinRepair, request_));
+  proto::JoinRepairResponse answer;
+  KINTSUGI_CO_TRY(
+      co_await client_.call(context(kCallLimit), metaserver_, rpc::Method::kJoinRepair, request_, answer));
   if (tasks_.stopping()) co_return Status{};
   take_shards(answer, asked);
   next_join_ = asked + std::chrono::milliseconds(std::clamp<uint64_t>(answer.interval_ms(), 10, 60'000));
@@ -101,17 +102,17 @@ void WorkFeed::take_shards(const proto::JoinRepairResponse& answer, TimePoint as
 
 // ---- what is lost ----------------------------------------------------------------------------------------
 
-asio::awaitable<Result<proto::FetchRepairWorkResponse>> WorkFeed::call(
-    proto::FetchRepairWorkRequest request) {
+asio::awaitable<Status> WorkFeed::call(proto::FetchRepairWorkRequest& request,
+                                       proto::FetchRepairWorkResponse& response) {
   request.set_manager_id(manager_id_);
   request.set_epoch(epoch_);
   // A page must not keep this manager from joining in time.
   const TimePoint deadline = std::min(runtime_.clock.now() + kPageLimit, next_join_ + kCallLimit);
-  auto response = co_await client_.call<proto::FetchRepairWorkResponse>(
-      Context{}.with_deadline(deadline), metaserver_, rpc::Method::kFetchRepairWork, request);
+  const Status status = co_await client_.call(Context{}.with_deadline(deadline), metaserver_,
+                                              rpc::Method::kFetchRepairWork, request, response);
   // Shards changed hands: learn which.
-  if (!response && response.error().code() == Code::kConflict) next_join_ = {};
-  co_return response;
+  if (status.code() == Code::kConflict) next_join_ = {};
+  co_return status;
 }
 
 asio::awaitable<Status> WorkFeed::fetch_events() {
@@ -119,7 +120,8 @@ asio::awaitable<Status> WorkFeed::fetch_events() {
   bool more = true;
   while (more && !tasks_.stopping() && runtime_.clock.now() < next_join_) {
     request.set_after(last_);
-    KINTSUGI_CO_ASSIGN(const proto::FetchRepairWorkResponse response, co_await call(request));
+    proto::FetchRepairWorkResponse response;
+    KINTSUGI_CO_TRY(co_await call(request, response));
     if (response.start_over()) {
       last_ = response.last();
       list_all_wanted_ = true;
@@ -192,7 +194,8 @@ asio::awaitable<Status> WorkFeed::list(proto::MissingPage page, Duration dead_fo
   while (more && !tasks_.stopping()) {
     proto::FetchRepairWorkRequest request;
     *request.mutable_missing() = page;
-    KINTSUGI_CO_ASSIGN(const proto::FetchRepairWorkResponse response, co_await call(std::move(request)));
+    proto::FetchRepairWorkResponse response;
+    KINTSUGI_CO_TRY(co_await call(request, response));
     std::vector<ChunkId> chunks;
     for (const proto::MissingChunk& chunk : response.missing())
       chunks.push_back({StripeId{chunk.stripe_id()}, chunk.index()});

@@ -47,7 +47,9 @@ class WorkFeed {
   asio::awaitable<Status> list_server(ServerId server, Duration dead_for);
   /// Pages of what is missing, each handed to the repair manager.
   asio::awaitable<Status> list(proto::MissingPage page, Duration dead_for);
-  asio::awaitable<Result<proto::FetchRepairWorkResponse>> call(proto::FetchRepairWorkRequest request);
+  /// Fills in who asks, and the answer.
+  asio::awaitable<Status> call(proto::FetchRepairWorkRequest& request,
+                               proto::FetchRepairWorkResponse& response);
   Context context(Duration limit) const { return Context{}.with_deadline(runtime_.clock.now() + limit); }
 
   runtime::Runtime runtime_;

@@ -2,7 +2,12 @@
 /// rebuilt chunk goes. Evens out what is received.
 #pragma once
 
-#include "repair_manager/joint/joint_schedule.h"
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "repair_manager/joint/joint_choice.h"
+#include "repair_manager/joint/joint_matching.h"
 
 namespace kintsugi::repair_manager {
 

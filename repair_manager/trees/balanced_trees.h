@@ -6,10 +6,14 @@
 #include <optional>
 #include <span>
 
+#include "repair_manager/trees/link_rate.h"
 #include "repair_manager/trees/slice_shares.h"
-#include "repair_manager/trees/weighted_tree.h"
+#include "repair_manager/trees/tree_plan.h"
 
 namespace kintsugi::repair_manager {
+
+/// A node receives more sums than this only where the rate demands it: each takes memory and a core's time.
+inline constexpr uint32_t kComfortableFanIn = 4;
 
 /// Rounding must not cost a child.
 inline constexpr double kRateSlack = 1 + 1e-9;

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "common/base/assert.h"
-#include "repair_manager/trees/weighted_tree.h"
 
 namespace kintsugi::repair_manager {
 namespace {

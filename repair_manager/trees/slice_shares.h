@@ -5,9 +5,14 @@
 #include <span>
 #include <vector>
 
+#include "repair_manager/trees/link_rate.h"
+
 namespace kintsugi::repair_manager {
 
-struct LinkRate;
+/// One tree, or one of several, this near the best is good enough to be the simpler one.
+inline constexpr double kNearEnough = 0.92;
+inline constexpr uint32_t kMaxTrees = 8;   ///< of one repair
+inline constexpr size_t kMaxHelpers = 32;  ///< of one repair: their sets are masks of 32 bits
 
 struct SliceShares {
   struct Group {

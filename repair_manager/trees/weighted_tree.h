@@ -20,27 +20,17 @@
 #include <cstdint>
 #include <span>
 
+#include "repair_manager/trees/link_rate.h"
+#include "repair_manager/trees/slice_shares.h"
 #include "repair_manager/trees/tree_plan.h"
 
 namespace kintsugi::repair_manager {
-
-/// Bytes a second that a server can send and receive. More than 0.
-struct LinkRate {
-  double up = 0, down = 0;
-};
 
 /// The bound above.
 double bottleneck_bound(std::span<const LinkRate> helpers, size_t needed, double root_down);
 
 /// The rate at which the most loaded link lets the trees run.
 double bottleneck_rate(const TreeSet& trees, std::span<const LinkRate> helpers, double root_down);
-
-/// One tree, or one of several, this near the best is good enough to be the simpler one.
-inline constexpr double kNearEnough = 0.92;
-inline constexpr uint32_t kMaxTrees = 8;
-inline constexpr size_t kMaxHelpers = 32;
-/// A node receives more sums than this only where the rate demands it: each takes memory and a core's time.
-inline constexpr uint32_t kComfortableFanIn = 4;
 
 /// Trees over `helpers`, in order of preference: of equally good ones the first are taken. At most `slices`
 /// is the period. Requires 0 < needed <= helpers.size() <= kMaxHelpers; with needed == helpers.size() it is

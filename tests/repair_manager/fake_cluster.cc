@@ -69,8 +69,9 @@ std::string FakeView::capability(ChunkId chunk, uint32_t operations, WallTime) c
 asio::awaitable<Result<proto::RepairChunkResponse>> FakeView::execute(Context context,
                                                                       runtime::Endpoint destination,
                                                                       proto::RepairChunkRequest request) {
-  co_return co_await client->call<proto::RepairChunkResponse>(context, destination, rpc::Method::kRepairChunk,
-                                                              request);
+  proto::RepairChunkResponse response;
+  KINTSUGI_CO_TRY(co_await client->call(context, destination, rpc::Method::kRepairChunk, request, response));
+  co_return response;
 }
 
 asio::awaitable<void> FakeView::give_up(Context, runtime::Endpoint destination,
@@ -126,10 +127,7 @@ FakeChunkServer::FakeChunkServer(simulation::Simulation& simulation, FakeCluster
       node_(simulation, host),
       tasks_(node_.runtime()),
       server_(node_.runtime(), rpc::Secret{}, nullptr) {
-  server_.handle<proto::RepairChunkRequest, proto::RepairChunkResponse>(
-      rpc::Method::kRepairChunk, [this](Context context, proto::RepairChunkRequest request) {
-        return repair(context, std::move(request));
-      });
+  server_.handle<&FakeChunkServer::repair>(rpc::Method::kRepairChunk, *this);
   KINTSUGI_ASSERT(server_.start({host, kPort}).ok());
 }
 
@@ -143,8 +141,8 @@ asio::awaitable<void> FakeChunkServer::stop() {
   co_await tasks_.join();
 }
 
-asio::awaitable<Result<proto::RepairChunkResponse>> FakeChunkServer::repair(
-    Context, proto::RepairChunkRequest request) {
+asio::awaitable<Status> FakeChunkServer::repair(Context, const proto::RepairChunkRequest& request,
+                                                proto::RepairChunkResponse& response) {
   cluster_.began(request, id);
   co_await tasks_.sleep_for(repair_time);
   cluster_.ended(request, id);
@@ -161,10 +159,9 @@ asio::awaitable<Result<proto::RepairChunkResponse>> FakeChunkServer::repair(
     const Status status = verdict(request);
     if (!status.ok()) co_return status;
   }
-  proto::RepairChunkResponse response;
   response.mutable_timing()->set_bytes_in(request.length());
   response.add_servers()->set_server_id(id.value);
-  co_return response;
+  co_return Status{};
 }
 
 FakeCluster::FakeCluster(uint64_t seed, size_t count, Options options)

@@ -69,8 +69,8 @@ class FakeChunkServer {
   std::function<Status(const proto::RepairChunkRequest&)> verdict;  ///< when set: how a repair here ends
 
  private:
-  asio::awaitable<Result<proto::RepairChunkResponse>> repair(Context context,
-                                                             proto::RepairChunkRequest request);
+  asio::awaitable<Status> repair(Context context, const proto::RepairChunkRequest& request,
+                                 proto::RepairChunkResponse& response);
 
   FakeCluster& cluster_;
   simulation::SimNode node_;
