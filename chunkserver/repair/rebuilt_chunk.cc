@@ -53,6 +53,7 @@ asio::awaitable<Status> RebuiltChunk::write(Context context, std::span<const std
       buffer_ = std::move(*buffer);
       filled_ = 0;
     }
+    // Whole blocks, since only the last part of a chunk may end within one.
     const size_t room = round_down(buffer_.size(), kBlockBytes);
     const size_t part = std::min(bytes.size(), room - filled_);
     std::memcpy(buffer_.data() + filled_, bytes.data(), part);

@@ -24,6 +24,8 @@ asio::awaitable<void> RepairPacer::Direction::pass(uint64_t bytes) {
   const TimePoint now = clock_.now();
   const auto takes =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(double(bytes) / rate));
+  // Booked before the wait, so that calls side by side share the rate; at most kMaxWait ahead, so that a rate that
+  // falls for a moment does not hold up what comes later.
   free_ = std::min(std::max(free_, now - kBurst) + takes, now + kMaxWait);
   if (free_ > now) co_await never_.wait_until(free_);
 }

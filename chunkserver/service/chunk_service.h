@@ -1,4 +1,4 @@
-/// The RPCs of a chunkserver: each checks the right to do it, counts the call, and hands it to what does the work.
+/// The RPCs on chunks: each function checks the right to do it, counts the call, and hands it to what does the work.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

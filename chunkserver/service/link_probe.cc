@@ -204,6 +204,7 @@ asio::awaitable<Result<proto::ProbeLinkDone>> LinkProber::receive_all(rpc::Strea
     if (frame.end) break;
     if (bytes == 0) first = now;
     bytes += frame.payload_bytes;
+    // Measured from the end of the first parts to the end of the last one: no round trip is in it.
     if (skipped == 0 && (bytes >= kSkippedBytes || now - first >= kSkippedTime)) {
       skipped = bytes;
       measured_from = now;

@@ -38,10 +38,11 @@ void ChunkCache::prove(Blocks::iterator block) {
 void ChunkCache::admit(const CachedCopy& chunk, uint64_t block, std::span<const std::byte> bytes) {
   if (capacity_ == 0 || bytes.empty()) return;
   const auto known = chunks_.find(chunk.id);
+  // Generations only grow, and the store admits blocks of the current one only: what is here is older.
   if (known != chunks_.end() && known->second.generation != chunk.generation) erase(chunk.id);
   const BlockKey key{chunk.id, block};
-  if (blocks_.contains(key)) return;  // two readers missed it side by side
-  const bool was_here_lately = recall(key);
+  if (blocks_.contains(key)) return;         // two readers missed it side by side
+  const bool was_here_lately = recall(key);  // before make_room(), which may forget the name
   if (!make_room(bytes.size())) return;
   auto copied = std::make_unique_for_overwrite<std::byte[]>(bytes.size());
   std::memcpy(copied.get(), bytes.data(), bytes.size());
@@ -68,6 +69,7 @@ bool ChunkCache::make_room(uint64_t bytes) {
 
 void ChunkCache::evict_one() {
   const auto share = static_cast<uint64_t>(kProbationShare * static_cast<double>(capacity_));
+  // Proven blocks give way only while probation is within its share: a scan, however long, displaces itself.
   if (!probation_.empty() && (probation_bytes_ > share || proven_.empty())) {
     const BlockKey key = probation_.front().key;
     drop(probation_, probation_.begin());
@@ -77,6 +79,7 @@ void ChunkCache::evict_one() {
     drop(proven_, proven_.begin());
     ++counters_.evicted;
   } else {
+    // No block is left, so that what takes the memory is names.
     KINTSUGI_ASSERT(!ghosts_.empty());
     recall(BlockKey{ghosts_.front()});
   }
@@ -113,7 +116,7 @@ void ChunkCache::change_bytes(ChunkId id, Chunk& chunk, int64_t by) {
   const bool before = chunk.cached();
   chunk.bytes += static_cast<uint64_t>(by);
   const bool after = chunk.cached();
-  if (chunk.bytes == 0) chunks_.erase(id);
+  if (chunk.bytes == 0) chunks_.erase(id);  // `chunk` is gone from here on
   if (before == after) return;
   cached_chunks_ += after ? 1 : -1;
   on_change(id);

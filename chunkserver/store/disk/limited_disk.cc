@@ -54,6 +54,7 @@ asio::awaitable<Result<std::unique_ptr<runtime::File>>> LimitedDisk::open(std::s
 
 asio::awaitable<void> LimitedDisk::pace(uint64_t bytes) {
   const std::chrono::duration<double> takes(static_cast<double>(bytes) / static_cast<double>(rate_));
+  // Added before the wait, so that whoever comes next waits behind this one.
   passed_at_ = std::max(passed_at_, clock_.now() - kBurst) + std::chrono::duration_cast<Duration>(takes);
   const TimePoint passed = passed_at_;
   while (clock_.now() < passed)
