@@ -229,6 +229,10 @@ std::optional<ChunkInfo> ChunkStore::find(ChunkId id) const {
   return entry == nullptr ? std::nullopt : std::optional(entry->info);
 }
 
+std::vector<ChunkInfo> ChunkStore::list(ChunkId after, size_t limit) const {
+  return index_.list(after, limit);
+}
+
 asio::awaitable<StoreSpace> ChunkStore::space() {
   for (auto& root : roots_) {
     if (!root->disk.failed()) (void)co_await root->disk.refresh_space();  // counted by the disk itself
