@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include "erasure/policy.h"
+#include "repair_manager/plan/destination.h"
 
 namespace kintsugi::repair_manager {
 namespace {

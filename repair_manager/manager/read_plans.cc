@@ -22,7 +22,8 @@ Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& re
     wanted.excluded.push_back(ServerId{server});
 
   planner_.refresh();
-  KINTSUGI_ASSIGN(RepairPlan plan, planner_.read(wanted, wishes, request.offset(), request.length()));
+  KINTSUGI_ASSIGN(RepairPlan plan,
+                  planner_.read(wanted, wishes, ByteRange{request.offset(), request.length()}));
   proto::PlanReadResponse response;
   *response.mutable_plan() = std::move(plan.sum_plan);
   response.mutable_plan()->set_plan_seconds(plan.plan_seconds);

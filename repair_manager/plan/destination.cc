@@ -1,9 +1,8 @@
-// Destinations of rebuilt and moved chunks.
+#include "repair_manager/plan/destination.h"
+
 #include <algorithm>
 #include <optional>
 #include <tuple>
-
-#include "repair_manager/plan/selection.h"
 
 namespace kintsugi::repair_manager {
 namespace {

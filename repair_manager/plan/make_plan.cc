@@ -6,6 +6,8 @@
 #include "common/rpc/secret.h"
 #include "erasure/layout.h"
 #include "erasure/repair_equation.h"
+#include "repair_manager/plan/destination.h"
+#include "repair_manager/plan/helper_pool.h"
 #include "repair_manager/plan/plan_writer.h"
 #include "repair_manager/trees/tree_choice.h"
 
@@ -16,102 +18,16 @@ namespace {
 struct Setting {
   const SelectionInput& input;
   const PlanWishes& wishes;
-  const LinkModel& link;
-  const ClusterView& view;
-  WallTime expiry;
+  const PlanBasis& basis;
 
   const ChunkView& chunk(uint32_t index) const { return input.stripe.chunks[index]; }
   LinkRate link_of(const ServerView& server) const {
-    return input.servers.link(server, link.bytes_per_second);
+    return input.servers.link(server, basis.link.bytes_per_second);
   }
   const std::string& address_of(ServerId server) const {
     return input.servers.address_text(*input.servers.position(server));
   }
 };
-
-/// The helpers of a plan and what they compute.
-struct Helpers {
-  std::vector<uint32_t> free;                       // empty data chunks
-  std::vector<const ChunkView*> pool;               // in order of preference
-  std::vector<LinkRate> links;                      // of each
-  std::vector<uint32_t> rows_read;                  // of each
-  size_t needed = 0;                                // of the pool
-  std::optional<erasure::RepairEquation> equation;  // of all of the pool, when no others will do
-};
-
-Result<std::vector<HelperCandidate>> ranked(const Setting& setting, Busy busy) {
-  KINTSUGI_ASSIGN(std::vector<HelperCandidate> candidates, rank_helpers(setting.input, busy));
-  if (setting.wishes.helpers.empty()) return candidates;
-  std::vector<HelperCandidate> wished;
-  for (uint32_t index : setting.wishes.helpers) {
-    const auto at = std::find_if(candidates.begin(), candidates.end(),
-                                 [&](const HelperCandidate& candidate) { return candidate.index == index; });
-    if (at == candidates.end())
-      return Status{Code::kLimitExceeded, fmt::format("chunk {} cannot help now", index)};
-    wished.push_back(*at);
-  }
-  return wished;
-}
-
-void add_to_pool(const Setting& setting, const HelperCandidate& candidate, uint32_t rows_read,
-                 Helpers& helpers) {
-  helpers.pool.push_back(&setting.chunk(candidate.index));
-  helpers.links.push_back(setting.link_of(*candidate.server));
-  helpers.rows_read.push_back(rows_read);
-}
-
-/// Any k chunks will do: different slices may be carried by different ones.
-Helpers any_helpers(const Setting& setting, const std::vector<HelperCandidate>& candidates) {
-  Helpers helpers;
-  const uint32_t k = setting.input.policy.k;
-  for (const HelperCandidate& candidate : candidates) {
-    if (candidate.server == nullptr) {
-      if (helpers.free.size() < k) helpers.free.push_back(candidate.index);
-      continue;
-    }
-    const bool spared = setting.wishes.trees.trees.empty() &&
-                        (candidate.avoid || candidate.tier == HelperCandidate::Tier::kLast);
-    if (helpers.pool.size() + helpers.free.size() >= k && spared) continue;
-    add_to_pool(setting, candidate, 1, helpers);
-  }
-  helpers.needed = k - helpers.free.size();
-  return helpers;
-}
-
-/// The code says which chunks help; those that failed before only if it cannot do without.
-Result<Helpers> certain_helpers(const Setting& setting, const std::vector<HelperCandidate>& candidates,
-                                const std::vector<uint32_t>& lost) {
-  const auto code = erasure::Code::get(setting.input.policy);
-  std::vector<uint32_t> indices;
-  for (const HelperCandidate& candidate : candidates)
-    if (candidate.tier != HelperCandidate::Tier::kLast) indices.push_back(candidate.index);
-  Result<erasure::RepairEquation> equation = erasure::repair_equation(*code, lost, indices);
-  if (!equation) {
-    indices.clear();
-    for (const HelperCandidate& candidate : candidates)
-      indices.push_back(candidate.index);
-    equation = erasure::repair_equation(*code, lost, indices);
-  }
-  if (!equation) return equation.error();
-  Helpers helpers;
-  for (const HelperCandidate& candidate : candidates)
-    for (const erasure::RepairEquation::Term& term : equation->terms)
-      if (term.helper == candidate.index && candidate.server != nullptr)
-        add_to_pool(setting, candidate, static_cast<uint32_t>(term.own_rows.size()), helpers);
-  helpers.needed = helpers.pool.size();
-  helpers.equation = std::move(*equation);
-  return helpers;
-}
-
-Result<Helpers> pick_helpers(const Setting& setting, const std::vector<uint32_t>& lost, Busy busy) {
-  KINTSUGI_ASSIGN(const std::vector<HelperCandidate> candidates, ranked(setting, busy));
-  // Several trees below a node that stores would need slice masks there.
-  const bool any = setting.input.policy.family == erasure::Policy::Family::kReedSolomon && lost.size() == 1;
-  if (!any) return certain_helpers(setting, candidates, lost);
-  if (candidates.size() < setting.input.policy.k)
-    return Status{Code::kUnavailable, fmt::format("{} helper chunks are not enough", candidates.size())};
-  return any_helpers(setting, candidates);
-}
 
 void collect(std::span<const TreeNode> tree, std::vector<size_t>& members) {
   for (const TreeNode& node : tree) {
@@ -121,7 +37,7 @@ void collect(std::span<const TreeNode> tree, std::vector<size_t>& members) {
 }
 
 /// Writes the trees, and who takes part in them, into the plan.
-Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, const Helpers& helpers,
+Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, const HelperPool& helpers,
                    const TreeSet& trees, RepairNodes* out, RepairPlan& plan) {
   std::vector<HelperNode> nodes(helpers.pool.size());
   std::vector<double> shares(helpers.pool.size());
@@ -139,8 +55,8 @@ Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, co
                        .address = setting.address_of(chunk.server),
                        .index = chunk.index,
                        .chunk_length = chunk.length,
-                       .capability = setting.view.capability({stripe, chunk.index},
-                                                             rpc::kOpRead | rpc::kOpRepair, setting.expiry)};
+                       .capability = setting.basis.view.capability(
+                           {stripe, chunk.index}, rpc::kOpRead | rpc::kOpRepair, setting.basis.expiry)};
       in_plan.push_back(member);
       plan.helpers.push_back(chunk.server);
       plan.helper_chunks.push_back(chunk.index);
@@ -164,7 +80,7 @@ Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, co
   return {};
 }
 
-TreeChoice choose(const Setting& setting, const Helpers& helpers, double root_down, uint64_t sum_bytes,
+TreeChoice choose(const Setting& setting, const HelperPool& helpers, double root_down, uint64_t sum_bytes,
                   uint32_t sums, bool read) {
   const erasure::Policy& policy = setting.input.policy;
   const uint64_t unit = sums > 1 && policy.rows() > 1 ? policy.cell_bytes / policy.rows() : kMinSliceBytes;
@@ -177,7 +93,7 @@ TreeChoice choose(const Setting& setting, const Helpers& helpers, double root_do
        .trees = setting.wishes.trees,
        .slice_bytes = setting.wishes.slice_bytes,
        .read = read},
-      setting.link);
+      setting.basis.link);
 }
 
 /// The best destination that is not about to delete an older copy of the chunk.
@@ -186,14 +102,14 @@ Result<ServerId> pick_destination(const Setting& setting, uint32_t lost, std::sp
   const ServerId wanted = lost == setting.input.lost.front() ? setting.wishes.destination : ServerId{};
   if (wanted) {
     KINTSUGI_TRY(check_destination(setting.input, lost, wanted, taken, setting.wishes.keep_racks));
-    if (setting.view.deletion_pending(chunk, wanted))
+    if (setting.basis.view.deletion_pending(chunk, wanted))
       return Status{Code::kLimitExceeded, fmt::format("server {} is about to delete an older copy", wanted)};
     return wanted;
   }
   std::vector<ServerId> barred;
   for (;;) {
     KINTSUGI_ASSIGN(const ServerId destination, select_destination(setting.input, lost, taken, barred));
-    if (!setting.view.deletion_pending(chunk, destination)) return destination;
+    if (!setting.basis.view.deletion_pending(chunk, destination)) return destination;
     barred.push_back(destination);
   }
 }
@@ -216,9 +132,9 @@ Status pick_destinations(const Setting& setting, RepairPlan& plan) {
   return {};
 }
 
-RepairPlan begin_plan(const Setting& setting, PlanKind kind, RepairId id) {
+RepairPlan begin_plan(const Setting& setting, PlanKind kind) {
   RepairPlan plan;
-  plan.id = id;
+  plan.id = setting.basis.id;
   plan.stripe = setting.input.stripe.id;
   plan.kind = kind;
   plan.policy = setting.input.stripe.policy;
@@ -240,7 +156,7 @@ void set_request(const Setting& setting, RepairPlan& plan) {
   request.set_crc(root.crc);
   request.set_slice_bytes(plan.choice.slice_bytes);
   request.set_capability(
-      setting.view.capability(plan.chunk(), rpc::kOpWrite | rpc::kOpRepair, setting.expiry));
+      setting.basis.view.capability(plan.chunk(), rpc::kOpWrite | rpc::kOpRepair, setting.basis.expiry));
   request.set_staggered(plan.choice.shape == Shape::STAGGERED);
   if (setting.input.policy.rows() == 1 || plan.kind == proto::RepairRecord::MOVE) return;
   request.set_rows(setting.input.policy.rows());
@@ -258,8 +174,8 @@ std::vector<StoringNode> storing_path(const Setting& setting, const RepairPlan& 
     node.chunk.set_policy(plan.policy);
     node.chunk.set_length(target.bytes);
     node.chunk.set_crc(setting.chunk(target.index).crc);
-    node.chunk.set_capability(
-        setting.view.capability({plan.stripe, target.index}, rpc::kOpWrite | rpc::kOpRepair, setting.expiry));
+    node.chunk.set_capability(setting.basis.view.capability(
+        {plan.stripe, target.index}, rpc::kOpWrite | rpc::kOpRepair, setting.basis.expiry));
   }
   return path;
 }
@@ -274,17 +190,16 @@ Status check_lost(const SelectionInput& input) {
 
 }  // namespace
 
-Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wishes, const LinkModel& link,
-                             const ClusterView& view, WallTime expiry, RepairId id) {
+Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wishes, const PlanBasis& basis) {
   KINTSUGI_TRY(check_lost(input));
-  const Setting setting{input, wishes, link, view, expiry};
-  RepairPlan plan = begin_plan(setting, proto::RepairRecord::REPAIR, id);
+  const Setting setting{input, wishes, basis};
+  RepairPlan plan = begin_plan(setting, proto::RepairRecord::REPAIR);
   // Destinations are cheap to find missing; but what cannot be repaired is to be called that first.
   std::vector<uint32_t> lost = input.lost;
   std::stable_sort(lost.begin(), lost.end(), [&](uint32_t a, uint32_t b) {
     return input.stripe.chunks[a].length > input.stripe.chunks[b].length;
   });
-  KINTSUGI_ASSIGN(const Helpers helpers, pick_helpers(setting, lost, Busy::kRefuse));
+  KINTSUGI_ASSIGN(const HelperPool helpers, pick_helpers(input, wishes, basis.link, lost, Busy::kRefuse));
   KINTSUGI_TRY(pick_destinations(setting, plan));
 
   double root_down = std::numeric_limits<double>::max();
@@ -303,10 +218,9 @@ Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wish
 }
 
 Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes& wishes,
-                                  const LinkModel& link, const ClusterView& view, WallTime expiry,
-                                  RepairId id) {
+                                  const PlanBasis& basis) {
   KINTSUGI_TRY(check_lost(input));
-  const Setting setting{input, wishes, link, view, expiry};
+  const Setting setting{input, wishes, basis};
   const ChunkView& chunk = setting.chunk(input.lost.front());
   const ServerView* source = input.servers.find(chunk.server);
   if (!chunk.available || source == nullptr)
@@ -314,11 +228,11 @@ Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes&
                   fmt::format("chunk {}:{} is not available", input.stripe.id, chunk.index)};
   if (!source->alive || !input.slots.can_help(chunk.server))
     return Status{Code::kLimitExceeded, fmt::format("server {} is busy or suspect", chunk.server)};
-  RepairPlan plan = begin_plan(setting, proto::RepairRecord::MOVE, id);
+  RepairPlan plan = begin_plan(setting, proto::RepairRecord::MOVE);
   KINTSUGI_TRY(pick_destinations(setting, plan));
 
   // A copy has one row, whatever the code.
-  Helpers helpers{.pool = {&chunk}, .links = {setting.link_of(*source)}, .rows_read = {1}, .needed = 1};
+  HelperPool helpers{.pool = {&chunk}, .links = {setting.link_of(*source)}, .rows_read = {1}, .needed = 1};
   helpers.equation = erasure::RepairEquation{
       .lost = {chunk.index}, .terms = {{.helper = chunk.index, .own_rows = {0}, .coefficients = {1}}}};
   const double down = setting.link_of(*input.servers.find(plan.targets.front().destination)).down;
@@ -330,11 +244,11 @@ Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes&
   return plan;
 }
 
-Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes& wishes, uint64_t offset,
-                                  uint64_t length, const LinkModel& link, const ClusterView& view,
-                                  WallTime expiry, RepairId id) {
+Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes& wishes, ByteRange range,
+                                  const PlanBasis& basis) {
+  const auto [offset, length] = range;
   KINTSUGI_TRY(check_lost(input));
-  const Setting setting{input, wishes, link, view, expiry};
+  const Setting setting{input, wishes, basis};
   const ChunkView& lost = setting.chunk(input.lost.front());
   if (offset > lost.length || length > lost.length - offset)
     return Status{Code::kInvalidArgument,
@@ -346,17 +260,17 @@ Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes&
   const uint64_t end = std::min((offset + length + unit - 1) / unit * unit, lost.length);
   const uint64_t sum_bytes = sub_chunk_bytes(input.policy, end - begin);
 
-  RepairPlan plan = begin_plan(setting, proto::RepairRecord::READ, id);
+  RepairPlan plan = begin_plan(setting, proto::RepairRecord::READ);
   plan.targets.push_back({.index = lost.index, .old_server = lost.server, .bytes = end - begin});
-  KINTSUGI_ASSIGN(const Helpers helpers, pick_helpers(setting, input.lost, Busy::kTake));
+  KINTSUGI_ASSIGN(const HelperPool helpers, pick_helpers(input, wishes, basis.link, input.lost, Busy::kTake));
   const LinkRate usual = input.servers.usual_link();
-  const double root_down = usual.down > 0 ? usual.down : link.bytes_per_second;
+  const double root_down = usual.down > 0 ? usual.down : basis.link.bytes_per_second;
   const TreeChoice choice = choose(setting, helpers, root_down, sum_bytes, rows, /*read=*/true);
   plan.choice = choice.choice;
 
   proto::SumPlan& sum = plan.sum_plan;
   sum.set_stripe_id(plan.stripe.value);
-  sum.set_repair_id(id.value);
+  sum.set_repair_id(basis.id.value);
   sum.set_offset(begin / rows);
   sum.set_length(sum_bytes);
   sum.set_slice_bytes(plan.choice.slice_bytes);

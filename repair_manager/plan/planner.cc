@@ -40,6 +40,13 @@ void RepairPlanner::suspect(ServerId server) {
   suspect_until_[server] = runtime_.clock.now() + kSuspicion;
 }
 
+PlanBasis RepairPlanner::basis() const {
+  return {.link = options_.link,
+          .view = view_,
+          .expiry = runtime_.clock.wall_now() + kCapabilityLife,
+          .id = RepairId{runtime_.random.next() | 1}};  // 0 is no id
+}
+
 template <class Make>
 Result<RepairPlan> RepairPlanner::make(const PlanRequest& request, Make make) const {
   const TimePoint began = runtime_.clock.now();
@@ -71,8 +78,7 @@ Result<RepairPlan> RepairPlanner::repair(const PlanRequest& request, const PlanW
     const bool all_there = std::ranges::all_of(
         request.indexes, [&](uint32_t index) { return input.stripe.chunks[index].available; });
     if (all_there && !requested) return Status{Code::kConflict, "it is available again"};
-    return make_plan(input, wishes, options_.link, view_, runtime_.clock.wall_now() + kCapabilityLife,
-                     RepairId{runtime_.random.next() | 1});
+    return make_plan(input, wishes, basis());
   });
 }
 
@@ -81,16 +87,14 @@ Result<RepairPlan> RepairPlanner::move(const PlanRequest& request, const PlanWis
   return make(request, [&](const SelectionInput& input) -> Result<RepairPlan> {
     if (input.stripe.chunks[request.indexes.front()].server != from)
       return Status{Code::kConflict, fmt::format("it is no longer on server {}", from)};
-    return make_move_plan(input, wishes, options_.link, view_, runtime_.clock.wall_now() + kCapabilityLife,
-                          RepairId{runtime_.random.next() | 1});
+    return make_move_plan(input, wishes, basis());
   });
 }
 
-Result<RepairPlan> RepairPlanner::read(const PlanRequest& request, const PlanWishes& wishes, uint64_t offset,
-                                       uint64_t length) const {
+Result<RepairPlan> RepairPlanner::read(const PlanRequest& request, const PlanWishes& wishes,
+                                       ByteRange range) const {
   return make(request, [&](const SelectionInput& input) -> Result<RepairPlan> {
-    return make_read_plan(input, wishes, offset, length, options_.link, view_,
-                          runtime_.clock.wall_now() + kCapabilityLife, RepairId{runtime_.random.next() | 1});
+    return make_read_plan(input, wishes, range, basis());
   });
 }
 

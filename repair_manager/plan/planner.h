@@ -52,10 +52,10 @@ class RepairPlanner {
   /// A copy of one chunk from the server where it is. kConflict: it is no longer there; else as
   /// make_move_plan.
   Result<RepairPlan> move(const PlanRequest& request, const PlanWishes& wishes, ServerId from) const;
-  Result<RepairPlan> read(const PlanRequest& request, const PlanWishes& wishes, uint64_t offset,
-                          uint64_t length) const;
+  Result<RepairPlan> read(const PlanRequest& request, const PlanWishes& wishes, ByteRange range) const;
 
  private:
+  PlanBasis basis() const;
   template <class Make>
   Result<RepairPlan> make(const PlanRequest& request, Make make) const;
 

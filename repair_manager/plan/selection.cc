@@ -1,4 +1,3 @@
-// Helpers. Destinations are in destination.cc.
 #include "repair_manager/plan/selection.h"
 
 #include <algorithm>

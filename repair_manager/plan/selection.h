@@ -76,24 +76,4 @@ enum class Busy { kRefuse, kTake };  ///< servers that are at their limit of rep
 /// ones come after all others.
 Result<std::vector<HelperCandidate>> rank_helpers(const SelectionInput& input, Busy busy = Busy::kRefuse);
 
-inline constexpr uint64_t kDestinationMarginBytes = 64 << 20;  ///< stays free on a destination
-inline constexpr size_t kDestinationSample = 32;
-inline constexpr size_t kDestinationLongSample = 512;  ///< while none of them keeps the rack spread
-
-/// Where the lost chunk `lost` goes: a server that is alive, not draining, holds no chunk of the stripe and
-/// has the space; one that keeps the stripe's rack spread if there is one; failing that the lost chunk's own
-/// server, if it is alive; then any other. `taken`: destinations of the other lost chunks; `barred`: must not
-/// be it now. kNoSpace: none; kLimitExceeded: some, but busy.
-///
-/// Of at most kDestinationSample servers equation 4.3 picks the best one of all; of more, the best one of so
-/// many that are possible, others for every chunk. The text sorts all servers for every repair; the best of
-/// 32 random ones balances nearly as well, whatever their number.
-Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost,
-                                    std::span<const ServerId> taken = {},
-                                    std::span<const ServerId> barred = {});
-/// The same checks for a destination that was asked for. `keep_racks`: kNoSpace also when the stripe would
-/// have more chunks in its rack than in an even spread, and than where the chunk can be read now.
-Status check_destination(const SelectionInput& input, uint32_t lost, ServerId wanted,
-                         std::span<const ServerId> taken = {}, bool keep_racks = false);
-
 }  // namespace kintsugi::repair_manager

@@ -70,7 +70,7 @@ void plan_repairs(benchmark::State& state) {
                                .servers = table,
                                .slots = slots,
                                .suspects = suspects};
-    const auto plan = make_plan(input, {}, {}, view, WallTime{}, RepairId{next});
+    const auto plan = make_plan(input, {}, {.link = {}, .view = view, .expiry = {}, .id = RepairId{next}});
     if (!plan) state.SkipWithError(plan.error().message().c_str());
     benchmark::DoNotOptimize(plan->request.SerializeAsString());
     slots.acquire(plan->helpers, plan->targets.front().destination, plan->targets.front().bytes);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "repair_manager/plan/destination.h"
 #include "tests/repair_manager/fake_cluster.h"
 
 namespace kintsugi::repair_manager {

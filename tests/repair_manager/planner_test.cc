@@ -74,7 +74,7 @@ struct Cluster {
             .suspects = suspects};
   }
   Result<RepairPlan> plan(Shape shape = Shape::AUTO) {
-    return make_plan(input(), {.shape = shape}, {}, view, WallTime{}, RepairId{9});
+    return make_plan(input(), {.shape = shape}, {.link = {}, .view = view, .expiry = {}, .id = RepairId{9}});
   }
 
   erasure::Policy policy;
@@ -305,7 +305,8 @@ TEST(Planner, WishedHelpersKeepTheirOrder) {
   Cluster cluster("rs-6-3-1024k");
   cluster.lose({0});
   const PlanWishes wishes{.shape = Shape::CHAIN, .destination = ServerId{12}, .helpers = {8, 2, 6, 1, 3, 7}};
-  const RepairPlan plan = *make_plan(cluster.input(), wishes, {}, cluster.view, WallTime{}, RepairId{9});
+  const RepairPlan plan = *make_plan(cluster.input(), wishes,
+                                     {.link = {}, .view = cluster.view, .expiry = {}, .id = RepairId{9}});
   EXPECT_EQ(plan.targets.front().destination, ServerId{12});
   const Nodes* nodes = &plan.request.children();
   for (uint32_t index : wishes.helpers) {
@@ -327,7 +328,8 @@ TEST(Planner, AMoveCopiesTheChunkFromItsServer) {
   Cluster cluster("rrs-6-3-1024k");
   cluster.lost = {3};
   cluster.server(4).draining = true;
-  const RepairPlan plan = *make_move_plan(cluster.input(), {}, {}, cluster.view, WallTime{}, RepairId{9});
+  const RepairPlan plan = *make_move_plan(
+      cluster.input(), {}, {.link = {}, .view = cluster.view, .expiry = {}, .id = RepairId{9}});
   EXPECT_EQ(plan.kind, proto::RepairRecord::MOVE);
   EXPECT_EQ(plan.helpers, std::vector<ServerId>{ServerId{4}});
   EXPECT_GT(plan.targets.front().destination.value, 9u);
@@ -335,19 +337,23 @@ TEST(Planner, AMoveCopiesTheChunkFromItsServer) {
   EXPECT_EQ(plan.request.children(0).coefficients(), std::string(1, '\1'));
   EXPECT_EQ(plan.request.crc(), 1003u);
   EXPECT_LE(plan.request.rows(), 1u) << "a copy knows no rows";
-  const auto wished = make_move_plan(cluster.input(), {.destination = ServerId{15}}, {}, cluster.view,
-                                     WallTime{}, RepairId{9});
+  const auto wished = make_move_plan(cluster.input(), {.destination = ServerId{15}},
+                                     {.link = {}, .view = cluster.view, .expiry = {}, .id = RepairId{9}});
   EXPECT_EQ(wished->targets.front().destination, ServerId{15});
   cluster.server(4).alive = false;
-  EXPECT_EQ(make_move_plan(cluster.input(), {}, {}, cluster.view, WallTime{}, RepairId{9}).error().code(),
-            Code::kLimitExceeded);
+  EXPECT_EQ(
+      make_move_plan(cluster.input(), {}, {.link = {}, .view = cluster.view, .expiry = {}, .id = RepairId{9}})
+          .error()
+          .code(),
+      Code::kLimitExceeded);
 }
 
 TEST(Planner, AReadGetsTheBlocksOfItsRange) {
   Cluster cluster("rs-12-4-1024k");
   cluster.lose({5});
   const auto read = [&](uint64_t offset, uint64_t length) {
-    return make_read_plan(cluster.input(), {}, offset, length, {}, cluster.view, WallTime{}, RepairId{9});
+    return make_read_plan(cluster.input(), {}, {offset, length},
+                          {.link = {}, .view = cluster.view, .expiry = {}, .id = RepairId{9}});
   };
   const RepairPlan plan = *read(100'000, 70'000);
   EXPECT_EQ(plan.kind, proto::RepairRecord::READ);
@@ -364,7 +370,8 @@ TEST(Planner, AReadOfARotatedCodeGetsWholeCells) {
   Cluster cluster("rrs-6-3-1024k");
   cluster.lose({2});
   const RepairPlan plan =
-      *make_read_plan(cluster.input(), {}, (3 << 20) + 5, 1 << 20, {}, cluster.view, WallTime{}, RepairId{9});
+      *make_read_plan(cluster.input(), {}, {(3 << 20) + 5, 1 << 20},
+                      {.link = {}, .view = cluster.view, .expiry = {}, .id = RepairId{9}});
   EXPECT_EQ(plan.sum_plan.rows(), 4u);
   EXPECT_EQ(plan.sum_plan.offset(), 3u * (256 << 10));
   EXPECT_EQ(plan.sum_plan.length(), 2u * (256 << 10));
@@ -402,7 +409,8 @@ TEST(Planner, ReadsDoNotWaitForSlots) {
     cluster.slots.release({}, ServerId{12 + id % 4}, 0);
   }
   EXPECT_EQ(cluster.plan().error().code(), Code::kLimitExceeded);
-  EXPECT_TRUE(make_read_plan(cluster.input(), {}, 0, 1, {}, cluster.view, WallTime{}, RepairId{9}));
+  EXPECT_TRUE(make_read_plan(cluster.input(), {}, {0, 1},
+                             {.link = {}, .view = cluster.view, .expiry = {}, .id = RepairId{9}}));
 }
 
 TEST(Planner, TooFewChunksAreUnavailable) {

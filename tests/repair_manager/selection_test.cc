@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "repair_manager/plan/destination.h"
 #include "tests/expect_ok.h"
 
 namespace kintsugi::repair_manager {

@@ -1,0 +1,31 @@
+/// The chunks from which a plan's trees are made.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "common/base/status.h"
+#include "erasure/repair_equation.h"
+#include "repair_manager/plan/repair_plan.h"
+#include "repair_manager/plan/selection.h"
+#include "repair_manager/trees/cost_model.h"
+
+namespace kintsugi::repair_manager {
+
+/// Chunks that may help, and how many of them are needed. Where any k chunks will do the pool may hold more than that:
+/// different slices may be carried by different ones.
+struct HelperPool {
+  std::vector<uint32_t> free;          ///< empty data chunks: they help without a server
+  std::vector<const ChunkView*> pool;  ///< chunks in order of preference; they live in the input's stripe
+  std::vector<LinkRate> links;         ///< of each chunk's server
+  std::vector<uint32_t> rows_read;     ///< of each chunk
+  size_t needed = 0;                   ///< chunks of the pool that each slice needs
+  std::optional<erasure::RepairEquation> equation;  ///< of all of the pool, when no others will do
+};
+
+/// Helpers for `lost`, which are the chunks of `input.lost` in the order in which the plan has them. Errors: those of
+/// rank_helpers; kLimitExceeded: a wished helper cannot help now.
+Result<HelperPool> pick_helpers(const SelectionInput& input, const PlanWishes& wishes, const LinkModel& link,
+                                const std::vector<uint32_t>& lost, Busy busy);
+
+}  // namespace kintsugi::repair_manager
