@@ -1,4 +1,4 @@
-/// The cluster as a repair manager sees it that runs as a daemon of its own: what the metaserver told lately.
+/// The cluster as a repair manager in a daemon of its own sees it: as the metaserver described it lately.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ class RemoteClusterView final : public ClusterView {
   static constexpr size_t kMaxKept = 4 * kMaxFetched;  ///< stripes
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
   static constexpr Duration kCommitRetry = std::chrono::milliseconds(200);  ///< when the connection broke
-  /// For so long the metaserver cannot have found the copy in a block report and had it deleted as one that
-  /// nobody knows (metaserver::Garbage::kConfirmAfter is longer).
+  /// Within this time the metaserver cannot have found the copy in a block report and had it deleted as one that nobody
+  /// knows (metaserver::Garbage::kConfirmAfter is longer).
   static constexpr Duration kCommitLimit = std::chrono::seconds(1);
   /// How long a destination is believed to be about to delete an older copy.
   static constexpr Duration kDeletionMemory = std::chrono::seconds(5);
@@ -36,7 +36,7 @@ class RemoteClusterView final : public ClusterView {
   RemoteClusterView(const runtime::Runtime& runtime, rpc::Client& client, const rpc::Secret& secret,
                     runtime::Endpoint metaserver, uint64_t manager_id);
 
-  /// What of the stripes is this manager's, and until when.
+  /// Says which stripes are this manager's, and until when.
   void set_shards(const proto::JoinRepairResponse& answer, TimePoint lease_end);
   bool lease_over() const { return runtime_.clock.now() >= lease_end_; }
   bool mine(StripeId stripe) const { return shards_[repair_shard(stripe)] && !lease_over(); }
@@ -73,11 +73,12 @@ class RemoteClusterView final : public ClusterView {
     uint64_t repair_id = 0;
   };
   struct Checked {
-    uint64_t life = 0;       ///< of the metaserver
-    uint64_t repair_id = 0;  ///< for which it was asked last
+    uint64_t life = 0;       ///< the metaserver's when it was asked
+    uint64_t repair_id = 0;  ///< repair for which it was asked last
   };
   asio::awaitable<Status> describe(std::vector<StripeId> stripes);
-  /// Whether the metaserver would accept the chunk there: asked before the work is done. Notes its life.
+  /// Asks, before the work is done, whether the metaserver would accept the chunk there, and notes the
+  /// metaserver's life.
   asio::awaitable<Status> check_place(Context context, Place place);
   asio::awaitable<void> send_report(proto::ReportChunkRequest report);
   ServerId server_at(const runtime::Endpoint& address) const;

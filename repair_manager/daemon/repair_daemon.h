@@ -1,5 +1,5 @@
-/// A repair manager as a daemon of its own: responsible for a shard of the stripes, together with others like
-/// it (W section 4.5, "Beyond a centrally managed server").
+/// A repair manager as a daemon of its own: responsible for a shard of the stripes, together with others like it (Mitra
+/// 2017, section 4.5, "Beyond a centrally managed server").
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ struct RepairDaemonOptions {
   sight::Recorder* recorder = nullptr;
 };
 
-/// Keeps nothing: what it knows it learns from the metaserver, what it repairs is committed there, and when
-/// it dies others take its shards.
+/// Keeps nothing durable: it learns everything from the metaserver, its repairs are committed there, and when it dies
+/// others take its shards.
 class RepairDaemon {
  public:
   static constexpr uint32_t kMaxHistory = 1000;  ///< records of one answer
@@ -35,7 +35,7 @@ class RepairDaemon {
   /// `runtime`'s parts outlive it.
   RepairDaemon(const runtime::Runtime& runtime, RepairDaemonOptions options, rpc::Secret secret);
 
-  /// Errors: of listening. The metaserver need not be there yet.
+  /// Listens and begins to join the metaserver, which need not be there yet. Errors: of listening.
   Status start();
   /// Ends running repairs. Idempotent; after a failed start() too.
   asio::awaitable<void> stop();

@@ -41,7 +41,7 @@ asio::awaitable<void> WorkFeed::follow() {
   std::string last_error;
   while (!tasks_.stopping()) {
     const Status status = co_await turn();
-    // Once, not five times a second. That shards changed hands is no news yet.
+    // A lasting error is logged once, not five times a second. kConflict says only that shards changed hands.
     if (!status.ok() && status.code() != Code::kConflict && status.to_string() != last_error)
       log::warning("metaserver {}: {}", metaserver_.to_string(), status.to_string());
     last_error = status.ok() ? std::string() : status.to_string();

@@ -1,4 +1,5 @@
-/// A repair manager's tie to the metaserver: joins, learns which shards are its and what is lost of them.
+/// Ties a repair manager to the metaserver: joins it, learns which shards are the manager's and which of their chunks
+/// are lost.
 #pragma once
 
 #include <string>
@@ -27,9 +28,9 @@ class WorkFeed {
   WorkFeed(const runtime::Runtime& runtime, rpc::Client& client, runtime::Endpoint metaserver,
            uint64_t manager_id, RemoteClusterView& view, RepairManager& repairs);
 
-  /// `address`, `http_address`: where this daemon is reached.
+  /// Begins to join. `address`, `http_address`: where this daemon is reached.
   void start(std::string address, std::string http_address);
-  /// Tells the metaserver, so that others take over at once. `client` must not be stopped yet.
+  /// Tells the metaserver that this manager leaves, so that others take over at once. `client` must not be stopped yet.
   asio::awaitable<void> leave();
   asio::awaitable<void> stop();
 
@@ -45,7 +46,7 @@ class WorkFeed {
   asio::awaitable<Status> apply(proto::RepairEvent event);
   asio::awaitable<Status> list_all();
   asio::awaitable<Status> list_server(ServerId server, Duration dead_for);
-  /// Pages of what is missing, each handed to the repair manager.
+  /// Fetches pages of missing chunks and hands each to the repair manager.
   asio::awaitable<Status> list(proto::MissingPage page, Duration dead_for);
   /// Fills in who asks, and the answer.
   asio::awaitable<Status> call(proto::FetchRepairWorkRequest& request,
@@ -60,7 +61,7 @@ class WorkFeed {
   RepairManager& repairs_;
   proto::JoinRepairRequest request_;
   uint64_t epoch_ = 0;  ///< 0: not joined
-  uint64_t last_ = 0;   ///< event
+  uint64_t last_ = 0;   ///< number of the last event that was applied
   size_t shards_ = 0;
   bool list_all_wanted_ = false;
   TimePoint next_join_{};

@@ -1,4 +1,4 @@
-/// What the joint schedule knows of a server, and what it chooses for a repair.
+/// A server as the joint schedule sees it, and its choice for a repair.
 #pragma once
 
 #include <cstddef>

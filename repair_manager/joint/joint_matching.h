@@ -14,15 +14,15 @@
 
 namespace kintsugi::repair_manager {
 
-/// Of a chunk. A part costs a tree of its own where its helpers differ, so they are few.
+/// Parts into which a chunk is divided. Each costs a tree of its own where its helpers differ, so they are few.
 inline constexpr uint32_t kChunkParts = 2;
 
 struct JointRepair {
   std::vector<uint32_t> candidates;  ///< servers that hold helper chunks, each once
-  uint32_t needed = 0;               ///< so many of them for each part
+  uint32_t needed = 0;               ///< candidates that each part needs
 };
 
-/// A server.
+/// How much a server may help.
 struct HelperRoom {
   uint32_t capacity = 0;  ///< parts that it helps with at most, those of `load` included
   uint32_t load = 0;      ///< parts that it helps with already
@@ -36,13 +36,13 @@ class Matching {
   /// and a part is smaller, for that many parts at a time. False, and nothing changed, when that cannot be.
   bool let_in(size_t repair, uint32_t smallest = kChunkParts);
 
-  /// Of every server; what it has it keeps.
+  /// Sets the capacity of every server. A server keeps the parts that it has, even beyond it.
   void set_capacities(std::span<const uint32_t> capacities);
 
-  /// Sum of its candidates' room, `most` of each at most.
+  /// The room of the repair's candidates together, each counted with `most` parts at most.
   uint32_t room_of(size_t repair, uint32_t most) const;
   uint32_t load(uint32_t server) const { return servers_[server].load; }
-  /// Of each candidate of a repair that was let in.
+  /// Parts that each candidate helps with. REQUIRES: the repair was let in.
   std::span<const uint32_t> parts(size_t repair) const { return parts_[repair]; }
 
  private:

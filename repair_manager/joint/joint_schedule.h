@@ -1,11 +1,11 @@
-/// Which repairs begin now, with which helpers and on which destinations, so that all links are equally
-/// loaded.
+/// Chooses the repairs that begin now, with which helpers and on which destinations, so that all links are
+/// equally loaded.
 ///
-/// m-PPR's greedy choice (algorithm 5) takes one lost chunk after another; early choices then force late ones
-/// onto busy servers, and a chain is as slow as its most loaded hop. Here many lost chunks are looked at
-/// together. Every part of a chunk that is repaired by a chain of h helpers is sent over h uplinks and
-/// received over h downlinks: all helpers send, all but the leaf receive, and so does the destination. So the
-/// task is to give each server as much as its link can carry in the same time, and no more:
+/// m-PPR's greedy choice (Mitra 2017, algorithm 5) takes one lost chunk after another; early choices then force late
+/// ones onto busy servers, and a chain is as slow as its most loaded hop. Here many lost chunks are looked at together.
+/// Every part of a chunk that is repaired by a chain of h helpers is sent over h uplinks and received over h downlinks:
+/// all helpers send, all but the leaf receive, and so does the destination. So the task is to give each server as much
+/// as its link can carry in the same time, and no more:
 ///
 ///   - Each server has a capacity: what it may help with at once at this fill level, in parts of chunks, by
 ///     the rate of its link. Helpers are assigned by a matching (joint_matching.h). Repairs are let in one by
@@ -20,8 +20,8 @@
 ///   - Downloads are evened out by who is the leaf (whoever has most to receive) and by the destination
 ///     (whoever has least).
 ///
-/// (Balancing uploads and downloads over nodes and then filling the links is the idea of RepairBoost,
-/// ATC'21.) Pure functions: the same input gives the same schedule.
+/// (Balancing uploads and downloads over nodes and then filling the links is the idea of RepairBoost, ATC'21.) Pure
+/// functions: the same input gives the same schedule.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct JointLimits {
   uint32_t level = 8;  ///< chunks that a server of typical rate helps with at least while more wait
   uint32_t most = 16;  ///< and at most, at the end
   size_t waiting = 0;  ///< repairs that wait in all, if more than are given
-  /// So many times as long a repair takes that has a chain for each part, at the same rate.
+  /// Duration of a repair that has a chain for each part, relative to one with one chain at the same rate.
   double split_cost = 1;
 };
 

@@ -22,14 +22,14 @@ struct JointStart {
 
 class JointWindow {
  public:
-  /// So many of the queue's entries are scheduled together: enough to fill the links of the servers there
-  /// are.
+  /// Bounds of entries(), the number of the queue's entries that are scheduled together: enough to fill the links of
+  /// the servers there are.
   static constexpr size_t kMinEntries = 1024;
   /// The rest of the stripes that are fetched at once are left to losses that are taken in.
   static constexpr size_t kMaxEntries = ClusterView::kMaxFetched * 3 / 4;
   size_t entries() const { return std::clamp(2 * planner_.servers().all().size(), kMinEntries, kMaxEntries); }
-  /// What a stripe looked like is looked up again after this. Too old a picture only makes a worse schedule:
-  /// every plan is made from the present one.
+  /// A stripe is looked up again after this time. Too old a picture only makes a worse schedule: every plan is made
+  /// from the present one.
   static constexpr Duration kFresh = 5s;
 
   /// All outlive it.
@@ -39,12 +39,12 @@ class JointWindow {
   /// Forgets old pictures. Before a turn's first fits(): the pictures that it used must be there for schedule().
   void trim(TimePoint now);
 
-  /// A first attempt at the only lost chunk of its stripe, whose code takes any k helpers: what is scheduled
-  /// jointly. Others are repaired greedily.
+  /// Whether the entry can be scheduled jointly: it is a first attempt at the only lost chunk of its stripe, whose code
+  /// takes any k helpers. Others are repaired greedily.
   bool fits(const QueueEntry& entry, TimePoint now);
 
-  /// Entries that fit, in the order of their urgency; `waiting`: so many of their kind wait in
-  /// all.
+  /// Chooses among entries that fit, given in the order of their urgency, those that begin now. `waiting`: the number
+  /// of entries of their kind that wait in all.
   std::vector<JointStart> schedule(std::span<const QueueEntry> queued, size_t waiting);
 
   /// Whether the chunk, which fits, could be scheduled if nothing else ran.

@@ -1,4 +1,4 @@
-/// The chunks that wait for repair or for a move, most endangered first.
+/// The queue of chunks that wait for repair or for a move, most endangered first.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,21 @@ enum class WorkKind : uint8_t { kRepair, kMove };
 struct QueueEntry {
   ChunkId chunk;
   WorkKind kind = WorkKind::kRepair;
-  int32_t spare = 0;     ///< any so many further losses the stripe survives; negative: data is lost already
-  float heat = 0;        ///< how much it is read (ChunkView.heat)
-  TimePoint lost_at;     ///< age
-  TimePoint due;         ///< not before
-  ServerId dead_server;  ///< whose return makes the repair needless; none: only the chunk was lost
+  int32_t spare =
+      0;  ///< further losses that the stripe survives, whichever they are; negative: data is lost already
+  float heat = 0;                   ///< how much it is read (ChunkView.heat)
+  TimePoint lost_at;                ///< age
+  TimePoint due;                    ///< not before
+  ServerId dead_server;             ///< whose return makes the repair needless; none: only the chunk was lost
   ServerId moving_from, moving_to;  ///< kMove; to none: the best one
   std::shared_ptr<const std::string> reason;
   uint32_t attempt = 0;            ///< attempts that failed so far
-  uint32_t rotation = 0;           ///< of those, after how many nobody knew whom to blame
+  uint32_t rotation = 0;           ///< failed attempts after which nobody knew whom to blame
   std::vector<ServerId> excluded;  ///< failed in the last attempts
 };
 
-/// Read at least once a minute counts as 1, each doubling as one more: the order does not change with every
-/// read.
+/// 1 for a chunk that is read at least once a minute, and one more for each doubling: the order does not change with
+/// every read.
 uint32_t heat_class(float heat);
 
 /// Ordered by remaining redundancy (fewest spare first), then by hotness, then by age; moves come last. A
@@ -45,7 +46,7 @@ class RepairQueue {
  public:
   static constexpr size_t kMaxEntries = 8 << 20;  ///< about 2 GiB
 
-  /// A stripe with so few spare chunks is repaired without delay.
+  /// A stripe with this few spare chunks is repaired without delay.
   static constexpr int32_t kUrgentSpare = 1;
 
   /// Blocked entries are retried after this time at the latest; later when there are many, by kRetryCost for each.
@@ -58,8 +59,8 @@ class RepairQueue {
   /// lost becomes a repair; a lost one is not moved. False when full.
   bool add(QueueEntry entry, TimePoint now);
 
-  /// Makes entries ready that are due, and all blocked ones when it is time to retry them. Returns when the next one will be
-  /// ready (TimePoint::max() = none).
+  /// Makes entries ready that are due, and all blocked ones when it is time to retry them. Returns when the next one
+  /// will be ready (TimePoint::max() = none).
   TimePoint advance(TimePoint now);
 
   /// Ready entries in order; `visit` returns false to stop. It must not change the queue.
@@ -69,14 +70,14 @@ class RepairQueue {
       if (!visit(entries_.at(chunk).entry)) break;
   }
 
-  /// The lost chunks of the stripe that are ready.
+  /// The entries of the stripe's lost chunks that are ready.
   std::vector<QueueEntry> ready_of(StripeId stripe) const;
 
   std::optional<QueueEntry> take(ChunkId chunk);
-  /// Somebody read the lost chunk.
+  /// Somebody read the lost chunk: it becomes more urgent.
   void heat_up(ChunkId chunk);
-  /// Blocks a ready entry that cannot be repaired now, until unblock_all() or until advance() retries it. True when that is
-  /// the first time.
+  /// Blocks a ready entry that cannot be repaired now, until unblock_all() or until advance() retries it. True when
+  /// that is the first time.
   enum class Lacking { kHelpers, kDestination };
   bool block(ChunkId chunk, Lacking what, TimePoint now);
   /// All blocked entries are ready again.
@@ -87,7 +88,7 @@ class RepairQueue {
   /// Forgets the moves away from it. Returns how many.
   size_t moves_cancelled(ServerId from);
   void stripe_deleted(StripeId stripe);
-  /// Forgets all of other stripes.
+  /// Forgets the entries of stripes that are not `mine`.
   void keep_only(const std::function<bool(StripeId)>& mine);
 
   bool contains(ChunkId chunk) const { return entries_.contains(chunk); }

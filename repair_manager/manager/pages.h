@@ -1,4 +1,4 @@
-/// What the host of a repair manager shows of it over HTTP.
+/// Pages and metrics of a repair manager, for its host to show over HTTP.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace kintsugi::repair_manager {
 
-/// Queue, running repairs and the newest of the history, for people.
+/// Describes the queue, running repairs and the newest of the history, for people.
 std::string describe_repairs(const RepairManager& repairs);
 
-/// `repairs` outlives the metrics.
+/// Registers gauges and counters. `repairs` outlives the metrics.
 void add_repair_metrics(metrics::Metrics& metrics, const RepairManager& repairs);
 
 }  // namespace kintsugi::repair_manager

@@ -5,7 +5,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-// Of what a reader tells, so much is kept.
+// A reader's report is kept up to these bounds: it comes from a client.
 constexpr size_t kMaxDetailBytes = 1024;
 constexpr int kMaxServers = 64;
 

@@ -1,11 +1,10 @@
-/// Degraded reads: a client asks for the tree that gives it a range of a lost chunk, and says when it is
-/// done.
+/// Degraded reads: a client asks for the tree that gives it a range of a lost chunk, and says when it is done.
 ///
-/// A read that is under way is known by a ticket, the repair id in its plan: random, told only to who asked
-/// for the plan, and not what status and history show. Whoever has it may finish the read, nobody else.
+/// A read that is under way is known by a ticket, the repair id in its plan: random, told only to the client that asked
+/// for the plan, and not the id that status and history show. Whoever has it may finish the read, nobody else.
 ///
-/// The highest priority: nobody waits for slots. Until the client says that it finished, or its lease ends,
-/// the helpers count as busy, so that repairs keep away from them.
+/// Degraded reads have the highest priority: they do not wait for slots. Until the client says that it finished, or its
+/// lease ends, the helpers count as busy, so that repairs keep away from them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace kintsugi::repair_manager {
 
 class ReadPlans {
  public:
-  /// Reads that are counted at once: when more begin, the oldest are forgotten.
+  /// Reads that are known at once. When more begin, those whose leases end first are forgotten.
   static constexpr size_t kMaxOpen = 16384;
   static constexpr int kMaxExcluded = 64;
   /// A read that takes longer than this and kLeaseFactor times the estimate is forgotten.
@@ -39,14 +38,14 @@ class ReadPlans {
   /// kNotFound: unknown, finished, or forgotten.
   Status finish(const proto::FinishReadRequest& request);
 
-  /// Forgets those whose lease ended. Returns when the next one's does (TimePoint::max() = none).
+  /// Forgets reads whose lease ended. Returns when the next lease ends (TimePoint::max() = none).
   TimePoint expire(TimePoint now);
 
   size_t open() const { return open_.size(); }
 
  private:
   struct Open {
-    RepairPlan plan;  // without the tree
+    RepairPlan plan;  // without the tree, which went to the client
     TimePoint began, expires;
   };
   using OpenReads = std::map<uint64_t, Open>;  // by ticket

@@ -1,4 +1,5 @@
-/// What is told about repairs, moves and degraded reads: those under way, and a bounded history.
+/// Records of repairs, moves and degraded reads for people: of those under way, and a bounded history. Nothing is
+/// decided by them.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +15,18 @@
 
 namespace kintsugi::repair_manager {
 
-/// The record of a plan that begins now: outcome RUNNING.
+/// Describes a plan that begins now; its outcome is RUNNING.
 proto::RepairRecord describe(const RepairPlan& plan, WallTime now);
 
 class RepairRecords {
  public:
   explicit RepairRecords(size_t history) : limit_(history) {}
 
-  /// Its repair id is new (asserted).
+  /// REQUIRES: its repair id is new.
   void begin(proto::RepairRecord record);
-  /// Of what is under way (asserted).
+  /// REQUIRES: the repair is under way.
   const proto::RepairRecord& running(RepairId id) const { return running_.at(id.value); }
-  /// The record, changed in the meantime, goes into the history with its outcome: DONE or FAILED.
+  /// Moves the record, which may have changed since begin(), into the history with its outcome.
   void end(proto::RepairRecord record, bool ok);
 
   const std::map<uint64_t, proto::RepairRecord>& all_running() const { return running_; }

@@ -11,7 +11,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-/// How many more losses the stripe survives.
+/// The number of further losses that the stripe survives; negative: data is lost already.
 Result<int32_t> spare_chunks(const StripeView& stripe) {
   KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(stripe.policy));
   if (stripe.chunks.size() != policy.chunks())
@@ -194,7 +194,7 @@ asio::awaitable<void> RepairManager::schedule() {
     start_ready();
     const TimePoint next_read = reads_.expire(now);
     if (changed_) {
-      co_await asio::post(runtime_.executor, asio::use_awaitable);  // others first
+      co_await asio::post(runtime_.executor, asio::use_awaitable);  // other coroutines have a turn first
       continue;
     }
     TimePoint next = std::min(queue_.advance(now), next_read);

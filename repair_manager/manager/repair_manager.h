@@ -1,9 +1,10 @@
 /// Decides what to repair and in which order, and sees it through.
 ///
-/// A lost chunk waits in the queue (queue.h) until it is due and slots are free (slots.h). The scheduler's turns choose what
-/// begins (repair_starter.h), attempts are carried out by repair_runner.h, and what failed goes back to the queue. Chunks that
-/// are to leave a server are copied when nothing is to be repaired. Degraded reads (read_plans.h) and requested repairs
-/// (requested_repairs.h) do not wait in the queue. Nothing polls: losses, ended repairs and due times wake the scheduler.
+/// A lost chunk waits in the queue (queue.h) until it is due and slots are free (slots.h). The scheduler's turns choose
+/// what begins (repair_starter.h), attempts are carried out by repair_runner.h, and what failed goes back to the queue.
+/// Chunks that are to leave a server are copied when nothing is to be repaired. Degraded reads (read_plans.h) and
+/// requested repairs (requested_repairs.h) do not wait in the queue. Nothing polls: losses, ended repairs and due times
+/// wake the scheduler.
 #pragma once
 
 #include <deque>
@@ -45,8 +46,8 @@ class RepairManager final : private SchedulerEvents {
  public:
   static constexpr size_t kIntakePerTurn = 1024;  ///< losses looked up before others run
   static_assert(kIntakePerTurn + JointWindow::kMaxEntries <= ClusterView::kMaxFetched);
-  /// Time until the scheduler looks again at ready chunks that it could not start: nobody tells when a server is no longer
-  /// suspect.
+  /// Time until the scheduler looks again at ready chunks that it could not start: nobody tells when a server is no
+  /// longer suspect.
   static constexpr Duration kBusyRetry = 1s;
 
   /// `view` outlives it; `recorder` may be null.
@@ -65,13 +66,13 @@ class RepairManager final : private SchedulerEvents {
   /// The server was declared dead: attempts that need it, as a helper or a destination, fail at once, blame it, and are
   /// planned again. For a host that hears of a death before it knows what was lost, or leaves what was lost to others.
   void end_attempts_with(ServerId dead);
-  /// The server is back, or is new: cancels the repairs of its chunks that have not begun, and retries what could not be
-  /// repaired without it.
+  /// The server is back, or is new: cancels the repairs of its chunks that have not begun, and retries what could not
+  /// be repaired without it.
   void server_returned(ServerId server);
   void stripe_deleted(StripeId stripe);
 
-  /// The chunk is to leave `from` (drain, rebalance) for `to`, or for the best server. Done when nothing is to be repaired;
-  /// given up when it is no longer there; repaired instead when it gets lost.
+  /// The chunk is to leave `from` (drain, rebalance) for `to`, or for the best server. Done when nothing is to be
+  /// repaired; given up when it is no longer there; repaired instead when it gets lost.
   void move_wanted(ChunkId chunk, ServerId from, std::string why, ServerId to = {});
   /// Forgets the moves away from the server that have not begun.
   void moves_cancelled(ServerId from);

@@ -15,13 +15,14 @@
 
 namespace kintsugi::repair_manager {
 
-/// Only RepairRunner changes it. Shared with the call of the root, which may outlive the attempt, and with requesters that
-/// wait for the attempt's end.
+/// Only RepairRunner changes it. Shared with the call of the root, which may outlive the attempt, and with requesters
+/// that wait for the attempt's end.
 struct RepairRun {
   RepairRun(const runtime::Runtime& runtime, RepairPlan what) : plan(std::move(what)), changed(runtime) {}
 
   const RepairPlan plan;
-  /// One for each target. When the attempt has ended: those of targets that failed, with the time of their next attempt.
+  /// One for each target. When the attempt has ended: those of targets that failed, with the time of their
+  /// next attempt.
   std::vector<QueueEntry> entries;
   std::set<uint32_t> healthy;    ///< chunks that were available when somebody asked for their repair
   std::set<ChunkId> lost_again;  ///< chunks of the plan that were reported lost while it ran

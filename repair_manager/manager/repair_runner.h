@@ -1,8 +1,9 @@
 /// Carries out repairs and moves: begins them, calls their roots, commits what was built and learns from failures.
 ///
-/// Owns all that is known of what runs: its plans, the slots it takes, the calls of its roots. One RepairChunk call with a
-/// deadline hands an attempt to its root; when that succeeds, the cluster view commits the new places. A failed attempt
-/// excludes whoever is to blame from the next ones and says when the next one is due; who tries again is up to the caller.
+/// Owns all that is known of what runs: its plans, the slots it takes, the calls of its roots. One RepairChunk call
+/// with a deadline hands an attempt to its root; when that succeeds, the cluster view commits the new places. A failed
+/// attempt excludes whoever is to blame from the next ones and says when the next one is due; who tries again is up to
+/// the caller.
 #pragma once
 
 #include <map>
@@ -43,14 +44,14 @@ class RepairRunner {
   /// REQUIRES: the plan was made without a suspension since; carry_out() follows.
   std::shared_ptr<RepairRun> begin(RepairPlan plan, std::vector<QueueEntry> entries,
                                    std::set<uint32_t> healthy = {});
-  /// Runs what begin() returned to its end in the history. Errors: of the root's call or of the first commit that failed;
-  /// kUnavailable, with a culprit, as soon as a server of the plan is declared dead.
+  /// Runs what begin() returned to its end in the history. Errors: of the root's call or of the first commit that
+  /// failed; kUnavailable, with a culprit, as soon as a server of the plan is declared dead.
   asio::awaitable<Status> carry_out(Context context, std::shared_ptr<RepairRun> run);
 
   /// A server was declared dead: attempts that need it, as a helper or a destination, fail at once and blame it.
   void end_attempts_with(ServerId dead);
-  /// The chunk, which is being repaired or moved, was reported lost: maybe in its new place. The scheduler hears of it when
-  /// the attempt has ended, unless another attempt follows anyway. REQUIRES: runs(chunk).
+  /// The chunk, which is being repaired or moved, was reported lost: maybe in its new place. The scheduler hears of it
+  /// when the attempt has ended, unless another attempt follows anyway. REQUIRES: runs(chunk).
   void note_lost_again(ChunkId chunk);
 
   bool runs(ChunkId chunk) const { return running_.contains(chunk); }

@@ -23,13 +23,15 @@ class RepairStarter {
   static constexpr size_t kMaxMoves = 64;            ///< running attempts that only move a chunk
   static constexpr size_t kMaxBusyCandidates =
       64;  ///< chunks passed over in a turn because their servers are busy
-  /// How long a chunk that is due waits for the joint schedule if that could not place it even on idle servers, and how many
-  /// chunks are examined for this in a turn.
+  /// How long a chunk that is due waits for the joint schedule if that could not place it even on idle servers, and how
+  /// many chunks are examined for this in a turn.
   static constexpr Duration kJointPatience = 5s;
   static constexpr size_t kMaxDoubted = 16;
-  /// With thousands of repairs under way, this part of them ends before more are scheduled: choosing looks at all that waits.
+  /// With thousands of repairs under way, this part of them ends before more are scheduled: choosing looks at all
+  /// that waits.
   static constexpr size_t kScheduleShare = 256;
-  /// After this time the joint schedule is made again, whatever changed: nobody tells when a server is no longer suspect.
+  /// After this time the joint schedule is made again, whatever changed: nobody tells when a server is no
+  /// longer suspect.
   static constexpr Duration kScheduleAgain = 1s;
 
   /// All outlive it.

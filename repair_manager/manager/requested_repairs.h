@@ -33,10 +33,10 @@ class RequestedRepairs {
                    SchedulerEvents& scheduler);
   ~RequestedRepairs();  ///< REQUIRES: join() returned
 
-  /// Repairs the chunks now. Healthy chunks are rebuilt from the others onto other servers as if they were lost: a measured
-  /// move. Joins a repair of one of them that is running already. Waits for slots until the context's deadline. Returns the
-  /// record of the last repair that was needed. Errors: of the last attempt; kNotFound: no such chunk; kInvalidArgument: not
-  /// one to kMaxWanted different chunks.
+  /// Repairs the chunks now. Healthy chunks are rebuilt from the others onto other servers as if they were lost: a
+  /// measured move. Joins a repair of one of them that is running already. Waits for slots until the context's
+  /// deadline. Returns the record of the last repair that was needed. Errors: of the last attempt; kNotFound: no such
+  /// chunk; kInvalidArgument: not one to kMaxWanted different chunks.
   asio::awaitable<Result<proto::RepairRecord>> run(Context context, WantedRepair wanted);
 
   /// Those who wait are told at once; attempts that run are waited for.

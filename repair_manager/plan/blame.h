@@ -15,8 +15,8 @@ struct Blame {
   bool unknown_helper = false;  ///< one of the helpers, or the way from it
 };
 
-/// Decides by the status's culprit; without one by its code: kCancelled and kConflict (the world changed meanwhile) blame
-/// nobody, kCorrupt some helper, kDeadlineExceeded a helper or the root, all others the root.
+/// Decides by the status's culprit; without one by its code: kCancelled and kConflict (the world changed meanwhile)
+/// blame nobody, kCorrupt some helper, kDeadlineExceeded a helper or the root, all others the root.
 Blame find_blame(const Status& status, const RepairPlan& plan);
 
 }  // namespace kintsugi::repair_manager

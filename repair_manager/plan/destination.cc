@@ -13,7 +13,7 @@ bool contains(std::span<const ServerId> servers, ServerId server) {
   return std::find(servers.begin(), servers.end(), server) != servers.end();
 }
 
-/// Where the stripe's chunks besides the lost one are or will be.
+/// Servers that hold or will hold the stripe's chunks besides the lost one.
 struct Holders {
   Holders(const SelectionInput& input, uint32_t lost, std::span<const ServerId> taken) {
     // The place of another lost chunk is not counted in its rack: that one gets a new place, too.
@@ -37,7 +37,7 @@ struct Holders {
     return static_cast<size_t>(std::count(racks.begin(), racks.end(), rack));
   }
   std::vector<size_t> positions;
-  std::vector<uint32_t> racks;  // of each chunk
+  std::vector<uint32_t> racks;  // of each chunk that is counted
 };
 
 bool has_space(const SelectionInput& input, uint32_t lost, const ServerView& server, const ServerLoad& load) {
@@ -45,7 +45,7 @@ bool has_space(const SelectionInput& input, uint32_t lost, const ServerView& ser
   return server.free_bytes >= needed + kDestinationMarginBytes;
 }
 
-/// Chunks in one rack when the stripe is spread evenly.
+/// The number of chunks in one rack when the stripe is spread evenly.
 size_t even_share(const SelectionInput& input) {
   const size_t racks = std::max<size_t>(1, input.servers.alive_racks());
   return (input.stripe.chunks.size() + racks - 1) / racks;

@@ -13,20 +13,20 @@ inline constexpr uint64_t kDestinationMarginBytes = 64 << 20;  ///< stays free o
 inline constexpr size_t kDestinationSample = 32;               ///< possible servers that are compared
 inline constexpr size_t kDestinationLongSample = 512;  ///< the same while none of them keeps the rack spread
 
-/// Where the lost chunk `lost` goes: a server that is alive, not draining, holds no chunk of the stripe and has the space; one
-/// that keeps the stripe's rack spread if there is one; failing that the lost chunk's own server, if it is alive; then any
-/// other. `taken`: destinations of the other lost chunks; `barred`: servers that must not be it now. kNoSpace: there is none;
-/// kLimitExceeded: some, but busy.
+/// Where the lost chunk `lost` goes: a server that is alive, not draining, holds no chunk of the stripe and has the
+/// space; one that keeps the stripe's rack spread if there is one; failing that the lost chunk's own server, if it is
+/// alive; then any other. `taken`: destinations of the other lost chunks; `barred`: servers that must not be it now.
+/// kNoSpace: there is none; kLimitExceeded: some, but busy.
 ///
-/// Of at most kDestinationSample servers equation 4.3 picks the best one of all; of more, the best one of as many that are
-/// possible, others for every chunk. Mitra 2017 sorts all servers for every repair; the best of 32 random ones balances nearly
-/// as well, whatever their number.
+/// Of at most kDestinationSample servers equation 4.3 picks the best one of all; of more, the best one of as many that
+/// are possible, others for every chunk. Mitra 2017 sorts all servers for every repair; the best of 32 random ones
+/// balances nearly as well, whatever their number.
 Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost,
                                     std::span<const ServerId> taken = {},
                                     std::span<const ServerId> barred = {});
 
-/// Makes the same checks for a destination that was asked for. `keep_racks`: kNoSpace also when the stripe would have more
-/// chunks in its rack than in an even spread, and than where the chunk can be read now.
+/// Makes the same checks for a destination that was asked for. `keep_racks`: kNoSpace also when the stripe would have
+/// more chunks in its rack than in an even spread, and than where the chunk can be read now.
 Status check_destination(const SelectionInput& input, uint32_t lost, ServerId wanted,
                          std::span<const ServerId> taken = {}, bool keep_racks = false);
 

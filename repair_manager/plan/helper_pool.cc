@@ -39,7 +39,7 @@ void add_to_pool(const Setting& setting, const HelperCandidate& candidate, uint3
   helpers.rows_read.push_back(rows_read);
 }
 
-/// Any k chunks will do: different slices may be carried by different ones.
+/// For codes where any k chunks will do: different slices may be carried by different ones.
 HelperPool any_helpers(const Setting& setting, const std::vector<HelperCandidate>& candidates) {
   HelperPool helpers;
   const uint32_t k = setting.input.policy.k;
@@ -57,7 +57,8 @@ HelperPool any_helpers(const Setting& setting, const std::vector<HelperCandidate
   return helpers;
 }
 
-/// The code says which chunks help; those that failed before only if it cannot do without.
+/// For codes that say which chunks help. Chunks whose server failed before are taken only if the code cannot do
+/// without them.
 Result<HelperPool> certain_helpers(const Setting& setting, const std::vector<HelperCandidate>& candidates,
                                    const std::vector<uint32_t>& lost) {
   const auto code = erasure::Code::get(setting.input.policy);
@@ -88,7 +89,7 @@ Result<HelperPool> pick_helpers(const SelectionInput& input, const PlanWishes& w
                                 const std::vector<uint32_t>& lost, Busy busy) {
   const Setting setting{input, wishes, link};
   KINTSUGI_ASSIGN(const std::vector<HelperCandidate> candidates, ranked(setting, busy));
-  // Several trees below a node that stores would need slice masks there.
+  // One lost chunk only: several trees below a node that stores would need slice masks there, which nodes do not have.
   const bool any = setting.input.policy.family == erasure::Policy::Family::kReedSolomon && lost.size() == 1;
   if (!any) return certain_helpers(setting, candidates, lost);
   if (candidates.size() < setting.input.policy.k)

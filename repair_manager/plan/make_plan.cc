@@ -14,7 +14,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-/// What all plans are made from.
+/// The arguments of make_plan and its like.
 struct Setting {
   const SelectionInput& input;
   const PlanWishes& wishes;
@@ -96,7 +96,7 @@ TreeChoice choose(const Setting& setting, const HelperPool& helpers, double root
       setting.basis.link);
 }
 
-/// The best destination that is not about to delete an older copy of the chunk.
+/// Picks the best destination that is not about to delete an older copy of the chunk: the new one would go with it.
 Result<ServerId> pick_destination(const Setting& setting, uint32_t lost, std::span<const ServerId> taken) {
   const ChunkId chunk{setting.input.stripe.id, lost};
   const ServerId wanted = lost == setting.input.lost.front() ? setting.wishes.destination : ServerId{};
@@ -114,8 +114,8 @@ Result<ServerId> pick_destination(const Setting& setting, uint32_t lost, std::sp
   }
 }
 
-/// A place for every lost chunk, the first one's first, since that may be wished; then the longest becomes
-/// the root, whose length the trees have.
+/// Picks a place for every lost chunk: first for the first one, since that may be wished. Then the longest becomes the
+/// root, whose length the trees have.
 Status pick_destinations(const Setting& setting, RepairPlan& plan) {
   std::vector<ServerId> taken;
   for (uint32_t index : setting.input.lost) {
@@ -194,7 +194,8 @@ Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wish
   KINTSUGI_TRY(check_lost(input));
   const Setting setting{input, wishes, basis};
   RepairPlan plan = begin_plan(setting, proto::RepairRecord::REPAIR);
-  // Destinations are cheap to find missing; but what cannot be repaired is to be called that first.
+  // Helpers come before destinations, though these are cheaper to find missing: a stripe that cannot be repaired is to
+  // be called that (kUnavailable), not short of space.
   std::vector<uint32_t> lost = input.lost;
   std::stable_sort(lost.begin(), lost.end(), [&](uint32_t a, uint32_t b) {
     return input.stripe.chunks[a].length > input.stripe.chunks[b].length;
@@ -253,7 +254,7 @@ Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes&
   if (offset > lost.length || length > lost.length - offset)
     return Status{Code::kInvalidArgument,
                   fmt::format("no bytes {} to {} in a chunk of {}", offset, offset + length, lost.length)};
-  // Whole blocks are what helpers read and check; whole cells what rows are cut from.
+  // Helpers read and check whole blocks; rows are cut from whole cells.
   const uint32_t rows = input.policy.rows();
   const uint64_t unit = rows == 1 ? kBlockBytes : input.policy.cell_bytes;
   const uint64_t begin = offset / unit * unit;

@@ -1,5 +1,5 @@
-/// From lost chunks to the request that rebuilds them, from a chunk to the one that copies it, and from a range of a lost chunk
-/// to the tree that a reading client needs.
+/// From lost chunks to the request that rebuilds them, from a chunk to the one that copies it, and from a range of a
+/// lost chunk to the tree that a reading client needs.
 #pragma once
 
 #include "common/base/ids.h"
@@ -25,18 +25,18 @@ struct ByteRange {
   uint64_t offset = 0, length = 0;
 };
 
-/// Rebuilds all of `input.lost` in one pass. The helpers' multiplications are those of the erasure code's repair equation.
-/// Errors: those of rank_helpers and select_destination; kInvalidArgument: no such policy or chunk.
+/// Rebuilds all of `input.lost` in one pass. The helpers' multiplications are those of the erasure code's repair
+/// equation. Errors: those of rank_helpers and select_destination; kInvalidArgument: no such policy or chunk.
 Result<RepairPlan> make_plan(const SelectionInput& input, const PlanWishes& wishes, const PlanBasis& basis);
 
-/// Copies `input.lost`, one chunk that is available, to another server: a tree of one helper with coefficient 1. Errors: as
-/// make_plan; kLimitExceeded also when the chunk's server is busy or suspect.
+/// Copies `input.lost`, one chunk that is available, to another server: a tree of one helper with coefficient 1.
+/// Errors: as make_plan; kLimitExceeded also when the chunk's server is busy or suspect.
 Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes& wishes,
                                   const PlanBasis& basis);
 
-/// Reads the range of `input.lost`, one chunk, for a client that is the repair site. The plan has no destination. Servers at
-/// their limit of repairs are used when others do not suffice: nobody waits for a slot to read. kInvalidArgument: no such
-/// range.
+/// Reads the range of `input.lost`, one chunk, for a client that is the repair site. The plan has no destination.
+/// Servers at their limit of repairs are used when others do not suffice: nobody waits for a slot to read.
+/// kInvalidArgument: no such range.
 Result<RepairPlan> make_read_plan(const SelectionInput& input, const PlanWishes& wishes, ByteRange range,
                                   const PlanBasis& basis);
 

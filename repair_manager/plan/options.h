@@ -1,4 +1,4 @@
-/// How a repair manager works.
+/// Settings of a repair manager.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ enum class Schedule {
 Result<Schedule> parse_schedule(std::string_view name);
 
 struct Options {
-  Duration delay{};  ///< after a server's death, for stripes with more than one spare chunk
-  /// Repairs in which a server helps, and that it receives. The joint schedule keeps links at half of it
-  /// or somewhat more, until what is left fits as a whole.
+  Duration delay{};  ///< between a server's death and repairs of stripes with more than one spare chunk
+  /// Repairs in which a server helps at once, and that it receives at once. The joint schedule keeps links at half of
+  /// it or somewhat more, until what is left fits as a whole.
   uint32_t max_per_server = 16;
-  size_t max_running = 8192;       ///< in all
-  uint32_t attempts_in_a_row = 4;  ///< then the chunk goes to the queue's tail
+  size_t max_running = 8192;       ///< repairs and moves in all
+  uint32_t attempts_in_a_row = 4;  ///< failed ones, after which the chunk goes to the queue's tail
   Duration min_deadline = 30s;     ///< of one attempt
   size_t history = 1000;           ///< records kept
   LinkModel link;

@@ -1,4 +1,4 @@
-/// Repair trees as they travel: coefficients, rows, what is stored and which slices.
+/// Writes repair trees as messages: coefficients, rows, chunks to be stored and slices.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@ namespace kintsugi::repair_manager {
 namespace {
 
 constexpr Duration kCapabilityLife = 1h;
-// How old the picture of the servers may be. Of many servers it takes longer to make.
+// The picture of the servers may be this old. It may be older with many servers, because it takes longer to make.
 constexpr Duration kServersFresh = 100ms;
 constexpr Duration kServersFreshEach = 100us;
 

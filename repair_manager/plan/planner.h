@@ -15,11 +15,11 @@
 
 namespace kintsugi::repair_manager {
 
-/// Chunks of one stripe, and what is to be avoided.
+/// Chunks of one stripe for which a plan is wanted, and servers to avoid.
 struct PlanRequest {
   StripeId stripe;
   std::vector<uint32_t> indexes;    ///< not empty
-  std::vector<ServerId> excluded;   ///< only if nothing else is left
+  std::vector<ServerId> excluded;   ///< servers that are taken only if nothing else is left
   std::vector<ServerId> receiving;  ///< destinations of what runs for the same stripe
   uint32_t rotation = 0;            ///< see SelectionInput
 };
@@ -30,12 +30,12 @@ class RepairPlanner {
   RepairPlanner(const runtime::Runtime& runtime, const Options& options, const ClusterView& view)
       : runtime_(runtime), options_(options), view_(view), slots_(options.max_per_server) {}
 
-  /// Looks at the servers again, if that is some time ago. Before plans are made.
+  /// Looks at the servers again, if that is some time ago. To be called before plans are made.
   void refresh();
   /// A server came or went: the next refresh() looks.
   void servers_changed() { fresh_until_ = {}; }
 
-  /// Failed a repair: others are preferred for a while.
+  /// The server failed a repair: others are preferred for a while.
   void suspect(ServerId server);
   void forgive(ServerId server) { suspect_until_.erase(server); }
 
@@ -46,12 +46,12 @@ class RepairPlanner {
   uint64_t membership() const { return membership_; }
   bool is_suspect(ServerId server) const { return suspects_.contains(server); }
 
-  /// Plans for chunks that are lost, or `requested` to be rebuilt all the same. kNotFound: no such stripe or
+  /// Plans the repair of chunks that are lost, or `requested` to be rebuilt all the same. kNotFound: no such stripe or
   /// chunk; kConflict: all is available again; else as make_plan.
   Result<RepairPlan> repair(const PlanRequest& request, const PlanWishes& wishes, bool requested) const;
-  /// A copy of one chunk from the server where it is. kConflict: it is no longer there; else as
-  /// make_move_plan.
+  /// Plans a copy of one chunk from the server where it is. kConflict: it is no longer there; else as make_move_plan.
   Result<RepairPlan> move(const PlanRequest& request, const PlanWishes& wishes, ServerId from) const;
+  /// Plans a degraded read of one chunk's range. Errors: as repair() and make_read_plan.
   Result<RepairPlan> read(const PlanRequest& request, const PlanWishes& wishes, ByteRange range) const;
 
  private:

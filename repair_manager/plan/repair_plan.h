@@ -1,4 +1,4 @@
-/// What is to be done for a repair, a move or a degraded read, and what somebody may wish of it.
+/// Plans of repairs, moves and degraded reads, and wishes that a requester may have.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct RepairTarget {
   ServerId old_server;        ///< where the chunk is or was; none: nowhere
   ServerId destination;       ///< none: the reading client
   runtime::Endpoint address;  ///< of the destination
-  uint64_t bytes = 0;         ///< that arrive there: the chunk, or the range that is read
+  uint64_t bytes = 0;         ///< arriving there: the chunk, or the range that is read
 };
 
 struct RepairPlan {
@@ -32,22 +32,23 @@ struct RepairPlan {
   std::vector<RepairTarget> targets;    ///< never empty; first: the root of the tree, the longest chunk
   std::vector<ServerId> helpers;        ///< servers that read a chunk, each once
   std::vector<uint32_t> helper_chunks;  ///< index of each helper's chunk
-  std::vector<double> helper_shares;    ///< of the slices, for each helper
+  std::vector<double> helper_shares;    ///< each helper's share of the slices
   Choice choice;                        ///< shape, slice size and estimated duration
-  size_t trees = 1;                     ///< over how many the slices are split
-  double plan_seconds = 0;              ///< filled in by the caller
-  proto::RepairChunkRequest request;    ///< kRepair, kMove: for targets.front()
-  proto::SumPlan sum_plan;              ///< kRead
+  size_t trees = 1;                     ///< among which the slices are split
+  double plan_seconds = 0;              ///< time that planning took; filled in by RepairPlanner
+  proto::RepairChunkRequest request;    ///< of a repair or move: for targets.front()
+  proto::SumPlan sum_plan;              ///< of a degraded read
 
   ChunkId chunk() const { return {stripe, targets.front().index}; }
 };
 
-/// What the requester of a repair insists on.
+/// Wishes of the requester of a repair. A plan that cannot have them fails.
 struct PlanWishes {
   Shape shape = Shape::AUTO;
   uint64_t slice_bytes = 0;  ///< 0: the default
   ServerId destination;      ///< of the first lost chunk; none: the best one
-  bool keep_racks = false;   ///< that one only if the stripe comes not to stand too crowded in its rack
+  bool keep_racks =
+      false;  ///< `destination` is taken only if its rack does not hold too much of the stripe then
   /// Chunks that may help, in this order and no others; empty: all, the best first. Ones that are not needed
   /// are left out. In a chain the first one is next to the root.
   std::vector<uint32_t> helpers;

@@ -1,10 +1,11 @@
-/// Who helps and who receives: m-PPR's greedy choice (W section 4.5, algorithm 5, equations 4.2 and 4.3).
+/// Who helps: m-PPR's greedy choice of helpers, and its weights (Mitra 2017, section 4.5, algorithm 5, equations 4.2
+/// and 4.3).
 ///
-/// To the weights of the equations we add what the text asks for elsewhere. Slow servers come later ("tail
-/// completion", section 4.6.2): one with a quarter of the usual link rate counts as if it took part in three
-/// more repairs, one whose CPU or disks are busy all the time, or that failed a repair lately, in four more.
-/// Very hot ones are spared (section 4.6.3): a chunk that is read all the time, or a server whose users need
-/// more than half of its link, counts as in four more repairs, and its being cached for nothing.
+/// To the weights of the equations we add what Mitra 2017 asks for elsewhere. Slow servers come later ("tail
+/// completion", section 4.6.2): one with a quarter of the usual link rate counts as if it took part in three more
+/// repairs, one whose CPU or disks are busy all the time, or that failed a repair lately, in four more. Very hot chunks
+/// and servers are spared (section 4.6.3): a chunk that is read all the time, or a server whose users need more than
+/// half of its link, counts as in four more repairs, and its being cached counts for nothing.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +22,40 @@
 
 namespace kintsugi::repair_manager {
 
-/// w_src = a1 * hasCache - a2 * #reconstructions - a3 * userLoad,  w_dst = -(b1 * #repairDsts + b2 *
-/// userLoad).
+/// Coefficients of the weights of sources and destinations:
+/// ```
+/// w_src = a1 * hasCache - a2 * #reconstructions - a3 * userLoad
+/// w_dst = -(b1 * #repairDsts + b2 * userLoad)
+/// ```
 struct Coefficients {
   double a1 = 0, a2 = 1, a3 = 0;
   double b1 = 1, b2 = 0;
 };
 
-/// Share of a repair that a cached chunk saves, and share of a repair that is network transfer, as the text
-/// measured them.
-inline constexpr double kCacheSaving = 0.102;
-inline constexpr double kNetworkShare = 0.85;
-inline constexpr double kVeryHot = 8;  ///< reads of a chunk, halved every minute (ChunkView.heat)
+// As Mitra 2017 measured them.
+inline constexpr double kCacheSaving = 0.102;  ///< share of a repair that a cached chunk saves
+inline constexpr double kNetworkShare = 0.85;  ///< share of a repair that is network transfer
+inline constexpr double kVeryHot = 8;          ///< reads of a chunk, halved every minute (ChunkView.heat)
 
-/// a1 = alpha * ceil(log2(k+1)) / beta, a2 = b1 = 1, a3 = b2 = 1 / (C * ceil(log2 k)) with C in MB and user
-/// load in MB/s.
+/// a1 = alpha * ceil(log2(k+1)) / beta, a2 = b1 = 1, a3 = b2 = 1 / (C * ceil(log2 k)), with C (the chunk's size) in MB
+/// and user load in MB/s.
 Coefficients coefficients(uint32_t k, uint64_t chunk_bytes);
 
 double source_weight(const Coefficients& c, bool cached, uint32_t reconstructions, double user_megabytes);
 double destination_weight(const Coefficients& c, uint32_t repair_destinations, double user_megabytes);
 
-/// What the choice for a stripe's lost chunks depends on.
+/// All that the choice for a stripe's lost chunks depends on.
 struct SelectionInput {
   const StripeView& stripe;
   std::vector<uint32_t> lost;     ///< chunks to rebuild in one pass, not empty
   const erasure::Policy& policy;  ///< stripe.policy
   const ServerTable& servers;
   const SlotTable& slots;
-  std::span<const ServerId> excluded;   ///< failed these chunks' last attempts: only if nothing else is left
-  const std::set<ServerId>& suspects;   ///< failed some repair lately: others are preferred
+  std::span<const ServerId>
+      excluded;  ///< servers that failed these chunks' last attempts: taken only if nothing else is left
+  const std::set<ServerId>& suspects;   ///< servers that failed some repair lately: others are preferred
   std::span<const ServerId> receiving;  ///< destinations of running repairs of the same stripe
-  uint32_t rotation = 0;  ///< attempts after which nobody knew whom to blame: passes over other helpers
+  uint32_t rotation = 0;  ///< attempts after which nobody knew whom to blame: each passes over other helpers
 
   bool is_lost(uint32_t index) const;
 };
@@ -62,18 +66,19 @@ bool is_empty_data_chunk(const ChunkView& chunk, uint32_t k);
 uint32_t usable_chunks(const StripeView& stripe, uint32_t k, uint32_t lost);
 
 struct HelperCandidate {
-  uint32_t index = 0;                                          ///< of its chunk
+  uint32_t index = 0;                                          ///< of the chunk in its stripe
   const ServerView* server = nullptr;                          ///< null: an empty data chunk
   enum class Tier { kFree, kGood, kLast } tier = Tier::kGood;  ///< kLast: only if nothing else is left
-  double weight = 0;                                           ///< equation 4.2 and the above
+  double weight = 0;                                           ///< by equation 4.2, minus the penalties above
   bool avoid = false;                                          ///< busy, suspect or very hot
 };
 
-enum class Busy { kRefuse, kTake };  ///< servers that are at their limit of repairs
+/// How servers are treated that are at their limit of repairs.
+enum class Busy { kRefuse, kTake };
 
-/// All chunks that can help, best first: empty data chunks, then by weight. kUnavailable: they do not suffice
-/// to rebuild the lost ones; kLimitExceeded: with busy and suspect servers they would. With Busy::kTake busy
-/// ones come after all others.
+/// Ranks all chunks that can help, best first: empty data chunks, then by weight. kUnavailable: they do not suffice to
+/// rebuild the lost ones; kLimitExceeded: with busy and suspect servers they would. With Busy::kTake busy servers come
+/// after all others.
 Result<std::vector<HelperCandidate>> rank_helpers(const SelectionInput& input, Busy busy = Busy::kRefuse);
 
 }  // namespace kintsugi::repair_manager

@@ -110,8 +110,7 @@ uint64_t default_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_
   const double best = std::sqrt(static_cast<double>(load.sum_bytes) * link.slice_overhead_seconds *
                                 bytes_per_second / symbols / (depth - 1));
   double bytes = best * std::sqrt(2);  // the nearest power of two, not the next below
-  // A slice of more than two parts that are forwarded at once fills no pipeline later, and its overhead is
-  // less.
+  // A slice of more than two parts that are forwarded at once fills no pipeline later, and its overhead is less.
   if (bytes >= 2 * kForwardBytes) bytes = std::max(bytes, kDefaultSliceBytes / symbols);
   return slice_within(bytes, kMaxSliceBytes, load);
 }

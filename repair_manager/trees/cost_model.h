@@ -1,21 +1,21 @@
-/// How long a repair takes, by trees and links: what `auto` picks by and what a repair's deadline is derived
-/// from.
+/// Estimates how long a repair takes, by trees and links. `auto` picks by it, and a repair's deadline is derived
+/// from it.
 ///
-/// With s the slice, n slices, l the latency of a hop (one way, opening a call included), o the fixed cost of
-/// one slice on one link: a sum is C bytes (f * C for f chunks rebuilt in one pass; a leaf that sends its raw
-/// rows sends those), and a link that carries the share w of the slices of x sums is busy for
-/// w * x * (C / rate + n * o). A tree takes what its busiest link takes, the time until its pipeline is full
-/// (a slice, or the part of it that is forwarded at once, on every hop but the slowest of the longest path)
-/// and 2 * l for each hop of that path. With equal links B:
+/// With s the slice, n slices, l the latency of a hop (one way, opening a call included), o the fixed cost of one slice
+/// on one link: a sum is C bytes (f * C for f chunks rebuilt in one pass; a leaf that sends its raw rows sends those),
+/// and a link that carries the share w of the slices of x sums is busy for w * x * (C / rate + n * o). A tree takes
+/// what its busiest link takes, the time until its pipeline is full (a slice, or the part of it that is forwarded at
+/// once, on every hop but the slowest of the longest path) and 2 * l for each hop of that path. With equal links B:
 ///
-///   star       k * (C/B + n*o)                       + 2*l        the root's downlink carries k chunks
-///   staggered  k * (C/B + n*o + 2*l)
-///   ppr        d * (C/B + n*o) + fill                + 2*depth*l  unsliced d timesteps of a chunk, theorem
-///                                                                 4.4.1, d = ceil(log2(k + 1))
-///   chain      C/B + n*o + (k-1)*(s/B + o)           + 2*k*l      every link carries one chunk
+/// ```
+/// star       k * (C/B + n*o)              + 2*l        the root's downlink carries k chunks
+/// staggered  k * (C/B + n*o + 2*l)
+/// ppr        d * (C/B + n*o) + fill       + 2*depth*l  unsliced d = ceil(log2(k + 1)) timesteps of a chunk (Mitra
+///                                                      2017, theorem 4.4.1)
+/// chain      C/B + n*o + (k-1)*(s/B + o)  + 2*k*l      every link carries one chunk
+/// ```
 ///
-/// An estimate of transfer alone: disks and multiplication overlap with it unless they are slower than the
-/// links.
+/// It is an estimate of transfer alone: disks and multiplication overlap with it unless they are slower than the links.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ inline constexpr double kFirstByteSeconds = 0.040;
 /// ceil(log2(k + 1)).
 uint32_t ppr_timesteps(uint32_t k);
 
-/// What the trees carry.
+/// The sums that the trees carry.
 struct TreeLoad {
   uint64_t sum_bytes = 0;  ///< length of one sum: of the chunk, or of a sub-chunk
   uint32_t sums = 1;       ///< lost chunks x rows
@@ -71,7 +71,7 @@ struct Estimate {
   double first_slice_seconds = 0;  ///< until the root has the first slice, or part of it
 };
 
-/// `slice_bytes` must not be 0; `shape` matters when it is kStaggered.
+/// `slice_bytes` must not be 0; `shape` matters when it is STAGGERED.
 Estimate estimate(const TreeSet& trees, Shape shape, std::span<const LinkRate> helpers, double root_down,
                   const TreeLoad& load, uint64_t slice_bytes, const LinkModel& link);
 

@@ -1,4 +1,5 @@
-/// Which helpers carry which slices when some can carry only a part of them (weighted_tree.h). Pure.
+/// Decides which helpers carry which slices when some can carry only a part of them (see weighted_tree.h).
+/// Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,9 @@ struct SliceShares {
   double share(size_t helper) const { return static_cast<double>(units[helper]) / period; }
 };
 
-/// Which helpers carry which positions of the period: helper h carries units[h] <= period of them, and all
-/// together the same number at each. Of one helper's units as many as possible are at positions that share
-/// their helpers, in this order; the positions of a group are spread evenly, because slices are awaited in
-/// order.
+/// Lays out which helpers carry which positions of the period: helper h carries units[h] <= period of them, and all
+/// together the same number at each. Of one helper's units as many as possible are at positions that share their
+/// helpers, in this order; the positions of a group are spread evenly, because slices are awaited in order.
 std::vector<SliceShares::Group> lay_out_shares(std::span<const size_t> order, std::span<const uint32_t> units,
                                                uint32_t period);
 

@@ -1,4 +1,4 @@
-/// Which trees carry a repair: a shape that was asked for, or the cheapest one.
+/// Chooses the trees that carry a repair: of a shape that was asked for, or the cheapest ones.
 #pragma once
 
 #include "repair_manager/trees/cost_model.h"
@@ -6,18 +6,18 @@
 namespace kintsugi::repair_manager {
 
 struct TreeQuestion {
-  std::span<const LinkRate> helpers;  ///< those that could help, in order of preference
+  std::span<const LinkRate> helpers;  ///< links of the servers that could help, in order of preference
   size_t needed = 0;                  ///< of them; fewer than there are only if any will do for any slice
   double root_down = 0;               ///< the repair site's downlink
   TreeLoad load;
   Shape wanted = Shape::AUTO;
-  TreeSet trees = {};        ///< these, whatever `wanted` says; none: by shape
+  TreeSet trees = {};        ///< trees to take whatever `wanted` says; none: by shape
   uint64_t slice_bytes = 0;  ///< of one sum; 0: the default
   bool read = false;         ///< somebody waits for the first bytes
 };
 
 struct TreeChoice {
-  Choice choice;  ///< never kAuto
+  Choice choice;  ///< its shape is never AUTO
   TreeSet trees;  ///< helpers are positions in TreeQuestion.helpers
 };
 

@@ -9,8 +9,8 @@
 
 namespace kintsugi::repair_manager {
 
-/// STAGGERED is described in Mitra 2017, section 4.4.2; PPR takes ceil(log2(k+1)) timesteps (theorem 4.4.1); CHAIN is
-/// known as repair pipelining; WEIGHTED is weighted_tree.h's.
+/// The shapes: STAGGERED is described in Mitra 2017, section 4.4.2; PPR takes ceil(log2(k+1)) timesteps (theorem
+/// 4.4.1); CHAIN is known as repair pipelining; WEIGHTED is weighted_tree.h's.
 using Shape = proto::RepairShape;
 
 /// A helper and what hangs below it. `helper` is its position in the list of helpers, best first.
@@ -44,7 +44,7 @@ struct TreeSet {
   std::vector<SliceTree> trees;
 
   static TreeSet one(std::vector<TreeNode> children);
-  /// Of the slices, 0..1.
+  /// The tree's share of the slices, 0..1.
   double share(const SliceTree& tree) const;
 };
 

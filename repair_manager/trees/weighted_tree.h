@@ -26,15 +26,15 @@
 
 namespace kintsugi::repair_manager {
 
-/// The bound above.
+/// The largest R of the bound above.
 double bottleneck_bound(std::span<const LinkRate> helpers, size_t needed, double root_down);
 
 /// The rate at which the most loaded link lets the trees run.
 double bottleneck_rate(const TreeSet& trees, std::span<const LinkRate> helpers, double root_down);
 
-/// Trees over `helpers`, in order of preference: of equally good ones the first are taken. At most `slices`
-/// is the period. Requires 0 < needed <= helpers.size() <= kMaxHelpers; with needed == helpers.size() it is
-/// one tree of all.
+/// Plans trees over `helpers`, given in order of preference: of equally good ones the first are taken. The period is at
+/// most `slices`. REQUIRES: 0 < needed <= helpers.size() <= kMaxHelpers; with needed == helpers.size() it is one tree
+/// of all.
 TreeSet plan_weighted(std::span<const LinkRate> helpers, size_t needed, double root_down, uint64_t slices);
 
 }  // namespace kintsugi::repair_manager

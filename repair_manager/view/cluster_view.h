@@ -1,5 +1,5 @@
-/// What the repair manager needs to know and do; its host (the metaserver daemon, or a test) implements it.
-/// This is how the repair manager stays a library that knows no metaserver.
+/// The repair manager's window on the cluster; its host (the metaserver daemon, or a test) implements it. Through it
+/// the repair manager stays a library that knows no metaserver.
 #pragma once
 
 #include <optional>
@@ -54,8 +54,8 @@ class ClusterView {
   /// nullopt: deleted meanwhile, or another repair manager's. REQUIRES: fetched(id).
   virtual std::optional<StripeView> stripe(StripeId id) const = 0;
 
-  /// What stripe() says of this one is up to date. Always so where the metaserver is in the same process; else for a bounded
-  /// time after fetch(). Whoever plans asks before each stripe() (no suspension in between).
+  /// What stripe() says of this one is up to date. Always so where the metaserver is in the same process; else for a
+  /// bounded time after fetch(). Whoever plans asks before each stripe() (no suspension in between).
   virtual bool fetched(StripeId) const { return true; }
   /// Makes these fetched; no more than kMaxFetched at once. After an error a later try may go well.
   virtual asio::awaitable<Status> fetch(std::vector<StripeId>) { co_return Status{}; }
@@ -64,7 +64,7 @@ class ClusterView {
   /// The server is to delete an older copy of this chunk: until it did, a new one there would go with it.
   virtual bool deletion_pending(ChunkId chunk, ServerId server) const = 0;
 
-  /// Signs an operation on one chunk (see rpc::ChunkOperations).
+  /// Signs an operation on one chunk (see rpc::ChunkOperations), for trees and their roots to show.
   virtual std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const = 0;
 
   /// Has `destination` rebuild the chunk, to the end: the only way in which it is asked to. Ends when the

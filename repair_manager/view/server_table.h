@@ -1,4 +1,4 @@
-/// The servers as of one moment, as planning needs them.
+/// A picture of the servers at one moment, as planning needs it.
 #pragma once
 
 #include <cstdint>

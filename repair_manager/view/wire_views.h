@@ -9,9 +9,9 @@
 
 namespace kintsugi::repair_manager {
 
-/// nullopt, said in the log: its address makes no sense.
+/// nullopt: its address makes no sense, which is logged.
 std::optional<ServerView> server_view(const proto::ServerState& state);
-/// Without hints.
+/// Leaves out the hints (caches, heat), which the message does not have.
 StripeView stripe_view(const proto::Stripe& stripe);
 
 StripeView stripe_view(const proto::StripeDescription& description);
