@@ -1,5 +1,5 @@
 /// A repair manager as a daemon of its own: responsible for a shard of the stripes, together with others like it (Mitra
-/// 2017, section 4.5, "Beyond a centrally managed server").
+/// 2016, section 4.5, "Beyond a centrally managed server").
 #pragma once
 
 #include <string>

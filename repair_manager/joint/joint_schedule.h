@@ -1,7 +1,7 @@
 /// Chooses the repairs that begin now, with which helpers and on which destinations, so that all links are
 /// equally loaded.
 ///
-/// m-PPR's greedy choice (Mitra 2017, algorithm 5) takes one lost chunk after another; early choices then force late
+/// m-PPR's greedy choice (Mitra 2016, algorithm 5) takes one lost chunk after another; early choices then force late
 /// ones onto busy servers, and a chain is as slow as its most loaded hop. Here many lost chunks are looked at together.
 /// Every part of a chunk that is repaired by a chain of h helpers is sent over h uplinks and received over h downlinks:
 /// all helpers send, all but the leaf receive, and so does the destination. So the task is to give each server as much

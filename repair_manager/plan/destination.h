@@ -1,4 +1,4 @@
-/// Where rebuilt and moved chunks go: m-PPR's choice of destinations (Mitra 2017, section 4.5, equation 4.3).
+/// Where rebuilt and moved chunks go: m-PPR's choice of destinations (Mitra 2016, section 4.5, equation 4.3).
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ inline constexpr size_t kDestinationLongSample = 512;  ///< the same while none 
 /// kNoSpace: there is none; kLimitExceeded: some, but busy.
 ///
 /// Of at most kDestinationSample servers equation 4.3 picks the best one of all; of more, the best one of as many that
-/// are possible, others for every chunk. Mitra 2017 sorts all servers for every repair; the best of 32 random ones
+/// are possible, others for every chunk. Mitra 2016 sorts all servers for every repair; the best of 32 random ones
 /// balances nearly as well, whatever their number.
 Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost,
                                     std::span<const ServerId> taken = {},

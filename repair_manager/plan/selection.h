@@ -1,7 +1,7 @@
-/// Who helps: m-PPR's greedy choice of helpers, and its weights (Mitra 2017, section 4.5, algorithm 5, equations 4.2
+/// Who helps: m-PPR's greedy choice of helpers, and its weights (Mitra 2016, section 4.5, algorithm 5, equations 4.2
 /// and 4.3).
 ///
-/// To the weights of the equations we add what Mitra 2017 asks for elsewhere. Slow servers come later ("tail
+/// To the weights of the equations we add what Mitra 2016 asks for elsewhere. Slow servers come later ("tail
 /// completion", section 4.6.2): one with a quarter of the usual link rate counts as if it took part in three more
 /// repairs, one whose CPU or disks are busy all the time, or that failed a repair lately, in four more. Very hot chunks
 /// and servers are spared (section 4.6.3): a chunk that is read all the time, or a server whose users need more than
@@ -32,7 +32,7 @@ struct Coefficients {
   double b1 = 1, b2 = 0;
 };
 
-// As Mitra 2017 measured them.
+// As Mitra 2016 measured them.
 inline constexpr double kCacheSaving = 0.102;  ///< share of a repair that a cached chunk saves
 inline constexpr double kNetworkShare = 0.85;  ///< share of a repair that is network transfer
 inline constexpr double kVeryHot = 8;          ///< reads of a chunk, halved every minute (ChunkView.heat)

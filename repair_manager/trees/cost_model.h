@@ -11,7 +11,7 @@
 /// star       k * (C/B + n*o)              + 2*l        the root's downlink carries k chunks
 /// staggered  k * (C/B + n*o + 2*l)
 /// ppr        d * (C/B + n*o) + fill       + 2*depth*l  unsliced d = ceil(log2(k + 1)) timesteps of a chunk (Mitra
-///                                                      2017, theorem 4.4.1)
+///                                                      2016, theorem 4.4.1)
 /// chain      C/B + n*o + (k-1)*(s/B + o)  + 2*k*l      every link carries one chunk
 /// ```
 ///

@@ -9,7 +9,7 @@
 
 namespace kintsugi::repair_manager {
 
-/// The shapes: STAGGERED is described in Mitra 2017, section 4.4.2; PPR takes ceil(log2(k+1)) timesteps (theorem
+/// The shapes: STAGGERED is described in Mitra 2016, section 4.4.2; PPR takes ceil(log2(k+1)) timesteps (theorem
 /// 4.4.1); CHAIN is known as repair pipelining; WEIGHTED is weighted_tree.h's.
 using Shape = proto::RepairShape;
 
