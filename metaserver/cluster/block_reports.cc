@@ -70,11 +70,23 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   }
   if (page.chunks_size() == 0 && !page.last()) return false;
 
+  compare_page(transaction, id, report, page, lost);
+  if (!page.last()) {
+    report.last = id_of(page.chunks(page.chunks_size() - 1));
+    return false;
+  }
+  close(report);
+  server->wants_block_report = false;
+  return true;
+}
+
+void BlockReports::compare_page(Transaction& transaction, ServerId server, const Report& report,
+                                const proto::BlockReportRequest& page, std::vector<LostChunk>& lost) {
   // Both sides are ordered: everything expected after the last page and up to this one's last chunk must be in it.
-  keys::Range range = keys::all(keys::Kind::kServerChunk, id.value);
-  if (report.last) range.begin = keys::server_chunk(id, *report.last).append(1, '\0');
+  keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
+  if (report.last) range.begin = keys::server_chunk(server, *report.last).append(1, '\0');
   if (!page.last())
-    range.end = keys::server_chunk(id, id_of(page.chunks(page.chunks_size() - 1))).append(1, '\0');
+    range.end = keys::server_chunk(server, id_of(page.chunks(page.chunks_size() - 1))).append(1, '\0');
   std::vector<ChunkId> expected;
   transaction.scan(range, [&](std::string_view key, std::string_view) {
     expected.push_back(keys::chunk_of(key));
@@ -84,23 +96,15 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   for (const proto::ReportedChunk& reported : page.chunks()) {
     const ChunkId chunk = id_of(reported);
     while (at != expected.end() && *at < chunk)
-      note_missing(id, report, *at++, lost);
+      note_missing(server, report, *at++, lost);
     if (at != expected.end() && *at == chunk) {
-      compare(transaction, id, *at++, reported, lost);
+      compare(transaction, server, *at++, reported, lost);
     } else {
-      handle_unknown(transaction, id, chunk);
+      handle_unknown(transaction, server, chunk);
     }
   }
   while (at != expected.end())
-    note_missing(id, report, *at++, lost);
-
-  if (!page.last()) {
-    report.last = id_of(page.chunks(page.chunks_size() - 1));
-    return false;
-  }
-  close(report);
-  server->wants_block_report = false;
-  return true;
+    note_missing(server, report, *at++, lost);
 }
 
 void BlockReports::note_missing(ServerId server, const Report& report, ChunkId chunk,

@@ -68,6 +68,8 @@ class BlockReports {
   void close(Report& report);
   void note_open_reports();
   Status check_page(const proto::BlockReportRequest& page, const Report& report) const;
+  void compare_page(Transaction& transaction, ServerId server, const Report& report,
+                    const proto::BlockReportRequest& page, std::vector<LostChunk>& lost);
   void note_missing(ServerId server, const Report& report, ChunkId chunk, std::vector<LostChunk>& lost);
   void compare(Transaction& transaction, ServerId server, ChunkId chunk, const proto::ReportedChunk& reported,
                std::vector<LostChunk>& lost);
