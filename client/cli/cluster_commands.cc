@@ -1,4 +1,4 @@
-// cluster start, stop, status.
+// cluster start, stop, status: the only commands that know the daemons as processes of this machine.
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -91,14 +91,16 @@ Status start_missing(const LocalCluster& cluster, std::set<std::string>& launche
   return {};
 }
 
-/// Ok once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`.
+/// Returns once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`. An error says
+/// which daemon failed and how its log ends.
 Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point started,
                      std::set<std::string>& launched) {
   KINTSUGI_ASSIGN(const auto client,
                   Session::connect_to(cluster.metaserver_address(), cluster.secret_file(), kOneAnswer));
   std::set<std::string> missing;
   while (true) {
-    KINTSUGI_TRY(start_missing(cluster, launched));  // what was just ending when it was looked at first
+    // A daemon that was just ending when it was looked at first is started here.
+    KINTSUGI_TRY(start_missing(cluster, launched));
     missing.clear();
     for (const std::string& address : cluster.chunkserver_addresses())
       missing.insert(address);
@@ -106,6 +108,7 @@ Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point starte
     const double elapsed = std::chrono::duration<double>(SteadyClock::now() - started).count();
     if (servers) {
       for (const proto::ServerState& server : servers->servers()) {
+        // An older heartbeat came from the server's former life, whose end the metaserver has not noticed yet.
         const bool fresh = server.seconds_since_heartbeat() <= elapsed;
         if (server.liveness() == proto::ServerState::ALIVE && fresh) missing.erase(server.address());
       }
@@ -161,7 +164,7 @@ Status stop(Session& session, const Arguments& arguments) {
   std::vector<LocalDaemon> daemons = cluster.daemons();
   const auto running =
       std::count_if(daemons.begin(), daemons.end(), [](const LocalDaemon& d) { return d.pid() != 0; });
-  // All at once; the metaserver too, since chunkservers can do without it.
+  // All stop at once, the metaserver too, since chunkservers end without asking it.
   std::vector<Status> results(daemons.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < daemons.size(); ++i) {
@@ -179,7 +182,7 @@ Status stop(Session& session, const Arguments& arguments) {
   return {};
 }
 
-/// Exit code 1 when a daemon is not running.
+/// Fails when a daemon is not running, after it printed everything.
 Status status(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const LocalCluster cluster, LocalCluster::load(arguments.directory));
   Json daemons = Json::array(), servers = Json::array();

@@ -108,6 +108,7 @@ std::string chunks_text(const proto::RepairRecord& record) {
   return text;
 }
 
+/// Adds the parts of a repair's time and traffic.
 static void add_timing(Json& to, const proto::Timing& timing) {
   to["seconds"] = timing.seconds();
   to["plan_seconds"] = timing.plan_seconds();

@@ -17,7 +17,7 @@ std::string liveness_text(proto::ServerState::Liveness liveness);  ///< "alive",
 std::string chunks_text(
     const proto::RepairRecord& record);  ///< "81:3", "81:3,7" when one pass rebuilt several
 
-// Server ids are 64-bit and random: strings, because many JSON readers hold numbers as doubles.
+// Server ids are strings in JSON, because they are 64 random bits and many readers hold numbers as doubles.
 Json to_json(const proto::Attributes& attributes);
 Json to_json(const proto::Stripe& stripe);
 Json to_json(const proto::ServerState& server);

@@ -74,7 +74,7 @@ void print_problem(const proto::FsckProblem& problem, bool only_chunks) {
              problem.detail().empty() ? "" : ": " + problem.detail());
 }
 
-/// Exit code 1 when anything is missing.
+/// Fails when anything is missing, after it printed everything.
 Status fsck(Session& session, BlockingClient& client, const FsckArguments& arguments) {
   const auto& [path, list_missing] = arguments;
   KINTSUGI_TRY(check_remote(path));

@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string toml_string(const std::string& text) {
-  return Json(text).compact();  // basic strings of TOML escape like JSON does
+  // Basic strings of TOML escape like JSON does.
+  return Json(text).compact();
 }
 
 std::string shell_quoted(const std::string& text) {
@@ -89,7 +90,7 @@ Result<LocalCluster> LocalCluster::load(const std::string& directory) {
     cluster.options_.policy = json.at("policy");
     cluster.options_.repair_delay_seconds = json.at("repair_delay_seconds");
     cluster.options_.chunk_bytes = json.at("chunk_bytes");
-    cluster.options_.repair_managers = json.value("repair_managers", 0u);  // not in those made earlier
+    cluster.options_.repair_managers = json.value("repair_managers", 0u);  // clusters made earlier have none
     for (const auto& server : json.at("chunkservers"))
       cluster.chunkservers_.push_back({server.at("listen"), server.at("http"), server.at("rack")});
   } catch (const nlohmann::json::exception& error) {
@@ -188,8 +189,8 @@ Status LocalCluster::write_chunkserver_config(size_t number) const {
 Status LocalCluster::write_repair_manager_configs() const {
   for (uint32_t i = 1; i <= options_.repair_managers; ++i) {
     const std::string path = fmt::format("{}/etc/{}.toml", directory_, repair_manager_name(i));
-    if (fs::exists(path)) continue;  // somebody may have changed it
-    // At any port: it tells the metaserver which one.
+    if (fs::exists(path)) continue;  // its owner may have changed it
+    // It listens at any port and tells the metaserver which one.
     KINTSUGI_TRY(write_file(
         path, fmt::format("metaserver = {}\nsecret_file = {}\nlog_file = {}\n", toml_string(metaserver_),
                           toml_string(secret_file()),

@@ -25,9 +25,10 @@ struct LocalClusterOptions {
   std::string policy;                ///< empty: the metaserver's default
   double repair_delay_seconds = -1;  ///< negative: the metaserver's default
   uint64_t chunk_bytes = 0;          ///< 0: the metaserver's default
-  uint32_t repair_managers = 0;      ///< daemons of their own; 0: the metaserver repairs
+  uint32_t repair_managers = 0;      ///< daemons that repair; 0: the metaserver does
 };
 
+/// The cluster as its directory describes it; whether its daemons run is up to them.
 class LocalCluster {
  public:
   static constexpr uint32_t kMaxChunkservers = 200;
@@ -66,7 +67,7 @@ class LocalCluster {
   Status write_repair_manager_configs() const;
   LocalDaemon daemon(const std::string& name, const std::string& program) const;
 
-  std::string directory_;  // absolute
+  std::string directory_;  ///< absolute
   LocalClusterOptions options_;
   std::string metaserver_, metaserver_http_;
   std::vector<Chunkserver> chunkservers_;

@@ -24,12 +24,13 @@ namespace {
 constexpr size_t kMaxFileBytes = 64 << 20;
 constexpr size_t kLastWordsBytes = 400;
 
-/// Clock ticks since boot when the process started; 0 when there is none, or only its unreaped remains.
+/// Clock ticks from the boot to the start of the process; 0 when there is no such process, or only its unreaped remains.
 uint64_t start_time(pid_t pid) {
   auto text = read_file(fmt::format("/proc/{}/stat", pid));
   if (!text) return 0;
   const size_t name_end = text->rfind(')');  // the name may hold anything
   if (name_end == std::string::npos || text->size() < name_end + 3) return 0;
+  // A zombie's pid is still taken, but it serves nobody: waiting for its end would wait for a parent that never asks.
   const char state = (*text)[name_end + 2];
   if (state == 'Z' || state == 'X') return 0;
   size_t at = name_end + 2;
@@ -110,12 +111,14 @@ Status LocalDaemon::start() const {
   posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A session of its own, and none of this process's dispositions but that a closed pipe is no reason to die.
+  // A session of its own keeps the terminal's signals away. It inherits none of this process's dispositions, except that a
+  // closed pipe is no reason to die.
   sigset_t defaults;
   sigfillset(&defaults);
   sigdelset(&defaults, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  sigset_t none;  // blocked: a daemon that inherits a blocked SIGTERM could not be stopped
+  // No signal is blocked: a daemon that inherits a blocked SIGTERM could not be stopped.
+  sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);

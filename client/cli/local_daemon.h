@@ -1,4 +1,4 @@
-/// One daemon of a local cluster: started in a session of its own, found again through its pid file.
+/// One daemon of a local cluster: it is started in a session of its own and found again through its pid file.
 #pragma once
 
 #include <chrono>
@@ -16,23 +16,25 @@ struct LocalDaemon {
   std::string binary;    ///< absolute path
   std::string config;    ///< its TOML file
   std::string pid_file;  ///< "PID START_TIME": the start time tells a reused pid from the daemon
-  std::string output;    ///< what it writes before its log is open, or when it dies
-  std::string log;
+  std::string output;  ///< standard output and error: it writes there before its log is open, or when it dies
+  std::string log;     ///< its log file
 
-  /// 0 when it is not running.
+  /// The process that runs, or 0 when none does.
   pid_t pid() const;
+  /// Starts it and writes the pid file. Does not wait until it serves. REQUIRES: it is not running.
   Status start() const;
-  /// SIGTERM, and SIGKILL once `patience` has passed. Ok when it is not running. Removes the pid file.
+  /// Sends SIGTERM, and SIGKILL once `patience` has passed, and removes the pid file. Ok when it is not running.
+  /// kDeadlineExceeded when it survives even that.
   Status stop(std::chrono::milliseconds patience) const;
-  /// The end of its output and log, for an error message on one line.
+  /// The end of its output, or of its log when there is none, on one line for an error message.
   std::string last_words() const;
 };
 
-/// Keeps other starts and stops away from the daemons of a directory while it lives. Two starts at once would
-/// launch every daemon twice and note the pids of those that lost the race for the ports.
+/// Keeps other starts and stops away from the daemons of a directory while it lives. Two starts at once would launch every
+/// daemon twice and note the pids of those that lost the race for the ports.
 class DirectoryLock {
  public:
-  /// kConflict when somebody holds it.
+  /// Takes the lock without waiting. kConflict when somebody holds it.
   static Result<DirectoryLock> take(const std::string& directory);
   DirectoryLock(DirectoryLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   ~DirectoryLock();
@@ -42,8 +44,9 @@ class DirectoryLock {
   int fd_;
 };
 
-/// A file's contents at once, replaced atomically.
+/// Replaces a file atomically: readers see the old contents or the new ones, never a part.
 Status write_file(const std::string& path, const std::string& contents, mode_t mode = 0644);
+/// A file's contents, at most the first 64 MiB.
 Result<std::string> read_file(const std::string& path);
 
 }  // namespace kintsugi::cli

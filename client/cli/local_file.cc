@@ -16,7 +16,8 @@
 namespace kintsugi::cli {
 namespace {
 
-/// Runs `work` on one of the threads and comes back to the coroutine's own executor.
+/// Runs `work` on one of the threads and comes back to the coroutine's own executor. `work` stays in this frame, which lives
+/// until the answer has come back, so that nothing is copied.
 template <class Answer, class Work>
 asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
   auto initiate = [&threads, &work](auto handler) {
@@ -32,11 +33,11 @@ asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
                                                                                         asio::use_awaitable);
 }
 
-/// Writes of large files bypass the page cache: copying into fresh pages is most of what such a get costs.
+/// Writes of at least so many bytes bypass the page cache: copying into fresh pages is most of what a large get costs.
 constexpr uint64_t kDirectBytes = 4 << 20;
 
-/// Moves all bytes of `ranges` with readv/writev-like calls. Returns the bytes moved before the end of the
-/// file.
+/// Moves all bytes of `ranges` by calls like readv and writev, which may each move a part. Returns the bytes that were moved:
+/// fewer than asked for only at the end of the file.
 template <class Range, class Call>
 Result<size_t> move_all(const std::string& path, std::span<const Range> ranges, Call call) {
   std::vector<iovec> vectors;
@@ -79,7 +80,6 @@ Status Descriptor::close() {
 }
 
 // ---- source
-// ---------------------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, asio::thread_pool& threads) {
   std::unique_ptr<LocalSource> source(new LocalSource(threads));
@@ -115,7 +115,6 @@ asio::awaitable<Result<size_t>> LocalSource::read(uint64_t offset,
 }
 
 // ---- sink
-// -----------------------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, bool replace,
                                                      asio::thread_pool& threads) {
@@ -179,14 +178,12 @@ Status LocalSink::finish(uint32_t mode, int64_t modified_ns) {
     return status_from_errno(errno, path_);
   }
   KINTSUGI_TRY(file_.close().with_context(path_));
-  // Without --replace, somebody may have made the target meanwhile.
+  // Somebody may have made the target since create() looked, so without --replace the rename itself must not replace.
   int moved = replace_
                   ? ::rename(temporary_path_.c_str(), path_.c_str())
                   : ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);
-  if (moved != 0 && errno == EINVAL &&
-      !replace_) {  // this file system has no such rename; `create` looked already
-    moved = ::rename(temporary_path_.c_str(), path_.c_str());
-  }
+  // A file system without such a rename says EINVAL; there create()'s look has to do.
+  if (moved != 0 && errno == EINVAL && !replace_) moved = ::rename(temporary_path_.c_str(), path_.c_str());
   if (moved != 0) {
     if (errno == EEXIST) return Status{Code::kAlreadyExists, path_ + ": already exists"};
     return status_from_errno(errno, path_);

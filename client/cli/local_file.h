@@ -1,4 +1,4 @@
-/// Local files as source and sink: plain reads and writes from and to the pool's buffers, on a thread of
+/// Local files as source and sink of transfers. Bytes go straight between the file and the client's buffers, on threads of
 /// their own, so that a slow disk never stops the network.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace kintsugi::cli {
 
-/// An open file descriptor.
+/// An open file descriptor, closed at the end. Standard input, output and error are left open.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -22,20 +22,21 @@ class Descriptor {
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor() { (void)close(); }
   int get() const { return fd_; }
-  /// The error that closing reported, if any.
+  /// Closes it and returns the error that closing reported, if any: a write that was delayed may fail only here.
   Status close();
 
  private:
   int fd_ = -1;
 };
 
-/// A regular file (which can be read again) or a pipe.
+/// A regular file, which can be read at any offset, or a pipe, which is read once from its beginning.
 class LocalSource : public client::Source {
  public:
-  /// "-" is standard input.
+  /// Opens a path for reading; "-" is standard input. kIsDirectory for a directory. `threads` must outlive the source.
   static Result<std::unique_ptr<LocalSource>> open(const std::string& path, asio::thread_pool& threads);
 
   asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<const std::span<std::byte>> into) override;
+  /// None of a pipe.
   std::optional<uint64_t> size() const override { return size_; }
 
   uint32_t mode() const { return mode_; }
@@ -53,18 +54,19 @@ class LocalSource : public client::Source {
   int64_t modified_ns_ = 0;
 };
 
-/// Writes beside the target and renames over it at the end, so that the target is whole or not there.
+/// Writes a file beside its target and renames it at the end, so that the target is whole or not there.
 class LocalSink : public client::Sink {
  public:
-  /// kAlreadyExists when there is something at `path` and `replace` is false.
+  /// Opens a file to write. kAlreadyExists when there is something at `path` and `replace` is false. `threads` must outlive
+  /// the sink.
   static Result<std::unique_ptr<LocalSink>> create(const std::string& path, bool replace,
                                                    asio::thread_pool& threads);
-  /// Standard output.
+  /// A sink that writes to standard output in order and needs no finish().
   static std::unique_ptr<LocalSink> standard_output(asio::thread_pool& threads);
-  ~LocalSink() override;  ///< removes what was not finished
+  ~LocalSink() override;  ///< removes the file unless it was finished
 
   asio::awaitable<Status> write(uint64_t offset, std::span<const std::span<const std::byte>> from) override;
-  /// Sets mode and time, and puts the file at its place.
+  /// Sets mode and time, and puts the file at its place. kAlreadyExists when somebody made one there meanwhile.
   Status finish(uint32_t mode, int64_t modified_ns);
 
  private:
@@ -73,7 +75,7 @@ class LocalSink : public client::Sink {
   void choose_direct(uint64_t offset, std::span<const std::span<const std::byte>> from);
 
   asio::thread_pool& threads_;
-  bool direct_ = false;                // the file has O_DIRECT set
+  bool direct_ = false;                // O_DIRECT is set on the file
   std::string path_, temporary_path_;  // both empty: standard output
   bool replace_ = false;
   Descriptor file_;

@@ -17,7 +17,7 @@ struct Arguments {
   bool long_format = false, recursive = false, parents = false, replace = false;
 };
 
-/// `action` on the connected client. Paths are checked before it connects.
+/// Connects and does `action`, once all paths in the arguments have been found to be absolute.
 Run on_paths(std::shared_ptr<Arguments> arguments,
              Status (*action)(Session&, BlockingClient&, const Arguments&)) {
   return [arguments, act = connected(arguments, action)](Session& session) -> Status {
@@ -29,7 +29,7 @@ Run on_paths(std::shared_ptr<Arguments> arguments,
   };
 }
 
-/// Does `one` with each path; the others follow when one fails.
+/// Does `one` with each path. A failure is complained about, and the others follow.
 template <class One>
 Status for_each_path(Session& session, const Arguments& arguments, One one) {
   for (const std::string& path : arguments.paths) {
@@ -79,7 +79,7 @@ Status list_path(Session& session, BlockingClient& client, const Arguments& argu
   }
   document["type"] = "directory";
   document["entries"] = Json::array();
-  std::vector<std::string> directories{""};  // relative to the path
+  std::vector<std::string> directories{""};  // paths below the one that was asked for
   for (size_t i = 0; i < directories.size(); ++i) {
     const std::string relative = directories[i];
     const std::string directory = relative.empty() ? arguments.path : join(arguments.path, relative);

@@ -33,7 +33,7 @@ Status read_number(const Option& option, const std::string& text, T& number) {
   const char* end = text.data() + text.size();
   T read{};
   const auto [stop, error] = std::from_chars(text.data(), end, read);
-  // A double fits where a whole number does, and bounds are small numbers.
+  // Comparing as doubles is exact for the bounds there are: small numbers, and the largest of all.
   const bool in_range = static_cast<double>(read) >= static_cast<double>(option.least) &&
                         static_cast<double>(read) <= static_cast<double>(option.most);
   if (stop == end && error == std::errc() && in_range) {
@@ -106,7 +106,7 @@ Status set_target(const Option& option, const std::vector<std::string>& texts) {
 
 // ---- one command as a parser
 
-/// What the help calls an option's value.
+/// The name of an option's value in the help.
 std::string value_name(const Option& option) {
   using Name = std::string;
   const Overloaded name{[](bool*) { return Name(); },
@@ -147,7 +147,7 @@ class HelpFormatter : public CLI::Formatter {
 void add_option(CLI::App& app, const Option& option) {
   const auto set = [&option](const CLI::results_t& texts) {
     const Status status = set_target(option, texts);
-    // The library takes errors as exceptions only.
+    // The library takes errors as exceptions only; parse_command turns them back.
     if (!status.ok()) throw CLI::ValidationError(option.names, status.message());
     return true;
   };
@@ -184,7 +184,7 @@ Invocation complain(const std::string& path, std::string_view what) {
   return {.exit_code = kWrongUsage};
 }
 
-/// Reads the words that follow a command's name.
+/// Reads the words that follow a command's name. Only this command becomes a parser, so that the others cost nothing.
 Invocation parse_command(const Command& command, const std::string& path,
                          std::span<const char* const> words) {
   CLI::App app;
@@ -194,6 +194,7 @@ Invocation parse_command(const Command& command, const std::string& path,
   for (const Option& option : command.options)
     add_option(app, option);
   if (command.prints_json) add_option(app, json);
+  // An option that is excluded may come later in the table, so all are there before this.
   for (const Option& option : command.options) {
     if (!option.excludes.empty()) app.get_option(option.names)->excludes(app.get_option(option.excludes));
   }

@@ -7,7 +7,7 @@
 
 namespace kintsugi::cli {
 
-/// What a command line asks for.
+/// The command that a command line asks for.
 struct Invocation {
   const Command* command = nullptr;  ///< null: nothing is to be run, help or an error was printed
   std::string name;                  ///< the command's words: "policy list"

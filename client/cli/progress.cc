@@ -15,8 +15,8 @@ constexpr int kBarCells = 24;
 
 }  // namespace
 
-Progress::Progress(std::string label, uint64_t total_bytes, bool wanted)
-    : label_(std::move(label)), total_bytes_(total_bytes), shown_(wanted && isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::string label, uint64_t total_bytes)
+    : label_(std::move(label)), total_bytes_(total_bytes), shown_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
   if (shown_ && drawn_ns_ != 0) std::fputs("\r\033[K", stderr);
@@ -30,6 +30,7 @@ void Progress::add(uint64_t bytes) {
   bytes_ += bytes;
   if (!shown_) return;
   const auto now = static_cast<int64_t>(seconds() * 1e9) + 1;
+  // Whoever wins the exchange draws; the others have nothing to wait for.
   int64_t drawn = drawn_ns_;
   if (now - drawn >= kRedrawNs && drawn_ns_.compare_exchange_strong(drawn, now)) draw();
 }

@@ -1,4 +1,4 @@
-/// How far a long transfer is: one line on a terminal's stderr, nothing in a pipe.
+/// Shows how far a long transfer is, in one line on stderr when that is a terminal.
 #pragma once
 
 #include <atomic>
@@ -8,16 +8,16 @@
 
 namespace kintsugi::cli {
 
-/// `add` may be called from any thread; it redraws at most ten times a second.
+/// Any thread may call add(); the line is redrawn at most ten times a second.
 class Progress {
  public:
-  /// `total_bytes` 0: unknown.
-  Progress(std::string label, uint64_t total_bytes, bool wanted = true);
+  /// With `total_bytes` 0, for an unknown total, no share is shown.
+  Progress(std::string label, uint64_t total_bytes);
   ~Progress();  ///< clears the line
 
   void add(uint64_t bytes);
   uint64_t bytes() const { return bytes_; }
-  double seconds() const;
+  double seconds() const;  ///< since the beginning
 
  private:
   void draw();
@@ -26,7 +26,7 @@ class Progress {
   const uint64_t total_bytes_;
   const bool shown_;
   std::atomic<uint64_t> bytes_ = 0;
-  std::atomic<int64_t> drawn_ns_ = 0;
+  std::atomic<int64_t> drawn_ns_ = 0;  ///< when the line was drawn, since the beginning; 0: never
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -30,7 +30,7 @@ std::string tree_text(const proto::RepairRecord& record) {
                      record.helpers_size());
 }
 
-/// One line: when, what, how it ended, how it was done, why.
+/// Prints one line: when, what, how it ended, how it was done, why.
 void print_record(const proto::RepairRecord& record) {
   const std::string destination = destination_text(record);
   fmt::print("{}  {:<6} {:<10} {:<7} {} {}{}by {}, {:.2f} s{}{}\n", local_time(record.started_ns()),
@@ -100,7 +100,7 @@ struct RunArguments {
   uint64_t slice_bytes = 0, destination = 0;
 };
 
-/// One pass rebuilds chunks of one stripe, none twice.
+/// Refuses what one pass cannot rebuild: chunks of several stripes, and one chunk twice.
 Status check_chunks(const std::vector<ChunkId>& chunks) {
   std::set<ChunkId> seen;
   for (const ChunkId chunk : chunks) {
@@ -112,7 +112,7 @@ Status check_chunks(const std::vector<ChunkId>& chunks) {
   return {};
 }
 
-/// The first chunk is the one that the root writes.
+/// REQUIRES: check_chunks() accepts the chunks. The first is the one that the root of the tree writes.
 proto::RunRepairRequest make_request(const RunArguments& arguments) {
   proto::RunRepairRequest request;
   request.set_stripe_id(arguments.chunks.front().stripe.value);

@@ -10,7 +10,7 @@ namespace {
 
 using client::BlockingClient;
 
-/// "118/118" in MB/s, or "-" while it is not known.
+/// The measured speed of the server's link, up and down in MB/s ("118/118"), or "-" while it is not known.
 std::string link_text(const proto::ServerState& server) {
   if (server.up_bytes_per_second() == 0 && server.down_bytes_per_second() == 0) return "-";
   return fmt::format("{}/{}",

@@ -1,4 +1,4 @@
-/// What the commands of one invocation share: the connection, how to print, what went wrong.
+/// One invocation of a command: the connection to the cluster, and the failures so far.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace kintsugi::cli {
 inline constexpr const char* kMetaVariable = "KINTSUGI_META";
 inline constexpr const char* kSecretVariable = "KINTSUGI_SECRET_FILE";
 
-/// The invocation of one command.
+/// Lives as long as the command runs.
 class Session {
  public:
   /// `command`: its words, as errors name it.

@@ -69,7 +69,7 @@ void TransferPlan::add_local_entries(TransferDirectory directory, const Complain
   for (fs::directory_iterator entries(directory.local, error), end; !error && entries != end;
        entries.increment(error))
     paths.push_back(entries->path());
-  // What could not be listed must not go missing unsaid.
+  // A directory that could not be listed, or not to its end, must not go missing unsaid.
   if (error) complain(describe(status_from_errno(error.value(), directory.local)));
   std::sort(paths.begin(), paths.end());
   for (const fs::path& path : paths) {

@@ -1,4 +1,4 @@
-/// What a put or get of a tree consists of, found out before the first byte moves.
+/// The files and directories that a put or get moves, found out before the first byte moves.
 #pragma once
 
 #include <cstdint>

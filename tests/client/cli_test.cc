@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/cli/json.h"
 #include "client/cli/local_cluster.h"
 #include "client/cli/local_daemon.h"
 #include "client/cli/local_file.h"
@@ -68,6 +69,11 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"repair", "run", "--chunk", "81:3", "--shape", "circle"},
       {"repair", "run", "--chunk", "81:3", "--chunk", "82:4"},
       {"repair", "run", "--chunk", "81:3", "--chunk", "81:3"},
+      {"repair", "run", "--chunk", "81:3", "--slice", "4 parsecs"},
+      {"repair", "history", "--limit", "-1"},
+      {"bench"},
+      {"bench", "put", "--files", "0"},
+      {"bench", "metadata", "--parallel", "2000"},
       {"bench", "degraded-read"},
       {"bench", "degraded-read", "--chunk", "x:1"},
       {"bench", "degraded-read", "--chunk", "81:3", "--shape", "x"},
@@ -86,6 +92,45 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
 
 TEST_F(CommandLine, NamesACommandThatDoesNotExist) {
   EXPECT_NE(kintsugi({"nonsense"}).error.find("nonsense: no such command"), std::string::npos);
+}
+
+TEST_F(CommandLine, SaysWhichCommandIsWrongAndWhereItsHelpIs) {
+  EXPECT_EQ(kintsugi({"put"}).error, "kintsugi: put: SRC... DST is required (see kintsugi put --help)\n");
+  EXPECT_EQ(kintsugi({"policy", "nonsense"}).error,
+            "kintsugi: policy: nonsense: no such command (see kintsugi policy --help)\n");
+  EXPECT_EQ(kintsugi({"policy"}).error,
+            "kintsugi: policy: a command is missing, one of: list, get, set (see kintsugi policy --help)\n");
+}
+
+TEST_F(CommandLine, TakesOptionsOfEveryKindBeforeItConnects) {
+  const std::vector<std::vector<std::string>> right{
+      {"put", "a", "b", "/c", "--replace", "--policy", "rs-2-1-64k", "--json"},
+      {"put", "--", "-a", "/b"},
+      {"rm", "-r", "/a", "/b"},
+      {"ls", "-lR"},
+      {"stripe", "show", "18446744073709551615"},
+      {"repair", "run", "--chunk", "81:3", "--chunk", "81:4", "--shape", "chain", "--slice", "512KiB"},
+      {"repair", "run", "--chunk", "81:3", "81:4", "--dst", "7"},
+      {"bench", "degraded-read", "--chunk", "81:3", "--shape", "local", "--offset", "1m", "--runs", "3"},
+      {"fsck", "--list-missing"}};
+  for (const auto& words : right) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const Outcome outcome = kintsugi(words);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_NE(outcome.error.find(kMetaVariable), std::string::npos) << outcome.error;
+  }
+}
+
+TEST(JsonDocument, KeepsTheOrderOfKeysAndEscapesStrings) {
+  Json document{{"z", 1}, {"a", -2.5}, {"list", Json::array()}, {"none", Json()}};
+  document["list"].push_back("line\n\"\xff\"");
+  document["list"].push_back({{"large", ~uint64_t{0}}, {"yes", true}});
+  document["a"] = 0.0;
+  document.append({{"last", std::string("end")}});
+  EXPECT_EQ(document.compact(),
+            "{\"z\":1,\"a\":0.0,\"list\":[\"line\\n\\\"\xEF\xBF\xBD\\\"\",{\"large\":18446744073709551615,"
+            "\"yes\":true}],"
+            "\"none\":null,\"last\":\"end\"}");
 }
 
 TEST_F(CommandLine, PrintsHelpWithZero) {
