@@ -10,7 +10,7 @@ namespace {
 constexpr Duration kFirstBackoff = 50ms;
 constexpr Duration kLongestBackoff = 1s;
 constexpr Duration kPingLimit = 3s;
-/// A metaserver that never answered this client is more likely absent than restarting: say so soon.
+/// A metaserver that never answered this client is more likely absent than restarting, so the error comes soon.
 constexpr Duration kFirstContactLimit = 3s;
 /// "Unavailable" from a metaserver that answers is its verdict (too few servers, say), not an absence.
 constexpr int kMaxUnavailableAnswers = 3;

@@ -9,7 +9,7 @@
 namespace kintsugi::client {
 namespace {
 
-/// Bytes in order and where each call began.
+/// Collects bytes in order, and the places where the calls began.
 class Collector final : public Sink {
  public:
   asio::awaitable<Status> write(uint64_t offset, std::span<const std::span<const std::byte>> from) override {

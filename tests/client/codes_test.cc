@@ -1,4 +1,4 @@
-// Local and rotated codes through the client: what is written is read, whatever may be lost is lost.
+// Local and rotated codes through the client: files are read as they were written, whichever chunks that may be lost are.
 #include <algorithm>
 #include <random>
 #include <set>

@@ -14,7 +14,7 @@
 namespace kintsugi::client {
 namespace {
 
-/// Bytes in order, and when they came.
+/// Collects bytes in order, and the times when they came.
 class Collector final : public Sink {
  public:
   explicit Collector(simulation::Simulation& simulation) : simulation_(simulation) {}
@@ -34,7 +34,7 @@ class Collector final : public Sink {
   simulation::Simulation& simulation_;
 };
 
-/// A cluster with one file, and what its first stripe's chunks held before anything happened.
+/// A cluster with one file.
 struct Rig {
   explicit Rig(uint64_t seed, uint64_t size = 700'000, const char* policy = "rs-3-2-64k",
                uint64_t chunk_bytes = 256 * 1024)

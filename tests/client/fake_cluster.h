@@ -36,9 +36,8 @@ class FakeChunkServer {
   uint64_t reads = 0;                   ///< ReadChunk calls
   uint64_t sums = 0;                    ///< PartialSum calls
   bool sums_hang = false;               ///< takes PartialSum calls and sends nothing
-  uint64_t fail_sum_at =
-      UINT64_MAX;        ///< breaks a PartialSum stream when so many bytes were sent; all: its end
-  Duration sum_delay{};  ///< before each slice
+  uint64_t fail_sum_at = UINT64_MAX;    ///< breaks a PartialSum stream after so many bytes; all: its end
+  Duration sum_delay{};                 ///< before each slice
 
   std::string address() const;
   void start();
@@ -76,7 +75,7 @@ class FakeMetaServer {
   int replacements = 0, allocations = 0, aborts = 0;
   std::set<uint64_t> known_dead;  ///< servers it does not place on, nor calls available
 
-  // Degraded reads. Its plans are chains, or stars when asked for.
+  // ---- degraded reads, whose plans are chains, or stars when asked for
   bool plans_reads = true;  ///< else PlanRead is kUnavailable
   bool wrong_coefficient = false;
   std::vector<proto::PlanReadRequest> plan_requests;
@@ -150,7 +149,7 @@ class FakeCluster {
 
 std::vector<std::byte> random_bytes(size_t size, uint64_t seed);
 
-/// Cannot seek and does not know its size, like a pipe.
+/// A source that cannot seek and does not know its size, like a pipe.
 class PipeSource : public Source {
  public:
   explicit PipeSource(std::span<const std::byte> bytes) : memory_(bytes) {}

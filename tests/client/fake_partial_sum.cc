@@ -37,7 +37,7 @@ asio::awaitable<Status> end(rpc::Stream& child) {
   co_return co_await child.send_end(thanks);
 }
 
-/// In memory of its own because it is large for a coroutine's frame.
+/// One call of PartialSum, in memory of its own because it is large for a coroutine's frame.
 struct Sum {
   proto::PartialSumRequest request;
   proto::RepairNode node;

@@ -111,7 +111,7 @@ TEST(RoundTrip, RefusesToReplaceUnlessAskedTo) {
 
 TEST(RoundTrip, FailsClearlyForWhatIsNotThere) {
   FakeCluster cluster(10);
-  MemorySink nothing({});
+  MemorySink nothing(std::span<std::byte>{});
   const auto read = cluster.run(cluster.client().read("/nope", nothing));
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code(), Code::kNotFound);

@@ -84,18 +84,20 @@ bool WindowChunks::helps_locally(uint32_t chunk) const {
   return false;
 }
 
-int WindowChunks::rank(uint32_t chunk, bool is_healthy) const {
+int WindowChunks::rank(uint32_t chunk, bool healthy) const {
   // Chunks that cost nothing come first, then wanted ones, then their local groups, then data; servers that look bad
   // only when the good ones are used up.
-  int rank = chunk < window_.policy.k ? 2 : 1;
-  if (window_.chunk_bytes(chunk) == 0) {
-    rank = 5;
-  } else if (is_wanted(chunk)) {
-    rank = 4;
+  const bool wanted = is_wanted(chunk);
+  int result = chunk < window_.policy.k ? 2 : 1;
+  if (!wanted && helps_locally(chunk)) {
+    result = 3;
+  } else if (window_.chunk_bytes(chunk) == 0) {
+    result = 5;
+  } else if (wanted) {
+    result = 4;
   }
-  if (!is_wanted(chunk) && helps_locally(chunk)) rank = 3;
-  if (!is_healthy) rank -= window_.placement(chunk).available() ? 10 : 20;
-  return rank;
+  if (!healthy) result -= window_.placement(chunk).available() ? 10 : 20;
+  return result;
 }
 
 std::optional<uint32_t> WindowChunks::next_candidate(bool only_healthy) const {

@@ -70,7 +70,7 @@ class WindowChunks {
   void start(uint32_t chunk);
   std::optional<uint32_t> next_candidate(bool only_healthy) const;
   /// A rank for next_candidate: the greater, the sooner it is started.
-  int rank(uint32_t chunk, bool is_healthy) const;
+  int rank(uint32_t chunk, bool healthy) const;
   bool is_healthy(uint32_t chunk) const;
   bool is_wanted(uint32_t chunk) const;
   /// It is in the local group of a wanted chunk that will not come, or is not counted on.
