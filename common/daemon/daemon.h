@@ -81,12 +81,11 @@ class Daemon {
 using Make = std::function<Result<std::unique_ptr<Daemon>>(Shell&)>;
 
 inline constexpr int kExitFailed = 1;
-/// The command line or the file of settings is not understood.
-inline constexpr int kExitUsage = 2;
 
 /// Parses the settings, makes the daemon and serves until SIGTERM, SIGINT or Ending::end. Returns the exit status of
 /// main: 0 after a signal, kExitFailed when the daemon was not made or did not start, or what Ending::end was given.
-/// Exits by itself with kExitUsage, or with 0 after --help. What went wrong is told on standard error and in the log.
+/// Exits by itself with 2 when the command line or the file of settings is not understood, with 0 after --help. Errors are
+/// told on standard error and in the log.
 int run(int argc, const char* const* argv, Settings& settings, const Make& make);
 
 /// kInvalidArgument when a daemon listens at all addresses and is not told by which one others reach it.
