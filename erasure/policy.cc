@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "common/base/quote.h"
+
 namespace kintsugi::erasure {
 
 namespace {
@@ -20,17 +22,8 @@ constexpr uint32_t kMaxLocalGroup = 15;  // data chunks; also at most 16 groups,
 constexpr uint32_t kMaxRotatedData = 16;
 constexpr uint32_t kMaxRotatedParities = 4;
 
-// Names come from people and from the wire: what is quoted back stays short and printable.
-std::string quoted(std::string_view name) {
-  std::string text(name.substr(0, kMaxNameBytes));
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return "\"" + text + (name.size() > kMaxNameBytes ? "...\"" : "\"");
-}
-
 Result<Policy> bad(std::string_view name, std::string_view reason) {
-  return Status(Code::kInvalidArgument, fmt::format("policy {}: {}", quoted(name), reason));
+  return Status(Code::kInvalidArgument, fmt::format("policy {}: {}", quoted(name, kMaxNameBytes), reason));
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -121,8 +114,8 @@ Result<Policy> Policy::parse(std::string_view name) {
   const auto form =
       std::find_if(forms().begin(), forms().end(), [&](const Form& f) { return f.code == parts[0]; });
   if (form == forms().end()) {
-    return bad(name,
-               fmt::format("unknown code {}; the codes are rs, replication, lrc and rrs", quoted(parts[0])));
+    return bad(name, fmt::format("unknown code {}; the codes are rs, replication, lrc and rrs",
+                                 quoted(parts[0], kMaxNameBytes)));
   }
   if (parts.size() != form->counts.size() + 2) return bad(name, form->expected);
 
@@ -131,7 +124,7 @@ Result<Policy> Policy::parse(std::string_view name) {
     const auto number = parse_number(parts[i + 1]);
     if (!number || (i == 0 && *number == 0)) {
       return bad(name, fmt::format("the number of {} is {}, but must be a number from {}", form->counts[i],
-                                   quoted(parts[i + 1]), i == 0 ? 1 : 0));
+                                   quoted(parts[i + 1], kMaxNameBytes), i == 0 ? 1 : 0));
     }
     numbers.push_back(*number);
   }
@@ -153,7 +146,7 @@ Result<Policy> Policy::parse(std::string_view name) {
   const auto cell_kib = parse_cell_kib(parts.back());
   if (!cell_kib) {
     return bad(name, fmt::format("the cell size is {}, but must be a number of KiB and a k, as in 1024k",
-                                 quoted(parts.back())));
+                                 quoted(parts.back(), kMaxNameBytes)));
   }
   const uint32_t step_kib = kCellGranularityBytes * policy.rows() / kKibibyte;
   const uint32_t max_kib = policy.max_cell_bytes() / kKibibyte;

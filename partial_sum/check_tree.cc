@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "common/base/quote.h"
 #include "common/runtime/network.h"
 #include "erasure/layout.h"
 
@@ -10,6 +11,9 @@ namespace kintsugi::partial_sum {
 namespace {
 
 using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
+
+/// Of an address that is none.
+constexpr size_t kQuotedBytes = 64;
 
 Status invalid(std::string why) {
   return {Code::kInvalidArgument, "repair tree: " + std::move(why)};
@@ -56,7 +60,7 @@ class Checker {
 
   Status check_child(const proto::RepairNode& child, uint32_t sums, SliceMask mask) {
     auto address = runtime::Endpoint::parse(child.address());
-    if (!address) return invalid(fmt::format("'{}' is no address", child.address()));
+    if (!address) return invalid(fmt::format("{} is no address", quoted(child.address(), kQuotedBytes)));
     const uint32_t outputs = outputs_of(child, range_.rows);
     if (child.combine().empty() && outputs > sums) {
       return invalid(fmt::format("{} sends {} sums to one who keeps {}", name_of(child), outputs, sums));

@@ -29,11 +29,16 @@ Status parse_number(std::string_view text, std::string_view expected, T& out) {
   return invalid(fmt::format("expected {}, got \"{}\"", expected, text));
 }
 
+/// A TOML string of one line.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
   }
   return out + '"';
 }
@@ -110,7 +115,7 @@ void Settings::add(std::string key, double* value, std::string help, double min,
     double parsed = 0;
     KINTSUGI_TRY(parse_number(texts.front(), "a number", parsed));
     KINTSUGI_TRY(check_range(parsed, min, max, [](double v) { return fmt::format("{}", v); }));
-    *value = parsed;
+    *value = parsed + 0.0;  // -0 becomes 0: TOML has no such whole number
     return {};
   };
   add_setting(

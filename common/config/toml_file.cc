@@ -5,14 +5,27 @@
 #include <cstring>
 #include <fstream>
 
+namespace kintsugi::config {
+namespace {
+/// An assertion of toml++ that does not hold.
+struct BrokenAssertion {};
+}  // namespace
+}  // namespace kintsugi::config
+
+// toml++ 3.3 asserts what a file may break ("[.a]"): apply() refuses the file instead of ending the process.
+#define TOML_ASSERT(expression) \
+  (static_cast<bool>(expression) ? void(0) : throw ::kintsugi::config::BrokenAssertion{})
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 namespace kintsugi::config {
 namespace {
 
+// What the file says may be quoted, and the error is one line nevertheless.
 Status at_line(const std::string& name, const toml::source_region& where, std::string_view what) {
-  return {Code::kInvalidArgument, fmt::format("{}:{}: {}", name, where.begin.line, what)};
+  std::string text = fmt::format("{}:{}: {}", name, where.begin.line, what);
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
+  return {Code::kInvalidArgument, std::move(text)};
 }
 
 std::string_view type_name(const toml::node& node) {
@@ -137,13 +150,16 @@ Status Settings::TomlFile::apply_table(const std::string& prefix, const Table& t
 }
 
 Status Settings::TomlFile::apply(std::string_view text, const std::string& name) {
-  toml::parse_result parsed = toml::parse(text, std::string_view(name));
-  if (!parsed) {
-    std::string what(parsed.error().description());
-    std::replace(what.begin(), what.end(), '\n', ' ');
-    return at_line(name, parsed.error().source(), what);
+  if (text.size() > kMaxFileBytes) {
+    return {Code::kInvalidArgument, fmt::format("{}: larger than {} bytes", name, kMaxFileBytes)};
   }
-  return apply_table("", parsed.table(), name);
+  try {
+    const toml::parse_result parsed = toml::parse(text, std::string_view(name));
+    if (!parsed) return at_line(name, parsed.error().source(), parsed.error().description());
+    return apply_table("", parsed.table(), name);
+  } catch (const BrokenAssertion&) {
+    return {Code::kInvalidArgument, fmt::format("{}: is not TOML: a table or a key has no name", name)};
+  }
 }
 
 Status Settings::TomlFile::load(const std::string& path) {
@@ -155,9 +171,6 @@ Status Settings::TomlFile::load(const std::string& path) {
     return {Code::kInvalidArgument, fmt::format("{}: cannot be read", path)};
   }
   text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) {
-    return {Code::kInvalidArgument, fmt::format("{}: larger than {} bytes", path, kMaxFileBytes)};
-  }
   return apply(text, path);
 }
 

@@ -10,7 +10,8 @@ namespace kintsugi::config {
 
 class Settings::TomlFile {
  public:
-  static constexpr size_t kMaxFileBytes = 1 << 20;
+  /// toml++ 3.3 recurses for each part of a dotted key: this is as deep as any stack of ours allows.
+  static constexpr size_t kMaxFileBytes = 16 << 10;
 
   explicit TomlFile(Settings& settings) : settings_(settings) {}
 

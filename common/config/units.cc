@@ -94,8 +94,10 @@ Result<uint64_t> parse_bytes(std::string_view text) {
 }
 
 std::string format_duration(Duration duration) {
-  if (duration < Duration::zero()) return "-" + format_duration(-duration);
-  return format(static_cast<uint64_t>(duration.count()), kDurationUnits, "s");
+  // Unsigned: the least duration has no positive counterpart.
+  const auto nanoseconds = static_cast<uint64_t>(duration.count());
+  if (duration < Duration::zero()) return "-" + format(-nanoseconds, kDurationUnits, "s");
+  return format(nanoseconds, kDurationUnits, "s");
 }
 
 std::string format_bytes(uint64_t bytes) {

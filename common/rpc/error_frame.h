@@ -10,8 +10,8 @@
 
 namespace kintsugi::rpc {
 
-/// The protobuf header of an error frame. Its text is cut at 4,096 bytes, since messages may quote what a peer sent;
-/// the culprit always fits.
+/// The protobuf header of an error frame. Its text is cut at 4,096 bytes, and what is no UTF-8 becomes question
+/// marks, since messages may quote what a peer sent; the culprit always arrives.
 proto::ErrorDetail encode_error(const Status& status);
 Status decode_error(Code code, std::span<const std::byte> message);
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "common/base/quote.h"
+
 namespace kintsugi::runtime {
 
 namespace {
@@ -11,7 +13,7 @@ namespace {
 constexpr size_t kMaxHostBytes = 255;  // the longest DNS name
 
 Status malformed(std::string_view text, std::string_view why) {
-  return {Code::kInvalidArgument, fmt::format("endpoint \"{}\": {}", text.substr(0, kMaxHostBytes + 8), why)};
+  return {Code::kInvalidArgument, fmt::format("endpoint {}: {}", quoted(text, kMaxHostBytes + 8), why)};
 }
 
 }  // namespace

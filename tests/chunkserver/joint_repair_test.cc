@@ -228,7 +228,7 @@ TEST(JointRepair, SaysWhatIsWrongWithATree) {
   rig.second().mutable_children(0)->set_index(40);
   refused("no chunk has number 40");
   rig.second().mutable_children(0)->set_address("nowhere");
-  refused("'nowhere' is no address");
+  refused("\"nowhere\" is no address");
   rig.first().set_slice_period(2);
   rig.first().set_slice_mask(3);
   refused("stores a chunk, but sees only some slices");

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -222,6 +223,34 @@ TEST_F(SettingsTest, WhatIsInEffectReadsBackAsTheSame) {
   EXPECT_EQ(options_.slots, 9u);
 }
 
+TEST_F(SettingsTest, TextsThatTomlMustEscapeReadBackAsTheSame) {
+  const std::string text = "two\nlines\x7f\ttab";
+  KINTSUGI_ASSERT_OK(parse({"--name", text.c_str(), "--share", "-0.0"}));
+  const std::string effective = settings_.effective();
+  options_ = {};
+  ASSERT_EQ(error_of(effective), "");
+  EXPECT_EQ(options_.name, text);
+  EXPECT_EQ(settings_.effective(), effective);
+}
+
+TEST_F(SettingsTest, AKeyOfThousandsOfPartsIsUnknownAndALargerFileIsNotParsed) {
+  std::string deep;
+  while (deep.size() < 16'000)
+    deep += "a.";
+  EXPECT_THAT(error_of(deep + "a = 1"), ::testing::StartsWith("k.toml:1: unknown key \"a\""));
+  EXPECT_THAT(error_of("[" + deep + "a]"), ::testing::StartsWith("k.toml:1: unknown key \"a\""));
+  EXPECT_EQ(error_of(std::string(16'385, '\n')), "k.toml: larger than 16384 bytes");
+}
+
+TEST_F(SettingsTest, ATableWithoutANameIsAnError) {
+  EXPECT_EQ(error_of("[.a]"), "k.toml: is not TOML: a table or a key has no name");
+  EXPECT_EQ(error_of("slots = 5\n[[.]]"), "k.toml: is not TOML: a table or a key has no name");
+}
+
+TEST_F(SettingsTest, AnErrorIsOneLineWhateverItQuotes) {
+  EXPECT_EQ(error_of("\"na\\nme\" = 1"), "k.toml:1: unknown key \"na me\" (did you mean \"name\"?)");
+}
+
 TEST(Units, ParsesDurations) {
   EXPECT_EQ(*parse_duration("10s"), 10s);
   EXPECT_EQ(*parse_duration("1.5ms"), 1500us);
@@ -252,6 +281,7 @@ TEST(Units, FormatsSoThatItParsesBack) {
        {0ns, 1ns, 999ns, Duration(1500us), Duration(90s), Duration(15min), Duration(48h), Duration::max()}) {
     EXPECT_EQ(*parse_duration(format_duration(d)), d) << format_duration(d);
   }
+  EXPECT_EQ(format_duration(Duration::min()), "-9223372036854775808ns");
   for (uint64_t b :
        {uint64_t{0}, uint64_t{1}, uint64_t{1000}, uint64_t{1024}, uint64_t{64} << 20, UINT64_MAX}) {
     EXPECT_EQ(*parse_bytes(format_bytes(b)), b) << format_bytes(b);

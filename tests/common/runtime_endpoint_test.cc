@@ -31,5 +31,10 @@ TEST(Endpoint, RefusesEverythingElse) {
   EXPECT_FALSE(Endpoint::parse(endless));
 }
 
+TEST(Endpoint, AnErrorQuotesOnOneLine) {
+  EXPECT_EQ(Endpoint::parse("10.0.0.1\n2026 all is well:x").error().message(),
+            "endpoint \"10.0.0.1?2026 all is well:x\": bad character in host");
+}
+
 }  // namespace
 }  // namespace kintsugi::runtime
