@@ -18,7 +18,7 @@ Status BlockReports::check_page(const proto::BlockReportRequest& page, const Rep
     return {Code::kLimitExceeded, "a page of a block report is too long"};
   std::optional<ChunkId> last = report.last;
   for (const proto::ReportedChunk& chunk : page.chunks()) {
-    if (chunk.index() >= 256) return {Code::kInvalidArgument, "a chunk's index is too large"};
+    if (chunk.index() > keys::kMaxIndex) return {Code::kInvalidArgument, "a chunk's index is too large"};
     if (last && id_of(chunk) <= *last) return {Code::kInvalidArgument, "a block report must be ordered"};
     last = id_of(chunk);
   }

@@ -57,7 +57,7 @@ class Garbage {
 
   /// A deletion of this chunk at this server is queued or ordered: nothing may be placed there under that name.
   static bool pending(const Reader& reader, ServerId server, ChunkId chunk) {
-    return reader.get(keys::garbage(server, chunk)).has_value();
+    return chunk.index <= keys::kMaxIndex && reader.get(keys::garbage(server, chunk)).has_value();
   }
   /// A deletion that is pending has certainly not been ordered, neither by this process nor by the one before it. Then
   /// its key may be removed: the chunk is wanted there after all.

@@ -24,7 +24,7 @@ std::string with_id(Kind kind, uint64_t id) {
 }
 
 std::string with_chunk(Kind kind, ServerId server, ChunkId chunk) {
-  KINTSUGI_ASSERT(chunk.index < 256);
+  KINTSUGI_ASSERT(chunk.index <= kMaxIndex);
   std::string key = make(kind, 17);
   append(key, server.value);
   append(key, chunk.stripe.value);

@@ -28,6 +28,9 @@ enum class Kind : char {
   kPolicy = 'P',        ///< name -> nothing: policies known by name
 };
 
+/// Chunks are numbered by one byte of a key. REQUIRES of all functions below: no larger index.
+inline constexpr uint32_t kMaxIndex = 255;
+
 std::string cluster();
 std::string totals();
 std::string counter(std::string_view name);

@@ -78,7 +78,9 @@ std::vector<ChunkId> MetaState::chunks_of(ServerId server) const {
 
 void MetaState::scan_chunks_of(ServerId server, ChunkId after,
                                const std::function<bool(ChunkId)>& visit) const {
-  const std::string begin = keys::server_chunk(server, after) + '\0';
+  // Any index may come from a repair manager.
+  const ChunkId last{after.stripe, std::min(after.index, keys::kMaxIndex)};
+  const std::string begin = keys::server_chunk(server, last) + '\0';
   const keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
   store.scan(begin, range.end,
              [&](std::string_view key, std::string_view) { return visit(keys::chunk_of(key)); });

@@ -67,6 +67,8 @@ ServerId RepairService::place_of(ChunkId chunk) const {
 }
 
 asio::awaitable<Status> RepairService::discard_copy(ChunkId chunk, ServerId server) {
+  if (chunk.index > keys::kMaxIndex)
+    co_return Status{Code::kInvalidArgument, fmt::format("no chunk has number {}", chunk.index)};
   if (place_of(chunk) == server || !state_.servers.find(server)) co_return co_await state_.finish_read();
   Transaction transaction(state_.store);
   transaction.put(keys::garbage(server, chunk), "");
