@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include "common/base/assert.h"
@@ -39,10 +40,13 @@ BufferPool::BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes
   // is never touched.
   for (size_t index = count; index-- > 0;)
     free_list_.push_back(region_.data() + index * buffer_bytes);
+  // Under the address sanitizer a buffer that nobody borrowed is as forbidden as freed memory.
+  ASAN_POISON_MEMORY_REGION(region_.data(), region_.size());
 }
 
 BufferPool::~BufferPool() {
   KINTSUGI_ASSERT(free_list_.size() * buffer_bytes_ == region_.size());
+  ASAN_UNPOISON_MEMORY_REGION(region_.data(), region_.size());
   for (auto& hook : before_unmap_)
     hook();
   munmap(region_.data(), region_.size());
@@ -50,19 +54,23 @@ BufferPool::~BufferPool() {
 
 asio::awaitable<Result<Buffer>> BufferPool::acquire(TimePoint deadline) {
   KINTSUGI_CO_TRY(co_await slots_.acquire(deadline));
-  std::byte* data = free_list_.back();
-  free_list_.pop_back();
-  co_return Buffer(this, data, buffer_bytes_);
+  co_return lend();
 }
 
 Buffer BufferPool::try_acquire() {
   if (!slots_.try_acquire()) return {};
+  return lend();
+}
+
+Buffer BufferPool::lend() {
   std::byte* data = free_list_.back();
   free_list_.pop_back();
+  ASAN_UNPOISON_MEMORY_REGION(data, buffer_bytes_);
   return Buffer(this, data, buffer_bytes_);
 }
 
 void BufferPool::give_back(std::byte* data) {
+  ASAN_POISON_MEMORY_REGION(data, buffer_bytes_);
   free_list_.push_back(data);
   slots_.release();
 }

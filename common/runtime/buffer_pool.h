@@ -59,6 +59,7 @@ class BufferPool {
 
  private:
   friend class Buffer;
+  Buffer lend();  ///< REQUIRES: a slot was acquired
   void give_back(std::byte* data);
 
   std::span<std::byte> region_;

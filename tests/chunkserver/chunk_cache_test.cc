@@ -155,7 +155,7 @@ TEST(ChunkCache, CountsAChunkAsCachedWhenNearlyAllOfItIs) {
 }
 
 TEST(ChunkCache, CountsTheMemoryItReallyTakes) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef KINTSUGI_SANITIZED
   GTEST_SKIP() << "the sanitizer's allocator does not tell";
 #endif
   for (const uint64_t length : {uint64_t{700}, 3 * kBlock}) {

@@ -17,6 +17,7 @@ namespace kintsugi::processes {
 namespace {
 
 const std::string kBinaries = KINTSUGI_BINARIES;
+const std::string kFindings = "sanitizer";  ///< how the names of the files begin that sanitizers write
 
 pid_t spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment, int out,
             int err) {
@@ -45,6 +46,15 @@ std::string slurp(const std::string& path) {
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();
+}
+
+/// Processes from now on write what their sanitizer finds to files whose names begin with `path`. Nobody would see it
+/// otherwise: a test kills daemons itself, and their output goes to several places.
+void write_findings_to(const std::string& path) {
+  for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS"}) {
+    const char* before = std::getenv(name);
+    setenv(name, ((before ? std::string(before) + ":" : "") + "log_path=" + path).c_str(), /*overwrite=*/1);
+  }
 }
 
 }  // namespace
@@ -91,6 +101,7 @@ bool BackgroundCommand::running() {
 void ProcessCluster::SetUp() {
   char name[] = "/tmp/kintsugi-processes-XXXXXX";
   directory_ = mkdtemp(name);
+  write_findings_to(path(kFindings));
 }
 
 void ProcessCluster::TearDown() {
@@ -99,6 +110,8 @@ void ProcessCluster::TearDown() {
     const auto logs = run_command({"/bin/sh", "-c", "tail -n 20 " + cluster_directory() + "/log/*"});
     std::cerr << logs.out;
   }
+  for (const auto& file : std::filesystem::directory_iterator(directory_))
+    if (file.path().filename().string().starts_with(kFindings)) ADD_FAILURE() << slurp(file.path());
   std::filesystem::remove_all(directory_);
 }
 
@@ -151,7 +164,7 @@ void ProcessCluster::restart_missing() {
 }
 
 bool ProcessCluster::eventually(const std::function<bool()>& condition, std::chrono::seconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto deadline = std::chrono::steady_clock::now() + KINTSUGI_TIME_FACTOR * limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // pace of polling, not a wait for an effect

@@ -39,7 +39,7 @@ class BackgroundCommand {
 class ProcessCluster : public ::testing::Test {
  protected:
   void SetUp() override;
-  void TearDown() override;
+  void TearDown() override;  ///< also fails the test if a sanitizer found something in any of its processes
 
   /// `kintsugi cluster start` with `--dir` and these; fails the test if it does not come up.
   void start(const std::vector<std::string>& options);
@@ -53,7 +53,7 @@ class ProcessCluster : public ::testing::Test {
   /// Starts whatever is not running, keeping the data.
   void restart_missing();
 
-  /// Polls until `condition` holds; false after `limit`.
+  /// Polls until `condition` holds; false after `limit`, or a multiple of it when sanitizers slow everything.
   static bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit);
   /// fsck of everything reports no problem.
   bool healthy() const;

@@ -112,7 +112,7 @@ TEST(Simulation, RunsAMillionSleepsInAboutASecond) {
   const std::chrono::duration<double> real = std::chrono::steady_clock::now() - real_start;
   RecordProperty("seconds", std::to_string(real.count()));
   std::printf("%d sleeps in %.2f s\n", kTasks * kSleeps, real.count());
-  EXPECT_LT(real.count(), 20);  // shared machines; sanitizers
+  EXPECT_LT(real.count(), 20 * KINTSUGI_TIME_FACTOR);  // on a machine that others use too
   EXPECT_GE(simulation.events().events(), uint64_t{kTasks} * kSleeps);
 }
 
