@@ -41,13 +41,6 @@ class Client {
                                const google::protobuf::MessageLite& request,
                                google::protobuf::MessageLite& response);
 
-  // TODO(rooms): the former form, until every room has the one above.
-  template <class Response>
-  asio::awaitable<Result<Response>> call(Context context, runtime::Endpoint to, Method method,
-                                         const google::protobuf::MessageLite& request) {
-    return call_typed<Response>(context, std::move(to), method, request.SerializeAsString());
-  }
-
   /// Sends the first frame and hands over the stream. Give the stream back with `finish` for reuse, or just destroy it.
   asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(Context context, runtime::Endpoint to,
                                                                Method method,
@@ -57,16 +50,6 @@ class Client {
   asio::awaitable<void> stop();
 
  private:
-  template <class Response>
-  asio::awaitable<Result<Response>> call_typed(Context context, runtime::Endpoint to, Method method,
-                                               std::string request) {
-    Result<std::string> bytes = co_await call_raw(context, std::move(to), method, std::move(request));
-    if (!bytes) co_return bytes.error();
-    Response response;
-    if (!response.ParseFromString(*bytes)) co_return Status{Code::kCorrupt, "response does not parse"};
-    co_return response;
-  }
-
   struct State;
   std::shared_ptr<State> state_;
 };

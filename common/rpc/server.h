@@ -61,27 +61,6 @@ class Server {
     add(method, std::move(handler));
   }
 
-  // TODO(rooms): the former form, until every room has the one above.
-  template <class Request, class Response, class Handler>
-  void handle(Method method, Handler handler) {
-    handle(method,
-           [handler](Context context, const Request& request, Response& response) -> asio::awaitable<Status> {
-             Result<Response> result = co_await handler(context, Request(request));
-             if (!result) co_return result.error();
-             response = std::move(*result);
-             co_return Status{};
-           });
-  }
-  template <class Request, class Handler>
-    requires(!std::is_same_v<Request, Handler>)
-  void handle_stream(Method method, Handler handler) {
-    handle_stream(
-        method,
-        [handler](Context context, const Request& request, Stream& stream) -> asio::awaitable<Status> {
-          co_return co_await handler(context, Request(request), stream);
-        });
-  }
-
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
   asio::awaitable<void> stop();

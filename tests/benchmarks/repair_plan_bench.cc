@@ -1,5 +1,5 @@
 // How many repair plans a second one repair manager makes: helpers, destination, coefficients, tree and
-// request. The text (W section 4.7.6) reports 189/s for RS(6,3) and 115/s for RS(12,4).
+// request. Mitra 2016, section 4.7.6, reports 189/s for RS(6,3) and 115/s for RS(12,4).
 #include <benchmark/benchmark.h>
 
 #include "common/rpc/secret.h"

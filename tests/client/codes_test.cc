@@ -90,7 +90,8 @@ TEST_P(Codes, SurviveEveryLossThatTheyTolerate) {
     Indices lost, left;
     for (uint32_t i = 0; i < chunks; ++i)
       ((mask >> i & 1) != 0 ? lost : left).push_back(i);
-    const bool local = cluster.policy.local > 0;  // its losses that are decodable beyond the promised ones as well
+    const bool local =
+        cluster.policy.local > 0;  // its losses that are decodable beyond the promised ones as well
     if (lost.size() <= cluster.policy.tolerated() || (local && cluster.code->decodable(left)))
       patterns.push_back(std::move(lost));
   }

@@ -14,12 +14,12 @@ TEST(RepairView, AChunkNumberThatNoKeyHoldsIsRefused) {
     const ChunkId chunk{StripeId{stripe.stripe_id()}, index};
     rig.meta->repairs().begins(chunk);
     EXPECT_EQ(rig.meta->repairs().can_commit(chunk, {}, server).code(), Code::kInvalidArgument);
-    EXPECT_EQ(rig.commit_repair(chunk, {}, server).code(),
-              Code::kInvalidArgument);
+    EXPECT_EQ(rig.commit_repair(chunk, {}, server).code(), Code::kInvalidArgument);
     EXPECT_EQ(rig.meta->repairs().place_of(chunk), ServerId{});
   }
   const ChunkId beyond{StripeId{stripe.stripe_id()}, 256};
-  EXPECT_EQ(rig.simulation.run(rig.meta->repairs().discard_copy(beyond, server)).code(), Code::kInvalidArgument);
+  EXPECT_EQ(rig.simulation.run(rig.meta->repairs().discard_copy(beyond, server)).code(),
+            Code::kInvalidArgument);
 }
 
 TEST(RepairView, AScanGoesOnAfterAnyChunkNumber) {

@@ -1,4 +1,4 @@
-/// Reads a range of a lost chunk with this client as the repair site (Mitra 2017, section 4.6.2, "Reconstruction during
+/// Reads a range of a lost chunk with this client as the repair site (Mitra 2016, section 4.6.2, "Reconstruction during
 /// degraded reads").
 ///
 /// The repair manager is asked for a plan (PlanRead, which has the highest priority and waits for no slots), the root's
