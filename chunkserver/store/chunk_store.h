@@ -2,6 +2,9 @@
 ///
 /// Large chunks are files (chunk_file.h), small ones share segment files (segment_log.h); nobody outside can tell. A
 /// chunk is visible from its commit on, which is durable. A disk that keeps failing is dropped alone.
+///
+/// The class is larger than others because opening, committing, removing and dropping a disk must agree on one index, its
+/// claims and its caches: what could be told apart (ChunkIndex, ChunkLoader, OpenWriters, the caches) is beside it.
 #pragma once
 
 #include <functional>

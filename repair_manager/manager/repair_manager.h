@@ -5,6 +5,9 @@
 /// Chunks that are to leave a server are copied when nothing is to be repaired. Degraded reads (read_plans.h) and
 /// requested repairs (requested_repairs.h) do not wait in the queue. Nothing polls: losses, ended repairs and due times
 /// wake the scheduler.
+///
+/// A third of its lines are the events that a host tells and the figures that people ask for; the rest is one idea, the
+/// queue and the turns that work on it.
 #pragma once
 
 #include <deque>

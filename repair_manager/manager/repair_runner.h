@@ -3,7 +3,8 @@
 /// Owns all that is known of what runs: its plans, the slots it takes, the calls of its roots. One RepairChunk call
 /// with a deadline hands an attempt to its root; when that succeeds, the cluster view commits the new places. A failed
 /// attempt excludes whoever is to blame from the next ones and says when the next one is due; who tries again is up to
-/// the caller.
+/// the caller. One class, though a long one: begin, call, commit and end are the life of one RepairRun, and each of them
+/// changes the same slots and calls.
 #pragma once
 
 #include <map>
