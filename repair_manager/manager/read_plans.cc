@@ -81,7 +81,8 @@ void ReadPlans::close(OpenReads::iterator read, proto::RepairRecord record, bool
   planner_.slots().remove_helpers(read->second.plan.helpers, read->second.plan.helper_shares);
   by_expiry_.erase({read->second.expires, read->first});
   open_.erase(read);
-  records_.end(std::move(record), ok);
+  record.set_outcome(ok ? proto::RepairRecord::DONE : proto::RepairRecord::FAILED);
+  records_.end(std::move(record));
 }
 
 }  // namespace kintsugi::repair_manager

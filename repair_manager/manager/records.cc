@@ -39,9 +39,9 @@ void RepairRecords::begin(proto::RepairRecord record) {
   KINTSUGI_ASSERT(is_new);
 }
 
-void RepairRecords::end(proto::RepairRecord record, bool ok) {
+void RepairRecords::end(proto::RepairRecord record) {
+  KINTSUGI_ASSERT(record.outcome() != proto::RepairRecord::RUNNING);
   running_.erase(record.repair_id());
-  record.set_outcome(ok ? proto::RepairRecord::DONE : proto::RepairRecord::FAILED);
   history_.push_front(std::move(record));
   if (history_.size() > limit_) history_.pop_back();
 }

@@ -26,8 +26,8 @@ class RepairRecords {
   void begin(proto::RepairRecord record);
   /// REQUIRES: the repair is under way.
   const proto::RepairRecord& running(RepairId id) const { return running_.at(id.value); }
-  /// Moves the record, which may have changed since begin(), into the history with its outcome.
-  void end(proto::RepairRecord record, bool ok);
+  /// Moves the record, which may have changed since begin(), into the history. REQUIRES: its outcome is not RUNNING.
+  void end(proto::RepairRecord record);
 
   const std::map<uint64_t, proto::RepairRecord>& all_running() const { return running_; }
   /// Newest first.

@@ -270,7 +270,9 @@ void RepairRunner::end(RepairRun& run, const Status& status) {
     const auto from = moves_from_.find(plan.targets.front().old_server);
     if (--from->second == 0) moves_from_.erase(from);
   }
-  records_.end(run.record, status.ok());
+  // Requesters get this record, as the history does.
+  run.record.set_outcome(status.ok() ? proto::RepairRecord::DONE : proto::RepairRecord::FAILED);
+  records_.end(run.record);
   run.ended = status;
   ended_.notify_all();
   for (ChunkId chunk : run.lost_again) {

@@ -253,7 +253,9 @@ TEST(RepairManager, RunRefusesWhatCannotBe) {
 asio::awaitable<void> run_into(FakeCluster& cluster, ChunkId chunk, std::vector<uint64_t>& repair_ids) {
   WantedRepair wanted{.stripe = chunk.stripe, .indexes = {chunk.index}};
   const auto result = co_await cluster.manager.run({}, std::move(wanted));
-  if (result) repair_ids.push_back(result->repair_id());
+  if (!result) co_return;
+  EXPECT_EQ(result->outcome(), proto::RepairRecord::DONE);
+  repair_ids.push_back(result->repair_id());
 }
 
 TEST(RepairManager, TwoRequestsForOneChunkAreOneRepair) {
