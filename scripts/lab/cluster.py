@@ -24,7 +24,7 @@ def server_host(number):
 def check_binaries(binaries, names=("kintsugi", "kintsugi-metaserver", "kintsugi-chunkserver")):
     for name in names:
         if not os.access(pathlib.Path(binaries) / name, os.X_OK):
-            raise LabError(f"{pathlib.Path(binaries) / name} is missing: run scripts/build.sh, or say --binaries DIR")
+            raise LabError(f"{pathlib.Path(binaries) / name} is missing: run scripts/build.sh release all benchmarks, or say --binaries DIR")
 
 
 def settings_of(binaries, daemon):

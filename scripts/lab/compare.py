@@ -5,8 +5,8 @@
 
 Each build gets a cluster of ten chunkservers; every operation runs on one and right after on the other, in changing order, so
 that what a noisy neighbour does meets both. Printed are medians, and the median of the pairs' ratios (second / first: below 1
-is faster): wall time, and CPU time of the client and all daemons. Metadata and repair trees are measured by the builds' own
-metadata_bench and repair_tree_bench (target `benchmarks`).
+is faster): wall time, and CPU time of the client and all daemons. Metadata is measured by the builds' own metadata_bench (target
+`benchmarks`).
 """
 
 import argparse

@@ -10,13 +10,14 @@ import time
 
 from bounds import Code, server_loss_seconds
 from calibration import calibrate
-from cluster import MIB, Cluster, digest_of, server_host, write_random
+from cluster import MIB, Cluster, check_binaries, digest_of, server_host, write_random
 from network import LabError, Network
 
 LIMIT_SECONDS = 300
 
 
 def run(spec, results, lab):
+    check_binaries(lab.binaries, ["repair_simulation_bench"])
     modes = spec.option("modes", ["joint"])
     for cell in spec.expanded_cells():
         servers, rate_mbit = cell["servers"], cell["rate_mbit"]

@@ -6,12 +6,14 @@ A cell: binary, arguments (a list), and whatever is to be added to each row. `re
 import json
 import subprocess
 
+from cluster import check_binaries
 from network import LabError
 
 
 def run(spec, results, lab):
     for table in spec.cells:
         cell = {key: value for key, value in table.items() if key not in ("binary", "arguments", "results")}
+        check_binaries(lab.binaries, [table["binary"]])
         command = [str(lab.binaries / table["binary"]), *map(str, table.get("arguments", []))]
         lab.say(" ".join(command[:1] + command[1:]))
         done = subprocess.run(command, capture_output=True, text=True)
