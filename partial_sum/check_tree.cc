@@ -12,7 +12,7 @@ namespace {
 
 using Children = google::protobuf::RepeatedPtrField<proto::RepairNode>;
 
-/// Of an address that is none.
+/// Bytes of a malformed address that an error quotes, at most.
 constexpr size_t kQuotedBytes = 64;
 
 Status invalid(std::string why) {

@@ -86,7 +86,7 @@ class ChunkStore {
   const StoreCounters& counters() const { return counters_; }
   size_t chunks() const { return index_.size(); }
   uint64_t stored_bytes() const { return index_.stored_bytes(); }
-  /// The same as space() found it last.
+  /// The space as the last call of space() found it.
   StoreSpace known_space() const;
   size_t open_writers() const { return writers_.count(); }
   ChunkCache& cache() { return cache_; }

@@ -36,7 +36,7 @@ class OpenWriters {
     uint64_t max_bytes() const { return max_bytes_; }
     bool left() const { return writers_ == nullptr; }
 
-    /// Whether `bytes` more of small chunks may be kept in memory.
+    /// Tells whether `bytes` more of small chunks may be kept in memory.
     bool fits_in_memory(uint64_t bytes) const { return writers_->small_bytes_ + bytes <= kMaxSmallBytes; }
     /// The chunk now takes this much memory.
     void set_memory(uint64_t bytes) {

@@ -40,7 +40,7 @@ class LocalCluster {
   static Result<LocalCluster> create(const std::string& directory, const LocalClusterOptions& options);
   /// Adds chunkservers until there are so many. REQUIRES: at least as many as there are.
   Status grow(uint32_t chunkservers);
-  /// The same for repair managers.
+  /// Adds repair managers until there are `count`. REQUIRES: at least as many as there are.
   Status grow_repair_managers(uint32_t count);
 
   const std::string& directory() const { return directory_; }

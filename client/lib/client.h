@@ -88,7 +88,7 @@ class Client {
   asio::awaitable<Result<Response>> ask(rpc::Method method, std::unique_ptr<const Message> request,
                                         Repeat repeat = Repeat::kAllowed,
                                         Duration limit = MetaLink::kCallLimit);
-  /// The same where nothing but the outcome matters.
+  /// Makes a call whose response holds nothing but the outcome.
   asio::awaitable<Status> tell(rpc::Method method, std::unique_ptr<const Message> request,
                                Repeat repeat = Repeat::kAllowed, Duration limit = MetaLink::kCallLimit);
 

@@ -62,7 +62,8 @@ class [[nodiscard]] Status {
 
   /// "where: message" with the same culprit; an ok status stays as it is.
   [[nodiscard]] Status with_context(std::string_view where) const;
-  /// The same error, with `culprit` to blame unless somebody is already: whoever is nearest to the cause speaks first.
+  /// Returns the same error with `culprit` to blame, unless somebody is already: whoever is nearest to the cause speaks
+  /// first.
   /// An ok status stays as it is.
   [[nodiscard]] Status blame(Culprit culprit) const;
   [[nodiscard]] Status blame(ServerId server) const { return blame(Culprit{.server = server, .chunk = {}}); }

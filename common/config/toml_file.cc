@@ -21,7 +21,7 @@ struct BrokenAssertion {};
 namespace kintsugi::config {
 namespace {
 
-// What the file says may be quoted, and the error is one line nevertheless.
+// An error may quote the file, and is one line nevertheless.
 Status at_line(const std::string& name, const toml::source_region& where, std::string_view what) {
   std::string text = fmt::format("{}:{}: {}", name, where.begin.line, what);
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kMaxErrorBytes = 4096;
 
-/// Of the UTF-8 character that `text` begins with; 0 when it begins with none.
+/// The length of the UTF-8 character that `text` begins with; 0 when it begins with none.
 size_t character_bytes(std::string_view text) {
   const auto within = [text](size_t at, unsigned least, unsigned most) {
     if (at >= text.size()) return false;

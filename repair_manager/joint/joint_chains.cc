@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kNobody = UINT32_MAX;
 constexpr size_t kMaxPasses = 8;
 
-/// What everybody receives, and who is to receive next.
+/// Keeps what every server receives, and says who is to receive next.
 class Downloads {
  public:
   Downloads(std::span<const JointServer> servers, const Matching& matching) : servers_(servers) {

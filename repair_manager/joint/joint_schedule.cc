@@ -55,7 +55,7 @@ class Schedule {
     return std::move(split->matching);
   }
 
-  /// Those that fit.
+  /// The repairs that fit.
   Matching fill(std::vector<size_t>& accepted) const {
     const uint32_t level = full_level();
     const uint32_t half = level / 2;

@@ -37,7 +37,7 @@ std::string describe_targets(const RepairPlan& plan) {
   return text;
 }
 
-/// What people read of a chunk that has been rebuilt though `server` has it.
+/// Says, for people, that a chunk has been rebuilt though `server` has it.
 std::string describe_available(const RepairRun& run, const RepairTarget& target, ServerId server) {
   const ChunkId chunk{run.plan.stripe, target.index};
   if (!run.healthy.contains(target.index))
@@ -205,7 +205,7 @@ asio::awaitable<void> RepairRunner::give_up(runtime::Endpoint root, proto::EndRe
 
 void RepairRunner::end_attempts_with(ServerId dead) {
   for (const auto& [chunk, run] : running_) {
-    // What was built is committed all the same: the commit tells what has become of its place.
+    // A chunk that was built is committed all the same: the commit tells what has become of its place.
     if (run->answer || !needs(run->plan, dead)) continue;
     run->dead = dead;
     run->changed.notify_all();

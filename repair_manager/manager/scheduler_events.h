@@ -1,4 +1,4 @@
-/// What the parts of a repair manager tell its scheduler.
+/// The events that the parts of a repair manager tell its scheduler.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@
 
 namespace kintsugi::repair_manager {
 
-/// What a plan is made with, apart from the stripe and the servers.
+/// The things that a plan is made with, apart from the stripe and the servers.
 struct PlanBasis {
   LinkModel link;
   const ClusterView& view;  ///< signs capabilities and knows of pending deletions

@@ -78,7 +78,7 @@ class Walk {
     if (load_.rows_read.empty() || !node.children.empty()) return load_.sums;
     return std::min(load_.sums, load_.rows_read[node.helper]);
   }
-  /// Of what is forwarded at once.
+  /// Returns the time that a link needs for the part of a slice that is forwarded at once.
   double slice_seconds(double symbols, double rate) const {
     const double part = slices_ > 1 ? std::min(slice_, double{kForwardBytes}) : slice_;
     return symbols * part / rate + link_.slice_overhead_seconds;

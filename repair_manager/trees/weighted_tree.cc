@@ -18,7 +18,7 @@ constexpr double kBackOff = 0.97;         // of the rate, when no trees for it a
 constexpr int kMaxBackOffs = 60;          // 0.16 of the bound
 constexpr double kWorthSplitting = 1.10;  // a split gains at least this over the best single tree
 
-/// Of the best `needed` helpers for one tree at `rate`: among those that can send so fast, those that can
+/// One tree of the best `needed` helpers at `rate`: among those that can send so fast, those that can
 /// receive most. The root and they have a place for each.
 struct SingleTree {
   uint32_t helpers = 0;  // mask

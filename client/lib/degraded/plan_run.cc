@@ -15,7 +15,7 @@ Duration stall_limit(const proto::SumPlan& plan, const partial_sum::SumRange& ra
 }  // namespace
 
 uint64_t PlanRun::memory_bytes(const proto::SumPlan& plan, const partial_sum::SumRange& range) {
-  // As SumReceiver says; unsliced it holds the whole range once.
+  // A SumReceiver holds this much (see its header); without slices it holds the whole range once.
   const uint64_t slices = range.sliced() ? static_cast<uint64_t>(plan.children_size()) + 2 : 1;
   return slices * range.slice_bytes * range.sums;
 }
