@@ -32,9 +32,10 @@ struct DecodePlan {
   std::vector<uint32_t> wanted;   ///< the chunks that decode() computes
   LinearMap map;                  ///< symbols of wanted x symbols of helpers
 
-  /// The same range of each symbol of each helper, in the order of `helpers` (rows() ranges for each of them:
-  /// a range of every sub-cell of one cell); one that ends early counts as zeros from there. `out` are the
-  /// symbols of `wanted`, in its order; each is written to its own length. Outputs must not overlap anything.
+  /// Computes one range of the wanted symbols. `helper_ranges` are that range of each symbol of each helper, in the
+  /// order of `helpers` (rows() of them for each: a range of every sub-cell of one cell); a range that ends early
+  /// counts as zeros from there. `out` are the symbols of `wanted`, in its order; each is written to its own length.
+  /// Outputs must not overlap anything.
   void decode(std::span<const std::span<const std::byte>> helper_ranges,
               std::span<const std::span<std::byte>> out) const {
     map.apply(helper_ranges, out);

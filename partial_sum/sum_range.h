@@ -44,7 +44,7 @@ struct SumRange {
 
   /// A range with rows = 1. Slices are rounded up to whole blocks, or sub-cells. kInvalidArgument, kLimitExceeded.
   static Result<SumRange> make(uint64_t offset, uint64_t length, uint64_t slice_bytes, uint32_t sums);
-  /// The same with the rows and the mask of the request.
+  /// Makes the same check with the rows and the mask of the request.
   static Result<SumRange> make(const proto::PartialSumRequest& request, uint32_t sums);
 
   uint64_t sub_cell_bytes() const { return rows > 1 ? cell_bytes / rows : kBlockBytes; }

@@ -119,7 +119,8 @@ asio::awaitable<Status> SumReceiver::consume(SumSink& sink) {
     KINTSUGI_CO_TRY(co_await sink.put(window_.range().offset + window_.begin_of(unit), sums, nonzero));
     window_.release(unit);
   }
-  // What is left is the children's end frames, with their timings; those that store chunks may take their time.
+  // Now only the children's end frames, which hold their timings, are still to come. A child that stores a chunk of its
+  // own may take long until it sends one.
   while (running_ > 0) {
     const bool ended = co_await ended_.wait_until(runtime_.clock.now() + kTreeIdleInterval);
     if (!ended && window_.failure().ok()) KINTSUGI_CO_TRY(co_await sink.idle());

@@ -26,7 +26,7 @@ class RepairSite {
   /// Opens the children, writes the sum through a ChunkWriter while slices arrive, proves the CRC and commits; the
   /// response has the timings of all servers.
   ///
-  /// The same chunk may be here already, whole or not: the one that was proven replaces it. After an error nothing is
+  /// The chunk may be here already, whole or not: the one that was proven replaces it. After an error nothing is
   /// stored. Errors: kCorrupt (the chunk does not match its CRC, names the helpers' chunks), kUnavailable and others of
   /// the children (blame the server), kAlreadyExists (another chunk of this name), kNoSpace, kInvalidArgument.
   asio::awaitable<Status> repair_chunk(Context context, const proto::RepairChunkRequest& request,

@@ -94,7 +94,7 @@ asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context
   StoreRoot* root = choose_root(id, max_bytes);
   if (root == nullptr) co_return Status{Code::kUnavailable, "no disk works"};
   if (root->disk.free_bytes() < kReservedBytes) {
-    // What is known may be old: deletions give space back.
+    // The figure in memory may be old, since deletions give space back without changing it.
     KINTSUGI_CO_TRY(co_await root->disk.refresh_space());
     if (root->disk.free_bytes() < kReservedBytes) {
       co_return Status{Code::kNoSpace, fmt::format("disk {} is full", root->disk.root())};

@@ -70,8 +70,8 @@ Status bench_get(Session& session, BlockingClient& client, const Arguments& argu
 
 // ---- metadata
 
-/// The same operation on the files 0, 1, ... of a directory, by several workers that share this. All run on the client's
-/// one thread, so that plain counters do.
+/// One operation, done to the files 0, 1, ... of a directory by several workers that share this. All run on the
+/// client's one thread, so that plain counters do.
 struct Phase {
   uint64_t next = 0;
   uint64_t operations = 0;

@@ -14,7 +14,7 @@
 
 namespace kintsugi::client {
 
-/// Whether a call may reach the metaserver twice when its answer was lost.
+/// Says whether a call may reach the metaserver twice when its answer was lost.
 enum class Repeat {
   kAllowed,  ///< it reads, or a second time changes nothing
   kNever,    ///< sent only once it is known that the metaserver answers; a lost answer is an error

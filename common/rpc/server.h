@@ -39,13 +39,13 @@ class Server {
   void handle(Method method, Service& service) {
     add(method, detail::unary_of<Function>(service));
   }
-  /// The same for `asio::awaitable<Status> Service::write(Context, const Request&, Stream&)`. The handler sends its own
-  /// end frame; the status it returns is sent as the error frame when it is not ok.
+  /// Registers a streaming method `asio::awaitable<Status> Service::write(Context, const Request&, Stream&)`. The
+  /// handler sends its own end frame; the status it returns is sent as the error frame when it is not ok.
   template <auto Function, class Service>
   void handle_stream(Method method, Service& service) {
     add(method, detail::stream_of<Function>(service));
   }
-  /// The same for a function object of that signature, which the server keeps. Tests use it.
+  /// Registers a function object of that signature, which the server keeps. Tests use it.
   template <class Callable>
   void handle(Method method, Callable callable) {
     auto kept = std::make_shared<Callable>(std::move(callable));

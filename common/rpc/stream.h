@@ -49,7 +49,7 @@ class Stream {
   /// of the peer comes back as its Status. kCorrupt closes the stream: the header does not parse.
   asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& data,
                                             google::protobuf::MessageLite& end);
-  /// The same where both messages are of one type.
+  /// Receives where both messages are of one type.
   asio::awaitable<Result<Received>> receive(google::protobuf::MessageLite& header) {
     return receive(header, header);
   }

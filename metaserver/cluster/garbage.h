@@ -95,8 +95,8 @@ class Garbage {
   const TimePoint started_;
   std::map<ServerId, Queue> queues_;
   using Copy = std::pair<ChunkId, ServerId>;
-  std::map<Copy, TimePoint> deleted_;  ///< copies of chunks that have another place
-  /// The same by time; some may be forgotten already.
+  std::map<Copy, TimePoint> deleted_;  ///< when copies were deleted whose chunks have another place
+  /// The entries of `deleted_` by their times. It may name some that are forgotten already.
   std::deque<std::pair<TimePoint, Copy>> deleted_by_time_;
 };
 

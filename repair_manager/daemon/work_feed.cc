@@ -86,7 +86,7 @@ asio::awaitable<Status> WorkFeed::join() {
 }
 
 void WorkFeed::take_shards(const proto::JoinRepairResponse& answer, TimePoint asked) {
-  // What was queued may have been dropped while the lease was over.
+  // Repairs that were queued may have been dropped while the lease was over.
   const bool anew = answer.epoch() != epoch_ || view_.lease_over();
   view_.set_shards(answer, asked + std::chrono::milliseconds(answer.lease_ms()));
   repairs_.set_limits(std::chrono::milliseconds(answer.repair_delay_ms()),

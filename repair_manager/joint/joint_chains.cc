@@ -13,7 +13,8 @@ namespace {
 constexpr uint32_t kNobody = UINT32_MAX;
 constexpr size_t kMaxPasses = 8;
 
-/// Keeps what every server receives, and says who is to receive next.
+/// Counts the parts that every server receives, and chooses who receives next. A server's pressure is its parts over
+/// its link's rate: the server with the greatest one ends last.
 class Downloads {
  public:
   Downloads(std::span<const JointServer> servers, const Matching& matching) : servers_(servers) {
@@ -22,8 +23,8 @@ class Downloads {
   }
   double pressure(uint32_t server) const { return parts_[server] / std::max(servers_[server].rate, 1e-9); }
   void is_leaf(uint32_t server, uint32_t parts) { parts_[server] -= parts; }
-  /// `to` is the leaf instead, unless links would be loaded less evenly. What is too much thereby also
-  /// wanders from server to server until it meets what is too little.
+  /// Makes `to` the leaf in place of `from`, unless that would load the links less evenly. By many such changes a
+  /// surplus wanders from server to server until it meets one that receives too little.
   bool change_leaf(uint32_t from, uint32_t to, uint32_t parts) {
     const double before = pressure(to);
     parts_[from] += parts;
@@ -35,7 +36,8 @@ class Downloads {
     return false;
   }
 
-  /// While leaves stay as they are: the server with the least pressure that `allowed` lets.
+  /// Takes the server with the least pressure among those that `allowed` permits, or kNobody. REQUIRES: no leaf changes
+  /// between calls, since the order is built once.
   template <class Allowed>
   uint32_t take_destination(Allowed allowed) {
     if (order_.empty())
@@ -58,7 +60,8 @@ class Downloads {
   std::set<std::pair<double, uint32_t>> order_;
 };
 
-/// A chain for each set of helpers; their order but for the leaf is that of the candidates.
+/// Makes a chain for each set of helpers. The leaf, which receives nothing, is the server under the most pressure; the
+/// others keep the order of the candidates.
 std::vector<JointChain> chains_of(const JointRepair& repair, std::span<const uint32_t> parts,
                                   Downloads& downloads) {
   std::vector<size_t> order(parts.size());
@@ -78,7 +81,7 @@ std::vector<JointChain> chains_of(const JointRepair& repair, std::span<const uin
   return chains;
 }
 
-/// Leaves were chosen before destinations were known. True when one changed.
+/// Chooses leaves again, since they were chosen before destinations were known. Returns true if one changed.
 bool change_leaves(std::span<const JointRepair> repairs, std::vector<JointChoice>& choices,
                    Downloads& downloads) {
   bool changed = false;

@@ -32,7 +32,7 @@ bool Matching::let_in(size_t index, uint32_t smallest) {
     left -= kChunkParts;
   }
   for (uint32_t grain = kChunkParts; left > 0;) {
-    // Parts are for what finds no whole chunk nearby.
+    // Most repairs find whole chunks among servers nearby. Only the smallest parts are looked for on all servers.
     const size_t most_looks = grain > smallest ? kNearby : servers_.size();
     const uint32_t found = left < grain ? 0 : augment(repair, left, grain, most_looks);
     left -= found;
@@ -82,7 +82,7 @@ void Matching::move(const Step& step) {
   if (step.to != kNobody) give(step.repair, step.to, step.parts);
 }
 
-/// Its candidates, the least loaded first.
+/// Returns the candidates of the repair, the least loaded first.
 std::vector<uint32_t> Matching::by_load(uint32_t repair) const {
   std::vector<uint32_t> servers = repairs_[repair].candidates;
   std::ranges::stable_sort(servers, {}, [&](uint32_t s) {
@@ -91,8 +91,8 @@ std::vector<uint32_t> Matching::by_load(uint32_t repair) const {
   return servers;
 }
 
-/// Up to `most` more parts for `repair`: the shortest chain of moves that ends on a server with room, of
-/// those the one that is least loaded at the first hop. Returns how many, 0 if there is none.
+/// Finds up to `most` more parts for `repair` by the shortest chain of moves that ends on a server with room; among
+/// those, the one whose first server is least loaded. Returns how many it found, 0 if there is no such chain.
 uint32_t Matching::augment(uint32_t repair, uint32_t most, uint32_t grain, size_t most_looks) {
   ++search_;
   frontier_.clear();
@@ -110,7 +110,7 @@ uint32_t Matching::augment(uint32_t repair, uint32_t most, uint32_t grain, size_
   return 0;
 }
 
-// True when it has room. `by` would be helped by it instead of by `from`.
+/// Visits a server by which repair `by` could be helped instead of by `from`. Returns true if it has room for that.
 bool Matching::reach(uint32_t server, uint32_t from, uint32_t by, uint32_t grain) {
   if (seen_[server] == search_) return false;
   if (parts_of(by, server) + grain > kChunkParts) return false;

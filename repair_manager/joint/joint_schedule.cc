@@ -40,12 +40,12 @@ class Schedule {
     }
   }
 
-  /// Nobody helps.
+  /// Returns true if there is nothing to schedule or nobody to help.
   bool empty() const { return repairs_.empty() || total_ == 0; }
 
-  /// All of them at the lowest level that takes them, in parts where that ends the work
-  /// clearly sooner. The last
-  /// ones may go above what others are to leave free.
+  /// Matches all repairs at the lowest level that takes them, in parts where that ends the work clearly sooner.
+  /// Nothing if they do not all fit. When no other repairs wait behind these, the level may go beyond the limit that
+  /// leaves room for others.
   std::optional<Matching> all() const {
     std::optional<Fitting> whole = all(kChunkParts);
     std::optional<Fitting> split = all(1);
@@ -55,13 +55,13 @@ class Schedule {
     return std::move(split->matching);
   }
 
-  /// The repairs that fit.
+  /// Matches as many repairs as fit, and appends their indexes to `accepted`.
   Matching fill(std::vector<size_t>& accepted) const {
     const uint32_t level = full_level();
     const uint32_t half = level / 2;
     Matching matching = at_level(level);
-    // In their order until servers are half full, then by the room that their holders have. Room only gets
-    // less, so that a repair is looked at again only when it comes first.
+    // Repairs come in their order until servers are half full, then by the room that their holders have. Room only
+    // shrinks, so a known figure is an upper limit, and a repair is looked at again only when it comes first.
     std::priority_queue<std::pair<uint32_t, ptrdiff_t>> best;
     for (size_t i = 0; i < repairs_.size(); ++i)
       best.emplace(matching.room_of(i, half), -static_cast<ptrdiff_t>(i));
@@ -91,7 +91,7 @@ class Schedule {
     uint32_t level;
   };
 
-  /// `smallest`: what a helper may be given, in parts.
+  /// Matches all repairs at the lowest level that takes them; no helper gets less than `smallest` parts of a chunk.
   std::optional<Fitting> all(uint32_t smallest) const {
     double wanted = 0;
     for (const JointRepair& repair : repairs_)
@@ -128,7 +128,7 @@ class Schedule {
     return {repairs_, std::move(rooms)};
   }
 
-  /// The level that whole repairs of whole chunks fill best.
+  /// Returns the level that whole repairs of whole chunks fill best.
   uint32_t full_level() const {
     uint32_t best = limits_.level;
     double best_filled = 0;
@@ -149,8 +149,8 @@ class Schedule {
   std::span<const JointRepair> repairs_;
   const JointLimits& limits_;
   double typical_;
-  double total_ = 0;  // parts that all servers may help with at a level of one
-  double busy_ = 0;   // that they help with
+  double total_ = 0;  // parts that all servers together may help with at a level of one
+  double busy_ = 0;   // parts that they help with already
 };
 
 }  // namespace

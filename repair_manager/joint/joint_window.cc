@@ -10,7 +10,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr double kLeastShare = 0.1;  // of its link, whatever users take of it
+constexpr double kLeastShare = 0.1;  // repairs count on this share of a link, however much users take
 
 double repair_rate(const ServerView& server, const LinkModel& link) {
   const auto or_typical = [&](uint64_t rate) {
@@ -25,9 +25,9 @@ uint32_t parts(double chunks) {
   return static_cast<uint32_t>(std::ceil(chunks * kChunkParts - 1e-6));
 }
 
-/// `indexes`: of the candidates' chunks.
+/// Writes the chains into the wishes as trees. `indexes` are the chunks of the candidates.
 void wish_chains(std::span<const JointChain> chains, std::span<const uint32_t> indexes, PlanWishes& wishes) {
-  std::map<uint32_t, size_t> positions;  // of candidates, in wishes.helpers
+  std::map<uint32_t, size_t> positions;  // from a candidate to its position in wishes.helpers
   for (const JointChain& chain : chains) {
     SliceTree& tree = wishes.trees.trees.emplace_back();
     for (uint32_t candidate : chain.helpers | std::views::reverse) {
@@ -114,7 +114,8 @@ bool JointWindow::may_receive(const Known& known, ChunkId chunk, uint32_t server
   return view.free_bytes >= needed + kDestinationMarginBytes && !view_.deletion_pending(chunk, view.id);
 }
 
-/// A chain that carries a part moves at its share of the rate and takes that much longer to fill.
+/// Returns by what factor a split makes a repair slower: a chain that carries a part moves at its share of the rate,
+/// and its pipeline takes that much longer to fill.
 double JointWindow::split_cost(const Known& known) const {
   const LinkRate usual = planner_.servers().usual_link();
   const double rate = usual.up > 0 ? usual.up : options_.link.bytes_per_second;
@@ -136,7 +137,7 @@ JointLimits JointWindow::limits(size_t waiting, const Known& like) const {
 
 bool JointWindow::could_place(ChunkId chunk, size_t waiting) const {
   const auto known = known_.find(chunk);
-  if (known == known_.end()) return true;  // it was, just now
+  if (known == known_.end()) return true;  // schedule() has just placed it
   std::vector<JointServer> idle = servers();
   for (size_t i = 0; i < idle.size(); ++i) {
     const ServerView& view = planner_.servers().all()[i];

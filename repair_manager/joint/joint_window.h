@@ -39,15 +39,15 @@ class JointWindow {
   /// Forgets old pictures. Before a turn's first fits(): the pictures that it used must be there for schedule().
   void trim(TimePoint now);
 
-  /// Whether the entry can be scheduled jointly: it is a first attempt at the only lost chunk of its stripe, whose code
-  /// takes any k helpers. Others are repaired greedily.
+  /// Returns true if the entry can be scheduled jointly: it is a first attempt at the only lost chunk of its stripe,
+  /// whose code takes any k helpers. Others are repaired greedily.
   bool fits(const QueueEntry& entry, TimePoint now);
 
   /// Chooses among entries that fit, given in the order of their urgency, those that begin now. `waiting`: the number
   /// of entries of their kind that wait in all.
   std::vector<JointStart> schedule(std::span<const QueueEntry> queued, size_t waiting);
 
-  /// Whether the chunk, which fits, could be scheduled if nothing else ran.
+  /// Returns true if the chunk, which fits, could be scheduled if nothing else ran.
   bool could_place(ChunkId chunk, size_t waiting) const;
 
  private:

@@ -164,7 +164,7 @@ bool RepairQueue::block(ChunkId chunk, Lacking what, TimePoint now) {
 }
 
 void RepairQueue::unblock_all() {
-  // Most of them will be blocked again in the next turn.
+  // Most of them will be blocked again in the next turn, so the time until then grows with their number.
   retry_after_ = std::max<Duration>(kBlockedRetry, kRetryCost * blocked_.size());
   const std::set<ChunkId> waiting = blocked_;
   for (ChunkId chunk : waiting) {

@@ -76,12 +76,13 @@ void RepairStarter::start_jointly(std::vector<QueueEntry> candidates, size_t com
       const size_t waiting = jointly.size() + (last ? beyond : 0);
       for (const JointStart& start : window_.schedule(jointly, waiting))
         try_start(start.entry, &start.wishes, turn);
-      // What has no room now waits for it; but nobody waits behind those who are less urgent.
+      // Repairs without room now wait for it, but never behind some that are less urgent.
       const bool waits = last && runner_.running() > 0;
       size_t doubted = 0;
       for (QueueEntry& entry : jointly) {
         if (!queue_.is_ready(entry.chunk)) continue;
-        // What the schedule has no place for, however long it waits, would be in the way of those behind it.
+        // A repair that the schedule cannot place even on an idle cluster would block those behind it for ever: it is
+        // started by itself.
         const bool doubtful = waits && now >= entry.due + kJointPatience && doubted++ < kMaxDoubted;
         if (!waits || (doubtful && !window_.could_place(entry.chunk, waiting)))
           alone.push_back(std::move(entry));

@@ -144,7 +144,8 @@ void RequestedRepairs::give_back(Queued queued, const std::vector<QueueEntry>& f
   for (const QueueEntry& entry : failed) {
     const auto waiting = queued.find(entry.chunk);
     if (waiting == queued.end()) {
-      // What was told about the chunk while the repair ran was left to that repair. A healthy chunk is ignored there.
+      // Reports about the chunk that came while the repair ran were left to that repair, so they are made up for now.
+      // The scheduler ignores a chunk that is healthy.
       scheduler_.chunk_lost(entry.chunk, "lost while a requested repair of it ran", /*delay_ok=*/true);
       continue;
     }

@@ -39,7 +39,7 @@ class RequestedRepairs {
   /// chunk; kInvalidArgument: not one to kMaxWanted different chunks.
   asio::awaitable<Result<proto::RepairRecord>> run(Context context, WantedRepair wanted);
 
-  /// Those who wait are told at once; attempts that run are waited for.
+  /// Tells all who wait at once. Attempts that run go on; join() waits for them.
   void request_stop();
   asio::awaitable<void> join();
 

@@ -18,9 +18,9 @@ inline constexpr size_t kDestinationLongSample = 512;  ///< the same while none 
 /// alive; then any other. `taken`: destinations of the other lost chunks; `barred`: servers that must not be it now.
 /// kNoSpace: there is none; kLimitExceeded: some, but busy.
 ///
-/// Of at most kDestinationSample servers equation 4.3 picks the best one of all; of more, the best one of as many that
-/// are possible, others for every chunk. Mitra 2016 sorts all servers for every repair; the best of 32 random ones
-/// balances nearly as well, whatever their number.
+/// Among at most kDestinationSample servers, equation 4.3 picks the best of all. Among more, it picks the best of a
+/// sample of that size, which differs from chunk to chunk. Mitra 2016 sorts all servers for every repair; the best of
+/// 32 random ones balances nearly as well, whatever their number.
 Result<ServerId> select_destination(const SelectionInput& input, uint32_t lost,
                                     std::span<const ServerId> taken = {},
                                     std::span<const ServerId> barred = {});

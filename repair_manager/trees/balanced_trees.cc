@@ -7,12 +7,12 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-// A tree may be flatter than it must be while no downlink carries more than this. Uplinks that send all the
-// time stall for moments; what comes later then comes beside what is due, and at the root all of it together.
+// A tree may be flatter than it must be while no downlink carries more than this share. Uplinks that send all the time
+// stall for moments; the delayed bytes then arrive beside those that are due, and at the root all of them together.
 constexpr double kCalm = 0.5;
 
-/// How many children each helper of each tree has, so that no downlink carries more than it can at `rate`,
-/// and none is nearly full that need not be.
+/// Decides how many children each helper of each tree has, so that no downlink carries more than it can at `rate`, and
+/// none is nearly full that need not be.
 class Downlinks {
  public:
   Downlinks(std::span<const LinkRate> helpers, const SliceShares& shares, double root_down, double rate)
@@ -34,7 +34,7 @@ class Downlinks {
     }
   }
 
-  /// False: there is not enough for all.
+  /// Gives every tree exactly as many places as it has helpers. Returns false if the downlinks do not suffice.
   bool balance() {
     for (Tree& tree : trees_)
       while (tree.places > shares_.needed && give_back(tree)) {
@@ -63,15 +63,15 @@ class Downlinks {
   // Nodes are the helpers and, after them, the root.
   struct Tree {
     uint32_t members = 0;
-    double load = 0;  // of each edge
+    double load = 0;  // bytes per second that each edge carries
     std::array<uint32_t, kMaxHelpers + 1> children{};
-    size_t places = 0;  // children of all
+    size_t places = 0;  // sum of `children`
 
     bool has(size_t node, size_t root) const { return node == root || (members >> node & 1) != 0; }
   };
 
-  /// A place of whoever has least to spare, the root first: all comes together there. The root keeps one.
-  /// False: nobody is busy.
+  /// Gives back a place of the node that has least to spare, the root first, because all sums come together there. The
+  /// root keeps one. Returns false if no node is busy.
   bool give_back(Tree& tree) {
     size_t from = root_;
     bool busy = false;
@@ -105,7 +105,7 @@ class Downlinks {
     return true;
   }
 
-  /// Breadth first, those with most children nearest to the root. Nothing when the places do not suffice.
+  /// Attaches nodes breadth first, those with most children nearest to the root. Nothing if the places do not suffice.
   std::optional<std::vector<TreeNode>> build(const Tree& tree) const {
     std::array<size_t, kMaxHelpers + 1> order{root_};
     size_t count = 1;

@@ -14,7 +14,6 @@ class Walk {
  public:
   Walk(std::span<const LinkRate> helpers, const TreeLoad& load, uint64_t slice_bytes, const LinkModel& link)
       : helpers_(helpers),
-
         load_(load),
         slice_(static_cast<double>(std::max<uint64_t>(1, std::min(slice_bytes, load.sum_bytes)))),
         slices_(std::max(1.0, std::ceil(static_cast<double>(load.sum_bytes) / slice_))),
@@ -24,7 +23,7 @@ class Walk {
   double slices() const { return slices_; }
   double round_trip() const { return 2 * link_.hop_latency_seconds; }
 
-  /// A sum of `symbols` times the load over a link, all slices.
+  /// Returns the seconds that a link needs for all slices of a sum that is `symbols` times the load.
   double transfer(double symbols, double rate) const {
     return symbols * static_cast<double>(load_.sum_bytes) / rate + slices_ * link_.slice_overhead_seconds;
   }
@@ -33,12 +32,12 @@ class Walk {
   }
 
   struct Path {
-    double first_slice = 0;  ///< until it is complete at the parent
-    double fill = 0;         ///< of it, on all hops but the slowest
-    double slowest = 0;
+    double first_slice = 0;  ///< seconds until the first slice is complete at the parent
+    double fill = 0;         ///< the part of them that links take, on all hops
+    double slowest = 0;      ///< the part of `fill` on the slowest hop
     uint32_t hops = 0;
   };
-  /// The longest path below, and what the links below carry of the share.
+  /// Returns the longest path below, and adds to the links below what they carry of the share.
   Path visit(std::span<const TreeNode> children, double share, double down, double& down_busy) {
     Path longest;
     double all = 0;
@@ -60,7 +59,8 @@ class Walk {
     return longest;
   }
 
-  /// Until the sum of the children is complete when every link carries whole sums, one after the other.
+  /// Returns the seconds until the sum of the children is complete when every link carries whole sums, one after
+  /// another.
   double unsliced(std::span<const TreeNode> children, double down) const {
     double now = 0;
     for (const TreeNode& child : children)
@@ -91,7 +91,7 @@ class Walk {
   std::vector<double> busy_;  // up and down of each helper
 };
 
-/// A power of two of the load's units.
+/// Returns at most `bytes` and `most`, rounded down to the load's units times a power of two.
 uint64_t slice_within(double bytes, uint64_t most, const TreeLoad& load) {
   const auto units = static_cast<uint64_t>(std::min(bytes, static_cast<double>(most))) / load.slice_unit;
   return std::bit_floor(std::max<uint64_t>(units, 1)) * load.slice_unit;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNearlyAsGood = 0.98;
 
-/// Helpers by uplink, the fastest first.
+/// Returns the helpers by uplink, the fastest first.
 std::vector<size_t> by_uplink(std::span<const LinkRate> helpers) {
   std::vector<size_t> order(helpers.size());
   std::iota(order.begin(), order.end(), 0);
@@ -19,7 +19,7 @@ std::vector<size_t> by_uplink(std::span<const LinkRate> helpers) {
   return order;
 }
 
-/// Units of each helper for a period: needed * period in all, none more than `period`.
+/// Returns the units of each helper for a period: needed * period in all, none more than `period`.
 std::vector<uint32_t> units_of(std::span<const LinkRate> helpers, std::span<const size_t> order,
                                size_t needed, double rate, uint32_t period) {
   std::vector<uint32_t> units(helpers.size());
@@ -48,8 +48,8 @@ double uplink_rate(std::span<const LinkRate> helpers, const std::vector<uint32_t
   return rate;
 }
 
-/// The wrap-around rule: a helper's units lie at consecutive positions of rows that are filled one after the
-/// other; no more than one row long, they never meet themselves. Returns the helpers of each position.
+/// Applies McNaughton's wrap-around rule: a helper's units lie at consecutive positions of rows that are filled one
+/// after the other; no more than one row long, they never meet themselves. Returns the helpers of each position.
 std::vector<uint32_t> wrap_around(std::span<const size_t> order, std::span<const uint32_t> units,
                                   uint32_t period) {
   std::vector<uint32_t> helpers_at(period);

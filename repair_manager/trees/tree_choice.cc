@@ -8,7 +8,7 @@ namespace {
 constexpr Shape kFixedShapes[] = {Shape::CHAIN, Shape::PPR, Shape::STAR};
 constexpr uint64_t kSlicesAPeriod = 4;  // at least so many periods a chunk, or a split is uneven at its end
 
-/// The rate of a chain of the first helpers.
+/// Returns the rate of a chain of the first helpers.
 double chain_rate(const TreeQuestion& question) {
   double rate = question.root_down;
   for (const LinkRate& link : question.helpers.first(question.needed))
@@ -16,7 +16,7 @@ double chain_rate(const TreeQuestion& question) {
   return rate;
 }
 
-/// Some trees may be faster than a chain of the first helpers.
+/// Returns true if some trees may be faster than a chain of the first helpers.
 bool links_differ(const TreeQuestion& question, double chain) {
   double fastest = 0;
   for (const LinkRate& link : question.helpers)
@@ -42,7 +42,8 @@ TreeChoice fixed(Shape shape, double rate, const TreeQuestion& question, const L
   return weigh(shape, TreeSet::one(plan_tree(question.needed, shape)), rate, question, link);
 }
 
-/// What the shape's uplinks and the root's downlink take at least: most shapes need no closer look.
+/// Returns a lower limit, from the uplinks and the root's downlink alone. It is cheap, and most shapes are ruled out
+/// by it.
 double least_seconds(Shape shape, const TreeQuestion& question) {
   const auto bytes = static_cast<double>(question.load.sum_bytes);
   double slowest = 0, received = 0, smallest = question.load.sums;
@@ -93,7 +94,7 @@ TreeChoice choose(const TreeQuestion& question, const LinkModel& link) {
     TreeChoice choice = fixed(shape, rate, question, link);
     if (best.trees.trees.empty() || choice.choice.seconds <= best.choice.seconds) best = std::move(choice);
   };
-  if (question.needed == 1) {  // all are equal
+  if (question.needed == 1) {  // all shapes are the same
     consider(Shape::STAR);
     return best;
   }

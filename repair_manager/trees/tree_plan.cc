@@ -9,8 +9,8 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-// Participants 0..count-1, 0 the repair site. Binomial reduction: in step t every participant whose lowest
-// set bit is t sends to the one without that bit.
+/// Returns who sends to a participant in a binomial reduction. Participants are 0..count-1, and 0 is the repair site:
+/// in step t every participant whose lowest set bit is t sends to the one without that bit.
 std::vector<size_t> binomial_children(size_t participant, size_t count) {
   std::vector<size_t> children;
   for (size_t step = 1; participant + step < count; step *= 2) {
@@ -86,7 +86,8 @@ void order_children(std::vector<TreeNode>& children) {
   for (TreeNode& child : children)
     order_children(child.children);
   if (children.size() < 2) return;
-  // The last subtree may be cut short and complete before others. Few children: no memory is asked for.
+  // The last subtree may be cut short and complete before others. A stable sort in place, since children are few and
+  // this must not allocate.
   const auto sooner = [](const TreeNode& a, const TreeNode& b) {
     return timesteps(a.children) < timesteps(b.children);
   };

@@ -13,13 +13,13 @@ namespace kintsugi::repair_manager {
 namespace {
 
 constexpr int kBisections = 40;
-constexpr double kPrecision = 1e-3;       // of the bound
-constexpr double kBackOff = 0.97;         // of the rate, when no trees for it are found
-constexpr int kMaxBackOffs = 60;          // 0.16 of the bound
+constexpr double kPrecision = 1e-3;       // rates are found to this share of the bound
+constexpr double kBackOff = 0.97;         // the next rate to try, when no trees are found for one
+constexpr int kMaxBackOffs = 60;          // down to 0.16 of the bound
 constexpr double kWorthSplitting = 1.10;  // a split gains at least this over the best single tree
 
-/// One tree of the best `needed` helpers at `rate`: among those that can send so fast, those that can
-/// receive most. The root and they have a place for each.
+/// Picks the best `needed` helpers for one tree at `rate`: among those that can send so fast, those that can receive
+/// most. The tree is feasible if the root and they have a place for each of them.
 struct SingleTree {
   uint32_t helpers = 0;  // mask
   bool feasible = false;
@@ -44,13 +44,13 @@ struct SingleTree {
       all += places[i].children;
       helpers |= 1u << places[i].helper;
     }
-    // Attached in order, those with children first, all find a place then.
+    // When helpers are attached in order, those with children first, every one of them finds a place.
     feasible = all >= needed;
   }
 };
 
 double best_single_rate(std::span<const LinkRate> helpers, size_t needed, double root_down, double bound) {
-  // Feasible at a rate means feasible at every lower one.
+  // A tree that is feasible at a rate is feasible at every lower one, so the best rate can be bisected.
   if (SingleTree(bound, helpers, needed, root_down).feasible) return bound;
   double low = 0, high = bound;
   for (int i = 0; i < kBisections && (low == 0 || high - low > bound * kPrecision); ++i) {
@@ -73,7 +73,7 @@ TreeSet single_tree(double rate, std::span<const LinkRate> helpers, size_t neede
   return std::move(*trees);
 }
 
-/// The same shares over more trees, so that those may differ in who receives.
+/// Spreads unchanged shares over more trees, so that those may differ in who receives.
 void refine(SliceShares& shares, uint32_t most) {
   while (shares.period < kMaxTrees && 2 * shares.period <= most) {
     for (SliceShares::Group& group : shares.groups)
@@ -89,7 +89,7 @@ void refine(SliceShares& shares, uint32_t most) {
                                           });
     if (std::popcount(largest->slice_mask) == 1) return;
     SliceShares::Group other{.helpers = largest->helpers};
-    bool second = false;  // every other one
+    bool second = false;  // every other position goes to the other group
     for (uint64_t left = largest->slice_mask; left != 0; left &= left - 1, second = !second)
       if (second) other.slice_mask |= left & -left;
     largest->slice_mask &= ~other.slice_mask;
@@ -97,7 +97,7 @@ void refine(SliceShares& shares, uint32_t most) {
   }
 }
 
-/// Several trees at `bound`, or as near to it as they are found.
+/// Finds several trees at `bound`, or as near below it as there are any.
 std::optional<TreeSet> split(std::span<const LinkRate> helpers, size_t needed, double root_down, double bound,
                              uint64_t slices) {
   const auto most = static_cast<uint32_t>(std::min<uint64_t>(kMaxSlicePeriod, slices));

@@ -7,7 +7,7 @@
 ///   needed * R <= sum over helpers of min(R, u_h)                 u_h: uplink of helper h
 ///   needed * R <= d + sum of min(d_h, (needed - 1) * min(R, u_h)) d_h: its downlink
 ///
-/// What is planned: one tree through helpers that carry the rate alone, if that comes near the bound. Else
+/// The plan is one tree through helpers that carry the rate alone, if that comes near the bound. Else
 /// the fast helpers carry every slice and the others the share that their uplinks allow: the helpers' shares,
 /// in units of 1/period, are laid around `needed` rows of `period` positions (McNaughton's wrap-around rule),
 /// so that every position has that many different helpers; positions with the same helpers are one tree, and

@@ -54,10 +54,11 @@ class ClusterView {
   /// nullopt: deleted meanwhile, or another repair manager's. REQUIRES: fetched(id).
   virtual std::optional<StripeView> stripe(StripeId id) const = 0;
 
-  /// What stripe() says of this one is up to date. Always so where the metaserver is in the same process; else for a
-  /// bounded time after fetch(). Whoever plans asks before each stripe() (no suspension in between).
+  /// Returns true if stripe() is up to date for this stripe. That is always so where the metaserver is in the same
+  /// process, and elsewhere for a bounded time after fetch(). Planners ask before each stripe(), with no suspension in
+  /// between.
   virtual bool fetched(StripeId) const { return true; }
-  /// Makes these fetched; no more than kMaxFetched at once. After an error a later try may go well.
+  /// Fetches these stripes, no more than kMaxFetched at once. After an error a later try may go well.
   virtual asio::awaitable<Status> fetch(std::vector<StripeId>) { co_return Status{}; }
   static constexpr size_t kMaxFetched = 4096;
 

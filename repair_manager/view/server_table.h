@@ -40,13 +40,13 @@ class ServerTable {
 
   /// The median of the known link rates; 0: none is known.
   LinkRate usual_link() const { return usual_link_; }
-  /// What a server's link has for repairs: its rate (the usual one if unknown, or else `otherwise` both ways)
-  /// without what its users need, but at least kLeastRepairShare of it.
+  /// Returns the rate that a server's link has for repairs: its own (the usual one if that is unknown, or else
+  /// `otherwise` both ways) less what its users take, but at least kLeastRepairShare of it.
   LinkRate link(const ServerView& server, double otherwise) const;
 
   /// How much a server is to be avoided for its slow link, in repairs that it might take part in.
   double slow_penalty(const ServerView& server) const;
-  /// The same for its CPU and disks and for its users.
+  /// How much a server is to be avoided for its busy CPU, disks and users, in the same unit.
   double busy_penalty(const ServerView& server) const;
 
   static constexpr double kLeastRepairShare = 0.125;

@@ -105,7 +105,7 @@ class FluidCluster final : public ClusterView {
     return std::max(moved / total, static_cast<double>(settings_.chunk_bytes) / settings_.rate);
   }
 
-  /// What the lost chunks' stripes allow at best: placement_bound.h.
+  /// The time that the lost chunks' stripes allow at best: placement_bound.h.
   double placement_bound_seconds() const {
     std::vector<PlacementLink> links;
     for (const ServerView& server : servers_)
@@ -161,7 +161,7 @@ class FluidCluster final : public ClusterView {
   }
   Share up(uint32_t server, double weight) const { return {2 * server, weight}; }
   Share down(uint32_t server, double weight) const { return {2 * server + 1, weight}; }
-  /// Of the slices.
+  /// Which of the slices this flow carries.
   static double share_of(const proto::RepairNode& tree) {
     if (tree.slice_period() == 0) return 1;
     return static_cast<double>(std::popcount(tree.slice_mask())) / tree.slice_period();

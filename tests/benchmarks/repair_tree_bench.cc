@@ -163,7 +163,7 @@ double nanoseconds_per_byte(const std::function<void()>& work, size_t bytes) {
   return took.count() / kTimes / static_cast<double>(bytes);
 }
 
-/// What a node of a chain cannot avoid, measured alone on this machine.
+/// Work that a node of a chain cannot avoid, measured alone on this machine.
 void print_floor() {
   std::vector<std::byte> from = random_bytes(128 << 10, 1), to = random_bytes(128 << 10, 2);
   const std::array<uint8_t, 1> factor{7};

@@ -1,4 +1,4 @@
-// What streaming through Connection and File costs beside the plain blocking calls. CPU seconds count both
+// Measures streaming through Connection and File beside the plain blocking calls. CPU seconds count both
 // ends of a stream and all threads of the process.
 //   runtime_bench --benchmark_counters_tabular=true
 #include <cstdlib>

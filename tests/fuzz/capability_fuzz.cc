@@ -8,7 +8,7 @@ namespace {
 
 using rpc::check_capability;
 
-/// What was granted, what is asked for, how the capability was changed on the way, and bytes made up from nothing.
+/// The right that was granted, the one that is asked for, a change to the capability on its way, and invented bytes.
 struct Case {
   uint64_t stripe = 7, other_stripe = 8;
   uint32_t index = 3, operations = rpc::kOpRead | rpc::kOpRepair, operation = rpc::kOpRead;

@@ -1,4 +1,4 @@
-// What the fuzzers look for, looked for in every run of the tests: each parser against mutations of valid inputs.
+// The fuzzers' properties, tried in every run of the tests: each parser meets mutations of valid inputs.
 #include <csignal>
 #include <cstdlib>
 
@@ -19,7 +19,7 @@ uint64_t first_seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
 }
 
-// What is tried now, as text that a signal handler can write.
+// The input that is tried now, as text that a signal handler can write.
 char now_trying[256];
 
 /// An assertion or a crash of the parser ends the test: then at least the seed must be known.

@@ -1,4 +1,4 @@
-// What repair managers ask the metaserver for, when it cannot be.
+// Requests of repair managers that the metaserver must refuse.
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {

@@ -11,7 +11,7 @@ namespace {
 
 class RepairFaults : public RepairRig {};
 
-/// Of an attempt with a server that hangs: between its death after four seconds and the shortest deadline.
+/// How long an attempt with a hanging server may take: more than its death after four seconds, less than any deadline.
 constexpr double kHungLimit = 20;
 
 TEST_F(RepairFaults, AHelperDiesInTheMiddleOfATree) {

@@ -62,7 +62,7 @@ TEST_F(RepairManagers, OneOfThreeIsKilledDuringRepairsAndAllIsRepairedOnce) {
   const Json shown = status();
   ASSERT_TRUE(shown.is_object());
   EXPECT_EQ(shown.value("done", 0u), repaired_by(0).size() + repaired_by(2).size());
-  // What was repaired replaces what three others held.
+  // The repaired chunks replace those that three others held.
   for (const char* next : {"chunkserver-1", "chunkserver-4", "chunkserver-7"})
     kill9(next);
   ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);

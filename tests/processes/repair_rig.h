@@ -33,7 +33,7 @@ class RepairRig : public ProcessCluster {
   void start_rig(const RigOptions& options);
   void TearDown() override;
 
-  /// What `kintsugi ARGUMENTS --json` prints; an empty object when it fails.
+  /// Returns what `kintsugi ARGUMENTS --json` prints; an empty object when it fails.
   Json ask(std::vector<std::string> arguments) const;
   std::string stripe_id() const { return stripe_id_; }
   std::string chunk(size_t index) const { return stripe_id_ + ":" + std::to_string(index); }

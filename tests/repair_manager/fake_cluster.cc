@@ -21,7 +21,7 @@ void for_each_node(const Nodes& nodes, const std::function<void(const proto::Rep
   }
 }
 
-/// Of a tree split over several, each server once.
+/// Returns the servers of a repair that is split over several trees, each once.
 std::set<ServerId> helpers_of(const Nodes& nodes) {
   std::set<ServerId> helpers;
   for_each_node(nodes, [&](const proto::RepairNode& node) {

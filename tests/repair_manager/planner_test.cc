@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kChunkBytes = 64 << 20;
 using Nodes = google::protobuf::RepeatedPtrField<proto::RepairNode>;
-/// What a sum is made of: coefficient of each sub-chunk {chunk, row}, added up as servers would.
+/// Returns the coefficient of each sub-chunk {chunk, row} in a sum, added up as servers would.
 using Sum = std::map<std::pair<uint32_t, uint32_t>, uint8_t>;
 
 class View final : public ClusterView {

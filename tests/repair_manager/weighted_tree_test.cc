@@ -81,7 +81,7 @@ double best_single_tree(const std::vector<LinkRate>& helpers, size_t needed, dou
   return best;
 }
 
-/// What each helper's downlink carries at the trees' rate, and last what the root's does.
+/// Returns the load of each helper's downlink at the trees' rate, and last that of the root's.
 std::vector<double> downlinks(const TreeSet& set, const std::vector<LinkRate>& helpers, double root_down) {
   std::vector<double> carried(helpers.size() + 1);
   const double rate = bottleneck_rate(set, helpers, root_down);

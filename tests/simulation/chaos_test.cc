@@ -165,7 +165,7 @@ class Chaos {
       cluster_.unhang(server);
       cluster_.disk(server).set_capacity("/", SimDisk::kDefaultCapacity);
     }
-    // What hangs already would hang for a long time yet.
+    // Operations that hang already would hang for a long time yet.
     for (const size_t server : std::exchange(hung_, {}))
       if (cluster_.running(server)) cluster_.crash_chunkserver(server, Crash::kPower);
     cluster_.restart_all();

@@ -35,7 +35,7 @@ Status wait_until_empty(SimulatedCluster& cluster, size_t server) {
   return cluster.wait_until(look, kDrainLimit);
 }
 
-/// Of chunks in files of their own: at the place that the metadata names, and nowhere else.
+/// Checks chunks in files of their own: they are at the place that the metadata names, and nowhere else.
 void expect_one_copy_each(SimulatedCluster& cluster) {
   KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks());
   for (const std::string& path : cluster.paths()) {

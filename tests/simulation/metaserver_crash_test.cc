@@ -55,7 +55,7 @@ TEST(MetaserverCrash, RepairsAreTakenUpAgainAndEveryChunkEndsInOnePlace) {
     cluster.run_for(cluster.random_time(0ms, 5s));
     cluster.restart_metaserver();
     KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
-    // What it held has moved; its copies are stale when it is back.
+    // The chunks that it held have moved; its copies are stale when it is back.
     cluster.restart_chunkserver(lost);
     KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
     cluster.run_for(2h);  // what nobody knows is only collected when no upload can own it any more

@@ -111,7 +111,7 @@ TEST(RepairManagers, AnotherTakesOverWhenOneDiesInTheMiddleOfItsRepairs) {
     cluster.crash_repair_manager(managers.busiest(), cluster.random().coin() ? Crash::kKill : Crash::kPower);
     KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
     KINTSUGI_EXPECT_OK(cluster.check_contents());
-    // What it left behind on destinations is found by the next block report, if it is not overwritten.
+    // Chunks that it left behind on destinations are found by the next block report, if they are not overwritten.
     const size_t next = cluster.pick(1).front();
     cluster.crash_chunkserver(next, Crash::kKill);
     KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());

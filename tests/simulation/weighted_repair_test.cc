@@ -72,7 +72,7 @@ TEST(WeightedRepair, IsNearlyAsFastAsAnyChoiceOfHelpersAllows) {
       const proto::RepairRecord record = repair.run(index, proto::RepairShape::AUTO);
       EXPECT_EQ(record.outcome(), proto::RepairRecord::DONE) << record.detail();
       const double floor = repair.floor_of(index, stripe, record.destination());
-      // What it takes to fill the pipelines weighs less with larger chunks.
+      // The time to fill the pipelines weighs less with larger chunks.
       EXPECT_LE(record.timing().seconds(), 1.2 * floor)
           << proto::shape_name(record.shape()) << " over " << record.trees() << " trees, estimated "
           << record.estimated_seconds();

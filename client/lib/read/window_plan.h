@@ -9,8 +9,8 @@
 
 namespace kintsugi::client {
 
-/// The same range [chunk_begin, chunk_end) of some chunks. Where those are data chunks they together hold `bytes` user
-/// bytes from `stripe_offset` on.
+/// A window is one range [chunk_begin, chunk_end), taken from each of some chunks. Where those are data chunks they
+/// together hold `bytes` user bytes from `stripe_offset` on.
 struct Window {
   uint64_t stripe_offset = 0;
   uint64_t bytes = 0;

@@ -23,7 +23,7 @@ asio::awaitable<void> keep_result(asio::awaitable<T> task, std::optional<T>& res
   result.emplace(co_await std::move(task));
 }
 
-/// The same for a task that returns something. It is built on the other, so that the start of a coroutine is compiled
+/// Runs a task that returns something. It is built on the function above, so that the start of a coroutine is compiled
 /// once and not for every type.
 template <class T>
   requires(!std::is_void_v<T>)

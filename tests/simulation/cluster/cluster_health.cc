@@ -1,4 +1,4 @@
-// What the simulated cluster says of itself, what its disks show, and waiting until both are right.
+// Compares the simulated cluster's own account with its disks, and waits until both are right.
 #include <algorithm>
 #include <set>
 

@@ -1,4 +1,4 @@
-/// What the files of a cluster may hold, by what clients were told.
+/// The oracle knows what the files of a cluster may hold, from what clients were told.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class Oracle {
   void put_acknowledged(const std::string& path, Content content) { files_[path] = {content}; }
   void remove_acknowledged(const std::string& path) { files_[path] = {std::nullopt}; }
 
-  /// Whether `path` may look like that: bytes, or the error a read ended with. Otherwise says what is wrong.
+  /// Judges whether `path` may look like that: bytes, or the error a read ended with. Otherwise says what is wrong.
   Status check(const std::string& path, const Result<std::vector<std::byte>>& seen) const;
   /// The only possible content; nullopt when there are several, or there is no file.
   std::optional<Content> content(const std::string& path) const;

@@ -53,7 +53,8 @@ struct ClusterOptions {
   uint64_t chunk_bytes = uint64_t{1} << 20;
   Duration repair_delay{};
   repair_manager::Options repairs;  ///< but for `delay`
-  /// Of server i, each way: what its network card does, and what it is told. Beyond the end: fast and unknown.
+  /// Rates of server i, each way: what its network card does, and what it is told. Servers beyond the end are fast and
+  /// are told nothing.
   std::vector<uint64_t> link_bytes_per_second = {};
   Duration heartbeat_interval = 1s;
   Duration suspect_after = 3s;
@@ -109,7 +110,7 @@ class SimulatedCluster {
   std::vector<std::string> paths() const { return oracle_.paths(); }
   /// The path certainly holds a file.
   bool exists(const std::string& path) const { return oracle_.content(path).has_value(); }
-  /// What is at the path follows from what was acknowledged: no operation failed or is under way.
+  /// Returns true if the state of the path follows from acknowledged operations: none failed or is under way.
   bool certain(const std::string& path) const { return oracle_.certain(path); }
 
   /// An operation under way. Not more than one at a time on a path.
@@ -148,7 +149,7 @@ class SimulatedCluster {
   /// Ended attempts of that manager since its start, newest first; empty when it does not run.
   std::vector<proto::RepairRecord> history_of_repair_manager(size_t manager);
   proto::RepairStatusResponse status_of_repair_manager(size_t manager);
-  /// What it was doing fails or never ends. A new client is there at once.
+  /// Its operations fail or never end. A new client is there at once.
   void crash_client();
   void crash_all(Crash how);
   void restart_all();  ///< what is not running
