@@ -26,6 +26,8 @@ void add_settings(daemon::Settings& settings, Options& options) {
                10ms, 1min);
   settings.add("suspect_after", &meta.suspect_after, "without a heartbeat", 10ms, 1h);
   settings.add("dead_after", &meta.dead_after, "without a heartbeat", 20ms, 24h);
+  settings.add("quarantine_retention", &meta.quarantine_retention,
+               "how long a chunk is kept that no file names and that may not be garbage", 1h, 24h * 3650);
   settings.add("repair.delay", &repairs.delay,
                "from a server's death to the repair of stripes with two spare chunks or more", 0s, 24h * 7);
   settings.add("repair.max_per_server", &repairs.max_per_server,

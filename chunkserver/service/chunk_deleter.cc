@@ -17,21 +17,24 @@ void ChunkDeleter::start() {
 
 asio::awaitable<void> ChunkDeleter::stop() {
   tasks_.request_stop();
-  ordered_.notify_all();
+  wakeup_.notify_all();
   co_await tasks_.join();
   store_.on_write = [](ChunkId) {};
 }
 
-void ChunkDeleter::order(ChunkId id) {
-  if (queue_.size() >= kMaxOrders || !standing_.insert(id).second) return;
+bool ChunkDeleter::order(ChunkId id) {
+  if (queue_.size() >= kMaxOrders) return false;
+  if (!standing_.insert(id).second) return true;
   queue_.push_back(id);
-  ordered_.notify_all();
+  ++ordered_through_;
+  wakeup_.notify_all();
+  return true;
 }
 
 asio::awaitable<void> ChunkDeleter::run() {
   while (!tasks_.stopping()) {
     if (queue_.empty()) {
-      co_await ordered_.wait();
+      co_await wakeup_.wait();
       continue;
     }
     // Side by side, so that the tombstones of small chunks share a sync.
@@ -46,13 +49,16 @@ asio::awaitable<void> ChunkDeleter::delete_some() {
   while (!queue_.empty() && !tasks_.stopping()) {
     const ChunkId id = queue_.front();
     queue_.pop_front();
+    const uint64_t number = ++begun_through_;
     if (standing_.erase(id) == 0) continue;  // withdrawn
+    running_.insert(number);
     sight::Module module{recorder_.root_context(), kDelete};
     Status removed = co_await store_.remove(module.context(), id);
     if (!removed.ok() && removed.code() != Code::kNotFound) {
       log::warning("chunk {} cannot be deleted: {}", id, removed.to_string());
     }
     module.set_code(removed.code());
+    running_.erase(number);
   }
 }
 

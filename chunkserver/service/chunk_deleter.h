@@ -17,18 +17,22 @@ namespace kintsugi::chunkserver {
 /// new copy was.
 class ChunkDeleter {
  public:
-  static constexpr size_t kMaxOrders = 100'000;  ///< more are dropped: the metaserver gives them again
+  static constexpr size_t kMaxOrders = 100'000;  ///< more than a metaserver ever leaves unconfirmed
   static constexpr size_t kDeletesAtOnce = 16;
 
   /// References outlive it. Takes the store's on_write from start() to stop().
   ChunkDeleter(const runtime::Runtime& runtime, ChunkStore& store, sight::Recorder& recorder)
-      : runtime_(runtime), store_(store), recorder_(recorder), ordered_(runtime), tasks_(runtime) {}
+      : runtime_(runtime), store_(store), recorder_(recorder), wakeup_(runtime), tasks_(runtime) {}
 
   void start();
   /// Waits for deletes that are under way; the others are dropped.
   asio::awaitable<void> stop();
-  /// The chunk is deleted as soon as may be. Nothing happens when that was ordered already.
-  void order(ChunkId id);
+  /// The chunk is deleted as soon as may be. Nothing happens when that was ordered already. False: too many orders wait.
+  bool order(ChunkId id);
+
+  /// Orders are numbered from 1 as they come. All up to ordered() have come; all up to carried_out() are done.
+  uint64_t ordered() const { return ordered_through_; }
+  uint64_t carried_out() const { return running_.empty() ? begun_through_ : *running_.begin() - 1; }
 
  private:
   asio::awaitable<void> run();
@@ -39,7 +43,9 @@ class ChunkDeleter {
   sight::Recorder& recorder_;
   std::deque<ChunkId> queue_;
   std::set<ChunkId> standing_;  ///< orders in the queue that were not withdrawn
-  runtime::Event ordered_;
+  uint64_t ordered_through_ = 0, begun_through_ = 0;
+  std::set<uint64_t> running_;  ///< numbers of the orders that are being carried out
+  runtime::Event wakeup_;
   runtime::TaskGroup tasks_;
 };
 

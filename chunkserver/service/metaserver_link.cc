@@ -80,6 +80,11 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   request.set_rack(options_.rack);
   request.set_http_address(options_.http_address);
   request.set_incarnation(incarnation_);
+  if (mark_.epoch() == 0) {
+    mark_.set_epoch(store_.identity().metadata.epoch);
+    mark_.set_position(store_.identity().metadata.position);
+  }
+  *request.mutable_seen() = mark_;
   proto::RegisterServerResponse response;
   Status called = co_await client_.call(module.context(), options_.metaserver, rpc::Method::kRegisterServer,
                                         request, response);
@@ -96,6 +101,9 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   if (asked > Duration::zero()) interval_ = std::clamp(asked, kMinHeartbeatInterval, kMaxHeartbeatInterval);
   registered_ = true;
   report_wanted_ = true;
+  // A metaserver that has restarted numbers its orders anew, and gives again what it does not know to be done.
+  open_orders_.clear();
+  orders_received_ = orders_done_ = 0;
   heartbeat_.restate();
   log::info("server {} at {} is registered with the metaserver {}", store_.identity().server,
             options_.address, options_.metaserver.to_string());
@@ -141,6 +149,7 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   request.set_incarnation(incarnation_);
   request.set_sequence(++sequence_);
   heartbeat_.fill(request, space);
+  acknowledge_orders(request);
   proto::HeartbeatResponse response;
   Status called = co_await client_.call(module.context(), options_.metaserver, rpc::Method::kHeartbeat,
                                         request, response);
@@ -148,6 +157,7 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   // A metaserver that does not know this server has taken nothing of what it was told.
   if (!response.register_again()) heartbeat_.delivered(request);
   obey(response);
+  co_await keep_mark(response.metadata());
   co_return module.finish({});
 }
 
@@ -158,8 +168,37 @@ void MetaserverLink::obey(const proto::HeartbeatResponse& response) {
     auto peer = runtime::Endpoint::parse(response.probe_address());
     if (peer) prober_.offer(std::move(*peer));
   }
+  take_orders(response);
+}
+
+void MetaserverLink::take_orders(const proto::HeartbeatResponse& response) {
+  bool all = true;
   for (const auto& victim : response.delete_chunks())
-    deleter_.order({StripeId(victim.stripe_id()), victim.index()});
+    all = deleter_.order({StripeId(victim.stripe_id()), victim.index()}) && all;
+  // Orders that are not acknowledged are given again.
+  if (!all || response.orders() == 0) return;
+  orders_received_ = response.orders();
+  open_orders_.push_back({response.orders(), deleter_.ordered()});
+}
+
+void MetaserverLink::acknowledge_orders(proto::HeartbeatRequest& request) {
+  while (!open_orders_.empty() && open_orders_.front().last_of_them <= deleter_.carried_out()) {
+    orders_done_ = open_orders_.front().number;
+    open_orders_.pop_front();
+  }
+  request.set_orders_received(orders_received_);
+  request.set_orders_done(orders_done_);
+}
+
+asio::awaitable<void> MetaserverLink::keep_mark(const proto::MetadataMark& mark) {
+  if (mark.epoch() == 0) co_return;
+  const bool new_epoch = mark.epoch() != store_.identity().metadata.epoch;
+  mark_ = mark;
+  // Later chunks are proven by the mark in memory unless this server dies, too; a new epoch is worth a sync at once.
+  if (!new_epoch && runtime_.clock.now() < mark_kept_ + kMarkInterval) co_return;
+  mark_kept_ = runtime_.clock.now();
+  const Status kept = co_await store_.keep_metadata_mark({mark.epoch(), mark.position()});
+  if (!kept.ok()) log::warning("the mark of the metadata cannot be kept: {}", kept.to_string());
 }
 
 }  // namespace kintsugi::chunkserver

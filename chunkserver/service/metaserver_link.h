@@ -2,6 +2,7 @@
 /// the answers say.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <string>
 
@@ -34,6 +35,8 @@ class MetaserverLink {
   static constexpr Duration kReportInterval = std::chrono::hours(1);
   static constexpr Duration kMinHeartbeatInterval = std::chrono::milliseconds(10);
   static constexpr Duration kMaxHeartbeatInterval = std::chrono::minutes(1);
+  /// How often the mark of the metadata is written to disk while its epoch stays the same.
+  static constexpr Duration kMarkInterval = std::chrono::minutes(1);
 
   /// References outlive it.
   MetaserverLink(const runtime::Runtime& runtime, ChunkStore& store, Heartbeat& heartbeat, LinkProber& prober,
@@ -54,6 +57,10 @@ class MetaserverLink {
   asio::awaitable<Status> report_blocks();
   asio::awaitable<Status> send_heartbeat();
   void obey(const proto::HeartbeatResponse& response);
+  void take_orders(const proto::HeartbeatResponse& response);
+  /// Tells the metaserver which of its orders have arrived and which are done, so that it forgets only the latter.
+  void acknowledge_orders(proto::HeartbeatRequest& request);
+  asio::awaitable<void> keep_mark(const proto::MetadataMark& mark);
   Context call_context();
 
   const runtime::Runtime& runtime_;
@@ -68,6 +75,14 @@ class MetaserverLink {
   bool registered_ = false, report_wanted_ = false, refused_ = false;
   Duration interval_ = std::chrono::seconds(1);
   TimePoint next_report_;
+  struct Orders {
+    uint64_t number;        ///< as the metaserver counts
+    uint64_t last_of_them;  ///< as the deleter counts
+  };
+  std::deque<Orders> open_orders_;  ///< not carried out as a whole yet
+  uint64_t orders_received_ = 0, orders_done_ = 0;
+  proto::MetadataMark mark_;  ///< the last one that the metaserver told
+  TimePoint mark_kept_;
   ChunkDeleter deleter_;
   runtime::TaskGroup tasks_;
 };

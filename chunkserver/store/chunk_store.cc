@@ -66,6 +66,10 @@ asio::awaitable<Status> ChunkStore::start() {
   co_return Status{};
 }
 
+asio::awaitable<Status> ChunkStore::keep_metadata_mark(MetadataMark mark) {
+  co_return co_await chunkserver::keep_metadata_mark(roots_, identity_, mark);
+}
+
 asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster) {
   co_return co_await chunkserver::join_cluster(roots_, identity_, std::move(cluster));
 }

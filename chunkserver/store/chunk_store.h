@@ -66,6 +66,8 @@ class ChunkStore {
   const Identity& identity() const { return identity_; }
   /// Binds the disks to the cluster; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster);
+  /// Keeps what the metaserver said of its metadata, durably.
+  asio::awaitable<Status> keep_metadata_mark(MetadataMark mark);
 
   /// Begins to write a chunk of at most `max_bytes`. kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters),
   /// kInvalidArgument (sizes), kUnavailable (no disk works).

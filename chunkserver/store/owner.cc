@@ -1,6 +1,18 @@
 #include "chunkserver/store/owner.h"
 
 namespace kintsugi::chunkserver {
+namespace {
+
+asio::awaitable<Status> save_on_all(StoreRoots roots, const Identity& identity) {
+  for (auto& root : roots) {
+    if (root->disk.failed()) continue;
+    KINTSUGI_CO_TRY(co_await save_identity(root->disk, identity));
+    root->identity = identity;
+  }
+  co_return Status{};
+}
+
+}  // namespace
 
 asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::Random& random) {
   Identity identity;
@@ -27,6 +39,8 @@ asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::R
     }
     identity.server = loaded->server;
     if (!loaded->cluster.empty()) identity.cluster = loaded->cluster;
+    // Positions of one cluster only grow, so that the greatest is the latest that any of the disks has seen.
+    if (loaded->metadata.position >= identity.metadata.position) identity.metadata = loaded->metadata;
     named_by = root->disk.root();
   }
   while (!identity.server)
@@ -48,12 +62,12 @@ asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::
                                  identity.cluster, cluster)};
   }
   identity.cluster = std::move(cluster);
-  for (auto& root : roots) {
-    if (root->disk.failed()) continue;
-    KINTSUGI_CO_TRY(co_await save_identity(root->disk, identity));
-    root->identity = identity;
-  }
-  co_return Status{};
+  co_return co_await save_on_all(roots, identity);
+}
+
+asio::awaitable<Status> keep_metadata_mark(StoreRoots roots, Identity& identity, MetadataMark mark) {
+  identity.metadata = mark;
+  co_return co_await save_on_all(roots, identity);
 }
 
 }  // namespace kintsugi::chunkserver

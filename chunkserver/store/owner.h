@@ -18,4 +18,7 @@ asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::R
 /// Binds the disks to the cluster. kConflict: `identity` names another one.
 asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster);
 
+/// Makes the mark durable on all disks.
+asio::awaitable<Status> keep_metadata_mark(StoreRoots roots, Identity& identity, MetadataMark mark);
+
 }  // namespace kintsugi::chunkserver

@@ -13,6 +13,7 @@ std::vector<Command> namespace_commands();  ///< ls, stat, rm, mv, mkdir, du, df
 std::vector<Command> policy_commands();     ///< policy list, get, set
 std::vector<Command> server_commands();     ///< server list, drain, undrain, remove
 std::vector<Command> inspect_commands();    ///< stripe show, fsck
+std::vector<Command> metadata_commands();   ///< metadata status, accept; quarantine list, keep, empty
 std::vector<Command> repair_commands();     ///< repair status, history, run
 std::vector<Command> bench_commands();      ///< bench put, get, metadata, degraded-read
 Command degraded_read_bench();              ///< bench degraded-read

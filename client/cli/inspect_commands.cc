@@ -94,8 +94,11 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
     if (!page.more()) break;
     after = page.next_after();
   }
+  KINTSUGI_ASSIGN(const proto::MetadataStatusResponse metadata, client.run(client.async().metadata_status()));
+  const bool doubt = metadata.has_doubt();
   if (session.json) {
     print_json({{"path", path},
+                {"metadata_in_doubt", doubt},
                 {"files", totals.files},
                 {"directories", totals.directories},
                 {"stripes", totals.stripes},
@@ -109,7 +112,14 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
                totals.stripes, totals.chunks,
                totals.missing_chunks == 0 && totals.lost == 0 ? "all whole" : "not whole");
   }
-  if (totals.missing_chunks == 0 && totals.degraded == 0 && totals.lost == 0) return {};
+  const bool whole = totals.missing_chunks == 0 && totals.degraded == 0 && totals.lost == 0;
+  if (doubt && whole) {
+    return {
+        Code::kConflict,
+        "the metadata is older than chunks beside it, so newer files may be missing (see `kintsugi metadata "
+        "status`)"};
+  }
+  if (whole) return {};
   return {Code::kUnavailable, fmt::format("{} chunks missing in {} stripes, {} stripes lost",
                                           totals.missing_chunks, totals.degraded + totals.lost, totals.lost)};
 }

@@ -197,6 +197,29 @@ asio::awaitable<Result<proto::FsckResponse>> Client::fsck(std::string path, std:
                                   MetaLink::kLongCallLimit);
 }
 
+asio::awaitable<Result<proto::MetadataStatusResponse>> Client::metadata_status() {
+  return ask<proto::MetadataStatusResponse>(Method::kMetadataStatus, std::make_unique<proto::Empty>());
+}
+
+asio::awaitable<Status> Client::accept_metadata() {
+  return tell(Method::kAcceptMetadata, std::make_unique<proto::Empty>(), Repeat::kNever);
+}
+
+asio::awaitable<Result<proto::ListQuarantineResponse>> Client::list_quarantine(
+    proto::ListQuarantineRequest request) {
+  return ask<proto::ListQuarantineResponse>(
+      Method::kListQuarantine, std::make_unique<proto::ListQuarantineRequest>(std::move(request)));
+}
+
+asio::awaitable<Result<proto::ChangeQuarantineResponse>> Client::change_quarantine(
+    proto::ChangeQuarantineRequest::Change change, uint64_t stripe_id) {
+  auto request = std::make_unique<proto::ChangeQuarantineRequest>();
+  request->set_change(change);
+  request->set_stripe_id(stripe_id);
+  return ask<proto::ChangeQuarantineResponse>(Method::kChangeQuarantine, std::move(request), Repeat::kAllowed,
+                                              MetaLink::kLongCallLimit);
+}
+
 asio::awaitable<Result<proto::RepairStatusResponse>> Client::repair_status() {
   return ask<proto::RepairStatusResponse>(Method::kRepairStatus, std::make_unique<proto::Empty>());
 }

@@ -71,6 +71,15 @@ class Client {
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
   /// Checks one page of files: continue with its next_after while `more`.
   asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, std::string after = "");
+  /// Whether the metadata is older than chunks beside it, and how many chunks are in quarantine.
+  asio::awaitable<Result<proto::MetadataStatusResponse>> metadata_status();
+  /// Goes on with metadata that is in doubt. kNotFound: it is not.
+  asio::awaitable<Status> accept_metadata();
+  /// One page of the quarantine: continue after its last chunk while `more`.
+  asio::awaitable<Result<proto::ListQuarantineResponse>> list_quarantine(
+      proto::ListQuarantineRequest request);
+  asio::awaitable<Result<proto::ChangeQuarantineResponse>> change_quarantine(
+      proto::ChangeQuarantineRequest::Change change, uint64_t stripe_id);
   asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
   asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(uint32_t limit);
   /// Runs one repair, and returns when it has ended, with its record.

@@ -38,6 +38,11 @@ std::string_view method_name(Method method) {
     case Method::kRemoveServer: return "RemoveServer";
     case Method::kPlanRead: return "PlanRead";
     case Method::kFinishRead: return "FinishRead";
+    case Method::kMetadataStatus: return "MetadataStatus";
+    case Method::kAcceptMetadata: return "AcceptMetadata";
+    case Method::kListQuarantine: return "ListQuarantine";
+    case Method::kChangeQuarantine: return "ChangeQuarantine";
+    case Method::kKeepUpload: return "KeepUpload";
     case Method::kJoinRepair: return "JoinRepair";
     case Method::kFetchRepairWork: return "FetchRepairWork";
     case Method::kDescribeStripes: return "DescribeStripes";

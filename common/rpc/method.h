@@ -35,6 +35,11 @@ enum class Method : uint16_t {
   kRemoveServer = 25,
   kPlanRead = 26,
   kFinishRead = 27,
+  kMetadataStatus = 28,
+  kAcceptMetadata = 29,
+  kListQuarantine = 30,
+  kChangeQuarantine = 31,
+  kKeepUpload = 32,
   // chunkserver -> metaserver, unary
   kRegisterServer = 40,
   kHeartbeat = 41,

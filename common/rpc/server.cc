@@ -61,7 +61,7 @@ asio::awaitable<void> Server::State::accept_loop() {
       co_return;
     }
     if (group.stopping()) co_return;
-    if (connections->size() >= limits.max_connections) {
+    if (connections->size() >= limits.max_connections && !strangers.close_oldest()) {
       if (!refusing) log::warning("rpc: refusing connections: {} are open", limits.max_connections);
       refusing = true;
       (*accepted)->close();

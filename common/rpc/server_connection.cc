@@ -187,14 +187,22 @@ asio::awaitable<Status> serve_requests(ServerCore& core, std::shared_ptr<Buffere
 asio::awaitable<void> serve_connection(ServerCore& core, std::shared_ptr<BufferedConnection> connection) {
   if (core.group.stopping()) co_return;
   TimePoint deadline = core.runtime.clock.now() + core.limits.handshake_limit;
-  Status ended = co_await prove_as_server(core.runtime, core.secret, connection, deadline);
+  Status ended;
+  {
+    const Strangers::Guard guard(core.strangers, *connection);
+    ended = co_await prove_as_server(core.runtime, core.secret, connection, deadline);
+  }
   bool proven = ended.ok();
   if (proven) ended = co_await serve_requests(core, connection);
   connection->close();
   // A proven peer that leaves, and whatever fails because this server stops, is no news.
   bool malformed = ended.code() == Code::kCorrupt || ended.code() == Code::kLimitExceeded;
   if (core.group.stopping() || (proven && !malformed)) co_return;
-  log::warning("rpc: closing connection from {}: {}", connection->peer(), ended.message());
+  const auto left_out = core.complaints.allow(core.runtime.clock.now());
+  if (!left_out) co_return;
+  const std::string more =
+      *left_out == 0 ? "" : fmt::format(" ({} more of the kind were not logged)", *left_out);
+  log::warning("rpc: closing connection from {}: {}{}", connection->peer(), ended.message(), more);
 }
 
 }  // namespace kintsugi::rpc

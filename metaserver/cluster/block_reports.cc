@@ -70,7 +70,13 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   }
   if (page.chunks_size() == 0 && !page.last()) return false;
 
+  const uint64_t quarantined_before = quarantined_;
   compare_page(transaction, id, report, page, lost);
+  if (quarantined_ > quarantined_before) {
+    log::warning(
+        "server {} holds {} chunks that no file names and that may not be garbage: they are in quarantine",
+        id, quarantined_ - quarantined_before);
+  }
   if (!page.last()) {
     report.last = id_of(page.chunks(page.chunks_size() - 1));
     return false;
@@ -130,16 +136,31 @@ void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId ch
   }
 }
 
-void BlockReports::handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk) {
-  const bool sealed = load_stripe(transaction.store(), chunk.stripe).has_value();
-  // The stripe is being written: it has no record yet, but may be sealed with this chunk. Once it is not protected it
-  // cannot be sealed any more (Uploads::open), and from the next line on seal() finds the key as well.
-  if (!sealed && allocations_.protects(chunk.stripe)) return;
-  // A sealed stripe places the chunk elsewhere. It may be the copy of a repair that is under way: if so, its commit is
-  // refused while the key is there, or takes the key back when the deletion was not ordered yet.
-  ++unknown_chunks_;
+void BlockReports::make_garbage(Transaction& transaction, ServerId server, ChunkId chunk) {
   transaction.put(keys::garbage(server, chunk), "");
   garbage_.wake(server);
+}
+
+void BlockReports::handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk) {
+  // Its deletion was decided before.
+  if (Garbage::pending(transaction.store(), server, chunk)) return;
+  ++unknown_chunks_;
+  // A sealed stripe places the chunk elsewhere. It may be the copy of a repair that is under way: if so, its commit is
+  // refused while the key is there, or takes the key back when the deletion was not ordered yet.
+  if (load_stripe(transaction.store(), chunk.stripe)) return make_garbage(transaction, server, chunk);
+  const History::Origin origin = history_.origin_of(chunk.stripe);
+  if (origin == History::Origin::kForeign) {
+    quarantined_ += quarantine_.add(transaction, server, chunk, true) ? 1 : 0;
+    history_.foreign_chunk(transaction, server, chunk);
+    return;
+  }
+  // The stripe is being written: it has no record yet, but may be sealed with this chunk. Once it is not protected it
+  // cannot be sealed any more (Uploads::open), and from here on seal() finds the garbage key as well.
+  if (allocations_.protects(chunk.stripe)) return;
+  // This process gave the id out and forgot nothing since: the upload was aborted, or has expired. A stripe of a process
+  // before this one was probably never sealed, but only if this metadata is what it should be.
+  if (origin == History::Origin::kThisProcess) return make_garbage(transaction, server, chunk);
+  quarantined_ += quarantine_.add(transaction, server, chunk, false) ? 1 : 0;
 }
 
 bool BlockReports::should_ask(ServerId id) {

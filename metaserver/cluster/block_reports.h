@@ -9,7 +9,7 @@
 /// yes       same      present
 /// yes       other     lost, proven: the server read what it has
 /// yes       no        lost, unless it was placed there since the report began
-/// no        yes       garbage, unless its stripe may still be sealed
+/// no        yes       garbage if that is proven, else quarantine; nothing while its stripe may still be sealed
 /// ```
 #pragma once
 
@@ -22,6 +22,8 @@
 #include "metaserver/cluster/allocations.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/cluster/garbage.h"
+#include "metaserver/cluster/history.h"
+#include "metaserver/cluster/quarantine.h"
 #include "metaserver/cluster/server_registry.h"
 
 namespace kintsugi::metaserver {
@@ -36,8 +38,14 @@ class BlockReports {
 
   /// References must outlive it.
   BlockReports(ServerRegistry& servers, ChunkMap& chunks, Garbage& garbage, const Allocations& allocations,
-               const runtime::Clock& clock)
-      : servers_(servers), chunks_(chunks), garbage_(garbage), allocations_(allocations), clock_(clock) {}
+               History& history, Quarantine& quarantine, const runtime::Clock& clock)
+      : servers_(servers),
+        chunks_(chunks),
+        garbage_(garbage),
+        allocations_(allocations),
+        history_(history),
+        quarantine_(quarantine),
+        clock_(clock) {}
 
   /// A chunk that the server does not have as it was written, and why it is thought so.
   struct LostChunk {
@@ -74,14 +82,17 @@ class BlockReports {
   void compare(Transaction& transaction, ServerId server, ChunkId chunk, const proto::ReportedChunk& reported,
                std::vector<LostChunk>& lost);
   void handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk);
+  void make_garbage(Transaction& transaction, ServerId server, ChunkId chunk);
 
   ServerRegistry& servers_;
   ChunkMap& chunks_;
   Garbage& garbage_;
   const Allocations& allocations_;
+  History& history_;
+  Quarantine& quarantine_;
   const runtime::Clock& clock_;
   std::map<ServerId, Report> reports_;
-  uint64_t unknown_chunks_ = 0;
+  uint64_t unknown_chunks_ = 0, quarantined_ = 0;
 };
 
 }  // namespace kintsugi::metaserver

@@ -38,25 +38,35 @@ Garbage::Verdict Garbage::judge(const Reader& reader, ServerId server, ChunkId c
   return chunks_.available(chunk, place) ? Verdict::kDeleteStale : Verdict::kLater;
 }
 
-void Garbage::confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue) {
+std::set<ChunkId> Garbage::confirm(Transaction& transaction, const proto::HeartbeatRequest& heartbeat,
+                                   Queue& queue) {
+  const ServerId server{heartbeat.server_id()};
   // A process that was started again may not have carried out what its predecessor was ordered: its keys are still in
   // the store, and are ordered anew.
-  if (queue.incarnation != incarnation) {
+  if (queue.incarnation != heartbeat.incarnation()) {
     queue = {};
-    queue.incarnation = incarnation;
+    queue.incarnation = heartbeat.incarnation();
   }
+  // A server sends its heartbeats one after the other: the call that carried an order it does not know has ended, and
+  // the order can no longer arrive. Its key is in the store, so it is given again.
+  while (!queue.ordered.empty() && queue.ordered.back().number > heartbeat.orders_received()) {
+    queue.in_flight.erase(queue.ordered.back().chunk);
+    queue.ordered.pop_back();
+  }
+  std::set<ChunkId> confirmed;
   const TimePoint now = clock_.now();
-  while (!queue.ordered.empty() && queue.ordered.front().when + kConfirmAfter <= now) {
+  while (!queue.ordered.empty() && queue.ordered.front().number <= heartbeat.orders_done() &&
+         queue.ordered.front().when + kConfirmAfter <= now) {
     const Order done = queue.ordered.front();
-    // This heartbeat came after the call that carried the order had ended: the order can no longer arrive late and hit
-    // a chunk that is placed there from now on.
     transaction.remove(keys::garbage(server, done.chunk));
     queue.in_flight.erase(done.chunk);
     // The key that made commits of such a copy fail is gone: from here on deleted_lately() does. Nobody repairs
     // an orphan.
     if (done.stale) remember(server, done.chunk);
+    confirmed.insert(done.chunk);
     queue.ordered.pop_front();
   }
+  return confirmed;
 }
 
 void Garbage::remember(ServerId server, ChunkId chunk) {
@@ -77,48 +87,51 @@ void Garbage::copy_begins(ChunkId chunk) {
     at = deleted_.erase(at);
 }
 
-std::vector<ChunkId> Garbage::exchange(Transaction& transaction, ServerId server, uint64_t incarnation) {
+Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::HeartbeatRequest& heartbeat,
+                                  bool hold) {
+  const ServerId server{heartbeat.server_id()};
   Queue& queue = queues_[server];
-  const std::set<ChunkId> before = queue.incarnation == incarnation ? queue.in_flight : std::set<ChunkId>();
-  confirm(transaction, server, incarnation, queue);
+  const std::set<ChunkId> confirmed = confirm(transaction, heartbeat, queue);
   // Most heartbeats end here, without a scan.
-  if (clock_.now() < queue.idle_until || queue.in_flight.size() >= kMaxInFlight) return {};
+  if (hold || clock_.now() < queue.idle_until || queue.in_flight.size() >= kMaxInFlight) return {};
 
-  std::vector<Order> victims;
-  size_t examined = 0;
+  Orders orders;
+  size_t examined = 0, stale = 0;
   bool more = false;
-  transaction.scan(
-      keys::all(keys::Kind::kGarbage, server.value), [&](std::string_view key, std::string_view) {
-        const ChunkId chunk = keys::chunk_of(key);
-        // Ordered already, or confirmed just now: then the key is in the store until the transaction is committed.
-        if (before.contains(chunk)) return true;
-        if (victims.size() == kMaxVictims || ++examined > kMaxExamined) {
-          more = true;
-          return false;
-        }
-        const Verdict verdict = judge(transaction.store(), server, chunk);
-        switch (verdict) {
-          case Verdict::kDeleteOrphan:
-          case Verdict::kDeleteStale:
-            // Its key stays until the order is confirmed, so that nothing is placed there meanwhile.
-            victims.push_back({clock_.now(), chunk, verdict == Verdict::kDeleteStale});
-            break;
-          case Verdict::kKeep:
-            log::warning("chunk {} on server {} was queued for deletion but is in use: kept", chunk, server);
-            transaction.remove(std::string(key));
-            break;
-          case Verdict::kLater: break;  // its key stays; idle_until brings us back
-        }
-        return true;
-      });
-  std::vector<ChunkId> ordered;
-  for (const Order& victim : victims) {
-    queue.ordered.push_back(victim);
-    queue.in_flight.insert(victim.chunk);
-    ordered.push_back(victim.chunk);
+  transaction.scan(keys::all(keys::Kind::kGarbage, server.value), [&](std::string_view key,
+                                                                      std::string_view) {
+    const ChunkId chunk = keys::chunk_of(key);
+    // Keys that were removed just now are in the store until the transaction is committed.
+    if (queue.in_flight.contains(chunk) || confirmed.contains(chunk)) return true;
+    if (orders.victims.size() == kMaxVictims || ++examined > kMaxExamined) {
+      more = true;
+      return false;
+    }
+    const Verdict verdict = judge(transaction.store(), server, chunk);
+    switch (verdict) {
+      case Verdict::kDeleteOrphan:
+      case Verdict::kDeleteStale:
+        // Its key stays until the order is confirmed, so that nothing is placed there meanwhile.
+        stale += verdict == Verdict::kDeleteStale ? 1 : 0;
+        queue.ordered.push_back({queue.next_number, clock_.now(), chunk, verdict == Verdict::kDeleteStale});
+        queue.in_flight.insert(chunk);
+        orders.victims.push_back(chunk);
+        break;
+      case Verdict::kKeep:
+        log::warning("chunk {} on server {} was queued for deletion but is in use: kept", chunk, server);
+        transaction.remove(std::string(key));
+        break;
+      case Verdict::kLater: break;  // its key stays; idle_until brings us back
+    }
+    return true;
+  });
+  if (!orders.victims.empty()) {
+    orders.number = queue.next_number++;
+    log::info("server {} is to delete {} chunks, {} of which have another place, from {} to {}", server,
+              orders.victims.size(), stale, orders.victims.front(), orders.victims.back());
   }
-  if (!more && victims.empty()) queue.idle_until = clock_.now() + kPostponed;
-  return ordered;
+  if (!more && orders.victims.empty()) queue.idle_until = clock_.now() + kPostponed;
+  return orders;
 }
 
 }  // namespace kintsugi::metaserver

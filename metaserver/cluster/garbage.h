@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/proto/meta.pb.h"
 #include "common/runtime/clock.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/schema/transaction.h"
@@ -30,9 +31,8 @@ class Garbage {
  public:
   static constexpr size_t kMaxVictims = 1000;     ///< orders of one heartbeat
   static constexpr size_t kMaxInFlight = 10'000;  ///< unconfirmed orders of one server
-  /// A server that sends another heartbeat this long after an order has the order, or never will: the call that carried
-  /// it has ended. Until then nothing may be placed there under that name. What the server has not carried out by then
-  /// it drops when a chunk of that name is written to it.
+  /// An order is forgotten when the server says that it is carried out, and no sooner than this: repair managers that run
+  /// as daemons of their own may know the cluster as it was that long ago.
   static constexpr Duration kConfirmAfter = std::chrono::seconds(2);
   /// After a start, orders of the process before this one may be on their way: as long as a chunkserver's call
   /// may take.
@@ -50,10 +50,14 @@ class Garbage {
   void wake(ServerId server) { queues_[server].idle_until = TimePoint::min(); }
   void wake_all_of(const FreedStripes& freed);
 
-  /// Picks what the answer to a heartbeat orders; the answer may leave once the transaction is durable. A server that
-  /// has gone on heartbeating for kConfirmAfter without a restart has carried an order out: the order's key is removed.
-  /// After a restart of the server everything is ordered again.
-  std::vector<ChunkId> exchange(Transaction& transaction, ServerId server, uint64_t incarnation);
+  struct Orders {
+    uint64_t number = 0;  ///< for the server to acknowledge; 0: there are none
+    std::vector<ChunkId> victims;
+  };
+  /// Takes what the heartbeat acknowledges, and picks what its answer orders; the answer may leave once the transaction
+  /// is durable. Orders that were carried out are forgotten; those that never arrived, and after a restart of the server
+  /// all that are left, are given again. With `hold` nothing new is ordered.
+  Orders exchange(Transaction& transaction, const proto::HeartbeatRequest& heartbeat, bool hold);
 
   /// A deletion of this chunk at this server is queued or ordered: nothing may be placed there under that name.
   static bool pending(const Reader& reader, ServerId server, ChunkId chunk) {
@@ -75,17 +79,20 @@ class Garbage {
 
  private:
   struct Order {
+    uint64_t number;  ///< of the answer that carried it
     TimePoint when;
     ChunkId chunk;
     bool stale = false;  ///< the stripe is still there: the chunk is elsewhere
   };
   struct Queue {
     uint64_t incarnation = 0;
+    uint64_t next_number = 1;
     std::deque<Order> ordered;    ///< orders that are not confirmed, the oldest first
     std::set<ChunkId> in_flight;  ///< their chunks
     TimePoint idle_until = TimePoint::min();
   };
-  void confirm(Transaction& transaction, ServerId server, uint64_t incarnation, Queue& queue);
+  /// Returns the chunks whose keys it removed.
+  std::set<ChunkId> confirm(Transaction& transaction, const proto::HeartbeatRequest& heartbeat, Queue& queue);
   void remember(ServerId server, ChunkId chunk);
   enum class Verdict { kDeleteOrphan, kDeleteStale, kKeep, kLater };
   Verdict judge(const Reader& reader, ServerId server, ChunkId chunk) const;

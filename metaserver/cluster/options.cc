@@ -18,6 +18,10 @@ Status MetaServerOptions::check() const {
     return refuse("suspect_after must be longer than heartbeat_interval");
   if (dead_after <= suspect_after) return refuse("dead_after must be longer than suspect_after");
   if (upload_ttl < dead_after) return refuse("upload_ttl must not be shorter than dead_after");
+  if (upload_idle < suspect_after || upload_idle > upload_ttl)
+    return refuse("upload_idle must be between suspect_after and upload_ttl");
+  if (quarantine_retention < upload_ttl || quarantine_retention > 24h * 3650)
+    return refuse("quarantine_retention must be between upload_ttl and ten years");
   const auto policy = erasure::Policy::parse(default_policy);
   if (!policy) return policy.error().with_context("policy");
   return {};

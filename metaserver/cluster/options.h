@@ -20,8 +20,10 @@ struct MetaServerOptions {
   Duration heartbeat_interval = 1s;
   Duration suspect_after = 3s;  ///< without a heartbeat
   Duration dead_after = 10s;    ///< without a heartbeat; also the grace period after a start
-  Duration upload_ttl = 1h;     ///< an idle upload, and each ticket, lives for so long
+  Duration upload_idle = 40s;   ///< without a word from its client an upload is given up
+  Duration upload_ttl = 1h;  ///< the life of a ticket; so long it is remembered that an upload was given up
   Duration read_capability_life = 1h;
+  Duration quarantine_retention = 72h;  ///< of running metaservers; then a chunk that nobody names is deleted
   sight::Recorder* recorder = nullptr;
 
   /// kInvalidArgument names the setting and its limits.

@@ -56,10 +56,21 @@ std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> ca
   return chosen;
 }
 
-Status too_few_servers(const erasure::Policy& policy, size_t usable) {
-  const uint32_t needed = policy.chunks();
-  return {Code::kUnavailable, fmt::format("policy {} needs {} server{}, {} {} usable", policy.name(), needed,
-                                          needed == 1 ? "" : "s", usable, usable == 1 ? "is" : "are")};
+Status too_few_servers(const erasure::Policy& policy, const UsableServers& usable) {
+  std::string why =
+      fmt::format("policy {} needs {} servers; {} are alive", policy.name(), policy.chunks(), usable.alive);
+  std::string separator = ", of which ";
+  const auto add = [&](size_t count, std::string_view what) {
+    if (count == 0) return;
+    why += fmt::format("{}{} {}", separator, count, what);
+    separator = ", ";
+  };
+  add(usable.full,
+      fmt::format("have less than {:.0f} MiB free", static_cast<double>(usable.needed_bytes) / (1 << 20)));
+  add(usable.draining, "are being drained");
+  add(usable.excluded, "failed for this client lately");
+  const bool space = usable.servers.size() + usable.full >= policy.chunks();
+  return {space ? Code::kNoSpace : Code::kUnavailable, std::move(why)};
 }
 
 }  // namespace kintsugi::metaserver

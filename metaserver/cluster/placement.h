@@ -27,7 +27,19 @@ struct Candidate {
 std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> candidates,
                                      std::span<const Candidate> taken, runtime::Random& random);
 
-/// The error "policy rs-6-3-1024k needs 9 servers, 5 are usable".
-Status too_few_servers(const erasure::Policy& policy, size_t usable);
+/// Which of the servers take new chunks, and why the others do not.
+struct UsableServers {
+  std::vector<Candidate> servers;
+  size_t alive = 0;
+  size_t full = 0;      ///< alive, with less than `needed_bytes` free
+  size_t draining = 0;  ///< alive
+  size_t excluded = 0;  ///< alive, but refused by whoever asks
+  size_t expected = 0;  ///< known and not heard of since this metaserver started, which was a moment ago
+  uint64_t needed_bytes = 0;
+};
+
+/// The error "policy rs-6-3-1024k needs 9 servers; 10 are alive, of which 7 have less than 64.0 MiB free". kNoSpace when
+/// space is what is missing, else kUnavailable.
+Status too_few_servers(const erasure::Policy& policy, const UsableServers& usable);
 
 }  // namespace kintsugi::metaserver

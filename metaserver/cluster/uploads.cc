@@ -172,6 +172,7 @@ void Uploads::abort(Transaction& transaction, UploadId id, std::vector<ServerId>
     if (transaction.get(keys::stripe(stripe))) continue;
     // Neither a record nor, from now on, an allocation names these chunks: seal() refuses an aborted upload.
     for (uint32_t i = 0; i < holders.size(); ++i) {
+      if (!holders[i]) continue;
       transaction.put(keys::garbage(holders[i], {stripe, i}), "");
       servers.push_back(holders[i]);
     }
@@ -199,21 +200,27 @@ bool Uploads::free_some(Transaction& transaction, UploadId upload, FreedStripes&
   return more;
 }
 
-bool Uploads::expire_step(Transaction& transaction, FreedStripes& freed) {
+bool Uploads::expire_step(Transaction& transaction, FreedStripes& freed, std::vector<ServerId>& servers) {
   allocations_.forget_expired();
   const TimePoint now = clock_.now();
   for (auto at = uploads_.lower_bound(next_to_expire_); at != uploads_.end(); ++at) {
     const UploadId id = at->first;
     Upload& upload = at->second;
     next_to_expire_ = id;
-    const bool idle = now - upload.last_use > options_.upload_ttl;
-    if (!idle && (!upload.aborted || upload.drained)) continue;
+    if (!upload.aborted && now - upload.last_use > options_.upload_idle) {
+      log::info("upload {}: no word from its client for {:.0f} s, it is given up", id,
+                to_seconds(now - upload.last_use));
+      abort(transaction, id, servers);
+      return true;
+    }
+    if (!upload.aborted) continue;
+    // Every ticket of the upload is older than the moment in which it was aborted.
+    const bool forgettable = now - upload.last_use > options_.upload_ttl;
+    if (!forgettable && upload.drained) continue;
     // Stripes of a file that was committed are no longer attached to the upload: they are safe from this.
     if (free_some(transaction, id, freed)) return true;
     upload.drained = true;
-    if (idle) {
-      // Every ticket of the upload is older than its last use, and so has expired.
-      if (!upload.aborted) log::info("upload {} was idle for too long: given up", id);
+    if (forgettable) {
       transaction.remove(keys::upload(id));
       ended(id);
     }
@@ -221,6 +228,11 @@ bool Uploads::expire_step(Transaction& transaction, FreedStripes& freed) {
   }
   next_to_expire_ = {};
   return false;
+}
+
+void Uploads::stood_still(Duration time) {
+  for (auto& [id, upload] : uploads_)
+    upload.last_use += time;
 }
 
 }  // namespace kintsugi::metaserver

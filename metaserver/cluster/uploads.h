@@ -38,8 +38,8 @@ class Uploads {
   /// Loads the uploads that have durable stripes. Each gets a new idle period.
   void load(const Reader& reader);
 
-  /// The caller goes on with an upload, or begins one under a new id. kNotFound when it has ended or was
-  /// aborted, kLimitExceeded.
+  /// The caller goes on with an upload, or begins one under a new id, and is heard of for another `upload_idle`. kNotFound
+  /// when it has ended or was aborted, kLimitExceeded.
   Status use(UploadId upload);
   /// The allocation that a ticket proves, if it may still be used. kPermissionDenied, kNotFound.
   Result<proto::StripeTicket> open(UploadId upload, StripeId stripe, std::string_view ticket) const;
@@ -65,8 +65,11 @@ class Uploads {
   /// added to `servers`, once the transaction is durable.
   void abort(Transaction& transaction, UploadId upload, std::vector<ServerId>& servers);
 
-  /// One bounded step towards freeing what aborted and idle uploads hold. False: all have been looked at.
-  bool expire_step(Transaction& transaction, FreedStripes& freed);
+  /// One bounded step: gives up an upload without a word from its client, or frees some of what an aborted one holds.
+  /// Servers with new garbage are added to `servers`. False: all have been looked at.
+  bool expire_step(Transaction& transaction, FreedStripes& freed, std::vector<ServerId>& servers);
+  /// This process did not run for so long: clients could not be heard.
+  void stood_still(Duration time);
 
   size_t live() const { return uploads_.size(); }
 

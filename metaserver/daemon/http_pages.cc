@@ -26,6 +26,10 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
         [](MetaDaemon& d) { return d.metaserver().stats().servers_dead; });
   gauge("chunks_lost", "Chunks reported missing or corrupt",
         [](MetaDaemon& d) { return d.metaserver().stats().lost_chunks; });
+  gauge("quarantined_chunks", "Chunks that no file names and that may not be garbage",
+        [](MetaDaemon& d) { return d.metaserver().stats().quarantined_chunks; });
+  gauge("metadata_in_doubt", "1 while the metadata is older than chunks beside it and nothing is deleted",
+        [](MetaDaemon& d) { return d.metaserver().stats().in_doubt ? 1 : 0; });
   gauge("repair_managers", "Repair managers that run as daemons of their own",
         [](MetaDaemon& d) { return d.shards().managers().size(); });
   repair_manager::add_repair_metrics(metrics, daemon.repairs());

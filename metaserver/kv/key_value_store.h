@@ -60,6 +60,13 @@ class KeyValueStore : public ReadView {
   /// must stop, because what readers saw may be lost.
   virtual asio::awaitable<Status> commit(Batch batch) = 0;
 
+  /// How much has become durable since the store was made. It grows with every durable batch and outlives restarts, so a
+  /// store that was put back from an older copy of its files stands at a lower position.
+  virtual uint64_t position() const = 0;
+
+  /// The space left where the store lives, as far as it has any limit.
+  virtual uint64_t free_bytes() const { return UINT64_MAX; }
+
   /// Completes when everything that reads have seen so far is durable. At once when nothing is pending.
   virtual asio::awaitable<Status> durable() = 0;
 

@@ -7,6 +7,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
+#include <sys/statvfs.h>
 
 #include "common/base/assert.h"
 #include "common/log/log.h"
@@ -198,6 +199,18 @@ asio::awaitable<Status> RocksDbStore::commit(Batch batch) {
   if (!state_->work) state_->work.emplace(state_->executor);
   state_->committer->submit(std::move(pending));
   co_return co_await state_->barrier.wait(sequence);
+}
+
+uint64_t RocksDbStore::position() const {
+  // RocksDB counts writes for ever, and moves this number only once the log that holds them is synced.
+  return state_->db->GetLatestSequenceNumber();
+}
+
+uint64_t RocksDbStore::free_bytes() const {
+  struct statvfs space{};
+  // A directory that cannot be asked is not full; its writes will say what is wrong.
+  if (::statvfs(state_->db->GetName().c_str(), &space) != 0) return UINT64_MAX;
+  return uint64_t{space.f_bavail} * space.f_frsize;
 }
 
 asio::awaitable<Status> RocksDbStore::durable() {

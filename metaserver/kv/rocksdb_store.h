@@ -26,6 +26,8 @@ class RocksDbStore final : public KeyValueStore {
             const std::function<bool(std::string_view, std::string_view)>& visit) const override;
   std::unique_ptr<const ReadView> snapshot() const override;
   asio::awaitable<Status> commit(Batch batch) override;
+  uint64_t position() const override;
+  uint64_t free_bytes() const override;
   asio::awaitable<Status> durable() override;
   asio::awaitable<void> close() override;
 

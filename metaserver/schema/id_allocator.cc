@@ -8,11 +8,12 @@
 namespace kintsugi::metaserver {
 
 IdAllocator::IdAllocator(const runtime::Runtime& runtime, KeyValueStore& store, std::string name)
-    : store_(store), name_(std::move(name)), tasks_(runtime) {}
+    : store_(store), name_(std::move(name)), random_(runtime.random), tasks_(runtime) {}
 
 asio::awaitable<Status> IdAllocator::start() {
   const auto stored = Reader(store_).get_message<proto::StoredCounter>(keys::counter(name_));
-  next_ = limit_ = stored ? stored->next() : kFirst;
+  if (stored) former_limit_ = stored->next();
+  first_ = next_ = limit_ = stored ? stored->next() + random_.next() % kMostSkipped : kFirst;
   co_return co_await reserve();
 }
 

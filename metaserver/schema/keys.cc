@@ -64,6 +64,16 @@ std::string policy(std::string_view name) {
   return make(Kind::kPolicy, name.size()).append(name);
 }
 
+std::string doubt() {
+  return make(Kind::kDoubt);
+}
+std::string epoch(uint64_t number) {
+  return with_id(Kind::kEpoch, number);
+}
+std::string abandoned(uint64_t epoch) {
+  return with_id(Kind::kAbandoned, epoch);
+}
+
 std::string inode(InodeId id) {
   return with_id(Kind::kInode, id.value);
 }
@@ -94,6 +104,10 @@ std::string server_chunk(ServerId server, ChunkId chunk) {
 }
 std::string garbage(ServerId server, ChunkId chunk) {
   return with_chunk(Kind::kGarbage, server, chunk);
+}
+
+std::string quarantine(ServerId server, ChunkId chunk) {
+  return with_chunk(Kind::kQuarantine, server, chunk);
 }
 
 std::string upload_stripe(UploadId upload, StripeId stripe) {

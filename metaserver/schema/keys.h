@@ -26,6 +26,10 @@ enum class Kind : char {
   kUploadStripe = 'T',  ///< upload, stripe -> nothing: sealed, not yet part of a file
   kGarbage = 'G',       ///< server, stripe, index -> nothing: to be deleted there
   kPolicy = 'P',        ///< name -> nothing: policies known by name
+  kEpoch = 'H',         ///< number -> StoredEpoch: the history of this metadata
+  kAbandoned = 'B',     ///< epoch -> nothing: of another history, which an operator gave up
+  kDoubt = 'X',         ///< proto::MetadataDoubt
+  kQuarantine = 'Q',    ///< server, stripe, index -> StoredQuarantine
 };
 
 /// Chunks are numbered by one byte of a key. REQUIRES of all functions below: no larger index.
@@ -45,6 +49,10 @@ std::string server(ServerId id);
 std::string server_chunk(ServerId server, ChunkId chunk);
 std::string garbage(ServerId server, ChunkId chunk);
 std::string upload(UploadId id);
+std::string epoch(uint64_t number);
+std::string abandoned(uint64_t epoch);
+std::string doubt();
+std::string quarantine(ServerId server, ChunkId chunk);
 std::string upload_stripe(UploadId upload, StripeId stripe);
 
 /// A half-open range of keys.
@@ -59,7 +67,7 @@ Range entries(InodeId parent, std::string_view after = {});
 std::string_view name_of_entry(std::string_view key);
 /// The first id of any key that starts with one.
 uint64_t first_id(std::string_view key);
-ChunkId chunk_of(std::string_view key);           ///< REQUIRES: a server_chunk or garbage key
+ChunkId chunk_of(std::string_view key);           ///< REQUIRES: a server_chunk, garbage or quarantine key
 StripeId stripe_of_upload(std::string_view key);  ///< REQUIRES: an upload_stripe key
 std::string_view text_of(std::string_view key);   ///< REQUIRES: a counter or policy key
 

@@ -1,5 +1,6 @@
 #include "metaserver/service/allocation_service.h"
 
+#include "erasure/code.h"
 #include "erasure/policy.h"
 #include "metaserver/cluster/placement.h"
 #include "monitoring/sight/module.h"
@@ -10,6 +11,8 @@ namespace {
 constexpr sight::Site kAllocateStripe{"metaserver.allocate_stripe", {}, {"chunks"}};
 constexpr sight::Site kReplaceChunk{"metaserver.replace_chunk"};
 constexpr int kMaxExcluded = 1000;
+/// What a chunkserver keeps free on a disk, with some more for chunks that are being written.
+constexpr uint64_t kDiskReserve = 32ull << 20;
 
 Result<std::vector<ServerId>> excluded(const google::protobuf::RepeatedField<uint64_t>& ids) {
   if (ids.size() > kMaxExcluded) return Status{Code::kLimitExceeded, "too many servers are excluded"};
@@ -26,21 +29,56 @@ void AllocationService::register_on(rpc::Server& server) {
   server.handle<&AllocationService::replace_chunk>(rpc::Method::kReplaceChunk, *this);
 }
 
-Status AllocationService::allocate(const proto::AllocateStripeRequest& request,
-                                   proto::AllocateStripeResponse& response) {
+Result<erasure::Policy> AllocationService::policy_for(const proto::AllocateStripeRequest& request) const {
+  if (!request.policy().empty()) return erasure::Policy::parse(request.policy());
   KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
                   state_.policies.for_new_file(state_.store, request.path()));
-  const std::string& wanted = request.policy().empty() ? inherited.policy() : request.policy();
-  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(wanted));
+  return erasure::Policy::parse(inherited.policy());
+}
+
+Result<std::vector<ServerId>> AllocationService::choose(const erasure::Policy& policy,
+                                                        const proto::AllocateStripeRequest& request) {
+  KINTSUGI_ASSIGN(const std::vector<ServerId> exclude, excluded(request.exclude()));
+  const uint64_t chunk_bytes =
+      request.chunk_bytes() == 0 ? state_.options.chunk_bytes
+                                 : std::min(state_.options.chunk_bytes, request.chunk_bytes() + kDiskReserve);
+  const UsableServers usable = state_.usable_servers(exclude, chunk_bytes);
+  const size_t count = std::min<size_t>(policy.chunks(), usable.servers.size());
+  std::vector<uint32_t> lacking;
+  for (auto index = static_cast<uint32_t>(count); index < policy.chunks(); ++index)
+    lacking.push_back(index);
+  // Chunks are left out only while servers are away. A client that excludes servers asks again without that; space has
+  // to be made by people; and a cluster that never had servers enough for the policy never will by itself.
+  const bool away = exclude.empty() && usable.servers.size() + usable.full < policy.chunks() &&
+                    state_.servers.servers().size() >= policy.chunks();
+  if (!lacking.empty() && !(away && erasure::Code::get(policy)->may_lack(lacking)))
+    return too_few_servers(policy, usable);
+  std::vector<ServerId> servers = choose_servers(count, usable.servers, {}, state_.runtime.random);
+  servers.resize(policy.chunks());
+  return servers;
+}
+
+asio::awaitable<void> AllocationService::wait_for_servers(Context context,
+                                                          const proto::AllocateStripeRequest& request) {
+  const Result<erasure::Policy> policy = policy_for(request);
+  while (policy && !state_.stopping) {
+    const UsableServers usable = state_.usable_servers({}, 0);
+    // Those that do not come are declared dead soon after the start, so this ends.
+    if (usable.servers.size() >= policy->chunks() || usable.expected == 0) co_return;
+    if (!co_await state_.servers_changed.wait_until(context.deadline)) co_return;
+  }
+}
+
+Status AllocationService::allocate(const proto::AllocateStripeRequest& request,
+                                   proto::AllocateStripeResponse& response) {
+  KINTSUGI_TRY(state_.check_room());
+  KINTSUGI_ASSIGN(const erasure::Policy policy, policy_for(request));
   if (request.chunk_bytes() > state_.options.chunk_bytes) {
     return {Code::kInvalidArgument,
             fmt::format("chunks of {} bytes are wanted, this cluster's have at most {}",
                         request.chunk_bytes(), state_.options.chunk_bytes)};
   }
-  KINTSUGI_ASSIGN(const std::vector<ServerId> exclude, excluded(request.exclude()));
-  const std::vector<Candidate> usable = state_.usable_servers(exclude);
-  const std::vector<ServerId> servers = choose_servers(policy.chunks(), usable, {}, state_.runtime.random);
-  if (servers.empty()) return too_few_servers(policy, usable.size());
+  KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policy, request));
 
   UploadId upload{request.upload_id()};
   if (!upload) {
@@ -67,6 +105,7 @@ asio::awaitable<Status> AllocationService::allocate_stripe(Context context,
                                                            const proto::AllocateStripeRequest& request,
                                                            proto::AllocateStripeResponse& response) {
   sight::Module module{context, kAllocateStripe};
+  co_await wait_for_servers(context, request);
   const Status allocated = allocate(request, response);
   module.output(0, response.stripe().chunks_size());
   co_return module.finish(co_await state_.finish_read(allocated));
@@ -92,8 +131,8 @@ Status AllocationService::replace(const proto::ReplaceChunkRequest& request,
     if (i != static_cast<int>(request.index()) && record)
       others.push_back({server, record->stored.rack(), 0});
   }
-  const std::vector<Candidate> usable = state_.usable_servers(exclude);
-  const std::vector<ServerId> chosen = choose_servers(1, usable, others, state_.runtime.random);
+  const UsableServers usable = state_.usable_servers(exclude, ticket.max_chunk_bytes());
+  const std::vector<ServerId> chosen = choose_servers(1, usable.servers, others, state_.runtime.random);
   if (chosen.empty()) {
     return {Code::kUnavailable,
             fmt::format("no other server is usable for chunk {}:{} (policy {}, {} excluded)", stripe,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/rpc/server.h"
+#include "erasure/policy.h"
 #include "metaserver/service/meta_state.h"
 
 namespace kintsugi::metaserver {
@@ -18,6 +19,13 @@ class AllocationService {
   asio::awaitable<Status> replace_chunk(Context context, const proto::ReplaceChunkRequest& request,
                                         proto::ReplaceChunkResponse& response);
 
+  /// The servers of a new stripe by index. When there are fewer than it has chunks, the last chunks are nowhere, as long
+  /// as the stripe may lack them.
+  Result<std::vector<ServerId>> choose(const erasure::Policy& policy,
+                                       const proto::AllocateStripeRequest& request);
+  /// Servers that are known but not heard of yet may come within moments: then it waits for them.
+  asio::awaitable<void> wait_for_servers(Context context, const proto::AllocateStripeRequest& request);
+  Result<erasure::Policy> policy_for(const proto::AllocateStripeRequest& request) const;
   Status allocate(const proto::AllocateStripeRequest& request, proto::AllocateStripeResponse& response);
   Status replace(const proto::ReplaceChunkRequest& request, proto::ReplaceChunkResponse& response);
 

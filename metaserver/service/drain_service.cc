@@ -55,6 +55,7 @@ asio::awaitable<Status> DrainService::forget_garbage(Context context, ServerId s
                        return ++count < kKeysABatch;
                      });
     more = count == kKeysABatch;
+    more = state_.quarantine.forget(transaction, server) || more;
     KINTSUGI_CO_TRY(co_await state_.finish(context, {}, transaction));
   }
   co_return Status{};

@@ -10,6 +10,7 @@ constexpr sight::Site kOpenRead{"metaserver.open_read", {"offset"}, {"stripes"}}
 constexpr sight::Site kSealStripe{"metaserver.seal_stripe", {"bytes"}};
 constexpr sight::Site kCommitFile{"metaserver.commit_file", {"bytes", "extents"}};
 constexpr sight::Site kAbortUpload{"metaserver.abort_upload"};
+constexpr sight::Site kKeepUpload{"metaserver.keep_upload"};
 
 }  // namespace
 
@@ -19,6 +20,7 @@ void FileService::register_on(rpc::Server& server) {
   server.handle<&FileService::seal_stripe>(Method::kSealStripe, *this);
   server.handle<&FileService::commit_file>(Method::kCommitFile, *this);
   server.handle<&FileService::abort_upload>(Method::kAbortUpload, *this);
+  server.handle<&FileService::keep_upload>(Method::kKeepUpload, *this);
 }
 
 Status FileService::read_extents(const proto::OpenReadRequest& request,
@@ -113,6 +115,7 @@ std::optional<proto::Attributes> FileService::committed_before(
 Result<proto::Attributes> FileService::commit(Transaction& transaction,
                                               const proto::CommitFileRequest& request,
                                               std::vector<ChunkId>& missing, FreedStripes& freed) {
+  KINTSUGI_TRY(state_.check_room());
   NewFile file;
   file.mode = request.mode();
   file.uid = request.uid();
@@ -158,6 +161,15 @@ asio::awaitable<Status> FileService::commit_file(Context context, const proto::C
   for (const proto::SealedStripe& sealed : request.sealed())
     report_unreachable(sealed);
   co_return Status{};
+}
+
+asio::awaitable<Status> FileService::keep_upload(Context context, const proto::KeepUploadRequest& request,
+                                                 Empty&) {
+  sight::Module module{context, kKeepUpload};
+  const UploadId upload{request.upload_id()};
+  const Status kept =
+      upload ? state_.uploads.use(upload) : Status{Code::kInvalidArgument, "upload 0 is none"};
+  co_return module.finish(co_await state_.finish_read(kept));
 }
 
 asio::awaitable<Status> FileService::abort_upload(Context context, const proto::AbortUploadRequest& request,

@@ -25,6 +25,8 @@ class FileService {
                                       Empty& response);
   asio::awaitable<Status> commit_file(Context context, const proto::CommitFileRequest& request,
                                       proto::CommitFileResponse& response);
+  asio::awaitable<Status> keep_upload(Context context, const proto::KeepUploadRequest& request,
+                                      Empty& response);
   asio::awaitable<Status> abort_upload(Context context, const proto::AbortUploadRequest& request,
                                        Empty& response);
 

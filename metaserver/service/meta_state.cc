@@ -26,10 +26,21 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       caches(runtime.clock),
       chunks(servers, runtime.clock),
       garbage(chunks, runtime.clock),
+      history(runtime, store, stripe_ids),
+      quarantine(options, runtime.clock),
       allocations(options, secret, runtime.clock),
       uploads(allocations, options, runtime.clock),
-      block_reports(servers, chunks, garbage, allocations, runtime.clock),
-      rebalancer(servers, chunks, runtime.clock) {}
+      block_reports(servers, chunks, garbage, allocations, history, quarantine, runtime.clock),
+      rebalancer(servers, chunks, runtime.clock),
+      servers_changed(runtime) {}
+
+Status MetaState::check_room() const {
+  const uint64_t free_bytes = store.free_bytes();
+  if (free_bytes >= kStoreReserve) return {};
+  return {Code::kNoSpace,
+          fmt::format("the metaserver's disk has only {} MiB free: it takes nothing new until it has {} MiB",
+                      free_bytes >> 20, kStoreReserve >> 20)};
+}
 
 asio::awaitable<Status> MetaState::finish_read(Status done) {
   const Status durable = co_await store.durable();
@@ -123,15 +134,26 @@ proto::Stripe MetaState::describe(StripeId id, const proto::StoredStripe& stored
   return stripe;
 }
 
-std::vector<Candidate> MetaState::usable_servers(const std::vector<ServerId>& exclude) const {
-  std::vector<Candidate> usable;
+UsableServers MetaState::usable_servers(const std::vector<ServerId>& exclude, uint64_t chunk_bytes) const {
+  UsableServers usable;
+  usable.needed_bytes = chunk_bytes;
   for (const auto& [id, server] : servers.servers()) {
-    if (server.liveness != proto::ServerState::ALIVE || server.stored.draining()) continue;
-    if (std::find(exclude.begin(), exclude.end(), id) != exclude.end()) continue;
+    const bool suspect = server.liveness == proto::ServerState::SUSPECT;
+    if (suspect && !server.registered && !server.stored.draining()) ++usable.expected;
+    if (server.liveness != proto::ServerState::ALIVE) continue;
+    ++usable.alive;
     // A server that has registered but not sent its first heartbeat yet is taken at its word.
     const bool measured = server.load.server_id() != 0;
-    if (measured && server.load.free_bytes() < options.chunk_bytes) continue;
-    usable.push_back({id, server.stored.rack(), measured ? server.load.free_bytes() : options.chunk_bytes});
+    const uint64_t free_bytes = measured ? server.load.free_bytes() : chunk_bytes;
+    if (server.stored.draining()) {
+      ++usable.draining;
+    } else if (std::find(exclude.begin(), exclude.end(), id) != exclude.end()) {
+      ++usable.excluded;
+    } else if (free_bytes < chunk_bytes) {
+      ++usable.full;
+    } else {
+      usable.servers.push_back({id, server.stored.rack(), free_bytes});
+    }
   }
   return usable;
 }

@@ -8,14 +8,17 @@
 
 #include "common/rpc/secret.h"
 #include "common/runtime/context.h"
+#include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/allocations.h"
 #include "metaserver/cluster/block_reports.h"
 #include "metaserver/cluster/cache_map.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/cluster/garbage.h"
+#include "metaserver/cluster/history.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/cluster/placement.h"
+#include "metaserver/cluster/quarantine.h"
 #include "metaserver/cluster/rebalancer.h"
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/cluster/uploads.h"
@@ -42,6 +45,11 @@ struct MetaState {
   /// returns only once what `done` was derived from is durable.
   asio::awaitable<Status> finish(Context context, Status done, Transaction& transaction,
                                  FreedStripes freed = {});
+  /// Refuses what would add to the namespace while the store's disk is nearly full (kNoSpace). A store that cannot write
+  /// has to end, and with it everybody's reads; deletions still go on, so that people can make room.
+  Status check_room() const;
+  static constexpr uint64_t kStoreReserve = 128ull << 20;
+
   /// Ends an operation that only read.
   asio::awaitable<Status> finish_read(Status done = {});
 
@@ -57,8 +65,8 @@ struct MetaState {
 
   proto::ServerState state_of(const ServerRecord& server) const;
   std::string address_of(ServerId server) const;  ///< empty when it is dead or unknown
-  /// Servers that take new chunks: alive, not being drained, not in `exclude`, with room for a chunk.
-  std::vector<Candidate> usable_servers(const std::vector<ServerId>& exclude) const;
+  /// Servers that take new chunks: alive, not being drained, not in `exclude`, with room for `chunk_bytes`.
+  UsableServers usable_servers(const std::vector<ServerId>& exclude, uint64_t chunk_bytes) const;
 
   /// A stripe as clients see it, with capabilities for `operations` that live for `life`.
   proto::Stripe describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,
@@ -79,10 +87,15 @@ struct MetaState {
   CacheMap caches;
   ChunkMap chunks;
   Garbage garbage;
+  History history;
+  Quarantine quarantine;
   Allocations allocations;
   Uploads uploads;
   BlockReports block_reports;
   Rebalancer rebalancer;
+
+  runtime::Event servers_changed;  ///< notified when one registers or dies, and when `stopping` is set
+  bool stopping = false;
 };
 
 /// Moves the value of `result` to where it belongs, or hands its error on.

@@ -29,6 +29,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       server_service_(state_),
       inspect_service_(state_),
       drain_service_(state_),
+      history_service_(state_),
       repair_service_(state_),
       tasks_(runtime) {
   namespace_service_.register_on(server_);
@@ -37,6 +38,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   server_service_.register_on(server_);
   inspect_service_.register_on(server_);
   drain_service_.register_on(server_);
+  history_service_.register_on(server_);
 }
 
 MetaServer::~MetaServer() = default;
@@ -47,6 +49,8 @@ asio::awaitable<Status> MetaServer::start() {
   KINTSUGI_CO_TRY(co_await state_.inode_ids.start());
   KINTSUGI_CO_TRY(co_await state_.stripe_ids.start());
   KINTSUGI_CO_TRY(co_await state_.upload_ids.start());
+  KINTSUGI_CO_TRY(co_await state_.history.begin());
+  state_.quarantine.load(state_.store);
   state_.servers.load(state_.store);
   state_.uploads.load(state_.store);
   KINTSUGI_CO_TRY(server_.start(state_.options.listen));
@@ -54,6 +58,7 @@ asio::awaitable<Status> MetaServer::start() {
   tasks_.spawn(tell_missing_after_grace());
   tasks_.spawn(reclaim_forever());
   tasks_.spawn(expire_uploads_forever());
+  tasks_.spawn(expire_quarantine_forever());
   tasks_.spawn(rebalance_forever());
   log::info("metaserver of cluster {} serves at {}", state_.cluster_id, server_.local_endpoint().to_string());
   co_return Status{};
@@ -85,6 +90,8 @@ asio::awaitable<Status> MetaServer::open_store() {
 
 asio::awaitable<void> MetaServer::stop() {
   if (std::exchange(stopped_, true)) co_return;
+  state_.stopping = true;
+  state_.servers_changed.notify_all();
   tasks_.request_stop();
   co_await server_.stop();
   co_await tasks_.join();
@@ -100,6 +107,7 @@ asio::awaitable<void> MetaServer::watch_servers() {
     for (ServerId died : state_.servers.check_liveness()) {
       state_.caches.server_died(died);
       state_.host->server_dead(died);
+      state_.servers_changed.notify_all();
     }
   }
 }
@@ -139,16 +147,40 @@ asio::awaitable<void> MetaServer::rebalance_forever() {
 }
 
 asio::awaitable<void> MetaServer::expire_uploads_forever() {
-  const Duration pause = std::min<Duration>(state_.options.upload_ttl / 10, 1min);
+  const Duration pause = std::min<Duration>(state_.options.upload_idle / 8, 5s);
+  TimePoint last = state_.runtime.clock.now();
   while (true) {
     const bool slept = co_await tasks_.sleep_for(pause);
     if (!slept) co_return;
+    // A process that was stopped for a while, or could not write, must not give everybody up because it heard nobody.
+    const Duration took = state_.runtime.clock.now() - std::exchange(last, state_.runtime.clock.now());
+    if (took > 2 * pause) state_.uploads.stood_still(took - pause);
     while (!tasks_.stopping()) {
       Transaction transaction(state_.store);
       FreedStripes freed;
-      if (!state_.uploads.expire_step(transaction, freed)) break;
+      std::vector<ServerId> servers;
+      if (!state_.uploads.expire_step(transaction, freed, servers)) break;
       const Status status = co_await state_.finish(Context{}, Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;
+      for (ServerId server : servers)
+        state_.garbage.wake(server);
+    }
+  }
+}
+
+asio::awaitable<void> MetaServer::expire_quarantine_forever() {
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(Quarantine::kTick);
+    if (!slept) co_return;
+    bool more = true;
+    while (more && !tasks_.stopping() && !state_.history.doubt()) {
+      Transaction transaction(state_.store);
+      std::vector<ServerId> servers;
+      more = state_.quarantine.step(transaction, servers);
+      const Status status = co_await state_.finish(Context{}, Status(), transaction);
+      if (!status.ok()) co_return;
+      for (ServerId server : servers)
+        state_.garbage.wake(server);
     }
   }
 }
@@ -166,6 +198,8 @@ MetaServerStats MetaServer::stats() const {
   stats.servers_dead = state_.servers.count(proto::ServerState::DEAD);
   stats.lost_chunks = state_.chunks.lost_chunks();
   stats.live_uploads = state_.uploads.live();
+  stats.quarantined_chunks = state_.quarantine.count();
+  stats.in_doubt = state_.history.doubt().has_value();
   return stats;
 }
 

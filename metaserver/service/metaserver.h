@@ -18,6 +18,7 @@
 #include "metaserver/service/allocation_service.h"
 #include "metaserver/service/drain_service.h"
 #include "metaserver/service/file_service.h"
+#include "metaserver/service/history_service.h"
 #include "metaserver/service/inspect_service.h"
 #include "metaserver/service/meta_state.h"
 #include "metaserver/service/namespace_service.h"
@@ -31,6 +32,8 @@ struct MetaServerStats {
   size_t servers_alive = 0, servers_suspect = 0, servers_dead = 0;
   size_t lost_chunks = 0;  ///< reported missing or corrupt by servers and readers
   size_t live_uploads = 0;
+  uint64_t quarantined_chunks = 0;
+  bool in_doubt = false;  ///< the metadata is older than chunks beside it
 };
 
 class MetaServer {
@@ -66,6 +69,7 @@ class MetaServer {
   asio::awaitable<void> reclaim_forever();
   asio::awaitable<void> rebalance_forever();
   asio::awaitable<void> expire_uploads_forever();
+  asio::awaitable<void> expire_quarantine_forever();
 
   MetaState state_;
   rpc::Server server_;
@@ -75,6 +79,7 @@ class MetaServer {
   ServerService server_service_;
   InspectService inspect_service_;
   DrainService drain_service_;
+  HistoryService history_service_;
   RepairService repair_service_;
   runtime::TaskGroup tasks_;
   bool stopped_ = false;

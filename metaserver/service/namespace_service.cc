@@ -66,8 +66,9 @@ asio::awaitable<Status> NamespaceService::make_directory(Context context,
                                                          const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
   Transaction transaction(state_.store);
-  const Status made =
-      state_.names.make_directory(transaction, request.path(), request.parents(), request.mode());
+  Status made = state_.check_room();
+  if (made.ok())
+    made = state_.names.make_directory(transaction, request.path(), request.parents(), request.mode());
   co_return module.finish(co_await state_.finish(module.context(), made, transaction));
 }
 

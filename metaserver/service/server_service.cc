@@ -32,9 +32,11 @@ asio::awaitable<Status> ServerService::register_server(Context context,
   const Result<ServerRegistry::Before> before = state_.servers.register_server(transaction, request);
   if (before && *before == ServerRegistry::Before::kDead) state_.host->server_returned(server);
   const Status registered = before ? Status{} : before.error();
+  if (before) state_.history.check_mark(transaction, server, request.seen());
   KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), registered, transaction)));
   state_.garbage.wake(server);
   state_.caches.forget(server);
+  state_.servers_changed.notify_all();
   response.set_heartbeat_interval_ms(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(state_.options.heartbeat_interval).count()));
   response.set_cluster_id(state_.cluster_id);
@@ -57,19 +59,25 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
     state_.report_lost({StripeId{lost.stripe_id()}, lost.index()}, server, why, false);
   }
   Transaction transaction(state_.store);
-  const std::vector<ChunkId> victims = state_.garbage.exchange(transaction, server, request.incarnation());
+  const bool hold = state_.history.doubt().has_value();
+  const Garbage::Orders orders = state_.garbage.exchange(transaction, request, hold);
   // An order to delete is derived from writes that may still be pending, and whoever carries it out cannot take it
   // back: it leaves only once they are durable. A heartbeat without orders waits for nothing.
-  if (!victims.empty() || !transaction.empty()) {
+  if (!orders.victims.empty() || !transaction.empty()) {
     KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), {}, transaction)));
   }
-  for (ChunkId victim : victims) {
-    proto::HeartbeatResponse::Victim* ordered = response.add_delete_chunks();
-    ordered->set_stripe_id(victim.stripe.value);
-    ordered->set_index(victim.index);
+  // The commit took a while: a doubt may have begun meanwhile. Orders that are not sent count as lost on their way.
+  if (!state_.history.doubt()) {
+    response.set_orders(orders.number);
+    for (ChunkId victim : orders.victims) {
+      proto::HeartbeatResponse::Victim* ordered = response.add_delete_chunks();
+      ordered->set_stripe_id(victim.stripe.value);
+      ordered->set_index(victim.index);
+    }
   }
   response.set_report_blocks(state_.block_reports.should_ask(server));
   response.set_probe_address(state_.servers.random_peer(server, state_.runtime.random));
+  if (auto mark = state_.history.mark()) *response.mutable_metadata() = *mark;
   module.output(0, response.delete_chunks_size());
   co_return Status{};
 }

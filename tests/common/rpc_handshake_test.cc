@@ -164,5 +164,31 @@ TEST(RpcHandshake, GarbageClosesThatConnectionWithOneLogLineAndNoOther) {
   EXPECT_EQ(log.count("closing connection from"), kConnections);
 }
 
+TEST(RpcHandshake, StrangersThatSayNothingKeepNobodyOutAndDoNotFillTheLog) {
+  LogCapture log;
+  simulation::Simulation simulation(1);
+  simulation::SimNode server_node(simulation, "server"), stranger_node(simulation, "stranger"),
+      client_node(simulation, "client");
+  Rig rig(server_node.runtime(), client_node.runtime(), {.max_connections = 600});
+  rig.start("server", 7000);
+  const auto flood = [&]() -> asio::awaitable<void> {
+    std::vector<std::unique_ptr<runtime::Connection>> idle;
+    for (int i = 0; i < 5000; ++i) {
+      const runtime::Runtime& stranger = stranger_node.runtime();
+      auto dialed = co_await stranger.network.dial(rig.at, stranger.clock.now() + 5s);
+      CO_ASSERT_TRUE(dialed);
+      idle.push_back(std::move(*dialed));
+      if (i % 1000 != 999) continue;
+      Client newcomer(rig.client_runtime, test_secret());
+      proto::ErrorDetail request = text("x"), response;
+      KINTSUGI_EXPECT_OK(co_await newcomer.call(Context{}, rig.at, Method::kPing, request, response));
+      co_await newcomer.stop();
+    }
+  };
+  simulation.run(flood());
+  simulation.run(rig.stop());
+  EXPECT_LE(log.lines().size(), 20u);
+}
+
 }  // namespace
 }  // namespace kintsugi::rpc

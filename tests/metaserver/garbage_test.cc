@@ -66,6 +66,35 @@ TEST(Garbage, OrdersAgainWhatARestartedServerMayNotHaveDone) {
   EXPECT_FALSE(server.chunks.contains({StripeId{stripe}, 0}));
 }
 
+TEST(Garbage, OrdersAgainWhatWasLostWithTheAnswer) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  for (FakeServer& server : rig.servers)
+    server.loses_answers = true;
+  rig.pass(5);
+  EXPECT_EQ(rig.chunks_on_servers(), 5u);
+  for (FakeServer& server : rig.servers)
+    server.loses_answers = false;
+  rig.pass(3);
+  EXPECT_EQ(rig.chunks_on_servers(), 0u);
+  EXPECT_EQ(rig.meta->stats().quarantined_chunks, 0u);
+}
+
+TEST(Garbage, AnOrderStandsUntilTheServerHasCarriedItOut) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  FakeServer& slow = rig.server(ServerId{stripe.chunks(0).server_id()});
+  slow.deletes_later = true;
+  rig.pass(10);
+  EXPECT_TRUE(Garbage::pending(*rig.store, slow.id, {StripeId{stripe.stripe_id()}, 0}));
+  slow.deletes_later = false;
+  rig.pass(10);
+  EXPECT_FALSE(Garbage::pending(*rig.store, slow.id, {StripeId{stripe.stripe_id()}, 0}));
+}
+
 TEST(Garbage, UnknownChunksAreKeptUntilNoUploadCanWantThem) {
   MetaServerOptions options;
   options.upload_ttl = 100s;
@@ -86,7 +115,8 @@ TEST(Garbage, UnknownChunksAreKeptUntilNoUploadCanWantThem) {
       << "the metaserver has just started: it may have been allocated before";
   rig.pass(60);
   report_all();
-  EXPECT_EQ(rig.chunks_on_servers(), 0u);
+  EXPECT_EQ(rig.chunks_on_servers(), 5u) << "the process that allocated it is gone: that is no proof";
+  EXPECT_EQ(rig.meta->stats().quarantined_chunks, 5u);
   EXPECT_FALSE(rig.seal(allocated->upload_id(), sealed).ok());
   EXPECT_FALSE(rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed})));
 }
@@ -392,6 +422,7 @@ class RandomHistory {
   static MetaServerOptions short_uploads() {
     MetaServerOptions options;
     options.upload_ttl = 30s;
+    options.upload_idle = 20s;
     return options;
   }
 

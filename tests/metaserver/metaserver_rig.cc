@@ -9,12 +9,14 @@ void MetaServerRig::heartbeat(FakeServer& server) {
     request.set_address("10.0.2." + std::to_string(server.id.value) + ":9000");
     request.set_rack(server.rack);
     request.set_incarnation(server.incarnation);
+    *request.mutable_seen() = server.seen;
     const auto registered = call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, request);
     if (!registered) {
       server.refusals.push_back(registered.error());
       return;
     }
     server.registered = true;
+    server.orders = 0;
     server.wants_report = true;
   }
   if (server.wants_report) send_report(server);
@@ -22,6 +24,8 @@ void MetaServerRig::heartbeat(FakeServer& server) {
   request.set_server_id(server.id.value);
   request.set_incarnation(server.incarnation);
   request.set_sequence(++server.sequence);
+  request.set_orders_received(server.orders);
+  request.set_orders_done(server.deletes_later ? 0 : server.orders);
   request.set_total_bytes(1ull << 41);
   request.set_free_bytes(server.free_bytes);
   for (ChunkId chunk : std::exchange(server.lost, {})) {
@@ -38,6 +42,9 @@ void MetaServerRig::heartbeat(FakeServer& server) {
     server.registered = false;
     return heartbeat(server);
   }
+  if (server.loses_answers) return;
+  if (response->has_metadata()) server.seen = response->metadata();
+  if (response->orders() != 0) server.orders = response->orders();
   for (const auto& victim : response->delete_chunks()) {
     const ChunkId chunk{StripeId{victim.stripe_id()}, victim.index()};
     server.chunks.erase(chunk);

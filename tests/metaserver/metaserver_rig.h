@@ -33,10 +33,13 @@ inline rpc::Secret test_secret(int n = 7) {
 struct FakeServer {
   ServerId id;
   std::string rack;
-  uint64_t incarnation = 1, sequence = 0, report = 0;
-  bool alive = true;  ///< sends heartbeats
+  uint64_t incarnation = 1, sequence = 0, report = 0, orders = 0;
+  proto::MetadataMark seen;  ///< the last that it was told
+  bool alive = true;         ///< sends heartbeats
   bool registered = false;
   bool wants_report = true;
+  bool loses_answers = false;  ///< of its heartbeats
+  bool deletes_later = false;  ///< orders arrive and are not carried out yet
   uint64_t free_bytes = 1ull << 40;
   std::map<ChunkId, std::pair<uint64_t, uint32_t>> chunks;  ///< length, crc
   std::vector<ChunkId> lost;

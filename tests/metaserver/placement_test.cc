@@ -92,10 +92,19 @@ TEST(Placement, SaysWhatIsMissing) {
   simulation::SimRandom random(7);
   EXPECT_TRUE(choose_servers(9, servers({4, 4}), {}, random).empty());
   const erasure::Policy policy{6, 3, 1 << 20};
-  EXPECT_EQ(too_few_servers(policy, 5).message(), "policy rs-6-3-1024k needs 9 servers, 5 are usable");
+  UsableServers usable{.servers = servers({3}), .alive = 3};
+  EXPECT_EQ(too_few_servers(policy, usable),
+            (Status{Code::kUnavailable, "policy rs-6-3-1024k needs 9 servers; 3 are alive"}));
+  usable = {.servers = servers({3}), .alive = 10, .full = 7, .needed_bytes = 64 << 20};
   EXPECT_EQ(
-      too_few_servers({1, 0, 1 << 20}, 1).message().find("needs 1 server, 1 is usable") != std::string::npos,
-      true);
+      too_few_servers(policy, usable),
+      (Status{Code::kNoSpace,
+              "policy rs-6-3-1024k needs 9 servers; 10 are alive, of which 7 have less than 64 MiB free"}));
+  usable = {.servers = servers({3}), .alive = 6, .draining = 2, .excluded = 1};
+  EXPECT_EQ(too_few_servers(policy, usable).message(),
+            "policy rs-6-3-1024k needs 9 servers; 6 are alive, of which 2 are being drained, 1 failed for "
+            "this client "
+            "lately");
 }
 
 }  // namespace

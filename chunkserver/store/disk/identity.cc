@@ -31,6 +31,8 @@ asio::awaitable<Result<Identity>> load_identity(DataDisk& disk) {
   Identity identity;
   identity.server = ServerId(reader.get<uint64_t>());
   identity.cluster = reader.get_text();
+  identity.metadata.epoch = reader.get<uint64_t>();
+  identity.metadata.position = reader.get<uint64_t>();
   if (!reader.ok() || magic != kMagic || !identity.server || crc32c(memory.first(*read).subspan(8)) != crc) {
     co_return Status{Code::kCorrupt, path + " is damaged"};
   }
@@ -45,6 +47,8 @@ asio::awaitable<Status> save_identity(DataDisk& disk, Identity identity) {
   ByteWriter writer(memory.span().subspan(8));
   writer.put(identity.server.value);
   writer.put_text(identity.cluster);
+  writer.put(identity.metadata.epoch);
+  writer.put(identity.metadata.position);
   ByteWriter start(memory.span());
   start.put(kMagic);
   start.put(crc32c(memory.span().subspan(8)));

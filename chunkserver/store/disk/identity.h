@@ -1,4 +1,4 @@
-/// The owner of a disk: server id and cluster, in a small file on every disk.
+/// The owner of a disk: server id, cluster, and what it knows of the cluster's metadata, in a small file on every disk.
 #pragma once
 
 #include <string>
@@ -10,9 +10,17 @@
 
 namespace kintsugi::chunkserver {
 
+/// How far the cluster's metadata had come when this server heard of it last (proto::MetadataMark).
+struct MetadataMark {
+  uint64_t epoch = 0;  ///< 0: never
+  uint64_t position = 0;
+  bool operator==(const MetadataMark&) const = default;
+};
+
 struct Identity {
   ServerId server;
   std::string cluster;  ///< empty until the server was registered for the first time
+  MetadataMark metadata;
   bool operator==(const Identity&) const = default;
 };
 

@@ -61,6 +61,13 @@ asio::awaitable<void> ChunkSender::run() {
     changed_.notify_all();
     co_return;
   }
+  if (!allocation_.server(index_)) {
+    failed_ = true;
+    result_ = Status{Code::kUnavailable, fmt::format("chunk {}: no server was usable for it", index_)};
+    queue_.close(*result_);
+    changed_.notify_all();
+    co_return;
+  }
   Status status = co_await send_all();
   waiting_since_.reset();
   if (!status.ok() && given_up_)

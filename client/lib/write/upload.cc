@@ -11,6 +11,8 @@ namespace {
 constexpr sight::Site kAllocateStripe{"client.allocate_stripe"};
 constexpr sight::Site kCommitFile{"client.commit_file", {"stripes"}};
 constexpr Duration kAbortLimit = 3s;
+constexpr Duration kKeepInterval = 10s;  // a quarter of what the metaserver waits
+constexpr Duration kKeepLimit = 5s;
 constexpr uint64_t kEmptyFile = 1ull << 63;  ///< in the upload id of a file without stripes
 /// Larger files need no look at the policy beforehand.
 constexpr uint64_t kMaxTinyFile = erasure::kMaxCellBytes;
@@ -28,7 +30,10 @@ asio::awaitable<Status> Upload::choose_policy(Context context, uint64_t size) {
     file_policy_ = answer.policy();
   }
   KINTSUGI_CO_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(file_policy_));
-  if (size <= policy.cell_bytes) stripe_policy_ = policy.as_copies().name();
+  if (size <= policy.cell_bytes) {
+    stripe_policy_ = policy.as_copies().name();
+    chunk_bytes_ = size;
+  }
   co_return Status{};
 }
 
@@ -38,6 +43,7 @@ asio::awaitable<Status> Upload::allocate(Context context, proto::AllocateStripeR
   request.set_upload_id(upload_id_);
   request.set_path(path_);
   request.set_policy(stripe_policy_);
+  request.set_chunk_bytes(chunk_bytes_);
   for (const uint64_t server : excluded_)
     request.add_exclude(server);
   for (const ServerId server : resources_.health.avoided())
@@ -60,7 +66,7 @@ Status Upload::adopt(const proto::AllocateStripeResponse& allocation) {
     return {Code::kInternal, "the metaserver's allocation makes no sense"};
   policy_ = policy;
   max_stripe_bytes_ = erasure::max_stripe_bytes(policy, allocation.max_chunk_bytes());
-  upload_id_ = allocation.upload_id();
+  if (std::exchange(upload_id_, allocation.upload_id()) == 0) keeper_.spawn(keep_alive());
   // The policy of later stripes stays that of the first, even if the directory's changes meanwhile.
   stripe_policy_ = allocation.stripe().policy();
   if (file_policy_.empty()) file_policy_ = stripe_policy_;
@@ -84,6 +90,23 @@ asio::awaitable<Status> Upload::take_allocation(Context context, proto::Allocate
   allocation = std::move(ahead_->allocation);
   ahead_.reset();
   co_return status;
+}
+
+asio::awaitable<void> Upload::keep_alive() {
+  while (co_await keeper_.sleep_for(kKeepInterval)) {
+    proto::KeepUploadRequest request;
+    request.set_upload_id(upload_id_);
+    proto::Empty nothing;
+    // An upload that has ended shows at its next seal or commit, with the reason.
+    (void)co_await resources_.meta.call_once(Context{}, rpc::Method::kKeepUpload, request, nothing,
+                                             kKeepLimit);
+  }
+}
+
+asio::awaitable<void> Upload::join() {
+  keeper_.request_stop();
+  co_await tasks_.join();
+  co_await keeper_.join();
 }
 
 void Upload::exclude(uint64_t server) {

@@ -22,7 +22,8 @@ class Upload {
         path_(std::move(path)),
         file_policy_(policy),
         stripe_policy_(std::move(policy)),
-        tasks_(resources.runtime) {}
+        tasks_(resources.runtime),
+        keeper_(resources.runtime) {}
 
   /// A file of at most one cell gets copies: see FileWriter. To be called before anything is allocated, where the size
   /// is known.
@@ -42,8 +43,8 @@ class Upload {
   /// Makes the file visible at its path: `request` has everything but the path, the policy and the upload's id.
   asio::awaitable<Status> commit(Context context, proto::CommitFileRequest request,
                                  proto::Attributes& attributes);
-  /// Waits for an allocation that is under way.
-  asio::awaitable<void> join() { return tasks_.join(); }
+  /// Waits for an allocation that is under way. The metaserver is told no longer that the upload goes on.
+  asio::awaitable<void> join();
   /// Gives the upload up. It is only a courtesy: the metaserver collects uploads that nobody finishes.
   asio::awaitable<void> abort(Context context);
 
@@ -58,6 +59,8 @@ class Upload {
   };
 
   asio::awaitable<void> run_ahead(Context context);
+  /// Tells the metaserver every few seconds that this client is there. Without that it gives the upload up.
+  asio::awaitable<void> keep_alive();
   Status adopt(const proto::AllocateStripeResponse& allocation);
 
   Resources& resources_;
@@ -66,10 +69,12 @@ class Upload {
   std::string stripe_policy_;  ///< of its stripes; the same, or copies
   std::optional<erasure::Policy> policy_;
   uint64_t max_stripe_bytes_ = 0;
+  uint64_t chunk_bytes_ = 0;  ///< of a file of copies; 0: as large as chunks may be
   uint64_t upload_id_ = 0;
   std::vector<uint64_t> excluded_;
   std::optional<Ahead> ahead_;
-  runtime::TaskGroup tasks_;  ///< the allocation ahead
+  runtime::TaskGroup tasks_;   ///< the allocation ahead
+  runtime::TaskGroup keeper_;  ///< keep_alive()
 };
 
 }  // namespace kintsugi::client

@@ -27,6 +27,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,10 @@ class SimulatedCluster {
   void restart_chunkserver(size_t server);  ///< starts in the background
   void crash_metaserver(Crash how = Crash::kPower);
   void restart_metaserver();
+  /// What the metaserver's store holds durably, as an operator would copy its files.
+  MemoryStoreDisk::Copy copy_metadata() const { return metaserver_disk_.copy(); }
+  /// Puts an older (or newer) copy in place of the store. REQUIRES: the metaserver does not run.
+  void put_back_metadata(MemoryStoreDisk::Copy copy) { metaserver_disk_.put_back(std::move(copy)); }
   /// From the metaserver's next start on.
   void set_repairs(repair_manager::Options repairs) { repairs_ = repairs; }
   void crash_repair_manager(size_t manager, Crash how);
@@ -192,6 +197,8 @@ class SimulatedCluster {
   Result<proto::FsckResponse> fsck();  ///< all pages together
   Result<proto::RepairStatusResponse> repair_status() { return run(client().repair_status()); }
   std::vector<proto::RepairRecord> repair_history();
+  /// Chunks that no file names and that may not be garbage, with their servers.
+  Result<std::set<std::pair<ServerId, ChunkId>>> quarantine();
   Result<proto::ServerState::Liveness> liveness(size_t server);
   /// Wall time of a RepairRecord as virtual time since the start of the simulation.
   Duration since_start(int64_t wall_ns);
@@ -205,7 +212,8 @@ class SimulatedCluster {
   Status wait_until_healthy(Duration limit = kHealthyLimit);
   Status wait_until_dead(size_t server, Duration limit = std::chrono::minutes(1));
   Status wait_until_alive(size_t server, Duration limit = std::chrono::minutes(1));
-  /// No server holds a chunk (of those in files of their own) that is not the one its stripe names.
+  /// No server holds a chunk (of those in files of their own) that is not the one its stripe names, but for what is in
+  /// quarantine.
   Status wait_until_no_stray_chunks(Duration limit = kHealthyLimit);
   static constexpr Duration kLook = std::chrono::milliseconds(200);
 

@@ -48,6 +48,12 @@ class MemorySnapshot final : public ReadView {
 void MemoryStoreDisk::apply_front() {
   apply_writes(durable_, unsynced_.front());
   unsynced_.pop_front();
+  ++position_;
+}
+
+void MemoryStoreDisk::put_back(Copy copy) {
+  durable_ = std::move(copy.durable);
+  position_ = copy.position;
 }
 
 void MemoryStoreDisk::crash(size_t survivors) {

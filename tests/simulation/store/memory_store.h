@@ -31,7 +31,17 @@ class MemoryStoreDisk {
   /// Every sync from the next one on fails.
   void fail_syncs() { broken_ = true; }
 
+  uint64_t free_bytes = UINT64_MAX;  ///< what a store on it says; writes succeed all the same
+
   const Map& durable() const { return durable_; }
+  /// What is durable now, to be put back later, as somebody does who restores an old copy of the files.
+  struct Copy {
+    Map durable;
+    uint64_t position = 0;
+  };
+  Copy copy() const { return {durable_, position_}; }
+  /// REQUIRES: no store is open.
+  void put_back(Copy copy);
   size_t unsynced_batches() const { return unsynced_.size(); }
 
  private:
@@ -39,6 +49,7 @@ class MemoryStoreDisk {
   void apply_front();
 
   Map durable_;
+  uint64_t position_ = 0;  ///< durable batches
   std::deque<std::vector<Batch::Write>> unsynced_;
   uint64_t owner_ = 0;  ///< bumped by a crash and by each new store
   bool broken_ = false;
@@ -57,6 +68,8 @@ class MemoryStore final : public KeyValueStore {
             const std::function<bool(std::string_view, std::string_view)>& visit) const override;
   std::unique_ptr<const ReadView> snapshot() const override;
   asio::awaitable<Status> commit(Batch batch) override;
+  uint64_t position() const override { return disk_.position_; }
+  uint64_t free_bytes() const override { return disk_.free_bytes; }
   asio::awaitable<Status> durable() override;
   asio::awaitable<void> close() override;
 

@@ -1,0 +1,85 @@
+/// What this metadata can know: the epochs in which metaservers have run with it, and whether it is older than the chunks
+/// that it finds.
+///
+/// Metadata gets older when somebody restores a copy of the store's files, or when the disk below loses what it had
+/// synced. Such a store looks perfectly sound. It only has never heard of the newer files, so that their chunks seem to
+/// be garbage. Two things outside of it give it away:
+///
+/// - Chunkservers keep the last mark that a metaserver told them: its epoch, which is random, and how far the store had
+///   come. An epoch that is not in the history, or a position beyond the epoch's end, was reached by later metadata.
+/// - The ids of stripes are reserved in the store before they are used, and no two histories reserve the same ones
+///   (IdAllocator). A chunk whose id was never reserved was written under later metadata.
+///
+/// Either puts the metadata in doubt. The doubt is durable; while it lasts no chunk is deleted anywhere, everything else
+/// goes on. It ends when an operator puts newer metadata in place, or accepts that the newer metadata is gone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/ids.h"
+#include "common/proto/meta.pb.h"
+#include "common/proto/store.pb.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/schema/id_allocator.h"
+#include "metaserver/schema/transaction.h"
+
+namespace kintsugi::metaserver {
+
+class History {
+ public:
+  static constexpr int kMaxDoubtedEpochs = 64;
+
+  /// References outlive it.
+  History(const runtime::Runtime& runtime, KeyValueStore& store, const IdAllocator& stripe_ids)
+      : random_(runtime.random), clock_(runtime.clock), store_(store), stripe_ids_(stripe_ids) {}
+
+  /// Loads the history and begins an epoch of this process, which is durable on return. REQUIRES: the stripe ids were
+  /// started, nothing was allocated yet.
+  asio::awaitable<Status> begin();
+
+  /// Where this metadata stands, for chunkservers to keep. None while it is in doubt: they keep what they know of the
+  /// later state, so that they recognise it when it is put back.
+  std::optional<proto::MetadataMark> mark() const;
+
+  /// Judges what a server has kept, and begins a doubt if this metadata cannot have told it.
+  void check_mark(Transaction& transaction, ServerId server, const proto::MetadataMark& seen);
+
+  enum class Origin {
+    kThisProcess,  ///< given out by this process: its memory knows all that happened to the stripe
+    kBefore,       ///< reserved by a process before this one
+    kForeign,      ///< never reserved by this metadata
+  };
+  Origin origin_of(StripeId stripe) const;
+  /// A chunk of foreign origin was found: begins a doubt.
+  void foreign_chunk(Transaction& transaction, ServerId server, ChunkId chunk);
+
+  /// None: all is well.
+  const std::optional<proto::MetadataDoubt>& doubt() const { return doubt_; }
+  /// An operator has decided to go on with this metadata. kNotFound: it is not in doubt.
+  Status accept(Transaction& transaction);
+
+  uint64_t epoch() const { return current_.id(); }
+  /// How often a metaserver was started with this metadata.
+  size_t starts() const { return epochs_.size() + 1; }
+  uint64_t position() const { return store_.position(); }
+
+ private:
+  void begin_doubt(Transaction& transaction, ServerId server, uint64_t epoch, std::string evidence);
+
+  runtime::Random& random_;
+  runtime::Clock& clock_;
+  KeyValueStore& store_;
+  const IdAllocator& stripe_ids_;
+  proto::StoredEpoch current_;
+  std::map<uint64_t, proto::StoredEpoch> epochs_;   ///< former ones, by their random ids
+  std::map<uint64_t, uint64_t> stripes_of_epochs_;  ///< reserved ids of former epochs: first -> limit
+  std::set<uint64_t> abandoned_;                    ///< epochs of other histories that an operator gave up
+  std::optional<proto::MetadataDoubt> doubt_;
+};
+
+}  // namespace kintsugi::metaserver

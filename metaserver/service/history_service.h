@@ -1,0 +1,29 @@
+/// The RPCs for metadata that is older than the chunks beside it: its state, the decision to go on with it, and the chunks
+/// in quarantine.
+#pragma once
+
+#include "common/rpc/server.h"
+#include "metaserver/service/meta_state.h"
+
+namespace kintsugi::metaserver {
+
+/// One function for each RPC. `state` must outlive it.
+class HistoryService {
+ public:
+  explicit HistoryService(MetaState& state) : state_(state) {}
+  void register_on(rpc::Server& server);
+
+ private:
+  using Empty = proto::Empty;
+  asio::awaitable<Status> metadata_status(Context context, const Empty& request,
+                                          proto::MetadataStatusResponse& response);
+  asio::awaitable<Status> accept_metadata(Context context, const Empty& request, Empty& response);
+  asio::awaitable<Status> list_quarantine(Context context, const proto::ListQuarantineRequest& request,
+                                          proto::ListQuarantineResponse& response);
+  asio::awaitable<Status> change_quarantine(Context context, const proto::ChangeQuarantineRequest& request,
+                                            proto::ChangeQuarantineResponse& response);
+
+  MetaState& state_;
+};
+
+}  // namespace kintsugi::metaserver
