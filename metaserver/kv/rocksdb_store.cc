@@ -16,6 +16,7 @@
 #include "metaserver/kv/merged_scan.h"
 #include "metaserver/kv/pending_writes.h"
 #include "metaserver/kv/read_cache.h"
+#include "metaserver/kv/wal_directory.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -94,6 +95,10 @@ rocksdb::Options make_options() {
   options.write_buffer_size = kWriteBufferBytes;
   options.max_background_jobs = 2;
   options.keep_log_file_num = 4;
+  // RocksDB stops its replay at the first record that is not right, which is the last one: check_wal_directory() has refused
+  // all others, and has told what this mode drops without a word. The stricter modes would refuse records as well that a
+  // crash cut off, and logs that a crash left behind a recovery.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return options;
 }
@@ -133,13 +138,13 @@ struct RocksDbStore::State {
 
 Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor executor,
                                                          const std::string& directory) {
+  const std::string where = "metadata store " + directory;
+  KINTSUGI_TRY(check_wal_directory(directory).with_context(where));
   rocksdb::DB* raw = nullptr;
   const rocksdb::Status opened = rocksdb::DB::Open(make_options(), directory, &raw);
   if (!opened.ok()) {
-    Code code = Code::kIoError;
-    if (opened.IsCorruption()) code = Code::kCorrupt;
-    if (opened.ToString().find("lock") != std::string::npos) code = Code::kUnavailable;
-    return Status{code, fmt::format("metadata store {}: {}", directory, opened.ToString())};
+    const Code code = opened.IsCorruption() ? Code::kCorrupt : Code::kIoError;
+    return Status{code, opened.ToString()}.with_context(where);
   }
   auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw));
   auto write = [db = state->db](const Committer::Batches& batches) {

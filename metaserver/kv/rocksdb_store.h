@@ -15,7 +15,8 @@ namespace kintsugi::metaserver {
 /// from memory).
 class RocksDbStore final : public KeyValueStore {
  public:
-  /// Makes the directory when it does not exist. kIoError, kCorrupt, or kUnavailable when another process has it open.
+  /// Makes the directory when it does not exist. kIoError, kUnavailable when another process has it open, or kCorrupt when
+  /// something is damaged that was acknowledged; the directory is left as it is then.
   static Result<std::unique_ptr<RocksDbStore>> open(asio::any_io_executor executor,
                                                     const std::string& directory);
   /// Without close() what is pending may be lost, as in a crash.
