@@ -68,13 +68,30 @@ Result<LocalCluster> load_or_create(const Arguments& arguments) {
   KINTSUGI_TRY(
       check_same(wanted.repair_delay_seconds < 0 || wanted.repair_delay_seconds == made.repair_delay_seconds,
                  "--repair-delay"));
+  return cluster;
+}
+
+/// Has the cluster's files name the directory that it is in.
+Status follow_move(LocalCluster& cluster) {
+  const std::optional<std::string> before = cluster.moved_from();
+  if (!before) return {};
+  for (const LocalDaemon& daemon : cluster.daemons()) {
+    if (daemon.pid() == 0) continue;
+    return {Code::kConflict, fmt::format("this cluster was in {}, and its {} runs since then: stop it first",
+                                         *before, daemon.name)};
+  }
+  return cluster.adopt_directory();
+}
+
+Status grow(LocalCluster& cluster, const Arguments& arguments) {
+  const LocalClusterOptions made = cluster.options();
   const uint32_t chunkservers = arguments.chunkservers.value_or(made.chunkservers);
   const uint32_t managers = arguments.repair_managers.value_or(made.repair_managers);
   KINTSUGI_TRY(check_grows(chunkservers, made.chunkservers, "chunkservers"));
   KINTSUGI_TRY(check_grows(managers, made.repair_managers, "repair managers"));
-  if (chunkservers > made.chunkservers) KINTSUGI_TRY(cluster->grow(chunkservers));
-  if (managers > made.repair_managers) KINTSUGI_TRY(cluster->grow_repair_managers(managers));
-  return cluster;
+  if (chunkservers > made.chunkservers) KINTSUGI_TRY(cluster.grow(chunkservers));
+  if (managers > made.repair_managers) KINTSUGI_TRY(cluster.grow_repair_managers(managers));
+  return {};
 }
 
 /// Starts the daemons that do not run. `launched` names those that were started before, which must not have ended.
@@ -91,6 +108,21 @@ Status start_missing(const LocalCluster& cluster, std::set<std::string>& launche
   return {};
 }
 
+bool all_run(const LocalCluster& cluster) {
+  const std::vector<LocalDaemon> daemons = cluster.daemons();
+  return std::all_of(daemons.begin(), daemons.end(),
+                     [](const LocalDaemon& daemon) { return daemon.pid() != 0; });
+}
+
+/// The server has sent a heartbeat since `started`, as it was started then or went on.
+bool has_come(const proto::ServerState& server, SteadyClock::time_point started) {
+  const double elapsed = std::chrono::duration<double>(SteadyClock::now() - started).count();
+  // An older heartbeat came from the server's former life, whose end the metaserver has not noticed yet.
+  const bool fresh = server.seconds_since_heartbeat() <= elapsed;
+  // A registration alone, which does not tell of disks, is no sign: the server may find that it belongs to another cluster.
+  return server.liveness() == proto::ServerState::ALIVE && fresh && server.disks() > 0;
+}
+
 /// Returns once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`. An error says
 /// which daemon failed and how its log ends.
 Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point started,
@@ -105,16 +137,13 @@ Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point starte
     for (const std::string& address : cluster.chunkserver_addresses())
       missing.insert(address);
     const auto servers = client->run(client->async().list_servers());
-    const double elapsed = std::chrono::duration<double>(SteadyClock::now() - started).count();
     if (servers) {
       for (const proto::ServerState& server : servers->servers()) {
-        // An older heartbeat came from the server's former life, whose end the metaserver has not noticed yet.
-        const bool fresh = server.seconds_since_heartbeat() <= elapsed;
-        if (server.liveness() == proto::ServerState::ALIVE && fresh) missing.erase(server.address());
+        if (has_come(server, started)) missing.erase(server.address());
       }
-      if (missing.empty()) return {};
+      if (missing.empty() && all_run(cluster)) return {};
     }
-    if (SteadyClock::now() - started >= kStartLimit) {
+    if (!missing.empty() && SteadyClock::now() - started >= kStartLimit) {
       const std::vector<LocalDaemon> daemons = cluster.daemons();
       if (!servers) {
         return {Code::kDeadlineExceeded,
@@ -134,13 +163,27 @@ Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point starte
   }
 }
 
+/// Starts what does not run, and returns once everything is up. `launched` gets the names of what was started.
+Status bring_up(const LocalCluster& cluster, std::set<std::string>& launched) {
+  const auto started = SteadyClock::now();
+  KINTSUGI_TRY(start_missing(cluster, launched));
+  return wait_until_up(cluster, started, launched);
+}
+
 Status start(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const DirectoryLock lock, lock_for_start(arguments));
-  KINTSUGI_ASSIGN(const LocalCluster cluster, load_or_create(arguments));
-  const auto started = SteadyClock::now();
+  KINTSUGI_ASSIGN(LocalCluster cluster, load_or_create(arguments));
+  KINTSUGI_TRY(follow_move(cluster));
+  const LocalClusterOptions before = cluster.options();
   std::set<std::string> launched;
-  KINTSUGI_TRY(start_missing(cluster, launched));
-  KINTSUGI_TRY(wait_until_up(cluster, started, launched));
+  Status up = grow(cluster, arguments);
+  if (up.ok()) up = bring_up(cluster, launched);
+  if (!up.ok()) {
+    // A cluster that did not come up has not grown either.
+    const Status shrunk = cluster.shrink(before, kStopPatience);
+    if (!shrunk.ok()) session.complain(describe(shrunk));
+    return up;
+  }
   if (session.json) {
     print_json({{"dir", cluster.directory()},
                 {"metaserver", cluster.metaserver_address()},

@@ -4,6 +4,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
 #include "client/cli/paths.h"
+#include "client/cli/printable.h"
 #include "client/cli/session.h"
 
 namespace kintsugi::cli {
@@ -69,9 +70,9 @@ void print_problem(const proto::FsckProblem& problem, bool only_chunks) {
     indices += fmt::format("{}{}", indices.empty() ? "" : ", ", index);
   }
   if (only_chunks) return;
-  fmt::print("{}: stripe {}: missing chunks {}{}{}\n", problem.path(), problem.stripe_id(), indices,
-             problem.lost() ? ": too few are left, data is lost" : "",
-             problem.detail().empty() ? "" : ": " + problem.detail());
+  fmt::print("{}: stripe {}: missing chunks {}{}{}\n", shown_name(problem.path()), problem.stripe_id(),
+             indices, problem.lost() ? ": too few are left, data is lost" : "",
+             problem.detail().empty() ? "" : ": " + shown_message(problem.detail()));
 }
 
 /// Fails when anything is missing, after it printed everything.

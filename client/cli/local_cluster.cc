@@ -46,7 +46,8 @@ std::string repair_manager_name(uint32_t number) {
 }  // namespace
 
 LocalCluster::LocalCluster(const std::string& directory)
-    : directory_(trimmed(fs::absolute(directory).lexically_normal().string())) {}
+    : directory_(trimmed(fs::absolute(directory).lexically_normal().string())),
+      named_directory_(directory_) {}
 
 std::vector<std::string> LocalCluster::chunkserver_addresses() const {
   std::vector<std::string> addresses;
@@ -90,7 +91,9 @@ Result<LocalCluster> LocalCluster::load(const std::string& directory) {
     cluster.options_.policy = json.at("policy");
     cluster.options_.repair_delay_seconds = json.at("repair_delay_seconds");
     cluster.options_.chunk_bytes = json.at("chunk_bytes");
-    cluster.options_.repair_managers = json.value("repair_managers", 0u);  // clusters made earlier have none
+    // Clusters made earlier have no repair managers, and are where they were.
+    cluster.options_.repair_managers = json.value("repair_managers", 0u);
+    cluster.named_directory_ = json.value("directory", cluster.directory_);
     for (const auto& server : json.at("chunkservers"))
       cluster.chunkservers_.push_back({server.at("listen"), server.at("http"), server.at("rack")});
   } catch (const nlohmann::json::exception& error) {
@@ -118,12 +121,39 @@ Result<LocalCluster> LocalCluster::create(const std::string& directory, const Lo
   KINTSUGI_TRY(cluster.write_metaserver_config());
   KINTSUGI_TRY(cluster.add_chunkservers(options.chunkservers));
   KINTSUGI_TRY(cluster.write_repair_manager_configs());
-  KINTSUGI_TRY(
-      write_file(cluster.env_file(),
-                 fmt::format("export KINTSUGI_META={}\nexport KINTSUGI_SECRET_FILE={}\n",
-                             shell_quoted(cluster.metaserver_), shell_quoted(cluster.secret_file()))));
+  KINTSUGI_TRY(cluster.write_env());
   KINTSUGI_TRY(cluster.save());
   return cluster;
+}
+
+Status LocalCluster::write_env() const {
+  return write_file(env_file(), fmt::format("export KINTSUGI_META={}\nexport KINTSUGI_SECRET_FILE={}\n",
+                                            shell_quoted(metaserver_), shell_quoted(secret_file())));
+}
+
+std::optional<std::string> LocalCluster::moved_from() const {
+  std::error_code ignored;  // of a directory that is gone
+  if (named_directory_ == directory_ || fs::equivalent(named_directory_, directory_, ignored)) return {};
+  return named_directory_;
+}
+
+Status LocalCluster::adopt_directory() {
+  // Only paths that begin with the old directory change. What its owner put elsewhere, or changed, stays.
+  const auto beginning = [](const std::string& directory) {
+    std::string text = toml_string(directory + "/");
+    text.pop_back();  // the quotation mark at its end
+    return text;
+  };
+  const std::string before = beginning(named_directory_), now = beginning(directory_);
+  for (const LocalDaemon& daemon : daemons()) {
+    KINTSUGI_ASSIGN(std::string config, read_file(daemon.config));
+    for (size_t at = 0; (at = config.find(before, at)) != std::string::npos; at += now.size())
+      config.replace(at, before.size(), now);
+    KINTSUGI_TRY(write_file(daemon.config, config));
+  }
+  KINTSUGI_TRY(write_env());
+  named_directory_ = directory_;
+  return save();
 }
 
 Status LocalCluster::grow(uint32_t chunkservers) {
@@ -135,6 +165,18 @@ Status LocalCluster::grow(uint32_t chunkservers) {
 Status LocalCluster::grow_repair_managers(uint32_t count) {
   options_.repair_managers = count;
   KINTSUGI_TRY(write_repair_manager_configs());
+  return save();
+}
+
+Status LocalCluster::shrink(const LocalClusterOptions& before, std::chrono::milliseconds patience) {
+  if (before.chunkservers == chunkservers_.size() && before.repair_managers == options_.repair_managers)
+    return {};
+  for (size_t i = before.chunkservers + 1; i <= chunkservers_.size(); ++i)
+    KINTSUGI_TRY(daemon(chunkserver_name(i), "kintsugi-chunkserver").stop(patience));
+  for (uint32_t i = before.repair_managers + 1; i <= options_.repair_managers; ++i)
+    KINTSUGI_TRY(daemon(repair_manager_name(i), "kintsugi-repair-manager").stop(patience));
+  chunkservers_.resize(before.chunkservers);
+  options_ = before;
   return save();
 }
 
@@ -200,13 +242,10 @@ Status LocalCluster::write_repair_manager_configs() const {
 }
 
 Status LocalCluster::save() const {
-  Json json{{"metaserver", metaserver_},
-            {"metaserver_http", metaserver_http_},
-            {"racks", options_.racks},
-            {"policy", options_.policy},
-            {"repair_delay_seconds", options_.repair_delay_seconds},
-            {"chunk_bytes", options_.chunk_bytes},
-            {"repair_managers", options_.repair_managers},
+  Json json{{"directory", named_directory_},       {"metaserver", metaserver_},
+            {"metaserver_http", metaserver_http_}, {"racks", options_.racks},
+            {"policy", options_.policy},           {"repair_delay_seconds", options_.repair_delay_seconds},
+            {"chunk_bytes", options_.chunk_bytes}, {"repair_managers", options_.repair_managers},
             {"chunkservers", Json::array()}};
   for (const Chunkserver& server : chunkservers_) {
     json["chunkservers"].push_back({{"listen", server.listen}, {"http", server.http}, {"rack", server.rack}});

@@ -1,16 +1,21 @@
 /// A whole cluster on this machine, in one directory:
 ///
 /// ```
-/// cluster.json    its daemons' addresses and racks, and the settings it was made with
+/// cluster.json    its daemons' addresses and racks, the settings it was made with, and where its files say that it is
 /// env             shell file to source
 /// secret          the cluster secret
 /// etc/ log/ run/  one TOML, log and pid file for each daemon
 /// data/           meta, chunkserver-1, ...
 /// ```
+///
+/// The TOML files and `env` name the directory, so that a daemon can be started by hand from anywhere. Whoever moves the
+/// directory has them changed by the next start.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +47,14 @@ class LocalCluster {
   Status grow(uint32_t chunkservers);
   /// Adds repair managers until there are `count`. REQUIRES: at least as many as there are.
   Status grow_repair_managers(uint32_t count);
+  /// Takes growth back: daemons beyond as many as `before` says are stopped, as LocalDaemon::stop() does, and forgotten. Their
+  /// data stays for the next growth.
+  Status shrink(const LocalClusterOptions& before, std::chrono::milliseconds patience);
+
+  /// The directory that the cluster's files name, if it is another one than it is in.
+  std::optional<std::string> moved_from() const;
+  /// Has the daemons' files and `env` name the directory that the cluster is in. REQUIRES: no daemon runs.
+  Status adopt_directory();
 
   const std::string& directory() const { return directory_; }
   std::string metaserver_address() const { return metaserver_; }
@@ -62,12 +75,14 @@ class LocalCluster {
 
   Status add_chunkservers(uint32_t count);
   Status save() const;
+  Status write_env() const;
   Status write_metaserver_config() const;
   Status write_chunkserver_config(size_t number) const;
   Status write_repair_manager_configs() const;
   LocalDaemon daemon(const std::string& name, const std::string& program) const;
 
-  std::string directory_;  ///< absolute
+  std::string directory_;        ///< absolute
+  std::string named_directory_;  ///< what its files say
   LocalClusterOptions options_;
   std::string metaserver_, metaserver_http_;
   std::vector<Chunkserver> chunkservers_;

@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -21,8 +23,11 @@ extern char** environ;
 namespace kintsugi::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr size_t kMaxFileBytes = 64 << 20;
 constexpr size_t kLastWordsBytes = 400;
+constexpr std::streamoff kTailBytes = 64 << 10;  ///< of a log; its last line is shorter
 
 /// Clock ticks from the boot to the start of the process; 0 when there is no such process, or only its unreaped remains.
 uint64_t start_time(pid_t pid) {
@@ -40,6 +45,19 @@ uint64_t start_time(pid_t pid) {
     ++at;
   }
   return std::strtoull(text->c_str() + at, nullptr, 10);
+}
+
+/// The last line of a file that has something on it, cut to kLastWordsBytes; empty when there is none.
+std::string last_line(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (size <= 0) return {};
+  file.seekg(std::max<std::streamoff>(0, size - kTailBytes));
+  std::string line, last;
+  while (std::getline(file, line)) {
+    if (!line.empty()) last = line.substr(0, kLastWordsBytes);
+  }
+  return last;
 }
 
 }  // namespace
@@ -159,16 +177,18 @@ Status LocalDaemon::stop(std::chrono::milliseconds patience) const {
 }
 
 std::string LocalDaemon::last_words() const {
+  std::error_code error;
+  fs::file_time_type newest = fs::file_time_type::min();
+  std::string words = "it left no message";
   for (const std::string& path : {output, log}) {
-    auto text = read_file(path);
-    if (!text || text->empty()) continue;
-    std::string tail = text->size() > kLastWordsBytes ? text->substr(text->size() - kLastWordsBytes) : *text;
-    while (!tail.empty() && tail.back() == '\n')
-      tail.pop_back();
-    std::replace(tail.begin(), tail.end(), '\n', '|');
-    if (!tail.empty()) return tail;
+    const auto written = fs::last_write_time(path, error);
+    if (error || written < newest) continue;
+    const std::string line = last_line(path);
+    if (line.empty()) continue;
+    newest = written;
+    words = line;
   }
-  return "it left no message";
+  return words;
 }
 
 }  // namespace kintsugi::cli

@@ -26,7 +26,7 @@ struct LocalDaemon {
   /// Sends SIGTERM, and SIGKILL once `patience` has passed, and removes the pid file. Ok when it is not running.
   /// kDeadlineExceeded when it survives even that.
   Status stop(std::chrono::milliseconds patience) const;
-  /// The end of its output, or of its log when there is none, on one line for an error message.
+  /// The last line of its output or of its log, whichever was written last, for an error message.
   std::string last_words() const;
 };
 

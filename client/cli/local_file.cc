@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <random>
 #include <vector>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -35,6 +37,8 @@ asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
 
 /// Writes of at least so many bytes bypass the page cache: copying into fresh pages is most of what a large get costs.
 constexpr uint64_t kDirectBytes = 4 << 20;
+/// Nobody else reads a file before it has its mode.
+constexpr mode_t kPrivate = 0600;
 
 /// Moves all bytes of `ranges` by calls like readv and writev, which may each move a part. Returns the bytes that were moved:
 /// fewer than asked for only at the end of the file.
@@ -63,6 +67,59 @@ Result<size_t> move_all(const std::string& path, std::span<const Range> ranges, 
   return done;
 }
 
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// The name of an open file that has no other.
+std::string path_of(const Descriptor& file) {
+  return fmt::format("/proc/self/fd/{}", file.get());
+}
+
+/// Gives a file that has no name one; errno says why not.
+bool give_name(const Descriptor& file, const std::string& path) {
+  return ::linkat(AT_FDCWD, path_of(file).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+/// Temporary names are not made of the target's, which may be as long as a name can be.
+constexpr std::string_view kTemporaryName = ".kintsugi-";
+constexpr std::string_view kTemporaryLetters = "XXXXXX";
+
+/// Gives a file that has no name a temporary one, and returns it; empty, and errno says why not.
+std::string give_temporary_name(const Descriptor& file, const std::string& directory) {
+  static constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  static constexpr int kMostTries = 100;
+  std::random_device random;
+  for (int i = 0; i < kMostTries; ++i) {
+    std::string path = fmt::format("{}/{}", directory, kTemporaryName);
+    for (size_t letter = 0; letter < kTemporaryLetters.size(); ++letter)
+      path += kLetters[random() % kLetters.size()];
+    if (give_name(file, path)) return path;
+    if (errno != EEXIST) break;
+  }
+  return {};
+}
+
+/// The error of a file that could not be put at `path`, by errno.
+Status refusal(const std::string& path) {
+  if (errno == EEXIST) return {Code::kAlreadyExists, path + ": already exists"};
+  return status_from_errno(errno, path);
+}
+
+/// Waits until `fd` can be read without waiting. False, and errno is ECANCELED, when `cancelled` can be read first.
+bool wait_for_bytes(int fd, int cancelled) {
+  pollfd wanted[] = {{.fd = fd, .events = POLLIN, .revents = 0},
+                     {.fd = cancelled, .events = POLLIN, .revents = 0}};
+  while (::poll(wanted, std::size(wanted), -1) < 0) {
+    if (errno != EINTR) return false;
+  }
+  if (wanted[1].revents == 0) return true;
+  errno = ECANCELED;
+  return false;
+}
+
 }  // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
@@ -81,15 +138,19 @@ Status Descriptor::close() {
 
 // ---- source
 
-Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, asio::thread_pool& threads) {
-  std::unique_ptr<LocalSource> source(new LocalSource(threads));
+Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, asio::thread_pool& threads,
+                                                       int cancelled) {
+  std::unique_ptr<LocalSource> source(new LocalSource(threads, cancelled));
   source->path_ = path == "-" ? "standard input" : path;
-  source->file_ = Descriptor(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  source->file_ =
+      Descriptor(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (source->file_.get() < 0) return status_from_errno(errno, path);
   struct stat attributes{};
   if (::fstat(source->file_.get(), &attributes) != 0) return status_from_errno(errno, path);
   if (S_ISDIR(attributes.st_mode)) return Status{Code::kIsDirectory, path + ": is a directory"};
-  if (S_ISREG(attributes.st_mode) && path != "-") {
+  if (path != "-") {
+    // A pipe or a device may have taken the place of the file that was there when the transfer was planned.
+    if (!S_ISREG(attributes.st_mode)) return Status{Code::kInvalidArgument, path + ": is not a regular file"};
     source->size_ = static_cast<uint64_t>(attributes.st_size);
     source->mode_ = attributes.st_mode & 07777;
     source->modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
@@ -105,7 +166,9 @@ Result<size_t> LocalSource::read_now(uint64_t offset, std::span<const std::span<
       return ::preadv(fd, to, count, static_cast<off_t>(offset + done));
     });
   }
-  return move_all(path_, into, [fd](iovec* to, int count, size_t) { return ::readv(fd, to, count); });
+  return move_all(path_, into, [this, fd](iovec* to, int count, size_t) {
+    return wait_for_bytes(fd, cancelled_) ? ::readv(fd, to, count) : -1;
+  });
 }
 
 asio::awaitable<Result<size_t>> LocalSource::read(uint64_t offset,
@@ -125,11 +188,20 @@ Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, bo
   std::unique_ptr<LocalSink> sink(new LocalSink(threads));
   sink->path_ = path;
   sink->replace_ = replace;
-  std::string name = path + ".kintsugi-XXXXXX";
-  sink->file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-  if (sink->file_.get() < 0) return status_from_errno(errno, path);
-  sink->temporary_path_ = name;
+  KINTSUGI_TRY(sink->open_file());
   return sink;
+}
+
+Status LocalSink::open_file() {
+  const std::string directory = directory_of(path_);
+  file_ = Descriptor(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kPrivate));
+  // Its later name comes by way of /proc, which may be missing in a container.
+  if (file_.get() >= 0 && ::access(path_of(file_).c_str(), F_OK) == 0) return {};
+  std::string name = fmt::format("{}/{}{}", directory, kTemporaryName, kTemporaryLetters);
+  file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+  if (file_.get() < 0) return status_from_errno(errno, path_);
+  temporary_path_ = name;
+  return {};
 }
 
 std::unique_ptr<LocalSink> LocalSink::standard_output(asio::thread_pool& threads) {
@@ -177,17 +249,27 @@ Status LocalSink::finish(uint32_t mode, int64_t modified_ns) {
   if (::fchmod(file_.get(), mode & 07777) != 0 || ::futimens(file_.get(), times) != 0) {
     return status_from_errno(errno, path_);
   }
-  KINTSUGI_TRY(file_.close().with_context(path_));
+  // A write that was delayed may fail only when a descriptor is closed. A file without a name needs its own for a while.
+  Descriptor last = temporary_path_.empty() ? Descriptor(::dup(file_.get())) : std::move(file_);
+  KINTSUGI_TRY(last.close().with_context(path_));
+  return put_in_place();
+}
+
+Status LocalSink::put_in_place() {
+  if (temporary_path_.empty()) {
+    if (give_name(file_, path_)) return {};
+    if (errno != EEXIST || !replace_) return refusal(path_);
+    // Only a rename replaces what is there, and for that the file needs another name, if only for a moment.
+    temporary_path_ = give_temporary_name(file_, directory_of(path_));
+    if (temporary_path_.empty()) return refusal(path_);
+  }
   // Somebody may have made the target since create() looked, so without --replace the rename itself must not replace.
   int moved = replace_
                   ? ::rename(temporary_path_.c_str(), path_.c_str())
                   : ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);
   // A file system without such a rename says EINVAL; there create()'s look has to do.
   if (moved != 0 && errno == EINVAL && !replace_) moved = ::rename(temporary_path_.c_str(), path_.c_str());
-  if (moved != 0) {
-    if (errno == EEXIST) return Status{Code::kAlreadyExists, path_ + ": already exists"};
-    return status_from_errno(errno, path_);
-  }
+  if (moved != 0) return refusal(path_);
   temporary_path_.clear();
   return {};
 }

@@ -29,11 +29,14 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// A regular file, which can be read at any offset, or a pipe, which is read once from its beginning.
+/// A regular file, which can be read at any offset, or standard input, which is read once from its beginning.
 class LocalSource : public client::Source {
  public:
-  /// Opens a path for reading; "-" is standard input. kIsDirectory for a directory. `threads` must outlive the source.
-  static Result<std::unique_ptr<LocalSource>> open(const std::string& path, asio::thread_pool& threads);
+  /// Opens a file for reading; "-" is standard input, whatever that is. kIsDirectory for a directory, kInvalidArgument for
+  /// a pipe or a device, neither of which is waited for. `threads` must outlive the source. Once `cancelled` is readable, a
+  /// read that would wait for a pipe is kCancelled.
+  static Result<std::unique_ptr<LocalSource>> open(const std::string& path, asio::thread_pool& threads,
+                                                   int cancelled = kNever);
 
   asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<const std::span<std::byte>> into) override;
   /// None of a pipe.
@@ -43,10 +46,13 @@ class LocalSource : public client::Source {
   int64_t modified_ns() const { return modified_ns_; }
 
  private:
-  LocalSource(asio::thread_pool& threads) : threads_(threads) {}
+  static constexpr int kNever = -1;
+
+  LocalSource(asio::thread_pool& threads, int cancelled) : threads_(threads), cancelled_(cancelled) {}
   Result<size_t> read_now(uint64_t offset, std::span<const std::span<std::byte>> into);
 
   asio::thread_pool& threads_;
+  const int cancelled_;
   std::string path_;
   Descriptor file_;
   std::optional<uint64_t> size_;
@@ -54,7 +60,9 @@ class LocalSource : public client::Source {
   int64_t modified_ns_ = 0;
 };
 
-/// Writes a file beside its target and renames it at the end, so that the target is whole or not there.
+/// Writes a file in the directory of its target and puts it there at the end, so that the target is whole or not there. Until
+/// then the file has no name, where the file system can do that, so that nothing is left however the process ends; elsewhere
+/// its name is ".kintsugi-" and six letters.
 class LocalSink : public client::Sink {
  public:
   /// Opens a file to write. kAlreadyExists when there is something at `path` and `replace` is false. `threads` must outlive
@@ -71,12 +79,15 @@ class LocalSink : public client::Sink {
 
  private:
   explicit LocalSink(asio::thread_pool& threads) : threads_(threads) {}
+  Status open_file();
+  Status put_in_place();
   Status write_now(uint64_t offset, std::span<const std::span<const std::byte>> from);
   void choose_direct(uint64_t offset, std::span<const std::span<const std::byte>> from);
 
   asio::thread_pool& threads_;
-  bool direct_ = false;                // O_DIRECT is set on the file
-  std::string path_, temporary_path_;  // both empty: standard output
+  bool direct_ = false;         ///< O_DIRECT is set on the file
+  std::string path_;            ///< the target; empty: standard output
+  std::string temporary_path_;  ///< the file's name before it is in its place; empty: it has none
   bool replace_ = false;
   Descriptor file_;
 };

@@ -1,9 +1,10 @@
-// ls, stat, rm, mv, mkdir, du, df.
+// ls, stat, rm, mv, mkdir, rmdir, du, df.
 #include <cstdio>
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
 #include "client/cli/paths.h"
+#include "client/cli/printable.h"
 #include "client/cli/session.h"
 
 namespace kintsugi::cli {
@@ -52,7 +53,7 @@ Result<std::vector<proto::DirectoryEntry>> all_entries(BlockingClient& client, c
 
 void print_entry(const std::string& name, const proto::Attributes& attributes, bool long_format) {
   const bool is_directory = attributes.type() == proto::Attributes::DIRECTORY;
-  std::string line = name + (is_directory && name != "/" ? "/" : "");
+  std::string line = shown_name(name) + (is_directory && name != "/" ? "/" : "");
   if (long_format) {
     line = fmt::format("{} {:>3} {:>5} {:>5} {:>14} {} {}", mode_text(attributes), attributes.links(),
                        attributes.uid(), attributes.gid(), attributes.size(),
@@ -84,7 +85,7 @@ Status list_path(Session& session, BlockingClient& client, const Arguments& argu
     const std::string relative = directories[i];
     const std::string directory = relative.empty() ? arguments.path : join(arguments.path, relative);
     KINTSUGI_ASSIGN(const auto entries, all_entries(client, directory));
-    if (arguments.recursive && !session.json) std::printf("%s%s:\n", i > 0 ? "\n" : "", directory.c_str());
+    if (arguments.recursive && !session.json) fmt::print("{}{}:\n", i > 0 ? "\n" : "", shown_name(directory));
     for (const proto::DirectoryEntry& entry : entries) {
       const std::string name = relative.empty() ? entry.name() : join(relative, entry.name());
       if (session.json) {
@@ -119,7 +120,7 @@ Json stat_json(const std::string& path, const proto::Attributes& attributes,
 }
 
 void print_attributes(const std::string& path, const proto::Attributes& attributes) {
-  fmt::print("path:     {}\n", path);
+  fmt::print("path:     {}\n", shown_name(path));
   fmt::print("type:     {}\n", attributes.type() == proto::Attributes::DIRECTORY ? "directory" : "file");
   fmt::print("inode:    {}\n", attributes.inode());
   fmt::print("size:     {} ({})\n", attributes.size(), human_bytes(attributes.size()));
@@ -158,9 +159,26 @@ Status stat_path(Session& session, BlockingClient& client, const Arguments& argu
   return {};
 }
 
+Result<bool> is_directory(BlockingClient& client, const std::string& path) {
+  KINTSUGI_ASSIGN(const proto::Attributes attributes, client.stat(path));
+  return attributes.type() == proto::Attributes::DIRECTORY;
+}
+
 Status remove(Session& session, BlockingClient& client, const Arguments& arguments) {
-  return for_each_path(session, arguments,
-                       [&](const std::string& path) { return client.remove(path, arguments.recursive); });
+  return for_each_path(session, arguments, [&](const std::string& path) -> Status {
+    if (arguments.recursive) return client.remove(path, true);
+    KINTSUGI_ASSIGN(const bool directory, is_directory(client, path));
+    if (directory) return {Code::kIsDirectory, path + ": is a directory (use -r, or rmdir)"};
+    return client.remove(path, false);
+  });
+}
+
+Status remove_directories(Session& session, BlockingClient& client, const Arguments& arguments) {
+  return for_each_path(session, arguments, [&](const std::string& path) -> Status {
+    KINTSUGI_ASSIGN(const bool directory, is_directory(client, path));
+    if (!directory) return {Code::kNotDirectory, path + ": is not a directory"};
+    return client.remove(path, false);  // which refuses one that is not empty
+  });
 }
 
 Status make_directories(Session& session, BlockingClient& client, const Arguments& arguments) {
@@ -188,7 +206,7 @@ Status disk_usage(Session& session, BlockingClient& client, const Arguments& arg
     return {};
   }
   fmt::print("{} in {} files and {} directories, {} stored  {}\n", human_bytes(usage.bytes()), usage.files(),
-             usage.directories(), human_bytes(usage.stored_bytes()), arguments.path);
+             usage.directories(), human_bytes(usage.stored_bytes()), shown_name(arguments.path));
   return {};
 }
 
@@ -218,7 +236,7 @@ std::vector<Command> namespace_commands() {
   const char* const file_or_directory = "File or directory in the cluster";
   return {
       {.name = "ls",
-       .help = "List a directory",
+       .help = "List a directory; a name with other than printable characters is shown as $'a\\nb'",
        .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"},
                    {"-l", &a->long_format, "With modes, owners, sizes and times"},
                    {"-R", &a->recursive, "With all directories below"}},
@@ -245,6 +263,10 @@ std::vector<Command> namespace_commands() {
        .options = {{"PATH", &a->paths, "Directories in the cluster", kRequired},
                    {"-p,--parents", &a->parents, "Parents too; no error when it exists"}},
        .run = on_paths(a, make_directories)},
+      {.name = "rmdir",
+       .help = "Remove empty directories",
+       .options = {{"PATH", &a->paths, "Directories in the cluster", kRequired}},
+       .run = on_paths(a, remove_directories)},
       {.name = "du",
        .help = "Show how much a path holds",
        .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"}},

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "client/cli/printable.h"
+
 namespace kintsugi::cli {
 namespace {
 
@@ -178,8 +180,8 @@ std::string words_of(const std::string& path) {
 /// Prints the one line about wrong usage: "kintsugi: policy list: ... (see kintsugi policy list --help)".
 Invocation complain(const std::string& path, std::string_view what) {
   const std::string program = path.substr(0, path.find(' ')), words = words_of(path);
-  const std::string line =
-      fmt::format("{}: {}{}{} (see {} --help)\n", program, words, words.empty() ? "" : ": ", what, path);
+  const std::string line = fmt::format("{}: {}{}{} (see {} --help)\n", program, words,
+                                       words.empty() ? "" : ": ", shown_message(what), path);
   std::fputs(line.c_str(), stderr);
   return {.exit_code = kWrongUsage};
 }

@@ -4,6 +4,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/paths.h"
+#include "client/cli/printable.h"
 #include "client/cli/session.h"
 
 namespace kintsugi::cli {
@@ -38,7 +39,7 @@ Status get(Session& session, BlockingClient& client, const Arguments& arguments)
   }
   const bool inherited = !answer.inherited_from().empty() && answer.inherited_from() != arguments.path;
   std::printf("%s%s\n", answer.policy().c_str(),
-              inherited ? fmt::format("  (from {})", answer.inherited_from()).c_str() : "");
+              inherited ? fmt::format("  (from {})", shown_name(answer.inherited_from())).c_str() : "");
   return {};
 }
 

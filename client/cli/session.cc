@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "client/cli/printable.h"
+
 namespace kintsugi::cli {
 
 Result<std::unique_ptr<client::BlockingClient>> Session::connect_to(const std::string& metaserver,
@@ -29,6 +31,7 @@ Result<client::BlockingClient*> Session::connect() {
                               metaserver == nullptr ? kMetaVariable : kSecretVariable)};
   }
   KINTSUGI_ASSIGN(client_, connect_to(metaserver, secret_file, client::Options{}.retry_limit));
+  interruption_.emplace([this] { client_->cancel(); });
   return client_.get();
 }
 
@@ -42,6 +45,8 @@ Run connected(std::function<Status(Session&, client::BlockingClient&)> action) {
 int Session::run(const Run& work) {
   const Status status = work(*this);
   if (!status.ok()) complain(describe(status));
+  if (interruption_) interruption_->end_if_requested();
+  interruption_.reset();
   client_.reset();
   // Output that did not arrive is a failure of the command, and only this flush tells.
   if (std::fflush(stdout) != 0) complain("standard output: write error");
@@ -49,10 +54,11 @@ int Session::run(const Run& work) {
 }
 
 void Session::complain(std::string_view what) {
+  if (interrupted()) return;
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   ++complaints_;
-  std::fprintf(stderr, "kintsugi: %s: %.*s\n", command_.c_str(), static_cast<int>(what.size()), what.data());
+  std::fprintf(stderr, "kintsugi: %s: %s\n", command_.c_str(), shown_message(what).c_str());
 }
 
 std::string describe(const Status& status) {

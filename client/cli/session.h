@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "client/cli/command.h"
+#include "client/cli/interruption.h"
 #include "client/lib/blocking_client.h"
 #include "common/base/status.h"
 
@@ -21,7 +23,8 @@ class Session {
   /// `command`: its words, as errors name it.
   Session(std::string command, bool json) : json(json), command_(std::move(command)) {}
 
-  /// The client of the cluster that the environment names; connects on first use.
+  /// The client of the cluster that the environment names; connects on first use. From then on an interruption cancels the
+  /// client, and the process ends by it once the work has ended.
   Result<client::BlockingClient*> connect();
   /// A client for commands that know where the cluster is.
   static Result<std::unique_ptr<client::BlockingClient>> connect_to(const std::string& metaserver,
@@ -32,13 +35,19 @@ class Session {
   int run(const Run& work);
 
   /// Prints one line on stderr ("kintsugi: put: ..."); the command then ends with 1 though it goes on. Any thread may call.
+  /// Nothing is printed once the command is interrupted: whoever did that knows why it fails.
   void complain(std::string_view what);
+
+  bool interrupted() const { return interruption_ && interruption_->requested(); }
+  /// Becomes readable when the command is interrupted (Interruption::descriptor). REQUIRES: connect() was called.
+  int interruption_descriptor() const { return interruption_->descriptor(); }
 
   const bool json;  ///< --json was given: the command prints one JSON document and nothing else
 
  private:
   const std::string command_;
   std::unique_ptr<client::BlockingClient> client_;
+  std::optional<Interruption> interruption_;  ///< of the client
   int complaints_ = 0;
 };
 

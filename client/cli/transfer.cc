@@ -62,7 +62,7 @@ class Transfer {
 
 void Transfer::run(MoveOne move) {
   client_.run(move_all(move));
-  if (!session_.json) return;
+  if (!session_.json || session_.interrupted()) return;
   print_json({{"files", moved_files_},
               {"directories", plan_.directories().size()},
               {"bytes", progress_.bytes()},
@@ -79,7 +79,7 @@ asio::awaitable<void> Transfer::move_all(MoveOne move) {
 }
 
 asio::awaitable<void> Transfer::worker(MoveOne move) {
-  while (next_file_ < plan_.files().size()) {
+  while (next_file_ < plan_.files().size() && !session_.interrupted()) {
     const TransferFile& file = plan_.files()[next_file_++];
     const Status status = co_await (this->*move)(file);
     if (status.ok()) {
@@ -95,7 +95,8 @@ std::function<void(uint64_t)> Transfer::count_bytes() {
 }
 
 asio::awaitable<Status> Transfer::put_one(const TransferFile& file) {
-  KINTSUGI_CO_ASSIGN(const auto source, LocalSource::open(file.local, threads_.get()));
+  KINTSUGI_CO_ASSIGN(const auto source,
+                     LocalSource::open(file.local, threads_.get(), session_.interruption_descriptor()));
   client::WriteOptions options;
   options.mode = source->mode();
   options.modified_ns = source->modified_ns();

@@ -22,7 +22,7 @@ const char* kind_of(const fs::file_status& status) {
     case fs::file_type::socket: return "socket";
     case fs::file_type::block:
     case fs::file_type::character: return "device";
-    default: return "not a file or directory";
+    default: return "special file";
   }
 }
 
@@ -52,9 +52,19 @@ Status TransferPlan::add_put(const std::string& source, const std::string& targe
   std::error_code error;
   const fs::file_status status = source == "-" ? fs::file_status{} : fs::status(source, error);
   if (error) return status_from_errno(error.value(), source);
-  if (source == "-" || !fs::is_directory(status)) {
-    add_file(source, target, fs::is_regular_file(status) ? fs::file_size(source, error) : 0);
+  if (source == "-") {
+    add_file(source, target, 0);
     return {};
+  }
+  if (fs::is_regular_file(status)) {
+    add_file(source, target, fs::file_size(source, error));
+    return {};
+  }
+  if (!fs::is_directory(status)) {
+    return {Code::kInvalidArgument,
+            fmt::format("{}: is a {}, and only files and directories are stored (- stores "
+                        "standard input)",
+                        source, kind_of(status))};
   }
   directories_.push_back({source, target, mode_of(status)});
   // Directories that are found are appended and visited in their turn, so that parents come first.

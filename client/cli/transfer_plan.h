@@ -28,8 +28,9 @@ class TransferPlan {
   /// Is told what is left out, in a sentence for a person.
   using Complain = std::function<void(std::string_view)>;
 
-  /// Adds what a put of `source` ("-": standard input) to the path `target` moves. A symbolic link that is named here is
-  /// followed; those met inside a tree are left out, as are pipes, sockets and devices there and what cannot be listed.
+  /// Adds what a put of `source` ("-": standard input) to the path `target` moves. kInvalidArgument for a pipe, a socket or a
+  /// device, which may never end. A symbolic link that is named here is followed; those met inside a tree are left out, as
+  /// are pipes, sockets and devices there and what cannot be listed.
   Status add_put(const std::string& source, const std::string& target, const Complain& complain);
   /// Adds what a get of the cluster's `source` moves; a local directory at `target` gets it inside.
   asio::awaitable<Status> add_get(client::Client& client, std::string source, std::string target);

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 #include "client/lib/client.h"
 #include "common/runtime/production/run.h"
 #include "monitoring/sight/recorder.h"
@@ -30,6 +32,11 @@ class BlockingClient {
   template <class T>
   T run(asio::awaitable<T> task) {
     return runtime::run_on(runtime_, std::move(task));
+  }
+
+  /// Cancels what all threads run, and returns at once (Client::cancel).
+  void cancel() {
+    asio::post(runtime_.io(), [this] { client_->cancel(); });
   }
 
   Client& async() { return *client_; }

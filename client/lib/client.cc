@@ -31,9 +31,15 @@ Context Client::context() const {
   return context;
 }
 
-asio::awaitable<void> Client::stop() {
+void Client::cancel() {
+  if (resources_->background.stopping()) return;
+  // Waits between attempts end, and with the connections all streams and calls.
   resources_->background.request_stop();
-  co_await resources_->rpc.stop();
+  resources_->background.spawn(resources_->rpc.stop());
+}
+
+asio::awaitable<void> Client::stop() {
+  cancel();
   co_await resources_->background.join();
 }
 

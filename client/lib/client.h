@@ -85,6 +85,10 @@ class Client {
   /// Runs one repair, and returns when it has ended, with its record.
   asio::awaitable<Result<proto::RepairRecord>> run_repair(proto::RunRepairRequest request);
 
+  /// Every operation that is under way ends soon, and every later one at once, with kCancelled or with an error that says
+  /// how the cancellation met it. A write that had begun gives its upload up first, so that its space is free soon. Waited
+  /// for are only what the caller must end, its sources and sinks, and connections that are being made.
+  void cancel();
   /// Ends the background tasks. REQUIRES: no operation is pending.
   asio::awaitable<void> stop();
 

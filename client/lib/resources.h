@@ -18,6 +18,7 @@ struct Resources {
   Resources(const runtime::Runtime& the_runtime, Options the_options, rpc::Secret secret)
       : runtime(the_runtime),
         options(std::move(the_options)),
+        secret(secret),
         background(runtime),
         rpc(runtime, secret),
         meta(runtime, options.metaserver, options.retry_limit, rpc, background),
@@ -30,6 +31,7 @@ struct Resources {
 
   const runtime::Runtime runtime;
   const Options options;
+  const rpc::Secret secret;
   runtime::TaskGroup background;  ///< tasks that no operation waits for: lagging fetches, reports
   rpc::Client rpc;
   MetaLink meta;

@@ -10,7 +10,6 @@
 #include "client/cli/json.h"
 #include "client/cli/local_cluster.h"
 #include "client/cli/local_daemon.h"
-#include "client/cli/local_file.h"
 #include "client/cli/session.h"
 
 namespace kintsugi::cli {
@@ -81,6 +80,7 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"server", "remove", "x"},
       {"cluster", "start", "--chunkservers", "0"},
       {"cluster", "start", "--repair-delay", "-1"},
+      {"rmdir"},
       {"fsck", "--json", "--list-missing"}};
   for (const auto& words : wrong) {
     SCOPED_TRACE(testing::PrintToString(words));
@@ -136,7 +136,7 @@ TEST(JsonDocument, KeepsTheOrderOfKeysAndEscapesStrings) {
 TEST_F(CommandLine, PrintsHelpWithZero) {
   const Outcome outcome = kintsugi({"--help"});
   EXPECT_EQ(outcome.code, 0);
-  for (const char* command : {"put", "get", "cat", "ls", "stat", "rm", "mv", "mkdir", "du", "df", "policy",
+  for (const char* command : {"put", "get", "cat", "ls", "stat", "rm", "mv", "mkdir", "rmdir", "du", "df", "policy",
                               "server", "stripe", "repair", "fsck", "cluster"}) {
     EXPECT_NE(outcome.out.find(command), std::string::npos) << command;
   }
@@ -227,57 +227,6 @@ TEST_F(CommandLine, OnlyOneStartOrStopOfAClusterRunsAtATime) {
     EXPECT_FALSE(fs::exists(directory + "/cluster.json"));
   }
   EXPECT_TRUE(DirectoryLock::take(directory));
-}
-
-class LocalFiles : public CommandLine {
- protected:
-  ~LocalFiles() override { threads.join(); }
-  template <class T>
-  T wait(asio::awaitable<T> task) {
-    return runtime::run_on(runtime, std::move(task));
-  }
-  runtime::ProductionRuntime runtime;
-  asio::thread_pool threads{2};
-};
-
-TEST_F(LocalFiles, SinkPutsTheWholeFileAtItsPlaceWithModeAndTime) {
-  const std::string path = directory + "/out";
-  auto sink = LocalSink::create(path, false, threads);
-  ASSERT_TRUE(sink);
-  const std::string a = "hello ", b = "world";
-  const std::array<std::span<const std::byte>, 2> ranges{std::as_bytes(std::span(a)),
-                                                         std::as_bytes(std::span(b))};
-  ASSERT_EQ(wait((*sink)->write(0, ranges)), Status{});
-  EXPECT_FALSE(fs::exists(path));
-  ASSERT_EQ((*sink)->finish(0640, 1'700'000'000'123'456'789), Status{});
-  EXPECT_EQ(*read_file(path), "hello world");
-  auto source = LocalSource::open(path, threads);
-  ASSERT_TRUE(source);
-  EXPECT_EQ((*source)->mode(), 0640u);
-  EXPECT_EQ((*source)->modified_ns(), 1'700'000'000'123'456'789);
-  EXPECT_EQ(LocalSink::create(path, false, threads).error().code(), Code::kAlreadyExists);
-}
-
-TEST_F(LocalFiles, SinkThatIsNotFinishedLeavesNothing) {
-  {
-    ASSERT_TRUE(LocalSink::create(directory + "/out", false, threads));
-  }
-  EXPECT_TRUE(fs::is_empty(directory));
-}
-
-TEST_F(LocalFiles, SourceFillsRangesInOrderAndEndsWithTheFile) {
-  const std::string path = directory + "/in";
-  std::ofstream(path) << "0123456789";
-  auto source = LocalSource::open(path, threads);
-  ASSERT_TRUE(source);
-  EXPECT_EQ((*source)->size(), 10u);
-  std::array<std::byte, 4> a{}, b{};
-  const std::array<std::span<std::byte>, 2> ranges{std::span(a), std::span(b)};
-  EXPECT_EQ(*wait((*source)->read(0, ranges)), 8u);
-  EXPECT_EQ(static_cast<char>(b[0]), '4');
-  EXPECT_EQ(*wait((*source)->read(8, ranges)), 2u);
-  EXPECT_EQ(LocalSource::open(directory, threads).error().code(), Code::kIsDirectory);
-  EXPECT_EQ(LocalSource::open(directory + "/nope", threads).error().code(), Code::kNotFound);
 }
 
 }  // namespace

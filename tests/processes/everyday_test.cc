@@ -63,6 +63,75 @@ TEST_F(Everyday, MistakesGetOneClearLineAndChangeNothing) {
   EXPECT_EQ(kintsugi({"cat", "/file"}).out, read_file(file)) << "the refused put must not have touched it";
 }
 
+TEST_F(Everyday, NamesOfAnyKindComeBackAndEachStaysOnItsLine) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string longest(255, 'n');
+  for (const std::string& name : std::vector<std::string>{"two\nlines", "\x1b[31mred", "tab\tand\rreturn",
+                                                          "back\\nslash", "it's", "größe", longest})
+    make_file("names/" + name, 100, 1);
+  ASSERT_EQ(kintsugi({"put", path("names"), "/names"}).exit_code, 0);
+  const Outcome got = kintsugi({"get", "/names", path("back")});
+  EXPECT_EQ(got.exit_code, 0) << got.err;
+  EXPECT_EQ(run_command({"/usr/bin/diff", "-r", path("names"), path("back")}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"get", "--replace", "/names/" + longest, path("back")}).exit_code, 0);
+
+  EXPECT_EQ(kintsugi({"ls", "/names"}).out, "$'\\x1b[31mred'\n$'back\\\\nslash'\ngröße\n$'it\\'s'\n" +
+                                                longest + "\n$'tab\\tand\\x0dreturn'\n$'two\\nlines'\n");
+  EXPECT_EQ(kintsugi({"ls", "-lR", "/names"}).out.find('\x1b'), std::string::npos);
+  EXPECT_EQ(kintsugi({"stat", "/names/\x1b[31mred"}).out.find('\x1b'), std::string::npos);
+  const Outcome gone = kintsugi({"stat", "/names/no\n\x1b[31msuch"});
+  EXPECT_EQ(gone.exit_code, 1);
+  EXPECT_EQ(std::count(gone.err.begin(), gone.err.end(), '\n'), 1) << gone.err;
+  EXPECT_NE(gone.err.find("/names/no\\n\\x1b[31msuch"), std::string::npos) << gone.err;
+  // What is shown may be pasted.
+  const std::string pasted = command({}).front() + " rm $'/names/two\\nlines'";
+  EXPECT_EQ(run_command({"/bin/bash", "-c", pasted}, environment()).exit_code, 0);
+  EXPECT_EQ(kintsugi({"ls", "/names"}).out.find("two"), std::string::npos);
+}
+
+TEST_F(Everyday, OnlyRmdirAndRmRRemoveDirectories) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"mkdir", "/empty", "/full", "/full/inner"}).exit_code, 0);
+  ASSERT_EQ(kintsugi({"put", make_file("file", 1000, 1), "/file"}).exit_code, 0);
+  const Outcome refused = kintsugi({"rm", "/empty"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.err, "kintsugi: rm: /empty: is a directory (use -r, or rmdir)\n");
+  const Outcome full = kintsugi({"rmdir", "/full"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_EQ(full.err, "kintsugi: rmdir: /full is not empty\n");
+  const Outcome file = kintsugi({"rmdir", "/file"});
+  EXPECT_EQ(file.exit_code, 1);
+  EXPECT_EQ(file.err, "kintsugi: rmdir: /file: is not a directory\n");
+  EXPECT_EQ(kintsugi({"rmdir", "/nowhere"}).exit_code, 1);
+  EXPECT_EQ(kintsugi({"ls", "/"}).out, "empty/\nfile\nfull/\n") << "nothing was removed so far";
+
+  EXPECT_EQ(kintsugi({"rmdir", "/empty", "/full/inner"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"rm", "/file"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"rm", "-r", "/full"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"ls", "/"}).out, "");
+}
+
+TEST_F(Everyday, PipesAndDevicesAreNotStored) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  make_file("tree/file", 1000, 1);
+  ASSERT_EQ(mkfifo(path("tree/pipe").c_str(), 0600), 0);
+  const Outcome pipe = kintsugi({"put", path("tree/pipe"), "/pipe"});
+  EXPECT_EQ(pipe.exit_code, 1);
+  EXPECT_NE(pipe.err.find("tree/pipe: is a pipe"), std::string::npos) << pipe.err;
+  const Outcome device = kintsugi({"put", "/dev/zero", "/zero"});
+  EXPECT_EQ(device.exit_code, 1);
+  EXPECT_NE(device.err.find("/dev/zero: is a device"), std::string::npos) << device.err;
+  EXPECT_EQ(kintsugi({"ls", "/"}).out, "");
+
+  const Outcome tree = kintsugi({"put", path("tree"), "/tree"});
+  EXPECT_EQ(tree.exit_code, 1);
+  EXPECT_NE(tree.err.find("tree/pipe: pipe, skipped"), std::string::npos) << tree.err;
+  EXPECT_EQ(kintsugi({"ls", "/tree"}).out, "file\n") << "the others are stored";
+  const std::string from_pipe = "printf stored | " + command({}).front() + " put - /piped";
+  EXPECT_EQ(run_command({"/bin/sh", "-c", from_pipe}, environment()).exit_code, 0);
+  EXPECT_EQ(kintsugi({"cat", "/piped"}).out, "stored");
+}
+
 TEST_F(Everyday, TheWrongSecretIsRefusedWithAClearLine) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   const std::string secret = path("wrong-secret");

@@ -15,15 +15,6 @@ using std::chrono::seconds;
 
 class Kill : public ProcessCluster {
  protected:
-  /// Total bytes of chunk data on the disks, tmp files included: tells that a put is under way.
-  uint64_t bytes_on_disks() const {
-    uint64_t bytes = 0;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(cluster_directory(), ignored))
-      if (entry.is_regular_file(ignored) && entry.path().string().find("chunkserver") != std::string::npos)
-        bytes += entry.file_size(ignored);
-    return bytes;
-  }
   size_t dead_servers() const {
     const std::string list = kintsugi({"server", "list", "--json"}).out;
     size_t count = 0;
@@ -41,15 +32,6 @@ class Kill : public ProcessCluster {
           entry.path().filename().string().ends_with("-" + std::to_string(index)))
         return entry.path();
     return "";
-  }
-
-  /// Size of the temporary file that a get writes beside its target.
-  uint64_t bytes_under_way(const std::string& target) const {
-    std::error_code ignored;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(std::filesystem::path(target).parent_path(), ignored))
-      if (entry.path().string().rfind(target + ".", 0) == 0) return entry.file_size(ignored);
-    return 0;
   }
 };
 
@@ -108,8 +90,9 @@ TEST_F(Kill, AnyServerDiesDuringAGet) {
   for (const char* victim : {"chunkserver-6", "metaserver"}) {
     const std::string target = path(std::string("back-") + victim);
     BackgroundCommand get(command({"get", "/file", target}), environment());
-    ASSERT_TRUE(eventually([&] { return bytes_under_way(target) > (size_t{40} << 20) || !get.running(); },
-                           seconds(30)));
+    ASSERT_TRUE(
+        eventually([&] { return bytes_open_in(get.pid(), path("")) > (size_t{40} << 20) || !get.running(); },
+                   seconds(30)));
     kill9(victim);
     restart_missing();
     EXPECT_EQ(get.exit_code(), 0) << victim;

@@ -176,6 +176,28 @@ bool ProcessCluster::healthy() const {
   return kintsugi({"fsck", "/"}).exit_code == 0;
 }
 
+uint64_t ProcessCluster::bytes_on_disks() const {
+  uint64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cluster_directory(), ignored))
+    if (entry.is_regular_file(ignored) && entry.path().string().find("data/chunkserver") != std::string::npos)
+      bytes += entry.file_size(ignored);
+  return bytes;
+}
+
+uint64_t ProcessCluster::bytes_open_in(pid_t pid, const std::string& directory) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error)) {
+    const auto target = std::filesystem::read_symlink(entry.path(), error);
+    if (error || !target.string().starts_with(directory)) continue;
+    const auto size = std::filesystem::file_size(entry.path(), error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
 std::string ProcessCluster::make_file(const std::string& name, size_t bytes, unsigned seed) const {
   std::mt19937_64 random(seed);
   std::vector<uint64_t> words(bytes / 8 + 1);

@@ -58,6 +58,11 @@ class ProcessCluster : public ::testing::Test {
   /// fsck of everything reports no problem.
   bool healthy() const;
 
+  /// Bytes of chunks on the disks, those that are being written included.
+  uint64_t bytes_on_disks() const;
+  /// Bytes of the files below `directory` that a process has open, also of those that have no name.
+  static uint64_t bytes_open_in(pid_t pid, const std::string& directory);
+
   /// A local file of `bytes` reproducible pseudo-random bytes; returns its path.
   std::string make_file(const std::string& name, size_t bytes, unsigned seed) const;
   static std::string read_file(const std::string& path);

@@ -142,7 +142,12 @@ asio::awaitable<void> Upload::abort(Context context) {
   proto::AbortUploadRequest request;
   request.set_upload_id(upload_id_);
   proto::Empty nothing;
-  (void)co_await resources_.meta.call_once(context, rpc::Method::kAbortUpload, request, nothing, kAbortLimit);
+  // On a connection of its own: a client that was cancelled has no other any more.
+  rpc::Client farewell(resources_.runtime, resources_.secret);
+  const Context limited = context.with_deadline(resources_.now() + kAbortLimit);
+  (void)co_await farewell.call(limited, resources_.options.metaserver, rpc::Method::kAbortUpload, request,
+                               nothing);
+  co_await farewell.stop();
 }
 
 }  // namespace kintsugi::client

@@ -1,0 +1,139 @@
+// Local files as the ends of transfers.
+#include "client/cli/local_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cli/local_daemon.h"
+#include "common/runtime/production/run.h"
+
+namespace kintsugi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LocalFiles : public testing::Test {
+ protected:
+  LocalFiles() {
+    std::string name = (fs::temp_directory_path() / "kintsugi-files-XXXXXX").string();
+    directory = ::mkdtemp(name.data());
+  }
+  ~LocalFiles() override {
+    threads.join();
+    fs::remove_all(directory);
+  }
+  template <class T>
+  T wait(asio::awaitable<T> task) {
+    return runtime::run_on(runtime, std::move(task));
+  }
+  /// A whole file by way of a sink.
+  Status write(const std::string& path, const std::string& text, bool replace) {
+    KINTSUGI_ASSIGN(const auto sink, LocalSink::create(path, replace, threads));
+    const std::array<std::span<const std::byte>, 1> range{std::as_bytes(std::span(text))};
+    KINTSUGI_TRY(wait(sink->write(0, range)));
+    return sink->finish(0644, 0);
+  }
+  size_t files() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+  }
+  std::string directory;
+  runtime::ProductionRuntime runtime;
+  asio::thread_pool threads{2};
+};
+
+TEST_F(LocalFiles, SinkPutsTheWholeFileAtItsPlaceWithModeAndTime) {
+  const std::string path = directory + "/out";
+  auto sink = LocalSink::create(path, false, threads);
+  ASSERT_TRUE(sink);
+  const std::string a = "hello ", b = "world";
+  const std::array<std::span<const std::byte>, 2> ranges{std::as_bytes(std::span(a)),
+                                                         std::as_bytes(std::span(b))};
+  ASSERT_EQ(wait((*sink)->write(0, ranges)), Status{});
+  EXPECT_FALSE(fs::exists(path));
+  ASSERT_EQ((*sink)->finish(0640, 1'700'000'000'123'456'789), Status{});
+  EXPECT_EQ(*read_file(path), "hello world");
+  auto source = LocalSource::open(path, threads);
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->mode(), 0640u);
+  EXPECT_EQ((*source)->modified_ns(), 1'700'000'000'123'456'789);
+  EXPECT_EQ(LocalSink::create(path, false, threads).error().code(), Code::kAlreadyExists);
+}
+
+TEST_F(LocalFiles, SinkThatIsNotFinishedLeavesNothing) {
+  {
+    ASSERT_TRUE(LocalSink::create(directory + "/out", false, threads));
+  }
+  EXPECT_TRUE(fs::is_empty(directory));
+}
+
+TEST_F(LocalFiles, SourceFillsRangesInOrderAndEndsWithTheFile) {
+  const std::string path = directory + "/in";
+  std::ofstream(path) << "0123456789";
+  auto source = LocalSource::open(path, threads);
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->size(), 10u);
+  std::array<std::byte, 4> a{}, b{};
+  const std::array<std::span<std::byte>, 2> ranges{std::span(a), std::span(b)};
+  EXPECT_EQ(*wait((*source)->read(0, ranges)), 8u);
+  EXPECT_EQ(static_cast<char>(b[0]), '4');
+  EXPECT_EQ(*wait((*source)->read(8, ranges)), 2u);
+  EXPECT_EQ(LocalSource::open(directory, threads).error().code(), Code::kIsDirectory);
+  EXPECT_EQ(LocalSource::open(directory + "/nope", threads).error().code(), Code::kNotFound);
+}
+
+TEST_F(LocalFiles, SinkReplacesAFileOnlyWhenItShallAndLeavesNoOtherName) {
+  const std::string path = directory + "/out";
+  ASSERT_EQ(write(path, "old", false), Status{});
+  auto late = LocalSink::create(directory + "/late", false, threads);
+  ASSERT_TRUE(late);
+  ASSERT_EQ(write(directory + "/late", "first", false), Status{});
+  EXPECT_EQ((*late)->finish(0644, 0).code(), Code::kAlreadyExists) << "somebody made it meanwhile";
+  late->reset();
+  EXPECT_EQ(*read_file(directory + "/late"), "first");
+  ASSERT_EQ(write(path, "new", true), Status{});
+  EXPECT_EQ(*read_file(path), "new");
+  EXPECT_EQ(write(directory + "/none/out", "x", false).code(), Code::kNotFound);
+  EXPECT_EQ(files(), 2u);
+}
+
+TEST_F(LocalFiles, SinkWritesAFileWhoseNameIsAsLongAsANameCanBe) {
+  const std::string path = directory + "/" + std::string(255, 'n');
+  ASSERT_EQ(write(path, "old", false), Status{});
+  ASSERT_EQ(write(path, "new", true), Status{});
+  EXPECT_EQ(*read_file(path), "new");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(LocalFiles, SourceStopsWaitingForAPipeWhenItIsCancelled) {
+  const std::string path = directory + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Descriptor writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));  // so that the pipe never ends
+  ASSERT_EQ(::write(writer.get(), "abcd", 4), 4);
+  const Descriptor cancelled(::eventfd(0, EFD_CLOEXEC));
+  const int before = ::dup(STDIN_FILENO);
+  ASSERT_EQ(::dup2(writer.get(), STDIN_FILENO), STDIN_FILENO);
+  auto source = LocalSource::open("-", threads, cancelled.get());
+  ASSERT_TRUE(source);
+  std::array<std::byte, 4> bytes{};
+  const std::array<std::span<std::byte>, 1> range{std::span(bytes)};
+  EXPECT_EQ(*wait((*source)->read(0, range)), 4u);
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(100ms);  // the read below waits by then, or finds it cancelled already
+    const uint64_t one = 1;
+    EXPECT_EQ(::write(cancelled.get(), &one, sizeof one), ssize_t{sizeof one});
+  });
+  EXPECT_EQ(wait((*source)->read(4, range)).error().code(), Code::kCancelled);
+  canceller.join();
+  ::dup2(before, STDIN_FILENO);
+  ::close(before);
+}
+
+}  // namespace
+}  // namespace kintsugi::cli
