@@ -9,9 +9,9 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-/// Exit status of a server that was removed from its cluster: nothing is wrong, and nobody should start it again by
-/// itself.
-constexpr int kExitRemoved = 3;
+/// Exit status of a server that its cluster does not want: it was removed, or another process has taken its place.
+/// Nobody should start it again by itself: it would join anew, or end the process that ended it.
+constexpr int kExitUnwanted = 3;
 
 void add_settings(daemon::Settings& settings, Options& options) {
   settings.add("listen", &options.listen, "host:port for clients and other servers; port 0 picks one");
@@ -51,8 +51,8 @@ class Daemon final : public daemon::Daemon {
     add_pages(shell.http, shell.metrics, server_);
     server_.set_http_address(shell.http_address);
     server_.on_refused = [&ending = shell.ending](Status why) {
-      const bool removed = why.code() == Code::kNotFound;
-      ending.end(std::move(why), removed ? kExitRemoved : daemon::kExitFailed);
+      const bool unwanted = why.code() == Code::kNotFound || why.code() == Code::kAlreadyExists;
+      ending.end(std::move(why), unwanted ? kExitUnwanted : daemon::kExitFailed);
     };
   }
 

@@ -47,19 +47,19 @@ asio::awaitable<void> MetaserverLink::run() {
     Status status;
     if (!registered_) {
       status = co_await register_server();
-    } else if (report_wanted_ || runtime_.clock.now() >= next_report_) {
+    } else if (runtime_.clock.now() >= report_due_) {
       status = co_await report_blocks();
+      report_due_ = runtime_.clock.now() + (status.ok() ? kReportInterval : kReportAgain);
     } else {
       status = co_await send_heartbeat();
-      if (status.ok() && registered_ && !report_wanted_) (void)co_await tasks_.sleep_for(interval_);
+      const TimePoint next = std::min(runtime_.clock.now() + interval_, report_due_);
+      if (status.ok() && registered_) (void)co_await tasks_.sleep_until(next);
     }
+    if (refused_) co_return;
     if (status.ok()) {
       backoff = kFirstBackoff;
       continue;
     }
-    // Only the metaserver itself answers so, and only to a server that was removed.
-    if (status.code() == Code::kNotFound) refuse(std::move(status));
-    if (refused_) co_return;
     log::warning("metaserver {}: {}", options_.metaserver.to_string(), status.to_string());
     (void)co_await tasks_.sleep_for(backoff);
     backoff = std::min(2 * backoff, kLastBackoff);
@@ -70,6 +70,15 @@ void MetaserverLink::refuse(Status why) {
   refused_ = true;
   registered_ = false;
   if (on_refused) on_refused(std::move(why));
+}
+
+Status MetaserverLink::note(Status called, std::string_view call) {
+  called = called.with_context(call);
+  // Only the metaserver itself answers with these, and only to a server that was removed, or to a process that another
+  // one has taken the place of.
+  const bool unwanted = called.code() == Code::kNotFound || called.code() == Code::kAlreadyExists;
+  if (unwanted) refuse(called);
+  return called;
 }
 
 asio::awaitable<Status> MetaserverLink::register_server() {
@@ -88,7 +97,7 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   proto::RegisterServerResponse response;
   Status called = co_await client_.call(module.context(), options_.metaserver, rpc::Method::kRegisterServer,
                                         request, response);
-  if (!called.ok()) co_return module.finish(called.with_context("register"));
+  if (!called.ok()) co_return module.finish(note(std::move(called), "register"));
   Status joined = co_await store_.join_cluster(response.cluster_id());
   if (!joined.ok()) {
     if (joined.code() == Code::kConflict) {
@@ -100,7 +109,7 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   const Duration asked = std::chrono::milliseconds(response.heartbeat_interval_ms());
   if (asked > Duration::zero()) interval_ = std::clamp(asked, kMinHeartbeatInterval, kMaxHeartbeatInterval);
   registered_ = true;
-  report_wanted_ = true;
+  report_due_ = runtime_.clock.now();
   // A metaserver that has restarted numbers its orders anew, and gives again what it does not know to be done.
   open_orders_.clear();
   orders_received_ = orders_done_ = 0;
@@ -132,12 +141,10 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
     proto::Empty response;
     Status called =
         co_await client_.call(context, options_.metaserver, rpc::Method::kBlockReport, request, response);
-    if (!called.ok()) co_return module.finish(called.with_context("block report"));
+    if (!called.ok()) co_return module.finish(note(std::move(called), "block report"));
     if (tasks_.stopping()) co_return module.finish({Code::kCancelled, "stopping"});
   }
   module.output(0, double(reported));
-  report_wanted_ = false;
-  next_report_ = runtime_.clock.now() + kReportInterval;
   co_return module.finish({});
 }
 
@@ -153,7 +160,7 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   proto::HeartbeatResponse response;
   Status called = co_await client_.call(module.context(), options_.metaserver, rpc::Method::kHeartbeat,
                                         request, response);
-  if (!called.ok()) co_return module.finish(called.with_context("heartbeat"));
+  if (!called.ok()) co_return module.finish(note(std::move(called), "heartbeat"));
   // A metaserver that does not know this server has taken nothing of what it was told.
   if (!response.register_again()) heartbeat_.delivered(request);
   obey(response);
@@ -163,7 +170,7 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
 
 void MetaserverLink::obey(const proto::HeartbeatResponse& response) {
   if (response.register_again()) registered_ = false;
-  if (response.report_blocks()) report_wanted_ = true;
+  if (response.report_blocks()) report_due_ = runtime_.clock.now();
   if (!response.probe_address().empty()) {
     auto peer = runtime::Endpoint::parse(response.probe_address());
     if (peer) prober_.offer(std::move(*peer));

@@ -33,6 +33,10 @@ class MetaserverLink {
   static constexpr Duration kLastBackoff = std::chrono::seconds(2);
   static constexpr Duration kCallLimit = std::chrono::seconds(5);
   static constexpr Duration kReportInterval = std::chrono::hours(1);
+  /// After a report that failed. Longer than any backoff, so that a heartbeat comes first: its answer says whether this
+  /// server must register again, or how it comes that the metaserver does not want its reports.
+  static constexpr Duration kReportAgain = std::chrono::seconds(3);
+  static_assert(kReportAgain > kLastBackoff);
   static constexpr Duration kMinHeartbeatInterval = std::chrono::milliseconds(10);
   static constexpr Duration kMaxHeartbeatInterval = std::chrono::minutes(1);
   /// How often the mark of the metadata is written to disk while its epoch stays the same.
@@ -46,13 +50,16 @@ class MetaserverLink {
   asio::awaitable<void> stop();
 
   bool registered() const { return registered_; }
-  /// This server must not serve. kConflict: the metaserver is of another cluster than the disks. kNotFound:
-  /// the server was removed from the cluster. Runs once; nothing is said to the metaserver afterwards.
+  /// This server must not serve. kConflict: the metaserver is of another cluster than the disks. kNotFound: the server
+  /// was removed from the cluster. kAlreadyExists: another process has registered as this server since this one did.
+  /// Runs once; nothing is said to the metaserver afterwards.
   std::function<void(Status)> on_refused;
 
  private:
   asio::awaitable<void> run();
   void refuse(Status why);
+  /// Hands the metaserver's error to a call through, and refuses to go on when that is what it means.
+  Status note(Status called, std::string_view call);
   asio::awaitable<Status> register_server();
   asio::awaitable<Status> report_blocks();
   asio::awaitable<Status> send_heartbeat();
@@ -72,9 +79,9 @@ class MetaserverLink {
   LinkOptions options_;
   uint64_t incarnation_;  ///< random: tells this run of the server from the one before
   uint64_t sequence_ = 0, reports_ = 0;
-  bool registered_ = false, report_wanted_ = false, refused_ = false;
+  bool registered_ = false, refused_ = false;
   Duration interval_ = std::chrono::seconds(1);
-  TimePoint next_report_;
+  TimePoint report_due_;
   struct Orders {
     uint64_t number;        ///< as the metaserver counts
     uint64_t last_of_them;  ///< as the deleter counts

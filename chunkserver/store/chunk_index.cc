@@ -35,6 +35,13 @@ std::vector<ChunkInfo> ChunkIndex::list(ChunkId after, size_t limit) const {
   return chunks;
 }
 
+std::vector<ChunkIndex::Entry> ChunkIndex::entries(ChunkId after, size_t limit) const {
+  std::vector<Entry> entries;
+  for (auto entry = entries_.upper_bound(after); entry != entries_.end() && entries.size() < limit; ++entry)
+    entries.push_back(entry->second);
+  return entries;
+}
+
 std::vector<ChunkInfo> ChunkIndex::list(const StoreRoot& root) const {
   std::vector<ChunkInfo> chunks;
   for (const auto& [id, entry] : entries_) {

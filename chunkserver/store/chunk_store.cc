@@ -17,24 +17,38 @@ Status not_here(ChunkId id) {
   return {Code::kNotFound, fmt::format("chunk {} is not here", id)};
 }
 
+std::vector<std::unique_ptr<StoreRoot>> make_roots(const runtime::Runtime& runtime,
+                                                   const StoreOptions& options) {
+  std::vector<std::unique_ptr<StoreRoot>> roots;
+  for (const std::string& path : options.disks) {
+    roots.push_back(
+        std::make_unique<StoreRoot>(runtime, path, options.segments, options.disk_bytes_per_second));
+  }
+  return roots;
+}
+
 }  // namespace
 
 ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
+      roots_(make_roots(runtime_, options_)),
       index_(runtime),
       open_files_(kOpenFiles),
       open_records_(kOpenRecords),
       cache_(options_.cache_bytes, runtime_.clock),
       usage_(runtime_.clock),
-      tasks_(runtime) {
-  for (const std::string& path : options_.disks) {
-    StoreRoot& root = *roots_.emplace_back(
-        std::make_unique<StoreRoot>(runtime_, path, options_.segments, options_.disk_bytes_per_second));
+      tasks_(runtime),
+      walk_(index_, roots_, tasks_) {
+  for (const auto& owned : roots_) {
+    StoreRoot& root = *owned;
     root.disk.on_failed = [this, &root] { drop_disk(root); };
     root.segments.cleaner().on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
     root.segments.cleaner().on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
   }
+  walk_.on_lost = [this](ChunkId id, uint64_t generation, Code why) {
+    return drop_lost(id, generation, why);
+  };
 }
 
 ChunkStore::~ChunkStore() {
@@ -46,7 +60,10 @@ asio::awaitable<Status> ChunkStore::start() {
     co_return Status{Code::kInvalidArgument,
                      fmt::format("{} disks; between 1 and {} are needed", roots_.size(), kMaxDisks)};
   }
+  // All of them before the first change: a server whose disks another process has does nothing.
+  KINTSUGI_CO_TRY(co_await lock_disks());
   for (auto& root : roots_) {
+    if (root->disk.failed()) continue;
     Status prepared = co_await root->disk.prepare();
     if (!prepared.ok()) root->disk.fail(prepared);
   }
@@ -61,7 +78,19 @@ asio::awaitable<Status> ChunkStore::start() {
   }
   if (emptiest_root(roots_) == nullptr) co_return Status{Code::kUnavailable, "none of the disks can be used"};
   for (auto& root : roots_) {
-    if (!root->disk.failed()) root->segments.start(tasks_);
+    if (root->disk.failed()) continue;
+    root->segments.start(tasks_);
+    tasks_.spawn(root->guard.watch(tasks_));
+  }
+  tasks_.spawn(walk_.run());
+  co_return Status{};
+}
+
+asio::awaitable<Status> ChunkStore::lock_disks() {
+  for (auto& root : roots_) {
+    Status locked = co_await root->guard.lock(tasks_, runtime_.clock);
+    if (locked.code() == Code::kConflict) co_return locked;
+    if (!locked.ok()) root->disk.fail(locked);
   }
   co_return Status{};
 }
@@ -82,6 +111,8 @@ asio::awaitable<void> ChunkStore::stop() {
   open_files_.clear();
   open_records_.clear();
   cache_.clear();
+  for (auto& root : roots_)
+    root->guard.release();
 }
 
 asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context, ChunkId id,
@@ -316,14 +347,22 @@ void ChunkStore::drop_corrupt_record(StoreRoot& root, ChunkId id) {
 }
 
 void ChunkStore::drop_corrupt(ChunkId id, uint64_t generation, const Status& why) {
-  if (index_.find(id, generation) == nullptr) return;
+  const Entry* entry = index_.find(id, generation);
+  if (entry == nullptr) return;
+  log::error("chunk {} on disk {} is lost: {}", id, entry->root->disk.root(), why.to_string());
+  drop_lost(id, generation, why.code());
+}
+
+bool ChunkStore::drop_lost(ChunkId id, uint64_t generation, Code why) {
+  if (index_.find(id, generation) == nullptr) return false;
   const Entry entry = *erase(id);
-  log::error("chunk {} on disk {} is lost: {}", id, entry.root->disk.root(), why.to_string());
   ++counters_.corrupt_chunks;
   lost_.push_back(entry.info);
-  if (entry.root->disk.failed()) return;
+  const bool file_is_gone = why == Code::kNotFound && !entry.in_segment;
+  if (entry.root->disk.failed() || file_is_gone) return true;
   // Whoever else holds the claim replaces or removes the chunk just now; to clear it away then would hit a new copy.
   if (auto claim = index_.try_claim(id)) tasks_.spawn(clear_away(entry, std::move(*claim)));
+  return true;
 }
 
 asio::awaitable<void> ChunkStore::clear_away(Entry entry, ChunkIndex::Claim claim) {

@@ -18,6 +18,7 @@
 #include "chunkserver/store/chunk_index.h"
 #include "chunkserver/store/chunk_reader.h"
 #include "chunkserver/store/chunk_writer.h"
+#include "chunkserver/store/file_walk.h"
 #include "chunkserver/store/open_chunk_cache.h"
 #include "chunkserver/store/open_writers.h"
 #include "chunkserver/store/store_root.h"
@@ -43,7 +44,7 @@ struct StoreSpace {
 
 struct StoreCounters {
   uint64_t chunks_committed = 0, chunks_removed = 0;
-  uint64_t corrupt_chunks = 0;  ///< found at start or by a read
+  uint64_t corrupt_chunks = 0;  ///< found at start, by a read, or when the files were looked at (FileWalk)
 };
 
 /// Single-threaded, on the runtime's executor.
@@ -56,10 +57,11 @@ class ChunkStore {
   ChunkStore(const runtime::Runtime& runtime, StoreOptions options);
   ~ChunkStore();  ///< after stop()
 
-  /// Finds the chunks on the disks. A disk that cannot be used is dropped. kUnavailable: none is left; kConflict: a
-  /// disk belongs to another server or cluster, in one clear line.
+  /// Locks the disks, and finds the chunks on them. A disk that cannot be used is dropped. kUnavailable: none is left;
+  /// kConflict: a disk is in use by another process, and nothing on it was changed, or belongs to another server or
+  /// cluster, in one clear line.
   asio::awaitable<Status> start();
-  /// Waits for everything that is under way. REQUIRES: no writer or reader is left.
+  /// Waits for everything that is under way, and unlocks the disks. REQUIRES: no writer or reader is left.
   asio::awaitable<void> stop();
 
   /// Whose disks these are; made at the first start.
@@ -100,7 +102,7 @@ class ChunkStore {
   /// Called when a chunk of this name is about to be written or committed: it is wanted here.
   std::function<void(ChunkId)> on_write = [](ChunkId) {};
 
-  /// Takes the chunks that were found corrupt, or were on a disk that failed, since the last call.
+  /// Takes the chunks that were found corrupt or missing, or were on a disk that failed, since the last call.
   std::vector<ChunkInfo> take_lost() { return std::exchange(lost_, {}); }
 
   /// For tests and tools: cleans segments until nothing is worth it.
@@ -122,6 +124,7 @@ class ChunkStore {
  private:
   using Entry = ChunkIndex::Entry;
 
+  asio::awaitable<Status> lock_disks();
   asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk);
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
   /// kNotFound, kIoError.
@@ -134,12 +137,14 @@ class ChunkStore {
   OpenChunkCache& open_chunks(const Entry& entry) { return entry.in_segment ? open_records_ : open_files_; }
   /// Takes the chunk out of the index, and what is kept of it out of memory.
   std::optional<Entry> erase(ChunkId id);
+  /// As drop_corrupt, with nothing in the log. Returns false when nothing happened.
+  bool drop_lost(ChunkId id, uint64_t generation, Code why);
   void drop_corrupt_record(StoreRoot& root, ChunkId id);
   void drop_disk(StoreRoot& root);
 
   const runtime::Runtime runtime_;
   const StoreOptions options_;
-  std::vector<std::unique_ptr<StoreRoot>> roots_;
+  const std::vector<std::unique_ptr<StoreRoot>> roots_;
   Identity identity_;
   ChunkIndex index_;
   OpenWriters writers_;
@@ -148,7 +153,8 @@ class ChunkStore {
   UsageProfile usage_;
   std::vector<ChunkInfo> lost_;
   StoreCounters counters_;
-  runtime::TaskGroup tasks_;  ///< committers, cleaners, and what clears away after a chunk
+  runtime::TaskGroup tasks_;  ///< committers, cleaners, guards, the walk, and what clears away after a chunk
+  FileWalk walk_;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -8,6 +8,7 @@
 #include "chunkserver/store/disk/data_disk.h"
 #include "chunkserver/store/disk/identity.h"
 #include "chunkserver/store/disk/limited_disk.h"
+#include "chunkserver/store/disk/root_guard.h"
 #include "chunkserver/store/segments/segment_log.h"
 
 namespace kintsugi::chunkserver {
@@ -15,11 +16,15 @@ namespace kintsugi::chunkserver {
 struct StoreRoot {
   StoreRoot(const runtime::Runtime& runtime, std::string path, SegmentLimits limits,
             uint64_t bytes_per_second)
-      : device(runtime, bytes_per_second), disk(device, std::move(path)), segments(runtime, disk, limits) {}
+      : device(runtime, bytes_per_second),
+        disk(device, std::move(path)),
+        guard(disk),
+        segments(runtime, disk, limits) {}
   StoreRoot(const StoreRoot&) = delete;
 
   LimitedDisk device;
   DataDisk disk;
+  RootGuard guard;
   SegmentLog segments;
   Identity identity;  ///< as it stands on the disk
 };

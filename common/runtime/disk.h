@@ -50,6 +50,25 @@ struct DiskSpace {
   uint64_t free_bytes = 0;
 };
 
+/// Tells a file or directory from every other one that exists at the same time. Once it is gone, and nobody has it
+/// open, another one may get its identity.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
+struct FileAttributes {
+  FileIdentity identity;
+  uint64_t bytes = 0;  ///< the size of a file; of a directory it says nothing
+};
+
+/// The lock of a file, held from Disk::lock() until it is destroyed or its process ends. The file stays open meanwhile.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
 /// Paths are absolute. One Disk object serves all paths of a machine; a chunk store uses several roots on it.
 class Disk {
  public:
@@ -64,6 +83,10 @@ class Disk {
   /// Names of entries, sorted, without "." and "..".
   virtual asio::awaitable<Result<std::vector<std::string>>> list(std::string path) = 0;
   virtual asio::awaitable<Result<DiskSpace>> space(std::string path) = 0;
+  /// What the path names now; links are followed.
+  virtual asio::awaitable<Result<FileAttributes>> attributes(std::string path) = 0;
+  /// Makes the file if there is none, and locks it against all others who call this. kConflict: somebody holds it.
+  virtual asio::awaitable<Result<std::unique_ptr<FileLock>>> lock(std::string path) = 0;
 };
 
 }  // namespace kintsugi::runtime

@@ -54,7 +54,7 @@ class BlockReports {
   };
   /// True when this page was the last one. Chunks to be told as lost are added to `lost`. kInvalidArgument: the page is
   /// not ordered. kConflict: its report was given up or superseded (a server numbers its reports upwards), or the
-  /// server is not registered.
+  /// server is not registered, which its next heartbeat is told.
   Result<bool> take_page(Transaction& transaction, const proto::BlockReportRequest& page,
                          std::vector<LostChunk>& lost);
 

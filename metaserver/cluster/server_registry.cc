@@ -50,9 +50,12 @@ Status ServerRegistry::check_incarnation(ServerId id, const proto::StoredServer&
     return {
         Code::kNotFound,
         fmt::format("server {} was removed from the cluster; it joins again when it is started again", id)};
-  return {Code::kConflict,
-          fmt::format("server {} was started again as another process, at {}; this one must stop", id,
-                      stored.address())};
+  return {Code::kAlreadyExists,
+          fmt::format(
+              "another process has registered as server {} since, at {}, and this one must end: unless the "
+              "server was restarted on purpose, one of the two runs on a copy of the other's disks; keep "
+              "only one",
+              id, stored.address())};
 }
 
 Status ServerRegistry::check_removed(ServerId id, uint64_t incarnation) const {

@@ -45,8 +45,9 @@ class ServerRegistry {
   void load(const Reader& reader);
 
   /// Puts what must be durable into the transaction. Returns what the server counted as until now.
-  /// kConflict: a later process with this id has registered since. kNotFound, here and below: the server was removed
-  /// while this process ran; no other refusal that a server is sent has that code.
+  /// kAlreadyExists, here and below: a later process with this id has registered since. kNotFound: the server was
+  /// removed while this process ran. No other refusal that a server is sent, whatever it asked, has one of these two
+  /// codes.
   enum class Before { kUnknown, kLiving, kDead };
   Result<Before> register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
 

@@ -25,6 +25,7 @@ class FakeMetaserver {
   proto::HeartbeatResponse next_answer;  ///< given once
   std::string probe_address;             ///< named in every answer
   Status refusal;                        ///< unless ok: the answer to everything
+  Status report_refusal;                 ///< unless ok: the answer to block reports
   std::vector<proto::RegisterServerRequest> registrations;
   std::vector<proto::HeartbeatRequest> heartbeats;
   std::vector<proto::BlockReportRequest> reports;
@@ -56,7 +57,7 @@ inline FakeMetaserver::FakeMetaserver(const runtime::Runtime& runtime, rpc::Secr
       rpc::Method::kBlockReport,
       [this](Context, const proto::BlockReportRequest& request, proto::Empty&) -> asio::awaitable<Status> {
         reports.push_back(request);
-        co_return refusal;
+        co_return refusal.ok() ? report_refusal : refusal;
       });
   Status started = server_.start({"meta", 7000});
   KINTSUGI_ASSERT(started.ok());

@@ -149,6 +149,60 @@ TEST(MetaserverLink, ARemovedServerIsToldToEndAndNothingElseIsAReasonTo) {
   EXPECT_TRUE(rig.meta.heartbeats.empty());
 }
 
+TEST(MetaserverLink, AProcessThatAnotherOneHasTakenThePlaceOfIsToldToEnd) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(3s);
+  rig.meta.refusal = {Code::kAlreadyExists, "another process has registered"};
+  rig.simulation.run_for(5s);
+  ASSERT_EQ(rig.refused.size(), 1u);
+  EXPECT_EQ(rig.refused[0].code(), Code::kAlreadyExists);
+  EXPECT_NE(rig.refused[0].message().find("another process has registered"), std::string::npos)
+      << rig.refused[0];
+  rig.meta.heartbeats.clear();
+  rig.meta.registrations.clear();
+  rig.simulation.run_for(10s);
+  EXPECT_TRUE(rig.meta.heartbeats.empty());
+  EXPECT_TRUE(rig.meta.registrations.empty());
+}
+
+TEST(MetaserverLink, AnErrorOfTheDiskIsNoRefusalWhateverItsCode) {
+  ClusterRig rig(1);
+  rig.stop_server(0);
+  simulation::SimDisk& disk = rig.servers[0].node->disk();
+  for (const Code code : {Code::kNotFound, Code::kAlreadyExists}) {
+    KINTSUGI_ASSERT_OK(disk.remove_all("/disk"));  // so that a registration writes to the disk
+    rig.simulation.network().isolate("meta");
+    rig.start_server(0);
+    disk.fail_next(1, code, "/disk/tmp/server_id", simulation::DiskOp::kOpen);
+    rig.simulation.network().heal();
+    rig.simulation.run_for(30s);
+    EXPECT_TRUE(rig.refused.empty()) << code_name(code);
+    EXPECT_TRUE(rig.servers[0].server->registered());
+    rig.stop_server(0);
+  }
+}
+
+TEST(MetaserverLink, AServerWhoseReportsAreRefusedIsHeardAndRegistersAgain) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(3s);
+  rig.meta.report_refusal = {Code::kConflict, "server 7 must register before it reports"};
+  rig.meta.next_answer.set_report_blocks(true);
+  rig.simulation.run_for(2s);
+  rig.meta.reports.clear();
+  rig.meta.heartbeats.clear();
+  rig.simulation.run_for(30s);
+  EXPECT_GE(rig.meta.reports.size(), 5u);
+  EXPECT_LE(rig.meta.reports.size(), 12u);
+  EXPECT_GE(rig.meta.heartbeats.size(), 20u) << "it would count as dead";
+  const size_t registrations = rig.meta.registrations.size();
+  rig.meta.next_answer.set_register_again(true);
+  rig.meta.report_refusal = {};
+  rig.meta.reports.clear();
+  rig.simulation.run_for(5s);
+  EXPECT_EQ(rig.meta.registrations.size(), registrations + 1);
+  EXPECT_FALSE(rig.meta.reports.empty());
+}
+
 TEST(MetaserverLink, ARemovedServerIsToldToEndWhateverItSaysNext) {
   for (const bool report : {true, false}) {
     ClusterRig rig(1);

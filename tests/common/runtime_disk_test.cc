@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/runtime/production/run.h"
@@ -249,6 +252,81 @@ TEST_P(DiskTest, MeasuresSpace) {
     EXPECT_EQ(missing.error().code(), Code::kNotFound);
   };
   run_on(production, body());
+}
+
+TEST_P(DiskTest, TellsWhatAPathNamesNow) {
+  auto body = [&]() -> asio::awaitable<void> {
+    auto file = co_await create("a");
+    Status truncated = co_await file->truncate(12'345);
+    KINTSUGI_EXPECT_OK(truncated);
+    co_await create("b");
+    const auto a = co_await disk.attributes(root + "/a");
+    const auto b = co_await disk.attributes(root + "/b");
+    const auto directory = co_await disk.attributes(root);
+    EXPECT_EQ(a->bytes, 12'345u);
+    EXPECT_EQ(b->bytes, 0u);
+    EXPECT_NE(a->identity, b->identity);
+    EXPECT_EQ(a->identity.device, b->identity.device);
+    EXPECT_NE(directory->identity, a->identity);
+
+    Status renamed = co_await disk.rename(root + "/b", root + "/a");
+    KINTSUGI_EXPECT_OK(renamed);
+    const auto now = co_await disk.attributes(root + "/a");
+    EXPECT_EQ(now->identity, b->identity);
+    const auto missing = co_await disk.attributes(root + "/b");
+    EXPECT_EQ(missing.error().code(), Code::kNotFound);
+    const auto below_a_file = co_await disk.attributes(root + "/a/b");
+    EXPECT_EQ(below_a_file.error().code(), Code::kNotDirectory);
+  };
+  run_on(production, body());
+}
+
+TEST_P(DiskTest, AFileIsLockedByOneUntilThatOneLetsGo) {
+  auto body = [&]() -> asio::awaitable<void> {
+    auto first = co_await disk.lock(root + "/lock");
+    EXPECT_TRUE(first) << first.error();
+    auto second = co_await disk.lock(root + "/lock");
+    EXPECT_EQ(second.error().code(), Code::kConflict);
+    auto other = co_await disk.lock(root + "/other");
+    EXPECT_TRUE(other) << other.error();
+    first->reset();
+    second = co_await disk.lock(root + "/lock");
+    EXPECT_TRUE(second) << second.error();
+    // The lock is the file's, not the name's.
+    Status removed = co_await disk.remove(root + "/lock");
+    KINTSUGI_EXPECT_OK(removed);
+    auto third = co_await disk.lock(root + "/lock");
+    EXPECT_TRUE(third) << third.error();
+    auto nowhere = co_await disk.lock(root + "/gone/lock");
+    EXPECT_EQ(nowhere.error().code(), Code::kNotFound);
+  };
+  run_on(production, body());
+}
+
+TEST_P(DiskTest, ALockEndsWithItsProcess) {
+  const std::string path = root + "/lock";
+  const pid_t holder = fork();
+  if (holder == 0) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX) != 0) _exit(1);
+    pause();  // until it is killed
+    _exit(0);
+  }
+  const auto lock_code = [&] {
+    Code code = Code::kOk;
+    auto body = [&]() -> asio::awaitable<void> {
+      auto lock = co_await disk.lock(path);
+      if (!lock) code = lock.error().code();
+    };
+    run_on(production, body());
+    return code;
+  };
+  for (int i = 0; i < 1000 && lock_code() != Code::kConflict; ++i)
+    usleep(10'000);
+  EXPECT_EQ(lock_code(), Code::kConflict);
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+  EXPECT_EQ(lock_code(), Code::kOk);
 }
 
 INSTANTIATE_TEST_SUITE_P(OnADisk, DiskTest, ::testing::Values("/var/tmp"));

@@ -91,7 +91,7 @@ TEST(Liveness, AnOlderProcessOfAServerIsToldToStop) {
     old.wants_report = false;
     rig.heartbeat(old);
     ASSERT_EQ(old.refusals.size(), 1u);
-    EXPECT_EQ(old.refusals[0].code(), Code::kConflict);
+    EXPECT_EQ(old.refusals[0].code(), Code::kAlreadyExists);
   }
   rig.heartbeat(server);
   EXPECT_TRUE(server.refusals.empty()) << server.refusals[0];

@@ -84,6 +84,44 @@ TEST_F(SimDiskTest, NamesFollowPosix) {
   EXPECT_EQ(into[0], std::byte{2});
 }
 
+TEST_F(SimDiskTest, APathIsTheSameFileUntilAnotherOneTakesItsPlace) {
+  KINTSUGI_ASSERT_OK(make("/x", AlignedBytes(kBlock, 1), true));
+  KINTSUGI_ASSERT_OK(make("/y", AlignedBytes(2 * kBlock, 2), true));
+  const auto x = simulation_.run(disk().attributes("/x"));
+  const auto y = simulation_.run(disk().attributes("/y"));
+  EXPECT_EQ(x->bytes, kBlock);
+  EXPECT_NE(x->identity, y->identity);
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().rename("/y", "/x")));
+  EXPECT_EQ(simulation_.run(disk().attributes("/x"))->identity, y->identity);
+  EXPECT_EQ(simulation_.run(disk().attributes("/y")).error().code(), Code::kNotFound);
+}
+
+TEST_F(SimDiskTest, ALockIsHeldByOneUntilItLetsGoOrItsMachineCrashes) {
+  auto first = simulation_.run(disk().lock("/lock"));
+  ASSERT_TRUE(first) << first.error();
+  EXPECT_EQ(simulation_.run(disk().lock("/lock")).error().code(), Code::kConflict);
+  first->reset();
+  auto second = simulation_.run(disk().lock("/lock"));
+  ASSERT_TRUE(second) << second.error();
+  crash_and_restart();
+  auto third = simulation_.run(disk().lock("/lock"));
+  ASSERT_TRUE(third) << "a crash releases it: " << third.error();
+  second->reset();
+  EXPECT_EQ(simulation_.run(disk().lock("/lock")).error().code(), Code::kConflict)
+      << "what is left of the crashed one has nothing to release";
+}
+
+TEST_F(SimDiskTest, WhatIsTakenAwayIsGoneForAllButThoseWhoHaveItOpen) {
+  KINTSUGI_ASSERT_OK(simulation_.run(disk().make_directory("/d/e")));
+  KINTSUGI_ASSERT_OK(make("/d/e/f", AlignedBytes(kBlock, 1), true));
+  auto file = open("/d/e/f", OpenMode::kRead);
+  KINTSUGI_ASSERT_OK(node_.disk().remove_all("/d"));
+  EXPECT_EQ(simulation_.run(disk().list("/d")).error().code(), Code::kNotFound);
+  AlignedBytes into(kBlock);
+  EXPECT_EQ(*simulation_.run(file->read(0, into.span())), kBlock);
+  EXPECT_EQ(node_.disk().remove_all("/d").code(), Code::kNotFound);
+}
+
 TEST_F(SimDiskTest, SyncedDataAndNamesSurviveEveryPowerCut) {
   KINTSUGI_ASSERT_OK(simulation_.run(disk().make_directory("/d")));
   KINTSUGI_ASSERT_OK(sync_directory("/"));

@@ -98,7 +98,9 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   KINTSUGI_CO_TRY(co_await disk_.ensure_chunk_directory(id_));
   std::string path = disk_.chunk_path(id_);
   std::string directory = disk_.chunk_directory(id_);
-  KINTSUGI_CO_TRY(disk_.note(co_await disk_.disk().rename(temporary_path_, path)));
+  Status renamed = disk_.note(co_await disk_.disk().rename(temporary_path_, path));
+  if (renamed.code() == Code::kNotFound) disk_.forget_chunk_directory(id_);
+  KINTSUGI_CO_TRY(std::move(renamed));
   // The commit point. Before it a power loss may bring back the directory as it was.
   Status synced = disk_.note(co_await disk_.disk().sync_directory(directory));
   if (!synced.ok()) {

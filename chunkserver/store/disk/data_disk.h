@@ -16,6 +16,7 @@ namespace kintsugi::chunkserver {
 /// The disk is dropped, alone, once it showed more than kMaxIoErrors. Its directory holds:
 ///
 /// ```
+/// lock          root_guard.h; locked by the process that uses the directory
 /// server_id     identity.h
 /// tmp/          files that are being written; emptied at start
 /// chunks/xx/    chunk_file.h, by the low byte of the stripe
@@ -44,6 +45,8 @@ class DataDisk {
   asio::awaitable<Status> prepare();
   /// Makes the directory of a chunk, durably on return; costs nothing when it was made before.
   asio::awaitable<Status> ensure_chunk_directory(ChunkId id);
+  /// The directory of the chunk was not there when it was needed: it is made anew for the next one.
+  void forget_chunk_directory(ChunkId id) { made_.erase(chunk_directory(id)); }
   /// Moves a bad file out of the way, if it can.
   asio::awaitable<void> quarantine(std::string path, std::string name);
 

@@ -33,6 +33,12 @@ class LimitedDisk final : public runtime::Disk {
     return disk_.list(path);
   }
   asio::awaitable<Result<runtime::DiskSpace>> space(std::string path) override { return disk_.space(path); }
+  asio::awaitable<Result<runtime::FileAttributes>> attributes(std::string path) override {
+    return disk_.attributes(path);
+  }
+  asio::awaitable<Result<std::unique_ptr<runtime::FileLock>>> lock(std::string path) override {
+    return disk_.lock(path);
+  }
 
   /// How long, up to now, something was being read, written or synced, or waited for its turn.
   Duration busy_time() const;

@@ -22,6 +22,11 @@ void SegmentAppender::stop() {
   queued_.notify_all();
 }
 
+void SegmentAppender::give_up(Segment& segment) {
+  segment.given_up = true;
+  if (active_.get() == &segment && !writing_) active_.reset();
+}
+
 void SegmentAppender::enqueue(Record& record) {
   KINTSUGI_ASSERT(accepts());
   queue_.push_back(&record);
@@ -43,7 +48,10 @@ asio::awaitable<void> SegmentAppender::commit_groups() {
     // Nothing is enqueued any more once it stops, so that an empty queue stays empty.
     if (queue_.empty()) break;
     Group group = take_group();
+    writing_ = true;
     Status status = co_await write_group(group);
+    writing_ = false;
+    if (active_ && active_->given_up) active_.reset();
     for (Record* record : group) {
       record->result = status;
       record->done.notify_all();

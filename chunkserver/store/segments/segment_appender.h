@@ -63,6 +63,9 @@ class SegmentAppender {
     return wait(record);
   }
 
+  /// The segment does not grow any more, from the next group on at the latest: until then it is still active().
+  void give_up(Segment& segment);
+
   /// The segment that grows; null when the next group begins one.
   const Segment* active() const { return active_.get(); }
 
@@ -86,6 +89,7 @@ class SegmentAppender {
   std::deque<Record*> queue_;
   runtime::Event queued_;
   bool stopping_ = false, running_ = false;
+  bool writing_ = false;  ///< a group is on its way to the active segment
 };
 
 }  // namespace kintsugi::chunkserver

@@ -122,7 +122,9 @@ asio::awaitable<Status> SegmentCleaner::append(Copies copies) {
 
 asio::awaitable<Status> SegmentCleaner::delete_segment(const Segment& segment) {
   if (segment.live_bytes != 0) co_return Status{Code::kConflict, "the segment still has live chunks"};
-  KINTSUGI_CO_TRY(disk_.note(co_await disk_.disk().remove(segment.path)));
+  Status removed = disk_.note(co_await disk_.disk().remove(segment.path));
+  // It may have been given up because it is gone.
+  if (removed.code() != Code::kNotFound) KINTSUGI_CO_TRY(std::move(removed));
   index_.drop_segment(segment);
   if (segment.file) on_delete(*segment.file);
   // Until the directory is synced a power loss may bring the file back, and only tombstones keep its records dead then.

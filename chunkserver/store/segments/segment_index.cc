@@ -125,6 +125,7 @@ std::shared_ptr<Segment> SegmentIndex::deadest(double share, const Segment* acti
   double lowest = share;
   for (const auto& [number, segment] : segments_) {
     if (segment.get() == active || segment->end == 0) continue;
+    if (segment->given_up) return segment;
     const double live = static_cast<double>(segment->live_bytes) / static_cast<double>(segment->end);
     if (live < lowest) {
       lowest = live;
@@ -140,6 +141,21 @@ std::vector<ChunkId> SegmentIndex::chunks_in(const Segment& segment) const {
     if (live.segment.get() == &segment) ids.push_back(id);
   }
   return ids;
+}
+
+std::vector<ChunkId> SegmentIndex::chunks_beyond(const Segment& segment, uint64_t bytes) const {
+  std::vector<ChunkId> ids;
+  for (const auto& [id, live] : live_) {
+    if (live.segment.get() == &segment && live.offset + live.record_bytes() > bytes) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::vector<std::shared_ptr<Segment>> SegmentIndex::segments() const {
+  std::vector<std::shared_ptr<Segment>> segments;
+  for (const auto& [number, segment] : segments_)
+    segments.push_back(segment);
+  return segments;
 }
 
 std::vector<Tombstone> SegmentIndex::needed_tombstones(const Segment& segment) const {

@@ -21,6 +21,8 @@ struct Segment {
   uint64_t end = 0;         ///< durable bytes
   uint64_t allocated = 0;   ///< bytes that the disk has set aside
   uint64_t live_bytes = 0;  ///< records that are alive, with their headers
+  bool given_up =
+      false;  ///< its file was removed or cut off: nothing is appended, and what lives is moved away
 };
 
 /// For each chunk the record with the highest sequence number counts, unless a tombstone has a higher one. A tombstone
@@ -60,10 +62,14 @@ class SegmentIndex {
   void drop_segment(const Segment& segment) { segments_.erase(segment.number); }
   /// The file is gone for good: so are its dead records, and tombstones that were there for those alone.
   void forget_segment(const Segment& segment);
-  size_t segments() const { return segments_.size(); }
-  /// The one with the smallest live share, if that is below `share`; not `active`, which still grows.
+  bool holds(const Segment& segment) const { return segments_.contains(segment.number); }
+  std::vector<std::shared_ptr<Segment>> segments() const;
+  /// One that was given up, or else the one with the smallest live share, if that is below `share`; not `active`, which
+  /// still grows.
   std::shared_ptr<Segment> deadest(double share, const Segment* active) const;
   std::vector<ChunkId> chunks_in(const Segment& segment) const;
+  /// The chunks whose records do not end within the first `bytes` of the segment.
+  std::vector<ChunkId> chunks_beyond(const Segment& segment, uint64_t bytes) const;
   /// Tombstones in the segment that keep records of other segments dead.
   std::vector<Tombstone> needed_tombstones(const Segment& segment) const;
 

@@ -66,6 +66,14 @@ asio::awaitable<Status> SegmentLog::remove(Context context, ChunkId id) {
   co_return module.finish(std::move(status));
 }
 
+void SegmentLog::give_up(const std::shared_ptr<Segment>& segment, uint64_t bytes) {
+  if (segment->given_up || !index_.holds(*segment)) return;
+  log::error("segment {} was removed or cut off: what can be read is moved elsewhere", segment->path);
+  appender_.give_up(*segment);
+  for (ChunkId id : index_.chunks_beyond(*segment, bytes))
+    cleaner_.on_corrupt(id);
+}
+
 asio::awaitable<Result<std::shared_ptr<OpenChunk>>> SegmentLog::open(ChunkId id) {
   const SegmentIndex::Live* found = index_.find(id);
   if (found == nullptr || found->removing) co_return not_here(id);

@@ -44,6 +44,13 @@ class SegmentLog {
   asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open(ChunkId id);
 
   std::vector<ChunkInfo> list() const { return index_.list(); }
+
+  std::vector<std::shared_ptr<Segment>> segments() const { return index_.segments(); }
+  /// The segment's file was removed, or cut off at `bytes`. As long as it is open here its chunks can be read: nothing
+  /// more is appended to it, and the cleaner moves them away the next time it runs. Chunks beyond `bytes` are lost: the
+  /// cleaner's on_corrupt is called for each. Nothing happens when the segment is given up or deleted already.
+  void give_up(const std::shared_ptr<Segment>& segment, uint64_t bytes);
+
   SegmentCleaner& cleaner() { return cleaner_; }
 
  private:

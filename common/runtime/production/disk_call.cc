@@ -11,6 +11,7 @@ namespace kintsugi::runtime {
 namespace {
 
 constexpr mode_t kFileMode = 0640;
+constexpr unsigned kStatFields = STATX_INO | STATX_SIZE;  // the device always comes along
 
 }  // namespace
 
@@ -41,6 +42,9 @@ void prepare(io_uring_sqe* sqe, const DiskCall& call, int fixed_buffer) {
       io_uring_prep_renameat(sqe, AT_FDCWD, call.path, AT_FDCWD, call.to_path, 0);
       return;
     case DiskCall::Kind::kUnlink: io_uring_prep_unlinkat(sqe, AT_FDCWD, call.path, call.flags); return;
+    case DiskCall::Kind::kStat:
+      io_uring_prep_statx(sqe, AT_FDCWD, call.path, 0, kStatFields, call.found);
+      return;
   }
 }
 
@@ -58,6 +62,7 @@ int run_blocking(const DiskCall& call) {
     case DiskCall::Kind::kClose: result = close(call.fd); break;
     case DiskCall::Kind::kRename: result = rename(call.path, call.to_path); break;
     case DiskCall::Kind::kUnlink: result = unlinkat(AT_FDCWD, call.path, call.flags); break;
+    case DiskCall::Kind::kStat: result = statx(AT_FDCWD, call.path, 0, kStatFields, call.found); break;
   }
   return result < 0 ? -errno : static_cast<int>(result);
 }

@@ -6,20 +6,33 @@
 #include <cstdint>
 
 #include <liburing.h>
+#include <sys/stat.h>
 
 namespace kintsugi::runtime {
 
 struct DiskCall {
-  enum class Kind : uint8_t { kRead, kWrite, kSyncData, kSync, kAllocate, kOpen, kClose, kRename, kUnlink };
+  enum class Kind : uint8_t {
+    kRead,
+    kWrite,
+    kSyncData,
+    kSync,
+    kAllocate,
+    kOpen,
+    kClose,
+    kRename,
+    kUnlink,
+    kStat,
+  };
 
   Kind kind;
   int fd = -1;
   std::byte* data = nullptr;      ///< for kRead and kWrite; kWrite only reads it
   uint32_t bytes = 0;             ///< for kRead and kWrite
   uint64_t offset = 0;            ///< for kRead and kWrite; the size for kAllocate
-  const char* path = nullptr;     ///< for kOpen, kRename (from) and kUnlink
+  const char* path = nullptr;     ///< for kOpen, kRename (from), kUnlink and kStat
   const char* to_path = nullptr;  ///< for kRename
   int flags = 0;                  ///< for kOpen; AT_REMOVEDIR or 0 for kUnlink
+  struct statx* found = nullptr;  ///< for kStat, which writes it
 };
 
 /// Describes the call to the kernel. `fixed_buffer` is the index of the registered buffer that `data` lies

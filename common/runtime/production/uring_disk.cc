@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/base/assert.h"
@@ -17,6 +19,7 @@ namespace kintsugi::runtime {
 namespace {
 
 constexpr mode_t kDirectoryMode = 0750;
+constexpr mode_t kLockFileMode = 0640;
 
 int open_flags(OpenMode mode) {
   switch (mode) {
@@ -31,6 +34,17 @@ Status to_status(int result, std::string_view operation, const std::string& path
   if (result >= 0) return {};
   return status_from_errno(-result, fmt::format("{} {}", operation, path));
 }
+
+/// An open file with a lock of the kernel on it, which ends with the descriptor, however the process ends.
+class HeldLock final : public FileLock {
+ public:
+  explicit HeldLock(int fd) : fd_(fd) {}
+  ~HeldLock() override { ::close(fd_); }
+  HeldLock(const HeldLock&) = delete;
+
+ private:
+  const int fd_;
+};
 
 }  // namespace
 
@@ -70,7 +84,8 @@ asio::awaitable<Status> UringDisk::remove(std::string path) {
   co_return to_status(result, "remove", path);
 }
 
-// Directories are made, listed and measured in place: these calls are rare and do not wait for the disk for long.
+// Directories are made, listed and measured, and files are locked, in place: these calls are rare and do not wait for
+// the disk for long.
 
 asio::awaitable<Status> UringDisk::make_directory(std::string path) {
   KINTSUGI_ASSERT(path.starts_with('/'));
@@ -121,6 +136,29 @@ asio::awaitable<Result<DiskSpace>> UringDisk::space(std::string path) {
   if (statvfs(path.c_str(), &filesystem) != 0) co_return to_status(-errno, "measure the filesystem of", path);
   co_return DiskSpace{uint64_t{filesystem.f_blocks} * filesystem.f_frsize,
                       uint64_t{filesystem.f_bavail} * filesystem.f_frsize};
+}
+
+asio::awaitable<Result<FileAttributes>> UringDisk::attributes(std::string path) {
+  struct statx found{};
+  const DiskCall call{.kind = DiskCall::Kind::kStat, .path = path.c_str(), .found = &found};
+  const int result = co_await queue_->run(call);
+  if (result < 0) co_return to_status(result, "look at", path);
+  co_return FileAttributes{
+      .identity = {.device = makedev(found.stx_dev_major, found.stx_dev_minor), .inode = found.stx_ino},
+      .bytes = found.stx_size};
+}
+
+asio::awaitable<Result<std::unique_ptr<FileLock>>> UringDisk::lock(std::string path) {
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kLockFileMode);
+  // A filesystem that became read-only still serves what it has.
+  if (fd < 0 && errno == EROFS) fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) co_return to_status(-errno, "open", path);
+  auto held = std::make_unique<HeldLock>(fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) co_return Status{Code::kConflict, path + " is locked already"};
+    co_return to_status(-errno, "lock", path);
+  }
+  co_return std::unique_ptr<FileLock>(std::move(held));
 }
 
 void UringDisk::register_buffers(BufferPool& pool) {

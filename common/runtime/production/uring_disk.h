@@ -23,6 +23,8 @@ class UringDisk final : public Disk {
   asio::awaitable<Status> sync_directory(std::string path) override;
   asio::awaitable<Result<std::vector<std::string>>> list(std::string path) override;
   asio::awaitable<Result<DiskSpace>> space(std::string path) override;
+  asio::awaitable<Result<FileAttributes>> attributes(std::string path) override;
+  asio::awaitable<Result<std::unique_ptr<FileLock>>> lock(std::string path) override;
 
   /// Saves CPU for transfers to and from this pool's buffers. When the kernel refuses, nothing changes.
   void register_buffers(BufferPool& pool);

@@ -82,6 +82,14 @@ Status SimDisk::flip_bit(const std::string& path, uint64_t offset, unsigned bit)
   return {};
 }
 
+Status SimDisk::resize(const std::string& path, uint64_t bytes) {
+  KINTSUGI_ASSIGN(InodePtr inode, tree_.find(path));
+  if (inode->is_directory) return {Code::kIsDirectory, path + ": is a directory"};
+  KINTSUGI_TRY(inode->charge(bytes));
+  inode->content.resize(bytes);
+  return {};
+}
+
 Status SimDisk::injected_fault(const Request& request) {
   if (request.volume->broken) return {Code::kIoError, request.path + ": input/output error"};
   for (auto fault = faults_.begin(); fault != faults_.end(); ++fault) {

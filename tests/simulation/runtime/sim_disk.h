@@ -28,6 +28,8 @@ enum class DiskOp : uint8_t {
   kSyncDirectory,
   kList,
   kSpace,
+  kAttributes,
+  kLock,
 };
 
 struct DiskSpeed {
@@ -69,6 +71,11 @@ class SimDisk {
   void fail_next(size_t count, Code code, const std::string& prefix = "/", std::optional<DiskOp> only = {});
   /// Flips a stored bit, durably, as bit rot does. kNotFound; kInvalidArgument past the end.
   Status flip_bit(const std::string& path, uint64_t offset, unsigned bit = 0);
+  /// Takes a file, or a directory with everything in it, away from under the programs, as `rm -r` does: who has a file
+  /// open keeps it. kNotFound.
+  Status remove_all(const std::string& path) { return tree_.remove_all(path, clock_.now()); }
+  /// Cuts a file off, or grows it, from under the programs. kNotFound.
+  Status resize(const std::string& path, uint64_t bytes);
 
   /// The fate of unsynced changes in later crashes; kRandom by default.
   void set_unsynced(Unsynced unsynced) { unsynced_ = unsynced; }
@@ -85,6 +92,7 @@ class SimDisk {
  private:
   friend class DiskView;
   friend class SimFile;
+  friend class SimLock;
 
   /// One life of the programs on the machine.
   struct Life;

@@ -24,9 +24,7 @@ asio::awaitable<Result<std::unique_ptr<runtime::File>>> DiskView::open(std::stri
   KINTSUGI_CO_TRY(co_await perform(DiskOp::kOpen, path));
   InodePtr inode;
   if (mode == runtime::OpenMode::kCreate) {
-    inode = std::make_shared<Inode>(false);
-    inode->volume = disk_.volume_of(path);
-    KINTSUGI_CO_TRY(disk_.tree_.add(path, inode, now()));
+    KINTSUGI_CO_ASSIGN(inode, disk_.tree_.make_file(path, disk_.volume_of(path), now()));
   } else {
     KINTSUGI_CO_ASSIGN(inode, disk_.tree_.find(path));
     if (inode->is_directory) co_return Status{Code::kIsDirectory, path + ": is a directory"};
@@ -67,6 +65,24 @@ asio::awaitable<Result<runtime::DiskSpace>> DiskView::space(std::string path) {
   KINTSUGI_CO_TRY(co_await perform(DiskOp::kSpace, path));
   const auto volume = disk_.volume_of(path);
   co_return runtime::DiskSpace{volume->capacity_bytes, volume->free_bytes()};
+}
+
+asio::awaitable<Result<runtime::FileAttributes>> DiskView::attributes(std::string path) {
+  KINTSUGI_CO_TRY(co_await perform(DiskOp::kAttributes, path));
+  KINTSUGI_CO_ASSIGN(const InodePtr inode, disk_.tree_.find(path));
+  co_return runtime::FileAttributes{.identity = {.device = 1, .inode = inode->number},
+                                    .bytes = inode->content.current().size()};
+}
+
+asio::awaitable<Result<std::unique_ptr<runtime::FileLock>>> DiskView::lock(std::string path) {
+  KINTSUGI_CO_TRY(co_await perform(DiskOp::kLock, path));
+  auto inode = disk_.tree_.find(path);
+  if (!inode && inode.error().code() == Code::kNotFound)
+    inode = disk_.tree_.make_file(path, disk_.volume_of(path), now());
+  if (!inode) co_return inode.error();
+  const SimLock* other = (*inode)->lock;
+  if (other != nullptr && other->held()) co_return Status{Code::kConflict, path + ": is locked already"};
+  co_return std::make_unique<SimLock>(life_, std::move(*inode));
 }
 
 asio::awaitable<Status> SimFile::perform(DiskOp op, uint64_t offset, uint64_t bytes,

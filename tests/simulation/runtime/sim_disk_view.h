@@ -34,6 +34,8 @@ class DiskView final : public runtime::Disk {
   asio::awaitable<Status> sync_directory(std::string path) override;
   asio::awaitable<Result<std::vector<std::string>>> list(std::string path) override;
   asio::awaitable<Result<runtime::DiskSpace>> space(std::string path) override;
+  asio::awaitable<Result<runtime::FileAttributes>> attributes(std::string path) override;
+  asio::awaitable<Result<std::unique_ptr<runtime::FileLock>>> lock(std::string path) override;
 
  private:
   friend class SimDisk;
@@ -42,6 +44,25 @@ class DiskView final : public runtime::Disk {
 
   SimDisk& disk_;
   std::shared_ptr<SimDisk::Life> life_;
+};
+
+/// The lock of a file. It ends with the machine's life, as locks of a kernel do, though the object may be destroyed
+/// later.
+class SimLock final : public runtime::FileLock {
+ public:
+  SimLock(std::shared_ptr<SimDisk::Life> life, InodePtr inode)
+      : life_(std::move(life)), inode_(std::move(inode)) {
+    inode_->lock = this;
+  }
+  ~SimLock() override {
+    if (inode_->lock == this) inode_->lock = nullptr;
+  }
+  SimLock(const SimLock&) = delete;
+  bool held() const { return life_->alive; }
+
+ private:
+  std::shared_ptr<SimDisk::Life> life_;
+  InodePtr inode_;
 };
 
 /// An open file. It lives on after its name is removed, as files do, and is dead once the machine has crashed.

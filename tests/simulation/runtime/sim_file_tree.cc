@@ -68,6 +68,13 @@ Result<FileTree::Place> FileTree::place(const std::string& path) const {
   return Place{std::move(directory), names.back()};
 }
 
+Result<InodePtr> FileTree::make_file(const std::string& path, std::shared_ptr<Volume> volume, TimePoint now) {
+  InodePtr inode = new_inode(false);
+  inode->volume = std::move(volume);
+  KINTSUGI_TRY(add(path, inode, now));
+  return inode;
+}
+
 Status FileTree::add(const std::string& path, InodePtr inode, TimePoint now) {
   KINTSUGI_ASSIGN(Place at, place(path));
   auto [entry, fresh] = at.directory->entries.try_emplace(at.name, inode);
@@ -112,13 +119,23 @@ Status FileTree::remove(const std::string& path, TimePoint now) {
   return {};
 }
 
+Status FileTree::remove_all(const std::string& path, TimePoint now) {
+  KINTSUGI_ASSIGN(InodePtr inode, find(path));
+  if (inode->is_directory) {
+    KINTSUGI_ASSIGN(const std::vector<std::string> names, list(path));
+    for (const std::string& name : names)
+      KINTSUGI_TRY(remove_all(path + "/" + name, now));
+  }
+  return remove(path, now);
+}
+
 Status FileTree::make_directory(const std::string& path, TimePoint now) {
   std::string so_far;
   for (const auto& name : split(path)) {
     so_far += "/" + name;
     auto known = find(so_far);
     if (!known) {
-      KINTSUGI_TRY(add(so_far, std::make_shared<Inode>(true), now));
+      KINTSUGI_TRY(add(so_far, new_inode(true), now));
     } else if (!(*known)->is_directory) {
       return {Code::kNotDirectory, so_far + ": not a directory"};
     }

@@ -25,20 +25,24 @@ struct Volume {
   uint64_t free_bytes() const { return capacity_bytes > used_bytes ? capacity_bytes - used_bytes : 0; }
 };
 
+class SimLock;
+
 struct Inode {
-  explicit Inode(bool directory) : is_directory(directory) {}
+  Inode(uint64_t number, bool directory) : number(number), is_directory(directory) {}
   ~Inode() {
     if (volume) volume->used_bytes -= charged_bytes;
   }
   Inode(const Inode&) = delete;
   Inode& operator=(const Inode&) = delete;
 
+  const uint64_t number;  ///< no other inode of the disk ever has it
   const bool is_directory;
   std::map<std::string, std::shared_ptr<Inode>> entries;  ///< when it is a directory
   std::map<std::string, std::shared_ptr<Inode>> durable_entries;
   SimFileContent content;  ///< when it is a file
   std::shared_ptr<Volume> volume;
   uint64_t charged_bytes = 0;
+  const SimLock* lock = nullptr;  ///< the last one, as long as it lives
 
   /// Accounts for a size of `bytes`. kNoSpace: nothing changed.
   Status charge(uint64_t bytes);
@@ -54,12 +58,15 @@ class FileTree {
  public:
   static constexpr Duration kCommitAfter = std::chrono::seconds(5);
 
-  FileTree() : root_(std::make_shared<Inode>(true)) {}
+  FileTree() : root_(new_inode(true)) {}
 
   Result<InodePtr> find(const std::string& path) const;
-  Status add(const std::string& path, InodePtr inode, TimePoint now);
+  /// kAlreadyExists, and errors of find().
+  Result<InodePtr> make_file(const std::string& path, std::shared_ptr<Volume> volume, TimePoint now);
   Status rename(const std::string& from, const std::string& to, TimePoint now);
   Status remove(const std::string& path, TimePoint now);
+  /// Removes a file, or a directory with everything in it.
+  Status remove_all(const std::string& path, TimePoint now);
   Status make_directory(const std::string& path, TimePoint now);
   Status sync_directory(const std::string& path);
   Result<std::vector<std::string>> list(const std::string& path) const;
@@ -86,12 +93,15 @@ class FileTree {
     std::string name;
   };
   Result<Place> place(const std::string& path) const;
+  InodePtr new_inode(bool directory) { return std::make_shared<Inode>(next_inode_++, directory); }
+  Status add(const std::string& path, InodePtr inode, TimePoint now);
   static void apply_added(Half& half);
   static void apply_removed(Half& half);
   static void apply(Change& change);
   static void restore(const InodePtr& inode, Unsynced unsynced, SimRandom& random,
                       std::set<const Inode*>& seen);
 
+  uint64_t next_inode_ = 1;
   InodePtr root_;
   std::deque<Change> changes_;  ///< not yet durable, oldest first
 };

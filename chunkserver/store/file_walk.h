@@ -1,0 +1,54 @@
+/// Finds chunks whose files went away, or were cut off, before anybody misses them.
+#pragma once
+
+#include <functional>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/store/chunk_index.h"
+#include "chunkserver/store/store_root.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::chunkserver {
+
+/// Goes round and round through everything that the index knows, and asks the disks whether the files are there and as
+/// long as they must be; no file is opened or read. A read would find the same, but parity may not be read for years,
+/// and a file that is open reads well after it was removed.
+///
+/// A chunk whose own file is gone is lost. A segment that is gone is open here, so that its chunks are saved: they are
+/// copied into another one (SegmentLog::give_up). References outlive it.
+class FileWalk {
+ public:
+  static constexpr uint64_t kFilesPerSecond = 1000;
+  static constexpr Duration kBetweenRounds = std::chrono::minutes(1);
+  static constexpr size_t kEntriesAtOnce =
+      100;  ///< entries of the index that are looked at between two pauses
+  static constexpr size_t kNamedPerRound =
+      10;  ///< lost chunks with a line of their own in the log; more are counted
+
+  FileWalk(const ChunkIndex& index, StoreRoots roots, runtime::TaskGroup& tasks)
+      : index_(index), roots_(roots), tasks_(tasks) {}
+
+  /// The chunk's file is missing (kNotFound) or has another length (kCorrupt). Returns whether that copy was still the
+  /// one in use.
+  std::function<bool(ChunkId, uint64_t generation, Code why)> on_lost;
+
+  /// Walks until the tasks stop.
+  asio::awaitable<void> run();
+
+ private:
+  asio::awaitable<void> walk_chunk_files();
+  asio::awaitable<void> walk_segments(StoreRoot& root);
+  asio::awaitable<void> look_at(ChunkIndex::Entry entry);
+  asio::awaitable<void> look_at(StoreRoot& root, std::shared_ptr<Segment> segment);
+  /// Waits as long as `files` may take. False: the tasks stop.
+  asio::awaitable<bool> pause(size_t files);
+  void lose(const ChunkIndex::Entry& entry, const Status& why);
+
+  const ChunkIndex& index_;
+  const StoreRoots roots_;
+  runtime::TaskGroup& tasks_;
+  size_t lost_ = 0;  ///< chunks of this round
+};
+
+}  // namespace kintsugi::chunkserver
