@@ -80,8 +80,6 @@ TEST(RootGuard, AProcessThatIsOnItsWayOutIsWaitedFor) {
 
 /// Two disks with chunks of both kinds on each.
 void fill(StoreRig& rig) {
-  rig.node.disk().set_capacity("/d0", 1ull << 30);
-  rig.node.disk().set_capacity("/d1", 1ull << 30);
   rig.start();
   for (uint64_t stripe = 1; stripe <= 10; ++stripe) {
     KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(2 * kMiB, stripe)));
