@@ -1,6 +1,7 @@
 /// A client's experience with servers: which ones failed or lagged lately, and how long fetches take.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,22 @@ class FetchTimes {
   };
   static size_t size_class(uint64_t bytes);
   std::array<Ring, 3> rings_;
+};
+
+/// How long servers keep writers waiting, and the silence after which one counts as stopped.
+class WriteWaits {
+ public:
+  static constexpr Duration kShortestSilence = std::chrono::milliseconds(700);
+  static constexpr int kFactor = 4;  ///< a server may take so many times as long as the slowest wait of late
+
+  /// The longest wait of a stripe that was written. It fades over the stripes that follow.
+  void record(Duration longest) { longest_ = std::max(longest, longest_ - longest_ / 16); }
+  Duration silence(Duration longest_of_stripe) const {
+    return std::max(kShortestSilence, kFactor * std::max(longest_, longest_of_stripe));
+  }
+
+ private:
+  Duration longest_{};
 };
 
 }  // namespace kintsugi::client

@@ -12,6 +12,8 @@ constexpr Duration kLongestBackoff = 1s;
 constexpr Duration kPingLimit = 3s;
 /// A metaserver that never answered this client is more likely absent than restarting, so the error comes soon.
 constexpr Duration kFirstContactLimit = 3s;
+/// An attempt that took so long was not refused: the machine is there, and its metaserver was stopped or is busy.
+constexpr Duration kSilent = 1s;
 /// "Unavailable" from a metaserver that answers is its verdict (too few servers, say), not an absence.
 constexpr int kMaxUnavailableAnswers = 3;
 
@@ -48,10 +50,20 @@ asio::awaitable<bool> MetaLink::answers(Context context) {
   }
 }
 
-asio::awaitable<Status> MetaLink::wait_until_it_answers(Context context, TimePoint give_up) {
+TimePoint MetaLink::give_up(const Context& context, TimePoint began) const {
+  const bool expected = ever_answered_ || silent_;
+  return std::min(context.deadline,
+                  began + (expected ? retry_limit_ : std::min(retry_limit_, kFirstContactLimit)));
+}
+
+asio::awaitable<Status> MetaLink::wait_until_it_answers(Context context, TimePoint began) {
   Duration backoff = kFirstBackoff;
-  while (!co_await answers(context)) {
-    if (runtime_.clock.now() + backoff >= give_up) co_return silence("");
+  while (true) {
+    const TimePoint asked = runtime_.clock.now();
+    if (co_await answers(context)) break;
+    const TimePoint now = runtime_.clock.now();
+    silent_ = now - asked >= kSilent;
+    if (now + backoff >= give_up(context, began)) co_return silence("");
     if (!co_await group_.sleep_for(backoff)) co_return Status{Code::kCancelled, "the client is stopping"};
     backoff = std::min(backoff * 2, kLongestBackoff);
   }
@@ -60,14 +72,14 @@ asio::awaitable<Status> MetaLink::wait_until_it_answers(Context context, TimePoi
 
 asio::awaitable<Status> MetaLink::call(Context context, rpc::Method method, const Message& request,
                                        Message& response, Repeat repeat, Duration limit) {
-  const Duration patience = ever_answered_ ? retry_limit_ : std::min(retry_limit_, kFirstContactLimit);
-  const TimePoint give_up = std::min(context.deadline, runtime_.clock.now() + patience);
+  const TimePoint began = runtime_.clock.now();
   if (repeat == Repeat::kNever && !has_answered_)
-    KINTSUGI_CO_TRY(co_await wait_until_it_answers(context, give_up));
+    KINTSUGI_CO_TRY(co_await wait_until_it_answers(context, began));
 
   Duration backoff = kFirstBackoff;
   int unavailable_answers = 0;
   while (true) {
+    const TimePoint asked = runtime_.clock.now();
     const Status answer = co_await call_once(context, method, request, response, limit);
     if (answer.ok()) has_answered_ = ever_answered_ = true;
     if (answer.code() == Code::kUnavailable) has_answered_ = false;
@@ -75,7 +87,9 @@ asio::awaitable<Status> MetaLink::call(Context context, rpc::Method method, cons
     if (repeat == Repeat::kNever || answer.code() != Code::kUnavailable) co_return answer;
     const bool there = co_await answers(context);
     if (there && ++unavailable_answers >= kMaxUnavailableAnswers) co_return answer;
-    if (runtime_.clock.now() + backoff >= give_up) co_return there ? answer : silence(answer.message());
+    const TimePoint now = runtime_.clock.now();
+    silent_ = !there && now - asked >= kSilent;
+    if (now + backoff >= give_up(context, began)) co_return there ? answer : silence(answer.message());
     if (!co_await group_.sleep_for(backoff)) co_return Status{Code::kCancelled, "the client is stopping"};
     backoff = std::min(backoff * 2, kLongestBackoff);
   }

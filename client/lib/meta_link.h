@@ -44,7 +44,9 @@ class MetaLink {
  private:
   /// True when the metaserver answers a ping, whatever it says.
   asio::awaitable<bool> answers(Context context);
-  asio::awaitable<Status> wait_until_it_answers(Context context, TimePoint give_up);
+  /// Waits from `began` on for as long as give_up() says.
+  asio::awaitable<Status> wait_until_it_answers(Context context, TimePoint began);
+  TimePoint give_up(const Context& context, TimePoint began) const;
   Status silence(std::string_view detail) const;
 
   const runtime::Runtime& runtime_;
@@ -55,6 +57,7 @@ class MetaLink {
   bool has_answered_ =
       false;  ///< the latest call was answered: the next one may be sent without asking first
   bool ever_answered_ = false;  ///< so an absence is more likely a restart
+  bool silent_ = false;         ///< the latest attempt was not refused, but not answered either
 };
 
 }  // namespace kintsugi::client

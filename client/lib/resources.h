@@ -39,6 +39,7 @@ struct Resources {
   ServerHealth health;
   ServerTurns turns;
   FetchTimes fetch_times;
+  WriteWaits write_waits;
   ChunkReports reports;
 };
 

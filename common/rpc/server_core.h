@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/log/rate_limit.h"
 #include "common/rpc/buffered_connection.h"
+#include "common/rpc/rate_limit.h"
 #include "common/rpc/server.h"
 #include "common/rpc/strangers.h"
 #include "common/runtime/task_group.h"
@@ -26,7 +26,7 @@ struct ServerCore {
   std::vector<StreamHandler> stream_handlers{kMethods};
   std::shared_ptr<ConnectionRegistry> connections = std::make_shared<ConnectionRegistry>();
   Strangers strangers;
-  log::RateLimit complaints{10, std::chrono::minutes(1)};
+  RateLimit complaints{10, std::chrono::minutes(1)};
   runtime::TaskGroup group;
 
   /// Null when nothing is registered for the method.

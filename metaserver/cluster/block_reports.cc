@@ -150,7 +150,9 @@ void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Chu
   if (load_stripe(transaction.store(), chunk.stripe)) return make_garbage(transaction, server, chunk);
   const History::Origin origin = history_.origin_of(chunk.stripe);
   if (origin == History::Origin::kForeign) {
-    quarantined_ += quarantine_.add(transaction, server, chunk, true) ? 1 : 0;
+    // One that is in quarantine already has begun its doubt, which may be decided by now.
+    if (!quarantine_.add(transaction, server, chunk, true)) return;
+    ++quarantined_;
     history_.foreign_chunk(transaction, server, chunk);
     return;
   }

@@ -6,11 +6,10 @@
 
 namespace kintsugi::metaserver {
 
-asio::awaitable<Status> History::begin() {
+void History::load() {
   const Reader reader(store_);
-  uint64_t last_number = 0;
   reader.scan(keys::all(keys::Kind::kEpoch), [&](std::string_view key, std::string_view value) {
-    last_number = keys::first_id(key);
+    starts_ = keys::first_id(key);
     current_ = Reader::parse<proto::StoredEpoch>(value);
     epochs_[current_.id()] = current_;
     return true;
@@ -20,25 +19,27 @@ asio::awaitable<Status> History::begin() {
     return true;
   });
   doubt_ = reader.get_message<proto::MetadataDoubt>(keys::doubt());
+  opened_at_ = store_.position();
+}
 
+asio::awaitable<Status> History::begin() {
   Transaction transaction(store_);
-  const uint64_t position = store_.position();
-  if (last_number > 0) {
+  if (starts_ > 0) {
     // Only now it is known how far the last epoch came. What it told others was durable before, so it is covered.
     proto::StoredEpoch& last = epochs_[current_.id()];
-    last.set_last_position(position);
+    last.set_last_position(opened_at_);
     last.set_stripe_limit(stripe_ids_.former_limit());
-    transaction.put_message(keys::epoch(last_number), last);
+    transaction.put_message(keys::epoch(starts_), last);
   }
   for (const auto& [id, epoch] : epochs_)
     stripes_of_epochs_[epoch.first_stripe()] = epoch.stripe_limit();
 
   current_.Clear();
   current_.set_id(random_.next() | 1);
-  current_.set_first_position(position);
+  current_.set_first_position(opened_at_);
   current_.set_first_stripe(stripe_ids_.first());
   current_.set_begun_ns(clock_.wall_now().time_since_epoch().count());
-  transaction.put_message(keys::epoch(last_number + 1), current_);
+  transaction.put_message(keys::epoch(++starts_), current_);
   if (doubt_) {
     log::error(
         "the metadata is older than chunks beside it ({}): nothing is deleted; see `kintsugi metadata "
@@ -49,7 +50,8 @@ asio::awaitable<Status> History::begin() {
 }
 
 std::optional<proto::MetadataMark> History::mark() const {
-  if (doubt_) return std::nullopt;
+  // All servers that are there have registered by then.
+  if (doubt_ || clock_.now() < started_ + options_.dead_after) return std::nullopt;
   proto::MetadataMark mark;
   mark.set_epoch(current_.id());
   mark.set_position(store_.position());

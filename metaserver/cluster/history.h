@@ -25,6 +25,7 @@
 #include "common/proto/meta.pb.h"
 #include "common/proto/store.pb.h"
 #include "common/runtime/runtime.h"
+#include "metaserver/cluster/options.h"
 #include "metaserver/schema/id_allocator.h"
 #include "metaserver/schema/transaction.h"
 
@@ -35,15 +36,24 @@ class History {
   static constexpr int kMaxDoubtedEpochs = 64;
 
   /// References outlive it.
-  History(const runtime::Runtime& runtime, KeyValueStore& store, const IdAllocator& stripe_ids)
-      : random_(runtime.random), clock_(runtime.clock), store_(store), stripe_ids_(stripe_ids) {}
+  History(const runtime::Runtime& runtime, const MetaServerOptions& options, KeyValueStore& store,
+          const IdAllocator& stripe_ids)
+      : random_(runtime.random),
+        clock_(runtime.clock),
+        options_(options),
+        store_(store),
+        stripe_ids_(stripe_ids),
+        started_(clock_.now()) {}
 
-  /// Loads the history and begins an epoch of this process, which is durable on return. REQUIRES: the stripe ids were
-  /// started, nothing was allocated yet.
+  /// Loads the history. REQUIRES: this process has not written to the store yet, since what others saw of the last epoch
+  /// may reach up to its end.
+  void load();
+  /// Begins an epoch of this process, which is durable on return. REQUIRES: load(), and the stripe ids were started.
   asio::awaitable<Status> begin();
 
-  /// Where this metadata stands, for chunkservers to keep. None while it is in doubt: they keep what they know of the
-  /// later state, so that they recognise it when it is put back.
+  /// Where this metadata stands, for chunkservers to keep. None while it is in doubt, or has just been started and may be
+  /// doubted by the next server that registers: they keep what they know of the later state, so that they recognise it
+  /// when it is put back.
   std::optional<proto::MetadataMark> mark() const;
 
   /// Judges what a server has kept, and begins a doubt if this metadata cannot have told it.
@@ -65,7 +75,7 @@ class History {
 
   uint64_t epoch() const { return current_.id(); }
   /// How often a metaserver was started with this metadata.
-  size_t starts() const { return epochs_.size() + 1; }
+  uint64_t starts() const { return starts_; }
   uint64_t position() const { return store_.position(); }
 
  private:
@@ -73,9 +83,13 @@ class History {
 
   runtime::Random& random_;
   runtime::Clock& clock_;
+  const MetaServerOptions& options_;
   KeyValueStore& store_;
   const IdAllocator& stripe_ids_;
-  proto::StoredEpoch current_;
+  const TimePoint started_;
+  proto::StoredEpoch current_;                      ///< from load() to begin(): the last one
+  uint64_t starts_ = 0;                             ///< of metaservers with this metadata
+  uint64_t opened_at_ = 0;                          ///< the store's position before this process wrote
   std::map<uint64_t, proto::StoredEpoch> epochs_;   ///< former ones, by their random ids
   std::map<uint64_t, uint64_t> stripes_of_epochs_;  ///< reserved ids of former epochs: first -> limit
   std::set<uint64_t> abandoned_;                    ///< epochs of other histories that an operator gave up

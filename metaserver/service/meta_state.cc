@@ -26,7 +26,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       caches(runtime.clock),
       chunks(servers, runtime.clock),
       garbage(chunks, runtime.clock),
-      history(runtime, store, stripe_ids),
+      history(runtime, options, store, stripe_ids),
       quarantine(options, runtime.clock),
       allocations(options, secret, runtime.clock),
       uploads(allocations, options, runtime.clock),

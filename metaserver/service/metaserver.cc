@@ -45,6 +45,7 @@ MetaServer::~MetaServer() = default;
 
 asio::awaitable<Status> MetaServer::start() {
   KINTSUGI_CO_TRY(state_.options.check());
+  state_.history.load();
   KINTSUGI_CO_TRY(co_await open_store());
   KINTSUGI_CO_TRY(co_await state_.inode_ids.start());
   KINTSUGI_CO_TRY(co_await state_.stripe_ids.start());

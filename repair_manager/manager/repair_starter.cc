@@ -137,7 +137,14 @@ RepairStarter::Started RepairStarter::try_start(const QueueEntry& entry, const P
         block(entry, why);
       }
       return Started::kNever;
-    case Code::kNoSpace: block(entry, why); return Started::kNever;
+    case Code::kNoSpace:
+      // A move for the sake of balance is told again for as long as it makes sense. A drain's waits and is seen to wait.
+      if (entry.kind == WorkKind::kMove && entry.moving_to) {
+        queue_.take(entry.chunk);
+      } else {
+        block(entry, why);
+      }
+      return Started::kNever;
     default:
       log::info("chunk {} needs no repair: {}", entry.chunk, why.to_string());
       queue_.take(entry.chunk);

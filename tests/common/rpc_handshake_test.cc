@@ -97,8 +97,8 @@ TEST(RpcHandshake, ASilentConnectionIsClosedAtTheLimit) {
     TimePoint begin = rig.client_runtime.clock.now();
     std::vector<std::byte> got = co_await read_to_end(**connection);
     EXPECT_TRUE(got.empty());
-    EXPECT_GE(rig.client_runtime.clock.now() - begin, 4900ms);
-    EXPECT_LE(rig.client_runtime.clock.now() - begin, 5500ms);
+    EXPECT_GE(rig.client_runtime.clock.now() - begin, 1900ms);
+    EXPECT_LE(rig.client_runtime.clock.now() - begin, 2500ms);
   });
   EXPECT_EQ(log.count("handshake: not finished in time"), 1u);
 }
@@ -141,7 +141,7 @@ TEST(RpcHandshake, AClientSaysWhenTheOtherSideIsNoKintsugiPeer) {
   });
 }
 
-TEST(RpcHandshake, GarbageClosesThatConnectionWithOneLogLineAndNoOther) {
+TEST(RpcHandshake, GarbageClosesThatConnectionAndNoOtherAndIsLoggedAFewTimesAMinute) {
   constexpr uint64_t kSeed = 4711;
   constexpr size_t kConnections = 300;
   SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
@@ -161,7 +161,7 @@ TEST(RpcHandshake, GarbageClosesThatConnectionWithOneLogLineAndNoOther) {
     }
     CO_ASSERT_OK(co_await rig.ping_is_echoed());
   });
-  EXPECT_EQ(log.count("closing connection from"), kConnections);
+  EXPECT_EQ(log.count("closing connection from"), 10u);
 }
 
 TEST(RpcHandshake, StrangersThatSayNothingKeepNobodyOutAndDoNotFillTheLog) {

@@ -18,6 +18,9 @@ class HistoryRig : public MetaServerRig {
  public:
   explicit HistoryRig(uint64_t seed = 1) : MetaServerRig(seed, 9, 3, short_times()) {}
 
+  /// Long enough for a metaserver that has just started to tell servers where its metadata stands.
+  void settle() { pass(12); }
+
   /// The metaserver dies, its store becomes what it was at `copy`, and it starts again.
   void roll_back(const simulation::MemoryStoreDisk::Copy& copy) {
     meta_node.crash();
@@ -59,10 +62,10 @@ class HistoryRig : public MetaServerRig {
 TEST(History, ChunksOfALaterEpochOutliveOlderMetadataAndAreThereWhenTheRightOneIsPutBack) {
   HistoryRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/old", 2));
-  rig.pass(2);
+  rig.settle();
   const auto older = rig.disk.copy();
   rig.restart();
-  rig.pass(2);
+  rig.settle();
   KINTSUGI_ASSERT_OK(rig.put("/new", 3));
   rig.pass(2);
   const auto newer = rig.disk.copy();
@@ -88,6 +91,7 @@ TEST(History, ChunksOfALaterEpochOutliveOlderMetadataAndAreThereWhenTheRightOneI
 TEST(History, ACopyFromTheMiddleOfAnEpochIsToldByItsPosition) {
   HistoryRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/old"));
+  rig.settle();
   const auto older = rig.disk.copy();
   KINTSUGI_ASSERT_OK(rig.put("/new", 3));
   rig.pass(2);
@@ -152,7 +156,7 @@ TEST(History, ADoubtOutlivesRestartsAndEndsWhenItIsAccepted) {
   KINTSUGI_ASSERT_OK(rig.put("/old"));
   const auto older = rig.disk.copy();
   rig.restart();
-  rig.pass(2);
+  rig.settle();
   KINTSUGI_ASSERT_OK(rig.put("/new", 3));
   rig.pass(2);
   EXPECT_EQ(rig.accept().code(), Code::kNotFound);

@@ -87,7 +87,7 @@ proto::SealedStripe MetaServerRig::write(const proto::AllocateStripeResponse& al
   for (proto::ChunkPlacement& chunk : *stripe.mutable_chunks()) {
     chunk.set_length(erasure::chunk_length(policy, length, chunk.index()));
     chunk.set_crc(static_cast<uint32_t>(stripe.stripe_id() * 100 + chunk.index()));
-    if (missing.contains(chunk.index()) || chunk.length() == 0) {
+    if (chunk.server_id() == 0 || missing.contains(chunk.index()) || chunk.length() == 0) {
       chunk.set_server_id(0);
       continue;
     }

@@ -21,6 +21,7 @@ TEST(MetadataRollback, LosesNothingHoweverLongItLastsOnceTheRightMetadataIsBack)
       cluster.crash_metaserver();
       cluster.restart_metaserver();
     }
+    cluster.run_for(12s);  // until servers are told where this metadata stands
     for (int i = 0; i < 4; ++i)
       KINTSUGI_EXPECT_OK(cluster.put(fmt::format("/new-{}", i), cluster.random_below(4'000'000)));
     KINTSUGI_EXPECT_OK(cluster.put("/old-0", 3'000'000));
@@ -60,7 +61,7 @@ TEST(MetadataRollback, TheClusterGoesOnOnceTheOlderMetadataIsAccepted) {
     cluster.crash_metaserver();
     cluster.restart_metaserver();
     KINTSUGI_EXPECT_OK(cluster.put("/lost", 3'000'000));
-    cluster.run_for(3s);
+    cluster.run_for(12s);
     cluster.crash_metaserver();
     cluster.put_back_metadata(older);
     cluster.restart_metaserver();

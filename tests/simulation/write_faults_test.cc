@@ -36,6 +36,50 @@ TEST(WriteFaults, APutThatMeetsADeadServerBeforeTheMetaserverKnowsSucceeds) {
   }
 }
 
+TEST(WriteFaults, AServerThatHangsCostsAPutLessThanASecond) {
+  for (const uint64_t seed : seeds({15, 16, 17, 18})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 10});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    const auto undisturbed = cluster.start_put("/before", 20'000'000);
+    KINTSUGI_ASSERT_OK(cluster.finish(undisturbed));
+    // From before the put, or in the middle of it.
+    const size_t server = cluster.pick(1).front();
+    const bool before = cluster.random_below(2) == 0;
+    if (before) cluster.hang(server);
+    const auto put = cluster.start_put("/file", 20'000'000);
+    cluster.run_for(cluster.random_time(0ms, undisturbed->took));
+    if (!before) cluster.hang(server);
+    KINTSUGI_EXPECT_OK(cluster.finish(put));
+    EXPECT_LT(put->took, undisturbed->took + 1s);
+    cluster.crash_chunkserver(server, Crash::kPower);
+    cluster.restart_chunkserver(server);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(WriteFaults, GoOnWithTwoOfTenServersAway) {
+  for (const uint64_t seed : seeds({19, 20})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 10});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    const std::vector<size_t> away = cluster.pick(2);
+    for (const size_t server : away)
+      cluster.crash_chunkserver(server, Crash::kKill);
+    // At once, while they may still be taken for alive, and after they are dead; large and small files.
+    for (int round = 0; round < 2; ++round) {
+      for (const uint64_t size : {20'000'000, 3'000'000, 30'000, 3})
+        KINTSUGI_EXPECT_OK(cluster.put(fmt::format("/{}-{}", round, size), size));
+      for (const size_t server : away)
+        KINTSUGI_EXPECT_OK(cluster.wait_until_dead(server));
+    }
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    for (const size_t server : away)
+      cluster.restart_chunkserver(server);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
 TEST(WriteFaults, APutSucceedsAroundAFullDisk) {
   for (const uint64_t seed : seeds({21, 22, 23})) {
     SimulatedCluster cluster({.seed = seed, .chunkservers = 11});

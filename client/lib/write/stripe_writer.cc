@@ -12,9 +12,7 @@ namespace {
 constexpr sight::Site kEncodeRows{"client.encode_rows", {"bytes"}};
 constexpr sight::Site kSealChunks{"client.seal_chunks", {"bytes"}, {"missing_chunks"}};
 
-constexpr Duration kSilenceCheckInterval = 500ms;
-constexpr Duration kShortestSilence = 5s;  ///< a server that answers sooner is not given up
-constexpr int kSilenceFactor = 4;      ///< a server may take so many times as long as the slowest other wait
+constexpr Duration kSilenceCheckInterval = 100ms;
 constexpr size_t kMaxQueueSlices = 8;  ///< a slow server may be this many MiB behind
 
 /// Slices that each sender may queue: two stripes are in flight at the seam between them, and a batch is being filled.
@@ -107,7 +105,7 @@ void StripeWriter::give_up_the_silent() {
   Duration usual{};
   for (const auto& sender : senders_)
     usual = std::max(usual, sender->longest_wait());
-  const TimePoint silent_since = resources_.now() - std::max(kShortestSilence, kSilenceFactor * usual);
+  const TimePoint silent_since = resources_.now() - resources_.write_waits.silence(usual);
   std::vector<ChunkSender*> silent;
   std::vector<uint32_t> lacking;
   for (uint32_t index = 0; index < senders_.size(); ++index) {
@@ -132,6 +130,10 @@ asio::awaitable<Status> StripeWriter::seal(proto::SealedStripe& sealed) {
   }
   co_await wait_for_senders();
   KINTSUGI_CO_TRY(module.finish(check_failures()));
+  Duration longest{};
+  for (const auto& sender : senders_)
+    longest = std::max(longest, sender->failed() ? Duration{} : sender->longest_wait());
+  resources_.write_waits.record(longest);
 
   *sealed.mutable_stripe() = allocation_.stripe();
   sealed.mutable_stripe()->set_length(written_);

@@ -7,7 +7,7 @@
 
 #include "common/runtime/clock.h"
 
-namespace kintsugi::log {
+namespace kintsugi::rpc {
 
 /// Lets `most` lines of one kind through in each period, and counts the others.
 class RateLimit {
@@ -35,4 +35,4 @@ class RateLimit {
   size_t said_ = 0, left_out_ = 0;
 };
 
-}  // namespace kintsugi::log
+}  // namespace kintsugi::rpc
