@@ -75,7 +75,7 @@ class WalDirectory : public ::testing::Test {
     const auto store = open(directory);
     ASSERT_FALSE(store);
     EXPECT_EQ(store.error().code(), Code::kCorrupt) << store.error();
-    const std::string& text = store.error().message();
+    const std::string text = store.error().message();
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     for (const std::string& part : {fmt::format("{} is damaged from byte {} on", log.string(), offset),
                                     fmt::format("{} intact records", following),
@@ -322,7 +322,7 @@ TEST_F(WalDirectoryWithSeveralLogs, StartsOnceWhatFollowsTheDamageIsGivenUp) {
   const auto refused = open(store_);
   ASSERT_FALSE(refused);
   // As the refusal says, word for word.
-  const std::string& text = refused.error().message();
+  const std::string text = refused.error().message();
   const size_t begin = text.find("(truncate") + 1;
   const std::string command = text.substr(begin, text.find(')', begin) - begin);
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
