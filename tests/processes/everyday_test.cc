@@ -66,8 +66,9 @@ TEST_F(Everyday, MistakesGetOneClearLineAndChangeNothing) {
 TEST_F(Everyday, NamesOfAnyKindComeBackAndEachStaysOnItsLine) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   const std::string longest(255, 'n');
-  for (const std::string& name : std::vector<std::string>{"two\nlines", "\x1b[31mred", "tab\tand\rreturn",
-                                                          "back\\nslash", "it's", "größe", longest})
+  for (const std::string& name :
+       std::vector<std::string>{"two\nlines", "\x1b[31mred", "tab\tand\rreturn", "back\\nslash", "it's",
+                                "größe", "caf\xe9", longest})
     make_file("names/" + name, 100, 1);
   ASSERT_EQ(kintsugi({"put", path("names"), "/names"}).exit_code, 0);
   const Outcome got = kintsugi({"get", "/names", path("back")});
@@ -75,8 +76,9 @@ TEST_F(Everyday, NamesOfAnyKindComeBackAndEachStaysOnItsLine) {
   EXPECT_EQ(run_command({"/usr/bin/diff", "-r", path("names"), path("back")}).exit_code, 0);
   EXPECT_EQ(kintsugi({"get", "--replace", "/names/" + longest, path("back")}).exit_code, 0);
 
-  EXPECT_EQ(kintsugi({"ls", "/names"}).out, "$'\\x1b[31mred'\n$'back\\\\nslash'\ngröße\n$'it\\'s'\n" +
-                                                longest + "\n$'tab\\tand\\x0dreturn'\n$'two\\nlines'\n");
+  EXPECT_EQ(kintsugi({"ls", "/names"}).out,
+            "$'\\x1b[31mred'\n$'back\\\\nslash'\n$'caf\\xe9'\ngröße\n$'it\\'s'\n" + longest +
+                "\n$'tab\\tand\\x0dreturn'\n$'two\\nlines'\n");
   EXPECT_EQ(kintsugi({"ls", "-lR", "/names"}).out.find('\x1b'), std::string::npos);
   EXPECT_EQ(kintsugi({"stat", "/names/\x1b[31mred"}).out.find('\x1b'), std::string::npos);
   const Outcome gone = kintsugi({"stat", "/names/no\n\x1b[31msuch"});

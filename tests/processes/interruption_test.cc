@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,8 +18,10 @@ using std::chrono::seconds;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kBySignal = 128;  ///< a shell's exit status of a command that a signal ended, less the signal
+constexpr int kPollMilliseconds = 100;
 constexpr size_t kPutBytes = size_t{40} << 20;
 constexpr seconds kAtOnce(1), kPatience(2);  ///< of the command line with an upload that it gives up
+constexpr seconds kFreed(20);  ///< sooner than an upload that nobody gave up is found to be idle
 
 class Interruption : public ProcessCluster {
  protected:
@@ -32,23 +35,25 @@ class Interruption : public ProcessCluster {
   void TearDown() override {
     if (pipe_ >= 0) close(pipe_);
     for (const std::string& daemon : stopped_)
-      kill(pid_of(daemon), SIGCONT);
+      send(daemon, SIGCONT);
     ProcessCluster::TearDown();
   }
 
-  /// Begins to put what comes out of the pipe, after the shell has done what is `before` it, and returns when kPutBytes of it are on the disks.
+  /// Begins to put what comes out of the pipe, after the shell has done what is `before` it. Returns when kPutBytes of it
+  /// are on the disks.
   std::unique_ptr<BackgroundCommand> begin_put(const std::string& before = "") {
     const std::string line = before + "exec " + command({}).front() + " put - /file < " + pipe();
     auto put =
         std::make_unique<BackgroundCommand>(std::vector<std::string>{"/bin/sh", "-c", line}, environment());
-    const std::string part(1 << 20, 'x');
     // Somewhat more than what is waited for: the last bytes stay in the client until their rows are full.
+    const std::string bytes(kPutBytes + (size_t{16} << 20), 'x');
     size_t given = 0;
     const auto give = [&] {
-      while (given < kPutBytes + (size_t{16} << 20)) {
-        const ssize_t written = write(pipe_, part.data(), part.size());
-        if (written < 0) return !put->running();  // the pipe is full
-        given += size_t(written);
+      while (given < bytes.size() && put->running()) {
+        pollfd room{.fd = pipe_, .events = POLLOUT, .revents = 0};
+        if (poll(&room, 1, kPollMilliseconds) <= 0) return false;
+        const ssize_t written = write(pipe_, bytes.data() + given, bytes.size() - given);
+        if (written > 0) given += size_t(written);
       }
       return true;
     };
@@ -71,7 +76,7 @@ class Interruption : public ProcessCluster {
     return false;
   }
   void freeze(const std::string& daemon) {
-    ASSERT_EQ(kill(pid_of(daemon), SIGSTOP), 0);
+    ASSERT_NO_FATAL_FAILURE(send(daemon, SIGSTOP));
     stopped_.push_back(daemon);
   }
 
@@ -97,11 +102,11 @@ TEST_F(Interruption, OfAPutFreesWhatItWroteAndEndsItBySignal) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const auto put = begin_put();
     const auto sent = SteadyClock::now();
-    ASSERT_EQ(kill(put->pid(), signal), 0);
+    ASSERT_TRUE(put->send(signal));
     EXPECT_EQ(put->exit_code(), kBySignal + signal);
     EXPECT_LT(SteadyClock::now() - sent, KINTSUGI_TIME_FACTOR * kAtOnce)
         << "an upload is given up in one call";
-    EXPECT_TRUE(eventually([&] { return bytes_on_disks() < before + (1 << 20); }, seconds(60)))
+    EXPECT_TRUE(eventually([&] { return bytes_on_disks() < before + (1 << 20); }, kFreed))
         << "signal " << signal << ": " << bytes_on_disks() << " bytes stay";
   }
   EXPECT_EQ(kintsugi({"ls", "/"}).out, "");
@@ -113,7 +118,7 @@ TEST_F(Interruption, OfAPutWaitsForAMetaserverThatIsSilentButNotForLong) {
   const auto put = begin_put();
   freeze("metaserver");
   const auto sent = SteadyClock::now();
-  ASSERT_EQ(kill(put->pid(), SIGTERM), 0);
+  ASSERT_TRUE(put->send(SIGTERM));
   EXPECT_EQ(put->exit_code(), kBySignal + SIGTERM);
   EXPECT_LT(SteadyClock::now() - sent, KINTSUGI_TIME_FACTOR * (kPatience + kAtOnce));
 }
@@ -123,10 +128,10 @@ TEST_F(Interruption, ASecondOneEndsThePutAtOnce) {
   const auto put = begin_put();
   freeze("metaserver");
   const auto sent = SteadyClock::now();
-  ASSERT_EQ(kill(put->pid(), SIGINT), 0);
+  ASSERT_TRUE(put->send(SIGINT));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // two signals at one time would count as one
   EXPECT_TRUE(put->running()) << "it waits for the metaserver";
-  ASSERT_EQ(kill(put->pid(), SIGINT), 0);
+  ASSERT_TRUE(put->send(SIGINT));
   EXPECT_EQ(put->exit_code(), kBySignal + SIGINT);
   EXPECT_LT(SteadyClock::now() - sent, KINTSUGI_TIME_FACTOR * kAtOnce);
 }
@@ -141,7 +146,7 @@ TEST_F(Interruption, OfAGetLeavesNoFile) {
     freeze(daemon);
   for (const char* source : {"/tree/file-1", "/tree"}) {
     const auto get = begin_get(source, path("local"));
-    ASSERT_EQ(kill(get->pid(), SIGINT), 0);
+    ASSERT_TRUE(get->send(SIGINT));
     EXPECT_EQ(get->exit_code(), kBySignal + SIGINT) << source;
     EXPECT_EQ(local_entries(), 0u) << source;
   }
@@ -150,10 +155,10 @@ TEST_F(Interruption, OfAGetLeavesNoFile) {
 TEST_F(Interruption, IsNoneForACommandThatIgnoresTheSignal) {
   start_with_pipe();
   const auto put = begin_put("trap '' HUP; ");  // as nohup does it
-  ASSERT_EQ(kill(put->pid(), SIGHUP), 0);
+  ASSERT_TRUE(put->send(SIGHUP));
   std::this_thread::sleep_for(kAtOnce);
   EXPECT_TRUE(put->running());
-  ASSERT_EQ(kill(put->pid(), SIGINT), 0);
+  ASSERT_TRUE(put->send(SIGINT));
   EXPECT_EQ(put->exit_code(), kBySignal + SIGINT);
 }
 

@@ -103,7 +103,8 @@ TEST_F(Kill, AnyServerDiesDuringAGet) {
 TEST_F(Kill, AServerThatEndsWhileTheClusterIsStartedIsStartedToo) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   const pid_t before = pid_of("chunkserver-2");
-  ASSERT_EQ(kill(before, SIGSTOP), 0);  // no heartbeats: the start finds it running and waits for them
+  ASSERT_NO_FATAL_FAILURE(
+      send("chunkserver-2", SIGSTOP));  // no heartbeats: the start finds it running and waits for them
   BackgroundCommand starting(command({"cluster", "start", "--dir", cluster_directory()}), environment());
   std::this_thread::sleep_for(seconds(1));
   EXPECT_TRUE(starting.running());
@@ -138,7 +139,7 @@ TEST_F(Kill, AnInterruptedPutLeavesTheOldFile) {
     ASSERT_TRUE(eventually([&] { return bytes_on_disks() > before + (size_t{40} << 20) || !put.running(); },
                            seconds(30)));
     ASSERT_TRUE(put.running()) << "the put must be cut off in the middle for this test to say anything";
-    kill(put.pid(), SIGKILL);
+    ASSERT_TRUE(put.send(SIGKILL));
     put.exit_code();
   }
   ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);

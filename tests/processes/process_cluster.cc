@@ -80,8 +80,12 @@ BackgroundCommand::BackgroundCommand(const std::vector<std::string>& arguments,
 }
 
 BackgroundCommand::~BackgroundCommand() {
-  if (running()) kill(pid_, SIGKILL);
+  send(SIGKILL);
   exit_code();
+}
+
+bool BackgroundCommand::send(int signal) {
+  return running() && kill(pid_, signal) == 0;
 }
 
 int BackgroundCommand::exit_code() {
@@ -148,10 +152,15 @@ pid_t ProcessCluster::pid_of(const std::string& daemon) const {
   return pid;
 }
 
-void ProcessCluster::kill9(const std::string& daemon) const {
+void ProcessCluster::send(const std::string& daemon, int signal) const {
   const pid_t pid = pid_of(daemon);
   ASSERT_GT(pid, 1) << "no pid file of " << daemon;
-  ASSERT_EQ(kill(pid, SIGKILL), 0) << daemon;
+  ASSERT_EQ(kill(pid, signal), 0) << daemon;
+}
+
+void ProcessCluster::kill9(const std::string& daemon) const {
+  const pid_t pid = pid_of(daemon);
+  ASSERT_NO_FATAL_FAILURE(send(daemon, SIGKILL));
   // The daemon is not our child; it is gone when its /proc entry is, or is a zombie that its adopter has not
   // reaped.
   ASSERT_TRUE(eventually([&] { return read_file("/proc/" + std::to_string(pid) + "/cmdline").empty(); },

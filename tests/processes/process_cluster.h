@@ -30,6 +30,8 @@ class BackgroundCommand {
   /// Waits for the end.
   int exit_code();
   bool running();
+  /// Sends a signal. False when the command has ended: kill() would send it to every process of the machine.
+  bool send(int signal);
 
  private:
   pid_t pid_;
@@ -50,6 +52,8 @@ class ProcessCluster : public ::testing::Test {
 
   pid_t pid_of(const std::string& daemon) const;  ///< "metaserver", "chunkserver-3"
   void kill9(const std::string& daemon) const;
+  /// Sends a signal to a daemon; fails the test when there is no pid file of it.
+  void send(const std::string& daemon, int signal) const;
   /// Starts whatever is not running, keeping the data.
   void restart_missing();
 

@@ -115,11 +115,11 @@ int RepairRig::exit_code_of(const std::string& server) {
 }
 
 void RepairRig::stop_server(const std::string& server) const {
-  ASSERT_EQ(kill(pid_of(daemon_of(server)), SIGSTOP), 0);
+  send(daemon_of(server), SIGSTOP);
 }
 
 void RepairRig::continue_server(const std::string& server) const {
-  ASSERT_EQ(kill(pid_of(daemon_of(server)), SIGCONT), 0);
+  send(daemon_of(server), SIGCONT);
 }
 
 void RepairRig::corrupt(size_t index) {
