@@ -52,6 +52,7 @@ TEST(WriteFaults, AServerThatHangsCostsAPutLessThanASecond) {
     KINTSUGI_EXPECT_OK(cluster.finish(put));
     EXPECT_LT(put->took, undisturbed->took + 1s);
     cluster.crash_chunkserver(server, Crash::kPower);
+    cluster.unhang(server);
     cluster.restart_chunkserver(server);
     KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
     KINTSUGI_EXPECT_OK(cluster.check_contents());
