@@ -20,7 +20,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr int kBySignal = 128;  ///< a shell's exit status of a command that a signal ended, less the signal
 constexpr int kPollMilliseconds = 100;
 constexpr size_t kPutBytes = size_t{40} << 20;
-constexpr seconds kAtOnce(1), kPatience(2);  ///< of the command line with an upload that it gives up
+constexpr std::chrono::milliseconds kAtOnce(1500);  ///< on a machine that does much else
+constexpr seconds kPatience(2);                     ///< of the command line with an upload that it gives up
 constexpr seconds kFreed(20);  ///< sooner than an upload that nobody gave up is found to be idle
 
 class Interruption : public ProcessCluster {
