@@ -24,6 +24,12 @@ void History::load() {
 
 asio::awaitable<Status> History::begin() {
   Transaction transaction(store_);
+  if (starts_ == 0 && stripe_ids_.former_limit() > 0) {
+    // The store is from before there were epochs: all that it has counts as one.
+    starts_ = 1;
+    current_.set_id(random_.next() | 1);
+    epochs_[current_.id()] = current_;
+  }
   if (starts_ > 0) {
     // Only now it is known how far the last epoch came. What it told others was durable before, so it is covered.
     proto::StoredEpoch& last = epochs_[current_.id()];

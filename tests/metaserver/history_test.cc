@@ -183,6 +183,26 @@ TEST(History, ADoubtOutlivesRestartsAndEndsWhenItIsAccepted) {
   EXPECT_FALSE(rig.in_doubt());
 }
 
+TEST(History, AStoreFromBeforeThereWereEpochsIsNotInDoubt) {
+  HistoryRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/old"));
+  (void)rig.write(*rig.allocate("/never"), 300'000);
+  auto store = rig.disk.copy();
+  std::erase_if(store.durable, [](const auto& entry) {
+    return entry.first.front() == static_cast<char>(keys::Kind::kEpoch);
+  });
+  for (FakeServer& server : rig.servers)
+    server.seen = {};
+  rig.roll_back(store);
+  rig.wait_out_uploads();
+  EXPECT_FALSE(rig.in_doubt());
+  EXPECT_EQ(rig.quarantine().chunks_size(), 5);
+  rig.restart();
+  rig.wait_out_uploads();
+  EXPECT_FALSE(rig.in_doubt());
+  rig.expect_all_chunks_in_place();
+}
+
 TEST(Quarantine, EndsAfterTheTimeThatMetaserversRanAndNotByTheWallClock) {
   HistoryRig rig;
   const auto allocated = rig.allocate("/f");
