@@ -34,12 +34,16 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       rebalancer(servers, chunks, runtime.clock),
       servers_changed(runtime) {}
 
-Status MetaState::check_room() const {
-  const uint64_t free_bytes = store.free_bytes();
-  if (free_bytes >= kStoreReserve) return {};
+Status MetaState::check_room() {
+  const TimePoint now = runtime.clock.now();
+  if (!room_known_until || now >= *room_known_until) {
+    store_free_bytes = store.free_bytes();
+    room_known_until = now + kRoomInterval;
+  }
+  if (store_free_bytes >= kStoreReserve) return {};
   return {Code::kNoSpace,
           fmt::format("the metaserver's disk has only {} MiB free: it takes nothing new until it has {} MiB",
-                      free_bytes >> 20, kStoreReserve >> 20)};
+                      store_free_bytes >> 20, kStoreReserve >> 20)};
 }
 
 asio::awaitable<Status> MetaState::finish_read(Status done) {

@@ -1,6 +1,7 @@
 /// The state of a metaserver: its parts, put together once, and what all its services need of them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,9 @@ struct MetaState {
                                  FreedStripes freed = {});
   /// Refuses what would add to the namespace while the store's disk is nearly full (kNoSpace). A store that cannot write
   /// has to end, and with it everybody's reads; deletions still go on, so that people can make room.
-  Status check_room() const;
+  Status check_room();
   static constexpr uint64_t kStoreReserve = 128ull << 20;
+  static constexpr Duration kRoomInterval = std::chrono::milliseconds(10);  ///< between two looks at the disk
 
   /// Ends an operation that only read.
   asio::awaitable<Status> finish_read(Status done = {});
@@ -93,6 +95,9 @@ struct MetaState {
   Uploads uploads;
   BlockReports block_reports;
   Rebalancer rebalancer;
+
+  uint64_t store_free_bytes = 0;  ///< as check_room() saw it last
+  std::optional<TimePoint> room_known_until;
 
   runtime::Event servers_changed;  ///< notified when one registers or dies, and when `stopping` is set
   bool stopping = false;

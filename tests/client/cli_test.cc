@@ -136,8 +136,8 @@ TEST(JsonDocument, KeepsTheOrderOfKeysAndEscapesStrings) {
 TEST_F(CommandLine, PrintsHelpWithZero) {
   const Outcome outcome = kintsugi({"--help"});
   EXPECT_EQ(outcome.code, 0);
-  for (const char* command : {"put", "get", "cat", "ls", "stat", "rm", "mv", "mkdir", "rmdir", "du", "df", "policy",
-                              "server", "stripe", "repair", "fsck", "cluster"}) {
+  for (const char* command : {"put", "get", "cat", "ls", "stat", "rm", "mv", "mkdir", "rmdir", "du", "df",
+                              "policy", "server", "stripe", "repair", "fsck", "cluster"}) {
     EXPECT_NE(outcome.out.find(command), std::string::npos) << command;
   }
 }

@@ -284,6 +284,7 @@ TEST(Upload, IsRefusedWhileTheMetaserversDiskIsNearlyFullAndDeletionsGoOn) {
   const auto begun = rig.allocate("/g");
   const auto sealed = rig.write(*begun, 300'000);
   rig.disk.free_bytes = 100 << 20;
+  rig.pass(1);
   for (const Status& refused :
        {rig.put("/h"), rig.make_directory("/d"),
         rig.status_of(rig.commit(rig.commit_request("/g", begun->upload_id(), {sealed})))}) {
@@ -293,6 +294,7 @@ TEST(Upload, IsRefusedWhileTheMetaserversDiskIsNearlyFullAndDeletionsGoOn) {
   }
   KINTSUGI_EXPECT_OK(rig.remove("/f"));
   rig.disk.free_bytes = 1 << 30;
+  rig.pass(1);
   KINTSUGI_EXPECT_OK(rig.status_of(rig.commit(rig.commit_request("/g", begun->upload_id(), {sealed}))));
 }
 

@@ -13,8 +13,8 @@ constexpr sight::Site kReadWindow{"client.read_window", {"bytes"}, {"hedges"}};
 constexpr sight::Site kDecode{"client.decode", {"chunks"}};
 
 constexpr Duration kUnknownFetchTime = 400ms;  ///< until enough was learned
-constexpr int kLagFactor = 2;               ///< times the slowest of the others
-constexpr int kMaxHedgeRounds = 4;          ///< each waits twice as long as the one before
+constexpr int kLagFactor = 2;                  ///< times the slowest of the others
+constexpr int kMaxHedgeRounds = 4;             ///< each waits twice as long as the one before
 
 }  // namespace
 
