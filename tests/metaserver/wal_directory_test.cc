@@ -40,6 +40,7 @@ std::vector<fs::path> logs_in(const fs::path& directory) {
 class WalDirectory : public ::testing::Test {
  protected:
   WalDirectory() {
+    log::set_level(log::Level::kInfo);  // other tests of this executable may have asked for less
     log::set_sink([this](log::Level level, std::string_view line) {
       if (level >= log::Level::kWarning) lines_.emplace_back(line);
     });
