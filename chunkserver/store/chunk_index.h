@@ -45,7 +45,7 @@ class ChunkIndex {
   uint64_t stored_bytes() const { return stored_bytes_; }
   /// Up to `limit` chunks greater than `after`, sorted by id.
   std::vector<ChunkInfo> list(ChunkId after, size_t limit) const;
-  /// The same with all that is known of each chunk.
+  /// Lists chunks like list(), with all that is known of each.
   std::vector<Entry> entries(ChunkId after, size_t limit) const;
   /// All chunks of one disk, sorted by id.
   std::vector<ChunkInfo> list(const StoreRoot& root) const;

@@ -74,7 +74,7 @@ void take_signals() {
 Interruption::Interruption(std::function<void()> cancel) : cancel_(std::move(cancel)) {
   if (event < 0) event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   KINTSUGI_ASSERT(event >= 0);
-  // What a command before this one left in it.
+  // A command before this one may have left its count in it.
   uint64_t count = 0;
   (void)!::read(event, &count, sizeof count);
   caught = 0;

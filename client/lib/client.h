@@ -71,7 +71,7 @@ class Client {
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
   /// Checks one page of files: continue with its next_after while `more`.
   asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, std::string after = "");
-  /// Whether the metadata is older than chunks beside it, and how many chunks are in quarantine.
+  /// Tells whether the metadata is older than chunks beside it, and how many chunks are in quarantine.
   asio::awaitable<Result<proto::MetadataStatusResponse>> metadata_status();
   /// Goes on with metadata that is in doubt. kNotFound: it is not.
   asio::awaitable<Status> accept_metadata();

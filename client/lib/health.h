@@ -58,12 +58,17 @@ class FetchTimes {
 class WriteWaits {
  public:
   static constexpr Duration kShortestSilence = std::chrono::milliseconds(700);
+  static constexpr Duration kShortestOfSuspect = std::chrono::milliseconds(100);
   static constexpr int kFactor = 4;  ///< a server may take so many times as long as the slowest wait of late
 
   /// The longest wait of a stripe that was written. It fades over the stripes that follow.
   void record(Duration longest) { longest_ = std::max(longest, longest_ - longest_ / 16); }
   Duration silence(Duration longest_of_stripe) const {
     return std::max(kShortestSilence, kFactor * std::max(longest_, longest_of_stripe));
+  }
+  /// The limit for a server that another operation has given up just now: twice the longest wait of late.
+  Duration silence_of_suspect(Duration longest_of_stripe) const {
+    return std::max(kShortestOfSuspect, 2 * std::max(longest_, longest_of_stripe));
   }
 
  private:

@@ -83,7 +83,7 @@ class Disk {
   /// Names of entries, sorted, without "." and "..".
   virtual asio::awaitable<Result<std::vector<std::string>>> list(std::string path) = 0;
   virtual asio::awaitable<Result<DiskSpace>> space(std::string path) = 0;
-  /// What the path names now; links are followed.
+  /// Looks at the file or directory that the path names now; links are followed.
   virtual asio::awaitable<Result<FileAttributes>> attributes(std::string path) = 0;
   /// Makes the file if there is none, and locks it against all others who call this. kConflict: somebody holds it.
   virtual asio::awaitable<Result<std::unique_ptr<FileLock>>> lock(std::string path) = 0;

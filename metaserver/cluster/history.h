@@ -1,4 +1,4 @@
-/// What this metadata can know: the epochs in which metaservers have run with it, and whether it is older than the chunks
+/// The history of this metadata: the epochs in which metaservers have run with it, and whether it is older than the chunks
 /// that it finds.
 ///
 /// Metadata gets older when somebody restores a copy of the store's files, or when the disk below loses what it had

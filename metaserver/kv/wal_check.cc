@@ -39,7 +39,7 @@ std::optional<WalCheck::Fragment> WalCheck::read_fragment(std::span<const std::b
 
 void WalCheck::add(std::span<const std::byte> block) {
   KINTSUGI_ASSERT(report_.bytes % kWalBlockBytes == 0 && block.size() <= kWalBlockBytes);
-  // What is too short for a header at the end of a block holds nothing.
+  // A rest of a block that is too short for a header holds nothing.
   for (size_t at = 0; at < block.size() && at + kHeaderBytes <= kWalBlockBytes;) {
     if (const auto fragment = read_fragment(block.subspan(at))) {
       take(*fragment, report_.bytes + at);

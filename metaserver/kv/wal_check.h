@@ -67,7 +67,7 @@ class WalCheck {
   static std::optional<Fragment> read_fragment(std::span<const std::byte> bytes);
   void take(const Fragment& fragment, uint64_t offset);
   void complete_record();
-  /// What stands at `offset` is not right, and neither is the record that had begun before it.
+  /// Notes that the bytes at `offset` are not right, and neither is the record that had begun before it.
   void break_at(uint64_t offset);
 
   WalReport report_;

@@ -11,7 +11,7 @@ namespace {
 constexpr sight::Site kAllocateStripe{"metaserver.allocate_stripe", {}, {"chunks"}};
 constexpr sight::Site kReplaceChunk{"metaserver.replace_chunk"};
 constexpr int kMaxExcluded = 1000;
-/// What a chunkserver keeps free on a disk, with some more for chunks that are being written.
+/// Room that a chunkserver keeps free on a disk, with some more for chunks that are being written.
 constexpr uint64_t kDiskReserve = 32ull << 20;
 
 Result<std::vector<ServerId>> excluded(const google::protobuf::RepeatedField<uint64_t>& ids) {

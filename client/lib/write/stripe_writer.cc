@@ -106,15 +106,16 @@ void StripeWriter::give_up_the_silent() {
   for (const auto& sender : senders_)
     usual = std::max(usual, sender->longest_wait());
   const TimePoint silent_since = resources_.now() - resources_.write_waits.silence(usual);
-  const TimePoint known_since = resources_.now() - kSilenceCheckInterval;
+  const TimePoint suspect_since = resources_.now() - resources_.write_waits.silence_of_suspect(usual);
   std::vector<ChunkSender*> silent;
   std::vector<uint32_t> lacking;
   for (uint32_t index = 0; index < senders_.size(); ++index) {
     ChunkSender& sender = *senders_[index];
     const auto waiting = sender.waiting_since();
-    // A server that another stripe has given up just now gets little more time here.
-    const bool known = resources_.health.avoid(allocation_.server(index));
-    const bool is_silent = waiting && (*waiting <= silent_since || (known && *waiting <= known_since));
+    // A server that another stripe has given up just now gets less time here.
+    const bool suspect = resources_.health.avoid(allocation_.server(index));
+    const bool is_silent =
+        waiting && *waiting <= (suspect ? std::max(silent_since, suspect_since) : silent_since);
     if (is_silent) silent.push_back(&sender);
     if (is_silent || sender.failed()) lacking.push_back(index);
   }

@@ -16,6 +16,8 @@ constexpr Duration kKeepLimit = 5s;
 constexpr uint64_t kEmptyFile = 1ull << 63;  ///< in the upload id of a file without stripes
 /// Larger files need no look at the policy beforehand.
 constexpr uint64_t kMaxTinyFile = erasure::kMaxCellBytes;
+/// Chunks of every cluster may have at least so many bytes.
+constexpr uint64_t kSmallestChunkLimit = 1 << 20;
 
 }  // namespace
 
@@ -32,7 +34,8 @@ asio::awaitable<Status> Upload::choose_policy(Context context, uint64_t size) {
   KINTSUGI_CO_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(file_policy_));
   if (size <= policy.cell_bytes) {
     stripe_policy_ = policy.as_copies().name();
-    chunk_bytes_ = size;
+    // Larger ones may have to be cut, since the cluster's chunks may be smaller than the policy's cells.
+    if (size <= kSmallestChunkLimit) chunk_bytes_ = size;
   }
   co_return Status{};
 }
