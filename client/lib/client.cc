@@ -7,6 +7,8 @@
 namespace kintsugi::client {
 namespace {
 
+constexpr int kMaxReadAttempts = 4;  ///< of a file that others replace all the time
+
 template <class Request>
 std::unique_ptr<Request> request_for(std::string path) {
   auto request = std::make_unique<Request>();
@@ -68,11 +70,17 @@ asio::awaitable<Result<proto::Attributes>> Client::write(std::string path, Sourc
 }
 
 asio::awaitable<Result<proto::Attributes>> Client::read(std::string path, Sink& sink, ReadOptions options) {
-  FileReader reader(*resources_, context(), std::move(path), sink, std::move(options));
-  proto::Attributes attributes;
-  KINTSUGI_CO_TRY(co_await reader.open(attributes));
-  KINTSUGI_CO_TRY(co_await reader.run());
-  co_return attributes;
+  Status status;
+  for (int attempt = 0; attempt < kMaxReadAttempts; ++attempt) {
+    FileReader reader(*resources_, context(), path, sink, options);
+    proto::Attributes attributes;
+    KINTSUGI_CO_TRY(co_await reader.open(attributes));
+    status = co_await reader.run();
+    if (status.ok()) co_return attributes;
+    // The sink has nothing yet of a file that was replaced: it may have all of the one that took its place.
+    if (status.code() != Code::kConflict || reader.delivered()) break;
+  }
+  co_return status;
 }
 
 asio::awaitable<Result<size_t>> Client::read_at(std::string path, uint64_t offset,

@@ -36,7 +36,8 @@ class Client {
   /// The file is durable on return; whatever fails or is interrupted leaves what was at the path before.
   asio::awaitable<Result<proto::Attributes>> write(std::string path, Source& source,
                                                    WriteOptions options = {});
-  /// Hands the range to `sink` in order, and returns the file's attributes.
+  /// Hands the range to `sink` in order, and returns the file's attributes. All bytes are those of one file: kConflict when
+  /// it was replaced after the first of them.
   asio::awaitable<Result<proto::Attributes>> read(std::string path, Sink& sink, ReadOptions options = {});
   /// Fills `into` from `offset` on, with fewer bytes only at the end of the file; returns how many.
   asio::awaitable<Result<size_t>> read_at(std::string path, uint64_t offset, std::span<std::byte> into);

@@ -36,6 +36,8 @@ asio::awaitable<Status> FileReader::locate(uint64_t offset, uint64_t length, Pag
   request.set_length(length);
   const auto answer = std::make_shared<proto::OpenReadResponse>();
   KINTSUGI_CO_TRY(co_await resources_.meta.call(context_, rpc::Method::kOpenRead, request, *answer));
+  if (page_ && page_->attributes().inode() != answer->attributes().inode())
+    co_return Status{Code::kConflict, fmt::format("{} was replaced while it was read", path_)};
   page = answer;
   co_return Status{};
 }
@@ -111,6 +113,7 @@ asio::awaitable<Status> FileReader::take(WindowInFlight& window) {
   const uint64_t bytes = window.window.window.bytes;
   sight::Module module(context_, kWriteSink, {static_cast<double>(bytes)});
   const auto ranges = window.reader->bytes();
+  delivered_ = true;
   const Status written = module.finish(co_await sink_.write(window.offset, ranges));
   if (written.ok() && options_.progress) options_.progress(bytes);
   co_return written;

@@ -20,15 +20,18 @@ struct ReadOptions {
   std::function<void(uint64_t bytes)> progress = {};
 };
 
-/// Use once. A window that cannot be read is tried again with fresh locations, since repairs move chunks.
+/// Use once. A window that cannot be read is tried again with fresh locations, since repairs move chunks. All bytes are
+/// those of one file: when another one has taken its place meanwhile, the rest cannot be read.
 class FileReader final : private WindowUser {
  public:
   FileReader(Resources& resources, Context context, std::string path, Sink& sink, ReadOptions options);
 
   /// Asks for the file's attributes and first locations. kNotFound, kIsDirectory.
   asio::awaitable<Status> open(proto::Attributes& attributes);
-  /// Ok: the whole range went to the sink. REQUIRES: `open` succeeded.
+  /// Ok: the whole range went to the sink. kConflict: the file was replaced. REQUIRES: `open` succeeded.
   asio::awaitable<Status> run();
+  /// The sink has been given something.
+  bool delivered() const { return delivered_; }
 
  private:
   /// A page of locations, alive while windows of it are in flight.
@@ -60,6 +63,7 @@ class FileReader final : private WindowUser {
   Page page_;
   int next_in_page_ = 0;  ///< the extent after extent_
   std::optional<Extent> extent_;
+  bool delivered_ = false;
   WindowPipeline pipeline_;
 };
 

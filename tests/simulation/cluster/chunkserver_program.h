@@ -17,6 +17,8 @@ class ChunkserverProgram final : public StartedProgram {
     };
   }
 
+  chunkserver::ChunkStore& store() { return server_.store(); }
+
  protected:
   asio::awaitable<Status> start_daemon() override { return server_.start(); }
   asio::awaitable<void> stop_daemon(bool was_started) override {

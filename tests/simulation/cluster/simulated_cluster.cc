@@ -92,6 +92,8 @@ std::unique_ptr<Program> SimulatedCluster::make_metaserver() {
   options.metaserver.heartbeat_interval = options_.heartbeat_interval;
   options.metaserver.suspect_after = options_.suspect_after;
   options.metaserver.dead_after = options_.dead_after;
+  options.metaserver.upload_ttl = options_.upload_ttl;
+  options.metaserver.upload_idle = std::min(options.metaserver.upload_idle, options_.upload_ttl);
   options.repairs = repairs_;
   options.repairs.delay = options_.repair_delay;
   return std::make_unique<MetaserverProgram>(metaserver_->node.runtime(), std::move(options), secret_,
@@ -107,6 +109,7 @@ std::unique_ptr<Program> SimulatedCluster::make_chunkserver(size_t server) {
   for (size_t number = 0; number < options_.disks; ++number)
     options.disks.push_back(fmt::format("/disk-{}", number));
   options.buffer_memory_bytes = kChunkserverBufferBytes;
+  options.cache_memory_bytes = options_.cache_bytes;
   if (server < options_.link_bytes_per_second.size()) {
     const uint64_t rate = options_.link_bytes_per_second[server];
     network().set_link(name(server), rate, rate);
@@ -160,12 +163,15 @@ void SimulatedCluster::begin(Machine& machine, std::unique_ptr<Program> program)
 
 Status SimulatedCluster::start() {
   begin(*metaserver_, make_metaserver());
-  for (size_t server = 0; server < servers_.size(); ++server)
+  const size_t first = servers_.size() - options_.late_servers;
+  for (size_t server = 0; server < first; ++server)
     begin(*servers_[server], make_chunkserver(server));
+  for (size_t server = first; server < servers_.size(); ++server)
+    servers_[server]->node.crash();
   for (size_t manager = 0; manager < managers_.size(); ++manager)
     begin(*managers_[manager], make_repair_manager(manager));
   start_client();
-  for (size_t server = 0; server < servers_.size(); ++server)
+  for (size_t server = 0; server < first; ++server)
     KINTSUGI_TRY(wait_until_alive(server, kStartLimit));
   return {};
 }
@@ -238,6 +244,12 @@ void SimulatedCluster::restart_all() {
     if (!running(server)) restart_chunkserver(server);
   for (size_t manager = 0; manager < managers_.size(); ++manager)
     if (!repair_manager_running(manager)) restart_repair_manager(manager);
+}
+
+chunkserver::ChunkStore* SimulatedCluster::store(size_t server) {
+  Machine& machine = *servers_[server];
+  auto* program = static_cast<ChunkserverProgram*>(machine.program.get());
+  return machine.node.running() && program && program->started() ? &program->store() : nullptr;
 }
 
 std::vector<size_t> SimulatedCluster::up() const {

@@ -31,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "chunkserver/store/chunk_store.h"
 #include "client/lib/client.h"
 #include "repair_manager/manager/repair_manager.h"
 #include "tests/simulation/cluster/oracle.h"
@@ -47,6 +48,7 @@ struct ClusterOptions {
   size_t chunkservers = 10;
   size_t racks = 5;            ///< server i stands in rack i % racks
   size_t disks = 1;            ///< of each server: "/disk-0", ...
+  size_t late_servers = 0;     ///< how many of the chunkservers, the last ones, are not started by start()
   size_t repair_managers = 0;  ///< daemons of their own; none: the metaserver's does it
   /// Small cells and chunks, so that a file of some MiB has several stripes with chunks of both kinds: those
   /// of 1 MiB are files of their own, smaller ones share segments.
@@ -60,6 +62,8 @@ struct ClusterOptions {
   Duration heartbeat_interval = 1s;
   Duration suspect_after = 3s;
   Duration dead_after = 10s;
+  Duration upload_ttl = 1h;
+  uint64_t cache_bytes = 64 << 20;  ///< of each chunkserver, for chunks that are read often
 };
 
 enum class Crash {
@@ -144,6 +148,8 @@ class SimulatedCluster {
   void restart_metaserver();
   /// What the metaserver's store holds durably, as an operator would copy its files.
   MemoryStoreDisk::Copy copy_metadata() const { return metaserver_disk_.copy(); }
+  /// The store's durable content, as it is now: every write that was acknowledged is in it.
+  const MemoryStoreDisk::Map& durable_metadata() const { return metaserver_disk_.durable(); }
   /// Puts an older (or newer) copy in place of the store. REQUIRES: the metaserver does not run.
   void put_back_metadata(MemoryStoreDisk::Copy copy) { metaserver_disk_.put_back(std::move(copy)); }
   /// From the metaserver's next start on.
@@ -173,6 +179,7 @@ class SimulatedCluster {
   SimDisk& disk(size_t server) { return servers_[server]->node.disk(); }
   /// Its wall clock jumps; what it shows beyond the true time from now on.
   void set_wall_offset(size_t server, Duration offset) { servers_[server]->node.set_wall_offset(offset); }
+  void set_wall_drift(size_t server, int64_t ppm) { servers_[server]->node.set_wall_drift(ppm); }
   void set_metaserver_wall_offset(Duration offset) { metaserver_->node.set_wall_offset(offset); }
   /// Its disk takes a million times longer, from the next operation on: whatever needs it hangs. What hangs
   /// already is not helped by unhang, only by a crash.
@@ -190,6 +197,8 @@ class SimulatedCluster {
   /// The number of the server with this id.
   std::optional<size_t> server_of(ServerId id) const;
   std::vector<proto::Stripe> stripes_of(const std::string& path);
+  /// The chunks of a server whose start has ended; null while it does not run.
+  chunkserver::ChunkStore* store(size_t server);
   /// Chunks that the server has on its disks, in files of their own. Takes no time.
   std::vector<ChunkId> chunk_files(size_t server);
   /// Servers that hold a copy of this chunk on their disks, in a file of its own. Takes no time.
@@ -217,13 +226,15 @@ class SimulatedCluster {
   Status wait_until_no_stray_chunks(Duration limit = kHealthyLimit);
   static constexpr Duration kLook = std::chrono::milliseconds(200);
 
+  /// The program that client() belongs to, for coroutines of a test's own that use it.
+  ClientProgram& client_program();
+
  private:
   void start_client();
   void begin(Machine& machine, std::unique_ptr<Program> program);
   std::unique_ptr<Program> make_metaserver();
   std::unique_ptr<Program> make_chunkserver(size_t server);
   std::unique_ptr<Program> make_repair_manager(size_t manager);
-  ClientProgram& client_program();
   std::shared_ptr<Operation> operation(const std::string& path);
   asio::awaitable<void> put_in_background(ClientProgram& program, std::shared_ptr<Operation> operation,
                                           Content content);

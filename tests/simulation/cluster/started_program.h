@@ -20,6 +20,9 @@ class StartedProgram : public Program {
     co_return status;
   }
 
+  /// Its start ended well.
+  bool started() const { return started_.value_or(false); }
+
   asio::awaitable<void> stop() final {
     while (!started_)
       co_await start_ended_.wait();

@@ -73,6 +73,12 @@ void SimDisk::fail_next(size_t count, Code code, const std::string& prefix, std:
   if (count > 0) faults_.push_back({prefix, count, code, only});
 }
 
+void SimDisk::forget_faults() {
+  faults_.clear();
+  for (const auto& [prefix, volume] : volumes_)
+    volume->broken = false;
+}
+
 Status SimDisk::flip_bit(const std::string& path, uint64_t offset, unsigned bit) {
   KINTSUGI_ASSIGN(InodePtr inode, tree_.find(path));
   if (inode->is_directory || offset >= inode->content.current().size()) {
@@ -80,6 +86,14 @@ Status SimDisk::flip_bit(const std::string& path, uint64_t offset, unsigned bit)
   }
   inode->content.flip_bit(offset, bit);
   return {};
+}
+
+Status SimDisk::swap(const std::string& a, const std::string& b) {
+  const std::string aside = a + ".aside";
+  KINTSUGI_TRY(tree_.rename(a, aside, clock_.now()));
+  KINTSUGI_TRY(tree_.rename(b, a, clock_.now()));
+  KINTSUGI_TRY(tree_.rename(aside, b, clock_.now()));
+  return tree_.sync_directory("/");
 }
 
 Status SimDisk::resize(const std::string& path, uint64_t bytes) {

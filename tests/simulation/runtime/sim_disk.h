@@ -69,11 +69,15 @@ class SimDisk {
   void mend_disk(const std::string& prefix);
   /// The next `count` operations (of kind `only`) below `prefix` fail with `code` and change nothing.
   void fail_next(size_t count, Code code, const std::string& prefix = "/", std::optional<DiskOp> only = {});
+  /// Nothing is broken any longer, and no failure is still to come.
+  void forget_faults();
   /// Flips a stored bit, durably, as bit rot does. kNotFound; kInvalidArgument past the end.
   Status flip_bit(const std::string& path, uint64_t offset, unsigned bit = 0);
   /// Takes a file, or a directory with everything in it, away from under the programs, as `rm -r` does: who has a file
   /// open keeps it. kNotFound.
   Status remove_all(const std::string& path) { return tree_.remove_all(path, clock_.now()); }
+  /// Lets two directories change places, durably, as somebody does who mounts disks in each other's places.
+  Status swap(const std::string& a, const std::string& b);
   /// Cuts a file off, or grows it, from under the programs. kNotFound.
   Status resize(const std::string& path, uint64_t bytes);
 

@@ -106,7 +106,7 @@ void HostNetwork::knock(const std::shared_ptr<Dial>& dial) {
   clock.call_at(clock.now() + wire.draw_latency(*site_.host, *at.host), [this, dial, &at] {
     if (dial->result) return;
     Wire& wire = network_.wire_;
-    if (!wire.reachable(*site_.host, *at.host)) {
+    if (!wire.carries(*site_.host, *at.host) || !wire.carries(*at.host, *site_.host)) {
       wire.clock().call_at(wire.clock().now() + kKnockAgainAfter, [this, dial] { knock(dial); });
       return;
     }

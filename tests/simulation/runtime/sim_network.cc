@@ -103,12 +103,25 @@ void SimNetwork::mend(const std::string& a, const std::string& b) {
   wire_.reachability_changed();
 }
 
+void SimNetwork::cut_one_way(const std::string& from, const std::string& to) {
+  wire_.one_way_cuts().insert({site(from).host->index, site(to).host->index});
+  wire_.reachability_changed();
+}
+
+void SimNetwork::mend_one_way(const std::string& from, const std::string& to) {
+  wire_.one_way_cuts().erase({site(from).host->index, site(to).host->index});
+  wire_.reachability_changed();
+}
+
 bool SimNetwork::reachable(const std::string& a, const std::string& b) {
-  return wire_.reachable(*site(a).host, *site(b).host);
+  const Host& one = *site(a).host;
+  const Host& other = *site(b).host;
+  return wire_.carries(one, other) && wire_.carries(other, one);
 }
 
 void SimNetwork::heal() {
   wire_.cuts().clear();
+  wire_.one_way_cuts().clear();
   partition({});
 }
 

@@ -36,6 +36,8 @@ class SimNetwork {
   /// Delays every segment from and to this host, as a slow machine does.
   void set_extra_latency(const std::string& host, Duration extra);
   void set_loss(double probability);
+  /// So many of a million segments arrive with one bit changed.
+  void set_flips(uint32_t per_million) { conditions().flips_per_million = per_million; }
 
   /// Hosts reach only those of their group; hosts not named form one more group.
   void partition(const std::vector<std::vector<std::string>>& groups);
@@ -44,8 +46,11 @@ class SimNetwork {
   /// Only these two no longer reach each other, as behind a broken route; both reach all others.
   void cut(const std::string& a, const std::string& b);
   void mend(const std::string& a, const std::string& b);
+  /// What `from` sends no longer arrives at `to`: no connection between them is made or lasts.
+  void cut_one_way(const std::string& from, const std::string& to);
+  void mend_one_way(const std::string& from, const std::string& to);
   bool reachable(const std::string& a, const std::string& b);
-  /// Undoes all cuts and groups.
+  /// Undoes all cuts, also those of one way, and groups.
   void heal();
   /// Fails all connections of a host with kUnavailable on both sides, at once.
   void drop_connections(const std::string& host);

@@ -17,16 +17,30 @@ class NodeClock final : public runtime::Clock {
   explicit NodeClock(SimClock& clock) : clock_(clock) {}
 
   TimePoint now() const override { return clock_.now(); }
-  WallTime wall_now() const override { return clock_.wall_now() + offset_; }
+  WallTime wall_now() const override {
+    const Duration passed = clock_.now() - drifts_since_;
+    return clock_.wall_now() + offset_ + Duration(passed.count() / 1'000'000 * drift_ppm_);
+  }
   runtime::TimerId call_at(TimePoint due, std::function<void()> callback) override {
     return clock_.call_at(due, std::move(callback));
   }
   bool cancel(runtime::TimerId timer) override { return clock_.cancel(timer); }
-  void set_offset(Duration offset) { offset_ = offset; }
+  void set_offset(Duration offset) {
+    offset_ = offset;
+    drifts_since_ = clock_.now();
+  }
+  /// How much faster the wall clock runs than time does, from now on, in millionths.
+  void set_drift(int64_t ppm) {
+    offset_ = wall_now() - clock_.wall_now();
+    drifts_since_ = clock_.now();
+    drift_ppm_ = ppm;
+  }
 
  private:
   SimClock& clock_;
   Duration offset_{};
+  TimePoint drifts_since_;
+  int64_t drift_ppm_ = 0;
 };
 
 /// Runs programs from construction (or restart) to crash. A crashed program's coroutines go on to run and its
@@ -54,6 +68,8 @@ class SimNode {
 
   /// Sets how much this machine's wall clock is ahead of the simulation's: skew, or a jump. Deadlines do not move.
   void set_wall_offset(Duration offset) { clock_.set_offset(offset); }
+  /// Sets how much faster than time its wall clock runs from now on, in millionths.
+  void set_wall_drift(int64_t ppm) { clock_.set_drift(ppm); }
 
   /// Ends the programs. With power_loss others hear nothing and unsynced changes are at risk. Otherwise it is as kill
   /// -9: the kernel closes the connections and keeps all that was written.

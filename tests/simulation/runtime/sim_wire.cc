@@ -21,7 +21,7 @@ Host& Wire::host(const std::string& name) {
       clock_, rate,
       [this](const Parcel& parcel) {
         const auto& ends = parcel.stream->ends;
-        return reachable(*ends[0].host, *ends[1].host);
+        return carries(*ends[parcel.from].host, *ends[1 - parcel.from].host);
       },
       [this](Parcel parcel, TimePoint start, TimePoint finish) { leave(std::move(parcel), start, finish); });
   host->down = std::make_unique<Link>(
@@ -43,10 +43,16 @@ bool Wire::reachable(const Host& a, const Host& b) const {
   return a.group == b.group && !cuts_.contains(std::minmax(a.index, b.index));
 }
 
+bool Wire::carries(const Host& from, const Host& to) const {
+  return reachable(from, to) && !one_way_cuts_.contains({from.index, to.index});
+}
+
 void Wire::reachability_changed() {
   bool any_cut = false;
   for (const auto& [id, stream] : streams_) {
-    if (reachable(*stream->ends[0].host, *stream->ends[1].host)) {
+    const Host& dialler = *stream->ends[0].host;
+    const Host& acceptor = *stream->ends[1].host;
+    if (carries(dialler, acceptor) && carries(acceptor, dialler)) {
       stream->cut_since.reset();
     } else {
       if (!stream->cut_since) stream->cut_since = clock_.now();
@@ -100,6 +106,10 @@ void Wire::send(const std::shared_ptr<Stream>& stream, int from, Segment segment
   End& sender = stream->ends[from];
   End& receiver = stream->ends[1 - from];
   sender.host->bytes_sent += segment.size;
+  if (conditions_.flips_per_million > 0 && segment.size > 0 &&
+      random_.below(1'000'000) < conditions_.flips_per_million) {
+    segment.bytes[random_.below(segment.size)] ^= std::byte{static_cast<unsigned char>(1u << random_.below(8))};
+  }
   Parcel parcel{stream, from, std::move(segment), {}};
   if (sender.host != receiver.host) {
     sender.host->up->push(std::move(parcel));

@@ -30,6 +30,7 @@ struct Conditions {
   Duration latency = std::chrono::microseconds(100);
   Duration jitter = std::chrono::microseconds(20);  ///< added, uniform in [0, jitter]
   Duration loopback_latency = std::chrono::microseconds(20);
+  uint32_t flips_per_million = 0;  ///< how many segments arrive with one bit changed, which TCP did not notice
   uint32_t loss_per_million = 0;  ///< how many segments are lost; these arrive `retransmit_after` later
   Duration retransmit_after = std::chrono::milliseconds(200);
   Duration break_after = std::chrono::seconds(15);  ///< a connection whose hosts are cut off that long breaks
@@ -45,11 +46,16 @@ class Wire {
   Host& host(const std::string& name);  ///< made when unknown
   Host* find(const std::string& name);  ///< null when unknown
   const std::vector<std::unique_ptr<Host>>& hosts() const { return hosts_; }
+  /// Nothing but a one-way cut keeps one of them from the other.
   bool reachable(const Host& a, const Host& b) const;
-  /// REQUIRES: this is called whenever `group` or `powered` of a host, or `cuts`, changed.
+  /// What `from` sends arrives at `to`.
+  bool carries(const Host& from, const Host& to) const;
+  /// REQUIRES: this is called whenever `group` or `powered` of a host, or `cuts`, or `one_way_cuts` changed.
   void reachability_changed();
   /// Pairs of hosts, by index, smaller one first, that do not reach each other whatever their groups are.
   std::set<std::pair<uint64_t, uint64_t>>& cuts() { return cuts_; }
+  /// Pairs of hosts, by index, where the second hears nothing of the first.
+  std::set<std::pair<uint64_t, uint64_t>>& one_way_cuts() { return one_way_cuts_; }
   Duration draw_latency(const Host& from, const Host& to);
 
   std::shared_ptr<Stream> connect(Host& dialler, runtime::Endpoint dialler_name, Host& acceptor,
@@ -81,6 +87,7 @@ class Wire {
   std::map<std::string, Host*> by_name_;
   std::map<uint64_t, std::shared_ptr<Stream>> streams_;
   std::set<std::pair<uint64_t, uint64_t>> cuts_;
+  std::set<std::pair<uint64_t, uint64_t>> one_way_cuts_;
   uint64_t next_stream_ = 1;
 };
 
