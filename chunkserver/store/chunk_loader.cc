@@ -63,9 +63,9 @@ asio::awaitable<void> ChunkLoader::load_file(const std::string& directory, const
 void ChunkLoader::adopt(const ChunkInfo& info, bool in_segment) {
   const ChunkIndex::Entry* here = index_.find(info.id);
   if (here == nullptr) return index_.insert({info, &root_, in_segment});
-  // Both are whole. One may have come back after a power loss: it is in the way of nobody, and cleaned up by hand.
   log::warning("chunk {} is on disk {} and on disk {}; the first one is used", info.id,
                here->root->disk.root(), root_.disk.root());
+  surplus_.push_back({info, &root_, in_segment});
 }
 
 }  // namespace kintsugi::chunkserver

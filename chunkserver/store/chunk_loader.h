@@ -25,6 +25,9 @@ class ChunkLoader {
   asio::awaitable<void> load();
   /// Chunks whose files were there but cannot be used; damaged ones are in quarantine now.
   const std::vector<ChunkId>& unusable() const { return unusable_; }
+  /// Copies of this disk that another disk has too, and which are not in the index: one that was replaced, or removed, may
+  /// be back after a loss of power.
+  const std::vector<ChunkIndex::Entry>& surplus() const { return surplus_; }
 
  private:
   asio::awaitable<Status> load_files();
@@ -37,6 +40,7 @@ class ChunkLoader {
   StoreRoot& root_;
   ChunkIndex& index_;
   std::vector<ChunkId> unusable_;
+  std::vector<ChunkIndex::Entry> surplus_;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -68,6 +68,7 @@ asio::awaitable<Status> ChunkStore::start() {
     if (!prepared.ok()) root->disk.fail(prepared);
   }
   KINTSUGI_CO_ASSIGN(identity_, co_await agree_on_identity(roots_, runtime_.random));
+  std::vector<Entry> surplus;
   for (auto& root : roots_) {
     if (root->disk.failed()) continue;
     ChunkLoader loader(runtime_, *root, index_);
@@ -75,6 +76,7 @@ asio::awaitable<Status> ChunkStore::start() {
     counters_.corrupt_chunks += loader.unusable().size();
     for (ChunkId id : loader.unusable())
       lost_.push_back({id, 0, 0});
+    surplus.insert(surplus.end(), loader.surplus().begin(), loader.surplus().end());
   }
   if (emptiest_root(roots_) == nullptr) co_return Status{Code::kUnavailable, "none of the disks can be used"};
   for (auto& root : roots_) {
@@ -83,7 +85,20 @@ asio::awaitable<Status> ChunkStore::start() {
     tasks_.spawn(root->guard.watch(tasks_));
   }
   tasks_.spawn(walk_.run());
+  for (const Entry& copy : surplus)
+    tasks_.spawn(remove_surplus(copy));
   co_return Status{};
+}
+
+asio::awaitable<void> ChunkStore::remove_surplus(Entry surplus) {
+  const ChunkId id = surplus.info.id;
+  const ChunkIndex::Claim claim = co_await index_.claim(id);
+  const Entry* used = index_.find(id);
+  // A newer copy may stand under the same name on that disk by now, and one that differs may be the right one.
+  if (used == nullptr || used->root == surplus.root || !(used->info == surplus.info)) co_return;
+  const Status removed = co_await remove_copy(Context{}, surplus);
+  if (!removed.ok())
+    log::warning("the second copy of chunk {} cannot be removed: {}", id, removed.to_string());
 }
 
 asio::awaitable<Status> ChunkStore::lock_disks() {

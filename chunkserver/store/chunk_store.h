@@ -130,6 +130,8 @@ class ChunkStore {
   /// kNotFound, kIoError.
   asio::awaitable<Status> remove_copy(Context context, Entry entry);
   asio::awaitable<void> remove_replaced(Context context, Entry old);
+  /// Removes a copy that is not in the index, if an equal one is.
+  asio::awaitable<void> remove_surplus(Entry surplus);
   asio::awaitable<void> clear_away(Entry entry, ChunkIndex::Claim claim);
   asio::awaitable<void> discard(std::unique_ptr<ChunkFileWriter> file);
   asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_copy(Entry entry);

@@ -43,11 +43,23 @@ asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::R
     if (loaded->metadata.position >= identity.metadata.position) identity.metadata = loaded->metadata;
     named_by = root->disk.root();
   }
+  // A disk that cannot be read now may be the one that knows: another identity on those beside it would keep this server
+  // from starting for good once all of them can be read.
+  for (auto& root : roots) {
+    if (identity.server || !root->disk.failed()) continue;
+    co_return Status{
+        Code::kUnavailable,
+        fmt::format("disk {} cannot be used, and no other one tells which server this is: mend it, or take "
+                    "it out of the configuration",
+                    root->disk.root())};
+  }
   while (!identity.server)
     identity.server = ServerId(random.next());
   for (auto& root : roots) {
     if (root->disk.failed() || root->identity == identity) continue;
     Status saved = co_await save_identity(root->disk, identity);
+    // A disk that is full keeps an older mark: another one has the later mark, and its chunks can still be read.
+    if (saved.code() == Code::kNoSpace && root->identity.server) continue;
     if (!saved.ok()) root->disk.fail(saved);
     root->identity = identity;
   }

@@ -12,7 +12,8 @@ namespace kintsugi::chunkserver {
 
 /// Reads the identity of every disk, and writes the common one to those that have none; a server id is made when all of
 /// them are new. A disk that cannot be read or written is dropped. kConflict: two disks belong to different servers or
-/// clusters, one clear line; kCorrupt: an identity is damaged.
+/// clusters, one clear line; kCorrupt: an identity is damaged; kUnavailable: those that can be used are all new, and
+/// others cannot be used.
 asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::Random& random);
 
 /// Binds the disks to the cluster. kConflict: `identity` names another one.

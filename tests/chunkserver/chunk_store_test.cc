@@ -349,6 +349,70 @@ TEST(ChunkStore, KeepsItsIdentityAndRefusesADiskOfAnotherServerOrCluster) {
   EXPECT_EQ(rig.store->identity().server, id);
 }
 
+TEST(ChunkStore, RemovesTheSecondCopyOfAChunkThatTwoDisksHave) {
+  for (const size_t size : {size_t{20'000}, size_t{2 * kMiB}}) {
+    StoreRig rig(1, 2);
+    rig.start();
+    const std::vector<std::string> both = rig.options.disks;
+    // Each disk on its own is given the same chunk, as after a power loss that undid a removal.
+    for (const std::string& disk : both) {
+      rig.stop();
+      rig.options.disks = {disk};
+      rig.start();
+      KINTSUGI_ASSERT_OK(rig.put(chunk_id(1), chunk_bytes(size, 1)));
+    }
+    for (int start = 0; start < 2; ++start) {
+      rig.stop();
+      rig.options.disks = both;
+      rig.start();
+      rig.simulation.run_for(1s);
+      EXPECT_EQ(*rig.get(chunk_id(1)), chunk_bytes(size, 1));
+    }
+    rig.stop();
+    size_t holders = 0;
+    for (const std::string& disk : both) {
+      rig.options.disks = {disk};
+      rig.start();
+      holders += rig.store->chunks();
+      rig.stop();
+    }
+    EXPECT_EQ(holders, 1u) << size << " bytes";
+  }
+}
+
+TEST(ChunkStore, MakesNoNewIdentityWhileADiskThatMayKnowItCannotBeRead) {
+  StoreRig rig(1, 2);
+  rig.start();
+  const ServerId id = rig.store->identity().server;
+  rig.stop();
+  // The first disk was replaced by an empty one, and the second does not answer just now.
+  KINTSUGI_ASSERT_OK(rig.node.disk().remove_all("/d0"));
+  rig.node.disk().break_disk("/d1");
+  EXPECT_EQ(rig.try_start().code(), Code::kUnavailable);
+  rig.stop();
+  rig.node.disk().mend_disk("/d1");
+  rig.start();
+  EXPECT_EQ(rig.store->identity().server, id);
+}
+
+TEST(ChunkStore, UsesAFullDiskThoughItsMarkOfTheMetadataIsOld) {
+  StoreRig rig(1, 2);
+  rig.node.disk().set_capacity("/d0", uint64_t{1} << 30);
+  rig.node.disk().set_capacity("/d1", uint64_t{1} << 30);
+  rig.start();
+  for (uint64_t i = 1; i <= 4; ++i)
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(i), chunk_bytes(2 * kMiB, i)));
+  rig.node.disk().fill("/d1");
+  (void)rig.simulation.run(rig.store->keep_metadata_mark({.epoch = 7, .position = 9}));
+  rig.restart();
+  for (uint64_t i = 1; i <= 4; ++i) {
+    const auto bytes = rig.get(chunk_id(i));
+    ASSERT_TRUE(bytes) << bytes.error();
+    EXPECT_EQ(*bytes, chunk_bytes(2 * kMiB, i));
+  }
+  EXPECT_EQ(rig.store->identity().metadata.position, 9u);
+}
+
 /// After a power loss at any moment, everything that a writer was told is true.
 void crash_once(uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
