@@ -27,7 +27,7 @@ Status BlockReports::check_page(const proto::BlockReportRequest& page, const Rep
 
 Status BlockReports::find_report(const proto::BlockReportRequest& page, Report& report) const {
   const bool newer = report.incarnation != page.incarnation() || page.report_id() > report.id;
-  if (newer) report = {page.incarnation(), page.report_id(), true, clock_.now(), std::nullopt};
+  if (newer) report = {page.incarnation(), page.report_id(), true, clock_.now(), std::nullopt, false};
   // A page that comes late must not be taken for the first of a report: every chunk before it would seem missing.
   if (page.report_id() == report.id && report.open) return {};
   return {Code::kConflict, "a page of a block report that has ended"};
@@ -82,11 +82,14 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
     return false;
   }
   close(report);
-  server->wants_block_report = false;
+  // Only once: a server that is written to all the time has a chunk that was placed just now in every report.
+  server->wants_block_report = report.undecided && server->may_report_twice;
+  server->may_report_twice = false;
+  server->block_report_due = clock_.now() + ChunkMap::kPlacedMemory;
   return true;
 }
 
-void BlockReports::compare_page(Transaction& transaction, ServerId server, const Report& report,
+void BlockReports::compare_page(Transaction& transaction, ServerId server, Report& report,
                                 const proto::BlockReportRequest& page, std::vector<LostChunk>& lost) {
   // Both sides are ordered: everything expected after the last page and up to this one's last chunk must be in it.
   keys::Range range = keys::all(keys::Kind::kServerChunk, server.value);
@@ -113,10 +116,13 @@ void BlockReports::compare_page(Transaction& transaction, ServerId server, const
     note_missing(server, report, *at++, lost);
 }
 
-void BlockReports::note_missing(ServerId server, const Report& report, ChunkId chunk,
+void BlockReports::note_missing(ServerId server, Report& report, ChunkId chunk,
                                 std::vector<LostChunk>& lost) {
   // The chunk was written behind the report's cursor, or while the first page was on its way: the page cannot list it.
-  if (chunks_.placed_since(chunk, server, report.began - ChunkMap::kPlacedMemory)) return;
+  if (chunks_.placed_since(chunk, server, report.began - ChunkMap::kPlacedMemory)) {
+    report.undecided = true;
+    return;
+  }
   chunks_.set_lost(chunk, false);
   // It is told again if it was before: whoever repairs may have given up on it since.
   lost.push_back({chunk, fmt::format("server {} no longer has it", server)});

@@ -11,6 +11,9 @@
 /// yes       no        lost, unless it was placed there since the report began
 /// no        yes       garbage if that is proven, else quarantine; nothing while its stripe may still be sealed
 /// ```
+///
+/// A server that starts may have lost what was placed on it a moment before. So when its first report lacks such chunks it is
+/// asked for another one, which decides.
 #pragma once
 
 #include <map>
@@ -70,15 +73,16 @@ class BlockReports {
     bool open = false;
     TimePoint began;
     std::optional<ChunkId> last;  ///< up to here it was compared
+    bool undecided = false;  ///< it lacks a chunk that was placed too shortly before to be called missing
   };
   /// Makes `report` that of the page. kConflict: the page's report has ended.
   Status find_report(const proto::BlockReportRequest& page, Report& report) const;
   void close(Report& report);
   void note_open_reports();
   Status check_page(const proto::BlockReportRequest& page, const Report& report) const;
-  void compare_page(Transaction& transaction, ServerId server, const Report& report,
+  void compare_page(Transaction& transaction, ServerId server, Report& report,
                     const proto::BlockReportRequest& page, std::vector<LostChunk>& lost);
-  void note_missing(ServerId server, const Report& report, ChunkId chunk, std::vector<LostChunk>& lost);
+  void note_missing(ServerId server, Report& report, ChunkId chunk, std::vector<LostChunk>& lost);
   void compare(Transaction& transaction, ServerId server, ChunkId chunk, const proto::ReportedChunk& reported,
                std::vector<LostChunk>& lost);
   void handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk);

@@ -26,6 +26,8 @@ struct ServerRecord {
   proto::HeartbeatRequest load;  ///< the last heartbeat
   bool wants_block_report = true;
   TimePoint block_report_due;  ///< when to ask for one that did not come by itself
+  bool may_report_twice =
+      true;  ///< the first report since it registered says nothing of chunks placed just then
 };
 
 inline constexpr size_t kMaxServers = 10000;

@@ -349,6 +349,24 @@ TEST(BlockReport, DoesNotMissAChunkThatWasPlacedWhileItWasCollected) {
   EXPECT_TRUE(rig.told.lost.empty());
 }
 
+TEST(BlockReport, FindsWhatAServerLostThatStartedRightAfterItWasPlaced) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
+  server.chunks.clear();
+  ++server.incarnation;
+  server.registered = false;
+  rig.pass(5);
+  EXPECT_TRUE(rig.told.lost.empty()) << "the report may have been collected before the chunk was written";
+  rig.pass(30);
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  EXPECT_EQ(rig.told.lost[0].first, (ChunkId{StripeId{stripe.stripe_id()}, 0}));
+  const uint64_t reports = server.report;
+  rig.pass(120);
+  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+}
+
 TEST(BlockReport, RefusesPagesOutOfOrder) {
   MetaServerRig rig;
   proto::BlockReportRequest page;
