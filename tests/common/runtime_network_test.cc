@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -69,7 +70,8 @@ asio::awaitable<void> receive_exactly(Connection& from, const std::vector<std::b
   }
 }
 
-/// Counts the sockets of this process that have a peer, and those that ask it now and then whether it is still there.
+/// Counts the sockets of this process that have a peer, and those that find out when it is gone, whether they are idle or
+/// have sent something.
 std::pair<int, int> connected_and_probing() {
   std::pair<int, int> count;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -81,7 +83,10 @@ std::pair<int, int> connected_and_probing() {
     socklen_t probes_size = sizeof probes;
     ::getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &probes, &probes_size);
     ++count.first;
-    count.second += probes != 0;
+    unsigned given_up_after = 0;
+    socklen_t given_up_size = sizeof given_up_after;
+    ::getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &given_up_after, &given_up_size);
+    count.second += probes != 0 && given_up_after != 0;
   }
   return count;
 }

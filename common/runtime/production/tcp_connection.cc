@@ -26,19 +26,22 @@ constexpr size_t kMinReceiveSegments = 8;           // with few, the kernels wai
 constexpr size_t kBytesBetweenYields = 4 << 20;     // about a millisecond of copying
 constexpr size_t kOperationWeightBytes = 16 << 10;  // a small operation costs about as much as copying this
 
-// A peer that lost its power or its network says nothing: after this long the kernel gives up an idle
-// connection. One with data under way is up to who waits for it.
+// A peer that lost its power or its network says nothing: after this long the kernel gives up a connection, whether it is
+// idle or has data under way. Without the last one the kernel sends again for a quarter of an hour. A process that stands
+// still with its window full counts as gone too, and must be given longer than clients wait for a metaserver that pauses.
 constexpr int kProbeAfterIdleSeconds = 20;
 constexpr int kProbeIntervalSeconds = 5;
 constexpr int kProbes = 4;
+constexpr unsigned kUnacknowledgedMilliseconds = 40'000;
 
-/// Has the kernel probe the peer. Fails only when the peer has gone already, which the first read reports.
-void probe_when_idle(int fd) {
+/// Has the kernel find out when the peer is gone. Fails only when the peer has gone already, which the first read reports.
+void notice_a_lost_peer(int fd) {
   const int on = 1;
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kProbeAfterIdleSeconds, sizeof(int));
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeIntervalSeconds, sizeof(int));
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof(int));
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMilliseconds, sizeof(unsigned));
 }
 
 /// The largest receive buffer that a process may ask the kernel for. 0: unknown.
@@ -64,7 +67,7 @@ TcpConnection::TcpConnection(tcp::socket socket) : socket_(std::move(socket)), p
   // Setting an option fails only when the peer has gone already, which the first read reports.
   boost::system::error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
-  probe_when_idle(socket_.native_handle());
+  notice_a_lost_peer(socket_.native_handle());
 }
 
 asio::awaitable<Result<size_t>> TcpConnection::read_some(std::span<std::byte> into) {
