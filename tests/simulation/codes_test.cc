@@ -92,6 +92,15 @@ INSTANTIATE_TEST_SUITE_P(Policies, Codes,
                            return name;
                          });
 
+TEST(LargeCells, AFileOfOneCellThatIsLargerThanAChunkIsStored) {
+  SimulatedCluster cluster({.seed = 47, .chunkservers = 5, .policy = "rs-2-1-2048k", .chunk_bytes = 1 << 20});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  for (const uint64_t size : {1'000'000, 1'500'000, 2'500'000}) {
+    KINTSUGI_EXPECT_OK(cluster.put(fmt::format("/file-{}", size), size));
+  }
+  KINTSUGI_EXPECT_OK(cluster.check_contents());
+}
+
 TEST(LocalCode, RepairsAChunkFromItsLocalGroup) {
   SimulatedCluster cluster({.seed = 45, .chunkservers = 12, .policy = "lrc-6-2-2-64k"});
   KINTSUGI_ASSERT_OK(cluster.start());
