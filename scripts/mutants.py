@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""Proves that the simulator finds bugs: builds kintsugi-simulate with known ones, one at a time, and runs it on many seeds.
+
+    scripts/mutants.py                      every mutant of tests/simulation/swarm/mutants.toml, on 1000 seeds
+    scripts/mutants.py --only NAME NAME     some of them
+    scripts/mutants.py --short              the few that are caught at once, on 200 seeds
+    scripts/mutants.py --compile-only       only looks whether all of them compile
+    scripts/mutants.py --journal FILE       keeps outcomes in FILE, and goes on where an interrupted run ended
+
+The tree must have been built before (scripts/build.sh). One line a mutant says which seed caught it; replay that with
+build/release/mutants/NAME/kintsugi-simulate --seeds SEED..SEED. The exit status is 0 when all were caught, 1 when one
+survived, and 2 when one could not be judged.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+MUTANTS = ROOT / "tests/simulation/swarm/mutants.toml"
+SIMULATOR = "bin/kintsugi-simulate"
+SEEDS, SHORT_SEEDS = 1000, 200
+LONGEST_RUN = 2 * 3600  # seconds: one mutant on all seeds
+TOO_SLOW = "too-slow"  # the kind of failure that a busy machine may be to blame for
+FAILED = re.compile(r"^seed (\d+) failed: ([\w-]+): (.*)$", re.MULTILINE)
+
+
+class MutantError(Exception):
+    """A mutant that cannot be judged, in one clear line."""
+
+
+class Mutant:
+    """One entry of mutants.toml."""
+
+    REQUIRED, OPTIONAL = {"name", "file", "from", "to"}, {"short"}
+
+    def __init__(self, entry):
+        name = entry.get("name", "a mutant without a name")
+        if missing := self.REQUIRED - set(entry):
+            raise MutantError(f"{name}: {', '.join(sorted(missing))} is missing")
+        if unknown := set(entry) - self.REQUIRED - self.OPTIONAL:
+            raise MutantError(f"{name}: unknown key {', '.join(sorted(unknown))}")
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+            raise MutantError(f"{name}: a name consists of small letters, digits and hyphens")
+        self.name, self.file, self.short = name, entry["file"], entry.get("short", False)
+        self.old, self.new = entry["from"], entry["to"]
+
+    def source(self):
+        """The mutated text of the file."""
+        path = ROOT / self.file
+        if path.suffix != ".cc" or not path.is_file():
+            raise MutantError(f"{self.name}: {self.file} is no source file")
+        text = path.read_text()
+        if (count := text.count(self.old)) != 1:
+            raise MutantError(f"{self.name}: `from` occurs {count} times in {self.file}, must be once")
+        return text.replace(self.old, self.new)
+
+    def digest(self):
+        return hashlib.sha256(json.dumps([self.file, self.old, self.new]).encode()).hexdigest()[:16]
+
+
+def load_mutants():
+    try:
+        entries = tomllib.loads(MUTANTS.read_text())["mutant"]
+    except tomllib.TOMLDecodeError as error:
+        raise MutantError(f"{MUTANTS}: {error}") from None
+    mutants = [Mutant(entry) for entry in entries]
+    names = [mutant.name for mutant in mutants]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise MutantError(f"{', '.join(sorted(twice))}: there is more than one mutant of this name")
+    for mutant in mutants:
+        mutant.source()
+    return mutants
+
+
+def run(command, directory, limit=None):
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, errors="replace", timeout=limit)
+
+
+def argument_after(command, flag):
+    """The position of the argument that follows the flag."""
+    return command.index(flag) + 1
+
+
+class Build:
+    """A build directory, as far as it takes to compile one source anew and to link the simulator with it."""
+
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory).resolve()
+        self.simulator = self.directory / SIMULATOR
+        commands = self.directory / "compile_commands.json"
+        if not commands.is_file():
+            raise MutantError(f"{self.directory} is not built: run scripts/build.sh first")
+        self.compile_commands = {entry["file"]: entry for entry in json.loads(commands.read_text())}
+
+    def check_simulator(self):
+        if not self.simulator.is_file():
+            raise MutantError(f"there is no {self.simulator}: run scripts/build.sh first")
+        planned = run(["ninja", "-n", SIMULATOR], self.directory)
+        if "no work to do" not in planned.stdout:
+            print(f"warning: {self.simulator} is older than its sources", file=sys.stderr)
+        linked = run(["ninja", "-t", "commands", SIMULATOR], self.directory)
+        if linked.returncode != 0:
+            raise MutantError(f"ninja does not know how to link {SIMULATOR}: {linked.stderr.strip()}")
+        words = shlex.split(linked.stdout.strip().splitlines()[-1])
+        self.link_command = [word for word in words if word not in (":", "&&")]
+
+    def compile(self, mutant):
+        """The mutated object, and the object that it replaces."""
+        entry = self.compile_commands.get(str(ROOT / mutant.file))
+        if entry is None:
+            raise MutantError(f"{mutant.name}: {mutant.file} is not part of the build")
+        place = self.directory / "mutants" / mutant.name
+        place.mkdir(parents=True, exist_ok=True)
+        source = place / pathlib.Path(mutant.file).name
+        source.write_text(mutant.source())
+        mutated = source.with_suffix(".cc.o")
+        command = shlex.split(entry["command"])
+        output = argument_after(command, "-o")
+        original = command[output]
+        command[output] = str(mutated)
+        command[argument_after(command, "-c")] = str(source)
+        compiled = run(command, entry["directory"])
+        if compiled.returncode != 0:
+            first = next((line for line in compiled.stderr.splitlines() if "error" in line), compiled.stderr.strip())
+            raise MutantError(f"{mutant.name}: does not compile: {first}")
+        return mutated, original
+
+    def link(self, mutant):
+        """The simulator with the mutant in it."""
+        mutated, original = self.compile(mutant)
+        command = list(self.link_command)
+        if original in command:
+            command[command.index(original)] = str(mutated)
+        else:
+            # In front of the libraries, so that nothing is left for which the archive's own member would be taken.
+            first_library = next(i for i, word in enumerate(command) if word.endswith(".a"))
+            command.insert(first_library, str(mutated))
+        simulator = mutated.parent / self.simulator.name
+        command[argument_after(command, "-o")] = str(simulator)
+        linked = run(command, self.directory)
+        if linked.returncode != 0:
+            raise MutantError(f"{mutant.name}: does not link: {linked.stderr.strip().splitlines()[-1]}")
+        return simulator
+
+
+class Judge:
+    """Runs simulators on seeds. What proves nothing is passed over: a seed that fails without any mutant, too, and one that
+    was too slow and is not when it is run again."""
+
+    def __init__(self, simulator):
+        self.simulator = simulator
+        self.sound = {}  # by seed: whether it is clean without a mutant
+        self.lock = threading.Lock()
+
+    def is_sound(self, seed):
+        with self.lock:
+            if seed not in self.sound:
+                self.sound[seed] = self.first_failure(self.simulator, seed, seed) is None
+                if not self.sound[seed]:
+                    print(f"warning: seed {seed} fails without any mutant, it is passed over", file=sys.stderr)
+            return self.sound[seed]
+
+    @staticmethod
+    def first_failure(simulator, first, last):
+        """The first seed of [first, last] that fails, and the kind of the failure; None: all are clean."""
+        command = [str(simulator), "--seeds", f"{first}..{last}", "--jobs", "1",
+                   "--stop-at-first", "--no-shrink"]
+        try:
+            ended = run(command, simulator.parent, LONGEST_RUN)
+        except subprocess.TimeoutExpired:
+            raise MutantError(f"{shlex.join(command)} took longer than {LONGEST_RUN} s") from None
+        if ended.returncode == 0:
+            return None
+        failure = FAILED.search(ended.stdout) or FAILED.search(ended.stderr)
+        if ended.returncode != 1 or failure is None:
+            raise MutantError(f"{shlex.join(command)} ended with status {ended.returncode}: "
+                              f"{(ended.stderr.strip().splitlines() or ['no word of why'])[-1]}")
+        return int(failure[1]), failure[2]
+
+    def judge(self, simulator, seeds):
+        """The outcome of a mutant, as the journal keeps it."""
+        began = time.monotonic()
+        first = 1
+        while first <= seeds:
+            failure = self.first_failure(simulator, first, seeds)
+            if failure is None:
+                break
+            seed, kind = failure
+            if kind == TOO_SLOW:
+                _, kind = self.first_failure(simulator, seed, seed) or (seed, None)
+            if kind is not None and self.is_sound(seed):
+                return {"caught": True, "seed": seed, "kind": kind, "seconds": round(time.monotonic() - began, 1)}
+            first = seed + 1
+        return {"caught": False, "seeds": seeds, "seconds": round(time.monotonic() - began, 1)}
+
+
+class Journal:
+    """Outcomes in a file, a line of JSON each. An entry counts as long as its mutant is what it was."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path) if path else None
+        self.entries = {}
+        if self.path and self.path.exists():
+            for line in self.path.read_text().splitlines():
+                entry = json.loads(line)
+                self.entries[entry["name"], entry["digest"]] = entry
+
+    def find(self, mutant, seeds):
+        entry = self.entries.get((mutant.name, mutant.digest()))
+        return entry if entry and (entry["caught"] or entry["seeds"] >= seeds) else None
+
+    def add(self, mutant, outcome):
+        if self.path:
+            with self.path.open("a") as file:
+                file.write(json.dumps({"name": mutant.name, "digest": mutant.digest(), **outcome}) + "\n")
+
+
+def describe(mutant, outcome):
+    if outcome["caught"]:
+        return f"{mutant.name}: caught at seed {outcome['seed']} after {outcome['seconds']:.0f} s by {outcome['kind']}"
+    return f"{mutant.name}: SURVIVED {outcome['seeds']} seeds in {outcome['seconds']:.0f} s"
+
+
+def for_each(mutants, jobs, work):
+    """Does the work for each mutant, some at a time. Returns the results of those that had one, and counts the others."""
+    results, errors = [], 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(work, mutant) for mutant in mutants]):
+            try:
+                result, line = future.result()
+                results.append(result)
+            except MutantError as error:
+                errors += 1
+                line = f"ERROR: {error}"
+            print(line, flush=True)
+    return results, errors
+
+
+def compile_all(build, mutants, jobs):
+    def work(mutant):
+        build.compile(mutant)
+        return None, f"{mutant.name}: compiles"
+
+    results, errors = for_each(mutants, jobs, work)
+    print(f"{len(results)} mutants compile, {errors} do not")
+    return 2 if errors else 0
+
+
+def judge_all(build, mutants, seeds, jobs, journal):
+    judge = Judge(build.simulator)
+
+    def work(mutant):
+        outcome = journal.find(mutant, seeds)
+        if outcome is None:
+            outcome = judge.judge(build.link(mutant), seeds)
+            journal.add(mutant, outcome)
+        return outcome["caught"], describe(mutant, outcome)
+
+    caught, errors = for_each(mutants, jobs, work)
+    survived = caught.count(False)
+    print(f"{caught.count(True)} of {len(mutants)} mutants caught, {survived} survived, {errors} could not be judged")
+    return 2 if errors else 1 if survived else 0
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these mutants")
+    parser.add_argument("--short", action="store_true", help="only those that are marked short, on few seeds")
+    parser.add_argument("--seeds", type=int, help=f"how many seeds (default: {SEEDS}, with --short {SHORT_SEEDS})")
+    parser.add_argument("--build", default=ROOT / "build/release", help="the build directory (default: build/release)")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (default: 2)")
+    parser.add_argument("--journal", metavar="FILE", help="keeps outcomes, and passes over mutants that have one")
+    parser.add_argument("--compile-only", action="store_true", help="only looks whether they compile")
+    arguments = parser.parse_args(argv)
+    if arguments.seeds is None:
+        arguments.seeds = SHORT_SEEDS if arguments.short else SEEDS
+    if arguments.seeds < 1 or arguments.jobs < 1:
+        parser.error("--seeds and --jobs must be at least 1")
+    return arguments
+
+
+def choose(mutants, arguments):
+    if arguments.only:
+        if unknown := set(arguments.only) - {mutant.name for mutant in mutants}:
+            raise MutantError(f"no such mutant: {', '.join(sorted(unknown))}")
+        mutants = [mutant for mutant in mutants if mutant.name in arguments.only]
+    if arguments.short:
+        mutants = [mutant for mutant in mutants if mutant.short]
+    if not mutants:
+        raise MutantError("no mutant is left to run")
+    return mutants
+
+
+def main(argv):
+    arguments = parse(argv)
+    mutants = choose(load_mutants(), arguments)
+    build = Build(arguments.build)
+    if arguments.compile_only:
+        return compile_all(build, mutants, arguments.jobs)
+    build.check_simulator()
+    return judge_all(build, mutants, arguments.seeds, arguments.jobs, Journal(arguments.journal))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except MutantError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

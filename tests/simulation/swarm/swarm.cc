@@ -1,0 +1,478 @@
+#include "tests/simulation/swarm/swarm.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <fmt/format.h>
+#include <gtest/gtest-spi.h>
+
+#include "common/log/log.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+constexpr size_t kDirectories = 16;
+constexpr size_t kLinesKept = 40;
+constexpr Duration kLook = std::chrono::milliseconds(250);
+/// How long all must have been well: losses are learned from heartbeats and reports.
+constexpr Duration kSteady = std::chrono::seconds(3);
+
+}  // namespace
+
+Swarm::Swarm(const Schedule& schedule)
+    : schedule_(schedule), cluster_(schedule.cluster), inspector_(cluster_), files_(cluster_, coverage_) {
+  log::set_sink([this](log::Level, std::string_view line) { take_line(line); });
+  for (size_t i = 0; i < schedule.cluster.late_servers; ++i)
+    absent_.insert(cluster_.chunkservers() - 1 - i);
+}
+
+Swarm::~Swarm() {
+  log::set_sink({});
+}
+
+void Swarm::take_line(std::string_view line) {
+  static const bool print = std::getenv("KINTSUGI_SIM_LOG") != nullptr;
+  const double seconds = to_seconds(cluster_.elapsed());
+  lines_.push_back(fmt::format("{:12.6f} {}", seconds, line));
+  if (print) std::fprintf(stderr, "%s\n", lines_.back().c_str());
+  if (lines_.size() > kLinesKept) lines_.pop_front();
+  ++coverage_.states[state_of(line)];
+}
+
+Finding Swarm::run(const std::function<bool(const Step&)>& wanted) {
+  testing::TestPartResultArray failures;
+  Finding finding;
+  {
+    const testing::ScopedFakeTestPartResultReporter reporter(
+        testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &failures);
+    finding = run_guarded(wanted);
+  }
+  if (!finding && failures.size() > 0)
+    finding = {Violation::kRefused, failures.GetTestPartResult(0).message()};
+  return finding;
+}
+
+Finding Swarm::run_guarded(const std::function<bool(const Step&)>& wanted) {
+  try {
+    if (Finding finding = start()) return finding;
+    const size_t round = (schedule_.steps.size() + schedule_.rounds - 1) / schedule_.rounds;
+    for (const Step& step : schedule_.steps) {
+      if (wanted(step))
+        if (Finding finding = this->step(step)) return finding;
+      const bool ends_round = (step.number + 1) % round == 0 || step.number + 1 == schedule_.steps.size();
+      if (ends_round)
+        if (Finding finding = settle()) return finding;
+    }
+    return {};
+  } catch (const std::exception& error) {
+    return {Violation::kStuck, error.what()};
+  }
+}
+
+Finding Swarm::start() {
+  Status status = cluster_.start();
+  if (status.ok()) status = files_.make_directories(kDirectories);
+  if (!status.ok()) return {Violation::kNotHealed, "the cluster does not start: " + status.to_string()};
+  older_metadata_ = cluster_.copy_metadata();
+  return inspector_.look();
+}
+
+Finding Swarm::step(const Step& step) {
+  SimRandom dice(step.dice);
+  static const bool print = std::getenv("KINTSUGI_SIM_LOG") != nullptr;
+  if (step.act == Act::kRollBackMetadata) {
+    if (Finding finding = roll_back(dice)) return finding;
+  } else {
+    const bool had_effect = act(step.act, dice);
+    if (had_effect) ++coverage_.acts[std::string(name_of(step.act))];
+    if (had_effect && print)
+      std::fprintf(stderr, "%12.6f step %u: %s\n", to_seconds(cluster_.elapsed()), step.number,
+                   std::string(name_of(step.act)).c_str());
+  }
+  return pass(step.pause);
+}
+
+Finding Swarm::pass(Duration time) {
+  cluster_.run_for(time);
+  if (Finding finding = files_.take_finding()) return finding;
+  if (files_.writes_under_way() == 0) inspector_.no_write_is_under_way();
+  return inspector_.look();
+}
+
+// ---- acts ------------------------------------------------------------------------------------------------
+
+bool Swarm::act(Act act, SimRandom& dice) {
+  if (act <= Act::kSetPolicy) return operate(act, dice);
+  switch (act) {
+    case Act::kCrashServer: return crash_or_restart_server(dice);
+    case Act::kRestart: return restart_server(dice);
+    case Act::kCrashMetaserver: return crash_or_restart_metaserver(dice);
+    case Act::kCrashAll: return crash_everything(dice);
+    case Act::kCrashClient:
+      cluster_.crash_client();
+      files_.client_crashed();
+      return true;
+    case Act::kDrain: return drain(dice);
+    case Act::kAddServer: return add_server();
+    case Act::kRotChunk: return rot_chunk(dice);
+    case Act::kRotAnywhere: return rot_anywhere(dice);
+    case Act::kReplaceDisk: return replace_disk(dice);
+    case Act::kFailReads:
+    case Act::kFailWrites:
+    case Act::kBreakDisk:
+    case Act::kWipeDisk: return damage(act, dice);
+    default: return break_something(act, dice);
+  }
+}
+
+bool Swarm::operate(Act act, SimRandom& dice) {
+  using Kind = LinearDirectory::Kind;
+  if (act == Act::kSetPolicy) {
+    files_.begin_set_policy(files_.active(dice.next()),
+                            schedule_.policies[dice.below(schedule_.policies.size())]);
+    return true;
+  }
+  constexpr Kind kKinds[] = {Kind::kPut,    Kind::kCreate, Kind::kRemove,
+                             Kind::kRename, Kind::kRead,   Kind::kList};
+  return begin(kKinds[static_cast<size_t>(act)], dice);
+}
+
+bool Swarm::begin(LinearDirectory::Kind kind, SimRandom& dice) {
+  if (files_.under_way() >= schedule_.most_operations) return false;
+  const size_t directory = files_.active(dice.next());
+  LinearDirectory::Operation operation;
+  operation.kind = kind;
+  operation.name = static_cast<uint32_t>(dice.below(LinearDirectory::kNames));
+  operation.other = static_cast<uint32_t>(dice.below(LinearDirectory::kNames));
+  // Small files share segments and are copies; larger ones are stripes of several chunks.
+  const uint64_t bytes = dice.below(3) == 0 ? dice.below(60'000) : dice.below(schedule_.largest_file);
+  files_.begin(directory, operation, bytes);
+  return true;
+}
+
+bool Swarm::crash_or_restart_server(SimRandom& dice) {
+  const size_t server = any_server(dice);
+  if (absent_.contains(server)) return false;
+  if (!cluster_.running(server)) {
+    restart_server(server);
+  } else {
+    cluster_.crash_chunkserver(server, dice.coin() ? Crash::kKill : Crash::kPower);
+  }
+  return true;
+}
+
+bool Swarm::restart_server(SimRandom& dice) {
+  const size_t server = any_server(dice);
+  if (!cluster_.running(server)) return false;
+  cluster_.crash_chunkserver(server, dice.coin() ? Crash::kKill : Crash::kPower);
+  restart_server(server);
+  return true;
+}
+
+void Swarm::restart_server(size_t server) {
+  cluster_.restart_chunkserver(server);
+  inspector_.started_again(server);
+}
+
+bool Swarm::crash_or_restart_metaserver(SimRandom& dice) {
+  if (cluster_.metaserver_running()) {
+    cluster_.crash_metaserver(dice.coin() ? Crash::kKill : Crash::kPower);
+  } else {
+    cluster_.restart_metaserver();
+  }
+  return true;
+}
+
+bool Swarm::crash_everything(SimRandom& dice) {
+  std::set<size_t> down;
+  for (size_t server = 0; server < cluster_.chunkservers(); ++server)
+    if (!cluster_.running(server) && !absent_.contains(server)) down.insert(server);
+  cluster_.crash_all(dice.coin() ? Crash::kPower : Crash::kKill);
+  files_.client_crashed();
+  cluster_.run_for(std::chrono::milliseconds(dice.below(5000)));
+  if (!cluster_.metaserver_running()) cluster_.restart_metaserver();
+  for (size_t server = 0; server < cluster_.chunkservers(); ++server)
+    if (!cluster_.running(server) && !absent_.contains(server)) restart_server(server);
+  for (size_t manager = 0; manager < schedule_.cluster.repair_managers; ++manager)
+    if (!cluster_.repair_manager_running(manager)) cluster_.restart_repair_manager(manager);
+  return true;
+}
+
+bool Swarm::break_something(Act act, SimRandom& dice) {
+  const size_t server = any_server(dice);
+  const std::string name = SimulatedCluster::name(server);
+  const std::string other = dice.coin()   ? std::string("metaserver")
+                            : dice.coin() ? std::string("client")
+                                          : SimulatedCluster::name(any_server(dice));
+  SimNetwork& network = cluster_.network();
+  SimDisk& disk = cluster_.disk(server);
+  switch (act) {
+    case Act::kCut: network.cut(name, other); return name != other;
+    case Act::kCutOneWay:
+      if (dice.coin()) {
+        network.cut_one_way(name, other);
+      } else {
+        network.cut_one_way(other, name);
+      }
+      return name != other;
+    case Act::kIsolate: network.isolate(dice.below(8) == 0 ? std::string("metaserver") : name); return true;
+    case Act::kDropConnections: network.drop_connections(dice.coin() ? name : other); return true;
+    case Act::kLateServer:
+      network.set_extra_latency(dice.below(4) == 0 ? other : name,
+                                std::chrono::milliseconds(dice.below(1500)));
+      return true;
+    case Act::kSlowLink: {
+      const uint64_t rate = 20'000 + dice.below(2'000'000);
+      network.set_link(name, rate, rate);
+      return true;
+    }
+    case Act::kLoss: network.set_loss(dice.coin() ? 0.02 : 0); return true;
+    case Act::kFlipsInFlight: network.set_flips(dice.coin() ? 2000 : 0); return true;
+    case Act::kMendNetwork:
+      network.heal();
+      for (size_t i = 0; i < cluster_.chunkservers(); ++i) {
+        network.set_extra_latency(SimulatedCluster::name(i), {});
+        network.set_link(SimulatedCluster::name(i), 0, 0);
+      }
+      network.set_extra_latency("metaserver", {});
+      network.set_extra_latency("client", {});
+      return true;
+    case Act::kHangDisk:
+      disk.set_slow(1e6);
+      sick_.insert(server);
+      return true;
+    case Act::kSlowDisk: disk.set_slow(2 + static_cast<double>(dice.below(300))); return true;
+    case Act::kMendDisk:
+      disk.set_slow(1);
+      disk.set_capacity("/", SimDisk::kDefaultCapacity);
+      for (size_t number = 0; number < schedule_.cluster.disks; ++number)
+        disk.mend_disk(fmt::format("/disk-{}", number));
+      return true;
+    case Act::kFillDisk: disk.fill(); return true;
+    case Act::kSwapDisks: {
+      if (cluster_.running(server) || schedule_.cluster.disks < 2) return false;
+      return disk.swap("/disk-0", "/disk-1").ok();
+    }
+    case Act::kJumpClock: {
+      const Duration offset = std::chrono::seconds(dice.below(1200)) - std::chrono::seconds(600);
+      if (dice.below(4) == 0) {
+        cluster_.set_metaserver_wall_offset(offset);
+      } else {
+        cluster_.set_wall_offset(server, offset);
+      }
+      return true;
+    }
+    case Act::kDriftClock:
+      cluster_.set_wall_drift(server, static_cast<int64_t>(dice.below(100'000)) - 50'000);
+      return true;
+    default: return false;
+  }
+}
+
+std::string Swarm::disk_of(SimRandom& dice) const {
+  return fmt::format("/disk-{}", dice.below(schedule_.cluster.disks));
+}
+
+bool Swarm::damage(Act act, SimRandom& dice) {
+  const size_t server = any_server(dice);
+  const std::string at = disk_of(dice);
+  if (absent_.contains(server) || !inspector_.may_lose(server)) return false;
+  SimDisk& disk = cluster_.disk(server);
+  switch (act) {
+    case Act::kFailReads: disk.fail_next(1 + dice.below(20), Code::kIoError, at, DiskOp::kRead); break;
+    case Act::kFailWrites:
+      disk.fail_next(1 + dice.below(8), dice.coin() ? Code::kIoError : Code::kNoSpace, at,
+                     dice.coin() ? DiskOp::kWrite : DiskOp::kSync);
+      break;
+    case Act::kBreakDisk: disk.break_disk(at); break;
+    default:
+      if (!disk.remove_all(at).ok()) return false;
+  }
+  inspector_.damaged(server);
+  sick_.insert(server);
+  return true;
+}
+
+bool Swarm::replace_disk(SimRandom& dice) {
+  const size_t server = any_server(dice);
+  const std::string at = disk_of(dice);
+  if (absent_.contains(server) || cluster_.running(server) || !inspector_.may_lose(server)) return false;
+  if (!cluster_.disk(server).remove_all(at).ok()) return false;
+  inspector_.emptied(server);
+  return true;
+}
+
+bool Swarm::rot_chunk(SimRandom& dice) {
+  const size_t server = any_server(dice);
+  std::vector<ChunkId> chunks;
+  for (const ChunkId chunk : inspector_.chunks_on(server))
+    if (inspector_.may_lose(server, chunk)) chunks.push_back(chunk);
+  if (chunks.empty()) return false;
+  const ChunkId chunk = chunks[dice.below(chunks.size())];
+  // Only chunks in files of their own are found by name.
+  if (!cluster_.rot(server, chunk)) return false;
+  inspector_.damaged(server, chunk);
+  return true;
+}
+
+bool Swarm::rot_anywhere(SimRandom& dice) {
+  const size_t server = any_server(dice);
+  if (absent_.contains(server) || !inspector_.may_lose(server)) return false;
+  SimDisk& disk = cluster_.disk(server);
+  const std::string segments = disk_of(dice) + "/segments";
+  const auto names = disk.list_now(segments);
+  if (names.empty()) return false;
+  const std::string path = segments + "/" + names[dice.below(names.size())];
+  const auto bytes = disk.read_now(path);
+  if (!bytes || bytes->empty()) return false;
+  if (!disk.flip_bit(path, dice.below(bytes->size()), static_cast<unsigned>(dice.below(8))).ok())
+    return false;
+  inspector_.damaged(server);
+  sick_.insert(server);
+  return true;
+}
+
+bool Swarm::drain(SimRandom& dice) {
+  const size_t server = any_server(dice);
+  const auto drained = drained_.find(server);
+  const bool begin = drained == drained_.end();
+  if (begin && cluster_.store(server) == nullptr) return false;
+  const ServerId id = begin ? cluster_.store(server)->identity().server : drained->second;
+  auto ask = [](ClientProgram& program, uint64_t whom, bool drain) -> asio::awaitable<void> {
+    ClientProgram::Use use(program);
+    (void)co_await program.client().drain_server(whom, drain);
+  };
+  asio::co_spawn(cluster_.simulation().executor(), ask(cluster_.client_program(), id.value, begin),
+                 asio::detached);
+  if (begin) {
+    drained_[server] = id;
+  } else {
+    drained_.erase(drained);
+  }
+  return true;
+}
+
+bool Swarm::add_server() {
+  if (absent_.empty()) return false;
+  const size_t server = *absent_.begin();
+  absent_.erase(absent_.begin());
+  cluster_.restart_chunkserver(server);
+  return true;
+}
+
+Finding Swarm::roll_back(SimRandom& dice) {
+  // What clients were told meanwhile would be forgotten with the older metadata: they must be quiet.
+  const auto quiet = [this] { return files_.under_way() == 0; };
+  if (!cluster_.simulation().run_until(quiet, std::chrono::seconds(20))) return pass({});
+  if (Finding finding = pass({})) return finding;
+  if (cluster_.metaserver_running()) cluster_.crash_metaserver(Crash::kKill);
+  const MemoryStoreDisk::Copy newer = cluster_.copy_metadata();
+  cluster_.put_back_metadata(*older_metadata_);
+  inspector_.compare_with(&newer.durable);
+  cluster_.restart_metaserver();
+  ++coverage_.acts[std::string(name_of(Act::kRollBackMetadata))];
+  rolled_back_ = true;
+  Finding finding;
+  const uint64_t looks = 1 + dice.below(60);
+  for (uint64_t look = 0; look < looks && !finding; ++look)
+    finding = pass(std::chrono::seconds(1));
+  cluster_.crash_metaserver(Crash::kKill);
+  cluster_.put_back_metadata(newer);
+  inspector_.compare_with(nullptr);
+  cluster_.restart_metaserver();
+  older_metadata_ = newer;
+  return finding;
+}
+
+// ---- the end of a round ----------------------------------------------------------------------------------
+
+void Swarm::end_faults() {
+  SimNetwork& network = cluster_.network();
+  network.heal();
+  network.set_loss(0);
+  network.set_flips(0);
+  network.set_extra_latency("metaserver", {});
+  network.set_extra_latency("client", {});
+  cluster_.set_metaserver_wall_offset({});
+  for (size_t server = 0; server < cluster_.chunkservers(); ++server) {
+    network.set_extra_latency(SimulatedCluster::name(server), {});
+    network.set_link(SimulatedCluster::name(server), 0, 0);
+    cluster_.set_wall_drift(server, 0);
+    cluster_.set_wall_offset(server, {});
+    SimDisk& disk = cluster_.disk(server);
+    disk.set_slow(1);
+    disk.set_capacity("/", SimDisk::kDefaultCapacity);
+    disk.forget_faults();
+  }
+  // What hangs already hangs on, and a disk that failed is used again by a new process only.
+  for (const size_t server : std::exchange(sick_, {}))
+    if (cluster_.running(server)) cluster_.crash_chunkserver(server, Crash::kKill);
+  if (!cluster_.metaserver_running()) cluster_.restart_metaserver();
+  for (size_t server = 0; server < cluster_.chunkservers(); ++server)
+    if (!cluster_.running(server) && !absent_.contains(server)) restart_server(server);
+  for (size_t manager = 0; manager < schedule_.cluster.repair_managers; ++manager)
+    if (!cluster_.repair_manager_running(manager)) cluster_.restart_repair_manager(manager);
+}
+
+Status Swarm::well() {
+  for (size_t server = 0; server < cluster_.chunkservers(); ++server)
+    if (!absent_.contains(server) && cluster_.store(server) == nullptr)
+      return {Code::kUnavailable, SimulatedCluster::name(server) + " does not come up"};
+  return inspector_.whole();
+}
+
+Finding Swarm::wait_until(const std::function<Status()>& ok, Violation otherwise) {
+  const TimePoint end = cluster_.simulation().now() + kRecoveryLimit;
+  std::optional<TimePoint> since;
+  while (true) {
+    if (Finding finding = pass(kLook)) return finding;
+    const Status status = ok();
+    const TimePoint now = cluster_.simulation().now();
+    if (!status.ok()) since.reset();
+    if (status.ok() && !since) since = now;
+    if (since && now - *since >= kSteady) return {};
+    if (!status.ok() && now >= end)
+      return {otherwise,
+              fmt::format("after {} s without faults: {}", to_seconds(kRecoveryLimit), status.message())};
+  }
+}
+
+Finding Swarm::settle() {
+  const TimePoint began = cluster_.simulation().now();
+  end_faults();
+  const auto all_ended = [this] { return files_.under_way() == 0; };
+  if (!cluster_.simulation().run_until(all_ended, SimulatedCluster::kOperationLimit))
+    return {Violation::kNoEnd, "an operation does not end although all faults are over"};
+  for (const auto& [server, id] : std::exchange(drained_, {}))
+    (void)cluster_.run(cluster_.client().drain_server(id.value, false));
+  if (Finding finding = wait_until([this] { return well(); }, Violation::kNotHealed)) return finding;
+  if (Finding finding = files_.read_everything()) return finding;
+  // Reading may have found damage, which is repaired now.
+  if (Finding finding = wait_until([this] { return well(); }, Violation::kNotHealed)) return finding;
+  const double took = to_seconds(cluster_.simulation().now() - began);
+  coverage_.longest_recovery = std::max(coverage_.longest_recovery, took);
+  if (is_faultless(schedule_))
+    if (Finding finding = inspector_.spread()) return finding;
+  const auto fsck = cluster_.fsck();
+  if (!fsck) return {Violation::kUnreadable, "fsck: " + fsck.error().to_string()};
+  if (fsck->missing_chunks() + fsck->degraded_stripes() + fsck->lost_stripes() > 0)
+    return {Violation::kNotHealed, "everything is in its place, but fsck says otherwise"};
+  // Uploads that nobody will finish expire; what is kept for nobody is seen when servers report all they have.
+  cluster_.run_for(schedule_.cluster.upload_ttl + std::chrono::seconds(10));
+  for (size_t server = 0; server < cluster_.chunkservers(); ++server) {
+    if (absent_.contains(server)) continue;
+    cluster_.crash_chunkserver(server, Crash::kKill);
+    restart_server(server);
+  }
+  if (rolled_back_) return wait_until([this] { return well(); }, Violation::kNotHealed);
+  return wait_until(
+      [this] {
+        const Status status = well();
+        return status.ok() ? inspector_.tidy() : status;
+      },
+      Violation::kSpaceLeaked);
+}
+
+}  // namespace kintsugi::simulation

@@ -1,0 +1,85 @@
+/// One run of a schedule: a cluster under load and faults that is judged after every step.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/cluster/simulated_cluster.h"
+#include "tests/simulation/swarm/coverage.h"
+#include "tests/simulation/swarm/file_operations.h"
+#include "tests/simulation/swarm/inspector.h"
+#include "tests/simulation/swarm/schedule.h"
+#include "tests/simulation/swarm/violation.h"
+
+namespace kintsugi::simulation {
+
+class Swarm {
+ public:
+  /// How long the cluster may take to be well again once all faults are over, in virtual time.
+  static constexpr Duration kRecoveryLimit = std::chrono::minutes(10);
+
+  explicit Swarm(const Schedule& schedule);
+  /// Takes the cluster apart, which must end too. To be left out after a finding: exit the process instead.
+  ~Swarm();
+
+  /// Runs the steps for which `wanted` holds, with rounds that end where they do in the whole schedule.
+  Finding run(const std::function<bool(const Step&)>& wanted);
+  const Coverage& coverage() const { return coverage_; }
+  /// The last lines of the daemons' logs, with their virtual times.
+  const std::deque<std::string>& last_lines() const { return lines_; }
+
+ private:
+  Finding run_guarded(const std::function<bool(const Step&)>& wanted);
+  Finding start();
+  Finding step(const Step& step);
+  /// Lets time pass and looks.
+  Finding pass(Duration time);
+  /// Returns true when the act had an effect.
+  bool act(Act act, SimRandom& dice);
+  bool operate(Act act, SimRandom& dice);
+  bool break_something(Act act, SimRandom& dice);
+  bool damage(Act act, SimRandom& dice);
+  bool begin(LinearDirectory::Kind kind, SimRandom& dice);
+
+  bool crash_or_restart_server(SimRandom& dice);
+  bool restart_server(SimRandom& dice);
+  void restart_server(size_t server);
+  bool crash_or_restart_metaserver(SimRandom& dice);
+  bool crash_everything(SimRandom& dice);
+  bool rot_chunk(SimRandom& dice);
+  bool rot_anywhere(SimRandom& dice);
+  bool replace_disk(SimRandom& dice);
+  bool drain(SimRandom& dice);
+  bool add_server();
+  Finding roll_back(SimRandom& dice);
+
+  /// Ends all faults, and finds whatever does not become well again.
+  Finding settle();
+  void end_faults();
+  Finding wait_until(const std::function<Status()>& ok, Violation otherwise);
+  Status well();
+
+  size_t any_server(SimRandom& dice) { return dice.below(cluster_.chunkservers()); }
+  std::string disk_of(SimRandom& dice) const;
+  void take_line(std::string_view line);
+
+  const Schedule schedule_;
+  Coverage coverage_;
+  std::deque<std::string> lines_;
+  SimulatedCluster cluster_;
+  Inspector inspector_;
+  FileOperations files_;
+  std::set<size_t> absent_;  ///< servers that were not added yet
+  std::set<size_t>
+      sick_;  ///< servers that must be started again when faults end: hung, or with disks that failed
+  std::map<size_t, ServerId> drained_;  ///< by number, as they were called when it was asked
+  std::optional<MemoryStoreDisk::Copy> older_metadata_;
+  bool rolled_back_ = false;
+};
+
+}  // namespace kintsugi::simulation
