@@ -38,7 +38,7 @@ class ConnectionRegistry {
 
  private:
   friend class BufferedConnection;
-  uint64_t next_serial_ = 0;
+  uint64_t next_serial_ = 1;
   std::map<uint64_t, BufferedConnection*> connections_;
 };
 
@@ -94,6 +94,8 @@ class BufferedConnection {
   void close() { connection_->close(); }
   bool is_open() const { return connection_->is_open(); }
   const std::string& peer() const { return peer_; }
+  /// Tells it from all other connections of its registry; never 0.
+  uint64_t serial() const { return serial_; }
 
  private:
   void make_room(size_t needed);

@@ -39,6 +39,11 @@ void Server::add(Method method, StreamHandler handler) {
   state_->stream_handlers[index] = std::move(handler);
 }
 
+void Server::on_connection_ended(std::function<void(uint64_t connection)> tell) {
+  KINTSUGI_ASSERT(!state_->listener);
+  state_->connection_ended = std::move(tell);
+}
+
 Status Server::start(const runtime::Endpoint& at) {
   KINTSUGI_ASSERT(!state_->listener);
   KINTSUGI_ASSIGN(state_->listener, state_->runtime.network.listen(at));

@@ -1,6 +1,7 @@
 /// Accepts connections, proves and checks the cluster secret, and maps each request to one coroutine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -61,6 +62,10 @@ class Server {
     handler.kept = std::move(kept);
     add(method, std::move(handler));
   }
+
+  /// Has `tell` called with the number (Context::connection) of each proven connection that has ended, but for those
+  /// that end because the server stops. REQUIRES: start() was not called.
+  void on_connection_ended(std::function<void(uint64_t connection)> tell);
 
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;

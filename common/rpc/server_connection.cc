@@ -1,3 +1,6 @@
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include "common/log/log.h"
 #include "common/proto/types.pb.h"
 #include "common/rpc/batch_writer.h"
@@ -109,7 +112,8 @@ asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> s
   const std::unique_ptr<MessageLite> response(handler.response->New());
   Status status = kUnparsed;
   if (request->ParseFromString(bytes))
-    status = co_await handler.invoke(handler.service, self->core_.context_of(header), *request, *response);
+    status = co_await handler.invoke(handler.service, self->core_.context_of(header, *self->connection_),
+                                     *request, *response);
   --self->calls_;
   self->respond(header, status, *response);
   self->room_.notify();
@@ -145,7 +149,7 @@ asio::awaitable<Status> run_stream(const StreamHandler& handler, Context context
 /// Serves one stream call. Ok: the connection may carry the next one.
 asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedConnection> connection,
                                      FrameHeader header, std::string request) {
-  Context context = core.context_of(header);
+  Context context = core.context_of(header, *connection);
   Stream stream(connection, core.runtime.clock, header.method, header.request_id, context.deadline);
   const StreamHandler* handler = core.stream_handler(header.method);
   Status outcome{Code::kInvalidArgument,
@@ -195,6 +199,11 @@ asio::awaitable<void> serve_connection(ServerCore& core, std::shared_ptr<Buffere
   bool proven = ended.ok();
   if (proven) ended = co_await serve_requests(core, connection);
   connection->close();
+  if (proven && core.connection_ended) {
+    // Calls that came over it before its end, and have not begun yet, begin first.
+    co_await asio::post(core.runtime.executor, asio::use_awaitable);
+    if (!core.group.stopping()) core.connection_ended(connection->serial());
+  }
   // A proven peer that leaves, and whatever fails because this server stops, is no news.
   bool malformed = ended.code() == Code::kCorrupt || ended.code() == Code::kLimitExceeded;
   if (core.group.stopping() || (proven && !malformed)) co_return;

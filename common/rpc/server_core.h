@@ -1,6 +1,7 @@
 /// The state that a Server shares with the coroutines that serve its connections; they all end before it does.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -28,13 +29,15 @@ struct ServerCore {
   Strangers strangers;
   RateLimit complaints{10, std::chrono::minutes(1)};
   runtime::TaskGroup group;
+  std::function<void(uint64_t connection)> connection_ended;  ///< may be empty
 
   /// Null when nothing is registered for the method.
   const UnaryHandler* unary_handler(Method method) const { return find(unary_handlers, method); }
   const StreamHandler* stream_handler(Method method) const { return find(stream_handlers, method); }
 
-  Context context_of(const FrameHeader& header) const {
+  Context context_of(const FrameHeader& header, const BufferedConnection& connection) const {
     Context context;
+    context.connection = connection.serial();
     if (header.timeout_ms != 0)
       context.deadline = runtime.clock.now() + std::chrono::milliseconds(header.timeout_ms);
     context.trace = {header.trace_id, header.span_id, header.path};

@@ -27,6 +27,7 @@ struct Context {
   TimePoint deadline = TimePoint::max();
   TraceContext trace;
   TraceRecorder* recorder = nullptr;  ///< the daemon's; null records nothing
+  uint64_t connection = 0;  ///< over which the request came (rpc::Server::on_connection_ended); 0: over none
 
   Context with_deadline(TimePoint earlier) const {
     Context copy = *this;

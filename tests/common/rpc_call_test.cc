@@ -291,5 +291,27 @@ TEST(RpcCall, ConnectionsAboveTheLimitAreRefusedAndOthersServed) {
   EXPECT_EQ(log.count("refusing connections"), 1u);
 }
 
+TEST(RpcCall, TellsWhichConnectionACallCameOverAndWhenItHasEnded) {
+  simulation::Simulation simulation(1);
+  simulation::SimNode server_node(simulation, "10.0.0.1"), client_node(simulation, "10.0.0.2");
+  Rig rig(server_node.runtime(), client_node.runtime());
+  std::vector<uint64_t> ended;
+  rig.server.on_connection_ended([&](uint64_t connection) { ended.push_back(connection); });
+  rig.start("10.0.0.1", 7000);
+  KINTSUGI_ASSERT_OK(simulation.run(rig.ping_is_echoed()));
+  const uint64_t first = rig.last_context.connection;
+  EXPECT_NE(first, 0u);
+  KINTSUGI_ASSERT_OK(simulation.run(rig.ping_is_echoed()));
+  EXPECT_EQ(rig.last_context.connection, first);
+  EXPECT_TRUE(ended.empty());
+  simulation.network().drop_connections("10.0.0.2");
+  simulation.run_for(100ms);
+  EXPECT_EQ(ended, std::vector<uint64_t>{first});
+  KINTSUGI_ASSERT_OK(simulation.run(rig.ping_is_echoed()));
+  EXPECT_NE(rig.last_context.connection, first);
+  simulation.run(rig.stop());
+  EXPECT_EQ(ended.size(), 1u) << "a server that stops has nothing to tell";
+}
+
 }  // namespace
 }  // namespace kintsugi::rpc
