@@ -132,6 +132,21 @@ Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::Heartbeat
   return Verdict::kAccepted;
 }
 
+void ServerRegistry::suspect(ServerId id, std::string_view why) {
+  ServerRecord* server = find(id);
+  if (!server || server->liveness != proto::ServerState::ALIVE) return;
+  log::warning("server {} at {} is suspect: its connection has ended, and it cannot be called: {}", id,
+               server->stored.address(), why);
+  server->liveness = proto::ServerState::SUSPECT;
+}
+
+bool ServerRegistry::silent(const ServerRecord& server) const {
+  if (server.liveness != proto::ServerState::ALIVE) return server.liveness == proto::ServerState::SUSPECT;
+  if (last_check_ == TimePoint::min()) return false;
+  // As of the last check, which has taken into account how long this process itself stood still.
+  return last_check_ - server.last_heartbeat >= (options_.heartbeat_interval + options_.suspect_after) / 2;
+}
+
 std::vector<ServerId> ServerRegistry::check_liveness() {
   const TimePoint now = clock_.now();
   if (last_check_ != TimePoint::min() && now - last_check_ > options_.heartbeat_interval) {

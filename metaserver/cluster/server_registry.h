@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -35,7 +36,8 @@ inline constexpr int kMaxSupersededIncarnations = 16;
 inline constexpr size_t kMaxAddressBytes = 300;
 inline constexpr size_t kPeerTries = 16;
 
-/// A server is alive while it heartbeats, suspect after `suspect_after` without a heartbeat, dead after `dead_after`.
+/// A server is alive while it heartbeats, suspect after `suspect_after` without a heartbeat or when its process seems to
+/// have ended, dead after `dead_after` without a heartbeat.
 /// Address, rack and incarnation are durable: after a restart all known servers are suspect until they register, and
 /// dead when they have not within `dead_after`.
 class ServerRegistry {
@@ -62,6 +64,13 @@ class ServerRegistry {
   enum class Verdict { kAccepted, kRegisterAgain };
   /// Errors as above. kRegisterAgain: not known since the start of this metaserver.
   Result<Verdict> heartbeat(const proto::HeartbeatRequest& request);
+
+  /// The server's process seems to have ended: if it is alive, it is suspect until its next heartbeat. `why` is for
+  /// people.
+  void suspect(ServerId id, std::string_view why);
+  /// The server is not dead, but whether it can be read from is not known: it is suspect, or its silence is half way
+  /// from one missed heartbeat to that.
+  bool silent(const ServerRecord& server) const;
 
   /// Declares suspects and deaths that are due, and returns who died. To be called a few times in a heartbeat interval:
   /// a longer pause means that this process stood still, and is not held against the servers.

@@ -22,11 +22,12 @@ std::string make_cluster_id(runtime::Random& random) {
 MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions options, rpc::Secret secret,
                        KeyValueStore& store)
     : state_(runtime, std::move(options), secret, store),
+      watch_(state_.runtime, secret, state_.servers),
       server_(runtime, secret, state_.options.recorder),
       namespace_service_(state_),
       allocation_service_(state_),
       file_service_(state_),
-      server_service_(state_),
+      server_service_(state_, watch_),
       inspect_service_(state_),
       drain_service_(state_),
       history_service_(state_),
@@ -39,6 +40,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   inspect_service_.register_on(server_);
   drain_service_.register_on(server_);
   history_service_.register_on(server_);
+  server_.on_connection_ended([this](uint64_t connection) { watch_.connection_ended(connection); });
 }
 
 MetaServer::~MetaServer() = default;
@@ -95,6 +97,7 @@ asio::awaitable<void> MetaServer::stop() {
   state_.servers_changed.notify_all();
   tasks_.request_stop();
   co_await server_.stop();
+  co_await watch_.stop();
   co_await tasks_.join();
   co_await state_.inode_ids.stop();
   co_await state_.stripe_ids.stop();

@@ -24,6 +24,7 @@
 #include "metaserver/service/namespace_service.h"
 #include "metaserver/service/repair_service.h"
 #include "metaserver/service/server_service.h"
+#include "metaserver/service/server_watch.h"
 
 namespace kintsugi::metaserver {
 
@@ -72,6 +73,7 @@ class MetaServer {
   asio::awaitable<void> expire_quarantine_forever();
 
   MetaState state_;
+  ServerWatch watch_;
   rpc::Server server_;
   NamespaceService namespace_service_;
   AllocationService allocation_service_;

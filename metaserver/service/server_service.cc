@@ -32,6 +32,7 @@ asio::awaitable<Status> ServerService::register_server(Context context,
   const Result<ServerRegistry::Before> before = state_.servers.register_server(transaction, request);
   if (before && *before == ServerRegistry::Before::kDead) state_.host->server_returned(server);
   const Status registered = before ? Status{} : before.error();
+  if (before) watch_.heard(server, context.connection);
   if (before) state_.history.check_mark(transaction, server, request.seen());
   KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), registered, transaction)));
   state_.garbage.wake(server);
@@ -53,6 +54,7 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
     response.set_register_again(true);
     co_return Status{};
   }
+  watch_.heard(server, context.connection);
   state_.caches.apply(server, request);
   for (const proto::ReportedChunk& lost : request.lost()) {
     const std::string why = fmt::format("server {} found it missing or corrupt", server);

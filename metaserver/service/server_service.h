@@ -3,13 +3,15 @@
 
 #include "common/rpc/server.h"
 #include "metaserver/service/meta_state.h"
+#include "metaserver/service/server_watch.h"
 
 namespace kintsugi::metaserver {
 
-/// One function for each RPC. `state` must outlive it.
+/// One function for each RPC. References must outlive it.
 class ServerService {
  public:
-  explicit ServerService(MetaState& state) : state_(state) {}
+  /// `watch` is told over which connection each server speaks.
+  ServerService(MetaState& state, ServerWatch& watch) : state_(state), watch_(watch) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -24,6 +26,7 @@ class ServerService {
                                        Empty& response);
 
   MetaState& state_;
+  ServerWatch& watch_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -47,6 +47,71 @@ TEST(Liveness, ASuspectServerThatBeatsAgainNeverWasDead) {
   EXPECT_TRUE(rig.told.dead.empty());
 }
 
+/// A process that answers at the address of a fake server.
+class Answering {
+ public:
+  Answering(simulation::Simulation& simulation, const std::string& host)
+      : simulation_(simulation), node_(simulation, host), server_(node_.runtime(), test_secret(), nullptr) {
+    server_.handle(
+        rpc::Method::kPing,
+        [](Context, const proto::Empty&, proto::Empty&) -> asio::awaitable<Status> { co_return Status{}; });
+    KINTSUGI_ASSERT(server_.start({host, 9000}).ok());
+  }
+  ~Answering() { simulation_.run(server_.stop()); }
+
+ private:
+  simulation::Simulation& simulation_;
+  simulation::SimNode node_;
+  rpc::Server server_;
+};
+
+TEST(Liveness, AServerWhoseProcessHasEndedIsSuspectAtOnceAndAliveWithItsNextHeartbeat) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f", 3));
+  Answering lives(rig.simulation, "10.0.2.100");
+  ASSERT_EQ(rig.servers[0].id, ServerId{100});
+  rig.simulation.network().drop_connections("10.0.1.1");  // all heartbeats come over one
+  rig.simulation.run_for(100ms);
+  EXPECT_EQ(liveness_of(rig, rig.servers[0].id), proto::ServerState::ALIVE)
+      << "it can be called: only its connection has ended";
+  for (size_t i = 1; i < rig.servers.size(); ++i)
+    EXPECT_EQ(liveness_of(rig, rig.servers[i].id), proto::ServerState::SUSPECT) << i;
+  rig.pass(1);
+  for (const FakeServer& server : rig.servers)
+    EXPECT_EQ(liveness_of(rig, server.id), proto::ServerState::ALIVE);
+  rig.pass(12);
+  EXPECT_TRUE(rig.told.dead.empty());
+  EXPECT_TRUE(rig.told.lost.empty()) << "nothing may be repaired because of it";
+}
+
+TEST(Liveness, AServerThatSpokeOverAnotherConnectionMeanwhileIsNotSuspect) {
+  MetaServerRig rig(1, 3);
+  ServerWatch watch(*rig.meta_runtime, test_secret(), rig.meta->state().servers);
+  const ServerId first = rig.servers[0].id, second = rig.servers[1].id;
+  watch.heard(first, 7001);
+  watch.heard(second, 7001);
+  watch.heard(first, 7002);
+  watch.connection_ended(7001);
+  rig.simulation.run_for(100ms);
+  EXPECT_EQ(liveness_of(rig, first), proto::ServerState::ALIVE);
+  EXPECT_EQ(liveness_of(rig, second), proto::ServerState::SUSPECT);
+  watch.connection_ended(7002);
+  watch.heard(first, 7003);  // before anybody could call it
+  rig.simulation.run_for(100ms);
+  EXPECT_EQ(liveness_of(rig, first), proto::ServerState::ALIVE);
+  watch.connection_ended(1234);
+  rig.simulation.run(watch.stop());
+}
+
+TEST(Liveness, AServerThatTakesCallsAndNeverAnswersIsSuspectWithinASecond) {
+  MetaServerRig rig(1, 3);
+  Answering hangs(rig.simulation, "10.0.2.100");
+  rig.simulation.network().cut("10.0.0.1", "10.0.2.100");
+  rig.simulation.network().drop_connections("10.0.1.1");
+  rig.simulation.run_for(900ms);
+  EXPECT_EQ(liveness_of(rig, rig.servers[0].id), proto::ServerState::SUSPECT);
+}
+
 TEST(Liveness, GetsNoNewChunksWhileSuspect) {
   MetaServerRig rig(1, 6, 3);
   rig.servers[0].alive = false;
