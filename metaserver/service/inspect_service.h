@@ -6,10 +6,6 @@
 
 namespace kintsugi::metaserver {
 
-inline constexpr size_t kFsckInodesOfAPage = 2000;
-inline constexpr size_t kFsckStripesOfAPage = 5000;
-inline constexpr int kFsckProblemsOfAPage = 200;  ///< a page ends early: each names a path
-
 /// One function for each RPC. `state` must outlive it.
 class InspectService {
  public:
@@ -27,10 +23,6 @@ class InspectService {
   asio::awaitable<Status> ping(Context context, const Empty& request, Empty& response);
 
   Status describe_stripe(StripeId id, proto::ShowStripeResponse& response) const;
-  Status fsck_page(const Reader& reader, const proto::FsckRequest& request,
-                   proto::FsckResponse& response) const;
-  void check_file(const Reader& reader, const std::string& path, InodeId inode, proto::FsckResponse& response,
-                  size_t& stripes) const;
 
   MetaState& state_;
 };

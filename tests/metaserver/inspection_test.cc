@@ -1,4 +1,5 @@
 // Questions that people ask a metaserver: du, df, fsck, servers, policies.
+#include "metaserver/service/fsck_page.h"
 #include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"
 
@@ -75,6 +76,114 @@ TEST(Fsck, NamesEveryDegradedStripeInPages) {
   EXPECT_EQ(paths.size(), 300u);
   EXPECT_EQ(lost, 300u);
   EXPECT_EQ(missing, 900u);
+}
+
+TEST(Fsck, CountsWhatHangsOnServersThatDoNotAnswer) {
+  MetaServerRig rig(1, 5, 5);
+  KINTSUGI_ASSERT_OK(rig.put("/f", 4));
+  EXPECT_EQ(rig.fsck().hanging_chunks(), 0u);
+  EXPECT_EQ(rig.fsck().stored_chunks(), 20u);
+  const FakeServer& away = rig.servers[0];
+  rig.servers[0].alive = false;
+  rig.pass(5);
+  const proto::FsckResponse one = rig.fsck();
+  EXPECT_EQ(one.hanging_chunks(), 4u);
+  ASSERT_EQ(one.hanging_size(), 1);
+  EXPECT_EQ(one.hanging(0).server_id(), away.id.value);
+  EXPECT_EQ(one.hanging(0).address(), fmt::format("10.0.2.{}:9000", away.id));
+  EXPECT_EQ(one.hanging(0).chunks(), 4u);
+  EXPECT_EQ(one.hanging(0).liveness(), proto::ServerState::SUSPECT);
+  EXPECT_GT(one.hanging(0).seconds_since_heartbeat(), 4);
+  EXPECT_EQ(one.missing_chunks(), 0u) << "nothing is known to be lost";
+  EXPECT_EQ(one.problems_size(), 0);
+  EXPECT_EQ(one.waiting_stripes(), 0u) << "the others suffice to read";
+  rig.servers[1].alive = rig.servers[2].alive = false;
+  rig.pass(3);
+  EXPECT_EQ(rig.fsck().hanging_chunks(), 12u) << "those that are silent will be suspect soon";
+  EXPECT_EQ(rig.fsck().waiting_stripes(), 4u);
+  rig.pass(12);
+  EXPECT_EQ(rig.fsck().hanging_chunks(), 0u);
+  EXPECT_EQ(rig.fsck().missing_chunks(), 12u);
+  for (FakeServer& server : rig.servers)
+    server.alive = true;
+  rig.pass(2);
+  EXPECT_EQ(rig.fsck().hanging_chunks(), 0u);
+  EXPECT_EQ(rig.fsck().missing_chunks(), 0u);
+}
+
+/// Goes through all pages with their stripes; `between` runs after each.
+proto::FsckResponse list_all(MetaServerRig& rig,
+                             const std::function<void(const proto::FsckResponse&)>& between) {
+  proto::FsckRequest request;
+  request.set_path("/");
+  request.set_with_stripes(true);
+  proto::FsckResponse all;
+  while (true) {
+    const auto page = rig.call<proto::FsckResponse>(rpc::Method::kFsck, request);
+    if (!page) {
+      ADD_FAILURE() << page.error();
+      return all;
+    }
+    all.set_files(all.files() + page->files());
+    all.set_stripes(all.stripes() + page->stripes());
+    all.set_stored_bytes(all.stored_bytes() + page->stored_bytes());
+    all.mutable_listed()->MergeFrom(page->listed());
+    between(*page);
+    if (!page->more()) return all;
+    request.set_after(page->next_after());
+    request.set_skip_stripes(page->next_skip());
+  }
+}
+
+TEST(Fsck, ListsEveryStripeOnceAndEndsPagesInsideOfLargeFiles) {
+  MetaServerRig rig(1, 5, 5);
+  constexpr int kStripes = 900;
+  KINTSUGI_ASSERT_OK(rig.put("/a", 2, 5 * 64 * 1024));
+  KINTSUGI_ASSERT_OK(rig.put("/b", kStripes, 3 * 64 * 1024));
+  KINTSUGI_ASSERT_OK(rig.put("/c", 3, 1000));
+  int pages = 0, inside = 0;
+  const proto::FsckResponse all = list_all(rig, [&](const proto::FsckResponse& page) {
+    ++pages;
+    inside += page.next_skip() > 0;
+    EXPECT_LT(page.ByteSizeLong(), 2 * kFsckListedBytesOfAPage);
+  });
+  EXPECT_GT(inside, 0);
+  EXPECT_GE(pages, inside + 1);
+  EXPECT_EQ(all.files(), 3u);
+  EXPECT_EQ(all.stripes(), 905u);
+  std::set<uint64_t> seen;
+  uint64_t bytes = 0;
+  for (const proto::FsckStripe& listed : all.listed()) {
+    EXPECT_TRUE(seen.insert(listed.stripe().stripe_id()).second) << listed.path();
+    ASSERT_EQ(listed.stripe().chunks_size(), 5) << "parity is listed, too";
+    for (const proto::ChunkPlacement& chunk : listed.stripe().chunks()) {
+      bytes += chunk.length();
+      EXPECT_TRUE(chunk.available());
+      const ChunkId id{StripeId{listed.stripe().stripe_id()}, chunk.index()};
+      if (chunk.length() > 0) {
+        KINTSUGI_EXPECT_OK(rpc::check_capability(test_secret(), chunk.capability(), id, rpc::kOpRead,
+                                                 rig.simulation.clock().wall_now()));
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 905u);
+  EXPECT_EQ(bytes, all.stored_bytes());
+}
+
+TEST(Fsck, GoesOnWhenTheFileInsideOfWhichAPageEndedIsRemoved) {
+  MetaServerRig rig(1, 5, 5);
+  KINTSUGI_ASSERT_OK(rig.put("/b", 900, 1000));
+  KINTSUGI_ASSERT_OK(rig.put("/c", 1, 1000));
+  bool removed = false;
+  const proto::FsckResponse all = list_all(rig, [&](const proto::FsckResponse& page) {
+    if (page.next_skip() == 0 || removed) return;
+    removed = true;
+    KINTSUGI_EXPECT_OK(rig.remove("/b"));
+  });
+  EXPECT_TRUE(removed);
+  ASSERT_GT(all.listed_size(), 0);
+  EXPECT_EQ(all.listed(all.listed_size() - 1).path(), "/c");
+  EXPECT_EQ(all.files(), 2u);
 }
 
 TEST(OpenRead, GivesTheStripesOfARangeAFewAtATime) {

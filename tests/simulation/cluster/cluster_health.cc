@@ -29,6 +29,8 @@ asio::awaitable<Result<proto::FsckResponse>> whole_fsck(client::Client& client) 
     all.set_degraded_stripes(all.degraded_stripes() + page->degraded_stripes());
     all.set_lost_stripes(all.lost_stripes() + page->lost_stripes());
     all.mutable_problems()->MergeFrom(page->problems());
+    all.set_hanging_chunks(all.hanging_chunks() + page->hanging_chunks());
+    all.mutable_hanging()->MergeFrom(page->hanging());  // a server once for each page
     if (!page->more()) co_return all;
     after = page->next_after();
   }

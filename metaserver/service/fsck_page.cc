@@ -1,0 +1,162 @@
+#include "metaserver/service/fsck_page.h"
+
+#include <algorithm>
+#include <set>
+
+#include "erasure/policy.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+std::string describe_available(const erasure::Code& code, size_t available, bool lost) {
+  if (code.policy().family != erasure::Policy::Family::kLocal)
+    return fmt::format("{} of {} chunks are available, {} are needed", available, code.chunks(), code.k());
+  return fmt::format("{} of {} chunks are available, which {}", available, code.chunks(),
+                     lost ? "do not suffice" : "suffice");
+}
+
+}  // namespace
+
+Status FsckPage::fill() {
+  KINTSUGI_ASSIGN(TreeWalk tree, TreeWalk::start(reader_, request_.path().empty() ? "/" : request_.path(),
+                                                 request_.after()));
+  if (request_.skip_stripes() == 0 || continue_file()) {
+    while (std::optional<TreeWalk::Item> item = tree.next(reader_)) {
+      ++inodes_;
+      if (is_directory(item->inode)) {
+        response_.set_directories(response_.directories() + 1);
+      } else {
+        response_.set_files(response_.files() + 1);
+        if (!check_file(item->path, item->id, 0)) break;
+      }
+      if (!full()) continue;
+      end_at(item->path, 0);
+      break;
+    }
+  }
+  name_hanging_servers();
+  return {};
+}
+
+bool FsckPage::continue_file() {
+  const auto path = Path::parse(request_.after());
+  if (!path) return true;  // TreeWalk::start has parsed it
+  const auto entry = walk(reader_, path->names);
+  if (!entry || entry->is_directory) return true;  // it was removed or replaced meanwhile
+  if (!check_file(request_.after(), entry->id, request_.skip_stripes())) return false;
+  if (!full()) return true;
+  end_at(request_.after(), 0);
+  return false;
+}
+
+bool FsckPage::full() const {
+  return inodes_ >= kFsckInodesOfAPage || response_.stripes() >= kFsckStripesOfAPage ||
+         response_.problems_size() >= kFsckProblemsOfAPage || listed_bytes_ >= kFsckListedBytesOfAPage;
+}
+
+void FsckPage::end_at(const std::string& path, uint64_t skip) {
+  response_.set_more(true);
+  response_.set_next_after(path);
+  response_.set_next_skip(skip);
+}
+
+bool FsckPage::check_file(const std::string& path, InodeId inode, uint64_t skip) {
+  const auto extents = reader_.get_message<proto::StoredExtents>(keys::extents(inode));
+  if (!extents) return true;
+  std::set<uint64_t> seen;
+  for (const proto::Extent& extent : extents->extents()) {
+    if (!seen.insert(extent.stripe_id()).second || seen.size() <= skip) continue;
+    if (listed_bytes_ >= kFsckListedBytesOfAPage) {
+      end_at(path, seen.size() - 1);
+      return false;
+    }
+    check_stripe(path, StripeId{extent.stripe_id()});
+  }
+  return true;
+}
+
+void FsckPage::check_stripe(const std::string& path, StripeId id) {
+  response_.set_stripes(response_.stripes() + 1);
+  proto::FsckProblem problem;
+  const auto stored = load_stripe(reader_, id);
+  if (!stored) {
+    problem.set_lost(true);
+    problem.set_detail("the stripe has no record");
+    return add(std::move(problem), path, id);
+  }
+  const auto policy = erasure::Policy::parse(stored->policy());
+  KINTSUGI_ASSERT(policy);
+  const auto code = erasure::Code::get(*policy);
+  const Stripe stripe{path, id, *stored, *code};
+  response_.set_chunks(response_.chunks() + static_cast<uint64_t>(stored->chunks_size()));
+  const std::vector<uint32_t> available = state_.chunks.available_chunks(id, *stored);
+  for (uint32_t i = 0; i < static_cast<uint32_t>(stored->chunks_size()); ++i) {
+    if (!std::binary_search(available.begin(), available.end(), i)) problem.add_missing(i);
+  }
+  problem.set_lost(!code->decodable(available));
+  problem.set_detail(describe_available(*code, available.size(), problem.lost()));
+  note_hanging(stripe, available);
+  if (request_.with_stripes()) list(stripe);
+  if (problem.lost() || problem.missing_size() > 0) add(std::move(problem), path, id);
+}
+
+void FsckPage::note_hanging(const Stripe& stripe, const std::vector<uint32_t>& available) {
+  std::vector<uint32_t> answering;
+  for (uint32_t i : available) {
+    const proto::StoredChunk& chunk = stripe.stored.chunks(static_cast<int>(i));
+    if (chunk.length() == 0) {
+      answering.push_back(i);
+      continue;
+    }
+    response_.set_stored_chunks(response_.stored_chunks() + 1);
+    response_.set_stored_bytes(response_.stored_bytes() + chunk.length());
+    const ServerId server{chunk.server_id()};
+    const ServerRecord* record = state_.servers.find(server);
+    if (record && state_.servers.silent(*record)) {
+      response_.set_hanging_chunks(response_.hanging_chunks() + 1);
+      ++hanging_[server];
+    } else {
+      answering.push_back(i);
+    }
+  }
+  if (answering.size() == available.size()) return;
+  if (stripe.code.decodable(available) && !stripe.code.decodable(answering))
+    response_.set_waiting_stripes(response_.waiting_stripes() + 1);
+}
+
+void FsckPage::list(const Stripe& stripe) {
+  proto::FsckStripe* listed = response_.add_listed();
+  listed->set_path(stripe.path);
+  *listed->mutable_stripe() = state_.describe(stripe.id, stripe.stored, rpc::kOpRead, kReadCapabilityLife);
+  listed_bytes_ += listed->ByteSizeLong();
+}
+
+void FsckPage::add(proto::FsckProblem problem, const std::string& path, StripeId id) {
+  response_.set_missing_chunks(response_.missing_chunks() + static_cast<uint64_t>(problem.missing_size()));
+  if (problem.lost()) {
+    response_.set_lost_stripes(response_.lost_stripes() + 1);
+  } else {
+    response_.set_degraded_stripes(response_.degraded_stripes() + 1);
+  }
+  problem.set_path(path);
+  problem.set_stripe_id(id.value);
+  // A file's problems beyond the limit are counted but not listed: pages continue at files, and must not grow.
+  if (response_.problems_size() < kFsckProblemsOfAPage) *response_.add_problems() = std::move(problem);
+}
+
+void FsckPage::name_hanging_servers() {
+  for (const auto& [id, chunks] : hanging_) {
+    if (response_.hanging_size() >= kFsckServersOfAPage) return;
+    const ServerRecord* record = state_.servers.find(id);
+    KINTSUGI_ASSERT(record);  // nothing was waited for since it was found
+    const proto::ServerState server = state_.servers.state_of(*record);
+    proto::FsckHanging* hanging = response_.add_hanging();
+    hanging->set_server_id(id.value);
+    hanging->set_address(server.address());
+    hanging->set_liveness(server.liveness());
+    hanging->set_seconds_since_heartbeat(server.seconds_since_heartbeat());
+    hanging->set_chunks(chunks);
+  }
+}
+
+}  // namespace kintsugi::metaserver

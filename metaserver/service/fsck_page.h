@@ -1,0 +1,60 @@
+/// One page of fsck: the files below a path, whether their chunks can be read, and on request where all of them are.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "erasure/code.h"
+#include "metaserver/namespace/tree_walk.h"
+#include "metaserver/service/meta_state.h"
+
+namespace kintsugi::metaserver {
+
+inline constexpr size_t kFsckInodesOfAPage = 2000;
+inline constexpr size_t kFsckStripesOfAPage = 5000;
+inline constexpr int kFsckProblemsOfAPage = 200;              ///< a page ends early: each names a path
+inline constexpr size_t kFsckListedBytesOfAPage = 256 << 10;  ///< of stripes that are listed
+inline constexpr int kFsckServersOfAPage = 1000;  ///< with hanging chunks; those of more are only counted
+
+/// A page ends between two files, or inside of one when its stripes are listed: a file may have any number of them.
+class FsckPage {
+ public:
+  /// References outlive it.
+  FsckPage(const MetaState& state, const Reader& reader, const proto::FsckRequest& request,
+           proto::FsckResponse& response)
+      : state_(state), reader_(reader), request_(request), response_(response) {}
+
+  /// Errors: those of TreeWalk::start.
+  Status fill();
+
+ private:
+  struct Stripe {
+    const std::string& path;
+    StripeId id;
+    const proto::StoredStripe& stored;
+    const erasure::Code& code;
+  };
+
+  /// The file that the page before had begun. False: the page is full.
+  bool continue_file();
+  /// Leaves the first `skip` stripes out. False: the page is full, and is to be continued inside of the file.
+  bool check_file(const std::string& path, InodeId inode, uint64_t skip);
+  void check_stripe(const std::string& path, StripeId id);
+  /// Counts what of the stripe's available chunks hangs.
+  void note_hanging(const Stripe& stripe, const std::vector<uint32_t>& available);
+  void list(const Stripe& stripe);
+  void add(proto::FsckProblem problem, const std::string& path, StripeId id);
+  void end_at(const std::string& path, uint64_t skip);
+  void name_hanging_servers();
+  bool full() const;
+
+  const MetaState& state_;
+  const Reader& reader_;
+  const proto::FsckRequest& request_;
+  proto::FsckResponse& response_;
+  size_t inodes_ = 0, listed_bytes_ = 0;
+  std::map<ServerId, uint64_t> hanging_;  ///< chunks of the page by server
+};
+
+}  // namespace kintsugi::metaserver
