@@ -12,6 +12,7 @@ ChunkService::ChunkService(const runtime::Runtime& runtime, const rpc::Secret& s
       counters_(counters),
       receiver_(runtime, store, buffers, counters),
       sender_(runtime, store, buffers, counters),
+      verifier_(runtime, store, counters),
       sums_(sums),
       site_(site) {}
 
@@ -22,6 +23,7 @@ void ChunkService::register_at(rpc::Server& server) {
   server.handle_stream<&ChunkService::partial_sum>(Method::kPartialSum, *this);
   server.handle<&ChunkService::repair_chunk>(Method::kRepairChunk, *this);
   server.handle<&ChunkService::end_repair>(Method::kEndRepair, *this);
+  server.handle_stream<&ChunkService::verify_chunks>(Method::kVerifyChunks, *this);
   server.handle<&ChunkService::ping>(Method::kPing, *this);
 }
 
@@ -84,6 +86,17 @@ asio::awaitable<Status> ChunkService::end_repair(Context, const proto::EndRepair
   Status allowed = check(request.capability(), id, rpc::kOpWrite);
   if (allowed.ok()) site_.end_repair(request);
   co_return call.finish(std::move(allowed));
+}
+
+asio::awaitable<Status> ChunkService::verify_chunks(Context context,
+                                                    const proto::VerifyChunksRequest& request,
+                                                    rpc::Stream& stream) {
+  CountedCall call(counters_, &counters_.verifications, &counters_.verifications_running);
+  for (const proto::VerifyChunksRequest::Chunk& chunk : request.chunks()) {
+    Status allowed = check(chunk.capability(), {StripeId(chunk.stripe_id()), chunk.index()}, rpc::kOpRead);
+    if (!allowed.ok()) co_return call.finish(std::move(allowed));
+  }
+  co_return call.finish(co_await verifier_.serve(context, request, stream));
 }
 
 asio::awaitable<Status> ChunkService::ping(Context, const proto::Empty&, proto::Empty&) {

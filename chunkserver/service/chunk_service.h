@@ -7,6 +7,7 @@
 #include "chunkserver/repair/repair_site.h"
 #include "chunkserver/service/counters.h"
 #include "chunkserver/service/read_chunk.h"
+#include "chunkserver/service/verify_chunks.h"
 #include "chunkserver/service/write_chunk.h"
 #include "common/proto/chunk.pb.h"
 #include "common/proto/types.pb.h"
@@ -24,6 +25,8 @@ class ChunkService {
 
   /// Maps the methods below. REQUIRES: the server has not started.
   void register_at(rpc::Server& server);
+  /// Calls that rest on their own account end soon; all others end with their connections.
+  void stop() { verifier_.stop(); }
 
   asio::awaitable<Status> write_chunk(Context context, const proto::WriteChunkRequest& request,
                                       rpc::Stream& stream);
@@ -34,6 +37,8 @@ class ChunkService {
   asio::awaitable<Status> repair_chunk(Context context, const proto::RepairChunkRequest& request,
                                        proto::RepairChunkResponse& response);
   asio::awaitable<Status> end_repair(Context context, const proto::EndRepairRequest& request, proto::Empty&);
+  asio::awaitable<Status> verify_chunks(Context context, const proto::VerifyChunksRequest& request,
+                                        rpc::Stream& stream);
   asio::awaitable<Status> ping(Context, const proto::Empty&, proto::Empty&);
 
  private:
@@ -45,6 +50,7 @@ class ChunkService {
   ServiceCounters& counters_;
   ChunkReceiver receiver_;
   ChunkSender sender_;
+  ChunkVerifier verifier_;
   PartialSums& sums_;
   RepairSite& site_;
 };

@@ -82,6 +82,7 @@ asio::awaitable<Status> ChunkServer::start() {
 asio::awaitable<void> ChunkServer::stop() {
   // Trees end first: a call that is the root of one has no connection whose closing would end it.
   trees_.stop();
+  service_.stop();
   if (link_) co_await link_->stop();
   co_await prober_.stop();
   co_await server_.stop();

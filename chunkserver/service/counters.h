@@ -12,8 +12,11 @@ struct ServiceCounters {
   uint64_t user_bytes = 0;                                        ///< both of these, without background reads
   uint64_t probe_bytes = 0;                                       ///< sent and received by link probes
   uint64_t reads = 0, writes = 0, partial_sums = 0, repairs = 0;  ///< calls that began
+  uint64_t verifications = 0;                                     ///< calls that began, too
+  uint64_t chunks_verified = 0, bytes_verified = 0;               ///< by them
   uint64_t failures = 0;                                          ///< calls that ended with an error
   uint32_t repairs_running = 0;                                   ///< partial sums and repairs that run now
+  uint32_t verifications_running = 0;                             ///< calls that run now
   uint32_t users_served = 0;                                      ///< reads and writes of users that run now
   RecentRate user_rate;                                           ///< the rate of user_bytes
 

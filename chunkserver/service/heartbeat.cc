@@ -19,6 +19,8 @@ void Heartbeat::fill(proto::HeartbeatRequest& request, const StoreSpace& space) 
   cache_.fill(request);
   for (const ChunkInfo& chunk : store_.take_lost())
     lost_.push_back(chunk);
+  // A reader may have told of the loss before, and the repair may have put the chunk back here: that one is not lost.
+  std::erase_if(lost_, [this](const ChunkInfo& chunk) { return store_.find(chunk.id).has_value(); });
   for (size_t i = 0; i < std::min(lost_.size(), kMaxLost); ++i)
     chunkserver::fill(*request.add_lost(), lost_[i]);
 }

@@ -95,11 +95,16 @@ void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
   const std::vector<std::pair<std::string, const uint64_t*>> calls{{"read", &counters.reads},
                                                                    {"write", &counters.writes},
                                                                    {"partial_sum", &counters.partial_sums},
-                                                                   {"repair", &counters.repairs}};
+                                                                   {"repair", &counters.repairs},
+                                                                   {"verify", &counters.verifications}};
   for (const auto& [name, count] : calls) {
     metrics.counter("kintsugi_chunkserver_calls_total", "Calls that began.", {{"call", name}},
                     [count = count] { return double(*count); });
   }
+  metrics.counter("kintsugi_chunkserver_verified_chunks_total", "Chunks read to see whether they are whole.",
+                  {}, [&counters] { return double(counters.chunks_verified); });
+  metrics.counter("kintsugi_chunkserver_verified_bytes_total", "Bytes read for that.", {},
+                  [&counters] { return double(counters.bytes_verified); });
   metrics.counter("kintsugi_chunkserver_failed_calls_total", "Calls that ended with an error.", {},
                   [&counters] { return double(counters.failures); });
   metrics.gauge("kintsugi_chunkserver_repairs_running", "Partial sums and repairs under way.", {},

@@ -39,15 +39,17 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
   // From both ends, so that one read of the disk takes the rest; and copied before anything is waited for, because a
   // block that is in the cache now may be gone then.
   uint64_t from = first_block, to = end_block;
-  while (from < to && copy_cached(from, place(from)))
-    ++from;
-  while (from < to && copy_cached(to - 1, place(to - 1)))
-    --to;
+  if (purpose_ != ReadFor::kVerification) {
+    while (from < to && copy_cached(from, place(from)))
+      ++from;
+    while (from < to && copy_cached(to - 1, place(to - 1)))
+      --to;
+  }
   if (purpose_ == ReadFor::kUser) {
     store_.usage().read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
   }
   if (from < to) {
-    store_.cache().missed(to - from, purpose_ == ReadFor::kUser);
+    if (purpose_ != ReadFor::kVerification) store_.cache().missed(to - from, purpose_ == ReadFor::kUser);
     const uint64_t missing = bytes_of(from, to);
     const std::span<std::byte> into = buffer.subspan((from - first_block) * kBlockBytes, aligned(missing));
     KINTSUGI_CO_TRY(co_await read_from_disk(context, from, into, missing));

@@ -16,7 +16,8 @@ class ChunkStore;
 
 enum class ReadFor {
   kUser,  ///< counts as a use of the chunk: it becomes hotter, and blocks that come from the disk are cached
-  kBackground,  ///< takes blocks from the cache and leaves no trace there
+  kBackground,    ///< takes blocks from the cache and leaves no trace there
+  kVerification,  ///< opens the chunk anew and takes everything from the disk, and leaves no trace in memory
 };
 
 /// The store outlives it. Reads may overlap.

@@ -49,6 +49,7 @@ std::string_view method_name(Method method) {
     case Method::kCommitRepair: return "CommitRepair";
     case Method::kProbeLink: return "ProbeLink";
     case Method::kEndRepair: return "EndRepair";
+    case Method::kVerifyChunks: return "VerifyChunks";
     case Method::kPing: return "Ping";
   }
   return "unknown method";

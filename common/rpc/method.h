@@ -50,12 +50,13 @@ enum class Method : uint16_t {
   kDescribeStripes = 52,
   kCommitRepair = 53,
   // -> chunkserver (common/proto/chunk.proto)
-  kWriteChunk = 60,   ///< stream
-  kReadChunk = 61,    ///< stream
-  kPartialSum = 62,   ///< stream
-  kRepairChunk = 63,  ///< unary
-  kProbeLink = 64,    ///< stream
-  kEndRepair = 65,    ///< unary
+  kWriteChunk = 60,    ///< stream
+  kReadChunk = 61,     ///< stream
+  kPartialSum = 62,    ///< stream
+  kRepairChunk = 63,   ///< unary
+  kProbeLink = 64,     ///< stream
+  kEndRepair = 65,     ///< unary
+  kVerifyChunks = 66,  ///< stream
   // any daemon
   kPing = 80,
 };

@@ -134,6 +134,21 @@ TEST(Heartbeat, TellsWhatIsCachedAndHotAndAllOfItAgainAfterARegistration) {
   EXPECT_TRUE(again.cached.contains(chunk_id(7, 2)));
 }
 
+TEST(Heartbeat, DoesNotCallAChunkLostThatIsBack) {
+  ClusterRig rig(1);
+  const auto bytes = chunk_bytes(3 * kMiB, 1);
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), bytes));
+  rig.simulation.run_for(2s);
+  rig.meta.heartbeats.clear();
+  KINTSUGI_ASSERT_OK(rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 4096 + kMiB));
+  EXPECT_EQ(rig.get(0, chunk_id(0x51)).error().code(), Code::kCorrupt);
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), bytes));  // as a repair does
+  ASSERT_TRUE(rig.meta.heartbeats.empty()) << "it was too slow for this test to say anything";
+  rig.simulation.run_for(3s);
+  for (const auto& heartbeat : rig.meta.heartbeats)
+    EXPECT_EQ(heartbeat.lost_size(), 0);
+}
+
 TEST(Heartbeat, TellsHowBusyTheDiskIsAndWhatWasRepaired) {
   ClusterRig rig(1);
   rig.servers[0].node->disk().set_speed({.bytes_per_second = 4 * kMiB});
