@@ -16,6 +16,7 @@ std::vector<Command> inspect_commands();    ///< stripe show, fsck
 std::vector<Command> metadata_commands();   ///< metadata status, accept; quarantine list, keep, empty
 std::vector<Command> repair_commands();     ///< repair status, history, run
 std::vector<Command> bench_commands();      ///< bench put, get, metadata, degraded-read
+Command fsck_command();                     ///< fsck
 Command degraded_read_bench();              ///< bench degraded-read
 
 }  // namespace kintsugi::cli

@@ -1,5 +1,6 @@
 #include "client/lib/client.h"
 
+#include "client/lib/check/deep_check.h"
 #include "client/lib/resources.h"
 #include "common/base/assert.h"
 #include "monitoring/sight/recorder.h"
@@ -209,6 +210,13 @@ asio::awaitable<Result<proto::FsckResponse>> Client::fsck(std::string path, std:
   request->set_after(std::move(after));
   return ask<proto::FsckResponse>(Method::kFsck, std::move(request), Repeat::kAllowed,
                                   MetaLink::kLongCallLimit);
+}
+
+asio::awaitable<Result<DeepCheckReport>> Client::deep_check(std::string path, DeepCheckOptions options) {
+  DeepCheck check(*resources_, context(), std::move(path), std::move(options));
+  DeepCheckReport report;
+  KINTSUGI_CO_TRY(co_await check.run(report));
+  co_return report;
 }
 
 asio::awaitable<Result<proto::MetadataStatusResponse>> Client::metadata_status() {

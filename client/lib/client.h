@@ -8,6 +8,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <google/protobuf/message_lite.h>
 
+#include "client/lib/check/check_report.h"
 #include "client/lib/io.h"
 #include "client/lib/meta_link.h"
 #include "client/lib/options.h"
@@ -70,8 +71,11 @@ class Client {
   /// Forgets a server that is dead or drained: an error while something is still on it.
   asio::awaitable<Status> remove_server(uint64_t server_id);
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
-  /// Checks one page of files: continue with its next_after while `more`.
+  /// Checks one page of files by what the metaserver knows: continue with its next_after while `more`.
   asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, std::string after = "");
+  /// Has every chunk below `path` read on its server, parity too, and waits until what is damaged is repaired. Errors
+  /// are those of the metaserver; what servers fail at is in the report.
+  asio::awaitable<Result<DeepCheckReport>> deep_check(std::string path, DeepCheckOptions options = {});
   /// Tells whether the metadata is older than chunks beside it, and how many chunks are in quarantine.
   asio::awaitable<Result<proto::MetadataStatusResponse>> metadata_status();
   /// Goes on with metadata that is in doubt. kNotFound: it is not.

@@ -81,7 +81,11 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"cluster", "start", "--chunkservers", "0"},
       {"cluster", "start", "--repair-delay", "-1"},
       {"rmdir"},
-      {"fsck", "--json", "--list-missing"}};
+      {"fsck", "--json", "--list-missing"},
+      {"fsck", "--deep", "--list-missing"},
+      {"fsck", "--rate", "1MiB"},
+      {"fsck", "--deep", "--rate", "1KiB"},
+      {"fsck", "--deep", "--rate", "fast"}};
   for (const auto& words : wrong) {
     SCOPED_TRACE(testing::PrintToString(words));
     const Outcome outcome = kintsugi(words);
@@ -112,7 +116,8 @@ TEST_F(CommandLine, TakesOptionsOfEveryKindBeforeItConnects) {
       {"repair", "run", "--chunk", "81:3", "--chunk", "81:4", "--shape", "chain", "--slice", "512KiB"},
       {"repair", "run", "--chunk", "81:3", "81:4", "--dst", "7"},
       {"bench", "degraded-read", "--chunk", "81:3", "--shape", "local", "--offset", "1m", "--runs", "3"},
-      {"fsck", "--list-missing"}};
+      {"fsck", "--list-missing"},
+      {"fsck", "/a", "--deep", "--rate", "64KiB", "--json"}};
   for (const auto& words : right) {
     SCOPED_TRACE(testing::PrintToString(words));
     const Outcome outcome = kintsugi(words);

@@ -16,6 +16,7 @@ void FakeChunkServer::start() {
   server_->handle_stream<&FakeChunkServer::write>(rpc::Method::kWriteChunk, *this);
   server_->handle_stream<&FakeChunkServer::read>(rpc::Method::kReadChunk, *this);
   server_->handle_stream<&FakeChunkServer::partial_sum>(rpc::Method::kPartialSum, *this);
+  server_->handle_stream<&FakeChunkServer::verify>(rpc::Method::kVerifyChunks, *this);
   client_ = std::make_unique<rpc::Client>(node.runtime(), rpc::Secret{});
   KINTSUGI_ASSERT(server_->start({node.name(), 7500}).ok());
 }
@@ -71,6 +72,31 @@ asio::awaitable<Status> FakeChunkServer::write(Context, const proto::WriteChunkR
   done.set_crc(crc32c(chunk.bytes));
   chunks[{StripeId{request.stripe_id()}, request.index()}] = std::move(chunk);
   co_return co_await stream.send_end(done);
+}
+
+asio::awaitable<Status> FakeChunkServer::verify(Context, const proto::VerifyChunksRequest& request,
+                                                rpc::Stream& stream) {
+  verifications.push_back(request);
+  if (hangs) co_await hang(stream);
+  size_t sent = 0;
+  for (const proto::VerifyChunksRequest::Chunk& wanted : request.chunks()) {
+    if (sent++ == fail_verify_at) co_return Status{Code::kIoError, "broken"};
+    proto::VerifyChunksData data;
+    proto::VerifiedChunk& verified = *data.add_chunks();
+    const auto found = chunks.find({StripeId{wanted.stripe_id()}, wanted.index()});
+    if (found == chunks.end()) {
+      verified.set_verdict(proto::VerifiedChunk::MISSING);
+      verified.set_detail("no such chunk");
+    } else {
+      data.set_bytes(found->second.bytes.size());
+      verified.set_length(found->second.bytes.size());
+      verified.set_crc(crc32c(found->second.bytes));
+      if (crc32c_blocks(found->second.bytes) != found->second.block_crcs)
+        verified.set_verdict(proto::VerifiedChunk::CORRUPT);
+    }
+    KINTSUGI_CO_TRY(co_await stream.send(data));
+  }
+  co_return co_await stream.send_end(proto::VerifyChunksDone::default_instance());
 }
 
 asio::awaitable<Status> FakeChunkServer::read(Context, const proto::ReadChunkRequest& request,

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ class FakeChunkServer {
   bool sums_hang = false;               ///< takes PartialSum calls and sends nothing
   uint64_t fail_sum_at = UINT64_MAX;    ///< breaks a PartialSum stream after so many bytes; all: its end
   Duration sum_delay{};                 ///< before each slice
+  std::vector<proto::VerifyChunksRequest> verifications;  ///< VerifyChunks calls
+  size_t fail_verify_at = SIZE_MAX;  ///< breaks a VerifyChunks stream after so many verdicts
 
   std::string address() const;
   void start();
@@ -51,6 +54,8 @@ class FakeChunkServer {
   asio::awaitable<Status> read(Context context, const proto::ReadChunkRequest& request, rpc::Stream& stream);
   asio::awaitable<Status> partial_sum(Context context, const proto::PartialSumRequest& request,
                                       rpc::Stream& stream);
+  asio::awaitable<Status> verify(Context context, const proto::VerifyChunksRequest& request,
+                                 rpc::Stream& stream);
   asio::awaitable<void> hang(rpc::Stream& stream);
 
   std::unique_ptr<rpc::Server> server_;
@@ -74,6 +79,13 @@ class FakeMetaServer {
   std::vector<proto::ReportChunkRequest> reports;
   int replacements = 0, allocations = 0, aborts = 0;
   std::set<uint64_t> known_dead;  ///< servers it does not place on, nor calls available
+
+  // ---- deep checks
+  std::optional<int>
+      looks_until_repaired;       ///< a reported chunk is lost until so many ShowStripe calls; none: forever
+  std::map<ChunkId, int> lost;    ///< reported chunks, and how often they were looked at
+  bool believes_reports = false;  ///< else what readers report changes nothing
+  std::vector<proto::RepairRecord> history;
 
   // ---- degraded reads, whose plans are chains, or stars when asked for
   bool plans_reads = true;  ///< else PlanRead is kUnavailable
@@ -103,6 +115,8 @@ class FakeMetaServer {
   Status open_read(const proto::OpenReadRequest& request, proto::OpenReadResponse& response);
   Status report(const proto::ReportChunkRequest& request, proto::Empty& response);
   Status show_stripe(const proto::ShowStripeRequest& request, proto::ShowStripeResponse& response);
+  Status fsck(const proto::FsckRequest& request, proto::FsckResponse& response);
+  Status repair_history(const proto::RepairHistoryRequest& request, proto::RepairHistoryResponse& response);
   Status plan_read(const proto::PlanReadRequest& request, proto::PlanReadResponse& response);
   Status finish_read(const proto::FinishReadRequest& request, proto::Empty& response);
 

@@ -38,6 +38,8 @@ void FakeMetaServer::start() {
   answer(Method::kOpenRead, &FakeMetaServer::open_read);
   answer(Method::kReportChunk, &FakeMetaServer::report);
   answer(Method::kShowStripe, &FakeMetaServer::show_stripe);
+  answer(Method::kFsck, &FakeMetaServer::fsck);
+  answer(Method::kRepairHistory, &FakeMetaServer::repair_history);
   answer(Method::kPlanRead, &FakeMetaServer::plan_read);
   answer(Method::kFinishRead, &FakeMetaServer::finish_read);
   KINTSUGI_ASSERT(server_->start(endpoint()).ok());
@@ -76,6 +78,35 @@ Status FakeMetaServer::abort(const proto::AbortUploadRequest&, proto::Empty&) {
 
 Status FakeMetaServer::report(const proto::ReportChunkRequest& request, proto::Empty&) {
   reports.push_back(request);
+  if (believes_reports) lost[{StripeId{request.stripe_id()}, request.index()}] = 0;
+  return {};
+}
+
+Status FakeMetaServer::fsck(const proto::FsckRequest& request, proto::FsckResponse& response) {
+  // A page is one file, so that tests turn pages.
+  const auto found = files.upper_bound(request.after());
+  if (found == files.end()) return {};
+  for (const proto::Extent& extent : found->second.extents) {
+    const proto::Stripe stripe = located(stripes.at(extent.stripe_id()));
+    for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
+      if (chunk.length() == 0 || !chunk.available()) continue;
+      response.set_stored_chunks(response.stored_chunks() + 1);
+      response.set_stored_bytes(response.stored_bytes() + chunk.length());
+    }
+    if (!request.with_stripes()) continue;
+    proto::FsckStripe* listed = response.add_listed();
+    listed->set_path(found->first);
+    *listed->mutable_stripe() = stripe;
+  }
+  response.set_more(true);
+  response.set_next_after(found->first);
+  return {};
+}
+
+Status FakeMetaServer::repair_history(const proto::RepairHistoryRequest&,
+                                      proto::RepairHistoryResponse& response) {
+  for (const proto::RepairRecord& record : history)
+    *response.add_records() = record;
   return {};
 }
 
@@ -83,6 +114,11 @@ Status FakeMetaServer::show_stripe(const proto::ShowStripeRequest& request,
                                    proto::ShowStripeResponse& response) {
   const auto found = stripes.find(request.stripe_id());
   if (found == stripes.end()) return {Code::kNotFound, "no such stripe"};
+  for (const proto::ChunkPlacement& chunk : found->second.chunks()) {
+    const auto looked = lost.find({StripeId{request.stripe_id()}, chunk.index()});
+    if (looked != lost.end() && looks_until_repaired && looked->second++ >= *looks_until_repaired)
+      lost.erase(looked);
+  }
   *response.mutable_stripe() = located(found->second);
   return {};
 }
@@ -207,8 +243,10 @@ Status FakeMetaServer::open_read(const proto::OpenReadRequest& request, proto::O
 proto::Stripe FakeMetaServer::located(proto::Stripe stripe) {
   for (proto::ChunkPlacement& chunk : *stripe.mutable_chunks()) {
     const FakeChunkServer* server = find(chunk.server_id());
-    chunk.set_available(server != nullptr && !known_dead.contains(chunk.server_id()));
-    if (server != nullptr) chunk.set_address(server->address());
+    const bool dead = known_dead.contains(chunk.server_id());
+    chunk.set_available(server != nullptr && !dead &&
+                        !lost.contains({StripeId{stripe.stripe_id()}, chunk.index()}));
+    if (server != nullptr && !dead) chunk.set_address(server->address());
     chunk.set_capability(fmt::format("read {}:{}", stripe.stripe_id(), chunk.index()));
   }
   return stripe;

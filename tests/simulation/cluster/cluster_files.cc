@@ -102,6 +102,17 @@ asio::awaitable<void> SimulatedCluster::check_in_background(ClientProgram& progr
   operation->done = true;
 }
 
+SimulatedCluster::DeepCheckPtr SimulatedCluster::start_deep_check(client::DeepCheckOptions options) {
+  auto report = std::make_shared<std::optional<Result<client::DeepCheckReport>>>();
+  auto check = [](ClientProgram& program, client::DeepCheckOptions options,
+                  decltype(report) out) -> asio::awaitable<void> {
+    ClientProgram::Use use(program);
+    *out = co_await program.client().deep_check("/", std::move(options));
+  };
+  asio::co_spawn(simulation_.executor(), check(client_program(), std::move(options), report), asio::detached);
+  return report;
+}
+
 Status SimulatedCluster::finish(const OperationPtr& operation) {
   if (!simulation_.run_until([&operation] { return operation->done; }, kOperationLimit))
     return {Code::kDeadlineExceeded, operation->path + ": the operation does not end"};

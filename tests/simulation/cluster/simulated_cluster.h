@@ -130,6 +130,9 @@ class SimulatedCluster {
   OperationPtr start_remove(const std::string& path);
   /// A read that is checked when it ends.
   OperationPtr start_check(const std::string& path);
+  /// A deep check of all files in the background: empty until it has ended.
+  using DeepCheckPtr = std::shared_ptr<const std::optional<Result<client::DeepCheckReport>>>;
+  DeepCheckPtr start_deep_check(client::DeepCheckOptions options = {});
   /// Lets time pass until it is done; kDeadlineExceeded when kOperationLimit passes before.
   Status finish(const OperationPtr& operation);
 

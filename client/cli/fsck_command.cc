@@ -1,0 +1,343 @@
+// fsck, by what the metaserver knows and by reading every chunk.
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include "client/cli/commands.h"
+#include "client/cli/format.h"
+#include "client/cli/paths.h"
+#include "client/cli/printable.h"
+#include "client/cli/progress.h"
+#include "client/cli/session.h"
+
+namespace kintsugi::cli {
+namespace {
+
+using client::BlockingClient;
+using client::Damage;
+using client::DamagedChunk;
+using client::DeepCheckReport;
+using client::Mending;
+
+/// Slower reads would look like a server that has stopped.
+constexpr uint64_t kLeastRate = 64 << 10;
+
+struct FsckArguments {
+  std::string path = "/";
+  bool list_missing = false, deep = false;
+  uint64_t bytes_per_second = 0;
+};
+
+Status check_arguments(const FsckArguments& arguments) {
+  if (arguments.bytes_per_second == 0) return {};
+  if (!arguments.deep) return {Code::kInvalidArgument, "--rate is for --deep"};
+  if (arguments.bytes_per_second >= kLeastRate) return {};
+  return {Code::kInvalidArgument, "--rate must be 64KiB at least"};
+}
+
+// ---- by what the metaserver knows
+
+struct FsckTotals {
+  uint64_t files = 0, directories = 0, stripes = 0, chunks = 0, missing_chunks = 0, degraded = 0, lost = 0;
+  uint64_t hanging_chunks = 0, waiting = 0;
+  std::map<uint64_t, proto::FsckHanging> hanging;  ///< by server
+
+  void add(const proto::FsckResponse& page) {
+    files += page.files();
+    directories += page.directories();
+    stripes += page.stripes();
+    chunks += page.chunks();
+    missing_chunks += page.missing_chunks();
+    degraded += page.degraded_stripes();
+    lost += page.lost_stripes();
+    hanging_chunks += page.hanging_chunks();
+    waiting += page.waiting_stripes();
+    for (const proto::FsckHanging& server : page.hanging()) {
+      const auto [entry, is_new] = hanging.try_emplace(server.server_id(), server);
+      if (!is_new) entry->second.set_chunks(entry->second.chunks() + server.chunks());
+    }
+  }
+  bool nothing_missing() const { return missing_chunks == 0 && degraded == 0 && lost == 0; }
+};
+
+Json to_json(const proto::FsckProblem& problem) {
+  Json missing = Json::array();
+  for (uint32_t index : problem.missing())
+    missing.push_back(index);
+  return {{"path", problem.path()},
+          {"stripe_id", problem.stripe_id()},
+          {"missing", std::move(missing)},
+          {"lost", problem.lost()},
+          {"detail", problem.detail()}};
+}
+
+Json to_json(const proto::FsckHanging& server) {
+  return {{"server_id", std::to_string(server.server_id())},
+          {"address", server.address()},
+          {"liveness", liveness_text(server.liveness())},
+          {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
+          {"chunks", server.chunks()}};
+}
+
+void print_problem(const proto::FsckProblem& problem, bool only_chunks) {
+  std::string indices;
+  for (uint32_t index : problem.missing()) {
+    if (only_chunks) fmt::print("{}:{}\n", problem.stripe_id(), index);
+    indices += fmt::format("{}{}", indices.empty() ? "" : ", ", index);
+  }
+  if (only_chunks) return;
+  fmt::print("{}: stripe {}: missing chunks {}{}{}\n", shown_name(problem.path()), problem.stripe_id(),
+             indices, problem.lost() ? ": too few are left, data is lost" : "",
+             problem.detail().empty() ? "" : ": " + shown_message(problem.detail()));
+}
+
+std::string chunks_of(uint64_t count) {
+  return fmt::format("{} chunk{}", count, count == 1 ? "" : "s");
+}
+
+void print_hanging(const FsckTotals& totals) {
+  for (const auto& [id, server] : totals.hanging) {
+    fmt::print("{} hang{} on server {} at {}, which has not answered for {:.0f} s\n",
+               chunks_of(server.chunks()), server.chunks() == 1 ? "s" : "", id, server.address(),
+               server.seconds_since_heartbeat());
+  }
+  if (totals.waiting > 0)
+    fmt::print("{} stripes cannot be read before servers with these chunks answer again\n", totals.waiting);
+}
+
+/// Goes through all pages; problems are printed, or put into the array, as they come.
+Status go_through(Session& session, BlockingClient& client, const FsckArguments& arguments,
+                  FsckTotals& totals, Json& problems) {
+  std::string after;
+  while (true) {
+    KINTSUGI_ASSIGN(const proto::FsckResponse page, client.run(client.async().fsck(arguments.path, after)));
+    totals.add(page);
+    for (const proto::FsckProblem& problem : page.problems()) {
+      if (session.json) {
+        problems.push_back(to_json(problem));
+      } else {
+        print_problem(problem, arguments.list_missing);
+      }
+    }
+    if (!page.more()) return {};
+    after = page.next_after();
+  }
+}
+
+// ---- by reading
+
+std::string_view damage_text(Damage damage) {
+  switch (damage) {
+    case Damage::kMissing: return "missing";
+    case Damage::kCorrupt: return "corrupt";
+    case Damage::kUnreadable: return "unreadable";
+    case Damage::kOther: return "other bytes than were written";
+  }
+  return "";
+}
+
+std::string_view mending_text(Mending mending) {
+  switch (mending) {
+    case Mending::kWaiting: return "not repaired yet";
+    case Mending::kRepaired: return "repaired";
+    case Mending::kGone: return "its file was removed meanwhile";
+    case Mending::kTooFewLeft: return "too few chunks of its stripe are left, data is lost";
+  }
+  return "";
+}
+
+std::string_view mending_name(Mending mending) {
+  switch (mending) {
+    case Mending::kWaiting: return "waiting";
+    case Mending::kRepaired: return "repaired";
+    case Mending::kGone: return "gone";
+    case Mending::kTooFewLeft: return "lost";
+  }
+  return "";
+}
+
+std::string_view damage_name(Damage damage) {
+  return damage == Damage::kOther ? "other" : damage_text(damage);
+}
+
+Json to_json(const DamagedChunk& chunk) {
+  return {{"path", chunk.path},
+          {"stripe_id", chunk.id.stripe.value},
+          {"index", chunk.id.index},
+          {"server_id", std::to_string(chunk.server.value)},
+          {"damage", damage_name(chunk.damage)},
+          {"detail", chunk.detail},
+          {"state", mending_name(chunk.mending)},
+          {"obstacle", chunk.obstacle}};
+}
+
+Json to_json(const client::UnreadChunks& unread) {
+  return {{"server_id", std::to_string(unread.server.value)},
+          {"address", unread.address},
+          {"chunks", unread.chunks},
+          {"why", unread.why.to_string()}};
+}
+
+Json to_json(const DeepCheckReport& report, double seconds) {
+  Json damaged = Json::array(), unread = Json::array();
+  for (const DamagedChunk& chunk : report.damaged)
+    damaged.push_back(to_json(chunk));
+  for (const client::UnreadChunks& chunks : report.unread)
+    unread.push_back(to_json(chunks));
+  return {{"chunks_read", report.chunks_read},
+          {"bytes_read", report.bytes_read},
+          {"seconds", seconds},
+          {"damaged_chunks", report.chunks_damaged()},
+          {"repaired_chunks", report.count(Mending::kRepaired)},
+          {"damaged", std::move(damaged)},
+          {"unread", std::move(unread)}};
+}
+
+void print_deep(const DeepCheckReport& report, double seconds) {
+  for (const DamagedChunk& chunk : report.damaged) {
+    fmt::print("{}: chunk {} on server {} was {} ({}): {}{}\n", shown_name(chunk.path), chunk.id,
+               chunk.server, damage_text(chunk.damage), shown_message(chunk.detail),
+               mending_text(chunk.mending),
+               chunk.obstacle.empty() ? "" : ": " + shown_message(chunk.obstacle));
+  }
+  for (const client::UnreadChunks& unread : report.unread) {
+    fmt::print("{} on server {} at {} could not be read: {}\n", chunks_of(unread.chunks), unread.server,
+               unread.address, shown_message(unread.why.message()));
+  }
+  fmt::print("{}, {} read in {}\n", chunks_of(report.chunks_read), human_bytes(report.bytes_read),
+             rate_text(report.bytes_read, seconds));
+  if (report.chunks_damaged() == 0) {
+    fmt::print("none of them was damaged\n");
+    return;
+  }
+  const uint64_t whole = report.count(Mending::kRepaired) + report.count(Mending::kGone);
+  if (whole == report.chunks_damaged()) {
+    fmt::print("{} {} damaged, and {} been repaired\n", chunks_of(whole), whole == 1 ? "was" : "were",
+               whole == 1 ? "has" : "have");
+  } else {
+    fmt::print("{} were damaged, and {} of them have been repaired\n", chunks_of(report.chunks_damaged()),
+               whole);
+  }
+}
+
+struct Deep {
+  DeepCheckReport report;
+  double seconds = 0;
+};
+
+Result<Deep> read_all(BlockingClient& client, const FsckArguments& arguments) {
+  const auto began = std::chrono::steady_clock::now();
+  std::optional<Progress> line;  // begins once it is known how much there is to read
+  client::DeepCheckOptions options;
+  options.bytes_per_second = arguments.bytes_per_second;
+  options.progress = [&line](const client::DeepCheckProgress& now) {
+    if (!line) line.emplace("read", now.total_bytes);
+    line->add(now.bytes - line->bytes());
+  };
+  auto report = client.run(client.async().deep_check(arguments.path, std::move(options)));
+  line.reset();
+  if (!report) return report.error();
+  return Deep{std::move(*report),
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
+}
+
+// ---- both together
+
+/// One sentence on all that is not as it should be; ok when everything is.
+Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool doubt) {
+  std::string wrong;
+  const auto add = [&wrong](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
+  if (!totals.nothing_missing()) {
+    add(fmt::format("{} missing in {} stripes, {} stripes lost", chunks_of(totals.missing_chunks),
+                    totals.degraded + totals.lost, totals.lost));
+  }
+  if (totals.hanging_chunks > 0)
+    add(fmt::format("{} on servers that do not answer", chunks_of(totals.hanging_chunks)));
+  if (deep && !deep->report.whole()) {
+    const DeepCheckReport& report = deep->report;
+    uint64_t unread = 0;
+    for (const client::UnreadChunks& chunks : report.unread)
+      unread += chunks.chunks;
+    const uint64_t broken =
+        report.chunks_damaged() - report.count(Mending::kRepaired) - report.count(Mending::kGone);
+    if (broken > 0) add(fmt::format("{} damaged and not repaired", chunks_of(broken)));
+    if (unread > 0) add(fmt::format("{} could not be read", chunks_of(unread)));
+  }
+  if (!wrong.empty()) return {Code::kUnavailable, wrong};
+  if (!doubt) return {};
+  return {
+      Code::kConflict,
+      "the metadata is older than chunks beside it, so newer files may be missing (see `kintsugi metadata "
+      "status`)"};
+}
+
+std::string_view conclusion(const FsckTotals& totals, const std::optional<Deep>& deep) {
+  if (!totals.nothing_missing() || (deep && !deep->report.whole())) return "not whole";
+  if (totals.hanging_chunks > 0) return "nothing is missing, but servers do not answer";
+  return deep ? "all whole" : "all whole, as far as the metaserver knows (fsck --deep reads every chunk)";
+}
+
+/// Fails when anything is missing, damaged or out of reach, after it printed everything.
+Status fsck(Session& session, BlockingClient& client, const FsckArguments& arguments) {
+  KINTSUGI_TRY(check_remote(arguments.path));
+  std::optional<Deep> deep;
+  if (arguments.deep) {
+    KINTSUGI_ASSIGN(deep, read_all(client, arguments));
+    if (!session.json) print_deep(deep->report, deep->seconds);
+  }
+  FsckTotals totals;
+  Json problems = Json::array();
+  KINTSUGI_TRY(go_through(session, client, arguments, totals, problems));
+  KINTSUGI_ASSIGN(const proto::MetadataStatusResponse metadata, client.run(client.async().metadata_status()));
+  const bool doubt = metadata.has_doubt();
+  if (session.json) {
+    Json hanging = Json::array();
+    for (const auto& [id, server] : totals.hanging)
+      hanging.push_back(to_json(server));
+    Json document{{"path", arguments.path},
+                  {"metadata_in_doubt", doubt},
+                  {"files", totals.files},
+                  {"directories", totals.directories},
+                  {"stripes", totals.stripes},
+                  {"chunks", totals.chunks},
+                  {"missing_chunks", totals.missing_chunks},
+                  {"degraded_stripes", totals.degraded},
+                  {"lost_stripes", totals.lost},
+                  {"hanging_chunks", totals.hanging_chunks},
+                  {"waiting_stripes", totals.waiting},
+                  {"hanging", std::move(hanging)},
+                  {"problems", std::move(problems)}};
+    if (deep) document["deep"] = to_json(deep->report, deep->seconds);
+    print_json(document);
+  } else if (!arguments.list_missing) {
+    print_hanging(totals);
+    fmt::print("{} files, {} directories, {} stripes, {} chunks: {}\n", totals.files, totals.directories,
+               totals.stripes, totals.chunks, conclusion(totals, deep));
+  }
+  return verdict(totals, deep, doubt);
+}
+
+}  // namespace
+
+Command fsck_command() {
+  const auto a = std::make_shared<FsckArguments>();
+  return {
+      .name = "fsck",
+      .help = "Check that every file's chunks are there; the exit code is 1 when not",
+      .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"},
+                  {.names = "--list-missing",
+                   .target = &a->list_missing,
+                   .help = "Print only the missing chunks, as STRIPE:INDEX; not with --json",
+                   .excludes = "--json"},
+                  {.names = "--deep",
+                   .target = &a->deep,
+                   .help = "Read every chunk on its server, parity too, and have repaired what is damaged",
+                   .excludes = "--list-missing"},
+                  {"--rate", Bytes{&a->bytes_per_second},
+                   "With --deep: bytes that each server reads in a second, at most"}},
+      .prints_json = true,
+      .check = [a] { return check_arguments(*a); },
+      .run = connected(a, fsck)};
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,89 @@
+/// What a deep check is asked to do, how far it is, and what it found.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi::client {
+
+/// How far a deep check is. What is to be read was counted at its beginning, and may change meanwhile.
+struct DeepCheckProgress {
+  uint64_t total_chunks = 0, total_bytes = 0;
+  uint64_t chunks = 0, bytes = 0;  ///< read so far
+  uint64_t damaged = 0;            ///< chunks found damaged so far
+  uint64_t settled = 0;            ///< of these: repaired, or not to be repaired any more
+};
+
+struct DeepCheckOptions {
+  uint64_t bytes_per_second = 0;  ///< that each server reads, at most; 0: no limit, else at least 65536
+  /// How long to go on waiting when no damaged chunk has been repaired for so long.
+  Duration patience = std::chrono::minutes(2);
+  std::function<void(const DeepCheckProgress&)> progress = [](const DeepCheckProgress&) {};
+};
+
+/// What was wrong with a chunk.
+enum class Damage {
+  kMissing,     ///< it is not on its server
+  kCorrupt,     ///< its bytes do not match their checksums
+  kUnreadable,  ///< its disk reports errors
+  kOther,       ///< it is whole, but not the one that was written
+};
+
+/// What became of a damaged chunk.
+enum class Mending {
+  kWaiting,     ///< its repair is waited for, or was for too long
+  kRepaired,    ///< it is whole again, there or elsewhere
+  kGone,        ///< its file was removed meanwhile
+  kTooFewLeft,  ///< too few chunks of its stripe are left to rebuild it from
+};
+
+struct DamagedChunk {
+  ChunkId id;
+  ServerId server;  ///< where it was found damaged
+  std::string path;
+  Damage damage = Damage::kMissing;
+  std::string detail;  ///< for people: what the server said
+  Mending mending = Mending::kWaiting;
+  std::string obstacle;  ///< for people: how the last attempt to repair it failed, while it waits
+
+  bool settled() const { return mending != Mending::kWaiting; }
+  bool whole() const { return mending == Mending::kRepaired || mending == Mending::kGone; }
+};
+
+/// Chunks of a server that were not read although it is not dead.
+struct UnreadChunks {
+  ServerId server;
+  std::string address;
+  uint64_t chunks = 0;
+  Status why;  ///< of the last attempt
+};
+
+struct DeepCheckReport {
+  uint64_t chunks_read = 0, bytes_read = 0;
+  /// Chunks that were on no living server when it was their turn: the metaserver knows, and nothing was waited for.
+  uint64_t chunks_missing = 0;
+  std::vector<DamagedChunk> damaged;
+  uint64_t damaged_unlisted = 0;  ///< more of them, of which nothing further is known
+  std::vector<UnreadChunks> unread;
+
+  uint64_t chunks_damaged() const { return damaged.size() + damaged_unlisted; }
+  uint64_t count(Mending mending) const {
+    return static_cast<uint64_t>(std::count_if(
+        damaged.begin(), damaged.end(), [&](const DamagedChunk& chunk) { return chunk.mending == mending; }));
+  }
+  /// Everything that is on a living server was read, and is as it was written now.
+  bool whole() const {
+    return unread.empty() && damaged_unlisted == 0 &&
+           std::all_of(damaged.begin(), damaged.end(),
+                       [](const DamagedChunk& chunk) { return chunk.whole(); });
+  }
+};
+
+}  // namespace kintsugi::client

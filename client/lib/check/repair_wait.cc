@@ -1,0 +1,97 @@
+#include "client/lib/check/repair_wait.h"
+
+#include <map>
+
+#include "client/lib/check/checked_chunk.h"
+#include "common/proto/meta.pb.h"
+#include "erasure/code.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr uint32_t kHistory = 1000;  ///< attempts of repairs that are looked through
+
+/// Whether the whole stripe can be had from what the metaserver counts as available.
+bool decodable(const proto::Stripe& stripe) {
+  const auto policy = erasure::Policy::parse(stripe.policy());
+  if (!policy || policy->chunks() != static_cast<uint32_t>(stripe.chunks_size()))
+    return true;  // not ours to say
+  std::vector<uint32_t> available;
+  for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
+    if (chunk.available()) available.push_back(chunk.index());
+  }
+  return erasure::Code::get(*policy)->decodable(available);
+}
+
+}  // namespace
+
+void RepairWait::add(DamagedChunk chunk) {
+  if (!known_.insert(chunk.id).second) return;
+  if (chunks_.size() < kMaxChunks) {
+    chunks_.push_back(std::move(chunk));
+  } else {
+    known_.erase(chunk.id);
+    ++unlisted_;
+  }
+}
+
+void RepairWait::report_to(DeepCheckReport& report) {
+  report.damaged = std::move(chunks_);
+  report.damaged_unlisted = unlisted_;
+}
+
+asio::awaitable<Status> RepairWait::wait(Duration patience, std::function<void()> on_settled) {
+  TimePoint last = resources_.now();
+  Duration pause = kFirstPause;
+  while (true) {
+    for (DamagedChunk& chunk : chunks_) {
+      if (chunk.settled()) continue;
+      KINTSUGI_CO_TRY(co_await look(chunk));
+      if (!chunk.settled()) continue;
+      ++settled_;
+      last = resources_.now();
+      pause = kFirstPause;
+      on_settled();
+    }
+    if (settled_ == chunks_.size()) co_return Status{};
+    if (resources_.now() - last >= patience) co_return co_await explain();
+    if (!co_await resources_.background.sleep_for(pause))
+      co_return Status{Code::kCancelled, "the client is stopping"};
+    pause = std::min(2 * pause, kLastPause);
+  }
+}
+
+asio::awaitable<Status> RepairWait::look(DamagedChunk& chunk) {
+  const auto stripe = co_await look_up(resources_, context_, chunk.id.stripe);
+  if (!stripe && stripe.error().code() == Code::kNotFound) {
+    chunk.mending = Mending::kGone;
+    co_return Status{};
+  }
+  if (!stripe) co_return stripe.error();
+  const auto index = static_cast<int>(chunk.id.index);
+  if (index < stripe->chunks_size() && stripe->chunks(index).available()) {
+    chunk.mending = Mending::kRepaired;
+  } else if (!decodable(*stripe)) {
+    chunk.mending = Mending::kTooFewLeft;
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> RepairWait::explain() {
+  proto::RepairHistoryRequest request;
+  request.set_limit(kHistory);
+  proto::RepairHistoryResponse history;
+  KINTSUGI_CO_TRY(co_await resources_.meta.call(context_, rpc::Method::kRepairHistory, request, history));
+  std::map<ChunkId, std::string> failed;
+  for (const proto::RepairRecord& record : history.records()) {  // the newest first
+    if (record.outcome() == proto::RepairRecord::FAILED)
+      failed.try_emplace({StripeId{record.stripe_id()}, record.index()}, record.detail());
+  }
+  for (DamagedChunk& chunk : chunks_) {
+    const auto found = failed.find(chunk.id);
+    if (!chunk.settled() && found != failed.end()) chunk.obstacle = found->second;
+  }
+  co_return Status{};
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,60 @@
+#include "client/lib/check/verify_call.h"
+
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr sight::Site kVerifyChunks{"client.verify_chunks", {"chunks"}};
+
+proto::VerifyChunksRequest request_for(std::span<const CheckedChunk> chunks, uint64_t bytes_per_second) {
+  proto::VerifyChunksRequest request;
+  request.set_bytes_per_second(bytes_per_second);
+  for (const CheckedChunk& chunk : chunks) {
+    proto::VerifyChunksRequest::Chunk* wanted = request.add_chunks();
+    wanted->set_stripe_id(chunk.id.stripe.value);
+    wanted->set_index(chunk.id.index);
+    wanted->set_capability(chunk.capability);
+  }
+  return request;
+}
+
+/// Returns when the server has sent its end frame, after as many verdicts as were wanted.
+asio::awaitable<Status> receive_all(rpc::Stream& stream, size_t wanted,
+                                    const std::function<void(uint64_t)>& on_bytes,
+                                    std::vector<proto::VerifiedChunk>& verdicts) {
+  while (true) {
+    proto::VerifyChunksData data;
+    proto::VerifyChunksDone done;
+    KINTSUGI_CO_ASSIGN(const rpc::Stream::Received frame, co_await stream.receive(data, done));
+    if (frame.end) break;
+    const size_t sent = verdicts.size() + static_cast<size_t>(data.chunks_size());
+    if (frame.payload_bytes != 0 || sent > wanted)
+      co_return Status{Code::kCorrupt, "the server sent more than was asked for"};
+    if (data.bytes() > 0) on_bytes(data.bytes());
+    for (proto::VerifiedChunk& chunk : *data.mutable_chunks())
+      verdicts.push_back(std::move(chunk));
+  }
+  if (verdicts.size() < wanted) co_return Status{Code::kCorrupt, "the server left chunks out"};
+  co_return co_await stream.send_end(proto::Empty::default_instance());
+}
+
+}  // namespace
+
+asio::awaitable<Status> verify_chunks(Resources& resources, Context context,
+                                      std::span<const CheckedChunk> chunks, uint64_t bytes_per_second,
+                                      const std::function<void(uint64_t)>& on_bytes,
+                                      std::vector<proto::VerifiedChunk>& verdicts) {
+  sight::Module module(context, kVerifyChunks, {static_cast<double>(chunks.size())});
+  const auto server = runtime::Endpoint::parse(chunks.front().address);
+  if (!server) co_return module.finish(server.error());
+  const proto::VerifyChunksRequest request = request_for(chunks, bytes_per_second);
+  const Context limited = module.context().with_deadline(resources.now() + kStreamLimit);
+  auto stream = co_await resources.rpc.open_stream(limited, *server, rpc::Method::kVerifyChunks, request);
+  if (!stream) co_return module.finish(stream.error());
+  Status ended = co_await receive_all(**stream, chunks.size(), on_bytes, verdicts);
+  if (ended.ok()) resources.rpc.finish(*server, std::move(*stream));
+  co_return module.finish(std::move(ended));
+}
+
+}  // namespace kintsugi::client
