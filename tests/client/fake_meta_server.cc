@@ -246,7 +246,7 @@ proto::Stripe FakeMetaServer::located(proto::Stripe stripe) {
     const bool dead = known_dead.contains(chunk.server_id());
     chunk.set_available(server != nullptr && !dead &&
                         !lost.contains({StripeId{stripe.stripe_id()}, chunk.index()}));
-    if (server != nullptr && !dead) chunk.set_address(server->address());
+    if (server != nullptr) chunk.set_address(dead ? "" : server->address());
     chunk.set_capability(fmt::format("read {}:{}", stripe.stripe_id(), chunk.index()));
   }
   return stripe;

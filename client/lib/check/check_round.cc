@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "client/lib/check/verify_call.h"
-
 namespace kintsugi::client {
 
 CheckRound::CheckRound(Resources& resources, Context context, uint64_t bytes_per_second, Observer& observer)
@@ -100,25 +98,16 @@ asio::awaitable<Status> CheckRound::check_some(Server& server) {
   std::vector<CheckedChunk> chunks = take(server);
   KINTSUGI_CO_TRY(co_await refresh(chunks));
   if (chunks.empty()) co_return Status{};
-  std::vector<proto::VerifiedChunk> verdicts;
-  const std::function<void(uint64_t)> on_bytes = [this](uint64_t bytes) { observer_.read(bytes); };
-  Status called = co_await verify_chunks(resources_, context_, chunks, bytes_per_second_, on_bytes, verdicts);
-  leave_queue(verdicts.size());
-  const std::span<const CheckedChunk> all(chunks);
-  KINTSUGI_CO_TRY(co_await tell(all.first(verdicts.size()), verdicts));
+  VerifyEnd end = co_await verify_chunks(resources_, context_, chunks, bytes_per_second_, observer_);
+  leave_queue(end.verified);
+  KINTSUGI_CO_TRY(std::move(end.refused));
   if (resources_.background.stopping()) co_return Status{Code::kCancelled, "the client is stopping"};
-  if (verdicts.size() == chunks.size()) {
+  if (end.verified == chunks.size()) {
     server.failures = 0;
   } else {
-    note_failure(server, all.subspan(verdicts.size()), !verdicts.empty(), std::move(called));
+    const std::span<const CheckedChunk> unanswered = std::span(chunks).subspan(end.verified);
+    note_failure(server, unanswered, end.verified > 0, std::move(end.call));
   }
-  co_return Status{};
-}
-
-asio::awaitable<Status> CheckRound::tell(std::span<const CheckedChunk> chunks,
-                                         std::span<const proto::VerifiedChunk> verdicts) {
-  for (size_t i = 0; i < chunks.size(); ++i)
-    KINTSUGI_CO_TRY(co_await observer_.verified(chunks[i], verdicts[i]));
   co_return Status{};
 }
 

@@ -7,8 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "client/lib/check/checked_chunk.h"
-#include "common/proto/chunk.pb.h"
+#include "client/lib/check/verify_call.h"
 #include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
 
@@ -27,13 +26,9 @@ class CheckRound {
   static constexpr Duration kPause = std::chrono::milliseconds(500);  ///< after a failure
   static constexpr Duration kLocatedFor = std::chrono::minutes(30);   ///< then a chunk is looked up again
 
-  class Observer {
+  /// An error of verified() ends the round.
+  class Observer : public VerdictSink {
    public:
-    virtual ~Observer() = default;
-    virtual void read(uint64_t bytes) = 0;
-    /// An error ends the round. It may wait; the server gets its next call only then.
-    virtual asio::awaitable<Status> verified(const CheckedChunk& chunk,
-                                             const proto::VerifiedChunk& found) = 0;
     /// The chunk's server was given up, or is no longer its place.
     virtual void unread(const CheckedChunk& chunk, const Status& why) = 0;
   };
@@ -60,8 +55,6 @@ class CheckRound {
   std::vector<CheckedChunk> take(Server& server) const;
   /// Looks chunks up again that were located too long ago; those that are elsewhere are told as unread.
   asio::awaitable<Status> refresh(std::vector<CheckedChunk>& chunks);
-  asio::awaitable<Status> tell(std::span<const CheckedChunk> chunks,
-                               std::span<const proto::VerifiedChunk> verdicts);
   void note_failure(Server& server, std::span<const CheckedChunk> unanswered, bool brought_some, Status why);
   void leave_queue(size_t chunks);
   void end(Status error);

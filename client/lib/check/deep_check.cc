@@ -159,11 +159,14 @@ asio::awaitable<Status> DeepCheck::found_damaged(const CheckedChunk& chunk, Dama
   const auto stripe = co_await look_up(resources_, context_, chunk.id.stripe);
   if (!stripe) co_return stripe.error().code() == Code::kNotFound ? Status{} : stripe.error();
   const auto index = static_cast<int>(chunk.id.index);
-  if (index >= stripe->chunks_size() || stripe->chunks(index).server_id() != chunk.server.value) {
+  const bool here = index < stripe->chunks_size() && stripe->chunks(index).server_id() == chunk.server.value;
+  // What was read and is bad was damage, even if it is repaired by now. What was not read may have been moved.
+  const bool proven = damage == Damage::kCorrupt || damage == Damage::kOther;
+  if (!here && !proven) {
     unread(chunk, {Code::kConflict, "it is elsewhere now"});
     co_return Status{};
   }
-  if (stripe->chunks(index).available()) KINTSUGI_CO_TRY(co_await report_lost(chunk, damage, detail));
+  if (here && stripe->chunks(index).available()) KINTSUGI_CO_TRY(co_await report_lost(chunk, damage, detail));
   ++progress_.chunks;
   repairs_.add({.id = chunk.id,
                 .server = chunk.server,

@@ -20,41 +20,46 @@ proto::VerifyChunksRequest request_for(std::span<const CheckedChunk> chunks, uin
 }
 
 /// Returns when the server has sent its end frame, after as many verdicts as were wanted.
-asio::awaitable<Status> receive_all(rpc::Stream& stream, size_t wanted,
-                                    const std::function<void(uint64_t)>& on_bytes,
-                                    std::vector<proto::VerifiedChunk>& verdicts) {
+asio::awaitable<Status> receive_all(rpc::Stream& stream, std::span<const CheckedChunk> chunks,
+                                    VerdictSink& sink, VerifyEnd& end) {
   while (true) {
     proto::VerifyChunksData data;
     proto::VerifyChunksDone done;
     KINTSUGI_CO_ASSIGN(const rpc::Stream::Received frame, co_await stream.receive(data, done));
     if (frame.end) break;
-    const size_t sent = verdicts.size() + static_cast<size_t>(data.chunks_size());
-    if (frame.payload_bytes != 0 || sent > wanted)
+    const size_t sent = end.verified + static_cast<size_t>(data.chunks_size());
+    if (frame.payload_bytes != 0 || sent > chunks.size())
       co_return Status{Code::kCorrupt, "the server sent more than was asked for"};
-    if (data.bytes() > 0) on_bytes(data.bytes());
-    for (proto::VerifiedChunk& chunk : *data.mutable_chunks())
-      verdicts.push_back(std::move(chunk));
+    if (data.bytes() > 0) sink.read(data.bytes());
+    for (const proto::VerifiedChunk& found : data.chunks()) {
+      end.refused = co_await sink.verified(chunks[end.verified], found);
+      if (!end.refused.ok()) co_return end.refused;
+      ++end.verified;
+    }
   }
-  if (verdicts.size() < wanted) co_return Status{Code::kCorrupt, "the server left chunks out"};
+  if (end.verified < chunks.size()) co_return Status{Code::kCorrupt, "the server left chunks out"};
   co_return co_await stream.send_end(proto::Empty::default_instance());
 }
 
 }  // namespace
 
-asio::awaitable<Status> verify_chunks(Resources& resources, Context context,
-                                      std::span<const CheckedChunk> chunks, uint64_t bytes_per_second,
-                                      const std::function<void(uint64_t)>& on_bytes,
-                                      std::vector<proto::VerifiedChunk>& verdicts) {
+asio::awaitable<VerifyEnd> verify_chunks(Resources& resources, Context context,
+                                         std::span<const CheckedChunk> chunks, uint64_t bytes_per_second,
+                                         VerdictSink& sink) {
   sight::Module module(context, kVerifyChunks, {static_cast<double>(chunks.size())});
+  VerifyEnd end;
   const auto server = runtime::Endpoint::parse(chunks.front().address);
-  if (!server) co_return module.finish(server.error());
+  if (!server) {
+    end.call = module.finish(server.error());
+    co_return end;
+  }
   const proto::VerifyChunksRequest request = request_for(chunks, bytes_per_second);
   const Context limited = module.context().with_deadline(resources.now() + kStreamLimit);
   auto stream = co_await resources.rpc.open_stream(limited, *server, rpc::Method::kVerifyChunks, request);
-  if (!stream) co_return module.finish(stream.error());
-  Status ended = co_await receive_all(**stream, chunks.size(), on_bytes, verdicts);
-  if (ended.ok()) resources.rpc.finish(*server, std::move(*stream));
-  co_return module.finish(std::move(ended));
+  end.call = stream ? co_await receive_all(**stream, chunks, sink, end) : stream.error();
+  if (end.call.ok()) resources.rpc.finish(*server, std::move(*stream));
+  end.call = module.finish(std::move(end.call));
+  co_return end;
 }
 
 }  // namespace kintsugi::client

@@ -1,9 +1,7 @@
 /// One VerifyChunks call: a server reads some of its chunks from the disks and says how each is.
 #pragma once
 
-#include <functional>
 #include <span>
-#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -12,13 +10,27 @@
 
 namespace kintsugi::client {
 
-/// Asks the server of the first chunk for all of them. `verdicts` gets one for each chunk, in their order, as they come:
-/// also a call that fails may have brought some. `on_bytes` is told of bytes that were read. Errors: those of
-/// ChunkVerifier::serve; kUnavailable, kDeadlineExceeded: the server does not answer; kCorrupt: not in this way.
-/// REQUIRES: all arguments live until the call has ended, and the chunks are on one server.
-asio::awaitable<Status> verify_chunks(Resources& resources, Context context,
-                                      std::span<const CheckedChunk> chunks, uint64_t bytes_per_second,
-                                      const std::function<void(uint64_t)>& on_bytes,
-                                      std::vector<proto::VerifiedChunk>& verdicts);
+/// Takes what a call brings, as it comes.
+class VerdictSink {
+ public:
+  virtual ~VerdictSink() = default;
+  virtual void read(uint64_t bytes) = 0;
+  /// An error ends the call. It may wait; the next verdict is taken only then.
+  virtual asio::awaitable<Status> verified(const CheckedChunk& chunk, const proto::VerifiedChunk& found) = 0;
+};
+
+struct VerifyEnd {
+  size_t verified = 0;  ///< the first so many chunks were
+  Status
+      call;  ///< errors: those of ChunkVerifier::serve; kUnavailable, kDeadlineExceeded: the server does not
+             ///< answer; kCorrupt: not in this way
+  Status refused;  ///< the error of the sink
+};
+
+/// Asks the server of the first chunk for all of them. Verdicts come in the order of the chunks; also a call that fails
+/// may have brought some. REQUIRES: all arguments live until the call has ended, and the chunks are on one server.
+asio::awaitable<VerifyEnd> verify_chunks(Resources& resources, Context context,
+                                         std::span<const CheckedChunk> chunks, uint64_t bytes_per_second,
+                                         VerdictSink& sink);
 
 }  // namespace kintsugi::client
