@@ -53,7 +53,8 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   ServerRecord* server = servers_.find(id);
   KINTSUGI_TRY(servers_.check_removed(id, page.incarnation()));
   if (!server || !server->registered || server->stored.incarnation() != page.incarnation()) {
-    return Status{Code::kConflict, fmt::format("server {} must register before it reports", id)};
+    return Status{Code::kConflict,
+                  fmt::format("server {} must register before it reports", servers_.name_of(id))};
   }
   Report& report = reports_[id];
   KINTSUGI_TRY(find_report(page, report));
@@ -75,7 +76,7 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   if (quarantined_ > quarantined_before) {
     log::warning(
         "server {} holds {} chunks that no file names and that may not be garbage: they are in quarantine",
-        id, quarantined_ - quarantined_before);
+        servers_.name_of(id), quarantined_ - quarantined_before);
   }
   if (!page.last()) {
     report.last = id_of(page.chunks(page.chunks_size() - 1));
@@ -125,7 +126,7 @@ void BlockReports::note_missing(ServerId server, Report& report, ChunkId chunk,
   }
   chunks_.set_lost(chunk, false);
   // It is told again if it was before: whoever repairs may have given up on it since.
-  lost.push_back({chunk, fmt::format("server {} no longer has it", server)});
+  lost.push_back({chunk, fmt::format("server {} no longer has it", servers_.name_of(server))});
 }
 
 void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId chunk,
@@ -138,7 +139,8 @@ void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId ch
   if (written.length() == reported.length() && written.crc() == reported.crc()) {
     chunks_.set_present(chunk);
   } else if (chunks_.set_lost(chunk, true)) {
-    lost.push_back({chunk, fmt::format("server {} has other bytes than were written", server)});
+    lost.push_back(
+        {chunk, fmt::format("server {} has other bytes than were written", servers_.name_of(server))});
   }
 }
 

@@ -19,6 +19,8 @@ class ChunkMap {
  public:
   ChunkMap(const ServerRegistry& servers, const runtime::Clock& clock) : servers_(servers), clock_(clock) {}
 
+  const ServerRegistry& servers() const { return servers_; }
+
   /// The chunk has no bytes, or it is on a server that is not dead and nothing is known against it.
   bool available(ChunkId id, const proto::StoredChunk& chunk) const;
   /// The indices of the available chunks, ascending.

@@ -118,7 +118,8 @@ Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::Heartbe
         orders.victims.push_back(chunk);
         break;
       case Verdict::kKeep:
-        log::warning("chunk {} on server {} was queued for deletion but is in use: kept", chunk, server);
+        log::warning("chunk {} on server {} was queued for deletion but is in use: kept", chunk,
+                     chunks_.servers().name_of(server));
         transaction.remove(std::string(key));
         break;
       case Verdict::kLater: break;  // its key stays; idle_until brings us back
@@ -127,8 +128,9 @@ Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::Heartbe
   });
   if (!orders.victims.empty()) {
     orders.number = queue.next_number++;
-    log::info("server {} is to delete {} chunks, {} of which have another place, from {} to {}", server,
-              orders.victims.size(), stale, orders.victims.front(), orders.victims.back());
+    log::info("server {} is to delete {} chunks, {} of which have another place, from {} to {}",
+              chunks_.servers().name_of(server), orders.victims.size(), stale, orders.victims.front(),
+              orders.victims.back());
   }
   if (!more && orders.victims.empty()) queue.idle_until = clock_.now() + kPostponed;
   return orders;

@@ -68,13 +68,13 @@ void History::check_mark(Transaction& transaction, ServerId server, const proto:
   if (seen.epoch() == 0 || seen.epoch() == current_.id() || abandoned_.contains(seen.epoch())) return;
   const auto known = epochs_.find(seen.epoch());
   if (known == epochs_.end()) {
-    begin_doubt(
-        transaction, server, seen.epoch(),
-        fmt::format("server {} has worked with a metaserver of which this metadata knows nothing", server));
+    begin_doubt(transaction, server, seen.epoch(),
+                fmt::format("server {} has worked with a metaserver of which this metadata knows nothing",
+                            servers_.name_of(server)));
   } else if (seen.position() > known->second.last_position()) {
     begin_doubt(transaction, server, 0,
-                fmt::format("server {} saw this metadata at position {}, it was put back to {}", server,
-                            seen.position(), known->second.last_position()));
+                fmt::format("server {} saw this metadata at position {}, it was put back to {}",
+                            servers_.name_of(server), seen.position(), known->second.last_position()));
   }
 }
 
@@ -88,7 +88,8 @@ History::Origin History::origin_of(StripeId stripe) const {
 
 void History::foreign_chunk(Transaction& transaction, ServerId server, ChunkId chunk) {
   begin_doubt(transaction, server, 0,
-              fmt::format("server {} holds chunk {}, which this metadata cannot have placed", server, chunk));
+              fmt::format("server {} holds chunk {}, which this metadata cannot have placed",
+                          servers_.name_of(server), chunk));
 }
 
 void History::begin_doubt(Transaction& transaction, ServerId server, uint64_t epoch, std::string evidence) {

@@ -26,6 +26,7 @@
 #include "common/proto/store.pb.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/options.h"
+#include "metaserver/cluster/server_registry.h"
 #include "metaserver/schema/id_allocator.h"
 #include "metaserver/schema/transaction.h"
 
@@ -37,12 +38,13 @@ class History {
 
   /// References outlive it.
   History(const runtime::Runtime& runtime, const MetaServerOptions& options, KeyValueStore& store,
-          const IdAllocator& stripe_ids)
+          const IdAllocator& stripe_ids, const ServerRegistry& servers)
       : random_(runtime.random),
         clock_(runtime.clock),
         options_(options),
         store_(store),
         stripe_ids_(stripe_ids),
+        servers_(servers),
         started_(clock_.now()) {}
 
   /// Loads the history. REQUIRES: this process has not written to the store yet, since what others saw of the last epoch
@@ -86,6 +88,7 @@ class History {
   const MetaServerOptions& options_;
   KeyValueStore& store_;
   const IdAllocator& stripe_ids_;
+  const ServerRegistry& servers_;  ///< for their names
   const TimePoint started_;
   proto::StoredEpoch current_;                      ///< from load() to begin(): the last one
   uint64_t starts_ = 0;                             ///< of metaservers with this metadata

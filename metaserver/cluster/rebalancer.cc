@@ -73,8 +73,9 @@ void Rebalancer::tell(ChunkId chunk, Wanted& wanted, Changes& changes) {
       {.chunk = chunk,
        .from = wanted.from,
        .to = wanted.to,
-       .why = wanted.drain ? fmt::format("server {} is drained", wanted.from)
-                           : fmt::format("server {} is fuller than server {}", wanted.from, wanted.to)});
+       .why = wanted.drain ? fmt::format("server {} is drained", servers_.name_of(wanted.from))
+                           : fmt::format("server {} is fuller than server {}", servers_.name_of(wanted.from),
+                                         servers_.name_of(wanted.to))});
 }
 
 void Rebalancer::scan(const Reader& reader, ServerId server, size_t at_most,

@@ -35,8 +35,7 @@ Result<proto::StoredStripe> check_sealed(const proto::Stripe& stripe, const prot
       return refuse(fmt::format("chunk {} has {} bytes, must have {}", i, chunk.length(), length));
     }
     if (chunk.server_id() != 0 && chunk.server_id() != ticket.servers(static_cast<int>(i))) {
-      return refuse(
-          fmt::format("chunk {} is on server {}, where it was not allocated", i, chunk.server_id()));
+      return refuse(fmt::format("chunk {} is on a server where it was not allocated", i));
     }
     if (chunk.server_id() == 0 && length > 0) missing.push_back(i);
     proto::StoredChunk* kept = stored.add_chunks();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/server_name.h"
 #include "common/log/log.h"
 
 namespace kintsugi::metaserver {
@@ -13,6 +14,7 @@ Status check_request(const proto::RegisterServerRequest& request) {
       request.http_address().size() > kMaxAddressBytes) {
     return {Code::kInvalidArgument, "address or rack is too long"};
   }
+  if (!request.name().empty()) KINTSUGI_TRY(check_server_name(request.name()));
   const auto address = runtime::Endpoint::parse(request.address());
   return address ? Status{} : address.error().with_context("address");
 }
@@ -30,7 +32,9 @@ void ServerRegistry::load(const Reader& reader) {
   reader.scan(keys::all(keys::Kind::kServer), [&](std::string_view key, std::string_view value) {
     const ServerId id{keys::first_id(key)};
     const auto stored = Reader::parse<proto::StoredServer>(value);
-    if (stored.address().empty()) {
+    const bool removed = stored.address().empty();
+    names_.put(id, stored, removed ? ServerNames::Standing::kRemoved : ServerNames::Standing::kLiving);
+    if (removed) {
       removed_[id] = stored;
       return true;
     }
@@ -47,15 +51,15 @@ Status ServerRegistry::check_incarnation(ServerId id, const proto::StoredServer&
   const auto& old = stored.superseded();
   if (std::find(old.begin(), old.end(), incarnation) == old.end()) return {};
   if (stored.address().empty())
-    return {
-        Code::kNotFound,
-        fmt::format("server {} was removed from the cluster; it joins again when it is started again", id)};
+    return {Code::kNotFound,
+            fmt::format("server {} was removed from the cluster; it joins again when it is started again",
+                        name_of(id))};
   return {Code::kAlreadyExists,
           fmt::format(
               "another process has registered as server {} since, at {}, and this one must end: unless the "
               "server was restarted on purpose, one of the two runs on a copy of the other's disks; keep "
               "only one",
-              id, stored.address())};
+              name_of(id), stored.address())};
 }
 
 Status ServerRegistry::check_removed(ServerId id, uint64_t incarnation) const {
@@ -76,9 +80,11 @@ void ServerRegistry::remove(Transaction& transaction, ServerId id) {
   if (found == servers_.end()) return;
   proto::StoredServer stored = found->second.stored;
   supersede(stored, 0);
+  if (stored.name().empty()) stored.set_name(stored.address());
   stored.clear_address();
   stored.clear_draining();
   transaction.put_message(keys::server(id), stored);
+  names_.put(id, stored, ServerNames::Standing::kRemoved);
   removed_[id] = std::move(stored);
   servers_.erase(found);
 }
@@ -104,10 +110,15 @@ Result<ServerRegistry::Before> ServerRegistry::register_server(Transaction& tran
   server.stored.set_address(request.address());
   server.stored.set_rack(request.rack());
   server.stored.set_http_address(request.http_address());
+  server.stored.set_name(request.name());
+  if (server.stored.number() == 0) server.stored.set_number(names_.free_number(request.number()));
   transaction.put_message(keys::server(id), server.stored);
-  if (is_new) log::info("server {} joins: {} in rack '{}'", id, request.address(), request.rack());
+  names_.put(id, server.stored, ServerNames::Standing::kLiving);
+  if (is_new)
+    log::info("server {} joins with number {}: {} in rack '{}'", name_of(id), server.stored.number(),
+              request.address(), request.rack());
   const bool was_dead = server.liveness == proto::ServerState::DEAD;
-  if (was_dead) log::info("server {} is back", id);
+  if (was_dead) log::info("server {} is back", name_of(id));
   server.liveness = proto::ServerState::ALIVE;
   server.registered = true;
   server.last_heartbeat = clock_.now();
@@ -161,10 +172,11 @@ std::vector<ServerId> ServerRegistry::check_liveness() {
     if (silence >= options_.dead_after) {
       server.liveness = proto::ServerState::DEAD;
       server.registered = false;  // its chunks must be counted anew: it comes back through registration
-      log::warning("server {} at {} is dead", id, server.stored.address());
+      log::warning("server {} at {} is dead", name_of(id), server.stored.address());
+      names_.put(id, server.stored, ServerNames::Standing::kDead);
       died.push_back(id);
     } else if (silence >= options_.suspect_after && server.liveness == proto::ServerState::ALIVE) {
-      log::warning("server {} at {} is suspect: silent for {:.1f} s", id, server.stored.address(),
+      log::warning("server {} at {} is suspect: silent for {:.1f} s", name_of(id), server.stored.address(),
                    to_seconds(silence));
       server.liveness = proto::ServerState::SUSPECT;
     }
@@ -227,6 +239,8 @@ proto::ServerState ServerRegistry::state_of(const ServerRecord& server) const {
   state.set_up_bytes_per_second(server.load.up_bytes_per_second());
   state.set_down_bytes_per_second(server.load.down_bytes_per_second());
   state.set_busy(server.load.busy());
+  state.set_number(server.stored.number());
+  state.set_name(name_of(server.id));
   return state;
 }
 

@@ -12,6 +12,7 @@
 #include "common/proto/store.pb.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/options.h"
+#include "metaserver/cluster/server_names.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
@@ -38,7 +39,7 @@ inline constexpr size_t kPeerTries = 16;
 
 /// A server is alive while it heartbeats, suspect after `suspect_after` without a heartbeat or when its process seems to
 /// have ended, dead after `dead_after` without a heartbeat.
-/// Address, rack and incarnation are durable: after a restart all known servers are suspect until they register, and
+/// Number, name, address, rack and incarnation are durable: after a restart all known servers are suspect until they register, and
 /// dead when they have not within `dead_after`.
 class ServerRegistry {
  public:
@@ -80,6 +81,9 @@ class ServerRegistry {
   ServerRecord* find(ServerId id);
   /// Ordered by id.
   const std::map<ServerId, ServerRecord>& servers() const { return servers_; }
+  /// What people call the servers, also those that were removed.
+  const ServerNames& names() const { return names_; }
+  std::string name_of(ServerId id) const { return names_.name(id); }
   bool is_dead(ServerId id) const;
   /// The address of a server that is alive, and not `asking`; nearly every one is as likely as any other. Empty: none
   /// was found quickly.
@@ -94,6 +98,7 @@ class ServerRegistry {
   const runtime::Clock& clock_;
   std::map<ServerId, ServerRecord> servers_;
   std::map<ServerId, proto::StoredServer> removed_;  ///< kept, without address, to refuse what they say
+  ServerNames names_;
   TimePoint last_check_ = TimePoint::min();
 };
 

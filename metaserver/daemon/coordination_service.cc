@@ -142,7 +142,8 @@ asio::awaitable<Status> CoordinationService::commit(Context context,
   if (status.code() == Code::kConflict && !request.check_only()) {
     // The answer to the same request was lost: the first one has made it the chunk's place.
     if (server != old && repairs_.place_of(chunk) == server) co_return Status{};
-    log::info("repair of chunk {} onto server {} came too late: {}", chunk, server, status.message());
+    log::info("repair of chunk {} onto server {} came too late: {}", chunk, state_.servers.name_of(server),
+              status.message());
     KINTSUGI_CO_TRY(module.finish(co_await repairs_.discard_copy(chunk, server)));
   }
   response.set_life(coordinator_.life());

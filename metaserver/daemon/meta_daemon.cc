@@ -17,7 +17,7 @@ MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions option
       coordination_service_(
           metaserver_.state(), metaserver_.repairs(), view_, coordinator_,
           {.delay = options.repairs.delay, .max_per_server = options.repairs.max_per_server}),
-      reports_(runtime, coordinator_.shards(), repairs_, client_) {
+      reports_(runtime, coordinator_.shards(), repairs_, metaserver_.state().servers.names(), client_) {
   metaserver_.set_host(coordinator_);
   register_handlers();
   coordination_service_.register_on(metaserver_.server());
@@ -66,9 +66,11 @@ asio::awaitable<Status> MetaDaemon::repair_history(Context context,
 asio::awaitable<Status> MetaDaemon::run_repair(Context context, const proto::RunRepairRequest& request,
                                                proto::RunRepairResponse& response) {
   // Whoever is responsible knows what it repairs already, and counts what the servers take part in.
-  if (const auto owner = coordinator_.owner_address(StripeId{request.stripe_id()}))
-    co_return co_await client_.call(context, *owner, rpc::Method::kRunRepair, request, response);
-  co_return co_await repairs_.run_repair(context, request, response);
+  const auto owner = coordinator_.owner_address(StripeId{request.stripe_id()});
+  Status run = owner ? co_await client_.call(context, *owner, rpc::Method::kRunRepair, request, response)
+                     : co_await repairs_.run_repair(context, request, response);
+  reports_.add_names(response);
+  co_return run;
 }
 
 asio::awaitable<Status> MetaDaemon::plan_read(Context, const proto::PlanReadRequest& request,

@@ -28,6 +28,7 @@ std::vector<ServerView> RepairClusterView::servers() const {
     Result<runtime::Endpoint> address = runtime::Endpoint::parse(server.stored.address());
     KINTSUGI_ASSERT(address);  // the registry refuses servers without one
     servers.push_back({.id = id,
+                       .name = state_.servers.name_of(id),
                        .address = std::move(*address),
                        .rack = server.stored.rack(),
                        .alive = server.liveness == proto::ServerState::ALIVE,

@@ -15,6 +15,7 @@ class RepairClusterView final : public repair_manager::ClusterView {
       : state_(state), repairs_(repairs), client_(client) {}
 
   std::vector<repair_manager::ServerView> servers() const override;
+  std::string name_of(ServerId server) const override { return state_.servers.name_of(server); }
   std::optional<repair_manager::StripeView> stripe(StripeId id) const override;
   bool deletion_pending(ChunkId chunk, ServerId server) const override;
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;

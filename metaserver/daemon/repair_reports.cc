@@ -1,10 +1,33 @@
 #include "metaserver/daemon/repair_reports.h"
 
 #include <algorithm>
+#include <set>
+#include <span>
 
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::metaserver {
+namespace {
+
+using Names = google::protobuf::RepeatedPtrField<proto::ServerName>;
+
+/// Adds the names of all servers in the records, each once.
+template <class Records>
+void add_names_of(const Records& records, const ServerNames& known, Names* names) {
+  std::set<uint64_t> servers;
+  for (const proto::RepairRecord& record : records) {
+    servers.insert(record.destination());
+    servers.insert(record.destinations().begin(), record.destinations().end());
+    servers.insert(record.helpers().begin(), record.helpers().end());
+    for (const proto::ServerTiming& timing : record.servers())
+      servers.insert(timing.server_id());
+  }
+  servers.erase(0);
+  for (uint64_t server : servers)
+    *names->Add() = known.of(ServerId{server});
+}
+
+}  // namespace
 
 template <class Response>
 asio::awaitable<std::vector<Response>> RepairReports::ask_all(Context context, rpc::Method method,
@@ -39,6 +62,7 @@ asio::awaitable<void> RepairReports::status(Context context, proto::RepairStatus
     all.set_unrepairable(all.unrepairable() + one.unrepairable());
     all.mutable_running()->MergeFrom(one.running());
   }
+  add_names_of(all.running(), names_, all.mutable_names());
 }
 
 asio::awaitable<void> RepairReports::history(Context context, uint32_t limit,
@@ -49,17 +73,23 @@ asio::awaitable<void> RepairReports::history(Context context, uint32_t limit,
       co_await ask_all<proto::RepairHistoryResponse>(context, rpc::Method::kRepairHistory, request);
   for (proto::RepairRecord& record : hosted_.history(limit))
     *all.add_records() = std::move(record);
-  if (others.empty()) co_return;
   for (const proto::RepairHistoryResponse& one : others)
     all.mutable_records()->MergeFrom(one.records());
   const auto ended = [](const proto::RepairRecord& record) {
     return static_cast<double>(record.started_ns()) + record.timing().seconds() * 1e9;
   };
-  std::stable_sort(all.mutable_records()->begin(), all.mutable_records()->end(),
-                   [&](const auto& a, const auto& b) { return ended(a) > ended(b); });
+  if (!others.empty()) {
+    std::stable_sort(all.mutable_records()->begin(), all.mutable_records()->end(),
+                     [&](const auto& a, const auto& b) { return ended(a) > ended(b); });
+  }
   if (all.records_size() > static_cast<int>(limit))
     all.mutable_records()->DeleteSubrange(static_cast<int>(limit),
                                           all.records_size() - static_cast<int>(limit));
+  add_names_of(all.records(), names_, all.mutable_names());
+}
+
+void RepairReports::add_names(proto::RunRepairResponse& response) const {
+  add_names_of(std::span(&response.record(), 1), names_, response.mutable_names());
 }
 
 }  // namespace kintsugi::metaserver

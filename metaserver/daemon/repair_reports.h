@@ -10,6 +10,7 @@
 #include "common/rpc/client.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/repair_shards.h"
+#include "metaserver/cluster/server_names.h"
 #include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::metaserver {
@@ -22,12 +23,14 @@ class RepairReports {
 
   /// References outlive it.
   RepairReports(const runtime::Runtime& runtime, const RepairShards& shards,
-                const repair_manager::RepairManager& hosted, rpc::Client& client)
-      : runtime_(runtime), shards_(shards), hosted_(hosted), client_(client) {}
+                const repair_manager::RepairManager& hosted, const ServerNames& names, rpc::Client& client)
+      : runtime_(runtime), shards_(shards), hosted_(hosted), names_(names), client_(client) {}
 
   asio::awaitable<void> status(Context context, proto::RepairStatusResponse& all);
   /// At most `limit` records, the newest first.
   asio::awaitable<void> history(Context context, uint32_t limit, proto::RepairHistoryResponse& all);
+  /// Names the servers of a repair that somebody asked for.
+  void add_names(proto::RunRepairResponse& response) const;
 
  private:
   template <class Response>
@@ -37,6 +40,7 @@ class RepairReports {
   runtime::Runtime runtime_;
   const RepairShards& shards_;
   const repair_manager::RepairManager& hosted_;
+  const ServerNames& names_;
   rpc::Client& client_;
 };
 

@@ -29,7 +29,8 @@ asio::awaitable<Status> DrainService::drain_server(Context context, const proto:
   const bool known = state_.servers.set_draining(transaction, server, request.drain());
   const Status done = known ? Status{} : unknown(server);
   KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), done, transaction)));
-  log::info("server {} is {}", server, request.drain() ? "being drained" : "no longer drained");
+  log::info("server {} is {}", state_.servers.name_of(server),
+            request.drain() ? "being drained" : "no longer drained");
   co_return Status{};
 }
 
@@ -38,10 +39,11 @@ Status DrainService::check_removable(ServerId server) const {
   if (!record) return unknown(server);
   const bool dead = record->liveness == proto::ServerState::DEAD;
   if (!dead && !record->stored.draining())
-    return {Code::kConflict, fmt::format("server {} is in use: drain it first", server)};
+    return {Code::kConflict,
+            fmt::format("server {} is in use: drain it first", state_.servers.name_of(server))};
   if (!state_.holds_chunks(server)) return {};
-  return {Code::kConflict, fmt::format("server {} is {}, but not all of its chunks are elsewhere yet", server,
-                                       dead ? "dead" : "being drained")};
+  return {Code::kConflict, fmt::format("server {} is {}, but not all of its chunks are elsewhere yet",
+                                       state_.servers.name_of(server), dead ? "dead" : "being drained")};
 }
 
 asio::awaitable<Status> DrainService::forget_garbage(Context context, ServerId server) {
@@ -77,7 +79,7 @@ asio::awaitable<Status> DrainService::remove_server(Context context,
     state_.caches.forget(server);
   }
   KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), allowed, transaction)));
-  log::info("server {} was removed", server);
+  log::info("server {} was removed", state_.servers.name_of(server));
   co_return Status{};
 }
 

@@ -74,7 +74,8 @@ void FileService::report_unreachable(const proto::SealedStripe& sealed) {
     if (chunk.server_id() == 0 || chunk.length() == 0 || !state_.servers.is_dead(ServerId{chunk.server_id()}))
       continue;
     state_.host->chunk_lost({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
-                            fmt::format("server {} died before the stripe was sealed", chunk.server_id()));
+                            fmt::format("server {} died before the stripe was sealed",
+                                        state_.servers.name_of(ServerId{chunk.server_id()})));
   }
 }
 

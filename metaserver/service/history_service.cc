@@ -27,7 +27,10 @@ asio::awaitable<Status> HistoryService::metadata_status(Context context, const E
   response.mutable_mark()->set_epoch(state_.history.epoch());
   response.mutable_mark()->set_position(state_.history.position());
   response.set_starts(static_cast<uint32_t>(state_.history.starts()));
-  if (state_.history.doubt()) *response.mutable_doubt() = *state_.history.doubt();
+  if (const auto& doubt = state_.history.doubt()) {
+    *response.mutable_doubt() = *doubt;
+    *response.mutable_doubt()->mutable_server() = state_.servers.names().of(ServerId{doubt->server_id()});
+  }
   response.set_quarantined_chunks(state_.quarantine.count());
   co_return module.finish(co_await state_.finish_read());
 }
@@ -46,6 +49,8 @@ asio::awaitable<Status> HistoryService::list_quarantine(Context context,
                                                         proto::ListQuarantineResponse& response) {
   sight::Module module{context, kList};
   response = state_.quarantine.list(state_.store, request);
+  for (proto::QuarantinedChunk& chunk : *response.mutable_chunks())
+    *chunk.mutable_server() = state_.servers.names().of(ServerId{chunk.server_id()});
   module.output(0, response.chunks_size());
   co_return module.finish(co_await state_.finish_read());
 }

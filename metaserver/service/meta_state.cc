@@ -26,7 +26,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       caches(runtime.clock),
       chunks(servers, runtime.clock),
       garbage(chunks, runtime.clock),
-      history(runtime, options, store, stripe_ids),
+      history(runtime, options, store, stripe_ids, servers),
       quarantine(options, runtime.clock),
       allocations(options, secret, runtime.clock),
       uploads(allocations, options, runtime.clock),
@@ -128,6 +128,11 @@ proto::Stripe MetaState::describe(StripeId id, const proto::StoredStripe& stored
     placement->set_index(i);
     placement->set_server_id(chunk.server_id());
     placement->set_address(address_of(ServerId{chunk.server_id()}));
+    if (chunk.server_id() != 0) {
+      const proto::ServerName name = servers.names().of(ServerId{chunk.server_id()});
+      placement->set_server_name(name.name());
+      placement->set_server_number(name.number());
+    }
     placement->set_length(chunk.length());
     placement->set_crc(chunk.crc());
     placement->set_available(chunks.available({id, i}, chunk));

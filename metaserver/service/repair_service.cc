@@ -31,22 +31,25 @@ Status RepairService::check(ChunkId chunk, ServerId expected_old, ServerId serve
   if (!state_.servers.find(server))
     return {Code::kInvalidArgument, fmt::format("server {} is not known", server)};
   // The chunks of a dead server were told as lost when it died: nobody would look for this one.
-  if (state_.servers.is_dead(server)) return {Code::kUnavailable, fmt::format("server {} is dead", server)};
+  if (state_.servers.is_dead(server))
+    return {Code::kUnavailable, fmt::format("server {} is dead", name_of(server))};
   const ServerId place{stripe.chunks(static_cast<int>(chunk.index)).server_id()};
   if (place != expected_old)
-    return {Code::kConflict, fmt::format("chunk {} is on server {} by now", chunk, place)};
+    return {Code::kConflict, fmt::format("chunk {} is on server {} by now", chunk, name_of(place))};
   for (int i = 0; i < stripe.chunks_size(); ++i) {
     if (i != static_cast<int>(chunk.index) && stripe.chunks(i).server_id() == server.value) {
-      return {Code::kConflict, fmt::format("server {} holds chunk {}:{} already", server, chunk.stripe, i)};
+      return {Code::kConflict,
+              fmt::format("server {} holds chunk {}:{} already", name_of(server), chunk.stripe, i)};
     }
   }
   if (to_be_deleted) {
     return {Code::kConflict,
-            fmt::format("server {} is about to delete an older copy of chunk {}", server, chunk)};
+            fmt::format("server {} is about to delete an older copy of chunk {}", name_of(server), chunk)};
   }
   // The copy stood there before its commit and was taken for a stale one: the server has deleted it, or will.
   if (state_.garbage.deleted_lately(server, chunk))
-    return {Code::kConflict, fmt::format("server {} was told to delete chunk {} meanwhile", server, chunk)};
+    return {Code::kConflict,
+            fmt::format("server {} was told to delete chunk {} meanwhile", name_of(server), chunk)};
   return {};
 }
 

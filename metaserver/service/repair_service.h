@@ -38,6 +38,7 @@ class RepairService {
   ServerId place_of(ChunkId chunk) const;
 
  private:
+  std::string name_of(ServerId server) const { return state_.servers.name_of(server); }
   bool deletion_ordered(ChunkId chunk, ServerId server) const;
   Status check(ChunkId chunk, ServerId expected_old, ServerId server, const proto::StoredStripe& stripe,
                bool to_be_deleted) const;

@@ -41,6 +41,9 @@ asio::awaitable<Status> ServerService::register_server(Context context,
   response.set_heartbeat_interval_ms(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(state_.options.heartbeat_interval).count()));
   response.set_cluster_id(state_.cluster_id);
+  const proto::ServerName name = state_.servers.names().of(server);
+  response.set_number(name.number());
+  response.set_name(name.name());
   co_return Status{};
 }
 
@@ -57,7 +60,8 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
   watch_.heard(server, context.connection);
   state_.caches.apply(server, request);
   for (const proto::ReportedChunk& lost : request.lost()) {
-    const std::string why = fmt::format("server {} found it missing or corrupt", server);
+    const std::string why =
+        fmt::format("server {} found it missing or corrupt", state_.servers.name_of(server));
     state_.report_lost({StripeId{lost.stripe_id()}, lost.index()}, server, why, false);
   }
   Transaction transaction(state_.store);
@@ -108,7 +112,7 @@ asio::awaitable<Status> ServerService::report_chunk(Context context, const proto
   const ServerId server{request.server_id()};
   const std::string why =
       fmt::format("a reader found it {} on server {}: {}", request.corrupt() ? "corrupt" : "unreadable",
-                  server, request.detail().substr(0, kMaxDetailBytes));
+                  state_.servers.name_of(server), request.detail().substr(0, kMaxDetailBytes));
   if (state_.report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
   co_return module.finish(co_await state_.finish_read());
 }

@@ -8,6 +8,8 @@ void MetaServerRig::heartbeat(FakeServer& server) {
     request.set_server_id(server.id.value);
     request.set_address("10.0.2." + std::to_string(server.id.value) + ":9000");
     request.set_rack(server.rack);
+    request.set_name(server.name);
+    request.set_number(server.number);
     request.set_incarnation(server.incarnation);
     *request.mutable_seen() = server.seen;
     const auto registered = call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, request);
@@ -16,6 +18,8 @@ void MetaServerRig::heartbeat(FakeServer& server) {
       return;
     }
     server.registered = true;
+    server.number = registered->number();
+    server.shown = registered->name();
     server.orders = 0;
     server.wants_report = true;
   }

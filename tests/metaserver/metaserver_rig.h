@@ -33,6 +33,9 @@ inline rpc::Secret test_secret(int n = 7) {
 struct FakeServer {
   ServerId id;
   std::string rack;
+  std::string name;     ///< as configured; empty: none
+  uint32_t number = 0;  ///< what it asks for, then what it was given
+  std::string shown;    ///< as it was told it is shown
   uint64_t incarnation = 1, sequence = 0, report = 0, orders = 0;
   proto::MetadataMark seen;  ///< the last that it was told
   bool alive = true;         ///< sends heartbeats
