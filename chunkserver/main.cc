@@ -4,6 +4,7 @@
 
 #include "chunkserver/service/chunkserver.h"
 #include "chunkserver/service/pages.h"
+#include "common/base/server_name.h"
 #include "common/daemon/daemon.h"
 
 namespace kintsugi::chunkserver {
@@ -18,6 +19,7 @@ void add_settings(daemon::Settings& settings, Options& options) {
   settings.add("advertise", &options.advertise, "host others reach this server by (default: that of listen)");
   settings.add("metaserver", &options.metaserver, "host:port of the metaserver");
   settings.add("disks", &options.disks, "directories to keep chunks in, one for each disk");
+  settings.add("name", &options.name, "what people call this server (default: its host:port)");
   settings.add("rack", &options.rack, "failure domain of this server");
   settings.add_bytes("buffer_memory", &options.buffer_memory_bytes, "memory for transfers", 8ull << 20,
                      16ull << 30);
@@ -68,6 +70,7 @@ class Daemon final : public daemon::Daemon {
 
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
+  if (!options.name.empty()) KINTSUGI_TRY(check_server_name(options.name).with_context("name"));
   for (std::string& disk : options.disks)
     disk = std::filesystem::absolute(disk).string();
   return std::make_unique<Daemon>(shell, options);

@@ -20,7 +20,8 @@ Status invalid(std::string why) {
 }
 
 std::string name_of(const proto::RepairNode& node) {
-  return has_chunk(node) ? fmt::format("chunk {}", node.index()) : fmt::format("server {}", node.server_id());
+  return has_chunk(node) ? fmt::format("chunk {}", node.index())
+                         : "server " + shown_server(node.name(), node.server_id());
 }
 
 class Checker {

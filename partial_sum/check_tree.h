@@ -16,6 +16,14 @@ inline constexpr size_t kMaxTreeNodes = 64;
 /// Length of a policy's name.
 inline constexpr size_t kMaxPolicyBytes = 64;
 
+/// Bytes of a server's name, which may be an address, and a number behind it.
+inline constexpr size_t kMaxShownNameBytes = 400;
+
+/// What an error calls the server of a node, or of a repair: its name, or its id when that is all it came with.
+inline std::string shown_server(const std::string& name, uint64_t server_id) {
+  return name.empty() ? std::to_string(server_id) : name.substr(0, kMaxShownNameBytes);
+}
+
 /// The node adds a chunk of its own.
 inline bool has_chunk(const proto::RepairNode& node) {
   return !node.coefficients().empty();

@@ -40,7 +40,8 @@ asio::awaitable<Status> ChildSum::run(Context context) {
   const Culprit child{
       .server = ServerId{node.server_id()},
       .chunk = has_chunk(node) ? ChunkId{StripeId{request_.stripe_id()}, node.index()} : ChunkId{}};
-  co_return module.finish(status.with_context(fmt::format("server {}", child.server)).blame(child));
+  co_return module.finish(
+      status.with_context("server " + shown_server(node.name(), node.server_id())).blame(child));
 }
 
 void ChildSum::close() {

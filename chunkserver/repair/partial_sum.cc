@@ -139,7 +139,8 @@ class PartialSums::Call final : public partial_sum::SumSink {
   }
 
   std::string name_of_store(uint32_t index) const {
-    return fmt::format("chunk {} on server {}", ChunkId{stripe_, index}, node_.server_id());
+    return fmt::format("chunk {} on server {}", ChunkId{stripe_, index},
+                       partial_sum::shown_server(node_.name(), node_.server_id()));
   }
 
   proto::ServerTiming timing() const {

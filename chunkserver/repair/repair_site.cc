@@ -130,8 +130,8 @@ asio::awaitable<Status> RepairSite::repair_chunk(Context context, const proto::R
   Status rebuilt = co_await rebuild(request, below, *range, module, response);
   if (!rebuilt.ok()) {
     const ChunkId id{StripeId(request.stripe_id()), request.index()};
-    rebuilt =
-        rebuilt.with_context(fmt::format("repair of chunk {} on server {}", id, store_.identity().server));
+    const std::string server = partial_sum::shown_server(request.name(), store_.identity().server.value);
+    rebuilt = rebuilt.with_context(fmt::format("repair of chunk {} on server {}", id, server));
   }
   co_return module.finish(std::move(rebuilt));
 }

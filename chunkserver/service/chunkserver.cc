@@ -71,11 +71,12 @@ asio::awaitable<Status> ChunkServer::start() {
   if (!options_.advertise.empty()) reached.host = options_.advertise;
   link_ = std::make_unique<MetaserverLink>(
       runtime_, store_, heartbeat_, prober_, client_, recorder_,
-      LinkOptions{options_.metaserver, reached.to_string(), options_.rack, http_address_});
+      LinkOptions{options_.metaserver, reached.to_string(), options_.name, options_.rack, http_address_});
   link_->on_refused = on_refused;
   link_->start();
   if (options_.probe_links) prober_.start();
-  log::info("server {} serves {} chunks at {}", id(), store_.chunks(), reached.to_string());
+  log::info("server {} serves {} chunks at {}", options_.name.empty() ? reached.to_string() : options_.name,
+            store_.chunks(), reached.to_string());
   co_return status;
 }
 

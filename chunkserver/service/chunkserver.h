@@ -21,6 +21,7 @@ struct Options {
   runtime::Endpoint listen{"127.0.0.1", 0};
   std::string advertise;  ///< host that others reach this server by; empty: that of `listen`
   runtime::Endpoint metaserver;
+  std::string name;                ///< what people call this server (check_server_name); empty: its address
   std::vector<std::string> disks;  ///< absolute paths
   std::string rack = "default";
   uint64_t buffer_memory_bytes = 64ull << 20;  ///< for transfers; at least kMinBuffers buffers

@@ -1,5 +1,6 @@
 #include "chunkserver/service/metaserver_link.h"
 
+#include "common/base/server_name.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
 
@@ -88,6 +89,9 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   request.set_address(options_.address);
   request.set_rack(options_.rack);
   request.set_http_address(options_.http_address);
+  request.set_name(options_.name);
+  const uint32_t number = store_.identity().number;
+  request.set_number(number != 0 ? number : number_in_server_name(options_.name));
   request.set_incarnation(incarnation_);
   if (mark_.epoch() == 0) {
     mark_.set_epoch(store_.identity().metadata.epoch);
@@ -98,7 +102,9 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   Status called = co_await client_.call(module.context(), options_.metaserver, rpc::Method::kRegisterServer,
                                         request, response);
   if (!called.ok()) co_return module.finish(note(std::move(called), "register"));
-  Status joined = co_await store_.join_cluster(response.cluster_id());
+  // A metaserver from before there were numbers tells none.
+  const uint32_t given = response.number() != 0 ? response.number() : number;
+  Status joined = co_await store_.join_cluster(response.cluster_id(), given);
   if (!joined.ok()) {
     if (joined.code() == Code::kConflict) {
       log::error("{}", joined.message());
@@ -114,7 +120,8 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   open_orders_.clear();
   orders_received_ = orders_done_ = 0;
   heartbeat_.restate();
-  log::info("server {} at {} is registered with the metaserver {}", store_.identity().server,
+  log::info("server {} (number {}, id {}) at {} is registered with the metaserver {}",
+            response.name().empty() ? options_.address : response.name(), given, store_.identity().server,
             options_.address, options_.metaserver.to_string());
   co_return module.finish({});
 }

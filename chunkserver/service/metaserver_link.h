@@ -21,6 +21,7 @@ namespace kintsugi::chunkserver {
 struct LinkOptions {
   runtime::Endpoint metaserver;
   std::string address;  ///< where others reach this server
+  std::string name;     ///< what people call it; empty: its address
   std::string rack;
   std::string http_address;
 };

@@ -114,8 +114,8 @@ asio::awaitable<Status> ChunkStore::keep_metadata_mark(MetadataMark mark) {
   co_return co_await chunkserver::keep_metadata_mark(roots_, identity_, mark);
 }
 
-asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster) {
-  co_return co_await chunkserver::join_cluster(roots_, identity_, std::move(cluster));
+asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster, uint32_t number) {
+  co_return co_await chunkserver::join_cluster(roots_, identity_, std::move(cluster), number);
 }
 
 asio::awaitable<void> ChunkStore::stop() {

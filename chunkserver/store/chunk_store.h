@@ -66,8 +66,8 @@ class ChunkStore {
 
   /// Whose disks these are; made at the first start.
   const Identity& identity() const { return identity_; }
-  /// Binds the disks to the cluster; kConflict when they belong to another one.
-  asio::awaitable<Status> join_cluster(std::string cluster);
+  /// Binds the disks to the cluster, in which this server has `number`; kConflict when they belong to another one.
+  asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number);
   /// Keeps what the metaserver said of its metadata, durably.
   asio::awaitable<Status> keep_metadata_mark(MetadataMark mark);
 

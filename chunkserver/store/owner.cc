@@ -5,11 +5,17 @@ namespace {
 
 asio::awaitable<Status> save_on_all(StoreRoots roots, const Identity& identity) {
   for (auto& root : roots) {
-    if (root->disk.failed()) continue;
+    if (root->disk.failed() || root->identity == identity) continue;
     KINTSUGI_CO_TRY(co_await save_identity(root->disk, identity));
     root->identity = identity;
   }
   co_return Status{};
+}
+
+std::string describe(const Identity& identity) {
+  const std::string server = identity.number != 0 ? fmt::format("{}", identity.number)
+                                                  : fmt::format("{:016x}", identity.server.value);
+  return fmt::format("server {} of cluster '{}'", server, identity.cluster);
 }
 
 }  // namespace
@@ -30,15 +36,12 @@ asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::R
     bool same_cluster =
         loaded->cluster == identity.cluster || loaded->cluster.empty() || identity.cluster.empty();
     if (identity.server && (identity.server != loaded->server || !same_cluster)) {
-      co_return Status{
-          Code::kConflict,
-          fmt::format(
-              "disk {} belongs to server {:016x} of cluster '{}', disk {} to server {:016x} of cluster '{}'",
-              root->disk.root(), loaded->server.value, loaded->cluster, named_by, identity.server.value,
-              identity.cluster)};
+      co_return Status{Code::kConflict, fmt::format("disk {} belongs to {}, disk {} to {}", root->disk.root(),
+                                                    describe(*loaded), named_by, describe(identity))};
     }
     identity.server = loaded->server;
     if (!loaded->cluster.empty()) identity.cluster = loaded->cluster;
+    if (loaded->number != 0) identity.number = loaded->number;
     // Positions of one cluster only grow, so that the greatest is the latest that any of the disks has seen.
     if (loaded->metadata.position >= identity.metadata.position) identity.metadata = loaded->metadata;
     named_by = root->disk.root();
@@ -66,14 +69,15 @@ asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::R
   co_return identity;
 }
 
-asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster) {
-  if (identity.cluster == cluster) co_return Status{};
-  if (!identity.cluster.empty()) {
+asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster,
+                                     uint32_t number) {
+  if (!identity.cluster.empty() && identity.cluster != cluster) {
     co_return Status{Code::kConflict,
                      fmt::format("the disks of this server belong to cluster '{}', the metaserver to '{}'",
                                  identity.cluster, cluster)};
   }
   identity.cluster = std::move(cluster);
+  identity.number = number;
   co_return co_await save_on_all(roots, identity);
 }
 

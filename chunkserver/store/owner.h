@@ -16,8 +16,9 @@ namespace kintsugi::chunkserver {
 /// others cannot be used.
 asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::Random& random);
 
-/// Binds the disks to the cluster. kConflict: `identity` names another one.
-asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster);
+/// Binds the disks to the cluster, in which the server has this number. kConflict: `identity` names another cluster.
+asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster,
+                                     uint32_t number);
 
 /// Makes the mark durable on all disks.
 asio::awaitable<Status> keep_metadata_mark(StoreRoots roots, Identity& identity, MetadataMark mark);

@@ -330,10 +330,14 @@ TEST(ChunkStore, KeepsItsIdentityAndRefusesADiskOfAnotherServerOrCluster) {
   rig.start();
   ServerId id = rig.store->identity().server;
   EXPECT_TRUE(id);
-  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue")));
+  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue", 7)));
   rig.restart();
   EXPECT_EQ(rig.store->identity().server, id);
-  EXPECT_EQ(rig.simulation.run(rig.store->join_cluster("red")).code(), Code::kConflict);
+  EXPECT_EQ(rig.store->identity().number, 7u);
+  EXPECT_EQ(rig.simulation.run(rig.store->join_cluster("red", 7)).code(), Code::kConflict);
+  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue", 9)));
+  rig.restart();
+  EXPECT_EQ(rig.store->identity().number, 9u) << "a metaserver that lost its metadata may give another one";
   rig.stop();
   // Another server's disk.
   rig.options.disks = {"/d1"};

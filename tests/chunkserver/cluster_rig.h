@@ -22,6 +22,7 @@ class FakeMetaserver {
   asio::awaitable<void> stop() { return server_.stop(); }
 
   std::string cluster = "blue";
+  uint32_t number = 0;                   ///< of whichever server registers; 0: it is told none
   proto::HeartbeatResponse next_answer;  ///< given once
   std::string probe_address;             ///< named in every answer
   Status refusal;                        ///< unless ok: the answer to everything
@@ -42,6 +43,7 @@ inline FakeMetaserver::FakeMetaserver(const runtime::Runtime& runtime, rpc::Secr
                    registrations.push_back(request);
                    response.set_heartbeat_interval_ms(1000);
                    response.set_cluster_id(cluster);
+                   response.set_number(number);
                    co_return refusal;
                  });
   server_.handle(rpc::Method::kHeartbeat,
@@ -73,6 +75,7 @@ class ClusterRig {
     std::unique_ptr<runtime::Runtime> runtime;
     std::unique_ptr<ChunkServer> server;
   };
+  std::string server_name;      ///< of servers that are started from now on; empty: none
   std::vector<Status> refused;  ///< reasons for which servers were told to end
   runtime::Endpoint endpoint(size_t i) const { return {host(i), 7000}; }
   std::string host(size_t i) const { return "server" + std::to_string(i); }
@@ -152,6 +155,7 @@ inline ClusterRig::~ClusterRig() {
 inline void ClusterRig::start_server(size_t i) {
   Options options;
   options.listen = endpoint(i);
+  options.name = server_name;
   options.metaserver = {"meta", 7000};
   options.disks = {"/disk"};
   options.rack = "rack" + std::to_string(i % 3);

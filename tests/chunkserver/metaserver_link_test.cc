@@ -32,6 +32,29 @@ TEST(MetaserverLink, RegistersReportsBlocksAndSendsAHeartbeatEachSecond) {
   EXPECT_EQ(last.user_bytes_per_second(), 0u);
 }
 
+TEST(MetaserverLink, TellsItsNameAndKeepsTheNumberThatItIsGiven) {
+  ClusterRig rig(1);
+  rig.simulation.run_for(2s);
+  EXPECT_EQ(rig.meta.registrations.back().name(), "") << "none is configured";
+  EXPECT_EQ(rig.meta.registrations.back().number(), 0u) << "any will do";
+  rig.stop_server(0);
+  rig.server_name = "blue-17";
+  rig.meta.number = 3;
+  rig.start_server(0);
+  rig.simulation.run_for(2s);
+  EXPECT_EQ(rig.meta.registrations.back().name(), "blue-17");
+  EXPECT_EQ(rig.meta.registrations.back().number(), 17u) << "it would like the one in its name";
+  rig.stop_server(0);
+  rig.meta.number = 0;
+  for (int i = 0; i < 2; ++i) {
+    rig.start_server(0);
+    rig.simulation.run_for(2s);
+    EXPECT_EQ(rig.meta.registrations.back().number(), 3u) << "a metaserver that tells none changes nothing";
+    rig.stop_server(0);
+  }
+  rig.start_server(0);
+}
+
 TEST(MetaserverLink, ReportsAllChunksInPagesWhenAsked) {
   ClusterRig rig(1);
   for (uint64_t stripe = 1; stripe <= 30; ++stripe)

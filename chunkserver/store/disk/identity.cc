@@ -33,6 +33,7 @@ asio::awaitable<Result<Identity>> load_identity(DataDisk& disk) {
   identity.cluster = reader.get_text();
   identity.metadata.epoch = reader.get<uint64_t>();
   identity.metadata.position = reader.get<uint64_t>();
+  identity.number = reader.get<uint32_t>();  // zeros follow in a file from before there were numbers
   if (!reader.ok() || magic != kMagic || !identity.server || crc32c(memory.first(*read).subspan(8)) != crc) {
     co_return Status{Code::kCorrupt, path + " is damaged"};
   }
@@ -49,6 +50,7 @@ asio::awaitable<Status> save_identity(DataDisk& disk, Identity identity) {
   writer.put_text(identity.cluster);
   writer.put(identity.metadata.epoch);
   writer.put(identity.metadata.position);
+  writer.put(identity.number);
   ByteWriter start(memory.span());
   start.put(kMagic);
   start.put(crc32c(memory.span().subspan(8)));

@@ -1,4 +1,4 @@
-/// The owner of a disk: server id, cluster, and what it knows of the cluster's metadata, in a small file on every disk.
+/// The owner of a disk: server id and number, cluster, and what it knows of the cluster's metadata, in a small file on every disk.
 #pragma once
 
 #include <string>
@@ -21,6 +21,7 @@ struct Identity {
   ServerId server;
   std::string cluster;  ///< empty until the server was registered for the first time
   MetadataMark metadata;
+  uint32_t number = 0;  ///< the server's number in its cluster; 0: none yet
   bool operator==(const Identity&) const = default;
 };
 
