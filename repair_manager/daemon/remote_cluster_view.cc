@@ -55,6 +55,11 @@ asio::awaitable<Status> RemoteClusterView::refresh_servers(Context context) {
   co_return Status{};
 }
 
+std::string RemoteClusterView::name_of(ServerId server) const {
+  const auto known = std::ranges::find(servers_, server, &ServerView::id);
+  return known == servers_.end() ? ClusterView::name_of(server) : known->name;
+}
+
 // ---- stripes ---------------------------------------------------------------------------------------------
 
 std::optional<StripeView> RemoteClusterView::stripe(StripeId id) const {

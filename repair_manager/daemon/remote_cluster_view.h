@@ -49,6 +49,7 @@ class RemoteClusterView final : public ClusterView {
   asio::awaitable<void> stop();
 
   std::vector<ServerView> servers() const override { return servers_; }
+  std::string name_of(ServerId server) const override;
   std::optional<StripeView> stripe(StripeId id) const override;
   bool fetched(StripeId id) const override;
   asio::awaitable<Status> fetch(std::vector<StripeId> stripes) override;

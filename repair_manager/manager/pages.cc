@@ -7,11 +7,13 @@ namespace {
 
 constexpr size_t kRepairsShown = 100;
 
-std::string describe_repair(const proto::RepairRecord& record) {
-  return fmt::format("{}:{} -> server {}  {} slice {}  {} attempt {}  {:.3f} s  {}  {}\n", record.stripe_id(),
-                     record.index(), record.destination(), proto::shape_name(record.shape()),
-                     record.slice_bytes(), proto::outcome_name(record.outcome()), record.attempt(),
-                     record.timing().seconds(), record.reason(), record.detail());
+std::string describe_repair(const RepairManager& repairs, const proto::RepairRecord& record) {
+  const std::string destination =
+      record.destination() == 0 ? "a client" : "server " + repairs.name_of(ServerId{record.destination()});
+  return fmt::format("{}:{} -> {}  {} slice {}  {} attempt {}  {:.3f} s  {}  {}\n", record.stripe_id(),
+                     record.index(), destination, proto::shape_name(record.shape()), record.slice_bytes(),
+                     proto::outcome_name(record.outcome()), record.attempt(), record.timing().seconds(),
+                     record.reason(), record.detail());
 }
 
 }  // namespace
@@ -22,10 +24,10 @@ std::string describe_repairs(const RepairManager& repairs) {
       "queued {}  delayed {}  unrepairable {}  done {}  failed {}  bytes {}\n\nrunning\n", status.queued(),
       status.delayed(), status.unrepairable(), status.done(), status.failed(), status.bytes_repaired());
   for (const proto::RepairRecord& record : status.running())
-    text += describe_repair(record);
+    text += describe_repair(repairs, record);
   text += "\nnewest first\n";
   for (const proto::RepairRecord& record : repairs.history(kRepairsShown))
-    text += describe_repair(record);
+    text += describe_repair(repairs, record);
   return text;
 }
 

@@ -75,9 +75,10 @@ void RepairManager::chunk_lost(ChunkId chunk, std::string why, bool delay_ok) {
 void RepairManager::server_dead(ServerId server, std::vector<ChunkId> chunks, Duration ago) {
   end_attempts_with(server);
   const TimePoint lost_at = runtime_.clock.now() - ago;
-  log::info("server {} is dead: {} chunks to repair", server, chunks.size());
+  const std::string name = view_.name_of(server);
+  log::info("server {} is dead: {} chunks to repair", name, chunks.size());
   std::reverse(chunks.begin(), chunks.end());
-  auto reason = std::make_shared<const std::string>(fmt::format("server {} dead", server));
+  auto reason = std::make_shared<const std::string>(fmt::format("server {} dead", name));
   intake_.push_back({.chunks = std::move(chunks),
                      .like = {.lost_at = lost_at,
                               .due = lost_at + options_.delay,
@@ -94,7 +95,7 @@ void RepairManager::end_attempts_with(ServerId dead) {
 void RepairManager::server_returned(ServerId server) {
   std::erase_if(intake_, [server](const Intake& intake) { return intake.like.dead_server == server; });
   const size_t cancelled = queue_.server_returned(server);
-  if (cancelled > 0) log::info("server {} is back: {} repairs cancelled", server, cancelled);
+  if (cancelled > 0) log::info("server {} is back: {} repairs cancelled", view_.name_of(server), cancelled);
   queue_.unblock_all();
   planner_.forgive(server);
   planner_.servers_changed();
@@ -121,7 +122,7 @@ void RepairManager::move_wanted(ChunkId chunk, ServerId from, std::string why, S
 void RepairManager::moves_cancelled(ServerId from) {
   std::erase_if(intake_, [from](const Intake& intake) { return intake.like.moving_from == from; });
   const size_t cancelled = queue_.moves_cancelled(from);
-  if (cancelled > 0) log::info("{} moves away from server {} cancelled", cancelled, from);
+  if (cancelled > 0) log::info("{} moves away from server {} cancelled", cancelled, view_.name_of(from));
   wake();
 }
 

@@ -104,6 +104,8 @@ class RepairManager final : private SchedulerEvents {
   proto::RepairStatusResponse status() const;
   /// Ended attempts, newest first.
   std::vector<proto::RepairRecord> history(size_t limit) const { return records_.history(limit); }
+  /// What people call a server.
+  std::string name_of(ServerId server) const { return view_.name_of(server); }
 
  private:
   /// Losses and wanted moves that have not been looked up.

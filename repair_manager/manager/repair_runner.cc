@@ -29,21 +29,22 @@ void append_detail(proto::RepairRecord& record, const std::string& text) {
   record.set_detail(record.detail().empty() ? text : record.detail() + "; " + text);
 }
 
-std::string describe_targets(const RepairPlan& plan) {
+std::string describe_targets(const RepairPlan& plan, const ClusterView& view) {
   std::string text;
   for (const RepairTarget& target : plan.targets)
     text += fmt::format("{}chunk {} onto server {}", text.empty() ? "" : ", ",
-                        ChunkId{plan.stripe, target.index}, target.destination);
+                        ChunkId{plan.stripe, target.index}, view.name_of(target.destination));
   return text;
 }
 
 /// Says, for people, that a chunk has been rebuilt though `server` has it.
-std::string describe_available(const RepairRun& run, const RepairTarget& target, ServerId server) {
+std::string describe_available(const RepairRun& run, const RepairTarget& target, ServerId server,
+                               const ClusterView& view) {
   const ChunkId chunk{run.plan.stripe, target.index};
   if (!run.healthy.contains(target.index))
-    return fmt::format("chunk {} was available on server {} again", chunk, server);
+    return fmt::format("chunk {} was available on server {} again", chunk, view.name_of(server));
   return fmt::format("chunk {} was not lost: rebuilt from the others, it moves from server {} to server {}",
-                     chunk, server, target.destination);
+                     chunk, view.name_of(server), view.name_of(target.destination));
 }
 
 bool needs(const RepairPlan& plan, ServerId server) {
@@ -189,8 +190,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairRunner::call_root(Cont
     if (run->answer) co_return std::move(*run->answer);
     if (run->dead != root.destination) tasks_.spawn(give_up(root.address, ending(run->plan.request)));
   }
-  co_return Status{Code::kUnavailable, fmt::format("server {} was declared dead", run->dead)}.blame(
-      run->dead);
+  co_return Status{Code::kUnavailable, fmt::format("server {} was declared dead", view_.name_of(run->dead))}
+      .blame(run->dead);
 }
 
 asio::awaitable<void> RepairRunner::carry_call(Context context, std::shared_ptr<RepairRun> run) {
@@ -222,7 +223,8 @@ asio::awaitable<Status> RepairRunner::commit(Context context, RepairRun& run) {
     if (plan.kind == proto::RepairRecord::REPAIR && view_.fetched(plan.stripe)) {
       const std::optional<StripeView> stripe = view_.stripe(plan.stripe);
       if (stripe && stripe->chunks[target.index].available)
-        append_detail(run.record, describe_available(run, target, stripe->chunks[target.index].server));
+        append_detail(run.record,
+                      describe_available(run, target, stripe->chunks[target.index].server, view_));
     }
     const Context limited = context.with_deadline(runtime_.clock.now() + kCommitLimit);
     const Status committed =
@@ -250,12 +252,13 @@ asio::awaitable<Status> RepairRunner::commit(Context context, RepairRun& run) {
 void RepairRunner::end(RepairRun& run, const Status& status) {
   const RepairPlan& plan = run.plan;
   if (status.ok()) {
-    log::info("{} of {} in {:.3f} s ({}, {} helpers)", proto::kind_name(plan.kind), describe_targets(plan),
-              run.record.timing().seconds(), proto::shape_name(plan.choice.shape), plan.helpers.size());
+    log::info("{} of {} in {:.3f} s ({}, {} helpers)", proto::kind_name(plan.kind),
+              describe_targets(plan, view_), run.record.timing().seconds(),
+              proto::shape_name(plan.choice.shape), plan.helpers.size());
   } else {
     ++failed_;
     append_detail(run.record, status.to_string());
-    log::warning("{} of {}, attempt {}: {}", proto::kind_name(plan.kind), describe_targets(plan),
+    log::warning("{} of {}, attempt {}: {}", proto::kind_name(plan.kind), describe_targets(plan, view_),
                  run.record.attempt(), run.record.detail());
   }
   planner_.slots().remove_helpers(plan.helpers, plan.helper_shares);

@@ -101,22 +101,23 @@ Status check_destination(const SelectionInput& input, uint32_t lost_index, Serve
   const std::optional<size_t> position = input.servers.position(wanted);
   if (!position) return {Code::kInvalidArgument, fmt::format("no such server: {}", wanted)};
   const ServerView& server = input.servers.all()[*position];
+  const std::string name = input.servers.name_of(wanted);
   const ChunkView& lost = input.stripe.chunks[lost_index];
   const Holders holders(input, lost_index, taken);
   if (holders.holds(*position) || (lost.server == wanted && lost.available))
-    return {Code::kInvalidArgument, fmt::format("server {} holds a chunk of the stripe", wanted)};
-  if (!server.alive) return {Code::kUnavailable, fmt::format("server {} is not alive", wanted)};
-  if (server.draining) return {Code::kUnavailable, fmt::format("server {} is being drained", wanted)};
+    return {Code::kInvalidArgument, fmt::format("server {} holds a chunk of the stripe", name)};
+  if (!server.alive) return {Code::kUnavailable, fmt::format("server {} is not alive", name)};
+  if (server.draining) return {Code::kUnavailable, fmt::format("server {} is being drained", name)};
   const ServerLoad load = input.slots.load(wanted);
   if (!has_space(input, lost_index, server, load))
-    return {Code::kNoSpace, fmt::format("server {} has too little space", wanted)};
-  if (!input.slots.can_receive(load)) return {Code::kLimitExceeded, fmt::format("server {} is busy", wanted)};
+    return {Code::kNoSpace, fmt::format("server {} has too little space", name)};
+  if (!input.slots.can_receive(load)) return {Code::kLimitExceeded, fmt::format("server {} is busy", name)};
   if (!keep_racks) return {};
   size_t limit = even_share(input);
   const std::optional<size_t> now = lost.available ? input.servers.position(lost.server) : std::nullopt;
   if (now) limit = std::max(limit, holders.chunks_in(input.servers.rack_of(*now)) + 1);
   if (holders.chunks_in(input.servers.rack_of(*position)) + 1 > limit)
-    return {Code::kNoSpace, fmt::format("the rack of server {} has its share of the stripe", wanted)};
+    return {Code::kNoSpace, fmt::format("the rack of server {} has its share of the stripe", name)};
   return {};
 }
 

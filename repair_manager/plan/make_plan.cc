@@ -52,6 +52,7 @@ Status write_trees(const Setting& setting, const std::vector<uint32_t>& lost, co
       if (nodes[member].server) continue;
       const ChunkView& chunk = *helpers.pool[member];
       nodes[member] = {.server = chunk.server,
+                       .name = setting.input.servers.name_of(chunk.server),
                        .address = setting.address_of(chunk.server),
                        .index = chunk.index,
                        .chunk_length = chunk.length,
@@ -103,7 +104,8 @@ Result<ServerId> pick_destination(const Setting& setting, uint32_t lost, std::sp
   if (wanted) {
     KINTSUGI_TRY(check_destination(setting.input, lost, wanted, taken, setting.wishes.keep_racks));
     if (setting.basis.view.deletion_pending(chunk, wanted))
-      return Status{Code::kLimitExceeded, fmt::format("server {} is about to delete an older copy", wanted)};
+      return Status{Code::kLimitExceeded, fmt::format("server {} is about to delete an older copy",
+                                                      setting.input.servers.name_of(wanted))};
     return wanted;
   }
   std::vector<ServerId> barred;
@@ -148,6 +150,7 @@ uint64_t sub_chunk_bytes(const erasure::Policy& policy, uint64_t chunk_bytes) {
 void set_request(const Setting& setting, RepairPlan& plan) {
   const ChunkView& root = setting.chunk(plan.targets.front().index);
   proto::RepairChunkRequest& request = plan.request;
+  request.set_name(setting.input.servers.name_of(plan.targets.front().destination));
   request.set_stripe_id(plan.stripe.value);
   request.set_index(root.index);
   request.set_policy(plan.policy);
@@ -169,6 +172,7 @@ std::vector<StoringNode> storing_path(const Setting& setting, const RepairPlan& 
     const RepairTarget& target = plan.targets[i];
     StoringNode& node = path.emplace_back();
     node.server = target.destination;
+    node.name = setting.input.servers.name_of(target.destination);
     node.address = setting.address_of(target.destination);
     node.chunk.set_index(target.index);
     node.chunk.set_policy(plan.policy);
@@ -228,7 +232,8 @@ Result<RepairPlan> make_move_plan(const SelectionInput& input, const PlanWishes&
     return Status{Code::kUnavailable,
                   fmt::format("chunk {}:{} is not available", input.stripe.id, chunk.index)};
   if (!source->alive || !input.slots.can_help(chunk.server))
-    return Status{Code::kLimitExceeded, fmt::format("server {} is busy or suspect", chunk.server)};
+    return Status{Code::kLimitExceeded,
+                  fmt::format("server {} is busy or suspect", input.servers.name_of(chunk.server))};
   RepairPlan plan = begin_plan(setting, proto::RepairRecord::MOVE);
   KINTSUGI_TRY(pick_destinations(setting, plan));
 

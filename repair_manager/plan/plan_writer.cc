@@ -12,6 +12,7 @@ void write_node(const HelperNode& helper, const Term& term, const erasure::Repai
   const size_t sums = equation.lost.size() * equation.rows;
   const size_t own = term.own_rows.size();
   out->set_server_id(helper.server.value);
+  out->set_name(helper.name);
   out->set_address(helper.address);
   out->set_index(helper.index);
   out->set_chunk_length(helper.chunk_length);
@@ -53,6 +54,7 @@ RepairNodes* write_storing_path(std::span<const StoringNode> path, uint32_t rows
   for (const StoringNode& node : path) {
     proto::RepairNode* written = out->Add();
     written->set_server_id(node.server.value);
+    written->set_name(node.name);
     written->set_address(node.address);
     written->set_index(node.chunk.index());
     written->set_sums(below + rows);

@@ -16,6 +16,7 @@ using RepairNodes = google::protobuf::RepeatedPtrField<proto::RepairNode>;
 /// One helper as its RepairNode will name it.
 struct HelperNode {
   ServerId server;
+  std::string name;
   std::string address;
   uint32_t index = 0;         ///< chunk of the stripe
   uint64_t chunk_length = 0;  ///< bytes
@@ -32,6 +33,7 @@ void write_tree(std::span<const TreeNode> tree, std::span<const HelperNode> help
 /// A lost chunk that is rebuilt beside the root's own one.
 struct StoringNode {
   ServerId server;
+  std::string name;
   std::string address;
   proto::RebuiltChunk chunk;  ///< first_sum is filled in
 };

@@ -86,7 +86,7 @@ Result<RepairPlan> RepairPlanner::move(const PlanRequest& request, const PlanWis
                                        ServerId from) const {
   return make(request, [&](const SelectionInput& input) -> Result<RepairPlan> {
     if (input.stripe.chunks[request.indexes.front()].server != from)
-      return Status{Code::kConflict, fmt::format("it is no longer on server {}", from)};
+      return Status{Code::kConflict, fmt::format("it is no longer on server {}", servers_.name_of(from))};
     return make_move_plan(input, wishes, basis());
   });
 }

@@ -19,6 +19,7 @@ namespace kintsugi::repair_manager {
 
 struct ServerView {
   ServerId id;
+  std::string name;  ///< what people call it; empty: nothing but its id
   runtime::Endpoint address;
   std::string rack;
   bool alive = false;  ///< neither suspect nor dead
@@ -51,6 +52,8 @@ class ClusterView {
   virtual ~ClusterView() = default;
 
   virtual std::vector<ServerView> servers() const = 0;
+  /// What people call a server, also one that is not there any more; its id when that is all that is known.
+  virtual std::string name_of(ServerId server) const { return fmt::format("{}", server); }
   /// nullopt: deleted meanwhile, or another repair manager's. REQUIRES: fetched(id).
   virtual std::optional<StripeView> stripe(StripeId id) const = 0;
 

@@ -50,6 +50,11 @@ const ServerView* ServerTable::find(ServerId id) const {
   return at ? &servers_[*at] : nullptr;
 }
 
+std::string ServerTable::name_of(ServerId id) const {
+  const ServerView* server = find(id);
+  return server && !server->name.empty() ? server->name : fmt::format("{}", id);
+}
+
 LinkRate ServerTable::link(const ServerView& server, double otherwise) const {
   const auto left = [&](uint64_t measured, double usual) {
     const double rate = measured > 0 ? static_cast<double>(measured) : usual > 0 ? usual : otherwise;

@@ -28,6 +28,8 @@ class ServerTable {
 
   const ServerView* find(ServerId id) const;  ///< null: unknown
   std::optional<size_t> position(ServerId id) const;
+  /// What people call the server; its id when it is unknown or has no name.
+  std::string name_of(ServerId id) const;
   std::span<const ServerView> all() const { return servers_; }
   /// Racks are numbered in the order of their first servers.
   uint32_t rack_of(size_t position) const { return racks_[position]; }

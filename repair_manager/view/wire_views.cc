@@ -7,10 +7,11 @@ namespace kintsugi::repair_manager {
 std::optional<ServerView> server_view(const proto::ServerState& state) {
   Result<runtime::Endpoint> address = runtime::Endpoint::parse(state.address());
   if (!address) {
-    log::error("server {} takes no part in repairs: {}", state.server_id(), address.error().to_string());
+    log::error("server {} takes no part in repairs: {}", state.name(), address.error().to_string());
     return std::nullopt;
   }
   return ServerView{.id = ServerId{state.server_id()},
+                    .name = state.name(),
                     .address = std::move(*address),
                     .rack = state.rack(),
                     .alive = state.liveness() == proto::ServerState::ALIVE,
