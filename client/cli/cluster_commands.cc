@@ -242,11 +242,12 @@ Status status(Session& session, const Arguments& arguments) {
   const auto listed = (*client)->run((*client)->async().list_servers());
   if (listed) {
     if (!session.json) fmt::print("\n");
-    for (const proto::ServerState& server : listed->servers()) {
+    for (const proto::ServerState& server : by_number(*listed)) {
       servers.push_back(to_json(server));
       if (session.json) continue;
-      fmt::print("{:<20} {:<21} {:<8} {:>10} free  {} chunks\n", server.server_id(), server.address(),
-                 liveness_text(server.liveness()), human_bytes(server.free_bytes()), server.chunks());
+      fmt::print("{:>3} {:<20} {:<21} {:<8} {:>10} free  {} chunks\n", server.number(), server.name(),
+                 server.address(), liveness_text(server.liveness()), human_bytes(server.free_bytes()),
+                 server.chunks());
     }
   }
   if (session.json) {

@@ -67,6 +67,8 @@ Json to_json(const proto::Stripe& stripe) {
   for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
     chunks.push_back({{"index", chunk.index()},
                       {"server_id", std::to_string(chunk.server_id())},
+                      {"server_number", chunk.server_number()},
+                      {"server_name", chunk.server_name()},
                       {"address", chunk.address()},
                       {"length", chunk.length()},
                       {"crc", fmt::format("{:08x}", chunk.crc())},
@@ -80,6 +82,8 @@ Json to_json(const proto::Stripe& stripe) {
 
 Json to_json(const proto::ServerState& server) {
   return {{"server_id", std::to_string(server.server_id())},
+          {"number", server.number()},
+          {"name", server.name()},
           {"address", server.address()},
           {"http_address", server.http_address()},
           {"rack", server.rack()},
@@ -122,7 +126,9 @@ static void add_timing(Json& to, const proto::Timing& timing) {
   to["peak_bytes"] = timing.peak_bytes();
 }
 
-Json to_json(const proto::RepairRecord& record) {
+Json to_json(const proto::RepairRecord& record, const ServerNames& names) {
+  // A degraded read has no destination.
+  const std::string destination_name = record.destination() == 0 ? "" : names.name(record.destination());
   Json json{{"repair_id", record.repair_id()},
             {"kind", proto::kind_name(record.kind())},
             {"chunk", fmt::format("{}:{}", record.stripe_id(), record.index())},
@@ -138,7 +144,8 @@ Json to_json(const proto::RepairRecord& record) {
             {"started_ns", record.started_ns()},
             {"queued_seconds", record.queued_seconds()},
             {"estimated_seconds", record.estimated_seconds()},
-            {"destination", std::to_string(record.destination())}};
+            {"destination", std::to_string(record.destination())},
+            {"destination_name", destination_name}};
   add_timing(json, record.timing());
   json["indexes"] = Json::array();
   for (uint32_t index : record.indexes())
@@ -148,12 +155,20 @@ Json to_json(const proto::RepairRecord& record) {
   for (uint64_t destination : record.destinations())
     json["destinations"].push_back(std::to_string(destination));
   if (record.destinations().empty()) json["destinations"].push_back(std::to_string(record.destination()));
+  json["destination_names"] = Json::array();
+  for (uint64_t destination : record.destinations())
+    json["destination_names"].push_back(names.name(destination));
+  if (record.destinations().empty()) json["destination_names"].push_back(destination_name);
   json["helpers"] = Json::array();
   for (uint64_t helper : record.helpers())
     json["helpers"].push_back(std::to_string(helper));
+  json["helper_names"] = Json::array();
+  for (uint64_t helper : record.helpers())
+    json["helper_names"].push_back(names.name(helper));
   json["servers"] = Json::array();
   for (const proto::ServerTiming& server : record.servers()) {
-    Json one{{"server_id", std::to_string(server.server_id())}, {"role", proto::role_name(server.role())}};
+    Json one = names.to_json(server.server_id());
+    one["role"] = proto::role_name(server.role());
     add_timing(one, server.timing());
     json["servers"].push_back(std::move(one));
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/cli/json.h"
+#include "client/cli/servers.h"
 #include "common/proto/meta.pb.h"
 
 namespace kintsugi::cli {
@@ -17,10 +18,11 @@ std::string liveness_text(proto::ServerState::Liveness liveness);  ///< "alive",
 std::string chunks_text(
     const proto::RepairRecord& record);  ///< "81:3", "81:3,7" when one pass rebuilt several
 
-// Server ids are strings in JSON, because they are 64 random bits and many readers hold numbers as doubles.
+// Server ids are strings in JSON, because they are 64 random bits and many readers hold numbers as doubles. Number and name
+// of a server stand beside its id.
 Json to_json(const proto::Attributes& attributes);
 Json to_json(const proto::Stripe& stripe);
 Json to_json(const proto::ServerState& server);
-Json to_json(const proto::RepairRecord& record);
+Json to_json(const proto::RepairRecord& record, const ServerNames& names);
 
 }  // namespace kintsugi::cli

@@ -25,7 +25,8 @@ Status show_stripe(Session& session, BlockingClient& client, const uint64_t& str
   fmt::print("stripe {}: {}, {} user bytes, {}\n", stripe.stripe_id(), stripe.policy(), stripe.length(),
              answer.state());
   for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
-    fmt::print("  {:>2}  {:<20} {:<21} {:>10}  crc {:08x}  {}\n", chunk.index(), chunk.server_id(),
+    fmt::print("  {:>2}  {:<20} {:<21} {:>10}  crc {:08x}  {}\n", chunk.index(),
+               chunk.server_id() == 0 ? "-" : chunk.server_name(),
                chunk.address().empty() ? "-" : chunk.address(), chunk.length(), chunk.crc(),
                chunk.available() ? "available" : "missing");
   }

@@ -220,8 +220,9 @@ Status LocalCluster::write_chunkserver_config(size_t number) const {
   const Chunkserver& server = chunkservers_[number - 1];
   const std::string name = chunkserver_name(number);
   std::string config = fmt::format(
-      "listen = {}\nhttp_listen = {}\nmetaserver = {}\ndisks = [{}]\nsecret_file = {}\nlog_file = {}\n",
-      toml_string(server.listen), toml_string(server.http), toml_string(metaserver_),
+      "name = {}\nlisten = {}\nhttp_listen = {}\nmetaserver = {}\ndisks = [{}]\nsecret_file = {}\nlog_file = "
+      "{}\n",
+      toml_string(name), toml_string(server.listen), toml_string(server.http), toml_string(metaserver_),
       toml_string(fmt::format("{}/data/{}", directory_, name)), toml_string(secret_file()),
       toml_string(fmt::format("{}/log/{}.log", directory_, name)));
   if (!server.rack.empty()) config += fmt::format("rack = {}\n", toml_string(server.rack));

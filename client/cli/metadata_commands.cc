@@ -31,6 +31,8 @@ Status show_metadata(Session& session, BlockingClient& client) {
     if (doubt) {
       document["doubt"] = {{"since_ns", answer.doubt().since_ns()},
                            {"server_id", std::to_string(answer.doubt().server_id())},
+                           {"server_number", answer.doubt().server().number()},
+                           {"server_name", answer.doubt().server().name()},
                            {"evidence", answer.doubt().evidence()}};
     }
     print_json(document);
@@ -62,6 +64,8 @@ Status accept_metadata(Session&, BlockingClient& client) {
 
 Json to_json(const proto::QuarantinedChunk& chunk) {
   return {{"server_id", std::to_string(chunk.server_id())},
+          {"server_number", chunk.server().number()},
+          {"server_name", chunk.server().name()},
           {"stripe_id", chunk.stripe_id()},
           {"index", chunk.index()},
           {"foreign", chunk.foreign()},
@@ -81,7 +85,7 @@ Status list_quarantine(Session& session, BlockingClient& client) {
         chunks.push_back(to_json(chunk));
       } else {
         fmt::print("{}:{:<3} on server {:<20}  deleted in {:<10} {}\n", chunk.stripe_id(), chunk.index(),
-                   chunk.server_id(), time_left(chunk.seconds_left()),
+                   chunk.server().name(), time_left(chunk.seconds_left()),
                    chunk.foreign() ? "written under other metadata" : "never sealed, as far as is known");
       }
     }

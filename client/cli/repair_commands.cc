@@ -14,12 +14,12 @@ using client::BlockingClient;
 
 constexpr uint32_t kDefaultHistory = 100;
 
-/// Where the chunks went: "onto 12, 17", "for a client".
-std::string destination_text(const proto::RepairRecord& record) {
+/// Where the chunks went: "onto chunkserver-3, chunkserver-5", "for a client".
+std::string destination_text(const proto::RepairRecord& record, const ServerNames& names) {
   if (record.destination() == 0) return record.kind() == proto::RepairRecord::READ ? "for a client" : "";
-  std::string text = fmt::format("onto {}", record.destination());
+  std::string text = "onto " + names.name(record.destination());
   for (int i = 1; i < record.destinations_size(); ++i)
-    text += fmt::format(", {}", record.destinations(i));
+    text += ", " + names.name(record.destinations(i));
   return text;
 }
 
@@ -31,8 +31,8 @@ std::string tree_text(const proto::RepairRecord& record) {
 }
 
 /// Prints one line: when, what, how it ended, how it was done, why.
-void print_record(const proto::RepairRecord& record) {
-  const std::string destination = destination_text(record);
+void print_record(const proto::RepairRecord& record, const ServerNames& names) {
+  const std::string destination = destination_text(record, names);
   fmt::print("{}  {:<6} {:<10} {:<7} {} {}{}by {}, {:.2f} s{}{}\n", local_time(record.started_ns()),
              proto::kind_name(record.kind()), chunks_text(record), proto::outcome_name(record.outcome()),
              human_bytes(record.chunk_bytes()), destination, destination.empty() ? "" : " ",
@@ -43,10 +43,11 @@ void print_record(const proto::RepairRecord& record) {
 
 Status status(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::RepairStatusResponse answer, client.run(client.async().repair_status()));
+  const ServerNames names(answer.names());
   if (session.json) {
     Json running = Json::array();
     for (const proto::RepairRecord& record : answer.running())
-      running.push_back(to_json(record));
+      running.push_back(to_json(record, names));
     print_json({{"queued", answer.queued()},
                 {"delayed", answer.delayed()},
                 {"running", std::move(running)},
@@ -63,30 +64,31 @@ Status status(Session& session, BlockingClient& client) {
   fmt::print("{} done ({}), {} failed since the start\n", answer.done(), human_bytes(answer.bytes_repaired()),
              answer.failed());
   for (const proto::RepairRecord& record : answer.running())
-    print_record(record);
+    print_record(record, names);
   return {};
 }
 
 Status history(Session& session, BlockingClient& client, const uint32_t& limit) {
   KINTSUGI_ASSIGN(const proto::RepairHistoryResponse answer,
                   client.run(client.async().repair_history(limit)));
+  const ServerNames names(answer.names());
   Json records = Json::array();
   for (const proto::RepairRecord& record : answer.records()) {
     if (session.json) {
-      records.push_back(to_json(record));
+      records.push_back(to_json(record, names));
     } else {
-      print_record(record);
+      print_record(record, names);
     }
   }
   if (session.json) print_json({{"repairs", std::move(records)}});
   return {};
 }
 
-void print_result(const proto::RepairRecord& record) {
+void print_result(const proto::RepairRecord& record, const ServerNames& names) {
   const proto::Timing& timing = record.timing();
   fmt::print("chunk {} ({}, {}) rebuilt {} with a {} helpers, slices of {}: {}\n", chunks_text(record),
-             record.policy(), human_bytes(record.chunk_bytes()), destination_text(record), tree_text(record),
-             human_bytes(record.slice_bytes()),
+             record.policy(), human_bytes(record.chunk_bytes()), destination_text(record, names),
+             tree_text(record), human_bytes(record.slice_bytes()),
              rate_text(record.chunk_bytes() * static_cast<uint64_t>(std::max(record.indexes_size(), 1)),
                        timing.seconds()));
   fmt::print("plan {:.3f} s, read {:.3f} s, network {:.3f} s, compute {:.3f} s, write {:.3f} s\n",
@@ -97,7 +99,8 @@ void print_result(const proto::RepairRecord& record) {
 struct RunArguments {
   std::vector<ChunkId> chunks;
   proto::RepairShape shape = proto::RepairShape::AUTO;
-  uint64_t slice_bytes = 0, destination = 0;
+  uint64_t slice_bytes = 0;
+  std::string destination;  ///< empty: the best one
 };
 
 /// Refuses what one pass cannot rebuild: chunks of several stripes, and one chunk twice.
@@ -113,7 +116,7 @@ Status check_chunks(const std::vector<ChunkId>& chunks) {
 }
 
 /// REQUIRES: check_chunks() accepts the chunks. The first is the one that the root of the tree writes.
-proto::RunRepairRequest make_request(const RunArguments& arguments) {
+proto::RunRepairRequest make_request(const RunArguments& arguments, uint64_t destination) {
   proto::RunRepairRequest request;
   request.set_stripe_id(arguments.chunks.front().stripe.value);
   request.set_index(arguments.chunks.front().index);
@@ -121,18 +124,26 @@ proto::RunRepairRequest make_request(const RunArguments& arguments) {
     request.add_more_indexes(arguments.chunks[i].index);
   request.set_shape(arguments.shape);
   request.set_slice_bytes(arguments.slice_bytes);
-  request.set_destination(arguments.destination);
+  request.set_destination(destination);
   return request;
 }
 
 Status run(Session& session, BlockingClient& client, const RunArguments& arguments) {
-  KINTSUGI_ASSIGN(const proto::RepairRecord record,
-                  client.run(client.async().run_repair(make_request(arguments))));
+  uint64_t destination = 0;
+  if (!arguments.destination.empty()) {
+    KINTSUGI_ASSIGN(const proto::ListServersResponse servers, client.run(client.async().list_servers()));
+    KINTSUGI_ASSIGN(const proto::ServerState server, find_server(servers, arguments.destination));
+    destination = server.server_id();
+  }
+  KINTSUGI_ASSIGN(const proto::RunRepairResponse answer,
+                  client.run(client.async().run_repair(make_request(arguments, destination))));
+  const proto::RepairRecord& record = answer.record();
+  const ServerNames names(answer.names());
   const bool failed = record.outcome() == proto::RepairRecord::FAILED;
   if (session.json) {
-    print_json(to_json(record));
+    print_json(to_json(record, names));
   } else if (!failed) {
-    print_result(record);
+    print_result(record, names);
   }
   if (failed) return {Code::kUnavailable, record.detail().empty() ? "the repair failed" : record.detail()};
   return {};
@@ -143,35 +154,35 @@ Status run(Session& session, BlockingClient& client, const RunArguments& argumen
 std::vector<Command> repair_commands() {
   const auto limit = std::make_shared<uint32_t>(kDefaultHistory);
   const auto a = std::make_shared<RunArguments>();
-  return {
-      {.name = "repair",
-       .help = "Rebuilding of lost chunks: what goes on, what went on, rebuild now",
-       .commands = {{.name = "status",
-                     .help = "Show what is being repaired and what waits",
-                     .prints_json = true,
-                     .run = connected(status)},
-                    {.name = "history",
-                     .help = "Show past repairs, newest first",
-                     .options = {{"--limit", limit.get(), "How many; default: 100"}},
-                     .prints_json = true,
-                     .run = connected(limit, history)},
-                    {.name = "run",
-                     .help = "Rebuild chunks of one stripe now, in one pass, and report how long it took",
-                     .options = {{"--chunk", &a->chunks,
-                                  "A chunk to rebuild; several of one stripe when repeated", kRequired},
-                                 {.names = "--shape",
-                                  .target = one_of(&a->shape,
-                                                   {proto::RepairShape::STAR, proto::RepairShape::STAGGERED,
-                                                    proto::RepairShape::PPR, proto::RepairShape::CHAIN,
-                                                    proto::RepairShape::WEIGHTED, proto::RepairShape::AUTO},
-                                                   proto::shape_name),
-                                  .help = "Shape of the repair tree; default: auto"},
-                                 {"--slice", Bytes{&a->slice_bytes},
-                                  "Bytes of a slice; the chunk size means unsliced"},
-                                 {"--dst", &a->destination, "Id of the server that gets the (first) chunk"}},
-                     .prints_json = true,
-                     .check = [a] { return check_chunks(a->chunks); },
-                     .run = connected(a, run)}}}};
+  return {{.name = "repair",
+           .help = "Rebuilding of lost chunks: what goes on, what went on, rebuild now",
+           .commands = {
+               {.name = "status",
+                .help = "Show what is being repaired and what waits",
+                .prints_json = true,
+                .run = connected(status)},
+               {.name = "history",
+                .help = "Show past repairs, newest first",
+                .options = {{"--limit", limit.get(), "How many; default: 100"}},
+                .prints_json = true,
+                .run = connected(limit, history)},
+               {.name = "run",
+                .help = "Rebuild chunks of one stripe now, in one pass, and report how long it took",
+                .options =
+                    {{"--chunk", &a->chunks, "A chunk to rebuild; several of one stripe when repeated",
+                      kRequired},
+                     {.names = "--shape",
+                      .target = one_of(
+                          &a->shape,
+                          {proto::RepairShape::STAR, proto::RepairShape::STAGGERED, proto::RepairShape::PPR,
+                           proto::RepairShape::CHAIN, proto::RepairShape::WEIGHTED, proto::RepairShape::AUTO},
+                          proto::shape_name),
+                      .help = "Shape of the repair tree; default: auto"},
+                     {"--slice", Bytes{&a->slice_bytes}, "Bytes of a slice; the chunk size means unsliced"},
+                     {"--dst", &a->destination, "Name or number of the server that gets the (first) chunk"}},
+                .prints_json = true,
+                .check = [a] { return check_chunks(a->chunks); },
+                .run = connected(a, run)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -3,6 +3,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/format.h"
+#include "client/cli/servers.h"
 #include "client/cli/session.h"
 
 namespace kintsugi::cli {
@@ -30,63 +31,73 @@ Status list(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
   if (session.json) {
     Json servers = Json::array();
-    for (const proto::ServerState& server : answer.servers())
+    for (const proto::ServerState& server : by_number(answer))
       servers.push_back(to_json(server));
     print_json({{"servers", std::move(servers)}});
     return {};
   }
-  fmt::print("{:<20} {:<21} {:<10} {:<15} {:>10} {:>10} {:>8} {:>12} {:>7}  {}\n", "SERVER", "ADDRESS",
-             "RACK", "STATE", "FREE", "STORED", "CHUNKS", "UP/DOWN MB/s", "REPAIRS", "HEARTBEAT");
-  for (const proto::ServerState& server : answer.servers()) {
-    fmt::print("{:<20} {:<21} {:<10} {:<15} {:>10} {:>10} {:>8} {:>12} {:>7}  {:.1f} s ago\n",
-               server.server_id(), server.address(), server.rack().empty() ? "-" : server.rack(),
-               state_text(server), human_bytes(server.free_bytes()), human_bytes(server.stored_bytes()),
-               server.chunks(), link_text(server), server.repairs(), server.seconds_since_heartbeat());
+  const std::vector<proto::ServerState> servers = by_number(answer);
+  const size_t width = name_width(servers);
+  fmt::print("{:>3} {:<{}} {:<21} {:<10} {:<15} {:>10} {:>10} {:>8} {:>12} {:>7}  {}\n", "NO", "NAME", width,
+             "ADDRESS", "RACK", "STATE", "FREE", "STORED", "CHUNKS", "UP/DOWN MB/s", "REPAIRS", "HEARTBEAT");
+  for (const proto::ServerState& server : servers) {
+    fmt::print("{:>3} {:<{}} {:<21} {:<10} {:<15} {:>10} {:>10} {:>8} {:>12} {:>7}  {:.1f} s ago\n",
+               server.number(), server.name(), width, server.address(),
+               server.rack().empty() ? "-" : server.rack(), state_text(server),
+               human_bytes(server.free_bytes()), human_bytes(server.stored_bytes()), server.chunks(),
+               link_text(server), server.repairs(), server.seconds_since_heartbeat());
   }
   return {};
 }
 
-Result<uint64_t> chunks_on(BlockingClient& client, uint64_t server_id) {
+Result<proto::ServerState> find(BlockingClient& client, const std::string& text) {
   KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
-  for (const proto::ServerState& server : answer.servers()) {
-    if (server.server_id() == server_id) return server.chunks();
-  }
-  return Status{Code::kNotFound,
-                fmt::format("there is no server {} (see `kintsugi server list`)", server_id)};
+  return find_server(answer, text);
 }
 
-Status set_draining(Session& session, BlockingClient& client, uint64_t server_id, bool wanted) {
-  KINTSUGI_ASSIGN(const uint64_t chunks, chunks_on(client, server_id));
-  KINTSUGI_TRY(client.run(client.async().drain_server(server_id, wanted)));
+Json identity(const proto::ServerState& server) {
+  return {{"server_id", std::to_string(server.server_id())},
+          {"number", server.number()},
+          {"name", server.name()}};
+}
+
+Status set_draining(Session& session, BlockingClient& client, const std::string& text, bool wanted) {
+  KINTSUGI_ASSIGN(const proto::ServerState server, find(client, text));
+  KINTSUGI_TRY(client.run(client.async().drain_server(server.server_id(), wanted)));
   if (session.json) {
-    print_json({{"server_id", std::to_string(server_id)}, {"draining", wanted}, {"chunks", chunks}});
+    Json document = identity(server);
+    document.append({{"draining", wanted}, {"chunks", server.chunks()}});
+    print_json(document);
   } else if (!wanted) {
-    fmt::print("Server {} takes new chunks again; what was moved away stays where it is.\n", server_id);
+    fmt::print("Server {} takes new chunks again; what was moved away stays where it is.\n", server.name());
   } else {
     fmt::print(
         "Server {} gets nothing new, and what is on it ({} chunks now) is moved away; reads go on "
         "meanwhile.\n"
         "Progress:  kintsugi server list          (CHUNKS falls to 0, then it says drained)\n"
         "Then:      kintsugi server remove {}\n",
-        server_id, chunks, server_id);
+        server.name(), server.chunks(), server.name());
   }
   return {};
 }
 
-Status drain(Session& session, BlockingClient& client, const uint64_t& server_id) {
-  return set_draining(session, client, server_id, true);
+Status drain(Session& session, BlockingClient& client, const std::string& server) {
+  return set_draining(session, client, server, true);
 }
 
-Status undrain(Session& session, BlockingClient& client, const uint64_t& server_id) {
-  return set_draining(session, client, server_id, false);
+Status undrain(Session& session, BlockingClient& client, const std::string& server) {
+  return set_draining(session, client, server, false);
 }
 
-Status remove(Session& session, BlockingClient& client, const uint64_t& server_id) {
-  KINTSUGI_TRY(client.run(client.async().remove_server(server_id)));
+Status remove(Session& session, BlockingClient& client, const std::string& text) {
+  KINTSUGI_ASSIGN(const proto::ServerState server, find(client, text));
+  KINTSUGI_TRY(client.run(client.async().remove_server(server.server_id())));
   if (session.json) {
-    print_json({{"server_id", std::to_string(server_id)}, {"removed", true}});
+    Json document = identity(server);
+    document.append({{"removed", true}});
+    print_json(document);
   } else {
-    fmt::print("Server {} is forgotten; its daemon may be stopped now.\n", server_id);
+    fmt::print("Server {} is forgotten; its daemon may be stopped now.\n", server.name());
   }
   return {};
 }
@@ -94,8 +105,9 @@ Status remove(Session& session, BlockingClient& client, const uint64_t& server_i
 }  // namespace
 
 std::vector<Command> server_commands() {
-  const auto id = std::make_shared<uint64_t>(0);
-  const std::vector<Option> which{{"ID", id.get(), "As `kintsugi server list` shows it", kRequired}};
+  const auto server = std::make_shared<std::string>();
+  const std::vector<Option> which{
+      {"SERVER", server.get(), "Its name or number, as `kintsugi server list` shows them", kRequired}};
   return {{.name = "server",
            .help = "Chunkservers: list them, take them out of service",
            .commands = {{.name = "list",
@@ -106,17 +118,17 @@ std::vector<Command> server_commands() {
                          .help = "Move all chunks of a server elsewhere; it gets nothing new",
                          .options = which,
                          .prints_json = true,
-                         .run = connected(id, drain)},
+                         .run = connected(server, drain)},
                         {.name = "undrain",
                          .help = "Let a server take new chunks again",
                          .options = which,
                          .prints_json = true,
-                         .run = connected(id, undrain)},
+                         .run = connected(server, undrain)},
                         {.name = "remove",
                          .help = "Forget a server that is drained, or dead with all its chunks rebuilt",
                          .options = which,
                          .prints_json = true,
-                         .run = connected(id, remove)}}}};
+                         .run = connected(server, remove)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -252,11 +252,11 @@ asio::awaitable<Result<proto::RepairHistoryResponse>> Client::repair_history(uin
   return ask<proto::RepairHistoryResponse>(Method::kRepairHistory, std::move(request));
 }
 
-asio::awaitable<Result<proto::RepairRecord>> Client::run_repair(proto::RunRepairRequest request) {
+asio::awaitable<Result<proto::RunRepairResponse>> Client::run_repair(proto::RunRepairRequest request) {
   proto::RunRepairResponse answer;
   KINTSUGI_CO_TRY(co_await resources_->meta.call(context(), Method::kRunRepair, request, answer,
                                                  Repeat::kNever, MetaLink::kLongCallLimit));
-  co_return std::move(*answer.mutable_record());
+  co_return answer;
 }
 
 }  // namespace kintsugi::client

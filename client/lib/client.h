@@ -87,8 +87,8 @@ class Client {
       proto::ChangeQuarantineRequest::Change change, uint64_t stripe_id);
   asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
   asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(uint32_t limit);
-  /// Runs one repair, and returns when it has ended, with its record.
-  asio::awaitable<Result<proto::RepairRecord>> run_repair(proto::RunRepairRequest request);
+  /// Runs one repair, and returns when it has ended, with its record and the names of its servers.
+  asio::awaitable<Result<proto::RunRepairResponse>> run_repair(proto::RunRepairRequest request);
 
   /// Every operation that is under way ends soon, and every later one at once, with kCancelled or with an error that says
   /// how the cancellation met it. A write that had begun gives its upload up first, so that its space is free soon. Waited

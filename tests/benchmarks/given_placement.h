@@ -85,8 +85,8 @@ inline Status arrange(SimulatedCluster& cluster, const proto::Stripe& stripe,
     request.set_stripe_id(stripe.stripe_id());
     request.set_index(static_cast<uint32_t>(*chunk));
     request.set_destination(to.value);
-    const auto record = cluster.run(cluster.client().run_repair(request));
-    if (!record) return record.error();
+    const auto run = cluster.run(cluster.client().run_repair(request));
+    if (!run) return run.error();
     now[*chunk] = to;
   }
   return {};

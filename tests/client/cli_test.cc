@@ -77,7 +77,7 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"bench", "degraded-read", "--chunk", "x:1"},
       {"bench", "degraded-read", "--chunk", "81:3", "--shape", "x"},
       {"server", "drain"},
-      {"server", "remove", "x"},
+      {"server", "remove", "x", "y"},
       {"cluster", "start", "--chunkservers", "0"},
       {"cluster", "start", "--repair-delay", "-1"},
       {"rmdir"},

@@ -163,7 +163,7 @@ bool RepairRig::failed_naming(const std::string& server) const {
   const auto records = history();
   return std::ranges::any_of(records, [&](const Json& record) {
     return record.at("outcome") == "failed" &&
-           record.at("detail").get<std::string>().find("server " + server) != std::string::npos;
+           record.at("detail").get<std::string>().find("server " + daemon_of(server)) != std::string::npos;
   });
 }
 

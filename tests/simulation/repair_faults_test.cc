@@ -90,7 +90,7 @@ class RunningRepair {
     ASSERT_FALSE(tried.empty());
     EXPECT_EQ(tried.back().outcome(), proto::RepairRecord::DONE);
     if (tried.size() == 1) return;  // it was through when the fault came
-    const std::string name = fmt::format("server {}", cluster.server_id(server));
+    const std::string name = "server " + SimulatedCluster::name(server);
     EXPECT_TRUE(std::any_of(tried.begin(), tried.end(),
                             [&](const proto::RepairRecord& one) {
                               return one.outcome() == proto::RepairRecord::FAILED &&
@@ -272,7 +272,7 @@ TEST(RepairFaults, TwoRepairsOfOneChunkEndAsOne) {
     request.set_shape(proto::RepairShape::STAR);
     const auto joined = repair.cluster.run(repair.cluster.client().run_repair(request));
     ASSERT_TRUE(joined) << joined.error();
-    EXPECT_EQ(joined->outcome(), proto::RepairRecord::DONE);
+    EXPECT_EQ(joined->record().outcome(), proto::RepairRecord::DONE);
     repair.expect_repaired();
     EXPECT_EQ(repair.attempts().size(), 1u);
     repair.cluster.restart_chunkserver(repair.victim);

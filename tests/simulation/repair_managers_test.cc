@@ -198,7 +198,7 @@ TEST(RepairManagers, AChunkThatRotsIsRepairedByItsManagerAndARequestedRepairGoes
     request.set_index(4);
     const auto run = cluster.run(cluster.client().run_repair(std::move(request)));
     ASSERT_TRUE(run) << run.error();
-    EXPECT_EQ(run->outcome(), proto::RepairRecord::DONE);
+    EXPECT_EQ(run->record().outcome(), proto::RepairRecord::DONE);
     EXPECT_EQ(managers.done()[0] + managers.done()[1] + managers.done()[2], 2u);
     managers.expect_all_is_well();
   }

@@ -108,10 +108,10 @@ TEST(RepairTiming, AHealthyChunkIsRebuiltElsewhereOnRequestInAnyShape) {
         request.set_index(static_cast<uint32_t>(index++));
         request.set_shape(shape);
         request.set_slice_bytes(slice_bytes);
-        const auto record = cluster.run(cluster.client().run_repair(request));
-        ASSERT_TRUE(record) << record.error();
-        EXPECT_EQ(record->outcome(), proto::RepairRecord::DONE);
-        EXPECT_EQ(record->chunk_bytes(), cluster.options().chunk_bytes);
+        const auto run = cluster.run(cluster.client().run_repair(request));
+        ASSERT_TRUE(run) << run.error();
+        EXPECT_EQ(run->record().outcome(), proto::RepairRecord::DONE);
+        EXPECT_EQ(run->record().chunk_bytes(), cluster.options().chunk_bytes);
       }
     }
     const auto after = cluster.stripes_of("/file").at(0);

@@ -42,9 +42,9 @@ class Repair {
     request.set_stripe_id(cluster.stripes_of("/file").at(0).stripe_id());
     request.set_index(index);
     request.set_shape(shape);
-    const auto record = cluster.run(cluster.client().run_repair(request));
-    EXPECT_TRUE(record) << record.error();
-    return record ? *record : proto::RepairRecord{};
+    const auto run = cluster.run(cluster.client().run_repair(request));
+    EXPECT_TRUE(run) << run.error();
+    return run ? run->record() : proto::RepairRecord{};
   }
 
   double rate_of(uint64_t server_id) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/lib/shown_server.h"
 #include "common/base/crc32c.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
@@ -51,7 +52,7 @@ asio::awaitable<void> ChunkFetch::run(std::shared_ptr<ChunkFetch> self) {
   if (!status.ok() || self->cancelled_) self->buffers_.clear();
   if (!status.ok()) {
     status = status.with_context(fmt::format("chunk {}:{} on {}", self->range_.stripe_id,
-                                             self->range_.chunk.index(), self->range_.chunk.address()));
+                                             self->range_.chunk.index(), shown_server(self->range_.chunk)));
     if (!self->cancelled_) self->report(status);
   }
   self->status_ = std::move(status);

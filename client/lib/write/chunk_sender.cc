@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/lib/shown_server.h"
 #include "common/base/assert.h"
 #include "common/log/log.h"
 #include "common/proto/chunk.pb.h"
@@ -88,7 +89,7 @@ asio::awaitable<void> ChunkSender::run() {
     }
   }
   result_ =
-      status.with_context(fmt::format("chunk {} on {}", index_, allocation_.placement(index_).address()));
+      status.with_context(fmt::format("chunk {} on {}", index_, shown_server(allocation_.placement(index_))));
   changed_.notify_all();
 }
 

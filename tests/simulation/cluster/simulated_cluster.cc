@@ -104,6 +104,7 @@ std::unique_ptr<Program> SimulatedCluster::make_metaserver() {
 std::unique_ptr<Program> SimulatedCluster::make_chunkserver(size_t server) {
   chunkserver::Options options;
   options.listen = {name(server), kChunkserverPort};
+  options.name = name(server);
   options.metaserver = {"metaserver", kMetaserverPort};
   options.rack = fmt::format("rack-{}", server % options_.racks);
   for (size_t number = 0; number < options_.disks; ++number)
