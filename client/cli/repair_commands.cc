@@ -154,35 +154,35 @@ Status run(Session& session, BlockingClient& client, const RunArguments& argumen
 std::vector<Command> repair_commands() {
   const auto limit = std::make_shared<uint32_t>(kDefaultHistory);
   const auto a = std::make_shared<RunArguments>();
-  return {{.name = "repair",
-           .help = "Rebuilding of lost chunks: what goes on, what went on, rebuild now",
-           .commands = {
-               {.name = "status",
-                .help = "Show what is being repaired and what waits",
-                .prints_json = true,
-                .run = connected(status)},
-               {.name = "history",
-                .help = "Show past repairs, newest first",
-                .options = {{"--limit", limit.get(), "How many; default: 100"}},
-                .prints_json = true,
-                .run = connected(limit, history)},
-               {.name = "run",
-                .help = "Rebuild chunks of one stripe now, in one pass, and report how long it took",
-                .options =
-                    {{"--chunk", &a->chunks, "A chunk to rebuild; several of one stripe when repeated",
-                      kRequired},
-                     {.names = "--shape",
-                      .target = one_of(
-                          &a->shape,
-                          {proto::RepairShape::STAR, proto::RepairShape::STAGGERED, proto::RepairShape::PPR,
-                           proto::RepairShape::CHAIN, proto::RepairShape::WEIGHTED, proto::RepairShape::AUTO},
-                          proto::shape_name),
-                      .help = "Shape of the repair tree; default: auto"},
-                     {"--slice", Bytes{&a->slice_bytes}, "Bytes of a slice; the chunk size means unsliced"},
-                     {"--dst", &a->destination, "Name or number of the server that gets the (first) chunk"}},
-                .prints_json = true,
-                .check = [a] { return check_chunks(a->chunks); },
-                .run = connected(a, run)}}}};
+  return {
+      {.name = "repair",
+       .help = "Rebuilding of lost chunks: what goes on, what went on, rebuild now",
+       .commands = {{.name = "status",
+                     .help = "Show what is being repaired and what waits",
+                     .prints_json = true,
+                     .run = connected(status)},
+                    {.name = "history",
+                     .help = "Show past repairs, newest first",
+                     .options = {{"--limit", limit.get(), "How many; default: 100"}},
+                     .prints_json = true,
+                     .run = connected(limit, history)},
+                    {.name = "run",
+                     .help = "Rebuild chunks of one stripe now, in one pass, and report how long it took",
+                     .options = {{"--chunk", &a->chunks,
+                                  "A chunk to rebuild; several of one stripe when repeated", kRequired},
+                                 {.names = "--shape",
+                                  .target = one_of(&a->shape,
+                                                   {proto::RepairShape::STAR, proto::RepairShape::STAGGERED,
+                                                    proto::RepairShape::PPR, proto::RepairShape::CHAIN,
+                                                    proto::RepairShape::WEIGHTED, proto::RepairShape::AUTO},
+                                                   proto::shape_name),
+                                  .help = "Shape of the repair tree; default: auto"},
+                                 {"--slice", Bytes{&a->slice_bytes},
+                                  "Bytes of a slice; the chunk size means unsliced"},
+                                 {"--dst", &a->destination, "Server that gets the (first) chunk"}},
+                     .prints_json = true,
+                     .check = [a] { return check_chunks(a->chunks); },
+                     .run = connected(a, run)}}}};
 }
 
 }  // namespace kintsugi::cli
