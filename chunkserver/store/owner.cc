@@ -3,10 +3,18 @@
 namespace kintsugi::chunkserver {
 namespace {
 
-asio::awaitable<Status> save_on_all(StoreRoots roots, const Identity& identity) {
+enum class FullDisks { kFail, kMayLag };
+
+/// A full disk may keep an older record of the same server in the same cluster: its chunks can be read, and other disks
+/// know more.
+asio::awaitable<Status> save_on_all(StoreRoots roots, const Identity& identity, FullDisks full) {
   for (auto& root : roots) {
     if (root->disk.failed() || root->identity == identity) continue;
-    KINTSUGI_CO_TRY(co_await save_identity(root->disk, identity));
+    const Status saved = co_await save_identity(root->disk, identity);
+    const bool same_owner =
+        root->identity.server == identity.server && root->identity.cluster == identity.cluster;
+    if (saved.code() == Code::kNoSpace && same_owner && full == FullDisks::kMayLag) continue;
+    KINTSUGI_CO_TRY(saved);
     root->identity = identity;
   }
   co_return Status{};
@@ -78,12 +86,12 @@ asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::
   }
   identity.cluster = std::move(cluster);
   identity.number = number;
-  co_return co_await save_on_all(roots, identity);
+  co_return co_await save_on_all(roots, identity, FullDisks::kMayLag);
 }
 
 asio::awaitable<Status> keep_metadata_mark(StoreRoots roots, Identity& identity, MetadataMark mark) {
   identity.metadata = mark;
-  co_return co_await save_on_all(roots, identity);
+  co_return co_await save_on_all(roots, identity, FullDisks::kFail);
 }
 
 }  // namespace kintsugi::chunkserver

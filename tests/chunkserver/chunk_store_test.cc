@@ -406,9 +406,11 @@ TEST(ChunkStore, UsesAFullDiskThoughItsMarkOfTheMetadataIsOld) {
   rig.start();
   for (uint64_t i = 1; i <= 4; ++i)
     KINTSUGI_ASSERT_OK(rig.put(chunk_id(i), chunk_bytes(2 * kMiB, i)));
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->join_cluster("blue", 3)));
   rig.node.disk().fill("/d1");
   (void)rig.simulation.run(rig.store->keep_metadata_mark({.epoch = 7, .position = 9}));
   rig.restart();
+  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue", 3)));
   for (uint64_t i = 1; i <= 4; ++i) {
     const auto bytes = rig.get(chunk_id(i));
     ASSERT_TRUE(bytes) << bytes.error();
