@@ -53,6 +53,12 @@ std::string Allocations::reallocate(proto::StripeTicket ticket, uint32_t index, 
   return sign_ticket(secret_, ticket);
 }
 
+std::optional<TimePoint> Allocations::allocated_at(StripeId stripe) const {
+  const auto found = allocations_.find(stripe);
+  if (found == allocations_.end()) return std::nullopt;
+  return found->second.expiry - options_.upload_ttl;
+}
+
 bool Allocations::protects(StripeId stripe) const {
   const auto found = allocations_.find(stripe);
   if (found != allocations_.end() && found->second.expiry >= clock_.now()) return true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,9 @@ class Allocations {
   Result<proto::StripeTicket> open(UploadId upload, StripeId stripe, std::string_view ticket) const;
   /// Puts one chunk on another server: signs a new ticket with the old one's expiry.
   std::string reallocate(proto::StripeTicket ticket, uint32_t index, ServerId server);
+
+  /// When the stripe was allocated. Nothing: by the process before this one, or it is not remembered any more.
+  std::optional<TimePoint> allocated_at(StripeId stripe) const;
 
   /// The stripe's chunks may belong to a file one day although no stripe record names them.
   bool protects(StripeId stripe) const;

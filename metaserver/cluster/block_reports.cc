@@ -83,10 +83,12 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
     return false;
   }
   close(report);
-  // Only once: a server that is written to all the time has a chunk that was placed just now in every report.
-  server->wants_block_report = report.undecided && server->may_report_twice;
-  server->may_report_twice = false;
-  server->block_report_due = clock_.now() + ChunkMap::kPlacedMemory;
+  server->wants_block_report = false;
+  // Of the first report only: a server that is written to all the time has a chunk that was placed just now in every one.
+  if (report.undecided && server->first_report) server->last_doubt = clock_.now();
+  server->first_report = false;
+  const TimePoint decidable = server->last_doubt + ChunkMap::kPlacedMemory;
+  server->report_again = report.began < decidable ? decidable : TimePoint::max();
   return true;
 }
 
@@ -173,9 +175,21 @@ void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Chu
   quarantined_ += quarantine_.add(transaction, server, chunk, false) ? 1 : 0;
 }
 
+void BlockReports::note_sealed(ServerId id, std::optional<TimePoint> allocated) {
+  ServerRecord* server = servers_.find(id);
+  if (!server || (allocated && *allocated > server->registered_at)) return;
+  server->last_doubt = clock_.now();
+  server->report_again = std::min(server->report_again, server->last_doubt + ChunkMap::kPlacedMemory);
+}
+
 bool BlockReports::should_ask(ServerId id) {
   ServerRecord* server = servers_.find(id);
   const TimePoint now = clock_.now();
+  if (server && now >= server->report_again) {
+    server->report_again = TimePoint::max();
+    server->wants_block_report = true;
+    server->block_report_due = now;
+  }
   // A server that has just registered sends its report by itself: it is asked when that did not come.
   if (!server || !server->wants_block_report || now < server->block_report_due) return false;
   server->block_report_due = now + kAskAgainAfter;

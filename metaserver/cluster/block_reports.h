@@ -12,8 +12,9 @@
 /// no        yes       garbage if that is proven, else quarantine; nothing while its stripe may still be sealed
 /// ```
 ///
-/// A server that starts may have lost what was placed on it a moment before. So when its first report lacks such chunks it is
-/// asked for another one, which decides.
+/// A server that starts may have lost what was written to it before. When its first report lacks a chunk that was placed just
+/// then, or when a stripe is sealed that was allocated before the server registered, it is asked for another report some
+/// time later, which decides.
 #pragma once
 
 #include <map>
@@ -60,6 +61,10 @@ class BlockReports {
   /// server is not registered, which its next heartbeat is told.
   Result<bool> take_page(Transaction& transaction, const proto::BlockReportRequest& page,
                          std::vector<LostChunk>& lost);
+
+  /// A stripe is sealed with a chunk on this server, which may have been written to a process before the present one:
+  /// nothing is known of its allocation, or it was made before the server registered.
+  void note_sealed(ServerId server, std::optional<TimePoint> allocated);
 
   /// The server is to be asked for a report now; then not again for a while.
   bool should_ask(ServerId server);

@@ -123,7 +123,8 @@ Result<ServerRegistry::Before> ServerRegistry::register_server(Transaction& tran
   server.registered = true;
   server.last_heartbeat = clock_.now();
   server.wants_block_report = true;
-  server.may_report_twice = true;
+  server.registered_at = clock_.now();
+  server.first_report = true;
   server.block_report_due = clock_.now() + 5 * options_.heartbeat_interval;
   return is_new ? Before::kUnknown : was_dead ? Before::kDead : Before::kLiving;
 }

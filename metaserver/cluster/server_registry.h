@@ -28,8 +28,11 @@ struct ServerRecord {
   proto::HeartbeatRequest load;  ///< the last heartbeat
   bool wants_block_report = true;
   TimePoint block_report_due;  ///< when to ask for one that did not come by itself
-  bool may_report_twice =
-      true;  ///< the first report since it registered says nothing of chunks placed just then
+  TimePoint registered_at;     ///< when it last did, with this metaserver
+  bool first_report = true;    ///< none has ended since then
+  TimePoint last_doubt =
+      TimePoint::min();  ///< no report says yet whether a chunk is there that was placed then
+  TimePoint report_again = TimePoint::max();  ///< when to ask for one that does
 };
 
 inline constexpr size_t kMaxServers = 10000;

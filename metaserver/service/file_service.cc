@@ -80,10 +80,13 @@ void FileService::report_unreachable(const proto::SealedStripe& sealed) {
 }
 
 void FileService::note_placed(const proto::SealedStripe& sealed) {
+  const StripeId stripe{sealed.stripe().stripe_id()};
+  const auto allocated = state_.allocations.allocated_at(stripe);
   for (const proto::ChunkPlacement& chunk : sealed.stripe().chunks()) {
-    if (chunk.server_id() == 0) continue;
-    state_.chunks.set_placed({StripeId{sealed.stripe().stripe_id()}, chunk.index()},
-                             ServerId{chunk.server_id()});
+    const ServerId server{chunk.server_id()};
+    if (!server) continue;
+    state_.chunks.set_placed({stripe, chunk.index()}, server);
+    state_.block_reports.note_sealed(server, allocated);
   }
 }
 

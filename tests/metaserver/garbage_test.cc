@@ -367,6 +367,26 @@ TEST(BlockReport, FindsWhatAServerLostThatStartedRightAfterItWasPlaced) {
   EXPECT_EQ(server.report, reports) << "no more reports are asked for";
 }
 
+TEST(BlockReport, FindsWhatAServerLostThatStartedBeforeTheStripeWasSealed) {
+  MetaServerRig rig;
+  const auto allocated = rig.allocate("/f");
+  ASSERT_TRUE(allocated) << allocated.error();
+  const proto::SealedStripe sealed = rig.write(*allocated, 300'000);
+  FakeServer& server = rig.server(ServerId{sealed.stripe().chunks(0).server_id()});
+  server.chunks.clear();
+  ++server.incarnation;
+  server.registered = false;
+  rig.pass(10);
+  const auto committed = rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}));
+  ASSERT_TRUE(committed) << committed.error();
+  rig.pass(30);
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  EXPECT_EQ(rig.told.lost[0].first, (ChunkId{StripeId{sealed.stripe().stripe_id()}, 0}));
+  const uint64_t reports = server.report;
+  rig.pass(120);
+  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+}
+
 TEST(BlockReport, RefusesPagesOutOfOrder) {
   MetaServerRig rig;
   proto::BlockReportRequest page;
