@@ -11,6 +11,12 @@ Heartbeat::Heartbeat(const runtime::Clock& clock, const ServiceCounters& counter
 void Heartbeat::fill(proto::HeartbeatRequest& request, const StoreSpace& space) {
   request.set_total_bytes(space.total_bytes);
   request.set_free_bytes(space.free_bytes);
+  for (const runtime::DiskSpace& device : space.devices) {
+    proto::DeviceSpace& told = *request.add_devices();
+    told.set_device(device.device);
+    told.set_total_bytes(device.total_bytes);
+    told.set_free_bytes(device.free_bytes);
+  }
   request.set_chunks(space.chunks);
   request.set_stored_bytes(space.stored_bytes);
   request.set_disks(space.disks);

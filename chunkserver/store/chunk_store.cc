@@ -300,8 +300,17 @@ StoreSpace ChunkStore::known_space() const {
       ++space.failed_disks;
       continue;
     }
-    space.total_bytes += root->disk.total_bytes();
-    space.free_bytes += root->disk.free_bytes();
+    const DataDisk& disk = root->disk;
+    const auto known = std::ranges::find(space.devices, disk.device(), &runtime::DiskSpace::device);
+    if (known != space.devices.end() && disk.device() != 0) {
+      known->free_bytes = std::min(known->free_bytes, disk.free_bytes());
+    } else {
+      space.devices.push_back({disk.total_bytes(), disk.free_bytes(), disk.device()});
+    }
+  }
+  for (const runtime::DiskSpace& device : space.devices) {
+    space.total_bytes += device.total_bytes;
+    space.free_bytes += device.free_bytes;
   }
   space.chunks = index_.size();
   space.stored_bytes = index_.stored_bytes();

@@ -37,7 +37,8 @@ struct StoreOptions {
 };
 
 struct StoreSpace {
-  uint64_t total_bytes = 0, free_bytes = 0;
+  uint64_t total_bytes = 0, free_bytes = 0;  ///< of all devices together
+  std::vector<runtime::DiskSpace> devices;   ///< each once, though several disks may be directories of it
   uint64_t chunks = 0, stored_bytes = 0;
   uint32_t disks = 0, failed_disks = 0;
 };

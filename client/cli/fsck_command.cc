@@ -53,7 +53,7 @@ struct FsckTotals {
     hanging_chunks += page.hanging_chunks();
     waiting += page.waiting_stripes();
     for (const proto::FsckHanging& server : page.hanging()) {
-      const auto [entry, is_new] = hanging.try_emplace(server.server_id(), server);
+      const auto [entry, is_new] = hanging.try_emplace(server.server().server_id(), server);
       if (!is_new) entry->second.set_chunks(entry->second.chunks() + server.chunks());
     }
   }
@@ -72,7 +72,9 @@ Json to_json(const proto::FsckProblem& problem) {
 }
 
 Json to_json(const proto::FsckHanging& server) {
-  return {{"server_id", std::to_string(server.server_id())},
+  return {{"server_id", std::to_string(server.server().server_id())},
+          {"server_number", server.server().number()},
+          {"server_name", server.server().name()},
           {"address", server.address()},
           {"liveness", liveness_text(server.liveness())},
           {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
@@ -98,8 +100,8 @@ std::string chunks_of(uint64_t count) {
 void print_hanging(const FsckTotals& totals) {
   for (const auto& [id, server] : totals.hanging) {
     fmt::print("{} hang{} on server {} at {}, which has not answered for {:.0f} s\n",
-               chunks_of(server.chunks()), server.chunks() == 1 ? "s" : "", id, server.address(),
-               server.seconds_since_heartbeat());
+               chunks_of(server.chunks()), server.chunks() == 1 ? "s" : "", server.server().name(),
+               server.address(), server.seconds_since_heartbeat());
   }
   if (totals.waiting > 0)
     fmt::print("{} stripes cannot be read before servers with these chunks answer again\n", totals.waiting);
@@ -165,6 +167,7 @@ Json to_json(const DamagedChunk& chunk) {
           {"stripe_id", chunk.id.stripe.value},
           {"index", chunk.id.index},
           {"server_id", std::to_string(chunk.server.value)},
+          {"server_name", chunk.server_name},
           {"damage", damage_name(chunk.damage)},
           {"detail", chunk.detail},
           {"state", mending_name(chunk.mending)},
@@ -173,6 +176,7 @@ Json to_json(const DamagedChunk& chunk) {
 
 Json to_json(const client::UnreadChunks& unread) {
   return {{"server_id", std::to_string(unread.server.value)},
+          {"server_name", unread.server_name},
           {"address", unread.address},
           {"chunks", unread.chunks},
           {"why", unread.why.to_string()}};
@@ -196,12 +200,12 @@ Json to_json(const DeepCheckReport& report, double seconds) {
 void print_deep(const DeepCheckReport& report, double seconds) {
   for (const DamagedChunk& chunk : report.damaged) {
     fmt::print("{}: chunk {} on server {} was {} ({}): {}{}\n", shown_name(chunk.path), chunk.id,
-               chunk.server, damage_text(chunk.damage), shown_message(chunk.detail),
+               chunk.server_name, damage_text(chunk.damage), shown_message(chunk.detail),
                mending_text(chunk.mending),
                chunk.obstacle.empty() ? "" : ": " + shown_message(chunk.obstacle));
   }
   for (const client::UnreadChunks& unread : report.unread) {
-    fmt::print("{} on server {} at {} could not be read: {}\n", chunks_of(unread.chunks), unread.server,
+    fmt::print("{} on server {} at {} could not be read: {}\n", chunks_of(unread.chunks), unread.server_name,
                unread.address, shown_message(unread.why.message()));
   }
   fmt::print("{}, {} read in {}\n", chunks_of(report.chunks_read), human_bytes(report.bytes_read),

@@ -216,16 +216,20 @@ Status disk_free(Session& session, BlockingClient& client) {
     print_json({{"total_bytes", free.total_bytes()},
                 {"free_bytes", free.free_bytes()},
                 {"stored_bytes", free.stored_bytes()},
+                {"policy", free.policy()},
+                {"storable_bytes", free.storable_bytes()},
                 {"servers_alive", free.servers_alive()},
                 {"servers", free.servers()},
                 {"files", free.files()},
                 {"stripes", free.stripes()}});
     return {};
   }
-  fmt::print("{} free of {}, {} stored; {} of {} servers alive; {} files, {} stripes\n",
-             human_bytes(free.free_bytes()), human_bytes(free.total_bytes()),
-             human_bytes(free.stored_bytes()), free.servers_alive(), free.servers(), free.files(),
-             free.stripes());
+  fmt::print(
+      "{} free of {}, room for {} of files with {}; {} stored; {} of {} servers alive; {} files, {} "
+      "stripes\n",
+      human_bytes(free.free_bytes()), human_bytes(free.total_bytes()), human_bytes(free.storable_bytes()),
+      free.policy(), human_bytes(free.stored_bytes()), free.servers_alive(), free.servers(), free.files(),
+      free.stripes());
   return {};
 }
 

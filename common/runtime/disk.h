@@ -48,6 +48,7 @@ enum class OpenMode {
 struct DiskSpace {
   uint64_t total_bytes = 0;
   uint64_t free_bytes = 0;
+  uint64_t device = 0;  ///< names the file system that this is the space of, over all machines; 0: unknown
 };
 
 /// Tells a file or directory from every other one that exists at the same time. Once it is gone, and nobody has it

@@ -151,7 +151,7 @@ void FsckPage::name_hanging_servers() {
     KINTSUGI_ASSERT(record);  // nothing was waited for since it was found
     const proto::ServerState server = state_.servers.state_of(*record);
     proto::FsckHanging* hanging = response_.add_hanging();
-    hanging->set_server_id(id.value);
+    *hanging->mutable_server() = state_.servers.names().of(id);
     hanging->set_address(server.address());
     hanging->set_liveness(server.liveness());
     hanging->set_seconds_since_heartbeat(server.seconds_since_heartbeat());

@@ -34,6 +34,8 @@ TEST(DiskFree, SumsWhatTheServersSay) {
   EXPECT_EQ(free->servers(), 6u);
   EXPECT_EQ(free->servers_alive(), 5u);
   EXPECT_EQ(free->free_bytes(), 5ull << 40);
+  EXPECT_EQ(free->policy(), "rs-3-2-64k");
+  EXPECT_EQ(free->storable_bytes(), 3ull << 40);
   EXPECT_EQ(free->files(), 1u);
   EXPECT_EQ(free->stripes(), 3u);
 }
@@ -89,7 +91,7 @@ TEST(Fsck, CountsWhatHangsOnServersThatDoNotAnswer) {
   const proto::FsckResponse one = rig.fsck();
   EXPECT_EQ(one.hanging_chunks(), 4u);
   ASSERT_EQ(one.hanging_size(), 1);
-  EXPECT_EQ(one.hanging(0).server_id(), away.id.value);
+  EXPECT_EQ(one.hanging(0).server().server_id(), away.id.value);
   EXPECT_EQ(one.hanging(0).address(), fmt::format("10.0.2.{}:9000", away.id));
   EXPECT_EQ(one.hanging(0).chunks(), 4u);
   EXPECT_EQ(one.hanging(0).liveness(), proto::ServerState::SUSPECT);

@@ -32,6 +32,10 @@ void MetaServerRig::heartbeat(FakeServer& server) {
   request.set_orders_done(server.deletes_later ? 0 : server.orders);
   request.set_total_bytes(1ull << 41);
   request.set_free_bytes(server.free_bytes);
+  proto::DeviceSpace& device = *request.add_devices();
+  device.set_device(server.id.value);
+  device.set_total_bytes(request.total_bytes());
+  device.set_free_bytes(server.free_bytes);
   for (ChunkId chunk : std::exchange(server.lost, {})) {
     proto::ReportedChunk* lost = request.add_lost();
     lost->set_stripe_id(chunk.stripe.value);

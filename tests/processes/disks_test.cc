@@ -119,5 +119,15 @@ TEST_F(Disks, ADirectoryThatIsRemovedUnderLoadIsAFailedDiskWithinSecondsAndIsRep
   }
 }
 
+TEST_F(Disks, DfCountsAFileSystemThatAllServersShareOnce) {
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  const auto file_system = std::filesystem::space(cluster_directory());
+  const std::string total = "\"total_bytes\": " + std::to_string(file_system.capacity);
+  EXPECT_TRUE(eventually([&] { return kintsugi({"df", "--json"}).out.find(total) != std::string::npos; },
+                         seconds(10)))
+      << kintsugi({"df", "--json"}).out;
+  EXPECT_NE(kintsugi({"df"}).out.find("of files with rs-2-1-64k"), std::string::npos) << kintsugi({"df"}).out;
+}
+
 }  // namespace
 }  // namespace kintsugi::processes

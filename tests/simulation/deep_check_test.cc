@@ -166,7 +166,7 @@ TEST(Suspicion, AServerWhoseProcessEndsIsSuspectWithinASecondAndFsckSaysWhatHang
     EXPECT_EQ(fsck->missing_chunks(), 0u);
     EXPECT_EQ(fsck->hanging_chunks(), held);
     ASSERT_EQ(fsck->hanging_size(), 1);
-    EXPECT_EQ(ServerId{fsck->hanging(0).server_id()}, cluster.server_id(victim));
+    EXPECT_EQ(ServerId{fsck->hanging(0).server().server_id()}, cluster.server_id(victim));
     KINTSUGI_EXPECT_OK(cluster.check("/file"));
     // It comes back before it counts as dead: nothing is repaired.
     cluster.run_for(5s);

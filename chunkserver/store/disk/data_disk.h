@@ -60,6 +60,7 @@ class DataDisk {
   // Free space as last refreshed from the disk, less what writers were promised since.
   asio::awaitable<Status> refresh_space();
   uint64_t total_bytes() const { return space_.total_bytes; }
+  uint64_t device() const { return space_.device; }  ///< as runtime::DiskSpace has it
   uint64_t free_bytes() const { return space_.free_bytes > promised_ ? space_.free_bytes - promised_ : 0; }
   void promise(uint64_t bytes) { promised_ += bytes; }
   void take_back_promise(uint64_t bytes, uint64_t written);

@@ -47,6 +47,7 @@ enum class Mending {
 struct DamagedChunk {
   ChunkId id;
   ServerId server;  ///< where it was found damaged
+  std::string server_name;
   std::string path;
   Damage damage = Damage::kMissing;
   std::string detail;  ///< for people: what the server said
@@ -60,6 +61,7 @@ struct DamagedChunk {
 /// Chunks of a server that were not read although it is not dead.
 struct UnreadChunks {
   ServerId server;
+  std::string server_name;
   std::string address;
   uint64_t chunks = 0;
   Status why;  ///< of the last attempt

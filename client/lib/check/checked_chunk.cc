@@ -8,6 +8,7 @@ CheckedChunk checked_chunk(StripeId stripe, const proto::ChunkPlacement& placeme
                            std::shared_ptr<const std::string> path) {
   return {.id = {stripe, placement.index()},
           .server = ServerId{placement.server_id()},
+          .server_name = placement.server_name(),
           .address = placement.address(),
           .length = placement.length(),
           .crc = placement.crc(),

@@ -14,6 +14,7 @@ namespace kintsugi::client {
 struct CheckedChunk {
   ChunkId id;
   ServerId server;
+  std::string server_name;  ///< for people
   std::string address;
   uint64_t length = 0;
   uint32_t crc = 0;

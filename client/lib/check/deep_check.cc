@@ -126,6 +126,7 @@ asio::awaitable<Status> DeepCheck::add(CheckRound& round, StripeId stripe, const
   }
   repairs_.add({.id = {stripe, chunk.index()},
                 .server = ServerId{chunk.server_id()},
+                .server_name = chunk.server_name(),
                 .path = *path,
                 .damage = Damage::kMissing,
                 .detail = "it was known to be lost"});
@@ -170,6 +171,7 @@ asio::awaitable<Status> DeepCheck::found_damaged(const CheckedChunk& chunk, Dama
   ++progress_.chunks;
   repairs_.add({.id = chunk.id,
                 .server = chunk.server,
+                .server_name = chunk.server_name,
                 .path = *chunk.path,
                 .damage = damage,
                 .detail = std::move(detail)});
@@ -190,7 +192,7 @@ asio::awaitable<Status> DeepCheck::report_lost(const CheckedChunk& chunk, Damage
 }
 
 void DeepCheck::unread(const CheckedChunk& chunk, const Status& why) {
-  Again again{chunk.id, chunk.path, chunk.server, chunk.address, why};
+  Again again{chunk.id, chunk.path, chunk.server, chunk.server_name, chunk.address, why};
   if (again_.size() < kMaxAgain) {
     again_.push_back(std::move(again));
   } else {
@@ -201,6 +203,7 @@ void DeepCheck::unread(const CheckedChunk& chunk, const Status& why) {
 void DeepCheck::count_unread(const Again& chunk) {
   UnreadChunks& unread = unread_[chunk.server];
   unread.server = chunk.server;
+  unread.server_name = chunk.server_name;
   unread.address = chunk.address;
   ++unread.chunks;
   unread.why = chunk.why;

@@ -35,6 +35,7 @@ class DeepCheck final : private CheckRound::Observer {
     ChunkId id;
     std::shared_ptr<const std::string> path;
     ServerId server;  ///< where it could not be read
+    std::string server_name;
     std::string address;
     Status why;
   };

@@ -1,6 +1,7 @@
 #include "common/runtime/production/uring_disk.h"
 
 #include <cerrno>
+#include <fstream>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/assert.h"
+#include "common/base/hash.h"
 #include "common/log/log.h"
 #include "common/runtime/production/uring_file.h"
 
@@ -28,6 +30,16 @@ int open_flags(OpenMode mode) {
     case OpenMode::kCreate: return O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL;
   }
   return O_RDONLY | O_CLOEXEC;
+}
+
+/// A number that no other machine has, and this one only until it starts again.
+uint64_t this_machine() {
+  static const uint64_t machine = [] {
+    std::string id;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+    return mix_bits(hash_name(id));
+  }();
+  return machine;
 }
 
 Status to_status(int result, std::string_view operation, const std::string& path) {
@@ -134,8 +146,10 @@ asio::awaitable<Result<std::vector<std::string>>> UringDisk::list(std::string pa
 asio::awaitable<Result<DiskSpace>> UringDisk::space(std::string path) {
   struct statvfs filesystem;
   if (statvfs(path.c_str(), &filesystem) != 0) co_return to_status(-errno, "measure the filesystem of", path);
+  KINTSUGI_CO_ASSIGN(const FileAttributes directory, co_await attributes(path));
   co_return DiskSpace{uint64_t{filesystem.f_blocks} * filesystem.f_frsize,
-                      uint64_t{filesystem.f_bavail} * filesystem.f_frsize};
+                      uint64_t{filesystem.f_bavail} * filesystem.f_frsize,
+                      mix_bits(this_machine() ^ mix_bits(directory.identity.device))};
 }
 
 asio::awaitable<Result<FileAttributes>> UringDisk::attributes(std::string path) {

@@ -18,7 +18,7 @@ Duration times(Duration duration, double factor) {
 }  // namespace
 
 SimDisk::SimDisk(SimClock& clock, EventHash& events, uint64_t seed)
-    : clock_(clock), events_(events), random_(seed) {
+    : clock_(clock), events_(events), name_(mix_bits(seed)), random_(seed) {
   make_volume("/");
 }
 SimDisk::~SimDisk() = default;

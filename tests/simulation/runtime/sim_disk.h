@@ -127,6 +127,7 @@ class SimDisk {
 
   SimClock& clock_;
   EventHash& events_;
+  const uint64_t name_;  ///< tells it from the disks of other machines
   SimRandom random_;
   DiskSpeed speed_;
   Unsynced unsynced_ = Unsynced::kRandom;

@@ -64,7 +64,8 @@ asio::awaitable<Result<std::vector<std::string>>> DiskView::list(std::string pat
 asio::awaitable<Result<runtime::DiskSpace>> DiskView::space(std::string path) {
   KINTSUGI_CO_TRY(co_await perform(DiskOp::kSpace, path));
   const auto volume = disk_.volume_of(path);
-  co_return runtime::DiskSpace{volume->capacity_bytes, volume->free_bytes()};
+  co_return runtime::DiskSpace{volume->capacity_bytes, volume->free_bytes(),
+                               disk_.name_ ^ mix_bits(hash_name(volume->prefix))};
 }
 
 asio::awaitable<Result<runtime::FileAttributes>> DiskView::attributes(std::string path) {
