@@ -9,6 +9,8 @@ constexpr size_t kMostOfALine = 90;  ///< what follows tells of one case only
 }  // namespace
 
 void Coverage::merge(const Coverage& other) {
+  for (const auto& [name, count] : other.codes)
+    codes[name] += count;
   for (const auto& [name, count] : other.acts)
     acts[name] += count;
   for (const auto& [name, count] : other.outcomes)

@@ -9,6 +9,7 @@
 namespace kintsugi::simulation {
 
 struct Coverage {
+  std::map<std::string, uint64_t> codes;     ///< policies of clusters and directories, by name
   std::map<std::string, uint64_t> acts;      ///< by name: how often each had an effect
   std::map<std::string, uint64_t> outcomes;  ///< "put ok", "read unavailable", ...
   std::map<std::string, uint64_t> states;    ///< lines of logs, without their numbers and names

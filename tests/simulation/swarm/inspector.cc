@@ -158,6 +158,11 @@ void Inspector::damaged(size_t server) {
   it.doubtful.insert(it.chunks.begin(), it.chunks.end());
 }
 
+void Inspector::nothing_is_damaged() {
+  for (Server& server : servers_)
+    server.doubtful.clear();
+}
+
 void Inspector::emptied(size_t server) {
   Server& it = servers_[server];
   it.excused.insert(it.chunks.begin(), it.chunks.end());
@@ -241,8 +246,13 @@ Status Inspector::tidy() const {
       return {Code::kUnavailable, "files that are gone, or uploads that ended, are still in the metadata"};
   }
   const auto all = stripes();
+  std::set<uint64_t> linked;
+  for_each_of(metadata(), keys::Kind::kEntry, [&](const std::string&, const std::string& value) {
+    linked.insert(parsed<proto::StoredDirectoryEntry>(value).inode());
+  });
   std::set<StripeId> wanted;
-  for_each_of(metadata(), keys::Kind::kExtents, [&](const std::string&, const std::string& value) {
+  for_each_of(metadata(), keys::Kind::kExtents, [&](const std::string& key, const std::string& value) {
+    if (!linked.contains(keys::first_id(key))) return;  // no directory has it: nobody can read or remove it
     const auto extents = parsed<proto::StoredExtents>(value);
     for (const proto::Extent& extent : extents.extents())
       wanted.insert(StripeId{extent.stripe_id()});

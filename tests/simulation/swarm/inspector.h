@@ -35,6 +35,8 @@ class Inspector {
   void started_again(size_t server) { servers_[server].started_again = true; }
   /// To be called when no write is under way: what servers hold that were in doubt and started again is certain then.
   void no_write_is_under_way();
+  /// Every chunk was read and found whole, or repaired.
+  void nothing_is_damaged();
   /// The disks of a server that does not run are empty now.
   void emptied(size_t server);
   /// Compares with these metadata instead of those of the metaserver, which somebody rolled back; null: no longer.

@@ -194,6 +194,7 @@ class Campaign {
       for (const auto& [name, count] : counts)
         fmt::print("{:10} {}\n", count, name);
     };
+    print("Codes of clusters and directories:", coverage_.codes);
     print("Acts that had an effect:", coverage_.acts);
     print("Outcomes of operations:", coverage_.outcomes);
     print("States that logs told of:", coverage_.states);

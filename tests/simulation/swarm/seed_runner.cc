@@ -27,6 +27,8 @@ std::string one_line(std::string text) {
 /// What a child says: one fact a line, its kind first.
 std::string to_text(const Finding& finding, const Swarm& swarm) {
   std::string text;
+  for (const auto& [name, count] : swarm.coverage().codes)
+    text += fmt::format("C {} {}\n", count, name);
   for (const auto& [name, count] : swarm.coverage().acts)
     text += fmt::format("A {} {}\n", count, name);
   for (const auto& [name, count] : swarm.coverage().outcomes)
@@ -55,6 +57,7 @@ void read_text(const std::string& text, SeedReport& report, bool& complete) {
       into[name] += count;
     };
     switch (line[0]) {
+      case 'C': counted(report.coverage.codes); break;
       case 'A': counted(report.coverage.acts); break;
       case 'O': counted(report.coverage.outcomes); break;
       case 'S': counted(report.coverage.states); break;

@@ -76,6 +76,7 @@ Finding Swarm::start() {
   if (status.ok()) status = files_.make_directories(kDirectories);
   if (!status.ok()) return {Violation::kNotHealed, "the cluster does not start: " + status.to_string()};
   older_metadata_ = cluster_.copy_metadata();
+  ++coverage_.codes[schedule_.cluster.policy];
   return inspector_.look();
 }
 
@@ -130,8 +131,9 @@ bool Swarm::act(Act act, SimRandom& dice) {
 bool Swarm::operate(Act act, SimRandom& dice) {
   using Kind = LinearDirectory::Kind;
   if (act == Act::kSetPolicy) {
-    files_.begin_set_policy(files_.active(dice.next()),
-                            schedule_.policies[dice.below(schedule_.policies.size())]);
+    const std::string& policy = schedule_.policies[dice.below(schedule_.policies.size())];
+    files_.begin_set_policy(files_.active(dice.next()), policy);
+    ++coverage_.codes[policy];
     return true;
   }
   constexpr Kind kKinds[] = {Kind::kPut,    Kind::kCreate, Kind::kRemove,
@@ -230,15 +232,7 @@ bool Swarm::break_something(Act act, SimRandom& dice) {
     }
     case Act::kLoss: network.set_loss(dice.coin() ? 0.02 : 0); return true;
     case Act::kFlipsInFlight: network.set_flips(dice.coin() ? 2000 : 0); return true;
-    case Act::kMendNetwork:
-      network.heal();
-      for (size_t i = 0; i < cluster_.chunkservers(); ++i) {
-        network.set_extra_latency(SimulatedCluster::name(i), {});
-        network.set_link(SimulatedCluster::name(i), 0, 0);
-      }
-      network.set_extra_latency("metaserver", {});
-      network.set_extra_latency("client", {});
-      return true;
+    case Act::kMendNetwork: mend_network(); return true;
     case Act::kHangDisk:
       disk.set_slow(1e6);
       sick_.insert(server);
@@ -336,21 +330,16 @@ bool Swarm::rot_anywhere(SimRandom& dice) {
 
 bool Swarm::drain(SimRandom& dice) {
   const size_t server = any_server(dice);
-  const auto drained = drained_.find(server);
-  const bool begin = drained == drained_.end();
+  const bool begin = !drained_.contains(server);
   if (begin && cluster_.store(server) == nullptr) return false;
-  const ServerId id = begin ? cluster_.store(server)->identity().server : drained->second;
+  if (begin) drained_[server] = cluster_.store(server)->identity().server;
+  const ServerId id = drained_[server];
   auto ask = [](ClientProgram& program, uint64_t whom, bool drain) -> asio::awaitable<void> {
     ClientProgram::Use use(program);
     (void)co_await program.client().drain_server(whom, drain);
   };
   asio::co_spawn(cluster_.simulation().executor(), ask(cluster_.client_program(), id.value, begin),
                  asio::detached);
-  if (begin) {
-    drained_[server] = id;
-  } else {
-    drained_.erase(drained);
-  }
   return true;
 }
 
@@ -366,7 +355,10 @@ Finding Swarm::roll_back(SimRandom& dice) {
   // What clients were told meanwhile would be forgotten with the older metadata: they must be quiet.
   const auto quiet = [this] { return files_.under_way() == 0; };
   if (!cluster_.simulation().run_until(quiet, std::chrono::seconds(20))) return pass({});
-  if (Finding finding = pass({})) return finding;
+  // That metadata are older is known from what servers were told of newer ones: all that run have been told, then.
+  mend_network();
+  if (!cluster_.metaserver_running()) cluster_.restart_metaserver();
+  if (Finding finding = pass(10 * schedule_.cluster.heartbeat_interval)) return finding;
   if (cluster_.metaserver_running()) cluster_.crash_metaserver(Crash::kKill);
   const MemoryStoreDisk::Copy newer = cluster_.copy_metadata();
   cluster_.put_back_metadata(*older_metadata_);
@@ -388,17 +380,23 @@ Finding Swarm::roll_back(SimRandom& dice) {
 
 // ---- the end of a round ----------------------------------------------------------------------------------
 
-void Swarm::end_faults() {
+void Swarm::mend_network() {
   SimNetwork& network = cluster_.network();
   network.heal();
-  network.set_loss(0);
-  network.set_flips(0);
   network.set_extra_latency("metaserver", {});
   network.set_extra_latency("client", {});
-  cluster_.set_metaserver_wall_offset({});
   for (size_t server = 0; server < cluster_.chunkservers(); ++server) {
     network.set_extra_latency(SimulatedCluster::name(server), {});
     network.set_link(SimulatedCluster::name(server), 0, 0);
+  }
+}
+
+void Swarm::end_faults() {
+  mend_network();
+  cluster_.network().set_loss(0);
+  cluster_.network().set_flips(0);
+  cluster_.set_metaserver_wall_offset({});
+  for (size_t server = 0; server < cluster_.chunkservers(); ++server) {
     cluster_.set_wall_drift(server, 0);
     cluster_.set_wall_offset(server, {});
     SimDisk& disk = cluster_.disk(server);
@@ -406,6 +404,9 @@ void Swarm::end_faults() {
     disk.set_capacity("/", SimDisk::kDefaultCapacity);
     disk.forget_faults();
   }
+  // One whose start failed, on a full disk say, is started again as whoever supervises daemons would.
+  for (const size_t server : cluster_.up())
+    if (cluster_.store(server) == nullptr) sick_.insert(server);
   // What hangs already hangs on, and a disk that failed is used again by a new process only.
   for (const size_t server : std::exchange(sick_, {}))
     if (cluster_.running(server)) cluster_.crash_chunkserver(server, Crash::kKill);
@@ -449,7 +450,16 @@ Finding Swarm::settle() {
     (void)cluster_.run(cluster_.client().drain_server(id.value, false));
   if (Finding finding = wait_until([this] { return well(); }, Violation::kNotHealed)) return finding;
   if (Finding finding = files_.read_everything()) return finding;
-  // Reading may have found damage, which is repaired now.
+  // Every chunk is read on its server, parity too; what is damaged is repaired when the check returns.
+  const auto deep = cluster_.run(cluster_.client().deep_check("/"));
+  if (!deep) return {Violation::kUnreadable, "fsck --deep: " + deep.error().to_string()};
+  if (!deep->whole())
+    return {Violation::kNotHealed,
+            fmt::format("fsck --deep leaves {} of {} damaged chunks, and {} servers unread",
+                        deep->chunks_damaged() - deep->count(client::Mending::kRepaired),
+                        deep->chunks_damaged(), deep->unread.size())};
+  if (Finding finding = pass({})) return finding;
+  inspector_.nothing_is_damaged();
   if (Finding finding = wait_until([this] { return well(); }, Violation::kNotHealed)) return finding;
   const double took = to_seconds(cluster_.simulation().now() - began);
   coverage_.longest_recovery = std::max(coverage_.longest_recovery, took);

@@ -61,6 +61,7 @@ class Swarm {
   /// Ends all faults, and finds whatever does not become well again.
   Finding settle();
   void end_faults();
+  void mend_network();
   Finding wait_until(const std::function<Status()>& ok, Violation otherwise);
   Status well();
 
@@ -77,7 +78,7 @@ class Swarm {
   std::set<size_t> absent_;  ///< servers that were not added yet
   std::set<size_t>
       sick_;  ///< servers that must be started again when faults end: hung, or with disks that failed
-  std::map<size_t, ServerId> drained_;  ///< by number, as they were called when it was asked
+  std::map<size_t, ServerId> drained_;  ///< in this round, whether or not it was taken back
   std::optional<MemoryStoreDisk::Copy> older_metadata_;
   bool rolled_back_ = false;
 };
