@@ -113,7 +113,7 @@ bool Swarm::act(Act act, SimRandom& dice) {
     case Act::kCrashAll: return crash_everything(dice);
     case Act::kCrashClient:
       cluster_.crash_client();
-      files_.client_crashed();
+      client_crashed();
       return true;
     case Act::kDrain: return drain(dice);
     case Act::kAddServer: return add_server();
@@ -187,12 +187,17 @@ bool Swarm::crash_or_restart_metaserver(SimRandom& dice) {
   return true;
 }
 
+void Swarm::client_crashed() {
+  files_.client_crashed();
+  asking_ = std::make_shared<size_t>(0);
+}
+
 bool Swarm::crash_everything(SimRandom& dice) {
   std::set<size_t> down;
   for (size_t server = 0; server < cluster_.chunkservers(); ++server)
     if (!cluster_.running(server) && !absent_.contains(server)) down.insert(server);
   cluster_.crash_all(dice.coin() ? Crash::kPower : Crash::kKill);
-  files_.client_crashed();
+  client_crashed();
   cluster_.run_for(std::chrono::milliseconds(dice.below(5000)));
   if (!cluster_.metaserver_running()) cluster_.restart_metaserver();
   for (size_t server = 0; server < cluster_.chunkservers(); ++server)
@@ -334,11 +339,14 @@ bool Swarm::drain(SimRandom& dice) {
   if (begin && cluster_.store(server) == nullptr) return false;
   if (begin) drained_[server] = cluster_.store(server)->identity().server;
   const ServerId id = drained_[server];
-  auto ask = [](ClientProgram& program, uint64_t whom, bool drain) -> asio::awaitable<void> {
+  auto ask = [](ClientProgram& program, uint64_t whom, bool drain,
+                std::shared_ptr<size_t> asking) -> asio::awaitable<void> {
     ClientProgram::Use use(program);
     (void)co_await program.client().drain_server(whom, drain);
+    --*asking;
   };
-  asio::co_spawn(cluster_.simulation().executor(), ask(cluster_.client_program(), id.value, begin),
+  ++*asking_;
+  asio::co_spawn(cluster_.simulation().executor(), ask(cluster_.client_program(), id.value, begin, asking_),
                  asio::detached);
   return true;
 }
@@ -443,7 +451,8 @@ Finding Swarm::wait_until(const std::function<Status()>& ok, Violation otherwise
 Finding Swarm::settle() {
   const TimePoint began = cluster_.simulation().now();
   end_faults();
-  const auto all_ended = [this] { return files_.under_way() == 0; };
+  // A drain that was asked for must not come after it is taken back below.
+  const auto all_ended = [this] { return files_.under_way() == 0 && *asking_ == 0; };
   if (!cluster_.simulation().run_until(all_ended, SimulatedCluster::kOperationLimit))
     return {Violation::kNoEnd, "an operation does not end although all faults are over"};
   for (const auto& [server, id] : std::exchange(drained_, {}))

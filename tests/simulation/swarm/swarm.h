@@ -60,6 +60,7 @@ class Swarm {
 
   /// Ends all faults, and finds whatever does not become well again.
   Finding settle();
+  void client_crashed();
   void end_faults();
   void mend_network();
   Finding wait_until(const std::function<Status()>& ok, Violation otherwise);
@@ -79,6 +80,7 @@ class Swarm {
   std::set<size_t>
       sick_;  ///< servers that must be started again when faults end: hung, or with disks that failed
   std::map<size_t, ServerId> drained_;  ///< in this round, whether or not it was taken back
+  std::shared_ptr<size_t> asking_ = std::make_shared<size_t>(0);  ///< drains that the present client asks for
   std::optional<MemoryStoreDisk::Copy> older_metadata_;
   bool rolled_back_ = false;
 };
