@@ -36,12 +36,13 @@ class SimDiskTest : public testing::Test {
     node_.restart();
   }
   /// Value of every byte of the block, or -1 when they differ.
-  int value_at(const std::string& path, size_t block) {
+  int value_at(const std::string& path, size_t block, size_t block_bytes = kBlock) {
     auto bytes = node_.disk().read_now(path);
     EXPECT_TRUE(bytes) << bytes.error();
-    if (!bytes || bytes->size() < (block + 1) * kBlock) return -2;
-    const auto begin = bytes->begin() + static_cast<ptrdiff_t>(block * kBlock);
-    const bool same = std::all_of(begin, begin + kBlock, [&](std::byte b) { return b == *begin; });
+    if (!bytes || bytes->size() < (block + 1) * block_bytes) return -2;
+    const auto begin = bytes->begin() + static_cast<ptrdiff_t>(block * block_bytes);
+    const auto end = begin + static_cast<ptrdiff_t>(block_bytes);
+    const bool same = std::all_of(begin, end, [&](std::byte b) { return b == *begin; });
     return same ? static_cast<int>(*begin) : -1;
   }
 
@@ -157,7 +158,7 @@ TEST_F(SimDiskTest, AKilledProcessLosesNothingItWrote) {
   EXPECT_EQ(value_at("/f", 0), 1);
 }
 
-TEST_F(SimDiskTest, UnsyncedWritesMayBeKeptDroppedOrTornByBlocks) {
+TEST_F(SimDiskTest, UnsyncedWritesMayBeKeptDroppedOrTornBySectors) {
   int kept = 0, dropped = 0, torn = 0;
   KINTSUGI_ASSERT_OK(make("/f", AlignedBytes(16 * kBlock, 1), true));
   KINTSUGI_ASSERT_OK(sync_directory("/"));
@@ -167,13 +168,17 @@ TEST_F(SimDiskTest, UnsyncedWritesMayBeKeptDroppedOrTornByBlocks) {
     KINTSUGI_ASSERT_OK(simulation_.run(file->sync()));
     KINTSUGI_ASSERT_OK(write(*file, 0, AlignedBytes(16 * kBlock, 2)));
     crash_and_restart();
-    int fresh = 0;
-    for (size_t block = 0; block < 16; ++block) {
-      const int value = value_at("/f", block);
+    size_t fresh = 0, inside_of_blocks = 0;
+    constexpr size_t kSectors = 16 * kBlock / kSectorBytes;
+    for (size_t sector = 0; sector < kSectors; ++sector) {
+      const int value = value_at("/f", sector, kSectorBytes);
       ASSERT_TRUE(value == 1 || value == 2) << value;
       fresh += value == 2;
     }
-    (fresh == 16 ? kept : fresh == 0 ? dropped : torn) += 1;
+    for (size_t block = 0; block < 16; ++block)
+      inside_of_blocks += value_at("/f", block) == -1;
+    (fresh == kSectors ? kept : fresh == 0 ? dropped : torn) += 1;
+    EXPECT_EQ(inside_of_blocks > 0, fresh != kSectors && fresh != 0);
   }
   EXPECT_GT(kept, 5);
   EXPECT_GT(dropped, 5);

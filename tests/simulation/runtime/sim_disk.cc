@@ -176,10 +176,9 @@ void SimDisk::crash(bool power_loss) {
         !pending->written->charge(std::max(end, pending->written->content.current().size())).ok()) {
       continue;
     }
-    for (size_t at = 0; at < pending->data.size(); at += runtime::kDiskAlignment) {
+    for (size_t at = 0; at < pending->data.size(); at += kSectorBytes) {
       if (unsynced_ == Unsynced::kKept || random_.coin()) {
-        pending->written->content.write(pending->offset + at,
-                                        pending->data.subspan(at, runtime::kDiskAlignment));
+        pending->written->content.write(pending->offset + at, pending->data.subspan(at, kSectorBytes));
       }
     }
   }

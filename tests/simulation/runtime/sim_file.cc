@@ -154,8 +154,8 @@ void SimFileContent::lose_power(Unsynced unsynced, SimRandom& random) {
     const FileImage::PagePtr written = current_.page(index);
     const FileImage::Page& fresh = written ? *written : zero_page();
     FileImage::Page& kept = durable_.writable_page(index);
-    for (size_t block = 0; block < kPageBytes; block += runtime::kDiskAlignment) {
-      if (random.coin()) std::memcpy(kept.data() + block, fresh.data() + block, runtime::kDiskAlignment);
+    for (size_t sector = 0; sector < kPageBytes; sector += kSectorBytes) {
+      if (random.coin()) std::memcpy(kept.data() + sector, fresh.data() + sector, kSectorBytes);
     }
   }
   current_ = durable_;

@@ -37,9 +37,12 @@ class FileImage {
   std::vector<PagePtr> pages_;
 };
 
+/// A loss of power tears writes between any two of these.
+inline constexpr size_t kSectorBytes = 512;
+
 /// The fate of unsynced changes in a power cut.
 enum class Unsynced {
-  kRandom,   ///< all kept, all dropped, or each disk block on its own
+  kRandom,   ///< all kept, all dropped, or each sector on its own
   kDropped,  ///< the worst case for data that was acknowledged too early
   kKept,     ///< the worst case for data that should have been cleaned up
 };
