@@ -68,11 +68,11 @@ class Mutant:
         return hashlib.sha256(json.dumps([self.file, self.old, self.new]).encode()).hexdigest()[:16]
 
 
-def load_mutants():
+def load_mutants(path):
     try:
-        entries = tomllib.loads(MUTANTS.read_text())["mutant"]
-    except tomllib.TOMLDecodeError as error:
-        raise MutantError(f"{MUTANTS}: {error}") from None
+        entries = tomllib.loads(path.read_text())["mutant"]
+    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
+        raise MutantError(f"{path}: {error}") from None
     mutants = [Mutant(entry) for entry in entries]
     names = [mutant.name for mutant in mutants]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -275,6 +275,7 @@ def judge_all(build, mutants, seeds, jobs, journal):
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these mutants")
+    parser.add_argument("--list", type=pathlib.Path, default=MUTANTS, metavar="FILE", help="another list of mutants")
     parser.add_argument("--short", action="store_true", help="only those that are marked short, on few seeds")
     parser.add_argument("--seeds", type=int, help=f"how many seeds (default: {SEEDS}, with --short {SHORT_SEEDS})")
     parser.add_argument("--build", default=ROOT / "build/release", help="the build directory (default: build/release)")
@@ -303,7 +304,7 @@ def choose(mutants, arguments):
 
 def main(argv):
     arguments = parse(argv)
-    mutants = choose(load_mutants(), arguments)
+    mutants = choose(load_mutants(arguments.list), arguments)
     build = Build(arguments.build)
     if arguments.compile_only:
         return compile_all(build, mutants, arguments.jobs)
