@@ -1,4 +1,4 @@
-/// What an error calls the server that holds a chunk.
+/// Errors call the server that holds a chunk what this says.
 #pragma once
 
 #include <string>

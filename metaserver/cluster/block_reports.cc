@@ -84,7 +84,7 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   }
   close(report);
   server->wants_block_report = false;
-  // Of the first report only: a server that is written to all the time has a chunk that was placed just now in every one.
+  // Only the first report makes a doubt: a server that is written to all the time has a chunk that was placed just now in every one.
   if (report.undecided && server->first_report) server->last_doubt = clock_.now();
   server->first_report = false;
   const TimePoint decidable = server->last_doubt + ChunkMap::kPlacedMemory;

@@ -27,7 +27,7 @@ class ServerNames {
   /// greater than all that there are.
   uint32_t free_number(uint32_t wanted) const;
 
-  /// What the server is shown as; its id when it was never here.
+  /// Returns what the server is shown as; its id when it was never here.
   std::string name(ServerId server) const;
   proto::ServerName of(ServerId server) const;
 

@@ -155,7 +155,7 @@ void ServerRegistry::suspect(ServerId id, std::string_view why) {
 bool ServerRegistry::silent(const ServerRecord& server) const {
   if (server.liveness != proto::ServerState::ALIVE) return server.liveness == proto::ServerState::SUSPECT;
   if (last_check_ == TimePoint::min()) return false;
-  // As of the last check, which has taken into account how long this process itself stood still.
+  // The silence is that of the last check, which has taken into account how long this process itself stood still.
   return last_check_ - server.last_heartbeat >= (options_.heartbeat_interval + options_.suspect_after) / 2;
 }
 

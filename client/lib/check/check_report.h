@@ -1,4 +1,4 @@
-/// What a deep check is asked to do, how far it is, and what it found.
+/// These types say what a deep check is asked to do, how far it is, and what it found.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct DeepCheckOptions {
   std::function<void(const DeepCheckProgress&)> progress = [](const DeepCheckProgress&) {};
 };
 
-/// What was wrong with a chunk.
+/// Says what was wrong with a chunk.
 enum class Damage {
   kMissing,     ///< it is not on its server
   kCorrupt,     ///< its bytes do not match their checksums
@@ -36,7 +36,7 @@ enum class Damage {
   kOther,       ///< it is whole, but not the one that was written
 };
 
-/// What became of a damaged chunk.
+/// Says what became of a damaged chunk.
 enum class Mending {
   kWaiting,     ///< its repair is waited for, or was for too long
   kRepaired,    ///< it is whole again, there or elsewhere

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kHistory = 1000;  ///< attempts of repairs that are looked through
 
-/// Whether the whole stripe can be had from what the metaserver counts as available.
+/// True when the whole stripe can be had from what the metaserver counts as available.
 bool decodable(const proto::Stripe& stripe) {
   const auto policy = erasure::Policy::parse(stripe.policy());
   if (!policy || policy->chunks() != static_cast<uint32_t>(stripe.chunks_size()))

@@ -5,21 +5,11 @@
 #include <boost/asio/detached.hpp>
 
 #include "tests/simulation/cluster/client_program.h"
+#include "tests/simulation/cluster/growing_sink.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
 namespace kintsugi::simulation {
 namespace {
-
-/// Takes all that is read, whatever its size.
-class GrowingSink final : public client::Sink {
- public:
-  asio::awaitable<Status> write(uint64_t, std::span<const std::span<const std::byte>> from) override {
-    for (const auto& part : from)
-      bytes.insert(bytes.end(), part.begin(), part.end());
-    co_return Status{};
-  }
-  std::vector<std::byte> bytes;
-};
 
 asio::awaitable<Result<std::vector<std::byte>>> read_file(ClientProgram& program, std::string path) {
   ClientProgram::Use use(program);

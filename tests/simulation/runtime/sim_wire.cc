@@ -108,7 +108,8 @@ void Wire::send(const std::shared_ptr<Stream>& stream, int from, Segment segment
   sender.host->bytes_sent += segment.size;
   if (conditions_.flips_per_million > 0 && segment.size > 0 &&
       random_.below(1'000'000) < conditions_.flips_per_million) {
-    segment.bytes[random_.below(segment.size)] ^= std::byte{static_cast<unsigned char>(1u << random_.below(8))};
+    segment.bytes[random_.below(segment.size)] ^=
+        std::byte{static_cast<unsigned char>(1u << random_.below(8))};
   }
   Parcel parcel{stream, from, std::move(segment), {}};
   if (sender.host != receiver.host) {

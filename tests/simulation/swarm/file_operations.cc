@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/base/hash.h"
+#include "tests/simulation/cluster/growing_sink.h"
 
 namespace kintsugi::simulation {
 namespace {
@@ -32,16 +33,6 @@ std::vector<std::byte> bytes_of(uint32_t content, uint64_t size) {
   if (bytes.size() >= sizeof content) std::memcpy(bytes.data(), &content, sizeof content);
   return bytes;
 }
-
-class GrowingSink final : public client::Sink {
- public:
-  asio::awaitable<Status> write(uint64_t, std::span<const std::span<const std::byte>> from) override {
-    for (const auto& part : from)
-      bytes.insert(bytes.end(), part.begin(), part.end());
-    co_return Status{};
-  }
-  std::vector<std::byte> bytes;
-};
 
 }  // namespace
 

@@ -1,0 +1,163 @@
+// What servers say that they hold, and what follows from it.
+#include "tests/expect_ok.h"
+#include "tests/metaserver/metaserver_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+TEST(BlockReport, ALatePageOfAnEarlierReportIsNotTakenForANewOne) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f", 8));
+  FakeServer* server = nullptr;
+  for (FakeServer& candidate : rig.servers) {
+    if (candidate.chunks.size() >= 3) server = &candidate;
+  }
+  ASSERT_NE(server, nullptr);
+  rig.pass(70);
+  rig.send_report(*server);
+  const auto last = std::prev(server->chunks.end());
+  proto::BlockReportRequest page;
+  page.set_server_id(server->id.value);
+  page.set_incarnation(server->incarnation);
+  page.set_last(true);
+  proto::ReportedChunk* chunk = page.add_chunks();
+  chunk->set_stripe_id(last->first.stripe.value);
+  chunk->set_index(last->first.index);
+  chunk->set_length(last->second.first);
+  chunk->set_crc(last->second.second);
+  for (const uint64_t report : {server->report - 1, server->report}) {
+    page.set_report_id(report);
+    EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kBlockReport, page).error().code(), Code::kConflict);
+  }
+  EXPECT_TRUE(rig.told.lost.empty()) << "the chunks of the pages before it";
+}
+
+TEST(BlockReport, AChunkPlacedBehindTheCursorOfALongReportIsNotMissing) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f", 8));
+  FakeServer* server = nullptr;
+  for (FakeServer& candidate : rig.servers) {
+    if (candidate.chunks.size() >= 3) server = &candidate;
+  }
+  ASSERT_NE(server, nullptr);
+  rig.pass(70);
+  const ChunkId behind = server->chunks.begin()->first;
+  ++server->report;
+  const auto send = [&](std::vector<ChunkId> chunks, bool last) {
+    proto::BlockReportRequest page;
+    page.set_server_id(server->id.value);
+    page.set_incarnation(server->incarnation);
+    page.set_report_id(server->report);
+    page.set_last(last);
+    for (ChunkId id : chunks) {
+      proto::ReportedChunk* chunk = page.add_chunks();
+      chunk->set_stripe_id(id.stripe.value);
+      chunk->set_index(id.index);
+      chunk->set_length(server->chunks[id].first);
+      chunk->set_crc(server->chunks[id].second);
+    }
+    ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kBlockReport, page));
+  };
+  send({}, false);
+  KINTSUGI_ASSERT_OK(rig.commit_repair(behind, server->id, server->id));
+  rig.pass(200);
+  for (int i = 0; i < 5; ++i)
+    KINTSUGI_ASSERT_OK(rig.put("/g" + std::to_string(i)));  // what is remembered is looked through
+  std::vector<ChunkId> rest;
+  for (const auto& [id, chunk] : server->chunks) {
+    if (id != behind) rest.push_back(id);
+  }
+  send(rest, true);
+  for (const auto& [lost, why] : rig.told.lost)
+    EXPECT_NE(lost, behind) << why;
+}
+
+TEST(BlockReport, FindsWhatIsMissingAndWhatDiffers) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f", 8));
+  FakeServer* server = nullptr;
+  for (FakeServer& candidate : rig.servers) {
+    if (candidate.chunks.size() >= 3) server = &candidate;
+  }
+  ASSERT_NE(server, nullptr);
+  rig.pass(70);  // older than what a report may not know yet
+  const ChunkId missing = server->chunks.begin()->first;
+  const auto missing_was = server->chunks.begin()->second;
+  const ChunkId changed = std::next(server->chunks.begin())->first;
+  server->chunks.erase(missing);
+  server->chunks[changed].second ^= 1;
+  rig.send_report(*server);
+  ASSERT_EQ(rig.told.lost.size(), 2u);
+  EXPECT_EQ(rig.told.lost[0].first, missing);
+  EXPECT_EQ(rig.told.lost[1].first, changed);
+  EXPECT_EQ(rig.fsck().missing_chunks(), 2u);
+  server->chunks[missing] = missing_was;
+  server->chunks[changed].second ^= 1;
+  rig.send_report(*server);
+  EXPECT_EQ(rig.fsck().missing_chunks(), 1u) << "the one that differed is not believed at once";
+  EXPECT_EQ(rig.told.lost.size(), 2u) << "each loss is told once";
+}
+
+TEST(BlockReport, DoesNotMissAChunkThatWasPlacedWhileItWasCollected) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  FakeServer& server = rig.server(ServerId{rig.open("/f")->stripes(0).chunks(0).server_id()});
+  const auto chunks = std::exchange(server.chunks, {});
+  rig.send_report(server);
+  server.chunks = chunks;
+  EXPECT_TRUE(rig.told.lost.empty());
+}
+
+TEST(BlockReport, FindsWhatAServerLostThatStartedRightAfterItWasPlaced) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
+  server.chunks.clear();
+  ++server.incarnation;
+  server.registered = false;
+  rig.pass(5);
+  EXPECT_TRUE(rig.told.lost.empty()) << "the report may have been collected before the chunk was written";
+  rig.pass(30);
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  EXPECT_EQ(rig.told.lost[0].first, (ChunkId{StripeId{stripe.stripe_id()}, 0}));
+  const uint64_t reports = server.report;
+  rig.pass(120);
+  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+}
+
+TEST(BlockReport, FindsWhatAServerLostThatStartedBeforeTheStripeWasSealed) {
+  MetaServerRig rig;
+  const auto allocated = rig.allocate("/f");
+  ASSERT_TRUE(allocated) << allocated.error();
+  const proto::SealedStripe sealed = rig.write(*allocated, 300'000);
+  FakeServer& server = rig.server(ServerId{sealed.stripe().chunks(0).server_id()});
+  server.chunks.clear();
+  ++server.incarnation;
+  server.registered = false;
+  rig.pass(10);
+  const auto committed = rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}));
+  ASSERT_TRUE(committed) << committed.error();
+  rig.pass(30);
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  EXPECT_EQ(rig.told.lost[0].first, (ChunkId{StripeId{sealed.stripe().stripe_id()}, 0}));
+  const uint64_t reports = server.report;
+  rig.pass(120);
+  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+}
+
+TEST(BlockReport, RefusesPagesOutOfOrder) {
+  MetaServerRig rig;
+  proto::BlockReportRequest page;
+  page.set_server_id(rig.servers[0].id.value);
+  page.set_incarnation(rig.servers[0].incarnation);
+  page.set_report_id(50);
+  for (uint64_t stripe : {7, 5})
+    page.add_chunks()->set_stripe_id(stripe);
+  EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kBlockReport, page).error().code(), Code::kInvalidArgument);
+  page.set_incarnation(99);
+  EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kBlockReport, page).error().code(), Code::kConflict);
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver
