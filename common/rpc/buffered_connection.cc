@@ -34,13 +34,12 @@ Result<std::optional<FrameView>> BufferedConnection::peek_frame(size_t& needed) 
   std::span<const std::byte> bytes = buffered();
   needed = kFrameHeaderBytes;
   if (bytes.size() < needed) return std::nullopt;
-  auto fixed = bytes.first<kFrameHeaderBytes>();
-  Result<FrameHeader> header = decode_frame_header(fixed);
+  Result<FrameHeader> header = decode_frame_header(bytes.first<kFrameHeaderBytes>());
   if (!header) return header.error();
   needed += header->header_bytes;
   if (bytes.size() < needed) return std::nullopt;
   FrameView frame{*header, bytes.subspan(kFrameHeaderBytes, header->header_bytes)};
-  KINTSUGI_TRY(check_frame_crc(fixed, frame.message));
+  KINTSUGI_TRY(check_message(*header, frame.message));
   return frame;
 }
 

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include <isa-l.h>
+#include "common/base/crc32c.h"
 
 namespace kintsugi::rpc {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "frames are copied as they lie in memory");
 
 constexpr size_t kCrcOffset = 60;
-constexpr uint32_t kKnownFlags = kFlagRequest | kFlagStream | kFlagEnd;
+constexpr uint16_t kKnownFlags = kFlagRequest | kFlagStream | kFlagEnd;
 
 template <class T>
 void put(std::byte* at, T value) {
@@ -25,15 +25,6 @@ T get(const std::byte* at) {
   return value;
 }
 
-uint32_t frame_crc(const std::byte* header, std::span<const std::byte> message) {
-  auto bytes = [](const std::byte* data) {
-    return reinterpret_cast<unsigned char*>(const_cast<std::byte*>(data));
-  };
-  uint32_t crc = crc32_iscsi(bytes(header), kCrcOffset, 0xFFFFFFFFu);
-  if (!message.empty()) crc = crc32_iscsi(bytes(message.data()), static_cast<int>(message.size()), crc);
-  return ~crc;
-}
-
 }  // namespace
 
 std::array<std::byte, kFrameHeaderBytes> encode_frame_header(const FrameHeader& header,
@@ -43,7 +34,8 @@ std::array<std::byte, kFrameHeaderBytes> encode_frame_header(const FrameHeader& 
   put<uint32_t>(p + 0, kMagic);
   put<uint16_t>(p + 4, kVersion);
   put<uint16_t>(p + 6, static_cast<uint16_t>(header.method));
-  put<uint32_t>(p + 8, header.flags);
+  put<uint16_t>(p + 8, header.flags);
+  put<uint16_t>(p + 10, static_cast<uint16_t>(header.status));
   put<uint32_t>(p + 12, static_cast<uint32_t>(message.size()));
   put<uint32_t>(p + 16, header.payload_bytes);
   put<uint32_t>(p + 20, header.timeout_ms);
@@ -51,8 +43,8 @@ std::array<std::byte, kFrameHeaderBytes> encode_frame_header(const FrameHeader& 
   put<uint64_t>(p + 32, header.trace_id);
   put<uint64_t>(p + 40, header.span_id);
   put<uint64_t>(p + 48, header.path);
-  put<uint32_t>(p + 56, static_cast<uint32_t>(header.status));
-  put<uint32_t>(p + kCrcOffset, frame_crc(p, message));
+  put<uint32_t>(p + 56, crc32c(message));
+  put<uint32_t>(p + kCrcOffset, crc32c(std::span(out).first<kCrcOffset>()));
   return out;
 }
 
@@ -62,9 +54,13 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte, kFrameHeaderB
   if (uint16_t version = get<uint16_t>(p + 4); version != kVersion) {
     return Status{Code::kCorrupt, fmt::format("frame version {}, expected {}", version, kVersion)};
   }
+  if (crc32c(bytes.first<kCrcOffset>()) != get<uint32_t>(p + kCrcOffset)) {
+    return Status{Code::kCorrupt, "frame header checksum mismatch"};
+  }
   FrameHeader header;
   header.method = static_cast<Method>(get<uint16_t>(p + 6));
-  header.flags = get<uint32_t>(p + 8);
+  header.flags = get<uint16_t>(p + 8);
+  const uint16_t status = get<uint16_t>(p + 10);
   header.header_bytes = get<uint32_t>(p + 12);
   header.payload_bytes = get<uint32_t>(p + 16);
   header.timeout_ms = get<uint32_t>(p + 20);
@@ -72,8 +68,7 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte, kFrameHeaderB
   header.trace_id = get<uint64_t>(p + 32);
   header.span_id = get<uint64_t>(p + 40);
   header.path = get<uint64_t>(p + 48);
-  uint32_t status = get<uint32_t>(p + 56);
-  header.crc = get<uint32_t>(p + kCrcOffset);
+  header.message_crc = get<uint32_t>(p + 56);
   if ((header.flags & ~kKnownFlags) != 0) {
     return Status{Code::kCorrupt, fmt::format("unknown frame flags {:#x}", header.flags)};
   }
@@ -85,18 +80,15 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte, kFrameHeaderB
     return Status{Code::kLimitExceeded,
                   fmt::format("frame payload of {} bytes, limit {}", header.payload_bytes, kMaxPayloadBytes)};
   }
-  if (status > static_cast<uint32_t>(Code::kInternal)) {
+  if (status > static_cast<uint16_t>(Code::kInternal)) {
     return Status{Code::kCorrupt, fmt::format("unknown status code {}", status)};
   }
   header.status = static_cast<Code>(status);
   return header;
 }
 
-Status check_frame_crc(std::span<const std::byte, kFrameHeaderBytes> bytes,
-                       std::span<const std::byte> message) {
-  if (frame_crc(bytes.data(), message) != get<uint32_t>(bytes.data() + kCrcOffset)) {
-    return Status{Code::kCorrupt, "frame header checksum mismatch"};
-  }
+Status check_message(const FrameHeader& header, std::span<const std::byte> message) {
+  if (crc32c(message) != header.message_crc) return Status{Code::kCorrupt, "frame message checksum mismatch"};
   return {};
 }
 

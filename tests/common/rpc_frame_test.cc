@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/rpc/frame.h"
+#include "tests/common/frame_field.h"
 #include "tests/expect_ok.h"
 
 namespace kintsugi::rpc {
@@ -24,10 +25,6 @@ FrameHeader sample_header() {
           .status = Code::kOk};
 }
 
-void overwrite(std::array<std::byte, kFrameHeaderBytes>& frame, size_t at, uint32_t value) {
-  std::memcpy(frame.data() + at, &value, sizeof value);
-}
-
 TEST(RpcFrame, ComesBackAsItWasEncoded) {
   FrameHeader in = sample_header();
   auto bytes = encode_frame_header(in, bytes_of("message"));
@@ -42,13 +39,13 @@ TEST(RpcFrame, ComesBackAsItWasEncoded) {
   EXPECT_EQ(out->trace_id, in.trace_id);
   EXPECT_EQ(out->span_id, in.span_id);
   EXPECT_EQ(out->path, in.path);
-  KINTSUGI_EXPECT_OK(check_frame_crc(bytes, bytes_of("message")));
+  KINTSUGI_EXPECT_OK(check_message(*out, bytes_of("message")));
 }
 
 TEST(RpcFrame, HasTheDocumentedLayout) {
   auto bytes = encode_frame_header(sample_header(), bytes_of("message"));
   EXPECT_EQ(std::memcmp(bytes.data(), "KTSG", 4), 0);
-  EXPECT_EQ(bytes[4], std::byte{1});
+  EXPECT_EQ(bytes[4], std::byte{2});
   EXPECT_EQ(bytes[6], std::byte{61});
   EXPECT_EQ(bytes[12], std::byte{7});
   EXPECT_EQ(bytes[24], std::byte{0x88});
@@ -65,37 +62,42 @@ TEST(RpcFrame, RefusesAnotherMagicOrVersion) {
 
 TEST(RpcFrame, RefusesSizesJustAboveTheLimits) {
   auto bytes = encode_frame_header(sample_header(), {});
-  overwrite(bytes, 12, kMaxHeaderBytes);
-  overwrite(bytes, 16, kMaxPayloadBytes);
+  overwrite<uint32_t>(bytes, 12, kMaxHeaderBytes);
+  overwrite<uint32_t>(bytes, 16, kMaxPayloadBytes);
   EXPECT_TRUE(decode_frame_header(bytes));
-  overwrite(bytes, 12, kMaxHeaderBytes + 1);
+  overwrite<uint32_t>(bytes, 12, kMaxHeaderBytes + 1);
   EXPECT_EQ(decode_frame_header(bytes).error().code(), Code::kLimitExceeded);
-  overwrite(bytes, 12, 0);
-  overwrite(bytes, 16, kMaxPayloadBytes + 1);
+  overwrite<uint32_t>(bytes, 12, 0);
+  overwrite<uint32_t>(bytes, 16, kMaxPayloadBytes + 1);
   EXPECT_EQ(decode_frame_header(bytes).error().code(), Code::kLimitExceeded);
 }
 
 TEST(RpcFrame, RefusesUnknownFlagsAndStatusCodes) {
   auto bytes = encode_frame_header(sample_header(), {});
-  overwrite(bytes, 8, 8);
+  overwrite<uint16_t>(bytes, 8, 8);
   EXPECT_FALSE(decode_frame_header(bytes));
   bytes = encode_frame_header(sample_header(), {});
-  overwrite(bytes, 56, 17);
+  overwrite<uint16_t>(bytes, 10, 17);
   EXPECT_FALSE(decode_frame_header(bytes));
 }
 
-TEST(RpcFrame, NoticesEveryFlippedBitOfHeaderAndMessage) {
-  std::string message = "a protobuf header";
-  auto frame = encode_frame_header(sample_header(), bytes_of(message));
-  for (size_t bit = 0; bit < 8 * (frame.size() + message.size()); ++bit) {
+TEST(RpcFrame, NoticesEveryFlippedBitOfTheHeaderBeforeAnythingElseHasCome) {
+  const auto frame = encode_frame_header(sample_header(), bytes_of("a protobuf header"));
+  for (size_t bit = 0; bit < 8 * frame.size(); ++bit) {
     auto broken = frame;
-    std::string broken_message = message;
-    if (bit / 8 < frame.size()) {
-      broken[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-    } else {
-      broken_message[bit / 8 - frame.size()] ^= static_cast<char>(1 << bit % 8);
-    }
-    EXPECT_FALSE(check_frame_crc(broken, bytes_of(broken_message)).ok()) << "bit " << bit;
+    broken[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    EXPECT_FALSE(decode_frame_header(broken)) << "bit " << bit;
+  }
+}
+
+TEST(RpcFrame, NoticesEveryFlippedBitOfTheMessage) {
+  const std::string message = "a protobuf header";
+  const auto header = decode_frame_header(encode_frame_header(sample_header(), bytes_of(message)));
+  ASSERT_TRUE(header);
+  for (size_t bit = 0; bit < 8 * message.size(); ++bit) {
+    std::string broken = message;
+    broken[bit / 8] ^= static_cast<char>(1 << bit % 8);
+    EXPECT_EQ(check_message(*header, bytes_of(broken)).code(), Code::kCorrupt) << "bit " << bit;
   }
 }
 
@@ -111,7 +113,7 @@ TEST(RpcFrame, DecodesNothingThatBreaksTheLimitsFromAnyBytes) {
         b = static_cast<std::byte>(random());
     } else {
       for (uint64_t n = 1 + random() % 4; n > 0; --n)
-        bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+        overwrite(bytes, random() % 60, static_cast<std::byte>(random()));
     }
     Result<FrameHeader> header = decode_frame_header(bytes);
     if (!header) continue;

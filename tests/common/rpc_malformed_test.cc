@@ -1,5 +1,6 @@
 // Proven connections that then send frames which no client of ours would send.
 #include "common/rpc/handshake.h"
+#include "tests/common/frame_field.h"
 #include "tests/common/rpc_rig.h"
 
 namespace kintsugi::rpc {
@@ -85,20 +86,24 @@ TEST(RpcMalformed, GarbageAfterTheHandshakeClosesTheConnection) {
 TEST(RpcMalformed, ABrokenChecksumClosesTheConnection) {
   Bytes bytes = ping_frame();
   bytes.back() ^= std::byte{1};
+  expect_closed(bytes, "frame message checksum mismatch");
+}
+
+TEST(RpcMalformed, ADamagedLengthIsNoticedBeforeSoManyBytesHaveCome) {
+  Bytes bytes = ping_frame();
+  bytes[13] ^= std::byte{4};  // 1 KiB more
   expect_closed(bytes, "frame header checksum mismatch");
 }
 
 TEST(RpcMalformed, AnOversizedHeaderIsRefusedBeforeItComes) {
   Bytes bytes = ping_frame();
-  uint32_t size = kMaxHeaderBytes + 1;
-  std::memcpy(bytes.data() + 12, &size, sizeof size);
+  overwrite<uint32_t>(bytes, 12, kMaxHeaderBytes + 1);
   expect_closed(bytes, "frame header of 1048577 bytes, limit 1048576");
 }
 
 TEST(RpcMalformed, AnOversizedPayloadIsRefused) {
   Bytes bytes = ping_frame();
-  uint32_t size = kMaxPayloadBytes + 1;
-  std::memcpy(bytes.data() + 16, &size, sizeof size);
+  overwrite<uint32_t>(bytes, 16, kMaxPayloadBytes + 1);
   expect_closed(bytes, "frame payload of 8388609 bytes");
 }
 

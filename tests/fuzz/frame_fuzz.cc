@@ -1,4 +1,5 @@
 // RPC frames: the first bytes that anybody who connects can send.
+#include "common/base/crc32c.h"
 #include "common/rpc/frame.h"
 #include "tests/fuzz/subject.h"
 
@@ -7,7 +8,8 @@ namespace {
 
 using namespace rpc;
 
-constexpr size_t kMessageBytesOffset = 12;  // of the field in a header
+constexpr size_t kMessageBytesOffset = 12;  // of the fields in a header
+constexpr size_t kChecksumOffset = 60;
 
 using Fixed = std::array<std::byte, kFrameHeaderBytes>;
 
@@ -37,7 +39,7 @@ void check_refused(const Status& status) {
 Status read(const Fixed& fixed, std::span<const std::byte> message) {
   const auto header = decode_frame_header(fixed);
   if (!header) return header.error();
-  return check_frame_crc(fixed, message);
+  return check_message(*header, message);
 }
 
 void check_frame(Fixed fixed, std::span<const std::byte> message, size_t flipped) {
@@ -71,6 +73,8 @@ void check(std::string_view input) {
   // Length and checksum are mended: nearly no mutation would come past them.
   const auto bytes = static_cast<uint32_t>(message.size());
   std::memcpy(fixed.data() + kMessageBytesOffset, &bytes, sizeof bytes);
+  const uint32_t crc = crc32c(std::span(fixed).first<kChecksumOffset>());
+  std::memcpy(fixed.data() + kChecksumOffset, &crc, sizeof crc);
   const auto header = decode_frame_header(fixed);
   if (!header) return check_refused(header.error());
   const Fixed mended = encode_frame_header(*header, message);
