@@ -23,18 +23,38 @@ asio::awaitable<void> ChunkDeleter::stop() {
 }
 
 bool ChunkDeleter::order(ChunkId id) {
-  if (queue_.size() >= kMaxOrders) return false;
-  if (!standing_.insert(id).second) return true;
-  queue_.push_back(id);
-  ++ordered_through_;
+  if (queue_.size() + failed_.size() >= kMaxOrders) return false;
+  const uint64_t number = ordered_through_ + 1;
+  if (!standing_.emplace(id, number).second) return true;
+  ordered_through_ = number;
+  open_.insert(number);
+  queue_.push_back({id, number});
   wakeup_.notify_all();
   return true;
 }
 
+bool ChunkDeleter::stands(const Order& order) const {
+  const auto standing = standing_.find(order.id);
+  return standing != standing_.end() && standing->second == order.number;
+}
+
+void ChunkDeleter::close(const Order& order) {
+  if (stands(order)) standing_.erase(order.id);
+  open_.erase(order.number);
+}
+
 asio::awaitable<void> ChunkDeleter::run() {
   while (!tasks_.stopping()) {
-    if (queue_.empty()) {
+    if (!failed_.empty() && runtime_.clock.now() >= retry_at_) {
+      queue_.insert(queue_.end(), failed_.begin(), failed_.end());
+      failed_.clear();
+    }
+    if (queue_.empty() && failed_.empty()) {
       co_await wakeup_.wait();
+      continue;
+    }
+    if (queue_.empty()) {
+      co_await wakeup_.wait_until(retry_at_);
       continue;
     }
     // Side by side, so that the tombstones of small chunks share a sync.
@@ -47,18 +67,22 @@ asio::awaitable<void> ChunkDeleter::run() {
 
 asio::awaitable<void> ChunkDeleter::delete_some() {
   while (!queue_.empty() && !tasks_.stopping()) {
-    const ChunkId id = queue_.front();
+    const Order order = queue_.front();
     queue_.pop_front();
-    const uint64_t number = ++begun_through_;
-    if (standing_.erase(id) == 0) continue;  // withdrawn
-    running_.insert(number);
-    sight::Module module{recorder_.root_context(), kDelete};
-    Status removed = co_await store_.remove(module.context(), id);
-    if (!removed.ok() && removed.code() != Code::kNotFound) {
-      log::warning("chunk {} cannot be deleted: {}", id, removed.to_string());
+    if (!stands(order)) {
+      close(order);
+      continue;
     }
+    sight::Module module{recorder_.root_context(), kDelete};
+    const Status removed = co_await store_.remove(module.context(), order.id);
     module.set_code(removed.code());
-    running_.erase(number);
+    if (removed.ok() || removed.code() == Code::kNotFound || !stands(order)) {
+      close(order);
+      continue;
+    }
+    log::warning("chunk {} cannot be deleted yet: {}", order.id, removed.to_string());
+    if (failed_.empty()) retry_at_ = runtime_.clock.now() + kRetryAfter;
+    failed_.push_back(order);
   }
 }
 

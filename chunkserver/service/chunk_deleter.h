@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <set>
 
 #include <boost/asio/awaitable.hpp>
@@ -14,9 +15,10 @@
 namespace kintsugi::chunkserver {
 
 /// An order is withdrawn when a chunk of its name is written before it was carried out: the order was given before the
-/// new copy was.
+/// new copy was. One that cannot be carried out, as on a disk that is full to the last byte, is tried again.
 class ChunkDeleter {
  public:
+  static constexpr Duration kRetryAfter = std::chrono::seconds(10);
   static constexpr size_t kMaxOrders = 100'000;  ///< more than a metaserver ever leaves unconfirmed
   static constexpr size_t kDeletesAtOnce = 16;
 
@@ -32,19 +34,29 @@ class ChunkDeleter {
 
   /// Orders are numbered from 1 as they come. All up to ordered() have come; all up to carried_out() are done.
   uint64_t ordered() const { return ordered_through_; }
-  uint64_t carried_out() const { return running_.empty() ? begun_through_ : *running_.begin() - 1; }
+  uint64_t carried_out() const { return open_.empty() ? ordered_through_ : *open_.begin() - 1; }
 
  private:
+  struct Order {
+    ChunkId id;
+    uint64_t number;
+  };
+
   asio::awaitable<void> run();
   asio::awaitable<void> delete_some();
+  /// The order was not withdrawn, and no later one has taken its place.
+  bool stands(const Order& order) const;
+  void close(const Order& order);
 
   const runtime::Runtime& runtime_;
   ChunkStore& store_;
   sight::Recorder& recorder_;
-  std::deque<ChunkId> queue_;
-  std::set<ChunkId> standing_;  ///< orders in the queue that were not withdrawn
-  uint64_t ordered_through_ = 0, begun_through_ = 0;
-  std::set<uint64_t> running_;  ///< numbers of the orders that are being carried out
+  std::deque<Order> queue_, failed_;
+  std::map<ChunkId, uint64_t>
+      standing_;             ///< number of the order by chunk, until it is carried out or withdrawn
+  std::set<uint64_t> open_;  ///< numbers of all orders that came and are not dealt with
+  uint64_t ordered_through_ = 0;
+  TimePoint retry_at_{};  ///< of the orders that failed
   runtime::Event wakeup_;
   runtime::TaskGroup tasks_;
 };

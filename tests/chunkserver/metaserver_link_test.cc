@@ -101,6 +101,28 @@ TEST(MetaserverLink, ADeletionThatWaitsIsDroppedWhenTheChunkIsWrittenAgain) {
   EXPECT_TRUE(rig.store(0).find(chunk_id(kVictims)));
 }
 
+TEST(MetaserverLink, ADeletionThatFailedIsTriedAgainAndAcknowledgedOnlyThen) {
+  ClusterRig rig(1);
+  for (uint64_t stripe = 1; stripe <= 2; ++stripe)
+    KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(stripe), chunk_bytes(100, stripe)));
+  rig.simulation.run_for(2s);
+  simulation::SimDisk& disk = rig.servers[0].node->disk();
+  disk.fail_next(100, Code::kNoSpace, "/disk", simulation::DiskOp::kWrite);
+  for (uint64_t stripe = 1; stripe <= 2; ++stripe)
+    rig.meta.next_answer.add_delete_chunks()->set_stripe_id(stripe);
+  rig.meta.next_answer.set_orders(7);
+  rig.simulation.run_for(5s);
+  EXPECT_TRUE(rig.store(0).find(chunk_id(1))) << "its tombstone has no room";
+  EXPECT_EQ(rig.meta.heartbeats.back().orders_received(), 7u);
+  EXPECT_EQ(rig.meta.heartbeats.back().orders_done(), 0u);
+  disk.forget_faults();
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(100, 2)));
+  rig.simulation.run_for(15s);
+  EXPECT_FALSE(rig.store(0).find(chunk_id(1)));
+  EXPECT_TRUE(rig.store(0).find(chunk_id(2))) << "it was written again meanwhile";
+  EXPECT_EQ(rig.meta.heartbeats.back().orders_done(), 7u);
+}
+
 TEST(MetaserverLink, RegistersAgainWhenToldAndWhenTheMetaserverWasAway) {
   ClusterRig rig(1);
   rig.simulation.run_for(2s);
