@@ -98,13 +98,15 @@ Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::Heartbe
   Orders orders;
   size_t examined = 0, stale = 0;
   bool more = false;
-  transaction.scan(keys::all(keys::Kind::kGarbage, server.value), [&](std::string_view key,
-                                                                      std::string_view) {
+  keys::Range range = keys::all(keys::Kind::kGarbage, server.value);
+  if (!queue.next_key.empty()) range.begin = queue.next_key;
+  transaction.scan(range, [&](std::string_view key, std::string_view) {
     const ChunkId chunk = keys::chunk_of(key);
     // Keys that were removed just now are in the store until the transaction is committed.
     if (queue.in_flight.contains(chunk) || confirmed.contains(chunk)) return true;
     if (orders.victims.size() == kMaxVictims || ++examined > kMaxExamined) {
       more = true;
+      queue.next_key = key;
       return false;
     }
     const Verdict verdict = judge(transaction.store(), server, chunk);
@@ -132,7 +134,11 @@ Garbage::Orders Garbage::exchange(Transaction& transaction, const proto::Heartbe
               chunks_.servers().name_of(server), orders.victims.size(), stale, orders.victims.front(),
               orders.victims.back());
   }
-  if (!more && orders.victims.empty()) queue.idle_until = clock_.now() + kPostponed;
+  queue.found = queue.found || !orders.victims.empty();
+  if (more) return orders;
+  if (!queue.found) queue.idle_until = clock_.now() + kPostponed;
+  queue.next_key.clear();
+  queue.found = false;
   return orders;
 }
 

@@ -90,6 +90,9 @@ class Garbage {
     std::deque<Order> ordered;    ///< orders that are not confirmed, the oldest first
     std::set<ChunkId> in_flight;  ///< their chunks
     TimePoint idle_until = TimePoint::min();
+    /// Where the next look goes on, so that chunks that must wait keep none behind them waiting; empty: at the front.
+    std::string next_key;
+    bool found = false;  ///< something could be deleted since the last look at the front
   };
   /// Returns the chunks whose keys it removed.
   std::set<ChunkId> confirm(Transaction& transaction, const proto::HeartbeatRequest& heartbeat, Queue& queue);

@@ -159,6 +159,31 @@ TEST(Garbage, AStaleCopyIsKeptWhileTheProperPlaceIsNotAvailable) {
   rig.expect_all_chunks_in_place();
 }
 
+TEST(Garbage, ManyChunksThatMustWaitHoldUpNobodyElse) {
+  MetaServerRig rig;
+  FakeServer& server = rig.servers[0];
+  // Stale copies whose proper place is a server that nobody has heard of, and behind them an orphan.
+  constexpr uint64_t kWaiting = 25'000, kFirst = 1'000'000;
+  proto::StoredStripe stripe;
+  stripe.set_policy("replication-1-64k");
+  stripe.set_length(1);
+  proto::StoredChunk* chunk = stripe.add_chunks();
+  chunk->set_server_id(999);
+  chunk->set_length(1);
+  Batch batch;
+  for (uint64_t id = kFirst; id < kFirst + kWaiting; ++id) {
+    batch.put(keys::stripe(StripeId{id}), stripe.SerializeAsString());
+    batch.put(keys::garbage(server.id, {StripeId{id}, 0}), "");
+  }
+  const ChunkId orphan{StripeId{kFirst + kWaiting}, 0};
+  batch.put(keys::garbage(server.id, orphan), "");
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->commit(std::move(batch))));
+  rig.restart();
+  rig.pass(10);
+  EXPECT_EQ(server.deleted, std::vector<ChunkId>{orphan});
+  EXPECT_TRUE(Garbage::pending(*rig.store, server.id, {StripeId{kFirst}, 0})) << "it waits on";
+}
+
 TEST(Garbage, APlaceWhoseOldCopyWillBeDeletedIsRefusedBeforeTheRepair) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f"));
