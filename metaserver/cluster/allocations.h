@@ -44,7 +44,8 @@ class Allocations {
   /// The stripe's chunks may belong to a file one day although no stripe record names them.
   bool protects(StripeId stripe) const;
   /// All tickets of the process before this one have expired.
-  bool settled() const { return clock_.now() - started_ > options_.upload_ttl; }
+  bool settled() const { return clock_.now() > settles_at(); }
+  TimePoint settles_at() const { return started_ + options_.upload_ttl; }
 
   /// Forgets the upload's allocations and returns them: from now on they are not protected.
   using Servers = std::vector<ServerId>;  ///< one for each chunk

@@ -27,7 +27,7 @@ Status BlockReports::check_page(const proto::BlockReportRequest& page, const Rep
 
 Status BlockReports::find_report(const proto::BlockReportRequest& page, Report& report) const {
   const bool newer = report.incarnation != page.incarnation() || page.report_id() > report.id;
-  if (newer) report = {page.incarnation(), page.report_id(), true, clock_.now(), std::nullopt, false};
+  if (newer) report = {page.incarnation(), page.report_id(), true, clock_.now(), std::nullopt};
   // A page that comes late must not be taken for the first of a report: every chunk before it would seem missing.
   if (page.report_id() == report.id && report.open) return {};
   return {Code::kConflict, "a page of a block report that has ended"};
@@ -89,6 +89,7 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   server->first_report = false;
   const TimePoint decidable = server->last_doubt + ChunkMap::kPlacedMemory;
   server->report_again = report.began < decidable ? decidable : TimePoint::max();
+  if (report.too_early) server->report_again = std::min(server->report_again, allocations_.settles_at());
   return true;
 }
 
@@ -112,7 +113,7 @@ void BlockReports::compare_page(Transaction& transaction, ServerId server, Repor
     if (at != expected.end() && *at == chunk) {
       compare(transaction, server, *at++, reported, lost);
     } else {
-      handle_unknown(transaction, server, chunk);
+      handle_unknown(transaction, server, report, chunk);
     }
   }
   while (at != expected.end())
@@ -151,7 +152,7 @@ void BlockReports::make_garbage(Transaction& transaction, ServerId server, Chunk
   garbage_.wake(server);
 }
 
-void BlockReports::handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk) {
+void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Report& report, ChunkId chunk) {
   // Its deletion was decided before.
   if (Garbage::pending(transaction.store(), server, chunk)) return;
   ++unknown_chunks_;
@@ -168,7 +169,10 @@ void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Chu
   }
   // The stripe is being written: it has no record yet, but may be sealed with this chunk. Once it is not protected it
   // cannot be sealed any more (Uploads::open), and from here on seal() finds the garbage key as well.
-  if (allocations_.protects(chunk.stripe)) return;
+  if (allocations_.protects(chunk.stripe)) {
+    report.too_early = report.too_early || !allocations_.settled();
+    return;
+  }
   // This process gave the id out and forgot nothing since: the upload was aborted, or has expired. A stripe of a process
   // before this one was probably never sealed, but only if this metadata is what it should be.
   if (origin == History::Origin::kThisProcess) return make_garbage(transaction, server, chunk);

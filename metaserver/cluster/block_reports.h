@@ -79,6 +79,7 @@ class BlockReports {
     TimePoint began;
     std::optional<ChunkId> last;  ///< up to here it was compared
     bool undecided = false;  ///< it lacks a chunk that was placed too shortly before to be called missing
+    bool too_early = false;  ///< it names a chunk that only tickets of the process before this one may protect
   };
   /// Makes `report` that of the page. kConflict: the page's report has ended.
   Status find_report(const proto::BlockReportRequest& page, Report& report) const;
@@ -90,7 +91,7 @@ class BlockReports {
   void note_missing(ServerId server, Report& report, ChunkId chunk, std::vector<LostChunk>& lost);
   void compare(Transaction& transaction, ServerId server, ChunkId chunk, const proto::ReportedChunk& reported,
                std::vector<LostChunk>& lost);
-  void handle_unknown(Transaction& transaction, ServerId server, ChunkId chunk);
+  void handle_unknown(Transaction& transaction, ServerId server, Report& report, ChunkId chunk);
   void make_garbage(Transaction& transaction, ServerId server, ChunkId chunk);
 
   ServerRegistry& servers_;

@@ -146,6 +146,33 @@ TEST(BlockReport, FindsWhatAServerLostThatStartedBeforeTheStripeWasSealed) {
   EXPECT_EQ(server.report, reports) << "no more reports are asked for";
 }
 
+TEST(BlockReport, WhatWasReportedTooSoonAfterAStartIsDecidedOnceThatIsOver) {
+  MetaServerOptions options;
+  options.upload_ttl = 100s;
+  MetaServerRig rig(1, 9, 3, options);
+  rig.pass(120);
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
+  const auto copy = server.chunks;
+  rig.restart();
+  rig.pass(2);
+  // A disk that was away comes back with what was deleted meanwhile.
+  server.alive = false;
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  rig.pass(3);
+  server.chunks.clear();
+  server.alive = true;
+  rig.pass(5);
+  server.chunks = copy;
+  server.wants_report = true;
+  rig.pass(20);
+  EXPECT_EQ(server.chunks, copy) << "a ticket of the process before might name it";
+  EXPECT_EQ(rig.meta->stats().quarantined_chunks, 0u);
+  rig.pass(100);
+  EXPECT_EQ(rig.meta->stats().quarantined_chunks, 1u) << "without another report that somebody wants";
+}
+
 TEST(BlockReport, RefusesPagesOutOfOrder) {
   MetaServerRig rig;
   proto::BlockReportRequest page;
