@@ -14,7 +14,8 @@ class MeteredNetwork final : public runtime::Network {
   MeteredNetwork(runtime::Network& network, const runtime::Clock& clock, LinkTraffic& traffic)
       : network_(network), meter_{clock, traffic} {}
 
-  /// Asked at each dial for the bytes a second that this server can receive; 0: not known yet.
+  /// Asked at each dial, and once a second while bytes come in, for the bytes a second that this server can receive; 0:
+  /// not known yet.
   std::function<uint64_t()> down_rate = [] { return uint64_t{0}; };
 
   asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint to,
@@ -27,6 +28,7 @@ class MeteredNetwork final : public runtime::Network {
     LinkTraffic& traffic;
   };
   class MeteredConnection;
+  class DialledConnection;
   class MeteredListener;
 
   runtime::Network& network_;
