@@ -44,9 +44,10 @@ class OwnSum::Memory {
 };
 
 OwnSum::OwnSum(const runtime::Clock& clock, ChunkStore& store, StripeId stripe, const proto::RepairNode& node,
-               uint32_t rows)
+               uint32_t rows, ReadFor purpose)
     : clock_(clock),
       store_(store),
+      purpose_(purpose),
       id_{stripe, node.index()},
       length_(node.chunk_length()),
       rows_(rows_of(node, rows)),
@@ -55,7 +56,7 @@ OwnSum::OwnSum(const runtime::Clock& clock, ChunkStore& store, StripeId stripe, 
 asio::awaitable<Status> OwnSum::contribute(Context context, SliceWindow& window, size_t contributor) {
   sight::Module module{context, kOwn, {double(window.range().length)}};
   const TimePoint began = clock_.now();
-  auto reader = co_await store_.open(module.context(), id_);
+  auto reader = co_await store_.open(module.context(), id_, purpose_);
   if (!reader) co_return module.finish(reader.error());
   read_seconds_ += to_seconds(clock_.now() - began);
   if ((*reader)->length() != length_) {

@@ -15,7 +15,7 @@ class OwnSum final : public partial_sum::SumContributor {
  public:
   /// REQUIRES: the node was checked (check_tree.h) and has a chunk. The references outlive it, without the node.
   OwnSum(const runtime::Clock& clock, ChunkStore& store, StripeId stripe, const proto::RepairNode& node,
-         uint32_t rows);
+         uint32_t rows, ReadFor purpose);
 
   /// Errors: kNotFound, kCorrupt (names the block, or the chunk has another length than the node says).
   asio::awaitable<Status> contribute(Context context, partial_sum::SliceWindow& window,
@@ -41,6 +41,7 @@ class OwnSum final : public partial_sum::SumContributor {
 
   const runtime::Clock& clock_;
   ChunkStore& store_;
+  const ReadFor purpose_;
   const ChunkId id_;
   const uint64_t length_;
   std::vector<uint32_t> rows_;

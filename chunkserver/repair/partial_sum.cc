@@ -27,8 +27,8 @@ class PartialSums::Call final : public partial_sum::SumSink {
         range_(range),
         out_(out),
         began_(clock_.now()),
-        sum_(sums.trees_, sums.runtime_, sums.client_, {range, request, node_.children(), own_sum()},
-             options(request.user())),
+        sum_(sums.trees_, sums.runtime_, sums.client_,
+             {range, request, node_.children(), own_sum(request.user())}, options(request.user())),
         sender_(clock_, out, {node_.outputs().begin(), node_.outputs().end()},
                 request.user() ? nullptr : &sums.pacer_.sending()),
         committed_(sums.runtime_),
@@ -58,9 +58,11 @@ class PartialSums::Call final : public partial_sum::SumSink {
   double send_seconds() const { return sender_.send_seconds(); }
 
  private:
-  std::unique_ptr<OwnSum> own_sum() const {
+  std::unique_ptr<OwnSum> own_sum(bool user) const {
     if (!partial_sum::has_chunk(node_)) return nullptr;
-    return std::make_unique<OwnSum>(clock_, sums_.store_, stripe_, node_, range_.rows);
+    // What a degraded read took from the disk will be wanted again by the next reader of the file.
+    const ReadFor purpose = user ? ReadFor::kUser : ReadFor::kBackground;
+    return std::make_unique<OwnSum>(clock_, sums_.store_, stripe_, node_, range_.rows, purpose);
   }
   partial_sum::ReceiverOptions options(bool user) const {
     partial_sum::ReceiverOptions options;

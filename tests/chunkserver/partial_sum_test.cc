@@ -125,6 +125,25 @@ TEST(PartialSum, IsPacedForARepairButNotForAUsersRead) {
   EXPECT_LT(took(true), 500ms);
 }
 
+TEST(PartialSum, AUsersReadLeavesTheChunksOfItsHelpersInTheirCaches) {
+  StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
+  auto request = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
+  const auto read_from_disks = [&](bool user) {
+    request.set_user(user);
+    uint64_t bytes = 0;
+    for (uint32_t helper = 1; helper <= 6; ++helper)
+      bytes -= rig.store(helper).disk_bytes_read();
+    EXPECT_TRUE(rig.simulation.run(ask(rig, rig.endpoint(1), request)));
+    for (uint32_t helper = 1; helper <= 6; ++helper)
+      bytes += rig.store(helper).disk_bytes_read();
+    return bytes;
+  };
+  EXPECT_GE(read_from_disks(false), 6 * kMiB);
+  EXPECT_GE(read_from_disks(true), 6 * kMiB) << "the repair left nothing";
+  EXPECT_EQ(read_from_disks(true), 0u);
+  EXPECT_GT(rig.store(3).usage().heat(rig.chunk(3)), 0);
+}
+
 TEST(PartialSum, RefusesBadRequestsClearly) {
   StripeRig rig({kMiB, kMiB, kMiB, kMiB, kMiB, kMiB});
   const auto good = request_for(rig, {0}, {1, 2, 3, 4, 5, 6}, 0, kMiB, kMiB);
