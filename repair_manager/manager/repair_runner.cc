@@ -289,8 +289,9 @@ void RepairRunner::end(RepairRun& run, const Status& status) {
 
 void RepairRunner::note_failure(RepairRun& run, const Status& status) {
   const TimePoint now = runtime_.clock.now();
-  // Helpers and destinations did their part of what was built.
-  const Blame blame = run.built ? Blame{} : find_blame(status, run.plan);
+  // Helpers and destinations did their part of what was built, and cannot have chunks of a stripe that was deleted.
+  const bool deleted = view_.fetched(run.plan.stripe) && !view_.stripe(run.plan.stripe);
+  const Blame blame = run.built || deleted ? Blame{} : find_blame(status, run.plan);
   if (blame.helper && status.code() == Code::kNotFound)
     view_.report_lost({run.plan.stripe, blame.helper_chunk}, blame.helper, status.message());
   std::vector<ServerId> guilty;

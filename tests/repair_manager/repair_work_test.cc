@@ -177,6 +177,25 @@ TEST(RepairWork, AStripeDeletedDuringItsRepairIsNotRepairedAgain) {
   EXPECT_EQ(cluster.manager.status().queued() + cluster.manager.status().delayed(), 0u);
 }
 
+TEST(RepairWork, NobodyIsToBlameForARepairWhoseStripeWasDeletedMeanwhile) {
+  FakeCluster cluster(any_seed(), 12, {});
+  const StripeId deleted = cluster.add_stripe(0), other = cluster.add_stripe(0);
+  for (auto& [id, server] : cluster.servers)
+    server->verdict = [&, deleted](const proto::RepairChunkRequest& request) {
+      if (StripeId{request.stripe_id()} != deleted) return Status{};
+      cluster.view.stripes.erase(deleted);
+      return Status{Code::kNotFound, "partial sum: server 5: no such chunk"}.blame(ServerId{5});
+    };
+  cluster.lose({deleted, 0});
+  cluster.simulation.run_for(3s);
+  ASSERT_FALSE(cluster.view.stripes.contains(deleted));
+  // One of seven is left out, which would be a suspect one.
+  cluster.lose({other, 0});
+  cluster.lose({other, 1});
+  ASSERT_TRUE(cluster.wait_until_healthy(4s));
+  EXPECT_TRUE(servers_of(cluster.calls.back().second.children()).contains(5));
+}
+
 TEST(RepairWork, AttemptsInARowAreBoundedThenTheChunkWaitsAtTheTail) {
   FakeCluster cluster(any_seed(), 20, {});
   cluster.add_stripe(0);
