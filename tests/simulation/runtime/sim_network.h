@@ -38,6 +38,8 @@ class SimNetwork {
   void set_loss(double probability);
   /// So many of a million segments arrive with one bit changed.
   void set_flips(uint32_t per_million) { conditions().flips_per_million = per_million; }
+  /// So many of a million segments do not arrive: their connections break instead, on both sides.
+  void set_resets(uint32_t per_million) { conditions().resets_per_million = per_million; }
 
   /// Hosts reach only those of their group; hosts not named form one more group.
   void partition(const std::vector<std::vector<std::string>>& groups);

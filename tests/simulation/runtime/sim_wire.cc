@@ -160,6 +160,14 @@ void Wire::deliver(Parcel parcel) {
     if (segment.kind == Segment::Kind::kData) reset(parcel.stream, side);
     return;
   }
+  if (conditions_.resets_per_million > 0 && segment.kind == Segment::Kind::kData &&
+      random_.below(1'000'000) < conditions_.resets_per_million) {
+    for (const int broken : {0, 1}) {
+      const std::string peer = parcel.stream->ends[1 - broken].name.to_string();
+      fail(parcel.stream, broken, {Code::kUnavailable, "connection reset by " + peer});
+    }
+    return;
+  }
   switch (segment.kind) {
     case Segment::Kind::kData:
       end.host->bytes_received += segment.size;

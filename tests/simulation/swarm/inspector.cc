@@ -58,6 +58,8 @@ void Inspector::see_servers() {
     for (const ChunkId chunk : before) {
       const bool gone = !server.chunks.contains(chunk);
       if (gone && (server.in_doubt || server.doubtful.contains(chunk))) server.excused.insert(chunk);
+      // A disk that is dropped takes it along and may bring it back with a new process, whose report tells of it.
+      if (gone) placed_.erase({server.id, chunk});
       if (gone) server.doubtful.erase(chunk);  // it was found out; one that comes again is another one
     }
     std::erase_if(server.excused, [&](ChunkId chunk) { return server.chunks.contains(chunk); });
@@ -92,8 +94,12 @@ size_t Inspector::losses(StripeId id, const proto::StoredStripe& stripe, bool pe
 
 Finding Inspector::look() {
   see_servers();
-  for (const auto& [id, stripe] : stripes())
+  for (const auto& [id, stripe] : stripes()) {
     if (Finding finding = look_at(id, stripe)) return finding;
+    if (instead_ != nullptr) continue;
+    for (int index = 0; index < stripe.chunks_size(); ++index)
+      placed_.insert({ServerId{stripe.chunks(index).server_id()}, {id, static_cast<uint32_t>(index)}});
+  }
   return {};
 }
 
@@ -159,8 +165,10 @@ void Inspector::damaged(size_t server) {
 }
 
 void Inspector::nothing_is_damaged() {
-  for (Server& server : servers_)
+  for (Server& server : servers_) {
     server.doubtful.clear();
+    server.in_doubt = false;
+  }
 }
 
 void Inspector::emptied(size_t server) {
@@ -235,6 +243,26 @@ Finding Inspector::spread() const {
         return {Violation::kUnevenRacks,
                 fmt::format("stripe {} has {} of {} chunks in rack {}, where {} would do", id.value, chunks,
                             chosen, rack, level)};
+  }
+  return {};
+}
+
+Status Inspector::cleared() const {
+  const auto all = stripes();
+  for (size_t number = 0; number < servers_.size(); ++number) {
+    const Server& server = servers_[number];
+    if (!cluster_.running(number)) continue;
+    for (const ChunkId chunk : server.chunks) {
+      const auto stripe = all.find(chunk.stripe);
+      const bool placed =
+          stripe != all.end() && static_cast<int>(chunk.index) < stripe->second.chunks_size() &&
+          ServerId{stripe->second.chunks(static_cast<int>(chunk.index)).server_id()} == server.id;
+      const bool kept = metadata().contains(keys::quarantine(server.id, chunk));
+      if (placed || kept || !placed_.contains({server.id, chunk})) continue;
+      return {Code::kUnavailable,
+              fmt::format("{} still holds chunk {}:{}, which was placed there once and is not any more",
+                          SimulatedCluster::name(number), chunk.stripe.value, chunk.index)};
+    }
   }
   return {};
 }

@@ -35,7 +35,7 @@ class Inspector {
   void started_again(size_t server) { servers_[server].started_again = true; }
   /// To be called when no write is under way: what servers hold that were in doubt and started again is certain then.
   void no_write_is_under_way();
-  /// Every chunk was read and found whole, or repaired.
+  /// Every chunk was read and found whole, or repaired; no server is in doubt any more.
   void nothing_is_damaged();
   /// The disks of a server that does not run are empty now.
   void emptied(size_t server);
@@ -50,6 +50,9 @@ class Inspector {
   /// Nothing is kept that no file refers to: neither stripes nor chunks, but for those that metadata name as kept in
   /// quarantine. kUnavailable says what is.
   Status tidy() const;
+  /// What was placed on a server once and is not any more has been deleted there, without a restart, or is kept in
+  /// quarantine.
+  Status cleared() const;
 
   /// Chunks of files on this server, as metadata place them.
   std::vector<ChunkId> chunks_on(size_t server) const;
@@ -78,6 +81,8 @@ class Inspector {
 
   SimulatedCluster& cluster_;
   std::vector<Server> servers_;
+  std::set<std::pair<ServerId, ChunkId>>
+      placed_;  ///< every place that a chunk ever had on a disk that is still there
   const MemoryStoreDisk::Map* instead_ = nullptr;
 };
 

@@ -16,25 +16,45 @@ namespace {
 
 constexpr size_t kActs = static_cast<size_t>(Act::kCount);
 constexpr size_t kFirstFault = static_cast<size_t>(Act::kCrashServer);
-constexpr std::array<std::string_view, kActs> kNames = {"put",          "create",
-                                                        "remove",       "rename",
-                                                        "read",         "list",
-                                                        "set-policy",   "crash-server",
-                                                        "crash-meta",   "crash-client",
-                                                        "crash-all",    "restart",
-                                                        "cut",          "cut-one-way",
-                                                        "isolate",      "drop-connections",
-                                                        "late-server",  "slow-link",
-                                                        "loss",         "flips",
-                                                        "mend-network", "hang-disk",
-                                                        "slow-disk",    "mend-disk",
-                                                        "fill-disk",    "rot-chunk",
-                                                        "rot-anywhere", "fail-reads",
-                                                        "fail-writes",  "break-disk",
-                                                        "wipe-disk",    "replace-disk",
-                                                        "swap-disks",   "jump-clock",
-                                                        "drift-clock",  "drain",
-                                                        "add-server",   "roll-back-metadata"};
+constexpr std::array<std::string_view, kActs> kNames = {"put",
+                                                        "create",
+                                                        "remove",
+                                                        "rename",
+                                                        "read",
+                                                        "list",
+                                                        "set-policy",
+                                                        "crash-server",
+                                                        "crash-meta",
+                                                        "crash-client",
+                                                        "crash-all",
+                                                        "restart",
+                                                        "cut",
+                                                        "cut-one-way",
+                                                        "isolate",
+                                                        "drop-connections",
+                                                        "late-server",
+                                                        "slow-link",
+                                                        "loss",
+                                                        "flips",
+                                                        "resets",
+                                                        "mend-network",
+                                                        "hang-disk",
+                                                        "slow-disk",
+                                                        "mend-disk",
+                                                        "fill-disk",
+                                                        "rot-chunk",
+                                                        "rot-anywhere",
+                                                        "fail-reads",
+                                                        "fail-writes",
+                                                        "break-disk",
+                                                        "wipe-disk",
+                                                        "replace-disk",
+                                                        "swap-disks",
+                                                        "jump-clock",
+                                                        "drift-clock",
+                                                        "drain",
+                                                        "add-server",
+                                                        "roll-back-metadata"};
 
 /// Codes with cells of the smallest size, so that files of some hundred KiB have several chunks.
 constexpr std::string_view kPolicies[] = {"rs-2-1-64k", "rs-2-2-64k",        "rs-3-2-64k",    "rs-4-2-64k",
@@ -125,6 +145,7 @@ Schedule make_schedule(uint64_t seed, size_t steps) {
     if (chunks_of(policy) <= chunks) schedule.policies.emplace_back(policy);
   schedule.largest_file = random.below(10) == 0 ? 5'000'000 : 20'000 + random.below(600'000);
   schedule.most_operations = 2 + random.below(6);
+  schedule.failed_disks_stay = random.coin();
   const auto weights = draw_weights(random);
   for (uint32_t number = 0; number < steps; ++number)
     schedule.steps.push_back({number, draw_act(random, weights), random.next(), draw_pause(random)});

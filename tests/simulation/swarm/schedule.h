@@ -38,6 +38,7 @@ enum class Act : uint8_t {
   kSlowLink,
   kLoss,
   kFlipsInFlight,
+  kResets,  ///< connections break now and then, so that requests and answers are lost
   kMendNetwork,
   // Disks.
   kHangDisk,
@@ -78,6 +79,8 @@ struct Schedule {
   uint64_t largest_file = 0;
   size_t most_operations = 6;  ///< under way at once
   std::vector<Step> steps;
+  /// A server one of whose disks failed is not started again when faults end: nobody else comes to mend what it forgot.
+  bool failed_disks_stay = false;
   size_t rounds = 2;  ///< the steps are cut into so many; after each, faults end and all must be well
 };
 

@@ -237,10 +237,11 @@ bool Swarm::break_something(Act act, SimRandom& dice) {
     }
     case Act::kLoss: network.set_loss(dice.coin() ? 0.02 : 0); return true;
     case Act::kFlipsInFlight: network.set_flips(dice.coin() ? 2000 : 0); return true;
+    case Act::kResets: network.set_resets(dice.coin() ? 3000 : 0); return true;
     case Act::kMendNetwork: mend_network(); return true;
     case Act::kHangDisk:
       disk.set_slow(1e6);
-      sick_.insert(server);
+      hung_.insert(server);
       return true;
     case Act::kSlowDisk: disk.set_slow(2 + static_cast<double>(dice.below(300))); return true;
     case Act::kMendDisk:
@@ -403,6 +404,7 @@ void Swarm::end_faults() {
   mend_network();
   cluster_.network().set_loss(0);
   cluster_.network().set_flips(0);
+  cluster_.network().set_resets(0);
   cluster_.set_metaserver_wall_offset({});
   for (size_t server = 0; server < cluster_.chunkservers(); ++server) {
     cluster_.set_wall_drift(server, 0);
@@ -412,17 +414,25 @@ void Swarm::end_faults() {
     disk.set_capacity("/", SimDisk::kDefaultCapacity);
     disk.forget_faults();
   }
+  // A disk that failed is used again by a new process only; a server with another one may live on as it is.
+  for (const size_t server : std::exchange(sick_, {}))
+    if (!schedule_.failed_disks_stay || !has_a_disk(server)) hung_.insert(server);
   // One whose start failed, on a full disk say, is started again as whoever supervises daemons would.
   for (const size_t server : cluster_.up())
-    if (cluster_.store(server) == nullptr) sick_.insert(server);
-  // What hangs already hangs on, and a disk that failed is used again by a new process only.
-  for (const size_t server : std::exchange(sick_, {}))
+    if (cluster_.store(server) == nullptr) hung_.insert(server);
+  // What hangs already hangs on.
+  for (const size_t server : std::exchange(hung_, {}))
     if (cluster_.running(server)) cluster_.crash_chunkserver(server, Crash::kKill);
   if (!cluster_.metaserver_running()) cluster_.restart_metaserver();
   for (size_t server = 0; server < cluster_.chunkservers(); ++server)
     if (!cluster_.running(server) && !absent_.contains(server)) restart_server(server);
   for (size_t manager = 0; manager < schedule_.cluster.repair_managers; ++manager)
     if (!cluster_.repair_manager_running(manager)) cluster_.restart_repair_manager(manager);
+}
+
+bool Swarm::has_a_disk(size_t server) {
+  const chunkserver::ChunkStore* store = cluster_.running(server) ? cluster_.store(server) : nullptr;
+  return store != nullptr && store->known_space().failed_disks < schedule_.cluster.disks;
 }
 
 Status Swarm::well() {
@@ -478,6 +488,9 @@ Finding Swarm::settle() {
   if (!fsck) return {Violation::kUnreadable, "fsck: " + fsck.error().to_string()};
   if (fsck->missing_chunks() + fsck->degraded_stripes() + fsck->lost_stripes() > 0)
     return {Violation::kNotHealed, "everything is in its place, but fsck says otherwise"};
+  if (!rolled_back_)
+    if (Finding finding = wait_until([this] { return inspector_.cleared(); }, Violation::kSpaceLeaked))
+      return finding;
   // Uploads that nobody will finish expire; what is kept for nobody is seen when servers report all they have.
   cluster_.run_for(schedule_.cluster.upload_ttl + std::chrono::seconds(10));
   for (size_t server = 0; server < cluster_.chunkservers(); ++server) {

@@ -65,6 +65,8 @@ class Swarm {
   void mend_network();
   Finding wait_until(const std::function<Status()>& ok, Violation otherwise);
   Status well();
+  /// The server runs, and not all of its disks have failed.
+  bool has_a_disk(size_t server);
 
   size_t any_server(SimRandom& dice) { return dice.below(cluster_.chunkservers()); }
   std::string disk_of(SimRandom& dice) const;
@@ -76,9 +78,9 @@ class Swarm {
   SimulatedCluster cluster_;
   Inspector inspector_;
   FileOperations files_;
-  std::set<size_t> absent_;  ///< servers that were not added yet
-  std::set<size_t>
-      sick_;  ///< servers that must be started again when faults end: hung, or with disks that failed
+  std::set<size_t> absent_;             ///< servers that were not added yet
+  std::set<size_t> hung_;               ///< servers that must be started again when faults end
+  std::set<size_t> sick_;               ///< servers with a disk that may have failed
   std::map<size_t, ServerId> drained_;  ///< in this round, whether or not it was taken back
   std::shared_ptr<size_t> asking_ = std::make_shared<size_t>(0);  ///< drains that the present client asks for
   std::optional<MemoryStoreDisk::Copy> older_metadata_;
