@@ -1,5 +1,8 @@
 #include "common/rpc/batch_writer.h"
 
+#include <cstring>
+#include <span>
+
 namespace kintsugi::rpc {
 namespace {
 
@@ -7,11 +10,22 @@ constexpr size_t kKeptBufferBytes = 1 << 20;  ///< a larger buffer is given back
 
 }  // namespace
 
-void BatchWriter::append(const FrameHeader& header, std::string_view message) {
+void FrameBody::write(std::byte* to) const {
+  if (message_ != nullptr) {
+    message_->SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(to));
+  } else if (!bytes_.empty()) {
+    std::memcpy(to, bytes_.data(), bytes_.size());
+  }
+}
+
+void BatchWriter::append(const FrameHeader& header, const FrameBody& body) {
   if (stopped_) return;
-  auto fixed = encode_frame_header(header, std::as_bytes(std::span(message)));
-  queued_.append(reinterpret_cast<const char*>(fixed.data()), fixed.size());
-  queued_.append(message);
+  const size_t begin = queued_.size();
+  queued_.resize(begin + kFrameHeaderBytes + body.size());
+  std::byte* const frame = std::as_writable_bytes(std::span(queued_)).data() + begin;
+  body.write(frame + kFrameHeaderBytes);
+  const auto fixed = encode_frame_header(header, {frame + kFrameHeaderBytes, body.size()});
+  std::memcpy(frame, fixed.data(), fixed.size());
   ready_.notify();
 }
 

@@ -3,6 +3,25 @@
 #include "common/rpc/peer_pool.h"
 
 namespace kintsugi::rpc {
+namespace {
+
+asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Context context,
+                                          runtime::Endpoint to, Method method, FrameBody request) {
+  PeerPool& pool = *shared;
+  if (pool.stopped()) co_return Status{Code::kCancelled, "client stopped"};
+  TimePoint now = pool.runtime().clock.now();
+  TimePoint deadline = context.deadline;
+  if (deadline == TimePoint::max()) deadline = now + pool.limits().default_call_limit;
+  if (deadline <= now)
+    co_return Status{Code::kDeadlineExceeded, to.to_string() + ": deadline passed before the call"};
+  std::shared_ptr<ControlConnection> control = pool.find_control(to);
+  if (!control) {
+    KINTSUGI_CO_ASSIGN(control, co_await pool.dial_control(to, deadline));
+  }
+  co_return co_await control->call(context.trace, deadline, method, request);
+}
+
+}  // namespace
 
 struct Client::State {
   std::shared_ptr<PeerPool> pool;
@@ -16,26 +35,13 @@ Client::~Client() = default;
 
 asio::awaitable<Result<std::string>> Client::call_raw(Context context, runtime::Endpoint to, Method method,
                                                       std::string request) {
-  auto state = state_;
-  PeerPool& pool = *state->pool;
-  if (pool.stopped()) co_return Status{Code::kCancelled, "client stopped"};
-  TimePoint now = pool.runtime().clock.now();
-  TimePoint deadline = context.deadline;
-  if (deadline == TimePoint::max()) deadline = now + pool.limits().default_call_limit;
-  if (deadline <= now)
-    co_return Status{Code::kDeadlineExceeded, to.to_string() + ": deadline passed before the call"};
-  std::shared_ptr<ControlConnection> control = pool.find_control(to);
-  if (!control) {
-    KINTSUGI_CO_ASSIGN(control, co_await pool.dial_control(to, deadline));
-  }
-  co_return co_await control->call(context.trace, deadline, method, std::move(request));
+  co_return co_await send(state_->pool, context, std::move(to), method, FrameBody(std::string_view(request)));
 }
 
 asio::awaitable<Status> Client::call(Context context, runtime::Endpoint to, Method method,
                                      const google::protobuf::MessageLite& request,
                                      google::protobuf::MessageLite& response) {
-  const Result<std::string> bytes =
-      co_await call_raw(context, std::move(to), method, request.SerializeAsString());
+  const Result<std::string> bytes = co_await send(state_->pool, context, std::move(to), method, request);
   if (!bytes) co_return bytes.error();
   if (!response.ParseFromString(*bytes)) co_return Status{Code::kCorrupt, "response does not parse"};
   co_return Status{};

@@ -32,7 +32,7 @@ void ControlConnection::start(runtime::TaskGroup& group) {
 }
 
 asio::awaitable<Result<std::string>> ControlConnection::call(TraceContext trace, TimePoint deadline,
-                                                             Method method, std::string request) {
+                                                             Method method, FrameBody request) {
   if (request.size() > kMaxHeaderBytes) {
     co_return Status{Code::kLimitExceeded, fmt::format("{}: request of {} bytes, limit {}",
                                                        method_name(method), request.size(), kMaxHeaderBytes)};

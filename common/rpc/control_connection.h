@@ -37,9 +37,9 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   void start(runtime::TaskGroup& group);
 
   /// Sends the request and waits. kUnavailable when the connection breaks, kDeadlineExceeded, kLimitExceeded
-  /// when too much is queued or the request is too large.
+  /// when too much is queued or the request is too large. What the request is made of outlives the call.
   asio::awaitable<Result<std::string>> call(TraceContext trace, TimePoint deadline, Method method,
-                                            std::string request);
+                                            FrameBody request);
 
   bool is_open() const { return !closing_; }
   /// True when a call waited in vain and nothing at all came meanwhile: new calls had better dial again.

@@ -126,8 +126,11 @@ void ControlSession::respond(const FrameHeader& request, Status status, const Me
     status = {Code::kLimitExceeded, fmt::format("response of {} bytes, limit {}", bytes, kMaxHeaderBytes)};
   }
   header.status = status.code();
-  writer_.append(header,
-                 status.ok() ? response.SerializeAsString() : encode_error(status).SerializeAsString());
+  if (status.ok()) {
+    writer_.append(header, response);
+  } else {
+    writer_.append(header, encode_error(status));
+  }
 }
 
 asio::awaitable<void> ControlSession::write_loop(std::shared_ptr<ControlSession> self) {
