@@ -12,6 +12,7 @@ ChunkService::ChunkService(const runtime::Runtime& runtime, const rpc::Secret& s
       counters_(counters),
       receiver_(runtime, store, buffers, counters),
       sender_(runtime, store, buffers, counters),
+      small_(runtime, store, buffers, counters),
       verifier_(runtime, store, counters),
       sums_(sums),
       site_(site) {}
@@ -20,6 +21,8 @@ void ChunkService::register_at(rpc::Server& server) {
   using rpc::Method;
   server.handle_stream<&ChunkService::write_chunk>(Method::kWriteChunk, *this);
   server.handle_stream<&ChunkService::read_chunk>(Method::kReadChunk, *this);
+  server.handle<&ChunkService::write_small_chunk>(Method::kWriteSmallChunk, *this);
+  server.handle<&ChunkService::read_small_chunk>(Method::kReadSmallChunk, *this);
   server.handle_stream<&ChunkService::partial_sum>(Method::kPartialSum, *this);
   server.handle<&ChunkService::repair_chunk>(Method::kRepairChunk, *this);
   server.handle<&ChunkService::end_repair>(Method::kEndRepair, *this);
@@ -60,6 +63,26 @@ asio::awaitable<Status> ChunkService::read_chunk(Context context, const proto::R
   Status allowed = check(request.capability(), id, rpc::kOpRead);
   if (!allowed.ok()) co_return call.finish(std::move(allowed));
   co_return call.finish(co_await sender_.serve(context, request, stream));
+}
+
+asio::awaitable<Status> ChunkService::write_small_chunk(Context context,
+                                                        const proto::WriteSmallChunkRequest& request,
+                                                        proto::Empty&) {
+  CountedCall call(counters_, &counters_.writes, &counters_.users_served);
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  Status allowed = check(request.capability(), id, rpc::kOpWrite);
+  if (!allowed.ok()) co_return call.finish(std::move(allowed));
+  co_return call.finish(co_await small_.write(context, request));
+}
+
+asio::awaitable<Status> ChunkService::read_small_chunk(Context context,
+                                                       const proto::ReadSmallChunkRequest& request,
+                                                       proto::ReadSmallChunkResponse& response) {
+  CountedCall call(counters_, &counters_.reads, &counters_.users_served);
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  Status allowed = check(request.capability(), id, rpc::kOpRead);
+  if (!allowed.ok()) co_return call.finish(std::move(allowed));
+  co_return call.finish(co_await small_.read(context, request, response));
 }
 
 asio::awaitable<Status> ChunkService::partial_sum(Context context, const proto::PartialSumRequest& request,

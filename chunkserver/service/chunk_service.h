@@ -7,6 +7,7 @@
 #include "chunkserver/repair/repair_site.h"
 #include "chunkserver/service/counters.h"
 #include "chunkserver/service/read_chunk.h"
+#include "chunkserver/service/small_chunks.h"
 #include "chunkserver/service/verify_chunks.h"
 #include "chunkserver/service/write_chunk.h"
 #include "common/proto/chunk.pb.h"
@@ -32,6 +33,10 @@ class ChunkService {
                                       rpc::Stream& stream);
   asio::awaitable<Status> read_chunk(Context context, const proto::ReadChunkRequest& request,
                                      rpc::Stream& stream);
+  asio::awaitable<Status> write_small_chunk(Context context, const proto::WriteSmallChunkRequest& request,
+                                            proto::Empty& response);
+  asio::awaitable<Status> read_small_chunk(Context context, const proto::ReadSmallChunkRequest& request,
+                                           proto::ReadSmallChunkResponse& response);
   asio::awaitable<Status> partial_sum(Context context, const proto::PartialSumRequest& request,
                                       rpc::Stream& stream);
   asio::awaitable<Status> repair_chunk(Context context, const proto::RepairChunkRequest& request,
@@ -50,6 +55,7 @@ class ChunkService {
   ServiceCounters& counters_;
   ChunkReceiver receiver_;
   ChunkSender sender_;
+  SmallChunks small_;
   ChunkVerifier verifier_;
   PartialSums& sums_;
   RepairSite& site_;

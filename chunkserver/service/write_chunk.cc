@@ -1,6 +1,6 @@
 #include "chunkserver/service/write_chunk.h"
 
-#include "erasure/policy.h"
+#include "chunkserver/service/chunk_policy.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::chunkserver {
@@ -17,12 +17,6 @@ constexpr size_t kScarcePartBytes = 64 << 10;  ///< what must come within that t
 
 /// A call waits no longer than this for a buffer, whatever its deadline.
 constexpr Duration kBufferWaitLimit = 30s;
-
-Status check_policy(const proto::WriteChunkRequest& request) {
-  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(request.policy()));
-  if (request.index() < policy.chunks()) return {};
-  return {Code::kInvalidArgument, fmt::format("policy {} has no chunk {}", policy.name(), request.index())};
-}
 
 }  // namespace
 
@@ -83,7 +77,7 @@ asio::awaitable<Result<ChunkInfo>> ChunkReceiver::receive(Context context, Chunk
 asio::awaitable<Status> ChunkReceiver::serve(Context context, const proto::WriteChunkRequest& request,
                                              rpc::Stream& stream) {
   sight::Module module{context, kWriteChunk, {double(request.max_bytes())}};
-  Status checked = check_policy(request);
+  Status checked = check_policy(request.policy(), request.index());
   if (!checked.ok()) co_return module.finish(std::move(checked));
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
   auto writer = co_await store_.create(module.context(), id, request.policy(), request.max_bytes());

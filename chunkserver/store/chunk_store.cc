@@ -130,10 +130,8 @@ asio::awaitable<void> ChunkStore::stop() {
     root->guard.release();
 }
 
-asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context, ChunkId id,
-                                                                         std::string policy,
-                                                                         uint64_t max_bytes) {
-  if (max_bytes > kMaxChunkBytes || policy.size() > kMaxPolicyBytes) {
+asio::awaitable<Result<StoreRoot*>> ChunkStore::admit(ChunkId id, size_t policy_bytes, uint64_t max_bytes) {
+  if (max_bytes > kMaxChunkBytes || policy_bytes > kMaxPolicyBytes) {
     co_return Status{Code::kInvalidArgument,
                      fmt::format("chunk {}: {} bytes, more than {}", id, max_bytes, kMaxChunkBytes)};
   }
@@ -150,8 +148,33 @@ asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context
       co_return Status{Code::kNoSpace, fmt::format("disk {} is full", root->disk.root())};
     }
   }
+  co_return root;
+}
+
+asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context, ChunkId id,
+                                                                         std::string policy,
+                                                                         uint64_t max_bytes) {
+  KINTSUGI_CO_ASSIGN(StoreRoot* const root, co_await admit(id, policy.size(), max_bytes));
   co_return std::make_unique<ChunkWriter>(
       *this, runtime_, *root, OpenWriters::Room(writers_, root->disk, max_bytes), id, std::move(policy));
+}
+
+asio::awaitable<Status> ChunkStore::put_small(Context context, ChunkHeader header,
+                                              std::span<const std::byte> data) {
+  const ChunkInfo info = header.info;
+  KINTSUGI_ASSERT(info.length == data.size() && data.size() <= kBlockBytes);
+  if (crc32c(data) != info.crc)
+    co_return Status{Code::kCorrupt, fmt::format("chunk {}: checksum mismatch", info.id)};
+  KINTSUGI_CO_ASSIGN(StoreRoot* const root, co_await admit(info.id, header.policy.size(), info.length));
+  OpenWriters::Room room(writers_, root->disk, info.length);
+  if (!room.fits_in_memory(info.length))
+    co_return Status{Code::kLimitExceeded, "too many small chunks are being written"};
+  room.set_memory(info.length);
+  FinishedChunk chunk{std::move(header), {info.crc}, *root, nullptr, data};
+  Status status = co_await commit(context, std::move(chunk));
+  room.leave(status.ok() ? info.length : 0);
+  if (!status.ok()) status = status.with_context(fmt::format("chunk {}", info.id));
+  co_return status;
 }
 
 StoreRoot* ChunkStore::choose_root(ChunkId id, uint64_t max_bytes) {
@@ -185,8 +208,8 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChun
   const bool same_place = old && old->root == &root && old->in_segment == in_segment;
   if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
   if (in_segment) {
-    KINTSUGI_CO_TRY(co_await root.segments.append(
-        context, std::move(chunk.header), std::move(chunk.block_crcs), chunk.memory.first(info.length)));
+    KINTSUGI_CO_TRY(co_await root.segments.append(context, std::move(chunk.header),
+                                                  std::move(chunk.block_crcs), chunk.data));
   } else {
     KINTSUGI_CO_TRY(co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place));
   }

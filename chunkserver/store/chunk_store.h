@@ -76,6 +76,9 @@ class ChunkStore {
   /// kInvalidArgument (sizes), kUnavailable (no disk works).
   asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,
                                                                std::string policy, uint64_t max_bytes);
+  /// Writes a chunk of at most one block as a whole: durable and visible on return. `data` is the chunk, and has the CRC that
+  /// `header` names (kCorrupt). Errors are those of create() and commit().
+  asio::awaitable<Status> put_small(Context context, ChunkHeader header, std::span<const std::byte> data);
   /// Opens a chunk for reading. kNotFound; kCorrupt (it is quarantined and reported lost now); kIoError; kUnavailable:
   /// it was replaced meanwhile, and may be opened again.
   asio::awaitable<Result<std::unique_ptr<ChunkReader>>> open(Context context, ChunkId id,
@@ -126,6 +129,8 @@ class ChunkStore {
   using Entry = ChunkIndex::Entry;
 
   asio::awaitable<Status> lock_disks();
+  /// The disk for a chunk that is about to be written. Errors are those of create().
+  asio::awaitable<Result<StoreRoot*>> admit(ChunkId id, size_t policy_bytes, uint64_t max_bytes);
   asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk);
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
   /// kNotFound, kIoError.

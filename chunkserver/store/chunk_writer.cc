@@ -114,8 +114,14 @@ asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t
   } else if (crc32c_of_blocks(crcs_, length_) != crc) {
     status = {Code::kCorrupt, "the chunk's checksum does not match its blocks"};
   } else {
-    FinishedChunk finished{{info, policy_}, std::move(crcs_), root_, std::move(file_), std::move(small_)};
+    const bool is_file = file_ != nullptr;
+    FinishedChunk finished{{info, policy_},
+                           std::move(crcs_),
+                           root_,
+                           std::move(file_),
+                           is_file ? std::span<const std::byte>{} : small_.first(length)};
     status = co_await store_.commit(module.context(), std::move(finished));
+    small_ = AlignedMemory();
     room_.leave(length_);  // with nothing to abort below: the store has discarded a file that it did not take
   }
   co_await abort();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct FinishedChunk {
   ChunkHeader header;
   std::vector<uint32_t> block_crcs;
   StoreRoot& root;                        ///< where it is written
-  std::unique_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and in `memory`
-  AlignedMemory memory;
+  std::unique_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and is `data`
+  std::span<const std::byte> data;        ///< outlives the commit
 };
 
 /// Used from one coroutine. The chunk is kept in memory below kSmallChunkBytes and then appended to a segment;

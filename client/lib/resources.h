@@ -24,7 +24,8 @@ struct Resources {
         meta(runtime, options.metaserver, options.retry_limit, rpc, background),
         memory(runtime, options.memory_bytes),
         health(runtime.clock),
-        turns(runtime),
+        fetch_turns(runtime, ServerTurns::kFetchesAtOnce),
+        small_write_turns(runtime, ServerTurns::kSmallWritesAtOnce),
         reports(meta, background) {}
 
   TimePoint now() const { return runtime.clock.now(); }
@@ -37,7 +38,7 @@ struct Resources {
   MetaLink meta;
   Memory memory;
   ServerHealth health;
-  ServerTurns turns;
+  ServerTurns fetch_turns, small_write_turns;
   FetchTimes fetch_times;
   WriteWaits write_waits;
   ChunkReports reports;

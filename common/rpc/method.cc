@@ -50,6 +50,8 @@ std::string_view method_name(Method method) {
     case Method::kProbeLink: return "ProbeLink";
     case Method::kEndRepair: return "EndRepair";
     case Method::kVerifyChunks: return "VerifyChunks";
+    case Method::kWriteSmallChunk: return "WriteSmallChunk";
+    case Method::kReadSmallChunk: return "ReadSmallChunk";
     case Method::kPing: return "Ping";
   }
   return "unknown method";

@@ -50,13 +50,15 @@ enum class Method : uint16_t {
   kDescribeStripes = 52,
   kCommitRepair = 53,
   // -> chunkserver (common/proto/chunk.proto)
-  kWriteChunk = 60,    ///< stream
-  kReadChunk = 61,     ///< stream
-  kPartialSum = 62,    ///< stream
-  kRepairChunk = 63,   ///< unary
-  kProbeLink = 64,     ///< stream
-  kEndRepair = 65,     ///< unary
-  kVerifyChunks = 66,  ///< stream
+  kWriteChunk = 60,       ///< stream
+  kReadChunk = 61,        ///< stream
+  kPartialSum = 62,       ///< stream
+  kRepairChunk = 63,      ///< unary
+  kProbeLink = 64,        ///< stream
+  kEndRepair = 65,        ///< unary
+  kVerifyChunks = 66,     ///< stream
+  kWriteSmallChunk = 67,  ///< unary
+  kReadSmallChunk = 68,   ///< unary
   // any daemon
   kPing = 80,
 };

@@ -56,6 +56,19 @@ Status Uploads::seal(Transaction& transaction, UploadId upload, const proto::Sea
   // The request is repeated: the answer to the first one was lost. Whether its stripe is still attached to the upload
   // is for commit() to see.
   if (transaction.get(keys::stripe(id))) return {};
+  KINTSUGI_TRY(store_stripe(transaction, upload, sealed, missing));
+  transaction.put(keys::upload_stripe(upload, id), "");
+  if (!transaction.get(keys::upload(upload))) {
+    proto::StoredUpload record;
+    record.set_begun_ns(clock_.wall_now().time_since_epoch().count());
+    transaction.put_message(keys::upload(upload), record);
+  }
+  return {};
+}
+
+Status Uploads::store_stripe(Transaction& transaction, UploadId upload, const proto::SealedStripe& sealed,
+                             std::vector<ChunkId>& missing) {
+  const StripeId id{sealed.stripe().stripe_id()};
   KINTSUGI_ASSIGN(const proto::StripeTicket ticket, open(upload, id, sealed.ticket()));
   KINTSUGI_ASSIGN(const proto::StoredStripe stripe, check_sealed(sealed.stripe(), ticket));
   for (uint32_t i = 0; i < static_cast<uint32_t>(stripe.chunks_size()); ++i) {
@@ -70,13 +83,19 @@ Status Uploads::seal(Transaction& transaction, UploadId upload, const proto::Sea
   // From here on the record names the chunks: the index of add_stripe() makes block reports expect them, and their
   // garbage keys, if any ever come, are judged against it.
   add_stripe(transaction, id, stripe);
-  transaction.put(keys::upload_stripe(upload, id), "");
-  if (!transaction.get(keys::upload(upload))) {
-    proto::StoredUpload record;
-    record.set_begun_ns(clock_.wall_now().time_since_epoch().count());
-    transaction.put_message(keys::upload(upload), record);
-  }
   return {};
+}
+
+std::vector<StripeId> Uploads::attached_before(const Transaction& transaction, UploadId upload) const {
+  std::vector<StripeId> attached;
+  // The record comes with the first stripe, so that most small files, which bring theirs with the commit, cost no scan.
+  if (!transaction.get(keys::upload(upload))) return attached;
+  transaction.scan(keys::all(keys::Kind::kUploadStripe, upload.value),
+                   [&](std::string_view key, std::string_view) {
+                     attached.push_back(keys::stripe_of_upload(key));
+                     return true;
+                   });
+  return attached;
 }
 
 Status Uploads::check_extents(const Transaction& transaction, const proto::CommitFileRequest& request,
@@ -118,20 +137,19 @@ Result<Uploads::Committed> Uploads::commit(Transaction& transaction, const proto
                                            std::vector<ChunkId>& missing, FreedStripes& freed) {
   const UploadId upload{request.upload_id()};
   Committed committed;
-  std::vector<StripeId> attached;
+  std::vector<StripeId> before;
   if (upload) {
     KINTSUGI_TRY(use(upload));
-    transaction.scan(keys::all(keys::Kind::kUploadStripe, upload.value),
-                     [&](std::string_view key, std::string_view) {
-                       attached.push_back(keys::stripe_of_upload(key));
-                       return true;
-                     });
+    before = attached_before(transaction, upload);
   }
+  std::vector<StripeId> attached = before;
   for (const proto::SealedStripe& sealed : request.sealed()) {
     const StripeId id{sealed.stripe().stripe_id()};
-    KINTSUGI_TRY(seal(transaction, upload, sealed, missing));
+    if (!upload || !id) return Status{Code::kInvalidArgument, "a stripe belongs to an upload"};
     // A stripe that was stored before is the upload's only if it is attached: it may be another file's by now.
-    if (transaction.get(keys::upload_stripe(upload, id))) attached.push_back(id);
+    if (transaction.get(keys::stripe(id))) continue;
+    KINTSUGI_TRY(store_stripe(transaction, upload, sealed, missing));
+    attached.push_back(id);
   }
   std::sort(attached.begin(), attached.end());
   attached.erase(std::unique(attached.begin(), attached.end()), attached.end());
@@ -142,9 +160,10 @@ Result<Uploads::Committed> Uploads::commit(Transaction& transaction, const proto
     named.insert(StripeId{extent.stripe_id()});
   for (StripeId id : attached) {
     // In one batch the stripe leaves the upload and becomes the file's, or garbage: expire_step() can free neither.
-    transaction.remove(keys::upload_stripe(upload, id));
     if (!named.contains(id)) free_stripe(transaction, id, freed);
   }
+  for (StripeId id : before)
+    transaction.remove(keys::upload_stripe(upload, id));
   if (transaction.get(keys::upload(upload))) transaction.remove(keys::upload(upload));
   return committed;
 }

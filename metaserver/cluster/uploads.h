@@ -79,6 +79,11 @@ class Uploads {
     bool aborted = false;
     bool drained = false;  ///< aborted, and holds no stripes any more
   };
+  /// Puts the record of a stripe that has none yet.
+  Status store_stripe(Transaction& transaction, UploadId upload, const proto::SealedStripe& sealed,
+                      std::vector<ChunkId>& missing);
+  /// The stripes that were sealed before the commit.
+  std::vector<StripeId> attached_before(const Transaction& transaction, UploadId upload) const;
   Status check_extents(const Transaction& transaction, const proto::CommitFileRequest& request,
                        const std::vector<StripeId>& attached, Committed& committed) const;
   /// Frees some of the stripes attached to the upload. False: none are left.

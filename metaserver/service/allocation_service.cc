@@ -29,19 +29,25 @@ void AllocationService::register_on(rpc::Server& server) {
   server.handle<&AllocationService::replace_chunk>(rpc::Method::kReplaceChunk, *this);
 }
 
-Result<erasure::Policy> AllocationService::policy_for(const proto::AllocateStripeRequest& request) const {
-  if (!request.policy().empty()) return erasure::Policy::parse(request.policy());
-  KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
-                  state_.policies.for_new_file(state_.store, request.path()));
-  return erasure::Policy::parse(inherited.policy());
+Result<AllocationService::Policies> AllocationService::policies_for(
+    const proto::AllocateStripeRequest& request) const {
+  std::string name = request.policy();
+  if (name.empty()) {
+    KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
+                    state_.policies.for_new_file(state_.store, request.path()));
+    name = inherited.policy();
+  }
+  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(name));
+  const bool copies = request.file_bytes() > 0 && request.file_bytes() <= policy.cell_bytes;
+  return Policies{policy, copies ? policy.as_copies() : policy, copies};
 }
 
-Result<std::vector<ServerId>> AllocationService::choose(const erasure::Policy& policy,
+Result<std::vector<ServerId>> AllocationService::choose(const Policies& policies,
                                                         const proto::AllocateStripeRequest& request) {
+  const erasure::Policy& policy = policies.stripe;
   KINTSUGI_ASSIGN(const std::vector<ServerId> exclude, excluded(request.exclude()));
-  const uint64_t chunk_bytes =
-      request.chunk_bytes() == 0 ? state_.options.chunk_bytes
-                                 : std::min(state_.options.chunk_bytes, request.chunk_bytes() + kDiskReserve);
+  uint64_t chunk_bytes = state_.options.chunk_bytes;
+  if (policies.copies_of_file) chunk_bytes = std::min(chunk_bytes, request.file_bytes() + kDiskReserve);
   const UsableServers usable = state_.usable_servers(exclude, chunk_bytes);
   const size_t count = std::min<size_t>(policy.chunks(), usable.servers.size());
   std::vector<uint32_t> lacking;
@@ -60,11 +66,11 @@ Result<std::vector<ServerId>> AllocationService::choose(const erasure::Policy& p
 
 asio::awaitable<void> AllocationService::wait_for_servers(Context context,
                                                           const proto::AllocateStripeRequest& request) {
-  const Result<erasure::Policy> policy = policy_for(request);
-  while (policy && !state_.stopping) {
+  const Result<Policies> policies = policies_for(request);
+  while (policies && !state_.stopping) {
     const UsableServers usable = state_.usable_servers({}, 0);
     // Those that do not come are declared dead soon after the start, so this ends.
-    if (usable.servers.size() >= policy->chunks() || usable.expected == 0) co_return;
+    if (usable.servers.size() >= policies->stripe.chunks() || usable.expected == 0) co_return;
     if (!co_await state_.servers_changed.wait_until(context.deadline)) co_return;
   }
 }
@@ -72,13 +78,9 @@ asio::awaitable<void> AllocationService::wait_for_servers(Context context,
 Status AllocationService::allocate(const proto::AllocateStripeRequest& request,
                                    proto::AllocateStripeResponse& response) {
   KINTSUGI_TRY(state_.check_room());
-  KINTSUGI_ASSIGN(const erasure::Policy policy, policy_for(request));
-  if (request.chunk_bytes() > state_.options.chunk_bytes) {
-    return {Code::kInvalidArgument,
-            fmt::format("chunks of {} bytes are wanted, this cluster's have at most {}",
-                        request.chunk_bytes(), state_.options.chunk_bytes)};
-  }
-  KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policy, request));
+  KINTSUGI_ASSIGN(const Policies policies, policies_for(request));
+  const std::string policy = policies.stripe.name();
+  KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policies, request));
 
   UploadId upload{request.upload_id()};
   if (!upload) {
@@ -88,15 +90,16 @@ Status AllocationService::allocate(const proto::AllocateStripeRequest& request,
   KINTSUGI_ASSIGN(const uint64_t stripe_id, state_.stripe_ids.take());
   KINTSUGI_TRY(state_.uploads.use(upload));
   KINTSUGI_ASSIGN(*response.mutable_ticket(),
-                  state_.allocations.add(upload, StripeId{stripe_id}, policy.name(), servers));
+                  state_.allocations.add(upload, StripeId{stripe_id}, policy, servers));
   proto::StoredStripe stripe;
-  stripe.set_policy(policy.name());
+  stripe.set_policy(policy);
   for (ServerId server : servers)
     stripe.add_chunks()->set_server_id(server.value);
   response.set_upload_id(upload.value);
   *response.mutable_stripe() =
       state_.describe(StripeId{stripe_id}, stripe, rpc::kOpWrite | rpc::kOpRead, state_.options.upload_ttl);
   response.set_max_chunk_bytes(state_.options.chunk_bytes);
+  response.set_file_policy(policies.file.name());
   response.set_default_policy(state_.policies.default_policy(state_.store));
   return {};
 }
@@ -106,9 +109,13 @@ asio::awaitable<Status> AllocationService::allocate_stripe(Context context,
                                                            proto::AllocateStripeResponse& response) {
   sight::Module module{context, kAllocateStripe};
   co_await wait_for_servers(context, request);
-  const Status allocated = allocate(request, response);
+  Status allocated = allocate(request, response);
   module.output(0, response.stripe().chunks_size());
-  co_return module.finish(co_await state_.finish_read(allocated));
+  // An allocation is a promise of this process and no state that a crash could take back: its ids are reserved durably, and
+  // whether its path and policy still hold is for the commit to see. So it does not wait for the syncs of other operations,
+  // which a client that stores many files would wait for once more with each of them. A refusal does.
+  if (allocated.ok()) co_return module.finish(std::move(allocated));
+  co_return module.finish(co_await state_.finish_read(std::move(allocated)));
 }
 
 Status AllocationService::replace(const proto::ReplaceChunkRequest& request,

@@ -103,6 +103,72 @@ TEST(DegradedRead, AsksWhereAChunkIsNowWhenItMoved) {
   EXPECT_TRUE(*back == bytes);
 }
 
+TEST(SmallFile, IsReadFromAnotherCopyWhenOneIsCorruptGoneOrHangs) {
+  for (int fault = 0; fault < 3; ++fault) {
+    SCOPED_TRACE(fault);
+    FakeCluster cluster(60 + static_cast<uint64_t>(fault));
+    const auto bytes = random_bytes(4096, 6);
+    ASSERT_EQ(cluster.put("/f", bytes), Status{});
+    FakeChunkServer& server = *cluster.servers[cluster.holder("/f", 0)];
+    if (fault == 0) server.corrupt(cluster.chunk("/f", 0), 100);
+    if (fault == 1) server.chunks.clear();
+    if (fault == 2) server.hangs = true;
+    const TimePoint began = cluster.simulation.now();
+    EXPECT_TRUE(*cluster.get("/f") == bytes);
+    EXPECT_LT(cluster.simulation.now() - began, 2s);
+    cluster.simulation.run_for(1s);
+    EXPECT_EQ(cluster.meta.reports.size(), fault < 2 ? 1u : 0u);
+  }
+}
+
+TEST(SmallFile, ThatIsNotTheOneThatWasWrittenIsReadFromAnotherCopy) {
+  FakeCluster cluster(63);
+  const auto bytes = random_bytes(4096, 1);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  auto& chunk = cluster.servers[cluster.holder("/f", 0)]->chunks.at(cluster.chunk("/f", 0));
+  chunk.bytes = random_bytes(4096, 2);
+  chunk.block_crcs = crc32c_blocks(chunk.bytes);
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+  cluster.simulation.run_for(1s);
+  EXPECT_EQ(cluster.meta.reports.size(), 1u);
+}
+
+TEST(SmallFile, IsWrittenWholeWhenServersFail) {
+  FakeCluster cluster(64);
+  cluster.servers[0]->fail_write_at = 0;
+  cluster.kill(1);
+  const auto bytes = random_bytes(4096, 1);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  for (const proto::ChunkPlacement& chunk : cluster.meta.stripes.begin()->second.chunks()) {
+    ASSERT_GT(chunk.server_id(), 2u) << "chunk " << chunk.index();
+    const auto& chunks = cluster.servers[chunk.server_id() - 1]->chunks;
+    EXPECT_TRUE(chunks.at(cluster.chunk("/f", chunk.index())).bytes == bytes) << "chunk " << chunk.index();
+  }
+}
+
+TEST(SmallFile, IsWrittenWithoutTheCopyOfAServerThatHangs) {
+  FakeCluster cluster(65);
+  cluster.servers[0]->hangs = true;
+  const TimePoint began = cluster.simulation.now();
+  const auto bytes = random_bytes(4096, 1);
+  ASSERT_EQ(cluster.put("/f", bytes), Status{});
+  EXPECT_LT(cluster.simulation.now() - began, 2s);
+  size_t missing = 0;
+  for (const proto::ChunkPlacement& chunk : cluster.meta.stripes.begin()->second.chunks())
+    missing += chunk.server_id() == 0;
+  EXPECT_EQ(missing, 1u);
+  EXPECT_TRUE(*cluster.get("/f") == bytes);
+}
+
+TEST(SmallFile, ThatCannotBeWrittenLeavesNothingAndIsAborted) {
+  FakeCluster cluster(66, 5);
+  for (const auto& server : cluster.servers)
+    server->fail_write_at = 0;
+  EXPECT_EQ(cluster.put("/f", random_bytes(4096, 1)).code(), Code::kUnavailable);
+  EXPECT_TRUE(cluster.meta.files.empty());
+  EXPECT_EQ(cluster.meta.aborts, 1);
+}
+
 TEST(Hedge, DoesNotWaitForAServerThatHangs) {
   FakeCluster cluster(6);
   const auto bytes = random_bytes(kSize, 6);

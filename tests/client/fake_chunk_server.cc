@@ -15,6 +15,8 @@ void FakeChunkServer::start() {
   sleeping_ = std::make_unique<runtime::TaskGroup>(node.runtime());
   server_->handle_stream<&FakeChunkServer::write>(rpc::Method::kWriteChunk, *this);
   server_->handle_stream<&FakeChunkServer::read>(rpc::Method::kReadChunk, *this);
+  server_->handle<&FakeChunkServer::write_small>(rpc::Method::kWriteSmallChunk, *this);
+  server_->handle<&FakeChunkServer::read_small>(rpc::Method::kReadSmallChunk, *this);
   server_->handle_stream<&FakeChunkServer::partial_sum>(rpc::Method::kPartialSum, *this);
   server_->handle_stream<&FakeChunkServer::verify>(rpc::Method::kVerifyChunks, *this);
   client_ = std::make_unique<rpc::Client>(node.runtime(), rpc::Secret{});
@@ -40,6 +42,41 @@ asio::awaitable<void> FakeChunkServer::hang(rpc::Stream& stream) {
     const bool slept = co_await sleeping_->sleep_for(1s);
     if (!slept) co_return;
   }
+}
+
+asio::awaitable<void> FakeChunkServer::hang() {
+  while (co_await sleeping_->sleep_for(1s)) {
+  }
+}
+
+asio::awaitable<Status> FakeChunkServer::write_small(Context, const proto::WriteSmallChunkRequest& request,
+                                                     proto::Empty&) {
+  if (hangs) co_await hang();
+  const auto data = std::as_bytes(std::span(request.data()));
+  if (data.empty() || data.size() > kBlockBytes) co_return Status{Code::kInvalidArgument, "no small chunk"};
+  if (data.size() >= fail_write_at) co_return Status{Code::kIoError, "broken"};
+  if (write_delay.count() > 0) {
+    const bool slept = co_await sleeping_->sleep_for(write_delay);
+    if (!slept) co_return Status{Code::kCancelled, "stopping"};
+  }
+  if (crc32c(data) != request.crc()) co_return Status{Code::kCorrupt, "block CRC"};
+  chunks[{StripeId{request.stripe_id()}, request.index()}] = {{data.begin(), data.end()}, {request.crc()}};
+  co_return Status{};
+}
+
+asio::awaitable<Status> FakeChunkServer::read_small(Context, const proto::ReadSmallChunkRequest& request,
+                                                    proto::ReadSmallChunkResponse& response) {
+  ++reads;
+  if (hangs) co_await hang();
+  if (read_delay.count() > 0) {
+    const bool slept = co_await sleeping_->sleep_for(read_delay);
+    if (!slept) co_return Status{Code::kCancelled, "stopping"};
+  }
+  const auto found = chunks.find({StripeId{request.stripe_id()}, request.index()});
+  if (found == chunks.end()) co_return Status{Code::kNotFound, "no such chunk"};
+  response.set_data(found->second.bytes.data(), found->second.bytes.size());
+  response.set_crc(found->second.block_crcs.front());
+  co_return Status{};
 }
 
 asio::awaitable<Status> FakeChunkServer::write(Context, const proto::WriteChunkRequest& request,

@@ -33,8 +33,9 @@ class FakeChunkServer {
 
   bool hangs = false;                   ///< accepts calls and never answers
   uint64_t fail_write_at = UINT64_MAX;  ///< breaks a write when so many bytes of a chunk came
-  Duration read_delay{};                ///< before each frame
-  uint64_t reads = 0;                   ///< ReadChunk calls
+  Duration read_delay{};                ///< before each frame, and each small chunk
+  Duration write_delay{};               ///< before a small chunk is stored
+  uint64_t reads = 0;                   ///< ReadChunk and ReadSmallChunk calls
   uint64_t sums = 0;                    ///< PartialSum calls
   bool sums_hang = false;               ///< takes PartialSum calls and sends nothing
   uint64_t fail_sum_at = UINT64_MAX;    ///< breaks a PartialSum stream after so many bytes; all: its end
@@ -52,11 +53,17 @@ class FakeChunkServer {
   asio::awaitable<Status> write(Context context, const proto::WriteChunkRequest& request,
                                 rpc::Stream& stream);
   asio::awaitable<Status> read(Context context, const proto::ReadChunkRequest& request, rpc::Stream& stream);
+  asio::awaitable<Status> write_small(Context context, const proto::WriteSmallChunkRequest& request,
+                                      proto::Empty& response);
+  asio::awaitable<Status> read_small(Context context, const proto::ReadSmallChunkRequest& request,
+                                     proto::ReadSmallChunkResponse& response);
   asio::awaitable<Status> partial_sum(Context context, const proto::PartialSumRequest& request,
                                       rpc::Stream& stream);
   asio::awaitable<Status> verify(Context context, const proto::VerifyChunksRequest& request,
                                  rpc::Stream& stream);
   asio::awaitable<void> hang(rpc::Stream& stream);
+  /// A unary call is left unanswered until the server stops.
+  asio::awaitable<void> hang();
 
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<rpc::Client> client_;
@@ -105,7 +112,6 @@ class FakeMetaServer {
 
   Status ping(const proto::Empty& request, proto::Empty& response);
   Status stat(const proto::StatRequest& request, proto::StatResponse& response);
-  Status get_policy(const proto::GetPolicyRequest& request, proto::GetPolicyResponse& response);
   Status make_directory(const proto::MakeDirectoryRequest& request, proto::Empty& response);
   Status allocate(const proto::AllocateStripeRequest& request, proto::AllocateStripeResponse& response);
   Status replace(const proto::ReplaceChunkRequest& request, proto::ReplaceChunkResponse& response);

@@ -28,7 +28,6 @@ void FakeMetaServer::start() {
   server_ = std::make_unique<rpc::Server>(node.runtime(), rpc::Secret{}, nullptr);
   answer(Method::kPing, &FakeMetaServer::ping);
   answer(Method::kStat, &FakeMetaServer::stat);
-  answer(Method::kGetPolicy, &FakeMetaServer::get_policy);
   answer(Method::kMakeDirectory, &FakeMetaServer::make_directory);
   answer(Method::kAllocateStripe, &FakeMetaServer::allocate);
   answer(Method::kReplaceChunk, &FakeMetaServer::replace);
@@ -53,11 +52,6 @@ Status FakeMetaServer::stat(const proto::StatRequest& request, proto::StatRespon
   const auto found = files.find(request.path());
   if (found == files.end()) return {Code::kNotFound, request.path()};
   *response.mutable_attributes() = found->second.attributes;
-  return {};
-}
-
-Status FakeMetaServer::get_policy(const proto::GetPolicyRequest&, proto::GetPolicyResponse& response) {
-  response.set_policy(policy);
   return {};
 }
 
@@ -149,7 +143,9 @@ Status FakeMetaServer::allocate(const proto::AllocateStripeRequest& request,
                                 proto::AllocateStripeResponse& response) {
   ++allocations;
   const std::string& name = request.policy().empty() ? policy : request.policy();
-  KINTSUGI_ASSIGN(const erasure::Policy parsed, erasure::Policy::parse(name));
+  KINTSUGI_ASSIGN(const erasure::Policy of_file, erasure::Policy::parse(name));
+  const bool copies = request.file_bytes() > 0 && request.file_bytes() <= of_file.cell_bytes;
+  const erasure::Policy parsed = copies ? of_file.as_copies() : of_file;
   std::set<uint64_t> used(request.exclude().begin(), request.exclude().end());
   proto::Stripe& stripe = *response.mutable_stripe();
   stripe.set_stripe_id(next_id_++);
@@ -164,6 +160,7 @@ Status FakeMetaServer::allocate(const proto::AllocateStripeRequest& request,
   response.set_max_chunk_bytes(chunk_bytes);
   response.set_ticket(fmt::format("ticket {} 0", stripe.stripe_id()));
   tickets_[stripe.stripe_id()] = response.ticket();
+  response.set_file_policy(of_file.name());
   response.set_default_policy(policy);
   return {};
 }

@@ -97,6 +97,34 @@ TEST(RoundTrip, KeepsAFileOfOneCellAsCopiesThatEachSuffice) {
   EXPECT_TRUE(*cluster.get("/small") == bytes);
 }
 
+TEST(RoundTrip, MovesManySmallFilesAtOnceWithinItsMemory) {
+  FakeCluster cluster(15);
+  const size_t count = kMinMemoryBytes / Memory::kBufferBytes;
+  for (const auto& server : cluster.servers)
+    server->write_delay = server->read_delay = 500ms;
+  size_t written = 0, read = 0;
+  const auto write = [](FakeCluster& cluster, size_t number, size_t& count) -> asio::awaitable<void> {
+    const auto bytes = random_bytes(4096, number);
+    MemorySource source(bytes);
+    count += (co_await cluster.client().write(fmt::format("/{}", number), source)).has_value();
+  };
+  const auto read_back = [](FakeCluster& cluster, size_t number, size_t& count) -> asio::awaitable<void> {
+    std::vector<std::byte> back(4096);
+    const auto got = co_await cluster.client().read_at(fmt::format("/{}", number), 0, back);
+    count += got && back == random_bytes(4096, number);
+  };
+  for (size_t number = 0; number < count; ++number)
+    asio::co_spawn(cluster.simulation.executor(), write(cluster, number, written), asio::detached);
+  cluster.simulation.run_for(900ms);
+  EXPECT_EQ(written, count) << "all of them wait for their servers at the same time";
+  for (const auto& server : cluster.servers)
+    server->read_delay = 80ms;  // below what is hedged
+  for (size_t number = 0; number < count; ++number)
+    asio::co_spawn(cluster.simulation.executor(), read_back(cluster, number, read), asio::detached);
+  cluster.simulation.run_for(150ms);
+  EXPECT_EQ(read, count);
+}
+
 TEST(RoundTrip, RefusesToReplaceUnlessAskedTo) {
   FakeCluster cluster(9);
   const auto old_bytes = random_bytes(100'000, 1), new_bytes = random_bytes(300'000, 2);

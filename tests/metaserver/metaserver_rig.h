@@ -170,9 +170,10 @@ class MetaServerRig {
 
   // ---- files
   Result<proto::AllocateStripeResponse> allocate(const std::string& path, uint64_t upload = 0,
-                                                 const std::string& policy = "") {
+                                                 const std::string& policy = "", uint64_t file_bytes = 0) {
     proto::AllocateStripeRequest request;
     request.set_path(path);
+    request.set_file_bytes(file_bytes);
     request.set_upload_id(upload);
     request.set_policy(policy);
     return call<proto::AllocateStripeResponse>(rpc::Method::kAllocateStripe, request);

@@ -28,6 +28,22 @@ TEST(Upload, AFileIsVisibleOnceItIsCommittedAndNotBefore) {
   }
 }
 
+TEST(Upload, AFileThatFitsACellGetsCopiesAndIsRecordedWithItsDirectorysPolicy) {
+  MetaServerRig rig;
+  const auto policies_of = [&](uint64_t bytes, const std::string& wanted) {
+    const auto allocated = rig.allocate("/f", 0, wanted, bytes);
+    EXPECT_TRUE(allocated) << allocated.error();
+    return std::pair(allocated->stripe().policy(), allocated->file_policy());
+  };
+  using Pair = std::pair<std::string, std::string>;
+  EXPECT_EQ(policies_of(0, ""), Pair("rs-3-2-64k", "rs-3-2-64k")) << "the size is not known";
+  EXPECT_EQ(policies_of(1, ""), Pair("replication-3-64k", "rs-3-2-64k"));
+  EXPECT_EQ(policies_of(65'536, ""), Pair("replication-3-64k", "rs-3-2-64k"));
+  EXPECT_EQ(policies_of(65'537, ""), Pair("rs-3-2-64k", "rs-3-2-64k"));
+  EXPECT_EQ(policies_of(65'537, "rs-4-1-128k"), Pair("replication-2-128k", "rs-4-1-128k"));
+  EXPECT_EQ(policies_of(10, "replication-2-64k"), Pair("replication-2-64k", "replication-2-64k"));
+}
+
 TEST(Upload, SurvivesARestartBetweenAnyTwoSteps) {
   for (int at = 0; at < 6; ++at) {
     SCOPED_TRACE("restart before step " + std::to_string(at));

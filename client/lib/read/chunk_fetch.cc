@@ -3,16 +3,15 @@
 #include <algorithm>
 
 #include "client/lib/shown_server.h"
-#include "common/base/crc32c.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
-#include "common/proto/chunk.pb.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
 
 constexpr sight::Site kFetchChunk{"client.fetch_chunk", {"bytes"}};
+constexpr Duration kSmallReadLimit = 30s;  ///< for a server to answer
 
 }  // namespace
 
@@ -31,22 +30,14 @@ void ChunkFetch::cancel() {
 }
 
 std::span<const std::byte> ChunkFetch::part(size_t index) const {
+  if (is_small(range_)) return std::as_bytes(std::span(whole_.data()));
   if (index >= buffers_.size()) return {};
   const uint64_t at = index * Memory::kBufferBytes;
   return buffers_[index].first(std::min<uint64_t>(range_.bytes() - at, Memory::kBufferBytes));
 }
 
 asio::awaitable<void> ChunkFetch::run(std::shared_ptr<ChunkFetch> self) {
-  runtime::Semaphore& turns = self->resources_.turns.of(ServerId{self->range_.chunk.server_id()});
-  Status status = co_await turns.acquire(self->context_.deadline);
-  if (status.ok()) {
-    if (self->cancelled_) {
-      status = Status{Code::kCancelled, "no longer needed"};
-    } else {
-      status = co_await self->fetch();
-    }
-    turns.release();
-  }
+  Status status = co_await (is_small(self->range_) ? self->fetch() : self->fetch_in_turn());
   self->receiving_ = false;
   self->stream_.reset();
   if (!status.ok() || self->cancelled_) self->buffers_.clear();
@@ -59,11 +50,21 @@ asio::awaitable<void> ChunkFetch::run(std::shared_ptr<ChunkFetch> self) {
   if (self->changed_) self->changed_->notify_all();
 }
 
+asio::awaitable<Status> ChunkFetch::fetch_in_turn() {
+  runtime::Semaphore& turns = resources_.fetch_turns.of(ServerId{range_.chunk.server_id()});
+  KINTSUGI_CO_TRY(co_await turns.acquire(context_.deadline));
+  Status status{Code::kCancelled, "no longer needed"};
+  if (!cancelled_) status = co_await fetch();
+  turns.release();
+  co_return status;
+}
+
 asio::awaitable<Status> ChunkFetch::fetch() {
   sight::Module module(context_, kFetchChunk, {static_cast<double>(range_.bytes())});
   if (range_.chunk.address().empty())
     co_return module.finish({Code::kUnavailable, "its server is not alive"});
   KINTSUGI_CO_ASSIGN(server_, runtime::Endpoint::parse(range_.chunk.address()));
+  if (is_small(range_)) co_return module.finish(co_await fetch_whole(module.context()));
   proto::ReadChunkRequest request;
   request.set_stripe_id(range_.stripe_id);
   request.set_index(range_.chunk.index());
@@ -79,6 +80,25 @@ asio::awaitable<Status> ChunkFetch::fetch() {
   stream_ = std::move(*opened);
   receiving_ = true;
   co_return module.finish(co_await receive_all());
+}
+
+asio::awaitable<Status> ChunkFetch::fetch_whole(Context context) {
+  proto::ReadSmallChunkRequest request;
+  request.set_stripe_id(range_.stripe_id);
+  request.set_index(range_.chunk.index());
+  request.set_capability(range_.chunk.capability());
+  proto::ReadSmallChunkResponse response;
+  const Context limited = context.with_deadline(resources_.now() + kSmallReadLimit);
+  KINTSUGI_CO_TRY(
+      co_await resources_.rpc.call(limited, server_, rpc::Method::kReadSmallChunk, request, response));
+  if (response.data().size() != range_.bytes())
+    co_return Status{Code::kCorrupt, "the server sent another range than asked for"};
+  const uint32_t crc = crc32c(std::as_bytes(std::span(response.data())));
+  if (crc != response.crc()) co_return Status{Code::kCorrupt, "block 0: checksum mismatch"};
+  if (crc != range_.chunk.crc())
+    co_return Status{Code::kCorrupt, "the whole chunk differs from what was written"};
+  whole_ = std::move(response);
+  co_return Status{};
 }
 
 asio::awaitable<Status> ChunkFetch::receive_all() {

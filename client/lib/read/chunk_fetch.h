@@ -8,6 +8,8 @@
 
 #include "client/lib/chunk_range.h"
 #include "client/lib/resources.h"
+#include "common/base/crc32c.h"
+#include "common/proto/chunk.pb.h"
 #include "common/rpc/stream.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"
@@ -41,8 +43,14 @@ class ChunkFetch {
   /// To be called, and the result dropped, before the lease is given back.
   std::vector<runtime::Buffer> take_buffers() { return std::move(buffers_); }
 
+  /// A chunk of one block comes as a whole, and takes no buffer.
+  static bool is_small(const ChunkRange& range) { return range.is_whole() && range.end <= kBlockBytes; }
+
  private:
+  /// Waits for its turn with the server first.
+  asio::awaitable<Status> fetch_in_turn();
   asio::awaitable<Status> fetch();
+  asio::awaitable<Status> fetch_whole(Context context);
   asio::awaitable<Status> receive_all();
   asio::awaitable<Status> receive_frame(uint32_t payload_bytes, std::span<const uint32_t> crcs);
   void report(const Status& failure);
@@ -55,8 +63,9 @@ class ChunkFetch {
   runtime::Endpoint server_;
   std::unique_ptr<rpc::Stream> stream_;
   std::vector<runtime::Buffer> buffers_;
-  std::vector<uint32_t> block_crcs_;  ///< of the received blocks
-  uint64_t received_ = 0;             ///< bytes
+  proto::ReadSmallChunkResponse whole_;  ///< of a small chunk
+  std::vector<uint32_t> block_crcs_;     ///< of the received blocks
+  uint64_t received_ = 0;                ///< bytes
   bool receiving_ = false;
   bool cancelled_ = false;
   std::optional<Status> status_;

@@ -19,6 +19,8 @@ constexpr int kMaxHedgeRounds = 4;             ///< each waits twice as long as 
 }  // namespace
 
 size_t WindowReader::buffers_needed(const StripeWindow& of) {
+  // Copies of one block come without buffers, so one is more than all of them, and what is decoded, take.
+  if (of.policy.k == 1 && of.stripe->length() <= kBlockBytes) return 1;
   const Window widest = of.policy.rows() > 1 ? whole_cells(of.policy, of.window) : of.window;
   const size_t depth = Memory::buffers_for(widest.chunk_end - widest.chunk_begin);
   const size_t for_tree = WindowTree::may_pay(of) ? depth + WindowTree::kSumBuffers : 0;

@@ -42,13 +42,18 @@ void ChunkSender::end(uint64_t length, uint32_t crc) {
 void ChunkSender::abort() {
   aborted_ = true;
   queue_.close(Status{Code::kCancelled, "the write was broken off"});
-  if (stream_) stream_->close();
+  leave_server();
 }
 
 void ChunkSender::give_up() {
   KINTSUGI_ASSERT(waiting_since_);
   given_up_ = true;
+  leave_server();
+}
+
+void ChunkSender::leave_server() {
   if (stream_) stream_->close();
+  if (small_write_) small_write_->leave();
 }
 
 void ChunkSender::end_wait() {
@@ -88,18 +93,22 @@ asio::awaitable<void> ChunkSender::run() {
                  status.to_string());
     }
   }
-  result_ =
-      status.with_context(fmt::format("chunk {} on {}", index_, shown_server(allocation_.placement(index_))));
+  if (!status.ok()) {
+    status = status.with_context(
+        fmt::format("chunk {} on {}", index_, shown_server(allocation_.placement(index_))));
+  }
+  result_ = std::move(status);
   changed_.notify_all();
 }
 
 asio::awaitable<Status> ChunkSender::send_all() {
-  KINTSUGI_CO_TRY(co_await open());
+  if (is_small()) co_return co_await send_whole();
+  KINTSUGI_CO_TRY(co_await try_servers(&ChunkSender::open_at));
   KINTSUGI_CO_TRY(co_await send_slices());
   co_return co_await seal();
 }
 
-asio::awaitable<Status> ChunkSender::open() {
+asio::awaitable<Status> ChunkSender::try_servers(TryAt try_at) {
   // The server may have failed since the stripe was allocated. If no other can be had, it is tried all the same.
   if (resources_.health.avoid(allocation_.server(index_))) {
     const Context limited = context_.with_deadline(resources_.now() + kSecondThoughtsLimit);
@@ -107,8 +116,8 @@ asio::awaitable<Status> ChunkSender::open() {
     if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
   }
   for (int attempt = 0;; ++attempt) {
-    const Status status = co_await open_at(allocation_.placement(index_));
-    if (status.ok() || aborted_ || attempt == kMaxReplacements) co_return status;
+    const Status status = co_await (this->*try_at)(allocation_.placement(index_));
+    if (status.ok() || aborted_ || given_up_ || attempt == kMaxReplacements) co_return status;
     resources_.health.failed(allocation_.server(index_));
     allocation_.note_failure(index_);
     const Status replaced = co_await allocation_.replace(context_, index_, {}, Repeat::kAllowed);
@@ -132,6 +141,41 @@ asio::awaitable<Status> ChunkSender::open_at(proto::ChunkPlacement place) {
   co_return Status{};
 }
 
+asio::awaitable<Status> ChunkSender::send_whole() {
+  KINTSUGI_CO_ASSIGN(whole_, co_await queue_.pop());
+  const Status sent = co_await try_servers(&ChunkSender::send_whole_to);
+  whole_.reset();
+  co_return sent;
+}
+
+asio::awaitable<Status> ChunkSender::send_whole_to(proto::ChunkPlacement place) {
+  if (place.server_id() == 0 || place.address().empty()) co_return Status{Code::kUnavailable, "no server"};
+  KINTSUGI_CO_ASSIGN(server_, runtime::Endpoint::parse(place.address()));
+  runtime::Semaphore& turns = resources_.small_write_turns.of(ServerId{place.server_id()});
+  KINTSUGI_CO_TRY(co_await turns.acquire(context_.deadline));
+  proto::WriteSmallChunkRequest request;
+  request.set_stripe_id(allocation_.stripe().stripe_id());
+  request.set_index(index_);
+  request.set_policy(allocation_.stripe().policy());
+  request.set_capability(place.capability());
+  request.set_data(whole_->data().data(), whole_->bytes);
+  request.set_crc(whole_->block_crcs.front());
+  small_write_ = SmallWrite::start(resources_, context_, server_, std::move(request));
+  const Status written = co_await confirm_small_write();
+  small_write_.reset();
+  turns.release();
+  co_return written;
+}
+
+asio::awaitable<Status> ChunkSender::confirm_small_write() {
+  if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
+  waiting_since_ = resources_.now();
+  const Status written = co_await small_write_->wait();
+  if (written.ok()) end_wait();
+  waiting_since_.reset();
+  co_return written;
+}
+
 asio::awaitable<Status> ChunkSender::send_slices() {
   while (true) {
     auto slice = co_await queue_.pop();
@@ -139,8 +183,8 @@ asio::awaitable<Status> ChunkSender::send_slices() {
     proto::WriteChunkData header;
     header.set_offset((*slice)->chunk_offset);
     header.mutable_block_crcs()->Add((*slice)->block_crcs.begin(), (*slice)->block_crcs.end());
-    const std::array<asio::const_buffer, 1> payload{
-        asio::const_buffer((*slice)->buffer.data(), (*slice)->bytes)};
+    const std::span<const std::byte> data = (*slice)->data();
+    const std::array<asio::const_buffer, 1> payload{asio::const_buffer(data.data(), data.size())};
     waiting_since_ = resources_.now();
     KINTSUGI_CO_TRY(co_await stream_->send(header, payload));
     end_wait();

@@ -2,7 +2,8 @@
 ///
 /// A bounded queue stands between the writer and each server, so that one slow server holds up the others only once its
 /// queue is full. A server that fails before it got the first byte is replaced by another; later the chunk counts as
-/// missing, further slices are dropped, and the stripe's writer decides.
+/// missing, further slices are dropped, and the stripe's writer decides. A chunk of one block goes as a whole, in one call
+/// that may be repeated: its server is replaced whenever it fails.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,9 @@
 
 #include "client/lib/resources.h"
 #include "client/lib/write/row_batch.h"
+#include "client/lib/write/small_write.h"
 #include "client/lib/write/stripe_allocation.h"
+#include "common/base/crc32c.h"
 #include "common/rpc/stream.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"
@@ -55,8 +58,15 @@ class ChunkSender {
 
  private:
   asio::awaitable<Status> send_all();
-  asio::awaitable<Status> open();
+  using TryAt = asio::awaitable<Status> (ChunkSender::*)(proto::ChunkPlacement placement);
+  /// Tries the chunk's server, and others when that fails, as often as is allowed.
+  asio::awaitable<Status> try_servers(TryAt try_at);
   asio::awaitable<Status> open_at(proto::ChunkPlacement placement);
+  asio::awaitable<Status> send_whole();
+  asio::awaitable<Status> send_whole_to(proto::ChunkPlacement placement);
+  asio::awaitable<Status> confirm_small_write();
+  bool is_small() const { return limits_.max_bytes <= kBlockBytes; }
+  void leave_server();
   asio::awaitable<Status> send_slices();
   asio::awaitable<Status> seal();
   asio::awaitable<Status> seal_and_confirm();
@@ -71,7 +81,9 @@ class ChunkSender {
   runtime::Event& changed_;
   runtime::Endpoint server_;
   std::unique_ptr<rpc::Stream> stream_;
-  uint64_t length_ = 0;  ///< of the whole chunk, once it ended
+  std::unique_ptr<Slice> whole_;             ///< of a small chunk
+  std::shared_ptr<SmallWrite> small_write_;  ///< while it is waited for
+  uint64_t length_ = 0;                      ///< of the whole chunk, once it ended
   uint32_t crc_ = 0;
   bool failed_ = false;
   bool aborted_ = false;

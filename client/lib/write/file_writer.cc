@@ -25,7 +25,7 @@ FileWriter::FileWriter(Resources& resources, Context context, std::string path, 
       source_(source),
       options_(std::move(options)),
       size_(source.size()),
-      upload_(resources, std::move(path), options_.policy),
+      upload_(resources, std::move(path), options_.policy, size_),
       changed_(resources.runtime),
       tasks_(resources.runtime) {}
 
@@ -45,7 +45,6 @@ asio::awaitable<Status> FileWriter::run(proto::Attributes& attributes) {
 
 asio::awaitable<Status> FileWriter::write_all() {
   if (size_ && *size_ == 0) co_return Status{};
-  if (size_) KINTSUGI_CO_TRY(co_await upload_.choose_policy(context_, *size_));
   while (!at_end_ && failure_.ok()) {
     proto::AllocateStripeResponse allocation;
     KINTSUGI_CO_TRY(co_await upload_.take_allocation(context_, allocation));

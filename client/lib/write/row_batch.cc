@@ -16,7 +16,7 @@ uint64_t RowBatch::full_bytes(const erasure::Policy& policy) {
 
 size_t RowBatch::buffers_needed(const erasure::Policy& policy, uint64_t user_bytes) {
   size_t count = 0;
-  for (uint32_t chunk = 0; chunk < policy.chunks(); ++chunk) {
+  for (uint32_t chunk = 0; chunk < own_chunks(policy); ++chunk) {
     count += Memory::buffers_for(erasure::chunk_length(policy, user_bytes, chunk));
   }
   return count;
@@ -28,8 +28,8 @@ RowBatch::RowBatch(const erasure::Policy& policy, uint64_t first_row_offset, uin
       first_row_offset_(first_row_offset),
       user_bytes_(user_bytes),
       lease_(std::move(lease)) {
-  buffers_.resize(policy.chunks());
-  for (uint32_t chunk = 0; chunk < policy.chunks(); ++chunk) {
+  buffers_.resize(own_chunks(policy));
+  for (uint32_t chunk = 0; chunk < own_chunks(policy); ++chunk) {
     for (size_t i = 0; i < Memory::buffers_for(chunk_bytes(chunk)); ++i)
       buffers_[chunk].push_back(memory.take());
   }
@@ -63,7 +63,7 @@ std::vector<std::span<std::byte>> RowBatch::user_ranges() {
 
 void RowBatch::shorten(uint64_t user_bytes) {
   user_bytes_ = user_bytes;
-  for (uint32_t chunk = 0; chunk < policy_.chunks(); ++chunk) {
+  for (uint32_t chunk = 0; chunk < own_chunks(policy_); ++chunk) {
     auto& of_chunk = buffers_[chunk];
     while (of_chunk.size() > Memory::buffers_for(chunk_bytes(chunk))) {
       of_chunk.pop_back();
@@ -73,7 +73,7 @@ void RowBatch::shorten(uint64_t user_bytes) {
 }
 
 void RowBatch::compute_parity(const erasure::Code& code) {
-  if (policy_.m == 0) return;
+  if (own_chunks(policy_) < policy_.chunks() || policy_.m == 0) return;
   std::array<std::span<const std::byte>, erasure::kMaxSymbols> data;
   std::array<std::span<std::byte>, erasure::kMaxSymbols> parity;
   const uint32_t rows = policy_.rows();
@@ -94,15 +94,22 @@ void RowBatch::compute_parity(const erasure::Code& code) {
 }
 
 std::vector<Slice> RowBatch::take(uint32_t chunk) {
+  if (chunk >= own_chunks(policy_)) return copies_;
+  std::vector<Slice> slices = take_own(chunk);
+  if (own_chunks(policy_) < policy_.chunks()) copies_ = slices;
+  return slices;
+}
+
+std::vector<Slice> RowBatch::take_own(uint32_t chunk) {
   std::vector<Slice> slices;
   for (size_t i = 0; i < buffers_[chunk].size(); ++i) {
     const std::span<std::byte> bytes = part(chunk, i);
     Slice slice;
-    slice.lease = lease_.split(1);
     slice.chunk_offset = first_row_offset_ + i * Memory::kBufferBytes;
     slice.bytes = static_cast<uint32_t>(bytes.size());
     slice.block_crcs = crc32c_blocks(bytes);
-    slice.buffer = std::move(buffers_[chunk][i]);
+    slice.memory =
+        std::make_shared<const LeasedBuffer>(LeasedBuffer{lease_.split(1), std::move(buffers_[chunk][i])});
     slices.push_back(std::move(slice));
   }
   buffers_[chunk].clear();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,20 +14,28 @@
 
 namespace kintsugi::client {
 
-/// A range of one chunk, at most one buffer long, with the CRC of each of its blocks.
-struct Slice {
-  Lease lease;  ///< given back after the buffer
+/// A buffer with what the lease stands for, given back in this order.
+struct LeasedBuffer {
+  Lease lease;
   runtime::Buffer buffer;
+};
+
+/// A range of one chunk, at most one buffer long, with the CRC of each of its blocks. Where chunks are copies, their slices
+/// share the memory.
+struct Slice {
+  std::shared_ptr<const LeasedBuffer> memory;
   uint64_t chunk_offset = 0;
   uint32_t bytes = 0;
   std::vector<uint32_t> block_crcs;
+
+  std::span<const std::byte> data() const { return memory->buffer.first(bytes); }
 };
 
 class RowBatch {
  public:
   /// User bytes of a full batch: as many whole rows as fit a buffer of each chunk, at least one.
   static uint64_t full_bytes(const erasure::Policy& policy);
-  /// Buffers that a batch of `user_bytes` takes, with parity.
+  /// Buffers that a batch of `user_bytes` takes, with parity; copies take none.
   static size_t buffers_needed(const erasure::Policy& policy, uint64_t user_bytes);
 
   /// At most `user_bytes` will be put in. `first_row_offset` is where the batch begins in each chunk. REQUIRES: `lease`
@@ -42,10 +51,17 @@ class RowBatch {
 
   /// REQUIRES: the user bytes are in place.
   void compute_parity(const erasure::Code& code);
-  /// Takes the slices of a chunk out, in chunk order, with their CRCs; there may be none.
+  /// The slices of a chunk, in chunk order, with their CRCs; there may be none. REQUIRES: called once for each chunk, the first
+  /// one first.
   std::vector<Slice> take(uint32_t chunk);
 
  private:
+  /// The chunks that have memory of their own: not those that are copies of the first one.
+  static uint32_t own_chunks(const erasure::Policy& policy) {
+    const bool copies = policy.k == 1 && policy.family == erasure::Policy::Family::kReedSolomon;
+    return copies ? 1 : policy.chunks();
+  }
+  std::vector<Slice> take_own(uint32_t chunk);
   uint64_t chunk_bytes(uint32_t chunk) const;
   std::span<std::byte> part(uint32_t chunk, size_t buffer);
 
@@ -54,6 +70,7 @@ class RowBatch {
   uint64_t user_bytes_;
   Lease lease_;                                        ///< given back after the buffers
   std::vector<std::vector<runtime::Buffer>> buffers_;  ///< by chunk
+  std::vector<Slice> copies_;  ///< of the first chunk, once they were taken, if the others are copies
 };
 
 }  // namespace kintsugi::client

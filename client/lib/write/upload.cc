@@ -14,31 +14,8 @@ constexpr Duration kAbortLimit = 3s;
 constexpr Duration kKeepInterval = 10s;  // a quarter of what the metaserver waits
 constexpr Duration kKeepLimit = 5s;
 constexpr uint64_t kEmptyFile = 1ull << 63;  ///< in the upload id of a file without stripes
-/// Larger files need no look at the policy beforehand.
-constexpr uint64_t kMaxTinyFile = erasure::kMaxCellBytes;
-/// Chunks of every cluster may have at least so many bytes.
-constexpr uint64_t kSmallestChunkLimit = 1 << 20;
 
 }  // namespace
-
-asio::awaitable<Status> Upload::choose_policy(Context context, uint64_t size) {
-  if (size == 0 || size > kMaxTinyFile) co_return Status{};
-  if (file_policy_.empty()) {
-    proto::GetPolicyRequest request;
-    const size_t slash = path_.rfind('/');
-    request.set_path(slash == 0 || slash == std::string::npos ? "/" : path_.substr(0, slash));
-    proto::GetPolicyResponse answer;
-    KINTSUGI_CO_TRY(co_await resources_.meta.call(context, rpc::Method::kGetPolicy, request, answer));
-    file_policy_ = answer.policy();
-  }
-  KINTSUGI_CO_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(file_policy_));
-  if (size <= policy.cell_bytes) {
-    stripe_policy_ = policy.as_copies().name();
-    // Larger ones may have to be cut, since the cluster's chunks may be smaller than the policy's cells.
-    if (size <= kSmallestChunkLimit) chunk_bytes_ = size;
-  }
-  co_return Status{};
-}
 
 asio::awaitable<Status> Upload::allocate(Context context, proto::AllocateStripeResponse& allocation) {
   sight::Module module(context, kAllocateStripe);
@@ -46,7 +23,7 @@ asio::awaitable<Status> Upload::allocate(Context context, proto::AllocateStripeR
   request.set_upload_id(upload_id_);
   request.set_path(path_);
   request.set_policy(stripe_policy_);
-  request.set_chunk_bytes(chunk_bytes_);
+  request.set_file_bytes(file_bytes_);
   for (const uint64_t server : excluded_)
     request.add_exclude(server);
   for (const ServerId server : resources_.health.avoided())
@@ -72,7 +49,7 @@ Status Upload::adopt(const proto::AllocateStripeResponse& allocation) {
   if (std::exchange(upload_id_, allocation.upload_id()) == 0) keeper_.spawn(keep_alive());
   // The policy of later stripes stays that of the first, even if the directory's changes meanwhile.
   stripe_policy_ = allocation.stripe().policy();
-  if (file_policy_.empty()) file_policy_ = stripe_policy_;
+  if (file_policy_.empty()) file_policy_ = allocation.file_policy();
   return {};
 }
 

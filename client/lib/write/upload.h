@@ -16,18 +16,16 @@ namespace kintsugi::client {
 /// Its id comes with the first allocation. REQUIRES, before it is destroyed: join().
 class Upload {
  public:
-  /// `policy` overrides the directory's, unless it is empty.
-  Upload(Resources& resources, std::string path, std::string policy)
+  /// `policy` overrides the directory's, unless it is empty. A file whose size is known and at most a cell gets copies: see
+  /// FileWriter.
+  Upload(Resources& resources, std::string path, std::string policy, std::optional<uint64_t> file_bytes)
       : resources_(resources),
         path_(std::move(path)),
+        file_bytes_(file_bytes.value_or(0)),
         file_policy_(policy),
         stripe_policy_(std::move(policy)),
         tasks_(resources.runtime),
         keeper_(resources.runtime) {}
-
-  /// A file of at most one cell gets copies: see FileWriter. To be called before anything is allocated, where the size
-  /// is known.
-  asio::awaitable<Status> choose_policy(Context context, uint64_t size);
 
   /// Allocates a stripe, if possible on servers that did not fail lately. All stripes of an upload have one policy.
   asio::awaitable<Status> allocate(Context context, proto::AllocateStripeResponse& allocation);
@@ -65,11 +63,11 @@ class Upload {
 
   Resources& resources_;
   const std::string path_;
+  const uint64_t file_bytes_;  ///< 0: unknown, or none
   std::string file_policy_;    ///< of the file; empty: the directory's
   std::string stripe_policy_;  ///< of its stripes; the same, or copies
   std::optional<erasure::Policy> policy_;
   uint64_t max_stripe_bytes_ = 0;
-  uint64_t chunk_bytes_ = 0;  ///< of a file of copies; 0: as large as chunks may be
   uint64_t upload_id_ = 0;
   std::vector<uint64_t> excluded_;
   std::optional<Ahead> ahead_;

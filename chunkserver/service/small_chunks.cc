@@ -1,0 +1,58 @@
+#include "chunkserver/service/small_chunks.h"
+
+#include "chunkserver/service/chunk_policy.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr sight::Site kWriteSmall{"chunkserver.write_small_chunk", {"bytes"}};
+constexpr sight::Site kReadSmall{"chunkserver.read_small_chunk", {}, {"bytes"}};
+/// A call waits no longer than this for a buffer, whatever its deadline.
+constexpr Duration kBufferWaitLimit = 30s;
+
+Status check_size(uint64_t bytes) {
+  if (bytes > 0 && bytes <= kBlockBytes) return {};
+  return {Code::kInvalidArgument,
+          fmt::format("{} bytes; a small chunk has between 1 and {}", bytes, kBlockBytes)};
+}
+
+}  // namespace
+
+void SmallChunks::count(uint64_t& total, uint64_t bytes) {
+  total += bytes;
+  counters_.add_user_bytes(bytes, clock_.now());
+}
+
+asio::awaitable<Status> SmallChunks::write(Context context, const proto::WriteSmallChunkRequest& request) {
+  sight::Module module{context, kWriteSmall, {double(request.data().size())}};
+  Status checked = check_size(request.data().size());
+  if (checked.ok()) checked = check_policy(request.policy(), request.index());
+  if (!checked.ok()) co_return module.finish(std::move(checked));
+  count(counters_.bytes_written, request.data().size());
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  ChunkHeader header{{id, request.data().size(), request.crc()}, request.policy()};
+  co_return module.finish(co_await store_.put_small(module.context(), std::move(header),
+                                                    std::as_bytes(std::span(request.data()))));
+}
+
+asio::awaitable<Status> SmallChunks::read(Context context, const proto::ReadSmallChunkRequest& request,
+                                          proto::ReadSmallChunkResponse& response) {
+  sight::Module module{context, kReadSmall};
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  auto chunk = co_await store_.open(module.context(), id, ReadFor::kUser);
+  if (!chunk) co_return module.finish(chunk.error());
+  Status checked = check_size((*chunk)->length());
+  if (!checked.ok()) co_return module.finish(checked.with_context(fmt::format("chunk {}", id)));
+  auto buffer = co_await buffers_.acquire(context.with_deadline(clock_.now() + kBufferWaitLimit).deadline);
+  if (!buffer) co_return module.finish(buffer.error());
+  auto blocks = co_await (*chunk)->read_blocks(module.context(), 0, 1, *buffer);
+  if (!blocks) co_return module.finish(blocks.error());
+  module.output(0, double(blocks->data.size()));
+  count(counters_.bytes_read, blocks->data.size());
+  response.set_data(blocks->data.data(), blocks->data.size());
+  response.set_crc(blocks->block_crcs.front());
+  co_return module.finish({});
+}
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,145 @@
+// WriteSmallChunk and ReadSmallChunk over the wire.
+#include "tests/chunkserver/cluster_rig.h"
+#include "tests/expect_ok.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+proto::WriteSmallChunkRequest write_request(ClusterRig& rig, ChunkId id,
+                                            const std::vector<std::byte>& bytes) {
+  proto::WriteSmallChunkRequest request;
+  request.set_stripe_id(id.stripe.value);
+  request.set_index(id.index);
+  request.set_policy("replication-4-1024k");
+  request.set_capability(rig.capability(id));
+  request.set_data(bytes.data(), bytes.size());
+  request.set_crc(crc32c(bytes));
+  return request;
+}
+
+asio::awaitable<Status> write_small(ClusterRig& rig, proto::WriteSmallChunkRequest request) {
+  proto::Empty done;
+  co_return co_await rig.client.call(Context{}, rig.endpoint(0), rpc::Method::kWriteSmallChunk, request,
+                                     done);
+}
+
+asio::awaitable<Result<std::vector<std::byte>>> read_small(ClusterRig& rig, ChunkId id,
+                                                           std::string capability) {
+  proto::ReadSmallChunkRequest request;
+  request.set_stripe_id(id.stripe.value);
+  request.set_index(id.index);
+  request.set_capability(std::move(capability));
+  proto::ReadSmallChunkResponse response;
+  KINTSUGI_CO_TRY(
+      co_await rig.client.call(Context{}, rig.endpoint(0), rpc::Method::kReadSmallChunk, request, response));
+  const auto data = std::as_bytes(std::span(response.data()));
+  EXPECT_EQ(crc32c(data), response.crc());
+  co_return std::vector<std::byte>(data.begin(), data.end());
+}
+
+Status put_small(ClusterRig& rig, ChunkId id, const std::vector<std::byte>& bytes) {
+  return rig.simulation.run(write_small(rig, write_request(rig, id, bytes)));
+}
+
+Result<std::vector<std::byte>> get_small(ClusterRig& rig, ChunkId id) {
+  return rig.simulation.run(read_small(rig, id, rig.capability(id)));
+}
+
+TEST(SmallChunks, AreTheSameChunksThatStreamsReadAndWrite) {
+  ClusterRig rig(1);
+  uint64_t stripe = 1;
+  for (size_t length : {1ul, 4096ul, 5000ul, 65'536ul}) {
+    SCOPED_TRACE(length);
+    const auto bytes = chunk_bytes(length, stripe);
+    const ChunkId called = chunk_id(stripe), streamed = chunk_id(stripe + 100);
+    KINTSUGI_ASSERT_OK(put_small(rig, called, bytes));
+    KINTSUGI_ASSERT_OK(rig.put(0, streamed, bytes));
+    for (const ChunkId id : {called, streamed}) {
+      EXPECT_EQ(*get_small(rig, id), bytes);
+      EXPECT_EQ(*rig.get(0, id), bytes);
+    }
+    ++stripe;
+  }
+}
+
+TEST(SmallChunks, AreDurableOnceTheWriteIsAnswered) {
+  ClusterRig rig(1);
+  const auto bytes = chunk_bytes(5000, 1);
+  KINTSUGI_ASSERT_OK(put_small(rig, chunk_id(1), bytes));
+  rig.servers[0].node->crash();
+  rig.stop_server(0);
+  rig.servers[0].node->restart();
+  rig.start_server(0);
+  EXPECT_EQ(*get_small(rig, chunk_id(1)), bytes);
+}
+
+TEST(SmallChunks, RefuseWhatIsNoSmallChunkAndKeepNothingOfIt) {
+  ClusterRig rig(1);
+  const auto bytes = chunk_bytes(5000, 1);
+  const auto code_of = [&](auto change) {
+    proto::WriteSmallChunkRequest request = write_request(rig, chunk_id(1), bytes);
+    change(request);
+    return rig.simulation.run(write_small(rig, request)).code();
+  };
+  EXPECT_EQ(code_of([](auto& request) { request.set_crc(request.crc() ^ 1); }), Code::kCorrupt);
+  EXPECT_EQ(code_of([](auto& request) { request.clear_data(); }), Code::kInvalidArgument);
+  EXPECT_EQ(code_of([](auto& request) { request.mutable_data()->resize(kBlockBytes + 1); }),
+            Code::kInvalidArgument);
+  EXPECT_EQ(code_of([](auto& request) { request.set_policy("rs-6"); }), Code::kInvalidArgument);
+  EXPECT_EQ(code_of([](auto& request) { request.set_policy("replication-0-1024k"); }),
+            Code::kInvalidArgument);
+  EXPECT_EQ(code_of([](auto& request) { request.clear_capability(); }), Code::kPermissionDenied);
+  EXPECT_EQ(code_of([](auto& request) { request.set_index(1); }), Code::kPermissionDenied);
+  EXPECT_EQ(
+      code_of([&](auto& request) { request.set_capability(rig.capability(chunk_id(1), rpc::kOpRead)); }),
+      Code::kPermissionDenied);
+  EXPECT_EQ(rig.store(0).chunks(), 0u);
+  EXPECT_EQ(rig.store(0).open_writers(), 0u);
+  KINTSUGI_EXPECT_OK(put_small(rig, chunk_id(1), bytes));
+}
+
+TEST(SmallChunks, AWriteMayBeRepeatedButNotChanged) {
+  ClusterRig rig(1);
+  const auto bytes = chunk_bytes(5000, 1);
+  KINTSUGI_ASSERT_OK(put_small(rig, chunk_id(1), bytes));
+  KINTSUGI_EXPECT_OK(put_small(rig, chunk_id(1), bytes));
+  EXPECT_EQ(put_small(rig, chunk_id(1), chunk_bytes(5000, 2)).code(), Code::kAlreadyExists);
+  EXPECT_EQ(*get_small(rig, chunk_id(1)), bytes);
+  EXPECT_EQ(rig.store(0).chunks(), 1u);
+}
+
+TEST(SmallChunks, AreReadOnlyWithTheRightAndWhole) {
+  ClusterRig rig(1);
+  KINTSUGI_ASSERT_OK(put_small(rig, chunk_id(1), chunk_bytes(5000, 1)));
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(kBlockBytes + 1, 1)));
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(3), {}));
+  EXPECT_EQ(get_small(rig, chunk_id(2)).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(get_small(rig, chunk_id(3)).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(get_small(rig, chunk_id(4)).error().code(), Code::kNotFound);
+  const auto read_with = [&](std::string capability) {
+    return rig.simulation.run(read_small(rig, chunk_id(1), std::move(capability))).error().code();
+  };
+  EXPECT_EQ(read_with(""), Code::kPermissionDenied);
+  EXPECT_EQ(read_with(rig.capability(chunk_id(2))), Code::kPermissionDenied);
+  EXPECT_EQ(read_with(rig.capability(chunk_id(1), rpc::kOpWrite)), Code::kPermissionDenied);
+}
+
+TEST(SmallChunks, ManyAtOnceShareSyncs) {
+  ClusterRig rig(1);
+  KINTSUGI_ASSERT_OK(put_small(rig, chunk_id(1), chunk_bytes(4096, 1)));
+  const auto one = [](ClusterRig& rig, uint64_t stripe, size_t& done) -> asio::awaitable<void> {
+    KINTSUGI_EXPECT_OK(
+        co_await write_small(rig, write_request(rig, chunk_id(stripe), chunk_bytes(4096, stripe))));
+    ++done;
+  };
+  size_t done = 0;
+  const uint64_t syncs_before = rig.servers[0].node->disk().counters().syncs;
+  for (uint64_t stripe = 100; stripe < 300; ++stripe)
+    asio::co_spawn(rig.simulation.executor(), one(rig, stripe, done), asio::detached);
+  EXPECT_TRUE(rig.simulation.run_until([&] { return done == 200; }));
+  EXPECT_LT(rig.servers[0].node->disk().counters().syncs - syncs_before, 10u);
+  EXPECT_EQ(rig.store(0).chunks(), 201u);
+}
+
+}  // namespace
+}  // namespace kintsugi::chunkserver
