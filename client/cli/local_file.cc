@@ -1,6 +1,7 @@
 #include "client/cli/local_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <random>
@@ -37,6 +38,8 @@ asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
 
 /// Writes of at least so many bytes bypass the page cache: copying into fresh pages is most of what a large get costs.
 constexpr uint64_t kDirectBytes = 4 << 20;
+/// Reads of at most so many bytes are done at once where the page cache has them: to visit a thread costs more.
+constexpr uint64_t kQuickBytes = 64 << 10;
 /// Nobody else reads a file before it has its mode.
 constexpr mode_t kPrivate = 0600;
 
@@ -154,7 +157,8 @@ Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, 
     source->size_ = static_cast<uint64_t>(attributes.st_size);
     source->mode_ = attributes.st_mode & 07777;
     source->modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
-    (void)::posix_fadvise(source->file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    if (attributes.st_size > static_cast<off_t>(kQuickBytes))
+      (void)::posix_fadvise(source->file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   }
   return source;
 }
@@ -171,25 +175,43 @@ Result<size_t> LocalSource::read_now(uint64_t offset, std::span<const std::span<
   });
 }
 
+bool LocalSource::read_cached(uint64_t offset, std::span<const std::span<std::byte>> into) const {
+  if (!size_ || *size_ > kQuickBytes || into.size() != 1) return false;
+  const iovec to{into.front().data(), into.front().size()};
+  return ::preadv2(file_.get(), &to, 1, static_cast<off_t>(offset), RWF_NOWAIT) ==
+         static_cast<ssize_t>(to.iov_len);
+}
+
 asio::awaitable<Result<size_t>> LocalSource::read(uint64_t offset,
                                                   std::span<const std::span<std::byte>> into) {
+  if (read_cached(offset, into)) co_return into.front().size();
   auto work = [this, offset, into] { return read_now(offset, into); };
-  return on_thread<Result<size_t>>(threads_, work);
+  co_return co_await on_thread<Result<size_t>>(threads_, work);
 }
 
 // ---- sink
 
-Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, bool replace,
+Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, uint64_t bytes, bool replace,
                                                      asio::thread_pool& threads) {
+  std::unique_ptr<LocalSink> sink(new LocalSink(threads));
+  sink->path_ = path;
+  sink->replace_ = replace;
+  if (bytes <= kKeptBytes) return sink;
   struct stat attributes{};
   if (::lstat(path.c_str(), &attributes) == 0 && !replace) {
     return Status{Code::kAlreadyExists, path + ": already exists"};
   }
-  std::unique_ptr<LocalSink> sink(new LocalSink(threads));
-  sink->path_ = path;
-  sink->replace_ = replace;
   KINTSUGI_TRY(sink->open_file());
   return sink;
+}
+
+/// Makes the file of a sink that has kept all bytes so far, and writes them.
+Status LocalSink::open_file_for_kept() {
+  KINTSUGI_TRY(open_file());
+  const std::array<std::span<const std::byte>, 1> all{std::span(kept_)};
+  KINTSUGI_TRY(write_now(0, all));
+  kept_ = {};
+  return {};
 }
 
 Status LocalSink::open_file() {
@@ -239,11 +261,29 @@ Status LocalSink::write_now(uint64_t offset, std::span<const std::span<const std
 }
 
 asio::awaitable<Status> LocalSink::write(uint64_t offset, std::span<const std::span<const std::byte>> from) {
-  auto work = [this, offset, from] { return write_now(offset, from); };
-  return on_thread<Status>(threads_, work);
+  const bool opened = file_.get() >= 0;
+  uint64_t bytes = 0;
+  for (const std::span<const std::byte> range : from)
+    bytes += range.size();
+  if (!opened && kept_.size() + bytes <= kKeptBytes) {
+    for (const std::span<const std::byte> range : from)
+      kept_.insert(kept_.end(), range.begin(), range.end());
+    co_return Status{};
+  }
+  auto work = [this, opened, offset, from] {
+    if (!opened) KINTSUGI_TRY(open_file_for_kept());
+    return write_now(offset, from);
+  };
+  co_return co_await on_thread<Status>(threads_, work);
 }
 
-Status LocalSink::finish(uint32_t mode, int64_t modified_ns) {
+asio::awaitable<Status> LocalSink::finish(uint32_t mode, int64_t modified_ns) {
+  auto work = [this, mode, modified_ns] { return finish_now(mode, modified_ns); };
+  co_return co_await on_thread<Status>(threads_, work);
+}
+
+Status LocalSink::finish_now(uint32_t mode, int64_t modified_ns) {
+  if (file_.get() < 0) KINTSUGI_TRY(open_file_for_kept());
   const timespec modified{modified_ns / 1'000'000'000, modified_ns % 1'000'000'000};
   const timespec times[2] = {modified, modified};
   if (::fchmod(file_.get(), mode & 07777) != 0 || ::futimens(file_.get(), times) != 0) {

@@ -50,6 +50,8 @@ class LocalSource : public client::Source {
 
   LocalSource(asio::thread_pool& threads, int cancelled) : threads_(threads), cancelled_(cancelled) {}
   Result<size_t> read_now(uint64_t offset, std::span<const std::span<std::byte>> into);
+  /// Reads a small file without waiting for its disk; false when its bytes are not in the page cache.
+  bool read_cached(uint64_t offset, std::span<const std::span<std::byte>> into) const;
 
   asio::thread_pool& threads_;
   const int cancelled_;
@@ -62,12 +64,15 @@ class LocalSource : public client::Source {
 
 /// Writes a file in the directory of its target and puts it there at the end, so that the target is whole or not there. Until
 /// then the file has no name, where the file system can do that, so that nothing is left however the process ends; elsewhere
-/// its name is ".kintsugi-" and six letters.
+/// its name is ".kintsugi-" and six letters. A small file is kept in memory, and made by finish(): that is one visit of a thread
+/// instead of several.
 class LocalSink : public client::Sink {
  public:
-  /// Opens a file to write. kAlreadyExists when there is something at `path` and `replace` is false. `threads` must outlive
-  /// the sink.
-  static Result<std::unique_ptr<LocalSink>> create(const std::string& path, bool replace,
+  static constexpr uint64_t kKeptBytes = 64 << 10;  ///< a file of at most so many is kept in memory
+
+  /// A file of probably `bytes`, which may turn out to be more or fewer. kAlreadyExists when there is something at `path` and
+  /// `replace` is false, and other errors of making it: of a small file by finish(). `threads` must outlive the sink.
+  static Result<std::unique_ptr<LocalSink>> create(const std::string& path, uint64_t bytes, bool replace,
                                                    asio::thread_pool& threads);
   /// A sink that writes to standard output in order and needs no finish().
   static std::unique_ptr<LocalSink> standard_output(asio::thread_pool& threads);
@@ -75,11 +80,13 @@ class LocalSink : public client::Sink {
 
   asio::awaitable<Status> write(uint64_t offset, std::span<const std::span<const std::byte>> from) override;
   /// Sets mode and time, and puts the file at its place. kAlreadyExists when somebody made one there meanwhile.
-  Status finish(uint32_t mode, int64_t modified_ns);
+  asio::awaitable<Status> finish(uint32_t mode, int64_t modified_ns);
 
  private:
   explicit LocalSink(asio::thread_pool& threads) : threads_(threads) {}
   Status open_file();
+  Status open_file_for_kept();
+  Status finish_now(uint32_t mode, int64_t modified_ns);
   Status put_in_place();
   Status write_now(uint64_t offset, std::span<const std::span<const std::byte>> from);
   void choose_direct(uint64_t offset, std::span<const std::span<const std::byte>> from);
@@ -90,6 +97,7 @@ class LocalSink : public client::Sink {
   std::string temporary_path_;  ///< the file's name before it is in its place; empty: it has none
   bool replace_ = false;
   Descriptor file_;
+  std::vector<std::byte> kept_;  ///< the file's bytes, while it is not open
 };
 
 }  // namespace kintsugi::cli

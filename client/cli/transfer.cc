@@ -5,6 +5,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <unistd.h>
 
+#include "client/cli/file_window.h"
 #include "client/cli/json.h"
 #include "client/cli/local_file.h"
 #include "client/cli/paths.h"
@@ -16,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kParallelFiles = 16;
+constexpr size_t kLargeFilesAtOnce = 16;
+constexpr uint64_t kSmallFileBytes = 64 << 10;  ///< larger ones are moved by streams, and take more memory
 constexpr size_t kDiskThreads = 4;
 
 /// Threads for local files. Joined at the end: what they were given refers to sources and sinks that are gone then.
@@ -36,7 +38,12 @@ class Transfer {
 
   Transfer(Session& session, client::BlockingClient& client, const TransferOptions& options,
            const char* label, const TransferPlan& plan)
-      : session_(session), client_(client), options_(options), plan_(plan), progress_(label, plan.bytes()) {}
+      : session_(session),
+        client_(client),
+        options_(options),
+        plan_(plan),
+        progress_(label, plan.bytes()),
+        ended_(client.runtime().runtime()) {}
 
   /// Moves all files, then reports.
   void run(MoveOne move);
@@ -46,7 +53,8 @@ class Transfer {
 
  private:
   asio::awaitable<void> move_all(MoveOne move);
-  asio::awaitable<void> worker(MoveOne move);
+  asio::awaitable<void> move_file(MoveOne move, const TransferFile& file);
+  bool has_room_for(const TransferFile& file) const;
   std::function<void(uint64_t)> count_bytes();
 
   Session& session_;
@@ -55,9 +63,11 @@ class Transfer {
   const TransferPlan& plan_;
   DiskThreads threads_;
   Progress progress_;
-  // Plain numbers, because all workers run on the client's one thread.
-  size_t next_file_ = 0;
+  // Plain numbers, because all files are moved on the client's one thread.
+  FileWindow window_;
+  size_t small_files_ = 0, large_files_ = 0;  ///< that are moved now
   size_t moved_files_ = 0;
+  runtime::Event ended_;  ///< notified when a file has ended
 };
 
 void Transfer::run(MoveOne move) {
@@ -70,24 +80,38 @@ void Transfer::run(MoveOne move) {
               {"failed", plan_.files().size() - moved_files_}});
 }
 
-asio::awaitable<void> Transfer::move_all(MoveOne move) {
-  runtime::TaskGroup workers(client_.runtime().runtime());
-  const size_t count = std::min(kParallelFiles, plan_.files().size());
-  for (size_t i = 0; i < count; ++i)
-    workers.spawn(worker(move));
-  co_await workers.join();
+bool is_small(const TransferFile& file) {
+  return file.bytes <= kSmallFileBytes && file.local != "-";
 }
 
-asio::awaitable<void> Transfer::worker(MoveOne move) {
-  while (next_file_ < plan_.files().size() && !session_.interrupted()) {
-    const TransferFile& file = plan_.files()[next_file_++];
-    const Status status = co_await (this->*move)(file);
-    if (status.ok()) {
-      ++moved_files_;
-    } else {
-      session_.complain(describe(status));
-    }
+bool Transfer::has_room_for(const TransferFile& file) const {
+  return is_small(file) ? small_files_ < window_.size() : large_files_ < kLargeFilesAtOnce;
+}
+
+asio::awaitable<void> Transfer::move_all(MoveOne move) {
+  runtime::TaskGroup moving(client_.runtime().runtime());
+  for (const TransferFile& file : plan_.files()) {
+    while (!has_room_for(file))
+      co_await ended_.wait();
+    if (session_.interrupted()) break;
+    ++(is_small(file) ? small_files_ : large_files_);
+    moving.spawn(move_file(move, file));
   }
+  co_await moving.join();
+}
+
+asio::awaitable<void> Transfer::move_file(MoveOne move, const TransferFile& file) {
+  runtime::Clock& clock = client_.runtime().runtime().clock;
+  const TimePoint began = clock.now();
+  const Status status = co_await (this->*move)(file);
+  if (status.ok()) {
+    ++moved_files_;
+  } else {
+    session_.complain(describe(status));
+  }
+  if (is_small(file)) window_.record(clock.now() - began);
+  --(is_small(file) ? small_files_ : large_files_);
+  ended_.notify_all();
 }
 
 std::function<void(uint64_t)> Transfer::count_bytes() {
@@ -110,12 +134,13 @@ asio::awaitable<Status> Transfer::put_one(const TransferFile& file) {
 }
 
 asio::awaitable<Status> Transfer::get_one(const TransferFile& file) {
-  KINTSUGI_CO_ASSIGN(const auto sink, LocalSink::create(file.local, options_.replace, threads_.get()));
+  KINTSUGI_CO_ASSIGN(const auto sink,
+                     LocalSink::create(file.local, file.bytes, options_.replace, threads_.get()));
   client::ReadOptions options;
   options.progress = count_bytes();
   KINTSUGI_CO_ASSIGN(const proto::Attributes attributes,
                      co_await client_.async().read(file.remote, *sink, std::move(options)));
-  co_return sink->finish(attributes.mode(), attributes.modified_ns());
+  co_return co_await sink->finish(attributes.mode(), attributes.modified_ns());
 }
 
 // ---- directories are made before the files in them

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr uint64_t kLarge = LocalSink::kKeptBytes + 1;
+
 class LocalFiles : public testing::Test {
  protected:
   LocalFiles() {
@@ -34,11 +36,11 @@ class LocalFiles : public testing::Test {
     return runtime::run_on(runtime, std::move(task));
   }
   /// A whole file by way of a sink.
-  Status write(const std::string& path, const std::string& text, bool replace) {
-    KINTSUGI_ASSIGN(const auto sink, LocalSink::create(path, replace, threads));
+  Status write(const std::string& path, const std::string& text, bool replace, uint64_t bytes = kLarge) {
+    KINTSUGI_ASSIGN(const auto sink, LocalSink::create(path, bytes, replace, threads));
     const std::array<std::span<const std::byte>, 1> range{std::as_bytes(std::span(text))};
     KINTSUGI_TRY(wait(sink->write(0, range)));
-    return sink->finish(0644, 0);
+    return wait(sink->finish(0644, 0));
   }
   size_t files() const {
     return static_cast<size_t>(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
@@ -50,25 +52,53 @@ class LocalFiles : public testing::Test {
 
 TEST_F(LocalFiles, SinkPutsTheWholeFileAtItsPlaceWithModeAndTime) {
   const std::string path = directory + "/out";
-  auto sink = LocalSink::create(path, false, threads);
+  auto sink = LocalSink::create(path, kLarge, false, threads);
   ASSERT_TRUE(sink);
   const std::string a = "hello ", b = "world";
   const std::array<std::span<const std::byte>, 2> ranges{std::as_bytes(std::span(a)),
                                                          std::as_bytes(std::span(b))};
   ASSERT_EQ(wait((*sink)->write(0, ranges)), Status{});
   EXPECT_FALSE(fs::exists(path));
-  ASSERT_EQ((*sink)->finish(0640, 1'700'000'000'123'456'789), Status{});
+  ASSERT_EQ(wait((*sink)->finish(0640, 1'700'000'000'123'456'789)), Status{});
   EXPECT_EQ(*read_file(path), "hello world");
   auto source = LocalSource::open(path, threads);
   ASSERT_TRUE(source);
   EXPECT_EQ((*source)->mode(), 0640u);
   EXPECT_EQ((*source)->modified_ns(), 1'700'000'000'123'456'789);
-  EXPECT_EQ(LocalSink::create(path, false, threads).error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(LocalSink::create(path, kLarge, false, threads).error().code(), Code::kAlreadyExists);
+}
+
+TEST_F(LocalFiles, SinkMakesASmallFileWhenItIsFinishedAlsoOneThatTurnsOutLarge) {
+  const std::string path = directory + "/out";
+  const std::string large(3 * LocalSink::kKeptBytes, 'x');
+  for (const std::string& text : {std::string(), std::string("small"), large}) {
+    ASSERT_EQ(write(path, text, true, 5), Status{});
+    EXPECT_EQ(*read_file(path), text);
+  }
+  EXPECT_EQ(write(path, "other", false, 5).code(), Code::kAlreadyExists);
+  EXPECT_EQ(*read_file(path), large);
+  EXPECT_EQ(write(directory + "/none/out", "x", false, 5).code(), Code::kNotFound);
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(LocalFiles, SinkKeepsTheOrderOfWritesWhenAFileOutgrowsItsMemory) {
+  const std::string path = directory + "/out";
+  auto sink = LocalSink::create(path, 1, false, threads);
+  ASSERT_TRUE(sink);
+  std::string all;
+  for (int i = 0; i < 5; ++i) {
+    const std::string part(LocalSink::kKeptBytes / 3, static_cast<char>('a' + i));
+    const std::array<std::span<const std::byte>, 1> range{std::as_bytes(std::span(part))};
+    ASSERT_EQ(wait((*sink)->write(all.size(), range)), Status{});
+    all += part;
+  }
+  ASSERT_EQ(wait((*sink)->finish(0644, 0)), Status{});
+  EXPECT_EQ(*read_file(path), all);
 }
 
 TEST_F(LocalFiles, SinkThatIsNotFinishedLeavesNothing) {
   {
-    ASSERT_TRUE(LocalSink::create(directory + "/out", false, threads));
+    ASSERT_TRUE(LocalSink::create(directory + "/out", kLarge, false, threads));
   }
   EXPECT_TRUE(fs::is_empty(directory));
 }
@@ -91,10 +121,10 @@ TEST_F(LocalFiles, SourceFillsRangesInOrderAndEndsWithTheFile) {
 TEST_F(LocalFiles, SinkReplacesAFileOnlyWhenItShallAndLeavesNoOtherName) {
   const std::string path = directory + "/out";
   ASSERT_EQ(write(path, "old", false), Status{});
-  auto late = LocalSink::create(directory + "/late", false, threads);
+  auto late = LocalSink::create(directory + "/late", kLarge, false, threads);
   ASSERT_TRUE(late);
   ASSERT_EQ(write(directory + "/late", "first", false), Status{});
-  EXPECT_EQ((*late)->finish(0644, 0).code(), Code::kAlreadyExists) << "somebody made it meanwhile";
+  EXPECT_EQ(wait((*late)->finish(0644, 0)).code(), Code::kAlreadyExists) << "somebody made it meanwhile";
   late->reset();
   EXPECT_EQ(*read_file(directory + "/late"), "first");
   ASSERT_EQ(write(path, "new", true), Status{});
