@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <deque>
 
 #include <fcntl.h>
 #include <openssl/core_names.h>
@@ -45,20 +46,59 @@ EVP_MAC_CTX* prepared_hmac() {
   return prepared;
 }
 
-Mac hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) {
-  std::unique_ptr<EVP_MAC_CTX, decltype(&EVP_MAC_CTX_free)> context(EVP_MAC_CTX_dup(prepared_hmac()),
-                                                                    &EVP_MAC_CTX_free);
-  KINTSUGI_ASSERT(context != nullptr);
-  auto bytes = [](const std::byte* data) { return reinterpret_cast<const unsigned char*>(data); };
+using MacContext = std::unique_ptr<EVP_MAC_CTX, decltype(&EVP_MAC_CTX_free)>;
+
+MacContext copy_of(const EVP_MAC_CTX* prepared) {
+  MacContext copy(EVP_MAC_CTX_dup(prepared), &EVP_MAC_CTX_free);
+  KINTSUGI_ASSERT(copy != nullptr);
+  return copy;
+}
+
+/// A context that has taken the key in, and no message yet.
+MacContext keyed(std::span<const std::byte> key) {
+  MacContext context = copy_of(prepared_hmac());
+  const auto* bytes = reinterpret_cast<const unsigned char*>(key.data());
+  KINTSUGI_ASSERT(EVP_MAC_init(context.get(), bytes, key.size(), nullptr) == 1);
+  return context;
+}
+
+Mac finish(MacContext context, std::span<const std::byte> message) {
   Mac out;
   size_t written = 0;
-  bool ok =
-      EVP_MAC_init(context.get(), bytes(key.data()), key.size(), nullptr) == 1 &&
-      EVP_MAC_update(context.get(), bytes(message.data()), message.size()) == 1 &&
+  const auto* bytes = reinterpret_cast<const unsigned char*>(message.data());
+  const bool ok =
+      EVP_MAC_update(context.get(), bytes, message.size()) == 1 &&
       EVP_MAC_final(context.get(), reinterpret_cast<unsigned char*>(out.data()), &written, out.size()) == 1;
   KINTSUGI_ASSERT(ok && written == out.size());
   return out;
 }
+
+/// Contexts with the keys that were used last: a stripe's capabilities and its ticket are several MACs, of which the keys would
+/// be most of the work.
+class KeyedContexts {
+ public:
+  using Key = std::array<std::byte, kSecretBytes>;
+
+  /// A context with the key of one purpose. Valid until the next call.
+  const EVP_MAC_CTX* of(const Key& secret, std::string_view purpose) {
+    for (const Entry& entry : entries_) {
+      if (entry.purpose == purpose && entry.secret == secret) return entry.context.get();
+    }
+    const Mac purpose_key = finish(keyed(secret), std::as_bytes(std::span(purpose)));
+    if (entries_.size() == kMost) entries_.pop_front();
+    entries_.push_back({secret, std::string(purpose), keyed(purpose_key)});
+    return entries_.back().context.get();
+  }
+
+ private:
+  static constexpr size_t kMost = 8;  ///< a daemon has one secret and a handful of purposes
+  struct Entry {
+    Key secret;
+    std::string purpose;
+    MacContext context;
+  };
+  std::deque<Entry> entries_;
+};
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -140,8 +180,8 @@ Result<Secret> Secret::create(const std::string& path) {
 }
 
 Mac Secret::mac(std::string_view purpose, std::span<const std::byte> message) const {
-  Mac purpose_key = hmac_sha256(key_, std::as_bytes(std::span(purpose)));
-  return hmac_sha256(purpose_key, message);
+  thread_local KeyedContexts contexts;
+  return finish(copy_of(contexts.of(key_, purpose)), message);
 }
 
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {

@@ -64,21 +64,18 @@ Result<std::vector<ServerId>> AllocationService::choose(const Policies& policies
   return servers;
 }
 
-asio::awaitable<void> AllocationService::wait_for_servers(Context context,
-                                                          const proto::AllocateStripeRequest& request) {
-  const Result<Policies> policies = policies_for(request);
-  while (policies && !state_.stopping) {
+asio::awaitable<void> AllocationService::wait_for_servers(Context context, const Policies& policies) {
+  while (!state_.stopping) {
     const UsableServers usable = state_.usable_servers({}, 0);
     // Those that do not come are declared dead soon after the start, so this ends.
-    if (usable.servers.size() >= policies->stripe.chunks() || usable.expected == 0) co_return;
+    if (usable.servers.size() >= policies.stripe.chunks() || usable.expected == 0) co_return;
     if (!co_await state_.servers_changed.wait_until(context.deadline)) co_return;
   }
 }
 
-Status AllocationService::allocate(const proto::AllocateStripeRequest& request,
+Status AllocationService::allocate(const proto::AllocateStripeRequest& request, const Policies& policies,
                                    proto::AllocateStripeResponse& response) {
   KINTSUGI_TRY(state_.check_room());
-  KINTSUGI_ASSIGN(const Policies policies, policies_for(request));
   const std::string policy = policies.stripe.name();
   KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policies, request));
 
@@ -108,8 +105,9 @@ asio::awaitable<Status> AllocationService::allocate_stripe(Context context,
                                                            const proto::AllocateStripeRequest& request,
                                                            proto::AllocateStripeResponse& response) {
   sight::Module module{context, kAllocateStripe};
-  co_await wait_for_servers(context, request);
-  Status allocated = allocate(request, response);
+  const Result<Policies> policies = policies_for(request);
+  if (policies) co_await wait_for_servers(context, *policies);
+  Status allocated = policies ? allocate(request, *policies, response) : policies.error();
   module.output(0, response.stripe().chunks_size());
   // An allocation is a promise of this process and no state that a crash could take back: its ids are reserved durably, and
   // whether its path and policy still hold is for the commit to see. So it does not wait for the syncs of other operations,

@@ -29,9 +29,10 @@ class AllocationService {
   /// as the stripe may lack them.
   Result<std::vector<ServerId>> choose(const Policies& policies, const proto::AllocateStripeRequest& request);
   /// Servers that are known but not heard of yet may come within moments: then it waits for them.
-  asio::awaitable<void> wait_for_servers(Context context, const proto::AllocateStripeRequest& request);
+  asio::awaitable<void> wait_for_servers(Context context, const Policies& policies);
   Result<Policies> policies_for(const proto::AllocateStripeRequest& request) const;
-  Status allocate(const proto::AllocateStripeRequest& request, proto::AllocateStripeResponse& response);
+  Status allocate(const proto::AllocateStripeRequest& request, const Policies& policies,
+                  proto::AllocateStripeResponse& response);
   Status replace(const proto::ReplaceChunkRequest& request, proto::ReplaceChunkResponse& response);
 
   MetaState& state_;

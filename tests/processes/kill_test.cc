@@ -52,6 +52,22 @@ TEST_F(Kill, AServerDiesAndItsChunksAreReadAndRepaired) {
   EXPECT_EQ(read_file(path("again")), read_file(file));
 }
 
+TEST_F(Kill, ManySmallFilesAreKeptWhenServersAndMetaserverDieRightAfterThePut) {
+  start({"--chunkservers", "10"});
+  for (unsigned i = 0; i < 400; ++i)
+    make_file("tree/d" + std::to_string(i % 7) + "/file-" + std::to_string(i), i * 173 % 70'000, i);
+  ASSERT_EQ(kintsugi({"put", path("tree"), "/tree"}).exit_code, 0);
+  for (const char* daemon : {"metaserver", "chunkserver-1", "chunkserver-4", "chunkserver-7"})
+    kill9(daemon);
+  restart_missing();
+  for (const char* daemon : {"chunkserver-2", "chunkserver-5", "chunkserver-8"})
+    kill9(daemon);
+  const Outcome got = kintsugi({"get", "/tree", path("back")});
+  EXPECT_EQ(got.exit_code, 0) << got.err;
+  const Outcome difference = run_command({"/usr/bin/diff", "-r", path("tree"), path("back")});
+  EXPECT_EQ(difference.exit_code, 0) << difference.out;
+}
+
 TEST_F(Kill, AServerDiesDuringAPut) {
   start({"--chunkservers", "10", "--repair-delay", "0"});
   const std::string file = make_file("file", size_t{600} << 20, 2);
