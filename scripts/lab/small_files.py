@@ -6,8 +6,8 @@
 Each directory of executables (default: build/release/bin) gets a cluster of ten chunkservers below --dir; in every round each of
 them, in changing order, stores the same tree and fetches it into another one, beside a loop that writes 4 KiB and calls fdatasync:
 alone, and ten of them at once, as ten chunkservers do. The tree that came back is compared with the one that went in. Nothing is
-removed before the end: for half a minute ext4 looks at each inode that was freed before it takes another, which costs more than
-all the rest. Printed are medians and their range: files a second, and CPU time for one file by who spent it.
+removed before the end, and five minutes should lie between two runs: so long ext4 looks at each inode that was freed before it takes
+another, which costs a get more than all the rest. Printed are medians and their range: files a second, and CPU time for one file by who spent it.
 """
 
 import argparse
