@@ -18,6 +18,8 @@ constexpr size_t kLinesKept = 40;
 constexpr Duration kLook = std::chrono::milliseconds(250);
 /// How long all must have been well: losses are learned from heartbeats and reports.
 constexpr Duration kSteady = std::chrono::seconds(3);
+/// Within this a server has noticed that a disk of it was taken away.
+constexpr Duration kDisksAreLookedAt = std::chrono::seconds(12);
 
 }  // namespace
 
@@ -415,6 +417,7 @@ void Swarm::end_faults() {
     disk.forget_faults();
   }
   // A disk that failed is used again by a new process only; a server with another one may live on as it is.
+  if (schedule_.failed_disks_stay && !sick_.empty()) cluster_.run_for(kDisksAreLookedAt);
   for (const size_t server : std::exchange(sick_, {}))
     if (!schedule_.failed_disks_stay || !has_a_disk(server)) hung_.insert(server);
   // One whose start failed, on a full disk say, is started again as whoever supervises daemons would.
