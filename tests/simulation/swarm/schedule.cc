@@ -74,13 +74,15 @@ std::array<uint32_t, kActs> draw_weights(SimRandom& random) {
   weights[static_cast<size_t>(Act::kPut)] += 10;
   weights[static_cast<size_t>(Act::kRead)] += 6;
   weights[static_cast<size_t>(Act::kSetPolicy)] = random.below(4) == 0 ? 3 : 0;
-  // One seed in sixteen has no faults at all; the others have a few kinds or many of them.
+  // One seed in sixteen has no faults at all, or none but clients that are killed; the others have a few kinds or many
+  // of them.
   const uint64_t share = random.below(16);
   for (size_t act = kFirstFault; act < kActs; ++act) {
     const bool chosen = random.below(16) < share;
     const auto weight = 1 + static_cast<uint32_t>(random.below(6));
     weights[act] = chosen ? weight : 0;
   }
+  if (share == 0 && random.coin()) weights[static_cast<size_t>(Act::kCrashClient)] = 6;
   // These take long, so that a run has one or two of them.
   for (const Act act : {Act::kRollBackMetadata, Act::kCrashAll})
     weights[static_cast<size_t>(act)] = std::min(1u, weights[static_cast<size_t>(act)]);
@@ -152,9 +154,10 @@ Schedule make_schedule(uint64_t seed, size_t steps) {
   return schedule;
 }
 
-bool is_faultless(const Schedule& schedule) {
-  return std::none_of(schedule.steps.begin(), schedule.steps.end(),
-                      [](const Step& step) { return static_cast<size_t>(step.act) >= kFirstFault; });
+bool only_clients_fail(const Schedule& schedule) {
+  return std::none_of(schedule.steps.begin(), schedule.steps.end(), [](const Step& step) {
+    return static_cast<size_t>(step.act) >= kFirstFault && step.act != Act::kCrashClient;
+  });
 }
 
 std::string in_words(const Schedule& schedule) {

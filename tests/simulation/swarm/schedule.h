@@ -87,8 +87,8 @@ struct Schedule {
 /// The same for the same arguments, always.
 Schedule make_schedule(uint64_t seed, size_t steps);
 
-/// Nothing in it fails.
-bool is_faultless(const Schedule& schedule);
+/// Nothing in it fails but clients, if those.
+bool only_clients_fail(const Schedule& schedule);
 
 /// One line: servers, racks, disks, policy, and the faults that this seed stresses.
 std::string in_words(const Schedule& schedule);

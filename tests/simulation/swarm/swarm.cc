@@ -239,7 +239,9 @@ bool Swarm::break_something(Act act, SimRandom& dice) {
     }
     case Act::kLoss: network.set_loss(dice.coin() ? 0.02 : 0); return true;
     case Act::kFlipsInFlight: network.set_flips(dice.coin() ? 2000 : 0); return true;
-    case Act::kResets: network.set_resets(dice.coin() ? 3000 : 0); return true;
+    case Act::kResets:
+      network.set_resets(static_cast<uint32_t>(std::array{0, 0, 3'000, 20'000}[dice.below(4)]));
+      return true;
     case Act::kMendNetwork: mend_network(); return true;
     case Act::kHangDisk:
       disk.set_slow(1e6);
@@ -485,7 +487,7 @@ Finding Swarm::settle() {
   if (Finding finding = wait_until([this] { return well(); }, Violation::kNotHealed)) return finding;
   const double took = to_seconds(cluster_.simulation().now() - began);
   coverage_.longest_recovery = std::max(coverage_.longest_recovery, took);
-  if (is_faultless(schedule_))
+  if (only_clients_fail(schedule_))
     if (Finding finding = inspector_.spread()) return finding;
   const auto fsck = cluster_.fsck();
   if (!fsck) return {Violation::kUnreadable, "fsck: " + fsck.error().to_string()};
@@ -496,6 +498,10 @@ Finding Swarm::settle() {
       return finding;
   // Uploads that nobody will finish expire; what is kept for nobody is seen when servers report all they have.
   cluster_.run_for(schedule_.cluster.upload_ttl + std::chrono::seconds(10));
+  // A metaserver that never failed needs no reports to know what clients left behind.
+  if (only_clients_fail(schedule_))
+    if (Finding finding = wait_until([this] { return inspector_.tidy(); }, Violation::kSpaceLeaked))
+      return finding;
   for (size_t server = 0; server < cluster_.chunkservers(); ++server) {
     if (absent_.contains(server)) continue;
     cluster_.crash_chunkserver(server, Crash::kKill);
