@@ -89,9 +89,9 @@ class MeteredNetwork::MeteredListener final : public runtime::Listener {
   Meter meter_;
 };
 
-asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> MeteredNetwork::dial(runtime::Endpoint to,
-                                                                                   TimePoint deadline) {
-  auto connection = co_await network_.dial(std::move(to), deadline);
+asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> MeteredNetwork::dial(
+    runtime::Endpoint to, TimePoint deadline, runtime::TaskGroup* stops_with) {
+  auto connection = co_await network_.dial(std::move(to), deadline, stops_with);
   if (!connection) co_return connection.error();
   co_return std::make_unique<DialledConnection>(std::move(*connection), *this);
 }

@@ -18,8 +18,8 @@ class MeteredNetwork final : public runtime::Network {
   /// not known yet.
   std::function<uint64_t()> down_rate = [] { return uint64_t{0}; };
 
-  asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint to,
-                                                                     TimePoint deadline) override;
+  asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint to, TimePoint deadline,
+                                                                     runtime::TaskGroup* stops_with) override;
   Result<std::unique_ptr<runtime::Listener>> listen(runtime::Endpoint at) override;
 
  private:

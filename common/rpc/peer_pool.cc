@@ -59,7 +59,8 @@ asio::awaitable<void> PeerPool::run_dial(std::shared_ptr<PeerPool> self, runtime
 asio::awaitable<Result<std::shared_ptr<BufferedConnection>>> PeerPool::dial(runtime::Endpoint to,
                                                                             TimePoint deadline) {
   if (stopped()) co_return Status{Code::kCancelled, "client stopped"};
-  Result<std::unique_ptr<runtime::Connection>> dialled = co_await runtime_.network.dial(to, deadline);
+  Result<std::unique_ptr<runtime::Connection>> dialled =
+      co_await runtime_.network.dial(to, deadline, &group_);
   Status failure;
   if (!dialled) {
     failure = dialled.error();  // it names the address, as an error of the handshake does

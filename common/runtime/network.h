@@ -31,6 +31,8 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 };
 
+class TaskGroup;
+
 /// One byte stream. At most one read and one write may be pending at a time. `close` may be called at any
 /// time. Destroying it closes it; no operation may be pending then.
 class Connection {
@@ -69,9 +71,10 @@ class Listener {
 class Network {
  public:
   virtual ~Network() = default;
-  /// kDeadlineExceeded, kUnavailable when refused or unreachable, or kCancelled when this side ends. The message begins
-  /// with the address.
-  virtual asio::awaitable<Result<std::unique_ptr<Connection>>> dial(Endpoint to, TimePoint deadline) = 0;
+  /// kDeadlineExceeded, kUnavailable when refused or unreachable, or kCancelled when this side ends, or as soon as
+  /// `stops_with`, which outlives the dial, is asked to stop. The message begins with the address.
+  virtual asio::awaitable<Result<std::unique_ptr<Connection>>> dial(Endpoint to, TimePoint deadline,
+                                                                    TaskGroup* stops_with = nullptr) = 0;
   /// Port 0 picks a free one.
   virtual Result<std::unique_ptr<Listener>> listen(Endpoint at) = 0;
 };

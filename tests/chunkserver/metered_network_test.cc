@@ -29,7 +29,8 @@ class NotingConnection final : public runtime::Connection {
 
 class NotingNetwork final : public runtime::Network {
  public:
-  asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint, TimePoint) override {
+  asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint, TimePoint,
+                                                                     runtime::TaskGroup*) override {
     co_return std::make_unique<NotingConnection>(rates);
   }
   Result<std::unique_ptr<runtime::Listener>> listen(runtime::Endpoint) override {

@@ -313,5 +313,27 @@ TEST(RpcCall, TellsWhichConnectionACallCameOverAndWhenItHasEnded) {
   EXPECT_EQ(ended.size(), 1u) << "a server that stops has nothing to tell";
 }
 
+TEST(RpcCall, AClientThatStopsDoesNotWaitForADialThatNobodyAnswers) {
+  simulation::Simulation simulation(1);
+  simulation::SimNode server_node(simulation, "10.0.0.1"), client_node(simulation, "10.0.0.2");
+  Rig rig(server_node.runtime(), client_node.runtime());
+  rig.start("10.0.0.1", 7000);
+  simulation.network().cut("10.0.0.1", "10.0.0.2");
+  std::optional<Status> ended;
+  auto ping = [](Rig& from, std::optional<Status>& outcome) -> asio::awaitable<void> {
+    outcome = co_await from.ping_is_echoed();
+  };
+  asio::co_spawn(simulation.executor(), ping(rig, ended), asio::detached);
+  simulation.run_for(100ms);
+  EXPECT_FALSE(ended);
+  const TimePoint began = simulation.now();
+  simulation.run(rig.client.stop());
+  EXPECT_LT(simulation.now() - began, 10ms);
+  simulation.run_for(1ms);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->code(), Code::kCancelled) << *ended;
+  simulation.run(rig.stop());
+}
+
 }  // namespace
 }  // namespace kintsugi::rpc

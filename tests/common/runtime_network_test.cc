@@ -246,32 +246,66 @@ TEST_F(NetworkTest, DialsNamesAndReportsUnknownOnes) {
   run_on(production, body());
 }
 
-TEST_F(NetworkTest, ADialThatNobodyAnswersEndsAtItsDeadline) {
-  auto body = [&]() -> asio::awaitable<void> {
-    // A full accept queue drops further connection requests: nobody answers.
-    int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+/// A socket that listens and whose accept queue is full: it drops further connection requests, so nobody answers.
+class SilentListener {
+ public:
+  SilentListener() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
-    EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
-    EXPECT_EQ(::listen(listener, 0), 0);
-    EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
-    Endpoint at{"127.0.0.1", ntohs(address.sin_port)};
-    std::vector<std::unique_ptr<Connection>> queued;
-    Status status;
-    for (int i = 0; i < 8 && status.ok(); ++i) {
-      TimePoint deadline = runtime.clock.now() + 50ms;
-      auto connection = co_await runtime.network.dial(at, deadline);
-      if (connection) {
-        queued.push_back(std::move(*connection));
-      } else {
-        status = connection.error();
-        EXPECT_GE(runtime.clock.now(), deadline);
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(::listen(socket_, 0), 0);
+    EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    at = {"127.0.0.1", ntohs(address.sin_port)};
+  }
+  ~SilentListener() { ::close(socket_); }
+  SilentListener(const SilentListener&) = delete;
+
+  /// Dials until its queue is full; how the first dial ended that found it so.
+  asio::awaitable<Status> fill(Network& network, Clock& clock) {
+    for (int i = 0; i < 8; ++i) {
+      const TimePoint deadline = clock.now() + 50ms;
+      auto connection = co_await network.dial(at, deadline);
+      if (!connection) {
+        EXPECT_GE(clock.now(), deadline);
+        co_return connection.error();
       }
+      queued_.push_back(std::move(*connection));
     }
+    co_return Status{};
+  }
+
+  Endpoint at;
+
+ private:
+  const int socket_;
+  std::vector<std::unique_ptr<Connection>> queued_;
+};
+
+TEST_F(NetworkTest, ADialThatNobodyAnswersEndsAtItsDeadline) {
+  SilentListener listener;
+  auto body = [&]() -> asio::awaitable<void> {
+    const Status status = co_await listener.fill(runtime.network, runtime.clock);
     EXPECT_EQ(status.code(), Code::kDeadlineExceeded) << status;
-    ::close(listener);
+  };
+  run_on(production, body());
+}
+
+TEST_F(NetworkTest, ADialThatNobodyAnswersEndsWithItsTasks) {
+  SilentListener listener;
+  auto body = [&]() -> asio::awaitable<void> {
+    (void)co_await listener.fill(runtime.network, runtime.clock);
+    Status status;
+    auto dial = [&]() -> asio::awaitable<void> {
+      auto connection = co_await runtime.network.dial(listener.at, TimePoint::max(), &tasks);
+      if (!connection) status = connection.error();
+    };
+    tasks.spawn(dial());
+    co_await tasks.sleep_for(20ms);
+    tasks.request_stop();
+    co_await tasks.join();
+    EXPECT_EQ(status.code(), Code::kCancelled) << status;
   };
   run_on(production, body());
 }

@@ -7,6 +7,7 @@
 #include "common/runtime/event.h"
 #include "common/runtime/production/tcp_connection.h"
 #include "common/runtime/production/tcp_listener.h"
+#include "common/runtime/task_group.h"
 
 namespace kintsugi::runtime {
 
@@ -27,24 +28,35 @@ struct Attempt {
   tcp::socket socket;
   Event done;
   error_code error;  // would_block while under way
+  bool stopped = false;
   tcp::resolver::results_type results;
 };
 
-/// Waits for the callback; false at the deadline.
-asio::awaitable<bool> finished(std::shared_ptr<Attempt> attempt, TimePoint deadline) {
-  while (attempt->error == asio::error::would_block) {
-    bool notified = co_await attempt->done.wait_until(deadline);
-    if (!notified && attempt->error == asio::error::would_block) co_return false;
+/// Waits for the callback; false at the deadline, and once the group stops.
+asio::awaitable<bool> finished(std::shared_ptr<Attempt> attempt, TimePoint deadline, TaskGroup* stops_with) {
+  TaskGroup::StopCallback stop;
+  if (stops_with != nullptr) {
+    stop = stops_with->on_stop([attempt] {
+      attempt->stopped = true;
+      attempt->done.notify_all();
+    });
   }
-  co_return true;
+  while (attempt->error == asio::error::would_block && !attempt->stopped) {
+    bool notified = co_await attempt->done.wait_until(deadline);
+    if (!notified) break;
+  }
+  co_return attempt->error != asio::error::would_block;
 }
 
-Status too_late(const Endpoint& to, std::string_view stage) {
+Status given_up(const Attempt& attempt, const Endpoint& to, std::string_view stage) {
+  if (attempt.stopped)
+    return {Code::kCancelled, fmt::format("{}: stopped before it could {}", to.to_string(), stage)};
   return {Code::kDeadlineExceeded, fmt::format("{}: no time left to {}", to.to_string(), stage)};
 }
 
 asio::awaitable<Result<std::vector<tcp::endpoint>>> resolve(asio::io_context& io, Clock& clock,
-                                                            const Endpoint& to, TimePoint deadline) {
+                                                            const Endpoint& to, TimePoint deadline,
+                                                            TaskGroup* stops_with) {
   error_code not_literal;
   auto literal = asio::ip::make_address(to.host, not_literal);
   if (!not_literal) co_return std::vector<tcp::endpoint>{{literal, to.port}};
@@ -56,10 +68,9 @@ asio::awaitable<Result<std::vector<tcp::endpoint>>> resolve(asio::io_context& io
                                     attempt->results = std::move(results);
                                     attempt->done.notify_all();
                                   });
-  bool in_time = co_await finished(attempt, deadline);
-  if (!in_time) {
+  if (!co_await finished(attempt, deadline, stops_with)) {
     attempt->resolver.cancel();
-    co_return too_late(to, "look the name up");
+    co_return given_up(*attempt, to, "look the name up");
   }
   if (attempt->error) {
     co_return Status{Code::kUnavailable, fmt::format("{}: {}", to.to_string(), attempt->error.message())};
@@ -85,8 +96,9 @@ Result<tcp::endpoint> resolve_now(asio::io_context& io, const Endpoint& at) {
 
 }  // namespace
 
-asio::awaitable<Result<std::unique_ptr<Connection>>> AsioNetwork::dial(Endpoint to, TimePoint deadline) {
-  KINTSUGI_CO_ASSIGN(auto addresses, co_await resolve(io_, clock_, to, deadline));
+asio::awaitable<Result<std::unique_ptr<Connection>>> AsioNetwork::dial(Endpoint to, TimePoint deadline,
+                                                                       TaskGroup* stops_with) {
+  KINTSUGI_CO_ASSIGN(auto addresses, co_await resolve(io_, clock_, to, deadline, stops_with));
   std::string last_error = "the name has no address";
   for (const tcp::endpoint& address : addresses) {
     auto attempt = std::make_shared<Attempt>(io_, clock_);
@@ -94,11 +106,10 @@ asio::awaitable<Result<std::unique_ptr<Connection>>> AsioNetwork::dial(Endpoint 
       attempt->error = error;
       attempt->done.notify_all();
     });
-    bool in_time = co_await finished(attempt, deadline);
-    if (!in_time) {
+    if (!co_await finished(attempt, deadline, stops_with)) {
       error_code ignored;
       attempt->socket.close(ignored);
-      co_return too_late(to, "connect");
+      co_return given_up(*attempt, to, "connect");
     }
     if (!attempt->error) co_return std::make_unique<TcpConnection>(std::move(attempt->socket));
     last_error = attempt->error.message();

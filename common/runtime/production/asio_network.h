@@ -13,7 +13,8 @@ class AsioNetwork final : public Network {
   AsioNetwork(asio::io_context& io, Clock& clock) : io_(io), clock_(clock) {}
 
   /// Resolves names without blocking and tries each address in turn.
-  asio::awaitable<Result<std::unique_ptr<Connection>>> dial(Endpoint to, TimePoint deadline) override;
+  asio::awaitable<Result<std::unique_ptr<Connection>>> dial(Endpoint to, TimePoint deadline,
+                                                            TaskGroup* stops_with) override;
   /// A name is resolved inside the call: daemons listen once, at start.
   Result<std::unique_ptr<Listener>> listen(Endpoint at) override;
 

@@ -53,8 +53,8 @@ class SimListener final : public runtime::Listener {
 
 }  // namespace
 
-asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> HostNetwork::dial(Endpoint to,
-                                                                                TimePoint deadline) {
+asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> HostNetwork::dial(
+    Endpoint to, TimePoint deadline, runtime::TaskGroup* stops_with) {
   SimClock& clock = network_.wire_.clock();
   auto dial = std::make_shared<Dial>();
   dial->id = next_dial_++;
@@ -80,6 +80,10 @@ asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> HostNetwork::dial(
     });
     knock(dial);
   }
+  runtime::TaskGroup::StopCallback stop;
+  if (stops_with != nullptr)
+    stop = stops_with->on_stop(
+        [this, dial] { finish(dial, {Code::kCancelled, dial->to.to_string() + ": stopped"}); });
   while (!dial->result)
     co_await dial->done.wait();
   if (!dial->result->ok()) co_return *dial->result;

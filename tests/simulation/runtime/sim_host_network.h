@@ -37,8 +37,8 @@ class HostNetwork final : public runtime::Network {
  public:
   HostNetwork(SimNetwork& network, SimNetwork::Site& site) : network_(network), site_(site) {}
 
-  asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint to,
-                                                                     TimePoint deadline) override;
+  asio::awaitable<Result<std::unique_ptr<runtime::Connection>>> dial(runtime::Endpoint to, TimePoint deadline,
+                                                                     runtime::TaskGroup* stops_with) override;
   Result<std::unique_ptr<runtime::Listener>> listen(runtime::Endpoint at) override;
 
   bool alive() const { return alive_; }
