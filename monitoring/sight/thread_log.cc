@@ -63,25 +63,20 @@ void EventRing::collect(size_t at_most, std::vector<Event>& newest) const {
   }
 }
 
-PathTable::PathTable(size_t max_paths) : max_paths_(max_paths) {
-  const size_t capacity = std::bit_ceil(max_paths * 2 + 2);
-  entries_ = std::make_unique<Entry[]>(capacity);
-  mask_ = capacity - 1;
-}
+PathTable::PathTable(size_t max_paths)
+    : slots_(std::bit_ceil(max_paths * 2 + 2)), mask_(slots_.size() - 1), max_paths_(max_paths) {}
 
 PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const Site& site) {
-  // The walk ends: the table has more than twice as many entries as paths are let in.
+  // The walk ends: the table has more than twice as many slots as paths are let in.
   for (size_t i = path & mask_;; i = (i + 1) & mask_) {
-    Entry& entry = entries_[i];
-    const uint64_t found = entry.path.load(std::memory_order_relaxed);
-    if (found == path) return entry;
-    if (found != 0) continue;
-    if (used_ >= max_paths_ && path != kOtherSite.id()) return entry_of(kOtherSite.id(), 0, kOtherSite);
-    ++used_;
-    entry.parent_path = parent_path;
-    entry.site = &site;
-    // Stored last: a reader that sees the path sees the rest of the entry.
-    entry.path.store(path, std::memory_order_release);
+    Entry* const found = slots_[i].load(std::memory_order_relaxed);
+    if (found && found->path == path) return *found;
+    if (found) continue;
+    if (entries_.size() >= max_paths_ && path != kOtherSite.id())
+      return entry_of(kOtherSite.id(), 0, kOtherSite);
+    Entry& entry = entries_.emplace_back(path, parent_path, &site);
+    // Stored last: a reader that sees the entry sees what is in it.
+    slots_[i].store(&entry, std::memory_order_release);
     return entry;
   }
 }
@@ -95,14 +90,15 @@ void PathTable::add(uint64_t path, uint64_t parent_path, const Site& site, Durat
 }
 
 void PathTable::collect(std::vector<PathTotals>& into) const {
-  for (size_t i = 0; i <= mask_; ++i) {
-    const Entry& entry = entries_[i];
-    const uint64_t path = entry.path.load(std::memory_order_acquire);
-    if (path == 0) continue;
-    auto totals = std::find_if(into.begin(), into.end(), [&](const PathTotals& t) { return t.path == path; });
+  for (const std::atomic<Entry*>& slot : slots_) {
+    const Entry* const found = slot.load(std::memory_order_acquire);
+    if (!found) continue;
+    const Entry& entry = *found;
+    auto totals =
+        std::find_if(into.begin(), into.end(), [&](const PathTotals& t) { return t.path == entry.path; });
     if (totals == into.end()) {
       PathTotals fresh;
-      fresh.path = path;
+      fresh.path = entry.path;
       fresh.parent_path = entry.parent_path;
       fresh.site = entry.site;
       totals = into.insert(into.end(), fresh);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
+#include <deque>
 #include <vector>
 
 #include "monitoring/sight/recorder.h"
@@ -30,7 +30,8 @@ class EventRing {
   std::atomic<uint64_t> pushed_{0};
 };
 
-/// Open-addressed table from path to totals. Entries are never removed, so a reader may walk it at any time.
+/// Open-addressed table from path to totals. Entries are made as paths come and never removed, so a reader may walk it at
+/// any time.
 class PathTable {
  public:
   explicit PathTable(size_t max_paths);
@@ -41,17 +42,17 @@ class PathTable {
 
  private:
   struct Entry {
-    std::atomic<uint64_t> path{0};  ///< 0 free; set last
-    uint64_t parent_path = 0;
-    const Site* site = nullptr;
+    const uint64_t path;
+    const uint64_t parent_path;
+    const Site* const site;
     std::atomic<uint64_t> count{0}, errors{0}, total_ns{0};
     std::array<std::atomic<uint64_t>, PathTotals::kBuckets> histogram{};
   };
   Entry& entry_of(uint64_t path, uint64_t parent_path, const Site& site);
 
-  std::unique_ptr<Entry[]> entries_;
-  size_t mask_;
-  size_t used_ = 0, max_paths_;
+  std::vector<std::atomic<Entry*>> slots_;  ///< null: free
+  std::deque<Entry> entries_;  ///< what the slots point to, which never moves; for the writer only
+  const size_t mask_, max_paths_;
 };
 
 /// The histogram bucket of a duration: see PathTotals.
