@@ -6,6 +6,8 @@
 #include "chunkserver/service/pages.h"
 #include "common/base/server_name.h"
 #include "common/daemon/daemon.h"
+#include "common/daemon/memory_share.h"
+#include "common/log/log.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -14,17 +16,32 @@ namespace {
 /// Nobody should start it again by itself: it would join anew, or end the process that ended it.
 constexpr int kExitUnwanted = 3;
 
-void add_settings(daemon::Settings& settings, Options& options) {
+/// Those that are found by the machine unless they are given.
+struct MemorySettings {
+  uint32_t daemons_on_machine = 1;
+  std::optional<uint64_t> buffers, cache;
+};
+
+constexpr uint64_t kLeastBuffers = 16ull << 20, kMostBuffers = 64ull << 20;
+constexpr uint64_t kLeastCache = 8ull << 20, kMostCache = 1ull << 40;
+
+void add_settings(daemon::Settings& settings, Options& options, MemorySettings& memory) {
   settings.add("listen", &options.listen, "host:port for clients and other servers; port 0 picks one");
   settings.add("advertise", &options.advertise, "host others reach this server by (default: that of listen)");
   settings.add("metaserver", &options.metaserver, "host:port of the metaserver");
   settings.add("disks", &options.disks, "directories to keep chunks in, one for each disk");
   settings.add("name", &options.name, "what people call this server (default: its host:port)");
   settings.add("rack", &options.rack, "failure domain of this server");
-  settings.add_bytes("buffer_memory", &options.buffer_memory_bytes, "memory for transfers", 8ull << 20,
+  settings.add("daemons_on_machine", &memory.daemons_on_machine,
+               "daemons of the cluster that share this machine's memory", 1u, 1024u);
+  settings.add_bytes("buffer_memory", &memory.buffers,
+                     "memory for transfers; auto: a share of the machine's, at most 64MiB", 8ull << 20,
                      16ull << 30);
-  settings.add_bytes("cache.memory", &options.cache_memory_bytes,
-                     "memory for chunks that are read often; 0: none", 0, 1ull << 40);
+  settings.add_bytes("cache.memory", &memory.cache,
+                     "memory for chunks that are read often; auto: a share of the machine's; 0: none", 0,
+                     kMostCache);
+  settings.add("cache.keep", &options.cache_keep,
+               "how long the cache keeps what nobody reads; 0: until other chunks need the room");
   settings.add_bytes("disk.bandwidth", &options.disk_bytes_per_second,
                      "bytes a second that each disk may read and write; 0: no limit");
   settings.add_bytes("link.up", &options.link_up_bytes_per_second,
@@ -49,7 +66,6 @@ double cpu_seconds() {
 class Daemon final : public daemon::Daemon {
  public:
   Daemon(daemon::Shell& shell, Options options) : server_(shell.runtime, std::move(options), shell.secret) {
-    shell.production.register_buffers(server_.buffers());
     add_pages(shell.http, shell.metrics, server_);
     server_.set_http_address(shell.http_address);
     server_.on_refused = [&ending = shell.ending](Status why) {
@@ -60,6 +76,7 @@ class Daemon final : public daemon::Daemon {
 
   asio::awaitable<Status> start() override { return server_.start(); }
   asio::awaitable<void> stop() override { return server_.stop(); }
+  void give_memory_back() override { server_.give_memory_back(); }
   Status health() const override {
     return server_.registered() ? Status{} : Status{Code::kUnavailable, "not registered with the metaserver"};
   }
@@ -68,11 +85,24 @@ class Daemon final : public daemon::Daemon {
   ChunkServer server_;
 };
 
-Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options) {
+void set_memory(Options& options, const MemorySettings& memory) {
+  const uint64_t machine = daemon::machine_memory_bytes();
+  const auto share = [&](uint64_t least, uint64_t most) {
+    return daemon::memory_share(machine, memory.daemons_on_machine, least, most);
+  };
+  options.buffer_memory_bytes = memory.buffers.value_or(share(kLeastBuffers, kMostBuffers));
+  options.cache_memory_bytes = memory.cache.value_or(share(kLeastCache, kMostCache));
+  log::info("memory: {} MiB for transfers, {} MiB for chunks that are read often",
+            options.buffer_memory_bytes >> 20, options.cache_memory_bytes >> 20);
+}
+
+Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options,
+                                             const MemorySettings& memory) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
   if (!options.name.empty()) KINTSUGI_TRY(check_server_name(options.name).with_context("name"));
   for (std::string& disk : options.disks)
     disk = std::filesystem::absolute(disk).string();
+  set_memory(options, memory);
   return std::make_unique<Daemon>(shell, options);
 }
 
@@ -81,11 +111,11 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
 
 int main(int argc, char** argv) {
   using namespace kintsugi;
-  chunkserver::Options options{
-      .cpu_seconds = chunkserver::cpu_seconds, .cache_memory_bytes = 256ull << 20, .probe_links = true};
+  chunkserver::Options options{.cpu_seconds = chunkserver::cpu_seconds, .probe_links = true};
+  chunkserver::MemorySettings memory;
   daemon::Settings settings("kintsugi-chunkserver", "Stores chunks on local disks and serves them.",
                             runtime::Endpoint{"127.0.0.1", 0});
-  chunkserver::add_settings(settings, options);
+  chunkserver::add_settings(settings, options, memory);
   return daemon::run(argc, argv, settings,
-                     [&](daemon::Shell& shell) { return chunkserver::make(shell, options); });
+                     [&](daemon::Shell& shell) { return chunkserver::make(shell, options, memory); });
 }

@@ -1,5 +1,7 @@
 // kintsugi-metaserver: keeps the namespace and the stripe map, and repairs what is lost.
 #include "common/daemon/daemon.h"
+#include "common/daemon/memory_share.h"
+#include "common/log/log.h"
 #include "common/proto/names.h"
 #include "metaserver/daemon/http_pages.h"
 #include "metaserver/daemon/meta_daemon.h"
@@ -9,9 +11,14 @@
 namespace kintsugi::metaserver {
 namespace {
 
+constexpr uint64_t kLeastMemory = 16ull << 20;
+constexpr uint64_t kMostCache = 1ull << 40, kMostWriteBuffer = 64ull << 20;
+
 struct Options {
   std::string data_dir;
   std::string repair_schedule = "joint", repair_shape = "auto";
+  uint32_t daemons_on_machine = 1;
+  std::optional<uint64_t> cache_memory;
   MetaDaemonOptions parts{.metaserver = {.listen = {"127.0.0.1", 9600}}, .repairs = {.delay = 15min}};
 };
 
@@ -20,6 +27,11 @@ void add_settings(daemon::Settings& settings, Options& options) {
   repair_manager::Options& repairs = options.parts.repairs;
   settings.add("listen", &meta.listen, "host:port for RPCs");
   settings.add("data_dir", &options.data_dir, "where metadata is kept");
+  settings.add("daemons_on_machine", &options.daemons_on_machine,
+               "daemons of the cluster that share this machine's memory", 1u, 1024u);
+  settings.add_bytes("cache.memory", &options.cache_memory,
+                     "memory for metadata that was read; auto: a share of the machine's", kLeastMemory,
+                     kMostCache);
   settings.add("policy", &meta.default_policy, "of the root directory, when the cluster is made");
   settings.add_bytes("chunk_bytes", &meta.chunk_bytes, "largest chunk", 1 << 20, 256 << 20);
   settings.add("heartbeat_interval", &meta.heartbeat_interval, "between two heartbeats of a chunkserver",
@@ -67,12 +79,24 @@ class Daemon final : public daemon::Daemon {
   std::unique_ptr<MetaDaemon> daemon_;
 };
 
+RocksDbMemory memory_of(const Options& options) {
+  const uint64_t machine = daemon::machine_memory_bytes();
+  const auto share = [&](uint64_t most) {
+    return daemon::memory_share(machine, options.daemons_on_machine, kLeastMemory, most);
+  };
+  const RocksDbMemory memory{.cache_bytes = options.cache_memory.value_or(share(kMostCache)),
+                             .write_buffer_bytes = share(kMostWriteBuffer)};
+  log::info("memory: {} MiB for metadata that was read, {} MiB for a write buffer", memory.cache_bytes >> 20,
+            memory.write_buffer_bytes >> 20);
+  return memory;
+}
+
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options) {
   repair_manager::Options& repairs = options.parts.repairs;
   KINTSUGI_ASSIGN(repairs.schedule, repair_manager::parse_schedule(options.repair_schedule));
   KINTSUGI_ASSIGN(repairs.shape, proto::parse_shape(options.repair_shape));
   KINTSUGI_ASSIGN(std::unique_ptr<RocksDbStore> store,
-                  RocksDbStore::open(shell.runtime.executor, options.data_dir));
+                  RocksDbStore::open(shell.runtime.executor, options.data_dir, memory_of(options)));
   return std::make_unique<Daemon>(shell, options.parts, std::move(store));
 }
 

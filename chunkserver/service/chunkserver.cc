@@ -80,6 +80,12 @@ asio::awaitable<Status> ChunkServer::start() {
   co_return status;
 }
 
+void ChunkServer::give_memory_back() {
+  buffers_.give_back_idle();
+  if (options_.cache_keep > Duration::zero())
+    store_.cache().drop_unread(runtime_.clock.now() - options_.cache_keep);
+}
+
 asio::awaitable<void> ChunkServer::stop() {
   // Trees end first: a call that is the root of one has no connection whose closing would end it.
   trees_.stop();

@@ -28,8 +28,10 @@ struct Options {
   std::function<double()> cpu_seconds;
   SegmentLimits segments;
   uint64_t cache_memory_bytes = 64ull << 20;  ///< for chunks that are read often; 0: none
-  uint64_t disk_bytes_per_second = 0;         ///< limit for each disk; 0: none
-  uint64_t link_up_bytes_per_second = 0;      ///< 0: measured
+  Duration cache_keep =
+      std::chrono::minutes(10);        ///< blocks that nobody reads for so long leave the cache; 0: they stay
+  uint64_t disk_bytes_per_second = 0;  ///< limit for each disk; 0: none
+  uint64_t link_up_bytes_per_second = 0;  ///< 0: measured
   uint64_t link_down_bytes_per_second = 0;
   uint64_t repair_bytes_per_second = 0;  ///< limit for repairs, each way; 0: what users leave of the link
   bool probe_links = false;  ///< measure by probing other servers; without it only by what is carried
@@ -48,6 +50,9 @@ class ChunkServer {
   asio::awaitable<Status> start();
   /// Ends calls and trees that run, and waits for them.
   asio::awaitable<void> stop();
+
+  /// Gives memory back that nothing needed since the last call. To be called every few seconds while it runs.
+  void give_memory_back();
 
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
   ServerId id() const { return store_.identity().server; }

@@ -22,8 +22,9 @@ bool ChunkCache::copy(const CachedCopy& chunk, uint64_t block, std::span<std::by
   ++counters_.hits;
   counters_.hit_bytes += kept->size;
   if (kept->proven) {
+    kept->read = clock_.now();
     proven_.splice(proven_.end(), proven_, kept);
-  } else if (clock_.now() - kept->admitted > kCorrelated) {
+  } else if (clock_.now() - kept->read > kCorrelated) {
     prove(kept);
   }
   return true;
@@ -31,6 +32,7 @@ bool ChunkCache::copy(const CachedCopy& chunk, uint64_t block, std::span<std::by
 
 void ChunkCache::prove(Blocks::iterator block) {
   block->proven = true;
+  block->read = clock_.now();
   probation_bytes_ -= block->size;
   proven_.splice(proven_.end(), probation_, block);
 }
@@ -100,6 +102,10 @@ void ChunkCache::remember(const BlockKey& key) {
   recall(key);
   ghosts_.push_back(key);
   ghost_of_[key] = std::prev(ghosts_.end());
+  forget_names();
+}
+
+void ChunkCache::forget_names() {
   while (ghosts_.size() > blocks_.size())
     recall(BlockKey{ghosts_.front()});
 }
@@ -135,6 +141,17 @@ void ChunkCache::erase(ChunkId id) {
 void ChunkCache::clear() {
   while (!chunks_.empty())
     erase(ChunkId{chunks_.begin()->first});
+}
+
+void ChunkCache::drop_unread(TimePoint since) {
+  // Both lists are in the order of `read`.
+  for (Blocks* list : {&probation_, &proven_}) {
+    while (!list->empty() && list->front().read < since) {
+      drop(*list, list->begin());
+      ++counters_.evicted;
+    }
+  }
+  forget_names();
 }
 
 bool ChunkCache::cached(ChunkId id) const {

@@ -10,6 +10,9 @@
 ///  - Probation gives way while it has more than kProbationShare of the memory, proven otherwise. A scan of
 ///    any length thus takes nothing from proven, and a new hot set still has room to prove itself.
 ///
+/// A block that nobody read for a while leaves by drop_unread(), room or not: what is read less often than every few
+/// minutes is not worth memory (Gray and Graefe 1997, the five-minute rule), which others on the machine may need.
+///
 /// Bytes are put in after their checksum was verified, and not trusted from then on: whoever takes a block
 /// out compares it with its stored CRC (ChunkReader does), because a degraded read of a part of a chunk is
 /// proved by nothing else.
@@ -64,6 +67,8 @@ class ChunkCache {
   /// Erases all blocks of the chunk, of whichever copy.
   void erase(ChunkId id);
   void clear();
+  /// Drops the blocks that no user read since `since`.
+  void drop_unread(TimePoint since);
 
   bool cached(ChunkId id) const;
   /// Called when cached() of a chunk changed.
@@ -93,7 +98,7 @@ class ChunkCache {
     std::unique_ptr<std::byte[]> bytes;
     uint32_t size = 0;
     bool proven = false;
-    TimePoint admitted;
+    TimePoint read;  ///< of a proven block the last time, of one on probation the first
   };
   using Blocks = std::list<Block>;  ///< next to leave at the front
   struct Chunk {
@@ -112,6 +117,7 @@ class ChunkCache {
   void drop(Blocks& from, Blocks::iterator block);
   void prove(Blocks::iterator block);
   void remember(const BlockKey& key);
+  void forget_names();
   bool recall(const BlockKey& key);
   void change_bytes(ChunkId id, Chunk& chunk, int64_t by);
 

@@ -157,7 +157,9 @@ Status LocalCluster::adopt_directory() {
 }
 
 Status LocalCluster::grow(uint32_t chunkservers) {
+  const size_t before = chunkservers_.size();
   KINTSUGI_TRY(add_chunkservers(chunkservers - options_.chunkservers));
+  KINTSUGI_TRY(share_memory(before));
   options_.chunkservers = chunkservers;
   return save();
 }
@@ -175,9 +177,29 @@ Status LocalCluster::shrink(const LocalClusterOptions& before, std::chrono::mill
     KINTSUGI_TRY(daemon(chunkserver_name(i), "kintsugi-chunkserver").stop(patience));
   for (uint32_t i = before.repair_managers + 1; i <= options_.repair_managers; ++i)
     KINTSUGI_TRY(daemon(repair_manager_name(i), "kintsugi-repair-manager").stop(patience));
+  const size_t chunkservers = chunkservers_.size();
   chunkservers_.resize(before.chunkservers);
   options_ = before;
+  KINTSUGI_TRY(share_memory(chunkservers));
   return save();
+}
+
+std::string LocalCluster::memory_line(size_t chunkservers) const {
+  // Repair managers have no caches to speak of.
+  return fmt::format("daemons_on_machine = {}\n", chunkservers + 1);
+}
+
+/// Has the daemons share the machine with as many as there are now. Those that run do so from their next start on.
+Status LocalCluster::share_memory(size_t chunkservers_before) const {
+  // What its owner changed stays.
+  const std::string before = memory_line(chunkservers_before), now = memory_line(chunkservers_.size());
+  for (const LocalDaemon& daemon : daemons()) {
+    KINTSUGI_ASSIGN(std::string config, read_file(daemon.config));
+    const size_t at = config.find(before);
+    if (at == std::string::npos) continue;
+    KINTSUGI_TRY(write_file(daemon.config, config.replace(at, before.size(), now)));
+  }
+  return {};
 }
 
 Status LocalCluster::add_chunkservers(uint32_t count) {
@@ -196,8 +218,9 @@ Status LocalCluster::add_chunkservers(uint32_t count) {
     const std::string data = fmt::format("{}/data/{}", directory_, chunkserver_name(number));
     fs::create_directories(data, error);
     if (error) return status_from_errno(error.value(), data);
-    KINTSUGI_TRY(write_chunkserver_config(number));
   }
+  for (size_t number = chunkservers_.size() - count + 1; number <= chunkservers_.size(); ++number)
+    KINTSUGI_TRY(write_chunkserver_config(number));
   return {};
 }
 
@@ -206,6 +229,7 @@ Status LocalCluster::write_metaserver_config() const {
       "listen = {}\nhttp_listen = {}\ndata_dir = {}\nsecret_file = {}\nlog_file = {}\n",
       toml_string(metaserver_), toml_string(metaserver_http_), toml_string(directory_ + "/data/meta"),
       toml_string(secret_file()), toml_string(directory_ + "/log/metaserver.log"));
+  config += memory_line(options_.chunkservers);
   if (!options_.policy.empty()) config += fmt::format("policy = {}\n", toml_string(options_.policy));
   if (options_.chunk_bytes > 0) config += fmt::format("chunk_bytes = {}\n", options_.chunk_bytes);
   if (options_.repair_delay_seconds >= 0) {
@@ -225,6 +249,7 @@ Status LocalCluster::write_chunkserver_config(size_t number) const {
       toml_string(name), toml_string(server.listen), toml_string(server.http), toml_string(metaserver_),
       toml_string(fmt::format("{}/data/{}", directory_, name)), toml_string(secret_file()),
       toml_string(fmt::format("{}/log/{}.log", directory_, name)));
+  config += memory_line(chunkservers_.size());
   if (!server.rack.empty()) config += fmt::format("rack = {}\n", toml_string(server.rack));
   return write_file(fmt::format("{}/etc/{}.toml", directory_, name), config);
 }

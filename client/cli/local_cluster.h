@@ -79,6 +79,8 @@ class LocalCluster {
   Status write_metaserver_config() const;
   Status write_chunkserver_config(size_t number) const;
   Status write_repair_manager_configs() const;
+  std::string memory_line(size_t chunkservers) const;
+  Status share_memory(size_t chunkservers_before) const;
   LocalDaemon daemon(const std::string& name, const std::string& program) const;
 
   std::string directory_;        ///< absolute

@@ -12,6 +12,8 @@
 namespace kintsugi::config {
 namespace {
 
+constexpr std::string_view kAuto = "auto";
+
 Status invalid(std::string message) {
   return {Code::kInvalidArgument, std::move(message)};
 }
@@ -20,6 +22,12 @@ template <class T, class Format>
 Status check_range(T value, T min, T max, Format format) {
   if (value >= min && value <= max) return {};
   return invalid(fmt::format("{} is out of range: {} to {}", format(value), format(min), format(max)));
+}
+
+Result<uint64_t> parse_bytes_in_range(std::string_view text, uint64_t min, uint64_t max) {
+  KINTSUGI_ASSIGN(const uint64_t bytes, parse_bytes(text));
+  KINTSUGI_TRY(check_range(bytes, min, max, format_bytes));
+  return bytes;
 }
 
 template <class T>
@@ -163,13 +171,23 @@ void Settings::add_number(std::string key, uint64_t default_value, std::string h
 
 void Settings::add_bytes(std::string key, uint64_t* value, std::string help, uint64_t min, uint64_t max) {
   auto set = [=](const std::vector<std::string>& texts) -> Status {
-    KINTSUGI_ASSIGN(uint64_t parsed, parse_bytes(texts.front()));
-    KINTSUGI_TRY(check_range(parsed, min, max, format_bytes));
-    *value = parsed;
+    KINTSUGI_ASSIGN(*value, parse_bytes_in_range(texts.front(), min, max));
     return {};
   };
   add_setting(
       {std::move(key), std::move(help), Kind::kBytes, set, [value] { return quoted(format_bytes(*value)); }});
+}
+
+void Settings::add_bytes(std::string key, std::optional<uint64_t>* value, std::string help, uint64_t min,
+                         uint64_t max) {
+  auto set = [=](const std::vector<std::string>& texts) -> Status {
+    value->reset();
+    if (texts.front() == kAuto) return {};
+    KINTSUGI_ASSIGN(*value, parse_bytes_in_range(texts.front(), min, max));
+    return {};
+  };
+  add_setting({std::move(key), std::move(help), Kind::kBytes, set,
+               [value] { return quoted(*value ? format_bytes(**value) : std::string(kAuto)); }});
 }
 
 void Settings::require(std::string_view key) {

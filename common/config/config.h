@@ -52,6 +52,9 @@ class Settings {
   }
   void add_bytes(std::string key, uint64_t* value, std::string help, uint64_t min = 0,
                  uint64_t max = UINT64_MAX);
+  /// Or "auto", which is none: the program finds a value.
+  void add_bytes(std::string key, std::optional<uint64_t>* value, std::string help, uint64_t min = 0,
+                 uint64_t max = UINT64_MAX);
 
   /// Makes parse fail when neither the file nor a flag sets this key.
   void require(std::string_view key);

@@ -2,17 +2,35 @@
 
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <malloc.h>
 
 #include "common/base/last_words.h"
 #include "common/log/log.h"
 #include "common/runtime/production/run.h"
+#include "common/runtime/task_group.h"
 
 namespace kintsugi::daemon {
 namespace {
+
+constexpr Duration kGiveBackInterval = 10s;
+/// A daemon that uses less of a processor than this is at rest.
+constexpr double kAtRest = 0.05;
+
+asio::awaitable<void> give_memory_back(runtime::TaskGroup& tasks, Daemon& daemon) {
+  for (std::clock_t before = std::clock(); co_await tasks.sleep_for(kGiveBackInterval);) {
+    daemon.give_memory_back();
+    const std::clock_t now = std::clock();
+    // What was freed lies in the heap until the heap is looked through, for which a busy daemon has no time.
+    if (static_cast<double>(now - before) / CLOCKS_PER_SEC < kAtRest * to_seconds(kGiveBackInterval))
+      malloc_trim(0);
+    before = now;
+  }
+}
 
 asio::awaitable<void> wait_for_end(Shell& shell) {
   asio::signal_set signals(shell.production.io(), SIGTERM, SIGINT);
@@ -30,8 +48,12 @@ asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, bool& started) {
   Status status = co_await daemon.start();
   started = status.ok();
   if (started) {
+    runtime::TaskGroup tasks(shell.runtime);
+    tasks.spawn(give_memory_back(tasks, daemon));
     co_await wait_for_end(shell);
     status = shell.ending.why();
+    tasks.request_stop();
+    co_await tasks.join();
   }
   // Pages end first: the parts that they show are about to go.
   shell.http.stop();

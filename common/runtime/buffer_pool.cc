@@ -1,5 +1,6 @@
 #include "common/runtime/buffer_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <sanitizer/asan_interface.h>
@@ -29,7 +30,7 @@ Buffer::~Buffer() {
 }
 
 BufferPool::BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes)
-    : buffer_bytes_(buffer_bytes), slots_(runtime, count) {
+    : buffer_bytes_(buffer_bytes), without_memory_(count), unused_(count), slots_(runtime, count) {
   KINTSUGI_ASSERT(count > 0 && buffer_bytes > 0 && buffer_bytes % kDiskAlignment == 0);
   size_t bytes = count * buffer_bytes;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -47,8 +48,6 @@ BufferPool::BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes
 BufferPool::~BufferPool() {
   KINTSUGI_ASSERT(free_list_.size() * buffer_bytes_ == region_.size());
   ASAN_UNPOISON_MEMORY_REGION(region_.data(), region_.size());
-  for (auto& hook : before_unmap_)
-    hook();
   munmap(region_.data(), region_.size());
 }
 
@@ -65,8 +64,18 @@ Buffer BufferPool::try_acquire() {
 Buffer BufferPool::lend() {
   std::byte* data = free_list_.back();
   free_list_.pop_back();
+  without_memory_ = std::min(without_memory_, free_list_.size());
+  unused_ = std::min(unused_, free_list_.size());
   ASAN_UNPOISON_MEMORY_REGION(data, buffer_bytes_);
   return Buffer(this, data, buffer_bytes_);
+}
+
+void BufferPool::give_back_idle() {
+  for (; without_memory_ < unused_; ++without_memory_) {
+    const int error = madvise(free_list_[without_memory_], buffer_bytes_, MADV_DONTNEED);
+    KINTSUGI_ASSERT(error == 0);
+  }
+  unused_ = free_list_.size();
 }
 
 void BufferPool::give_back(std::byte* data) {

@@ -1,8 +1,7 @@
-/// Fixed-size, disk-aligned buffers in one region, so that the disk layer can register them with the kernel once.
+/// Fixed-size, disk-aligned buffers in one region, whose memory goes back to the system when nobody needs it.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -38,7 +37,8 @@ class Buffer {
   size_t size_ = 0;
 };
 
-/// Lends `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Their memory is mapped once and never grows.
+/// Lends `count` buffers of `buffer_bytes` (a multiple of kDiskAlignment). Their addresses are mapped once; a buffer takes
+/// memory from its first loan until give_back_idle() finds it unused. What a buffer holds when it is lent is not defined.
 class BufferPool {
  public:
   BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes);
@@ -54,8 +54,9 @@ class BufferPool {
   size_t buffer_bytes() const { return buffer_bytes_; }
   size_t free() const { return slots_.free(); }
 
-  /// `hook` runs before the memory is unmapped: whoever registered the region with the kernel forgets it there.
-  void before_unmap(std::function<void()> hook) { before_unmap_.push_back(std::move(hook)); }
+  /// Gives the memory of buffers back to the system that nobody borrowed since the last call. To be called now and then,
+  /// as by a timer: what two calls apart is needed both times is kept.
+  void give_back_idle();
 
  private:
   friend class Buffer;
@@ -64,9 +65,12 @@ class BufferPool {
 
   std::span<std::byte> region_;
   size_t buffer_bytes_;
+  /// A stack: what was lent last is lent first, so that what is at the bottom is what nobody needs.
   std::vector<std::byte*> free_list_;
+  size_t without_memory_;  ///< at the bottom of the stack: buffers that take no memory
+  size_t
+      unused_;  ///< at the bottom of the stack: buffers that nobody borrowed since the last give_back_idle()
   Semaphore slots_;
-  std::vector<std::function<void()>> before_unmap_;
 };
 
 }  // namespace kintsugi::runtime

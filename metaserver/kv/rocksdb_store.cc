@@ -21,10 +21,9 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr size_t kBlockCacheBytes = 256u << 20;
-constexpr size_t kWriteBufferBytes = 64u << 20;
 constexpr double kMemtableFilterShare = 0.02;  ///< of a write buffer
-constexpr size_t kReadCacheBytes = 64u << 20;  ///< single values, in front of RocksDB
+/// Of the memory for caches, one byte in so many is for single values, in front of RocksDB.
+constexpr uint64_t kReadCacheShare = 5;
 
 std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view key) {
   std::string value;
@@ -86,14 +85,14 @@ class RocksSnapshot final : public ReadView {
   PendingWrites::Map pending_;
 };
 
-rocksdb::Options make_options() {
+rocksdb::Options make_options(const RocksDbMemory& memory) {
   rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(kBlockCacheBytes);
+  table.block_cache = rocksdb::NewLRUCache(memory.cache_bytes - memory.cache_bytes / kReadCacheShare);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   rocksdb::Options options;
   options.create_if_missing = true;
   options.paranoid_checks = true;
-  options.write_buffer_size = kWriteBufferBytes;
+  options.write_buffer_size = memory.write_buffer_bytes;
   options.max_background_jobs = 2;
   // Half of what a commit looks up is not there (the new stripe, deletions that may be queued, the upload, the name): a filter in
   // front of the memtable answers that without a search.
@@ -112,11 +111,11 @@ rocksdb::Options make_options() {
 }  // namespace
 
 struct RocksDbStore::State {
-  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_)
+  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_, const RocksDbMemory& memory)
       : executor(std::move(executor_)),
         db(std::move(db_)),
         barrier(executor, [this](const Status& why) { on_failure(why); }),
-        cache(kReadCacheBytes) {}
+        cache(memory.cache_bytes / kReadCacheShare) {}
 
   void synced(uint64_t sequence, const Status& status) {
     if (!status.ok()) {
@@ -143,16 +142,16 @@ struct RocksDbStore::State {
 };
 
 Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor executor,
-                                                         const std::string& directory) {
+                                                         const std::string& directory, RocksDbMemory memory) {
   const std::string where = "metadata store " + directory;
   KINTSUGI_TRY(check_wal_directory(directory).with_context(where));
   rocksdb::DB* raw = nullptr;
-  const rocksdb::Status opened = rocksdb::DB::Open(make_options(), directory, &raw);
+  const rocksdb::Status opened = rocksdb::DB::Open(make_options(memory), directory, &raw);
   if (!opened.ok()) {
     const Code code = opened.IsCorruption() ? Code::kCorrupt : Code::kIoError;
     return Status{code, opened.ToString()}.with_context(where);
   }
-  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw));
+  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw), memory);
   auto write = [db = state->db](const Committer::Batches& batches) {
     rocksdb::WriteBatch all;
     for (const auto& batch : batches) {

@@ -10,6 +10,13 @@
 
 namespace kintsugi::metaserver {
 
+/// How much memory a store may take.
+struct RocksDbMemory {
+  uint64_t cache_bytes = 320ull << 20;  ///< for what was read
+  uint64_t write_buffer_bytes = 64ull
+                                << 20;  ///< for what was written and is in the log only; up to twice as much
+};
+
 /// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and syncs
 /// once. Everything else runs on `executor`. Reads block the thread for as long as RocksDB needs (it usually reads
 /// from memory).
@@ -18,7 +25,7 @@ class RocksDbStore final : public KeyValueStore {
   /// Makes the directory when it does not exist. kIoError, kUnavailable when another process has it open, or kCorrupt when
   /// something is damaged that was acknowledged; the directory is left as it is then.
   static Result<std::unique_ptr<RocksDbStore>> open(asio::any_io_executor executor,
-                                                    const std::string& directory);
+                                                    const std::string& directory, RocksDbMemory memory = {});
   /// Without close() what is pending may be lost, as in a crash.
   ~RocksDbStore() override;
 

@@ -255,7 +255,6 @@ void BM_DiskFile(benchmark::State& state) {
   std::string path = bench_path();
   ProductionRuntime production;
   BufferPool pool(production.runtime(), depth, bytes);
-  production.register_buffers(pool);
   auto file = run_on(production, create(production.runtime().disk, path));
   run_on(production, transfer(production.runtime(), *file, pool, true, depth));
   {

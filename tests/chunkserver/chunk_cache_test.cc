@@ -120,6 +120,28 @@ TEST(ChunkCache, ANewHotSetTakesThePlaceOfTheOldOne) {
   }
 }
 
+TEST(ChunkCache, WhatNobodyReadsForAWhileLeavesThoughThereIsRoom) {
+  CacheRig rig(16 * kMiB);
+  const auto pass_and_drop = [&](Duration time) {
+    rig.pass(time);
+    rig.cache.drop_unread(rig.node.runtime().clock.now() - 10min);
+  };
+  for (uint64_t chunk = 1; chunk <= 3; ++chunk)
+    rig.read(chunk);
+  pass_and_drop(9min);
+  EXPECT_TRUE(rig.read(1));  // and is proven from now on
+  pass_and_drop(9min);
+  EXPECT_TRUE(rig.read(1));
+  EXPECT_FALSE(rig.cache.cached(chunk_id(2)));
+  EXPECT_EQ(rig.cache.cached_bytes(), kBlock);
+  std::vector<std::byte> bytes(kBlock);
+  pass_and_drop(9min);
+  EXPECT_TRUE(rig.cache.copy({chunk_id(1), 1, kBlock}, 0, bytes, false)) << "a repair reads it";
+  pass_and_drop(9min);
+  EXPECT_FALSE(rig.cache.cached(chunk_id(1))) << "but no user did";
+  EXPECT_EQ(rig.cache.memory_bytes(), 0u);
+}
+
 TEST(ChunkCache, BackgroundReadsTakeWhatIsThereAndKeepNothingAlive) {
   constexpr uint64_t kBlocks = 16;
   CacheRig rig(kBlocks * (kBlock + 512));
@@ -268,6 +290,7 @@ TEST(ChunkCache, NeverGivesWrongBytesNorTakesMoreMemoryWhateverHappens) {
       }
     }
     if (step % 16 == 0) rig.pass(300ms);
+    if (step % 128 == 0) rig.cache.drop_unread(rig.node.runtime().clock.now() - 1s);
     ASSERT_LE(rig.cache.memory_bytes(), rig.cache.capacity_bytes());
     ASSERT_EQ(rig.cache.cached_chunks(), cached.size());
   }

@@ -59,7 +59,6 @@ TEST(ChunkStoreOnARealDisk, ReadsBackWhatWasWrittenAfterARestart) {
   TemporaryDirectory directory;
   runtime::ProductionRuntime production;
   runtime::BufferPool pool(production.runtime(), 16, kTestFrameBytes);
-  production.register_buffers(pool);
   StoreOptions options;
   options.disks = {directory.path() + "/a", directory.path() + "/b"};
   const std::vector<size_t> lengths{100, 0, 1, 5000, 700'000, kMiB, 3 * kMiB + 1, 20 * kMiB + 12'345};

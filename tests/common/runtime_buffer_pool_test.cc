@@ -1,4 +1,9 @@
+#include <algorithm>
+#include <cstring>
+#include <set>
+
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/disk.h"
@@ -71,17 +76,42 @@ TEST_F(BufferPoolTest, WaitersGetABufferInTurnOrGiveUpAtTheDeadline) {
   EXPECT_EQ(pool.free(), 1u);
 }
 
-TEST_F(BufferPoolTest, TellsWhoRegisteredItsMemoryBeforeItUnmaps) {
-  bool told = false;
-  {
-    BufferPool pool(runtime, 1, 4096);
-    std::byte* memory = pool.region().data();
-    pool.before_unmap([&told, memory] {
-      memory[0] = std::byte{1};
-      told = true;
-    });
-  }
-  EXPECT_TRUE(told);
+/// How many pages of the pool's region are in memory.
+size_t resident_pages(const BufferPool& pool) {
+  std::vector<unsigned char> pages(pool.region().size() / kDiskAlignment);
+  EXPECT_EQ(mincore(pool.region().data(), pool.region().size(), pages.data()), 0);
+  return static_cast<size_t>(
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; }));
+}
+
+TEST_F(BufferPoolTest, GivesBackMemoryThatNobodyBorrowedForAWhile) {
+  constexpr size_t kPages = 4;
+  BufferPool pool(runtime, 8, kPages * kDiskAlignment);
+  EXPECT_EQ(resident_pages(pool), 0u) << "memory is taken only once it is needed";
+  const auto use = [&](size_t count) {
+    std::vector<Buffer> buffers;
+    for (size_t i = 0; i < count; ++i) {
+      buffers.push_back(pool.try_acquire());
+      std::memset(buffers.back().data(), 0xab, buffers.back().size());
+    }
+  };
+  use(6);
+  pool.give_back_idle();
+  EXPECT_EQ(resident_pages(pool), 6 * kPages) << "all of it was used since the last call";
+  use(2);
+  pool.give_back_idle();
+  EXPECT_EQ(resident_pages(pool), 2 * kPages);
+  Buffer held = pool.try_acquire();
+  pool.give_back_idle();
+  pool.give_back_idle();
+  EXPECT_EQ(resident_pages(pool), kPages) << "what is on loan stays";
+  EXPECT_EQ(held.data()[0], std::byte{0xab});
+  held = {};
+  pool.give_back_idle();
+  pool.give_back_idle();
+  EXPECT_EQ(resident_pages(pool), 0u);
+  use(8);
+  EXPECT_EQ(resident_pages(pool), 8 * kPages);
 }
 
 }  // namespace

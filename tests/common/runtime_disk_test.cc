@@ -29,7 +29,6 @@ struct DiskTest : ::testing::TestWithParam<std::string> {
     std::string name = GetParam() + "/kintsugi_disk_test_XXXXXX";
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     root = name;
-    production.register_buffers(pool);
   }
   void TearDown() override { std::filesystem::remove_all(root); }
 

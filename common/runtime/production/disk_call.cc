@@ -15,21 +15,11 @@ constexpr unsigned kStatFields = STATX_INO | STATX_SIZE;  // the device always c
 
 }  // namespace
 
-void prepare(io_uring_sqe* sqe, const DiskCall& call, int fixed_buffer) {
+void prepare(io_uring_sqe* sqe, const DiskCall& call) {
   switch (call.kind) {
-    case DiskCall::Kind::kRead:
-      if (fixed_buffer >= 0) {
-        io_uring_prep_read_fixed(sqe, call.fd, call.data, call.bytes, call.offset, fixed_buffer);
-      } else {
-        io_uring_prep_read(sqe, call.fd, call.data, call.bytes, call.offset);
-      }
-      return;
+    case DiskCall::Kind::kRead: io_uring_prep_read(sqe, call.fd, call.data, call.bytes, call.offset); return;
     case DiskCall::Kind::kWrite:
-      if (fixed_buffer >= 0) {
-        io_uring_prep_write_fixed(sqe, call.fd, call.data, call.bytes, call.offset, fixed_buffer);
-      } else {
-        io_uring_prep_write(sqe, call.fd, call.data, call.bytes, call.offset);
-      }
+      io_uring_prep_write(sqe, call.fd, call.data, call.bytes, call.offset);
       return;
     case DiskCall::Kind::kSyncData: io_uring_prep_fsync(sqe, call.fd, IORING_FSYNC_DATASYNC); return;
     case DiskCall::Kind::kSync: io_uring_prep_fsync(sqe, call.fd, 0); return;

@@ -35,9 +35,8 @@ struct DiskCall {
   struct statx* found = nullptr;  ///< for kStat, which writes it
 };
 
-/// Describes the call to the kernel. `fixed_buffer` is the index of the registered buffer that `data` lies
-/// in, or negative.
-void prepare(io_uring_sqe* sqe, const DiskCall& call, int fixed_buffer);
+/// Describes the call to the kernel.
+void prepare(io_uring_sqe* sqe, const DiskCall& call);
 
 /// Makes the call here and now; returns its result, or -errno.
 int run_blocking(const DiskCall& call);

@@ -6,7 +6,6 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include "common/runtime/buffer_pool.h"
 #include "common/runtime/production/asio_network.h"
 #include "common/runtime/production/kernel_random.h"
 #include "common/runtime/production/steady_clock.h"
@@ -34,10 +33,6 @@ class ProductionRuntime {
   bool is_running() const { return running_; }
   /// Blocks until a thread that was started for it has entered run().
   void wait_until_running() const { running_.wait(false); }
-
-  /// Registers a pool's memory with the kernel, so that its disk transfers cost less. The pool undoes it when it dies.
-  /// REQUIRES: run() has not been called, or this is its thread.
-  void register_buffers(BufferPool& pool) { disk_.register_buffers(pool); }
 
  private:
   asio::io_context io_;

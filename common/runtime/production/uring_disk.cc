@@ -175,13 +175,4 @@ asio::awaitable<Result<std::unique_ptr<FileLock>>> UringDisk::lock(std::string p
   co_return std::unique_ptr<FileLock>(std::move(held));
 }
 
-void UringDisk::register_buffers(BufferPool& pool) {
-  std::span<std::byte> region = pool.region();
-  if (!queue_->register_region(region)) {
-    log::debug("{} bytes of buffers are not registered with io_uring", region.size());
-    return;
-  }
-  pool.before_unmap([queue = queue_, region] { queue->unregister_region(region); });
-}
-
 }  // namespace kintsugi::runtime

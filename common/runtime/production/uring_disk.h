@@ -3,7 +3,6 @@
 
 #include <memory>
 
-#include "common/runtime/buffer_pool.h"
 #include "common/runtime/disk.h"
 #include "common/runtime/production/uring_queue.h"
 
@@ -25,9 +24,6 @@ class UringDisk final : public Disk {
   asio::awaitable<Result<DiskSpace>> space(std::string path) override;
   asio::awaitable<Result<FileAttributes>> attributes(std::string path) override;
   asio::awaitable<Result<std::unique_ptr<FileLock>>> lock(std::string path) override;
-
-  /// Saves CPU for transfers to and from this pool's buffers. When the kernel refuses, nothing changes.
-  void register_buffers(BufferPool& pool);
 
  private:
   std::shared_ptr<UringQueue> queue_;

@@ -13,8 +13,7 @@
 
 namespace kintsugi::runtime {
 
-UringQueue::UringQueue(asio::io_context& io)
-    : io_(io), event_(io), slots_(kMaxInFlight), regions_(kMaxRegions) {
+UringQueue::UringQueue(asio::io_context& io) : io_(io), event_(io), slots_(kMaxInFlight) {
   for (uint32_t slot = kMaxInFlight; slot-- > 0;)
     free_slots_.push_back(slot);
   ring_ready_ = set_up_ring();
@@ -49,7 +48,6 @@ bool UringQueue::set_up_ring() {
   event_.assign(fd);
   error = io_uring_register_eventfd(&ring_, fd);
   KINTSUGI_ASSERT(error == 0);
-  if (io_uring_register_buffers_sparse(&ring_, kMaxRegions) < 0) regions_.clear();
   return true;
 }
 
@@ -97,7 +95,7 @@ void UringQueue::flush() {
     waiting_.pop_front();
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
     KINTSUGI_ASSERT(sqe);  // the ring has as many entries as we have slots
-    prepare(sqe, slots_[slot].call, region_of(slots_[slot].call));
+    prepare(sqe, slots_[slot].call);
     sqe->user_data = slot;
   }
   submit();
@@ -142,43 +140,6 @@ void UringQueue::watch() {
                            self->watch();
                            self->reap();
                          });
-}
-
-bool UringQueue::register_region(std::span<std::byte> region) {
-  if (!ring_ready_) return false;
-  for (size_t index = 0; index < regions_.size(); ++index) {
-    if (!regions_[index].empty()) continue;
-    iovec memory{region.data(), region.size()};
-    __u64 tag = 0;
-    if (io_uring_register_buffers_update_tag(&ring_, static_cast<unsigned>(index), &memory, &tag, 1) != 1)
-      return false;
-    regions_[index] = region;
-    return true;
-  }
-  return false;
-}
-
-void UringQueue::unregister_region(std::span<std::byte> region) {
-  for (size_t index = 0; index < regions_.size(); ++index) {
-    if (regions_[index].data() != region.data() || regions_[index].empty()) continue;
-    iovec nothing{nullptr, 0};
-    __u64 tag = 0;
-    int updated =
-        io_uring_register_buffers_update_tag(&ring_, static_cast<unsigned>(index), &nothing, &tag, 1);
-    KINTSUGI_ASSERT(updated == 1);  // or a later mapping at this address would be read through the old pages
-    regions_[index] = {};
-  }
-}
-
-int UringQueue::region_of(const DiskCall& call) const {
-  if (!call.data) return -1;
-  for (size_t index = 0; index < regions_.size(); ++index) {
-    const auto& region = regions_[index];
-    if (call.data >= region.data() && call.data + call.bytes <= region.data() + region.size()) {
-      return static_cast<int>(index);
-    }
-  }
-  return -1;
 }
 
 void UringQueue::shut_down() {

@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -36,17 +35,11 @@ class UringQueue : public std::enable_shared_from_this<UringQueue> {
   /// Closes without anybody waiting for it: the last close of a removed file may have to free its blocks.
   void close_later(int fd);
 
-  /// Reads and writes inside `region` skip the pinning of pages. False when the kernel refuses
-  /// (RLIMIT_MEMLOCK, too large, too many): nothing changes then but the CPU cost.
-  bool register_region(std::span<std::byte> region);
-  void unregister_region(std::span<std::byte> region);
-
   /// Waits (blocking) for the calls that the kernel still works on, and forgets who asked. Later calls
   /// fail with -ECANCELED.
   void shut_down();
 
   static constexpr unsigned kMaxInFlight = 256;
-  static constexpr unsigned kMaxRegions = 64;
 
  private:
   struct Request {
@@ -63,7 +56,6 @@ class UringQueue : public std::enable_shared_from_this<UringQueue> {
   void reap();
   void watch();
   void finish(uint32_t slot, int result);
-  int region_of(const DiskCall& call) const;
 
   asio::io_context& io_;
   io_uring ring_{};
@@ -75,7 +67,6 @@ class UringQueue : public std::enable_shared_from_this<UringQueue> {
   std::deque<Request> waiting_;
   std::vector<Request> slots_;  // index = user_data of the submission
   std::vector<uint32_t> free_slots_;
-  std::vector<std::span<std::byte>> regions_;  // index = the kernel's buffer index; empty = unused
 };
 
 }  // namespace kintsugi::runtime
