@@ -17,15 +17,16 @@
 namespace kintsugi::daemon {
 namespace {
 
-constexpr Duration kGiveBackInterval = 10s;
-/// A daemon that uses less of a processor than this is at rest.
-constexpr double kAtRest = 0.05;
+/// Memory that is needed again after it was given back costs page faults: too much of them for anything shorter.
+constexpr Duration kGiveBackInterval = 1min;
+/// A daemon that uses less of a processor than this is at rest: it takes a tenth of that to send or answer heartbeats.
+constexpr double kAtRest = 0.005;
 
 asio::awaitable<void> give_memory_back(runtime::TaskGroup& tasks, Daemon& daemon) {
   for (std::clock_t before = std::clock(); co_await tasks.sleep_for(kGiveBackInterval);) {
     daemon.give_memory_back();
     const std::clock_t now = std::clock();
-    // What was freed lies in the heap until the heap is looked through, for which a busy daemon has no time.
+    // What was freed lies in the heap until the heap is looked through. A daemon that works is about to need it again.
     if (static_cast<double>(now - before) / CLOCKS_PER_SEC < kAtRest * to_seconds(kGiveBackInterval))
       malloc_trim(0);
     before = now;

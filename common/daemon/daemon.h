@@ -76,7 +76,7 @@ class Daemon {
   virtual asio::awaitable<void> stop() = 0;
   /// The answer of /healthz after start(): 503 with the sentence when it is not ok.
   virtual Status health() const { return {}; }
-  /// Called every few seconds between start() and stop(): gives memory back that nothing needed since the last call.
+  /// Called every minute between start() and stop(): gives memory back that nothing needed since the last call.
   virtual void give_memory_back() {}
 };
 

@@ -35,7 +35,7 @@ uint64_t machine_memory_bytes(const std::string& root, uint64_t physical_bytes) 
   uint64_t bytes = std::min(physical_bytes, limit_in(root + "/sys/fs/cgroup/memory/memory.limit_in_bytes"));
   // A group has what the groups around it leave it.
   std::string group = own_group(root);
-  for (size_t end = group.size(); end != std::string::npos && end > 0; end = group.rfind('/')) {
+  for (size_t end = group.size(); end != std::string::npos; end = group.rfind('/')) {
     group.resize(end);
     bytes = std::min(bytes, limit_in(root + "/sys/fs/cgroup" + group + "/memory.max"));
   }

@@ -78,6 +78,8 @@ class Cluster:
         for key in settings:
             if key.replace(".", "-").replace("_", "-") not in self.known[binary]:
                 raise LabError(f"{binary} has no setting {key}: build a version that does")
+        if "daemons-on-machine" in self.known[binary]:  # older builds do not share the machine's memory
+            settings = {"daemons_on_machine": self.chunkservers + 1, **settings}
         config = self.directory / f"{name}.toml"
         config.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items()))
         with open(self.directory / f"{name}.out", "ab") as log:

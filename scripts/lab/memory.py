@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What the daemons of a local cluster hold in memory: fresh, after a put, under load, and once they rest.
 
-    scripts/lab/memory.py [--binaries build/release/bin] [--gib 4] [--chunkservers 10] [--rest 30] [--out results.json]
+    scripts/lab/memory.py [--binaries build/release/bin] [--gib 4] [--chunkservers 10] [--rest 130] [--out results.json]
 
-Resident memory (RSS) and private dirty memory from /proc/PID/smaps_rollup, MiB: of the metaserver, and the median and the most of
-the chunkservers. RSS counts the program and its libraries, which all processes share, for each of them. The last rows stand for
-`cache.keep`, which is set to --rest seconds here, so that nobody has to wait for ten minutes. --keep-setting leaves the setting
-out, for builds that do not have it.
+Resident memory (RSS) and private dirty memory from /proc/PID/smaps_rollup, MiB: of the chunkservers (median and most), the
+metaserver and the repair manager. RSS counts the program and its libraries, which all processes share, for each of them. "During"
+is the most that was seen. Memory goes back in steps of a minute, and what is in the cache of chunks after `cache.keep`, which is
+--rest seconds here instead of ten minutes; --no-keep-setting leaves that out, for builds that do not have the setting.
 """
 
 import argparse
@@ -63,7 +63,8 @@ def main():
     parser.add_argument("--binaries", default=str(pathlib.Path(__file__).resolve().parents[2] / "build/release/bin"))
     parser.add_argument("--gib", type=int, default=4)
     parser.add_argument("--chunkservers", type=int, default=10)
-    parser.add_argument("--rest", type=int, default=30, help="seconds of rest before the figures that are called so")
+    parser.add_argument("--rest", type=int, default=130, help="seconds of rest before the figures that are called so")
+    parser.add_argument("--creates", type=int, default=100_000, help="of empty files, for the metaserver")
     parser.add_argument("--keep-setting", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--dir", help="where the cluster and the files are; default: a temporary directory")
     parser.add_argument("--out", help="write the results here as JSON")
@@ -74,7 +75,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="kintsugi-memory-", dir=arguments.dir) as name:
         root = pathlib.Path(name)
         cluster = root / "cluster"
-        start = [kintsugi, "cluster", "start", "--dir", cluster, "--chunkservers", str(arguments.chunkservers)]
+        start = [kintsugi, "cluster", "start", "--dir", cluster, "--chunkservers", str(arguments.chunkservers),
+                 "--repair-managers", "1"]
         stop = [kintsugi, "cluster", "stop", "--dir", cluster]
         subprocess.run(start, check=True, stdout=subprocess.DEVNULL)
         try:
@@ -92,15 +94,17 @@ def main():
                 figures = figures or {pid: memory(pid) for pid in pids.values()}
                 servers = [figures[pid] for daemon, pid in pids.items() if daemon.startswith("chunkserver")]
                 (rss, most_rss), (dirty, most_dirty) = (median_and_most(column) for column in zip(*servers))
-                meta = figures[pids["metaserver"]]
+                meta, manager = figures[pids["metaserver"]], figures[pids["repair-manager-1"]]
                 rows.append({"when": what, "chunkserver_rss": rss, "chunkserver_rss_most": most_rss, "chunkserver_dirty": dirty,
-                             "chunkserver_dirty_most": most_dirty, "metaserver_rss": meta[0], "metaserver_dirty": meta[1]})
-                print(f"{what:34} chunkserver {rss:6.1f} (most {most_rss:6.1f}), private dirty {dirty:6.1f}; "
-                      f"metaserver {meta[0]:5.1f}, {meta[1]:5.1f}", flush=True)
+                             "chunkserver_dirty_most": most_dirty, "metaserver_rss": meta[0], "metaserver_dirty": meta[1],
+                             "repair_manager_rss": manager[0], "repair_manager_dirty": manager[1]})
+                print(f"{what:30} chunkserver {rss:5.1f} (most {most_rss:5.1f}), private dirty {dirty:5.1f}; "
+                      f"metaserver {meta[0]:5.1f}, {meta[1]:5.1f}; repair manager {manager[0]:4.1f}, {manager[1]:4.1f}",
+                      flush=True)
 
             def run(*words):
                 with Peak(pids.values()) as peak:
-                    subprocess.run([kintsugi, *map(str, words)], env=environment, check=True)
+                    subprocess.run([kintsugi, *map(str, words)], env=environment, check=True, stdout=subprocess.DEVNULL)
                 return peak.most
 
             source = root / "source"
@@ -126,6 +130,7 @@ def main():
                 (root / "target").unlink()
             take(f"during put and get of {arguments.gib} GiB", most)
             take("right after it")
+            take(f"during {arguments.creates} creates", run("bench", "metadata", "--operations", arguments.creates))
             time.sleep(2 * arguments.rest)
             take(f"{2 * arguments.rest} s later")
         finally:

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/runtime/buffer_pool.h"
 #include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
 

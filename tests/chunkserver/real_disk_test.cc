@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "common/runtime/buffer_pool.h"
 #include "common/runtime/production/run.h"
 #include "tests/chunkserver/store_rig.h"
 #include "tests/expect_ok.h"

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/runtime/buffer_pool.h"
 #include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
 #include "tests/expect_ok.h"
