@@ -60,6 +60,13 @@ UserLoad ChunkServer::user_load() const {
   return load;
 }
 
+/// Where others reach this server.
+std::string ChunkServer::address() const {
+  runtime::Endpoint reached = server_.local_endpoint();
+  if (!options_.advertise.empty()) reached.host = options_.advertise;
+  return reached.to_string();
+}
+
 asio::awaitable<Status> ChunkServer::start() {
   Status status = co_await store_.start();
   if (status.ok()) status = server_.start(options_.listen);
@@ -67,16 +74,13 @@ asio::awaitable<Status> ChunkServer::start() {
     co_await stop();
     co_return status;
   }
-  runtime::Endpoint reached = server_.local_endpoint();
-  if (!options_.advertise.empty()) reached.host = options_.advertise;
   link_ = std::make_unique<MetaserverLink>(
       runtime_, store_, heartbeat_, prober_, client_, recorder_,
-      LinkOptions{options_.metaserver, reached.to_string(), options_.name, options_.rack, http_address_});
+      LinkOptions{options_.metaserver, address(), options_.name, options_.rack, http_address_});
   link_->on_refused = on_refused;
   link_->start();
   if (options_.probe_links) prober_.start();
-  log::info("server {} serves {} chunks at {}", options_.name.empty() ? reached.to_string() : options_.name,
-            store_.chunks(), reached.to_string());
+  log::info("server {} serves {} chunks at {}", name(), store_.chunks(), address());
   co_return status;
 }
 

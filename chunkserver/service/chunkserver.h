@@ -51,10 +51,12 @@ class ChunkServer {
   /// Ends calls and trees that run, and waits for them.
   asio::awaitable<void> stop();
 
-  /// Gives memory back that nothing needed since the last call. To be called every few seconds while it runs.
+  /// Gives memory back that nothing needed since the last call. To be called now and then while it runs.
   void give_memory_back();
 
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
+  /// What people call this server. REQUIRES: start() has succeeded.
+  std::string name() const { return options_.name.empty() ? address() : options_.name; }
   ServerId id() const { return store_.identity().server; }
   bool registered() const { return link_ && link_->registered(); }
   /// The address of the metrics pages, which the metaserver is told. REQUIRES: start() was not called.
@@ -71,6 +73,7 @@ class ChunkServer {
 
  private:
   UserLoad user_load() const;
+  std::string address() const;
 
   LinkTraffic traffic_;
   MeteredNetwork network_;

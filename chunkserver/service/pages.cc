@@ -85,6 +85,13 @@ std::string describe_link(const LinkRates& rates) {
 
 void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
   const ServiceCounters& counters = server.counters();
+  metrics.info("kintsugi_server_info",
+               "Which server this is: its number in the cluster, once it has one, and its name.", [&server] {
+                 metrics::Labels labels{{"kind", "chunkserver"}, {"name", server.name()}};
+                 if (const uint32_t number = server.store().identity().number; number != 0)
+                   labels["server"] = std::to_string(number);
+                 return labels;
+               });
   add_space_metrics(metrics, server.store());
   add_cache_metrics(metrics, server.store().cache());
   add_link_metrics(metrics, server);

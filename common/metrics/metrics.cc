@@ -48,6 +48,7 @@ double open_fds() {
 
 struct Metrics::State {
   std::map<std::string, Value> values;
+  std::vector<std::tuple<std::string, std::string, std::function<Labels()>>> infos;  ///< name, help
   std::vector<std::shared_ptr<prometheus::Collectable>> collectables;
 
   void add(const std::string& name, const std::string& help, prometheus::MetricType type, Labels labels,
@@ -70,6 +71,10 @@ void Metrics::gauge(const std::string& name, const std::string& help, Labels lab
 void Metrics::counter(const std::string& name, const std::string& help, Labels labels,
                       std::function<double()> read) {
   state_->add(name, help, prometheus::MetricType::Counter, std::move(labels), std::move(read));
+}
+
+void Metrics::info(const std::string& name, const std::string& help, std::function<Labels()> read) {
+  state_->infos.emplace_back(name, help, std::move(read));
 }
 
 void Metrics::add(std::shared_ptr<prometheus::Collectable> collectable) {
@@ -97,6 +102,13 @@ std::string Metrics::text() const {
       family.metric.push_back(std::move(metric));
     }
     families.push_back(std::move(family));
+  }
+  for (const auto& [name, help, read] : state_->infos) {
+    prometheus::ClientMetric metric;
+    for (const auto& [key, label] : read())
+      metric.label.push_back({key, label});
+    metric.gauge.value = 1;
+    families.push_back({name, help, prometheus::MetricType::Gauge, {std::move(metric)}});
   }
   for (const auto& collectable : state_->collectables)
     for (auto& family : collectable->Collect())

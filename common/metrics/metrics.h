@@ -24,6 +24,8 @@ class Metrics {
   /// (kintsugi_..., _total, _bytes).
   void gauge(const std::string& name, const std::string& help, Labels labels, std::function<double()> read);
   void counter(const std::string& name, const std::string& help, Labels labels, std::function<double()> read);
+  /// A gauge that is always 1; what it tells are its labels, which `read` gives anew each time.
+  void info(const std::string& name, const std::string& help, std::function<Labels()> read);
   void add(std::shared_ptr<prometheus::Collectable> collectable);
 
   /// Adds the CPU seconds, resident memory and open file descriptors of this process.

@@ -18,6 +18,8 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
     metrics.gauge("kintsugi_" + name, help, {},
                   [&daemon, read] { return static_cast<double>(read(daemon)); });
   };
+  metrics.info("kintsugi_server_info", "Which daemon this is.",
+               [] { return metrics::Labels{{"kind", "metaserver"}, {"name", "metaserver"}}; });
   gauge("files", "Files in the namespace", [](MetaDaemon& d) { return d.metaserver().stats().files; });
   gauge("stripes", "Stripes", [](MetaDaemon& d) { return d.metaserver().stats().stripes; });
   gauge("servers_alive", "Chunkservers that heartbeat",

@@ -15,6 +15,9 @@ std::string describe(RepairDaemon& daemon) {
 }  // namespace
 
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, RepairDaemon& daemon) {
+  metrics.info("kintsugi_server_info", "Which daemon this is.", [&daemon] {
+    return metrics::Labels{{"kind", "repair-manager"}, {"name", daemon.endpoint().to_string()}};
+  });
   metrics.gauge("kintsugi_repair_shards", "Shards of the stripes that this manager repairs", {}, [&daemon] {
     return daemon.feed().joined() ? static_cast<double>(daemon.feed().shards()) : 0.0;
   });
