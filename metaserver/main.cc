@@ -26,28 +26,33 @@ void add_settings(daemon::Settings& settings, Options& options) {
   MetaServerOptions& meta = options.parts.metaserver;
   repair_manager::Options& repairs = options.parts.repairs;
   settings.add("listen", &meta.listen, "host:port for RPCs");
-  settings.add("data_dir", &options.data_dir, "where metadata is kept");
+  settings.add("data_dir", &options.data_dir, "directory to keep metadata in");
   settings.add("daemons_on_machine", &options.daemons_on_machine,
                "daemons of the cluster that share this machine's memory", 1u, 1024u);
   settings.add_bytes("cache.memory", &options.cache_memory,
                      "memory for metadata that was read; auto: a share of the machine's", kLeastMemory,
                      kMostCache);
-  settings.add("policy", &meta.default_policy, "of the root directory, when the cluster is made");
-  settings.add_bytes("chunk_bytes", &meta.chunk_bytes, "largest chunk", 1 << 20, 256 << 20);
-  settings.add("heartbeat_interval", &meta.heartbeat_interval, "between two heartbeats of a chunkserver",
+  settings.add("policy", &meta.default_policy, "code of new files below /, when the cluster is made");
+  settings.add_bytes("chunk_bytes", &meta.chunk_bytes, "size of a chunk at most", 1 << 20, 256 << 20);
+  settings.add("heartbeat_interval", &meta.heartbeat_interval, "time between two heartbeats of a chunkserver",
                10ms, 1min);
-  settings.add("suspect_after", &meta.suspect_after, "without a heartbeat", 10ms, 1h);
-  settings.add("dead_after", &meta.dead_after, "without a heartbeat", 20ms, 24h);
+  settings.add("suspect_after", &meta.suspect_after,
+               "a chunkserver is suspect after so long without a heartbeat", 10ms, 1h);
+  settings.add(
+      "dead_after", &meta.dead_after,
+      "a chunkserver is dead, and its chunks are rebuilt elsewhere, after so long without a heartbeat", 20ms,
+      24h);
   settings.add("quarantine_retention", &meta.quarantine_retention,
                "how long a chunk is kept that no file names and that may not be garbage", 1h, 24h * 3650);
   settings.add("repair.delay", &repairs.delay,
-               "from a server's death to the repair of stripes with two spare chunks or more", 0s, 24h * 7);
+               "time from a server's death to the repair of stripes that can lose two more chunks", 0s,
+               24h * 7);
   settings.add("repair.max_per_server", &repairs.max_per_server,
-               "repairs in which a server helps, and that it receives", 1u, 64u);
+               "repairs in which a server helps at a time, and that it receives", 1u, 64u);
   settings.add("repair.schedule", &options.repair_schedule,
-               "of many repairs: joint (all links equally loaded) or greedy (m-PPR)");
+               "order of many repairs: joint (all links equally loaded) or greedy (m-PPR)");
   settings.add("repair.shape", &options.repair_shape,
-               "of repair trees: auto, star, staggered, ppr, chain or weighted");
+               "shape of repair trees: auto, star, staggered, ppr, chain or weighted");
   settings.require("data_dir");
 }
 

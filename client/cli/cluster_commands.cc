@@ -19,6 +19,10 @@ constexpr auto kStartLimit = std::chrono::seconds(30);
 constexpr auto kStartPoll = std::chrono::milliseconds(50);
 constexpr auto kStopPatience = std::chrono::seconds(10);
 constexpr Duration kOneAnswer = 1s;
+constexpr uint64_t kLeastChunk = 1 << 20,
+                   kMostChunk = 256 << 20;  ///< as the metaserver's setting chunk_bytes
+/// What a metaserver takes that is not told another one.
+constexpr std::string_view kDefaultPolicy = "rs-6-3-1024k";
 
 struct Arguments {
   std::string directory = "cluster";
@@ -38,6 +42,24 @@ Status check_same(bool same, const char* option) {
   return {
       Code::kInvalidArgument,
       fmt::format("this cluster exists already and was made with another {}; choose another --dir", option)};
+}
+
+/// A cluster that its metaserver would refuse is not made.
+Status check_arguments(const Arguments& arguments) {
+  const uint64_t chunk = arguments.options.chunk_bytes;
+  if (chunk == 0 || (chunk >= kLeastChunk && chunk <= kMostChunk)) return {};
+  return {Code::kInvalidArgument, "--chunk-size: must be between 1MiB and 256MiB"};
+}
+
+/// What stands in the way of storing files; empty when nothing does.
+std::string shortage(const LocalClusterOptions& options) {
+  const std::string name = options.policy.empty() ? std::string(kDefaultPolicy) : options.policy;
+  const auto policy = erasure::Policy::parse(name);
+  if (!policy || policy->chunks() <= options.chunkservers) return "";
+  return fmt::format(
+      "Files with the default policy {} need {} chunkservers; with fewer, `kintsugi put --policy NAME` or "
+      "`kintsugi policy set / NAME` takes another.\n",
+      name, policy->chunks());
 }
 
 Result<DirectoryLock> lock_for_start(const Arguments& arguments) {
@@ -194,9 +216,11 @@ Status start(Session& session, const Arguments& arguments) {
     return {};
   }
   const uint32_t managers = cluster.options().repair_managers;
-  fmt::print("The cluster is up: 1 metaserver at {}, {} chunkservers{}; {} daemons started.\n",
-             cluster.metaserver_address(), cluster.options().chunkservers,
-             managers > 0 ? fmt::format(", {} repair managers", managers) : "", launched.size());
+  fmt::print("The cluster is up: 1 metaserver at {}, {}{}; {}.\n", cluster.metaserver_address(),
+             counted(cluster.options().chunkservers, "chunkserver"),
+             managers > 0 ? ", " + counted(managers, "repair manager") : "",
+             launched.empty() ? "all of them ran already" : counted(launched.size(), "daemon") + " started");
+  fmt::print("{}", shortage(cluster.options()));
   fmt::print("Next:  . {}\n       kintsugi put FILE /NAME\n", cluster.env_file());
   return {};
 }
@@ -220,7 +244,7 @@ Status stop(Session& session, const Arguments& arguments) {
   if (session.json) {
     print_json({{"dir", cluster.directory()}, {"stopped", running}});
   } else {
-    fmt::print("{} daemons stopped.\n", running);
+    fmt::print("{} stopped.\n", counted(static_cast<uint64_t>(running), "daemon"));
   }
   return {};
 }
@@ -298,6 +322,7 @@ std::vector<Command> cluster_commands() {
                              "Seconds until a dead server's chunks are rebuilt"},
                             {"--chunk-size", Bytes{&options.chunk_bytes}, "Largest chunk, as in 64MiB"}},
                 .prints_json = true,
+                .check = [a] { return check_arguments(*a); },
                 .run = on_directory(a, start)},
                {.name = "stop",
                 .help = "Stop all daemons; data stays",

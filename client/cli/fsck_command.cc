@@ -93,18 +93,15 @@ void print_problem(const proto::FsckProblem& problem, bool only_chunks) {
              problem.detail().empty() ? "" : ": " + shown_message(problem.detail()));
 }
 
-std::string chunks_of(uint64_t count) {
-  return fmt::format("{} chunk{}", count, count == 1 ? "" : "s");
-}
-
 void print_hanging(const FsckTotals& totals) {
   for (const auto& [id, server] : totals.hanging) {
     fmt::print("{} hang{} on server {} at {}, which has not answered for {:.0f} s\n",
-               chunks_of(server.chunks()), server.chunks() == 1 ? "s" : "", server.server().name(),
+               counted(server.chunks(), "chunk"), server.chunks() == 1 ? "s" : "", server.server().name(),
                server.address(), server.seconds_since_heartbeat());
   }
   if (totals.waiting > 0)
-    fmt::print("{} stripes cannot be read before servers with these chunks answer again\n", totals.waiting);
+    fmt::print("{} cannot be read before servers with these chunks answer again\n",
+               counted(totals.waiting, "stripe"));
 }
 
 /// Goes through all pages; problems are printed, or put into the array, as they come.
@@ -205,10 +202,10 @@ void print_deep(const DeepCheckReport& report, double seconds) {
                chunk.obstacle.empty() ? "" : ": " + shown_message(chunk.obstacle));
   }
   for (const client::UnreadChunks& unread : report.unread) {
-    fmt::print("{} on server {} at {} could not be read: {}\n", chunks_of(unread.chunks), unread.server_name,
-               unread.address, shown_message(unread.why.message()));
+    fmt::print("{} on server {} at {} could not be read: {}\n", counted(unread.chunks, "chunk"),
+               unread.server_name, unread.address, shown_message(unread.why.message()));
   }
-  fmt::print("{}, {} read in {}\n", chunks_of(report.chunks_read), human_bytes(report.bytes_read),
+  fmt::print("{}, {} read in {}\n", counted(report.chunks_read, "chunk"), human_bytes(report.bytes_read),
              rate_text(report.bytes_read, seconds));
   if (report.chunks_damaged() == 0) {
     fmt::print("none of them was damaged\n");
@@ -216,11 +213,11 @@ void print_deep(const DeepCheckReport& report, double seconds) {
   }
   const uint64_t whole = report.count(Mending::kRepaired) + report.count(Mending::kGone);
   if (whole == report.chunks_damaged()) {
-    fmt::print("{} {} damaged, and {} been repaired\n", chunks_of(whole), whole == 1 ? "was" : "were",
+    fmt::print("{} {} damaged, and {} been repaired\n", counted(whole, "chunk"), whole == 1 ? "was" : "were",
                whole == 1 ? "has" : "have");
   } else {
-    fmt::print("{} were damaged, and {} of them have been repaired\n", chunks_of(report.chunks_damaged()),
-               whole);
+    fmt::print("{} were damaged, and {} of them have been repaired\n",
+               counted(report.chunks_damaged(), "chunk"), whole);
   }
 }
 
@@ -236,7 +233,12 @@ Result<Deep> read_all(BlockingClient& client, const FsckArguments& arguments) {
   options.bytes_per_second = arguments.bytes_per_second;
   options.progress = [&line](const client::DeepCheckProgress& now) {
     if (!line) line.emplace("read", now.total_bytes);
-    line->add(now.bytes - line->bytes());
+    if (now.waiting) {
+      line->say(fmt::format("all is read; waiting for the repair of {}, {} of them done",
+                            counted(now.damaged, "damaged chunk"), now.settled));
+    } else {
+      line->add(now.bytes - line->bytes());
+    }
   };
   auto report = client.run(client.async().deep_check(arguments.path, std::move(options)));
   line.reset();
@@ -252,11 +254,11 @@ Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool d
   std::string wrong;
   const auto add = [&wrong](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
   if (!totals.nothing_missing()) {
-    add(fmt::format("{} missing in {} stripes, {} stripes lost", chunks_of(totals.missing_chunks),
-                    totals.degraded + totals.lost, totals.lost));
+    add(fmt::format("{} missing in {}, {} lost", counted(totals.missing_chunks, "chunk"),
+                    counted(totals.degraded + totals.lost, "stripe"), counted(totals.lost, "stripe")));
   }
   if (totals.hanging_chunks > 0)
-    add(fmt::format("{} on servers that do not answer", chunks_of(totals.hanging_chunks)));
+    add(fmt::format("{} on servers that do not answer", counted(totals.hanging_chunks, "chunk")));
   if (deep && !deep->report.whole()) {
     const DeepCheckReport& report = deep->report;
     uint64_t unread = 0;
@@ -264,8 +266,8 @@ Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool d
       unread += chunks.chunks;
     const uint64_t broken =
         report.chunks_damaged() - report.count(Mending::kRepaired) - report.count(Mending::kGone);
-    if (broken > 0) add(fmt::format("{} damaged and not repaired", chunks_of(broken)));
-    if (unread > 0) add(fmt::format("{} could not be read", chunks_of(unread)));
+    if (broken > 0) add(fmt::format("{} damaged and not repaired", counted(broken, "chunk")));
+    if (unread > 0) add(fmt::format("{} could not be read", counted(unread, "chunk")));
   }
   if (!wrong.empty()) return {Code::kUnavailable, wrong};
   if (!doubt) return {};
@@ -315,8 +317,9 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
     print_json(document);
   } else if (!arguments.list_missing) {
     print_hanging(totals);
-    fmt::print("{} files, {} directories, {} stripes, {} chunks: {}\n", totals.files, totals.directories,
-               totals.stripes, totals.chunks, conclusion(totals, deep));
+    fmt::print("{}, {}, {}, {}: {}\n", counted(totals.files, "file"),
+               counted(totals.directories, "directory", "directories"), counted(totals.stripes, "stripe"),
+               counted(totals.chunks, "chunk"), conclusion(totals, deep));
   }
   return verdict(totals, deep, doubt);
 }

@@ -80,7 +80,10 @@ Result<LocalCluster> LocalCluster::load(const std::string& directory) {
   const std::string path = cluster.directory_ + "/cluster.json";
   auto text = read_file(path);
   if (!text && text.error().code() == Code::kNotFound) {
-    return Status{Code::kNotFound, fmt::format("there is no cluster in {}", cluster.directory_)};
+    return Status{
+        Code::kNotFound,
+        fmt::format("there is no cluster in {} (`kintsugi cluster start` makes one, --dir names another)",
+                    cluster.directory_)};
   }
   if (!text) return text.error();
   try {

@@ -107,7 +107,8 @@ std::string give_temporary_name(const Descriptor& file, const std::string& direc
 
 /// The error of a file that could not be put at `path`, by errno.
 Status refusal(const std::string& path) {
-  if (errno == EEXIST) return {Code::kAlreadyExists, path + ": already exists"};
+  if (errno == ENOENT) return {Code::kNotFound, directory_of(path) + " does not exist"};
+  if (errno == EEXIST) return {Code::kAlreadyExists, path + " exists already (--replace replaces it)"};
   return status_from_errno(errno, path);
 }
 
@@ -150,10 +151,10 @@ Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, 
   if (source->file_.get() < 0) return status_from_errno(errno, path);
   struct stat attributes{};
   if (::fstat(source->file_.get(), &attributes) != 0) return status_from_errno(errno, path);
-  if (S_ISDIR(attributes.st_mode)) return Status{Code::kIsDirectory, path + ": is a directory"};
+  if (S_ISDIR(attributes.st_mode)) return Status{Code::kIsDirectory, path + " is a directory"};
   if (path != "-") {
     // A pipe or a device may have taken the place of the file that was there when the transfer was planned.
-    if (!S_ISREG(attributes.st_mode)) return Status{Code::kInvalidArgument, path + ": is not a regular file"};
+    if (!S_ISREG(attributes.st_mode)) return Status{Code::kInvalidArgument, path + " is not a regular file"};
     source->size_ = static_cast<uint64_t>(attributes.st_size);
     source->mode_ = attributes.st_mode & 07777;
     source->modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
@@ -199,7 +200,7 @@ Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, ui
   if (bytes <= kKeptBytes) return sink;
   struct stat attributes{};
   if (::lstat(path.c_str(), &attributes) == 0 && !replace) {
-    return Status{Code::kAlreadyExists, path + ": already exists"};
+    return Status{Code::kAlreadyExists, path + " exists already (--replace replaces it)"};
   }
   KINTSUGI_TRY(sink->open_file());
   return sink;
@@ -221,7 +222,7 @@ Status LocalSink::open_file() {
   if (file_.get() >= 0 && ::access(path_of(file_).c_str(), F_OK) == 0) return {};
   std::string name = fmt::format("{}/{}{}", directory, kTemporaryName, kTemporaryLetters);
   file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-  if (file_.get() < 0) return status_from_errno(errno, path_);
+  if (file_.get() < 0) return refusal(path_);
   temporary_path_ = name;
   return {};
 }

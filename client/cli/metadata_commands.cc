@@ -37,8 +37,9 @@ Status show_metadata(Session& session, BlockingClient& client) {
     }
     print_json(document);
   } else {
-    fmt::print("metadata: start number {}, position {}, {} chunks in quarantine\n", answer.starts(),
-               answer.mark().position(), answer.quarantined_chunks());
+    fmt::print("{}{} in quarantine (start {} of the metaserver, {} writes)\n",
+               doubt ? "" : "The metadata fits the chunks; ", counted(answer.quarantined_chunks(), "chunk"),
+               answer.starts(), answer.mark().position());
     if (doubt) {
       fmt::print(
           "IN DOUBT since {}: {}.\n"
@@ -95,7 +96,7 @@ Status list_quarantine(Session& session, BlockingClient& client) {
   if (session.json) {
     print_json({{"chunks", std::move(chunks)}});
   } else {
-    fmt::print("{} chunks in quarantine\n", count);
+    fmt::print("{} in quarantine\n", counted(count, "chunk"));
   }
   return {};
 }
@@ -107,8 +108,8 @@ Status change_quarantine(Session& session, BlockingClient& client, Change::Chang
   if (session.json) {
     print_json({{"chunks", answer.chunks()}});
   } else {
-    fmt::print("{} chunks {}\n", answer.chunks(),
-               change == Change::EMPTY ? "are deleted now" : "are kept for the whole retention again");
+    fmt::print("{} {}\n", counted(answer.chunks(), "chunk"),
+               change == Change::EMPTY ? "to be deleted now" : "to be kept for the whole retention again");
   }
   return {};
 }

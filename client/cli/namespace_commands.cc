@@ -168,7 +168,7 @@ Status remove(Session& session, BlockingClient& client, const Arguments& argumen
   return for_each_path(session, arguments, [&](const std::string& path) -> Status {
     if (arguments.recursive) return client.remove(path, true);
     KINTSUGI_ASSIGN(const bool directory, is_directory(client, path));
-    if (directory) return {Code::kIsDirectory, path + ": is a directory (use -r, or rmdir)"};
+    if (directory) return {Code::kIsDirectory, path + " is a directory (use -r, or rmdir)"};
     return client.remove(path, false);
   });
 }
@@ -176,7 +176,7 @@ Status remove(Session& session, BlockingClient& client, const Arguments& argumen
 Status remove_directories(Session& session, BlockingClient& client, const Arguments& arguments) {
   return for_each_path(session, arguments, [&](const std::string& path) -> Status {
     KINTSUGI_ASSIGN(const bool directory, is_directory(client, path));
-    if (!directory) return {Code::kNotDirectory, path + ": is not a directory"};
+    if (!directory) return {Code::kNotDirectory, path + " is not a directory"};
     return client.remove(path, false);  // which refuses one that is not empty
   });
 }
@@ -205,8 +205,9 @@ Status disk_usage(Session& session, BlockingClient& client, const Arguments& arg
                 {"stored_bytes", usage.stored_bytes()}});
     return {};
   }
-  fmt::print("{} in {} files and {} directories, {} stored  {}\n", human_bytes(usage.bytes()), usage.files(),
-             usage.directories(), human_bytes(usage.stored_bytes()), shown_name(arguments.path));
+  fmt::print("{} in {} and {}, {} stored  {}\n", human_bytes(usage.bytes()), counted(usage.files(), "file"),
+             counted(usage.directories(), "directory", "directories"), human_bytes(usage.stored_bytes()),
+             shown_name(arguments.path));
   return {};
 }
 
@@ -224,12 +225,11 @@ Status disk_free(Session& session, BlockingClient& client) {
                 {"stripes", free.stripes()}});
     return {};
   }
-  fmt::print(
-      "{} free of {}, room for {} of files with {}; {} stored; {} of {} servers alive; {} files, {} "
-      "stripes\n",
-      human_bytes(free.free_bytes()), human_bytes(free.total_bytes()), human_bytes(free.storable_bytes()),
-      free.policy(), human_bytes(free.stored_bytes()), free.servers_alive(), free.servers(), free.files(),
-      free.stripes());
+  fmt::print("{} free of {}, room for {} of files with {}; {} stored; {} of {} servers alive; {}, {}\n",
+             human_bytes(free.free_bytes()), human_bytes(free.total_bytes()),
+             human_bytes(free.storable_bytes()), free.policy(), human_bytes(free.stored_bytes()),
+             free.servers_alive(), free.servers(), counted(free.files(), "file"),
+             counted(free.stripes(), "stripe"));
   return {};
 }
 

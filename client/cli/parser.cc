@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "client/cli/printable.h"
+#include "common/config/usage_error.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -206,7 +207,7 @@ Invocation parse_command(const Command& command, const std::string& path,
     std::fputs(app.help().c_str(), stdout);
     return {};
   } catch (const CLI::ParseError& error) {
-    return complain(path, error.what());
+    return complain(path, config::usage_error(app, error));
   }
   if (const Status status = command.check ? command.check() : Status{}; !status.ok())
     return complain(path, status.message());

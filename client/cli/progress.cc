@@ -35,6 +35,12 @@ void Progress::add(uint64_t bytes) {
   if (now - drawn >= kRedrawNs && drawn_ns_.compare_exchange_strong(drawn, now)) draw();
 }
 
+void Progress::say(std::string_view what) {
+  if (!shown_) return;
+  show(fmt::format("{}: {}", label_, what));
+  drawn_ns_ = static_cast<int64_t>(seconds() * 1e9) + 1;
+}
+
 void Progress::draw() {
   const uint64_t bytes = bytes_;
   const double elapsed = seconds();
@@ -44,12 +50,17 @@ void Progress::draw() {
   if (total_bytes_ > 0) {
     const double share = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(total_bytes_));
     const int filled = static_cast<int>(share * kBarCells);
-    line = fmt::format("\r{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {}/s\033[K", label_, "", filled, "",
-                       kBarCells - filled, share * 100, human_bytes(bytes), rate);
+    line = fmt::format("{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {}/s", label_, "", filled, "", kBarCells - filled,
+                       share * 100, human_bytes(bytes), rate);
   } else {
-    line = fmt::format("\r{} {}  {}/s\033[K", label_, human_bytes(bytes), rate);
+    line = fmt::format("{} {}  {}/s", label_, human_bytes(bytes), rate);
   }
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  show(line);
+}
+
+void Progress::show(std::string_view line) {
+  const std::string drawn = fmt::format("\r{}\033[K", line);
+  std::fwrite(drawn.data(), 1, drawn.size(), stderr);
   std::fflush(stderr);
 }
 

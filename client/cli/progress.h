@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace kintsugi::cli {
 
@@ -16,11 +17,14 @@ class Progress {
   ~Progress();  ///< clears the line
 
   void add(uint64_t bytes);
+  /// Shows a sentence in place of what add() showed, until add() is called again. One thread calls this and add().
+  void say(std::string_view what);
   uint64_t bytes() const { return bytes_; }
   double seconds() const;  ///< since the beginning
 
  private:
   void draw();
+  static void show(std::string_view line);
 
   const std::string label_;
   const uint64_t total_bytes_;

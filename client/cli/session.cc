@@ -2,11 +2,23 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 
+#include "client/cli/local_cluster.h"
 #include "client/cli/printable.h"
 
 namespace kintsugi::cli {
+
+namespace {
+
+std::string where_variables_are_set() {
+  std::error_code ignored;
+  if (std::filesystem::exists("cluster/env", ignored)) return "for the cluster that is here: . cluster/env";
+  return "the file `env` in a local cluster's directory sets it (`kintsugi cluster start` makes a cluster)";
+}
+
+}  // namespace
 
 Result<std::unique_ptr<client::BlockingClient>> Session::connect_to(const std::string& metaserver,
                                                                     const std::string& secret_file,
@@ -27,10 +39,14 @@ Result<client::BlockingClient*> Session::connect() {
   const char* secret_file = std::getenv(kSecretVariable);
   if (metaserver == nullptr || secret_file == nullptr) {
     return Status{Code::kInvalidArgument,
-                  fmt::format("{} is not set: source the `env` file that `kintsugi cluster start` wrote",
-                              metaserver == nullptr ? kMetaVariable : kSecretVariable)};
+                  metaserver == nullptr
+                      ? fmt::format("{} is not set: it says where the metaserver is, as host:port; {}",
+                                    kMetaVariable, where_variables_are_set())
+                      : fmt::format("{} is not set: it names the file with the cluster's secret; {}",
+                                    kSecretVariable, where_variables_are_set())};
   }
   KINTSUGI_ASSIGN(client_, connect_to(metaserver, secret_file, client::Options{}.retry_limit));
+  secret_file_ = secret_file;
   interruption_.emplace([this] { client_->cancel(); });
   return client_.get();
 }
@@ -44,13 +60,21 @@ Run connected(std::function<Status(Session&, client::BlockingClient&)> action) {
 
 int Session::run(const Run& work) {
   const Status status = work(*this);
-  if (!status.ok()) complain(describe(status));
+  if (!status.ok()) complain(describe(status) + what_to_start(status));
   if (interruption_) interruption_->end_if_requested();
   interruption_.reset();
   client_.reset();
   // Output that did not arrive is a failure of the command, and only this flush tells.
   if (std::fflush(stdout) != 0) complain("standard output: write error");
   return complaints_ > 0 ? 1 : 0;
+}
+
+std::string Session::what_to_start(const Status& status) const {
+  if (status.code() != Code::kUnavailable || secret_file_.empty()) return "";
+  // The secret of a local cluster lies in its directory.
+  const auto cluster = LocalCluster::load(std::filesystem::path(secret_file_).parent_path());
+  if (!cluster || cluster->daemons().front().pid() != 0) return "";
+  return fmt::format("; it is not running: kintsugi cluster start --dir {}", cluster->directory());
 }
 
 void Session::complain(std::string_view what) {

@@ -45,7 +45,11 @@ class Session {
   const bool json;  ///< --json was given: the command prints one JSON document and nothing else
 
  private:
+  /// The end of an error: the command that starts the cluster when it is one of this machine that is stopped, or nothing.
+  std::string what_to_start(const Status& status) const;
+
   const std::string command_;
+  std::string secret_file_;  ///< once connected
   std::unique_ptr<client::BlockingClient> client_;
   std::optional<Interruption> interruption_;  ///< of the client
   int complaints_ = 0;

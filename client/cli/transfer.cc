@@ -162,7 +162,8 @@ Status make_local_directories(const TransferPlan& plan, bool replace) {
     if (error) return status_from_errno(error.value(), directory.local);
     // The cluster's root has no name of its own: its contents go into the directory that was named.
     const bool is_root = base_name(directory.remote).empty();
-    if (!made && !replace && !is_root) return {Code::kAlreadyExists, directory.local + ": already exists"};
+    if (!made && !replace && !is_root)
+      return {Code::kAlreadyExists, directory.local + " exists already (--replace merges into it)"};
     // Writable for the owner at least, or nothing could be put into it.
     const auto mode = static_cast<fs::perms>((directory.mode & 07777) | 0700);
     if (made) fs::permissions(directory.local, mode, error);
@@ -174,7 +175,7 @@ Status make_local_directories(const TransferPlan& plan, bool replace) {
 /// Before anything is sent: kAlreadyExists when there is something at the path.
 Status check_free(client::BlockingClient& client, const std::string& path) {
   const auto there = client.stat(path);
-  if (there) return {Code::kAlreadyExists, path + ": already exists"};
+  if (there) return {Code::kAlreadyExists, path + " exists already (--replace replaces it)"};
   return there.error().code() == Code::kNotFound ? Status{} : there.error();
 }
 
@@ -199,7 +200,7 @@ Status put(Session& session, client::BlockingClient& client, const std::vector<s
   const bool into_directory = there && there->type() == proto::Attributes::DIRECTORY;
   if (sources.size() > 1 && !into_directory) {
     return {Code::kNotDirectory,
-            fmt::format("{}: is not a directory, but there are several sources", destination)};
+            fmt::format("{} is not a directory, but there are several sources", destination)};
   }
   TransferPlan plan;
   for (const std::string& source : sources) {

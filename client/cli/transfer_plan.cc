@@ -37,7 +37,7 @@ Result<std::string> put_target(const std::string& source, const std::string& des
   std::string name = base_name(source);
   if (name.empty() || name == "." || name == "..") name = fs::canonical(source, error).filename().string();
   if (name.empty())
-    return Status{Code::kInvalidArgument, fmt::format("{}: has no name to store it under", source)};
+    return Status{Code::kInvalidArgument, fmt::format("{} has no name to store it under", source)};
   return join(trimmed(destination), name);
 }
 
@@ -62,7 +62,7 @@ Status TransferPlan::add_put(const std::string& source, const std::string& targe
   }
   if (!fs::is_directory(status)) {
     return {Code::kInvalidArgument,
-            fmt::format("{}: is a {}, and only files and directories are stored (- stores "
+            fmt::format("{} is a {}, and only files and directories are stored (- stores "
                         "standard input)",
                         source, kind_of(status))};
   }

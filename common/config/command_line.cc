@@ -4,6 +4,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "common/config/usage_error.h"
+
 namespace kintsugi::config {
 
 struct Settings::CommandLine::Parser {
@@ -19,13 +21,15 @@ Settings::CommandLine::CommandLine(Settings& settings)
   app.add_option("--config", config_file_, "settings as TOML; flags override them")->type_name("FILE");
   for (size_t i = 0; i < values_.size(); ++i) {
     const Setting& setting = settings.settings_[i];
-    std::string flag = setting.flag();
+    const std::string flag = setting.flag(), help = setting.help + (setting.required ? " (required)" : "");
+    // Of what is empty nothing is shown.
+    const bool has_default = setting.default_text != "\"\"" && setting.default_text != "[]";
     if (setting.kind == Kind::kBool) {
       std::string negated = "!--no-" + flag.substr(2);
-      app.add_flag(flag + "," + negated, values_[i], setting.help)->take_last();
+      app.add_flag(flag + "," + negated, values_[i], help)->take_last();
       continue;
     }
-    auto* option = app.add_option(flag, values_[i], setting.help)->allow_extra_args(false)->expected(1);
+    auto* option = app.add_option(flag, values_[i], help)->allow_extra_args(false)->expected(1);
     if (setting.kind == Kind::kList) {
       option->take_all();
     } else {
@@ -36,7 +40,8 @@ Settings::CommandLine::CommandLine(Settings& settings)
                        : setting.kind == Kind::kNumber ? "N"
                        : setting.kind == Kind::kDouble ? "X"
                                                        : "TEXT";
-    option->type_name(type)->default_str(setting.default_text);
+    option->type_name(type);
+    if (has_default) option->default_str(setting.default_text);
   }
 }
 
@@ -48,7 +53,7 @@ Status Settings::CommandLine::read(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     help_wanted_ = true;
   } catch (const CLI::ParseError& error) {
-    return {Code::kInvalidArgument, std::string(error.what()) + " (see --help)"};
+    return {Code::kInvalidArgument, usage_error(parser_->app, error) + " (see --help)"};
   }
   return {};
 }

@@ -197,12 +197,17 @@ void Settings::require(std::string_view key) {
 }
 
 Status Settings::check_required() const {
+  std::vector<std::string> keys, flags;
   for (const Setting& setting : settings_) {
     if (!setting.required || setting.given) continue;
-    return invalid(
-        fmt::format("{} is not set: give it in the config file or as {}", setting.key, setting.flag()));
+    keys.push_back(setting.key);
+    flags.push_back(setting.flag());
   }
-  return {};
+  if (keys.empty()) return {};
+  const bool one = keys.size() == 1;
+  return invalid(fmt::format("{} {} not set: give {} in the config file (--config FILE) or as {}",
+                             fmt::join(keys, ", "), one ? "is" : "are", one ? "it" : "them",
+                             fmt::join(flags, ", ")));
 }
 
 Status Settings::load(const std::string& path) {

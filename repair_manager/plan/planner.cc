@@ -51,7 +51,7 @@ template <class Make>
 Result<RepairPlan> RepairPlanner::make(const PlanRequest& request, Make make) const {
   const TimePoint began = runtime_.clock.now();
   const std::optional<StripeView> stripe = view_.stripe(request.stripe);
-  if (!stripe) return Status{Code::kNotFound, fmt::format("no such stripe: {}", request.stripe)};
+  if (!stripe) return Status{Code::kNotFound, fmt::format("stripe {} does not exist", request.stripe)};
   for (uint32_t index : request.indexes)
     if (index >= stripe->chunks.size())
       return Status{Code::kNotFound, fmt::format("no such chunk: {}", ChunkId{request.stripe, index})};

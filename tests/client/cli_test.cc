@@ -85,7 +85,9 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"fsck", "--deep", "--list-missing"},
       {"fsck", "--rate", "1MiB"},
       {"fsck", "--deep", "--rate", "1KiB"},
-      {"fsck", "--deep", "--rate", "fast"}};
+      {"fsck", "--deep", "--rate", "fast"},
+      {"cluster", "start", "--chunk-size", "3"},
+      {"cluster", "start", "--chunk-size", "1GiB"}};
   for (const auto& words : wrong) {
     SCOPED_TRACE(testing::PrintToString(words));
     const Outcome outcome = kintsugi(words);
@@ -100,6 +102,14 @@ TEST_F(CommandLine, NamesACommandThatDoesNotExist) {
 
 TEST_F(CommandLine, SaysWhichCommandIsWrongAndWhereItsHelpIs) {
   EXPECT_EQ(kintsugi({"put"}).error, "kintsugi: put: SRC... DST is required (see kintsugi put --help)\n");
+  EXPECT_EQ(kintsugi({"put", "a"}).error,
+            "kintsugi: put: SRC... DST: a value is missing (see kintsugi put --help)\n");
+  EXPECT_EQ(kintsugi({"put", "a", "/b", "--policy"}).error,
+            "kintsugi: put: --policy: a value is missing (see kintsugi put --help)\n");
+  EXPECT_EQ(kintsugi({"ls", "/a", "/b"}).error,
+            "kintsugi: ls: /b: one argument too many (see kintsugi ls --help)\n");
+  EXPECT_EQ(kintsugi({"ls", "--nonsense"}).error,
+            "kintsugi: ls: --nonsense: no such option (see kintsugi ls --help)\n");
   EXPECT_EQ(kintsugi({"policy", "nonsense"}).error,
             "kintsugi: policy: nonsense: no such command (see kintsugi policy --help)\n");
   EXPECT_EQ(kintsugi({"policy"}).error,
@@ -156,6 +166,21 @@ TEST_F(CommandLine, SaysWhichVariableIsNotSet) {
   EXPECT_NE(kintsugi({"ls", "/"}).error.find(kSecretVariable), std::string::npos);
 }
 
+TEST_F(CommandLine, SaysHowToStartALocalClusterThatIsStopped) {
+  LocalClusterOptions options;
+  options.chunkservers = 1;
+  const auto cluster = LocalCluster::create(directory + "/c", options);
+  ASSERT_TRUE(cluster) << cluster.error();
+  ::setenv(kMetaVariable, cluster->metaserver_address().c_str(), 1);
+  ::setenv(kSecretVariable, cluster->secret_file().c_str(), 1);
+  const Outcome outcome = kintsugi({"ls", "/"});
+  EXPECT_EQ(outcome.code, 1);
+  expect_one_line(outcome);
+  EXPECT_NE(outcome.error.find("it is not running: kintsugi cluster start --dir " + directory + "/c\n"),
+            std::string::npos)
+      << outcome.error;
+}
+
 TEST_F(CommandLine, RefusesASecretFileThatOthersMayRead) {
   const std::string secret = directory + "/secret";
   std::ofstream(secret) << std::string(64, 'a') << "\n";
@@ -210,6 +235,36 @@ TEST_F(CommandLine, LocalClusterIsLoadedAsItWasMadeAndGrows) {
   const std::string config = *read_file(directory + "/c/etc/metaserver.toml");
   EXPECT_NE(config.find("repair.delay = \"500ms\""), std::string::npos) << config;
   EXPECT_NE(read_file(directory + "/c/env")->find("export KINTSUGI_META='127.0.0.1:"), std::string::npos);
+}
+
+TEST_F(CommandLine, LocalClusterSharesTheMachineAmongItsDaemonsAsItGrowsAndShrinks) {
+  LocalClusterOptions options;
+  options.chunkservers = 3;
+  ASSERT_TRUE(LocalCluster::create(directory + "/c", options));
+  const auto config = [&](const std::string& daemon) { return directory + "/c/etc/" + daemon + ".toml"; };
+  const auto share_of = [&](const std::string& daemon) {
+    const std::string text = *read_file(config(daemon)), key = "\ndaemons_on_machine = ";
+    const size_t at = text.find(key);
+    return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + key.size());
+  };
+  EXPECT_EQ(share_of("metaserver"), 4);
+  EXPECT_EQ(share_of("chunkserver-3"), 4);
+  // Its owner has other plans for one of them.
+  std::string changed = *read_file(config("chunkserver-2"));
+  changed.replace(changed.find("machine = 4"), 11, "machine = 1");
+  ASSERT_EQ(write_file(config("chunkserver-2"), changed), Status{});
+
+  auto cluster = LocalCluster::load(directory + "/c");
+  ASSERT_TRUE(cluster) << cluster.error();
+  const LocalClusterOptions before = cluster->options();
+  ASSERT_EQ(cluster->grow(9), Status{});
+  for (const char* daemon :
+       {"metaserver", "chunkserver-1", "chunkserver-3", "chunkserver-4", "chunkserver-9"})
+    EXPECT_EQ(share_of(daemon), 10) << daemon;
+  EXPECT_EQ(share_of("chunkserver-2"), 1);
+  ASSERT_EQ(cluster->shrink(before, std::chrono::milliseconds(100)), Status{});
+  EXPECT_EQ(share_of("metaserver"), 4);
+  EXPECT_EQ(share_of("chunkserver-3"), 4);
 }
 
 TEST_F(CommandLine, APidFileOfAnotherProcessDoesNotCountAsTheDaemon) {

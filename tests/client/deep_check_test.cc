@@ -26,7 +26,10 @@ class DeepCheck : public testing::Test {
   }
 
   DeepCheckReport check(DeepCheckOptions options = {}) {
-    options.progress = [this](const DeepCheckProgress& now) { last = now; };
+    options.progress = [this](const DeepCheckProgress& now) {
+      last = now;
+      if (now.waiting) waited_for = std::max(waited_for, now.damaged - now.settled);
+    };
     auto report = cluster.run(cluster.client().deep_check("/", std::move(options)));
     KINTSUGI_EXPECT_OK(report ? Status{} : report.error());
     return report ? std::move(*report) : DeepCheckReport{};
@@ -45,6 +48,7 @@ class DeepCheck : public testing::Test {
 
   FakeCluster cluster{1};
   uint64_t chunks = 0, bytes = 0;  ///< of both files
+  uint64_t waited_for = 0;         ///< chunks, at most, after everything was read
   DeepCheckProgress last;
 };
 
@@ -97,6 +101,8 @@ TEST_F(DeepCheck, TellsOfDamageInDataAndParityAndWaitsForTheRepair) {
   EXPECT_TRUE(cluster.meta.lost.empty()) << "it returned before they were whole again";
   EXPECT_EQ(last.damaged, 2u);
   EXPECT_EQ(last.settled, 2u);
+  EXPECT_EQ(waited_for, 2u)
+      << "whoever watches is told that everything is read, and what the command waits for";
 }
 
 TEST_F(DeepCheck, FindsChunksThatAreMissingAndChunksOfOtherBytes) {

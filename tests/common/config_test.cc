@@ -176,8 +176,19 @@ TEST_F(SettingsTest, NamesTheFlagOfABadValue) {
 
 TEST_F(SettingsTest, AsksForWhatIsRequired) {
   settings_.require("name");
-  EXPECT_EQ(parse({}).message(), "name is not set: give it in the config file or as --name");
+  EXPECT_EQ(parse({}).message(), "name is not set: give it in the config file (--config FILE) or as --name");
   KINTSUGI_EXPECT_OK(parse({"--name", "x"}));
+}
+
+TEST_F(SettingsTest, SizesThatTheProgramFindsAreAutoUnlessTheyAreGiven) {
+  std::optional<uint64_t> memory = 7;
+  settings_.add_bytes("memory", &memory, "for all", 1 << 20, 1 << 30);
+  KINTSUGI_EXPECT_OK(parse({"--memory", "auto"}));
+  EXPECT_EQ(memory, std::nullopt);
+  EXPECT_NE(settings_.effective().find("memory = \"auto\"\n"), std::string::npos);
+  EXPECT_EQ(error_of("memory = \"64MiB\""), "");
+  EXPECT_EQ(memory, 64u << 20);
+  EXPECT_EQ(parse({"--memory", "2GiB"}).message(), "--memory: 2GiB is out of range: 1MiB to 1GiB");
 }
 
 TEST_F(SettingsTest, FlagsOverrideTheFile) {

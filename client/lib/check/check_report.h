@@ -19,6 +19,7 @@ struct DeepCheckProgress {
   uint64_t chunks = 0, bytes = 0;  ///< read so far
   uint64_t damaged = 0;            ///< chunks found damaged so far
   uint64_t settled = 0;            ///< of these: repaired, or not to be repaired any more
+  bool waiting = false;            ///< all is read, and what is not settled is waited for
 };
 
 struct DeepCheckOptions {

@@ -35,6 +35,8 @@ asio::awaitable<Status> DeepCheck::run(DeepCheckReport& report) {
     status = co_await check_again();
   for (const Again& chunk : again_)
     count_unread(chunk);
+  progress_.waiting = repairs_.settled() < repairs_.chunks();
+  if (status.ok() && progress_.waiting) tell_progress();
   if (status.ok()) status = co_await repairs_.wait(options_.patience, [this] { tell_progress(); });
   repairs_.report_to(report);
   report.chunks_read = progress_.chunks;

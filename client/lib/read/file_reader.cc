@@ -46,7 +46,7 @@ asio::awaitable<Status> FileReader::open(proto::Attributes& attributes) {
   KINTSUGI_CO_TRY(co_await locate(options_.offset, options_.length, page_));
   attributes = page_->attributes();
   if (attributes.type() == proto::Attributes::DIRECTORY) {
-    co_return Status{Code::kIsDirectory, fmt::format("{}: is a directory", path_)};
+    co_return Status{Code::kIsDirectory, fmt::format("{} is a directory", path_)};
   }
   begin_ = planned_ = std::min(options_.offset, attributes.size());
   const uint64_t left = attributes.size() - begin_;

@@ -95,7 +95,7 @@ std::string parse(int argc, char** argv, Arguments& arguments) {
     } else if (name == "--verbose") {
       arguments.verbose = true;
     } else {
-      if (i + 1 >= argc) return fmt::format("{}: unknown, or its value is missing", name);
+      if (i + 1 >= argc) return fmt::format("{}: unknown, or its value is missing (see --help)", name);
       const std::string_view value = argv[++i];
       uint64_t number = 0;
       const bool is_number = parse_number(value, number) && number > 0 && number <= 1'000'000;
