@@ -37,7 +37,7 @@ void Progress::add(uint64_t bytes) {
 
 void Progress::say(std::string_view what) {
   if (!shown_) return;
-  show(fmt::format("{}: {}", label_, what));
+  show(what);
   drawn_ns_ = static_cast<int64_t>(seconds() * 1e9) + 1;
 }
 
