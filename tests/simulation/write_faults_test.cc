@@ -36,6 +36,35 @@ TEST(WriteFaults, APutThatMeetsADeadServerBeforeTheMetaserverKnowsSucceeds) {
   }
 }
 
+TEST(WriteFaults, ManySmallFilesAreKeptWhoeverCrashesMeanwhile) {
+  for (const uint64_t seed : seeds({61, 62, 63, 64, 65, 66})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    std::vector<SimulatedCluster::OperationPtr> puts;
+    for (int i = 0; i < 60; ++i)
+      puts.push_back(cluster.start_put(fmt::format("/small-{}", i), 1 + cluster.random_below(70'000)));
+    const std::vector<size_t> struck = cluster.pick(2);
+    cluster.run_for(cluster.random_time(0ms, 30ms));
+    cluster.crash_chunkserver(struck.front(), seed % 2 ? Crash::kKill : Crash::kPower);
+    cluster.hang(struck.back());
+    cluster.run_for(cluster.random_time(0ms, 30ms));
+    cluster.crash_metaserver(seed % 2 ? Crash::kPower : Crash::kKill);
+    cluster.run_for(100ms);
+    cluster.restart_metaserver();
+    for (const auto& put : puts)
+      KINTSUGI_EXPECT_OK(cluster.finish(put));
+    // Whatever was acknowledged survives the loss of every server's power, too.
+    cluster.crash_chunkserver(struck.back(), Crash::kPower);
+    cluster.unhang(struck.back());
+    for (const size_t server : struck)
+      cluster.restart_chunkserver(server);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    for (const size_t next : cluster.pick(3))
+      cluster.crash_chunkserver(next, Crash::kPower);
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
 TEST(WriteFaults, AServerThatHangsCostsAPutLessThanASecond) {
   for (const uint64_t seed : seeds({15, 16, 17, 18})) {
     SimulatedCluster cluster({.seed = seed, .chunkservers = 10});
