@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
+#include "common/runtime/task_group.h"
 
 namespace kintsugi::simulation {
 namespace {
