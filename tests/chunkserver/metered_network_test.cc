@@ -48,7 +48,7 @@ TEST(MeteredNetwork, TellsALongConnectionTheRateOfItsLinkAgainWhenThatHasChanged
   MeteredNetwork metered(network, runtime.clock, traffic);
   uint64_t rate = 0;
   metered.down_rate = [&rate] { return rate; };
-  auto connection = simulation.run(metered.dial({"peer", 1}, TimePoint::max()));
+  auto connection = simulation.run(metered.dial({"peer", 1}, TimePoint::max(), nullptr));
   ASSERT_TRUE(connection);
   const auto read_for = [&](Duration time) {
     simulation.run_for(time);
