@@ -11,7 +11,9 @@ constexpr sight::Site kDelete{"chunkserver.delete_chunk"};
 }  // namespace
 
 void ChunkDeleter::start() {
-  store_.on_write = [this](ChunkId id) { standing_.erase(id); };
+  store_.on_write = [this](ChunkId id) {
+    if (standing_.erase(id) > 0) log::info("chunk {} is written again and not deleted", id);
+  };
   tasks_.spawn(run());
 }
 

@@ -165,6 +165,8 @@ asio::awaitable<Status> ChunkStore::put_small(Context context, ChunkHeader heade
   KINTSUGI_ASSERT(info.length == data.size() && data.size() <= kBlockBytes);
   if (crc32c(data) != info.crc)
     co_return Status{Code::kCorrupt, fmt::format("chunk {}: checksum mismatch", info.id)};
+  if (removed_.contains(info.id, runtime_.clock.now()))
+    co_return Status{Code::kConflict, fmt::format("chunk {} was removed from here a short while ago", info.id)};
   KINTSUGI_CO_ASSIGN(StoreRoot* const root, co_await admit(info.id, header.policy.size(), info.length));
   OpenWriters::Room room(writers_, root->disk, info.length);
   if (!room.fits_in_memory(info.length))
@@ -286,6 +288,7 @@ asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
 }
 
 asio::awaitable<Status> ChunkStore::remove_claimed(Context context, ChunkId id) {
+  removed_.add(id, runtime_.clock.now());
   // Out of the index first: from here on nobody opens it. Readers that have it open keep the file.
   const std::optional<Entry> entry = erase(id);
   if (!entry) co_return not_here(id);

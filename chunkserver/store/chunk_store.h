@@ -21,6 +21,7 @@
 #include "chunkserver/store/file_walk.h"
 #include "chunkserver/store/open_chunk_cache.h"
 #include "chunkserver/store/open_writers.h"
+#include "chunkserver/store/removed_lately.h"
 #include "chunkserver/store/store_root.h"
 #include "chunkserver/store/usage_profile.h"
 #include "common/runtime/context.h"
@@ -77,7 +78,8 @@ class ChunkStore {
   asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,
                                                                std::string policy, uint64_t max_bytes);
   /// Writes a chunk of at most one block as a whole: durable and visible on return. `data` is the chunk, and has the CRC that
-  /// `header` names (kCorrupt). Errors are those of create() and commit().
+  /// `header` names (kCorrupt). kConflict: it was removed lately, so this call is a late one. Other errors are those of create()
+  /// and commit().
   asio::awaitable<Status> put_small(Context context, ChunkHeader header, std::span<const std::byte> data);
   /// Opens a chunk for reading. kNotFound; kCorrupt (it is quarantined and reported lost now); kIoError; kUnavailable:
   /// it was replaced meanwhile, and may be opened again.
@@ -159,6 +161,7 @@ class ChunkStore {
   OpenChunkCache open_files_, open_records_;
   ChunkCache cache_;
   UsageProfile usage_;
+  RemovedLately removed_;
   std::vector<ChunkInfo> lost_;
   StoreCounters counters_;
   runtime::TaskGroup tasks_;  ///< committers, cleaners, guards, the walk, and what clears away after a chunk

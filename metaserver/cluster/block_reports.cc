@@ -179,9 +179,13 @@ void BlockReports::handle_unknown(Transaction& transaction, ServerId server, Rep
   quarantined_ += quarantine_.add(transaction, server, chunk, false) ? 1 : 0;
 }
 
+void BlockReports::note_lost_early(ServerId id) {
+  if (ServerRecord* server = servers_.find(id)) server->lost_early = clock_.now();
+}
+
 void BlockReports::note_sealed(ServerId id, std::optional<TimePoint> allocated) {
   ServerRecord* server = servers_.find(id);
-  if (!server || (allocated && *allocated > server->registered_at)) return;
+  if (!server || (allocated && *allocated > std::max(server->registered_at, server->lost_early))) return;
   server->last_doubt = clock_.now();
   server->report_again = std::min(server->report_again, server->last_doubt + ChunkMap::kPlacedMemory);
 }

@@ -62,8 +62,10 @@ class BlockReports {
   Result<bool> take_page(Transaction& transaction, const proto::BlockReportRequest& page,
                          std::vector<LostChunk>& lost);
 
-  /// A stripe is sealed with a chunk on this server, which may have been written to a process before the present one:
-  /// nothing is known of its allocation, or it was made before the server registered.
+  /// The server told the loss of a chunk that no stripe places there, but one that is being written may soon.
+  void note_lost_early(ServerId server);
+  /// A stripe is sealed with a chunk on this server. It may have been written to a process before the present one, or
+  /// be what the server told as lost already, when nothing is known of its allocation, or it was made before that.
   void note_sealed(ServerId server, std::optional<TimePoint> allocated);
 
   /// The server is to be asked for a report now; then not again for a while.
@@ -79,7 +81,8 @@ class BlockReports {
     TimePoint began;
     std::optional<ChunkId> last;  ///< up to here it was compared
     bool undecided = false;  ///< it lacks a chunk that was placed too shortly before to be called missing
-    bool too_early = false;  ///< it names a chunk that only tickets of the process before this one may protect
+    bool too_early =
+        false;  ///< it names a chunk that only tickets of the process before this one may protect
   };
   /// Makes `report` that of the page. kConflict: the page's report has ended.
   Status find_report(const proto::BlockReportRequest& page, Report& report) const;

@@ -30,6 +30,8 @@ struct ServerRecord {
   TimePoint block_report_due;  ///< when to ask for one that did not come by itself
   TimePoint registered_at;     ///< when it last did, with this metaserver
   bool first_report = true;    ///< none has ended since then
+  TimePoint lost_early =
+      TimePoint::min();  ///< when it last told the loss of a chunk that no stripe places there
   TimePoint last_doubt =
       TimePoint::min();  ///< no report says yet whether a chunk is there that was placed then
   TimePoint report_again = TimePoint::max();  ///< when to ask for one that does

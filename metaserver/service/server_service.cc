@@ -62,7 +62,8 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
   for (const proto::ReportedChunk& lost : request.lost()) {
     const std::string why =
         fmt::format("server {} found it missing or corrupt", state_.servers.name_of(server));
-    state_.report_lost({StripeId{lost.stripe_id()}, lost.index()}, server, why, false);
+    const ChunkId chunk{StripeId{lost.stripe_id()}, lost.index()};
+    if (!state_.report_lost(chunk, server, why, false)) state_.block_reports.note_lost_early(server);
   }
   Transaction transaction(state_.store);
   const bool hold = state_.history.doubt().has_value();

@@ -45,6 +45,22 @@ Result<std::vector<std::byte>> get_small(ClusterRig& rig, ChunkId id) {
   return rig.simulation.run(read_small(rig, id, rig.capability(id)));
 }
 
+TEST(SmallChunks, OneThatComesAfterItsChunkWasRemovedIsRefused) {
+  ClusterRig rig(1);
+  const auto bytes = chunk_bytes(4096, 1);
+  KINTSUGI_ASSERT_OK(put_small(rig, chunk_id(1), bytes));
+  for (const uint64_t stripe : {1, 2})
+    (void)rig.simulation.run(rig.store(0).remove(Context{}, chunk_id(stripe)));
+  for (const uint64_t stripe : {1, 2}) {
+    EXPECT_EQ(put_small(rig, chunk_id(stripe), bytes).code(), Code::kConflict)
+        << "there or not, it was to go";
+    EXPECT_FALSE(rig.store(0).find(chunk_id(stripe)));
+  }
+  KINTSUGI_EXPECT_OK(put_small(rig, chunk_id(3), bytes));
+  rig.simulation.run_for(11min);
+  KINTSUGI_EXPECT_OK(put_small(rig, chunk_id(1), bytes));
+}
+
 TEST(SmallChunks, AreTheSameChunksThatStreamsReadAndWrite) {
   ClusterRig rig(1);
   uint64_t stripe = 1;

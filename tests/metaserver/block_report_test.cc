@@ -146,6 +146,28 @@ TEST(BlockReport, FindsWhatAServerLostThatStartedBeforeTheStripeWasSealed) {
   EXPECT_EQ(server.report, reports) << "no more reports are asked for";
 }
 
+TEST(BlockReport, FindsWhatAServerToldAsLostBeforeTheStripeWasSealed) {
+  MetaServerRig rig;
+  const auto allocated = rig.allocate("/f");
+  ASSERT_TRUE(allocated) << allocated.error();
+  const proto::SealedStripe sealed = rig.write(*allocated, 300'000);
+  FakeServer& server = rig.server(ServerId{sealed.stripe().chunks(0).server_id()});
+  const ChunkId chunk{StripeId{sealed.stripe().stripe_id()}, 0};
+  rig.pass(2);
+  server.chunks.erase(chunk);
+  server.lost = {chunk};
+  rig.pass(2);
+  EXPECT_TRUE(rig.told.lost.empty()) << "no stripe is there yet";
+  const auto committed = rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}));
+  ASSERT_TRUE(committed) << committed.error();
+  rig.pass(30);
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  EXPECT_EQ(rig.told.lost[0].first, chunk);
+  const uint64_t reports = server.report;
+  rig.pass(120);
+  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+}
+
 TEST(BlockReport, WhatWasReportedTooSoonAfterAStartIsDecidedOnceThatIsOver) {
   MetaServerOptions options;
   options.upload_ttl = 100s;
