@@ -95,6 +95,7 @@ size_t Inspector::losses(StripeId id, const proto::StoredStripe& stripe, bool pe
 Finding Inspector::look() {
   see_servers();
   for (const auto& [id, stripe] : stripes()) {
+    if (seen_.insert(id).second && losses(id, stripe, true) > tolerated(stripe)) endangered_.insert(id);
     if (Finding finding = look_at(id, stripe)) return finding;
     if (instead_ != nullptr) continue;
     for (int index = 0; index < stripe.chunks_size(); ++index)
@@ -123,6 +124,7 @@ Finding Inspector::look_at(StripeId id, const proto::StoredStripe& stripe) const
   }
   const size_t lost = losses(id, stripe, false);
   if (lost <= tolerated(stripe)) return {};
+  if (endangered_.contains(id)) throw BeyondWhatCodesBear{};
   return {Violation::kStripeLost, fmt::format("stripe {} ({}) lost {} of {} chunks", id.value,
                                               stripe.policy(), lost, stripe.chunks_size())};
 }

@@ -15,12 +15,16 @@
 
 namespace kintsugi::simulation {
 
+/// Thrown when a stripe lost more than its code bears, as it was allowed to: it was written with chunks missing while a server
+/// was in doubt that had others of it. Such a run proves nothing more.
+struct BeyondWhatCodesBear {};
+
 class Inspector {
  public:
   explicit Inspector(SimulatedCluster& cluster);
 
   /// To be called after every step. Finds chunks that are gone though nothing took them, stripes beyond repair, and
-  /// stripes with two chunks on one server.
+  /// stripes with two chunks on one server. Throws BeyondWhatCodesBear.
   Finding look();
 
   // ---- the account of losses
@@ -83,6 +87,8 @@ class Inspector {
   std::vector<Server> servers_;
   std::set<std::pair<ServerId, ChunkId>>
       placed_;  ///< every place that a chunk ever had on a disk that is still there
+  std::set<StripeId> seen_,
+      endangered_;  ///< stripes; endangered by what was missing or in doubt at first sight
   const MemoryStoreDisk::Map* instead_ = nullptr;
 };
 

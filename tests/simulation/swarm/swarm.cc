@@ -68,6 +68,9 @@ Finding Swarm::run_guarded(const std::function<bool(const Step&)>& wanted) {
         if (Finding finding = settle()) return finding;
     }
     return {};
+  } catch (const BeyondWhatCodesBear&) {
+    ++coverage_.outcomes["run beyond what its code bears"];
+    return {};
   } catch (const std::exception& error) {
     return {Violation::kStuck, error.what()};
   }
