@@ -60,7 +60,7 @@ class PartialSums::Call final : public partial_sum::SumSink {
  private:
   std::unique_ptr<OwnSum> own_sum(bool user) const {
     if (!partial_sum::has_chunk(node_)) return nullptr;
-    // What a degraded read took from the disk will be wanted again by the next reader of the file.
+    // A degraded read leaves its blocks in the cache: the next reader of the file will want them again.
     const ReadFor purpose = user ? ReadFor::kUser : ReadFor::kBackground;
     return std::make_unique<OwnSum>(clock_, sums_.store_, stripe_, node_, range_.rows, purpose);
   }

@@ -166,7 +166,8 @@ asio::awaitable<Status> ChunkStore::put_small(Context context, ChunkHeader heade
   if (crc32c(data) != info.crc)
     co_return Status{Code::kCorrupt, fmt::format("chunk {}: checksum mismatch", info.id)};
   if (removed_.contains(info.id, runtime_.clock.now()))
-    co_return Status{Code::kConflict, fmt::format("chunk {} was removed from here a short while ago", info.id)};
+    co_return Status{Code::kConflict,
+                     fmt::format("chunk {} was removed from here a short while ago", info.id)};
   KINTSUGI_CO_ASSIGN(StoreRoot* const root, co_await admit(info.id, header.policy.size(), info.length));
   OpenWriters::Room room(writers_, root->disk, info.length);
   if (!room.fits_in_memory(info.length))

@@ -21,7 +21,7 @@ constexpr auto kStopPatience = std::chrono::seconds(10);
 constexpr Duration kOneAnswer = 1s;
 constexpr uint64_t kLeastChunk = 1 << 20,
                    kMostChunk = 256 << 20;  ///< as the metaserver's setting chunk_bytes
-/// What a metaserver takes that is not told another one.
+/// The policy of a metaserver whose settings name none.
 constexpr std::string_view kDefaultPolicy = "rs-6-3-1024k";
 
 struct Arguments {
@@ -51,7 +51,7 @@ Status check_arguments(const Arguments& arguments) {
   return {Code::kInvalidArgument, "--chunk-size: must be between 1MiB and 256MiB"};
 }
 
-/// What stands in the way of storing files; empty when nothing does.
+/// A sentence that says why no files can be stored yet; empty when they can.
 std::string shortage(const LocalClusterOptions& options) {
   const std::string name = options.policy.empty() ? std::string(kDefaultPolicy) : options.policy;
   const auto policy = erasure::Policy::parse(name);

@@ -194,7 +194,7 @@ std::string LocalCluster::memory_line(size_t chunkservers) const {
 
 /// Has the daemons share the machine with as many as there are now. Those that run do so from their next start on.
 Status LocalCluster::share_memory(size_t chunkservers_before) const {
-  // What its owner changed stays.
+  // A line that its owner has changed stays as it is.
   const std::string before = memory_line(chunkservers_before), now = memory_line(chunkservers_.size());
   for (const LocalDaemon& daemon : daemons()) {
     KINTSUGI_ASSIGN(std::string config, read_file(daemon.config));

@@ -22,7 +22,7 @@ Settings::CommandLine::CommandLine(Settings& settings)
   for (size_t i = 0; i < values_.size(); ++i) {
     const Setting& setting = settings.settings_[i];
     const std::string flag = setting.flag(), help = setting.help + (setting.required ? " (required)" : "");
-    // Of what is empty nothing is shown.
+    // An empty part of the help is left out.
     const bool has_default = setting.default_text != "\"\"" && setting.default_text != "[]";
     if (setting.kind == Kind::kBool) {
       std::string negated = "!--no-" + flag.substr(2);

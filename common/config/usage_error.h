@@ -1,4 +1,4 @@
-/// What is wrong with a command line, in the same words for every program.
+/// Errors of a command line, in the same words for every program.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ uint64_t machine_memory_bytes();
 /// The same with the files of /proc and /sys below `root`, for tests. `physical_bytes` is the machine's memory.
 uint64_t machine_memory_bytes(const std::string& root, uint64_t physical_bytes);
 
-/// What is one daemon's of `machine_bytes` when `daemons` share the machine, between `least` and `most`.
+/// The share of one daemon in `machine_bytes` when `daemons` share the machine, kept between `least` and `most`.
 /// REQUIRES: daemons > 0, least <= most.
 uint64_t memory_share(uint64_t machine_bytes, uint32_t daemons, uint64_t least, uint64_t most);
 

@@ -22,7 +22,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr double kMemtableFilterShare = 0.02;  ///< of a write buffer
-/// Of the memory for caches, one byte in so many is for single values, in front of RocksDB.
+/// The cache of single values, in front of RocksDB, has one byte in so many of the memory for caches.
 constexpr uint64_t kReadCacheShare = 5;
 
 std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view key) {

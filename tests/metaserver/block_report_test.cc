@@ -108,6 +108,15 @@ TEST(BlockReport, DoesNotMissAChunkThatWasPlacedWhileItWasCollected) {
   EXPECT_TRUE(rig.told.lost.empty());
 }
 
+void expect_found_by_one_more_report(MetaServerRig& rig, const FakeServer& server, ChunkId lost) {
+  rig.pass(30);
+  ASSERT_EQ(rig.told.lost.size(), 1u);
+  EXPECT_EQ(rig.told.lost[0].first, lost);
+  const uint64_t reports = server.report;
+  rig.pass(120);
+  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+}
+
 TEST(BlockReport, FindsWhatAServerLostThatStartedRightAfterItWasPlaced) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f"));
@@ -118,12 +127,7 @@ TEST(BlockReport, FindsWhatAServerLostThatStartedRightAfterItWasPlaced) {
   server.registered = false;
   rig.pass(5);
   EXPECT_TRUE(rig.told.lost.empty()) << "the report may have been collected before the chunk was written";
-  rig.pass(30);
-  ASSERT_EQ(rig.told.lost.size(), 1u);
-  EXPECT_EQ(rig.told.lost[0].first, (ChunkId{StripeId{stripe.stripe_id()}, 0}));
-  const uint64_t reports = server.report;
-  rig.pass(120);
-  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+  expect_found_by_one_more_report(rig, server, ChunkId{StripeId{stripe.stripe_id()}, 0});
 }
 
 TEST(BlockReport, FindsWhatAServerLostThatStartedBeforeTheStripeWasSealed) {
@@ -138,12 +142,7 @@ TEST(BlockReport, FindsWhatAServerLostThatStartedBeforeTheStripeWasSealed) {
   rig.pass(10);
   const auto committed = rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}));
   ASSERT_TRUE(committed) << committed.error();
-  rig.pass(30);
-  ASSERT_EQ(rig.told.lost.size(), 1u);
-  EXPECT_EQ(rig.told.lost[0].first, (ChunkId{StripeId{sealed.stripe().stripe_id()}, 0}));
-  const uint64_t reports = server.report;
-  rig.pass(120);
-  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+  expect_found_by_one_more_report(rig, server, ChunkId{StripeId{sealed.stripe().stripe_id()}, 0});
 }
 
 TEST(BlockReport, FindsWhatAServerToldAsLostBeforeTheStripeWasSealed) {
@@ -160,12 +159,7 @@ TEST(BlockReport, FindsWhatAServerToldAsLostBeforeTheStripeWasSealed) {
   EXPECT_TRUE(rig.told.lost.empty()) << "no stripe is there yet";
   const auto committed = rig.commit(rig.commit_request("/f", allocated->upload_id(), {sealed}));
   ASSERT_TRUE(committed) << committed.error();
-  rig.pass(30);
-  ASSERT_EQ(rig.told.lost.size(), 1u);
-  EXPECT_EQ(rig.told.lost[0].first, chunk);
-  const uint64_t reports = server.report;
-  rig.pass(120);
-  EXPECT_EQ(server.report, reports) << "no more reports are asked for";
+  expect_found_by_one_more_report(rig, server, chunk);
 }
 
 TEST(BlockReport, WhatWasReportedTooSoonAfterAStartIsDecidedOnceThatIsOver) {

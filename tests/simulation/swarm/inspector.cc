@@ -249,18 +249,20 @@ Finding Inspector::spread() const {
   return {};
 }
 
+bool Inspector::accounted_for(const Stripes& all, ServerId server, ChunkId chunk) const {
+  const auto stripe = all.find(chunk.stripe);
+  const bool placed = stripe != all.end() && static_cast<int>(chunk.index) < stripe->second.chunks_size() &&
+                      ServerId{stripe->second.chunks(static_cast<int>(chunk.index)).server_id()} == server;
+  return placed || metadata().contains(keys::quarantine(server, chunk));
+}
+
 Status Inspector::cleared() const {
   const auto all = stripes();
   for (size_t number = 0; number < servers_.size(); ++number) {
     const Server& server = servers_[number];
     if (!cluster_.running(number)) continue;
     for (const ChunkId chunk : server.chunks) {
-      const auto stripe = all.find(chunk.stripe);
-      const bool placed =
-          stripe != all.end() && static_cast<int>(chunk.index) < stripe->second.chunks_size() &&
-          ServerId{stripe->second.chunks(static_cast<int>(chunk.index)).server_id()} == server.id;
-      const bool kept = metadata().contains(keys::quarantine(server.id, chunk));
-      if (placed || kept || !placed_.contains({server.id, chunk})) continue;
+      if (accounted_for(all, server.id, chunk) || !placed_.contains({server.id, chunk})) continue;
       return {Code::kUnavailable,
               fmt::format("{} still holds chunk {}:{}, which was placed there once and is not any more",
                           SimulatedCluster::name(number), chunk.stripe.value, chunk.index)};
@@ -294,12 +296,7 @@ Status Inspector::tidy() const {
     const Server& server = servers_[number];
     if (!cluster_.running(number)) continue;
     for (const ChunkId chunk : server.chunks) {
-      const auto stripe = all.find(chunk.stripe);
-      const bool placed =
-          stripe != all.end() && static_cast<int>(chunk.index) < stripe->second.chunks_size() &&
-          ServerId{stripe->second.chunks(static_cast<int>(chunk.index)).server_id()} == server.id;
-      const bool kept = metadata().contains(keys::quarantine(server.id, chunk));
-      if (placed || kept) continue;
+      if (accounted_for(all, server.id, chunk)) continue;
       return {Code::kUnavailable,
               fmt::format("{} holds chunk {}:{}, which nothing places there", SimulatedCluster::name(number),
                           chunk.stripe.value, chunk.index)};

@@ -78,6 +78,8 @@ class Inspector {
   void see_servers();
   Finding look_at(StripeId id, const proto::StoredStripe& stripe) const;
   const Server* server_with(ServerId id) const;
+  /// The metadata place the chunk on this server, or keep it there in quarantine.
+  bool accounted_for(const Stripes& all, ServerId server, ChunkId chunk) const;
   /// How many chunks of the stripe are gone; with `pessimistic` also those in doubt.
   size_t losses(StripeId id, const proto::StoredStripe& stripe, bool pessimistic) const;
   /// How many of its chunks may be gone.
