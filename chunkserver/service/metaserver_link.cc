@@ -93,6 +93,7 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   const uint32_t number = store_.identity().number;
   request.set_number(number != 0 ? number : number_in_server_name(options_.name));
   request.set_incarnation(incarnation_);
+  request.set_replaces(replaces_);
   if (mark_.epoch() == 0) {
     mark_.set_epoch(store_.identity().metadata.epoch);
     mark_.set_position(store_.identity().metadata.position);
@@ -102,6 +103,10 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   Status called = co_await client_.call(module.context(), options_.metaserver, rpc::Method::kRegisterServer,
                                         request, response);
   if (!called.ok()) co_return module.finish(note(std::move(called), "register"));
+  if (response.replaces() != 0) {
+    replaces_ = response.replaces();
+    co_return module.finish({});  // it asks again at once
+  }
   // A metaserver from before there were numbers tells none.
   const uint32_t given = response.number() != 0 ? response.number() : number;
   Status joined = co_await store_.join_cluster(response.cluster_id(), given);

@@ -79,6 +79,7 @@ class MetaserverLink {
   sight::Recorder& recorder_;
   LinkOptions options_;
   uint64_t incarnation_;  ///< random: tells this run of the server from the one before
+  uint64_t replaces_ = 0;  ///< the run of the server whose place it takes, as the metaserver told it
   uint64_t sequence_ = 0, reports_ = 0;
   bool registered_ = false, refused_ = false;
   Duration interval_ = std::chrono::seconds(1);

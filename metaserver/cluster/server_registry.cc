@@ -95,6 +95,12 @@ Result<ServerRegistry::Before> ServerRegistry::register_server(Transaction& tran
   const ServerId id{request.server_id()};
   const bool is_new = !servers_.contains(id);
   if (is_new && servers_.size() >= kMaxServers) return Status{Code::kLimitExceeded, "too many servers"};
+  if (!is_new) {
+    const proto::StoredServer& stored = servers_[id].stored;
+    KINTSUGI_TRY(check_incarnation(id, stored, request.incarnation()));
+    const bool same = stored.incarnation() == request.incarnation();
+    if (!same && stored.incarnation() != request.replaces()) return Before::kReplaces;
+  }
   if (const auto removed = removed_.find(id); removed != removed_.end()) {
     KINTSUGI_TRY(check_incarnation(id, removed->second, request.incarnation()));
     servers_[id].stored = std::move(removed->second);
@@ -102,7 +108,6 @@ Result<ServerRegistry::Before> ServerRegistry::register_server(Transaction& tran
   }
   ServerRecord& server = servers_[id];
   server.id = id;
-  KINTSUGI_TRY(check_incarnation(id, server.stored, request.incarnation()));
   if (server.stored.incarnation() != request.incarnation()) {
     supersede(server.stored, request.incarnation());
     server.load.Clear();

@@ -54,11 +54,12 @@ class ServerRegistry {
 
   void load(const Reader& reader);
 
-  /// Puts what must be durable into the transaction. Returns what the server counted as until now.
+  /// Puts what must be durable into the transaction. Returns what the server counted as until now, or kReplaces: nothing
+  /// has changed, since the request does not name the incarnation whose place it would take.
   /// kAlreadyExists, here and below: a later process with this id has registered since. kNotFound: the server was
   /// removed while this process ran. No other refusal that a server is sent, whatever it asked, has one of these two
   /// codes.
-  enum class Before { kUnknown, kLiving, kDead };
+  enum class Before { kUnknown, kLiving, kDead, kReplaces };
   Result<Before> register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
 
   /// False: no such server.

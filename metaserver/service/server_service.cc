@@ -30,6 +30,10 @@ asio::awaitable<Status> ServerService::register_server(Context context,
   const ServerId server{request.server_id()};
   Transaction transaction(state_.store);
   const Result<ServerRegistry::Before> before = state_.servers.register_server(transaction, request);
+  if (before && *before == ServerRegistry::Before::kReplaces) {
+    response.set_replaces(state_.servers.find(server)->stored.incarnation());
+    co_return module.finish({});
+  }
   if (before && *before == ServerRegistry::Before::kDead) state_.host->server_returned(server);
   const Status registered = before ? Status{} : before.error();
   if (before) watch_.heard(server, context.connection);

@@ -27,6 +27,7 @@ class FakeMetaserver {
   std::string probe_address;             ///< named in every answer
   Status refusal;                        ///< unless ok: the answer to everything
   Status report_refusal;                 ///< unless ok: the answer to block reports
+  uint64_t replaces = 0;  ///< the incarnation that has the server's place
   std::vector<proto::RegisterServerRequest> registrations;
   std::vector<proto::HeartbeatRequest> heartbeats;
   std::vector<proto::BlockReportRequest> reports;
@@ -44,6 +45,7 @@ inline FakeMetaserver::FakeMetaserver(const runtime::Runtime& runtime, rpc::Secr
                    response.set_heartbeat_interval_ms(1000);
                    response.set_cluster_id(cluster);
                    response.set_number(number);
+                   if (request.replaces() != replaces) response.set_replaces(replaces);
                    co_return refusal;
                  });
   server_.handle(rpc::Method::kHeartbeat,

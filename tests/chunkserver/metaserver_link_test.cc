@@ -140,6 +140,16 @@ TEST(MetaserverLink, RegistersAgainWhenToldAndWhenTheMetaserverWasAway) {
   EXPECT_GT(rig.meta.heartbeats.size(), before + 3);
 }
 
+TEST(MetaserverLink, NamesTheProcessWhosePlaceItTakesOnceItIsTold) {
+  ClusterRig rig(1);
+  rig.meta.replaces = 17;
+  rig.simulation.run_for(2s);
+  ASSERT_EQ(rig.meta.registrations.size(), 2u);
+  EXPECT_EQ(rig.meta.registrations[0].replaces(), 0u);
+  EXPECT_EQ(rig.meta.registrations[1].replaces(), 17u);
+  EXPECT_TRUE(rig.servers[0].server->registered());
+}
+
 TEST(MetaserverLink, LostChunksAreReportedUntilTheMetaserverHeard) {
   ClusterRig rig(1);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), chunk_bytes(2 * kMiB, 1)));

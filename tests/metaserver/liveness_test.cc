@@ -168,6 +168,27 @@ TEST(Liveness, AnOlderProcessOfAServerIsToldToStop) {
   EXPECT_EQ(old.refusals.size(), 1u) << "the restart has not forgotten";
 }
 
+TEST(Liveness, ACallOfADeadProcessThatArrivesLateDisplacesNobody) {
+  MetaServerRig rig;
+  FakeServer& server = rig.servers[0];
+  proto::RegisterServerRequest late;  // of a process that died before it was answered
+  late.set_server_id(server.id.value);
+  late.set_address("10.0.9.9:9000");
+  late.set_incarnation(77);
+  for (const uint64_t replaces : {uint64_t{0}, server.incarnation}) {
+    ++server.incarnation;  // the process after it
+    server.registered = false;
+    rig.heartbeat(server);
+    late.set_replaces(replaces);
+    const auto answer = rig.call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, late);
+    ASSERT_TRUE(answer) << answer.error();
+    EXPECT_EQ(answer->replaces(), server.incarnation);
+    rig.heartbeat(server);
+    EXPECT_TRUE(server.refusals.empty()) << server.refusals[0];
+    EXPECT_NE(rig.meta->state().servers.find(server.id)->stored.address(), late.address());
+  }
+}
+
 TEST(Liveness, APauseOfTheMetaserverIsNotHeldAgainstTheServers) {
   simulation::Simulation simulation(1);
   MetaServerOptions options;

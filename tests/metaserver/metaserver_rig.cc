@@ -12,7 +12,11 @@ void MetaServerRig::heartbeat(FakeServer& server) {
     request.set_number(server.number);
     request.set_incarnation(server.incarnation);
     *request.mutable_seen() = server.seen;
-    const auto registered = call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, request);
+    auto registered = call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, request);
+    if (registered && registered->replaces() != 0) {
+      request.set_replaces(registered->replaces());
+      registered = call<proto::RegisterServerResponse>(rpc::Method::kRegisterServer, request);
+    }
     if (!registered) {
       server.refusals.push_back(registered.error());
       return;
