@@ -193,8 +193,14 @@ TEST_F(Kill, ACorruptChunkFileIsNeverServedAndGetsRepaired) {
       .write("rot", 3);
   ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
   EXPECT_EQ(run_command({"/usr/bin/cmp", file, path("back")}).exit_code, 0);
+  // A read that goes around the chunk's server, because another one was faster, does not see that it is corrupt.
   ASSERT_TRUE(eventually(
-      [&] { return kintsugi({"repair", "history"}).out.find("corrupt") != std::string::npos; }, seconds(60)));
+      [&] {
+        std::filesystem::remove(path("again"));
+        (void)kintsugi({"get", "/file", path("again")});
+        return kintsugi({"repair", "history"}).out.find("corrupt") != std::string::npos;
+      },
+      seconds(60)));
   ASSERT_TRUE(eventually([&] { return healthy(); }, seconds(60))) << kintsugi({"fsck", "/"}).out;
   EXPECT_TRUE(eventually([&] { return read_file(file_of_a_chunk(0)) == sound; }, seconds(20)))
       << "the chunk should be what it was, wherever it is now";

@@ -130,7 +130,8 @@ asio::awaitable<void> FileOperations::run(ClientProgram& program, RunningPtr run
       if (!judged.ok()) found(Violation::kNotLinear, *running->directory, judged);
     }
   }
-  running_.erase(running);
+  // One that its client left is none of ours any more, and we may be gone.
+  if (!running->abandoned) running_.erase(running);
 }
 
 asio::awaitable<Status> FileOperations::change(client::Client& client, const Running& running) {

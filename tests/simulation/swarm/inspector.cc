@@ -94,13 +94,20 @@ size_t Inspector::losses(StripeId id, const proto::StoredStripe& stripe, bool pe
 
 Finding Inspector::look() {
   see_servers();
+  std::set<std::pair<ServerId, ChunkId>> placed;
   for (const auto& [id, stripe] : stripes()) {
     if (seen_.insert(id).second && losses(id, stripe, true) > tolerated(stripe)) endangered_.insert(id);
     if (Finding finding = look_at(id, stripe)) return finding;
     if (instead_ != nullptr) continue;
     for (int index = 0; index < stripe.chunks_size(); ++index)
-      placed_.insert({ServerId{stripe.chunks(index).server_id()}, {id, static_cast<uint32_t>(index)}});
+      placed.insert({ServerId{stripe.chunks(index).server_id()}, {id, static_cast<uint32_t>(index)}});
   }
+  // One that left its place when it was not there any more is not the one that comes there later.
+  for (const Server& server : servers_)
+    std::erase_if(placed_, [&](const auto& place) {
+      return place.first == server.id && !server.chunks.contains(place.second) && !placed.contains(place);
+    });
+  placed_.merge(placed);
   return {};
 }
 

@@ -26,6 +26,8 @@ Swarm::Swarm(const Schedule& schedule)
 }
 
 Swarm::~Swarm() {
+  // Operations may still be under way when a run ended early, and end with the cluster only.
+  files_.client_crashed();
   log::set_sink({});
 }
 
