@@ -27,6 +27,24 @@ std::string_view code_name(Code code) {
     case Code::kIsDirectory: return "is a directory";
     case Code::kLimitExceeded: return "limit exceeded";
     case Code::kInternal: return "internal error";
+    case Code::kNotPermitted: return "not permitted";
+    case Code::kAccessDenied: return "access denied";
+    case Code::kNameTooLong: return "name too long";
+    case Code::kTooManyLinks: return "too many links";
+    case Code::kCrossDevice: return "on another file system";
+    case Code::kNotSupported: return "not supported";
+    case Code::kNoData: return "no such attribute";
+    case Code::kRange: return "out of range";
+    case Code::kFileTooLarge: return "file too large";
+    case Code::kStale: return "stale";
+    case Code::kQuota: return "over quota";
+    case Code::kWouldBlock: return "would block";
+    case Code::kDeadlock: return "deadlock";
+    case Code::kInterrupted: return "interrupted";
+    case Code::kBadHandle: return "bad handle";
+    case Code::kTooBig: return "too big";
+    case Code::kSymlinkLoop: return "too many symbolic links";
+    case Code::kNoDevice: return "no such device";
   }
   return "unknown code";
 }

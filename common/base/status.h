@@ -34,7 +34,26 @@ enum class Code : uint8_t {
   kIsDirectory = 14,
   kLimitExceeded = 15,  ///< a named limit was reached
   kInternal = 16,
+  kNotPermitted = 17,  ///< only the owner or root may
+  kAccessDenied = 18,  ///< the file's mode or access list says so
+  kNameTooLong = 19,
+  kTooManyLinks = 20,
+  kCrossDevice = 21,
+  kNotSupported = 22,
+  kNoData = 23,  ///< no such extended attribute
+  kRange = 24,   ///< the result does not fit
+  kFileTooLarge = 25,
+  kStale = 26,  ///< the inode is gone
+  kQuota = 27,
+  kWouldBlock = 28,
+  kDeadlock = 29,
+  kInterrupted = 30,
+  kBadHandle = 31,
+  kTooBig = 32,
+  kSymlinkLoop = 33,
+  kNoDevice = 34,
 };
+inline constexpr Code kLastCode = Code::kNoDevice;
 
 /// The name of a code for people: "not found", "corrupt", ...
 std::string_view code_name(Code code);

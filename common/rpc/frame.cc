@@ -80,7 +80,7 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte, kFrameHeaderB
     return Status{Code::kLimitExceeded,
                   fmt::format("frame payload of {} bytes, limit {}", header.payload_bytes, kMaxPayloadBytes)};
   }
-  if (status > static_cast<uint16_t>(Code::kInternal)) {
+  if (status > static_cast<uint16_t>(kLastCode)) {
     return Status{Code::kCorrupt, fmt::format("unknown status code {}", status)};
   }
   header.status = static_cast<Code>(status);
