@@ -86,7 +86,7 @@ Status Uploads::store_stripe(Transaction& transaction, UploadId upload, const pr
   return {};
 }
 
-std::vector<StripeId> Uploads::attached_before(const Transaction& transaction, UploadId upload) const {
+std::vector<StripeId> Uploads::attached_before(const Transaction& transaction, UploadId upload) {
   std::vector<StripeId> attached;
   // The record comes with the first stripe, so that most small files, which bring theirs with the commit, cost no scan.
   if (!transaction.get(keys::upload(upload))) return attached;
@@ -98,74 +98,71 @@ std::vector<StripeId> Uploads::attached_before(const Transaction& transaction, U
   return attached;
 }
 
-Status Uploads::check_extents(const Transaction& transaction, const proto::CommitFileRequest& request,
-                              const std::vector<StripeId>& attached, Committed& committed) const {
-  const auto refuse = [](std::string why) { return Status{Code::kInvalidArgument, std::move(why)}; };
-  if (request.extents_size() > kMaxExtents) {
-    return {Code::kLimitExceeded,
-            fmt::format("{} extents: a file has at most {}", request.extents_size(), kMaxExtents)};
-  }
-  std::map<StripeId, uint64_t> lengths;
-  uint64_t size = 0;
-  for (const proto::Extent& extent : request.extents()) {
-    const StripeId id{extent.stripe_id()};
-    if (extent.file_offset() != size) return refuse(fmt::format("the extents have a gap at byte {}", size));
-    if (!std::binary_search(attached.begin(), attached.end(), id)) {
-      return {Code::kNotFound, fmt::format("stripe {} is not one of upload {}", id, request.upload_id())};
-    }
-    if (!lengths.contains(id)) {
-      const auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
-      KINTSUGI_ASSERT(stripe);
-      lengths[id] = stripe->length();
-      committed.stored_bytes += stored_bytes(*stripe);
-      if (committed.policy.empty()) committed.policy = stripe->policy();
-    }
-    const uint64_t length = lengths[id];
-    if (extent.length() == 0 || extent.stripe_offset() > length ||
-        extent.length() > length - extent.stripe_offset()) {
-      return refuse(fmt::format("an extent names bytes that stripe {} does not have", id));
-    }
-    size += extent.length();
-  }
-  if (size != request.size())
-    return refuse(fmt::format("the extents hold {} bytes, the file {}", size, request.size()));
-  committed.extents.mutable_extents()->CopyFrom(request.extents());
-  return {};
-}
-
-Result<Uploads::Committed> Uploads::commit(Transaction& transaction, const proto::CommitFileRequest& request,
-                                           std::vector<ChunkId>& missing, FreedStripes& freed) {
-  const UploadId upload{request.upload_id()};
-  Committed committed;
-  std::vector<StripeId> before;
+Result<std::vector<StripeId>> Uploads::gather(
+    Transaction& transaction, UploadId upload,
+    const google::protobuf::RepeatedPtrField<proto::SealedStripe>& sealed, std::vector<ChunkId>& missing) {
+  std::vector<StripeId> attached;
   if (upload) {
     KINTSUGI_TRY(use(upload));
-    before = attached_before(transaction, upload);
+    attached = attached_before(transaction, upload);
   }
-  std::vector<StripeId> attached = before;
-  for (const proto::SealedStripe& sealed : request.sealed()) {
-    const StripeId id{sealed.stripe().stripe_id()};
+  for (const proto::SealedStripe& stripe : sealed) {
+    const StripeId id{stripe.stripe().stripe_id()};
     if (!upload || !id) return Status{Code::kInvalidArgument, "a stripe belongs to an upload"};
     // A stripe that was stored before is the upload's only if it is attached: it may be another file's by now.
     if (transaction.get(keys::stripe(id))) continue;
-    KINTSUGI_TRY(store_stripe(transaction, upload, sealed, missing));
+    KINTSUGI_TRY(store_stripe(transaction, upload, stripe, missing));
     attached.push_back(id);
   }
   std::sort(attached.begin(), attached.end());
   attached.erase(std::unique(attached.begin(), attached.end()), attached.end());
-  KINTSUGI_TRY(check_extents(transaction, request, attached, committed));
+  return attached;
+}
 
+Status Uploads::check_extents(const Transaction& transaction, const Extents& extents, uint64_t size,
+                              const std::vector<StripeId>& gathered, bool holes) {
+  const auto refuse = [](std::string why) { return Status{Code::kInvalidArgument, std::move(why)}; };
+  if (extents.size() > kMaxExtents) {
+    return {Code::kLimitExceeded,
+            fmt::format("{} extents: at most {} are written at once", extents.size(), kMaxExtents)};
+  }
+  std::map<StripeId, uint64_t> lengths;
+  uint64_t end = 0;
+  for (const proto::Extent& extent : extents) {
+    const StripeId id{extent.stripe_id()};
+    if (extent.file_offset() < end) return refuse(fmt::format("the extents overlap at byte {}", end));
+    if (extent.length() == 0 || extent.file_offset() > size || extent.length() > size - extent.file_offset())
+      return refuse(fmt::format("the extent at byte {} ends beyond byte {}, or holds none",
+                                extent.file_offset(), size));
+    end = extent.file_offset() + extent.length();
+    if (!id && holes) continue;
+    if (!std::binary_search(gathered.begin(), gathered.end(), id))
+      return {Code::kNotFound, fmt::format("stripe {} is not one of this upload", id)};
+    if (!lengths.contains(id)) {
+      const auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
+      KINTSUGI_ASSERT(stripe);
+      lengths[id] = stripe->length();
+    }
+    const uint64_t length = lengths[id];
+    if (extent.stripe_offset() > length || extent.length() > length - extent.stripe_offset())
+      return refuse(fmt::format("an extent names bytes that stripe {} does not have", id));
+  }
+  return {};
+}
+
+void Uploads::release(Transaction& transaction, UploadId upload, const Extents& extents,
+                      const std::vector<StripeId>& gathered, FreedStripes& freed) {
   std::set<StripeId> named;
-  for (const proto::Extent& extent : request.extents())
+  for (const proto::Extent& extent : extents)
     named.insert(StripeId{extent.stripe_id()});
-  for (StripeId id : attached) {
+  for (StripeId id : gathered) {
     // In one batch the stripe leaves the upload and becomes the file's, or garbage: expire_step() can free neither.
     if (!named.contains(id)) free_stripe(transaction, id, freed);
   }
-  for (StripeId id : before)
+  if (!transaction.get(keys::upload(upload))) return;
+  for (StripeId id : attached_before(transaction, upload))
     transaction.remove(keys::upload_stripe(upload, id));
-  if (transaction.get(keys::upload(upload))) transaction.remove(keys::upload(upload));
-  return committed;
+  transaction.remove(keys::upload(upload));
 }
 
 void Uploads::ended(UploadId id) {

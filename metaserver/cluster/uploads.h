@@ -49,16 +49,19 @@ class Uploads {
   Status seal(Transaction& transaction, UploadId upload, const proto::SealedStripe& sealed,
               std::vector<ChunkId>& missing);
 
-  struct Committed {
-    proto::StoredExtents extents;
-    uint64_t stored_bytes = 0;
-    std::string policy;  ///< that of the first stripe; empty when there is none
-  };
-  /// Seals what the request brings, checks the extents against the upload's stripes and ends the upload. Stripes that
-  /// no extent names are freed.
-  Result<Committed> commit(Transaction& transaction, const proto::CommitFileRequest& request,
-                           std::vector<ChunkId>& missing, FreedStripes& freed);
-  /// No stripe of it is accepted any more. To be called when the transaction of commit() is on its way.
+  /// Seals what is brought along, and lists all stripes of the upload, in order.
+  Result<std::vector<StripeId>> gather(Transaction& transaction, UploadId upload,
+                                       const google::protobuf::RepeatedPtrField<proto::SealedStripe>& sealed,
+                                       std::vector<ChunkId>& missing);
+  using Extents = google::protobuf::RepeatedPtrField<proto::Extent>;
+  /// The extents are in file order, disjoint, within `size`, and of stripes that are `gathered`; holes may be among them if
+  /// `holes` says so. kInvalidArgument, kLimitExceeded, kNotFound.
+  static Status check_extents(const Transaction& transaction, const Extents& extents, uint64_t size,
+                              const std::vector<StripeId>& gathered, bool holes);
+  /// Ends an upload whose extents a file has got: stripes that none of them names are freed.
+  void release(Transaction& transaction, UploadId upload, const Extents& extents,
+               const std::vector<StripeId>& gathered, FreedStripes& freed);
+  /// No stripe of it is accepted any more. To be called when the transaction of release() is on its way.
   void ended(UploadId upload);
 
   /// Nothing of it can be committed any more; what was written is garbage. The caller wakes its servers, which are
@@ -83,9 +86,7 @@ class Uploads {
   Status store_stripe(Transaction& transaction, UploadId upload, const proto::SealedStripe& sealed,
                       std::vector<ChunkId>& missing);
   /// The stripes that were sealed before the commit.
-  std::vector<StripeId> attached_before(const Transaction& transaction, UploadId upload) const;
-  Status check_extents(const Transaction& transaction, const proto::CommitFileRequest& request,
-                       const std::vector<StripeId>& attached, Committed& committed) const;
+  static std::vector<StripeId> attached_before(const Transaction& transaction, UploadId upload);
   /// Frees some of the stripes attached to the upload. False: none are left.
   bool free_some(Transaction& transaction, UploadId upload, FreedStripes& freed) const;
 

@@ -1,11 +1,16 @@
 #include "metaserver/namespace/directory_policies.h"
 
 namespace kintsugi::metaserver {
+namespace {
+
+constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
+
+}  // namespace
 
 Status DirectoryPolicies::set(Transaction& transaction, std::string_view text, const std::string& policy) {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   KINTSUGI_ASSIGN(const Entry entry, walk(transaction.store(), path.names));
-  if (!entry.is_directory) {
+  if (!entry.is_directory()) {
     return Status{Code::kNotDirectory,
                   path_text(path.names) + " is a file: its code was fixed when it was written"};
   }
@@ -34,6 +39,17 @@ proto::GetPolicyResponse DirectoryPolicies::nearest(const Reader& reader, const 
     break;
   }
   return response;
+}
+
+std::string DirectoryPolicies::of_directory(const Reader& reader, InodeId directory) const {
+  for (int depth = 0; depth < kMaxDepth && directory; ++depth) {
+    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(directory));
+    if (!inode) break;
+    if (!inode->policy().empty()) return inode->policy();
+    if (directory == kRootInode) break;
+    directory = InodeId{inode->parent()};
+  }
+  return fallback_;
 }
 
 Result<proto::GetPolicyResponse> DirectoryPolicies::of(const Reader& reader, std::string_view text) const {

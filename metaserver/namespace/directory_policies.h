@@ -27,6 +27,8 @@ class DirectoryPolicies {
   Result<proto::GetPolicyResponse> of(const Reader& reader, std::string_view path) const;
   /// The policy of a file that is going to be made (or replaced) at this path.
   Result<proto::GetPolicyResponse> for_new_file(const Reader& reader, std::string_view path) const;
+  /// The policy of a new file in this directory.
+  std::string of_directory(const Reader& reader, InodeId directory) const;
   /// The policy of files that find none below the root.
   std::string default_policy(const Reader& reader) const;
 

@@ -14,15 +14,15 @@ std::string path_text(std::span<const std::string_view> names) {
 std::optional<Entry> find_entry(const Reader& reader, InodeId parent, std::string_view name) {
   const auto stored = reader.get_message<proto::StoredDirectoryEntry>(keys::entry(parent, name));
   if (!stored) return std::nullopt;
-  return Entry{InodeId{stored->inode()}, stored->type() == proto::Attributes::DIRECTORY};
+  return Entry{InodeId{stored->inode()}, static_cast<proto::Attributes::Type>(stored->type())};
 }
 
 Result<Entry> walk(const Reader& reader, std::span<const std::string_view> names,
                    std::vector<InodeId>* trail) {
-  Entry at{kRootInode, true};
+  Entry at{kRootInode, proto::Attributes::DIRECTORY};
   if (trail) trail->push_back(at.id);
   for (size_t i = 0; i < names.size(); ++i) {
-    if (!at.is_directory)
+    if (!at.is_directory())
       return Status{Code::kNotDirectory, path_text(names.first(i)) + " is not a directory"};
     const std::optional<Entry> next = find_entry(reader, at.id, names[i]);
     if (!next) return Status{Code::kNotFound, path_text(names.first(i + 1)) + " does not exist"};
@@ -36,7 +36,7 @@ Result<InodeId> walk_to_parent(const Reader& reader, const Path& path, std::vect
   KINTSUGI_ASSERT(!path.is_root());
   const auto names = std::span(path.names).first(path.names.size() - 1);
   KINTSUGI_ASSIGN(const Entry parent, walk(reader, names, trail));
-  if (!parent.is_directory) return Status{Code::kNotDirectory, path_text(names) + " is not a directory"};
+  if (!parent.is_directory()) return Status{Code::kNotDirectory, path_text(names) + " is not a directory"};
   return parent.id;
 }
 
@@ -44,6 +44,24 @@ proto::StoredInode load_inode(const Reader& reader, InodeId id) {
   auto inode = reader.get_message<proto::StoredInode>(keys::inode(id));
   KINTSUGI_ASSERT(inode);
   return std::move(*inode);
+}
+
+bool note_parents_step(Transaction& transaction, std::string& after) {
+  constexpr size_t kEntriesAStep = 10'000;
+  keys::Range range = keys::all(keys::Kind::kEntry);
+  if (!after.empty()) range.begin = after + '\0';
+  size_t seen = 0;
+  transaction.scan(range, [&](std::string_view key, std::string_view value) {
+    after = key;
+    const auto entry = Reader::parse<proto::StoredDirectoryEntry>(value);
+    if (entry.type() == proto::Attributes::DIRECTORY) {
+      auto inode = transaction.get_message<proto::StoredInode>(keys::inode(InodeId{entry.inode()}));
+      if (inode) inode->set_parent(keys::first_id(key));
+      if (inode) transaction.put_message(keys::inode(InodeId{entry.inode()}), *inode);
+    }
+    return ++seen < kEntriesAStep;
+  });
+  return seen == kEntriesAStep;
 }
 
 proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode) {
@@ -58,6 +76,10 @@ proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode) {
   attributes.set_modified_ns(inode.modified_ns());
   attributes.set_changed_ns(inode.changed_ns());
   attributes.set_policy(inode.policy());
+  attributes.set_accessed_ns(inode.accessed_ns());
+  attributes.set_device(inode.device());
+  attributes.set_target(inode.target());
+  attributes.set_used_bytes(inode.used_bytes());
   return attributes;
 }
 

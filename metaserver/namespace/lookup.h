@@ -17,7 +17,9 @@ namespace kintsugi::metaserver {
 /// The inode that a name in a directory stands for.
 struct Entry {
   InodeId id;
-  bool is_directory = false;
+  proto::Attributes::Type type = proto::Attributes::FILE;
+
+  bool is_directory() const { return type == proto::Attributes::DIRECTORY; }
 };
 
 std::optional<Entry> find_entry(const Reader& reader, InodeId parent, std::string_view name);
@@ -34,6 +36,10 @@ Result<InodeId> walk_to_parent(const Reader& reader, const Path& path, std::vect
 proto::StoredInode load_inode(const Reader& reader, InodeId id);
 
 proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode);
+
+/// Directories know their parents since format 2 of the metadata. Notes those of some entries, from the key `after` on, which
+/// it moves on; false when all are done.
+bool note_parents_step(Transaction& transaction, std::string& after);
 
 /// The text of a path's first names: "/a/b".
 std::string path_text(std::span<const std::string_view> names);

@@ -1,4 +1,4 @@
-/// The operations on directories and files. Each is a plain function: it reads, checks, and puts its writes into the
+/// The operations on paths, which stand on those on inodes; root is who does them. Each is a plain function: it reads, checks, and puts its writes into the
 /// caller's transaction, which makes it one atomic batch. On an error the transaction must be dropped.
 ///
 /// All take paths as they came from the wire; every error names the path.
@@ -11,6 +11,7 @@
 #include "common/proto/meta.pb.h"
 #include "common/proto/types.pb.h"
 #include "common/runtime/clock.h"
+#include "metaserver/namespace/inodes.h"
 #include "metaserver/namespace/lookup.h"
 #include "metaserver/schema/id_allocator.h"
 #include "metaserver/schema/stripes.h"
@@ -18,33 +19,32 @@
 
 namespace kintsugi::metaserver {
 
-inline constexpr uint32_t kDefaultListEntries = 1000;
-inline constexpr uint32_t kMaxListEntries = 2000;     ///< keeps a page below rpc::kMaxHeaderBytes
-inline constexpr size_t kMaxStripesFreedAtOnce = 16;  ///< a file of more stripes is an orphan first
-
 /// A file as CommitFile describes it, once its stripes have been checked.
 struct NewFile {
   uint32_t mode = 0, uid = 0, gid = 0;  ///< mode 0: 0644
   int64_t modified_ns = 0;              ///< 0: now
   uint64_t size = 0;
-  uint64_t stored_bytes = 0;
   std::string policy;
   uint64_t upload_id = 0;
-  proto::StoredExtents extents;
+  google::protobuf::RepeatedPtrField<proto::Extent> extents;
 };
 
 class Namespace {
  public:
-  /// References must outlive it.
-  Namespace(IdAllocator& inode_ids, const runtime::Clock& clock) : inode_ids_(inode_ids), clock_(clock) {}
+  using Held = std::function<bool(InodeId)>;
+
+  /// References must outlive it. `held` says whether somebody has an inode open: it then outlives its last name.
+  Namespace(
+      IdAllocator& inode_ids, const Inodes& inodes, Held held = [](InodeId) { return false; })
+      : inode_ids_(inode_ids), inodes_(inodes), held_(std::move(held)) {}
 
   /// Makes the root directory, with the policy of files that find none below it.
   void format(Transaction& transaction, const std::string& policy) const;
 
   Result<proto::Attributes> stat(const Reader& reader, std::string_view path) const;
   /// The entries of a directory after name `after`, and the directory itself; a file has no entries, only `self`.
-  Result<proto::ListResponse> list(const Reader& reader, std::string_view path, std::string_view after,
-                                   uint32_t limit) const;
+  Result<proto::ListResponse> list(const Transaction& transaction, std::string_view path,
+                                   std::string_view after, uint32_t limit) const;
 
   /// kAlreadyExists, unless `parents` is set and a directory is there.
   Status make_directory(Transaction& transaction, std::string_view path, bool parents, uint32_t mode);
@@ -58,20 +58,15 @@ class Namespace {
   Status rename(Transaction& transaction, std::string_view from, std::string_view to, bool replace,
                 FreedStripes& freed);
 
-  /// Makes the file that `path` names, as one swap: the old one, if any, is unlinked in the same batch.
+  /// Makes the file that `path` names, as one swap: the old one, if any, is unlinked in the same batch. The stripes of its
+  /// extents have their records in the store or in the transaction.
   Result<proto::Attributes> put_file(Transaction& transaction, std::string_view path, NewFile file,
                                      bool replace, FreedStripes& freed);
 
  private:
-  int64_t now_ns() const;
-  Result<InodeId> add_directory(Transaction& transaction, InodeId parent, std::string_view name,
-                                uint32_t mode);
-  void touch(Transaction& transaction, InodeId directory, int link_change);
-  /// The inode lost its last name.
-  void unlink(Transaction& transaction, Entry entry, FreedStripes& freed);
-
   IdAllocator& inode_ids_;
-  const runtime::Clock& clock_;
+  const Inodes& inodes_;
+  const Held held_;
 };
 
 }  // namespace kintsugi::metaserver

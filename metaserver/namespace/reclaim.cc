@@ -1,65 +1,73 @@
 #include "metaserver/namespace/reclaim.h"
 
-#include <set>
+#include "metaserver/schema/extents.h"
 
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr size_t kStripesAStep = 32;
+constexpr size_t kExtentsAStep = 32;
 constexpr size_t kEntriesAStep = 128;
-/// Files of more stripes in a directory that is reclaimed become orphans themselves: so a step stays within its bound.
-constexpr size_t kStripesOfAnEntry = 1;
+/// Files of more extents in a directory that is reclaimed become orphans themselves: so a step stays within its bound.
+constexpr size_t kExtentsOfAnEntry = 1;
 
-std::set<uint64_t> stripes_of(const proto::StoredExtents& extents) {
-  std::set<uint64_t> stripes;
-  for (const proto::Extent& extent : extents.extents())
-    stripes.insert(extent.stripe_id());
-  return stripes;
-}
-
-void forget_inode(Transaction& transaction, InodeId id, bool is_directory) {
+void forget_inode(Transaction& transaction, InodeId id, const proto::StoredInode& inode) {
   transaction.remove(keys::inode(id));
-  if (!is_directory) transaction.remove(keys::extents(id));
-  adjust_totals(transaction, is_directory ? 0 : -1, is_directory ? -1 : 0, 0);
+  if (inode.has_xattrs()) {
+    transaction.scan(keys::all(keys::Kind::kXattr, id.value), [&](std::string_view key, std::string_view) {
+      transaction.remove(std::string(key));
+      return true;
+    });
+    transaction.remove(keys::xattr(id, "system.posix_acl_access"));
+    transaction.remove(keys::xattr(id, "system.posix_acl_default"));
+  }
+  adjust_totals(transaction, is_directory(inode) ? 0 : -1, is_directory(inode) ? -1 : 0, 0);
 }
 
-void reclaim_file(Transaction& transaction, InodeId id, FreedStripes& freed) {
-  auto extents =
-      transaction.get_message<proto::StoredExtents>(keys::extents(id)).value_or(proto::StoredExtents{});
-  const std::set<uint64_t> stripes = stripes_of(extents);
-  size_t done = 0;
-  for (auto at = stripes.begin(); at != stripes.end() && done < kStripesAStep; ++at, ++done) {
-    free_stripe(transaction, StripeId{*at}, freed);
-  }
-  if (done == stripes.size()) {
-    forget_inode(transaction, id, false);
+/// Frees the first extents of a file. True: those were all.
+bool free_extents(Transaction& transaction, InodeId id, proto::StoredInode& inode, size_t at_most,
+                  FreedStripes& freed) {
+  const InodeId content = content_of(id, inode);
+  uint64_t end = 0;
+  size_t seen = 0;
+  bool all = true;
+  scan_extents(transaction.store(), content, 0, [&](const proto::Extent& extent) {
+    if (seen++ == at_most) return all = false;
+    end = extent.file_offset() + extent.length();
+    return true;
+  });
+  ExtentWriter writer(transaction, content);
+  writer.clear(0, end);
+  writer.finish(inode, freed);
+  return all;
+}
+
+void reclaim_file(Transaction& transaction, InodeId id, proto::StoredInode inode, FreedStripes& freed) {
+  if (free_extents(transaction, id, inode, kExtentsAStep, freed)) {
+    forget_inode(transaction, id, inode);
     transaction.remove(keys::orphan(id));
-    return;
+  } else {
+    transaction.put_message(keys::inode(id), inode);
   }
-  const uint64_t first_left = *std::next(stripes.begin(), static_cast<ptrdiff_t>(done));
-  proto::StoredExtents left;
-  for (const proto::Extent& extent : extents.extents()) {
-    if (extent.stripe_id() >= first_left) *left.add_extents() = extent;
-  }
-  transaction.put_message(keys::extents(id), left);
 }
 
-void reclaim_directory(Transaction& transaction, InodeId id, FreedStripes& freed) {
+void reclaim_directory(Transaction& transaction, InodeId id, const proto::StoredInode& inode,
+                       const std::function<bool(InodeId)>& held, FreedStripes& freed) {
   size_t seen = 0;
   bool more = false;
+  const DropOptions options{kExtentsOfAnEntry, 0, held};
   transaction.scan(keys::entries(id), [&](std::string_view key, std::string_view value) {
     if (seen++ == kEntriesAStep) {
       more = true;
       return false;
     }
     const auto stored = Reader::parse<proto::StoredDirectoryEntry>(value);
-    const Entry entry{InodeId{stored.inode()}, stored.type() == proto::Attributes::DIRECTORY};
     transaction.remove(std::string(key));
-    unlink_inode(transaction, entry, kStripesOfAnEntry, freed);
+    drop_name(transaction, {InodeId{stored.inode()}, static_cast<proto::Attributes::Type>(stored.type())},
+              options, freed);
     return true;
   });
   if (more) return;
-  forget_inode(transaction, id, true);
+  forget_inode(transaction, id, inode);
   transaction.remove(keys::orphan(id));
 }
 
@@ -71,35 +79,57 @@ bool is_empty_directory(const Reader& reader, InodeId directory) {
   return empty;
 }
 
-void unlink_inode(Transaction& transaction, Entry entry, size_t max_stripes, FreedStripes& freed) {
-  bool orphan = entry.is_directory && !is_empty_directory(transaction.store(), entry.id);
-  std::set<uint64_t> stripes;
-  if (!entry.is_directory) {
-    if (const auto extents = transaction.get_message<proto::StoredExtents>(keys::extents(entry.id))) {
-      stripes = stripes_of(*extents);
-    }
-    orphan = stripes.size() > max_stripes;
-  }
-  if (orphan) {
-    transaction.put(keys::orphan(entry.id), "");
+void drop_name(Transaction& transaction, Entry entry, const DropOptions& options, FreedStripes& freed) {
+  auto inode = transaction.get_message<proto::StoredInode>(keys::inode(entry.id));
+  KINTSUGI_ASSERT(inode);
+  if (options.now_ns != 0) inode->set_changed_ns(options.now_ns);
+  const bool last = entry.is_directory() || inode->links() <= 1;
+  inode->set_links(last ? 0 : inode->links() - 1);
+  if (!last) return transaction.put_message(keys::inode(entry.id), *inode);
+  const bool held = options.held(entry.id);
+  const bool large = entry.is_directory() ? !is_empty_directory(transaction.store(), entry.id)
+                                          : count_extents(transaction.store(), content_of(entry.id, *inode),
+                                                          options.max_extents + 1) > options.max_extents;
+  if (held || large) {
+    transaction.put_message(keys::inode(entry.id), *inode);
+    transaction.put(keys::orphan(entry.id), held ? std::string(kHeldOrphan) : "");
     return;
   }
-  for (uint64_t stripe : stripes)
-    free_stripe(transaction, StripeId{stripe}, freed);
-  forget_inode(transaction, entry.id, entry.is_directory);
+  if (!entry.is_directory()) free_extents(transaction, entry.id, *inode, SIZE_MAX, freed);
+  forget_inode(transaction, entry.id, *inode);
 }
 
-bool reclaim_step(Transaction& transaction, FreedStripes& freed) {
+Status leave_content(Transaction& transaction, IdAllocator& ids, InodeId id, proto::StoredInode& inode) {
+  KINTSUGI_ASSIGN(const uint64_t orphan, ids.take());
+  KINTSUGI_ASSIGN(const uint64_t content, ids.take());
+  proto::StoredInode left;
+  left.set_type(proto::Attributes::FILE);
+  left.set_content(content_of(id, inode).value);
+  left.set_used_bytes(inode.used_bytes());
+  left.set_stored_bytes(inode.stored_bytes());
+  transaction.put_message(keys::inode(InodeId{orphan}), left);
+  transaction.put(keys::orphan(InodeId{orphan}), "");
+  adjust_totals(transaction, 1, 0, 0);
+  inode.set_content(content);
+  inode.set_used_bytes(0);
+  inode.set_stored_bytes(0);
+  return {};
+}
+
+bool reclaim_step(Transaction& transaction, const std::function<bool(InodeId)>& held, FreedStripes& freed) {
   std::optional<InodeId> orphan;
-  transaction.scan(keys::all(keys::Kind::kOrphan), [&](std::string_view key, std::string_view) {
-    orphan = InodeId{keys::first_id(key)};
+  transaction.scan(keys::all(keys::Kind::kOrphan), [&](std::string_view key, std::string_view value) {
+    const InodeId id{keys::first_id(key)};
+    if (value == kHeldOrphan && held(id)) return true;
+    orphan = id;
     return false;
   });
   if (!orphan) return false;
-  if (is_directory(load_inode(transaction.store(), *orphan))) {
-    reclaim_directory(transaction, *orphan, freed);
+  const proto::StoredInode inode = load_inode(transaction.store(), *orphan);
+  if (is_directory(inode)) {
+    reclaim_directory(transaction, *orphan, inode, held, freed);
   } else {
-    reclaim_file(transaction, *orphan, freed);
+    reclaim_file(transaction, *orphan, inode, freed);
   }
   return true;
 }

@@ -1,21 +1,36 @@
 /// Inodes that have lost their last name. Small ones go at once; directories with something in them and files of many
-/// stripes become orphans, which a background task takes apart in batches of bounded size. Orphans are durable, so a
-/// restart goes on where it was.
+/// extents become orphans, which a background task takes apart in batches of bounded size, and so do those that somebody
+/// has open, until nobody has. Orphans are durable, so a restart goes on where it was.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "metaserver/namespace/lookup.h"
+#include "metaserver/schema/id_allocator.h"
 #include "metaserver/schema/stripes.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
 
+/// The value of an orphan that was open when it lost its last name.
+inline constexpr std::string_view kHeldOrphan = "h";
+
 bool is_empty_directory(const Reader& reader, InodeId directory);
 
-/// Deletes the inode and frees its stripes. Makes it an orphan instead when it is a file of more than `max_stripes`, or
-/// a directory with entries.
-void unlink_inode(Transaction& transaction, Entry entry, size_t max_stripes, FreedStripes& freed);
+struct DropOptions {
+  size_t max_extents = 0;                                             ///< a file of more becomes an orphan
+  int64_t now_ns = 0;                                                 ///< 0: the times stay as they are
+  std::function<bool(InodeId)> held = [](InodeId) { return false; };  ///< somebody has it open
+};
+/// Takes one name from the inode, whose entry is gone. With the last one it is deleted and its stripes are freed, or it
+/// becomes an orphan. A directory is an orphan when it has entries.
+void drop_name(Transaction& transaction, Entry entry, const DropOptions& options, FreedStripes& freed);
 
-/// Does one bounded step on one orphan. False: there are none.
-bool reclaim_step(Transaction& transaction, FreedStripes& freed);
+/// Gives `inode`, which the caller stores, an empty content, and leaves the one that it had to an orphan.
+Status leave_content(Transaction& transaction, IdAllocator& ids, InodeId id, proto::StoredInode& inode);
+
+/// Does one bounded step on one orphan that nobody holds. False: there are none.
+bool reclaim_step(Transaction& transaction, const std::function<bool(InodeId)>& held, FreedStripes& freed);
 
 }  // namespace kintsugi::metaserver

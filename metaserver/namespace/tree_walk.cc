@@ -26,7 +26,7 @@ Result<TreeWalk> TreeWalk::start(const Reader& reader, std::string_view root, st
   // its start.
   Entry at = entry;
   for (size_t i = depth;; ++i) {
-    if (!at.is_directory) break;
+    if (!at.is_directory()) break;
     const bool end = i == last.names.size();
     tree.levels_.push_back(
         {at.id, path_text(std::span(last.names).first(i)), end ? "" : std::string(last.names[i]), {}, false});
@@ -48,7 +48,7 @@ void TreeWalk::fill(const Reader& reader, Level& level) {
     const auto stored = Reader::parse<proto::StoredDirectoryEntry>(value);
     level.read_ahead.emplace_back(
         std::string(keys::name_of_entry(key)),
-        Entry{InodeId{stored.inode()}, stored.type() == proto::Attributes::DIRECTORY});
+        Entry{InodeId{stored.inode()}, static_cast<proto::Attributes::Type>(stored.type())});
     return true;
   });
   if (!level.read_ahead.empty()) level.after = level.read_ahead.back().first;
@@ -75,7 +75,7 @@ std::optional<TreeWalk::Item> TreeWalk::next(const Reader& reader) {
     }
     auto inode = reader.get_message<proto::StoredInode>(keys::inode(entry.id));
     if (!inode) continue;
-    if (entry.is_directory) levels_.push_back({entry.id, path, "", {}, false});
+    if (entry.is_directory()) levels_.push_back({entry.id, path, "", {}, false});
     return Item{std::move(path), entry.id, std::move(*inode)};
   }
 }

@@ -80,6 +80,23 @@ std::string inode(InodeId id) {
 std::string extents(InodeId id) {
   return with_id(Kind::kExtents, id.value);
 }
+std::string extent(InodeId content, uint64_t end) {
+  std::string key = make(Kind::kExtent, 16);
+  append(key, content.value);
+  append(key, end);
+  return key;
+}
+std::string xattr(InodeId id, std::string_view name) {
+  std::string key = make(Kind::kXattr, 8 + name.size());
+  append(key, id.value);
+  return key.append(name);
+}
+std::string change(uint64_t session, uint64_t slot) {
+  std::string key = make(Kind::kChange, 16);
+  append(key, session);
+  append(key, slot);
+  return key;
+}
 std::string orphan(InodeId id) {
   return with_id(Kind::kOrphan, id.value);
 }
@@ -133,6 +150,18 @@ Range entries(InodeId parent, std::string_view after) {
   return range;
 }
 
+Range extents_after(InodeId content, uint64_t offset) {
+  Range range = all(Kind::kExtent, content.value);
+  if (offset < UINT64_MAX) range.begin = extent(content, offset + 1);
+  return range;
+}
+
+std::string_view name_of_xattr(std::string_view key) {
+  return key.substr(9);
+}
+uint64_t end_of_extent(std::string_view key) {
+  return id_at(key, 9);
+}
 std::string_view name_of_entry(std::string_view key) {
   return key.substr(9);
 }

@@ -13,12 +13,16 @@ namespace kintsugi::metaserver::keys {
 /// The first byte of every key. Kinds are stored, so one is never changed or used again.
 enum class Kind : char {
   kCluster = 'M',
-  kCounter = 'N',       ///< name -> StoredCounter
-  kTotals = 'A',        ///< StoredTotals
-  kInode = 'I',         ///< inode -> StoredInode
-  kExtents = 'E',       ///< inode -> StoredExtents; none for an empty file
+  kCounter = 'N',  ///< name -> StoredCounter
+  kTotals = 'A',   ///< StoredTotals
+  kInode = 'I',    ///< inode -> StoredInode
+  kExtents = 'E',  ///< inode -> StoredExtents, in metadata of format 1
+  kExtent =
+      'F',  ///< content, end in the file -> StoredExtent: the first one after an offset contains it or follows
+  kXattr = 'Y',         ///< inode, name -> the extended attribute's value
+  kChange = 'K',        ///< session, number modulo kMaxChangesUnderWay -> StoredChange
   kEntry = 'D',         ///< parent, name -> StoredDirectoryEntry
-  kOrphan = 'O',        ///< inode -> nothing: unlinked, still to be reclaimed
+  kOrphan = 'O',        ///< inode -> kHeld or nothing: unlinked, still to be reclaimed
   kStripe = 'S',        ///< stripe -> StoredStripe
   kServerChunk = 'C',   ///< server, stripe, index -> nothing; server 0: chunks that are nowhere
   kServer = 'V',        ///< server -> StoredServer
@@ -42,6 +46,9 @@ std::string policy(std::string_view name);
 
 std::string inode(InodeId id);
 std::string extents(InodeId id);
+std::string extent(InodeId content, uint64_t end);
+std::string xattr(InodeId id, std::string_view name);
+std::string change(uint64_t session, uint64_t slot);
 std::string orphan(InodeId id);
 std::string entry(InodeId parent, std::string_view name);
 std::string stripe(StripeId id);
@@ -64,7 +71,12 @@ Range all(Kind kind, uint64_t first_id);
 /// The entries of a directory whose names are greater than `after`.
 Range entries(InodeId parent, std::string_view after = {});
 
+/// The extents that end after `offset`.
+Range extents_after(InodeId content, uint64_t offset);
+
 std::string_view name_of_entry(std::string_view key);
+std::string_view name_of_xattr(std::string_view key);
+uint64_t end_of_extent(std::string_view key);
 /// The first id of any key that starts with one.
 uint64_t first_id(std::string_view key);
 ChunkId chunk_of(std::string_view key);           ///< REQUIRES: a server_chunk, garbage or quarantine key

@@ -32,7 +32,11 @@ void AllocationService::register_on(rpc::Server& server) {
 Result<AllocationService::Policies> AllocationService::policies_for(
     const proto::AllocateStripeRequest& request) const {
   std::string name = request.policy();
-  if (name.empty()) {
+  if (name.empty() && request.inode() != 0) {
+    KINTSUGI_ASSIGN(const proto::StoredInode inode,
+                    Inodes::find(Transaction(state_.store), InodeId{request.inode()}));
+    name = inode.policy();
+  } else if (name.empty()) {
     KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
                     state_.policies.for_new_file(state_.store, request.path()));
     name = inherited.policy();

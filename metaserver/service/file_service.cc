@@ -1,6 +1,7 @@
 #include "metaserver/service/file_service.h"
 
 #include "erasure/policy.h"
+#include "metaserver/namespace/changes.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -9,6 +10,8 @@ namespace {
 constexpr sight::Site kOpenRead{"metaserver.open_read", {"offset"}, {"stripes"}};
 constexpr sight::Site kSealStripe{"metaserver.seal_stripe", {"bytes"}};
 constexpr sight::Site kCommitFile{"metaserver.commit_file", {"bytes", "extents"}};
+constexpr sight::Site kWriteExtents{"metaserver.write_extents", {"extents"}};
+constexpr sight::Site kCopyExtents{"metaserver.copy_extents", {"bytes"}};
 constexpr sight::Site kAbortUpload{"metaserver.abort_upload"};
 constexpr sight::Site kKeepUpload{"metaserver.keep_upload"};
 
@@ -19,40 +22,50 @@ void FileService::register_on(rpc::Server& server) {
   server.handle<&FileService::open_read>(Method::kOpenRead, *this);
   server.handle<&FileService::seal_stripe>(Method::kSealStripe, *this);
   server.handle<&FileService::commit_file>(Method::kCommitFile, *this);
+  server.handle<&FileService::write_extents>(Method::kWriteExtents, *this);
+  server.handle<&FileService::copy_extents>(Method::kCopyExtents, *this);
   server.handle<&FileService::abort_upload>(Method::kAbortUpload, *this);
   server.handle<&FileService::keep_upload>(Method::kKeepUpload, *this);
 }
 
 Status FileService::read_extents(const proto::OpenReadRequest& request,
                                  proto::OpenReadResponse& response) const {
-  const Reader reader(state_.store);
-  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.names.stat(reader, request.path()));
-  const proto::Attributes& attributes = response.attributes();
-  if (attributes.type() == proto::Attributes::DIRECTORY) {
-    return {Code::kIsDirectory, request.path() + " is a directory"};
+  const Transaction transaction(state_.store);
+  const Reader& reader = transaction.store();
+  InodeId id{request.inode()};
+  if (!id) {
+    KINTSUGI_ASSIGN(const proto::Attributes found, state_.names.stat(reader, request.path()));
+    id = InodeId{found.inode()};
   }
+  const std::string name = request.inode() != 0 ? fmt::format("inode {}", id) : request.path();
+  const Result<proto::StoredInode> inode = Inodes::find(transaction, id);
+  if (!inode) return {inode.error().code(), name + " " + inode.error().message()};
+  *response.mutable_attributes() = to_attributes(id, *inode);
+  const proto::Attributes& attributes = response.attributes();
+  if (attributes.type() == proto::Attributes::DIRECTORY)
+    return {Code::kIsDirectory, name + " is a directory"};
   if (request.offset() >= attributes.size()) return {};
   const uint64_t left = attributes.size() - request.offset();
   const uint64_t end = request.offset() + (request.length() == 0 ? left : std::min(left, request.length()));
-  const auto stored = reader.get_message<proto::StoredExtents>(keys::extents(InodeId{attributes.inode()}));
-  KINTSUGI_ASSERT(stored);
   std::set<uint64_t> stripes;
-  for (const proto::Extent& extent : stored->extents()) {
-    if (extent.file_offset() + extent.length() <= request.offset()) continue;
-    if (extent.file_offset() >= end) break;
-    if (!stripes.contains(extent.stripe_id())) {
-      if (response.stripes_size() == kMaxStripesOfOpenRead) {
-        response.set_more(true);
-        break;
-      }
-      const StripeId id{extent.stripe_id()};
-      const auto stripe = load_stripe(reader, id);
+  scan_extents(reader, content_of(id, *inode), request.offset(), [&](const proto::Extent& extent) {
+    if (extent.file_offset() >= end) return false;
+    const bool new_stripe = !stripes.contains(extent.stripe_id());
+    if ((new_stripe && response.stripes_size() == kMaxStripesOfOpenRead) ||
+        response.extents_size() == kMaxExtentsOfOpenRead) {
+      response.set_more(true);
+      return false;
+    }
+    if (new_stripe) {
+      const StripeId stripe_id{extent.stripe_id()};
+      const auto stripe = load_stripe(reader, stripe_id);
       KINTSUGI_ASSERT(stripe);
-      *response.add_stripes() = state_.describe(id, *stripe, rpc::kOpRead, kReadCapabilityLife);
+      *response.add_stripes() = state_.describe(stripe_id, *stripe, rpc::kOpRead, kReadCapabilityLife);
       stripes.insert(extent.stripe_id());
     }
     *response.add_extents() = extent;
-  }
+    return true;
+  });
   return {};
 }
 
@@ -127,10 +140,15 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   file.modified_ns = request.modified_ns();
   file.size = request.size();
   file.upload_id = request.upload_id();
-  KINTSUGI_ASSIGN(Uploads::Committed committed, state_.uploads.commit(transaction, request, missing, freed));
-  file.extents = std::move(committed.extents);
-  file.stored_bytes = committed.stored_bytes;
-  file.policy = std::move(committed.policy);
+  const UploadId upload{request.upload_id()};
+  KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
+                  state_.uploads.gather(transaction, upload, request.sealed(), missing));
+  KINTSUGI_TRY(Uploads::check_extents(transaction, request.extents(), request.size(), stripes, false));
+  file.extents = request.extents();
+  if (!request.extents().empty()) {
+    const StripeId first{request.extents(0).stripe_id()};
+    file.policy = transaction.get_message<proto::StoredStripe>(keys::stripe(first))->policy();
+  }
   if (file.policy.empty() && !request.policy().empty()) {
     KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(request.policy()));
     file.policy = policy.name();
@@ -140,7 +158,125 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
                     state_.policies.for_new_file(transaction.store(), request.path()));
     file.policy = inherited.policy();
   }
-  return state_.names.put_file(transaction, request.path(), std::move(file), request.replace(), freed);
+  KINTSUGI_ASSIGN(proto::Attributes made, state_.names.put_file(transaction, request.path(), std::move(file),
+                                                                request.replace(), freed));
+  state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
+  return made;
+}
+
+Status FileService::write(Transaction& transaction, const proto::WriteExtentsRequest& request,
+                          std::vector<ChunkId>& missing, FreedStripes& freed) {
+  const InodeId id{request.inode()};
+  const UploadId upload{request.upload_id()};
+  KINTSUGI_TRY(state_.check_room());
+  KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, id));
+  if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
+  const uint64_t size = std::max(inode.size(), request.size_at_least());
+  if (size > kMaxFileBytes) return {Code::kFileTooLarge, "cannot be so large"};
+  KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
+                  state_.uploads.gather(transaction, upload, request.sealed(), missing));
+  KINTSUGI_TRY(Uploads::check_extents(transaction, request.extents(), size, stripes, true));
+  ExtentWriter writer(transaction, content_of(id, inode));
+  for (const proto::Extent& extent : request.extents())
+    writer.put(extent);
+  writer.finish(inode, freed);
+  inode.set_size(size);
+  if (!request.keep_times()) {
+    inode.set_modified_ns(request.modified_ns() != 0 ? request.modified_ns() : state_.inodes.now_ns());
+    inode.set_changed_ns(state_.inodes.now_ns());
+  }
+  if (request.kill_privileges()) clear_privileges(inode);
+  transaction.put_message(keys::inode(id), inode);
+  state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
+  note_change(transaction, request.change(), id);
+  return {};
+}
+
+asio::awaitable<Status> FileService::write_extents(Context context, const proto::WriteExtentsRequest& request,
+                                                   proto::InodeResponse& response) {
+  sight::Module module{context, kWriteExtents, {double(request.extents_size())}};
+  const InodeId id{request.inode()};
+  const auto fill = [&] {
+    const auto inode = Reader(state_.store).get_message<proto::StoredInode>(keys::inode(id));
+    if (inode) *response.mutable_attributes() = to_attributes(id, *inode);
+  };
+  if (carried_out(state_.store, request.change())) {
+    fill();
+    co_return module.finish(co_await state_.finish_read());
+  }
+  Transaction transaction(state_.store);
+  std::vector<ChunkId> missing;
+  FreedStripes freed;
+  const Status written = write(transaction, request, missing, freed);
+  if (written.ok()) {
+    for (const proto::SealedStripe& sealed : request.sealed())
+      note_placed(sealed);
+    state_.uploads.ended(UploadId{request.upload_id()});
+  }
+  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(
+      module.context(), written.with_context(fmt::format("inode {}", id)), transaction, std::move(freed))));
+  fill();
+  report_missing(missing);
+  for (const proto::SealedStripe& sealed : request.sealed())
+    report_unreachable(sealed);
+  co_return Status{};
+}
+
+Status FileService::copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
+                         proto::CopyExtentsResponse& response, FreedStripes& freed) {
+  const InodeId from_id{request.from()}, to_id{request.to()};
+  KINTSUGI_TRY(state_.check_room());
+  KINTSUGI_ASSIGN(const proto::StoredInode from, Inodes::find(transaction, from_id));
+  KINTSUGI_ASSIGN(proto::StoredInode to, Inodes::find(transaction, to_id));
+  if (from.type() != proto::Attributes::FILE || to.type() != proto::Attributes::FILE)
+    return {Code::kInvalidArgument, "only contents of files are copied"};
+  if (request.from_offset() >= from.size()) return {};
+  uint64_t length = std::min(request.length(), from.size() - request.from_offset());
+  if (request.to_offset() > kMaxFileBytes || length > kMaxFileBytes - request.to_offset())
+    return {Code::kFileTooLarge, "the file cannot be so large"};
+  const uint64_t distance = request.from_offset() > request.to_offset()
+                                ? request.from_offset() - request.to_offset()
+                                : request.to_offset() - request.from_offset();
+  if (from_id == to_id && distance < length) return {Code::kInvalidArgument, "the ranges overlap"};
+  std::vector<proto::Extent> extents;
+  const uint64_t begin = request.from_offset();
+  scan_extents(transaction.store(), content_of(from_id, from), begin, [&](const proto::Extent& extent) {
+    if (extent.file_offset() >= begin + length) return false;
+    if (extents.size() == kMaxExtentsOfOpenRead) {
+      length = extent.file_offset() - begin;  // the rest is another call's
+      return false;
+    }
+    extents.push_back(extent);
+    return true;
+  });
+  ExtentWriter writer(transaction, content_of(to_id, to));
+  writer.clear(request.to_offset(), request.to_offset() + length);
+  for (proto::Extent extent : extents) {
+    const uint64_t first = std::max(begin, extent.file_offset());
+    const uint64_t end = std::min(begin + length, extent.file_offset() + extent.length());
+    extent.set_stripe_offset(extent.stripe_offset() + (first - extent.file_offset()));
+    extent.set_length(end - first);
+    extent.set_file_offset(request.to_offset() + (first - begin));
+    writer.put(extent);
+  }
+  writer.finish(to, freed);
+  to.set_size(std::max(to.size(), request.to_offset() + length));
+  to.set_modified_ns(state_.inodes.now_ns());
+  to.set_changed_ns(state_.inodes.now_ns());
+  transaction.put_message(keys::inode(to_id), to);
+  response.set_length(length);
+  *response.mutable_attributes() = to_attributes(to_id, to);
+  return {};
+}
+
+asio::awaitable<Status> FileService::copy_extents(Context context, const proto::CopyExtentsRequest& request,
+                                                  proto::CopyExtentsResponse& response) {
+  sight::Module module{context, kCopyExtents, {double(request.length())}};
+  // To copy once more changes nothing.
+  Transaction transaction(state_.store);
+  FreedStripes freed;
+  const Status copied = copy(transaction, request, response, freed);
+  co_return module.finish(co_await state_.finish(module.context(), copied, transaction, std::move(freed)));
 }
 
 asio::awaitable<Status> FileService::commit_file(Context context, const proto::CommitFileRequest& request,

@@ -10,6 +10,7 @@
 namespace kintsugi::metaserver {
 
 inline constexpr int kMaxStripesOfOpenRead = 64;
+inline constexpr int kMaxExtentsOfOpenRead = 4096;
 
 /// One function for each RPC. `state` must outlive it.
 class FileService {
@@ -25,6 +26,10 @@ class FileService {
                                       Empty& response);
   asio::awaitable<Status> commit_file(Context context, const proto::CommitFileRequest& request,
                                       proto::CommitFileResponse& response);
+  asio::awaitable<Status> write_extents(Context context, const proto::WriteExtentsRequest& request,
+                                        proto::InodeResponse& response);
+  asio::awaitable<Status> copy_extents(Context context, const proto::CopyExtentsRequest& request,
+                                       proto::CopyExtentsResponse& response);
   asio::awaitable<Status> keep_upload(Context context, const proto::KeepUploadRequest& request,
                                       Empty& response);
   asio::awaitable<Status> abort_upload(Context context, const proto::AbortUploadRequest& request,
@@ -35,6 +40,10 @@ class FileService {
   std::optional<proto::Attributes> committed_before(const proto::CommitFileRequest& request) const;
   Result<proto::Attributes> commit(Transaction& transaction, const proto::CommitFileRequest& request,
                                    std::vector<ChunkId>& missing, FreedStripes& freed);
+  Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,
+               std::vector<ChunkId>& missing, FreedStripes& freed);
+  Status copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
+              proto::CopyExtentsResponse& response, FreedStripes& freed);
   void report_missing(const std::vector<ChunkId>& missing);
   /// Reports chunks whose server died while their stripe was being written: what the metadata placed on it was told as
   /// lost at its death, and did not include them yet.

@@ -27,7 +27,7 @@ Status FsckPage::fill() {
         response_.set_directories(response_.directories() + 1);
       } else {
         response_.set_files(response_.files() + 1);
-        if (!check_file(item->path, item->id, 0)) break;
+        if (!check_file(item->path, content_of(item->id, item->inode), 0)) break;
       }
       if (!full()) continue;
       end_at(item->path, 0);
@@ -42,8 +42,10 @@ bool FsckPage::continue_file() {
   const auto path = Path::parse(request_.after());
   if (!path) return true;  // TreeWalk::start has parsed it
   const auto entry = walk(reader_, path->names);
-  if (!entry || entry->is_directory) return true;  // it was removed or replaced meanwhile
-  if (!check_file(request_.after(), entry->id, request_.skip_stripes())) return false;
+  if (!entry || entry->is_directory()) return true;  // it was removed or replaced meanwhile
+  if (!check_file(request_.after(), content_of(entry->id, load_inode(reader_, entry->id)),
+                  request_.skip_stripes()))
+    return false;
   if (!full()) return true;
   end_at(request_.after(), 0);
   return false;
@@ -60,19 +62,19 @@ void FsckPage::end_at(const std::string& path, uint64_t skip) {
   response_.set_next_skip(skip);
 }
 
-bool FsckPage::check_file(const std::string& path, InodeId inode, uint64_t skip) {
-  const auto extents = reader_.get_message<proto::StoredExtents>(keys::extents(inode));
-  if (!extents) return true;
+bool FsckPage::check_file(const std::string& path, InodeId content, uint64_t skip) {
   std::set<uint64_t> seen;
-  for (const proto::Extent& extent : extents->extents()) {
-    if (!seen.insert(extent.stripe_id()).second || seen.size() <= skip) continue;
+  bool all = true;
+  scan_extents(reader_, content, 0, [&](const proto::Extent& extent) {
+    if (!seen.insert(extent.stripe_id()).second || seen.size() <= skip) return true;
     if (listed_bytes_ >= kFsckListedBytesOfAPage) {
       end_at(path, seen.size() - 1);
-      return false;
+      return all = false;
     }
     check_stripe(path, StripeId{extent.stripe_id()});
-  }
-  return true;
+    return true;
+  });
+  return all;
 }
 
 void FsckPage::check_stripe(const std::string& path, StripeId id) {

@@ -39,7 +39,7 @@ class FsckPage {
   /// The file that the page before had begun. False: the page is full.
   bool continue_file();
   /// Leaves the first `skip` stripes out. False: the page is full, and is to be continued inside of the file.
-  bool check_file(const std::string& path, InodeId inode, uint64_t skip);
+  bool check_file(const std::string& path, InodeId content, uint64_t skip);
   void check_stripe(const std::string& path, StripeId id);
   /// Counts what of the stripe's available chunks hangs.
   void note_hanging(const Stripe& stripe, const std::vector<uint32_t>& available);

@@ -15,6 +15,7 @@
 #include "metaserver/cluster/block_reports.h"
 #include "metaserver/cluster/cache_map.h"
 #include "metaserver/cluster/chunk_map.h"
+#include "metaserver/cluster/file_locks.h"
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/history.h"
 #include "metaserver/cluster/options.h"
@@ -22,6 +23,7 @@
 #include "metaserver/cluster/quarantine.h"
 #include "metaserver/cluster/rebalancer.h"
 #include "metaserver/cluster/server_registry.h"
+#include "metaserver/cluster/sessions.h"
 #include "metaserver/cluster/uploads.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/namespace/directory_policies.h"
@@ -84,6 +86,9 @@ struct MetaState {
 
   IdAllocator inode_ids, stripe_ids, upload_ids;
   DirectoryPolicies policies;
+  Sessions sessions;
+  FileLocks locks;
+  Inodes inodes;
   Namespace names;
   ServerRegistry servers;
   CacheMap caches;

@@ -1,13 +1,14 @@
 #include "metaserver/service/metaserver.h"
 
 #include "common/log/log.h"
+#include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/reclaim.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
 constexpr std::string_view kWellKnownPolicies[] = {"rs-3-2-1024k",     "rs-6-3-1024k",
                                                    "rs-10-4-1024k",    "replication-3-1024k",
@@ -27,6 +28,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       namespace_service_(state_),
       allocation_service_(state_),
       file_service_(state_),
+      inode_service_(state_),
       server_service_(state_, watch_),
       inspect_service_(state_),
       drain_service_(state_),
@@ -36,6 +38,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   namespace_service_.register_on(server_);
   allocation_service_.register_on(server_);
   file_service_.register_on(server_);
+  inode_service_.register_on(server_);
   server_service_.register_on(server_);
   inspect_service_.register_on(server_);
   drain_service_.register_on(server_);
@@ -56,11 +59,13 @@ asio::awaitable<Status> MetaServer::start() {
   state_.quarantine.load(state_.store);
   state_.servers.load(state_.store);
   state_.uploads.load(state_.store);
+  state_.sessions.load(state_.store);
   KINTSUGI_CO_TRY(server_.start(state_.options.listen));
   tasks_.spawn(watch_servers());
   tasks_.spawn(tell_missing_after_grace());
   tasks_.spawn(reclaim_forever());
   tasks_.spawn(expire_uploads_forever());
+  tasks_.spawn(expire_sessions_forever());
   tasks_.spawn(expire_quarantine_forever());
   tasks_.spawn(rebalance_forever());
   log::info("metaserver of cluster {} serves at {}", state_.cluster_id, server_.local_endpoint().to_string());
@@ -76,7 +81,7 @@ asio::awaitable<Status> MetaServer::open_store() {
                                    cluster->format_version(), kFormatVersion)};
     }
     state_.cluster_id = cluster->cluster_id();
-    co_return Status{};
+    co_return co_await convert(*cluster);
   }
   Transaction transaction(state_.store);
   proto::StoredCluster cluster;
@@ -89,6 +94,27 @@ asio::awaitable<Status> MetaServer::open_store() {
   state_.names.format(transaction, state_.options.default_policy);
   state_.cluster_id = cluster.cluster_id();
   co_return co_await state_.store.commit(transaction.take());
+}
+
+asio::awaitable<Status> MetaServer::convert(proto::StoredCluster cluster) {
+  if (cluster.format_version() == kFormatVersion) co_return Status{};
+  log::info("the metadata are brought from format {} to {}", cluster.format_version(), kFormatVersion);
+  for (bool more = true; more;) {
+    Transaction transaction(state_.store);
+    more = convert_extents_step(transaction);
+    if (more) KINTSUGI_CO_TRY(co_await state_.store.commit(transaction.take()));
+  }
+  std::string after;
+  for (bool more = true; more;) {
+    Transaction transaction(state_.store);
+    more = note_parents_step(transaction, after);
+    if (!more) {
+      cluster.set_format_version(kFormatVersion);
+      transaction.put_message(keys::cluster(), cluster);
+    }
+    KINTSUGI_CO_TRY(co_await state_.store.commit(transaction.take()));
+  }
+  co_return Status{};
 }
 
 asio::awaitable<void> MetaServer::stop() {
@@ -125,13 +151,14 @@ asio::awaitable<void> MetaServer::tell_missing_after_grace() {
 }
 
 asio::awaitable<void> MetaServer::reclaim_forever() {
+  const auto held = [this](InodeId inode) { return state_.sessions.held(inode); };
   while (true) {
     const bool slept = co_await tasks_.sleep_for(kReclaimPause);
     if (!slept) co_return;
     while (!tasks_.stopping()) {
       Transaction transaction(state_.store);
       FreedStripes freed;
-      if (!reclaim_step(transaction, freed)) break;
+      if (!reclaim_step(transaction, held, freed)) break;
       const Status status = co_await state_.finish(Context{}, Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;  // the store failed and said so
     }
@@ -168,6 +195,24 @@ asio::awaitable<void> MetaServer::expire_uploads_forever() {
       if (!status.ok()) co_return;
       for (ServerId server : servers)
         state_.garbage.wake(server);
+    }
+  }
+}
+
+asio::awaitable<void> MetaServer::expire_sessions_forever() {
+  constexpr Duration kPause = std::chrono::seconds(1);
+  TimePoint last = state_.runtime.clock.now();
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(kPause);
+    if (!slept) co_return;
+    const Duration took = state_.runtime.clock.now() - std::exchange(last, state_.runtime.clock.now());
+    if (took > 2 * kPause) state_.sessions.stood_still(took - kPause);
+    for (const uint64_t session : state_.sessions.expire()) {
+      state_.locks.session_ended(session);
+      Transaction transaction(state_.store);
+      forget_changes(transaction, session);
+      const Status status = co_await state_.finish(Context{}, Status(), transaction);
+      if (!status.ok()) co_return;
     }
   }
 }

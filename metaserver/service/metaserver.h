@@ -19,6 +19,7 @@
 #include "metaserver/service/drain_service.h"
 #include "metaserver/service/file_service.h"
 #include "metaserver/service/history_service.h"
+#include "metaserver/service/inode_service.h"
 #include "metaserver/service/inspect_service.h"
 #include "metaserver/service/meta_state.h"
 #include "metaserver/service/namespace_service.h"
@@ -70,6 +71,9 @@ class MetaServer {
   asio::awaitable<void> reclaim_forever();
   asio::awaitable<void> rebalance_forever();
   asio::awaitable<void> expire_uploads_forever();
+  asio::awaitable<void> expire_sessions_forever();
+  /// Brings metadata of an older format to this one.
+  asio::awaitable<Status> convert(proto::StoredCluster cluster);
   asio::awaitable<void> expire_quarantine_forever();
 
   MetaState state_;
@@ -78,6 +82,7 @@ class MetaServer {
   NamespaceService namespace_service_;
   AllocationService allocation_service_;
   FileService file_service_;
+  InodeService inode_service_;
   ServerService server_service_;
   InspectService inspect_service_;
   DrainService drain_service_;

@@ -57,8 +57,9 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
 asio::awaitable<Status> NamespaceService::list(Context context, const proto::ListRequest& request,
                                                proto::ListResponse& response) {
   sight::Module module{context, kList};
+  Transaction transaction(state_.store);
   const Status listed =
-      extract(state_.names.list(state_.store, request.path(), request.after(), request.limit()), response);
+      extract(state_.names.list(transaction, request.path(), request.after(), request.limit()), response);
   module.output(0, response.entries_size());
   co_return module.finish(co_await state_.finish_read(listed));
 }

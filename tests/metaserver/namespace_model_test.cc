@@ -81,7 +81,7 @@ class Model {
 
 std::map<std::string, std::optional<uint64_t>> read_all(NamespaceRig& rig, const std::string& path = "/") {
   std::map<std::string, std::optional<uint64_t>> found;
-  const auto listed = rig.names->list(*rig.store, path, "", 0);
+  const auto listed = rig.names->list(Transaction(*rig.store), path, "", 0);
   EXPECT_TRUE(listed);
   for (const auto& entry : listed->entries()) {
     const std::string child = join(path, entry.name());

@@ -59,8 +59,10 @@ class NamespaceRig {
           stripe.mutable_chunks(static_cast<int>(server) - 1)->set_length(1);
         }
         add_stripe(t, StripeId{++next_stripe}, stripe);
-        file.extents.add_extents()->set_stripe_id(next_stripe);
-        file.stored_bytes += stored_bytes(stripe);
+        proto::Extent& extent = *file.extents.Add();
+        extent.set_file_offset(static_cast<uint64_t>(i));
+        extent.set_length(1);
+        extent.set_stripe_id(next_stripe);
       }
       const auto made = names->put_file(t, path, std::move(file), replace, freed);
       return made ? Status{} : made.error();
@@ -77,7 +79,7 @@ class NamespaceRig {
     int steps = 0;
     while (true) {
       Transaction transaction(*store);
-      if (!reclaim_step(transaction, freed)) return steps;
+      if (!reclaim_step(transaction, [](InodeId) { return false; }, freed)) return steps;
       EXPECT_LE(transaction.size(), max_writes_a_step);
       commit(transaction);
       ++steps;
@@ -98,6 +100,7 @@ class NamespaceRig {
   std::unique_ptr<simulation::MemoryStore> store;
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<IdAllocator> ids;
+  std::unique_ptr<Inodes> inodes;
   std::unique_ptr<Namespace> names;
   std::unique_ptr<DirectoryPolicies> policies;
   FreedStripes freed;
@@ -109,12 +112,14 @@ class NamespaceRig {
   void open() {
     policies.reset();
     names.reset();
+    inodes.reset();
     ids.reset();
     store.reset();
     runtime = std::make_unique<runtime::Runtime>(node.runtime());
     store = std::make_unique<simulation::MemoryStore>(runtime->executor, runtime->clock, disk, 10us);
     ids = std::make_unique<IdAllocator>(*runtime, *store, "inode");
-    names = std::make_unique<Namespace>(*ids, runtime->clock);
+    inodes = std::make_unique<Inodes>(*ids, runtime->clock);
+    names = std::make_unique<Namespace>(*ids, *inodes);
     policies = std::make_unique<DirectoryPolicies>(runtime->clock, kDefaultPolicy);
     KINTSUGI_ASSERT_OK(simulation.run(ids->start()));
   }

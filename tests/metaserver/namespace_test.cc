@@ -64,7 +64,7 @@ TEST(Namespace, ListsInPages) {
   std::vector<std::string> seen;
   std::string after;
   for (int page = 0; page < 10; ++page) {
-    const auto listed = rig.names->list(*rig.store, "/", after, 7);
+    const auto listed = rig.names->list(Transaction(*rig.store), "/", after, 7);
     ASSERT_TRUE(listed);
     for (const auto& entry : listed->entries()) {
       EXPECT_EQ(entry.attributes().size(), seen.size());
@@ -75,10 +75,10 @@ TEST(Namespace, ListsInPages) {
   }
   EXPECT_EQ(seen.size(), 25u);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-  const auto of_file = rig.names->list(*rig.store, "/f03", "", 0);
+  const auto of_file = rig.names->list(Transaction(*rig.store), "/f03", "", 0);
   EXPECT_EQ(of_file->self().size(), 3u);
   EXPECT_EQ(of_file->entries_size(), 0);
-  EXPECT_EQ(rig.names->list(*rig.store, "/no", "", 0).error().code(), Code::kNotFound);
+  EXPECT_EQ(rig.names->list(Transaction(*rig.store), "/no", "", 0).error().code(), Code::kNotFound);
 }
 
 TEST(Namespace, RenamesLikePosix) {

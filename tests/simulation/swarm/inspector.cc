@@ -289,12 +289,16 @@ Status Inspector::tidy() const {
   for_each_of(metadata(), keys::Kind::kEntry, [&](const std::string&, const std::string& value) {
     linked.insert(parsed<proto::StoredDirectoryEntry>(value).inode());
   });
+  std::set<uint64_t> contents;
+  for_each_of(metadata(), keys::Kind::kInode, [&](const std::string& key, const std::string& value) {
+    const uint64_t id = keys::first_id(key), content = parsed<proto::StoredInode>(value).content();
+    // What no directory has nobody can read or remove.
+    if (linked.contains(id)) contents.insert(content != 0 ? content : id);
+  });
   std::set<StripeId> wanted;
-  for_each_of(metadata(), keys::Kind::kExtents, [&](const std::string& key, const std::string& value) {
-    if (!linked.contains(keys::first_id(key))) return;  // no directory has it: nobody can read or remove it
-    const auto extents = parsed<proto::StoredExtents>(value);
-    for (const proto::Extent& extent : extents.extents())
-      wanted.insert(StripeId{extent.stripe_id()});
+  for_each_of(metadata(), keys::Kind::kExtent, [&](const std::string& key, const std::string& value) {
+    if (contents.contains(keys::first_id(key)))
+      wanted.insert(StripeId{parsed<proto::StoredExtent>(value).stripe_id()});
   });
   for (const auto& [id, stripe] : all)
     if (!wanted.contains(id))

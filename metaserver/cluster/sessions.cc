@@ -1,0 +1,92 @@
+#include "metaserver/cluster/sessions.h"
+
+#include "metaserver/schema/keys.h"
+
+namespace kintsugi::metaserver {
+
+void Sessions::load(const Reader& reader) {
+  reader.scan(keys::all(keys::Kind::kChange), [&](std::string_view key, std::string_view) {
+    sessions_[keys::first_id(key)].last_heard = clock_.now();
+    return true;
+  });
+  if (!sessions_.empty()) telling_until_ = clock_.now() + kIdle;
+}
+
+void Sessions::take(Session& session, InodeId inode) {
+  if (session.held.insert(inode).second) ++holders_[inode];
+}
+
+void Sessions::let_go(Session& session, InodeId inode) {
+  if (session.held.erase(inode) == 0) return;
+  const auto holders = holders_.find(inode);
+  if (--holders->second == 0) holders_.erase(holders);
+}
+
+Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response) {
+  if (request.session() == 0) return {Code::kInvalidArgument, "session 0 is none"};
+  auto found = sessions_.find(request.session());
+  if (found == sessions_.end()) {
+    if (request.ends()) return {};
+    if (sessions_.size() >= kMaxSessions) return {Code::kLimitExceeded, "too many clients have files open"};
+    found = sessions_.emplace(request.session(), Session{}).first;
+  }
+  Session& session = found->second;
+  session.last_heard = clock_.now();
+  if (request.all()) {
+    for (const InodeId inode : std::set<InodeId>(session.held))
+      let_go(session, inode);
+    session.told_all = true;
+  }
+  if (session.held.size() + static_cast<size_t>(request.hold_size()) > kMaxHeld)
+    return {Code::kLimitExceeded, "the client has too many files open"};
+  for (const uint64_t inode : request.hold())
+    take(session, InodeId{inode});
+  for (const uint64_t inode : request.release())
+    let_go(session, InodeId{inode});
+  if (request.ends()) {
+    for (const InodeId inode : std::set<InodeId>(session.held))
+      let_go(session, inode);
+    ended_.push_back(found->first);
+    sessions_.erase(found);
+    return {};
+  }
+  response.set_tell_all(!session.told_all);
+  return {};
+}
+
+void Sessions::hold(uint64_t id, InodeId inode) {
+  if (id == 0) return;
+  auto found = sessions_.find(id);
+  if (found == sessions_.end()) {
+    if (sessions_.size() >= kMaxSessions) return;
+    found = sessions_.emplace(id, Session{}).first;
+    found->second.last_heard = clock_.now();
+  }
+  take(found->second, inode);
+}
+
+bool Sessions::held(InodeId inode) const {
+  return holders_.contains(inode) || clock_.now() < telling_until_;
+}
+
+std::vector<uint64_t> Sessions::expire() {
+  std::vector<uint64_t> ended = std::exchange(ended_, {});
+  for (auto at = sessions_.begin(); at != sessions_.end();) {
+    if (clock_.now() - at->second.last_heard < kIdle) {
+      ++at;
+      continue;
+    }
+    for (const InodeId inode : std::set<InodeId>(at->second.held))
+      let_go(at->second, inode);
+    ended.push_back(at->first);
+    at = sessions_.erase(at);
+  }
+  return ended;
+}
+
+void Sessions::stood_still(Duration time) {
+  for (auto& [id, session] : sessions_)
+    session.last_heard += time;
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,61 @@
+/// Clients with open files. A file that a session holds outlives its last name; a session that is not heard of for a minute
+/// has ended, and with it what it held. What sessions hold is not durable: after a start of the metaserver everything counts as
+/// held until those that there were have had time to tell.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/proto/inode.pb.h"
+#include "common/runtime/clock.h"
+#include "metaserver/schema/transaction.h"
+
+namespace kintsugi::metaserver {
+
+class Sessions {
+ public:
+  static constexpr Duration kIdle = std::chrono::seconds(60);
+  static constexpr size_t kMaxSessions = 10'000;
+  static constexpr size_t kMaxHeld = 1'000'000;  ///< of one session
+
+  /// The clock must outlive it.
+  explicit Sessions(const runtime::Clock& clock) : clock_(clock) {}
+
+  /// Loads the sessions that there were (keys::Kind::kChange): they may go on.
+  void load(const Reader& reader);
+
+  /// kInvalidArgument, kLimitExceeded.
+  Status keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
+  /// The session has opened the inode. Session 0 is none.
+  void hold(uint64_t session, InodeId inode);
+  /// Somebody may have it open.
+  bool held(InodeId inode) const;
+
+  /// Ends sessions that were not heard of, and returns them with those that have ended by themselves.
+  std::vector<uint64_t> expire();
+  /// This process did not run for so long: clients could not be heard.
+  void stood_still(Duration time);
+  size_t count() const { return sessions_.size(); }
+
+ private:
+  struct Session {
+    TimePoint last_heard;
+    bool told_all = false;  ///< everything that it holds
+    std::set<InodeId> held;
+  };
+  void let_go(Session& session, InodeId inode);
+  void take(Session& session, InodeId inode);
+
+  const runtime::Clock& clock_;
+  TimePoint telling_until_ =
+      TimePoint::min();  ///< sessions of before the start may still tell what they hold
+  std::map<uint64_t, Session> sessions_;
+  std::map<InodeId, size_t> holders_;
+  std::vector<uint64_t> ended_;
+};
+
+}  // namespace kintsugi::metaserver

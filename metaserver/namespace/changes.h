@@ -1,0 +1,24 @@
+/// Changes that were carried out, so that a repetition is answered and not done again. Each is noted in the batch that
+/// makes the change, so a crash keeps both or none.
+#pragma once
+
+#include <optional>
+
+#include "common/base/ids.h"
+#include "common/proto/inode.pb.h"
+#include "metaserver/schema/transaction.h"
+
+namespace kintsugi::metaserver {
+
+/// A session has at most so many changes under way, and so many are remembered of it.
+inline constexpr uint64_t kMaxChangesUnderWay = 64;
+
+/// The inode that the change returned when it was carried out (or 1 when it returns none); nothing when it was not.
+std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& change);
+void note_change(Transaction& transaction, const proto::Change& change, InodeId result);
+/// There is such a session, whatever it changes.
+void note_session(Transaction& transaction, uint64_t session);
+/// The session has ended.
+void forget_changes(Transaction& transaction, uint64_t session);
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,118 @@
+/// The operations on inodes and the names that directories give them, as POSIX has them. Each is a plain function: it
+/// reads, checks, and puts its writes into the caller's transaction, which makes it one atomic batch. On an error the
+/// transaction must be dropped.
+///
+/// Messages of errors say what the matter is ("is not empty"); whoever knows the path puts it before them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/proto/inode.pb.h"
+#include "common/runtime/clock.h"
+#include "metaserver/namespace/access.h"
+#include "metaserver/namespace/lookup.h"
+#include "metaserver/schema/extents.h"
+#include "metaserver/schema/id_allocator.h"
+
+namespace kintsugi::metaserver {
+
+inline constexpr uint32_t kDefaultListEntries = 1000;
+inline constexpr uint32_t kMaxListEntries = 2000;  ///< keeps a page below rpc::kMaxHeaderBytes
+/// A file of more extents becomes an orphan before it is reclaimed, and one that is cut off by more is cut in steps.
+inline constexpr size_t kMaxExtentsFreedAtOnce = 16, kMaxExtentsCutAtOnce = 4096;
+inline constexpr size_t kMaxTargetBytes = 4095;  ///< of a symbolic link
+
+/// What an inode is made with.
+struct NewInode {
+  proto::Attributes::Type type = proto::Attributes::FILE;
+  uint32_t mode = 0, umask = 0;
+  uint64_t device = 0;
+  std::string target;
+  std::string policy;  ///< of a file
+};
+
+class Inodes {
+ public:
+  /// References must outlive it.
+  Inodes(IdAllocator& ids, const runtime::Clock& clock) : ids_(ids), clock_(clock) {}
+
+  int64_t now_ns() const { return clock_.wall_now().time_since_epoch().count(); }
+
+  /// kStale: there is none (any more). Everything below that takes an inode's id fails so.
+  static Result<proto::StoredInode> find(const Transaction& transaction, InodeId id);
+
+  /// "." and ".." included. kNotFound, kNotDirectory, kAccessDenied, kNameTooLong.
+  static Result<InodeId> lookup(const Transaction& transaction, const Caller& caller, InodeId parent,
+                                std::string_view name);
+  /// The entries of a directory after name `after`, and the directory itself.
+  static Result<proto::ListResponse> list(const Transaction& transaction, InodeId directory,
+                                          std::string_view after, uint32_t limit, bool names_only);
+
+  /// Makes an inode with its first name. kAlreadyExists.
+  Result<InodeId> make(Transaction& transaction, const Caller& caller, InodeId parent, std::string_view name,
+                       const NewInode& made) const;
+  /// Makes a file without a name, to be held by somebody or linked.
+  Result<InodeId> make_nameless(Transaction& transaction, const Caller& caller, InodeId parent,
+                                const NewInode& made) const;
+  Status link(Transaction& transaction, const Caller& caller, InodeId id, InodeId parent,
+              std::string_view name) const;
+
+  enum class Kind { kAny, kDirectory, kOther };
+  struct Unlinked {
+    Kind kind = Kind::kAny;  ///< what must be there
+    bool recursive = false;  ///< a directory goes with all below it: at once for everybody, reclaimed later
+    /// Says whether somebody has the inode open, so that it must live on.
+    std::function<bool(InodeId)> held = [](InodeId) { return false; };
+  };
+  /// Removes a name, and the inode with its last one. kNotEmpty.
+  Status unlink(Transaction& transaction, const Caller& caller, InodeId parent, std::string_view name,
+                const Unlinked& how, FreedStripes& freed) const;
+
+  enum class Target { kReplace, kMustNotExist, kExchange };
+  /// Renames. A file replaces a file, a directory an empty directory. kInvalidArgument for a directory into itself.
+  Status move(Transaction& transaction, const Caller& caller, InodeId from, std::string_view from_name,
+              InodeId to, std::string_view to_name, Target target, const std::function<bool(InodeId)>& held,
+              FreedStripes& freed) const;
+
+  /// chmod, chown, utimens, truncate.
+  Status set_attributes(Transaction& transaction, const Caller& caller,
+                        const proto::SetAttributesRequest& request, FreedStripes& freed) const;
+  /// Sizes, each with at most kMaxExtentsCutAtOnce extents after it, to which a file can be cut one after the other until it
+  /// has `size`, the last of them.
+  static std::vector<uint64_t> cuts(const Reader& reader, InodeId id, uint64_t size);
+
+  Result<std::string> get_xattr(const Transaction& transaction, const Caller& caller, InodeId id,
+                                std::string_view name) const;
+  Status set_xattr(Transaction& transaction, const Caller& caller,
+                   const proto::SetXattrRequest& request) const;
+  static Result<std::vector<std::string>> list_xattrs(const Transaction& transaction, InodeId id);
+
+  /// The directory's content has changed.
+  void touch(Transaction& transaction, InodeId directory, int link_change) const;
+  /// Puts a file in the place of whatever file has the name.
+  void put(Transaction& transaction, InodeId parent, std::string_view name, InodeId id,
+           const proto::StoredInode& inode) const;
+  proto::StoredInode fresh(proto::Attributes::Type type, uint32_t mode) const;
+  /// The inode lost a name.
+  void drop(Transaction& transaction, Entry entry, const std::function<bool(InodeId)>& held,
+            FreedStripes& freed) const;
+
+ private:
+  Result<InodeId> add(Transaction& transaction, const Caller& caller, InodeId parent, const NewInode& made,
+                      bool nameless) const;
+
+  IdAllocator& ids_;
+  const runtime::Clock& clock_;
+};
+
+/// Takes the set-user-ID bit, and the set-group-ID bit where it means what it says, from a file.
+void clear_privileges(proto::StoredInode& inode);
+
+/// Ok when `target` may give way to what `moved` is.
+Status check_replaceable(const Transaction& transaction, Entry target, Entry moved);
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,157 @@
+#include "metaserver/schema/extents.h"
+
+#include <algorithm>
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr int kExtentsConvertedAtOnce = 10'000;
+
+proto::Extent extent_of(std::string_view key, std::string_view value) {
+  const auto stored = Reader::parse<proto::StoredExtent>(value);
+  proto::Extent extent;
+  extent.set_file_offset(keys::end_of_extent(key) - stored.length());
+  extent.set_length(stored.length());
+  extent.set_stripe_id(stored.stripe_id());
+  extent.set_stripe_offset(stored.stripe_offset());
+  return extent;
+}
+
+uint64_t end_of(const proto::Extent& extent) {
+  return extent.file_offset() + extent.length();
+}
+
+/// The part of an extent that lies within [begin, end).
+proto::Extent part_of(const proto::Extent& extent, uint64_t begin, uint64_t end) {
+  proto::Extent part = extent;
+  begin = std::max(begin, extent.file_offset());
+  end = std::min(end, end_of(extent));
+  part.set_stripe_offset(extent.stripe_offset() + (begin - extent.file_offset()));
+  part.set_file_offset(begin);
+  part.set_length(end - begin);
+  return part;
+}
+
+uint64_t changed_by(uint64_t value, int64_t change) {
+  return change < 0 && static_cast<uint64_t>(-change) > value ? 0 : value + static_cast<uint64_t>(change);
+}
+
+}  // namespace
+
+void scan_extents(const Reader& reader, InodeId content, uint64_t from,
+                  const std::function<bool(const proto::Extent&)>& visit) {
+  reader.scan(keys::extents_after(content, from),
+              [&](std::string_view key, std::string_view value) { return visit(extent_of(key, value)); });
+}
+
+size_t count_extents(const Reader& reader, InodeId content, size_t at_most) {
+  size_t count = 0;
+  reader.scan(keys::extents_after(content, 0),
+              [&](std::string_view, std::string_view) { return ++count < at_most; });
+  return std::min(count, at_most);
+}
+
+std::vector<proto::Extent> ExtentWriter::touching(uint64_t begin, uint64_t end) const {
+  std::vector<proto::Extent> found;
+  auto own = changed_.upper_bound(begin);
+  const auto take_own_up_to = [&](uint64_t last) {
+    for (; own != changed_.end() && own->first <= last; ++own)
+      if (own->second && own->second->file_offset() < end) found.push_back(*own->second);
+  };
+  scan_extents(transaction_.store(), content_, begin, [&](const proto::Extent& stored) {
+    if (stored.file_offset() >= end) return false;
+    take_own_up_to(end_of(stored));
+    // One that was changed here has just been taken, or is gone.
+    if (!changed_.contains(end_of(stored))) found.push_back(stored);
+    return true;
+  });
+  take_own_up_to(UINT64_MAX);
+  return found;
+}
+
+void ExtentWriter::set(const proto::Extent& extent) {
+  proto::StoredExtent stored;
+  stored.set_length(extent.length());
+  stored.set_stripe_id(extent.stripe_id());
+  stored.set_stripe_offset(extent.stripe_offset());
+  transaction_.put_message(keys::extent(content_, end_of(extent)), stored);
+  changed_[end_of(extent)] = extent;
+  References& references = references_[StripeId{extent.stripe_id()}];
+  ++references.extents;
+  references.bytes += static_cast<int64_t>(extent.length());
+}
+
+void ExtentWriter::erase(const proto::Extent& extent) {
+  transaction_.remove(keys::extent(content_, end_of(extent)));
+  changed_[end_of(extent)] = std::nullopt;
+  References& references = references_[StripeId{extent.stripe_id()}];
+  --references.extents;
+  references.bytes -= static_cast<int64_t>(extent.length());
+}
+
+void ExtentWriter::clear(uint64_t begin, uint64_t end) {
+  if (begin >= end) return;
+  for (const proto::Extent& old : touching(begin, end)) {
+    erase(old);
+    if (old.file_offset() < begin) set(part_of(old, old.file_offset(), begin));
+    if (end_of(old) > end) set(part_of(old, end, end_of(old)));
+  }
+}
+
+void ExtentWriter::put(const proto::Extent& extent) {
+  KINTSUGI_ASSERT(extent.file_offset() <= kMaxFileBytes &&
+                  extent.length() <= kMaxFileBytes - extent.file_offset());
+  clear(extent.file_offset(), end_of(extent));
+  if (extent.stripe_id() != 0 && extent.length() > 0) set(extent);
+}
+
+void ExtentWriter::finish(proto::StoredInode& inode, FreedStripes& freed) {
+  for (const auto& [id, change] : references_) {
+    if (change.extents == 0 && change.bytes == 0) continue;
+    auto stripe = transaction_.get_message<proto::StoredStripe>(keys::stripe(id));
+    KINTSUGI_ASSERT(stripe);
+    inode.set_used_bytes(changed_by(inode.used_bytes(), change.bytes));
+    // A share of the stripe's chunks, as far as this file has its bytes.
+    const auto stored = static_cast<double>(stored_bytes(*stripe)) /
+                        static_cast<double>(std::max<uint64_t>(1, stripe->length()));
+    const auto stored_change = static_cast<int64_t>(stored * static_cast<double>(change.bytes));
+    inode.set_stored_bytes(changed_by(inode.stored_bytes(), stored_change));
+    stripe->set_references(changed_by(stripe->references(), change.extents));
+    stripe->set_live_bytes(changed_by(stripe->live_bytes(), change.bytes));
+    if (stripe->references() == 0) {
+      free_stripe(transaction_, id, freed);
+    } else {
+      transaction_.put_message(keys::stripe(id), *stripe);
+    }
+  }
+  references_.clear();
+}
+
+bool convert_extents_step(Transaction& transaction) {
+  int converted = 0;
+  bool more = false;
+  FreedStripes none;
+  transaction.scan(keys::all(keys::Kind::kExtents), [&](std::string_view key, std::string_view value) {
+    if (converted >= kExtentsConvertedAtOnce) {
+      more = true;
+      return false;
+    }
+    const InodeId id{keys::first_id(key)};
+    const auto extents = Reader::parse<proto::StoredExtents>(value);
+    transaction.remove(std::string(key));
+    converted += extents.extents_size() + 1;
+    auto inode = transaction.get_message<proto::StoredInode>(keys::inode(id));
+    if (!inode) return true;
+    const uint64_t stored = inode->stored_bytes();
+    ExtentWriter writer(transaction, content_of(id, *inode));
+    for (const proto::Extent& extent : extents.extents())
+      writer.put(extent);
+    writer.finish(*inode, none);
+    inode->set_stored_bytes(stored);
+    transaction.put_message(keys::inode(id), *inode);
+    return true;
+  });
+  return more || converted > 0;
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,67 @@
+/// What the content of a file is made of: extents, each a range of the file and the range of a stripe that holds it. What
+/// lies between them is a hole. Extents are keys of their own, so that a file of any number of them is read and changed
+/// by range.
+///
+/// A stripe counts the extents that name it, of whatever files, and is freed with the last one.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "common/base/ids.h"
+#include "common/proto/store.pb.h"
+#include "common/proto/types.pb.h"
+#include "metaserver/schema/stripes.h"
+#include "metaserver/schema/transaction.h"
+
+namespace kintsugi::metaserver {
+
+/// As large as files may be: offsets are signed for applications.
+inline constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 63) - 1;
+
+/// The id that the keys of a file's extents begin with: it changes when all of its content is replaced.
+inline InodeId content_of(InodeId id, const proto::StoredInode& inode) {
+  return inode.content() != 0 ? InodeId{inode.content()} : id;
+}
+
+/// Visits the extents that end after `from`, in file order, until `visit` returns false.
+void scan_extents(const Reader& reader, InodeId content, uint64_t from,
+                  const std::function<bool(const proto::Extent&)>& visit);
+
+/// How many there are, counted up to `at_most`.
+size_t count_extents(const Reader& reader, InodeId content, size_t at_most);
+
+/// Changes the extents of one file within a transaction. finish() must be called once, after the last change. At most one
+/// at a time for a content or a stripe in a transaction: it sees its own changes, and none that others have made.
+class ExtentWriter {
+ public:
+  ExtentWriter(Transaction& transaction, InodeId content) : transaction_(transaction), content_(content) {}
+
+  /// Puts an extent in place of whatever the range held; stripe 0: a hole. REQUIRES: it ends within kMaxFileBytes.
+  void put(const proto::Extent& extent);
+  /// Makes [begin, end) a hole.
+  void clear(uint64_t begin, uint64_t end);
+  /// Counts the references of all stripes concerned, frees those that nobody names any more, and adjusts the sizes in `inode`.
+  void finish(proto::StoredInode& inode, FreedStripes& freed);
+
+ private:
+  struct References {
+    int64_t extents = 0, bytes = 0;
+  };
+  void set(const proto::Extent& extent);
+  void erase(const proto::Extent& extent);
+  /// The extents that touch [begin, end), as they are now.
+  std::vector<proto::Extent> touching(uint64_t begin, uint64_t end) const;
+
+  Transaction& transaction_;
+  const InodeId content_;
+  std::map<uint64_t, std::optional<proto::Extent>> changed_;  ///< by their ends
+  std::map<StripeId, References> references_;
+};
+
+/// The metadata had all extents of a file in one value up to format 1. Converts some files and returns true, or returns false
+/// when none are left.
+bool convert_extents_step(Transaction& transaction);
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,283 @@
+#include "metaserver/service/inode_service.h"
+
+#include "metaserver/namespace/changes.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kLookup{"metaserver.lookup"};
+constexpr sight::Site kGet{"metaserver.get_inode"};
+constexpr sight::Site kSetAttributes{"metaserver.set_attributes"};
+constexpr sight::Site kMake{"metaserver.make_inode"};
+constexpr sight::Site kLink{"metaserver.link"};
+constexpr sight::Site kUnlink{"metaserver.unlink"};
+constexpr sight::Site kMove{"metaserver.move"};
+constexpr sight::Site kList{"metaserver.list_inode", {}, {"entries"}};
+constexpr sight::Site kGetXattr{"metaserver.get_xattr"};
+constexpr sight::Site kSetXattr{"metaserver.set_xattr"};
+constexpr sight::Site kListXattrs{"metaserver.list_xattrs"};
+constexpr sight::Site kKeepSession{"metaserver.keep_session", {"hold", "release"}};
+constexpr sight::Site kLock{"metaserver.lock"};
+
+/// What a change returns that is about no inode.
+constexpr InodeId kNoResult = kRootInode;
+
+Result<InodeId> done(Status status, InodeId id = kNoResult) {
+  if (!status.ok()) return status;
+  return id;
+}
+
+Status named(Status status, std::string_view name) {
+  return status.ok() ? status : Status{status.code(), fmt::format("'{}' {}", name, status.message())};
+}
+
+Status numbered(Status status, uint64_t inode) {
+  return status.ok() ? status : Status{status.code(), fmt::format("inode {} {}", inode, status.message())};
+}
+
+}  // namespace
+
+void InodeService::register_on(rpc::Server& server) {
+  using rpc::Method;
+  server.handle<&InodeService::lookup>(Method::kLookup, *this);
+  server.handle<&InodeService::get>(Method::kGetInode, *this);
+  server.handle<&InodeService::set_attributes>(Method::kSetAttributes, *this);
+  server.handle<&InodeService::make>(Method::kMakeInode, *this);
+  server.handle<&InodeService::link>(Method::kLink, *this);
+  server.handle<&InodeService::unlink>(Method::kUnlink, *this);
+  server.handle<&InodeService::move>(Method::kMove, *this);
+  server.handle<&InodeService::list>(Method::kListInode, *this);
+  server.handle<&InodeService::get_xattr>(Method::kGetXattr, *this);
+  server.handle<&InodeService::set_xattr>(Method::kSetXattr, *this);
+  server.handle<&InodeService::list_xattrs>(Method::kListXattrs, *this);
+  server.handle<&InodeService::keep_session>(Method::kKeepSession, *this);
+  server.handle<&InodeService::lock>(Method::kLock, *this);
+}
+
+Status InodeService::attributes_of(InodeId id, InodeResponse& response) const {
+  const Transaction transaction(state_.store);
+  KINTSUGI_ASSIGN(const proto::StoredInode inode, Inodes::find(transaction, id));
+  *response.mutable_attributes() = to_attributes(id, inode);
+  return {};
+}
+
+asio::awaitable<Status> InodeService::finish(Context context, Result<InodeId> outcome,
+                                             const proto::Change& change, Transaction& transaction,
+                                             FreedStripes freed) {
+  if (outcome) note_change(transaction, change, *outcome);
+  co_return co_await state_.finish(context, outcome ? Status{} : outcome.error(), transaction,
+                                   std::move(freed));
+}
+
+std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
+  return [this, session](InodeId inode) {
+    state_.sessions.hold(session, inode);
+    return state_.sessions.held(inode);
+  };
+}
+
+asio::awaitable<Status> InodeService::lookup(Context context, const proto::LookupRequest& request,
+                                             InodeResponse& response) {
+  sight::Module module{context, kLookup};
+  const Transaction transaction(state_.store);
+  const Result<InodeId> found =
+      Inodes::lookup(transaction, Caller::from(request.caller()), InodeId{request.parent()}, request.name());
+  const Status status = found ? attributes_of(*found, response) : named(found.error(), request.name());
+  co_return module.finish(co_await state_.finish_read(status));
+}
+
+asio::awaitable<Status> InodeService::get(Context context, const proto::GetInodeRequest& request,
+                                          InodeResponse& response) {
+  sight::Module module{context, kGet};
+  const Status found = numbered(attributes_of(InodeId{request.inode()}, response), request.inode());
+  co_return module.finish(co_await state_.finish_read(found));
+}
+
+asio::awaitable<Status> InodeService::set_attributes(Context context,
+                                                     const proto::SetAttributesRequest& request,
+                                                     InodeResponse& response) {
+  sight::Module module{context, kSetAttributes};
+  const InodeId id{request.inode()};
+  const Caller caller = Caller::from(request.caller());
+  Status status;
+  if (!carried_out(state_.store, request.change())) {
+    std::vector<uint64_t> sizes{request.size()};
+    if (request.has_size() && request.size() > 0) sizes = Inodes::cuts(state_.store, id, request.size());
+    for (size_t i = 0; i < sizes.size() && status.ok(); ++i) {
+      // A file of very many extents is cut off in steps, from its end, each of which leaves a shorter file.
+      const bool last = i + 1 == sizes.size();
+      proto::SetAttributesRequest step = request;
+      if (request.has_size()) step.set_size(sizes[i]);
+      Transaction transaction(state_.store);
+      FreedStripes freed;
+      Status set = request.has_size() ? state_.check_room() : Status{};
+      if (set.code() == Code::kNoSpace && request.size() == 0) set = {};  // it makes room
+      if (set.ok()) set = state_.inodes.set_attributes(transaction, caller, step, freed);
+      status = co_await finish(module.context(), done(set, id), last ? request.change() : proto::Change{},
+                               transaction, std::move(freed));
+    }
+  }
+  if (status.ok()) status = attributes_of(id, response);
+  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+}
+
+asio::awaitable<Status> InodeService::make(Context context, const proto::MakeInodeRequest& request,
+                                           InodeResponse& response) {
+  sight::Module module{context, kMake};
+  std::optional<InodeId> made = carried_out(state_.store, request.change());
+  if (!made) {
+    Transaction transaction(state_.store);
+    const InodeId parent{request.parent()};
+    const Caller caller = Caller::from(request.caller());
+    NewInode wanted;
+    wanted.type = request.type();
+    wanted.mode = request.mode();
+    wanted.umask = request.umask();
+    wanted.device = request.device();
+    wanted.target = request.target();
+    if (request.type() == proto::Attributes::FILE)
+      wanted.policy = state_.policies.of_directory(state_.store, parent);
+    Result<InodeId> outcome = done(state_.check_room());
+    if (outcome && !proto::Attributes::Type_IsValid(request.type()))
+      outcome = Status{Code::kInvalidArgument, "cannot be of this type"};
+    if (outcome) {
+      outcome = request.name().empty()
+                    ? state_.inodes.make_nameless(transaction, caller, parent, wanted)
+                    : state_.inodes.make(transaction, caller, parent, request.name(), wanted);
+    }
+    if (outcome) made = *outcome;
+    if (outcome) state_.sessions.hold(request.hold_for(), *made);
+    if (outcome)
+      *response.mutable_attributes() =
+          to_attributes(*made, *transaction.get_message<proto::StoredInode>(keys::inode(*made)));
+    const Status status = co_await finish(module.context(), outcome, request.change(), transaction);
+    co_return module.finish(named(status, request.name()));
+  }
+  state_.sessions.hold(request.hold_for(), *made);
+  co_return module.finish(co_await state_.finish_read(attributes_of(*made, response)));
+}
+
+asio::awaitable<Status> InodeService::link(Context context, const proto::LinkRequest& request,
+                                           InodeResponse& response) {
+  sight::Module module{context, kLink};
+  const InodeId id{request.inode()};
+  Status status;
+  if (!carried_out(state_.store, request.change())) {
+    Transaction transaction(state_.store);
+    Status linked = state_.check_room();
+    if (linked.ok())
+      linked = state_.inodes.link(transaction, Caller::from(request.caller()), id, InodeId{request.parent()},
+                                  request.name());
+    status = co_await finish(module.context(), done(linked, id), request.change(), transaction);
+  }
+  if (status.ok()) status = attributes_of(id, response);
+  co_return module.finish(co_await state_.finish_read(named(status, request.name())));
+}
+
+asio::awaitable<Status> InodeService::unlink(Context context, const proto::UnlinkRequest& request, Empty&) {
+  sight::Module module{context, kUnlink};
+  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  Transaction transaction(state_.store);
+  FreedStripes freed;
+  Inodes::Unlinked how;
+  how.kind = request.directory() ? Inodes::Kind::kDirectory : Inodes::Kind::kOther;
+  how.held = held_or_by(request.hold_for());
+  const Status unlinked = state_.inodes.unlink(transaction, Caller::from(request.caller()),
+                                               InodeId{request.parent()}, request.name(), how, freed);
+  const Status status =
+      co_await finish(module.context(), done(unlinked), request.change(), transaction, std::move(freed));
+  co_return module.finish(named(status, request.name()));
+}
+
+asio::awaitable<Status> InodeService::move(Context context, const proto::MoveRequest& request, Empty&) {
+  sight::Module module{context, kMove};
+  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  Transaction transaction(state_.store);
+  FreedStripes freed;
+  const auto target = request.exchange()     ? Inodes::Target::kExchange
+                      : request.no_replace() ? Inodes::Target::kMustNotExist
+                                             : Inodes::Target::kReplace;
+  const Status moved = state_.inodes.move(
+      transaction, Caller::from(request.caller()), InodeId{request.parent()}, request.name(),
+      InodeId{request.to_parent()}, request.to_name(), target, held_or_by(request.hold_for()), freed);
+  const Status status =
+      co_await finish(module.context(), done(moved), request.change(), transaction, std::move(freed));
+  co_return module.finish(named(status, request.name()));
+}
+
+asio::awaitable<Status> InodeService::list(Context context, const proto::ListInodeRequest& request,
+                                           proto::ListResponse& response) {
+  sight::Module module{context, kList};
+  const Transaction transaction(state_.store);
+  const Status listed = extract(Inodes::list(transaction, InodeId{request.directory()}, request.after(),
+                                             request.limit(), request.names_only()),
+                                response);
+  module.output(0, response.entries_size());
+  co_return module.finish(co_await state_.finish_read(numbered(listed, request.directory())));
+}
+
+asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::GetXattrRequest& request,
+                                                proto::GetXattrResponse& response) {
+  sight::Module module{context, kGetXattr};
+  const Transaction transaction(state_.store);
+  const Status found = extract(state_.inodes.get_xattr(transaction, Caller::from(request.caller()),
+                                                       InodeId{request.inode()}, request.name()),
+                               *response.mutable_value());
+  co_return module.finish(co_await state_.finish_read(numbered(found, request.inode())));
+}
+
+asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::SetXattrRequest& request,
+                                                Empty&) {
+  sight::Module module{context, kSetXattr};
+  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  Transaction transaction(state_.store);
+  Status set = request.remove() ? Status{} : state_.check_room();
+  if (set.ok()) set = state_.inodes.set_xattr(transaction, Caller::from(request.caller()), request);
+  const Status status = co_await finish(module.context(), done(set), request.change(), transaction);
+  co_return module.finish(numbered(status, request.inode()));
+}
+
+asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::ListXattrsRequest& request,
+                                                  proto::ListXattrsResponse& response) {
+  sight::Module module{context, kListXattrs};
+  const Transaction transaction(state_.store);
+  const Result<std::vector<std::string>> names = Inodes::list_xattrs(transaction, InodeId{request.inode()});
+  if (names)
+    for (const std::string& name : *names)
+      response.add_names(name);
+  const Status status = names ? Status{} : names.error();
+  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+}
+
+asio::awaitable<Status> InodeService::keep_session(Context context, const proto::KeepSessionRequest& request,
+                                                   proto::KeepSessionResponse& response) {
+  sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
+  const Status kept = state_.sessions.keep(request, response);
+  // After a restart the metaserver must know that this session may still tell what it holds.
+  Transaction transaction(state_.store);
+  if (kept.ok() && response.tell_all()) note_session(transaction, request.session());
+  co_return module.finish(co_await state_.finish(module.context(), kept, transaction));
+}
+
+asio::awaitable<Status> InodeService::lock(Context context, const proto::LockRequest& request,
+                                           proto::LockResponse& response) {
+  sight::Module module{context, kLock};
+  const InodeId id{request.inode()};
+  const auto other = state_.locks.conflict(id, request.lock(), request.whole_file());
+  if (other) *response.mutable_conflict() = *other;
+  Result<bool> granted = !other;
+  if (!other && !request.test_only()) {
+    if (state_.store.get(keys::inode(id)) || request.lock().type() == proto::FileLock::NONE) {
+      granted = state_.locks.set(id, request.lock(), request.whole_file());
+      state_.sessions.hold(request.lock().session(), id);
+    } else {
+      granted = Status{Code::kStale, "does not exist any more"};
+    }
+  }
+  if (granted) response.set_granted(*granted);
+  const Status status = granted ? Status{} : granted.error();
+  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+}
+
+}  // namespace kintsugi::metaserver

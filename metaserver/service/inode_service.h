@@ -1,0 +1,51 @@
+/// The RPCs by inode (common/proto/inode.proto): what open handles and mounts ask for, contents apart.
+#pragma once
+
+#include "common/rpc/server.h"
+#include "metaserver/service/meta_state.h"
+
+namespace kintsugi::metaserver {
+
+/// One function for each RPC. `state` must outlive it.
+class InodeService {
+ public:
+  explicit InodeService(MetaState& state) : state_(state) {}
+  void register_on(rpc::Server& server);
+
+ private:
+  using Empty = proto::Empty;
+  using InodeResponse = proto::InodeResponse;
+  asio::awaitable<Status> lookup(Context context, const proto::LookupRequest& request,
+                                 InodeResponse& response);
+  asio::awaitable<Status> get(Context context, const proto::GetInodeRequest& request,
+                              InodeResponse& response);
+  asio::awaitable<Status> set_attributes(Context context, const proto::SetAttributesRequest& request,
+                                         InodeResponse& response);
+  asio::awaitable<Status> make(Context context, const proto::MakeInodeRequest& request,
+                               InodeResponse& response);
+  asio::awaitable<Status> link(Context context, const proto::LinkRequest& request, InodeResponse& response);
+  asio::awaitable<Status> unlink(Context context, const proto::UnlinkRequest& request, Empty& response);
+  asio::awaitable<Status> move(Context context, const proto::MoveRequest& request, Empty& response);
+  asio::awaitable<Status> list(Context context, const proto::ListInodeRequest& request,
+                               proto::ListResponse& response);
+  asio::awaitable<Status> get_xattr(Context context, const proto::GetXattrRequest& request,
+                                    proto::GetXattrResponse& response);
+  asio::awaitable<Status> set_xattr(Context context, const proto::SetXattrRequest& request, Empty& response);
+  asio::awaitable<Status> list_xattrs(Context context, const proto::ListXattrsRequest& request,
+                                      proto::ListXattrsResponse& response);
+  asio::awaitable<Status> keep_session(Context context, const proto::KeepSessionRequest& request,
+                                       proto::KeepSessionResponse& response);
+  asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,
+                               proto::LockResponse& response);
+
+  /// Ends a change: notes that it was carried out, with the inode that it is about, and commits it.
+  asio::awaitable<Status> finish(Context context, Result<InodeId> done, const proto::Change& change,
+                                 Transaction& transaction, FreedStripes freed = {});
+  /// Somebody has the inode open, or `session` will.
+  std::function<bool(InodeId)> held_or_by(uint64_t session);
+  Status attributes_of(InodeId id, InodeResponse& response) const;
+
+  MetaState& state_;
+};
+
+}  // namespace kintsugi::metaserver
