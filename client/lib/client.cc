@@ -102,6 +102,11 @@ asio::awaitable<Result<DegradedReadReport>> Client::read_lost_chunk(uint64_t str
   co_return read.report();
 }
 
+std::unique_ptr<OpenFiles> Client::open_files(FilesOptions options, std::unique_ptr<DirtyMemory> memory,
+                                              uint64_t session_id) {
+  return std::make_unique<OpenFiles>(*resources_, options, std::move(memory), session_id);
+}
+
 // ---- namespace
 
 asio::awaitable<Result<proto::Attributes>> Client::stat(std::string path) {

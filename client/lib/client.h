@@ -9,6 +9,7 @@
 #include <google/protobuf/message_lite.h>
 
 #include "client/lib/check/check_report.h"
+#include "client/lib/files/open_files.h"
 #include "client/lib/io.h"
 #include "client/lib/meta_link.h"
 #include "client/lib/options.h"
@@ -45,6 +46,11 @@ class Client {
   /// Reads a range of one chunk of a stripe as if that chunk were lost; the sink's offsets are those in the chunk.
   asio::awaitable<Result<DegradedReadReport>> read_lost_chunk(uint64_t stripe_id, uint32_t index, Sink& sink,
                                                               LostReadOptions options = {});
+
+  /// Files that are open for reading and writing, with a session of their own. It ends before this client stops.
+  std::unique_ptr<OpenFiles> open_files(FilesOptions options = {},
+                                        std::unique_ptr<DirtyMemory> memory = nullptr,
+                                        uint64_t session_id = 0);
 
   // ---- namespace
   asio::awaitable<Result<proto::Attributes>> stat(std::string path);

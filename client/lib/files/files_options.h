@@ -1,0 +1,24 @@
+/// Settings of open files.
+#pragma once
+
+#include <cstddef>
+
+#include "common/runtime/clock.h"
+
+namespace kintsugi::client {
+
+struct FilesOptions {
+  /// Reads, writes and changes are tried again for so long while servers do not answer; 0: for ever.
+  Duration io_timeout = std::chrono::minutes(10);
+  /// Bound on bytes that were written and are not durable yet, over all files; more than half of it is never one file's
+  /// while others want memory.
+  size_t dirty_bytes = size_t{128} << 20;
+  /// What was written is written out at the latest so long after.
+  Duration write_behind = std::chrono::seconds(2);
+  /// Bound on what is read ahead for all files, of Options::memory_bytes. 0: nothing is.
+  size_t read_ahead_bytes = size_t{64} << 20;
+  /// Bound on extents whose locations are remembered, over all files: some 100 bytes each.
+  size_t known_extents = 256 << 10;
+};
+
+}  // namespace kintsugi::client

@@ -1,0 +1,63 @@
+/// The metaserver's calls by inode (common/proto/inode.proto), one coroutine each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/lib/files/session.h"
+#include "client/lib/resources.h"
+#include "common/base/status.h"
+#include "common/proto/inode.pb.h"
+#include "common/rpc/methods.h"
+
+namespace kintsugi::client {
+
+/// A call is repeated while the metaserver does not answer, up to the I/O timeout: then kUnavailable. Changes are, too: each
+/// gets a number of the session, by which the metaserver knows a repeat, so `change` of a request is left empty.
+/// Outlives its calls.
+class InodeCalls {
+ public:
+  /// `io_timeout` 0: for ever.
+  InodeCalls(Resources& resources, Session& session, Duration io_timeout);
+
+  // ---- looking
+  asio::awaitable<Result<proto::Attributes>> lookup(proto::LookupRequest request);
+  asio::awaitable<Result<proto::Attributes>> get(uint64_t inode);
+  asio::awaitable<Result<proto::ListResponse>> list(proto::ListInodeRequest request);
+  asio::awaitable<Result<std::string>> get_xattr(proto::GetXattrRequest request);
+  asio::awaitable<Result<std::vector<std::string>>> list_xattrs(uint64_t inode);
+  /// Extents and stripes that touch the range; length 0: to the end.
+  asio::awaitable<Result<proto::OpenReadResponse>> locate(uint64_t inode, uint64_t offset, uint64_t length);
+
+  // ---- changing. Of an open file: attributes, extents and size change by OpenFile, which knows what is not written yet.
+  asio::awaitable<Result<proto::Attributes>> set_attributes(proto::SetAttributesRequest request);
+  asio::awaitable<Result<proto::Attributes>> make(proto::MakeInodeRequest request);
+  asio::awaitable<Result<proto::Attributes>> link(proto::LinkRequest request);
+  asio::awaitable<Result<proto::Attributes>> unlink(proto::UnlinkRequest request);
+  asio::awaitable<Result<proto::Attributes>> move(proto::MoveRequest request);
+  asio::awaitable<Status> set_xattr(proto::SetXattrRequest request);
+  asio::awaitable<Result<proto::Attributes>> write_extents(proto::WriteExtentsRequest request);
+  asio::awaitable<Result<proto::CopyExtentsResponse>> copy_extents(proto::CopyExtentsRequest request);
+  /// Never waits for a lock that another one has: `granted` is false then.
+  asio::awaitable<Result<proto::LockResponse>> lock(proto::LockRequest request);
+
+  Session& session() { return session_; }
+
+ private:
+  using Message = google::protobuf::MessageLite;
+
+  asio::awaitable<Status> call(rpc::Method method, const Message& request, Message& response);
+  template <class Response, class Request>
+  asio::awaitable<Result<Response>> ask(rpc::Method method, Request request);
+  /// With a number of the session.
+  template <class Response, class Request>
+  asio::awaitable<Result<Response>> change(rpc::Method method, Request request);
+  template <class Request>
+  asio::awaitable<Result<proto::Attributes>> change_inode(rpc::Method method, Request request);
+
+  Resources& resources_;
+  Session& session_;
+  MetaLink link_;  ///< as patient as the I/O timeout says
+};
+
+}  // namespace kintsugi::client

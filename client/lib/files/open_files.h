@@ -1,0 +1,62 @@
+/// All files that are open in this process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "client/lib/files/dirty_memory.h"
+#include "client/lib/files/files_options.h"
+#include "client/lib/files/inode_calls.h"
+#include "client/lib/files/open_file.h"
+#include "client/lib/files/session.h"
+#include "client/lib/resources.h"
+
+namespace kintsugi::client {
+
+struct FilesShared;
+
+/// One for a process, made by Client::open_files. It has one session with the metaserver. REQUIRES, before it is destroyed: stop() has ended.
+class OpenFiles {
+ public:
+  /// What the numbers of a running process are, for metrics and tests.
+  struct Counts {
+    uint64_t stripes_written = 0, extents_written = 0, flushes = 0;
+    uint64_t dirty_bytes = 0;       ///< of file data, now
+    uint64_t dirty_memory = 0;      ///< buffers that it takes, in bytes
+    uint64_t locates = 0;           ///< calls for locations
+    uint64_t windows_read = 0;      ///< of stripes
+    uint64_t read_ahead_bytes = 0;  ///< held now
+  };
+
+  /// `memory` null: memory of this process. `session_id` 0: a new session.
+  OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory = nullptr,
+            uint64_t session_id = 0);
+  ~OpenFiles();
+
+  Session& session();
+  InodeCalls& calls();
+
+  /// Opens the file by its number: asks for its attributes, and holds it. kNotFound, kStale; kIsDirectory.
+  asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(uint64_t inode);
+  /// The same without a call: the attributes were just told. `held`: the metaserver knows that this session holds it.
+  std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false);
+  /// The file, when it is open or has something that is not written out; else null.
+  std::unique_ptr<OpenFile> find(uint64_t inode);
+
+  /// Takes over what the process before left in the memory: these files have it as unwritten data. To be called once, before
+  /// anything is opened. Returns how many bytes there are.
+  uint64_t recover();
+  /// Everything that was written to any file before is durable; the first error.
+  asio::awaitable<Status> sync_all();
+  /// Writes everything out and ends the session; `hand_over`: leaves both to another process.
+  asio::awaitable<Status> stop(bool hand_over = false);
+
+  Counts counts() const;
+
+ private:
+  std::unique_ptr<FilesShared> shared_;
+};
+
+}  // namespace kintsugi::client
