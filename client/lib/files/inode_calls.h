@@ -8,7 +8,7 @@
 #include "client/lib/resources.h"
 #include "common/base/status.h"
 #include "common/proto/inode.pb.h"
-#include "common/rpc/methods.h"
+#include "common/rpc/method.h"
 
 namespace kintsugi::client {
 
@@ -57,7 +57,8 @@ class InodeCalls {
 
   Resources& resources_;
   Session& session_;
-  MetaLink link_;  ///< as patient as the I/O timeout says
+  const Duration io_timeout_;
+  MetaLink link_;
 };
 
 }  // namespace kintsugi::client

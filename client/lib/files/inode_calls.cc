@@ -1,0 +1,135 @@
+#include "client/lib/files/inode_calls.h"
+
+#include <algorithm>
+
+namespace kintsugi::client {
+namespace {
+
+constexpr Duration kFirstBackoff = 100ms, kLongestBackoff = 2s;
+constexpr Duration kForEver = std::chrono::hours(24 * 365);
+
+}  // namespace
+
+InodeCalls::InodeCalls(Resources& resources, Session& session, Duration io_timeout)
+    : resources_(resources),
+      session_(session),
+      io_timeout_(io_timeout == Duration{} ? kForEver : io_timeout),
+      link_(resources.runtime, resources.options.metaserver, io_timeout_, resources.rpc,
+            resources.background) {}
+
+asio::awaitable<Status> InodeCalls::call(rpc::Method method, const Message& request, Message& response) {
+  Context context;
+  context.recorder = resources_.options.recorder;
+  const TimePoint give_up = resources_.now() + io_timeout_;
+  for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
+    Status status = co_await link_.call(context, method, request, response);
+    const bool may_pass = status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
+    if (!may_pass || resources_.now() + backoff >= give_up) co_return status;
+    if (!co_await resources_.background.sleep_for(backoff))
+      co_return Status{Code::kCancelled, "the client is stopping"};
+  }
+}
+
+template <class Response, class Request>
+asio::awaitable<Result<Response>> InodeCalls::ask(rpc::Method method, Request request) {
+  Response response;
+  KINTSUGI_CO_TRY(co_await call(method, request, response));
+  co_return response;
+}
+
+template <class Response, class Request>
+asio::awaitable<Result<Response>> InodeCalls::change(rpc::Method method, Request request) {
+  const Session::Turn turn = co_await session_.begin_change();
+  *request.mutable_change() = turn.change();
+  Response response;
+  KINTSUGI_CO_TRY(co_await call(method, request, response));
+  co_return response;
+}
+
+template <class Request>
+asio::awaitable<Result<proto::Attributes>> InodeCalls::change_inode(rpc::Method method, Request request) {
+  KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
+                     co_await change<proto::InodeResponse>(method, std::move(request)));
+  co_return std::move(*answer.mutable_attributes());
+}
+
+asio::awaitable<Result<proto::Attributes>> InodeCalls::lookup(proto::LookupRequest request) {
+  KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
+                     co_await ask<proto::InodeResponse>(rpc::Method::kLookup, std::move(request)));
+  co_return std::move(*answer.mutable_attributes());
+}
+
+asio::awaitable<Result<proto::Attributes>> InodeCalls::get(uint64_t inode) {
+  proto::GetInodeRequest request;
+  request.set_inode(inode);
+  KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
+                     co_await ask<proto::InodeResponse>(rpc::Method::kGetInode, std::move(request)));
+  co_return std::move(*answer.mutable_attributes());
+}
+
+asio::awaitable<Result<proto::ListResponse>> InodeCalls::list(proto::ListInodeRequest request) {
+  return ask<proto::ListResponse>(rpc::Method::kListInode, std::move(request));
+}
+
+asio::awaitable<Result<std::string>> InodeCalls::get_xattr(proto::GetXattrRequest request) {
+  KINTSUGI_CO_ASSIGN(proto::GetXattrResponse answer,
+                     co_await ask<proto::GetXattrResponse>(rpc::Method::kGetXattr, std::move(request)));
+  co_return std::move(*answer.mutable_value());
+}
+
+asio::awaitable<Result<std::vector<std::string>>> InodeCalls::list_xattrs(uint64_t inode) {
+  proto::ListXattrsRequest request;
+  request.set_inode(inode);
+  KINTSUGI_CO_ASSIGN(proto::ListXattrsResponse answer,
+                     co_await ask<proto::ListXattrsResponse>(rpc::Method::kListXattrs, std::move(request)));
+  co_return std::vector<std::string>(answer.names().begin(), answer.names().end());
+}
+
+asio::awaitable<Result<proto::OpenReadResponse>> InodeCalls::locate(uint64_t inode, uint64_t offset,
+                                                                    uint64_t length) {
+  proto::OpenReadRequest request;
+  request.set_inode(inode);
+  request.set_offset(offset);
+  request.set_length(length);
+  return ask<proto::OpenReadResponse>(rpc::Method::kOpenRead, std::move(request));
+}
+
+asio::awaitable<Result<proto::Attributes>> InodeCalls::set_attributes(proto::SetAttributesRequest request) {
+  return change_inode(rpc::Method::kSetAttributes, std::move(request));
+}
+
+asio::awaitable<Result<proto::Attributes>> InodeCalls::make(proto::MakeInodeRequest request) {
+  return change_inode(rpc::Method::kMakeInode, std::move(request));
+}
+
+asio::awaitable<Result<proto::Attributes>> InodeCalls::link(proto::LinkRequest request) {
+  return change_inode(rpc::Method::kLink, std::move(request));
+}
+
+asio::awaitable<Result<proto::Attributes>> InodeCalls::unlink(proto::UnlinkRequest request) {
+  return change_inode(rpc::Method::kUnlink, std::move(request));
+}
+
+asio::awaitable<Result<proto::Attributes>> InodeCalls::move(proto::MoveRequest request) {
+  return change_inode(rpc::Method::kMove, std::move(request));
+}
+
+asio::awaitable<Status> InodeCalls::set_xattr(proto::SetXattrRequest request) {
+  const auto answer = co_await change<proto::Empty>(rpc::Method::kSetXattr, std::move(request));
+  co_return answer ? Status{} : answer.error();
+}
+
+asio::awaitable<Result<proto::Attributes>> InodeCalls::write_extents(proto::WriteExtentsRequest request) {
+  return change_inode(rpc::Method::kWriteExtents, std::move(request));
+}
+
+asio::awaitable<Result<proto::CopyExtentsResponse>> InodeCalls::copy_extents(
+    proto::CopyExtentsRequest request) {
+  return change<proto::CopyExtentsResponse>(rpc::Method::kCopyExtents, std::move(request));
+}
+
+asio::awaitable<Result<proto::LockResponse>> InodeCalls::lock(proto::LockRequest request) {
+  return ask<proto::LockResponse>(rpc::Method::kLock, std::move(request));
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,131 @@
+#include "client/lib/files/session.h"
+
+#include "common/base/assert.h"
+#include "common/log/log.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr Duration kTellLimit = 5s;
+
+}  // namespace
+
+Session::Session(Resources& resources, uint64_t id)
+    : resources_(resources),
+      id_(id != 0 ? id : resources.runtime.random.next() | 1),
+      all_(id != 0),
+      ended_(resources.runtime),
+      telling_(resources.runtime, 1),
+      tasks_(resources.runtime) {}
+
+Session::~Session() {
+  KINTSUGI_ASSERT(under_way_.empty() && tasks_.running() == 0);
+}
+
+// ---- changes
+
+Session::Turn::~Turn() {
+  if (session_) session_->end_change(change_.number());
+}
+
+asio::awaitable<Session::Turn> Session::begin_change() {
+  while (!under_way_.empty() && next_number_ - *under_way_.begin() >= kMaxChangesUnderWay)
+    co_await ended_.wait();
+  proto::Change change;
+  change.set_session(id_);
+  change.set_number(next_number_++);
+  under_way_.insert(change.number());
+  co_return Turn(this, std::move(change));
+}
+
+void Session::end_change(uint64_t number) {
+  const bool oldest = *under_way_.begin() == number;
+  under_way_.erase(number);
+  if (oldest) ended_.notify_all();
+}
+
+// ---- what is held
+
+void Session::hold(uint64_t inode) {
+  if (holds_[inode]++ > 0) return;
+  if (news_released_.erase(inode) == 0) news_held_.insert(inode);
+}
+
+void Session::held(uint64_t inode) {
+  if (holds_[inode]++ > 0) return;
+  news_released_.erase(inode);
+}
+
+void Session::release(uint64_t inode) {
+  const auto found = holds_.find(inode);
+  KINTSUGI_ASSERT(found != holds_.end());
+  if (--found->second > 0) return;
+  holds_.erase(found);
+  // One that was never told may be held all the same, by a call with `hold_for`: a release too many does no harm.
+  news_held_.erase(inode);
+  news_released_.insert(inode);
+}
+
+asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& tell_all) {
+  request.set_session(id_);
+  proto::KeepSessionResponse response;
+  const Status status =
+      co_await resources_.meta.call_once(Context{}, rpc::Method::kKeepSession, request, response, kTellLimit);
+  tell_all = status.ok() && response.tell_all();
+  co_return status;
+}
+
+asio::awaitable<Status> Session::tell() {
+  KINTSUGI_CO_TRY(co_await telling_.acquire(TimePoint::max()));
+  Status status;
+  do {
+    proto::KeepSessionRequest request;
+    std::set<uint64_t> held, released;
+    if (all_) {
+      request.set_all(true);
+      for (const auto& [inode, times] : holds_)
+        request.add_hold(inode);
+      news_held_.clear();
+      news_released_.clear();
+    } else {
+      const auto some = [](std::set<uint64_t>& from, std::set<uint64_t>& to) {
+        while (!from.empty() && to.size() < kMaxInodesAtOnce)
+          to.insert(from.extract(from.begin()));
+      };
+      some(news_held_, held);
+      some(news_released_, released);
+      request.mutable_hold()->Add(held.begin(), held.end());
+      request.mutable_release()->Add(released.begin(), released.end());
+    }
+    bool tell_all = false;
+    status = co_await send(std::move(request), tell_all);
+    // After an error nobody knows what arrived.
+    all_ = !status.ok() || tell_all;
+  } while (status.ok() && (all_ || !news_held_.empty() || !news_released_.empty()));
+  telling_.release();
+  co_return status;
+}
+
+asio::awaitable<void> Session::keep() {
+  do {
+    const Status status = co_await tell();
+    if (!status.ok()) log::debug("session {:x}: {}", id_, status.to_string());
+  } while (co_await tasks_.sleep_for(kKeepInterval));
+}
+
+void Session::start() {
+  tasks_.spawn(keep());
+}
+
+asio::awaitable<void> Session::stop(bool keep) {
+  tasks_.request_stop();
+  co_await tasks_.join();
+  if (keep) co_return;
+  proto::KeepSessionRequest request;
+  request.set_ends(true);
+  bool tell_all = false;
+  // Only a courtesy: the metaserver ends sessions that say nothing.
+  (void)co_await send(std::move(request), tell_all);
+}
+
+}  // namespace kintsugi::client
