@@ -73,7 +73,7 @@ asio::awaitable<Result<proto::Attributes>> Client::write(std::string path, Sourc
 asio::awaitable<Result<proto::Attributes>> Client::read(std::string path, Sink& sink, ReadOptions options) {
   Status status;
   for (int attempt = 0; attempt < kMaxReadAttempts; ++attempt) {
-    FileReader reader(*resources_, context(), path, sink, options);
+    FileReader reader(*resources_, context(), {.path = path}, sink, options);
     proto::Attributes attributes;
     KINTSUGI_CO_TRY(co_await reader.open(attributes));
     status = co_await reader.run();

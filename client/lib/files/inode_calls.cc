@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "monitoring/sight/recorder.h"
+
 namespace kintsugi::client {
 namespace {
 

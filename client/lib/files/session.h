@@ -70,7 +70,6 @@ class Session {
   std::map<uint64_t, uint64_t> holds_;            ///< inode -> how often
   std::set<uint64_t> news_held_, news_released_;  ///< not told yet
   bool all_ = false;                              ///< the next message holds everything
-  bool told_ = false;                             ///< the metaserver knows this session
   runtime::Event ended_;                          ///< a change
   runtime::Semaphore telling_;
   runtime::TaskGroup tasks_;

@@ -1,7 +1,9 @@
 #include "client/lib/read/file_reader.h"
 
 #include <algorithm>
+#include <array>
 
+#include "client/lib/read/range_read.h"
 #include "common/base/crc32c.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
@@ -12,136 +14,227 @@ namespace {
 constexpr sight::Site kReadFile{"client.read_file", {"bytes"}};
 constexpr sight::Site kWriteSink{"client.write_sink", {"bytes"}};
 
-constexpr size_t kMaxInFlight = 8;            ///< windows of one file
-constexpr size_t kWindowsAtOnce = 3;          ///< memory is shared out for at least so many
-constexpr uint64_t kMaxChunkBytes = 2 << 20;  ///< most of each chunk that a window takes
-constexpr int kMaxFreshLocations = 4;         ///< times a window is tried again
+constexpr size_t kMaxInFlight = 8;             ///< windows of one file
+constexpr size_t kWindowsAtOnce = 3;           ///< memory is shared out for at least so many
+constexpr uint64_t kMaxChunkBytes = 2 << 20;   ///< most of each chunk that a window takes
+constexpr int kMaxFreshLocations = 4;          ///< times a window is tried again
+constexpr uint64_t kLongExtent = 1 << 20;      ///< which has windows of its own
+constexpr uint64_t kScatteredBytes = 4 << 20;  ///< read at a time of extents that are smaller
+constexpr size_t kZeros = 1 << 20;             ///< given to the sink at a time
 constexpr Duration kBeforeFreshLocations = 200ms;
 
 }  // namespace
 
-FileReader::FileReader(Resources& resources, Context context, std::string path, Sink& sink,
-                       ReadOptions options)
+FileReader::FileReader(Resources& resources, Context context, WhichFile file, Sink& sink, ReadOptions options)
     : resources_(resources),
       context_(context),
-      path_(std::move(path)),
+      file_(std::move(file)),
       sink_(sink),
       options_(std::move(options)),
       pipeline_(resources, kMaxInFlight, WindowReader::Trees::kAllowed) {}
 
-asio::awaitable<Status> FileReader::locate(uint64_t offset, uint64_t length, Page& page) {
+Status FileReader::changed() const {
+  return {Code::kConflict, fmt::format("{} changed while it was read", file_.name())};
+}
+
+asio::awaitable<Status> FileReader::locate(uint64_t offset, uint64_t end, Page& page) {
   proto::OpenReadRequest request;
-  request.set_path(path_);
+  request.set_path(file_.path);
+  request.set_inode(file_.inode);
   request.set_offset(offset);
-  request.set_length(length);
-  const auto answer = std::make_shared<proto::OpenReadResponse>();
-  KINTSUGI_CO_TRY(co_await resources_.meta.call(context_, rpc::Method::kOpenRead, request, *answer));
-  if (page_ && page_->attributes().inode() != answer->attributes().inode())
-    co_return Status{Code::kConflict, fmt::format("{} was replaced while it was read", path_)};
-  page = answer;
+  request.set_length(end == UINT64_MAX ? 0 : end - offset);
+  proto::OpenReadResponse answer;
+  KINTSUGI_CO_TRY(co_await resources_.meta.call(context_, rpc::Method::kOpenRead, request, answer));
+  if (opened_) {
+    if (attributes_.inode() != answer.attributes().inode())
+      co_return Status{Code::kConflict, fmt::format("{} was replaced while it was read", file_.name())};
+  } else {
+    attributes_ = answer.attributes();
+  }
+  auto extents = located_extents(answer);
+  if (!extents) co_return extents.error().with_context(file_.name());
+  page.extents = std::move(*extents);
+  page.end = answer.more() && !page.extents.empty() ? page.extents.back().end() : end;
+  if (page.end <= offset) co_return changed();
   co_return Status{};
 }
 
 asio::awaitable<Status> FileReader::open(proto::Attributes& attributes) {
-  KINTSUGI_CO_TRY(co_await locate(options_.offset, options_.length, page_));
-  attributes = page_->attributes();
+  const uint64_t end = options_.length == 0 ? UINT64_MAX : options_.offset + options_.length;
+  KINTSUGI_CO_TRY(co_await locate(options_.offset, end < options_.offset ? UINT64_MAX : end, page_));
+  attributes = attributes_;
   if (attributes.type() == proto::Attributes::DIRECTORY) {
-    co_return Status{Code::kIsDirectory, fmt::format("{} is a directory", path_)};
+    co_return Status{Code::kIsDirectory, fmt::format("{} is a directory", file_.name())};
   }
-  begin_ = planned_ = std::min(options_.offset, attributes.size());
-  const uint64_t left = attributes.size() - begin_;
-  end_ = begin_ + (options_.length == 0 ? left : std::min(options_.length, left));
+  opened_ = true;
+  planned_ = std::min(options_.offset, attributes.size());
+  const uint64_t left = attributes.size() - planned_;
+  end_ = planned_ + (options_.length == 0 ? left : std::min(options_.length, left));
   co_return Status{};
 }
 
 asio::awaitable<Status> FileReader::run() {
-  sight::Module module(context_, kReadFile, {static_cast<double>(end_ - begin_)});
+  sight::Module module(context_, kReadFile, {static_cast<double>(end_ - planned_)});
   context_ = module.context();
-  co_return module.finish(co_await pipeline_.run(context_, *this));
+  co_return module.finish(co_await read_all());
 }
+
+asio::awaitable<Status> FileReader::read_all() {
+  while (planned_ < end_) {
+    const LocatedExtent* next = nullptr;
+    KINTSUGI_CO_TRY(co_await find_next(next));
+    const uint64_t data = next ? std::max(next->offset, planned_) : end_;
+    if (data - planned_ >= kScatteredBytes || data >= end_) {
+      KINTSUGI_CO_TRY(co_await give_zeros(std::min(data, end_)));
+    } else if (data == planned_ && is_long(*next)) {
+      KINTSUGI_CO_TRY(co_await pipeline_.run(context_, *this));
+    } else {
+      KINTSUGI_CO_TRY(co_await read_scattered());
+    }
+  }
+  co_return Status{};
+}
+
+bool FileReader::is_long(const LocatedExtent& extent) const {
+  // A file of few bytes in one extent is read the same way whatever they are.
+  return extent.length >= kLongExtent || (extent.offset <= planned_ && extent.end() >= end_);
+}
+
+asio::awaitable<Status> FileReader::find_next(const LocatedExtent*& next) {
+  while (true) {
+    while (next_in_page_ < page_.extents.size() && page_.extents[next_in_page_].end() <= planned_)
+      ++next_in_page_;
+    if (next_in_page_ < page_.extents.size()) {
+      next = &page_.extents[next_in_page_];
+      co_return Status{};
+    }
+    next = nullptr;
+    if (page_.end >= end_) co_return Status{};
+    Page page;
+    KINTSUGI_CO_TRY(co_await locate(page_.end, end_, page));
+    page_ = std::move(page);
+    next_in_page_ = 0;
+  }
+}
+
+// ---- long extents, by windows
 
 uint64_t FileReader::window_bytes(const erasure::Policy& policy) const {
   const uint64_t buffers = resources_.memory.buffers() / (kWindowsAtOnce * policy.chunks());
   return std::clamp<uint64_t>(buffers * Memory::kBufferBytes, Memory::kBufferBytes, kMaxChunkBytes);
 }
 
-Result<FileReader::Extent> FileReader::plan_extent(const proto::Extent& extent) const {
-  const auto stripe = std::ranges::find(page_->stripes(), extent.stripe_id(), &proto::Stripe::stripe_id);
-  if (stripe == page_->stripes().end())
-    return Status{Code::kInternal, "the metaserver named a stripe but did not say where it is"};
-  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(stripe->policy()));
-  const uint64_t from = std::max(planned_, extent.file_offset()),
-                 to = std::min(end_, extent.file_offset() + extent.length());
-  const uint64_t stripe_offset = extent.stripe_offset() + (from - extent.file_offset());
-  if (stripe->chunks_size() != static_cast<int>(policy.chunks()) || from != planned_ || from >= to ||
-      stripe_offset + (to - from) > stripe->length()) {
-    return Status{Code::kInternal,
-                  fmt::format("extent at {} of {} makes no sense", extent.file_offset(), path_)};
-  }
-  return Extent{{page_, &*stripe},
-                policy,
-                from,
-                stripe_offset,
-                WindowPlan(policy, stripe->length(), stripe_offset, to - from, window_bytes(policy))};
-}
-
-asio::awaitable<Status> FileReader::next_extent() {
-  if (next_in_page_ == page_->extents_size()) {
-    if (page_->extents_size() == 0)
-      co_return Status{Code::kInternal, fmt::format("{} ends before its size", path_)};
-    KINTSUGI_CO_TRY(co_await locate(planned_, end_ - planned_, page_));
-    next_in_page_ = 0;
-    if (page_->extents_size() == 0)
-      co_return Status{Code::kConflict, fmt::format("{} changed while it was read", path_)};
-  }
-  KINTSUGI_CO_ASSIGN(extent_, plan_extent(page_->extents(next_in_page_)));
-  ++next_in_page_;
-  co_return Status{};
-}
-
 asio::awaitable<Status> FileReader::plan_next(std::optional<Planned>& next) {
-  if (planned_ == end_) co_return Status{};
-  if (!extent_ || extent_->plan.done()) KINTSUGI_CO_TRY(co_await next_extent());
-  const Window window = extent_->plan.next();
-  next = Planned{planned_, {extent_->stripe, extent_->policy, window}};
+  if (!plan_ || plan_->done()) {
+    plan_.reset();
+    if (planned_ == end_) co_return Status{};
+    const LocatedExtent* extent = nullptr;
+    KINTSUGI_CO_TRY(co_await find_next(extent));
+    // What is no long extent is for read_all().
+    if (!extent || extent->offset > planned_ || !is_long(*extent)) co_return Status{};
+    const LocatedExtent rest = extent->clipped(planned_, end_);
+    stripe_ = rest.stripe;
+    plan_.emplace(stripe_->policy, stripe_->stripe.length(), rest.stripe_offset, rest.length,
+                  window_bytes(stripe_->policy));
+  }
+  const Window window = plan_->next();
+  next = Planned{planned_, {{stripe_, &stripe_->stripe}, stripe_->policy, window}};
   planned_ += window.bytes;
   co_return Status{};
 }
 
 asio::awaitable<Status> FileReader::take(WindowInFlight& window) {
   if (!window.result->ok()) KINTSUGI_CO_TRY(co_await read_again(window));
-  const uint64_t bytes = window.window.window.bytes;
-  sight::Module module(context_, kWriteSink, {static_cast<double>(bytes)});
   const auto ranges = window.reader->bytes();
-  delivered_ = true;
-  const Status written = module.finish(co_await sink_.write(window.offset, ranges));
-  if (written.ok() && options_.progress) options_.progress(bytes);
-  co_return written;
+  co_return co_await give(window.offset, ranges);
+}
+
+asio::awaitable<bool> FileReader::may_try_again(const Status& failure, int attempt) {
+  if (failure.code() != Code::kUnavailable && failure.code() != Code::kDeadlineExceeded) co_return false;
+  log::debug("{}: reading again: {}", file_.name(), failure.to_string());
+  co_return co_await resources_.background.sleep_for((1 << attempt) * kBeforeFreshLocations);
 }
 
 asio::awaitable<Status> FileReader::read_again(WindowInFlight& failed) {
   const StripeWindow before = failed.window;
   for (int attempt = 0; attempt < kMaxFreshLocations; ++attempt) {
-    const Code code = failed.result->code();
-    if (code != Code::kUnavailable && code != Code::kDeadlineExceeded) break;
-    log::debug("{}: reading again: {}", path_, failed.result->to_string());
-    if (!co_await resources_.background.sleep_for((1 << attempt) * kBeforeFreshLocations))
-      co_return Status{Code::kCancelled, "the client is stopping"};
+    if (!co_await may_try_again(*failed.result, attempt)) break;
     Page page;
-    KINTSUGI_CO_TRY(co_await locate(failed.offset, before.window.bytes, page));
-    if (page->stripes_size() == 0) break;
-    const proto::Stripe& stripe = page->stripes(0);
-    KINTSUGI_CO_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(stripe.policy()));
-    const proto::Extent& extent = page->extents(0);
-    const uint64_t stripe_offset = extent.stripe_offset() + (failed.offset - extent.file_offset());
-    if (stripe_offset != before.window.stripe_offset || !(policy == before.policy) ||
-        stripe.chunks_size() != static_cast<int>(policy.chunks())) {
-      co_return Status{Code::kConflict, fmt::format("{} changed while it was read", path_)};
-    }
-    co_await pipeline_.read_again(failed, {{page, &stripe}, policy, before.window});
+    KINTSUGI_CO_TRY(co_await locate(failed.offset, failed.offset + before.window.bytes, page));
+    if (page.extents.empty() || page.extents.front().offset > failed.offset) co_return changed();
+    const LocatedExtent& extent = page.extents.front();
+    const uint64_t stripe_offset = extent.stripe_offset + (failed.offset - extent.offset);
+    if (stripe_offset != before.window.stripe_offset || !(extent.stripe->policy == before.policy) ||
+        extent.end() < failed.offset + before.window.bytes)
+      co_return changed();
+    co_await pipeline_.read_again(failed,
+                                  {{extent.stripe, &extent.stripe->stripe}, before.policy, before.window});
     if (failed.result->ok()) co_return Status{};
   }
-  co_return failed.result->with_context(path_);
+  if (resources_.background.stopping()) co_return Status{Code::kCancelled, "the client is stopping"};
+  co_return failed.result->with_context(file_.name());
+}
+
+// ---- holes, and extents that are too small for windows of their own
+
+asio::awaitable<Status> FileReader::give(uint64_t offset,
+                                         std::span<const std::span<const std::byte>> ranges) {
+  uint64_t bytes = 0;
+  for (const auto& range : ranges)
+    bytes += range.size();
+  sight::Module module(context_, kWriteSink, {static_cast<double>(bytes)});
+  delivered_ = true;
+  const Status written = module.finish(co_await sink_.write(offset, ranges));
+  if (written.ok() && options_.progress) options_.progress(bytes);
+  co_return written;
+}
+
+asio::awaitable<Status> FileReader::give_zeros(uint64_t end) {
+  static constexpr std::array<std::byte, 64 << 10> kSome{};
+  std::vector<std::span<const std::byte>> ranges;
+  while (planned_ < end) {
+    ranges.clear();
+    uint64_t left = std::min<uint64_t>(end - planned_, kZeros);
+    const uint64_t offset = planned_;
+    planned_ += left;
+    for (; left > 0; left -= ranges.back().size())
+      ranges.push_back(std::span(kSome).first(std::min<uint64_t>(left, kSome.size())));
+    KINTSUGI_CO_TRY(co_await give(offset, ranges));
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> FileReader::read_scattered() {
+  const uint64_t begin = planned_;
+  uint64_t end = std::min({end_, page_.end, begin + kScatteredBytes});
+  for (int attempt = 0;; ++attempt) {
+    std::vector<LocatedExtent> extents;
+    for (const LocatedExtent& extent : page_.extents) {
+      if (extent.end() <= begin || extent.offset >= end) continue;
+      if (extent.offset > begin && is_long(extent)) {
+        end = extent.offset;
+        break;
+      }
+      extents.push_back(extent);
+    }
+    RangeRead read(resources_, context_, begin, end, std::move(extents));
+    KINTSUGI_CO_ASSIGN(Lease lease, co_await resources_.memory.reserve(read.buffers_needed(),
+                                                                       resources_.now() + kMemoryLimit));
+    const Status status = co_await read.run(std::move(lease));
+    if (status.ok()) {
+      std::vector<std::byte> bytes(end - begin);
+      read.copy(begin, bytes);
+      planned_ = end;
+      const std::span<const std::byte> range(bytes);
+      co_return co_await give(begin, {&range, 1});
+    }
+    if (attempt == kMaxFreshLocations || !co_await may_try_again(status, attempt))
+      co_return status.with_context(file_.name());
+    planned_ = begin;
+    KINTSUGI_CO_TRY(co_await locate(begin, end_, page_));
+    next_in_page_ = 0;
+    end = std::min(end, page_.end);
+  }
 }
 
 }  // namespace kintsugi::client

@@ -6,10 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/lib/io.h"
+#include "client/lib/read/located_extent.h"
 #include "client/lib/read/window_pipeline.h"
 #include "client/lib/resources.h"
+#include "client/lib/which_file.h"
 #include "common/proto/meta.pb.h"
 
 namespace kintsugi::client {
@@ -20,11 +23,12 @@ struct ReadOptions {
   std::function<void(uint64_t bytes)> progress = {};
 };
 
-/// Use once. A window that cannot be read is tried again with fresh locations, since repairs move chunks. All bytes are
-/// those of one file: when another one has taken its place meanwhile, the rest cannot be read.
+/// Use once. What cannot be read is tried again with fresh locations, since repairs move chunks. All bytes are
+/// those of one file: when another one has taken its place meanwhile, the rest cannot be read. Holes are read as zeros, and
+/// many small extents several at a time.
 class FileReader final : private WindowUser {
  public:
-  FileReader(Resources& resources, Context context, std::string path, Sink& sink, ReadOptions options);
+  FileReader(Resources& resources, Context context, WhichFile file, Sink& sink, ReadOptions options);
 
   /// Asks for the file's attributes and first locations. kNotFound, kIsDirectory.
   asio::awaitable<Status> open(proto::Attributes& attributes);
@@ -34,36 +38,44 @@ class FileReader final : private WindowUser {
   bool delivered() const { return delivered_; }
 
  private:
-  /// A page of locations, alive while windows of it are in flight.
-  using Page = std::shared_ptr<const proto::OpenReadResponse>;
-  /// The rest of an extent that is still to be planned.
-  struct Extent {
-    std::shared_ptr<const proto::Stripe> stripe;
-    erasure::Policy policy;
-    uint64_t file_offset = 0;    ///< where the extent begins
-    uint64_t stripe_offset = 0;  ///< the same place in the stripe
-    WindowPlan plan;
+  /// What the metaserver said of a range.
+  struct Page {
+    std::vector<LocatedExtent> extents;
+    uint64_t end = 0;  ///< nothing is known from here on
   };
 
   asio::awaitable<Status> plan_next(std::optional<Planned>& next) override;
   asio::awaitable<Status> take(WindowInFlight& window) override;
-  asio::awaitable<Status> locate(uint64_t offset, uint64_t length, Page& page);
-  asio::awaitable<Status> next_extent();
+
+  asio::awaitable<Status> read_all();
+  asio::awaitable<Status> locate(uint64_t offset, uint64_t end, Page& page);
+  /// Has the extent, if any, that holds planned_ or comes after it: it is none at the end of the range.
+  asio::awaitable<Status> find_next(const LocatedExtent*& next);
+  /// Is worth windows of its own.
+  bool is_long(const LocatedExtent& extent) const;
+  asio::awaitable<Status> give_zeros(uint64_t end);
+  /// Reads small extents, and the holes between them.
+  asio::awaitable<Status> read_scattered();
+  asio::awaitable<Status> give(uint64_t offset, std::span<const std::span<const std::byte>> ranges);
   asio::awaitable<Status> read_again(WindowInFlight& failed);
-  Result<Extent> plan_extent(const proto::Extent& extent) const;
+  /// True when another attempt may do better: some time has passed.
+  asio::awaitable<bool> may_try_again(const Status& failure, int attempt);
   uint64_t window_bytes(const erasure::Policy& policy) const;
+  Status changed() const;
 
   Resources& resources_;
   Context context_;
-  const std::string path_;
+  const WhichFile file_;
   Sink& sink_;
   const ReadOptions options_;
-  uint64_t begin_ = 0, end_ = 0;  ///< the range in the file
-  uint64_t planned_ = 0;          ///< file offset up to which windows were planned
+  proto::Attributes attributes_;  ///< as open() found them
+  uint64_t end_ = 0;              ///< of the range
+  uint64_t planned_ = 0;          ///< file offset up to which everything was planned
   Page page_;
-  int next_in_page_ = 0;  ///< the extent after extent_
-  std::optional<Extent> extent_;
-  bool delivered_ = false;
+  size_t next_in_page_ = 0;                      ///< the first extent that ends after planned_
+  std::optional<WindowPlan> plan_;               ///< of the extent that is planned now
+  std::shared_ptr<const LocatedStripe> stripe_;  ///< its stripe
+  bool opened_ = false, delivered_ = false;
   WindowPipeline pipeline_;
 };
 

@@ -21,7 +21,8 @@ asio::awaitable<Status> Upload::allocate(Context context, proto::AllocateStripeR
   sight::Module module(context, kAllocateStripe);
   proto::AllocateStripeRequest request;
   request.set_upload_id(upload_id_);
-  request.set_path(path_);
+  request.set_path(file_.path);
+  request.set_inode(file_.inode);
   request.set_policy(stripe_policy_);
   request.set_file_bytes(file_bytes_);
   for (const uint64_t server : excluded_)
@@ -108,7 +109,7 @@ asio::awaitable<Status> Upload::commit(Context context, proto::CommitFileRequest
   // an empty file gets an id that no allocation has.
   request.set_upload_id(request.extents().empty() ? resources_.runtime.random.next() | kEmptyFile
                                                   : upload_id_);
-  request.set_path(path_);
+  request.set_path(file_.path);
   request.set_policy(file_policy_);
   proto::CommitFileResponse answer;
   const Status status =

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/lib/resources.h"
+#include "client/lib/which_file.h"
 #include "common/proto/meta.pb.h"
 #include "common/runtime/context.h"
 #include "common/runtime/task_group.h"
@@ -18,9 +19,9 @@ class Upload {
  public:
   /// `policy` overrides the directory's, unless it is empty. A file whose size is known and at most a cell gets copies: see
   /// FileWriter.
-  Upload(Resources& resources, std::string path, std::string policy, std::optional<uint64_t> file_bytes)
+  Upload(Resources& resources, WhichFile file, std::string policy, std::optional<uint64_t> file_bytes)
       : resources_(resources),
-        path_(std::move(path)),
+        file_(std::move(file)),
         file_bytes_(file_bytes.value_or(0)),
         file_policy_(policy),
         stripe_policy_(std::move(policy)),
@@ -46,6 +47,9 @@ class Upload {
   /// Gives the upload up. It is only a courtesy: the metaserver collects uploads that nobody finishes.
   asio::awaitable<void> abort(Context context);
 
+  const WhichFile& file() const { return file_; }
+  /// 0 before the first allocation.
+  uint64_t id() const { return upload_id_; }
   /// The policy of the stripes, and the user bytes that one holds. REQUIRES: a stripe was allocated.
   const erasure::Policy& policy() const { return *policy_; }
   uint64_t max_stripe_bytes() const { return max_stripe_bytes_; }
@@ -62,7 +66,7 @@ class Upload {
   Status adopt(const proto::AllocateStripeResponse& allocation);
 
   Resources& resources_;
-  const std::string path_;
+  const WhichFile file_;
   const uint64_t file_bytes_;  ///< 0: unknown, or none
   std::string file_policy_;    ///< of the file; empty: the directory's
   std::string stripe_policy_;  ///< of its stripes; the same, or copies

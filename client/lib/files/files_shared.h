@@ -1,0 +1,65 @@
+/// What all open files of a process share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+#include "client/lib/files/dirty_buffers.h"
+#include "client/lib/files/files_options.h"
+#include "client/lib/files/inode_calls.h"
+#include "client/lib/files/locations.h"
+#include "client/lib/files/open_files.h"
+#include "client/lib/files/session.h"
+#include "client/lib/resources.h"
+#include "common/runtime/event.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::client {
+
+class OpenFileState;
+
+/// Single-threaded, like everything here. REQUIRES, before it is destroyed: `tasks` was joined.
+struct FilesShared {
+  static constexpr size_t kFlushesAtOnce = 64;
+
+  FilesShared(Resources& the_resources, FilesOptions the_options, std::unique_ptr<DirtyMemory> the_memory,
+              uint64_t session_id);
+
+  Context context() const;
+  /// When an operation that begins now is given up.
+  TimePoint give_up() const;
+
+  // ---- dirty files
+  /// The file has something to write out since then. Undone by not_dirty().
+  void is_dirty(uint64_t inode, TimePoint since) { dirty_since.emplace(since, inode); }
+  void not_dirty(uint64_t inode, TimePoint since) { dirty_since.erase({since, inode}); }
+  /// Has the files that are dirty the longest written out, as long as less than half of the buffers are free or will be.
+  void relieve();
+  /// Wakes those that wait for buffers.
+  void freed() { room.notify_all(); }
+  /// Forgets a file that is neither open nor dirty.
+  void forget(uint64_t inode);
+  /// Writes out what is due, and drops what was read ahead and nobody took.
+  asio::awaitable<void> tick();
+
+  Resources& resources;
+  const FilesOptions options;
+  const std::unique_ptr<DirtyMemory> memory;
+  Session session;
+  InodeCalls calls;
+  DirtyBuffers buffers;
+  LocationBudget locations;
+  uint64_t read_ahead_bytes = 0;  ///< held, or being read
+  std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
+  std::set<std::pair<TimePoint, uint64_t>> dirty_since;  ///< and inode
+  size_t waiting_for_room = 0;                           ///< writers
+  runtime::Event room;                                   ///< buffers came free
+  runtime::Semaphore flush_turns;
+  OpenFiles::Counts counts;
+  runtime::TaskGroup tasks;  ///< flushes and reads ahead
+  runtime::TaskGroup ticker;
+};
+
+}  // namespace kintsugi::client

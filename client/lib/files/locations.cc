@@ -1,0 +1,117 @@
+#include "client/lib/files/locations.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace kintsugi::client {
+
+uint64_t Locations::known_from(uint64_t offset, TimePoint now) {
+  if (!known_.empty() && now - oldest_ > kLifetime) forget_all();
+  const auto after = known_.upper_bound(offset);
+  if (after == known_.begin()) return offset;
+  return std::max(offset, std::prev(after)->second);
+}
+
+std::vector<LocatedExtent> Locations::find(uint64_t begin, uint64_t end) const {
+  std::vector<LocatedExtent> found;
+  auto at = extents_.upper_bound(begin);
+  if (at != extents_.begin() && std::prev(at)->second.end() > begin) --at;
+  for (; at != extents_.end() && at->first < end; ++at)
+    found.push_back(at->second);
+  return found;
+}
+
+uint64_t Locations::next_data(uint64_t offset, uint64_t end) const {
+  const auto after = extents_.upper_bound(offset);
+  if (after != extents_.begin() && std::prev(after)->second.end() > offset) return offset;
+  return after == extents_.end() ? end : std::min(end, after->first);
+}
+
+uint64_t Locations::next_hole(uint64_t offset, uint64_t end) const {
+  auto at = extents_.upper_bound(offset);
+  if (at != extents_.begin()) --at;
+  for (; at != extents_.end() && at->first <= offset && offset < end; ++at)
+    offset = std::max(offset, at->second.end());
+  return std::min(offset, end);
+}
+
+void Locations::learn(uint64_t begin, uint64_t end, const std::vector<LocatedExtent>& extents,
+                      TimePoint now) {
+  if (begin >= end) return;
+  if (budget_.used + extents.size() > budget_.limit) forget_all();
+  drop(begin, end);
+  if (known_.empty()) oldest_ = now;
+  for (const LocatedExtent& extent : extents) {
+    if (extent.end() <= begin || extent.offset >= end) continue;
+    const LocatedExtent clipped = extent.clipped(begin, end);
+    extents_.insert_or_assign(clipped.offset, clipped);
+    ++budget_.used;
+  }
+  auto next = known_.lower_bound(begin);
+  if (next != known_.begin() && std::prev(next)->second == begin) {
+    --next;
+    begin = next->first;
+    next = known_.erase(next);
+  }
+  if (next != known_.end() && next->first == end) {
+    end = next->second;
+    known_.erase(next);
+  }
+  known_[begin] = end;
+}
+
+void Locations::drop(uint64_t begin, uint64_t end) {
+  // Extents that reach out of the range keep their other parts.
+  auto at = extents_.upper_bound(begin);
+  if (at != extents_.begin() && std::prev(at)->second.end() > begin) --at;
+  while (at != extents_.end() && at->first < end) {
+    const LocatedExtent extent = at->second;
+    at = extents_.erase(at);
+    --budget_.used;
+    for (const auto& [from, to] : {std::pair(extent.offset, begin), std::pair(end, extent.end())}) {
+      if (from >= to) continue;
+      extents_.emplace(from, extent.clipped(from, to));
+      ++budget_.used;
+    }
+    at = extents_.lower_bound(std::min(end, extent.end()));
+    if (extent.end() > end) break;
+  }
+  auto known = known_.upper_bound(begin);
+  if (known != known_.begin() && std::prev(known)->second > begin) --known;
+  while (known != known_.end() && known->first < end) {
+    const auto [from, to] = *known;
+    known = known_.erase(known);
+    if (from < begin) known_[from] = begin;
+    if (to > end) known_[end] = to;
+    if (to > end) break;
+  }
+}
+
+void Locations::forget(uint64_t begin, uint64_t end) {
+  ++epoch_;
+  forgotten_.push_back({begin, end});
+  if (forgotten_.size() > kRemembered) forgotten_.pop_front();
+  drop(begin, end);
+}
+
+void Locations::forget_all() {
+  ++epoch_;
+  forgotten_.clear();  // nothing that was asked for before is fresh
+  budget_.used -= extents_.size();
+  extents_.clear();
+  known_.clear();
+}
+
+bool Locations::still_fresh(uint64_t epoch, uint64_t begin, uint64_t end, uint64_t& from,
+                            uint64_t& to) const {
+  const uint64_t since = epoch_ - epoch;
+  if (since > forgotten_.size()) return false;
+  for (auto at = forgotten_.end() - static_cast<ptrdiff_t>(since); at != forgotten_.end(); ++at) {
+    if (at->begin < end && at->end > begin) return false;
+    if (at->end <= begin) from = std::max(from, at->end);
+    if (at->begin >= end) to = std::min(to, at->begin);
+  }
+  return true;
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,65 @@
+/// What the metaserver said about where a file's bytes are.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "client/lib/read/located_extent.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi::client {
+
+/// How many extents all files together remember.
+struct LocationBudget {
+  size_t limit = 0;
+  size_t used = 0;
+};
+
+/// Single-threaded. Pure but for the time that callers tell it.
+class Locations {
+ public:
+  /// Capabilities are good for an hour.
+  static constexpr Duration kLifetime = std::chrono::minutes(45);
+
+  explicit Locations(LocationBudget& budget) : budget_(budget) {}
+  ~Locations() { forget_all(); }
+  Locations(const Locations&) = delete;
+
+  /// Everything is known from `offset` up to the result, which is `offset` when nothing is.
+  uint64_t known_from(uint64_t offset, TimePoint now);
+  /// The extents that touch the range, in order. REQUIRES: known_from(begin) >= end.
+  std::vector<LocatedExtent> find(uint64_t begin, uint64_t end) const;
+  /// The first byte from `offset` on that an extent has (none: `end`), or does not have. REQUIRES: known_from(offset) >= end.
+  uint64_t next_data(uint64_t offset, uint64_t end) const;
+  uint64_t next_hole(uint64_t offset, uint64_t end) const;
+
+  /// `extents`, which are disjoint and in order, are all that there is between begin and end. Forgets everything else when
+  /// there would be too much.
+  void learn(uint64_t begin, uint64_t end, const std::vector<LocatedExtent>& extents, TimePoint now);
+  void forget(uint64_t begin, uint64_t end);
+  void forget_all();
+  /// Grows with every forget(). What was asked for at an epoch may be learned, as far as nothing of it was forgotten since.
+  uint64_t epoch() const { return epoch_; }
+  /// Shrinks [from, to) to a part around [begin, end) of which nothing was forgotten since; false when there is none.
+  bool still_fresh(uint64_t epoch, uint64_t begin, uint64_t end, uint64_t& from, uint64_t& to) const;
+
+ private:
+  static constexpr size_t kRemembered = 64;  ///< ranges that were forgotten last
+  struct Forgotten {
+    uint64_t begin = 0, end = 0;
+  };
+
+  void drop(uint64_t begin, uint64_t end);
+
+  LocationBudget& budget_;
+  std::map<uint64_t, LocatedExtent> extents_;  ///< by file offset; clipped to what is known
+  std::map<uint64_t, uint64_t> known_;         ///< begin -> end, neither overlapping nor touching
+  TimePoint oldest_{};                         ///< of what is known
+  uint64_t epoch_ = 0;
+  std::deque<Forgotten> forgotten_;  ///< by the latest epochs, the last one being epoch_
+};
+
+}  // namespace kintsugi::client

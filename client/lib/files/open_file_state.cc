@@ -1,0 +1,589 @@
+#include "client/lib/files/open_file_state.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "client/lib/files/layer_upload.h"
+#include "common/base/assert.h"
+#include "common/base/math.h"
+#include "common/log/log.h"
+#include "erasure/policy.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr uint64_t kMaxFileBytes = std::numeric_limits<int64_t>::max();
+constexpr uint64_t kLookEvery = 1 << 20;  ///< bytes written between two looks for a full stripe
+constexpr uint64_t kLayersInMemory = 4;   ///< full layers that the memory of dirty bytes has room for
+constexpr uint64_t kUnknownRow = 6 << 20;
+constexpr uint32_t kPrivilegeBits = 06000;
+constexpr Duration kFirstBackoff = 100ms, kLongestBackoff = 2s;
+constexpr Duration kRetryFailed = 10s;  ///< but for sync, which tries at once
+constexpr int kMaxRefusals = 3;         ///< times an upload that was given up is begun again
+
+bool may_pass(Code code) {
+  return code == Code::kUnavailable || code == Code::kDeadlineExceeded;
+}
+
+}  // namespace
+
+OpenFileState::OpenFileState(FilesShared& shared, proto::Attributes attributes)
+    : shared_(shared),
+      inode_(attributes.inode()),
+      stored_(std::move(attributes)),
+      stored_reader_(shared, inode_),
+      exclusive_turn_(shared.resources.runtime, 1),
+      changed_(shared.resources.runtime) {
+  stored_reader_.on_attributes = [this](const proto::Attributes& found) { adopt(found); };
+}
+
+OpenFileState::~OpenFileState() {
+  note_clean();
+}
+
+// ---- what is known
+
+uint64_t OpenFileState::size() const {
+  uint64_t size = std::max(stored_.size(), dirty_.end());
+  for (const auto& layer : layers_)
+    size = std::max(size, layer->ranges.end());
+  return size;
+}
+
+proto::Attributes OpenFileState::attributes() const {
+  proto::Attributes attributes = stored_;
+  attributes.set_size(size());
+  const auto look = [&attributes](const DirtyRanges& ranges) {
+    if (ranges.empty()) return;
+    const int64_t modified = ranges.modified_ns();
+    attributes.set_modified_ns(std::max(attributes.modified_ns(), modified));
+    attributes.set_changed_ns(std::max(attributes.changed_ns(), modified));
+    if (ranges.kill_privileges()) attributes.set_mode(attributes.mode() & ~kPrivilegeBits);
+  };
+  for (const auto& layer : layers_)
+    look(layer->ranges);
+  look(dirty_);
+  return attributes;
+}
+
+uint64_t OpenFileState::dirty_bytes() const {
+  uint64_t bytes = dirty_.bytes();
+  for (const auto& layer : layers_)
+    bytes += layer->ranges.bytes();
+  return bytes;
+}
+
+void OpenFileState::take(const proto::Attributes& attributes) {
+  if (attributes.inode() == inode_) stored_ = attributes;
+}
+
+void OpenFileState::adopt(const proto::Attributes& attributes) {
+  if (attributes.inode() != inode_ || attributes.changed_ns() < stored_.changed_ns()) return;
+  const bool same = attributes.changed_ns() == stored_.changed_ns() &&
+                    attributes.modified_ns() == stored_.modified_ns() && attributes.size() == stored_.size();
+  stored_ = attributes;
+  if (!same) stored_reader_.forget(0, UINT64_MAX);
+}
+
+asio::awaitable<Result<proto::Attributes>> OpenFileState::refresh() {
+  const auto found = co_await shared_.calls.get(inode_);
+  if (!found) co_return found.error();
+  adopt(*found);
+  co_return attributes();
+}
+
+void OpenFileState::invalidate(uint64_t begin, uint64_t end) {
+  stored_reader_.forget(begin, end);
+}
+
+// ---- reading
+
+asio::awaitable<Result<size_t>> OpenFileState::read(uint64_t offset, std::span<std::byte> into) {
+  const auto self = shared_from_this();
+  while (exclusive_)
+    co_await changed_.wait();
+  const uint64_t size = this->size();
+  if (offset >= size || into.empty()) co_return size_t{0};
+  into = into.first(std::min<uint64_t>(into.size(), size - offset));
+  // What is not written out is copied before anything is waited for: it may be durable, and gone from here, a moment later.
+  std::vector<ByteRange> missing{{offset, offset + into.size()}};
+  dirty_.overlay(offset, into, missing);
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer)
+    (*layer)->ranges.overlay(offset, into, missing);
+  const uint64_t stored_size = stored_.size();
+  if (!missing.empty()) stored_reader_.note_read(self, offset, into.size(), stored_size);
+  for (const ByteRange& range : missing) {
+    const auto part = into.subspan(range.begin - offset, range.length());
+    // Beyond what is stored there is a hole, whatever comes there meanwhile.
+    const uint64_t stored =
+        range.begin >= stored_size ? 0 : std::min(range.length(), stored_size - range.begin);
+    if (stored > 0) KINTSUGI_CO_TRY(co_await stored_reader_.read(range.begin, part.first(stored)));
+    std::ranges::fill(part.subspan(stored), std::byte{});
+  }
+  co_return into.size();
+}
+
+asio::awaitable<Result<uint64_t>> OpenFileState::seek(uint64_t offset, bool data) {
+  const auto self = shared_from_this();
+  while (exclusive_)
+    co_await changed_.wait();
+  const uint64_t size = this->size();
+  if (offset >= size) co_return Status{Code::kRange, "beyond the end of the file"};
+  const auto each = [this](auto look) {
+    for (const auto& layer : layers_)
+      look(layer->ranges);
+    look(dirty_);
+  };
+  if (data) {
+    uint64_t next = UINT64_MAX;
+    each([&](const DirtyRanges& ranges) { next = std::min(next, ranges.next_data(offset)); });
+    if (next > offset) {
+      KINTSUGI_CO_ASSIGN(const uint64_t stored,
+                         co_await stored_reader_.next_data(offset, std::max(offset, stored_.size())));
+      if (stored < stored_.size()) next = std::min(next, stored);
+    }
+    if (next >= size) co_return Status{Code::kNoData, "no data until the end of the file"};
+    co_return next;
+  }
+  while (offset < size) {
+    const uint64_t before = offset;
+    each([&](const DirtyRanges& ranges) { offset = std::max(offset, ranges.next_gap(offset)); });
+    if (offset < stored_.size()) {
+      KINTSUGI_CO_ASSIGN(offset, co_await stored_reader_.next_hole(offset, stored_.size()));
+    }
+    if (offset == before) break;
+  }
+  co_return std::min(offset, size);
+}
+
+// ---- writing
+
+asio::awaitable<Status> OpenFileState::write(uint64_t offset, std::span<const std::byte> bytes,
+                                             bool kill_privileges) {
+  const auto self = shared_from_this();
+  KINTSUGI_ASSERT(is_open());
+  if (offset > kMaxFileBytes || bytes.size() > kMaxFileBytes - offset)
+    co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
+  for (size_t done = 0; done < bytes.size();) {
+    while (exclusive_)
+      co_await changed_.wait();
+    if (!gone_.ok()) co_return gone_;
+    const size_t share = shared_.buffers.total() / 2;
+    size_t mine = dirty_.buffers();
+    for (const auto& layer : layers_)
+      mine += layer->ranges.buffers();
+    size_t taken = 0;
+    if (shared_.waiting_for_room == 0 || mine < share) {
+      const int64_t now = shared_.resources.runtime.clock.wall_now().time_since_epoch().count();
+      const auto rest = bytes.subspan(done);
+      taken = dirty_.write(shared_.buffers, inode_, offset + done, rest, now, kill_privileges);
+    }
+    done += taken;
+    if (taken > 0) {
+      note_dirty();
+      advance();
+    }
+    if (shared_.buffers.free() < shared_.buffers.total() / 4) shared_.relieve();
+    if (done < bytes.size()) KINTSUGI_CO_TRY(co_await wait_for_room());
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> OpenFileState::wait_for_room() {
+  // What this file cannot write out is in the way of itself: that is an error to tell, after another attempt.
+  if (has_failed()) co_return co_await drain();
+  ++shared_.waiting_for_room;
+  shared_.relieve();
+  const bool woken = co_await shared_.room.wait_until(shared_.give_up());
+  --shared_.waiting_for_room;
+  if (woken) co_return Status{};
+  co_return Status{Code::kUnavailable, "no memory came free for what was written"};
+}
+
+asio::awaitable<Result<uint64_t>> OpenFileState::append(std::span<const std::byte> bytes,
+                                                        bool kill_privileges) {
+  while (exclusive_)
+    co_await changed_.wait();
+  const uint64_t offset = size();
+  KINTSUGI_CO_TRY(co_await write(offset, bytes, kill_privileges));
+  co_return offset;
+}
+
+void OpenFileState::note_dirty() {
+  if (dirty_since_) return;
+  dirty_since_ = shared_.resources.now();
+  shared_.is_dirty(inode_, *dirty_since_);
+}
+
+void OpenFileState::note_clean() {
+  if (!dirty_since_) return;
+  shared_.not_dirty(inode_, *dirty_since_);
+  dirty_since_.reset();
+}
+
+uint64_t OpenFileState::full_bytes() {
+  if (full_bytes_ != 0 && policy_of_full_ == stored_.policy()) return full_bytes_;
+  policy_of_full_ = stored_.policy();
+  const auto policy = erasure::Policy::parse(policy_of_full_);
+  const uint64_t row = policy ? uint64_t{policy->k} * policy->cell_bytes : kUnknownRow;
+  const uint64_t memory = shared_.buffers.total() * DirtyBuffers::kBufferBytes;
+  full_bytes_ = std::max(row, round_down(memory / kLayersInMemory, row));
+  return full_bytes_;
+}
+
+// ---- writing out
+
+void OpenFileState::start_flush() {
+  if (has_failed() && shared_.resources.now() < retry_after_) return;
+  retry_failed();
+  if (dirty_.empty()) return;
+  want_all_ = true;
+  advance();
+}
+
+void OpenFileState::retry_failed() {
+  if (!may_freeze()) return;
+  for (const auto& layer : layers_) {
+    if (!layer->under_way) start(layer);
+  }
+}
+
+void OpenFileState::advance() {
+  while (may_freeze() && !dirty_.empty() && layers_.size() < kMaxLayers) {
+    if (has_failed()) break;  // tried again before, in order
+    if (want_all_) {
+      freeze(dirty_.split({0, UINT64_MAX}, kMaxLayerPieces));
+      continue;
+    }
+    if (dirty_.bytes() < std::max(look_for_run_at_, full_bytes())) break;
+    const uint64_t full = full_bytes();
+    const ByteRange run = dirty_.long_run(full, full);
+    if (run.length() == 0) {
+      look_for_run_at_ = dirty_.bytes() + kLookEvery;
+      break;
+    }
+    freeze(dirty_.split(run, kMaxLayerPieces));
+  }
+  if (!dirty_.empty()) return;
+  want_all_ = false;
+  note_clean();
+  changed_.notify_all();
+}
+
+void OpenFileState::freeze(DirtyRanges ranges) {
+  look_for_run_at_ = 0;
+  const auto layer = std::make_shared<Layer>();
+  layer->number = ++layers_made_;
+  layer->ranges = std::move(ranges);
+  layers_.push_back(layer);
+  start(layer);
+}
+
+void OpenFileState::start(std::shared_ptr<Layer> layer) {
+  layer->under_way = true;
+  layer->failure = {};
+  shared_.tasks.spawn(flush_layer(shared_from_this(), layer));
+}
+
+asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> self,
+                                                 std::shared_ptr<Layer> layer) {
+  ++shared_.counts.flushes;
+  const Status status = co_await write_out(layer);
+  layer->under_way = false;
+  layer->failure = status;
+  if (!status.ok() && !layer->discarded) {
+    log::info("inode {}: writing out failed: {}", inode_, status.to_string());
+    const bool first = layers_.front() == layer;
+    if (status.code() == Code::kStale) {
+      gone_ = status;
+      discard(status);
+    } else if (first && !std::exchange(layer->told, true)) {
+      record_error(status);
+    }
+    retry_after_ = shared_.resources.now() + kRetryFailed;
+  }
+  if (layer->discarded) std::erase(layers_, layer);
+  if (!is_open()) give_up_failed();
+  advance();
+  changed_.notify_all();
+  shared_.freed();
+  if (is_clean() && !is_open()) shared_.forget(inode_);
+}
+
+asio::awaitable<Status> OpenFileState::write_out(std::shared_ptr<Layer> layer) {
+  const TimePoint give_up = shared_.give_up();
+  int refusals = 0;
+  for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
+    const Status status = co_await try_write_out(layer);
+    if (status.ok() || layer->discarded) co_return status;
+    // The metaserver may have given the upload up, as when it was not heard of for a while.
+    const bool refused = status.code() == Code::kConflict || status.code() == Code::kNotFound;
+    if (!may_pass(status.code()) && !(refused && ++refusals <= kMaxRefusals)) co_return status;
+    if (shared_.resources.now() + backoff >= give_up) co_return status;
+    log::debug("inode {}: writing out again: {}", inode_, status.to_string());
+    if (!co_await shared_.tasks.sleep_for(backoff)) co_return status;
+  }
+}
+
+asio::awaitable<Status> OpenFileState::try_write_out(std::shared_ptr<Layer> layer) {
+  if (layer->discarded) co_return Status{Code::kCancelled, "given up"};
+  KINTSUGI_CO_TRY(co_await shared_.flush_turns.acquire(TimePoint::max()));
+  LayerUpload upload(shared_.resources, shared_.context(), inode_, layer->ranges);
+  proto::WriteExtentsRequest request;
+  Status status = co_await upload.run(request);
+  shared_.flush_turns.release();
+  const int stripes = request.extents_size() == 0 ? 0 : request.sealed_size();
+  if (status.ok()) status = co_await wait_for_turn(*layer);
+  if (!status.ok()) {
+    co_await upload.abort();
+    co_return status;
+  }
+  shared_.counts.extents_written += static_cast<uint64_t>(request.extents_size());
+  shared_.counts.stripes_written += static_cast<uint64_t>(stripes);
+  const auto written = co_await shared_.calls.write_extents(std::move(request));
+  if (!written) co_return written.error();
+  if (!layer->discarded) layer_is_durable(*layer, *written);
+  co_return Status{};
+}
+
+asio::awaitable<Status> OpenFileState::wait_for_turn(const Layer& layer) {
+  while (!layer.discarded && layers_.front().get() != &layer) {
+    if (!layers_.front()->under_way) co_return Status{Code::kCancelled, "what was written before failed"};
+    co_await changed_.wait();
+  }
+  co_return layer.discarded ? Status{Code::kCancelled, "given up"} : Status{};
+}
+
+void OpenFileState::layer_is_durable(const Layer& layer, const proto::Attributes& attributes) {
+  KINTSUGI_ASSERT(layers_.front().get() == &layer);
+  take(attributes);
+  for (const ByteRange& run : layer.ranges.runs())
+    stored_reader_.forget(run.begin, run.end);
+  // Its buffers are free before the next layer may be part of the file: whoever finds them in the memory of a process that
+  // died would write old bytes over newer ones.
+  const auto durable = std::move(layers_.front());
+  layers_.pop_front();
+  durable->ranges = {};
+  changed_.notify_all();
+  shared_.freed();
+}
+
+void OpenFileState::record_error(const Status& status) {
+  ++errors_;
+  last_error_ = status;
+}
+
+void OpenFileState::discard(Status why) {
+  if (!is_clean()) record_error(why);
+  dirty_ = {};
+  want_all_ = false;
+  note_clean();
+  for (const auto& layer : layers_)
+    layer->discarded = true;
+  std::erase_if(layers_, [](const auto& layer) { return !layer->under_way; });
+  changed_.notify_all();
+  shared_.freed();
+}
+
+void OpenFileState::close_one() {
+  shared_.session.release(inode_);
+  if (--handles_ > 0) return;
+  give_up_failed();
+  start_flush();
+  if (is_clean()) shared_.forget(inode_);
+}
+
+void OpenFileState::give_up_failed() {
+  if (!has_failed()) return;
+  log::warning("inode {}: {} bytes that could not be written are given up: {}", inode_, dirty_bytes(),
+               last_error_.to_string());
+  discard(last_error_);
+}
+
+bool OpenFileState::has_failed() const {
+  return std::ranges::any_of(layers_, [](const auto& layer) { return !layer->under_way; });
+}
+
+bool OpenFileState::has_under_way() const {
+  return std::ranges::any_of(layers_, [](const auto& layer) { return layer->under_way; });
+}
+
+asio::awaitable<Status> OpenFileState::drain_exclusively() {
+  draining_ = true;
+  const Status status = co_await drain();
+  draining_ = false;
+  co_return status;
+}
+
+asio::awaitable<Status> OpenFileState::drain() {
+  retry_failed();
+  if (!dirty_.empty()) want_all_ = true;
+  advance();
+  const auto failure = [this]() -> const Status* {
+    return layers_.empty() || layers_.front()->under_way ? nullptr : &layers_.front()->failure;
+  };
+  const uint64_t errors_before = errors_;
+  while (want_all_ && !failure())
+    co_await changed_.wait();
+  const uint64_t last = layers_made_;
+  while (!layers_.empty() && layers_.front()->number <= last && !failure())
+    co_await changed_.wait();
+  if (failure()) co_return *failure();
+  // What was discarded is not durable either.
+  co_return errors_ == errors_before ? Status{} : last_error_;
+}
+
+asio::awaitable<Status> OpenFileState::flush() {
+  const auto self = shared_from_this();
+  while (exclusive_)
+    co_await changed_.wait();
+  if (!gone_.ok()) co_return gone_;
+  co_return co_await drain();
+}
+
+void OpenFileState::recover(DirtyPiece piece) {
+  // What overlaps lies in another layer, which is written out before.
+  if (dirty_.next_data(piece.offset()) < piece.end()) {
+    const auto layer = std::make_shared<Layer>();
+    layer->number = ++layers_made_;
+    layer->ranges = std::move(dirty_);
+    layer->failure = {Code::kUnavailable, "not written out yet"};
+    layers_.push_back(layer);
+    dirty_ = {};
+  }
+  dirty_.add(std::move(piece));
+  note_dirty();
+}
+
+// ---- operations on the whole file
+
+asio::awaitable<void> OpenFileState::begin_exclusive() {
+  (void)co_await exclusive_turn_.acquire(TimePoint::max());
+  exclusive_ = true;
+  while (has_under_way())
+    co_await changed_.wait();
+}
+
+void OpenFileState::end_exclusive() {
+  exclusive_ = false;
+  exclusive_turn_.release();
+  advance();
+  changed_.notify_all();
+}
+
+asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
+    proto::SetAttributesRequest request) {
+  const auto self = shared_from_this();
+  if (request.has_size() && request.size() > kMaxFileBytes)
+    co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
+  request.set_inode(inode_);
+  const bool times = request.has_modified_ns() || request.modified_now();
+  if (!request.has_size() && !times) {
+    const auto changed = co_await shared_.calls.set_attributes(std::move(request));
+    if (!changed) co_return changed.error();
+    take(*changed);
+    co_return attributes();
+  }
+  co_await begin_exclusive();
+  proto::Attributes result;
+  const Status status = co_await set_attributes_exclusively(request, result);
+  end_exclusive();
+  if (!status.ok()) co_return status;
+  co_return result;
+}
+
+asio::awaitable<Status> OpenFileState::set_attributes_exclusively(proto::SetAttributesRequest& request,
+                                                                  proto::Attributes& result) {
+  const std::optional<uint64_t> size = request.has_size() ? std::optional(request.size()) : std::nullopt;
+  // What is written out later would set the time again. What is cut off is not worth writing out.
+  if (!size) KINTSUGI_CO_TRY(co_await drain_exclusively());
+  const auto changed = co_await shared_.calls.set_attributes(request);
+  if (!changed) co_return changed.error();
+  if (size) {
+    dirty_.cut(*size);
+    for (const auto& layer : layers_)
+      layer->ranges.cut(*size);
+    std::erase_if(layers_, [](const auto& layer) { return layer->ranges.empty(); });
+    if (dirty_.empty()) note_clean();
+    stored_reader_.forget(std::min(*size, stored_.size()), UINT64_MAX);
+    shared_.freed();
+  }
+  take(*changed);
+  result = attributes();
+  co_return Status{};
+}
+
+asio::awaitable<Status> OpenFileState::allocate(AllocateMode mode, uint64_t offset, uint64_t length) {
+  const auto self = shared_from_this();
+  if (length == 0 || (mode.punch_hole && (!mode.keep_size || mode.zero_range)))
+    co_return Status{mode.punch_hole ? Code::kNotSupported : Code::kInvalidArgument,
+                     "no such way to allocate"};
+  if (offset > kMaxFileBytes || length > kMaxFileBytes - offset)
+    co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
+  if (mode.punch_hole || mode.zero_range) {
+    co_await begin_exclusive();
+    const Status status = co_await make_hole(mode, offset, length);
+    end_exclusive();
+    co_return status;
+  }
+  // Space is not reserved: nobody knows which stripes it will be in.
+  if (mode.keep_size || offset + length <= size()) co_return Status{};
+  proto::SetAttributesRequest request;
+  request.set_size(offset + length);
+  request.set_opened_for_writing(true);
+  const auto changed = co_await set_attributes(std::move(request));
+  co_return changed ? Status{} : changed.error();
+}
+
+asio::awaitable<Status> OpenFileState::make_hole(AllocateMode mode, uint64_t offset, uint64_t length) {
+  KINTSUGI_CO_TRY(co_await drain_exclusively());
+  const uint64_t end = mode.keep_size ? std::min(offset + length, size()) : offset + length;
+  if (end <= offset) co_return Status{};
+  proto::WriteExtentsRequest request;
+  request.set_inode(inode_);
+  proto::Extent& hole = *request.add_extents();
+  hole.set_file_offset(offset);
+  hole.set_length(end - offset);
+  if (!mode.keep_size) request.set_size_at_least(end);
+  const auto written = co_await shared_.calls.write_extents(std::move(request));
+  if (!written) co_return written.error();
+  take(*written);
+  stored_reader_.forget(offset, end);
+  co_return Status{};
+}
+
+asio::awaitable<Result<uint64_t>> OpenFileState::copy_range(OpenFileState& from, uint64_t from_offset,
+                                                            uint64_t to_offset, uint64_t length) {
+  const auto self = shared_from_this();
+  const auto other = from.shared_from_this();
+  if (&from != this) KINTSUGI_CO_TRY(co_await from.flush());
+  co_await begin_exclusive();
+  auto copied = co_await copy_into(from, from_offset, to_offset, length);
+  end_exclusive();
+  co_return copied;
+}
+
+asio::awaitable<Result<uint64_t>> OpenFileState::copy_into(OpenFileState& from, uint64_t from_offset,
+                                                           uint64_t to_offset, uint64_t length) {
+  KINTSUGI_CO_TRY(co_await drain_exclusively());
+  const uint64_t there = from.size() > from_offset ? from.size() - from_offset : 0;
+  length = std::min(length, there);
+  uint64_t done = 0;
+  while (done < length) {
+    proto::CopyExtentsRequest request;
+    request.set_from(from.inode_);
+    request.set_from_offset(from_offset + done);
+    request.set_to(inode_);
+    request.set_to_offset(to_offset + done);
+    request.set_length(length - done);
+    const auto answer = co_await shared_.calls.copy_extents(std::move(request));
+    if (!answer && done == 0) co_return answer.error();
+    if (!answer || answer->length() == 0) break;
+    stored_reader_.forget(to_offset + done, to_offset + done + answer->length());
+    take(answer->attributes());
+    done += answer->length();
+  }
+  co_return done;
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,147 @@
+/// One file that is open in this process: what is not written out yet, how it is written out, and what was last heard of it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "client/lib/files/dirty_ranges.h"
+#include "client/lib/files/files_shared.h"
+#include "client/lib/files/open_file.h"
+#include "client/lib/files/stored_reader.h"
+
+namespace kintsugi::client {
+
+/// What OpenFile and OpenHandle stand for; owned by FilesShared::files while it has handles or something to write out.
+///
+/// Written bytes are in `dirty_`. To be written out they are frozen: they become a layer, which does not change until it is
+/// durable. Two layers may be uploaded at the same time; they become part of the file in their order. Newer bytes lie over
+/// older ones: dirty_ over the layers, a later layer over an earlier one, all over what is stored.
+///
+/// Operations on the whole file (truncate, punch, ...) are exclusive: they wait until no layer is under way, and reads and writes wait
+/// until they have ended.
+class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
+ public:
+  OpenFileState(FilesShared& shared, proto::Attributes attributes);
+  ~OpenFileState();
+
+  uint64_t inode() const { return inode_; }
+  proto::Attributes attributes() const;
+  uint64_t size() const;
+
+  asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<Status> write(uint64_t offset, std::span<const std::byte> bytes, bool kill_privileges);
+  asio::awaitable<Result<uint64_t>> append(std::span<const std::byte> bytes, bool kill_privileges);
+  asio::awaitable<Status> flush();
+
+  asio::awaitable<Result<proto::Attributes>> set_attributes(proto::SetAttributesRequest request);
+  asio::awaitable<Status> allocate(AllocateMode mode, uint64_t offset, uint64_t length);
+  asio::awaitable<Result<uint64_t>> seek(uint64_t offset, bool data);
+  asio::awaitable<Result<uint64_t>> copy_range(OpenFileState& from, uint64_t from_offset, uint64_t to_offset,
+                                               uint64_t length);
+
+  asio::awaitable<Result<proto::Attributes>> refresh();
+  /// Others may have changed the file when the attributes are newer than what this process knows of.
+  void adopt(const proto::Attributes& attributes);
+  void invalidate(uint64_t begin, uint64_t end);
+  void discard(Status why);
+
+  // ---- for handles
+  void opened() { ++handles_; }
+  /// Writes out what the last handle leaves, in the background.
+  void close_one();
+  bool is_open() const { return handles_ > 0; }
+  uint64_t errors() const { return errors_; }
+  const Status& last_error() const { return last_error_; }
+  /// Bytes whose writing failed for good have nobody any more who could be told.
+  void give_up_failed();
+
+  // ---- for FilesShared
+  bool is_being_written_out() const { return has_under_way(); }
+  bool is_clean() const { return dirty_.empty() && layers_.empty(); }
+  /// Begins to write everything out, as far as that may go on now.
+  void start_flush();
+  void drop_idle_reads(TimePoint before) { stored_reader_.drop_idle(before); }
+  /// A piece that a process before this one left, in the order in which they were written.
+  void recover(DirtyPiece piece);
+  /// Dirty bytes and buffers.
+  uint64_t dirty_bytes() const;
+
+ private:
+  /// Bytes that are being written out, or whose writing has failed.
+  struct Layer {
+    uint64_t number = 0;
+    DirtyRanges ranges;
+    bool under_way = false;
+    bool discarded = false;
+    bool told = false;  ///< its failure was counted
+    Status failure;
+  };
+  static constexpr size_t kMaxLayers = 2;          ///< under way
+  static constexpr size_t kMaxLayerPieces = 8192;  ///< a WriteExtents call fits a frame's header
+
+  /// Freezes what may be written out now and begins to.
+  void advance();
+  void freeze(DirtyRanges ranges);
+  void start(std::shared_ptr<Layer> layer);
+  void retry_failed();
+  asio::awaitable<void> flush_layer(std::shared_ptr<OpenFileState> self, std::shared_ptr<Layer> layer);
+  asio::awaitable<Status> write_out(std::shared_ptr<Layer> layer);
+  asio::awaitable<Status> try_write_out(std::shared_ptr<Layer> layer);
+  /// Waits until the layers before it are durable.
+  asio::awaitable<Status> wait_for_turn(const Layer& layer);
+  void layer_is_durable(const Layer& layer, const proto::Attributes& attributes);
+  void record_error(const Status& status);
+  /// Everything written before is durable. The error of the oldest layer that failed.
+  asio::awaitable<Status> drain();
+  /// The same inside of an exclusive operation.
+  asio::awaitable<Status> drain_exclusively();
+  asio::awaitable<Status> wait_for_room();
+  void note_dirty();
+  void note_clean();
+  /// Bytes of a contiguous run that are worth being written out at once.
+  uint64_t full_bytes();
+  /// No exclusive operation is in the way.
+  bool may_freeze() const { return !exclusive_ || draining_; }
+  bool has_failed() const;
+  bool has_under_way() const;
+
+  /// Begins an exclusive operation: end_exclusive() ends it.
+  asio::awaitable<void> begin_exclusive();
+  void end_exclusive();
+  asio::awaitable<Status> set_attributes_exclusively(proto::SetAttributesRequest& request,
+                                                     proto::Attributes& attributes);
+  asio::awaitable<Status> make_hole(AllocateMode mode, uint64_t offset, uint64_t length);
+  asio::awaitable<Result<uint64_t>> copy_into(OpenFileState& from, uint64_t from_offset, uint64_t to_offset,
+                                              uint64_t length);
+  /// Attributes of a change of our own.
+  void take(const proto::Attributes& attributes);
+
+  FilesShared& shared_;
+  const uint64_t inode_;
+  proto::Attributes stored_;  ///< as last heard
+  StoredReader stored_reader_;
+  size_t handles_ = 0;
+
+  DirtyRanges dirty_;
+  std::optional<TimePoint> dirty_since_;       ///< as FilesShared has it
+  std::deque<std::shared_ptr<Layer>> layers_;  ///< older ones first
+  uint64_t layers_made_ = 0;
+  bool want_all_ = false;         ///< everything dirty is to be frozen
+  uint64_t look_for_run_at_ = 0;  ///< dirty bytes from which on a full stripe is looked for
+  uint64_t errors_ = 0;
+  Status last_error_;
+  Status gone_;  ///< the inode is no more
+
+  uint64_t full_bytes_ = 0;
+  std::string policy_of_full_;
+  TimePoint retry_after_{};  ///< layers that failed, in the background
+
+  bool exclusive_ = false, draining_ = false;
+  runtime::Semaphore exclusive_turn_;
+  runtime::Event changed_;
+};
+
+}  // namespace kintsugi::client

@@ -1,0 +1,202 @@
+#include "client/lib/files/open_files.h"
+
+#include "client/lib/files/files_shared.h"
+#include "client/lib/files/open_file_state.h"
+#include "common/base/assert.h"
+#include "common/log/log.h"
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr Duration kTick = 200ms;
+constexpr Duration kKeepReadAhead = 5s;  ///< what was read ahead and is not asked for
+
+std::unique_ptr<DirtyMemory> or_of_process(std::unique_ptr<DirtyMemory> memory, size_t bytes) {
+  if (memory) return memory;
+  return std::make_unique<ProcessDirtyMemory>(DirtyBuffers::region_bytes(bytes));
+}
+
+}  // namespace
+
+// ---- what is shared
+
+FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
+                         std::unique_ptr<DirtyMemory> the_memory, uint64_t session_id)
+    : resources(the_resources),
+      options(the_options),
+      memory(or_of_process(std::move(the_memory), options.dirty_bytes)),
+      session(resources, session_id),
+      calls(resources, session, options.io_timeout),
+      buffers(*memory),
+      locations{.limit = options.known_extents},
+      room(resources.runtime),
+      flush_turns(resources.runtime, kFlushesAtOnce),
+      tasks(resources.runtime),
+      ticker(resources.runtime) {}
+
+Context FilesShared::context() const {
+  Context context;
+  context.recorder = resources.options.recorder;
+  return context;
+}
+
+TimePoint FilesShared::give_up() const {
+  return options.io_timeout == Duration{} ? TimePoint::max() : resources.now() + options.io_timeout;
+}
+
+void FilesShared::relieve() {
+  std::vector<uint64_t> oldest;
+  for (const auto& [since, inode] : dirty_since) {
+    if (oldest.size() >= flush_turns.free()) break;
+    oldest.push_back(inode);
+  }
+  for (const uint64_t inode : oldest) {
+    const auto file = files.find(inode);
+    // What is under way frees memory soon, and a full stripe is better than what is there now.
+    if (file != files.end() && !file->second->is_being_written_out()) file->second->start_flush();
+  }
+}
+
+void FilesShared::forget(uint64_t inode) {
+  files.erase(inode);
+}
+
+asio::awaitable<void> FilesShared::tick() {
+  TimePoint drop_at = resources.now() + kKeepReadAhead;
+  while (co_await ticker.sleep_for(kTick)) {
+    const TimePoint now = resources.now();
+    std::vector<uint64_t> due;
+    for (const auto& [since, inode] : dirty_since) {
+      if (now - since < options.write_behind || due.size() >= flush_turns.free()) break;
+      due.push_back(inode);
+    }
+    for (const uint64_t inode : due) {
+      const auto file = files.find(inode);
+      if (file != files.end()) file->second->start_flush();
+    }
+    if (read_ahead_bytes == 0 || now < drop_at) continue;
+    drop_at = now + kKeepReadAhead;
+    for (const auto& [inode, file] : files)
+      file->drop_idle_reads(now - kKeepReadAhead);
+  }
+}
+
+// ---- the table
+
+OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory,
+                     uint64_t session_id)
+    : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), session_id)) {
+  shared_->session.start();
+  shared_->ticker.spawn(shared_->tick());
+}
+
+OpenFiles::~OpenFiles() = default;
+
+Session& OpenFiles::session() {
+  return shared_->session;
+}
+
+InodeCalls& OpenFiles::calls() {
+  return shared_->calls;
+}
+
+asio::awaitable<Result<std::unique_ptr<OpenHandle>>> OpenFiles::open(uint64_t inode) {
+  // Held first: it could lose its last name while its attributes are on their way.
+  shared_->session.hold(inode);
+  const auto attributes = co_await shared_->calls.get(inode);
+  Status status = attributes ? Status{} : attributes.error();
+  if (status.ok() && attributes->type() == proto::Attributes::DIRECTORY)
+    status = {Code::kIsDirectory, fmt::format("inode {} is a directory", inode)};
+  if (!status.ok()) {
+    shared_->session.release(inode);
+    co_return status;
+  }
+  auto handle = open(*attributes, true);
+  shared_->session.release(inode);
+  co_return handle;
+}
+
+std::unique_ptr<OpenHandle> OpenFiles::open(const proto::Attributes& attributes, bool held) {
+  const uint64_t inode = attributes.inode();
+  auto& state = shared_->files[inode];
+  if (state) {
+    state->adopt(attributes);
+  } else {
+    state = std::make_shared<OpenFileState>(*shared_, attributes);
+  }
+  if (held) {
+    shared_->session.held(inode);
+  } else {
+    shared_->session.hold(inode);
+  }
+  return std::make_unique<OpenHandle>(state);
+}
+
+std::unique_ptr<OpenFile> OpenFiles::find(uint64_t inode) {
+  const auto found = shared_->files.find(inode);
+  return found == shared_->files.end() ? nullptr : std::make_unique<OpenFile>(found->second);
+}
+
+uint64_t OpenFiles::recover() {
+  KINTSUGI_ASSERT(shared_->files.empty());
+  uint64_t bytes = 0;
+  for (DirtyPiece& piece : shared_->buffers.recover()) {
+    auto& state = shared_->files[piece.inode()];
+    if (!state) {
+      proto::Attributes attributes;
+      attributes.set_inode(piece.inode());
+      state = std::make_shared<OpenFileState>(*shared_, std::move(attributes));
+    }
+    bytes += piece.length();
+    state->recover(std::move(piece));
+  }
+  for (const auto& [inode, state] : shared_->files)
+    state->start_flush();
+  return bytes;
+}
+
+asio::awaitable<Status> OpenFiles::sync_all() {
+  std::vector<std::shared_ptr<OpenFileState>> dirty;
+  for (const auto& [inode, state] : shared_->files) {
+    if (!state->is_clean()) dirty.push_back(state);
+  }
+  for (const auto& state : dirty)
+    state->start_flush();
+  Status first;
+  for (const auto& state : dirty) {
+    const Status status = co_await state->flush();
+    if (first.ok()) first = status;
+  }
+  co_return first;
+}
+
+asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
+  Status status;
+  if (hand_over) {
+    shared_->buffers.hand_over();
+  } else {
+    status = co_await sync_all();
+  }
+  shared_->ticker.request_stop();
+  co_await shared_->ticker.join();
+  shared_->tasks.request_stop();
+  co_await shared_->tasks.join();
+  co_await shared_->session.stop(hand_over);
+  for (const auto& [inode, state] : shared_->files) {
+    if (!hand_over && !state->is_clean()) state->discard(status);
+  }
+  shared_->files.clear();
+  co_return status;
+}
+
+OpenFiles::Counts OpenFiles::counts() const {
+  Counts counts = shared_->counts;
+  counts.dirty_memory = (shared_->buffers.total() - shared_->buffers.free()) * DirtyBuffers::kBufferBytes;
+  for (const auto& [inode, state] : shared_->files)
+    counts.dirty_bytes += state->dirty_bytes();
+  counts.read_ahead_bytes = shared_->read_ahead_bytes;
+  return counts;
+}
+
+}  // namespace kintsugi::client

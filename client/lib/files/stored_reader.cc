@@ -1,0 +1,284 @@
+#include "client/lib/files/stored_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/math.h"
+#include "common/log/log.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr uint64_t kDirectBytes = 4 << 20;  ///< read at once when nothing was read ahead
+constexpr uint64_t kUnitBytes = 12 << 20;   ///< read ahead at once, at most
+constexpr uint64_t kMaxAhead = 36 << 20;    ///< of one reader
+constexpr uint64_t kLocateAlign = 16 << 20, kLocateBytes = 64 << 20;  ///< asked for around what is wanted
+constexpr Duration kFirstBackoff = 50ms, kLongestBackoff = 2s;
+
+}  // namespace
+
+StoredReader::StoredReader(FilesShared& shared, uint64_t inode)
+    : shared_(shared),
+      inode_(inode),
+      locations_(shared.locations),
+      locating_(shared.resources.runtime, 1),
+      changed_(shared.resources.runtime) {}
+
+StoredReader::~StoredReader() {
+  while (!units_.empty())
+    drop(*units_.front());
+}
+
+// ---- where the bytes are
+
+asio::awaitable<Status> StoredReader::locate(uint64_t begin, uint64_t end) {
+  bool aligned = true;
+  while (true) {
+    const uint64_t known = locations_.known_from(begin, shared_.resources.now());
+    if (known >= end) co_return Status{};
+    KINTSUGI_CO_TRY(co_await locating_.acquire(TimePoint::max()));
+    const uint64_t still = locations_.known_from(begin, shared_.resources.now());
+    if (still > known || still >= end) {  // somebody else asked meanwhile
+      locating_.release();
+      continue;
+    }
+    uint64_t from = known;
+    if (aligned && known == begin) {
+      from = round_down(begin, kLocateAlign);
+      from = std::max(from, std::min(begin, locations_.known_from(from, shared_.resources.now())));
+    }
+    const uint64_t to = std::max(end, from + kLocateBytes);
+    const uint64_t epoch = locations_.epoch();
+    ++shared_.counts.locates;
+    const auto answer = co_await shared_.calls.locate(inode_, from, to - from);
+    locating_.release();
+    if (!answer) co_return answer.error();
+    const auto extents = located_extents(*answer);
+    if (!extents) co_return extents.error();
+    if (on_attributes) on_attributes(answer->attributes());
+    const bool cut = answer->more() && !extents->empty();
+    const uint64_t learned =
+        cut ? std::min(to, extents->back().end()) : std::max(end, std::min(to, answer->attributes().size()));
+    if (learned <= known) {
+      if (from == known) co_return Status{Code::kConflict, "the file changed while it was read"};
+      aligned = false;  // a page of extents does not reach from there to here
+      continue;
+    }
+    uint64_t fresh_from = from, fresh_to = learned;
+    // Something of it was written or truncated meanwhile: the answer may be from before.
+    if (!locations_.still_fresh(epoch, known, std::min(end, learned), fresh_from, fresh_to)) continue;
+    locations_.learn(fresh_from, fresh_to, *extents, shared_.resources.now());
+  }
+}
+
+asio::awaitable<Result<uint64_t>> StoredReader::next_data(uint64_t offset, uint64_t end) {
+  while (offset < end) {
+    const uint64_t until = std::min(end, offset + kLocateBytes);
+    KINTSUGI_CO_TRY(co_await locate(offset, until));
+    offset = locations_.next_data(offset, until);
+    if (offset < until) break;
+  }
+  co_return std::min(offset, end);
+}
+
+asio::awaitable<Result<uint64_t>> StoredReader::next_hole(uint64_t offset, uint64_t end) {
+  while (offset < end) {
+    const uint64_t until = std::min(end, offset + kLocateBytes);
+    KINTSUGI_CO_TRY(co_await locate(offset, until));
+    offset = locations_.next_hole(offset, until);
+    if (offset < until) break;
+  }
+  co_return std::min(offset, end);
+}
+
+// ---- reading
+
+asio::awaitable<Status> StoredReader::read(uint64_t offset, std::span<std::byte> into) {
+  uint64_t done = 0;
+  while (done < into.size()) {
+    const uint64_t at = offset + done;
+    const auto unit = unit_at(at);
+    if (unit) {
+      unit->used = shared_.resources.now();
+      while (!unit->result && !unit->dropped)
+        co_await changed_.wait();
+      if (unit->result && unit->result->ok() && !unit->dropped) {
+        const uint64_t bytes = std::min<uint64_t>(into.size() - done, unit->end - at);
+        unit->read->copy(at, into.subspan(done, bytes));
+        done += bytes;
+        continue;
+      }
+      drop(*unit);
+    }
+    uint64_t bytes = std::min<uint64_t>(into.size() - done, kDirectBytes);
+    for (const auto& other : units_) {
+      if (other->begin > at) bytes = std::min(bytes, other->begin - at);
+    }
+    KINTSUGI_CO_TRY(co_await read_now(at, into.subspan(done, bytes)));
+    done += bytes;
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> StoredReader::read_now(uint64_t offset, std::span<std::byte> into) {
+  const TimePoint give_up = shared_.give_up();
+  Duration backoff = kFirstBackoff;
+  for (int attempt = 0;; ++attempt) {
+    const Status status = co_await try_read(offset, into);
+    switch (status.code()) {
+      case Code::kUnavailable:
+      case Code::kDeadlineExceeded:
+      case Code::kNotFound:  // the stripe is gone, the file has others now
+      case Code::kConflict:
+      case Code::kCorrupt: break;
+      default: co_return status;
+    }
+    log::debug("inode {} at {}: reading again: {}", inode_, offset, status.to_string());
+    locations_.forget(offset, offset + into.size());
+    const TimePoint now = shared_.resources.now();
+    if (now + backoff >= give_up)
+      co_return status.with_context(fmt::format("inode {} at {}", inode_, offset));
+    if (attempt == 0) continue;
+    if (!co_await shared_.resources.background.sleep_for(backoff))
+      co_return Status{Code::kCancelled, "the client is stopping"};
+    backoff = std::min(2 * backoff, kLongestBackoff);
+  }
+}
+
+asio::awaitable<Status> StoredReader::try_read(uint64_t offset, std::span<std::byte> into) {
+  const uint64_t end = offset + into.size();
+  KINTSUGI_CO_TRY(co_await locate(offset, end));
+  std::vector<LocatedExtent> extents = locations_.find(offset, end);
+  if (extents.empty()) {
+    std::memset(into.data(), 0, into.size());
+    co_return Status{};
+  }
+  RangeRead read(shared_.resources, shared_.context(), offset, end, std::move(extents));
+  shared_.counts.windows_read += read.windows();
+  Lease lease = shared_.resources.memory.try_reserve(read.buffers_needed());
+  if (lease.count() == 0) {
+    drop_idle(TimePoint::max());
+    KINTSUGI_CO_ASSIGN(lease, co_await shared_.resources.memory.reserve(
+                                  read.buffers_needed(), shared_.resources.now() + kMemoryLimit));
+  }
+  KINTSUGI_CO_TRY(co_await read.run(std::move(lease)));
+  read.copy(offset, into);
+  co_return Status{};
+}
+
+// ---- reading ahead
+
+std::shared_ptr<StoredReader::Unit> StoredReader::unit_at(uint64_t offset) const {
+  for (const auto& unit : units_) {
+    if (offset >= unit->begin && offset < unit->end) return unit;
+  }
+  return nullptr;
+}
+
+uint64_t StoredReader::unit_end(uint64_t begin, uint64_t bytes, uint64_t size) const {
+  uint64_t end = std::min(size, begin + bytes);
+  if (end == size) return end;
+  // Extents that are not known are found out later; this is only about whole rows.
+  const std::vector<LocatedExtent> last = locations_.find(end - 1, end);
+  if (last.empty()) return end;
+  const LocatedExtent& extent = last.front();
+  const uint64_t row = uint64_t{extent.stripe->policy.k} * extent.stripe->policy.cell_bytes;
+  const uint64_t in_stripe = extent.stripe_offset + (end - extent.offset);
+  const uint64_t back = in_stripe % row;
+  if (end - back > begin && end - back > extent.offset && end - begin - back >= bytes / 4) return end - back;
+  return std::min({size, extent.end(), end + (row - back)});
+}
+
+void StoredReader::note_read(std::shared_ptr<void> owner, uint64_t offset, uint64_t length, uint64_t size) {
+  if (shared_.options.read_ahead_bytes == 0) return;
+  ReadStreams::Stream* stream = streams_.note(offset, length);
+  if (!stream) return;
+  if (stream->ahead_bytes == 0 || stream->next + stream->ahead_bytes / 2 >= stream->ahead_to)
+    ReadStreams::widen(*stream, kMaxAhead);
+  stream->ahead_to = std::max(stream->ahead_to, stream->next);
+  drop_passed();
+  while (stream->ahead_to < size && stream->ahead_to < stream->next + stream->ahead_bytes) {
+    uint64_t begin = stream->ahead_to;
+    if (const auto there = unit_at(begin)) {
+      stream->ahead_to = there->end;
+      continue;
+    }
+    const uint64_t unit_bytes =
+        std::min(kUnitBytes, std::max<uint64_t>(stream->ahead_bytes / 2, ReadStreams::kFirstAhead));
+    if (shared_.read_ahead_bytes + unit_bytes > shared_.options.read_ahead_bytes) break;
+    auto unit = std::make_shared<Unit>();
+    unit->begin = begin;
+    unit->end = unit_end(begin, unit_bytes, size);
+    for (const auto& other : units_) {
+      if (other->begin > begin) unit->end = std::min(unit->end, other->begin);
+    }
+    unit->used = shared_.resources.now();
+    units_.push_back(unit);
+    shared_.read_ahead_bytes += unit->end - unit->begin;
+    stream->ahead_to = unit->end;
+    shared_.tasks.spawn(read_unit(owner, unit));
+  }
+}
+
+asio::awaitable<void> StoredReader::read_unit(std::shared_ptr<void> owner, std::shared_ptr<Unit> unit) {
+  (void)owner;
+  Status status{Code::kCancelled, "dropped"};
+  if (!unit->dropped) status = co_await read_unit_now(*unit);
+  if (!status.ok() || unit->dropped) unit->read.reset();
+  unit->result = status;
+  if (!status.ok()) drop(*unit);
+  changed_.notify_all();
+}
+
+asio::awaitable<Status> StoredReader::read_unit_now(Unit& unit) {
+  KINTSUGI_CO_TRY(co_await locate(unit.begin, unit.end));
+  if (unit.dropped) co_return Status{Code::kCancelled, "dropped"};
+  auto read = std::make_unique<RangeRead>(shared_.resources, shared_.context(), unit.begin, unit.end,
+                                          locations_.find(unit.begin, unit.end));
+  shared_.counts.windows_read += read->windows();
+  Lease lease = shared_.resources.memory.try_reserve(read->buffers_needed());
+  if (lease.count() == 0) co_return Status{Code::kLimitExceeded, "no memory to read ahead"};
+  unit.read = std::move(read);
+  co_return co_await unit.read->run(std::move(lease));
+}
+
+void StoredReader::drop(Unit& unit) {
+  if (std::exchange(unit.dropped, true)) return;
+  shared_.read_ahead_bytes -= unit.end - unit.begin;
+  if (unit.result) unit.read.reset();
+  std::erase_if(units_, [&unit](const auto& one) { return one.get() == &unit; });
+  changed_.notify_all();
+}
+
+void StoredReader::drop_passed() {
+  for (size_t i = 0; i < units_.size();) {
+    if (streams_.passed(units_[i]->begin, units_[i]->end)) {
+      drop(*std::shared_ptr(units_[i]));
+    } else {
+      ++i;
+    }
+  }
+}
+
+void StoredReader::drop_idle(TimePoint before) {
+  for (size_t i = 0; i < units_.size();) {
+    if (units_[i]->result && units_[i]->used < before) {
+      drop(*std::shared_ptr(units_[i]));
+    } else {
+      ++i;
+    }
+  }
+}
+
+void StoredReader::forget(uint64_t begin, uint64_t end) {
+  locations_.forget(begin, end);
+  for (size_t i = 0; i < units_.size();) {
+    if (units_[i]->begin < end && units_[i]->end > begin) {
+      drop(*std::shared_ptr(units_[i]));
+    } else {
+      ++i;
+    }
+  }
+}
+
+}  // namespace kintsugi::client

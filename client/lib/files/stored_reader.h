@@ -1,0 +1,72 @@
+/// Reads what is stored of a file: knows where its bytes are, and reads ahead for those who go through it in order.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "client/lib/files/files_shared.h"
+#include "client/lib/files/locations.h"
+#include "client/lib/files/read_streams.h"
+#include "client/lib/read/range_read.h"
+
+namespace kintsugi::client {
+
+/// Lives until the tasks of `shared` that were begun for it have ended: they keep `owner` alive.
+class StoredReader {
+ public:
+  StoredReader(FilesShared& shared, uint64_t inode);
+  ~StoredReader();
+
+  /// Fills `into`, which may reach beyond the end of what is stored: zeros. Tries again until the I/O timeout.
+  asio::awaitable<Status> read(uint64_t offset, std::span<std::byte> into);
+  /// A reader read that range of the file, which is `size` bytes long: begins to read ahead, if that pays. `owner` owns this.
+  void note_read(std::shared_ptr<void> owner, uint64_t offset, uint64_t length, uint64_t size);
+
+  /// The first byte from `offset` on that is stored, or that is in a hole; `end` when there is none before.
+  asio::awaitable<Result<uint64_t>> next_data(uint64_t offset, uint64_t end);
+  asio::awaitable<Result<uint64_t>> next_hole(uint64_t offset, uint64_t end);
+
+  /// The range changed.
+  void forget(uint64_t begin, uint64_t end);
+  /// Drops what was read ahead and not asked for since `before`.
+  void drop_idle(TimePoint before);
+  bool has_read_ahead() const { return !units_.empty(); }
+
+  /// Attributes that came with an answer are put here, for the file to look at.
+  std::function<void(const proto::Attributes&)> on_attributes;
+
+ private:
+  /// A range that is read ahead, or was.
+  struct Unit {
+    uint64_t begin = 0, end = 0;
+    std::unique_ptr<RangeRead> read;
+    std::optional<Status> result;
+    bool dropped = false;  ///< it is in units_ no more
+    TimePoint used{};
+  };
+
+  /// Asks the metaserver for what is not known of the range, and of what lies around it.
+  asio::awaitable<Status> locate(uint64_t begin, uint64_t end);
+  asio::awaitable<Status> read_now(uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<Status> try_read(uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<void> read_unit(std::shared_ptr<void> owner, std::shared_ptr<Unit> unit);
+  asio::awaitable<Status> read_unit_now(Unit& unit);
+  std::shared_ptr<Unit> unit_at(uint64_t offset) const;
+  /// Where a unit that begins there ends best: with a row of a stripe.
+  uint64_t unit_end(uint64_t begin, uint64_t bytes, uint64_t size) const;
+  void drop(Unit& unit);
+  void drop_passed();
+
+  FilesShared& shared_;
+  const uint64_t inode_;
+  Locations locations_;
+  ReadStreams streams_;
+  std::deque<std::shared_ptr<Unit>> units_;  ///< disjoint
+  runtime::Semaphore locating_;
+  runtime::Event changed_;
+};
+
+}  // namespace kintsugi::client

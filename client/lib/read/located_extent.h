@@ -1,0 +1,36 @@
+/// A range of a file and where it is stored.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/proto/meta.pb.h"
+#include "erasure/policy.h"
+
+namespace kintsugi::client {
+
+/// A stripe with the addresses and capabilities that reading takes.
+struct LocatedStripe {
+  proto::Stripe stripe;
+  erasure::Policy policy;
+};
+
+struct LocatedExtent {
+  uint64_t offset = 0;  ///< in the file
+  uint64_t length = 0;
+  std::shared_ptr<const LocatedStripe> stripe;
+  uint64_t stripe_offset = 0;
+
+  uint64_t end() const { return offset + length; }
+  /// The part that lies within [begin, end). REQUIRES: there is one.
+  LocatedExtent clipped(uint64_t begin, uint64_t end) const;
+};
+
+/// The extents of an answer, in file order. kInternal when it makes no sense: an extent beyond its stripe, out of order, or
+/// of a stripe that the answer does not have.
+Result<std::vector<LocatedExtent>> located_extents(const proto::OpenReadResponse& answer);
+
+}  // namespace kintsugi::client

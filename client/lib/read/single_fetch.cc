@@ -1,0 +1,77 @@
+#include "client/lib/read/single_fetch.h"
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+#include "erasure/layout.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr Duration kUnknownFetchTime = 400ms;  ///< until enough was learned
+
+}  // namespace
+
+bool SingleFetch::possible(const Resources& resources, const StripeWindow& window) {
+  if (window.window.wanted.size() != 1) return false;
+  const proto::ChunkPlacement& place = window.placement(window.window.wanted.front());
+  return place.available() && place.server_id() != 0 && !place.address().empty() &&
+         window.chunk_bytes(window.window.wanted.front()) > 0 &&
+         !resources.health.avoid(ServerId{place.server_id()});
+}
+
+size_t SingleFetch::buffers_needed(const StripeWindow& window) {
+  return std::max<size_t>(1, Memory::buffers_for(window.chunk_bytes(window.window.wanted.front())));
+}
+
+SingleFetch::SingleFetch(Resources& resources, Context context, StripeWindow window, Lease lease)
+    : resources_(resources),
+      context_(context),
+      window_(std::move(window)),
+      lease_(std::move(lease)),
+      changed_(resources.runtime) {}
+
+SingleFetch::~SingleFetch() {
+  if (!fetch_) return;
+  KINTSUGI_ASSERT(fetch_->done() || !fetch_->is_receiving());
+  fetch_->take_buffers();
+}
+
+asio::awaitable<Status> SingleFetch::run() {
+  const uint32_t chunk = window_.window.wanted.front();
+  const uint64_t begin = window_.window.chunk_begin, bytes = window_.chunk_bytes(chunk);
+  ChunkRange range{window_.stripe->stripe_id(), window_.placement(chunk), begin, begin + bytes};
+  const ServerId server{range.chunk.server_id()};
+  fetch_ = std::make_shared<ChunkFetch>(resources_, context_, std::move(range), changed_);
+  resources_.background.spawn(ChunkFetch::run(fetch_));
+  const Duration usual =
+      std::max(resources_.options.hedge_floor, resources_.fetch_times.usual_limit(bytes, kUnknownFetchTime));
+  const TimePoint lags = std::min(resources_.now() + usual, context_.deadline);
+  while (!fetch_->done()) {
+    if (co_await changed_.wait_until(lags) || fetch_->done()) continue;
+    resources_.health.failed(server);
+    fetch_->cancel();
+    while (fetch_->is_receiving())
+      co_await changed_.wait();
+    co_return Status{Code::kUnavailable, "the server lags"};
+  }
+  if (!fetch_->ok()) co_return fetch_->status();
+  resources_.fetch_times.record(bytes, resources_.now() - fetch_->started());
+  co_return Status{};
+}
+
+std::vector<std::span<const std::byte>> SingleFetch::bytes() const {
+  const erasure::Location at = erasure::locate(window_.policy, window_.window.stripe_offset);
+  std::vector<std::span<const std::byte>> ranges;
+  uint64_t begin = at.chunk_offset - window_.window.chunk_begin;
+  for (uint64_t left = window_.window.bytes; left > 0;) {
+    const uint64_t in_buffer = begin % Memory::kBufferBytes;
+    const uint64_t take = std::min<uint64_t>(left, Memory::kBufferBytes - in_buffer);
+    ranges.push_back(fetch_->part(begin / Memory::kBufferBytes).subspan(in_buffer, take));
+    begin += take;
+    left -= take;
+  }
+  return ranges;
+}
+
+}  // namespace kintsugi::client
