@@ -1,0 +1,99 @@
+/// A mounted file system's end of /dev/fuse: reads requests, has each one served by a coroutine, writes answers.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "client/mount/kernel/dispatcher.h"
+#include "client/mount/kernel/handshake.h"
+#include "common/runtime/event.h"
+#include "common/runtime/production/production_runtime.h"
+
+namespace kintsugi::mount {
+
+struct ConnectionOptions {
+  HandshakeOptions handshake;
+  /// While so many requests are being served, no more are read: they wait in the kernel.
+  size_t max_in_flight = 1024;
+  /// Large writes that are being served at once; each takes max_write_bytes while it is.
+  size_t large_buffers = 32;
+  /// An interrupted request is answered with EINTR when it is that old.
+  Duration interrupt_patience = std::chrono::seconds(1);
+  /// How long stop() lets requests end before they are left to the next process.
+  Duration stop_patience = std::chrono::seconds(30);
+  /// What a former process agreed with the kernel: this one goes on from there.
+  std::optional<Negotiated> adopted;
+  /// Called when the kernel's INIT was answered.
+  std::function<void(const Negotiated&)> on_agreed;
+  /// One word for each request in flight, in memory that outlives this process: for kernels that cannot resend, so that
+  /// the next process can fail what was lost. Empty, or max_in_flight words.
+  std::span<std::atomic<uint64_t>> journal;
+};
+
+enum class Ending {
+  kUnmounted,
+  kAborted,  ///< by the administrator, through /sys/fs/fuse/connections
+  kStopped,  ///< by stop(); the file system is still mounted, and the kernel keeps requests for the next process
+};
+
+/// Belongs to the thread of the runtime. REQUIRES: serve() returned before it is destroyed.
+class Connection {
+ public:
+  /// Owns `device`, an open /dev/fuse that a file system is mounted with.
+  Connection(runtime::ProductionRuntime& runtime, int device, FileSystem& file_system,
+             ConnectionOptions options);
+  ~Connection();
+
+  /// Serves until the file system is unmounted or stop() is called, and every handler has ended: those of requests that
+  /// nobody waits for any more are interrupted. Calls FileSystem::destroyed() after an unmount.
+  asio::awaitable<Result<Ending>> serve();
+  /// Ends serve() without an unmount. Locks that wait, and what takes longer than stop_patience, stays unanswered.
+  void stop();
+
+  size_t in_flight() const { return active_.size(); }
+
+ private:
+  void adopt();
+  void fail_journaled();
+  void read_more();
+  void on_read(const boost::system::error_code& error, size_t bytes);
+  void on_request(std::span<const std::byte> bytes);
+  void on_init(std::span<const std::byte> bytes);
+  void on_interrupt(const Request& message);
+  void start(std::span<const std::byte> bytes);
+  asio::awaitable<void> handle(Request& request);
+  bool answer(Request& request, int error);
+  bool write_answer(uint64_t unique, int error, const Reply* reply);
+  void abandon(Request& request);
+  void leave(Request& request);
+  void finish(Request& request);
+  void end(Ending ending);
+
+  Request* find(uint64_t id);
+  Request& acquire();
+
+  runtime::ProductionRuntime& runtime_;
+  runtime::Clock& clock_;
+  FileSystem& file_system_;
+  ConnectionOptions options_;
+  Dispatcher dispatcher_;
+  asio::posix::stream_descriptor device_;
+  runtime::BufferPool buffers_;
+  runtime::Buffer reading_into_;
+  bool reading_ = false;
+  bool agreed_ = false;
+  std::optional<Ending> ending_;
+  Status failure_;
+  Request message_;  // what has no coroutine: FORGET, INTERRUPT
+  std::vector<std::unique_ptr<Request>> requests_;
+  std::vector<Request*> free_;
+  std::vector<Request*> active_;
+  runtime::Event changed_;
+};
+
+}  // namespace kintsugi::mount
