@@ -1,0 +1,135 @@
+/// A whole file system in memory, for tests and benchmarks of the kernel's side of a mount.
+///
+/// Contents lie in one file of a tmpfs for each inode (memfd, or named ones below a directory that a process which takes over
+/// opens again), so holes, punching and sizes are the tmpfs's. With such a directory every change of metadata is also one
+/// record of a log there: a process that takes over reads it and knows which requests were carried out.
+#pragma once
+
+#include <list>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "client/mount/kernel/file_system.h"
+#include "common/runtime/event.h"
+
+namespace kintsugi::mount {
+
+class MemoryFileSystem : public FileSystem {
+ public:
+  /// `directory`: on a tmpfs, empty at first; empty: nothing outlives this object.
+  explicit MemoryFileSystem(const runtime::Runtime& runtime, std::string directory = "");
+  ~MemoryFileSystem() override;
+
+  /// How long the kernel may cache.
+  Lifetime lifetime = std::chrono::seconds(1);
+  OpenAnswer open_as{.parallel_direct_writes = true};
+  size_t live_lookups() const;
+
+  void started(const Negotiated& negotiated) override { negotiated_ = negotiated; }
+  asio::awaitable<void> destroyed() override;
+  const Negotiated& negotiated() const { return negotiated_; }
+
+  void forget(NodeId node, uint64_t lookups) override;
+  asio::awaitable<Result<Entry>> lookup(const Caller&, NodeId parent, std::string_view name) override;
+  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller&, NodeId,
+                                                           std::optional<Handle>) override;
+  asio::awaitable<Result<AttributesAnswer>> set_attributes(const Caller&, NodeId,
+                                                           const AttributeChanges&) override;
+  asio::awaitable<Result<std::string>> read_link(const Caller&, NodeId) override;
+  asio::awaitable<Result<Entry>> make_node(const Caller&, NodeId, std::string_view, const NewNode&) override;
+  asio::awaitable<Result<Entry>> make_directory(const Caller&, NodeId, std::string_view,
+                                                const NewNode&) override;
+  asio::awaitable<Result<Entry>> symlink(const Caller&, NodeId, std::string_view, std::string_view) override;
+  asio::awaitable<Result<Entry>> link(const Caller&, NodeId, NodeId, std::string_view) override;
+  asio::awaitable<Status> unlink(const Caller&, NodeId, std::string_view) override;
+  asio::awaitable<Status> remove_directory(const Caller&, NodeId, std::string_view) override;
+  asio::awaitable<Status> rename(const Caller&, NodeId, std::string_view, NodeId, std::string_view,
+                                 RenameFlags) override;
+  asio::awaitable<Result<OpenAnswer>> open(const Caller&, NodeId, OpenFlags) override;
+  asio::awaitable<Result<CreateAnswer>> create(const Caller&, NodeId, std::string_view, const NewNode&,
+                                               OpenFlags) override;
+  asio::awaitable<Result<CreateAnswer>> create_nameless(const Caller&, NodeId, const NewNode&,
+                                                        OpenFlags) override;
+  asio::awaitable<Result<ReadAnswer>> read(const Caller&, NodeId, const ReadRequest&) override;
+  asio::awaitable<Result<uint32_t>> write(const Caller&, NodeId, const WriteRequest&) override;
+  asio::awaitable<Status> flush(const Caller&, NodeId, Handle, LockOwner) override;
+  asio::awaitable<Status> release(const Caller&, NodeId, const ReleaseRequest&) override;
+  asio::awaitable<Status> fsync(const Caller&, NodeId, Handle, bool) override;
+  asio::awaitable<Result<OpenAnswer>> open_directory(const Caller&, NodeId, OpenFlags) override;
+  asio::awaitable<Status> read_directory(const Caller&, NodeId, Handle, uint64_t, bool,
+                                         DirectoryListing&) override;
+  asio::awaitable<Status> release_directory(const Caller&, NodeId, Handle) override;
+  asio::awaitable<Status> fsync_directory(const Caller&, NodeId, Handle, bool) override;
+  asio::awaitable<Result<FileSystemSpace>> space(const Caller&, NodeId) override;
+  asio::awaitable<Status> set_xattr(const Caller&, NodeId, std::string_view, std::span<const std::byte>,
+                                    SetXattrMode, bool) override;
+  asio::awaitable<Result<std::string>> get_xattr(const Caller&, NodeId, std::string_view) override;
+  asio::awaitable<Result<std::vector<std::string>>> list_xattrs(const Caller&, NodeId) override;
+  asio::awaitable<Status> remove_xattr(const Caller&, NodeId, std::string_view) override;
+  asio::awaitable<Result<Lock>> get_lock(const Caller&, NodeId, const LockRequest&) override;
+  asio::awaitable<Status> set_lock(const Caller&, NodeId, const LockRequest&) override;
+  asio::awaitable<Status> allocate(const Caller&, NodeId, Handle, int, uint64_t, uint64_t) override;
+  asio::awaitable<Result<uint64_t>> seek(const Caller&, NodeId, Handle, uint64_t, SeekTo) override;
+  asio::awaitable<Result<uint64_t>> copy_range(const Caller&, const CopyRange&) override;
+
+ protected:
+  struct HeldLock {
+    LockOwner owner;
+    bool flock;
+    Lock lock;
+  };
+  struct Node {
+    Attributes attributes;
+    int contents = -1;  ///< a file of a tmpfs, for regular files
+    NodeId parent = 0;  ///< of a directory
+    std::string target;
+    std::map<std::string, std::string, std::less<>> xattrs;
+    std::map<uint64_t, std::pair<std::string, NodeId>> entries;  ///< by cookie
+    std::unordered_map<std::string, uint64_t> names;             ///< cookies
+    uint64_t next_cookie = 3;
+    uint64_t lookups = 0;
+    uint64_t opens = 0;
+    std::list<HeldLock> locks;
+  };
+
+  Node* find(NodeId id);
+  const runtime::Runtime& runtime() const { return runtime_; }
+
+ private:
+  int64_t now() const;
+  Entry entry_of(NodeId id, Node& node, bool count);
+  NodeId find_name(const Node& directory, std::string_view name) const;
+  void enter(Node& directory, std::string_view name, NodeId id);
+  void leave(Node& directory, std::string_view name);
+  Result<NodeId> make(const Caller& caller, NodeId parent, const NewNode& what);
+  Result<Entry> make_entry(const Caller& caller, NodeId parent, std::string_view name, const NewNode& what,
+                           std::string_view target = {});
+  void unlinked(NodeId id);
+  void drop_if_unused(NodeId id);
+  void open_contents(NodeId id, Node& node);
+  void refresh_size(Node& node);
+  void truncate(Node& node, uint64_t bytes);
+  bool conflicts(const Node& node, const LockRequest& request, Lock* holder) const;
+  void apply_lock(Node& node, const LockRequest& request);
+
+  // The log: records of a change are collected and written by one call.
+  void note_node(NodeId id, const Node& node);
+  void note_entry(NodeId directory, std::string_view name, NodeId child, uint64_t cookie);
+  void commit(const Caller& caller, NodeId result);
+  std::optional<NodeId> done_before(const Caller& caller) const;
+  void replay();
+
+  const runtime::Runtime& runtime_;
+  std::string directory_;
+  std::unordered_map<NodeId, Node> nodes_;
+  NodeId next_id_ = 2;
+  int log_ = -1;
+  std::string pending_;
+  std::unordered_map<uint64_t, NodeId> done_;  ///< requests that were carried out, by their unique ids
+  Negotiated negotiated_;
+  runtime::Event unlocked_;
+  bool destroyed_ = false;
+};
+
+}  // namespace kintsugi::mount
