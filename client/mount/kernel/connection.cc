@@ -46,6 +46,7 @@ Connection::~Connection() {
 
 asio::awaitable<Result<Ending>> Connection::serve() {
   if (options_.adopted) adopt();
+  if (options_.resend_first) ask_to_resend();
   read_more();
   while (!ending_)
     co_await changed_.wait();
@@ -83,16 +84,19 @@ void Connection::adopt() {
   agreed_ = true;
   dispatcher_.agree(*options_.adopted);
   file_system_.started(*options_.adopted);
-  if (!options_.adopted->resend) return fail_journaled();
-  for (auto& word : options_.journal)
-    word.store(0, std::memory_order_relaxed);
-  // Before the first read, or what this process has read already would come a second time.
+}
+
+// Before the first read, or what this process has read already would come a second time.
+void Connection::ask_to_resend() {
+  if (options_.adopted && !options_.adopted->resend) return fail_journaled();
   const fuse_out_header resend{.len = sizeof resend, .error = kNotifyResend, .unique = 0};
   if (::write(device_.native_handle(), &resend, sizeof resend) < 0) {
     log::warning("the kernel does not send again what the former process left unanswered: {}",
                  std::strerror(errno));
-    fail_journaled();
+    return fail_journaled();
   }
+  for (auto& word : options_.journal)
+    word.store(0, std::memory_order_relaxed);
 }
 
 void Connection::fail_journaled() {
@@ -174,11 +178,11 @@ void Connection::on_init(std::span<const std::byte> bytes) {
   Reply reply{};
   reply.put(shake->answer);
   if (!shake->again) {
-    agreed_ = true;
     dispatcher_.agree(shake->negotiated);
     // Whoever takes over must know it before the kernel does.
     if (options_.on_agreed) options_.on_agreed(shake->negotiated);
-    file_system_.started(shake->negotiated);
+    // It comes a second time when the process that had it first died before it answered.
+    if (!std::exchange(agreed_, true)) file_system_.started(shake->negotiated);
   }
   write_answer(message_.answer_as, 0, &reply);
 }

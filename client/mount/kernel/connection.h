@@ -28,7 +28,9 @@ struct ConnectionOptions {
   Duration stop_patience = std::chrono::seconds(30);
   /// What a former process agreed with the kernel: this one goes on from there.
   std::optional<Negotiated> adopted;
-  /// Called when the kernel's INIT was answered.
+  /// Another process read from the device before: it may have taken requests with it, even the kernel's first one.
+  bool resend_first = false;
+  /// Called when the kernel's INIT is going to be answered.
   std::function<void(const Negotiated&)> on_agreed;
   /// One word for each request in flight, in memory that outlives this process: for kernels that cannot resend, so that
   /// the next process can fail what was lost. Empty, or max_in_flight words.
@@ -59,6 +61,7 @@ class Connection {
 
  private:
   void adopt();
+  void ask_to_resend();
   void fail_journaled();
   void read_more();
   void on_read(const boost::system::error_code& error, size_t bytes);

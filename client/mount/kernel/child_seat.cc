@@ -1,0 +1,104 @@
+#include "client/mount/kernel/child_seat.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include <boost/asio/redirect_error.hpp>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/log/log.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::mount {
+
+Result<std::unique_ptr<ChildSeat>> ChildSeat::take() {
+  const char* given = std::getenv(kSeatVariable);
+  if (given == nullptr) return std::unique_ptr<ChildSeat>();
+  int device = -1, state = -1, control = -1, notifier = -1;
+  if (std::sscanf(given, "%d,%d,%d,%d", &device, &state, &control, &notifier) != 4) {
+    return Status{Code::kInvalidArgument, std::string(kSeatVariable) + " is not of a supervisor's making"};
+  }
+  ::unsetenv(kSeatVariable);
+  for (const int descriptor : {device, state, control, notifier})
+    if (::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
+      return status_from_errno(errno, "a descriptor from the supervisor");
+  // The parent hears them, and tells us what it wants: a whole group is signalled by terminals and by systemd.
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+    ::signal(signal, SIG_IGN);
+  KINTSUGI_ASSIGN(auto mapped, SharedState::map(state));
+  const bool takes_over = mapped->enter() > 0;
+  return std::unique_ptr<ChildSeat>(new ChildSeat(device, std::move(mapped), control, notifier, takes_over));
+}
+
+ChildSeat::ChildSeat(int device, std::unique_ptr<SharedState> state, int control, int notifier,
+                     bool takes_over)
+    : device_(device),
+      state_(std::move(state)),
+      control_(control),
+      notifier_(notifier),
+      takes_over_(takes_over) {}
+
+ChildSeat::~ChildSeat() {
+  for (const int descriptor : {device_, control_, notifier_})
+    if (descriptor >= 0) ::close(descriptor);
+}
+
+void ChildSeat::say(char what) {
+  // A parent that is gone hears nothing, and nothing depends on it.
+  (void)!::send(control_, &what, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+asio::awaitable<int> ChildSeat::serve(runtime::ProductionRuntime& runtime, FileSystem& file_system,
+                                      ConnectionOptions options,
+                                      std::function<asio::awaitable<Status>()> flush) {
+  options.adopted = state_->negotiated();
+  options.resend_first = takes_over_;
+  options.max_in_flight = std::min(options.max_in_flight, SharedState::kMaxInFlight);
+  options.journal = state_->journal();
+  options.on_agreed = [this](const Negotiated& negotiated) {
+    state_->store(negotiated);
+    say(kSayReady);
+  };
+  const bool adopted = options.adopted.has_value();
+  Connection connection(runtime, std::exchange(device_, -1), file_system, std::move(options));
+  runtime::TaskGroup tasks(runtime.runtime());
+  asio::posix::stream_descriptor control(runtime.io(), ::dup(control_));
+  tasks.spawn(obey(control, connection, std::move(flush)));
+  if (adopted) say(kSayReady);
+  auto ending = co_await connection.serve();
+  boost::system::error_code ignored;
+  control.cancel(ignored);
+  control.close(ignored);
+  co_await tasks.join();
+  if (!ending) {
+    log::error("the mount ends: {}", ending.error().to_string());
+    co_return 1;
+  }
+  co_return 0;
+}
+
+asio::awaitable<void> ChildSeat::obey(asio::posix::stream_descriptor& control, Connection& connection,
+                                      std::function<asio::awaitable<Status>()> flush) {
+  for (;;) {
+    char order = 0;
+    boost::system::error_code error;
+    const size_t got = co_await control.async_read_some(asio::buffer(&order, 1),
+                                                        asio::redirect_error(asio::use_awaitable, error));
+    if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor) co_return;
+    if (error || got == 0) {
+      // What is open goes on working; only the next death will be noticed.
+      log::warning("the parent process is gone: this mount works, but nobody would start it again");
+      co_return;
+    }
+    if (const Status status = co_await flush(); !status.ok()) {
+      log::error("not everything could be written back: {}", status.to_string());
+    }
+    if (order == kOrderFlush) say(kSayFlushed);
+    if (order == kOrderHandOver) connection.stop();
+  }
+}
+
+}  // namespace kintsugi::mount

@@ -1,0 +1,52 @@
+/// The child's side of a Supervisor: what it inherits, and what the parent asks of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "client/mount/kernel/connection.h"
+#include "client/mount/kernel/notifier.h"
+#include "client/mount/kernel/shared_state.h"
+
+namespace kintsugi::mount {
+
+/// Names the environment variable with the descriptors' numbers: "device,state,control,notifier".
+inline constexpr const char* kSeatVariable = "KINTSUGI_MOUNT_SEAT";
+
+/// Single bytes over the control socket.
+inline constexpr char kOrderFlush = 'F', kOrderHandOver = 'H', kSayReady = 'R', kSayFlushed = 'f';
+
+class ChildSeat {
+ public:
+  /// A null pointer: no supervisor started this process. To be called early, before threads: signals that are meant for
+  /// the parent (SIGTERM, SIGINT, SIGHUP) are ignored from then on.
+  static Result<std::unique_ptr<ChildSeat>> take();
+  ~ChildSeat();
+
+  SharedState& state() { return *state_; }
+  /// True when another process served this mount before: the room of state() holds what it left.
+  bool takes_over() const { return takes_over_; }
+  /// A socket for a Notifier, once.
+  int take_notifier_socket() { return std::exchange(notifier_, -1); }
+
+  /// Serves the mount with `file_system` until it is unmounted, or handed over to the next process; returns the exit status of
+  /// the program. `flush` writes back all that is dirty.
+  asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, FileSystem& file_system,
+                             ConnectionOptions options, std::function<asio::awaitable<Status>()> flush);
+
+ private:
+  ChildSeat(int device, std::unique_ptr<SharedState> state, int control, int notifier, bool takes_over);
+  void say(char what);
+  asio::awaitable<void> obey(asio::posix::stream_descriptor& control, Connection& connection,
+                             std::function<asio::awaitable<Status>()> flush);
+
+  int device_;
+  std::unique_ptr<SharedState> state_;
+  int control_;
+  int notifier_;
+  bool takes_over_;
+};
+
+}  // namespace kintsugi::mount

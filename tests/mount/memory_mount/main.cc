@@ -1,0 +1,60 @@
+// A file system in memory, mounted as kintsugi-mount mounts the cluster: with a parent and a child. For tests of the
+// supervision, and to know what the protocol alone costs.
+#include <cstdio>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "client/mount/kernel/child_seat.h"
+#include "client/mount/kernel/mount_point.h"
+#include "client/mount/kernel/supervisor.h"
+#include "common/runtime/production/run.h"
+#include "tests/mount/memory_file_system.h"
+
+namespace kintsugi::mount {
+namespace {
+
+int serve(ChildSeat& seat, const char* state_directory) {
+  // For the test of a binary that does not work.
+  if (::access((std::string(state_directory) + "/broken").c_str(), F_OK) == 0) return 3;
+  runtime::ProductionRuntime runtime;
+  MemoryFileSystem file_system(runtime.runtime(), state_directory);
+  if (std::strcmp(state_directory, "") == 0) file_system.open_as.keep_cache = false;
+  return runtime::run_on(
+      runtime, seat.serve(runtime, file_system, {}, []() -> asio::awaitable<Status> { co_return Status{}; }));
+}
+
+int fail(const Status& status) {
+  std::fprintf(stderr, "kintsugi-mount-memory: %s\n", status.to_string().c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace kintsugi::mount
+
+int main(int argc, char** argv) {
+  using namespace kintsugi;
+  using namespace kintsugi::mount;
+  const bool foreground = argc > 3 && std::strcmp(argv[3], "--foreground") == 0;
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s DIRECTORY STATE_DIRECTORY|'' [--foreground]\n", argv[0]);
+    return 2;
+  }
+  auto seat = ChildSeat::take();
+  if (!seat) return fail(seat.error());
+  if (*seat) return serve(**seat, argv[2]);
+  int tell_ready = -1;
+  if (!foreground) {
+    auto detached = detach();
+    if (!detached) return fail(detached.error());
+    tell_ready = *detached;
+  }
+  auto device = mount_at(argv[1], {.source = "memory", .read_ahead_bytes = 1 << 20});
+  if (!device) return fail(device.error());
+  Supervisor supervisor({.device = *device,
+                         .directory = argv[1],
+                         .arguments = {argv, argv + argc},
+                         .state_bytes = 1 << 20,
+                         .tell_ready = tell_ready});
+  return supervisor.run();
+}
