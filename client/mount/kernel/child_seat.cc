@@ -56,7 +56,7 @@ asio::awaitable<int> ChildSeat::serve(runtime::ProductionRuntime& runtime, FileS
                                       std::function<asio::awaitable<Status>()> flush) {
   options.adopted = state_->negotiated();
   options.resend_first = takes_over_;
-  options.max_in_flight = std::min(options.max_in_flight, SharedState::kMaxInFlight);
+  options.max_in_flight = std::min(options.max_in_flight, SharedState::kJournalWords / 2);
   options.journal = state_->journal();
   options.on_agreed = [this](const Negotiated& negotiated) {
     state_->store(negotiated);

@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "client/mount/kernel/caller_process.h"
 #include "client/mount/kernel/errno.h"
 #include "common/log/log.h"
 
@@ -14,6 +15,9 @@ namespace {
 // The data of a write lies at the start of a page: the header and the arguments end the page before.
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kReadAt = kPageBytes - kRequestOverhead;
+
+constexpr Duration kHousekeepingInterval = std::chrono::seconds(1);
+constexpr unsigned kBuffersIdleAfter = 10;  // in such intervals
 
 size_t buffer_bytes(const HandshakeOptions& options) {
   const size_t data = (options.max_write_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -30,14 +34,13 @@ Connection::Connection(runtime::ProductionRuntime& runtime, int device, FileSyst
       options_(std::move(options)),
       dispatcher_(file_system),
       device_(runtime.io(), device),
-      // One more than are ever with handlers: there is always one to read interrupts into.
-      buffers_(runtime.runtime(), options_.large_buffers + 1, buffer_bytes(options_.handshake)),
+      // One more than wait for answers: there is always one to read interrupts into.
+      buffers_(runtime.runtime(), 2 * (options_.large_buffers + 1), buffer_bytes(options_.handshake)),
       changed_(runtime.runtime()) {
   KINTSUGI_ASSERT(options_.large_buffers > 0 && options_.max_in_flight > 0);
-  KINTSUGI_ASSERT(options_.journal.empty() || options_.journal.size() >= options_.max_in_flight);
-  requests_.reserve(options_.max_in_flight);
-  free_.reserve(options_.max_in_flight);
-  active_.reserve(options_.max_in_flight);
+  KINTSUGI_ASSERT(options_.journal.empty() || options_.journal.size() >= 2 * options_.max_in_flight);
+  for (auto* list : {&free_, &active_})
+    list->reserve(2 * options_.max_in_flight);
 }
 
 Connection::~Connection() {
@@ -48,6 +51,7 @@ asio::awaitable<Result<Ending>> Connection::serve() {
   if (options_.adopted) adopt();
   if (options_.resend_first) ask_to_resend();
   read_more();
+  housekeep();
   while (!ending_)
     co_await changed_.wait();
   if (*ending_ == Ending::kStopped) {
@@ -62,6 +66,7 @@ asio::awaitable<Result<Ending>> Connection::serve() {
     leave(*request);
   while (reading_ || !active_.empty())
     co_await changed_.wait();
+  clock_.cancel(next_housekeeping_);
   if (*ending_ != Ending::kStopped) co_await file_system_.destroyed();
   reading_into_ = {};
   if (!failure_.ok()) co_return failure_;
@@ -106,8 +111,11 @@ void Connection::fail_journaled() {
 }
 
 void Connection::read_more() {
-  if (reading_ || ending_ || active_.size() >= options_.max_in_flight) return;
-  if (!reading_into_) reading_into_ = buffers_.try_acquire();
+  if (reading_ || ending_ || active_.size() - abandoned_.requests >= options_.max_in_flight) return;
+  if (active_.size() >= 2 * options_.max_in_flight) return;
+  if (!reading_into_ && large_held_ - abandoned_.large_buffers <= options_.large_buffers) {
+    reading_into_ = buffers_.try_acquire();
+  }
   if (!reading_into_) return;
   reading_ = true;
   const auto into = reading_into_.span().subspan(kReadAt);
@@ -230,6 +238,7 @@ void Connection::start(std::span<const std::byte> bytes) {
     request.body = std::span(request.small).first(request.body.size());
   } else {
     request.large = std::move(reading_into_);
+    ++large_held_;
   }
   asio::co_spawn(runtime_.io(), handle(request), [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
@@ -293,22 +302,47 @@ void Connection::on_interrupt(const Request& message) {
   request->interrupt.request();
 }
 
+void Connection::housekeep() {
+  next_housekeeping_ = clock_.call_at(clock_.now() + kHousekeepingInterval, [this] { housekeep(); });
+  if (++housekeepings_ % kBuffersIdleAfter == 0) buffers_.give_back_idle();
+  if (reading_ || ending_) return;
+  // There is no room to read more, and so no interrupt is read, either: those who were killed are found in another way.
+  const TimePoint old = clock_.now() - options_.interrupt_patience;
+  for (Request* request : std::vector(active_)) {
+    if (request->answered || request->arrived > old || !was_killed(request->caller.pid)) continue;
+    abandon(*request);
+    request->interrupt.request();
+  }
+}
+
 void Connection::abandon(Request& request) {
   if (request.answered) return;
   request.interrupt.abandon();
   answer(request, EINTR);
+  ++abandoned_.requests;
+  if (request.large) ++abandoned_.large_buffers;
+  read_more();
 }
 
 void Connection::leave(Request& request) {
+  if (request.interrupt.abandoned()) return;
   request.answered = true;
   request.interrupt.abandon();
+  ++abandoned_.requests;
+  if (request.large) ++abandoned_.large_buffers;
   request.interrupt.request();
 }
 
 void Connection::finish(Request& request) {
   if (request.patience != runtime::TimerId::kNone) clock_.cancel(request.patience);
   request.patience = runtime::TimerId::kNone;
-  const bool left = ending_ == Ending::kStopped && request.answered && request.interrupt.abandoned();
+  const bool abandoned = request.interrupt.abandoned();
+  const bool left = ending_ == Ending::kStopped && abandoned;
+  if (abandoned) --abandoned_.requests;
+  if (request.large) {
+    --large_held_;
+    if (abandoned) --abandoned_.large_buffers;
+  }
   if (!options_.journal.empty() && !left) options_.journal[request.slot].store(0, std::memory_order_relaxed);
   request.interrupt = {};
   request.large = {};

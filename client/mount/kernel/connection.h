@@ -18,9 +18,11 @@ namespace kintsugi::mount {
 
 struct ConnectionOptions {
   HandshakeOptions handshake;
-  /// While so many requests are being served, no more are read: they wait in the kernel.
+  /// While so many requests wait for their answers, no more are read: they wait in the kernel. Those whose application was
+  /// told EINTR do not count, or else the end of a killed application, which asks for a flush, could not be served; but they
+  /// are never more than as many again.
   size_t max_in_flight = 1024;
-  /// Large writes that are being served at once; each takes max_write_bytes while it is.
+  /// Large writes that are being served at once, counted in the same way; each takes max_write_bytes while it is.
   size_t large_buffers = 32;
   /// An interrupted request is answered with EINTR when it is that old.
   Duration interrupt_patience = std::chrono::seconds(1);
@@ -33,7 +35,7 @@ struct ConnectionOptions {
   /// Called when the kernel's INIT is going to be answered.
   std::function<void(const Negotiated&)> on_agreed;
   /// One word for each request in flight, in memory that outlives this process: for kernels that cannot resend, so that
-  /// the next process can fail what was lost. Empty, or max_in_flight words.
+  /// the next process can fail what was lost. Empty, or 2 * max_in_flight words.
   std::span<std::atomic<uint64_t>> journal;
 };
 
@@ -75,6 +77,7 @@ class Connection {
   void abandon(Request& request);
   void leave(Request& request);
   void finish(Request& request);
+  void housekeep();
   void end(Ending ending);
 
   Request* find(uint64_t id);
@@ -89,6 +92,14 @@ class Connection {
   runtime::BufferPool buffers_;
   runtime::Buffer reading_into_;
   bool reading_ = false;
+  struct Held {
+    size_t requests = 0;
+    size_t large_buffers = 0;
+  };
+  Held abandoned_;  ///< by requests that were told EINTR and are still being served
+  size_t large_held_ = 0;
+  runtime::TimerId next_housekeeping_ = runtime::TimerId::kNone;
+  unsigned housekeepings_ = 0;
   bool agreed_ = false;
   std::optional<Ending> ending_;
   Status failure_;

@@ -27,7 +27,7 @@ struct SharedState::Header {
   uint32_t max_write_bytes;
   uint32_t max_read_bytes;
   uint32_t resend;
-  std::array<std::atomic<uint64_t>, kMaxInFlight> journal;
+  std::array<std::atomic<uint64_t>, kJournalWords> journal;
 };
 
 Result<int> SharedState::create(uint64_t room_bytes) {

@@ -30,7 +30,7 @@ class SharedState {
   /// How many processes served before this one. The first call in a process counts that process.
   uint64_t enter();
 
-  static constexpr size_t kMaxInFlight = 1024;
+  static constexpr size_t kJournalWords = 2048;  ///< see ConnectionOptions::journal
   std::span<std::atomic<uint64_t>> journal();
   /// All zeros at first; aligned to a page.
   std::span<std::byte> room() const { return room_; }
