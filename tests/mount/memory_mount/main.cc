@@ -10,16 +10,17 @@
 #include "client/mount/kernel/supervisor.h"
 #include "common/runtime/production/run.h"
 #include "tests/mount/memory_file_system.h"
+#include "tests/mount/memory_mount/bench.h"
 
 namespace kintsugi::mount {
 namespace {
 
 int serve(ChildSeat& seat, const char* state_directory) {
   // For the test of a binary that does not work.
-  if (::access((std::string(state_directory) + "/broken").c_str(), F_OK) == 0) return 3;
+  if (*state_directory != 0 && ::access((std::string(state_directory) + "/broken").c_str(), F_OK) == 0)
+    return 3;
   runtime::ProductionRuntime runtime;
   MemoryFileSystem file_system(runtime.runtime(), state_directory);
-  if (std::strcmp(state_directory, "") == 0) file_system.open_as.keep_cache = false;
   return runtime::run_on(
       runtime, seat.serve(runtime, file_system, {}, []() -> asio::awaitable<Status> { co_return Status{}; }));
 }
@@ -35,9 +36,11 @@ int fail(const Status& status) {
 int main(int argc, char** argv) {
   using namespace kintsugi;
   using namespace kintsugi::mount;
+  if (argc == 3 && std::strcmp(argv[1], "bench") == 0) return run_bench(argv[2]);
   const bool foreground = argc > 3 && std::strcmp(argv[3], "--foreground") == 0;
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s DIRECTORY STATE_DIRECTORY|'' [--foreground]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s DIRECTORY STATE_DIRECTORY|'' [--foreground]\n       %s bench DIRECTORY\n",
+                 argv[0], argv[0]);
     return 2;
   }
   auto seat = ChildSeat::take();
