@@ -103,8 +103,8 @@ asio::awaitable<Result<DegradedReadReport>> Client::read_lost_chunk(uint64_t str
 }
 
 std::unique_ptr<OpenFiles> Client::open_files(FilesOptions options, std::unique_ptr<DirtyMemory> memory,
-                                              uint64_t session_id) {
-  return std::make_unique<OpenFiles>(*resources_, options, std::move(memory), session_id);
+                                              ChangeJournal* journal) {
+  return std::make_unique<OpenFiles>(*resources_, options, std::move(memory), journal);
 }
 
 // ---- namespace

@@ -50,7 +50,7 @@ class Client {
   /// Files that are open for reading and writing, with a session of their own. It ends before this client stops.
   std::unique_ptr<OpenFiles> open_files(FilesOptions options = {},
                                         std::unique_ptr<DirtyMemory> memory = nullptr,
-                                        uint64_t session_id = 0);
+                                        ChangeJournal* journal = nullptr);
 
   // ---- namespace
   asio::awaitable<Result<proto::Attributes>> stat(std::string path);

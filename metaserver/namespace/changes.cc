@@ -3,12 +3,20 @@
 #include "common/proto/store.pb.h"
 
 namespace kintsugi::metaserver {
+namespace {
+
+std::string key_of(const proto::Change& change) {
+  return keys::change(change.session(), change.generation() % kGenerations * kMaxChangesUnderWay +
+                                            change.number() % kMaxChangesUnderWay);
+}
+
+}  // namespace
 
 std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& change) {
   if (change.session() == 0) return std::nullopt;
-  const auto stored = reader.get_message<proto::StoredChange>(
-      keys::change(change.session(), change.number() % kMaxChangesUnderWay));
-  if (!stored || stored->number() != change.number()) return std::nullopt;
+  const auto stored = reader.get_message<proto::StoredChange>(key_of(change));
+  if (!stored || stored->number() != change.number() || stored->generation() != change.generation())
+    return std::nullopt;
   return InodeId{stored->inode()};
 }
 
@@ -17,11 +25,12 @@ void note_change(Transaction& transaction, const proto::Change& change, InodeId 
   proto::StoredChange stored;
   stored.set_number(change.number());
   stored.set_inode(result.value);
-  transaction.put_message(keys::change(change.session(), change.number() % kMaxChangesUnderWay), stored);
+  stored.set_generation(change.generation());
+  transaction.put_message(key_of(change), stored);
 }
 
 void note_session(Transaction& transaction, uint64_t session) {
-  transaction.put_message(keys::change(session, kMaxChangesUnderWay), proto::StoredChange{});
+  transaction.put_message(keys::change(session, kGenerations * kMaxChangesUnderWay), proto::StoredChange{});
 }
 
 void forget_changes(Transaction& transaction, uint64_t session) {

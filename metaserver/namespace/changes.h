@@ -12,6 +12,7 @@ namespace kintsugi::metaserver {
 
 /// A session has at most so many changes under way, and so many are remembered of it.
 inline constexpr uint64_t kMaxChangesUnderWay = 64;
+inline constexpr uint64_t kGenerations = 4;
 
 /// The inode that the change returned when it was carried out (or 1 when it returns none); nothing when it was not.
 std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& change);

@@ -80,6 +80,7 @@ proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode) {
   attributes.set_device(inode.device());
   attributes.set_target(inode.target());
   attributes.set_used_bytes(inode.used_bytes());
+  attributes.set_has_xattrs(inode.has_xattrs());
   return attributes;
 }
 

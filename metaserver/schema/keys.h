@@ -20,7 +20,7 @@ enum class Kind : char {
   kExtent =
       'F',  ///< content, end in the file -> StoredExtent: the first one after an offset contains it or follows
   kXattr = 'Y',         ///< inode, name -> the extended attribute's value
-  kChange = 'K',        ///< session, number modulo kMaxChangesUnderWay -> StoredChange
+  kChange = 'K',        ///< session, slot -> StoredChange
   kEntry = 'D',         ///< parent, name -> StoredDirectoryEntry
   kOrphan = 'O',        ///< inode -> kHeld or nothing: unlinked, still to be reclaimed
   kStripe = 'S',        ///< stripe -> StoredStripe

@@ -25,7 +25,7 @@ struct FilesShared {
   static constexpr size_t kFlushesAtOnce = 64;
 
   FilesShared(Resources& the_resources, FilesOptions the_options, std::unique_ptr<DirtyMemory> the_memory,
-              uint64_t session_id);
+              ChangeJournal* journal);
 
   Context context() const;
   /// When an operation that begins now is given up.

@@ -40,8 +40,8 @@ asio::awaitable<Result<Response>> InodeCalls::ask(rpc::Method method, Request re
 }
 
 template <class Response, class Request>
-asio::awaitable<Result<Response>> InodeCalls::change(rpc::Method method, Request request) {
-  const Session::Turn turn = co_await session_.begin_change();
+asio::awaitable<Result<Response>> InodeCalls::change(rpc::Method method, Request request, uint64_t tag) {
+  const Session::Turn turn = co_await session_.begin_change(tag);
   *request.mutable_change() = turn.change();
   Response response;
   KINTSUGI_CO_TRY(co_await call(method, request, response));
@@ -49,9 +49,10 @@ asio::awaitable<Result<Response>> InodeCalls::change(rpc::Method method, Request
 }
 
 template <class Request>
-asio::awaitable<Result<proto::Attributes>> InodeCalls::change_inode(rpc::Method method, Request request) {
+asio::awaitable<Result<proto::Attributes>> InodeCalls::change_inode(rpc::Method method, Request request,
+                                                                    uint64_t tag) {
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
-                     co_await change<proto::InodeResponse>(method, std::move(request)));
+                     co_await change<proto::InodeResponse>(method, std::move(request), tag));
   co_return std::move(*answer.mutable_attributes());
 }
 
@@ -96,28 +97,29 @@ asio::awaitable<Result<proto::OpenReadResponse>> InodeCalls::locate(uint64_t ino
   return ask<proto::OpenReadResponse>(rpc::Method::kOpenRead, std::move(request));
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::set_attributes(proto::SetAttributesRequest request) {
-  return change_inode(rpc::Method::kSetAttributes, std::move(request));
+asio::awaitable<Result<proto::Attributes>> InodeCalls::set_attributes(proto::SetAttributesRequest request,
+                                                                      uint64_t tag) {
+  return change_inode(rpc::Method::kSetAttributes, std::move(request), tag);
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::make(proto::MakeInodeRequest request) {
-  return change_inode(rpc::Method::kMakeInode, std::move(request));
+asio::awaitable<Result<proto::Attributes>> InodeCalls::make(proto::MakeInodeRequest request, uint64_t tag) {
+  return change_inode(rpc::Method::kMakeInode, std::move(request), tag);
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::link(proto::LinkRequest request) {
-  return change_inode(rpc::Method::kLink, std::move(request));
+asio::awaitable<Result<proto::Attributes>> InodeCalls::link(proto::LinkRequest request, uint64_t tag) {
+  return change_inode(rpc::Method::kLink, std::move(request), tag);
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::unlink(proto::UnlinkRequest request) {
-  return change_inode(rpc::Method::kUnlink, std::move(request));
+asio::awaitable<Result<proto::Attributes>> InodeCalls::unlink(proto::UnlinkRequest request, uint64_t tag) {
+  return change_inode(rpc::Method::kUnlink, std::move(request), tag);
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::move(proto::MoveRequest request) {
-  return change_inode(rpc::Method::kMove, std::move(request));
+asio::awaitable<Result<proto::Attributes>> InodeCalls::move(proto::MoveRequest request, uint64_t tag) {
+  return change_inode(rpc::Method::kMove, std::move(request), tag);
 }
 
-asio::awaitable<Status> InodeCalls::set_xattr(proto::SetXattrRequest request) {
-  const auto answer = co_await change<proto::Empty>(rpc::Method::kSetXattr, std::move(request));
+asio::awaitable<Status> InodeCalls::set_xattr(proto::SetXattrRequest request, uint64_t tag) {
+  const auto answer = co_await change<proto::Empty>(rpc::Method::kSetXattr, std::move(request), tag);
   co_return answer ? Status{} : answer.error();
 }
 

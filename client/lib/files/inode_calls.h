@@ -13,7 +13,8 @@
 namespace kintsugi::client {
 
 /// A call is repeated while the metaserver does not answer, up to the I/O timeout: then kUnavailable. Changes are, too: each
-/// gets a number of the session, by which the metaserver knows a repeat, so `change` of a request is left empty.
+/// gets a number of the session, by which the metaserver knows a repeat, so `change` of a request is left empty. A `tag`
+/// names what the change is made for: another process of the session that uses the same tag repeats the change (ChangeJournal).
 /// Outlives its calls.
 class InodeCalls {
  public:
@@ -30,12 +31,13 @@ class InodeCalls {
   asio::awaitable<Result<proto::OpenReadResponse>> locate(uint64_t inode, uint64_t offset, uint64_t length);
 
   // ---- changing. Of an open file: attributes, extents and size change by OpenFile, which knows what is not written yet.
-  asio::awaitable<Result<proto::Attributes>> set_attributes(proto::SetAttributesRequest request);
-  asio::awaitable<Result<proto::Attributes>> make(proto::MakeInodeRequest request);
-  asio::awaitable<Result<proto::Attributes>> link(proto::LinkRequest request);
-  asio::awaitable<Result<proto::Attributes>> unlink(proto::UnlinkRequest request);
-  asio::awaitable<Result<proto::Attributes>> move(proto::MoveRequest request);
-  asio::awaitable<Status> set_xattr(proto::SetXattrRequest request);
+  asio::awaitable<Result<proto::Attributes>> set_attributes(proto::SetAttributesRequest request,
+                                                            uint64_t tag = 0);
+  asio::awaitable<Result<proto::Attributes>> make(proto::MakeInodeRequest request, uint64_t tag = 0);
+  asio::awaitable<Result<proto::Attributes>> link(proto::LinkRequest request, uint64_t tag = 0);
+  asio::awaitable<Result<proto::Attributes>> unlink(proto::UnlinkRequest request, uint64_t tag = 0);
+  asio::awaitable<Result<proto::Attributes>> move(proto::MoveRequest request, uint64_t tag = 0);
+  asio::awaitable<Status> set_xattr(proto::SetXattrRequest request, uint64_t tag = 0);
   asio::awaitable<Result<proto::Attributes>> write_extents(proto::WriteExtentsRequest request);
   asio::awaitable<Result<proto::CopyExtentsResponse>> copy_extents(proto::CopyExtentsRequest request);
   /// Never waits for a lock that another one has: `granted` is false then.
@@ -51,9 +53,10 @@ class InodeCalls {
   asio::awaitable<Result<Response>> ask(rpc::Method method, Request request);
   /// With a number of the session.
   template <class Response, class Request>
-  asio::awaitable<Result<Response>> change(rpc::Method method, Request request);
+  asio::awaitable<Result<Response>> change(rpc::Method method, Request request, uint64_t tag = 0);
   template <class Request>
-  asio::awaitable<Result<proto::Attributes>> change_inode(rpc::Method method, Request request);
+  asio::awaitable<Result<proto::Attributes>> change_inode(rpc::Method method, Request request,
+                                                          uint64_t tag = 0);
 
   Resources& resources_;
   Session& session_;

@@ -22,11 +22,11 @@ std::unique_ptr<DirtyMemory> or_of_process(std::unique_ptr<DirtyMemory> memory, 
 // ---- what is shared
 
 FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
-                         std::unique_ptr<DirtyMemory> the_memory, uint64_t session_id)
+                         std::unique_ptr<DirtyMemory> the_memory, ChangeJournal* journal)
     : resources(the_resources),
       options(the_options),
       memory(or_of_process(std::move(the_memory), options.dirty_bytes)),
-      session(resources, session_id),
+      session(resources, journal),
       calls(resources, session, options.io_timeout),
       buffers(*memory),
       locations{.limit = options.known_extents},
@@ -85,8 +85,8 @@ asio::awaitable<void> FilesShared::tick() {
 // ---- the table
 
 OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory,
-                     uint64_t session_id)
-    : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), session_id)) {
+                     ChangeJournal* journal)
+    : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal)) {
   shared_->session.start();
   shared_->ticker.spawn(shared_->tick());
 }

@@ -30,9 +30,9 @@ class OpenFiles {
     uint64_t read_ahead_bytes = 0;  ///< held now
   };
 
-  /// `memory` null: memory of this process. `session_id` 0: a new session.
+  /// `memory` null: memory of this process. `journal` null, or all zero: a new session (Session).
   OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory = nullptr,
-            uint64_t session_id = 0);
+            ChangeJournal* journal = nullptr);
   ~OpenFiles();
 
   Session& session();

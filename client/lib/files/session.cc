@@ -10,13 +10,18 @@ constexpr Duration kTellLimit = 5s;
 
 }  // namespace
 
-Session::Session(Resources& resources, uint64_t id)
+Session::Session(Resources& resources, ChangeJournal* journal)
     : resources_(resources),
-      id_(id != 0 ? id : resources.runtime.random.next() | 1),
-      all_(id != 0),
+      journal_(journal ? *journal : own_journal_),
+      takes_over_(journal_.session != 0),
+      id_(takes_over_ ? journal_.session : resources.runtime.random.next() | 1),
+      all_(takes_over_),
       ended_(resources.runtime),
       telling_(resources.runtime, 1),
-      tasks_(resources.runtime) {}
+      tasks_(resources.runtime) {
+  journal_.session = id_;
+  ++journal_.generation;
+}
 
 Session::~Session() {
   KINTSUGI_ASSERT(under_way_.empty() && tasks_.running() == 0);
@@ -25,16 +30,35 @@ Session::~Session() {
 // ---- changes
 
 Session::Turn::~Turn() {
-  if (session_) session_->end_change(change_.number());
+  // One of a former process has no place among those that are under way.
+  if (session_ && change_.generation() == session_->journal_.generation)
+    session_->end_change(change_.number());
 }
 
-asio::awaitable<Session::Turn> Session::begin_change() {
-  while (!under_way_.empty() && next_number_ - *under_way_.begin() >= kMaxChangesUnderWay)
-    co_await ended_.wait();
+asio::awaitable<Session::Turn> Session::begin_change(uint64_t tag) {
   proto::Change change;
   change.set_session(id_);
+  if (tag != 0 && takes_over_) {
+    for (const ChangeJournal::Slot& slot : journal_.slots) {
+      if (slot.tag != tag || slot.generation == journal_.generation) continue;
+      change.set_number(slot.number);
+      change.set_generation(slot.generation);
+      co_return Turn(this, std::move(change));
+    }
+  }
+  while (!under_way_.empty() && next_number_ - *under_way_.begin() >= kMaxChangesUnderWay)
+    co_await ended_.wait();
   change.set_number(next_number_++);
+  change.set_generation(journal_.generation);
   under_way_.insert(change.number());
+  ChangeJournal::Slot& slot = journal_.slots[journal_.generation % kGenerations * kMaxChangesUnderWay +
+                                             change.number() % kMaxChangesUnderWay];
+  // The tag comes last: a process that dies in between leaves none that belongs to another change.
+  volatile uint64_t& journaled_tag = slot.tag;
+  journaled_tag = 0;
+  slot.number = change.number();
+  slot.generation = change.generation();
+  journaled_tag = tag;
   co_return Turn(this, std::move(change));
 }
 

@@ -13,16 +13,33 @@
 
 namespace kintsugi::client {
 
+/// A change with number n begins only once number n - kMaxChangesUnderWay has ended, and the changes of so many processes that
+/// go on with one session are remembered (inode.proto).
+inline constexpr uint64_t kMaxChangesUnderWay = 64, kGenerations = 4;
+
+/// Which changes a process has begun, in memory that may outlive it: the next process of the session repeats what it is asked
+/// once more under the same number, and the metaserver knows it. All zero at first.
+struct ChangeJournal {
+  uint64_t session = 0;
+  uint32_t generation = 0;  ///< of the process that uses it now, from 1 on
+  struct Slot {
+    uint64_t number = 0;
+    uint64_t tag =
+        0;  ///< what the change was made for, as the process names it; 0: nothing that could come again
+    uint32_t generation = 0;
+  };
+  Slot slots[kGenerations * kMaxChangesUnderWay];
+};
+
 /// REQUIRES, before it is destroyed: stop() has ended.
 class Session {
  public:
-  /// A change with number n begins only once number n - kMaxChangesUnderWay has ended (inode.proto).
-  static constexpr uint64_t kMaxChangesUnderWay = 64;
   static constexpr Duration kKeepInterval = std::chrono::seconds(5);
   static constexpr size_t kMaxInodesAtOnce = 10'000;  ///< in one call
 
-  /// `id` 0: a random one. Another process's id goes on with what that one held.
-  explicit Session(Resources& resources, uint64_t id = 0);
+  /// `journal` null: nobody goes on with this session. One that another process has left goes on with its session. It
+  /// outlives the session.
+  explicit Session(Resources& resources, ChangeJournal* journal = nullptr);
   ~Session();
 
   uint64_t id() const { return id_; }
@@ -40,8 +57,8 @@ class Session {
     Session* session_;
     proto::Change change_;
   };
-  /// Waits while too many changes are under way.
-  asio::awaitable<Turn> begin_change();
+  /// Waits while too many changes are under way. A `tag` that a former process of the session used gets the same number once more.
+  asio::awaitable<Turn> begin_change(uint64_t tag = 0);
 
   /// The inode is open from now on, once more. The metaserver hears of it within kKeepInterval.
   void hold(uint64_t inode);
@@ -50,6 +67,8 @@ class Session {
   /// Undoes one hold().
   void release(uint64_t inode);
   bool is_held(uint64_t inode) const { return holds_.contains(inode); }
+  /// Some inode is open and the metaserver has not heard of it: another process may take its last name.
+  bool has_untold() const { return all_ || !news_held_.empty(); }
   /// Tells now what is new, as fsync of a directory or a test may want.
   asio::awaitable<Status> tell();
 
@@ -64,6 +83,9 @@ class Session {
   void end_change(uint64_t number);
 
   Resources& resources_;
+  ChangeJournal own_journal_;
+  ChangeJournal& journal_;
+  const bool takes_over_;
   const uint64_t id_;
   uint64_t next_number_ = 1;
   std::set<uint64_t> under_way_;                  ///< numbers of changes

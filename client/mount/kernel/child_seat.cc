@@ -77,6 +77,7 @@ asio::awaitable<int> ChildSeat::serve(runtime::ProductionRuntime& runtime, FileS
     log::error("the mount ends: {}", ending.error().to_string());
     co_return 1;
   }
+  handed_over_ = *ending == Ending::kStopped;
   co_return 0;
 }
 

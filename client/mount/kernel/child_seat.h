@@ -28,6 +28,8 @@ class ChildSeat {
   SharedState& state() { return *state_; }
   /// True when another process served this mount before: the room of state() holds what it left.
   bool takes_over() const { return takes_over_; }
+  /// serve() ended since another process is going to serve the mount: what lies in state() is for that one.
+  bool handed_over() const { return handed_over_; }
   /// A socket for a Notifier, once.
   int take_notifier_socket() { return std::exchange(notifier_, -1); }
 
@@ -47,6 +49,7 @@ class ChildSeat {
   int control_;
   int notifier_;
   bool takes_over_;
+  bool handed_over_ = false;
 };
 
 }  // namespace kintsugi::mount

@@ -1,0 +1,673 @@
+#include "client/mount/cluster_file_system.h"
+
+#include <algorithm>
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+
+#include "client/mount/kernel/caller_process.h"
+#include "common/base/math.h"
+#include "common/log/log.h"
+
+namespace kintsugi::mount {
+namespace {
+
+constexpr size_t kBuffers = 64;
+constexpr size_t kBufferBytes = 1 << 20;
+constexpr size_t kMaxSeen = 100'000;
+constexpr uint64_t kLockEnd = (uint64_t{1} << 63) - 1;
+constexpr Duration kFirstLockPause = 5ms, kLongestLockPause = 200ms;
+constexpr Duration kSpaceKnownFor = 1s;
+constexpr uint32_t kBlockBytes = 4096;
+constexpr uint64_t kSpecialEntries = 2;  ///< "." and "..", which the metaserver does not list
+
+uint32_t type_bits(proto::Attributes::Type type) {
+  switch (type) {
+    case proto::Attributes::DIRECTORY: return S_IFDIR;
+    case proto::Attributes::SYMLINK: return S_IFLNK;
+    case proto::Attributes::FIFO: return S_IFIFO;
+    case proto::Attributes::SOCKET: return S_IFSOCK;
+    case proto::Attributes::CHARACTER_DEVICE: return S_IFCHR;
+    case proto::Attributes::BLOCK_DEVICE: return S_IFBLK;
+    default: return S_IFREG;
+  }
+}
+
+Result<proto::Attributes::Type> type_of(uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case 0:
+    case S_IFREG: return proto::Attributes::FILE;
+    case S_IFDIR: return proto::Attributes::DIRECTORY;
+    case S_IFLNK: return proto::Attributes::SYMLINK;
+    case S_IFIFO: return proto::Attributes::FIFO;
+    case S_IFSOCK: return proto::Attributes::SOCKET;
+    case S_IFCHR: return proto::Attributes::CHARACTER_DEVICE;
+    case S_IFBLK: return proto::Attributes::BLOCK_DEVICE;
+    default: return Status{Code::kInvalidArgument, "no file is of this type"};
+  }
+}
+
+/// For whom the metaserver checks permissions. What only looks names up is checked by the kernel, which has the answers
+/// cached anyway.
+proto::Caller caller_of(const Caller& caller) {
+  proto::Caller who;
+  who.set_uid(caller.uid);
+  who.set_gid(caller.gid);
+  if (caller.uid == 0) return who;
+  if (caller.supplementary_group) who.add_groups(*caller.supplementary_group);
+  const auto groups = groups_of(caller.pid);
+  if (groups) who.mutable_groups()->Add(groups->begin(), groups->end());
+  return who;
+}
+
+bool writes(int flags) {
+  return (flags & O_ACCMODE) != O_RDONLY;
+}
+
+}  // namespace
+
+ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Client& client,
+                                     client::OpenFiles& files, ClusterFileSystemOptions options)
+    : runtime_(runtime),
+      client_(client),
+      files_(files),
+      options_(options),
+      // A handle of the process before this one must not be mistaken for one of this.
+      next_handle_(runtime.random.next() << 24 | 1),
+      buffers_(runtime, kBuffers, kBufferBytes),
+      tasks_(runtime) {}
+
+ClusterFileSystem::~ClusterFileSystem() = default;
+
+void ClusterFileSystem::started(const Negotiated&) {}
+
+asio::awaitable<void> ClusterFileSystem::destroyed() {
+  co_return;
+}
+
+asio::awaitable<void> ClusterFileSystem::close_all() {
+  tasks_.request_stop();
+  co_await tasks_.join();
+  auto handles = std::exchange(handles_, {});
+  for (auto& [handle, file] : handles)
+    (void)co_await file->handle->close();
+}
+
+void ClusterFileSystem::forget(NodeId node, uint64_t) {
+  seen_.erase(node);
+}
+
+// ---- attributes
+
+void ClusterFileSystem::note(const proto::Attributes& told) {
+  if (seen_.size() >= kMaxSeen) seen_.clear();
+  seen_[told.inode()] = {told.has_xattrs(), runtime_.clock.now()};
+}
+
+Attributes ClusterFileSystem::attributes_of(const proto::Attributes& told) {
+  proto::Attributes known = told;
+  if (const auto file = files_.find(told.inode())) {
+    file->adopt(told);
+    known = file->attributes();
+  }
+  Attributes attributes;
+  attributes.inode = known.inode();
+  attributes.size_bytes = known.size();
+  // What is not written out yet will take room.
+  const uint64_t growth = known.size() > told.size() ? known.size() - told.size() : 0;
+  attributes.blocks = divide_up(known.used_bytes() + growth, uint64_t{512});
+  attributes.accessed_ns = known.accessed_ns();
+  attributes.modified_ns = known.modified_ns();
+  attributes.changed_ns = known.changed_ns();
+  attributes.mode = type_bits(known.type()) | known.mode();
+  attributes.links = known.links();
+  attributes.uid = known.uid();
+  attributes.gid = known.gid();
+  attributes.device = static_cast<uint32_t>(known.device());
+  attributes.block_bytes = kBlockBytes;
+  return attributes;
+}
+
+Entry ClusterFileSystem::entry_of(const proto::Attributes& told) {
+  note(told);
+  Entry entry;
+  entry.node = told.inode();
+  entry.attributes = attributes_of(told);
+  entry.entry_valid = entry.attributes_valid = options_.cached_for;
+  return entry;
+}
+
+AttributesAnswer ClusterFileSystem::answer_of(const proto::Attributes& told) {
+  note(told);
+  return {attributes_of(told), options_.cached_for};
+}
+
+asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller&, NodeId parent,
+                                                         std::string_view name) {
+  proto::LookupRequest request;
+  request.set_parent(parent);
+  request.set_name(std::string(name));
+  const auto found = co_await files_.calls().lookup(std::move(request));
+  if (found) co_return entry_of(*found);
+  if (found.error().code() != Code::kNotFound) co_return found.error();
+  Entry none;
+  none.entry_valid = options_.cached_for;
+  co_return none;
+}
+
+asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller&, NodeId node,
+                                                                            std::optional<Handle>) {
+  const auto found = co_await files_.calls().get(node);
+  if (!found) co_return found.error();
+  co_return answer_of(*found);
+}
+
+asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
+                                                                            const AttributeChanges& changes) {
+  proto::SetAttributesRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_inode(node);
+  if (changes.mode) request.set_mode(*changes.mode & 07777);
+  if (changes.uid) request.set_uid(*changes.uid);
+  if (changes.gid) request.set_gid(*changes.gid);
+  if (changes.size_bytes) request.set_size(*changes.size_bytes);
+  if (changes.accessed && changes.accessed->now) request.set_accessed_now(true);
+  if (changes.accessed && !changes.accessed->now) request.set_accessed_ns(changes.accessed->ns);
+  if (changes.modified && changes.modified->now) request.set_modified_now(true);
+  if (changes.modified && !changes.modified->now) request.set_modified_ns(changes.modified->ns);
+  request.set_kill_privileges(changes.kill_setid);
+  request.set_opened_for_writing(changes.handle.has_value());
+  const auto file = files_.find(node);
+  const auto changed = file ? co_await file->set_attributes(std::move(request))
+                            : co_await files_.calls().set_attributes(std::move(request), caller.unique);
+  if (!changed) co_return changed.error();
+  co_return answer_of(*changed);
+}
+
+asio::awaitable<Result<std::string>> ClusterFileSystem::read_link(const Caller&, NodeId node) {
+  const auto found = co_await files_.calls().get(node);
+  if (!found) co_return found.error();
+  if (found->type() != proto::Attributes::SYMLINK)
+    co_return Status{Code::kInvalidArgument, "is no symbolic link"};
+  co_return found->target();
+}
+
+// ---- names
+
+asio::awaitable<Result<proto::Attributes>> ClusterFileSystem::make(const Caller& caller, NodeId parent,
+                                                                   std::string_view name, const NewNode& node,
+                                                                   bool hold) {
+  proto::MakeInodeRequest request;
+  KINTSUGI_CO_ASSIGN(const proto::Attributes::Type type, type_of(node.mode));
+  *request.mutable_caller() = caller_of(caller);
+  request.set_parent(parent);
+  request.set_name(std::string(name));
+  request.set_type(type);
+  request.set_mode(node.mode & 07777);
+  request.set_umask(node.umask);
+  request.set_device(node.device);
+  if (hold) request.set_hold_for(files_.session().id());
+  co_return co_await files_.calls().make(std::move(request), caller.unique);
+}
+
+asio::awaitable<Result<Entry>> ClusterFileSystem::make_node(const Caller& caller, NodeId parent,
+                                                            std::string_view name, const NewNode& node) {
+  const auto made = co_await make(caller, parent, name, node, false);
+  if (!made) co_return made.error();
+  co_return entry_of(*made);
+}
+
+asio::awaitable<Result<Entry>> ClusterFileSystem::make_directory(const Caller& caller, NodeId parent,
+                                                                 std::string_view name, const NewNode& node) {
+  NewNode directory = node;
+  directory.mode = (node.mode & 07777) | S_IFDIR;
+  const auto made = co_await make(caller, parent, name, directory, false);
+  if (!made) co_return made.error();
+  co_return entry_of(*made);
+}
+
+asio::awaitable<Result<Entry>> ClusterFileSystem::symlink(const Caller& caller, NodeId parent,
+                                                          std::string_view name, std::string_view target) {
+  proto::MakeInodeRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_parent(parent);
+  request.set_name(std::string(name));
+  request.set_type(proto::Attributes::SYMLINK);
+  request.set_target(std::string(target));
+  const auto made = co_await files_.calls().make(std::move(request), caller.unique);
+  if (!made) co_return made.error();
+  co_return entry_of(*made);
+}
+
+asio::awaitable<Result<Entry>> ClusterFileSystem::link(const Caller& caller, NodeId node, NodeId new_parent,
+                                                       std::string_view new_name) {
+  proto::LinkRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_inode(node);
+  request.set_parent(new_parent);
+  request.set_name(std::string(new_name));
+  const auto linked = co_await files_.calls().link(std::move(request), caller.unique);
+  if (!linked) co_return linked.error();
+  co_return entry_of(*linked);
+}
+
+asio::awaitable<Status> ClusterFileSystem::tell_holds() {
+  if (files_.session().has_untold()) co_return co_await files_.session().tell();
+  co_return Status{};
+}
+
+asio::awaitable<Status> ClusterFileSystem::unlink(const Caller& caller, NodeId parent,
+                                                  std::string_view name) {
+  KINTSUGI_CO_TRY(co_await tell_holds());
+  proto::UnlinkRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_parent(parent);
+  request.set_name(std::string(name));
+  const auto unlinked = co_await files_.calls().unlink(std::move(request), caller.unique);
+  co_return unlinked ? Status{} : unlinked.error();
+}
+
+asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller, NodeId parent,
+                                                            std::string_view name) {
+  KINTSUGI_CO_TRY(co_await tell_holds());
+  proto::UnlinkRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_parent(parent);
+  request.set_name(std::string(name));
+  request.set_directory(true);
+  const auto unlinked = co_await files_.calls().unlink(std::move(request), caller.unique);
+  co_return unlinked ? Status{} : unlinked.error();
+}
+
+asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId parent, std::string_view name,
+                                                  NodeId new_parent, std::string_view new_name,
+                                                  RenameFlags flags) {
+  if (flags.whiteout) co_return Status{Code::kInvalidArgument, "there are no whiteouts"};
+  KINTSUGI_CO_TRY(co_await tell_holds());
+  proto::MoveRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_parent(parent);
+  request.set_name(std::string(name));
+  request.set_to_parent(new_parent);
+  request.set_to_name(std::string(new_name));
+  request.set_no_replace(flags.no_replace);
+  request.set_exchange(flags.exchange);
+  const auto moved = co_await files_.calls().move(std::move(request), caller.unique);
+  co_return moved ? Status{} : moved.error();
+}
+
+// ---- open files
+
+Handle ClusterFileSystem::keep(std::unique_ptr<client::OpenHandle> handle) {
+  const Handle number = next_handle_++;
+  auto file = std::make_shared<OpenedFile>();
+  file->handle = std::move(handle);
+  handles_[number] = std::move(file);
+  return number;
+}
+
+asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(NodeId node, Handle handle) {
+  if (const auto found = handles_.find(handle); found != handles_.end()) co_return found->second;
+  auto again = co_await files_.open(node);
+  if (!again) co_return again.error();
+  // Several requests may have come for it meanwhile.
+  if (const auto found = handles_.find(handle); found != handles_.end()) {
+    (void)co_await (*again)->close();
+    co_return found->second;
+  }
+  auto file = std::make_shared<OpenedFile>();
+  file->handle = std::move(*again);
+  file->written = true;  // who knows
+  handles_[handle] = file;
+  co_return file;
+}
+
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attributes told, OpenFlags flags,
+                                                                 bool held) {
+  std::unique_ptr<client::OpenHandle> handle = files_.open(told, held);
+  if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
+    proto::SetAttributesRequest request;
+    request.set_size(0);
+    request.set_opened_for_writing(true);
+    request.set_kill_privileges(flags.kill_setid);
+    const auto cut = co_await handle->file().set_attributes(std::move(request));
+    if (!cut) {
+      (void)co_await handle->close();
+      co_return cut.error();
+    }
+  }
+  const proto::Attributes now = handle->file().attributes();
+  const Version version{now.modified_ns(), now.size()};
+  if (cached_.size() >= kMaxSeen) cached_.clear();
+  Version& cached = cached_[told.inode()];
+  OpenAnswer answer;
+  answer.keep_cache = cached == version;
+  cached = version;
+  answer.direct_io = (flags.flags & O_DIRECT) != 0;
+  answer.parallel_direct_writes = answer.direct_io;
+  answer.no_flush = !writes(flags.flags);
+  answer.handle = keep(std::move(handle));
+  co_return answer;
+}
+
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller&, NodeId node, OpenFlags flags) {
+  auto told = co_await files_.calls().get(node);
+  if (!told) co_return told.error();
+  if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
+  note(*told);
+  co_return co_await open_told(std::move(*told), flags, false);
+}
+
+asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& caller, NodeId parent,
+                                                                std::string_view name, const NewNode& node,
+                                                                OpenFlags flags) {
+  auto made = co_await make(caller, parent, name, node, true);
+  const bool existed = !made && made.error().code() == Code::kAlreadyExists && (flags.flags & O_EXCL) == 0;
+  if (existed) {
+    proto::LookupRequest request;
+    request.set_parent(parent);
+    request.set_name(std::string(name));
+    made = co_await files_.calls().lookup(std::move(request));
+  }
+  if (!made) co_return made.error();
+  if (made->type() != proto::Attributes::FILE)
+    co_return Status{made->type() == proto::Attributes::DIRECTORY ? Code::kIsDirectory : Code::kAlreadyExists,
+                     "is no file"};
+  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(*made, flags, !existed));
+  co_return CreateAnswer{entry_of(*made), std::move(opened)};
+}
+
+asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create_nameless(const Caller& caller, NodeId parent,
+                                                                         const NewNode& node,
+                                                                         OpenFlags flags) {
+  NewNode file = node;
+  file.mode = (node.mode & 07777) | S_IFREG;
+  const auto made = co_await make(caller, parent, "", file, true);
+  if (!made) co_return made.error();
+  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(*made, flags, true));
+  co_return CreateAnswer{entry_of(*made), std::move(opened)};
+}
+
+asio::awaitable<Result<ReadAnswer>> ClusterFileSystem::read(const Caller&, NodeId node,
+                                                            const ReadRequest& request) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, request.handle));
+  runtime::Buffer buffer = buffers_.try_acquire();
+  if (!buffer) {
+    KINTSUGI_CO_ASSIGN(buffer, co_await buffers_.acquire(TimePoint::max()));
+  }
+  const auto into = buffer.first(std::min<size_t>(request.bytes, buffer.size()));
+  const auto bytes = co_await file->handle->file().read(request.offset, into);
+  if (!bytes) co_return bytes.error();
+  ReadAnswer answer;
+  answer.ranges.push_back(into.first(*bytes));
+  answer.owner = std::make_shared<runtime::Buffer>(std::move(buffer));
+  co_return answer;
+}
+
+asio::awaitable<Result<uint32_t>> ClusterFileSystem::write(const Caller&, NodeId node,
+                                                           const WriteRequest& request) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, request.handle));
+  client::OpenHandle& handle = *file->handle;
+  file->written = true;
+  Status written;
+  if ((request.flags & O_APPEND) != 0 && !request.from_page_cache) {
+    const auto at = co_await handle.file().append(request.data, request.kill_setid);
+    if (!at) written = at.error();
+  } else {
+    written = co_await handle.file().write(request.offset, request.data, request.kill_setid);
+  }
+  if (written.ok() && (request.flags & (O_SYNC | O_DSYNC)) != 0) written = co_await handle.sync();
+  if (!written.ok()) co_return written;
+  co_return static_cast<uint32_t>(request.data.size());
+}
+
+asio::awaitable<Status> ClusterFileSystem::flush(const Caller&, NodeId node, Handle handle, LockOwner owner) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
+  if (locked_.contains(node)) (void)co_await unlock(node, owner, false);
+  if (!std::exchange(file->written, false)) co_return file->handle->check();
+  co_return co_await file->handle->sync();
+}
+
+asio::awaitable<Status> ClusterFileSystem::release(const Caller&, NodeId node,
+                                                   const ReleaseRequest& request) {
+  if (request.unlock_flock) (void)co_await unlock(node, request.lock_owner, true);
+  const auto found = handles_.find(request.handle);
+  if (found == handles_.end()) co_return Status{};
+  const OpenedPtr file = found->second;
+  handles_.erase(found);
+  const proto::Attributes now = file->handle->file().attributes();
+  cached_[node] = {now.modified_ns(), now.size()};
+  co_return co_await file->handle->close();
+}
+
+asio::awaitable<Status> ClusterFileSystem::fsync(const Caller&, NodeId node, Handle handle, bool) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
+  co_return co_await file->handle->sync();
+}
+
+asio::awaitable<Status> ClusterFileSystem::allocate(const Caller&, NodeId node, Handle handle, int mode,
+                                                    uint64_t offset, uint64_t bytes) {
+  constexpr int kKnown = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
+  if ((mode & ~kKnown) != 0) co_return Status{Code::kNotSupported, "ranges are not inserted or collapsed"};
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
+  file->written = true;
+  client::AllocateMode how;
+  how.keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
+  how.punch_hole = (mode & FALLOC_FL_PUNCH_HOLE) != 0;
+  how.zero_range = (mode & FALLOC_FL_ZERO_RANGE) != 0;
+  co_return co_await file->handle->file().allocate(how, offset, bytes);
+}
+
+asio::awaitable<Result<uint64_t>> ClusterFileSystem::seek(const Caller&, NodeId node, Handle handle,
+                                                          uint64_t offset, SeekTo what) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
+  client::OpenFile& open = file->handle->file();
+  const auto found =
+      what == SeekTo::kData ? co_await open.seek_data(offset) : co_await open.seek_hole(offset);
+  if (found) co_return *found;
+  const Code code = found.error().code();
+  if (code == Code::kNoData || code == Code::kRange)
+    co_return Status{Code::kNoDevice, found.error().message()};
+  co_return found.error();
+}
+
+asio::awaitable<Result<uint64_t>> ClusterFileSystem::copy_range(const Caller&, const CopyRange& range) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr from, co_await opened(range.from, range.from_handle));
+  KINTSUGI_CO_ASSIGN(const OpenedPtr to, co_await opened(range.to, range.to_handle));
+  to->written = true;
+  co_return co_await to->handle->file().copy_range(from->handle->file(), range.from_offset, range.to_offset,
+                                                   range.bytes);
+}
+
+// ---- directories
+
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Caller&, NodeId, OpenFlags) {
+  OpenAnswer answer;
+  answer.handle = next_handle_++;
+  directories_[answer.handle] = std::make_shared<DirectoryCookies>();
+  co_return answer;
+}
+
+asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller&, NodeId node, Handle handle,
+                                                          uint64_t cookie, bool plus,
+                                                          DirectoryListing& into) {
+  constexpr size_t kUsualName = 24;
+  auto& kept = directories_[handle];
+  if (!kept) kept = std::make_shared<DirectoryCookies>();
+  const std::shared_ptr<DirectoryCookies> cookies = kept;
+  for (uint64_t special = cookie + 1; special <= kSpecialEntries; ++special) {
+    DirectoryEntry entry;
+    entry.name = special == 1 ? "." : "..";
+    entry.cookie = special;
+    entry.entry.attributes.inode = special == 1 ? node : kRootNode;
+    entry.entry.attributes.mode = S_IFDIR;
+    if (!into.add(entry)) co_return Status{};
+  }
+  uint64_t at = cookie > kSpecialEntries ? cookie - kSpecialEntries : 0;
+  auto [name, skip] = cookies->behind(at);
+  while (true) {
+    proto::ListInodeRequest request;
+    request.set_directory(node);
+    request.set_after(name);
+    request.set_limit(static_cast<uint32_t>(std::clamp<size_t>(into.room(kUsualName) + skip, 1, 2000)));
+    request.set_names_only(!plus);
+    const auto page = co_await files_.calls().list(std::move(request));
+    if (!page) co_return page.error();
+    for (const proto::DirectoryEntry& listed : page->entries()) {
+      name = listed.name();
+      if (skip > 0) {
+        --skip;
+        continue;
+      }
+      DirectoryEntry entry;
+      entry.name = listed.name();
+      entry.cookie = cookies->add(at, listed.name()) + kSpecialEntries;
+      if (plus) {
+        entry.entry = entry_of(listed.attributes());
+      } else {
+        entry.entry.attributes.inode = listed.attributes().inode();
+        entry.entry.attributes.mode = type_bits(listed.attributes().type());
+      }
+      if (!into.add(entry)) co_return Status{};
+      ++at;
+    }
+    if (!page->more()) co_return Status{};
+  }
+}
+
+asio::awaitable<Status> ClusterFileSystem::release_directory(const Caller&, NodeId, Handle handle) {
+  directories_.erase(handle);
+  co_return Status{};
+}
+
+asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller&, NodeId, Handle, bool) {
+  // What changes names is durable before it is answered.
+  co_return Status{};
+}
+
+asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller&, NodeId) {
+  if (space_ && runtime_.clock.now() - space_->first < kSpaceKnownFor) co_return space_->second;
+  const auto free = co_await client_.disk_free();
+  if (!free) co_return free.error();
+  FileSystemSpace space;
+  space.block_bytes = space.fragment_bytes = kBlockBytes;
+  // Bytes of files, not of disks: what the code adds is not the user's.
+  const double share = free->free_bytes() == 0 ? 0
+                                               : static_cast<double>(free->storable_bytes()) /
+                                                     static_cast<double>(free->free_bytes());
+  const auto total = static_cast<uint64_t>(static_cast<double>(free->total_bytes()) * share);
+  space.free_blocks = space.available_blocks = free->storable_bytes() / kBlockBytes;
+  space.total_blocks = std::max(total / kBlockBytes, space.free_blocks);
+  space.files = free->files() + (uint64_t{1} << 40);
+  space.free_files = uint64_t{1} << 40;
+  space_.emplace(runtime_.clock.now(), space);
+  co_return space;
+}
+
+// ---- extended attributes
+
+asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeId node, std::string_view name,
+                                                     std::span<const std::byte> value, SetXattrMode mode,
+                                                     bool kill_setgid) {
+  proto::SetXattrRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_inode(node);
+  request.set_name(std::string(name));
+  request.set_value(std::string(reinterpret_cast<const char*>(value.data()), value.size()));
+  request.set_create(mode == SetXattrMode::kCreate);
+  request.set_replace(mode == SetXattrMode::kReplace);
+  request.set_kill_set_gid(kill_setgid);
+  seen_.erase(node);
+  const Status set = co_await files_.calls().set_xattr(std::move(request), caller.unique);
+  seen_.erase(node);
+  co_return set;
+}
+
+asio::awaitable<Result<std::string>> ClusterFileSystem::get_xattr(const Caller& caller, NodeId node,
+                                                                  std::string_view name) {
+  const auto seen = seen_.find(node);
+  const bool fresh = seen != seen_.end() && runtime_.clock.now() - seen->second.when < options_.cached_for;
+  if (fresh && !seen->second.has_xattrs) co_return Status{Code::kNoData, "has no such attribute"};
+  proto::GetXattrRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_inode(node);
+  request.set_name(std::string(name));
+  co_return co_await files_.calls().get_xattr(std::move(request));
+}
+
+asio::awaitable<Result<std::vector<std::string>>> ClusterFileSystem::list_xattrs(const Caller&, NodeId node) {
+  return files_.calls().list_xattrs(node);
+}
+
+asio::awaitable<Status> ClusterFileSystem::remove_xattr(const Caller& caller, NodeId node,
+                                                        std::string_view name) {
+  proto::SetXattrRequest request;
+  *request.mutable_caller() = caller_of(caller);
+  request.set_inode(node);
+  request.set_name(std::string(name));
+  request.set_remove(true);
+  co_return co_await files_.calls().set_xattr(std::move(request), caller.unique);
+}
+
+// ---- locks
+
+proto::LockRequest ClusterFileSystem::lock_request(NodeId node, const LockRequest& request) const {
+  proto::LockRequest wanted;
+  wanted.set_inode(node);
+  wanted.set_whole_file(request.flock);
+  proto::FileLock& lock = *wanted.mutable_lock();
+  lock.set_type(request.lock.type == LockType::kRead    ? proto::FileLock::SHARED
+                : request.lock.type == LockType::kWrite ? proto::FileLock::EXCLUSIVE
+                                                        : proto::FileLock::NONE);
+  lock.set_begin(request.flock ? 0 : request.lock.start);
+  lock.set_end(request.flock ? kLockEnd : std::min(request.lock.end, kLockEnd));
+  lock.set_session(files_.session().id());
+  lock.set_owner(request.owner);
+  lock.set_pid(request.lock.pid);
+  return wanted;
+}
+
+asio::awaitable<Status> ClusterFileSystem::unlock(NodeId node, LockOwner owner, bool whole_file) {
+  LockRequest request;
+  request.owner = owner;
+  request.flock = whole_file;
+  const auto done = co_await files_.calls().lock(lock_request(node, request));
+  co_return done ? Status{} : done.error();
+}
+
+asio::awaitable<Result<Lock>> ClusterFileSystem::get_lock(const Caller&, NodeId node,
+                                                          const LockRequest& request) {
+  proto::LockRequest wanted = lock_request(node, request);
+  wanted.set_test_only(true);
+  const auto found = co_await files_.calls().lock(std::move(wanted));
+  if (!found) co_return found.error();
+  Lock lock;
+  if (found->granted()) co_return lock;
+  const proto::FileLock& other = found->conflict();
+  lock.type = other.type() == proto::FileLock::SHARED ? LockType::kRead : LockType::kWrite;
+  lock.start = other.begin();
+  lock.end = other.end();
+  lock.pid = other.session() == files_.session().id() ? other.pid() : 0;
+  co_return lock;
+}
+
+asio::awaitable<Status> ClusterFileSystem::set_lock(const Caller& caller, NodeId node,
+                                                    const LockRequest& request) {
+  if (!request.flock && request.lock.type != LockType::kUnlock) locked_.insert(node);
+  for (Duration pause = kFirstLockPause;; pause = std::min(2 * pause, kLongestLockPause)) {
+    const auto answer = co_await files_.calls().lock(lock_request(node, request));
+    if (!answer) co_return answer.error();
+    if (answer->granted()) {
+      if (caller.interrupt->abandoned()) (void)co_await unlock(node, request.owner, request.flock);
+      co_return Status{};
+    }
+    if (!request.wait) co_return Status{Code::kWouldBlock, "somebody else has the lock"};
+    if (caller.interrupt->requested() || !co_await tasks_.sleep_for(pause))
+      co_return Status{Code::kInterrupted, "the wait for a lock was interrupted"};
+    if (caller.interrupt->requested())
+      co_return Status{Code::kInterrupted, "the wait for a lock was interrupted"};
+  }
+}
+
+}  // namespace kintsugi::mount

@@ -1,0 +1,144 @@
+/// The cluster as a file system for the kernel.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "client/lib/client.h"
+#include "client/lib/files/open_files.h"
+#include "client/mount/directory_cookies.h"
+#include "client/mount/kernel/file_system.h"
+#include "common/runtime/buffer_pool.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::mount {
+
+struct ClusterFileSystemOptions {
+  uint64_t root = kRootNode;
+  /// The kernel may believe names and attributes for so long without asking again: what other mounts do is seen then.
+  Lifetime cached_for = std::chrono::seconds(1);
+};
+
+/// Node ids are inode numbers, and handles mean the same to the next process of the mount, which opens again what it does not
+/// know.
+///
+/// A file that was written through a descriptor is written out when that is closed: who opens it then, wherever, sees it
+/// (close-to-open). Advisory locks are the metaserver's; one that waits asks again and again.
+class ClusterFileSystem final : public FileSystem {
+ public:
+  /// References outlive it.
+  ClusterFileSystem(const runtime::Runtime& runtime, client::Client& client, client::OpenFiles& files,
+                    ClusterFileSystemOptions options);
+  ~ClusterFileSystem() override;
+
+  /// Closes all handles that are still open.
+  asio::awaitable<void> close_all();
+
+  void started(const Negotiated& negotiated) override;
+  asio::awaitable<void> destroyed() override;
+  void forget(NodeId node, uint64_t lookups) override;
+  asio::awaitable<Result<Entry>> lookup(const Caller& caller, NodeId parent, std::string_view name) override;
+  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller& caller, NodeId node,
+                                                           std::optional<Handle> handle) override;
+  asio::awaitable<Result<AttributesAnswer>> set_attributes(const Caller& caller, NodeId node,
+                                                           const AttributeChanges& changes) override;
+  asio::awaitable<Result<std::string>> read_link(const Caller& caller, NodeId node) override;
+  asio::awaitable<Result<Entry>> make_node(const Caller& caller, NodeId parent, std::string_view name,
+                                           const NewNode& node) override;
+  asio::awaitable<Result<Entry>> make_directory(const Caller& caller, NodeId parent, std::string_view name,
+                                                const NewNode& node) override;
+  asio::awaitable<Result<Entry>> symlink(const Caller& caller, NodeId parent, std::string_view name,
+                                         std::string_view target) override;
+  asio::awaitable<Result<Entry>> link(const Caller& caller, NodeId node, NodeId new_parent,
+                                      std::string_view new_name) override;
+  asio::awaitable<Status> unlink(const Caller& caller, NodeId parent, std::string_view name) override;
+  asio::awaitable<Status> remove_directory(const Caller& caller, NodeId parent,
+                                           std::string_view name) override;
+  asio::awaitable<Status> rename(const Caller& caller, NodeId parent, std::string_view name,
+                                 NodeId new_parent, std::string_view new_name, RenameFlags flags) override;
+  asio::awaitable<Result<OpenAnswer>> open(const Caller& caller, NodeId node, OpenFlags flags) override;
+  asio::awaitable<Result<CreateAnswer>> create(const Caller& caller, NodeId parent, std::string_view name,
+                                               const NewNode& node, OpenFlags flags) override;
+  asio::awaitable<Result<CreateAnswer>> create_nameless(const Caller& caller, NodeId parent,
+                                                        const NewNode& node, OpenFlags flags) override;
+  asio::awaitable<Result<ReadAnswer>> read(const Caller& caller, NodeId node,
+                                           const ReadRequest& request) override;
+  asio::awaitable<Result<uint32_t>> write(const Caller& caller, NodeId node,
+                                          const WriteRequest& request) override;
+  asio::awaitable<Status> flush(const Caller& caller, NodeId node, Handle handle, LockOwner owner) override;
+  asio::awaitable<Status> release(const Caller& caller, NodeId node, const ReleaseRequest& request) override;
+  asio::awaitable<Status> fsync(const Caller& caller, NodeId node, Handle handle, bool data_only) override;
+  asio::awaitable<Result<OpenAnswer>> open_directory(const Caller& caller, NodeId node,
+                                                     OpenFlags flags) override;
+  asio::awaitable<Status> read_directory(const Caller& caller, NodeId node, Handle handle, uint64_t cookie,
+                                         bool plus, DirectoryListing& into) override;
+  asio::awaitable<Status> release_directory(const Caller& caller, NodeId node, Handle handle) override;
+  asio::awaitable<Status> fsync_directory(const Caller& caller, NodeId node, Handle handle,
+                                          bool data_only) override;
+  asio::awaitable<Result<FileSystemSpace>> space(const Caller& caller, NodeId node) override;
+  asio::awaitable<Status> set_xattr(const Caller& caller, NodeId node, std::string_view name,
+                                    std::span<const std::byte> value, SetXattrMode mode,
+                                    bool kill_setgid) override;
+  asio::awaitable<Result<std::string>> get_xattr(const Caller& caller, NodeId node,
+                                                 std::string_view name) override;
+  asio::awaitable<Result<std::vector<std::string>>> list_xattrs(const Caller& caller, NodeId node) override;
+  asio::awaitable<Status> remove_xattr(const Caller& caller, NodeId node, std::string_view name) override;
+  asio::awaitable<Result<Lock>> get_lock(const Caller& caller, NodeId node,
+                                         const LockRequest& request) override;
+  asio::awaitable<Status> set_lock(const Caller& caller, NodeId node, const LockRequest& request) override;
+  asio::awaitable<Status> allocate(const Caller& caller, NodeId node, Handle handle, int mode,
+                                   uint64_t offset, uint64_t bytes) override;
+  asio::awaitable<Result<uint64_t>> seek(const Caller& caller, NodeId node, Handle handle, uint64_t offset,
+                                         SeekTo what) override;
+  asio::awaitable<Result<uint64_t>> copy_range(const Caller& caller, const CopyRange& range) override;
+
+ private:
+  struct OpenedFile {
+    std::unique_ptr<client::OpenHandle> handle;
+    bool written = false;  ///< through this handle, since the last flush
+  };
+  using OpenedPtr = std::shared_ptr<OpenedFile>;
+  struct Seen {
+    bool has_xattrs = false;
+    TimePoint when;
+  };
+
+  /// The open file of a handle, which is opened if a process before this one gave it out.
+  asio::awaitable<Result<OpenedPtr>> opened(NodeId node, Handle handle);
+  Handle keep(std::unique_ptr<client::OpenHandle> handle);
+  /// What the kernel is told of an inode, with what is not written out yet of it.
+  Entry entry_of(const proto::Attributes& told);
+  AttributesAnswer answer_of(const proto::Attributes& told);
+  Attributes attributes_of(const proto::Attributes& told);
+  void note(const proto::Attributes& told);
+  asio::awaitable<Result<proto::Attributes>> make(const Caller& caller, NodeId parent, std::string_view name,
+                                                  const NewNode& node, bool hold);
+  asio::awaitable<Result<OpenAnswer>> open_told(proto::Attributes told, OpenFlags flags, bool held);
+  /// The metaserver must know what is open here before a name goes.
+  asio::awaitable<Status> tell_holds();
+  proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;
+  asio::awaitable<Status> unlock(NodeId node, LockOwner owner, bool whole_file);
+
+  runtime::Runtime runtime_;
+  client::Client& client_;
+  client::OpenFiles& files_;
+  const ClusterFileSystemOptions options_;
+  std::unordered_map<Handle, OpenedPtr> handles_;
+  std::unordered_map<Handle, std::shared_ptr<DirectoryCookies>> directories_;
+  std::unordered_map<NodeId, Seen> seen_;  ///< bounded: what was told of inodes in the last moments
+  std::unordered_set<NodeId> locked_;      ///< inodes of which this mount has taken fcntl locks
+  struct Version {
+    int64_t modified_ns = 0;
+    uint64_t size = 0;
+    bool operator==(const Version&) const = default;
+  };
+  std::unordered_map<NodeId, Version> cached_;  ///< bounded: of which contents the page cache may have pages
+  std::optional<std::pair<TimePoint, FileSystemSpace>> space_;
+  Handle next_handle_;
+  runtime::BufferPool buffers_;
+  runtime::TaskGroup tasks_;  ///< only to sleep: locks that wait
+};
+
+}  // namespace kintsugi::mount

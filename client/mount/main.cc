@@ -1,0 +1,96 @@
+// kintsugi-mount: the cluster as a directory. A parent that holds the mount and nothing else, and a child that serves it.
+#include <cstdio>
+
+#include "client/lib/client.h"
+#include "client/lib/files/dirty_buffers.h"
+#include "client/mount/cluster_file_system.h"
+#include "client/mount/kernel/child_seat.h"
+#include "client/mount/kernel/supervisor.h"
+#include "client/mount/mount_arguments.h"
+#include "client/mount/shared_room.h"
+#include "common/log/log.h"
+#include "common/runtime/production/run.h"
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::mount {
+namespace {
+
+constexpr int kExitUsage = 2;
+constexpr uint32_t kKernelReadAhead = 4 << 20;
+
+int fail(const Status& status, int exit_status = 1) {
+  std::fprintf(stderr, "kintsugi-mount: %s\n", status.message().c_str());
+  return exit_status;
+}
+
+asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
+                           const MountArguments& arguments, const rpc::Secret& secret) {
+  sight::Recorder recorder(runtime.runtime().clock, runtime.runtime().random.next(),
+                           {.ring_events = 1024, .max_paths = 256});
+  client::Options options;
+  options.metaserver = arguments.metaserver;
+  options.memory_bytes = arguments.memory_bytes;
+  options.recorder = &recorder;
+  client::FilesOptions files_options;
+  files_options.io_timeout = arguments.io_timeout;
+  files_options.dirty_bytes = arguments.dirty_bytes;
+  files_options.write_behind = arguments.write_behind;
+  files_options.read_ahead_bytes = arguments.read_ahead_bytes;
+  SharedRoom room(seat.state().room());
+  client::Client client(runtime.runtime(), std::move(options), secret);
+  auto files = client.open_files(files_options, room.dirty_memory(), &room.journal());
+  if (seat.takes_over()) {
+    const uint64_t bytes = files->recover();
+    log::info("takes over from a process that ended, with {} bytes that it had not written out", bytes);
+  }
+  auto file_system = std::make_unique<ClusterFileSystem>(
+      runtime.runtime(), client, *files, ClusterFileSystemOptions{.cached_for = arguments.cached_for});
+  const int status = co_await seat.serve(runtime, *file_system, {},
+                                         [&]() -> asio::awaitable<Status> { return files->sync_all(); });
+  co_await file_system->close_all();
+  const Status stopped = co_await files->stop(seat.handed_over());
+  if (!stopped.ok()) log::error("not everything could be written out: {}", stopped.to_string());
+  file_system.reset();
+  files.reset();
+  co_await client.stop();
+  co_return status;
+}
+
+int run_child(ChildSeat& seat, const MountArguments& arguments, const rpc::Secret& secret) {
+  if (!arguments.log_file.empty()) log::set_file(arguments.log_file);
+  runtime::ProductionRuntime runtime;
+  return runtime::run_on(runtime, serve(runtime, seat, arguments, secret));
+}
+
+int run(int argc, char** argv) {
+  auto seat = ChildSeat::take();
+  if (!seat) return fail(seat.error());
+  auto arguments = parse_arguments(argc, argv);
+  if (!arguments) return fail(arguments.error(), kExitUsage);
+  const auto secret = rpc::Secret::load(arguments->secret_file);
+  if (!secret) return fail(secret.error());
+  if (*seat) return run_child(**seat, *arguments, *secret);
+  int tell_ready = -1;
+  if (!arguments->foreground) {
+    const auto detached = detach();
+    if (!detached) return fail(detached.error());
+    tell_ready = *detached;
+  }
+  arguments->options.read_ahead_bytes = kKernelReadAhead;
+  const auto device = mount_at(arguments->directory, arguments->options);
+  if (!device) return fail(device.error());
+  Supervisor supervisor(
+      {.device = *device,
+       .directory = arguments->directory,
+       .arguments = {argv, argv + argc},
+       .state_bytes = SharedRoom::bytes_needed(client::DirtyBuffers::region_bytes(arguments->dirty_bytes)),
+       .tell_ready = tell_ready});
+  return supervisor.run();
+}
+
+}  // namespace
+}  // namespace kintsugi::mount
+
+int main(int argc, char** argv) {
+  return kintsugi::mount::run(argc, argv);
+}

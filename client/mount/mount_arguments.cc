@@ -1,0 +1,138 @@
+#include "client/mount/mount_arguments.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include <unistd.h>
+
+#include "client/lib/options.h"
+
+namespace kintsugi::mount {
+namespace {
+
+constexpr std::array kPassedOver{"rw",      "defaults", "auto", "noauto", "user",  "nouser",  "users",
+                                 "_netdev", "nofail",   "dev",  "async",  "owner", "relatime"};
+
+Status apply_option(const std::string& option, MountArguments& arguments, std::vector<std::string>& flags) {
+  const size_t equals = option.find('=');
+  if (equals != option.npos) {
+    std::string name = option.substr(0, equals);
+    if (name.starts_with("x-") || name.starts_with("comment")) return {};
+    if (name == "fsname" || name == "subtype") return {};
+    std::replace(name.begin(), name.end(), '_', '-');
+    flags.push_back("--" + name);
+    flags.push_back(option.substr(equals + 1));
+    return {};
+  }
+  MountOptions& options = arguments.options;
+  if (option == "ro") {
+    options.read_only = true;
+  } else if (option == "nosuid" || option == "suid") {
+    options.no_suid = option == "nosuid";
+  } else if (option == "nodev") {
+    options.no_dev = true;
+  } else if (option == "exec" || option == "noexec") {
+    options.no_exec = option == "noexec";
+  } else if (option == "allow_other" || option == "noallow_other") {
+    options.allow_other = option == "allow_other";
+  } else if (option == "foreground") {
+    arguments.foreground = true;
+  } else if (!option.starts_with("x-") && !option.empty() &&
+             std::find(kPassedOver.begin(), kPassedOver.end(), option) == kPassedOver.end()) {
+    return {Code::kInvalidArgument, fmt::format("-o {}: there is no such option", option)};
+  }
+  if (option == "dev") options.no_dev = false;
+  return {};
+}
+
+Status apply_options(const std::string& list, MountArguments& arguments, std::vector<std::string>& flags) {
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    KINTSUGI_TRY(apply_option(list.substr(at, end - at), arguments, flags));
+    at = end + 1;
+  }
+  return {};
+}
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
+  MountArguments arguments;
+  std::string metaserver = from_environment("KINTSUGI_META");
+  arguments.secret_file = from_environment("KINTSUGI_SECRET_FILE");
+  // Only root may let others in without being asked; a user's mount is the user's own.
+  arguments.options.allow_other = ::geteuid() == 0;
+  config::Settings settings("kintsugi-mount [METASERVER] DIRECTORY [-o OPTIONS]",
+                            "Mounts the cluster's file system at a directory.");
+  settings.add("metaserver", &metaserver, "host:port of the metaserver (default: $KINTSUGI_META)");
+  settings.add("secret_file", &arguments.secret_file,
+               "the cluster's secret (default: $KINTSUGI_SECRET_FILE)");
+  settings.add("foreground", &arguments.foreground, "stay in the foreground, as for systemd");
+  settings.add("io_timeout", &arguments.io_timeout,
+               "operations wait so long for servers, then fail with EIO; 0: for ever");
+  settings.add_bytes("dirty", &arguments.dirty_bytes, "bound on bytes that are written and not durable yet",
+                     16 << 20, uint64_t{16} << 30);
+  settings.add_bytes("memory", &arguments.memory_bytes, "bound on file data in flight",
+                     client::kMinMemoryBytes);
+  settings.add_bytes("read_ahead", &arguments.read_ahead_bytes, "bound on what is read ahead");
+  settings.add("write_behind", &arguments.write_behind,
+               "what was written is written out after this at the latest");
+  settings.add("cached_for", &arguments.cached_for, "names and attributes are believed so long");
+  settings.add("log_file", &arguments.log_file, "where the log goes (default: standard error)");
+
+  std::vector<std::string> flags, positional;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "-o" && i + 1 < argc) {
+      KINTSUGI_TRY(apply_options(argv[++i], arguments, flags));
+    } else if (argument.starts_with("-o") && argument.size() > 2) {
+      KINTSUGI_TRY(apply_options(argument.substr(2), arguments, flags));
+    } else if (argument.starts_with("--")) {
+      flags.push_back(argument);
+      const bool takes_value = argument.find('=') == argument.npos && argument != "--help" &&
+                               argument != "--foreground" && i + 1 < argc;
+      if (takes_value) flags.push_back(argv[++i]);
+    } else if (argument == "-f") {
+      arguments.foreground = true;
+    } else if (argument != "-v" && argument != "-n" &&
+               argument != "-s") {  // mount(8) gives these to its helpers
+      positional.push_back(argument);
+    }
+  }
+  std::vector<const char*> given{argv[0]};
+  for (const std::string& flag : flags)
+    given.push_back(flag.c_str());
+  KINTSUGI_TRY(settings.parse(static_cast<int>(given.size()), given.data()));
+  if (settings.help_wanted()) {
+    std::printf("%s", settings.help().c_str());
+    std::exit(0);
+  }
+  if (positional.empty() || positional.size() > 2)
+    return Status{Code::kInvalidArgument,
+                  "usage: kintsugi-mount [METASERVER] DIRECTORY [-o OPTIONS] (--help)"};
+  if (positional.size() == 2) metaserver = positional.front();
+  std::error_code error;
+  arguments.directory = std::filesystem::absolute(positional.back(), error).lexically_normal();
+  if (metaserver.empty())
+    return Status{
+        Code::kInvalidArgument,
+        "which cluster? Give the metaserver's host:port before the directory, or set KINTSUGI_META"};
+  if (arguments.secret_file.empty())
+    return Status{Code::kInvalidArgument,
+                  "-o secret_file=FILE or KINTSUGI_SECRET_FILE names the cluster's secret"};
+  auto endpoint = runtime::Endpoint::parse(metaserver);
+  if (!endpoint) return endpoint.error().with_context("metaserver");
+  arguments.metaserver = *endpoint;
+  arguments.options.source = metaserver;
+  return arguments;
+}
+
+}  // namespace kintsugi::mount

@@ -1,0 +1,34 @@
+/// The command line of kintsugi-mount, as a user types it and as mount(8) and fstab give it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/mount/kernel/mount_point.h"
+#include "common/base/status.h"
+#include "common/config/config.h"
+#include "common/runtime/network.h"
+
+namespace kintsugi::mount {
+
+struct MountArguments {
+  runtime::Endpoint metaserver;
+  std::string secret_file;
+  std::string directory;  ///< absolute
+  MountOptions options;
+  bool foreground = false;
+  Duration io_timeout = std::chrono::minutes(10);  ///< 0: for ever
+  uint64_t dirty_bytes = uint64_t{128} << 20;
+  uint64_t memory_bytes = uint64_t{128} << 20;
+  uint64_t read_ahead_bytes = uint64_t{64} << 20;
+  Duration write_behind = std::chrono::seconds(2);
+  Duration cached_for = std::chrono::seconds(1);
+  std::string log_file;
+};
+
+/// `kintsugi-mount [METASERVER] DIRECTORY [-o OPTION,…] [--flags]`. What is not given comes from KINTSUGI_META and
+/// KINTSUGI_SECRET_FILE. `-o name=value` is `--name value`; options of mount(8) that mean nothing here are passed over.
+/// Exits by itself after --help. kInvalidArgument with one line.
+Result<MountArguments> parse_arguments(int argc, const char* const* argv);
+
+}  // namespace kintsugi::mount

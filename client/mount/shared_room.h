@@ -1,0 +1,29 @@
+/// What the cluster's mount keeps in the memory that outlives its process: the session, the journal of changes that may have
+/// been carried out, and the bytes that are not durable yet.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "client/lib/files/dirty_memory.h"
+#include "client/lib/files/session.h"
+
+namespace kintsugi::mount {
+
+/// A view of SharedState::room(). The next process finds in it what this one leaves.
+class SharedRoom {
+ public:
+  /// REQUIRES: the room has bytes_needed().
+  explicit SharedRoom(std::span<std::byte> room);
+
+  static size_t bytes_needed(size_t dirty_region_bytes);
+  client::ChangeJournal& journal() { return *journal_; }
+  std::unique_ptr<client::DirtyMemory> dirty_memory() const;
+
+ private:
+  client::ChangeJournal* journal_;
+  std::span<std::byte> dirty_;
+};
+
+}  // namespace kintsugi::mount
