@@ -12,6 +12,7 @@
 #include "client/lib/client.h"
 #include "common/base/ids.h"
 #include "common/proto/chunk.pb.h"
+#include "common/proto/inode.pb.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/server.h"
 #include "tests/simulation/runtime/sim_node.h"
@@ -100,6 +101,17 @@ class FakeMetaServer {
   std::vector<proto::PlanReadRequest> plan_requests;
   std::vector<proto::FinishReadRequest> finished_reads;
 
+  // ---- files by inode, which have no path
+  std::map<uint64_t, File> inodes;
+  std::map<uint64_t, std::set<uint64_t>> sessions;        ///< what each holds
+  std::vector<proto::WriteExtentsRequest> extent_writes;  ///< those that were carried out
+  std::set<std::pair<uint64_t, uint64_t>> changes;        ///< that were carried out: session, number
+  Status refuses_writes;                                  ///< what WriteExtents is answered with
+  int locates = 0;                                        ///< OpenRead calls
+  uint64_t lose_answers = 0;  ///< of the next changes: they are carried out all the same
+  /// An empty file.
+  uint64_t add_inode();
+
   simulation::SimNode node;
   runtime::Endpoint endpoint() const { return {node.name(), 7400}; }
   void start();
@@ -125,6 +137,17 @@ class FakeMetaServer {
   Status repair_history(const proto::RepairHistoryRequest& request, proto::RepairHistoryResponse& response);
   Status plan_read(const proto::PlanReadRequest& request, proto::PlanReadResponse& response);
   Status finish_read(const proto::FinishReadRequest& request, proto::Empty& response);
+
+  Status get_inode(const proto::GetInodeRequest& request, proto::InodeResponse& response);
+  Status set_attributes(const proto::SetAttributesRequest& request, proto::InodeResponse& response);
+  Status write_extents(const proto::WriteExtentsRequest& request, proto::InodeResponse& response);
+  Status copy_extents(const proto::CopyExtentsRequest& request, proto::CopyExtentsResponse& response);
+  Status keep_session(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
+  /// True for one that was carried out before.
+  bool is_repeat(const proto::Change& change);
+  /// The change was carried out. An error in place of its answer, if that is to be lost.
+  Status changed(const proto::Change& change);
+  void put_extent(File& file, proto::Extent extent);
 
   Status seal(const proto::SealedStripe& sealed);
   FakeChunkServer* find(uint64_t server);
@@ -157,6 +180,12 @@ class FakeCluster {
   /// The server that holds a chunk of the file's first stripe.
   size_t holder(const std::string& path, uint32_t index);
   ChunkId chunk(const std::string& path, uint32_t index);
+
+  /// Files that are open. They must be stopped before the cluster.
+  std::unique_ptr<OpenFiles> open_files(FilesOptions options = {},
+                                        std::unique_ptr<DirtyMemory> memory = nullptr) {
+    return client_->open_files(options, std::move(memory));
+  }
 
   simulation::Simulation simulation;
   std::vector<std::unique_ptr<FakeChunkServer>> servers;

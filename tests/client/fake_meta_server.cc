@@ -41,6 +41,11 @@ void FakeMetaServer::start() {
   answer(Method::kRepairHistory, &FakeMetaServer::repair_history);
   answer(Method::kPlanRead, &FakeMetaServer::plan_read);
   answer(Method::kFinishRead, &FakeMetaServer::finish_read);
+  answer(Method::kGetInode, &FakeMetaServer::get_inode);
+  answer(Method::kSetAttributes, &FakeMetaServer::set_attributes);
+  answer(Method::kWriteExtents, &FakeMetaServer::write_extents);
+  answer(Method::kCopyExtents, &FakeMetaServer::copy_extents);
+  answer(Method::kKeepSession, &FakeMetaServer::keep_session);
   KINTSUGI_ASSERT(server_->start(endpoint()).ok());
 }
 
@@ -221,18 +226,23 @@ Status FakeMetaServer::commit(const proto::CommitFileRequest& request, proto::Co
 
 Status FakeMetaServer::open_read(const proto::OpenReadRequest& request, proto::OpenReadResponse& response) {
   constexpr int kMaxStripes = 2;  // few, so that tests turn pages
-  const auto found = files.find(request.path());
-  if (found == files.end()) return {Code::kNotFound, request.path()};
-  *response.mutable_attributes() = found->second.attributes;
+  ++locates;
+  if (request.inode() != 0 ? !inodes.contains(request.inode()) : !files.contains(request.path()))
+    return {Code::kNotFound, request.path()};
+  const File& file = request.inode() != 0 ? inodes.at(request.inode()) : files.at(request.path());
+  *response.mutable_attributes() = file.attributes;
   const uint64_t end = request.length() == 0 ? UINT64_MAX : request.offset() + request.length();
-  for (const proto::Extent& extent : found->second.extents) {
+  for (const proto::Extent& extent : file.extents) {
     if (extent.file_offset() + extent.length() <= request.offset() || extent.file_offset() >= end) continue;
-    if (response.stripes_size() == kMaxStripes) {
+    const bool known = std::ranges::any_of(response.stripes(), [&](const proto::Stripe& stripe) {
+      return stripe.stripe_id() == extent.stripe_id();
+    });
+    if (!known && response.stripes_size() == kMaxStripes) {
       response.set_more(true);
       break;
     }
     *response.add_extents() = extent;
-    *response.add_stripes() = located(stripes.at(extent.stripe_id()));
+    if (!known) *response.add_stripes() = located(stripes.at(extent.stripe_id()));
   }
   return {};
 }

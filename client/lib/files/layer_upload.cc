@@ -70,6 +70,7 @@ asio::awaitable<Status> LayerUpload::run(proto::WriteExtentsRequest& request) {
   KINTSUGI_CO_TRY(co_await stripes.run());
   proto::OpenReadResponse packed;
   stripes.add_extents(*packed.mutable_extents());
+  stripes_ = static_cast<uint64_t>(packed.extents_size());
   request.set_inode(inode_);
   request.set_upload_id(upload_.id());
   stripes.take_sealed(*request.mutable_sealed());

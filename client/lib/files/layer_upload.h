@@ -41,6 +41,7 @@ class LayerUpload {
 
   /// Ok: the bytes are durable on chunkservers, and `request` says so to WriteExtents.
   asio::awaitable<Status> run(proto::WriteExtentsRequest& request);
+  uint64_t stripes() const { return stripes_; }
   /// After anything went wrong: the stripes are given up.
   asio::awaitable<void> abort() { return upload_.abort(context_); }
 
@@ -51,6 +52,7 @@ class LayerUpload {
   const DirtyRanges& ranges_;
   PackedSource source_;
   Upload upload_;
+  uint64_t stripes_ = 0;
 };
 
 }  // namespace kintsugi::client

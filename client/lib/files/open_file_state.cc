@@ -332,14 +332,13 @@ asio::awaitable<Status> OpenFileState::try_write_out(std::shared_ptr<Layer> laye
   proto::WriteExtentsRequest request;
   Status status = co_await upload.run(request);
   shared_.flush_turns.release();
-  const int stripes = request.extents_size() == 0 ? 0 : request.sealed_size();
   if (status.ok()) status = co_await wait_for_turn(*layer);
   if (!status.ok()) {
     co_await upload.abort();
     co_return status;
   }
   shared_.counts.extents_written += static_cast<uint64_t>(request.extents_size());
-  shared_.counts.stripes_written += static_cast<uint64_t>(stripes);
+  shared_.counts.stripes_written += upload.stripes();
   const auto written = co_await shared_.calls.write_extents(std::move(request));
   if (!written) co_return written.error();
   if (!layer->discarded) layer_is_durable(*layer, *written);

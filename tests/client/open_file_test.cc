@@ -1,0 +1,463 @@
+// Open files against a model, and what their users are promised: read your writes, errors told to everybody, bounds on memory.
+#include <gtest/gtest.h>
+
+#include "client/lib/files/dirty_buffers.h"
+#include "client/lib/files/open_files.h"
+#include "tests/client/fake_cluster.h"
+#include "tests/expect_ok.h"
+
+namespace kintsugi::client {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// A fake cluster with open files.
+struct Rig {
+  explicit Rig(uint64_t seed, FilesOptions options = {}, std::unique_ptr<DirtyMemory> memory = nullptr)
+      : cluster(seed), files(cluster.open_files(options, std::move(memory))) {}
+  ~Rig() {
+    if (files) (void)cluster.run(files->stop());
+    files.reset();
+  }
+
+  template <class T>
+  T run(asio::awaitable<T> task) {
+    return cluster.run(std::move(task));
+  }
+  std::unique_ptr<OpenHandle> open(uint64_t inode) {
+    auto opened = run(files->open(inode));
+    KINTSUGI_ASSERT(opened);
+    return std::move(*opened);
+  }
+  Status write(OpenHandle& handle, uint64_t offset, std::span<const std::byte> bytes) {
+    return run(handle.file().write(offset, bytes));
+  }
+  Bytes read(OpenHandle& handle, uint64_t offset, uint64_t length) {
+    Bytes bytes(length);
+    const auto read = run(handle.file().read(offset, bytes));
+    EXPECT_TRUE(read) << read.error();
+    bytes.resize(read ? *read : 0);
+    return bytes;
+  }
+  void close(std::unique_ptr<OpenHandle>& handle) {
+    (void)run(handle->close(true));
+    handle.reset();
+  }
+
+  FakeCluster cluster;
+  std::unique_ptr<OpenFiles> files;
+};
+
+Bytes part(const Bytes& bytes, uint64_t offset, uint64_t length) {
+  if (offset >= bytes.size()) return {};
+  const auto begin = bytes.begin() + static_cast<ptrdiff_t>(offset);
+  return {begin, begin + static_cast<ptrdiff_t>(std::min<uint64_t>(length, bytes.size() - offset))};
+}
+
+TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    // Little memory, so that writers wait and files are written out in many ways.
+    FilesOptions options{.dirty_bytes = seed % 3 == 0 ? size_t{1} << 20 : size_t{8} << 20};
+    if (seed % 4 == 0) options.read_ahead_bytes = 0;
+    Rig rig(seed, options);
+    auto& random = rig.cluster.simulation.random();
+    const uint64_t inode = rig.cluster.meta.add_inode();
+    auto handle = rig.open(inode);
+    Bytes model;
+    constexpr uint64_t kMost = 3'000'000;
+    for (int step = 0; step < 250; ++step) {
+      const uint64_t offset = random.below(3) == 0 ? random.below(kMost) : random.below(model.size() + 5000);
+      const uint64_t length = 1 + random.below(random.below(4) == 0 ? 700'000 : 20'000);
+      switch (random.below(20)) {
+        case 0: {
+          const uint64_t size = random.below(kMost);
+          ASSERT_EQ(rig.run(handle->file().truncate(size)), Status{});
+          model.resize(size);
+          break;
+        }
+        case 1: {
+          const bool punch = random.below(2) == 0;
+          ASSERT_EQ(rig.run(handle->file().allocate(
+                        {.keep_size = true, .punch_hole = punch, .zero_range = !punch}, offset, length)),
+                    Status{});
+          for (uint64_t i = offset; i < std::min<uint64_t>(offset + length, model.size()); ++i)
+            model[i] = std::byte{};
+          break;
+        }
+        case 2: {
+          ASSERT_EQ(rig.run(handle->sync()), Status{});
+          break;
+        }
+        case 3: {
+          rig.cluster.simulation.run_for(std::chrono::milliseconds(random.below(3000)));
+          break;
+        }
+        case 4: {
+          if (model.empty()) break;
+          const uint64_t from = random.below(model.size());
+          const auto copied = rig.run(handle->file().copy_range(handle->file(), from, offset, length));
+          ASSERT_TRUE(copied) << copied.error();
+          const Bytes bytes = part(model, from, length);
+          ASSERT_EQ(*copied, bytes.size());
+          model.resize(std::max<uint64_t>(model.size(), offset + bytes.size()));
+          std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+          break;
+        }
+        case 5:
+        case 6:
+        case 7:
+        case 8:
+        case 9: {
+          ASSERT_TRUE(rig.read(*handle, offset, length) == part(model, offset, length)) << "step " << step;
+          break;
+        }
+        default: {
+          const Bytes bytes = random_bytes(length, random.next());
+          ASSERT_EQ(rig.write(*handle, offset, bytes), Status{});
+          model.resize(std::max<uint64_t>(model.size(), offset + length));
+          std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+        }
+      }
+      ASSERT_EQ(handle->file().size(), model.size());
+    }
+    ASSERT_TRUE(rig.read(*handle, 0, kMost) == model);
+    ASSERT_EQ(rig.run(handle->sync()), Status{});
+    EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.size(), model.size());
+    // Another process sees the same.
+    auto others = rig.cluster.open_files();
+    auto other = rig.run(others->open(inode));
+    ASSERT_TRUE(other);
+    Bytes seen(kMost);
+    const auto read = rig.run((*other)->file().read(0, seen));
+    ASSERT_TRUE(read) << read.error();
+    seen.resize(*read);
+    EXPECT_TRUE(seen == model);
+    (void)rig.run((*other)->close());
+    other->reset();
+    (void)rig.run(others->stop());
+    rig.close(handle);
+  }
+}
+
+TEST(OpenFile, TellsAFailedWriteToEveryHandleOnceAndKeepsTheBytes) {
+  Rig rig(1);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto first = rig.open(inode), second = rig.open(inode);
+  const Bytes bytes = random_bytes(50'000, 1);
+  rig.cluster.meta.refuses_writes = {Code::kNoSpace, "full"};
+  ASSERT_EQ(rig.write(*first, 0, bytes), Status{});
+  EXPECT_EQ(rig.run(first->sync()).code(), Code::kNoSpace);
+  EXPECT_EQ(second->check().code(), Code::kNoSpace);
+  EXPECT_EQ(second->check(), Status{});
+  auto third = rig.open(inode);
+  EXPECT_EQ(third->check(), Status{}) << "it was opened after the failure";
+  EXPECT_EQ(rig.run(first->sync()).code(), Code::kNoSpace) << "they are still not durable";
+  EXPECT_TRUE(rig.read(*third, 0, bytes.size()) == bytes);
+  rig.cluster.meta.refuses_writes = {};
+  EXPECT_EQ(rig.run(second->sync()), Status{});
+  EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.size(), bytes.size());
+  for (auto* handle : {&first, &second, &third})
+    rig.close(*handle);
+}
+
+TEST(OpenFile, GivesFailedBytesUpWithItsLastHandle) {
+  Rig rig(2);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  rig.cluster.meta.refuses_writes = {Code::kQuota, "too much"};
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
+  EXPECT_EQ(rig.run(handle->close(true)).code(), Code::kQuota);
+  handle.reset();
+  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
+  EXPECT_FALSE(rig.files->find(inode));
+}
+
+TEST(OpenFile, OfAnInodeThatIsGoneSaysSoAndFreesItsMemory) {
+  Rig rig(3);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
+  rig.cluster.meta.inodes.erase(inode);
+  EXPECT_EQ(rig.run(handle->sync()).code(), Code::kStale);
+  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
+  EXPECT_EQ(rig.write(*handle, 0, random_bytes(1, 1)).code(), Code::kStale);
+  rig.close(handle);
+}
+
+TEST(OpenFile, WaitsWhileAMetaserverDoesNotAnswer) {
+  Rig rig(4);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  const Bytes bytes = random_bytes(300'000, 1);
+  ASSERT_EQ(rig.write(*handle, 7, bytes), Status{});
+  rig.cluster.meta.refuses_writes = {Code::kUnavailable, "starting"};
+  std::optional<Status> synced;
+  const auto sync = [&]() -> asio::awaitable<void> { synced = co_await handle->sync(); };
+  asio::co_spawn(rig.cluster.simulation.executor(), sync(), asio::detached);
+  rig.cluster.simulation.run_for(std::chrono::minutes(5));
+  EXPECT_FALSE(synced);
+  rig.cluster.meta.refuses_writes = {};
+  rig.cluster.simulation.run_for(std::chrono::seconds(30));
+  ASSERT_TRUE(synced);
+  EXPECT_EQ(*synced, Status{});
+  rig.close(handle);
+}
+
+TEST(OpenFile, FailsAfterTheIoTimeout) {
+  Rig rig(5, {.io_timeout = std::chrono::seconds(60)});
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  ASSERT_EQ(rig.write(*handle, 7, random_bytes(100, 1)), Status{});
+  rig.cluster.meta.refuses_writes = {Code::kUnavailable, "starting"};
+  const TimePoint began = rig.cluster.simulation.now();
+  EXPECT_EQ(rig.run(handle->sync()).code(), Code::kUnavailable);
+  EXPECT_GE(rig.cluster.simulation.now() - began, std::chrono::seconds(55));
+  EXPECT_LE(rig.cluster.simulation.now() - began, std::chrono::seconds(150));
+  rig.cluster.meta.refuses_writes = {};
+  EXPECT_EQ(rig.run(handle->sync()), Status{});
+  rig.close(handle);
+}
+
+TEST(OpenFile, ChangesThatAreRepeatedAreCarriedOutOnce) {
+  Rig rig(6);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(100, 1)), Status{});
+  rig.cluster.meta.lose_answers = 1;
+  EXPECT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.cluster.meta.extent_writes.size(), 1u);
+  rig.close(handle);
+}
+
+TEST(OpenFile, PacksScatteredWritesIntoOneStripe) {
+  Rig rig(7);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  // 100 blocks of 4 KiB: more than a cell of 64 KiB, less than a stripe.
+  for (uint64_t i = 0; i < 100; ++i)
+    ASSERT_EQ(rig.write(*handle, i * 64 * 1024, random_bytes(4096, i)), Status{});
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.cluster.meta.stripes.size(), 1u);
+  EXPECT_EQ(rig.cluster.meta.inodes[inode].extents.size(), 100u);
+  // A block alone goes to copies.
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(4096, 1000)), Status{});
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.cluster.meta.stripes.size(), 2u);
+  EXPECT_TRUE(rig.cluster.meta.stripes.rbegin()->second.policy().starts_with("replication"))
+      << rig.cluster.meta.stripes.rbegin()->second.policy();
+  // Reading all of it takes a window for a block of the stripe, not one for each extent.
+  const auto before = rig.files->counts();
+  const Bytes all = rig.read(*handle, 0, 100 * 64 * 1024);
+  EXPECT_LE(rig.files->counts().windows_read - before.windows_read, 20u);
+  rig.close(handle);
+}
+
+TEST(OpenFile, SequentialBytesOfAStripeAreOneExtent) {
+  Rig rig(8, {.dirty_bytes = 3 << 20});
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  // A stripe of this cluster holds 3 x 256 KiB: a quarter of the memory.
+  const Bytes bytes = random_bytes(6 * 3 * 256 * 1024, 1);
+  for (uint64_t at = 0; at < bytes.size(); at += 128 * 1024)
+    ASSERT_EQ(rig.write(*handle, at, std::span(bytes).subspan(at, 128 * 1024)), Status{});
+  EXPECT_LE(rig.files->counts().dirty_memory, 3u << 20);
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_LE(rig.cluster.meta.inodes[inode].extents.size(), 8u);
+  EXPECT_TRUE(rig.read(*handle, 0, bytes.size()) == bytes);
+  rig.close(handle);
+}
+
+TEST(OpenFile, IsWrittenOutAfterAWhileWithoutSync) {
+  Rig rig(9);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(10, 1)), Status{});
+  EXPECT_EQ(rig.cluster.meta.extent_writes.size(), 0u);
+  rig.cluster.simulation.run_for(std::chrono::seconds(4));
+  EXPECT_EQ(rig.cluster.meta.extent_writes.size(), 1u);
+  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
+  rig.close(handle);
+}
+
+TEST(OpenFile, ManyFilesShareTheMemory) {
+  Rig rig(10, {.dirty_bytes = 1 << 20});
+  std::vector<std::unique_ptr<OpenHandle>> handles;
+  for (int i = 0; i < 200; ++i) {
+    handles.push_back(rig.open(rig.cluster.meta.add_inode()));
+    ASSERT_EQ(rig.write(*handles.back(), 0, random_bytes(4096, i)), Status{});
+    EXPECT_LE(rig.files->counts().dirty_memory, 1u << 20);
+  }
+  for (int i = 0; i < 200; ++i)
+    EXPECT_TRUE(rig.read(*handles[i], 0, 5000) == random_bytes(4096, i)) << i;
+  for (auto& handle : handles)
+    rig.close(handle);
+}
+
+TEST(OpenFile, KnowsItsHolesAndData) {
+  Rig rig(11);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  constexpr uint64_t kMiB = 1 << 20;
+  ASSERT_EQ(rig.write(*handle, 10 * kMiB, random_bytes(kMiB, 1)), Status{});
+  for (const bool synced : {false, true}) {
+    SCOPED_TRACE(synced);
+    if (synced) ASSERT_EQ(rig.run(handle->sync()), Status{});
+    if (synced) ASSERT_EQ(rig.write(*handle, 20 * kMiB, random_bytes(100, 1)), Status{});
+    EXPECT_EQ(*rig.run(handle->file().seek_data(0)), 10 * kMiB);
+    EXPECT_EQ(*rig.run(handle->file().seek_data(10 * kMiB + 5)), 10 * kMiB + 5);
+    EXPECT_EQ(*rig.run(handle->file().seek_hole(0)), 0u);
+    EXPECT_EQ(*rig.run(handle->file().seek_hole(10 * kMiB)), 11 * kMiB);
+  }
+  EXPECT_EQ(*rig.run(handle->file().seek_data(11 * kMiB)), 20 * kMiB);
+  EXPECT_EQ(*rig.run(handle->file().seek_hole(20 * kMiB)), 20 * kMiB + 100);
+  EXPECT_EQ(rig.run(handle->file().seek_data(20 * kMiB + 100)).error().code(), Code::kRange);
+  ASSERT_EQ(rig.run(handle->file().truncate(30 * kMiB)), Status{});
+  EXPECT_EQ(rig.run(handle->file().seek_data(21 * kMiB)).error().code(), Code::kNoData);
+  rig.close(handle);
+}
+
+TEST(OpenFile, HasTheTimeAndTheModeThatFollowFromUnwrittenBytes) {
+  Rig rig(12);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  rig.cluster.meta.inodes[inode].attributes.set_mode(06755);
+  auto handle = rig.open(inode);
+  ASSERT_EQ(rig.run(handle->file().write(0, random_bytes(10, 1), true)), Status{});
+  const int64_t written = handle->file().attributes().modified_ns();
+  EXPECT_GT(written, 0);
+  EXPECT_EQ(handle->file().attributes().mode(), 0755u);
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.mode(), 0755u);
+  EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.modified_ns(), written);
+  // A time that was set is not overwritten by what was written before.
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(10, 1)), Status{});
+  proto::SetAttributesRequest request;
+  request.set_modified_ns(77);
+  const auto changed = rig.run(handle->file().set_attributes(request));
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(changed->modified_ns(), 77);
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.modified_ns(), 77);
+  rig.close(handle);
+}
+
+TEST(OpenFile, ReadsAroundLostServersAndFindsChunksThatMoved) {
+  Rig rig(13);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  const Bytes bytes = random_bytes(2'000'000, 1);
+  ASSERT_EQ(rig.write(*handle, 0, bytes), Status{});
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_TRUE(rig.read(*handle, 0, bytes.size()) == bytes);
+  rig.cluster.kill(0);
+  rig.cluster.kill(1);
+  for (uint64_t at = 0; at < bytes.size(); at += 111'111)
+    ASSERT_TRUE(rig.read(*handle, at, 5000) == part(bytes, at, 5000)) << at;
+  ASSERT_TRUE(rig.read(*handle, 0, bytes.size()) == bytes);
+  rig.close(handle);
+}
+
+TEST(OpenFile, SeesWhatOthersWroteWhenToldSo) {
+  Rig rig(14);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto others = rig.cluster.open_files();
+  auto other = rig.run(others->open(inode));
+  auto handle = rig.open(inode);
+  for (uint64_t round = 0; round < 3; ++round) {
+    const Bytes bytes = random_bytes(100'000 + round, round);
+    ASSERT_EQ(rig.write(*handle, 0, bytes), Status{});
+    ASSERT_EQ(rig.run(handle->sync()), Status{});
+    ASSERT_TRUE(rig.run((*other)->file().refresh()));
+    Bytes seen(bytes.size() + 10);
+    const auto read = rig.run((*other)->file().read(0, seen));
+    ASSERT_TRUE(read);
+    seen.resize(*read);
+    EXPECT_TRUE(seen == bytes) << round;
+  }
+  (void)rig.run((*other)->close());
+  other->reset();
+  (void)rig.run(others->stop());
+  rig.close(handle);
+}
+
+TEST(OpenFile, AProcessThatTakesOverHasWhatWasNotWrittenOut) {
+  // The memory of a process that was killed, and of the next one.
+  class Lasting : public DirtyMemory {
+   public:
+    explicit Lasting(std::span<std::byte> region) : region_(region) {}
+    std::span<std::byte> region() override { return region_; }
+
+   private:
+    std::span<std::byte> region_;
+  };
+  ProcessDirtyMemory memory(DirtyBuffers::region_bytes(4 << 20));
+  Rig rig(15, {}, std::make_unique<Lasting>(memory.region()));
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  const Bytes stored = random_bytes(200'000, 1), later = random_bytes(30'000, 2),
+              last = random_bytes(5000, 3);
+  ASSERT_EQ(rig.write(*handle, 0, stored), Status{});
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  rig.cluster.meta.refuses_writes = {Code::kNoSpace, "not now"};
+  ASSERT_EQ(rig.write(*handle, 100'000, later), Status{});
+  ASSERT_FALSE(rig.run(handle->sync()).ok());
+  ASSERT_EQ(rig.write(*handle, 110'000, last), Status{});  // over bytes that are being written out
+  (void)rig.run(handle->close());
+  handle.reset();
+}
+
+TEST(DirtyBuffers, AreFoundAgainByAnotherProcessInTheirOrder) {
+  ProcessDirtyMemory memory(DirtyBuffers::region_bytes(1 << 20));
+  const Bytes bytes = random_bytes(DirtyBuffers::kBufferBytes, 1);
+  {
+    DirtyBuffers buffers(memory);
+    std::vector<DirtyPiece> pieces;
+    for (uint64_t i = 0; i < 5; ++i) {
+      pieces.push_back(buffers.take(7, i * 1000));
+      pieces.back().put(i * 1000, std::span(bytes).first(500 + i), 9, i == 3);
+    }
+    pieces[1] = {};
+    pieces[2].cut(2010);
+    buffers.hand_over();
+  }
+  DirtyBuffers buffers(memory);
+  const std::vector<DirtyPiece> found = buffers.recover();
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].offset(), 0u);
+  EXPECT_EQ(found[1].offset(), 2000u);
+  EXPECT_EQ(found[1].length(), 10u);
+  EXPECT_EQ(found[2].inode(), 7u);
+  EXPECT_TRUE(found[2].kill_privileges());
+  EXPECT_FALSE(found[3].kill_privileges());
+  EXPECT_TRUE(std::ranges::equal(found[3].bytes(), std::span(bytes).first(504)));
+  EXPECT_EQ(buffers.free(), buffers.total() - 4);
+}
+
+TEST(DirtyBuffers, AHeaderThatWasTornByAKillLeavesTheOneBefore) {
+  ProcessDirtyMemory memory(DirtyBuffers::region_bytes(1 << 20));
+  const Bytes bytes = random_bytes(1000, 1);
+  const Bytes before(memory.region().begin(), memory.region().begin() + 4096);
+  Bytes first, second;
+  {
+    DirtyBuffers buffers(memory);
+    DirtyPiece piece = buffers.take(7, 0);
+    piece.put(0, std::span(bytes).first(100), 1, false);
+    first.assign(memory.region().begin(), memory.region().begin() + 4096);
+    piece.put(100, std::span(bytes).first(200), 2, false);
+    second.assign(memory.region().begin(), memory.region().begin() + 4096);
+    buffers.hand_over();
+  }
+  // Any part of the second header may be there.
+  for (size_t kept = 0; kept < 4096; kept += 4) {
+    std::ranges::copy(first, memory.region().begin());
+    std::copy_n(second.begin(), kept, memory.region().begin());
+    DirtyBuffers buffers(memory);
+    const auto found = buffers.recover();
+    ASSERT_EQ(found.size(), 1u) << kept;
+    EXPECT_TRUE(found[0].length() == 100 || found[0].length() == 300);
+    buffers.hand_over();
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::client
