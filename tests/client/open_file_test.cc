@@ -410,16 +410,33 @@ TEST(OpenFile, AProcessThatTakesOverHasWhatWasNotWrittenOut) {
   Rig rig(15, {}, std::make_unique<Lasting>(memory.region()));
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
-  const Bytes stored = random_bytes(200'000, 1), later = random_bytes(30'000, 2),
-              last = random_bytes(5000, 3);
-  ASSERT_EQ(rig.write(*handle, 0, stored), Status{});
+  Bytes model = random_bytes(200'000, 1);
+  ASSERT_EQ(rig.write(*handle, 0, model), Status{});
   ASSERT_EQ(rig.run(handle->sync()), Status{});
-  rig.cluster.meta.refuses_writes = {Code::kNoSpace, "not now"};
-  ASSERT_EQ(rig.write(*handle, 100'000, later), Status{});
-  ASSERT_FALSE(rig.run(handle->sync()).ok());
-  ASSERT_EQ(rig.write(*handle, 110'000, last), Status{});  // over bytes that are being written out
+  const auto write = [&](uint64_t offset, const Bytes& bytes) {
+    ASSERT_EQ(rig.write(*handle, offset, bytes), Status{});
+    model.resize(std::max<uint64_t>(model.size(), offset + bytes.size()));
+    std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+  };
+  rig.cluster.meta.refuses_writes = {Code::kUnavailable, "not now"};
+  write(100'000, random_bytes(120'000, 2));
+  rig.cluster.simulation.run_for(std::chrono::seconds(5));  // it is being written out
+  write(110'000, random_bytes(5000, 3));                    // over it
+  write(215'000, random_bytes(9000, 4));
+  (void)rig.run(rig.files->stop(true));
   (void)rig.run(handle->close());
   handle.reset();
+  rig.files.reset();
+  rig.cluster.meta.refuses_writes = {};
+
+  rig.files = rig.cluster.open_files({}, std::make_unique<Lasting>(memory.region()));
+  EXPECT_GE(rig.files->recover(), 120'000u);
+  handle = rig.open(inode);
+  EXPECT_EQ(difference(rig.read(*handle, 0, 300'000), model), "");
+  ASSERT_EQ(rig.run(rig.files->sync_all()), Status{});
+  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
+  EXPECT_EQ(difference(rig.read(*handle, 0, 300'000), model), "");
+  rig.close(handle);
 }
 
 TEST(DirtyBuffers, AreFoundAgainByAnotherProcessInTheirOrder) {

@@ -171,5 +171,51 @@ TEST(RoundTrip, ManyTransfersShareOneBoundOnMemoryWithoutLockingEachOtherOut) {
   EXPECT_EQ(good, 6);
 }
 
+TEST(RoundTrip, HolesAndManySmallExtentsAreReadInAnyRange) {
+  FakeCluster cluster(31);
+  const auto bytes = random_bytes(700'000, 31);
+  ASSERT_EQ(cluster.put("/packed", bytes), Status{});
+  // Pieces of that file's stripe, in another order, with holes between them and at the end.
+  auto& random = cluster.simulation.random();
+  FakeMetaServer::File& file = cluster.meta.files["/sparse"];
+  const uint64_t stripe = cluster.meta.files["/packed"].extents.front().stripe_id();
+  const uint64_t stripe_bytes = cluster.meta.stripes[stripe].length();
+  std::vector<std::byte> model;
+  for (int i = 0; i < 400; ++i) {
+    proto::Extent& extent = file.extents.emplace_back();
+    extent.set_file_offset(model.size() + (random.below(2) == 0 ? 0 : random.below(20'000)));
+    extent.set_length(1 + random.below(i % 50 == 0 ? 200'000 : 5000));
+    extent.set_stripe_id(stripe);
+    extent.set_stripe_offset(random.below(stripe_bytes - extent.length()));
+    model.resize(extent.file_offset());
+    const auto from = bytes.begin() + static_cast<ptrdiff_t>(extent.stripe_offset());
+    model.insert(model.end(), from, from + static_cast<ptrdiff_t>(extent.length()));
+  }
+  model.resize(model.size() + 5'000'000);
+  file.attributes.set_size(model.size());
+  const auto back = cluster.get("/sparse");
+  ASSERT_TRUE(back) << back.error();
+  EXPECT_TRUE(*back == model);
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t offset = random.below(model.size()),
+                   length = 1 + random.below(i % 3 == 0 ? 3'000'000 : 9000);
+    std::vector<std::byte> into(length);
+    const auto read = cluster.run(cluster.client().read_at("/sparse", offset, into));
+    ASSERT_TRUE(read) << read.error();
+    ASSERT_EQ(*read, std::min<uint64_t>(length, model.size() - offset));
+    ASSERT_TRUE(std::equal(into.begin(), into.begin() + static_cast<ptrdiff_t>(*read),
+                           model.begin() + static_cast<ptrdiff_t>(offset)))
+        << offset << " " << length;
+  }
+  // Few reads of servers, many extents.
+  uint64_t before = 0, after = 0;
+  for (const auto& server : cluster.servers)
+    before += server->reads;
+  ASSERT_TRUE(cluster.get("/sparse"));
+  for (const auto& server : cluster.servers)
+    after += server->reads;
+  EXPECT_LE(after - before, 100u);
+}
+
 }  // namespace
 }  // namespace kintsugi::client

@@ -51,6 +51,7 @@ struct FilesShared {
   InodeCalls calls;
   DirtyBuffers buffers;
   LocationBudget locations;
+  bool handed_over = false;       ///< another process goes on: nothing is written out here any more
   uint64_t read_ahead_bytes = 0;  ///< held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
   std::set<std::pair<TimePoint, uint64_t>> dirty_since;  ///< and inode

@@ -303,7 +303,7 @@ asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> 
     retry_after_ = shared_.resources.now() + kRetryFailed;
   }
   if (layer->discarded) std::erase(layers_, layer);
-  if (!is_open()) give_up_failed();
+  if (!is_open() && !shared_.handed_over) give_up_failed();
   advance();
   changed_.notify_all();
   shared_.freed();
@@ -386,7 +386,7 @@ void OpenFileState::discard(Status why) {
 
 void OpenFileState::close_one() {
   shared_.session.release(inode_);
-  if (--handles_ > 0) return;
+  if (--handles_ > 0 || shared_.handed_over) return;
   give_up_failed();
   start_flush();
   if (is_clean()) shared_.forget(inode_);

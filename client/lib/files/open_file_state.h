@@ -104,7 +104,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   /// Bytes of a contiguous run that are worth being written out at once.
   uint64_t full_bytes();
   /// No exclusive operation is in the way.
-  bool may_freeze() const { return !exclusive_ || draining_; }
+  bool may_freeze() const { return (!exclusive_ || draining_) && !shared_.handed_over; }
   bool has_failed() const;
   bool has_under_way() const;
 

@@ -174,7 +174,7 @@ asio::awaitable<Status> OpenFiles::sync_all() {
 asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
   Status status;
   if (hand_over) {
-    shared_->buffers.hand_over();
+    shared_->handed_over = true;
   } else {
     status = co_await sync_all();
   }
@@ -183,6 +183,7 @@ asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
   shared_->tasks.request_stop();
   co_await shared_->tasks.join();
   co_await shared_->session.stop(hand_over);
+  if (hand_over) shared_->buffers.hand_over();
   for (const auto& [inode, state] : shared_->files) {
     if (!hand_over && !state->is_clean()) state->discard(status);
   }
