@@ -13,6 +13,7 @@ namespace kintsugi::client {
 namespace {
 
 constexpr uint64_t kMaxFileBytes = std::numeric_limits<int64_t>::max();
+constexpr uint64_t kReadStep = 1 << 20;
 constexpr uint64_t kLookEvery = 1 << 20;  ///< bytes written between two looks for a full stripe
 constexpr uint64_t kLayersInMemory = 4;   ///< full layers that the memory of dirty bytes has room for
 constexpr uint64_t kUnknownRow = 6 << 20;
@@ -111,13 +112,17 @@ asio::awaitable<Result<size_t>> OpenFileState::read(uint64_t offset, std::span<s
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer)
     (*layer)->ranges.overlay(offset, into, missing);
   const uint64_t stored_size = stored_.size();
-  if (!missing.empty()) stored_reader_.note_read(self, offset, into.size(), stored_size);
   for (const ByteRange& range : missing) {
     const auto part = into.subspan(range.begin - offset, range.length());
     // Beyond what is stored there is a hole, whatever comes there meanwhile.
     const uint64_t stored =
         range.begin >= stored_size ? 0 : std::min(range.length(), stored_size - range.begin);
-    if (stored > 0) KINTSUGI_CO_TRY(co_await stored_reader_.read(range.begin, part.first(stored)));
+    // A long range is read in steps, so that what follows is read ahead meanwhile.
+    for (uint64_t at = 0; at < stored; at += kReadStep) {
+      const uint64_t bytes = std::min(stored - at, kReadStep);
+      stored_reader_.note_read(self, range.begin + at, bytes, stored_size);
+      KINTSUGI_CO_TRY(co_await stored_reader_.read(range.begin + at, part.subspan(at, bytes)));
+    }
     std::ranges::fill(part.subspan(stored), std::byte{});
   }
   co_return into.size();

@@ -15,7 +15,6 @@ Session::Session(Resources& resources, ChangeJournal* journal)
       journal_(journal ? *journal : own_journal_),
       takes_over_(journal_.session != 0),
       id_(takes_over_ ? journal_.session : resources.runtime.random.next() | 1),
-      all_(takes_over_),
       ended_(resources.runtime),
       telling_(resources.runtime, 1),
       tasks_(resources.runtime) {

@@ -91,7 +91,7 @@ class Session {
   std::set<uint64_t> under_way_;                  ///< numbers of changes
   std::map<uint64_t, uint64_t> holds_;            ///< inode -> how often
   std::set<uint64_t> news_held_, news_released_;  ///< not told yet
-  bool all_ = false;                              ///< the next message holds everything
+  bool all_ = true;                               ///< the next message holds everything
   runtime::Event ended_;                          ///< a change
   runtime::Semaphore telling_;
   runtime::TaskGroup tasks_;
