@@ -17,6 +17,8 @@ constexpr size_t kPageBytes = 4096;
 constexpr size_t kReadAt = kPageBytes - kRequestOverhead;
 
 constexpr Duration kHousekeepingInterval = std::chrono::seconds(1);
+constexpr size_t kBatch = 16;
+constexpr unsigned kTryBatchEvery = 8;
 constexpr unsigned kBuffersIdleAfter = 10;  // in such intervals
 
 size_t buffer_bytes(const HandshakeOptions& options) {
@@ -110,28 +112,33 @@ void Connection::fail_journaled() {
       write_answer(unique, EIO, nullptr);
 }
 
-void Connection::read_more() {
-  if (reading_ || ending_ || active_.size() - abandoned_.requests >= options_.max_in_flight) return;
-  if (active_.size() >= 2 * options_.max_in_flight) return;
+bool Connection::may_read() {
+  if (reading_ || ending_ || active_.size() - abandoned_.requests >= options_.max_in_flight) return false;
+  if (active_.size() >= 2 * options_.max_in_flight) return false;
   if (!reading_into_ && large_held_ - abandoned_.large_buffers <= options_.large_buffers) {
     reading_into_ = buffers_.try_acquire();
   }
-  if (!reading_into_) return;
+  return static_cast<bool>(reading_into_);
+}
+
+void Connection::read_more() {
+  if (!may_read()) return;
   reading_ = true;
   const auto into = reading_into_.span().subspan(kReadAt);
-  device_.async_read_some(asio::buffer(into.data(), into.size()),
-                          [this](const boost::system::error_code& error, size_t bytes) {
-                            reading_ = false;
-                            on_read(error, bytes);
-                          });
+  device_.async_read_some(
+      asio::buffer(into.data(), into.size()),
+      [this](const boost::system::error_code& error, size_t bytes) { on_read(error, bytes); });
 }
 
 void Connection::on_read(const boost::system::error_code& error, size_t bytes) {
   if (!error) {
     on_request(reading_into_.span().subspan(kReadAt, bytes));
+    reading_ = false;
+    if (batches_pay_ || ++reads_ % kTryBatchEvery == 0) read_batch();
     if (ending_) changed_.notify_all();
     return read_more();
   }
+  reading_ = false;
   switch (error.value()) {
     // The request went away while it was read.
     case ENOENT:
@@ -147,6 +154,23 @@ void Connection::on_read(const boost::system::error_code& error, size_t bytes) {
       }
   }
   changed_.notify_all();
+}
+
+// Under load several requests are there at once, and going through the event loop for each would be a quarter of its cost.
+// Else the attempt is one system call in vain, so it is made seldom.
+void Connection::read_batch() {
+  size_t count = 0;
+  while (count < kBatch && may_read()) {
+    const auto into = reading_into_.span().subspan(kReadAt);
+    const ssize_t bytes = ::read(device_.native_handle(), into.data(), into.size());
+    // Whatever it is, the next ordinary read meets it, too.
+    if (bytes < 0) break;
+    ++count;
+    reading_ = true;  // a handler that ends within the call shall not begin to read into the same buffer
+    on_request(into.first(static_cast<size_t>(bytes)));
+    reading_ = false;
+  }
+  batches_pay_ = count > 0;
 }
 
 void Connection::on_request(std::span<const std::byte> bytes) {

@@ -66,7 +66,9 @@ class Connection {
   void ask_to_resend();
   void fail_journaled();
   void read_more();
+  bool may_read();
   void on_read(const boost::system::error_code& error, size_t bytes);
+  void read_batch();
   void on_request(std::span<const std::byte> bytes);
   void on_init(std::span<const std::byte> bytes);
   void on_interrupt(const Request& message);
@@ -92,6 +94,8 @@ class Connection {
   runtime::BufferPool buffers_;
   runtime::Buffer reading_into_;
   bool reading_ = false;
+  bool batches_pay_ = false;  ///< the last time that more was read at once, there was more
+  unsigned reads_ = 0;
   struct Held {
     size_t requests = 0;
     size_t large_buffers = 0;

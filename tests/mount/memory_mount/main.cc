@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include "client/mount/kernel/child_seat.h"
@@ -19,6 +20,9 @@ int serve(ChildSeat& seat, const char* state_directory) {
   // For the test of a binary that does not work.
   if (*state_directory != 0 && ::access((std::string(state_directory) + "/broken").c_str(), F_OK) == 0)
     return 3;
+  // Large answers shall not be mapped, cleared and unmapped each time.
+  ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
   runtime::ProductionRuntime runtime;
   MemoryFileSystem file_system(runtime.runtime(), state_directory);
   return runtime::run_on(
