@@ -276,6 +276,16 @@ TEST_F(Supervised, InTheBackgroundTheCallerReturnsWhenTheMountAnswers) {
       1);
 }
 
+TEST_F(Supervised, AFormerMountOfTheSameDirectoryDoesNotDisturbTheNextOne) {
+  for (int i = 0; i < 20; ++i) {
+    const std::string command =
+        fmt::format(KINTSUGI_BINARIES "/kintsugi-mount-memory {} {}", place_.path(), state_.path());
+    ASSERT_EQ(::system(command.c_str()), 0);
+    write_file(path(std::to_string(i)), "works");
+    ASSERT_TRUE(unmount(path(), false).ok()) << i;
+  }
+}
+
 TEST_F(Supervised, AnAbortedMountIsClearedAway) {
   start();
   const std::string device = *mounted_device(path());

@@ -78,7 +78,7 @@ asio::awaitable<int> ChildSeat::serve(runtime::ProductionRuntime& runtime, FileS
     co_return 1;
   }
   handed_over_ = *ending == Ending::kStopped;
-  co_return 0;
+  co_return *ending == Ending::kAborted ? kExitAborted : 0;
 }
 
 asio::awaitable<void> ChildSeat::obey(asio::posix::stream_descriptor& control, Connection& connection,

@@ -18,6 +18,9 @@ inline constexpr const char* kSeatVariable = "KINTSUGI_MOUNT_SEAT";
 /// Single bytes over the control socket.
 inline constexpr char kOrderFlush = 'F', kOrderHandOver = 'H', kSayReady = 'R', kSayFlushed = 'f';
 
+/// The child's exit status when the connection was aborted, and the dead mount may be left behind.
+inline constexpr int kExitAborted = 76;
+
 class ChildSeat {
  public:
   /// A null pointer: no supervisor started this process. To be called early, before threads: signals that are meant for

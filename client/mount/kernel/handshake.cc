@@ -45,7 +45,8 @@ Result<Handshake> shake_hands(std::span<const std::byte> body, const HandshakeOp
   if ((in.flags & FUSE_INIT_EXT) != 0 && body.size() >= sizeof in) offered |= uint64_t{in.flags2} << 32;
   const uint64_t agreed = offered & kWanted;
   const uint32_t pages = std::max(options.max_write_bytes / kPageBytes, 1u);
-  shake.answer.max_readahead = std::min(in.max_readahead, options.max_readahead_bytes);
+  // The kernel takes the smaller of this and its setting, which may have been raised since it sent what it had.
+  shake.answer.max_readahead = options.max_readahead_bytes;
   shake.answer.flags = static_cast<uint32_t>(agreed);
   shake.answer.flags2 = static_cast<uint32_t>(agreed >> 32);
   shake.answer.max_background = options.max_background;

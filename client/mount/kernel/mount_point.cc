@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ constexpr int kExecFailed = 127;
 
 Status check_directory(const std::string& directory) {
   struct stat found{};
-  if (::stat(directory.c_str(), &found) != 0) {
+  struct statvfs space{};  // asks a file system that died although stat() may still be cached
+  if (::stat(directory.c_str(), &found) != 0 || ::statvfs(directory.c_str(), &space) != 0) {
     if (errno == ENOTCONN || errno == ECONNABORTED) {
       return {Code::kStale,
               fmt::format("{}: a mount that died is still there (Transport endpoint is not connected): "

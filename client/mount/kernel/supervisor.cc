@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -85,6 +86,7 @@ Status Supervisor::set_up() {
   binary_ = ::open("/proc/self/exe", O_PATH | O_CLOEXEC);
   if (binary_ < 0) return status_from_errno(errno, "open our own binary");
   KINTSUGI_ASSIGN(state_, SharedState::create(options_.state_bytes));
+  mounted_as_ = mounted_device(options_.directory).value_or("");
   const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
@@ -122,9 +124,17 @@ int Supervisor::run() {
     if (watched[0].revents != 0) on_signals();
   }
   tell_systemd("STOPPING=1\n");
-  // After `umount -f`, or an abort, a dead mount may be left behind.
-  if (mounted_device(options_.directory)) start_unmount();
+  if (failed_ || left_behind()) start_unmount();
   return failed_ ? (first_status_ == 0 ? 1 : first_status_) : 0;
+}
+
+/// After `umount -f` or an abort the directory may still be the dead mount. Another mount may be there by now, too: that one
+/// has another device, or answers.
+bool Supervisor::left_behind() const {
+  if (mounted_device(options_.directory) != mounted_as_) return false;
+  struct statvfs found{};  // which is never cached
+  return aborted_ ||
+         (::statvfs(options_.directory.c_str(), &found) != 0 && (errno == ENOTCONN || errno == ECONNABORTED));
 }
 
 bool Supervisor::gone() const {
@@ -270,6 +280,7 @@ void Supervisor::reap() {
 void Supervisor::on_child_ended(int status) {
   child_ = 0;
   close_if_open(control_);
+  aborted_ = WIFEXITED(status) && WEXITSTATUS(status) == kExitAborted;
   const int64_t lived_ms = now_ms() - started_ms_;
   const bool asked = hand_over_ && child_ready_;
   if (!ever_ready_) {

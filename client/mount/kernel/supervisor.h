@@ -56,10 +56,12 @@ class Supervisor {
   void start_unmount();
   void became_ready();
   bool gone() const;
+  bool left_behind() const;
   void tell_systemd(const char* text) const;
 
   SupervisorOptions options_;
   std::string binary_path_;
+  std::string mounted_as_;  ///< see mounted_device()
   int binary_ = -1;         // what runs
   int former_binary_ = -1;  // what ran before, while a new one is tried
   bool hand_over_ = false;  // the next child is of the binary that is at the path
@@ -72,6 +74,7 @@ class Supervisor {
   bool stopping_ = false;
   bool unmounting_ = false;
   bool failed_ = false;
+  bool aborted_ = false;
   int first_status_ = 0;
   int64_t started_ms_ = 0;
   int64_t start_at_ms_ = 0;
