@@ -21,7 +21,6 @@ namespace kintsugi::client {
 /// read by its own chunk alone is read again when nothing of this read holds buffers any more.
 class RangeRead {
  public:
-
   /// `extents` in file order, all with a part in [begin, end).
   RangeRead(Resources& resources, Context context, uint64_t begin, uint64_t end,
             std::vector<LocatedExtent> extents);
