@@ -68,10 +68,12 @@ bool writes(int flags) {
 }  // namespace
 
 ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Client& client,
-                                     client::OpenFiles& files, ClusterFileSystemOptions options)
+                                     client::OpenFiles& files, Notifier* notifier,
+                                     ClusterFileSystemOptions options)
     : runtime_(runtime),
       client_(client),
       files_(files),
+      notifier_(notifier),
       options_(options),
       // A handle of the process before this one must not be mistaken for one of this.
       next_handle_(runtime.random.next() << 24 | 1),
@@ -344,6 +346,10 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attribut
   OpenAnswer answer;
   answer.keep_cache = cached == version;
   cached = version;
+  // What the kernel believes of the file may be as old as its last answer: who opens it sees what others have closed. This
+  // waits for no lock of the kernel, since no pages are concerned.
+  if (!answer.keep_cache && !held && notifier_ != nullptr)
+    (void)co_await notifier_->invalidate_inode(told.inode(), -1, 0);
   answer.direct_io = (flags.flags & O_DIRECT) != 0;
   answer.parallel_direct_writes = answer.direct_io;
   answer.no_flush = !writes(flags.flags);

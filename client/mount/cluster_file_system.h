@@ -9,6 +9,7 @@
 #include "client/lib/files/open_files.h"
 #include "client/mount/directory_cookies.h"
 #include "client/mount/kernel/file_system.h"
+#include "client/mount/kernel/notifier.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
@@ -28,9 +29,10 @@ struct ClusterFileSystemOptions {
 /// (close-to-open). Advisory locks are the metaserver's; one that waits asks again and again.
 class ClusterFileSystem final : public FileSystem {
  public:
-  /// References outlive it.
+  /// References outlive it. `notifier` may be null: then an application that opens a file may believe attributes that are
+  /// `cached_for` old.
   ClusterFileSystem(const runtime::Runtime& runtime, client::Client& client, client::OpenFiles& files,
-                    ClusterFileSystemOptions options);
+                    Notifier* notifier, ClusterFileSystemOptions options);
   ~ClusterFileSystem() override;
 
   /// Closes all handles that are still open.
@@ -124,6 +126,7 @@ class ClusterFileSystem final : public FileSystem {
   runtime::Runtime runtime_;
   client::Client& client_;
   client::OpenFiles& files_;
+  Notifier* notifier_;
   const ClusterFileSystemOptions options_;
   std::unordered_map<Handle, OpenedPtr> handles_;
   std::unordered_map<Handle, std::shared_ptr<DirectoryCookies>> directories_;

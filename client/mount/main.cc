@@ -43,10 +43,12 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
     const uint64_t bytes = files->recover();
     log::info("takes over from a process that ended, with {} bytes that it had not written out", bytes);
   }
+  Notifier notifier(runtime.io(), runtime.runtime(), seat.take_notifier_socket());
   auto file_system = std::make_unique<ClusterFileSystem>(
-      runtime.runtime(), client, *files, ClusterFileSystemOptions{.cached_for = arguments.cached_for});
+      runtime.runtime(), client, *files, &notifier, ClusterFileSystemOptions{.cached_for = arguments.cached_for});
   const int status = co_await seat.serve(runtime, *file_system, {},
                                          [&]() -> asio::awaitable<Status> { return files->sync_all(); });
+  notifier.close();
   co_await file_system->close_all();
   const Status stopped = co_await files->stop(seat.handed_over());
   if (!stopped.ok()) log::error("not everything could be written out: {}", stopped.to_string());
