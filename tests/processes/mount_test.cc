@@ -348,6 +348,10 @@ TEST_F(Mounts, WaitWhileServersAndTheMetaserverAreAway) {
       {"/bin/sh", "-c",
        "sleep 2; exec " KINTSUGI_BINARIES "/kintsugi cluster start --dir " + cluster_directory()},
       environment());
+  // It has closed its copy of the file by now: that would wait for what it is going to start.
+  ASSERT_TRUE(eventually(
+      [&] { return read_file("/proc/" + std::to_string(later.pid()) + "/cmdline").starts_with("/bin/sh"); },
+      seconds(10)));
   ASSERT_TRUE(write_all(file, after, 1'000'000));
   EXPECT_EQ(::fsync(file), 0) << std::strerror(errno);
   EXPECT_EQ(later.exit_code(), 0);
