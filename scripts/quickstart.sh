@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # From nothing to a repaired cluster on one machine: installs what is missing, builds, starts a cluster of ten
 # chunkservers, stores a real directory tree, kills a chunkserver, reads everything back through the loss, waits while the
-# cluster repairs itself, verifies every byte, and says what it did.
+# cluster repairs itself, verifies every byte, mounts it and kills another chunkserver under a copy, and says what it did.
 #
 #   scripts/quickstart.sh [SOURCE_DIRECTORY]
 set -euo pipefail
 
 root="$(cd "$(dirname "$0")/.." && pwd)"
-"$root/scripts/build.sh" release kintsugi kintsugi-metaserver kintsugi-chunkserver  # what runs below
+"$root/scripts/build.sh" release kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-mount  # what runs below
 
 # A compiler installation is a real tree of every machine that got this far: large binaries and many small headers.
 source_dir="$(readlink -f "${1:-$(clang-19 -print-resource-dir)}")"
@@ -19,6 +19,7 @@ export PATH="$bin:$PATH"
 
 finish() {
   status=$?
+  mountpoint -q "$work/mnt" && umount -l "$work/mnt" || true
   [ -d "$work/cluster" ] && kintsugi cluster stop --dir "$work/cluster" >/dev/null 2>&1 || true
   if [ $status -eq 0 ]; then rm -rf "$work"; else echo "quickstart failed; logs are in $work/cluster/log" >&2; fi
 }
@@ -78,3 +79,18 @@ kintsugi fsck /quickstart
 kintsugi get /quickstart/tree "$work/repaired"
 diff -r "$work/original" "$work/repaired"
 echo "every byte is right, and every stripe is whole again"
+
+# Without root fusermount3 is needed, and without /dev/fuse nothing can be mounted.
+if [ "$(id -u)" -eq 0 ] && [ -w /dev/fuse ]; then
+  say "Mounting it, and killing another chunkserver under a program that writes"
+  mkdir "$work/mnt"
+  kintsugi-mount "$work/mnt" --log-file "$work/cluster/log/mount.log"
+  t=$(clock)
+  cp -r "$work/original" "$work/mnt/copy" &
+  copy=$!
+  kill -9 "$(awk '{ print $1; exit }' "$work/cluster/run/chunkserver-7.pid")"
+  wait "$copy"
+  diff -r "$work/original" "$work/mnt/copy"
+  echo "copied and read back through the mount in $(seconds "$t"), with a server less"
+  umount "$work/mnt"
+fi

@@ -30,6 +30,7 @@ class Sessions {
 
   /// kInvalidArgument, kLimitExceeded.
   Status keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
+  bool known(uint64_t session) const { return sessions_.contains(session); }
   /// The session has opened the inode. Session 0 is none.
   void hold(uint64_t session, InodeId inode);
   /// Somebody may have it open.

@@ -253,10 +253,11 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
 asio::awaitable<Status> InodeService::keep_session(Context context, const proto::KeepSessionRequest& request,
                                                    proto::KeepSessionResponse& response) {
   sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
+  const bool is_new = !state_.sessions.known(request.session());
   const Status kept = state_.sessions.keep(request, response);
   // After a restart the metaserver must know that this session may still tell what it holds.
   Transaction transaction(state_.store);
-  if (kept.ok() && response.tell_all()) note_session(transaction, request.session());
+  if (kept.ok() && is_new && !request.ends()) note_session(transaction, request.session());
   co_return module.finish(co_await state_.finish(module.context(), kept, transaction));
 }
 

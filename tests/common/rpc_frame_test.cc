@@ -77,7 +77,7 @@ TEST(RpcFrame, RefusesUnknownFlagsAndStatusCodes) {
   overwrite<uint16_t>(bytes, 8, 8);
   EXPECT_FALSE(decode_frame_header(bytes));
   bytes = encode_frame_header(sample_header(), {});
-  overwrite<uint16_t>(bytes, 10, 17);
+  overwrite<uint16_t>(bytes, 10, static_cast<uint16_t>(kLastCode) + 1);
   EXPECT_FALSE(decode_frame_header(bytes));
 }
 

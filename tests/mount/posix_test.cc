@@ -57,7 +57,7 @@ TEST_F(Posix, EverythingWasAgreedThatThisKernelCanDo) {
   for (const uint64_t flag :
        {uint64_t{FUSE_ASYNC_READ}, uint64_t{FUSE_POSIX_LOCKS}, uint64_t{FUSE_FLOCK_LOCKS},
         uint64_t{FUSE_PARALLEL_DIROPS}, uint64_t{FUSE_POSIX_ACL}, uint64_t{FUSE_ATOMIC_O_TRUNC},
-        uint64_t{FUSE_HANDLE_KILLPRIV_V2}, uint64_t{FUSE_EXPLICIT_INVAL_DATA}}) {
+        uint64_t{FUSE_HANDLE_KILLPRIV_V2}, uint64_t{FUSE_AUTO_INVAL_DATA}}) {
     EXPECT_NE(agreed.flags & flag, 0u) << std::hex << flag;
   }
   EXPECT_EQ(agreed.flags & FUSE_WRITEBACK_CACHE, 0u);

@@ -1,0 +1,239 @@
+// Operations by inode: names, permissions, access lists, extents that are shared, changes that are repeated.
+#include "metaserver/namespace/changes.h"
+#include "tests/metaserver/metaserver_rig.h"
+#include "tests/metaserver/namespace_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+const Caller kUser{1000, 100, {}}, kOther{2000, 200, {}}, kMember{3000, 300, {100}};
+
+Result<InodeId> make(NamespaceRig& rig, const Caller& caller, InodeId parent, std::string_view name,
+                     proto::Attributes::Type type, uint32_t mode, uint32_t umask = 0) {
+  InodeId made;
+  const Status status = rig.apply([&](Transaction& t) -> Status {
+    NewInode wanted;
+    wanted.type = type;
+    wanted.mode = mode;
+    wanted.umask = umask;
+    KINTSUGI_ASSIGN(made, rig.inodes->make(t, caller, parent, name, wanted));
+    return {};
+  });
+  if (!status.ok()) return status;
+  return made;
+}
+
+Status unlink(NamespaceRig& rig, const Caller& caller, InodeId parent, std::string_view name) {
+  return rig.apply(
+      [&](Transaction& t) { return rig.inodes->unlink(t, caller, parent, name, {}, rig.freed); });
+}
+
+Status set_mode(NamespaceRig& rig, const Caller& caller, InodeId id, uint32_t mode) {
+  proto::SetAttributesRequest request;
+  request.set_inode(id.value);
+  request.set_mode(mode);
+  return rig.apply([&](Transaction& t) { return rig.inodes->set_attributes(t, caller, request, rig.freed); });
+}
+
+proto::StoredInode stored(NamespaceRig& rig, InodeId id) {
+  return load_inode(*rig.store, id);
+}
+
+TEST(Inodes, AreWhatTheirDirectoryAndTheirMakerSay) {
+  NamespaceRig rig;
+  const InodeId directory = *make(rig, Caller::root(), kRootInode, "d", proto::Attributes::DIRECTORY, 0777);
+  const InodeId file = *make(rig, kUser, directory, "f", proto::Attributes::FILE, 0666, 022);
+  EXPECT_EQ(stored(rig, file).mode(), 0644u);
+  EXPECT_EQ(stored(rig, file).uid(), 1000u);
+  EXPECT_EQ(stored(rig, file).gid(), 100u);
+  KINTSUGI_ASSERT_OK(set_mode(rig, Caller::root(), directory, 03777));
+  const InodeId child = *make(rig, kUser, directory, "c", proto::Attributes::DIRECTORY, 0755);
+  EXPECT_EQ(stored(rig, child).mode(), 02755u) << "the set-group-ID bit is handed down";
+  EXPECT_EQ(stored(rig, child).gid(), 0u);
+  EXPECT_EQ(unlink(rig, kOther, directory, "f").code(), Code::kNotPermitted) << "the directory is sticky";
+  KINTSUGI_EXPECT_OK(unlink(rig, kUser, directory, "f"));
+  EXPECT_EQ(make(rig, kOther, child, "x", proto::Attributes::FILE, 0644).error().code(), Code::kAccessDenied);
+  EXPECT_EQ(set_mode(rig, kOther, child, 0777).code(), Code::kNotPermitted);
+  EXPECT_EQ(make(rig, kUser, child, std::string(256, 'n'), proto::Attributes::FILE, 0644).error().code(),
+            Code::kNameTooLong);
+}
+
+TEST(Inodes, AccessListsAreEvaluatedHandedDownAndFollowTheMode) {
+  NamespaceRig rig;
+  const InodeId directory = *make(rig, Caller::root(), kRootInode, "d", proto::Attributes::DIRECTORY, 0755);
+  AccessList list;
+  list.items = {{AccessList::kOwner, 7, 0},   {AccessList::kUser, 7, 1000}, {AccessList::kOwningGroup, 5, 0},
+                {AccessList::kGroup, 4, 100}, {AccessList::kMask, 7, 0},    {AccessList::kOther, 0, 0}};
+  for (const std::string_view name : {kAccessList, kDefaultList}) {
+    proto::SetXattrRequest request;
+    request.set_inode(directory.value);
+    request.set_name(std::string(name));
+    request.set_value(list.serialise());
+    KINTSUGI_ASSERT_OK(
+        rig.apply([&](Transaction& t) { return rig.inodes->set_xattr(t, Caller::root(), request); }));
+  }
+  EXPECT_EQ(stored(rig, directory).mode(), 0770u) << "the group's bits show the mask";
+  EXPECT_EQ(make(rig, kOther, directory, "x", proto::Attributes::FILE, 0644).error().code(),
+            Code::kAccessDenied);
+  const InodeId file = *make(rig, kUser, directory, "f", proto::Attributes::FILE, 0640, 077);
+  EXPECT_EQ(stored(rig, file).mode(), 0640u) << "the umask does not count where there is a default list";
+  const Transaction look(*rig.store);
+  const auto may = [&](const Caller& caller, uint32_t what) {
+    return check_access(look, caller, file, stored(rig, file), what).ok();
+  };
+  EXPECT_TRUE(may(kMember, kMayRead));
+  EXPECT_FALSE(may(kMember, kMayWrite));
+  EXPECT_FALSE(may(kOther, kMayRead));
+  KINTSUGI_ASSERT_OK(set_mode(rig, kUser, file, 0600));
+  EXPECT_FALSE(may(kMember, kMayRead)) << "the mask follows the mode";
+  EXPECT_EQ(AccessList::parse("garbage").error().code(), Code::kInvalidArgument);
+}
+
+TEST(Inodes, NamesAreLinkedMovedAndExchanged) {
+  NamespaceRig rig;
+  const Caller root = Caller::root();
+  const auto never = [](InodeId) { return false; };
+  const InodeId a = *make(rig, root, kRootInode, "a", proto::Attributes::DIRECTORY, 0755);
+  const InodeId b = *make(rig, root, a, "b", proto::Attributes::DIRECTORY, 0755);
+  const InodeId file = *make(rig, root, kRootInode, "f", proto::Attributes::FILE, 0644);
+  KINTSUGI_ASSERT_OK(rig.apply([&](Transaction& t) { return rig.inodes->link(t, root, file, b, "g"); }));
+  EXPECT_EQ(stored(rig, file).links(), 2u);
+  const auto move = [&](InodeId from, const char* name, InodeId to, const char* to_name,
+                        Inodes::Target target) {
+    return rig.apply([&](Transaction& t) {
+      return rig.inodes->move(t, root, from, name, to, to_name, target, never, rig.freed);
+    });
+  };
+  EXPECT_EQ(move(kRootInode, "a", b, "x", Inodes::Target::kReplace).code(), Code::kInvalidArgument);
+  EXPECT_EQ(move(kRootInode, "f", b, "g", Inodes::Target::kReplace).code(), Code::kOk)
+      << "both are one inode";
+  EXPECT_EQ(stored(rig, file).links(), 2u);
+  KINTSUGI_EXPECT_OK(move(kRootInode, "f", a, "b", Inodes::Target::kExchange));
+  EXPECT_EQ(stored(rig, kRootInode).links(), 4u) << "two directories are in it now";
+  EXPECT_EQ(stored(rig, b).parent(), kRootInode.value);
+  EXPECT_EQ(*Inodes::lookup(Transaction(*rig.store), root, b, ".."), kRootInode);
+  EXPECT_EQ(unlink(rig, root, b, "g").code(), Code::kOk);
+  EXPECT_EQ(stored(rig, file).links(), 1u);
+  EXPECT_EQ(unlink(rig, root, a, "b").code(), Code::kOk);
+  EXPECT_FALSE(Inodes::find(Transaction(*rig.store), file)) << "that was its last name";
+}
+
+TEST(Inodes, ExtentsAreCutSharedAndTheirStripesFreedWithTheLastOne) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/one", 1, 100'000));
+  KINTSUGI_ASSERT_OK(rig.put("/two", 1, 50'000));
+  const auto one = *rig.open("/one"), two = *rig.open("/two");
+  proto::CopyExtentsRequest copy;
+  copy.set_from(one.attributes().inode());
+  copy.set_from_offset(10'000);
+  copy.set_to(two.attributes().inode());
+  copy.set_to_offset(20'000);
+  copy.set_length(10'000);
+  ASSERT_TRUE(rig.call<proto::CopyExtentsResponse>(rpc::Method::kCopyExtents, copy));
+  const auto shared = *rig.open("/two");
+  ASSERT_EQ(shared.extents_size(), 3) << "what was there is cut in two";
+  EXPECT_EQ(shared.extents(1).stripe_id(), one.extents(0).stripe_id());
+  EXPECT_EQ(shared.extents(1).stripe_offset(), 10'000u);
+  EXPECT_EQ(shared.extents(2).stripe_offset(), 30'000u);
+  KINTSUGI_ASSERT_OK(rig.remove("/one"));
+  EXPECT_TRUE(rig.open("/two", 20'000, 100)) << "the other file still needs the stripe";
+  EXPECT_TRUE(rig.told.deleted.empty());
+  proto::WriteExtentsRequest punch;
+  punch.set_inode(two.attributes().inode());
+  proto::Extent& hole = *punch.add_extents();
+  hole.set_file_offset(15'000);
+  hole.set_length(20'000);
+  ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kWriteExtents, punch));
+  EXPECT_EQ(rig.told.deleted, std::vector<StripeId>{StripeId{one.extents(0).stripe_id()}});
+  const auto left = *rig.open("/two");
+  ASSERT_EQ(left.extents_size(), 2);
+  EXPECT_EQ(left.extents(0).length(), 15'000u);
+  EXPECT_EQ(left.extents(1).file_offset(), 35'000u);
+  EXPECT_EQ(left.attributes().used_bytes(), 30'000u);
+}
+
+TEST(Inodes, AChangeThatIsRepeatedIsNotDoneTwice) {
+  MetaServerRig rig;
+  proto::MakeInodeRequest make;
+  make.set_parent(kRootInode.value);
+  make.set_name("f");
+  make.set_mode(0644);
+  make.mutable_change()->set_session(77);
+  make.mutable_change()->set_number(1);
+  make.mutable_change()->set_generation(1);
+  const auto made = rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, make);
+  ASSERT_TRUE(made) << made.error();
+  rig.restart();
+  const auto again = rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, make);
+  ASSERT_TRUE(again) << again.error();
+  EXPECT_EQ(again->attributes().inode(), made->attributes().inode());
+  make.mutable_change()->set_generation(2);
+  EXPECT_EQ(rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, make).error().code(),
+            Code::kAlreadyExists);
+}
+
+TEST(Inodes, AFileThatASessionHoldsOutlivesItsNameUntilTheSessionEnds) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const auto file = *rig.open("/f");
+  proto::KeepSessionRequest keep;
+  keep.set_session(5);
+  keep.add_hold(file.attributes().inode());
+  keep.set_all(true);
+  ASSERT_TRUE(rig.call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, keep));
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  rig.restart();
+  proto::GetInodeRequest get;
+  get.set_inode(file.attributes().inode());
+  rig.pass(20);
+  ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get)) << "the session may still tell";
+  ASSERT_TRUE(rig.call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, keep));
+  rig.pass(50);
+  EXPECT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get));
+  rig.pass(30);
+  EXPECT_EQ(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get).error().code(), Code::kStale)
+      << "nobody has heard of the session for a minute";
+}
+
+TEST(Inodes, MetadataOfTheFirstFormatAreConverted) {
+  NamespaceRig rig;
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+  KINTSUGI_ASSERT_OK(rig.put("/d/f", 3, false, 3));
+  const InodeId file{rig.stat("/d/f")->inode()}, directory{rig.stat("/d")->inode()};
+  KINTSUGI_ASSERT_OK(rig.apply([&](Transaction& t) -> Status {  // as it was
+    proto::StoredExtents old;
+    scan_extents(t.store(), file, 0, [&](const proto::Extent& extent) {
+      *old.add_extents() = extent;
+      t.remove(keys::extent(file, extent.file_offset() + extent.length()));
+      auto stripe = *load_stripe(t.store(), StripeId{extent.stripe_id()});
+      stripe.clear_references();
+      stripe.clear_live_bytes();
+      t.put_message(keys::stripe(StripeId{extent.stripe_id()}), stripe);
+      return true;
+    });
+    t.put_message(keys::extents(file), old);
+    auto inode = load_inode(t.store(), directory);
+    inode.clear_parent();
+    t.put_message(keys::inode(directory), inode);
+    return {};
+  }));
+  while (true) {
+    Transaction transaction(*rig.store);
+    if (!convert_extents_step(transaction)) break;
+    rig.commit(transaction);
+  }
+  std::string after;
+  Transaction transaction(*rig.store);
+  while (note_parents_step(transaction, after)) {
+  }
+  rig.commit(transaction);
+  EXPECT_EQ(count_extents(*rig.store, file, 10), 3u);
+  EXPECT_EQ(stored(rig, directory).parent(), kRootInode.value);
+  KINTSUGI_ASSERT_OK(rig.remove("/d", true));
+  rig.reclaim_all();
+  EXPECT_EQ(rig.count(keys::Kind::kStripe), 0u) << "every stripe was freed with its extent";
+  EXPECT_EQ(rig.count(keys::Kind::kExtent), 0u);
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver
