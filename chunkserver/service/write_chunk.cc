@@ -80,6 +80,8 @@ asio::awaitable<Status> ChunkReceiver::serve(Context context, const proto::Write
   Status checked = check_policy(request.policy(), request.index());
   if (!checked.ok()) co_return module.finish(std::move(checked));
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  Status late = store_.check_not_removed(id);
+  if (!late.ok()) co_return module.finish(std::move(late));
   auto writer = co_await store_.create(module.context(), id, request.policy(), request.max_bytes());
   if (!writer) co_return module.finish(writer.error());
   Times times;

@@ -151,6 +151,11 @@ asio::awaitable<Result<StoreRoot*>> ChunkStore::admit(ChunkId id, size_t policy_
   co_return root;
 }
 
+Status ChunkStore::check_not_removed(ChunkId id) {
+  if (!removed_.when(id, runtime_.clock.now())) return {};
+  return {Code::kConflict, fmt::format("chunk {} was removed from here a short while ago", id)};
+}
+
 asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> ChunkStore::create(Context, ChunkId id,
                                                                          std::string policy,
                                                                          uint64_t max_bytes) {
@@ -165,15 +170,13 @@ asio::awaitable<Status> ChunkStore::put_small(Context context, ChunkHeader heade
   KINTSUGI_ASSERT(info.length == data.size() && data.size() <= kBlockBytes);
   if (crc32c(data) != info.crc)
     co_return Status{Code::kCorrupt, fmt::format("chunk {}: checksum mismatch", info.id)};
-  if (removed_.contains(info.id, runtime_.clock.now()))
-    co_return Status{Code::kConflict,
-                     fmt::format("chunk {} was removed from here a short while ago", info.id)};
+  KINTSUGI_CO_TRY(check_not_removed(info.id));
   KINTSUGI_CO_ASSIGN(StoreRoot* const root, co_await admit(info.id, header.policy.size(), info.length));
   OpenWriters::Room room(writers_, root->disk, info.length);
   if (!room.fits_in_memory(info.length))
     co_return Status{Code::kLimitExceeded, "too many small chunks are being written"};
   room.set_memory(info.length);
-  FinishedChunk chunk{std::move(header), {info.crc}, *root, nullptr, data};
+  FinishedChunk chunk{std::move(header), {info.crc}, *root, nullptr, data, runtime_.clock.now()};
   Status status = co_await commit(context, std::move(chunk));
   room.leave(status.ok() ? info.length : 0);
   if (!status.ok()) status = status.with_context(fmt::format("chunk {}", info.id));
@@ -201,6 +204,8 @@ asio::awaitable<Status> ChunkStore::commit(Context context, FinishedChunk chunk)
 asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChunk& chunk) {
   const ChunkInfo info = chunk.header.info;
   StoreRoot& root = chunk.root;
+  if (const auto removed = removed_.when(info.id, runtime_.clock.now()); removed && *removed > chunk.began)
+    co_return Status{Code::kConflict, "it was removed from here while it was written"};
   const bool in_segment = chunk.file == nullptr;
   // The new copy takes the place of an equal one, whose bytes nobody looked at lately.
   std::optional<Entry> old;

@@ -73,6 +73,8 @@ class ChunkStore {
   /// Keeps what the metaserver said of its metadata, durably.
   asio::awaitable<Status> keep_metadata_mark(MetadataMark mark);
 
+  /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late then.
+  Status check_not_removed(ChunkId id);
   /// Begins to write a chunk of at most `max_bytes`. kNoSpace, kLimitExceeded (OpenWriters::kMaxWriters),
   /// kInvalidArgument (sizes), kUnavailable (no disk works).
   asio::awaitable<Result<std::unique_ptr<ChunkWriter>>> create(Context context, ChunkId id,

@@ -20,7 +20,8 @@ ChunkWriter::ChunkWriter(ChunkStore& store, const runtime::Runtime& runtime, Sto
       root_(root),
       room_(std::move(room)),
       id_(id),
-      policy_(std::move(policy)) {}
+      policy_(std::move(policy)),
+      began_(runtime.clock.now()) {}
 
 ChunkWriter::~ChunkWriter() {
   if (room_.left()) return;
@@ -119,7 +120,8 @@ asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t
                            std::move(crcs_),
                            root_,
                            std::move(file_),
-                           is_file ? std::span<const std::byte>{} : small_.first(length)};
+                           is_file ? std::span<const std::byte>{} : small_.first(length),
+                           began_};
     status = co_await store_.commit(module.context(), std::move(finished));
     small_ = AlignedMemory();
     room_.leave(length_);  // with nothing to abort below: the store has discarded a file that it did not take

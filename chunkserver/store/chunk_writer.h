@@ -25,6 +25,7 @@ struct FinishedChunk {
   StoreRoot& root;                        ///< where it is written
   std::unique_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and is `data`
   std::span<const std::byte> data;        ///< outlives the commit
+  TimePoint began;                        ///< a removal since then holds
 };
 
 /// Used from one coroutine. The chunk is kept in memory below kSmallChunkBytes and then appended to a segment;
@@ -46,7 +47,8 @@ class ChunkWriter {
   asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes);
 
   /// Checks length and CRC of the whole chunk, and makes it durable and visible. A chunk of its name may be there
-  /// already: an equal one is replaced, another one is kAlreadyExists. After any error nothing is left.
+  /// already: an equal one is replaced, another one is kAlreadyExists. kConflict: the chunk was removed from the store
+  /// after this writer was made. After any error nothing is left.
   asio::awaitable<Result<ChunkInfo>> commit(Context context, uint64_t length, uint32_t crc);
 
   /// Discards what is not committed; complete on return.
@@ -70,6 +72,7 @@ class ChunkWriter {
   OpenWriters::Room room_;  ///< left when the chunk is committed or discarded
   const ChunkId id_;
   const std::string policy_;
+  const TimePoint began_;
   uint64_t length_ = 0;
   std::vector<uint32_t> crcs_;
   AlignedMemory small_;                    ///< the chunk, while it is small

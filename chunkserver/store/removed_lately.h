@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -10,8 +11,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// A small chunk is written by one call, which its client may have given up long before it arrives. When the chunk was
-/// removed meanwhile, nobody would know of the copy that such a call makes.
+/// What a client wrote may arrive long after the client gave it up, whole: one call of a small chunk, or all that was
+/// sent over a stream. When the chunk was removed meanwhile, nobody would know of the copy that this makes.
 class RemovedLately {
  public:
   static constexpr Duration kMemory = std::chrono::minutes(10);  ///< longer than a call may take
@@ -22,9 +23,11 @@ class RemovedLately {
     when_[id] = now;
     order_.emplace_back(now, id);
   }
-  bool contains(ChunkId id, TimePoint now) {
+  /// When the chunk was removed the last time. Nothing: not lately.
+  std::optional<TimePoint> when(ChunkId id, TimePoint now) {
     forget(now);
-    return when_.contains(id);
+    const auto removed = when_.find(id);
+    return removed == when_.end() ? std::nullopt : std::optional(removed->second);
   }
 
  private:

@@ -100,6 +100,28 @@ TEST(ChunkStore, RefusesDataAfterAShortBlockAndBeyondTheAnnouncedLength) {
   }(rig));
 }
 
+TEST(ChunkStore, AChunkThatIsRemovedWhileItIsWrittenStaysRemoved) {
+  StoreRig rig;
+  rig.start();
+  rig.simulation.run([](StoreRig& rig) -> asio::awaitable<void> {
+    const auto bytes = chunk_bytes(kMiB, 1);
+    for (const size_t length : {1000ul, bytes.size()}) {
+      const ChunkId id = chunk_id(length);
+      auto writer = co_await rig.store->create(Context{}, id, "rs-6-3-1024k", length);
+      KINTSUGI_EXPECT_OK(co_await append_bytes(*rig.pool, **writer, std::span(bytes).first(length)));
+      runtime::TaskGroup later(*rig.runtime);
+      co_await later.sleep_for(1ms);
+      EXPECT_EQ((co_await rig.store->remove(Context{}, id)).code(), Code::kNotFound);
+      auto late = co_await (*writer)->commit(Context{}, length, crc32c(std::span(bytes).first(length)));
+      EXPECT_EQ(late.error().code(), Code::kConflict);
+      EXPECT_EQ(rig.store->find(id), std::nullopt);
+    }
+  }(rig));
+  EXPECT_TRUE(rig.files("/d0/tmp").empty());
+  // A repair that begins later may choose the place again.
+  KINTSUGI_EXPECT_OK(rig.put(chunk_id(1000), chunk_bytes(1000, 1)));
+}
+
 TEST(ChunkStore, AWriterThatIsDroppedLeavesNothing) {
   StoreRig rig;
   rig.start();

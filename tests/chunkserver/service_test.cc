@@ -127,6 +127,16 @@ TEST(ChunkService, RefusesBadWritesAndKeepsNothingOfThem) {
   KINTSUGI_EXPECT_OK(rig.put(0, chunk_id(99), chunk_bytes(kMiB, 5)));
 }
 
+TEST(ChunkService, AStreamThatComesAfterItsChunkWasRemovedIsRefused) {
+  ClusterRig rig(1);
+  const Write write{.frames = {{0}}};
+  KINTSUGI_ASSERT_OK(rig.simulation.run(try_write(rig, chunk_id(1), write)));
+  (void)rig.simulation.run(rig.store(0).remove(Context{}, chunk_id(1)));
+  EXPECT_EQ(rig.simulation.run(try_write(rig, chunk_id(1), write)).code(), Code::kConflict);
+  EXPECT_FALSE(rig.store(0).find(chunk_id(1)));
+  KINTSUGI_EXPECT_OK(rig.simulation.run(try_write(rig, chunk_id(2), write)));
+}
+
 TEST(ChunkService, NeedsTheRightCapability) {
   ClusterRig rig(1);
   const ChunkId id = chunk_id(1);
