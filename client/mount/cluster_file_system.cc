@@ -282,11 +282,32 @@ asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller
   co_return unlinked ? Status{} : unlinked.error();
 }
 
+asio::awaitable<Status> ClusterFileSystem::write_out_before_replacing(const Caller& caller, NodeId parent,
+                                                                      std::string_view name,
+                                                                      NodeId new_parent,
+                                                                      std::string_view new_name) {
+  const auto look = [&](NodeId directory, std::string_view entry) {
+    proto::LookupRequest request;
+    *request.mutable_caller() = caller_of(caller);
+    request.set_parent(directory);
+    request.set_name(std::string(entry));
+    return files_.calls().lookup(std::move(request));
+  };
+  // Whatever is wrong with the names the rename itself says.
+  if (!co_await look(new_parent, new_name)) co_return Status{};
+  const auto moved = co_await look(parent, name);
+  if (!moved) co_return Status{};
+  const auto file = files_.find(moved->inode());
+  co_return file ? co_await file->flush() : Status{};
+}
+
 asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId parent, std::string_view name,
                                                   NodeId new_parent, std::string_view new_name,
                                                   RenameFlags flags) {
   if (flags.whiteout) co_return Status{Code::kInvalidArgument, "there are no whiteouts"};
   KINTSUGI_CO_TRY(co_await tell_holds());
+  if (!flags.no_replace && files_.has_dirty())
+    KINTSUGI_CO_TRY(co_await write_out_before_replacing(caller, parent, name, new_parent, new_name));
   proto::MoveRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);
@@ -311,7 +332,7 @@ Handle ClusterFileSystem::keep(std::unique_ptr<client::OpenHandle> handle) {
 
 asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(NodeId node, Handle handle) {
   if (const auto found = handles_.find(handle); found != handles_.end()) co_return found->second;
-  auto again = co_await files_.open(node);
+  auto again = co_await files_.open(node, true);
   if (!again) co_return again.error();
   // Several requests may have come for it meanwhile.
   if (const auto found = handles_.find(handle); found != handles_.end()) {
@@ -326,8 +347,8 @@ asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(
 }
 
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attributes told, OpenFlags flags,
-                                                                 bool held) {
-  std::unique_ptr<client::OpenHandle> handle = files_.open(told, held);
+                                                                 bool made_now) {
+  std::unique_ptr<client::OpenHandle> handle = files_.open(told, true);
   if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
     proto::SetAttributesRequest request;
     request.set_size(0);
@@ -348,7 +369,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attribut
   cached = version;
   // What the kernel believes of the file may be as old as its last answer: who opens it sees what others have closed. This
   // waits for no lock of the kernel, since no pages are concerned.
-  if (!answer.keep_cache && !held && notifier_ != nullptr)
+  if (!answer.keep_cache && !made_now && notifier_ != nullptr)
     (void)co_await notifier_->invalidate_inode(told.inode(), -1, 0);
   answer.direct_io = (flags.flags & O_DIRECT) != 0;
   answer.parallel_direct_writes = answer.direct_io;
@@ -358,7 +379,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attribut
 }
 
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller&, NodeId node, OpenFlags flags) {
-  auto told = co_await files_.calls().get(node);
+  auto told = co_await files_.calls().get(node, true, writes(flags.flags));
   if (!told) co_return told.error();
   if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
   note(*told);
@@ -375,6 +396,7 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& ca
     request.set_parent(parent);
     request.set_name(std::string(name));
     made = co_await files_.calls().lookup(std::move(request));
+    if (made) made = co_await files_.calls().get(made->inode(), true, writes(flags.flags));
   }
   if (!made) co_return made.error();
   if (made->type() != proto::Attributes::FILE)
@@ -431,6 +453,8 @@ asio::awaitable<Result<uint32_t>> ClusterFileSystem::write(const Caller&, NodeId
 asio::awaitable<Status> ClusterFileSystem::flush(const Caller&, NodeId node, Handle handle, LockOwner owner) {
   KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
   if (locked_.contains(node)) (void)co_await unlock(node, owner, false);
+  // Under a write lease it may wait a little: who opens the file elsewhere has it written out first.
+  if (files_.session().has_lease(node)) co_return file->handle->check();
   if (!std::exchange(file->written, false)) co_return file->handle->check();
   co_return co_await file->handle->sync();
 }

@@ -117,7 +117,12 @@ class ClusterFileSystem final : public FileSystem {
   void note(const proto::Attributes& told);
   asio::awaitable<Result<proto::Attributes>> make(const Caller& caller, NodeId parent, std::string_view name,
                                                   const NewNode& node, bool hold);
-  asio::awaitable<Result<OpenAnswer>> open_told(proto::Attributes told, OpenFlags flags, bool held);
+  asio::awaitable<Result<OpenAnswer>> open_told(proto::Attributes told, OpenFlags flags, bool made_now);
+  /// Before a file takes the place of another one, what is still to be written out of it is: a program that writes a new version
+  /// and renames it must not be left with neither.
+  asio::awaitable<Status> write_out_before_replacing(const Caller& caller, NodeId parent,
+                                                     std::string_view name, NodeId new_parent,
+                                                     std::string_view new_name);
   /// The metaserver must know what is open here before a name goes.
   asio::awaitable<Status> tell_holds();
   proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;

@@ -58,6 +58,7 @@ std::string_view method_name(Method method) {
     case Method::kCopyExtents: return "CopyExtents";
     case Method::kKeepSession: return "KeepSession";
     case Method::kLock: return "Lock";
+    case Method::kAwaitRecalls: return "AwaitRecalls";
     case Method::kJoinRepair: return "JoinRepair";
     case Method::kFetchRepairWork: return "FetchRepairWork";
     case Method::kDescribeStripes: return "DescribeStripes";

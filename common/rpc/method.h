@@ -56,6 +56,7 @@ enum class Method : uint16_t {
   kCopyExtents = 112,
   kKeepSession = 113,
   kLock = 114,
+  kAwaitRecalls = 115,
   // chunkserver -> metaserver, unary
   kRegisterServer = 40,
   kHeartbeat = 41,

@@ -1,15 +1,20 @@
 #include "metaserver/cluster/sessions.h"
 
+#include <algorithm>
+
 #include "metaserver/schema/keys.h"
 
 namespace kintsugi::metaserver {
 
 void Sessions::load(const Reader& reader) {
   reader.scan(keys::all(keys::Kind::kChange), [&](std::string_view key, std::string_view) {
-    sessions_[keys::first_id(key)].last_heard = clock_.now();
+    Session& session = sessions_[keys::first_id(key)];
+    session.last_heard = clock_.now();
+    session.of_before = true;
     return true;
   });
-  if (!sessions_.empty()) telling_until_ = clock_.now() + kIdle;
+  loaded_ = clock_.now();
+  if (!sessions_.empty()) telling_until_ = loaded_ + kIdle;
 }
 
 void Sessions::take(Session& session, InodeId inode) {
@@ -67,6 +72,32 @@ void Sessions::hold(uint64_t id, InodeId inode) {
 
 bool Sessions::held(InodeId inode) const {
   return holders_.contains(inode) || clock_.now() < telling_until_;
+}
+
+bool Sessions::held_by_others(InodeId inode, uint64_t session) const {
+  if (clock_.now() < telling_until_) return true;
+  const auto holders = holders_.find(inode);
+  if (holders == holders_.end()) return false;
+  const auto own = sessions_.find(session);
+  return holders->second > (own != sessions_.end() && own->second.held.contains(inode) ? 1 : 0);
+}
+
+bool Sessions::others_have_to_tell(uint64_t session, Duration limit) const {
+  // Sessions that came later have told everything: only those that were loaded may have something to tell.
+  if (telling_until_ == TimePoint::min() || clock_.now() >= loaded_ + limit) return false;
+  return std::ranges::any_of(sessions_, [&](const auto& one) {
+    return one.first != session && one.second.of_before && !one.second.told_all;
+  });
+}
+
+bool Sessions::has_to_tell(uint64_t session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() || !found->second.told_all;
+}
+
+TimePoint Sessions::last_heard(uint64_t session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? TimePoint::min() : found->second.last_heard;
 }
 
 std::vector<uint64_t> Sessions::expire() {

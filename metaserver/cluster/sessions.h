@@ -35,6 +35,15 @@ class Sessions {
   void hold(uint64_t session, InodeId inode);
   /// Somebody may have it open.
   bool held(InodeId inode) const;
+  /// The same of anybody but this session.
+  bool held_by_others(InodeId inode, uint64_t session) const;
+  /// The metaserver started not longer than `limit` ago, and some other session that there was before has not told yet what it
+  /// holds.
+  bool others_have_to_tell(uint64_t session, Duration limit) const;
+  /// It is not known, or was known before the start and has not told yet.
+  bool has_to_tell(uint64_t session) const;
+  /// The minimum for one that is not known.
+  TimePoint last_heard(uint64_t session) const;
 
   /// Ends sessions that were not heard of, and returns them with those that have ended by themselves.
   std::vector<uint64_t> expire();
@@ -45,13 +54,15 @@ class Sessions {
  private:
   struct Session {
     TimePoint last_heard;
-    bool told_all = false;  ///< everything that it holds
+    bool told_all = false;   ///< everything that it holds
+    bool of_before = false;  ///< there since before the metaserver started
     std::set<InodeId> held;
   };
   void let_go(Session& session, InodeId inode);
   void take(Session& session, InodeId inode);
 
   const runtime::Clock& clock_;
+  TimePoint loaded_ = TimePoint::min();
   TimePoint telling_until_ =
       TimePoint::min();  ///< sessions of before the start may still tell what they hold
   std::map<uint64_t, Session> sessions_;

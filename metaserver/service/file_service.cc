@@ -10,7 +10,7 @@ namespace {
 constexpr sight::Site kOpenRead{"metaserver.open_read", {"offset"}, {"stripes"}};
 constexpr sight::Site kSealStripe{"metaserver.seal_stripe", {"bytes"}};
 constexpr sight::Site kCommitFile{"metaserver.commit_file", {"bytes", "extents"}};
-constexpr sight::Site kWriteExtents{"metaserver.write_extents", {"extents"}};
+constexpr sight::Site kWriteExtents{"metaserver.write_extents", {"extents", "more_files"}};
 constexpr sight::Site kCopyExtents{"metaserver.copy_extents", {"bytes"}};
 constexpr sight::Site kAbortUpload{"metaserver.abort_upload"};
 constexpr sight::Site kKeepUpload{"metaserver.keep_upload"};
@@ -72,6 +72,17 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
 asio::awaitable<Status> FileService::open_read(Context context, const proto::OpenReadRequest& request,
                                                proto::OpenReadResponse& response) {
   sight::Module module{context, kOpenRead, {double(request.offset())}};
+  // By path: as long as somebody keeps something back of the file that has the name now.
+  InodeId id{request.inode()};
+  while (true) {
+    if (request.inode() == 0) {
+      const auto found = state_.names.stat(state_.store, request.path());
+      id = found ? InodeId{found->inode()} : InodeId{};
+    }
+    if (!id || state_.leases.settled(id, request.session())) break;
+    const Status settled = co_await state_.leases.settle(id, request.session());
+    if (!settled.ok()) co_return module.finish(settled);
+  }
   const Status read = read_extents(request, response);
   module.output(0, response.stripes_size());
   co_return module.finish(co_await state_.finish_read(read));
@@ -164,50 +175,90 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   return made;
 }
 
-Status FileService::write(Transaction& transaction, const proto::WriteExtentsRequest& request,
-                          std::vector<ChunkId>& missing, FreedStripes& freed) {
-  const InodeId id{request.inode()};
-  const UploadId upload{request.upload_id()};
-  KINTSUGI_TRY(state_.check_room());
-  KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, id));
+Status FileService::write_file(Transaction& transaction, const FileWrite& wanted,
+                               const std::vector<StripeId>& stripes, FreedStripes& freed,
+                               proto::Attributes& attributes) {
+  KINTSUGI_TRY(state_.leases.check(wanted.inode, wanted.session));
+  KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, wanted.inode));
   if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
-  const uint64_t size = std::max(inode.size(), request.size_at_least());
+  const uint64_t size = std::max(inode.size(), wanted.size_at_least);
   if (size > kMaxFileBytes) return {Code::kFileTooLarge, "cannot be so large"};
-  KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
-                  state_.uploads.gather(transaction, upload, request.sealed(), missing));
-  KINTSUGI_TRY(Uploads::check_extents(transaction, request.extents(), size, stripes, true));
-  ExtentWriter writer(transaction, content_of(id, inode));
-  for (const proto::Extent& extent : request.extents())
+  KINTSUGI_TRY(Uploads::check_extents(transaction, wanted.extents, size, stripes, true));
+  ExtentWriter writer(transaction, content_of(wanted.inode, inode));
+  for (const proto::Extent& extent : wanted.extents)
     writer.put(extent);
   writer.finish(inode, freed);
   inode.set_size(size);
-  if (!request.keep_times()) {
-    inode.set_modified_ns(request.modified_ns() != 0 ? request.modified_ns() : state_.inodes.now_ns());
+  if (!wanted.keep_times) {
+    inode.set_modified_ns(wanted.modified_ns != 0 ? wanted.modified_ns : state_.inodes.now_ns());
     inode.set_changed_ns(state_.inodes.now_ns());
   }
-  if (request.kill_privileges()) clear_privileges(inode);
-  transaction.put_message(keys::inode(id), inode);
-  state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
-  note_change(transaction, request.change(), id);
+  if (wanted.kill_privileges) clear_privileges(inode);
+  transaction.put_message(keys::inode(wanted.inode), inode);
+  attributes = to_attributes(wanted.inode, inode);
+  return {};
+}
+
+Status FileService::write(Transaction& transaction, const proto::WriteExtentsRequest& request,
+                          proto::WriteExtentsResponse& response, std::vector<ChunkId>& missing,
+                          FreedStripes& freed) {
+  const UploadId upload{request.upload_id()};
+  const uint64_t session = request.change().session();
+  KINTSUGI_TRY(state_.check_room());
+  if (request.more_size() > kMaxFilesOfWriteExtents)
+    return {Code::kLimitExceeded,
+            fmt::format("at most {} files are written at once", kMaxFilesOfWriteExtents + 1)};
+  KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
+                  state_.uploads.gather(transaction, upload, request.sealed(), missing));
+  google::protobuf::RepeatedPtrField<proto::Extent> all;
+  const FileWrite first{InodeId{request.inode()}, session,
+                        request.extents(),        request.size_at_least(),
+                        request.modified_ns(),    request.keep_times(),
+                        request.kill_privileges()};
+  Status status = write_file(transaction, first, stripes, freed, *response.mutable_attributes());
+  // Among several a file that is gone is in nobody's way.
+  if (!status.ok() && (request.more().empty() || status.code() != Code::kStale)) return status;
+  if (status.ok()) all.MergeFrom(request.extents());
+  response.set_code(static_cast<int>(status.code()));
+  for (const proto::FileExtents& file : request.more()) {
+    const FileWrite next{InodeId{file.inode()}, session, file.extents(),        file.size_at_least(),
+                         file.modified_ns(),    false,   file.kill_privileges()};
+    auto& written = *response.add_more();
+    status = write_file(transaction, next, stripes, freed, *written.mutable_attributes());
+    if (!status.ok() && status.code() != Code::kStale)
+      return status.with_context(fmt::format("inode {}", file.inode()));
+    if (status.ok()) all.MergeFrom(file.extents());
+    written.set_code(static_cast<int>(status.code()));
+  }
+  state_.uploads.release(transaction, upload, all, stripes, freed);
+  note_change(transaction, request.change(), InodeId{request.inode()});
   return {};
 }
 
 asio::awaitable<Status> FileService::write_extents(Context context, const proto::WriteExtentsRequest& request,
-                                                   proto::InodeResponse& response) {
-  sight::Module module{context, kWriteExtents, {double(request.extents_size())}};
+                                                   proto::WriteExtentsResponse& response) {
+  sight::Module module{context, kWriteExtents, {double(request.extents_size()), double(request.more_size())}};
   const InodeId id{request.inode()};
-  const auto fill = [&] {
-    const auto inode = Reader(state_.store).get_message<proto::StoredInode>(keys::inode(id));
-    if (inode) *response.mutable_attributes() = to_attributes(id, *inode);
-  };
+  Status status = co_await state_.leases.settle(id, request.change().session());
+  for (int i = 0; i < request.more_size() && status.ok(); ++i)
+    status = co_await state_.leases.settle(InodeId{request.more(i).inode()}, request.change().session());
+  if (!status.ok()) co_return module.finish(status);
   if (carried_out(state_.store, request.change())) {
-    fill();
+    const Reader reader(state_.store);
+    const auto fill = [&](uint64_t number, auto& into) {
+      const auto inode = reader.get_message<proto::StoredInode>(keys::inode(InodeId{number}));
+      if (inode) *into.mutable_attributes() = to_attributes(InodeId{number}, *inode);
+      into.set_code(static_cast<int>(inode ? Code::kOk : Code::kStale));
+    };
+    fill(request.inode(), response);
+    for (const proto::FileExtents& file : request.more())
+      fill(file.inode(), *response.add_more());
     co_return module.finish(co_await state_.finish_read());
   }
   Transaction transaction(state_.store);
   std::vector<ChunkId> missing;
   FreedStripes freed;
-  const Status written = write(transaction, request, missing, freed);
+  const Status written = write(transaction, request, response, missing, freed);
   if (written.ok()) {
     for (const proto::SealedStripe& sealed : request.sealed())
       note_placed(sealed);
@@ -215,7 +266,6 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
   }
   KINTSUGI_CO_TRY(module.finish(co_await state_.finish(
       module.context(), written.with_context(fmt::format("inode {}", id)), transaction, std::move(freed))));
-  fill();
   report_missing(missing);
   for (const proto::SealedStripe& sealed : request.sealed())
     report_unreachable(sealed);
@@ -272,6 +322,10 @@ Status FileService::copy(Transaction& transaction, const proto::CopyExtentsReque
 asio::awaitable<Status> FileService::copy_extents(Context context, const proto::CopyExtentsRequest& request,
                                                   proto::CopyExtentsResponse& response) {
   sight::Module module{context, kCopyExtents, {double(request.length())}};
+  for (const uint64_t inode : {request.from(), request.to()}) {
+    const Status settled = co_await state_.leases.settle(InodeId{inode}, request.change().session());
+    if (!settled.ok()) co_return module.finish(settled);
+  }
   // To copy once more changes nothing.
   Transaction transaction(state_.store);
   FreedStripes freed;

@@ -11,6 +11,7 @@ namespace kintsugi::metaserver {
 
 inline constexpr int kMaxStripesOfOpenRead = 64;
 inline constexpr int kMaxExtentsOfOpenRead = 4096;
+inline constexpr int kMaxFilesOfWriteExtents = 1023;  ///< beside the first
 
 /// One function for each RPC. `state` must outlive it.
 class FileService {
@@ -27,7 +28,7 @@ class FileService {
   asio::awaitable<Status> commit_file(Context context, const proto::CommitFileRequest& request,
                                       proto::CommitFileResponse& response);
   asio::awaitable<Status> write_extents(Context context, const proto::WriteExtentsRequest& request,
-                                        proto::InodeResponse& response);
+                                        proto::WriteExtentsResponse& response);
   asio::awaitable<Status> copy_extents(Context context, const proto::CopyExtentsRequest& request,
                                        proto::CopyExtentsResponse& response);
   asio::awaitable<Status> keep_upload(Context context, const proto::KeepUploadRequest& request,
@@ -40,8 +41,20 @@ class FileService {
   std::optional<proto::Attributes> committed_before(const proto::CommitFileRequest& request) const;
   Result<proto::Attributes> commit(Transaction& transaction, const proto::CommitFileRequest& request,
                                    std::vector<ChunkId>& missing, FreedStripes& freed);
+  /// New extents of one file.
+  struct FileWrite {
+    InodeId inode;
+    uint64_t session = 0;
+    const google::protobuf::RepeatedPtrField<proto::Extent>& extents;
+    uint64_t size_at_least = 0;
+    int64_t modified_ns = 0;
+    bool keep_times = false, kill_privileges = false;
+  };
+  /// kStale: the file is gone, or the session lost its lease.
+  Status write_file(Transaction& transaction, const FileWrite& wanted, const std::vector<StripeId>& stripes,
+                    FreedStripes& freed, proto::Attributes& attributes);
   Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,
-               std::vector<ChunkId>& missing, FreedStripes& freed);
+               proto::WriteExtentsResponse& response, std::vector<ChunkId>& missing, FreedStripes& freed);
   Status copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
               proto::CopyExtentsResponse& response, FreedStripes& freed);
   void report_missing(const std::vector<ChunkId>& missing);

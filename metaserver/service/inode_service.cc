@@ -18,6 +18,7 @@ constexpr sight::Site kGetXattr{"metaserver.get_xattr"};
 constexpr sight::Site kSetXattr{"metaserver.set_xattr"};
 constexpr sight::Site kListXattrs{"metaserver.list_xattrs"};
 constexpr sight::Site kKeepSession{"metaserver.keep_session", {"hold", "release"}};
+constexpr sight::Site kAwaitRecalls{"metaserver.await_recalls", {}, {"recalls"}};
 constexpr sight::Site kLock{"metaserver.lock"};
 
 /// What a change returns that is about no inode.
@@ -52,6 +53,7 @@ void InodeService::register_on(rpc::Server& server) {
   server.handle<&InodeService::set_xattr>(Method::kSetXattr, *this);
   server.handle<&InodeService::list_xattrs>(Method::kListXattrs, *this);
   server.handle<&InodeService::keep_session>(Method::kKeepSession, *this);
+  server.handle<&InodeService::await_recalls>(Method::kAwaitRecalls, *this);
   server.handle<&InodeService::lock>(Method::kLock, *this);
 }
 
@@ -80,9 +82,16 @@ std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
 asio::awaitable<Status> InodeService::lookup(Context context, const proto::LookupRequest& request,
                                              InodeResponse& response) {
   sight::Module module{context, kLookup};
-  const Transaction transaction(state_.store);
-  const Result<InodeId> found =
-      Inodes::lookup(transaction, Caller::from(request.caller()), InodeId{request.parent()}, request.name());
+  const auto look = [&] {
+    return Inodes::lookup(Transaction(state_.store), Caller::from(request.caller()),
+                          InodeId{request.parent()}, request.name());
+  };
+  Result<InodeId> found = look();
+  while (found && !state_.leases.settled(*found, request.session())) {
+    const Status settled = co_await state_.leases.settle(*found, request.session());
+    if (!settled.ok()) co_return module.finish(settled);
+    found = look();  // the name may have gone to another inode meanwhile
+  }
   const Status status = found ? attributes_of(*found, response) : named(found.error(), request.name());
   co_return module.finish(co_await state_.finish_read(status));
 }
@@ -90,7 +99,14 @@ asio::awaitable<Status> InodeService::lookup(Context context, const proto::Looku
 asio::awaitable<Status> InodeService::get(Context context, const proto::GetInodeRequest& request,
                                           InodeResponse& response) {
   sight::Module module{context, kGet};
-  const Status found = numbered(attributes_of(InodeId{request.inode()}, response), request.inode());
+  const InodeId id{request.inode()};
+  if (!state_.leases.settled(id, request.session())) {
+    const Status settled = co_await state_.leases.settle(id, request.session());
+    if (!settled.ok()) co_return module.finish(settled);
+  }
+  const Status found = numbered(attributes_of(id, response), request.inode());
+  if (found.ok() && request.hold()) state_.sessions.hold(request.session(), id);
+  if (found.ok() && request.lease()) response.set_lease(state_.leases.grant(request.session(), id));
   co_return module.finish(co_await state_.finish_read(found));
 }
 
@@ -100,8 +116,9 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
   sight::Module module{context, kSetAttributes};
   const InodeId id{request.inode()};
   const Caller caller = Caller::from(request.caller());
-  Status status;
-  if (!carried_out(state_.store, request.change())) {
+  Status status = co_await state_.leases.settle(id, request.change().session());
+  if (status.ok()) status = state_.leases.check(id, request.change().session());
+  if (status.ok() && !carried_out(state_.store, request.change())) {
     std::vector<uint64_t> sizes{request.size()};
     if (request.has_size() && request.size() > 0) sizes = Inodes::cuts(state_.store, id, request.size());
     for (size_t i = 0; i < sizes.size() && status.ok(); ++i) {
@@ -148,6 +165,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
     }
     if (outcome) made = *outcome;
     if (outcome) state_.sessions.hold(request.hold_for(), *made);
+    if (outcome && request.lease()) response.set_lease(state_.leases.grant(request.hold_for(), *made));
     if (outcome)
       *response.mutable_attributes() =
           to_attributes(*made, *transaction.get_message<proto::StoredInode>(keys::inode(*made)));
@@ -155,6 +173,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
     co_return module.finish(named(status, request.name()));
   }
   state_.sessions.hold(request.hold_for(), *made);
+  if (request.lease()) response.set_lease(state_.leases.grant(request.hold_for(), *made));
   co_return module.finish(co_await state_.finish_read(attributes_of(*made, response)));
 }
 
@@ -209,10 +228,17 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
 asio::awaitable<Status> InodeService::list(Context context, const proto::ListInodeRequest& request,
                                            proto::ListResponse& response) {
   sight::Module module{context, kList};
-  const Transaction transaction(state_.store);
-  const Status listed = extract(Inodes::list(transaction, InodeId{request.directory()}, request.after(),
-                                             request.limit(), request.names_only()),
-                                response);
+  const auto list_page = [&] {
+    return extract(Inodes::list(Transaction(state_.store), InodeId{request.directory()}, request.after(),
+                                request.limit(), request.names_only()),
+                   response);
+  };
+  Status listed = list_page();
+  if (listed.ok() && !request.names_only()) {
+    const auto waited = co_await state_.leases.settle(response, request.session());
+    if (!waited) co_return module.finish(waited.error());
+    if (*waited) listed = list_page();
+  }
   module.output(0, response.entries_size());
   co_return module.finish(co_await state_.finish_read(numbered(listed, request.directory())));
 }
@@ -255,10 +281,26 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
   sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
   const bool is_new = !state_.sessions.known(request.session());
   const Status kept = state_.sessions.keep(request, response);
+  if (kept.ok()) state_.leases.keep(request);
   // After a restart the metaserver must know that this session may still tell what it holds.
   Transaction transaction(state_.store);
   if (kept.ok() && is_new && !request.ends()) note_session(transaction, request.session());
   co_return module.finish(co_await state_.finish(module.context(), kept, transaction));
+}
+
+asio::awaitable<Status> InodeService::await_recalls(Context context,
+                                                    const proto::AwaitRecallsRequest& request,
+                                                    proto::AwaitRecallsResponse& response) {
+  sight::Module module{context, kAwaitRecalls};
+  // One that has to tell what it had must do so before it is of any use to wait.
+  const bool tell = state_.sessions.has_to_tell(request.session());
+  response.set_tell_all(tell);
+  if (!tell) {
+    for (const InodeId inode : co_await state_.leases.recalls(request.session()))
+      response.add_recall(inode.value);
+  }
+  module.output(0, response.recall_size());
+  co_return module.finish({});
 }
 
 asio::awaitable<Status> InodeService::lock(Context context, const proto::LockRequest& request,

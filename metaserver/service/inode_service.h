@@ -35,6 +35,8 @@ class InodeService {
                                       proto::ListXattrsResponse& response);
   asio::awaitable<Status> keep_session(Context context, const proto::KeepSessionRequest& request,
                                        proto::KeepSessionResponse& response);
+  asio::awaitable<Status> await_recalls(Context context, const proto::AwaitRecallsRequest& request,
+                                        proto::AwaitRecallsResponse& response);
   asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,
                                proto::LockResponse& response);
 

@@ -22,6 +22,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       upload_ids(runtime, store, "upload"),
       policies(runtime.clock, options.default_policy),
       sessions(runtime.clock),
+      leases(runtime, sessions),
       inodes(inode_ids, runtime.clock),
       names(inode_ids, inodes, [this](InodeId inode) { return sessions.held(inode); }),
       servers(options, runtime.clock),

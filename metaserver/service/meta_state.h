@@ -18,6 +18,7 @@
 #include "metaserver/cluster/file_locks.h"
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/history.h"
+#include "metaserver/cluster/leases.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/cluster/placement.h"
 #include "metaserver/cluster/quarantine.h"
@@ -87,6 +88,7 @@ struct MetaState {
   IdAllocator inode_ids, stripe_ids, upload_ids;
   DirectoryPolicies policies;
   Sessions sessions;
+  Leases leases;
   FileLocks locks;
   Inodes inodes;
   Namespace names;

@@ -120,6 +120,7 @@ asio::awaitable<Status> MetaServer::convert(proto::StoredCluster cluster) {
 asio::awaitable<void> MetaServer::stop() {
   if (std::exchange(stopped_, true)) co_return;
   state_.stopping = true;
+  state_.leases.stop();
   state_.servers_changed.notify_all();
   tasks_.request_stop();
   co_await server_.stop();
@@ -209,6 +210,7 @@ asio::awaitable<void> MetaServer::expire_sessions_forever() {
     if (took > 2 * kPause) state_.sessions.stood_still(took - kPause);
     for (const uint64_t session : state_.sessions.expire()) {
       state_.locks.session_ended(session);
+      state_.leases.ended(session);
       Transaction transaction(state_.store);
       forget_changes(transaction, session);
       const Status status = co_await state_.finish(Context{}, Status(), transaction);

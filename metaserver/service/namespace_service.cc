@@ -49,6 +49,13 @@ void NamespaceService::register_on(rpc::Server& server) {
 asio::awaitable<Status> NamespaceService::stat(Context context, const proto::StatRequest& request,
                                                proto::StatResponse& response) {
   sight::Module module{context, kStat};
+  // What clients with open files keep back of it is written out first.
+  while (true) {
+    const auto there = state_.names.stat(state_.store, request.path());
+    if (!there || state_.leases.settled(InodeId{there->inode()}, 0)) break;
+    const Status settled = co_await state_.leases.settle(InodeId{there->inode()}, 0);
+    if (!settled.ok()) co_return module.finish(settled);
+  }
   const Status found =
       extract(state_.names.stat(state_.store, request.path()), *response.mutable_attributes());
   co_return module.finish(co_await state_.finish_read(found));
@@ -57,9 +64,17 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
 asio::awaitable<Status> NamespaceService::list(Context context, const proto::ListRequest& request,
                                                proto::ListResponse& response) {
   sight::Module module{context, kList};
-  Transaction transaction(state_.store);
-  const Status listed =
-      extract(state_.names.list(transaction, request.path(), request.after(), request.limit()), response);
+  const auto list_page = [&] {
+    Transaction transaction(state_.store);
+    return extract(state_.names.list(transaction, request.path(), request.after(), request.limit()),
+                   response);
+  };
+  Status listed = list_page();
+  if (listed.ok()) {
+    const auto waited = co_await state_.leases.settle(response, 0);
+    if (!waited) co_return module.finish(waited.error());
+    if (*waited) listed = list_page();
+  }
   module.output(0, response.entries_size());
   co_return module.finish(co_await state_.finish_read(listed));
 }

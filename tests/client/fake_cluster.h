@@ -140,7 +140,9 @@ class FakeMetaServer {
 
   Status get_inode(const proto::GetInodeRequest& request, proto::InodeResponse& response);
   Status set_attributes(const proto::SetAttributesRequest& request, proto::InodeResponse& response);
-  Status write_extents(const proto::WriteExtentsRequest& request, proto::InodeResponse& response);
+  template <class Files>
+  Status write_file(const Files& file, proto::Attributes& into);
+  Status write_extents(const proto::WriteExtentsRequest& request, proto::WriteExtentsResponse& response);
   Status copy_extents(const proto::CopyExtentsRequest& request, proto::CopyExtentsResponse& response);
   Status keep_session(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
   /// True for one that was carried out before.

@@ -81,35 +81,53 @@ Status FakeMetaServer::set_attributes(const proto::SetAttributesRequest& request
   return status;
 }
 
-Status FakeMetaServer::write_extents(const proto::WriteExtentsRequest& request,
-                                     proto::InodeResponse& response) {
-  const auto found = inodes.find(request.inode());
+template <class Files>
+Status FakeMetaServer::write_file(const Files& file, proto::Attributes& into) {
+  const auto found = inodes.find(file.inode());
   if (found == inodes.end()) return {Code::kStale, "no such inode"};
-  if (!refuses_writes.ok()) return refuses_writes;
   proto::Attributes& attributes = found->second.attributes;
-  Status status;
-  if (!is_repeat(request.change())) {
-    for (const proto::SealedStripe& sealed : request.sealed())
-      KINTSUGI_TRY(seal(sealed));
-    uint64_t end = 0;
-    for (const proto::Extent& extent : request.extents()) {
-      if (extent.length() == 0 || extent.file_offset() < end) return {Code::kInvalidArgument, "out of order"};
-      end = extent.file_offset() + extent.length();
-      if (extent.stripe_id() != 0 &&
-          (!stripes.contains(extent.stripe_id()) ||
-           extent.stripe_offset() + extent.length() > stripes[extent.stripe_id()].length()))
-        return {Code::kInvalidArgument, "extents make no sense"};
-      put_extent(found->second, extent);
-    }
-    attributes.set_size(std::max(attributes.size(), request.size_at_least()));
-    attributes.set_modified_ns(request.modified_ns());
-    if (request.kill_privileges()) attributes.set_mode(attributes.mode() & ~06000u);
-    attributes.set_changed_ns(static_cast<int64_t>(next_id_++));
-    extent_writes.push_back(request);
-    status = changed(request.change());
+  uint64_t end = 0;
+  for (const proto::Extent& extent : file.extents()) {
+    if (extent.length() == 0 || extent.file_offset() < end) return {Code::kInvalidArgument, "out of order"};
+    end = extent.file_offset() + extent.length();
+    if (extent.stripe_id() != 0 &&
+        (!stripes.contains(extent.stripe_id()) ||
+         extent.stripe_offset() + extent.length() > stripes[extent.stripe_id()].length()))
+      return {Code::kInvalidArgument, "extents make no sense"};
+    put_extent(found->second, extent);
   }
-  *response.mutable_attributes() = attributes;
-  return status;
+  attributes.set_size(std::max(attributes.size(), file.size_at_least()));
+  attributes.set_modified_ns(file.modified_ns());
+  if (file.kill_privileges()) attributes.set_mode(attributes.mode() & ~06000u);
+  attributes.set_changed_ns(static_cast<int64_t>(next_id_++));
+  into = attributes;
+  return {};
+}
+
+Status FakeMetaServer::write_extents(const proto::WriteExtentsRequest& request,
+                                     proto::WriteExtentsResponse& response) {
+  if (!inodes.contains(request.inode()) && request.more().empty()) return {Code::kStale, "no such inode"};
+  if (!refuses_writes.ok()) return refuses_writes;
+  const auto told = [](const Status& status) { return static_cast<int>(status.code()); };
+  if (is_repeat(request.change())) {
+    *response.mutable_attributes() = inodes[request.inode()].attributes;
+    for (const proto::FileExtents& file : request.more())
+      *response.add_more()->mutable_attributes() = inodes[file.inode()].attributes;
+    return {};
+  }
+  for (const proto::SealedStripe& sealed : request.sealed())
+    KINTSUGI_TRY(seal(sealed));
+  Status written = write_file(request, *response.mutable_attributes());
+  if (!written.ok() && written.code() != Code::kStale) return written;
+  response.set_code(told(written));
+  for (const proto::FileExtents& file : request.more()) {
+    auto& one = *response.add_more();
+    written = write_file(file, *one.mutable_attributes());
+    if (!written.ok() && written.code() != Code::kStale) return written;
+    one.set_code(told(written));
+  }
+  extent_writes.push_back(request);
+  return changed(request.change());
 }
 
 Status FakeMetaServer::copy_extents(const proto::CopyExtentsRequest& request,

@@ -143,7 +143,7 @@ TEST(Inodes, ExtentsAreCutSharedAndTheirStripesFreedWithTheLastOne) {
   proto::Extent& hole = *punch.add_extents();
   hole.set_file_offset(15'000);
   hole.set_length(20'000);
-  ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kWriteExtents, punch));
+  ASSERT_TRUE(rig.call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, punch));
   EXPECT_EQ(rig.told.deleted, std::vector<StripeId>{StripeId{one.extents(0).stripe_id()}});
   const auto left = *rig.open("/two");
   ASSERT_EQ(left.extents_size(), 2);

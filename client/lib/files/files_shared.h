@@ -8,6 +8,7 @@
 
 #include "client/lib/files/dirty_buffers.h"
 #include "client/lib/files/files_options.h"
+#include "client/lib/files/flush_groups.h"
 #include "client/lib/files/inode_calls.h"
 #include "client/lib/files/locations.h"
 #include "client/lib/files/open_files.h"
@@ -22,7 +23,8 @@ class OpenFileState;
 
 /// Single-threaded, like everything here. REQUIRES, before it is destroyed: `tasks` was joined.
 struct FilesShared {
-  static constexpr size_t kFlushesAtOnce = 64;
+  static constexpr size_t kFlushesAtOnce = 64;  ///< of files that have stripes of their own
+  static constexpr size_t kBegunAtOnce = 1024;  ///< flushes that are begun because it is time
 
   FilesShared(Resources& the_resources, FilesOptions the_options, std::unique_ptr<DirtyMemory> the_memory,
               ChangeJournal* journal);
@@ -39,8 +41,10 @@ struct FilesShared {
   void relieve();
   /// Wakes those that wait for buffers.
   void freed() { room.notify_all(); }
-  /// Forgets a file that is neither open nor dirty.
+  /// Forgets a file that is neither open nor dirty, and gives its lease back.
   void forget(uint64_t inode);
+  /// Somebody else wants to see these files, whose leases have ended here: writes them out and gives the leases back.
+  asio::awaitable<void> give_back(std::vector<uint64_t> inodes);
   /// Writes out what is due, and drops what was read ahead and nobody took.
   asio::awaitable<void> tick();
 
@@ -49,6 +53,8 @@ struct FilesShared {
   const std::unique_ptr<DirtyMemory> memory;
   Session session;
   InodeCalls calls;
+  runtime::TaskGroup tasks;  ///< flushes and reads ahead
+  FlushGroups groups;
   DirtyBuffers buffers;
   LocationBudget locations;
   bool handed_over = false;       ///< another process goes on: nothing is written out here any more
@@ -59,7 +65,6 @@ struct FilesShared {
   runtime::Event room;                                   ///< buffers came free
   runtime::Semaphore flush_turns;
   OpenFiles::Counts counts;
-  runtime::TaskGroup tasks;  ///< flushes and reads ahead
   runtime::TaskGroup ticker;
 };
 

@@ -57,20 +57,27 @@ asio::awaitable<Result<proto::Attributes>> InodeCalls::change_inode(rpc::Method 
 }
 
 asio::awaitable<Result<proto::Attributes>> InodeCalls::lookup(proto::LookupRequest request) {
+  request.set_session(session_.id());
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
                      co_await ask<proto::InodeResponse>(rpc::Method::kLookup, std::move(request)));
   co_return std::move(*answer.mutable_attributes());
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::get(uint64_t inode) {
+asio::awaitable<Result<proto::Attributes>> InodeCalls::get(uint64_t inode, bool open, bool for_writing) {
   proto::GetInodeRequest request;
   request.set_inode(inode);
+  request.set_session(session_.id());
+  request.set_hold(open);
+  request.set_lease(for_writing && session_.may_want_lease(inode));
+  const Session::Asking asking(session_);
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
                      co_await ask<proto::InodeResponse>(rpc::Method::kGetInode, std::move(request)));
+  if (answer.lease()) session_.granted(inode);
   co_return std::move(*answer.mutable_attributes());
 }
 
 asio::awaitable<Result<proto::ListResponse>> InodeCalls::list(proto::ListInodeRequest request) {
+  request.set_session(session_.id());
   return ask<proto::ListResponse>(rpc::Method::kListInode, std::move(request));
 }
 
@@ -92,6 +99,7 @@ asio::awaitable<Result<proto::OpenReadResponse>> InodeCalls::locate(uint64_t ino
                                                                     uint64_t length) {
   proto::OpenReadRequest request;
   request.set_inode(inode);
+  request.set_session(session_.id());
   request.set_offset(offset);
   request.set_length(length);
   return ask<proto::OpenReadResponse>(rpc::Method::kOpenRead, std::move(request));
@@ -103,7 +111,13 @@ asio::awaitable<Result<proto::Attributes>> InodeCalls::set_attributes(proto::Set
 }
 
 asio::awaitable<Result<proto::Attributes>> InodeCalls::make(proto::MakeInodeRequest request, uint64_t tag) {
-  return change_inode(rpc::Method::kMakeInode, std::move(request), tag);
+  const bool lease = request.hold_for() == session_.id() && request.type() == proto::Attributes::FILE;
+  request.set_lease(lease);
+  const Session::Asking asking(session_);
+  KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
+                     co_await change<proto::InodeResponse>(rpc::Method::kMakeInode, std::move(request), tag));
+  if (answer.lease()) session_.granted(answer.attributes().inode());
+  co_return std::move(*answer.mutable_attributes());
 }
 
 asio::awaitable<Result<proto::Attributes>> InodeCalls::link(proto::LinkRequest request, uint64_t tag) {
@@ -123,8 +137,9 @@ asio::awaitable<Status> InodeCalls::set_xattr(proto::SetXattrRequest request, ui
   co_return answer ? Status{} : answer.error();
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::write_extents(proto::WriteExtentsRequest request) {
-  return change_inode(rpc::Method::kWriteExtents, std::move(request));
+asio::awaitable<Result<proto::WriteExtentsResponse>> InodeCalls::write_extents(
+    proto::WriteExtentsRequest request) {
+  return change<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, std::move(request));
 }
 
 asio::awaitable<Result<proto::CopyExtentsResponse>> InodeCalls::copy_extents(

@@ -23,7 +23,8 @@ class InodeCalls {
 
   // ---- looking
   asio::awaitable<Result<proto::Attributes>> lookup(proto::LookupRequest request);
-  asio::awaitable<Result<proto::Attributes>> get(uint64_t inode);
+  /// `open`: the session holds it from now on; `for_writing`: with a write lease if that can be (Session::has_lease).
+  asio::awaitable<Result<proto::Attributes>> get(uint64_t inode, bool open = false, bool for_writing = false);
   asio::awaitable<Result<proto::ListResponse>> list(proto::ListInodeRequest request);
   asio::awaitable<Result<std::string>> get_xattr(proto::GetXattrRequest request);
   asio::awaitable<Result<std::vector<std::string>>> list_xattrs(uint64_t inode);
@@ -38,7 +39,7 @@ class InodeCalls {
   asio::awaitable<Result<proto::Attributes>> unlink(proto::UnlinkRequest request, uint64_t tag = 0);
   asio::awaitable<Result<proto::Attributes>> move(proto::MoveRequest request, uint64_t tag = 0);
   asio::awaitable<Status> set_xattr(proto::SetXattrRequest request, uint64_t tag = 0);
-  asio::awaitable<Result<proto::Attributes>> write_extents(proto::WriteExtentsRequest request);
+  asio::awaitable<Result<proto::WriteExtentsResponse>> write_extents(proto::WriteExtentsRequest request);
   asio::awaitable<Result<proto::CopyExtentsResponse>> copy_extents(proto::CopyExtentsRequest request);
   /// Never waits for a lock that another one has: `granted` is false then.
   asio::awaitable<Result<proto::LockResponse>> lock(proto::LockRequest request);

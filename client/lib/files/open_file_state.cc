@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "client/lib/files/layer_upload.h"
 #include "common/base/assert.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
@@ -302,6 +301,7 @@ asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> 
     if (status.code() == Code::kStale) {
       gone_ = status;
       discard(status);
+      shared_.session.give_back(inode_);
     } else if (first && !std::exchange(layer->told, true)) {
       record_error(status);
     }
@@ -332,21 +332,31 @@ asio::awaitable<Status> OpenFileState::write_out(std::shared_ptr<Layer> layer) {
 
 asio::awaitable<Status> OpenFileState::try_write_out(std::shared_ptr<Layer> layer) {
   if (layer->discarded) co_return Status{Code::kCancelled, "given up"};
+  UploadMember member{inode_, stored_.policy(), layer, &layer->ranges, &layer->discarded};
+  if (layer->ranges.bytes() <= FlushGroups::kMaxMemberBytes) {
+    KINTSUGI_CO_TRY(co_await wait_for_turn(*layer));
+    KINTSUGI_CO_ASSIGN(const proto::Attributes attributes, co_await shared_.groups.write(std::move(member)));
+    if (!layer->discarded) layer_is_durable(*layer, attributes);
+    co_return Status{};
+  }
   KINTSUGI_CO_TRY(co_await shared_.flush_turns.acquire(TimePoint::max()));
-  LayerUpload upload(shared_.resources, shared_.context(), inode_, layer->ranges);
-  proto::WriteExtentsRequest request;
-  Status status = co_await upload.run(request);
+  std::vector<UploadMember> alone;
+  alone.push_back(std::move(member));
+  GroupUpload upload(shared_.resources, shared_.context(), std::move(alone));
+  Status status = co_await upload.run();
   shared_.flush_turns.release();
   if (status.ok()) status = co_await wait_for_turn(*layer);
   if (!status.ok()) {
     co_await upload.abort();
     co_return status;
   }
+  std::vector<size_t> told;
+  proto::WriteExtentsRequest request = upload.request(told);
   shared_.counts.extents_written += static_cast<uint64_t>(request.extents_size());
   shared_.counts.stripes_written += upload.stripes();
   const auto written = co_await shared_.calls.write_extents(std::move(request));
   if (!written) co_return written.error();
-  if (!layer->discarded) layer_is_durable(*layer, *written);
+  if (!layer->discarded) layer_is_durable(*layer, written->attributes());
   co_return Status{};
 }
 
@@ -393,7 +403,8 @@ void OpenFileState::close_one() {
   shared_.session.release(inode_);
   if (--handles_ > 0 || shared_.handed_over) return;
   give_up_failed();
-  start_flush();
+  // Under a lease it may wait: who wants to see it asks for the lease first.
+  if (!shared_.session.has_lease(inode_)) start_flush();
   if (is_clean()) shared_.forget(inode_);
 }
 
@@ -551,7 +562,7 @@ asio::awaitable<Status> OpenFileState::make_hole(AllocateMode mode, uint64_t off
   if (!mode.keep_size) request.set_size_at_least(end);
   const auto written = co_await shared_.calls.write_extents(std::move(request));
   if (!written) co_return written.error();
-  take(*written);
+  take(written->attributes());
   stored_reader_.forget(offset, end);
   co_return Status{};
 }

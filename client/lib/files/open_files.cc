@@ -28,11 +28,12 @@ FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
       memory(or_of_process(std::move(the_memory), options.dirty_bytes)),
       session(resources, journal),
       calls(resources, session, options.io_timeout),
+      tasks(resources.runtime),
+      groups(resources, calls, tasks, context()),
       buffers(*memory),
       locations{.limit = options.known_extents},
       room(resources.runtime),
       flush_turns(resources.runtime, kFlushesAtOnce),
-      tasks(resources.runtime),
       ticker(resources.runtime) {}
 
 Context FilesShared::context() const {
@@ -48,7 +49,7 @@ TimePoint FilesShared::give_up() const {
 void FilesShared::relieve() {
   std::vector<uint64_t> oldest;
   for (const auto& [since, inode] : dirty_since) {
-    if (oldest.size() >= flush_turns.free()) break;
+    if (oldest.size() >= kBegunAtOnce / 4) break;
     oldest.push_back(inode);
   }
   for (const uint64_t inode : oldest) {
@@ -59,7 +60,25 @@ void FilesShared::relieve() {
 }
 
 void FilesShared::forget(uint64_t inode) {
+  if (session.has_lease(inode)) session.give_back(inode);
   files.erase(inode);
+}
+
+asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
+  std::vector<std::shared_ptr<OpenFileState>> dirty;
+  for (const uint64_t inode : inodes) {
+    const auto file = files.find(inode);
+    if (file == files.end() || file->second->is_clean()) continue;
+    file->second->start_flush();
+    dirty.push_back(file->second);
+  }
+  // What cannot be written is told to whoever has the file open here, and is no reason to keep others waiting.
+  for (const auto& file : dirty)
+    (void)co_await file->flush();
+  for (const uint64_t inode : inodes)
+    session.give_back(inode);
+  const Status told = co_await session.tell();
+  if (!told.ok()) log::debug("leases are given back later: {}", told.to_string());
 }
 
 asio::awaitable<void> FilesShared::tick() {
@@ -68,7 +87,7 @@ asio::awaitable<void> FilesShared::tick() {
     const TimePoint now = resources.now();
     std::vector<uint64_t> due;
     for (const auto& [since, inode] : dirty_since) {
-      if (now - since < options.write_behind || due.size() >= flush_turns.free()) break;
+      if (now - since < options.write_behind || due.size() >= kBegunAtOnce) break;
       due.push_back(inode);
     }
     for (const uint64_t inode : due) {
@@ -87,6 +106,11 @@ asio::awaitable<void> FilesShared::tick() {
 OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory,
                      ChangeJournal* journal)
     : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal)) {
+  shared_->session.on_recall = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
+    for (const uint64_t inode : inodes)
+      shared->session.end_lease(inode);
+    shared->tasks.spawn(shared->give_back(inodes));
+  };
   shared_->session.start();
   shared_->ticker.spawn(shared_->tick());
 }
@@ -101,10 +125,10 @@ InodeCalls& OpenFiles::calls() {
   return shared_->calls;
 }
 
-asio::awaitable<Result<std::unique_ptr<OpenHandle>>> OpenFiles::open(uint64_t inode) {
+asio::awaitable<Result<std::unique_ptr<OpenHandle>>> OpenFiles::open(uint64_t inode, bool for_writing) {
   // Held first: it could lose its last name while its attributes are on their way.
   shared_->session.hold(inode);
-  const auto attributes = co_await shared_->calls.get(inode);
+  const auto attributes = co_await shared_->calls.get(inode, true, for_writing);
   Status status = attributes ? Status{} : attributes.error();
   if (status.ok() && attributes->type() == proto::Attributes::DIRECTORY)
     status = {Code::kIsDirectory, fmt::format("inode {} is a directory", inode)};
@@ -136,6 +160,10 @@ std::unique_ptr<OpenHandle> OpenFiles::open(const proto::Attributes& attributes,
 std::unique_ptr<OpenFile> OpenFiles::find(uint64_t inode) {
   const auto found = shared_->files.find(inode);
   return found == shared_->files.end() ? nullptr : std::make_unique<OpenFile>(found->second);
+}
+
+bool OpenFiles::has_dirty() const {
+  return !shared_->dirty_since.empty() || shared_->buffers.free() < shared_->buffers.total();
 }
 
 uint64_t OpenFiles::recover() {
@@ -193,6 +221,8 @@ asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
 
 OpenFiles::Counts OpenFiles::counts() const {
   Counts counts = shared_->counts;
+  counts.stripes_written += shared_->groups.counts().stripes;
+  counts.extents_written += shared_->groups.counts().extents;
   counts.dirty_memory = (shared_->buffers.total() - shared_->buffers.free()) * DirtyBuffers::kBufferBytes;
   for (const auto& [inode, state] : shared_->files)
     counts.dirty_bytes += state->dirty_bytes();

@@ -39,11 +39,15 @@ class OpenFiles {
   InodeCalls& calls();
 
   /// Opens the file by its number: asks for its attributes, and holds it. kNotFound, kStale; kIsDirectory.
-  asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(uint64_t inode);
+  /// `for_writing`: with a write lease if that can be.
+  asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(uint64_t inode, bool for_writing = false);
   /// The same without a call: the attributes were just told. `held`: the metaserver knows that this session holds it.
   std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false);
   /// The file, when it is open or has something that is not written out; else null.
   std::unique_ptr<OpenFile> find(uint64_t inode);
+
+  /// Something was written and is not durable yet.
+  bool has_dirty() const;
 
   /// Takes over what the process before left in the memory: these files have it as unwritten data. To be called once, before
   /// anything is opened. Returns how many bytes there are.

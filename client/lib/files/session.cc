@@ -7,6 +7,8 @@ namespace kintsugi::client {
 namespace {
 
 constexpr Duration kTellLimit = 5s;
+constexpr Duration kRecallsLimit = 40s;  ///< longer than a metaserver lets such a call wait
+constexpr Duration kFirstPause = 100ms;
 
 }  // namespace
 
@@ -89,6 +91,12 @@ void Session::release(uint64_t inode) {
   news_released_.insert(inode);
 }
 
+void Session::give_back(uint64_t inode) {
+  leases_.erase(inode);
+  ending_.erase(inode);
+  news_given_back_.insert(inode);
+}
+
 asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& tell_all) {
   request.set_session(id_);
   proto::KeepSessionResponse response;
@@ -108,6 +116,8 @@ asio::awaitable<Status> Session::tell() {
       request.set_all(true);
       for (const auto& [inode, times] : holds_)
         request.add_hold(inode);
+      for (const std::set<uint64_t>* leases : {&leases_, &ending_})
+        request.mutable_lease()->Add(leases->begin(), leases->end());
       news_held_.clear();
       news_released_.clear();
     } else {
@@ -120,11 +130,18 @@ asio::awaitable<Status> Session::tell() {
       request.mutable_hold()->Add(held.begin(), held.end());
       request.mutable_release()->Add(released.begin(), released.end());
     }
+    while (!news_given_back_.empty() && giving_back_.size() < kMaxInodesAtOnce)
+      giving_back_.insert(news_given_back_.extract(news_given_back_.begin()));
+    request.mutable_give_back()->Add(giving_back_.begin(), giving_back_.end());
     bool tell_all = false;
     status = co_await send(std::move(request), tell_all);
+    // What may not have arrived is told again.
+    if (!status.ok()) news_given_back_.merge(giving_back_);
+    giving_back_.clear();
     // After an error nobody knows what arrived.
     all_ = !status.ok() || tell_all;
-  } while (status.ok() && (all_ || !news_held_.empty() || !news_released_.empty()));
+  } while (status.ok() &&
+           (all_ || !news_held_.empty() || !news_released_.empty() || !news_given_back_.empty()));
   telling_.release();
   co_return status;
 }
@@ -136,8 +153,33 @@ asio::awaitable<void> Session::keep() {
   } while (co_await tasks_.sleep_for(kKeepInterval));
 }
 
+asio::awaitable<void> Session::await_recalls() {
+  Duration pause = kFirstPause;
+  while (!tasks_.stopping()) {
+    proto::AwaitRecallsRequest request;
+    request.set_session(id_);
+    proto::AwaitRecallsResponse response;
+    const Status status = co_await resources_.meta.call_once(Context{}, rpc::Method::kAwaitRecalls, request,
+                                                             response, kRecallsLimit);
+    if (status.ok() && !response.tell_all()) {
+      pause = kFirstPause;
+      const std::vector<uint64_t> inodes(response.recall().begin(), response.recall().end());
+      if (!inodes.empty()) on_recall(inodes);
+      continue;
+    }
+    // A metaserver that has started anew lets nobody see an inode before it was told of leases.
+    if (status.ok()) {
+      all_ = true;
+      if ((co_await tell()).ok()) continue;
+    }
+    if (!co_await tasks_.sleep_for(pause)) break;
+    pause = std::min(2 * pause, kKeepInterval);
+  }
+}
+
 void Session::start() {
   tasks_.spawn(keep());
+  tasks_.spawn(await_recalls());
 }
 
 asio::awaitable<void> Session::stop(bool keep) {

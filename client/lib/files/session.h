@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "client/lib/resources.h"
 #include "common/base/status.h"
@@ -72,13 +74,49 @@ class Session {
   /// Tells now what is new, as fsync of a directory or a test may want.
   asio::awaitable<Status> tell();
 
-  /// Begins to tell the metaserver every kKeepInterval.
+  // ---- write leases: what was written to such an inode may be kept back
+  /// One may be asked for: none is on its way back.
+  bool may_want_lease(uint64_t inode) const {
+    return !giving_back_.contains(inode) && !ending_.contains(inode);
+  }
+  /// While calls are under way that may bring a lease, recalls may come before their answers.
+  class Asking {
+   public:
+    explicit Asking(Session& session) : session_(session) { ++session_.asking_; }
+    ~Asking() {
+      if (--session_.asking_ == 0) session_.recalled_early_.clear();
+    }
+    Asking(const Asking&) = delete;
+
+   private:
+    Session& session_;
+  };
+  /// The metaserver granted it. REQUIRES: an Asking from before the call was sent.
+  void granted(uint64_t inode) {
+    if (recalled_early_.contains(inode)) return;
+    leases_.insert(inode);
+    news_given_back_.erase(inode);
+  }
+  bool has_lease(uint64_t inode) const { return leases_.contains(inode); }
+  /// From here on nothing more is kept back; give_back() follows once what was is durable.
+  void end_lease(uint64_t inode) {
+    ending_.insert(inode);
+    if (leases_.erase(inode) == 0 && asking_ > 0) recalled_early_.insert(inode);
+  }
+  /// The metaserver hears of it with the next word, or by tell().
+  void give_back(uint64_t inode);
+
+  /// Called for inodes that somebody else wants to see: end_lease(), write out, give_back() and tell().
+  std::function<void(const std::vector<uint64_t>&)> on_recall = [](const std::vector<uint64_t>&) {};
+
+  /// Begins to tell the metaserver every kKeepInterval, and to wait for recalls.
   void start();
   /// Ends the session, unless `keep`: then another process goes on with it.
   asio::awaitable<void> stop(bool keep = false);
 
  private:
   asio::awaitable<void> keep();
+  asio::awaitable<void> await_recalls();
   asio::awaitable<Status> send(proto::KeepSessionRequest request, bool& tell_all);
   void end_change(uint64_t number);
 
@@ -91,8 +129,13 @@ class Session {
   std::set<uint64_t> under_way_;                  ///< numbers of changes
   std::map<uint64_t, uint64_t> holds_;            ///< inode -> how often
   std::set<uint64_t> news_held_, news_released_;  ///< not told yet
-  bool all_ = true;                               ///< the next message holds everything
-  runtime::Event ended_;                          ///< a change
+  std::set<uint64_t> leases_, ending_;            ///< write leases; those of `ending_` are given back soon
+  std::set<uint64_t> recalled_early_;             ///< while `asking_`
+  size_t asking_ = 0;
+  std::set<uint64_t> news_given_back_;  ///< not told yet
+  std::set<uint64_t> giving_back_;      ///< being told
+  bool all_ = true;                     ///< the next message holds everything
+  runtime::Event ended_;                ///< a change
   runtime::Semaphore telling_;
   runtime::TaskGroup tasks_;
 };

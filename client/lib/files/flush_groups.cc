@@ -1,0 +1,99 @@
+#include "client/lib/files/flush_groups.h"
+
+#include <algorithm>
+
+namespace kintsugi::client {
+
+FlushGroups::FlushGroups(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context)
+    : resources_(resources), calls_(calls), tasks_(tasks), context_(context), done_(resources.runtime) {}
+
+asio::awaitable<Result<proto::Attributes>> FlushGroups::write(UploadMember member) {
+  const auto waiting = std::make_shared<Waiting>(std::move(member), std::nullopt);
+  queue_.push_back(waiting);
+  if (running_ < kAtOnce) {
+    ++running_;
+    tasks_.spawn(run());
+  }
+  while (!waiting->result)
+    co_await done_.wait();
+  co_return std::move(*waiting->result);
+}
+
+asio::awaitable<void> FlushGroups::run() {
+  while (!queue_.empty()) {
+    const Group group = next_group();
+    co_await write_group(group);
+    done_.notify_all();
+  }
+  --running_;
+}
+
+FlushGroups::Group FlushGroups::next_group() {
+  Group group;
+  uint64_t bytes = 0;
+  size_t pieces = 0;
+  const std::string policy = queue_.front()->member.policy;
+  for (auto next = queue_.begin(); next != queue_.end() && group.size() < kMaxFiles;) {
+    const UploadMember& member = (*next)->member;
+    bytes += member.ranges->bytes();
+    pieces += member.ranges->buffers();
+    const bool alone = policy.empty() && !group.empty();
+    if (!group.empty() && (alone || bytes > kMaxBytes || pieces > kMaxPieces)) break;
+    if (member.policy != policy) {
+      bytes -= member.ranges->bytes();
+      pieces -= member.ranges->buffers();
+      ++next;
+      continue;
+    }
+    group.push_back(*next);
+    next = queue_.erase(next);
+  }
+  return group;
+}
+
+asio::awaitable<void> FlushGroups::write_group(const Group& group) {
+  std::vector<UploadMember> members;
+  for (const auto& waiting : group)
+    members.push_back(waiting->member);
+  const auto all = [&](const Status& status) {
+    for (const auto& waiting : group)
+      if (!waiting->result) waiting->result = status;
+  };
+  GroupUpload upload(resources_, context_, std::move(members));
+  ++counts_.groups;
+  Status status = co_await upload.run();
+  std::vector<size_t> told;
+  proto::WriteExtentsRequest request;
+  if (status.ok()) {
+    request = upload.request(told);
+    if (told.empty()) status = {Code::kCancelled, "given up"};
+  }
+  if (!status.ok()) {
+    co_await upload.abort();
+    all(status);
+    co_return;
+  }
+  counts_.stripes += upload.stripes();
+  counts_.extents += static_cast<uint64_t>(request.extents_size());
+  for (const proto::FileExtents& file : request.more())
+    counts_.extents += static_cast<uint64_t>(file.extents_size());
+  const auto written = co_await calls_.write_extents(std::move(request));
+  if (!written) {
+    all(written.error());
+    co_return;
+  }
+  const auto take = [&](size_t i, int code, const proto::Attributes& attributes) {
+    auto& result = group[told[i]]->result;
+    if (code == static_cast<int>(Code::kOk)) {
+      result = attributes;
+    } else {
+      result = Status{Code::kStale, "the file is gone, or was given to other clients"};
+    }
+  };
+  take(0, written->code(), written->attributes());
+  for (int i = 0; i < written->more_size() && static_cast<size_t>(i) + 1 < told.size(); ++i)
+    take(static_cast<size_t>(i) + 1, written->more(i).code(), written->more(i).attributes());
+  all({Code::kCancelled, "given up"});
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,59 @@
+/// Group commit over files: what several files have to write out at the same time goes into common stripes and one change of
+/// the metadata.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "client/lib/files/group_upload.h"
+#include "client/lib/files/inode_calls.h"
+#include "client/lib/resources.h"
+#include "common/runtime/event.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::client {
+
+/// The first one to come does not wait for others; those that come while groups are under way make the next one.
+class FlushGroups {
+ public:
+  static constexpr size_t kAtOnce = 2;                    ///< groups under way
+  static constexpr uint64_t kMaxMemberBytes = 256 << 10;  ///< what is larger has stripes of its own
+  static constexpr uint64_t kMaxBytes = 4 << 20;          ///< of a group, as a rule
+  static constexpr size_t kMaxFiles = 512, kMaxPieces = 8192;
+
+  struct Counts {
+    uint64_t stripes = 0, extents = 0, groups = 0;
+  };
+
+  FlushGroups(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context);
+
+  /// Durable on return, with the file's attributes then. kStale: the file is gone, or its lease was lost. kCancelled: it was
+  /// discarded meanwhile. REQUIRES: at most kMaxMemberBytes, and nothing older of the file is still to be written.
+  asio::awaitable<Result<proto::Attributes>> write(UploadMember member);
+
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct Waiting {
+    UploadMember member;
+    std::optional<Result<proto::Attributes>> result;
+  };
+  using Group = std::vector<std::shared_ptr<Waiting>>;
+
+  asio::awaitable<void> run();
+  Group next_group();
+  asio::awaitable<void> write_group(const Group& group);
+
+  Resources& resources_;
+  InodeCalls& calls_;
+  runtime::TaskGroup& tasks_;
+  const Context context_;
+  std::deque<std::shared_ptr<Waiting>> queue_;
+  size_t running_ = 0;
+  Counts counts_;
+  runtime::Event done_;
+};
+
+}  // namespace kintsugi::client

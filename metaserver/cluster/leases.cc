@@ -1,0 +1,144 @@
+#include "metaserver/cluster/leases.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+
+namespace kintsugi::metaserver {
+
+bool Leases::grant(uint64_t session, InodeId inode) {
+  if (session == 0 || stopping_) return false;
+  if (const auto found = leases_.find(inode); found != leases_.end())
+    return found->second.session == session && found->second.recalled == TimePoint{};
+  Holder& holder = holders_[session];
+  if (holder.leases.size() >= kMaxOfSession || holder.lost.contains(inode) ||
+      sessions_.held_by_others(inode, session))
+    return false;
+  leases_[inode].session = session;
+  holder.leases.insert(inode);
+  return true;
+}
+
+void Leases::give_back(uint64_t session, InodeId inode) {
+  const auto holder = holders_.find(session);
+  if (holder == holders_.end()) return;
+  holder->second.to_recall.erase(inode);
+  holder->second.lost.erase(inode);
+  if (holder->second.leases.erase(inode) > 0) leases_.erase(inode);
+  if (holder->second.leases.empty() && holder->second.lost.empty()) holders_.erase(holder);
+}
+
+void Leases::keep(const proto::KeepSessionRequest& request) {
+  if (request.ends()) return;  // ended() follows
+  for (const uint64_t inode : request.give_back())
+    give_back(request.session(), InodeId{inode});
+  // What it had before this metaserver started: nobody else has been let to the inode since.
+  for (const uint64_t inode : request.lease()) {
+    Holder& holder = holders_[request.session()];
+    if (leases_.contains(InodeId{inode}) || holder.lost.contains(InodeId{inode}) ||
+        holder.leases.size() >= kMaxOfSession)
+      continue;
+    leases_[InodeId{inode}].session = request.session();
+    holder.leases.insert(InodeId{inode});
+  }
+  settled_.notify_all();
+}
+
+void Leases::ended(uint64_t session) {
+  const auto holder = holders_.find(session);
+  if (holder == holders_.end()) return;
+  for (const InodeId inode : holder->second.leases)
+    leases_.erase(inode);
+  holders_.erase(holder);
+  settled_.notify_all();
+  recalled_.notify_all();
+}
+
+bool Leases::settled(InodeId inode, uint64_t session) const {
+  if (sessions_.others_have_to_tell(session, kTakeOver)) return false;
+  const auto lease = leases_.find(inode);
+  return lease == leases_.end() || lease->second.session == session;
+}
+
+void Leases::recall(InodeId inode, Lease& lease) {
+  if (lease.recalled != TimePoint{}) return;
+  lease.recalled = clock_.now();
+  holders_[lease.session].to_recall.insert(inode);
+  recalled_.notify_all();
+}
+
+asio::awaitable<Result<bool>> Leases::settle(const proto::ListResponse& page, uint64_t session) {
+  if (leases_.empty() && !sessions_.others_have_to_tell(session, kTakeOver)) co_return false;
+  std::vector<InodeId> unsettled;
+  for (const proto::DirectoryEntry& entry : page.entries()) {
+    const InodeId inode{entry.attributes().inode()};
+    if (settled(inode, session)) continue;
+    unsettled.push_back(inode);
+    if (const auto lease = leases_.find(inode); lease != leases_.end() && lease->second.session != session)
+      recall(inode, lease->second);
+  }
+  for (const InodeId inode : unsettled)
+    KINTSUGI_CO_TRY(co_await settle(inode, session));
+  co_return !unsettled.empty();
+}
+
+asio::awaitable<Status> Leases::settle(InodeId inode, uint64_t session) {
+  const TimePoint give_up = clock_.now() + kWait;
+  while (!settled(inode, session)) {
+    const TimePoint now = clock_.now();
+    if (stopping_ || now >= give_up)
+      co_return Status{Code::kUnavailable,
+                       fmt::format("inode {} is being written out by another client", inode)};
+    TimePoint look_again = std::min(give_up, now + kWait / 5);
+    if (const auto found = leases_.find(inode); found != leases_.end() && found->second.session != session) {
+      Lease& lease = found->second;
+      Holder& holder = holders_[lease.session];
+      recall(inode, lease);
+      const TimePoint heard = std::max(lease.recalled, sessions_.last_heard(lease.session));
+      if (now - heard >= kTakeOver) {
+        log::warning("session {:x} does not answer: it has lost the write lease of inode {}", lease.session,
+                     inode);
+        holder.leases.erase(inode);
+        holder.to_recall.erase(inode);
+        if (holder.lost.size() < kMaxOfSession) holder.lost.insert(inode);
+        leases_.erase(found);
+        settled_.notify_all();
+        continue;
+      }
+      look_again = std::min(look_again, heard + kTakeOver);
+    }
+    (void)co_await settled_.wait_until(look_again);
+  }
+  co_return Status{};
+}
+
+Status Leases::check(InodeId inode, uint64_t session) const {
+  const auto holder = holders_.find(session);
+  if (holder == holders_.end() || !holder->second.lost.contains(inode)) return {};
+  return {Code::kStale,
+          "was given to others, since this client was silent: what it had not written out is refused"};
+}
+
+asio::awaitable<std::vector<InodeId>> Leases::recalls(uint64_t session) {
+  const TimePoint give_up = clock_.now() + kPoll;
+  std::vector<InodeId> found;
+  while (!stopping_) {
+    const auto holder = holders_.find(session);
+    if (holder != holders_.end() && !holder->second.to_recall.empty()) {
+      auto& inodes = holder->second.to_recall;
+      while (!inodes.empty() && found.size() < kMaxRecalls)
+        found.push_back(inodes.extract(inodes.begin()).value());
+      break;
+    }
+    if (!co_await recalled_.wait_until(give_up)) break;
+  }
+  co_return found;
+}
+
+void Leases::stop() {
+  stopping_ = true;
+  settled_.notify_all();
+  recalled_.notify_all();
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,81 @@
+/// Write leases: the right of one session to keep back what it wrote to a file, until somebody else wants to see it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/proto/inode.pb.h"
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/cluster/sessions.h"
+
+namespace kintsugi::metaserver {
+
+/// While a session has the lease of an inode, what it wrote may be unknown to everybody else, and the inode's size and times old.
+/// Whoever wants the inode settles it first: the session is asked to give the lease back, which it does once everything is
+/// durable. One that is silent meanwhile loses the lease, and what it writes later is refused.
+///
+/// Leases are not durable. After a start of the metaserver those that sessions had are told by them, which settle() waits for.
+class Leases {
+ public:
+  static constexpr Duration kTakeOver = std::chrono::seconds(10);  ///< of silence after a recall
+  static constexpr Duration kWait = std::chrono::seconds(5);       ///< of one call that wants an inode
+  static constexpr Duration kPoll = std::chrono::seconds(25);      ///< of one call that waits for recalls
+  static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
+
+  /// References must outlive it.
+  Leases(const runtime::Runtime& runtime, const Sessions& sessions)
+      : clock_(runtime.clock), sessions_(sessions), settled_(runtime), recalled_(runtime) {}
+
+  /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it. Session 0 is none.
+  bool grant(uint64_t session, InodeId inode);
+  /// What a session tells of its leases.
+  void keep(const proto::KeepSessionRequest& request);
+  void ended(uint64_t session);
+
+  /// Nothing has to be settled before `session` sees the inode.
+  bool settled(InodeId inode, uint64_t session) const;
+  /// Returns once no other session keeps anything back. kUnavailable: it still does after kWait.
+  asio::awaitable<Status> settle(InodeId inode, uint64_t session);
+  /// The same of all entries of a page of a listing, at once. False: nothing had to be waited for.
+  asio::awaitable<Result<bool>> settle(const proto::ListResponse& page, uint64_t session);
+  /// kStale: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
+  Status check(InodeId inode, uint64_t session) const;
+
+  /// What the session is to give back; returns early when there is something.
+  asio::awaitable<std::vector<InodeId>> recalls(uint64_t session);
+  /// Ends all that wait.
+  void stop();
+
+  size_t count() const { return leases_.size(); }
+
+ private:
+  struct Lease {
+    uint64_t session = 0;
+    TimePoint recalled{};  ///< when somebody first wanted it; none: nobody yet
+  };
+  struct Holder {
+    std::set<InodeId> leases;
+    std::set<InodeId> to_recall;
+    std::set<InodeId> lost;  ///< until it says that it has given up what it kept back
+  };
+  void give_back(uint64_t session, InodeId inode);
+  void recall(InodeId inode, Lease& lease);
+
+  const runtime::Clock& clock_;
+  const Sessions& sessions_;
+  std::unordered_map<InodeId, Lease> leases_;
+  std::map<uint64_t, Holder> holders_;
+  bool stopping_ = false;
+  runtime::Event settled_;   ///< leases were given back, lost or told
+  runtime::Event recalled_;  ///< something is to be given back
+};
+
+}  // namespace kintsugi::metaserver
