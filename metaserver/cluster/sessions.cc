@@ -75,7 +75,7 @@ bool Sessions::held(InodeId inode) const {
 }
 
 bool Sessions::held_by_others(InodeId inode, uint64_t session) const {
-  if (clock_.now() < telling_until_) return true;
+  if (others_have_to_tell(session, kIdle)) return true;
   const auto holders = holders_.find(inode);
   if (holders == holders_.end()) return false;
   const auto own = sessions_.find(session);

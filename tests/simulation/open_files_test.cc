@@ -124,6 +124,78 @@ TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
   }
 }
 
+/// Opens the file for writing, changes it, and closes it as the mount does: without waiting for anything under a lease.
+Status change_and_close(SimulatedCluster& cluster, client::OpenFiles& files, uint64_t inode, Bytes& model) {
+  auto opened = cluster.run(files.open(inode, true));
+  if (!opened) return opened.error();
+  const uint64_t offset = cluster.random_below(100'000);
+  const Bytes bytes =
+      random_content(cluster, 1 + cluster.random_below(cluster.random_below(4) == 0 ? 900'000 : 5000));
+  KINTSUGI_TRY(cluster.run((*opened)->file().write(offset, bytes)));
+  KINTSUGI_TRY(cluster.run((*opened)->close(!files.session().has_lease(inode))));
+  model.resize(std::max<uint64_t>(model.size(), offset + bytes.size()));
+  std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+  return {};
+}
+
+Result<Bytes> open_and_read(SimulatedCluster& cluster, client::OpenFiles& files, uint64_t inode) {
+  auto opened = cluster.run(files.open(inode));
+  if (!opened) return opened.error();
+  Bytes found((*opened)->file().size());
+  KINTSUGI_TRY(cluster.run(read_into((*opened)->file(), 0, found)));
+  KINTSUGI_TRY(cluster.run((*opened)->close()));
+  return found;
+}
+
+TEST(OpenFilesInACluster, WhatOneClientClosedTheOtherSeesWhenItOpensIt) {
+  uint64_t kept_back = 0;
+  for (const uint64_t seed : seeds({1, 2, 3, 4, 5, 6})) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    SimulatedCluster cluster({.seed = seed});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    constexpr size_t kFiles = 4;
+    std::vector<uint64_t> inodes;
+    for (size_t i = 0; i < kFiles; ++i)
+      inodes.push_back(make_file(cluster, fmt::format("/file-{}", i)));
+    std::vector<Bytes> models(kFiles);
+    std::vector<std::unique_ptr<client::OpenFiles>> clients;
+    for (int i = 0; i < 2; ++i)
+      clients.push_back(cluster.client().open_files({.dirty_bytes = 4 << 20}));
+    for (int step = 0; step < 100; ++step) {
+      const size_t file = cluster.random_below(kFiles);
+      client::OpenFiles& some = *clients[cluster.random_below(2)];
+      if (cluster.random_below(15) == 0) {
+        cluster.crash_metaserver(cluster.random_below(2) == 0 ? Crash::kPower : Crash::kKill);
+        cluster.run_for(cluster.random_time(0s, 3s));
+        cluster.restart_metaserver();
+      }
+      if (cluster.random_below(20) == 0) cluster.run_for(cluster.random_time(0s, 8s));
+      switch (cluster.random_below(4)) {
+        case 0:
+        case 1:
+          KINTSUGI_ASSERT_OK(change_and_close(cluster, some, inodes[file], models[file]));
+          kept_back += some.has_dirty();
+          break;
+        case 2: {
+          const auto found = open_and_read(cluster, some, inodes[file]);
+          ASSERT_TRUE(found) << found.error();
+          ASSERT_TRUE(*found == models[file]) << "step " << step;
+          break;
+        }
+        default: {
+          const auto found = cluster.get(fmt::format("/file-{}", file));
+          ASSERT_TRUE(found) << found.error();
+          ASSERT_TRUE(*found == models[file]) << "step " << step << ", by path";
+        }
+      }
+    }
+    for (auto& files : clients)
+      KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+    clients.clear();
+  }
+  EXPECT_GT(kept_back, 0u) << "nothing was ever kept back: this shows nothing";
+}
+
 TEST(OpenFilesInACluster, ThousandsOfSmallOverwritesAreReadBackAtOnce) {
   SimulatedCluster cluster({.seed = 5});
   KINTSUGI_ASSERT_OK(cluster.start());

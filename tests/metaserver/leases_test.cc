@@ -1,0 +1,166 @@
+// Write leases: who has one, who is asked to give one back, and what happens to one whose owner is silent.
+#include "metaserver/cluster/leases.h"
+
+#include "tests/metaserver/metaserver_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr uint64_t kWriter = 5, kReader = 6;
+
+struct LeaseRig : MetaServerRig {
+  LeaseRig() {
+    KINTSUGI_EXPECT_OK(put("/f"));
+    inode = open("/f")->attributes().inode();
+    for (const uint64_t session : {kWriter, kReader})
+      KINTSUGI_EXPECT_OK(keep(session, [](auto& request) { request.set_all(true); }));
+  }
+
+  Status keep(uint64_t session, const std::function<void(proto::KeepSessionRequest&)>& fill) {
+    proto::KeepSessionRequest request;
+    request.set_session(session);
+    fill(request);
+    const auto kept = call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, request);
+    return kept ? Status{} : kept.error();
+  }
+  /// Whether the session got a lease, if it wanted one.
+  Result<bool> get(uint64_t session, bool hold = false, bool lease = false) {
+    proto::GetInodeRequest request;
+    request.set_inode(inode);
+    request.set_session(session);
+    request.set_hold(hold);
+    request.set_lease(lease);
+    const auto got = call<proto::InodeResponse>(rpc::Method::kGetInode, request);
+    if (!got) return got.error();
+    return got->lease();
+  }
+  std::vector<uint64_t> recalls(uint64_t session) {
+    proto::AwaitRecallsRequest request;
+    request.set_session(session);
+    const auto answer = call<proto::AwaitRecallsResponse>(rpc::Method::kAwaitRecalls, request);
+    EXPECT_TRUE(answer) << answer.error();
+    if (!answer) return {};
+    return {answer->recall().begin(), answer->recall().end()};
+  }
+  Status grow(uint64_t session, uint64_t size, uint64_t number) {
+    proto::WriteExtentsRequest request;
+    request.set_inode(inode);
+    request.mutable_change()->set_session(session);
+    request.mutable_change()->set_number(number);
+    request.set_size_at_least(size);
+    const auto written = call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request);
+    return written ? Status{} : written.error();
+  }
+
+  uint64_t inode = 0;
+};
+
+TEST(Leases, OneWriterHasItUntilSomebodyElseWantsToSeeTheFile) {
+  LeaseRig rig;
+  EXPECT_TRUE(*rig.get(kWriter, true, true));
+  EXPECT_TRUE(*rig.get(kWriter, true, true)) << "it still has it";
+  KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 1));
+  EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable) << "nothing was given back meanwhile";
+  EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode});
+  EXPECT_FALSE(*rig.get(kWriter, true, true)) << "it is wanted back";
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+  EXPECT_FALSE(*rig.get(kReader, true, true)) << "the writer has the file open";
+  const auto seen = rig.open("/f");
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->attributes().size(), 400'000u);
+}
+
+TEST(Leases, ListingsAndReadsByPathAskForIt) {
+  LeaseRig rig;
+  for (int way = 0; way < 3; ++way) {
+    EXPECT_TRUE(*rig.get(kWriter, false, true));
+    const auto try_it = [&]() -> Code {
+      if (way == 0) {
+        const auto read = rig.open("/f");
+        return read ? Code::kOk : read.error().code();
+      }
+      if (way == 1) {
+        proto::StatRequest request;
+        request.set_path("/f");
+        const auto found = rig.call<proto::StatResponse>(rpc::Method::kStat, request);
+        return found ? Code::kOk : found.error().code();
+      }
+      proto::ListRequest request;
+      request.set_path("/");
+      const auto listed = rig.call<proto::ListResponse>(rpc::Method::kList, request);
+      return listed ? Code::kOk : listed.error().code();
+    };
+    EXPECT_EQ(try_it(), Code::kUnavailable) << way;
+    EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode}) << way;
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+    EXPECT_EQ(try_it(), Code::kOk) << way;
+  }
+}
+
+TEST(Leases, AWriterThatIsSilentLosesItAndIsRefusedLater) {
+  LeaseRig rig;
+  EXPECT_TRUE(*rig.get(kWriter, true, true));
+  EXPECT_FALSE(rig.get(kReader)) << "the writer has some time to answer";
+  const Result<bool> second = rig.get(kReader), third = rig.get(kReader);
+  EXPECT_TRUE(second || third) << third.error();
+  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kStale) << "others have seen the file without it";
+  EXPECT_FALSE(*rig.get(kWriter, true, true)) << "before it has said that it gave up what it kept back";
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.inode);
+  }));
+  EXPECT_EQ(rig.grow(kWriter, 400'000, 2).code(), Code::kStale) << "telling does not bring it back";
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+  KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 3));
+}
+
+TEST(Leases, AWriterThatSaysThatItIsThereIsWaitedFor) {
+  LeaseRig rig;
+  EXPECT_TRUE(*rig.get(kWriter, true, true));
+  for (int i = 0; i < 6; ++i) {
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [](auto&) {}));
+    EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable);
+  }
+  KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 1));
+}
+
+TEST(Leases, AfterARestartNobodySeesAFileBeforeThoseThatHadLeasesHaveToldOrAreSilent) {
+  LeaseRig rig;
+  EXPECT_TRUE(*rig.get(kWriter, true, true));
+  rig.restart();
+  EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable) << "who knows what the writer keeps back";
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.inode);
+  }));
+  EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable) << "the writer has a lease";
+  EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode});
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+  EXPECT_TRUE(rig.get(kReader));
+  rig.restart();
+  rig.pass(11);
+  EXPECT_TRUE(rig.get(0)) << "both are silent";
+}
+
+TEST(Leases, AFileThatIsGoneIsInNobodysWayWhenManyAreWritten) {
+  LeaseRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/g"));
+  const uint64_t other = rig.open("/g")->attributes().inode();
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  proto::WriteExtentsRequest request;
+  request.set_inode(rig.inode);
+  request.set_size_at_least(10);
+  proto::FileExtents& more = *request.add_more();
+  more.set_inode(other);
+  more.set_size_at_least(1'000'000);
+  const auto written = rig.call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request);
+  ASSERT_TRUE(written) << written.error();
+  EXPECT_EQ(written->code(), static_cast<int>(Code::kStale));
+  ASSERT_EQ(written->more_size(), 1);
+  EXPECT_EQ(written->more(0).code(), static_cast<int>(Code::kOk));
+  EXPECT_EQ(written->more(0).attributes().size(), 1'000'000u);
+  EXPECT_EQ(rig.open("/g")->attributes().size(), 1'000'000u);
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver
