@@ -1,6 +1,8 @@
 #include "chunkserver/service/small_chunks.h"
 
 #include "chunkserver/service/chunk_policy.h"
+#include "common/base/crc32c.h"
+#include "common/base/math.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::chunkserver {
@@ -42,16 +44,25 @@ asio::awaitable<Status> SmallChunks::read(Context context, const proto::ReadSmal
   const ChunkId id{StripeId(request.stripe_id()), request.index()};
   auto chunk = co_await store_.open(module.context(), id, ReadFor::kUser);
   if (!chunk) co_return module.finish(chunk.error());
-  Status checked = check_size((*chunk)->length());
+  const bool whole = request.length() == 0;
+  const uint64_t length = (*chunk)->length();
+  Status checked = check_size(whole ? length : request.length());
+  if (checked.ok() && !whole && (request.offset() > length || request.length() > length - request.offset()))
+    checked = {Code::kInvalidArgument,
+               fmt::format("has {} bytes, not {} from {} on", length, request.length(), request.offset())};
   if (!checked.ok()) co_return module.finish(checked.with_context(fmt::format("chunk {}", id)));
   auto buffer = co_await buffers_.acquire(context.with_deadline(clock_.now() + kBufferWaitLimit).deadline);
   if (!buffer) co_return module.finish(buffer.error());
-  auto blocks = co_await (*chunk)->read_blocks(module.context(), 0, 1, *buffer);
+  const uint64_t begin = whole ? 0 : request.offset(), bytes = whole ? length : request.length();
+  const uint64_t first = begin / kBlockBytes;
+  auto blocks = co_await (*chunk)->read_blocks(module.context(), first,
+                                               divide_up(begin + bytes, kBlockBytes) - first, *buffer);
   if (!blocks) co_return module.finish(blocks.error());
-  module.output(0, double(blocks->data.size()));
-  count(counters_.bytes_read, blocks->data.size());
-  response.set_data(blocks->data.data(), blocks->data.size());
-  response.set_crc(blocks->block_crcs.front());
+  const auto data = blocks->data.subspan(begin - first * kBlockBytes, bytes);
+  module.output(0, double(bytes));
+  count(counters_.bytes_read, bytes);
+  response.set_data(data.data(), data.size());
+  response.set_crc(whole ? blocks->block_crcs.front() : crc32c(data));
   co_return module.finish({});
 }
 

@@ -7,7 +7,7 @@
 namespace kintsugi::metaserver {
 
 bool Leases::grant(uint64_t session, InodeId inode) {
-  if (session == 0 || stopping_) return false;
+  if (session == 0 || stopping_ || !sessions_.is_noted(session)) return false;
   if (const auto found = leases_.find(inode); found != leases_.end())
     return found->second.session == session && found->second.recalled == TimePoint{};
   Holder& holder = holders_[session];
@@ -28,18 +28,30 @@ void Leases::give_back(uint64_t session, InodeId inode) {
   if (holder->second.leases.empty() && holder->second.lost.empty()) holders_.erase(holder);
 }
 
-void Leases::keep(const proto::KeepSessionRequest& request) {
+void Leases::keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response) {
   if (request.ends()) return;  // ended() follows
+  const uint64_t session = request.session();
   for (const uint64_t inode : request.give_back())
-    give_back(request.session(), InodeId{inode});
-  // What it had before this metaserver started: nobody else has been let to the inode since.
-  for (const uint64_t inode : request.lease()) {
-    Holder& holder = holders_[request.session()];
-    if (leases_.contains(InodeId{inode}) || holder.lost.contains(InodeId{inode}) ||
-        holder.leases.size() >= kMaxOfSession)
-      continue;
-    leases_[InodeId{inode}].session = request.session();
-    holder.leases.insert(InodeId{inode});
+    give_back(session, InodeId{inode});
+  // Only after a start of the metaserver, while everybody waits for those that may have leases, can there be one that is not
+  // known here. Any other was lost, as when nothing was heard of the session for so long that it was ended.
+  const bool may_have = sessions_.may_tell_leases(session, kTakeOver);
+  for (const uint64_t number : request.lease()) {
+    const InodeId inode{number};
+    const auto lease = leases_.find(inode);
+    if (lease != leases_.end() && lease->second.session == session) continue;
+    Holder& holder = holders_[session];
+    if (holder.leases.size() + holder.lost.size() >= 2 * kMaxOfSession) break;
+    if (may_have && lease == leases_.end() && !holder.lost.contains(inode)) {
+      leases_[inode].session = session;
+      holder.leases.insert(inode);
+    } else {
+      holder.lost.insert(inode);
+    }
+  }
+  if (const auto holder = holders_.find(session); holder != holders_.end()) {
+    for (const InodeId inode : holder->second.lost)
+      response.add_lost(inode.value);
   }
   settled_.notify_all();
 }

@@ -34,10 +34,11 @@ class Leases {
   Leases(const runtime::Runtime& runtime, const Sessions& sessions)
       : clock_(runtime.clock), sessions_(sessions), settled_(runtime), recalled_(runtime) {}
 
-  /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it. Session 0 is none.
+  /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it, as before the session
+  /// is noted durably (Sessions::noted): the next process of the metaserver must know to wait for it. Session 0 is none.
   bool grant(uint64_t session, InodeId inode);
-  /// What a session tells of its leases.
-  void keep(const proto::KeepSessionRequest& request);
+  /// What a session tells of its leases, and is told.
+  void keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
   void ended(uint64_t session);
 
   /// Nothing has to be settled before `session` sees the inode.

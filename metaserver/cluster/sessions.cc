@@ -10,7 +10,7 @@ void Sessions::load(const Reader& reader) {
   reader.scan(keys::all(keys::Kind::kChange), [&](std::string_view key, std::string_view) {
     Session& session = sessions_[keys::first_id(key)];
     session.last_heard = clock_.now();
-    session.of_before = true;
+    session.of_before = session.noted = true;
     return true;
   });
   loaded_ = clock_.now();
@@ -88,6 +88,21 @@ bool Sessions::others_have_to_tell(uint64_t session, Duration limit) const {
   return std::ranges::any_of(sessions_, [&](const auto& one) {
     return one.first != session && one.second.of_before && !one.second.told_all;
   });
+}
+
+bool Sessions::may_tell_leases(uint64_t session, Duration limit) const {
+  const auto found = sessions_.find(session);
+  return found != sessions_.end() && found->second.of_before && clock_.now() < loaded_ + limit;
+}
+
+void Sessions::noted(uint64_t session) {
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end()) found->second.noted = true;
+}
+
+bool Sessions::is_noted(uint64_t session) const {
+  const auto found = sessions_.find(session);
+  return found != sessions_.end() && found->second.noted;
 }
 
 bool Sessions::has_to_tell(uint64_t session) const {

@@ -40,6 +40,11 @@ class Sessions {
   /// The metaserver started not longer than `limit` ago, and some other session that there was before has not told yet what it
   /// holds.
   bool others_have_to_tell(uint64_t session, Duration limit) const;
+  /// It was there before the metaserver started, which is not longer than `limit` ago.
+  bool may_tell_leases(uint64_t session, Duration limit) const;
+  /// The next process of the metaserver will know that there was this session.
+  void noted(uint64_t session);
+  bool is_noted(uint64_t session) const;
   /// It is not known, or was known before the start and has not told yet.
   bool has_to_tell(uint64_t session) const;
   /// The minimum for one that is not known.
@@ -55,6 +60,7 @@ class Sessions {
   struct Session {
     TimePoint last_heard;
     bool told_all = false;   ///< everything that it holds
+    bool noted = false;      ///< durably
     bool of_before = false;  ///< there since before the metaserver started
     std::set<InodeId> held;
   };

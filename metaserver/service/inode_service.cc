@@ -279,13 +279,15 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
 asio::awaitable<Status> InodeService::keep_session(Context context, const proto::KeepSessionRequest& request,
                                                    proto::KeepSessionResponse& response) {
   sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
-  const bool is_new = !state_.sessions.known(request.session());
   const Status kept = state_.sessions.keep(request, response);
-  if (kept.ok()) state_.leases.keep(request);
   // After a restart the metaserver must know that this session may still tell what it holds.
   Transaction transaction(state_.store);
-  if (kept.ok() && is_new && !request.ends()) note_session(transaction, request.session());
-  co_return module.finish(co_await state_.finish(module.context(), kept, transaction));
+  const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
+  if (note) note_session(transaction, request.session());
+  const Status status = co_await state_.finish(module.context(), kept, transaction);
+  if (status.ok() && note) state_.sessions.noted(request.session());
+  if (status.ok()) state_.leases.keep(request, response);
+  co_return module.finish(status);
 }
 
 asio::awaitable<Status> InodeService::await_recalls(Context context,

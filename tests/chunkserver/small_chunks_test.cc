@@ -5,6 +5,8 @@
 namespace kintsugi::chunkserver {
 namespace {
 
+constexpr uint64_t kMiB = 1 << 20;
+
 proto::WriteSmallChunkRequest write_request(ClusterRig& rig, ChunkId id,
                                             const std::vector<std::byte>& bytes) {
   proto::WriteSmallChunkRequest request;
@@ -138,6 +140,41 @@ TEST(SmallChunks, AreReadOnlyWithTheRightAndWhole) {
   EXPECT_EQ(read_with(""), Code::kPermissionDenied);
   EXPECT_EQ(read_with(rig.capability(chunk_id(2))), Code::kPermissionDenied);
   EXPECT_EQ(read_with(rig.capability(chunk_id(1), rpc::kOpWrite)), Code::kPermissionDenied);
+}
+
+TEST(SmallChunks, SomeBytesOfAnyChunkAreReadByOneCall) {
+  ClusterRig rig(1);
+  const auto bytes = chunk_bytes(3 * kMiB + 5000, 1);
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), bytes));
+  const auto part = [&](uint64_t offset, uint32_t length) -> Result<std::vector<std::byte>> {
+    proto::ReadSmallChunkRequest request;
+    request.set_stripe_id(1);
+    request.set_index(chunk_id(1).index);
+    request.set_capability(rig.capability(chunk_id(1)));
+    request.set_offset(offset);
+    request.set_length(length);
+    proto::ReadSmallChunkResponse response;
+    const Status read = rig.simulation.run(
+        rig.client.call(Context{}, rig.endpoint(0), rpc::Method::kReadSmallChunk, request, response));
+    if (!read.ok()) return read;
+    const auto data = std::as_bytes(std::span(response.data()));
+    EXPECT_EQ(crc32c(data), response.crc());
+    return std::vector<std::byte>(data.begin(), data.end());
+  };
+  const auto expected = [&](uint64_t offset, uint64_t length) {
+    const auto begin = bytes.begin() + static_cast<ptrdiff_t>(offset);
+    return std::vector<std::byte>(begin, begin + static_cast<ptrdiff_t>(length));
+  };
+  for (const auto& [offset, length] : std::vector<std::pair<uint64_t, uint32_t>>{{0, 1},
+                                                                                 {4096, 4096},
+                                                                                 {kBlockBytes - 100, 200},
+                                                                                 {kBlockBytes, kBlockBytes},
+                                                                                 {3 * kMiB + 4000, 1000}})
+    EXPECT_EQ(*part(offset, length), expected(offset, length)) << offset;
+  EXPECT_EQ(part(3 * kMiB + 4001, 1000).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(part(UINT64_MAX, 1000).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(part(0, kBlockBytes + 1).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(part(0, 0).error().code(), Code::kInvalidArgument) << "the whole is more than a block";
 }
 
 TEST(SmallChunks, ManyAtOnceShareSyncs) {

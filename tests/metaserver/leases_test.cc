@@ -114,6 +114,21 @@ TEST(Leases, AWriterThatIsSilentLosesItAndIsRefusedLater) {
   KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 3));
 }
 
+TEST(Leases, ASessionThatWasEndedIsToldThatItLostThem) {
+  LeaseRig rig;
+  EXPECT_TRUE(*rig.get(kWriter, true, true));
+  rig.pass(70);
+  proto::KeepSessionRequest request;
+  request.set_session(kWriter);
+  request.set_all(true);
+  request.add_lease(rig.inode);
+  const auto told = rig.call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, request);
+  ASSERT_TRUE(told) << told.error();
+  ASSERT_EQ(told->lost_size(), 1);
+  EXPECT_EQ(told->lost(0), rig.inode);
+  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kStale);
+}
+
 TEST(Leases, AWriterThatSaysThatItIsThereIsWaitedFor) {
   LeaseRig rig;
   EXPECT_TRUE(*rig.get(kWriter, true, true));

@@ -399,6 +399,15 @@ void OpenFileState::discard(Status why) {
   shared_.freed();
 }
 
+void OpenFileState::lease_lost() {
+  stored_reader_.forget(0, UINT64_MAX);
+  if (is_clean()) return;
+  log::warning(
+      "inode {}: {} bytes are given up: this client was silent for so long that the file was given to others",
+      inode_, dirty_bytes());
+  discard({Code::kStale, "the file was given to other clients meanwhile"});
+}
+
 void OpenFileState::close_one() {
   shared_.session.release(inode_);
   if (--handles_ > 0 || shared_.handed_over) return;

@@ -47,6 +47,9 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   void adopt(const proto::Attributes& attributes);
   void invalidate(uint64_t begin, uint64_t end);
   void discard(Status why);
+  /// Others have seen the file, and may have changed it, without what is not written out here: that is given up, and handles are
+  /// told.
+  void lease_lost();
 
   // ---- for handles
   void opened() { ++handles_; }

@@ -111,6 +111,15 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
       shared->session.end_lease(inode);
     shared->tasks.spawn(shared->give_back(inodes));
   };
+  shared_->session.on_lost = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
+    for (const uint64_t inode : inodes) {
+      const auto file = shared->files.find(inode);
+      if (file == shared->files.end()) continue;
+      const std::shared_ptr<OpenFileState> state = file->second;
+      state->lease_lost();
+      if (state->is_clean() && !state->is_open()) shared->files.erase(inode);
+    }
+  };
   shared_->session.start();
   shared_->ticker.spawn(shared_->tick());
 }

@@ -103,7 +103,22 @@ asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& t
   const Status status =
       co_await resources_.meta.call_once(Context{}, rpc::Method::kKeepSession, request, response, kTellLimit);
   tell_all = status.ok() && response.tell_all();
+  if (status.ok() && !response.lost().empty()) lost(response.lost());
   co_return status;
+}
+
+void Session::lost(const google::protobuf::RepeatedField<uint64_t>& inodes) {
+  std::vector<uint64_t> news;
+  for (const uint64_t inode : inodes) {
+    // The word that it was given up may be on its way.
+    if (news_given_back_.contains(inode) || giving_back_.contains(inode)) continue;
+    leases_.erase(inode);
+    news.push_back(inode);
+  }
+  if (news.empty()) return;
+  on_lost(news);
+  for (const uint64_t inode : news)
+    give_back(inode);
 }
 
 asio::awaitable<Status> Session::tell() {
@@ -132,6 +147,8 @@ asio::awaitable<Status> Session::tell() {
     }
     while (!news_given_back_.empty() && giving_back_.size() < kMaxInodesAtOnce)
       giving_back_.insert(news_given_back_.extract(news_given_back_.begin()));
+    // The lease that a call brings which is under way now may be the one that this gives back.
+    if (asking_ > 0) ended_early_.insert(giving_back_.begin(), giving_back_.end());
     request.mutable_give_back()->Add(giving_back_.begin(), giving_back_.end());
     bool tell_all = false;
     status = co_await send(std::move(request), tell_all);

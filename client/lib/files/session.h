@@ -79,12 +79,12 @@ class Session {
   bool may_want_lease(uint64_t inode) const {
     return !giving_back_.contains(inode) && !ending_.contains(inode);
   }
-  /// While calls are under way that may bring a lease, recalls may come before their answers.
+  /// While calls are under way that may bring a lease, recalls may come before their answers, and give_back() may overtake them.
   class Asking {
    public:
     explicit Asking(Session& session) : session_(session) { ++session_.asking_; }
     ~Asking() {
-      if (--session_.asking_ == 0) session_.recalled_early_.clear();
+      if (--session_.asking_ == 0) session_.ended_early_.clear();
     }
     Asking(const Asking&) = delete;
 
@@ -93,7 +93,7 @@ class Session {
   };
   /// The metaserver granted it. REQUIRES: an Asking from before the call was sent.
   void granted(uint64_t inode) {
-    if (recalled_early_.contains(inode)) return;
+    if (ended_early_.contains(inode)) return;
     leases_.insert(inode);
     news_given_back_.erase(inode);
   }
@@ -101,13 +101,16 @@ class Session {
   /// From here on nothing more is kept back; give_back() follows once what was is durable.
   void end_lease(uint64_t inode) {
     ending_.insert(inode);
-    if (leases_.erase(inode) == 0 && asking_ > 0) recalled_early_.insert(inode);
+    if (leases_.erase(inode) == 0 && asking_ > 0) ended_early_.insert(inode);
   }
   /// The metaserver hears of it with the next word, or by tell().
   void give_back(uint64_t inode);
 
   /// Called for inodes that somebody else wants to see: end_lease(), write out, give_back() and tell().
   std::function<void(const std::vector<uint64_t>&)> on_recall = [](const std::vector<uint64_t>&) {};
+
+  /// Called for inodes whose lease was lost: what was kept back of them must be given up. They are given back already.
+  std::function<void(const std::vector<uint64_t>&)> on_lost = [](const std::vector<uint64_t>&) {};
 
   /// Begins to tell the metaserver every kKeepInterval, and to wait for recalls.
   void start();
@@ -118,6 +121,7 @@ class Session {
   asio::awaitable<void> keep();
   asio::awaitable<void> await_recalls();
   asio::awaitable<Status> send(proto::KeepSessionRequest request, bool& tell_all);
+  void lost(const google::protobuf::RepeatedField<uint64_t>& inodes);
   void end_change(uint64_t number);
 
   Resources& resources_;
@@ -130,7 +134,7 @@ class Session {
   std::map<uint64_t, uint64_t> holds_;            ///< inode -> how often
   std::set<uint64_t> news_held_, news_released_;  ///< not told yet
   std::set<uint64_t> leases_, ending_;            ///< write leases; those of `ending_` are given back soon
-  std::set<uint64_t> recalled_early_;             ///< while `asking_`
+  std::set<uint64_t> ended_early_;                ///< recalled or given back while `asking_`
   size_t asking_ = 0;
   std::set<uint64_t> news_given_back_;  ///< not told yet
   std::set<uint64_t> giving_back_;      ///< being told

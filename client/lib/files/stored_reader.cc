@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/lib/read/small_read.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
 
@@ -152,6 +153,16 @@ asio::awaitable<Status> StoredReader::try_read(uint64_t offset, std::span<std::b
   if (extents.empty()) {
     std::memset(into.data(), 0, into.size());
     co_return Status{};
+  }
+  if (extents.size() == 1 && extents.front().offset <= offset && extents.front().end() >= end) {
+    const LocatedExtent part = extents.front().clipped(offset, end);
+    if (is_small_read(shared_.resources, part)) {
+      ++shared_.counts.windows_read;
+      const Status direct = co_await small_read(shared_.resources, shared_.context(), part, into);
+      if (direct.ok()) co_return direct;
+      // Others chunks of the stripe have it, too.
+      log::debug("inode {} at {}: {}", inode_, offset, direct.to_string());
+    }
   }
   RangeRead read(shared_.resources, shared_.context(), offset, end, std::move(extents));
   shared_.counts.windows_read += read.windows();
