@@ -66,7 +66,7 @@ TEST(CachedRead, ARemovedChunkIsNotServedFromMemory) {
   EXPECT_EQ(rig.store(0).cache().cached_bytes(), 0u);
   // A chunk that is written under the name anew is read anew.
   const auto other = chunk_bytes(2 * kMiB, 2);
-  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), other));
+  KINTSUGI_ASSERT_OK(rig.rebuild(0, chunk_id(1), other));
   EXPECT_EQ(*rig.get(0, chunk_id(1)), other);
 }
 

@@ -92,6 +92,11 @@ class ClusterRig {
   Status put(size_t server, ChunkId id, const std::vector<std::byte>& bytes) {
     return simulation.run(put_chunk(*this, server, id, bytes));
   }
+  /// As a repair writes it, which may choose a place that the chunk had left.
+  Status rebuild(size_t server, ChunkId id, const std::vector<std::byte>& bytes) {
+    runtime::BufferPool pool(*servers[server].runtime, 4, kTestFrameBytes);
+    return simulation.run(chunkserver::put(store(server), pool, id, bytes));
+  }
   Result<std::vector<std::byte>> get(size_t server, ChunkId id, uint64_t offset = 0,
                                      uint64_t length = kMaxChunkBytes) {
     return simulation.run(get_chunk(*this, server, id, offset, length));

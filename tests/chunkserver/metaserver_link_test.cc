@@ -116,7 +116,7 @@ TEST(MetaserverLink, ADeletionThatFailedIsTriedAgainAndAcknowledgedOnlyThen) {
   EXPECT_EQ(rig.meta.heartbeats.back().orders_received(), 7u);
   EXPECT_EQ(rig.meta.heartbeats.back().orders_done(), 0u);
   disk.forget_faults();
-  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(100, 2)));
+  KINTSUGI_ASSERT_OK(rig.rebuild(0, chunk_id(2), chunk_bytes(100, 2)));
   rig.simulation.run_for(15s);
   EXPECT_FALSE(rig.store(0).find(chunk_id(1)));
   EXPECT_TRUE(rig.store(0).find(chunk_id(2))) << "it was written again meanwhile";

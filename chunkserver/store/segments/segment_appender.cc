@@ -3,6 +3,11 @@
 #include <cstring>
 
 namespace kintsugi::chunkserver {
+namespace {
+
+constexpr uint64_t kZerosAtOnce = 1 << 20;
+
+}  // namespace
 
 SegmentAppender::SegmentAppender(const runtime::Runtime& runtime, DataDisk& disk, const SegmentLimits& limits,
                                  SegmentIndex& index)
@@ -148,9 +153,16 @@ asio::awaitable<Status> SegmentAppender::make_room(uint64_t bytes) {
   if (active_ && active_->end + bytes > limits_.segment_bytes && active_->end > 0) active_.reset();
   if (!active_) KINTSUGI_CO_TRY(co_await begin_segment());
   if (active_->end + bytes > active_->allocated) {
-    // In large steps, so that the sync of a group rarely has to write the file's metadata.
+    // In large steps, and written with zeros once: the sync of a group in blocks that were never written has to write the file's
+    // metadata besides.
     const uint64_t target = round_up(active_->end + bytes, limits_.allocation_step_bytes);
     KINTSUGI_CO_TRY(disk_.note(co_await active_->file->allocate(target)));
+    const uint64_t begin = std::max(active_->allocated, active_->end);
+    const AlignedMemory zeros(std::min(target - begin, kZerosAtOnce));
+    for (uint64_t at = begin; at < target; at += zeros.size()) {
+      const auto part = zeros.span().first(std::min<uint64_t>(zeros.size(), target - at));
+      KINTSUGI_CO_TRY(disk_.note(co_await active_->file->write(at, part)));
+    }
     active_->allocated = target;
   }
   co_return Status{};

@@ -22,7 +22,7 @@ struct SegmentLimits {
   uint64_t segment_bytes = 128ull << 20;
   uint64_t group_bytes = 4ull << 20;  ///< most bytes that are written and synced at once
   size_t group_records = 256;
-  uint64_t allocation_step_bytes = 4ull << 20;
+  uint64_t allocation_step_bytes = 1ull << 20;
   double clean_below = 0.5;  ///< a full segment with a smaller live share is worth cleaning
   Duration clean_interval = std::chrono::seconds(30);
 };

@@ -51,6 +51,36 @@ FlushGroups::Group FlushGroups::next_group() {
   return group;
 }
 
+std::unique_ptr<Upload> FlushGroups::take_prepared(const std::vector<UploadMember>& members) {
+  const std::string& name = members.front().policy;
+  const auto policy = erasure::Policy::parse(name);
+  if (!policy || tasks_.stopping()) return nullptr;
+  uint64_t bytes = 0;
+  for (const UploadMember& member : members)
+    bytes += member.ranges->bytes();
+  if (bytes > policy->cell_bytes) return nullptr;
+  std::unique_ptr<Upload> taken;
+  if (prepared_ && prepared_->policy == name) taken = std::move(prepared_->upload);
+  if (!prepared_ || taken) {
+    // While this one is written the next stripe is allocated: who syncs often does not wait for that.
+    prepared_.emplace(name, resources_.now(), GroupUpload::prepare(resources_, context_, *policy));
+    if (!std::exchange(dropping_, true)) tasks_.spawn(drop_unused());
+  }
+  return taken;
+}
+
+asio::awaitable<void> FlushGroups::drop_unused() {
+  while (prepared_) {
+    const bool slept = co_await tasks_.sleep_for(kPreparedFor);
+    if (!prepared_ || (slept && resources_.now() - prepared_->since < kPreparedFor)) continue;
+    const std::unique_ptr<Upload> unused = std::move(prepared_->upload);
+    prepared_.reset();
+    co_await unused->join();
+    co_await unused->abort(context_);
+  }
+  dropping_ = false;
+}
+
 asio::awaitable<void> FlushGroups::write_group(const Group& group) {
   std::vector<UploadMember> members;
   for (const auto& waiting : group)
@@ -59,7 +89,8 @@ asio::awaitable<void> FlushGroups::write_group(const Group& group) {
     for (const auto& waiting : group)
       if (!waiting->result) waiting->result = status;
   };
-  GroupUpload upload(resources_, context_, std::move(members));
+  std::unique_ptr<Upload> prepared = take_prepared(members);
+  GroupUpload upload(resources_, context_, std::move(members), std::move(prepared));
   ++counts_.groups;
   Status status = co_await upload.run();
   std::vector<size_t> told;

@@ -22,6 +22,8 @@ class FlushGroups {
   static constexpr uint64_t kMaxMemberBytes = 256 << 10;  ///< what is larger has stripes of its own
   static constexpr uint64_t kMaxBytes = 4 << 20;          ///< of a group, as a rule
   static constexpr size_t kMaxFiles = 512, kMaxPieces = 8192;
+  /// A stripe that was allocated ahead and that nothing came for is given up after so long.
+  static constexpr Duration kPreparedFor = std::chrono::milliseconds(500);
 
   struct Counts {
     uint64_t stripes = 0, extents = 0, groups = 0;
@@ -45,6 +47,9 @@ class FlushGroups {
   asio::awaitable<void> run();
   Group next_group();
   asio::awaitable<void> write_group(const Group& group);
+  /// The upload that was prepared for such a group, if there is one; in any case the next one is prepared.
+  std::unique_ptr<Upload> take_prepared(const std::vector<UploadMember>& members);
+  asio::awaitable<void> drop_unused();
 
   Resources& resources_;
   InodeCalls& calls_;
@@ -54,6 +59,14 @@ class FlushGroups {
   size_t running_ = 0;
   Counts counts_;
   runtime::Event done_;
+
+  struct Prepared {
+    std::string policy;
+    TimePoint since;
+    std::unique_ptr<Upload> upload;
+  };
+  std::optional<Prepared> prepared_;
+  bool dropping_ = false;  ///< drop_unused() is under way
 };
 
 }  // namespace kintsugi::client

@@ -81,18 +81,28 @@ void describe(const UploadMember& member, Message& file) {
 
 }  // namespace
 
-GroupUpload::GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members)
+GroupUpload::GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members,
+                         std::unique_ptr<Upload> prepared)
     : resources_(resources),
       context_(context),
       members_(std::move(members)),
-      upload_(resources, file_of(members_), members_.front().policy, bytes_of(members_)) {
+      upload_(prepared ? std::move(prepared)
+                       : std::make_unique<Upload>(resources, file_of(members_), members_.front().policy,
+                                                  bytes_of(members_))) {
   for (const UploadMember& member : members_)
     source_.add(*member.ranges);
 }
 
+std::unique_ptr<Upload> GroupUpload::prepare(Resources& resources, Context context,
+                                             const erasure::Policy& policy) {
+  auto upload = std::make_unique<Upload>(resources, WhichFile{.path = "/"}, policy.name(), policy.cell_bytes);
+  upload->allocate_ahead(context);
+  return upload;
+}
+
 asio::awaitable<Status> GroupUpload::run() {
   const std::string name = fmt::format("inode {}", members_.front().inode);
-  writer_.emplace(resources_, context_, upload_, source_, name, StripedWriter::Progress{});
+  writer_.emplace(resources_, context_, *upload_, source_, name, StripedWriter::Progress{});
   KINTSUGI_CO_TRY(co_await writer_->run());
   writer_->add_extents(*packed_.mutable_extents());
   co_return Status{};
@@ -100,7 +110,7 @@ asio::awaitable<Status> GroupUpload::run() {
 
 proto::WriteExtentsRequest GroupUpload::request(std::vector<size_t>& told) {
   proto::WriteExtentsRequest request;
-  request.set_upload_id(upload_.id());
+  request.set_upload_id(upload_->id());
   writer_->take_sealed(*request.mutable_sealed());
   uint64_t at = 0;
   for (size_t i = 0; i < members_.size(); ++i) {

@@ -50,8 +50,13 @@ struct UploadMember {
 /// Use once. At most one cell of bytes goes to copies, everything else to stripes of the policy.
 class GroupUpload {
  public:
-  /// All members have the same policy; one whose policy is not known is alone.
-  GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members);
+  /// All members have the same policy; one whose policy is not known is alone. `prepared`, if there is one, is an upload for
+  /// copies of that policy, and takes at most a cell.
+  GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members,
+              std::unique_ptr<Upload> prepared = nullptr);
+  /// One that allocates its stripe already, for at most a cell.
+  static std::unique_ptr<Upload> prepare(Resources& resources, Context context,
+                                         const erasure::Policy& policy);
 
   /// Ok: the bytes are durable on chunkservers.
   asio::awaitable<Status> run();
@@ -59,14 +64,14 @@ class GroupUpload {
   proto::WriteExtentsRequest request(std::vector<size_t>& told);
   uint64_t stripes() const { return static_cast<uint64_t>(packed_.extents_size()); }
   /// After anything went wrong, or nothing was told: the stripes are given up.
-  asio::awaitable<void> abort() { return upload_.abort(context_); }
+  asio::awaitable<void> abort() { return upload_->abort(context_); }
 
  private:
   Resources& resources_;
   const Context context_;
   const std::vector<UploadMember> members_;
   PackedSource source_;
-  Upload upload_;
+  const std::unique_ptr<Upload> upload_;
   std::optional<StripedWriter> writer_;
   proto::OpenReadResponse packed_;
 };
