@@ -552,7 +552,27 @@ asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller&, NodeId
   co_return Status{};
 }
 
-asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller&, NodeId) {
+asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller&, NodeId node) {
+  KINTSUGI_CO_ASSIGN(FileSystemSpace space, co_await cluster_space());
+  // Where quotas hold there is no more room than they leave. What cannot be asked for one limits nothing here.
+  const auto limits = co_await client_.quotas_of(node);
+  if (!limits) co_return space;
+  for (const proto::Quota& quota : limits->quotas()) {
+    if (quota.has_max_bytes()) {
+      const uint64_t left = quota.max_bytes() - std::min(quota.bytes(), quota.max_bytes());
+      space.total_blocks = std::min(space.total_blocks, quota.max_bytes() / kBlockBytes);
+      space.free_blocks = space.available_blocks = std::min(space.free_blocks, left / kBlockBytes);
+    }
+    if (quota.has_max_files()) {
+      space.files = std::min(space.files, quota.max_files());
+      space.free_files =
+          std::min(space.free_files, quota.max_files() - std::min(quota.files(), quota.max_files()));
+    }
+  }
+  co_return space;
+}
+
+asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::cluster_space() {
   if (space_ && runtime_.clock.now() - space_->first < kSpaceKnownFor) co_return space_->second;
   const auto free = co_await client_.disk_free();
   if (!free) co_return free.error();

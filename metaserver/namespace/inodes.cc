@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "metaserver/namespace/path.h"
+#include "metaserver/namespace/quotas.h"
 #include "metaserver/namespace/reclaim.h"
 
 namespace kintsugi::metaserver {
@@ -191,13 +192,14 @@ Result<proto::ListResponse> Inodes::list(const Transaction& transaction, InodeId
   return response;
 }
 
-void Inodes::touch(Transaction& transaction, InodeId directory, int link_change) const {
+proto::StoredInode Inodes::touch(Transaction& transaction, InodeId directory, int link_change) const {
   auto inode = transaction.get_message<proto::StoredInode>(keys::inode(directory));
   KINTSUGI_ASSERT(inode);
   inode->set_links(inode->links() + static_cast<uint32_t>(link_change));
   inode->set_modified_ns(now_ns());
   inode->set_changed_ns(now_ns());
   transaction.put_message(keys::inode(directory), *inode);
+  return std::move(*inode);
 }
 
 proto::StoredInode Inodes::fresh(proto::Attributes::Type type, uint32_t mode) const {
@@ -212,10 +214,12 @@ proto::StoredInode Inodes::fresh(proto::Attributes::Type type, uint32_t mode) co
 }
 
 void Inodes::put(Transaction& transaction, InodeId parent, std::string_view name, InodeId id,
-                 const proto::StoredInode& inode) const {
+                 proto::StoredInode inode) const {
+  const proto::StoredInode directory = touch(transaction, parent, is_directory(inode) ? +1 : 0);
+  inode.set_parent(parent.value);
+  inode.set_quota(directory.quota());
   transaction.put_message(keys::inode(id), inode);
   put_entry(transaction, parent, name, {id, static_cast<proto::Attributes::Type>(inode.type())});
-  touch(transaction, parent, is_directory(inode) ? +1 : 0);
   adjust_totals(transaction, is_directory(inode) ? 0 : 1, is_directory(inode) ? 1 : 0, 0);
 }
 
@@ -243,7 +247,8 @@ Result<InodeId> Inodes::add(Transaction& transaction, const Caller& caller, Inod
   } else if (!inherit_access(transaction, parent, directory, id, inode)) {
     inode.set_mode(inode.mode() & ~(made.umask & 0777));
   }
-  if (made.type == proto::Attributes::DIRECTORY) inode.set_parent(parent.value);
+  inode.set_parent(parent.value);
+  inode.set_quota(directory.quota());
   if (made.type == proto::Attributes::FILE) inode.set_policy(made.policy);
   inode.set_device(made.device);
   if (nameless) inode.set_links(0);
@@ -277,12 +282,17 @@ Status Inodes::link(Transaction& transaction, const Caller& caller, InodeId id, 
   if (is_directory(inode)) return {Code::kNotPermitted, "is a directory"};
   if (const auto directory = searched(transaction, caller, parent); !directory) return directory.error();
   if (entry_in(transaction, parent, name)) return {Code::kAlreadyExists, "exists already"};
-  if (const auto directory = changed(transaction, caller, parent); !directory) return directory.error();
+  KINTSUGI_ASSIGN(const proto::StoredInode directory, changed(transaction, caller, parent));
   if (inode.links() == UINT32_MAX) return {Code::kTooManyLinks, "has too many names"};
   if (inode.links() == 0) {
     // One without a name gets its first; one that has lost its last name is gone.
     if (transaction.get(keys::orphan(id)) != kHeldOrphan) return {Code::kNotFound, "does not exist any more"};
     transaction.remove(keys::orphan(id));
+    inode.set_parent(parent.value);
+    inode.set_quota(directory.quota());
+  } else {
+    KINTSUGI_TRY(link_across_quotas(transaction, inode, directory.quota()));
+    inode.set_linked(true);
   }
   inode.set_links(inode.links() + 1);
   inode.set_changed_ns(now_ns());
@@ -351,15 +361,23 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
   }
   if (target && !exchange) KINTSUGI_TRY(check_replaceable(transaction, *target, *moved));
 
+  if (from_directory.quota() != to_directory.quota()) {
+    const bool one_limit = limiting_quota(transaction, from) == limiting_quota(transaction, to);
+    KINTSUGI_TRY(move_across_quotas(transaction, moved->id, inode, to_directory.quota(), one_limit));
+    if (exchange)
+      KINTSUGI_TRY(
+          move_across_quotas(transaction, target->id, *target_inode, from_directory.quota(), one_limit));
+  }
+
   put_entry(transaction, to, to_name, *moved);
-  if (moved->is_directory()) inode.set_parent(to.value);
+  inode.set_parent(to.value);
   inode.set_changed_ns(now_ns());
   transaction.put_message(keys::inode(moved->id), inode);
   const int gained = moved->is_directory() ? 1 : 0, lost = target && target->is_directory() ? 1 : 0;
   touch(transaction, to, gained - lost);
   if (exchange) {
     put_entry(transaction, from, from_name, *target);
-    if (target->is_directory()) target_inode->set_parent(from.value);
+    target_inode->set_parent(from.value);
     target_inode->set_changed_ns(now_ns());
     transaction.put_message(keys::inode(target->id), *target_inode);
     touch(transaction, from, lost - gained);

@@ -91,11 +91,11 @@ class Inodes {
                    const proto::SetXattrRequest& request) const;
   static Result<std::vector<std::string>> list_xattrs(const Transaction& transaction, InodeId id);
 
-  /// The directory's content has changed.
-  void touch(Transaction& transaction, InodeId directory, int link_change) const;
-  /// Puts a file in the place of whatever file has the name.
+  /// The directory's content has changed. Returns the directory as it is now.
+  proto::StoredInode touch(Transaction& transaction, InodeId directory, int link_change) const;
+  /// Gives an inode its first name, in the place of whatever has that name; it counts for the directory's quota.
   void put(Transaction& transaction, InodeId parent, std::string_view name, InodeId id,
-           const proto::StoredInode& inode) const;
+           proto::StoredInode inode) const;
   proto::StoredInode fresh(proto::Attributes::Type type, uint32_t mode) const;
   /// The inode lost a name.
   void drop(Transaction& transaction, Entry entry, const std::function<bool(InodeId)>& held,

@@ -161,6 +161,8 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   KINTSUGI_ASSIGN(proto::Attributes made, state_.names.put_file(transaction, request.path(), std::move(file),
                                                                 request.replace(), freed));
   state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
+  if (const Status counted = state_.account(transaction); !counted.ok())
+    return Status{counted.code(), request.path() + " " + counted.message()};
   return made;
 }
 
@@ -189,7 +191,7 @@ Status FileService::write(Transaction& transaction, const proto::WriteExtentsReq
   transaction.put_message(keys::inode(id), inode);
   state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
   note_change(transaction, request.change(), id);
-  return {};
+  return state_.account(transaction);
 }
 
 asio::awaitable<Status> FileService::write_extents(Context context, const proto::WriteExtentsRequest& request,
@@ -266,7 +268,7 @@ Status FileService::copy(Transaction& transaction, const proto::CopyExtentsReque
   transaction.put_message(keys::inode(to_id), to);
   response.set_length(length);
   *response.mutable_attributes() = to_attributes(to_id, to);
-  return {};
+  return state_.account(transaction);
 }
 
 asio::awaitable<Status> FileService::copy_extents(Context context, const proto::CopyExtentsRequest& request,

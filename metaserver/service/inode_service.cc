@@ -146,6 +146,8 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
                     ? state_.inodes.make_nameless(transaction, caller, parent, wanted)
                     : state_.inodes.make(transaction, caller, parent, request.name(), wanted);
     }
+    if (const Status counted = outcome ? state_.account(transaction) : Status{}; !counted.ok())
+      outcome = counted;
     if (outcome) made = *outcome;
     if (outcome) state_.sessions.hold(request.hold_for(), *made);
     if (outcome)

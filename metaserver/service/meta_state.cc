@@ -55,6 +55,7 @@ asio::awaitable<Status> MetaState::finish_read(Status done) {
 
 asio::awaitable<Status> MetaState::finish(Context context, Status done, Transaction& transaction,
                                           FreedStripes freed) {
+  if (done.ok()) done = account(transaction);
   // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(std::move(done));
   {

@@ -28,6 +28,7 @@
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/namespace/directory_policies.h"
 #include "metaserver/namespace/namespace.h"
+#include "metaserver/namespace/quotas.h"
 #include "metaserver/schema/id_allocator.h"
 #include "metaserver/service/repair_host.h"
 
@@ -43,6 +44,10 @@ inline constexpr Duration kReadCapabilityLife = 1h;
 struct MetaState {
   MetaState(const runtime::Runtime& runtime, MetaServerOptions options, rpc::Secret secret,
             KeyValueStore& store);
+
+  /// Counts what the transaction changes; kQuota. Whoever tells others of a change before finish() asks first; finish() does
+  /// it for all the others. Nothing that counts may be changed afterwards.
+  Status account(Transaction& transaction) const { return quotas.account(transaction); }
 
   /// Ends an operation that wrote: commits when `done` is ok, and then tells about the stripes it freed. In any case it
   /// returns only once what `done` was derived from is durable.
@@ -86,6 +91,7 @@ struct MetaState {
 
   IdAllocator inode_ids, stripe_ids, upload_ids;
   DirectoryPolicies policies;
+  Quotas quotas;
   Sessions sessions;
   FileLocks locks;
   Inodes inodes;

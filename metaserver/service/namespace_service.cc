@@ -30,6 +30,10 @@ Result<std::string> normalise_policy(const std::string& name) {
   return policy.name();
 }
 
+Status about(const std::string& path, const Status& status) {
+  return status.ok() ? status : Status{status.code(), path + " " + status.message()};
+}
+
 }  // namespace
 
 void NamespaceService::register_on(rpc::Server& server) {
@@ -71,6 +75,7 @@ asio::awaitable<Status> NamespaceService::make_directory(Context context,
   Status made = state_.check_room();
   if (made.ok())
     made = state_.names.make_directory(transaction, request.path(), request.parents(), request.mode());
+  if (made.ok()) made = about(request.path(), state_.account(transaction));
   co_return module.finish(co_await state_.finish(module.context(), made, transaction));
 }
 
@@ -88,8 +93,8 @@ asio::awaitable<Status> NamespaceService::rename(Context context, const proto::R
   sight::Module module{context, kRename};
   Transaction transaction(state_.store);
   FreedStripes freed;
-  const Status renamed =
-      state_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
+  Status renamed = state_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
+  if (renamed.ok()) renamed = about(request.to(), state_.account(transaction));
   co_return module.finish(co_await state_.finish(module.context(), renamed, transaction, std::move(freed)));
 }
 
