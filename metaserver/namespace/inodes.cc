@@ -12,14 +12,6 @@ namespace {
 constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
 constexpr size_t kMaxXattrBytes = 64 << 10, kMaxXattrNamesBytes = 64 << 10;
 
-Status check_name(std::string_view name) {
-  if (name.size() > kMaxNameBytes) return {Code::kNameTooLong, "is too long a name"};
-  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos ||
-      name.find('\0') != name.npos)
-    return {Code::kInvalidArgument, "is no name"};
-  return {};
-}
-
 void put_entry(Transaction& transaction, InodeId parent, std::string_view name, Entry entry) {
   proto::StoredDirectoryEntry stored;
   stored.set_inode(entry.id.value);
@@ -131,6 +123,14 @@ void set_mode(Transaction& transaction, InodeId id, proto::StoredInode& inode, u
 
 }  // namespace
 
+Status check_name(std::string_view name) {
+  if (name.size() > kMaxNameBytes) return {Code::kNameTooLong, "is too long a name"};
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos ||
+      name.find('\0') != name.npos)
+    return {Code::kInvalidArgument, "is no name"};
+  return {};
+}
+
 void clear_privileges(proto::StoredInode& inode) {
   if (is_directory(inode)) return;
   uint32_t mode = inode.mode() & ~kSetUid;
@@ -147,6 +147,8 @@ Status check_replaceable(const Transaction& transaction, Entry target, Entry mov
 }
 
 Result<proto::StoredInode> Inodes::find(const Transaction& transaction, InodeId id) {
+  // Whoever reads has looked it up in the snapshot (places.h).
+  if (SnapshotInode::is(id)) return Status{Code::kReadOnly, "is in a snapshot"};
   auto inode = transaction.get_message<proto::StoredInode>(keys::inode(id));
   if (!inode) return Status{Code::kStale, "does not exist any more"};
   return std::move(*inode);
@@ -213,6 +215,11 @@ proto::StoredInode Inodes::fresh(proto::Attributes::Type type, uint32_t mode) co
   return inode;
 }
 
+Status Inodes::check_new_name(InodeId directory, std::string_view name) const {
+  KINTSUGI_TRY(check_name(name));
+  return snapshots_ != nullptr ? snapshots_->check_new_name(directory, name) : Status{};
+}
+
 void Inodes::put(Transaction& transaction, InodeId parent, std::string_view name, InodeId id,
                  proto::StoredInode inode) const {
   const proto::StoredInode directory = touch(transaction, parent, is_directory(inode) ? +1 : 0);
@@ -261,6 +268,7 @@ Result<InodeId> Inodes::make(Transaction& transaction, const Caller& caller, Ino
   KINTSUGI_TRY(check_name(name));
   if (const auto directory = searched(transaction, caller, parent); !directory) return directory.error();
   if (entry_in(transaction, parent, name)) return Status{Code::kAlreadyExists, "exists already"};
+  KINTSUGI_TRY(check_new_name(parent, name));
   KINTSUGI_ASSIGN(const InodeId id, add(transaction, caller, parent, made, false));
   put(transaction, parent, name, id, *transaction.get_message<proto::StoredInode>(keys::inode(id)));
   return id;
@@ -282,6 +290,7 @@ Status Inodes::link(Transaction& transaction, const Caller& caller, InodeId id, 
   if (is_directory(inode)) return {Code::kNotPermitted, "is a directory"};
   if (const auto directory = searched(transaction, caller, parent); !directory) return directory.error();
   if (entry_in(transaction, parent, name)) return {Code::kAlreadyExists, "exists already"};
+  KINTSUGI_TRY(check_new_name(parent, name));
   KINTSUGI_ASSIGN(const proto::StoredInode directory, changed(transaction, caller, parent));
   if (inode.links() == UINT32_MAX) return {Code::kTooManyLinks, "has too many names"};
   if (inode.links() == 0) {
@@ -321,10 +330,45 @@ Status Inodes::unlink(Transaction& transaction, const Caller& caller, InodeId pa
   if (how.kind == Kind::kOther && entry->is_directory()) return {Code::kIsDirectory, "is a directory"};
   if (entry->is_directory() && !how.recursive && !is_empty_directory(transaction.store(), entry->id))
     return {Code::kNotEmpty, "is not empty"};
+  if (snapshots_ != nullptr && entry->is_directory())
+    KINTSUGI_TRY(snapshots_->check_removal(transaction, entry->id, how.recursive));
+  if (trash_ != nullptr && discard(transaction, parent, directory, name, *entry, inode)) return {};
   transaction.remove(keys::entry(parent, name));
   touch(transaction, parent, entry->is_directory() ? -1 : 0);
   drop(transaction, *entry, how.held, freed);
   return {};
+}
+
+bool Inodes::discard(Transaction& transaction, InodeId parent, const proto::StoredInode& directory,
+                     std::string_view name, Entry entry, proto::StoredInode inode) const {
+  const bool lasts = entry.is_directory() ? !is_empty_directory(transaction.store(), entry.id)
+                                          : inode.links() <= 1 && (entry.type == proto::Attributes::FILE ||
+                                                                   entry.type == proto::Attributes::SYMLINK);
+  const std::optional<InodeId> taker = lasts ? trash_->taker(transaction, parent) : std::nullopt;
+  const std::optional<InodeId> bin = taker ? trash_->bin(transaction, *taker) : std::nullopt;
+  if (!bin || *bin == entry.id) return false;
+  if (snapshots_ != nullptr && !snapshots_->check_move(transaction, parent, *bin).ok()) return false;
+  const auto into = transaction.get_message<proto::StoredInode>(keys::inode(*bin));
+  const std::string entry_name = Trash::entry_name(name, entry.id, now_ns());
+  if (!into || entry_in(transaction, *bin, entry_name)) return false;
+  // The trash counts for what the directory of the trash counts for, and so does all below it: nothing gets more.
+  if (directory.quota() != into->quota() &&
+      !move_across_quotas(transaction, entry.id, inode, into->quota(), true).ok())
+    return false;
+  transaction.remove(keys::entry(parent, name));
+  put_entry(transaction, *bin, entry_name, entry);
+  inode.set_parent(bin->value);
+  inode.set_changed_ns(now_ns());
+  transaction.put_message(keys::inode(entry.id), inode);
+  touch(transaction, parent, entry.is_directory() ? -1 : 0);
+  touch(transaction, *bin, entry.is_directory() ? +1 : 0);
+  proto::StoredTrashed trashed;
+  trashed.set_parent(parent.value);
+  trashed.set_name(std::string(name));
+  trashed.set_removed_ns(now_ns());
+  trashed.set_inode(entry.id.value);
+  Trash::note(transaction, *taker, entry_name, trashed);
+  return true;
 }
 
 Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from, std::string_view from_name,
@@ -360,6 +404,13 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
     KINTSUGI_TRY(check_access(transaction, caller, target->id, *target_inode, kMayWrite));
   }
   if (target && !exchange) KINTSUGI_TRY(check_replaceable(transaction, *target, *moved));
+  if (!target) KINTSUGI_TRY(check_new_name(to, to_name));
+  if (snapshots_ != nullptr) {
+    KINTSUGI_TRY(snapshots_->check_move(transaction, from, to));
+    if (exchange) KINTSUGI_TRY(snapshots_->check_move(transaction, to, from));
+    if (target && !exchange && target->is_directory())
+      KINTSUGI_TRY(snapshots_->check_removal(transaction, target->id, false));
+  }
 
   if (from_directory.quota() != to_directory.quota()) {
     const bool one_limit = limiting_quota(transaction, from) == limiting_quota(transaction, to);

@@ -53,7 +53,7 @@ class Quotas {
   static Result<proto::GetQuotasResponse> at(const Transaction& transaction, InodeId id);
   static proto::ListQuotasResponse list(const Reader& reader, uint64_t after, uint32_t limit);
 
-  /// One bounded step of the work that quotas of directories with content leave. False: there is none.
+  /// One bounded step of the work that quotas of directories with content leave, still to be counted. False: there is none.
   bool mark_step(Transaction& transaction);
 
  private:

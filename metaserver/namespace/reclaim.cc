@@ -107,6 +107,9 @@ Status leave_content(Transaction& transaction, IdAllocator& ids, InodeId id, pro
   proto::StoredInode left;
   left.set_type(proto::Attributes::FILE);
   left.set_content(content_of(id, inode).value);
+  left.set_parent(inode.parent());
+  left.set_linked(inode.linked() || inode.links() > 1);
+  left.set_born(inode.born());
   left.set_used_bytes(inode.used_bytes());
   left.set_stored_bytes(inode.stored_bytes());
   transaction.put_message(keys::inode(InodeId{orphan}), left);

@@ -56,9 +56,8 @@ void InodeService::register_on(rpc::Server& server) {
 }
 
 Status InodeService::attributes_of(InodeId id, InodeResponse& response) const {
-  const Transaction transaction(state_.store);
-  KINTSUGI_ASSIGN(const proto::StoredInode inode, Inodes::find(transaction, id));
-  *response.mutable_attributes() = to_attributes(id, inode);
+  KINTSUGI_ASSIGN(const Place place, state_.places.of(id));
+  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.places.attributes(place));
   return {};
 }
 
@@ -77,13 +76,18 @@ std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
   };
 }
 
+Status InodeService::find(const proto::LookupRequest& request, InodeResponse& response) const {
+  KINTSUGI_ASSIGN(const Place directory, state_.places.of(InodeId{request.parent()}));
+  KINTSUGI_ASSIGN(const Place found,
+                  state_.places.lookup(directory, Caller::from(request.caller()), request.name()));
+  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.places.attributes(found));
+  return {};
+}
+
 asio::awaitable<Status> InodeService::lookup(Context context, const proto::LookupRequest& request,
                                              InodeResponse& response) {
   sight::Module module{context, kLookup};
-  const Transaction transaction(state_.store);
-  const Result<InodeId> found =
-      Inodes::lookup(transaction, Caller::from(request.caller()), InodeId{request.parent()}, request.name());
-  const Status status = found ? attributes_of(*found, response) : named(found.error(), request.name());
+  const Status status = named(find(request, response), request.name());
   co_return module.finish(co_await state_.finish_read(status));
 }
 
@@ -187,6 +191,7 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
   how.held = held_or_by(request.hold_for());
   const Status unlinked = state_.inodes.unlink(transaction, Caller::from(request.caller()),
                                                InodeId{request.parent()}, request.name(), how, freed);
+  if (unlinked.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
   const Status status =
       co_await finish(module.context(), done(unlinked), request.change(), transaction, std::move(freed));
   co_return module.finish(named(status, request.name()));
@@ -211,10 +216,11 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
 asio::awaitable<Status> InodeService::list(Context context, const proto::ListInodeRequest& request,
                                            proto::ListResponse& response) {
   sight::Module module{context, kList};
-  const Transaction transaction(state_.store);
-  const Status listed = extract(Inodes::list(transaction, InodeId{request.directory()}, request.after(),
-                                             request.limit(), request.names_only()),
-                                response);
+  const Result<Place> place = state_.places.of(InodeId{request.directory()});
+  const Status listed =
+      place ? extract(state_.places.list(*place, request.after(), request.limit(), request.names_only()),
+                      response)
+            : place.error();
   module.output(0, response.entries_size());
   co_return module.finish(co_await state_.finish_read(numbered(listed, request.directory())));
 }
@@ -222,10 +228,12 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
 asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::GetXattrRequest& request,
                                                 proto::GetXattrResponse& response) {
   sight::Module module{context, kGetXattr};
-  const Transaction transaction(state_.store);
-  const Status found = extract(state_.inodes.get_xattr(transaction, Caller::from(request.caller()),
-                                                       InodeId{request.inode()}, request.name()),
-                               *response.mutable_value());
+  const Result<Place> place = state_.places.of(InodeId{request.inode()});
+  const Status found =
+      place ? extract(state_.inodes.get_xattr(Transaction(place->view()), Caller::from(request.caller()),
+                                              place->id(), request.name()),
+                      *response.mutable_value())
+            : place.error();
   co_return module.finish(co_await state_.finish_read(numbered(found, request.inode())));
 }
 
@@ -243,8 +251,9 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
 asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::ListXattrsRequest& request,
                                                   proto::ListXattrsResponse& response) {
   sight::Module module{context, kListXattrs};
-  const Transaction transaction(state_.store);
-  const Result<std::vector<std::string>> names = Inodes::list_xattrs(transaction, InodeId{request.inode()});
+  const Result<Place> place = state_.places.of(InodeId{request.inode()});
+  const Result<std::vector<std::string>> names =
+      place ? Inodes::list_xattrs(Transaction(place->view()), place->id()) : place.error();
   if (names)
     for (const std::string& name : *names)
       response.add_names(name);
@@ -271,7 +280,9 @@ asio::awaitable<Status> InodeService::lock(Context context, const proto::LockReq
   if (other) *response.mutable_conflict() = *other;
   Result<bool> granted = !other;
   if (!other && !request.test_only()) {
-    if (state_.store.get(keys::inode(id)) || request.lock().type() == proto::FileLock::NONE) {
+    const Result<Place> place = state_.places.of(id);
+    const bool exists = place && place->view().get(keys::inode(place->id()));
+    if (exists || request.lock().type() == proto::FileLock::NONE) {
       granted = state_.locks.set(id, request.lock(), request.whole_file());
       state_.sessions.hold(request.lock().session(), id);
     } else {

@@ -21,8 +21,9 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       stripe_ids(runtime, store, "stripe"),
       upload_ids(runtime, store, "upload"),
       policies(runtime.clock, options.default_policy),
+      places(store, snapshots),
       sessions(runtime.clock),
-      inodes(inode_ids, runtime.clock),
+      inodes(inode_ids, runtime.clock, &snapshots, &trash),
       names(inode_ids, inodes, [this](InodeId inode) { return sessions.held(inode); }),
       servers(options, runtime.clock),
       caches(runtime.clock),
@@ -58,6 +59,7 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   if (done.ok()) done = account(transaction);
   // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(std::move(done));
+  snapshots.preserve(transaction, freed);
   {
     sight::Module module(context, kCommitBatch);
     const Status committed = module.finish(co_await store.commit(transaction.take()));

@@ -28,7 +28,10 @@
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/namespace/directory_policies.h"
 #include "metaserver/namespace/namespace.h"
+#include "metaserver/namespace/places.h"
 #include "metaserver/namespace/quotas.h"
+#include "metaserver/namespace/snapshots.h"
+#include "metaserver/namespace/trash.h"
 #include "metaserver/schema/id_allocator.h"
 #include "metaserver/service/repair_host.h"
 
@@ -92,6 +95,9 @@ struct MetaState {
   IdAllocator inode_ids, stripe_ids, upload_ids;
   DirectoryPolicies policies;
   Quotas quotas;
+  Snapshots snapshots;
+  Trash trash;
+  Places places;
   Sessions sessions;
   FileLocks locks;
   Inodes inodes;

@@ -27,6 +27,8 @@
 #include "metaserver/service/repair_service.h"
 #include "metaserver/service/server_service.h"
 #include "metaserver/service/server_watch.h"
+#include "metaserver/service/snapshot_service.h"
+#include "metaserver/service/trash_service.h"
 
 namespace kintsugi::metaserver {
 
@@ -86,6 +88,8 @@ class MetaServer {
   FileService file_service_;
   InodeService inode_service_;
   QuotaService quota_service_;
+  SnapshotService snapshot_service_;
+  TrashService trash_service_;
   ServerService server_service_;
   InspectService inspect_service_;
   DrainService drain_service_;

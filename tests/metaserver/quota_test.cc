@@ -12,6 +12,11 @@ class QuotaRig : public MetaServerRig {
  public:
   using MetaServerRig::MetaServerRig;
 
+  void restart() {
+    MetaServerRig::restart();
+    heartbeat_all();
+  }
+
   Status set(const std::string& path, std::optional<uint64_t> max_bytes, std::optional<uint64_t> max_files) {
     proto::SetQuotaRequest request;
     request.set_path(path);
@@ -72,7 +77,7 @@ class QuotaRig : public MetaServerRig {
     return {sum, bytes.size()};
   }
   /// The task that counts has nothing left to do.
-  void settle() { simulation.run_for(5s); }
+  void settle() { pass(5); }
   void expect_exact() {
     for (const proto::Quota& quota : all()) {
       const auto [bytes, files] = count(InodeId{quota.directory()});
