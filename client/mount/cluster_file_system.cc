@@ -20,7 +20,9 @@ constexpr uint64_t kLockEnd = (uint64_t{1} << 63) - 1;
 constexpr Duration kFirstLockPause = 5ms, kLongestLockPause = 200ms;
 constexpr Duration kSpaceKnownFor = 1s;
 constexpr uint32_t kBlockBytes = 4096;
-constexpr uint64_t kSpecialEntries = 2;  ///< "." and "..", which the metaserver does not list
+constexpr uint64_t kSnapshotBit = uint64_t{1}
+                                  << 63;  ///< of ids of inodes in snapshots, as the metaserver makes them
+constexpr uint64_t kSpecialEntries = 2;   ///< "." and "..", which the metaserver does not list
 
 uint32_t type_bits(proto::Attributes::Type type) {
   switch (type) {
@@ -327,6 +329,9 @@ asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(
 
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attributes told, OpenFlags flags,
                                                                  bool held) {
+  // Said here and not only by the metaserver: what is written reaches it later.
+  if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0)
+    co_return Status{Code::kReadOnly, "is in a snapshot"};
   std::unique_ptr<client::OpenHandle> handle = files_.open(told, held);
   if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
     proto::SetAttributesRequest request;
