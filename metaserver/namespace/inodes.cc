@@ -299,6 +299,8 @@ Status Inodes::link(Transaction& transaction, const Caller& caller, InodeId id, 
     transaction.remove(keys::orphan(id));
     inode.set_parent(parent.value);
     inode.set_quota(directory.quota());
+    // It lost its last name while there were snapshots, which may have it under that name.
+    if (inode.gone() != 0) inode.set_linked(true);
   } else {
     KINTSUGI_TRY(link_across_quotas(transaction, inode, directory.quota()));
     inode.set_linked(true);
@@ -421,6 +423,7 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
   }
 
   put_entry(transaction, to, to_name, *moved);
+  if (!moved->is_directory() && inode.links() > 1) inode.set_linked(true);
   inode.set_parent(to.value);
   inode.set_changed_ns(now_ns());
   transaction.put_message(keys::inode(moved->id), inode);
@@ -428,6 +431,7 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
   touch(transaction, to, gained - lost);
   if (exchange) {
     put_entry(transaction, from, from_name, *target);
+    if (!target->is_directory() && target_inode->links() > 1) target_inode->set_linked(true);
     target_inode->set_parent(from.value);
     target_inode->set_changed_ns(now_ns());
     transaction.put_message(keys::inode(target->id), *target_inode);

@@ -85,6 +85,7 @@ void drop_name(Transaction& transaction, Entry entry, const DropOptions& options
   if (options.now_ns != 0) inode->set_changed_ns(options.now_ns);
   const bool last = entry.is_directory() || inode->links() <= 1;
   inode->set_links(last ? 0 : inode->links() - 1);
+  if (!last) inode->set_linked(true);
   if (!last) return transaction.put_message(keys::inode(entry.id), *inode);
   const bool held = options.held(entry.id);
   const bool large = entry.is_directory() ? !is_empty_directory(transaction.store(), entry.id)

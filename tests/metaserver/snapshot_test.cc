@@ -287,6 +287,32 @@ TEST(Snapshots, KeepTheirDirectoryAndWhatIsBelowItThere) {
   KINTSUGI_EXPECT_OK(rig.remove("/b", true));
 }
 
+TEST(Snapshots, HoldFilesThatAreHeldAndGetANameElsewhere) {
+  SnapshotRig rig;
+  for (const char* path : {"/a", "/b"})
+    KINTSUGI_ASSERT_OK(rig.make_directory(path));
+  KINTSUGI_ASSERT_OK(rig.put("/a/f", 2));
+  KINTSUGI_ASSERT_OK(rig.put("/a/two", 2));
+  const uint64_t file = rig.inode("/a/f"), two = rig.inode("/a/two");
+  KINTSUGI_ASSERT_OK(rig.link(two, rig.inode("/b"), "two"));
+  KINTSUGI_ASSERT_OK(rig.create("/a", "s"));
+  const Dump before = rig.dump("/a/.snapshots/s");
+  proto::KeepSessionRequest hold;
+  hold.set_session(7);
+  hold.add_hold(file);
+  ASSERT_TRUE(rig.call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, hold));
+  KINTSUGI_ASSERT_OK(rig.remove("/a/f"));
+  KINTSUGI_ASSERT_OK(rig.link(file, rig.inode("/b"), "f"));
+  KINTSUGI_EXPECT_OK(rig.set_size(file, 10));
+  KINTSUGI_EXPECT_OK(rig.remove("/a/two"));
+  KINTSUGI_EXPECT_OK(rig.rename("/b/two", "/b/renamed"));
+  KINTSUGI_EXPECT_OK(rig.set_size(two, 10));
+  KINTSUGI_EXPECT_OK(rig.remove("/b", true));
+  rig.settle();
+  EXPECT_EQ(rig.dump("/a/.snapshots/s"), before);
+  rig.expect_references_exact();
+}
+
 TEST(Snapshots, AreCoveredByFsckAndByRepair) {
   SnapshotRig rig(1, 9);
   KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
