@@ -11,6 +11,9 @@ std::vector<Command> cluster_commands();    ///< cluster start, stop, status
 std::vector<Command> transfer_commands();   ///< put, get, cat
 std::vector<Command> namespace_commands();  ///< ls, stat, rm, mv, mkdir, rmdir, du, df
 std::vector<Command> policy_commands();     ///< policy list, get, set
+std::vector<Command> quota_commands();      ///< quota set, show, list, remove
+std::vector<Command> snapshot_commands();   ///< snapshot create, list, delete
+std::vector<Command> trash_commands();      ///< trash set, list, restore, empty
 std::vector<Command> server_commands();     ///< server list, drain, undrain, remove
 std::vector<Command> inspect_commands();    ///< stripe show, fsck
 std::vector<Command> metadata_commands();   ///< metadata status, accept; quarantine list, keep, empty

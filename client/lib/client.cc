@@ -185,6 +185,78 @@ asio::awaitable<Result<proto::DiskFreeResponse>> Client::disk_free() {
   return ask<proto::DiskFreeResponse>(Method::kDiskFree, std::make_unique<proto::Empty>());
 }
 
+// ---- quotas, snapshots, trash
+
+asio::awaitable<Status> Client::set_quota(std::string path, std::optional<uint64_t> max_bytes,
+                                          std::optional<uint64_t> max_files) {
+  auto request = request_for<proto::SetQuotaRequest>(std::move(path));
+  if (max_bytes) request->set_max_bytes(*max_bytes);
+  if (max_files) request->set_max_files(*max_files);
+  const bool removes = !max_bytes && !max_files;
+  return tell(Method::kSetQuota, std::move(request), removes ? Repeat::kNever : Repeat::kAllowed);
+}
+
+asio::awaitable<Result<proto::GetQuotasResponse>> Client::quotas_at(std::string path) {
+  return ask<proto::GetQuotasResponse>(Method::kGetQuotas,
+                                       request_for<proto::GetQuotasRequest>(std::move(path)));
+}
+
+asio::awaitable<Result<proto::GetQuotasResponse>> Client::quotas_of(uint64_t inode) {
+  auto request = std::make_unique<proto::GetQuotasRequest>();
+  request->set_inode(inode);
+  return ask<proto::GetQuotasResponse>(Method::kGetQuotas, std::move(request));
+}
+
+asio::awaitable<Result<proto::ListQuotasResponse>> Client::list_quotas(uint64_t after) {
+  auto request = std::make_unique<proto::ListQuotasRequest>();
+  request->set_after(after);
+  return ask<proto::ListQuotasResponse>(Method::kListQuotas, std::move(request));
+}
+
+asio::awaitable<Status> Client::create_snapshot(std::string path, std::string name) {
+  auto request = request_for<proto::CreateSnapshotRequest>(std::move(path));
+  request->set_name(std::move(name));
+  return tell(Method::kCreateSnapshot, std::move(request), Repeat::kNever);
+}
+
+asio::awaitable<Status> Client::delete_snapshot(std::string path, std::string name) {
+  auto request = request_for<proto::DeleteSnapshotRequest>(std::move(path));
+  request->set_name(std::move(name));
+  return tell(Method::kDeleteSnapshot, std::move(request), Repeat::kNever);
+}
+
+asio::awaitable<Result<proto::ListSnapshotsResponse>> Client::list_snapshots(std::string path) {
+  return ask<proto::ListSnapshotsResponse>(Method::kListSnapshots,
+                                           request_for<proto::ListSnapshotsRequest>(std::move(path)));
+}
+
+asio::awaitable<Status> Client::set_trash(std::string path, Duration retention) {
+  auto request = request_for<proto::SetTrashRequest>(std::move(path));
+  request->set_retention_ns(retention.count());
+  return tell(Method::kSetTrash, std::move(request));
+}
+
+asio::awaitable<Result<proto::ListTrashResponse>> Client::list_trash(std::string path, std::string after) {
+  auto request = request_for<proto::ListTrashRequest>(std::move(path));
+  request->set_after(std::move(after));
+  return ask<proto::ListTrashResponse>(Method::kListTrash, std::move(request));
+}
+
+asio::awaitable<Result<proto::RestoreTrashResponse>> Client::restore_trash(std::string path,
+                                                                           std::string entry,
+                                                                           std::string to) {
+  auto request = request_for<proto::RestoreTrashRequest>(std::move(path));
+  request->set_entry(std::move(entry));
+  request->set_to(std::move(to));
+  return ask<proto::RestoreTrashResponse>(Method::kRestoreTrash, std::move(request), Repeat::kNever);
+}
+
+asio::awaitable<Status> Client::empty_trash(std::string path, std::string entry) {
+  auto request = request_for<proto::EmptyTrashRequest>(std::move(path));
+  request->set_entry(std::move(entry));
+  return tell(Method::kEmptyTrash, std::move(request), Repeat::kNever, MetaLink::kLongCallLimit);
+}
+
 // ---- cluster
 
 asio::awaitable<Result<proto::ListServersResponse>> Client::list_servers() {

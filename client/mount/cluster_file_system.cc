@@ -20,7 +20,9 @@ constexpr uint64_t kLockEnd = (uint64_t{1} << 63) - 1;
 constexpr Duration kFirstLockPause = 5ms, kLongestLockPause = 200ms;
 constexpr Duration kSpaceKnownFor = 1s;
 constexpr uint32_t kBlockBytes = 4096;
-constexpr uint64_t kSpecialEntries = 2;  ///< "." and "..", which the metaserver does not list
+constexpr uint64_t kSnapshotBit = uint64_t{1}
+                                  << 63;  ///< of ids of inodes in snapshots, as the metaserver makes them
+constexpr uint64_t kSpecialEntries = 2;   ///< "." and "..", which the metaserver does not list
 
 uint32_t type_bits(proto::Attributes::Type type) {
   switch (type) {
@@ -348,6 +350,12 @@ asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(
 
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attributes told, OpenFlags flags,
                                                                  bool made_now) {
+  // Said here and not only by the metaserver: what is written reaches it later.
+  if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0) {
+    files_.session().hold(told.inode());
+    files_.session().release(told.inode());
+    co_return Status{Code::kReadOnly, "is in a snapshot"};
+  }
   std::unique_ptr<client::OpenHandle> handle = files_.open(told, true);
   if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
     proto::SetAttributesRequest request;
@@ -576,7 +584,27 @@ asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller&, NodeId
   co_return Status{};
 }
 
-asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller&, NodeId) {
+asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller&, NodeId node) {
+  KINTSUGI_CO_ASSIGN(FileSystemSpace space, co_await cluster_space());
+  // Where quotas hold there is no more room than they leave. What cannot be asked for one limits nothing here.
+  const auto limits = co_await client_.quotas_of(node);
+  if (!limits) co_return space;
+  for (const proto::Quota& quota : limits->quotas()) {
+    if (quota.has_max_bytes()) {
+      const uint64_t left = quota.max_bytes() - std::min(quota.bytes(), quota.max_bytes());
+      space.total_blocks = std::min(space.total_blocks, quota.max_bytes() / kBlockBytes);
+      space.free_blocks = space.available_blocks = std::min(space.free_blocks, left / kBlockBytes);
+    }
+    if (quota.has_max_files()) {
+      space.files = std::min(space.files, quota.max_files());
+      space.free_files =
+          std::min(space.free_files, quota.max_files() - std::min(quota.files(), quota.max_files()));
+    }
+  }
+  co_return space;
+}
+
+asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::cluster_space() {
   if (space_ && runtime_.clock.now() - space_->first < kSpaceKnownFor) co_return space_->second;
   const auto free = co_await client_.disk_free();
   if (!free) co_return free.error();

@@ -143,7 +143,8 @@ class ClusterFileSystem final : public FileSystem {
     bool operator==(const Version&) const = default;
   };
   std::unordered_map<NodeId, Version> cached_;  ///< bounded: of which contents the page cache may have pages
-  std::optional<std::pair<TimePoint, FileSystemSpace>> space_;
+  asio::awaitable<Result<FileSystemSpace>> cluster_space();
+  std::optional<std::pair<TimePoint, FileSystemSpace>> space_;  ///< of the whole cluster
   Handle next_handle_;
   runtime::BufferPool buffers_;
   runtime::TaskGroup tasks_;  ///< only to sleep: locks that wait

@@ -45,6 +45,7 @@ std::string_view code_name(Code code) {
     case Code::kTooBig: return "too big";
     case Code::kSymlinkLoop: return "too many symbolic links";
     case Code::kNoDevice: return "no such device";
+    case Code::kReadOnly: return "read-only";
   }
   return "unknown code";
 }

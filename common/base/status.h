@@ -52,8 +52,9 @@ enum class Code : uint8_t {
   kTooBig = 32,
   kSymlinkLoop = 33,
   kNoDevice = 34,
+  kReadOnly = 35,  ///< it is in a snapshot
 };
-inline constexpr Code kLastCode = Code::kNoDevice;
+inline constexpr Code kLastCode = Code::kReadOnly;
 
 /// The name of a code for people: "not found", "corrupt", ...
 std::string_view code_name(Code code);

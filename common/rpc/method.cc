@@ -59,6 +59,16 @@ std::string_view method_name(Method method) {
     case Method::kKeepSession: return "KeepSession";
     case Method::kLock: return "Lock";
     case Method::kAwaitRecalls: return "AwaitRecalls";
+    case Method::kSetQuota: return "SetQuota";
+    case Method::kGetQuotas: return "GetQuotas";
+    case Method::kListQuotas: return "ListQuotas";
+    case Method::kCreateSnapshot: return "CreateSnapshot";
+    case Method::kDeleteSnapshot: return "DeleteSnapshot";
+    case Method::kListSnapshots: return "ListSnapshots";
+    case Method::kSetTrash: return "SetTrash";
+    case Method::kListTrash: return "ListTrash";
+    case Method::kRestoreTrash: return "RestoreTrash";
+    case Method::kEmptyTrash: return "EmptyTrash";
     case Method::kJoinRepair: return "JoinRepair";
     case Method::kFetchRepairWork: return "FetchRepairWork";
     case Method::kDescribeStripes: return "DescribeStripes";

@@ -57,6 +57,17 @@ enum class Method : uint16_t {
   kKeepSession = 113,
   kLock = 114,
   kAwaitRecalls = 115,
+  // quotas, snapshots, trash (common/proto/meta.proto)
+  kSetQuota = 120,
+  kGetQuotas = 121,
+  kListQuotas = 122,
+  kCreateSnapshot = 123,
+  kDeleteSnapshot = 124,
+  kListSnapshots = 125,
+  kSetTrash = 126,
+  kListTrash = 127,
+  kRestoreTrash = 128,
+  kEmptyTrash = 129,
   // chunkserver -> metaserver, unary
   kRegisterServer = 40,
   kHeartbeat = 41,

@@ -14,7 +14,7 @@
 namespace kintsugi::rpc {
 
 struct ServerCore {
-  static constexpr size_t kMethods = 128;  ///< every Method is below
+  static constexpr size_t kMethods = 256;  ///< every Method is below
 
   ServerCore(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits)
       : runtime(runtime), secret(secret), recorder(recorder), limits(limits), group(runtime) {}

@@ -124,6 +124,19 @@ asio::awaitable<Status> Leases::settle(InodeId inode, uint64_t session) {
   co_return Status{};
 }
 
+asio::awaitable<Status> Leases::settle_all() {
+  std::vector<InodeId> leased;
+  for (auto& [inode, lease] : leases_) {
+    recall(inode, lease);
+    leased.push_back(inode);
+  }
+  // One that nobody has a lease of waits for those that have to tell of theirs.
+  if (leased.empty()) leased.push_back(kRootInode);
+  for (const InodeId inode : leased)
+    KINTSUGI_CO_TRY(co_await settle(inode, 0));
+  co_return Status{};
+}
+
 Status Leases::check(InodeId inode, uint64_t session) const {
   const auto holder = holders_.find(session);
   if (holder == holders_.end() || !holder->second.lost.contains(inode)) return {};

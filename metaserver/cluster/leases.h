@@ -45,6 +45,8 @@ class Leases {
   bool settled(InodeId inode, uint64_t session) const;
   /// Returns once no other session keeps anything back. kUnavailable: it still does after kWait.
   asio::awaitable<Status> settle(InodeId inode, uint64_t session);
+  /// Returns once nobody keeps anything back of what was closed before. kUnavailable: somebody still does after kWait.
+  asio::awaitable<Status> settle_all();
   /// The same of all entries of a page of a listing, at once. False: nothing had to be waited for.
   asio::awaitable<Result<bool>> settle(const proto::ListResponse& page, uint64_t session);
   /// kStale: the session had the lease of the inode and lost it, so that what it kept back must not come any more.

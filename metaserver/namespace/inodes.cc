@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "metaserver/namespace/path.h"
+#include "metaserver/namespace/quotas.h"
 #include "metaserver/namespace/reclaim.h"
 
 namespace kintsugi::metaserver {
@@ -10,14 +11,6 @@ namespace {
 
 constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
 constexpr size_t kMaxXattrBytes = 64 << 10, kMaxXattrNamesBytes = 64 << 10;
-
-Status check_name(std::string_view name) {
-  if (name.size() > kMaxNameBytes) return {Code::kNameTooLong, "is too long a name"};
-  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos ||
-      name.find('\0') != name.npos)
-    return {Code::kInvalidArgument, "is no name"};
-  return {};
-}
 
 void put_entry(Transaction& transaction, InodeId parent, std::string_view name, Entry entry) {
   proto::StoredDirectoryEntry stored;
@@ -130,6 +123,14 @@ void set_mode(Transaction& transaction, InodeId id, proto::StoredInode& inode, u
 
 }  // namespace
 
+Status check_name(std::string_view name) {
+  if (name.size() > kMaxNameBytes) return {Code::kNameTooLong, "is too long a name"};
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos ||
+      name.find('\0') != name.npos)
+    return {Code::kInvalidArgument, "is no name"};
+  return {};
+}
+
 void clear_privileges(proto::StoredInode& inode) {
   if (is_directory(inode)) return;
   uint32_t mode = inode.mode() & ~kSetUid;
@@ -146,6 +147,8 @@ Status check_replaceable(const Transaction& transaction, Entry target, Entry mov
 }
 
 Result<proto::StoredInode> Inodes::find(const Transaction& transaction, InodeId id) {
+  // Whoever reads has looked it up in the snapshot (places.h).
+  if (SnapshotInode::is(id)) return Status{Code::kReadOnly, "is in a snapshot"};
   auto inode = transaction.get_message<proto::StoredInode>(keys::inode(id));
   if (!inode) return Status{Code::kStale, "does not exist any more"};
   return std::move(*inode);
@@ -191,13 +194,14 @@ Result<proto::ListResponse> Inodes::list(const Transaction& transaction, InodeId
   return response;
 }
 
-void Inodes::touch(Transaction& transaction, InodeId directory, int link_change) const {
+proto::StoredInode Inodes::touch(Transaction& transaction, InodeId directory, int link_change) const {
   auto inode = transaction.get_message<proto::StoredInode>(keys::inode(directory));
   KINTSUGI_ASSERT(inode);
   inode->set_links(inode->links() + static_cast<uint32_t>(link_change));
   inode->set_modified_ns(now_ns());
   inode->set_changed_ns(now_ns());
   transaction.put_message(keys::inode(directory), *inode);
+  return std::move(*inode);
 }
 
 proto::StoredInode Inodes::fresh(proto::Attributes::Type type, uint32_t mode) const {
@@ -211,11 +215,18 @@ proto::StoredInode Inodes::fresh(proto::Attributes::Type type, uint32_t mode) co
   return inode;
 }
 
+Status Inodes::check_new_name(InodeId directory, std::string_view name) const {
+  KINTSUGI_TRY(check_name(name));
+  return snapshots_ != nullptr ? snapshots_->check_new_name(directory, name) : Status{};
+}
+
 void Inodes::put(Transaction& transaction, InodeId parent, std::string_view name, InodeId id,
-                 const proto::StoredInode& inode) const {
+                 proto::StoredInode inode) const {
+  const proto::StoredInode directory = touch(transaction, parent, is_directory(inode) ? +1 : 0);
+  inode.set_parent(parent.value);
+  inode.set_quota(directory.quota());
   transaction.put_message(keys::inode(id), inode);
   put_entry(transaction, parent, name, {id, static_cast<proto::Attributes::Type>(inode.type())});
-  touch(transaction, parent, is_directory(inode) ? +1 : 0);
   adjust_totals(transaction, is_directory(inode) ? 0 : 1, is_directory(inode) ? 1 : 0, 0);
 }
 
@@ -243,7 +254,8 @@ Result<InodeId> Inodes::add(Transaction& transaction, const Caller& caller, Inod
   } else if (!inherit_access(transaction, parent, directory, id, inode)) {
     inode.set_mode(inode.mode() & ~(made.umask & 0777));
   }
-  if (made.type == proto::Attributes::DIRECTORY) inode.set_parent(parent.value);
+  inode.set_parent(parent.value);
+  inode.set_quota(directory.quota());
   if (made.type == proto::Attributes::FILE) inode.set_policy(made.policy);
   inode.set_device(made.device);
   if (nameless) inode.set_links(0);
@@ -256,6 +268,7 @@ Result<InodeId> Inodes::make(Transaction& transaction, const Caller& caller, Ino
   KINTSUGI_TRY(check_name(name));
   if (const auto directory = searched(transaction, caller, parent); !directory) return directory.error();
   if (entry_in(transaction, parent, name)) return Status{Code::kAlreadyExists, "exists already"};
+  KINTSUGI_TRY(check_new_name(parent, name));
   KINTSUGI_ASSIGN(const InodeId id, add(transaction, caller, parent, made, false));
   put(transaction, parent, name, id, *transaction.get_message<proto::StoredInode>(keys::inode(id)));
   return id;
@@ -277,12 +290,20 @@ Status Inodes::link(Transaction& transaction, const Caller& caller, InodeId id, 
   if (is_directory(inode)) return {Code::kNotPermitted, "is a directory"};
   if (const auto directory = searched(transaction, caller, parent); !directory) return directory.error();
   if (entry_in(transaction, parent, name)) return {Code::kAlreadyExists, "exists already"};
-  if (const auto directory = changed(transaction, caller, parent); !directory) return directory.error();
+  KINTSUGI_TRY(check_new_name(parent, name));
+  KINTSUGI_ASSIGN(const proto::StoredInode directory, changed(transaction, caller, parent));
   if (inode.links() == UINT32_MAX) return {Code::kTooManyLinks, "has too many names"};
   if (inode.links() == 0) {
     // One without a name gets its first; one that has lost its last name is gone.
     if (transaction.get(keys::orphan(id)) != kHeldOrphan) return {Code::kNotFound, "does not exist any more"};
     transaction.remove(keys::orphan(id));
+    inode.set_parent(parent.value);
+    inode.set_quota(directory.quota());
+    // It lost its last name while there were snapshots, which may have it under that name.
+    if (inode.gone() != 0) inode.set_linked(true);
+  } else {
+    KINTSUGI_TRY(link_across_quotas(transaction, inode, directory.quota()));
+    inode.set_linked(true);
   }
   inode.set_links(inode.links() + 1);
   inode.set_changed_ns(now_ns());
@@ -311,10 +332,45 @@ Status Inodes::unlink(Transaction& transaction, const Caller& caller, InodeId pa
   if (how.kind == Kind::kOther && entry->is_directory()) return {Code::kIsDirectory, "is a directory"};
   if (entry->is_directory() && !how.recursive && !is_empty_directory(transaction.store(), entry->id))
     return {Code::kNotEmpty, "is not empty"};
+  if (snapshots_ != nullptr && entry->is_directory())
+    KINTSUGI_TRY(snapshots_->check_removal(transaction, entry->id, how.recursive));
+  if (trash_ != nullptr && discard(transaction, parent, directory, name, *entry, inode)) return {};
   transaction.remove(keys::entry(parent, name));
   touch(transaction, parent, entry->is_directory() ? -1 : 0);
   drop(transaction, *entry, how.held, freed);
   return {};
+}
+
+bool Inodes::discard(Transaction& transaction, InodeId parent, const proto::StoredInode& directory,
+                     std::string_view name, Entry entry, proto::StoredInode inode) const {
+  const bool lasts = entry.is_directory() ? !is_empty_directory(transaction.store(), entry.id)
+                                          : inode.links() <= 1 && (entry.type == proto::Attributes::FILE ||
+                                                                   entry.type == proto::Attributes::SYMLINK);
+  const std::optional<InodeId> taker = lasts ? trash_->taker(transaction, parent) : std::nullopt;
+  const std::optional<InodeId> bin = taker ? trash_->bin(transaction, *taker) : std::nullopt;
+  if (!bin || *bin == entry.id) return false;
+  if (snapshots_ != nullptr && !snapshots_->check_move(transaction, parent, *bin).ok()) return false;
+  const auto into = transaction.get_message<proto::StoredInode>(keys::inode(*bin));
+  const std::string entry_name = Trash::entry_name(name, entry.id, now_ns());
+  if (!into || entry_in(transaction, *bin, entry_name)) return false;
+  // The trash counts for what the directory of the trash counts for, and so does all below it: nothing gets more.
+  if (directory.quota() != into->quota() &&
+      !move_across_quotas(transaction, entry.id, inode, into->quota(), true).ok())
+    return false;
+  transaction.remove(keys::entry(parent, name));
+  put_entry(transaction, *bin, entry_name, entry);
+  inode.set_parent(bin->value);
+  inode.set_changed_ns(now_ns());
+  transaction.put_message(keys::inode(entry.id), inode);
+  touch(transaction, parent, entry.is_directory() ? -1 : 0);
+  touch(transaction, *bin, entry.is_directory() ? +1 : 0);
+  proto::StoredTrashed trashed;
+  trashed.set_parent(parent.value);
+  trashed.set_name(std::string(name));
+  trashed.set_removed_ns(now_ns());
+  trashed.set_inode(entry.id.value);
+  Trash::note(transaction, *taker, entry_name, trashed);
+  return true;
 }
 
 Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from, std::string_view from_name,
@@ -350,16 +406,33 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
     KINTSUGI_TRY(check_access(transaction, caller, target->id, *target_inode, kMayWrite));
   }
   if (target && !exchange) KINTSUGI_TRY(check_replaceable(transaction, *target, *moved));
+  if (!target) KINTSUGI_TRY(check_new_name(to, to_name));
+  if (snapshots_ != nullptr) {
+    KINTSUGI_TRY(snapshots_->check_move(transaction, from, to));
+    if (exchange) KINTSUGI_TRY(snapshots_->check_move(transaction, to, from));
+    if (target && !exchange && target->is_directory())
+      KINTSUGI_TRY(snapshots_->check_removal(transaction, target->id, false));
+  }
+
+  if (from_directory.quota() != to_directory.quota()) {
+    const bool one_limit = limiting_quota(transaction, from) == limiting_quota(transaction, to);
+    KINTSUGI_TRY(move_across_quotas(transaction, moved->id, inode, to_directory.quota(), one_limit));
+    if (exchange)
+      KINTSUGI_TRY(
+          move_across_quotas(transaction, target->id, *target_inode, from_directory.quota(), one_limit));
+  }
 
   put_entry(transaction, to, to_name, *moved);
-  if (moved->is_directory()) inode.set_parent(to.value);
+  if (!moved->is_directory() && inode.links() > 1) inode.set_linked(true);
+  inode.set_parent(to.value);
   inode.set_changed_ns(now_ns());
   transaction.put_message(keys::inode(moved->id), inode);
   const int gained = moved->is_directory() ? 1 : 0, lost = target && target->is_directory() ? 1 : 0;
   touch(transaction, to, gained - lost);
   if (exchange) {
     put_entry(transaction, from, from_name, *target);
-    if (target->is_directory()) target_inode->set_parent(from.value);
+    if (!target->is_directory() && target_inode->links() > 1) target_inode->set_linked(true);
+    target_inode->set_parent(from.value);
     target_inode->set_changed_ns(now_ns());
     transaction.put_message(keys::inode(target->id), *target_inode);
     touch(transaction, from, lost - gained);

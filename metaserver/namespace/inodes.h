@@ -15,6 +15,8 @@
 #include "common/runtime/clock.h"
 #include "metaserver/namespace/access.h"
 #include "metaserver/namespace/lookup.h"
+#include "metaserver/namespace/snapshots.h"
+#include "metaserver/namespace/trash.h"
 #include "metaserver/schema/extents.h"
 #include "metaserver/schema/id_allocator.h"
 
@@ -37,12 +39,14 @@ struct NewInode {
 
 class Inodes {
  public:
-  /// References must outlive it.
-  Inodes(IdAllocator& ids, const runtime::Clock& clock) : ids_(ids), clock_(clock) {}
+  /// What is referred to must outlive it. Without snapshots and trash there are none.
+  Inodes(IdAllocator& ids, const runtime::Clock& clock, const Snapshots* snapshots = nullptr,
+         const Trash* trash = nullptr)
+      : ids_(ids), clock_(clock), snapshots_(snapshots), trash_(trash) {}
 
   int64_t now_ns() const { return clock_.wall_now().time_since_epoch().count(); }
 
-  /// kStale: there is none (any more). Everything below that takes an inode's id fails so.
+  /// kStale: there is none (any more); kReadOnly: it is in a snapshot. Everything below that takes an inode's id fails so.
   static Result<proto::StoredInode> find(const Transaction& transaction, InodeId id);
 
   /// "." and ".." included. kNotFound, kNotDirectory, kAccessDenied, kNameTooLong.
@@ -68,7 +72,7 @@ class Inodes {
     /// Says whether somebody has the inode open, so that it must live on.
     std::function<bool(InodeId)> held = [](InodeId) { return false; };
   };
-  /// Removes a name, and the inode with its last one. kNotEmpty.
+  /// Removes a name, and the inode with its last one, or moves it into the trash (trash.h). kNotEmpty.
   Status unlink(Transaction& transaction, const Caller& caller, InodeId parent, std::string_view name,
                 const Unlinked& how, FreedStripes& freed) const;
 
@@ -91,11 +95,13 @@ class Inodes {
                    const proto::SetXattrRequest& request) const;
   static Result<std::vector<std::string>> list_xattrs(const Transaction& transaction, InodeId id);
 
-  /// The directory's content has changed.
-  void touch(Transaction& transaction, InodeId directory, int link_change) const;
-  /// Puts a file in the place of whatever file has the name.
+  /// Ok when the directory may have an entry of this name. kAlreadyExists, kNameTooLong, kInvalidArgument.
+  Status check_new_name(InodeId directory, std::string_view name) const;
+  /// The directory's content has changed. Returns the directory as it is now.
+  proto::StoredInode touch(Transaction& transaction, InodeId directory, int link_change) const;
+  /// Gives an inode its first name, in the place of whatever has that name; it counts for the directory's quota.
   void put(Transaction& transaction, InodeId parent, std::string_view name, InodeId id,
-           const proto::StoredInode& inode) const;
+           proto::StoredInode inode) const;
   proto::StoredInode fresh(proto::Attributes::Type type, uint32_t mode) const;
   /// The inode lost a name.
   void drop(Transaction& transaction, Entry entry, const std::function<bool(InodeId)>& held,
@@ -105,9 +111,18 @@ class Inodes {
   Result<InodeId> add(Transaction& transaction, const Caller& caller, InodeId parent, const NewInode& made,
                       bool nameless) const;
 
+  /// Moves what is about to lose its last name into the trash. False: it is not to be kept, and nothing was changed.
+  bool discard(Transaction& transaction, InodeId parent, const proto::StoredInode& directory,
+               std::string_view name, Entry entry, proto::StoredInode inode) const;
+
   IdAllocator& ids_;
   const runtime::Clock& clock_;
+  const Snapshots* const snapshots_;
+  const Trash* const trash_;
 };
+
+/// Ok when an entry may have this name. kNameTooLong, kInvalidArgument.
+Status check_name(std::string_view name);
 
 /// Takes the set-user-ID bit, and the set-group-ID bit where it means what it says, from a file.
 void clear_privileges(proto::StoredInode& inode);

@@ -46,6 +46,33 @@ proto::StoredInode load_inode(const Reader& reader, InodeId id) {
   return std::move(*inode);
 }
 
+std::string path_of(const Reader& reader, InodeId directory, std::string_view known) {
+  constexpr int kMaxNames = 256;
+  constexpr size_t kMaxEntries = 10'000;
+  if (const Result<Path> path = Path::parse(known)) {
+    const Result<Entry> found = walk(reader, path->names);
+    if (found && found->id == directory) return std::string(known);
+  }
+  const std::string by_number = fmt::format("inode {}", directory);
+  std::string path;
+  InodeId at = directory;
+  for (int names = 0; at != kRootInode; ++names) {
+    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(at));
+    if (!inode || inode->parent() == 0 || names == kMaxNames) return by_number;
+    std::optional<std::string> name;
+    size_t seen = 0;
+    reader.scan(keys::entries(InodeId{inode->parent()}), [&](std::string_view key, std::string_view value) {
+      if (Reader::parse<proto::StoredDirectoryEntry>(value).inode() == at.value)
+        name = keys::name_of_entry(key);
+      return !name && ++seen < kMaxEntries;
+    });
+    if (!name) return by_number;
+    path = "/" + *name + path;
+    at = InodeId{inode->parent()};
+  }
+  return path.empty() ? "/" : path;
+}
+
 bool note_parents_step(Transaction& transaction, std::string& after) {
   constexpr size_t kEntriesAStep = 10'000;
   keys::Range range = keys::all(keys::Kind::kEntry);

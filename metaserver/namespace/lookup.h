@@ -41,6 +41,10 @@ proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode);
 /// it moves on; false when all are done.
 bool note_parents_step(Transaction& transaction, std::string& after);
 
+/// The path of a directory: `known`, if it leads there, else what its parents say. A directory in one of very many entries
+/// is called by its number, "inode 81".
+std::string path_of(const Reader& reader, InodeId directory, std::string_view known);
+
 /// The text of a path's first names: "/a/b".
 std::string path_text(std::span<const std::string_view> names);
 

@@ -120,6 +120,7 @@ Result<proto::Attributes> Namespace::put_file(Transaction& transaction, std::str
   const Entry made{InodeId{id}, proto::Attributes::FILE};
   if (target && !replace) return about(path_text(path.names), Code::kAlreadyExists, "exists already");
   if (target) KINTSUGI_TRY(about(path, check_replaceable(transaction, *target, made)));
+  if (!target) KINTSUGI_TRY(about(path, inodes_.check_new_name(parent, path.names.back())));
 
   proto::StoredInode inode = inodes_.fresh(proto::Attributes::FILE, file.mode ? file.mode : kDefaultFileMode);
   inode.set_uid(file.uid);

@@ -85,12 +85,15 @@ void drop_name(Transaction& transaction, Entry entry, const DropOptions& options
   if (options.now_ns != 0) inode->set_changed_ns(options.now_ns);
   const bool last = entry.is_directory() || inode->links() <= 1;
   inode->set_links(last ? 0 : inode->links() - 1);
+  if (!last) inode->set_linked(true);
   if (!last) return transaction.put_message(keys::inode(entry.id), *inode);
   const bool held = options.held(entry.id);
   const bool large = entry.is_directory() ? !is_empty_directory(transaction.store(), entry.id)
                                           : count_extents(transaction.store(), content_of(entry.id, *inode),
                                                           options.max_extents + 1) > options.max_extents;
   if (held || large) {
+    // Nobody can use its space any more, but for those who have it open.
+    if (!held && !entry.is_directory()) inode->set_quota(0);
     transaction.put_message(keys::inode(entry.id), *inode);
     transaction.put(keys::orphan(entry.id), held ? std::string(kHeldOrphan) : "");
     return;
@@ -105,6 +108,9 @@ Status leave_content(Transaction& transaction, IdAllocator& ids, InodeId id, pro
   proto::StoredInode left;
   left.set_type(proto::Attributes::FILE);
   left.set_content(content_of(id, inode).value);
+  left.set_parent(inode.parent());
+  left.set_linked(inode.linked() || inode.links() > 1);
+  left.set_born(inode.born());
   left.set_used_bytes(inode.used_bytes());
   left.set_stored_bytes(inode.stored_bytes());
   transaction.put_message(keys::inode(InodeId{orphan}), left);

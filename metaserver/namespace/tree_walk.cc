@@ -38,6 +38,14 @@ Result<TreeWalk> TreeWalk::start(const Reader& reader, std::string_view root, st
   return tree;
 }
 
+TreeWalk TreeWalk::below(const Reader& reader, InodeId root, std::string path) {
+  TreeWalk tree;
+  const auto inode = reader.get_message<proto::StoredInode>(keys::inode(root));
+  if (inode)
+    tree.root_.emplace(std::move(path), Entry{root, static_cast<proto::Attributes::Type>(inode->type())});
+  return tree;
+}
+
 void TreeWalk::fill(const Reader& reader, Level& level) {
   level.complete = true;
   reader.scan(keys::entries(level.directory, level.after), [&](std::string_view key, std::string_view value) {

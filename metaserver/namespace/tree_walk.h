@@ -22,6 +22,9 @@ class TreeWalk {
   /// Begins at `root` itself, or at what follows `after`, a path below `root` that need not exist any more.
   static Result<TreeWalk> start(const Reader& reader, std::string_view root, std::string_view after = {});
 
+  /// Begins at this inode, which is called `path`, in whatever is then read.
+  static TreeWalk below(const Reader& reader, InodeId root, std::string path);
+
   /// The next item; nothing when the walk is done. Entries that vanish meanwhile are skipped.
   std::optional<Item> next(const Reader& reader);
 

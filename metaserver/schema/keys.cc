@@ -134,6 +134,50 @@ std::string upload_stripe(UploadId upload, StripeId stripe) {
   return key;
 }
 
+std::string quota(InodeId directory) {
+  return with_id(Kind::kQuota, directory.value);
+}
+std::string unmarked(InodeId directory) {
+  return with_id(Kind::kUnmarked, directory.value);
+}
+std::string snapshot(uint64_t number) {
+  return with_id(Kind::kSnapshot, number);
+}
+std::string saved(std::string_view key, uint64_t snapshot) {
+  std::string saved = make(Kind::kSaved, key.size() + 8).append(key);
+  append(saved, snapshot);
+  return saved;
+}
+std::string saved_for(uint64_t snapshot, std::string_view key) {
+  return with_id(Kind::kSavedFor, snapshot).append(key);
+}
+std::string trash(InodeId directory) {
+  return with_id(Kind::kTrash, directory.value);
+}
+std::string trashed(InodeId directory, std::string_view name) {
+  return with_id(Kind::kTrashed, directory.value).append(name);
+}
+
+Range saved_from(std::string_view key, uint64_t first) {
+  // Numbers of snapshots are small: no number has all bits set.
+  return {saved(key, first), saved(key, UINT64_MAX)};
+}
+Range saved_in(const Range& range) {
+  return {make(Kind::kSaved).append(range.begin), make(Kind::kSaved).append(range.end)};
+}
+std::string_view key_of_saved(std::string_view saved) {
+  return saved.substr(1, saved.size() - 9);
+}
+uint64_t snapshot_of_saved(std::string_view saved) {
+  return id_at(saved, saved.size() - 8);
+}
+std::string_view key_of_saved_for(std::string_view key) {
+  return key.substr(9);
+}
+std::string_view name_of_trashed(std::string_view key) {
+  return key.substr(9);
+}
+
 Range all(Kind kind) {
   return {make(kind), after_prefix(make(kind))};
 }

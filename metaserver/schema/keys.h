@@ -34,6 +34,13 @@ enum class Kind : char {
   kAbandoned = 'B',     ///< epoch -> nothing: of another history, which an operator gave up
   kDoubt = 'X',         ///< proto::MetadataDoubt
   kQuarantine = 'Q',    ///< server, stripe, index -> StoredQuarantine
+  kQuota = 'L',         ///< directory -> StoredQuota
+  kUnmarked = 'J',      ///< directory -> the name up to which what is in it counts for the directory's quota
+  kSnapshot = 'Z',      ///< number -> StoredSnapshot
+  kSaved = 'W',         ///< key, number of a snapshot -> what the key had when the snapshot was made
+  kSavedFor = 'R',      ///< number of a snapshot, key -> nothing: there is such a saved value
+  kTrash = 'c',         ///< directory -> StoredTrash
+  kTrashed = 'd',       ///< directory of the trash, name in it -> StoredTrashed
 };
 
 /// Chunks are numbered by one byte of a key. REQUIRES of all functions below: no larger index.
@@ -61,6 +68,13 @@ std::string abandoned(uint64_t epoch);
 std::string doubt();
 std::string quarantine(ServerId server, ChunkId chunk);
 std::string upload_stripe(UploadId upload, StripeId stripe);
+std::string quota(InodeId directory);
+std::string unmarked(InodeId directory);
+std::string snapshot(uint64_t number);
+std::string saved(std::string_view key, uint64_t snapshot);
+std::string saved_for(uint64_t snapshot, std::string_view key);
+std::string trash(InodeId directory);
+std::string trashed(InodeId directory, std::string_view name);
 
 /// A half-open range of keys.
 struct Range {
@@ -73,6 +87,14 @@ Range entries(InodeId parent, std::string_view after = {});
 
 /// The extents that end after `offset`.
 Range extents_after(InodeId content, uint64_t offset);
+
+/// The saved values of one key for the snapshots from `first` on, and those of all keys in a range.
+Range saved_from(std::string_view key, uint64_t first);
+Range saved_in(const Range& range);
+std::string_view key_of_saved(std::string_view saved);
+uint64_t snapshot_of_saved(std::string_view saved);
+std::string_view key_of_saved_for(std::string_view key);
+std::string_view name_of_trashed(std::string_view key);
 
 std::string_view name_of_entry(std::string_view key);
 std::string_view name_of_xattr(std::string_view key);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <google/protobuf/message_lite.h>
 
@@ -47,7 +49,8 @@ class Reader {
 /// below it, and what it read still holds when its batch is applied.
 class Transaction {
  public:
-  explicit Transaction(KeyValueStore& store) : store_(store), reader_(store) {}
+  /// `store` is what the batch will be given to, or anything else when it only reads.
+  explicit Transaction(const ReadView& store) : store_(store), reader_(store) {}
 
   std::optional<std::string> get(std::string_view key) const {
     if (auto found = writes_.find(key); found != writes_.end()) return found->second;
@@ -68,6 +71,19 @@ class Transaction {
   }
   void remove(std::string key) { writes_.insert_or_assign(std::move(key), std::nullopt); }
 
+  /// Takes back what was put or removed.
+  void leave(std::string_view key) {
+    if (auto found = writes_.find(key); found != writes_.end()) writes_.erase(found);
+  }
+  bool writes(std::string_view key) const { return writes_.find(key) != writes_.end(); }
+  /// The keys of a range that were put or removed, in order; no value: removed.
+  std::vector<std::pair<std::string, std::optional<std::string>>> written(const keys::Range& range) const {
+    const auto begin = writes_.lower_bound(range.begin);
+    return {begin, begin == writes_.end() ? begin : writes_.lower_bound(range.end)};
+  }
+  /// Quotas::account was done. Nothing that counts may be changed afterwards.
+  bool accounted = false;
+
   size_t size() const { return writes_.size(); }
   bool empty() const { return writes_.empty(); }
 
@@ -83,7 +99,7 @@ class Transaction {
   }
 
  private:
-  KeyValueStore& store_;
+  const ReadView& store_;
   Reader reader_;
   std::map<std::string, std::optional<std::string>, std::less<>> writes_;
 };

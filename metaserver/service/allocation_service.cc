@@ -37,6 +37,7 @@ Result<AllocationService::Policies> AllocationService::policies_for(
                     Inodes::find(Transaction(state_.store), InodeId{request.inode()}));
     name = inode.policy();
   } else if (name.empty()) {
+    KINTSUGI_TRY(state_.places.check_writable(request.path()));
     KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
                     state_.policies.for_new_file(state_.store, request.path()));
     name = inherited.policy();

@@ -30,17 +30,16 @@ void FileService::register_on(rpc::Server& server) {
 
 Status FileService::read_extents(const proto::OpenReadRequest& request,
                                  proto::OpenReadResponse& response) const {
-  const Transaction transaction(state_.store);
-  const Reader& reader = transaction.store();
-  InodeId id{request.inode()};
-  if (!id) {
-    KINTSUGI_ASSIGN(const proto::Attributes found, state_.names.stat(reader, request.path()));
-    id = InodeId{found.inode()};
-  }
-  const std::string name = request.inode() != 0 ? fmt::format("inode {}", id) : request.path();
-  const Result<proto::StoredInode> inode = Inodes::find(transaction, id);
+  const std::string name = request.inode() != 0 ? fmt::format("inode {}", request.inode()) : request.path();
+  const auto place =
+      request.inode() != 0 ? state_.places.of(InodeId{request.inode()}) : state_.places.at(request.path());
+  if (!place && request.inode() == 0) return place.error();
+  if (!place) return {place.error().code(), name + " " + place.error().message()};
+  const Reader reader(place->view());
+  const auto inode = Inodes::find(Transaction(place->view()), place->id());
   if (!inode) return {inode.error().code(), name + " " + inode.error().message()};
-  *response.mutable_attributes() = to_attributes(id, *inode);
+  *response.mutable_attributes() = to_attributes(place->id(), *inode);
+  response.mutable_attributes()->set_inode(place->shown(place->id().value));
   const proto::Attributes& attributes = response.attributes();
   if (attributes.type() == proto::Attributes::DIRECTORY)
     return {Code::kIsDirectory, name + " is a directory"};
@@ -48,7 +47,7 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
   const uint64_t left = attributes.size() - request.offset();
   const uint64_t end = request.offset() + (request.length() == 0 ? left : std::min(left, request.length()));
   std::set<uint64_t> stripes;
-  scan_extents(reader, content_of(id, *inode), request.offset(), [&](const proto::Extent& extent) {
+  scan_extents(reader, content_of(place->id(), *inode), request.offset(), [&](const proto::Extent& extent) {
     if (extent.file_offset() >= end) return false;
     const bool new_stripe = !stripes.contains(extent.stripe_id());
     if ((new_stripe && response.stripes_size() == kMaxStripesOfOpenRead) ||
@@ -144,6 +143,7 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
                                               const proto::CommitFileRequest& request,
                                               std::vector<ChunkId>& missing, FreedStripes& freed) {
   KINTSUGI_TRY(state_.check_room());
+  KINTSUGI_TRY(state_.places.check_writable(request.path()));
   NewFile file;
   file.mode = request.mode();
   file.uid = request.uid();
@@ -172,6 +172,8 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
   KINTSUGI_ASSIGN(proto::Attributes made, state_.names.put_file(transaction, request.path(), std::move(file),
                                                                 request.replace(), freed));
   state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
+  if (const Status counted = state_.account(transaction); !counted.ok())
+    return Status{counted.code(), request.path() + " " + counted.message()};
   return made;
 }
 
@@ -232,7 +234,7 @@ Status FileService::write(Transaction& transaction, const proto::WriteExtentsReq
   }
   state_.uploads.release(transaction, upload, all, stripes, freed);
   note_change(transaction, request.change(), InodeId{request.inode()});
-  return {};
+  return state_.account(transaction);
 }
 
 asio::awaitable<Status> FileService::write_extents(Context context, const proto::WriteExtentsRequest& request,
@@ -274,9 +276,11 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
 
 Status FileService::copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
                          proto::CopyExtentsResponse& response, FreedStripes& freed) {
-  const InodeId from_id{request.from()}, to_id{request.to()};
+  const InodeId to_id{request.to()};
   KINTSUGI_TRY(state_.check_room());
-  KINTSUGI_ASSIGN(const proto::StoredInode from, Inodes::find(transaction, from_id));
+  KINTSUGI_ASSIGN(const Place source, state_.places.of(InodeId{request.from()}));
+  const InodeId from_id = source.id();
+  KINTSUGI_ASSIGN(const proto::StoredInode from, Inodes::find(Transaction(source.view()), from_id));
   KINTSUGI_ASSIGN(proto::StoredInode to, Inodes::find(transaction, to_id));
   if (from.type() != proto::Attributes::FILE || to.type() != proto::Attributes::FILE)
     return {Code::kInvalidArgument, "only contents of files are copied"};
@@ -287,10 +291,11 @@ Status FileService::copy(Transaction& transaction, const proto::CopyExtentsReque
   const uint64_t distance = request.from_offset() > request.to_offset()
                                 ? request.from_offset() - request.to_offset()
                                 : request.to_offset() - request.from_offset();
-  if (from_id == to_id && distance < length) return {Code::kInvalidArgument, "the ranges overlap"};
+  if (request.from() == request.to() && distance < length)
+    return {Code::kInvalidArgument, "the ranges overlap"};
   std::vector<proto::Extent> extents;
   const uint64_t begin = request.from_offset();
-  scan_extents(transaction.store(), content_of(from_id, from), begin, [&](const proto::Extent& extent) {
+  scan_extents(source.view(), content_of(from_id, from), begin, [&](const proto::Extent& extent) {
     if (extent.file_offset() >= begin + length) return false;
     if (extents.size() == kMaxExtentsOfOpenRead) {
       length = extent.file_offset() - begin;  // the rest is another call's
@@ -316,7 +321,7 @@ Status FileService::copy(Transaction& transaction, const proto::CopyExtentsReque
   transaction.put_message(keys::inode(to_id), to);
   response.set_length(length);
   *response.mutable_attributes() = to_attributes(to_id, to);
-  return {};
+  return state_.account(transaction);
 }
 
 asio::awaitable<Status> FileService::copy_extents(Context context, const proto::CopyExtentsRequest& request,

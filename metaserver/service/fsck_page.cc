@@ -8,6 +8,9 @@
 namespace kintsugi::metaserver {
 namespace {
 
+/// What a page continues after that ended among saved extents begins so; no path does.
+constexpr char kSavedAfter = '\x01';
+
 std::string describe_available(const erasure::Code& code, size_t available, bool lost) {
   if (code.policy().family != erasure::Policy::Family::kLocal)
     return fmt::format("{} of {} chunks are available, {} are needed", available, code.chunks(), code.k());
@@ -18,6 +21,41 @@ std::string describe_available(const erasure::Code& code, size_t available, bool
 }  // namespace
 
 Status FsckPage::fill() {
+  const bool in_saved = request_.after().starts_with(kSavedAfter);
+  if (!in_saved) KINTSUGI_TRY(check_tree());
+  // What is in snapshots alone comes last: after the tree, and on pages that begin with the key of a saved extent.
+  if (!response_.more())
+    check_saved(in_saved ? std::string_view(request_.after()).substr(1) : std::string_view());
+  name_hanging_servers();
+  return {};
+}
+
+void FsckPage::check_saved(std::string_view after) {
+  if (!state_.snapshots.any()) return;
+  const auto root = state_.places.at(request_.path().empty() ? "/" : request_.path());
+  if (!root || root->slot() != 0 || root->lists_snapshots()) return;
+  const auto snapshots = state_.snapshots.below(reader_, root->id());
+  keys::Range range = keys::saved_in(keys::all(keys::Kind::kExtent));
+  if (!after.empty()) range.begin = std::string(after) + '\0';
+  std::set<uint64_t> seen;
+  reader_.scan(range, [&](std::string_view key, std::string_view value) {
+    ++inodes_;
+    const auto snapshot = snapshots.find(keys::snapshot_of_saved(key));
+    const SavedValue saved = SavedValue::parse(value);
+    if (snapshot != snapshots.end() && saved.value) {
+      const StripeId stripe{Reader::parse<proto::StoredExtent>(*saved.value).stripe_id()};
+      if (seen.insert(stripe.value).second)
+        check_stripe(
+            fmt::format("{} (content {})", snapshot->second, keys::first_id(keys::key_of_saved(key))),
+            stripe);
+    }
+    if (!full()) return true;
+    end_at(kSavedAfter + std::string(key), 0);
+    return false;
+  });
+}
+
+Status FsckPage::check_tree() {
   KINTSUGI_ASSIGN(TreeWalk tree, TreeWalk::start(reader_, request_.path().empty() ? "/" : request_.path(),
                                                  request_.after()));
   if (request_.skip_stripes() == 0 || continue_file()) {
@@ -34,7 +72,6 @@ Status FsckPage::fill() {
       break;
     }
   }
-  name_hanging_servers();
   return {};
 }
 

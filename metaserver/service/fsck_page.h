@@ -29,6 +29,9 @@ class FsckPage {
   Status fill();
 
  private:
+  Status check_tree();
+  /// Checks stripes of extents that snapshots below the path keep, after the key of one.
+  void check_saved(std::string_view after);
   struct Stripe {
     const std::string& path;
     StripeId id;

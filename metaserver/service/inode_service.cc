@@ -58,9 +58,8 @@ void InodeService::register_on(rpc::Server& server) {
 }
 
 Status InodeService::attributes_of(InodeId id, InodeResponse& response) const {
-  const Transaction transaction(state_.store);
-  KINTSUGI_ASSIGN(const proto::StoredInode inode, Inodes::find(transaction, id));
-  *response.mutable_attributes() = to_attributes(id, inode);
+  KINTSUGI_ASSIGN(const Place place, state_.places.of(id));
+  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.places.attributes(place));
   return {};
 }
 
@@ -79,20 +78,24 @@ std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
   };
 }
 
+Status InodeService::find(const proto::LookupRequest& request, InodeResponse& response) const {
+  KINTSUGI_ASSIGN(const Place directory, state_.places.of(InodeId{request.parent()}));
+  KINTSUGI_ASSIGN(const Place found,
+                  state_.places.lookup(directory, Caller::from(request.caller()), request.name()));
+  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.places.attributes(found));
+  return {};
+}
+
 asio::awaitable<Status> InodeService::lookup(Context context, const proto::LookupRequest& request,
                                              InodeResponse& response) {
   sight::Module module{context, kLookup};
-  const auto look = [&] {
-    return Inodes::lookup(Transaction(state_.store), Caller::from(request.caller()),
-                          InodeId{request.parent()}, request.name());
-  };
-  Result<InodeId> found = look();
-  while (found && !state_.leases.settled(*found, request.session())) {
-    const Status settled = co_await state_.leases.settle(*found, request.session());
-    if (!settled.ok()) co_return module.finish(settled);
-    found = look();  // the name may have gone to another inode meanwhile
+  Status status = find(request, response);
+  while (status.ok() && !state_.leases.settled(InodeId{response.attributes().inode()}, request.session())) {
+    status = co_await state_.leases.settle(InodeId{response.attributes().inode()}, request.session());
+    if (!status.ok()) co_return module.finish(status);
+    status = find(request, response);  // the name may have gone to another inode meanwhile
   }
-  const Status status = found ? attributes_of(*found, response) : named(found.error(), request.name());
+  status = named(status, request.name());
   co_return module.finish(co_await state_.finish_read(status));
 }
 
@@ -106,7 +109,8 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   }
   const Status found = numbered(attributes_of(id, response), request.inode());
   if (found.ok() && request.hold()) state_.sessions.hold(request.session(), id);
-  if (found.ok() && request.lease()) response.set_lease(state_.leases.grant(request.session(), id));
+  if (found.ok() && request.lease())
+    response.set_lease(state_.may_keep_back(id) && state_.leases.grant(request.session(), id));
   co_return module.finish(co_await state_.finish_read(found));
 }
 
@@ -163,17 +167,21 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
                     ? state_.inodes.make_nameless(transaction, caller, parent, wanted)
                     : state_.inodes.make(transaction, caller, parent, request.name(), wanted);
     }
+    if (const Status counted = outcome ? state_.account(transaction) : Status{}; !counted.ok())
+      outcome = counted;
     if (outcome) made = *outcome;
     if (outcome) state_.sessions.hold(request.hold_for(), *made);
-    if (outcome && request.lease()) response.set_lease(state_.leases.grant(request.hold_for(), *made));
     if (outcome)
       *response.mutable_attributes() =
           to_attributes(*made, *transaction.get_message<proto::StoredInode>(keys::inode(*made)));
     const Status status = co_await finish(module.context(), outcome, request.change(), transaction);
+    if (status.ok() && request.lease())
+      response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
     co_return module.finish(named(status, request.name()));
   }
   state_.sessions.hold(request.hold_for(), *made);
-  if (request.lease()) response.set_lease(state_.leases.grant(request.hold_for(), *made));
+  if (request.lease())
+    response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
   co_return module.finish(co_await state_.finish_read(attributes_of(*made, response)));
 }
 
@@ -204,6 +212,7 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
   how.held = held_or_by(request.hold_for());
   const Status unlinked = state_.inodes.unlink(transaction, Caller::from(request.caller()),
                                                InodeId{request.parent()}, request.name(), how, freed);
+  if (unlinked.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
   const Status status =
       co_await finish(module.context(), done(unlinked), request.change(), transaction, std::move(freed));
   co_return module.finish(named(status, request.name()));
@@ -228,9 +237,9 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
 asio::awaitable<Status> InodeService::list(Context context, const proto::ListInodeRequest& request,
                                            proto::ListResponse& response) {
   sight::Module module{context, kList};
-  const auto list_page = [&] {
-    return extract(Inodes::list(Transaction(state_.store), InodeId{request.directory()}, request.after(),
-                                request.limit(), request.names_only()),
+  const auto list_page = [&]() -> Status {
+    KINTSUGI_ASSIGN(const Place place, state_.places.of(InodeId{request.directory()}));
+    return extract(state_.places.list(place, request.after(), request.limit(), request.names_only()),
                    response);
   };
   Status listed = list_page();
@@ -246,10 +255,12 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
 asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::GetXattrRequest& request,
                                                 proto::GetXattrResponse& response) {
   sight::Module module{context, kGetXattr};
-  const Transaction transaction(state_.store);
-  const Status found = extract(state_.inodes.get_xattr(transaction, Caller::from(request.caller()),
-                                                       InodeId{request.inode()}, request.name()),
-                               *response.mutable_value());
+  const Result<Place> place = state_.places.of(InodeId{request.inode()});
+  const Status found =
+      place ? extract(state_.inodes.get_xattr(Transaction(place->view()), Caller::from(request.caller()),
+                                              place->id(), request.name()),
+                      *response.mutable_value())
+            : place.error();
   co_return module.finish(co_await state_.finish_read(numbered(found, request.inode())));
 }
 
@@ -267,8 +278,9 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
 asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::ListXattrsRequest& request,
                                                   proto::ListXattrsResponse& response) {
   sight::Module module{context, kListXattrs};
-  const Transaction transaction(state_.store);
-  const Result<std::vector<std::string>> names = Inodes::list_xattrs(transaction, InodeId{request.inode()});
+  const Result<Place> place = state_.places.of(InodeId{request.inode()});
+  const Result<std::vector<std::string>> names =
+      place ? Inodes::list_xattrs(Transaction(place->view()), place->id()) : place.error();
   if (names)
     for (const std::string& name : *names)
       response.add_names(name);
@@ -313,7 +325,9 @@ asio::awaitable<Status> InodeService::lock(Context context, const proto::LockReq
   if (other) *response.mutable_conflict() = *other;
   Result<bool> granted = !other;
   if (!other && !request.test_only()) {
-    if (state_.store.get(keys::inode(id)) || request.lock().type() == proto::FileLock::NONE) {
+    const Result<Place> place = state_.places.of(id);
+    const bool exists = place && place->view().get(keys::inode(place->id()));
+    if (exists || request.lock().type() == proto::FileLock::NONE) {
       granted = state_.locks.set(id, request.lock(), request.whole_file());
       state_.sessions.hold(request.lock().session(), id);
     } else {

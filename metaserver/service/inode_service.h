@@ -46,6 +46,7 @@ class InodeService {
   /// Somebody has the inode open, or `session` will.
   std::function<bool(InodeId)> held_or_by(uint64_t session);
   Status attributes_of(InodeId id, InodeResponse& response) const;
+  Status find(const proto::LookupRequest& request, InodeResponse& response) const;
 
   MetaState& state_;
 };

@@ -21,9 +21,10 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       stripe_ids(runtime, store, "stripe"),
       upload_ids(runtime, store, "upload"),
       policies(runtime.clock, options.default_policy),
+      places(store, snapshots),
       sessions(runtime.clock),
       leases(runtime, sessions),
-      inodes(inode_ids, runtime.clock),
+      inodes(inode_ids, runtime.clock, &snapshots, &trash),
       names(inode_ids, inodes, [this](InodeId inode) { return sessions.held(inode); }),
       servers(options, runtime.clock),
       caches(runtime.clock),
@@ -49,6 +50,23 @@ Status MetaState::check_room() {
                       store_free_bytes >> 20, kStoreReserve >> 20)};
 }
 
+bool MetaState::may_keep_back(InodeId inode) {
+  const TimePoint now = runtime.clock.now();
+  if (!servers_known_until || now >= *servers_known_until) {
+    servers_known_until = now + kRoomInterval;
+    servers_have_room = std::ranges::none_of(servers.servers(), [](const auto& one) {
+      if (one.second.liveness != proto::ServerState::ALIVE) return false;
+      uint64_t free = 0;
+      for (const proto::DeviceSpace& device : one.second.load.devices())
+        free += device.free_bytes();
+      return !one.second.load.devices().empty() && free < kKeepBackReserve;
+    });
+  }
+  if (!servers_have_room) return false;
+  const auto stored = Reader(store).get_message<proto::StoredInode>(keys::inode(inode));
+  return stored && stored->type() == proto::Attributes::FILE && stored->quota() == 0;
+}
+
 asio::awaitable<Status> MetaState::finish_read(Status done) {
   const Status durable = co_await store.durable();
   co_return durable.ok() ? std::move(done) : durable;
@@ -56,8 +74,10 @@ asio::awaitable<Status> MetaState::finish_read(Status done) {
 
 asio::awaitable<Status> MetaState::finish(Context context, Status done, Transaction& transaction,
                                           FreedStripes freed) {
+  if (done.ok()) done = account(transaction);
   // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(std::move(done));
+  snapshots.preserve(transaction, freed);
   {
     sight::Module module(context, kCommitBatch);
     const Status committed = module.finish(co_await store.commit(transaction.take()));

@@ -29,6 +29,10 @@
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/namespace/directory_policies.h"
 #include "metaserver/namespace/namespace.h"
+#include "metaserver/namespace/places.h"
+#include "metaserver/namespace/quotas.h"
+#include "metaserver/namespace/snapshots.h"
+#include "metaserver/namespace/trash.h"
 #include "metaserver/schema/id_allocator.h"
 #include "metaserver/service/repair_host.h"
 
@@ -45,6 +49,10 @@ struct MetaState {
   MetaState(const runtime::Runtime& runtime, MetaServerOptions options, rpc::Secret secret,
             KeyValueStore& store);
 
+  /// Counts what the transaction changes; kQuota. Whoever tells others of a change before finish() asks first; finish() does
+  /// it for all the others. Nothing that counts may be changed afterwards.
+  Status account(Transaction& transaction) const { return quotas.account(transaction); }
+
   /// Ends an operation that wrote: commits when `done` is ok, and then tells about the stripes it freed. In any case it
   /// returns only once what `done` was derived from is durable.
   asio::awaitable<Status> finish(Context context, Status done, Transaction& transaction,
@@ -55,6 +63,10 @@ struct MetaState {
   static constexpr uint64_t kStoreReserve = 128ull << 20;
   static constexpr Duration kRoomInterval = std::chrono::milliseconds(10);  ///< between two looks at the disk
 
+  /// A session may keep back what it writes to the file: whatever it keeps back finds room later, so that nobody has to be told
+  /// of an error after a close. Not so below a quota, nor while a server's disks are nearly full.
+  bool may_keep_back(InodeId inode);
+  static constexpr uint64_t kKeepBackReserve = 1ull << 30;  ///< bytes that each server has free
   /// Ends an operation that only read.
   asio::awaitable<Status> finish_read(Status done = {});
 
@@ -87,6 +99,10 @@ struct MetaState {
 
   IdAllocator inode_ids, stripe_ids, upload_ids;
   DirectoryPolicies policies;
+  Quotas quotas;
+  Snapshots snapshots;
+  Trash trash;
+  Places places;
   Sessions sessions;
   Leases leases;
   FileLocks locks;
@@ -105,6 +121,8 @@ struct MetaState {
 
   uint64_t store_free_bytes = 0;  ///< as check_room() saw it last
   std::optional<TimePoint> room_known_until;
+  bool servers_have_room = false;  ///< as may_keep_back() saw it last
+  std::optional<TimePoint> servers_known_until;
 
   runtime::Event servers_changed;  ///< notified when one registers or dies, and when `stopping` is set
   bool stopping = false;

@@ -29,6 +29,9 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       allocation_service_(state_),
       file_service_(state_),
       inode_service_(state_),
+      quota_service_(state_),
+      snapshot_service_(state_),
+      trash_service_(state_),
       server_service_(state_, watch_),
       inspect_service_(state_),
       drain_service_(state_),
@@ -39,6 +42,9 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   allocation_service_.register_on(server_);
   file_service_.register_on(server_);
   inode_service_.register_on(server_);
+  quota_service_.register_on(server_);
+  snapshot_service_.register_on(server_);
+  trash_service_.register_on(server_);
   server_service_.register_on(server_);
   inspect_service_.register_on(server_);
   drain_service_.register_on(server_);
@@ -60,10 +66,24 @@ asio::awaitable<Status> MetaServer::start() {
   state_.servers.load(state_.store);
   state_.uploads.load(state_.store);
   state_.sessions.load(state_.store);
+  state_.quotas.load(state_.store);
+  state_.snapshots.load(state_.store);
+  state_.trash.load(state_.store);
   KINTSUGI_CO_TRY(server_.start(state_.options.listen));
   tasks_.spawn(watch_servers());
   tasks_.spawn(tell_missing_after_grace());
-  tasks_.spawn(reclaim_forever());
+  const auto held = [this](InodeId inode) { return state_.sessions.held(inode); };
+  tasks_.spawn(step_forever([held](Transaction& transaction, FreedStripes& freed) {
+    return reclaim_step(transaction, held, freed);
+  }));
+  tasks_.spawn(step_forever(
+      [this](Transaction& transaction, FreedStripes&) { return state_.quotas.mark_step(transaction); }));
+  tasks_.spawn(step_forever([this](Transaction& transaction, FreedStripes& freed) {
+    return state_.snapshots.delete_step(transaction, freed);
+  }));
+  tasks_.spawn(step_forever([this, held](Transaction& transaction, FreedStripes& freed) {
+    return state_.trash.expire_step(transaction, state_.inodes, held, freed);
+  }));
   tasks_.spawn(expire_uploads_forever());
   tasks_.spawn(expire_sessions_forever());
   tasks_.spawn(expire_quarantine_forever());
@@ -151,15 +171,15 @@ asio::awaitable<void> MetaServer::tell_missing_after_grace() {
     state_.host->chunk_lost(chunk, "missing since the write");
 }
 
-asio::awaitable<void> MetaServer::reclaim_forever() {
-  const auto held = [this](InodeId inode) { return state_.sessions.held(inode); };
+asio::awaitable<void> MetaServer::step_forever(std::function<bool(Transaction&, FreedStripes&)> step) {
   while (true) {
     const bool slept = co_await tasks_.sleep_for(kReclaimPause);
     if (!slept) co_return;
     while (!tasks_.stopping()) {
       Transaction transaction(state_.store);
       FreedStripes freed;
-      if (!reclaim_step(transaction, held, freed)) break;
+      if (!step(transaction, freed)) break;
+      (void)state_.quotas.account(transaction, false);  // what nobody waits for is never refused
       const Status status = co_await state_.finish(Context{}, Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;  // the store failed and said so
     }

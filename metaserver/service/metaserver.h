@@ -23,9 +23,12 @@
 #include "metaserver/service/inspect_service.h"
 #include "metaserver/service/meta_state.h"
 #include "metaserver/service/namespace_service.h"
+#include "metaserver/service/quota_service.h"
 #include "metaserver/service/repair_service.h"
 #include "metaserver/service/server_service.h"
 #include "metaserver/service/server_watch.h"
+#include "metaserver/service/snapshot_service.h"
+#include "metaserver/service/trash_service.h"
 
 namespace kintsugi::metaserver {
 
@@ -68,7 +71,8 @@ class MetaServer {
   asio::awaitable<Status> open_store();
   asio::awaitable<void> watch_servers();
   asio::awaitable<void> tell_missing_after_grace();
-  asio::awaitable<void> reclaim_forever();
+  /// Repeats steps of background work, each a transaction, until none is left, and looks for more after a pause.
+  asio::awaitable<void> step_forever(std::function<bool(Transaction&, FreedStripes&)> step);
   asio::awaitable<void> rebalance_forever();
   asio::awaitable<void> expire_uploads_forever();
   asio::awaitable<void> expire_sessions_forever();
@@ -83,6 +87,9 @@ class MetaServer {
   AllocationService allocation_service_;
   FileService file_service_;
   InodeService inode_service_;
+  QuotaService quota_service_;
+  SnapshotService snapshot_service_;
+  TrashService trash_service_;
   ServerService server_service_;
   InspectService inspect_service_;
   DrainService drain_service_;

@@ -30,6 +30,10 @@ Result<std::string> normalise_policy(const std::string& name) {
   return policy.name();
 }
 
+Status about(const std::string& path, const Status& status) {
+  return status.ok() ? status : Status{status.code(), path + " " + status.message()};
+}
+
 }  // namespace
 
 void NamespaceService::register_on(rpc::Server& server) {
@@ -50,30 +54,39 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
                                                proto::StatResponse& response) {
   sight::Module module{context, kStat};
   // What clients with open files keep back of it is written out first.
-  while (true) {
-    const auto there = state_.names.stat(state_.store, request.path());
-    if (!there || state_.leases.settled(InodeId{there->inode()}, 0)) break;
-    const Status settled = co_await state_.leases.settle(InodeId{there->inode()}, 0);
+  Result<Place> place = state_.places.at(request.path());
+  while (place && !state_.leases.settled(place->id(), 0)) {
+    const Status settled = co_await state_.leases.settle(place->id(), 0);
     if (!settled.ok()) co_return module.finish(settled);
+    place = state_.places.at(request.path());
   }
   const Status found =
-      extract(state_.names.stat(state_.store, request.path()), *response.mutable_attributes());
+      place ? extract(state_.places.attributes(*place), *response.mutable_attributes()) : place.error();
   co_return module.finish(co_await state_.finish_read(found));
+}
+
+Status NamespaceService::list_path(const proto::ListRequest& request, proto::ListResponse& response) const {
+  KINTSUGI_ASSIGN(const Place place, state_.places.at(request.path()));
+  if (place.slot() == 0 && !place.lists_snapshots())
+    return extract(
+        state_.names.list(Transaction(state_.store), request.path(), request.after(), request.limit()),
+        response);
+  KINTSUGI_ASSIGN(*response.mutable_self(), state_.places.attributes(place));
+  if (response.self().type() != proto::Attributes::DIRECTORY) return {};
+  return extract(state_.places.list(place, request.after(), request.limit(), false), response);
 }
 
 asio::awaitable<Status> NamespaceService::list(Context context, const proto::ListRequest& request,
                                                proto::ListResponse& response) {
   sight::Module module{context, kList};
-  const auto list_page = [&] {
-    Transaction transaction(state_.store);
-    return extract(state_.names.list(transaction, request.path(), request.after(), request.limit()),
-                   response);
-  };
-  Status listed = list_page();
+  Status listed = list_path(request, response);
   if (listed.ok()) {
     const auto waited = co_await state_.leases.settle(response, 0);
     if (!waited) co_return module.finish(waited.error());
-    if (*waited) listed = list_page();
+    if (*waited) {
+      response.Clear();
+      listed = list_path(request, response);
+    }
   }
   module.output(0, response.entries_size());
   co_return module.finish(co_await state_.finish_read(listed));
@@ -84,8 +97,10 @@ asio::awaitable<Status> NamespaceService::make_directory(Context context,
   sight::Module module{context, kMakeDirectory};
   Transaction transaction(state_.store);
   Status made = state_.check_room();
+  if (made.ok()) made = state_.places.check_writable(request.path());
   if (made.ok())
     made = state_.names.make_directory(transaction, request.path(), request.parents(), request.mode());
+  if (made.ok()) made = about(request.path(), state_.account(transaction));
   co_return module.finish(co_await state_.finish(module.context(), made, transaction));
 }
 
@@ -94,7 +109,9 @@ asio::awaitable<Status> NamespaceService::remove(Context context, const proto::R
   sight::Module module{context, kRemove, {double(request.recursive())}};
   Transaction transaction(state_.store);
   FreedStripes freed;
-  const Status removed = state_.names.remove(transaction, request.path(), request.recursive(), freed);
+  Status removed = state_.places.check_writable(request.path());
+  if (removed.ok()) removed = state_.names.remove(transaction, request.path(), request.recursive(), freed);
+  if (removed.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
   co_return module.finish(co_await state_.finish(module.context(), removed, transaction, std::move(freed)));
 }
 
@@ -103,8 +120,11 @@ asio::awaitable<Status> NamespaceService::rename(Context context, const proto::R
   sight::Module module{context, kRename};
   Transaction transaction(state_.store);
   FreedStripes freed;
-  const Status renamed =
-      state_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
+  Status renamed = state_.places.check_writable(request.from());
+  if (renamed.ok()) renamed = state_.places.check_writable(request.to());
+  if (renamed.ok())
+    renamed = state_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
+  if (renamed.ok()) renamed = about(request.to(), state_.account(transaction));
   co_return module.finish(co_await state_.finish(module.context(), renamed, transaction, std::move(freed)));
 }
 
@@ -140,10 +160,13 @@ asio::awaitable<Status> NamespaceService::list_policies(Context context, const E
 asio::awaitable<Status> NamespaceService::disk_usage(Context context, const proto::DiskUsageRequest& request,
                                                      proto::DiskUsageResponse& response) {
   sight::Module module{context, kDiskUsage};
-  Result<TreeWalk> tree = TreeWalk::start(state_.store, request.path());
-  if (!tree) co_return module.finish(co_await state_.finish_read(tree.error()));
+  const Result<Place> place = state_.places.at(request.path());
+  if (!place) co_return module.finish(co_await state_.finish_read(place.error()));
+  if (place->lists_snapshots())
+    co_return module.finish({Code::kInvalidArgument, request.path() + " has snapshots: count one of them"});
   size_t inodes = 0;
-  while (const std::optional<TreeWalk::Item> item = tree->next(state_.store)) {
+  TreeWalk tree = TreeWalk::below(place->view(), place->id(), request.path());
+  while (const std::optional<TreeWalk::Item> item = tree.next(place->view())) {
     if (is_directory(item->inode)) {
       response.set_directories(response.directories() + 1);
     } else {

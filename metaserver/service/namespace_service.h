@@ -13,6 +13,7 @@ class NamespaceService {
   void register_on(rpc::Server& server);
 
  private:
+  Status list_path(const proto::ListRequest& request, proto::ListResponse& response) const;
   using Empty = proto::Empty;
   asio::awaitable<Status> stat(Context context, const proto::StatRequest& request,
                                proto::StatResponse& response);

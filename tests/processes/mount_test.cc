@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 
 #include <dirent.h>
@@ -14,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -359,6 +361,61 @@ TEST_F(Mounts, WaitWhileServersAndTheMetaserverAreAway) {
   unmount(mounted);
   const std::string again = mount();
   EXPECT_TRUE(contents(again + "/file") == before.substr(0, 1'000'000) + after);
+}
+
+TEST_F(Mounts, ObeyQuotasAndShowSnapshotsAndTrash) {
+  const std::string mounted = start_and_mount(), d = mounted + "/d/", snapshot = d + ".snapshots/one/";
+  ASSERT_EQ(::mkdir(d.c_str(), 0755), 0);
+  const auto make = [](const std::string& name, const std::string& bytes) {
+    const int file = ::open(name.c_str(), O_CREAT | O_RDWR | O_TRUNC | O_CLOEXEC, 0644);
+    if (file < 0) return errno;
+    const bool written = write_all(file, bytes, 0);
+    const int synced = code(::fsync(file));
+    (void)::close(file);
+    return written ? synced : EIO;
+  };
+  const std::string much(600'000, 'm');
+  ASSERT_EQ(make(d + "old", "before"), 0);
+  // A quota is exact, told by fsync, and what it leaves is what df shows.
+  ASSERT_EQ(kintsugi({"quota", "set", "/d", "--bytes", "1000000", "--files", "3"}).exit_code, 0);
+  EXPECT_EQ(make(d + "a", much), 0);
+  EXPECT_EQ(make(d + "b", much), EDQUOT);
+  EXPECT_EQ(code(::mkdir((d + "c").c_str(), 0755)), EDQUOT);
+  struct statvfs space{};
+  ASSERT_EQ(::statvfs(d.c_str(), &space), 0);
+  EXPECT_EQ(space.f_blocks * space.f_frsize, 1'000'000u / 4096 * 4096);
+  EXPECT_EQ(space.f_files, 3u);
+  EXPECT_EQ(space.f_ffree, 0u);
+  EXPECT_EQ(::unlink((d + "b").c_str()), 0);
+  EXPECT_EQ(::truncate((d + "a").c_str(), 10), 0);
+  EXPECT_EQ(make(d + "b", much), 0);
+  ASSERT_EQ(kintsugi({"quota", "remove", "/d"}).exit_code, 0);
+
+  const Outcome made = kintsugi({"snapshot", "create", "/d", "one"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(make(d + "old", "after"), 0);
+  EXPECT_EQ(::unlink((d + "b").c_str()), 0);
+  EXPECT_EQ(contents(snapshot + "old"), "before");
+  EXPECT_TRUE(contents(snapshot + "b") == much);
+  EXPECT_EQ(contents(d + "old"), "after");
+  EXPECT_EQ(code(::open((snapshot + "old").c_str(), O_RDWR | O_CLOEXEC)), EROFS);
+  EXPECT_EQ(code(::open((snapshot + "new").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)), EROFS);
+  EXPECT_EQ(code(::unlink((snapshot + "old").c_str())), EROFS);
+  EXPECT_EQ(code(::chmod((snapshot + "old").c_str(), 0600)), EROFS);
+  EXPECT_EQ(code(::rename((d + "old").c_str(), (mounted + "/old").c_str())), EXDEV);
+  std::set<std::string> listed;
+  for (const auto& entry : std::filesystem::directory_iterator(d))
+    listed.insert(entry.path().filename());
+  EXPECT_EQ(listed, (std::set<std::string>{"a", "old"}));
+  ASSERT_EQ(kintsugi({"snapshot", "delete", "/d", "one"}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return kintsugi({"snapshot", "list", "/d"}).out.empty(); }, seconds(30)));
+
+  ASSERT_EQ(kintsugi({"trash", "set", "/d", "--retention", "1h"}).exit_code, 0);
+  EXPECT_EQ(::unlink((d + "old").c_str()), 0);
+  const std::string trash = kintsugi({"trash", "list", "/d"}).out;
+  const Outcome restored = kintsugi({"trash", "restore", "/d", trash.substr(0, trash.find(' '))});
+  EXPECT_EQ(restored.out, "/d/old\n") << restored.err;
+  EXPECT_TRUE(eventually([&] { return contents(d + "old") == "after"; }, seconds(10)));
 }
 
 TEST_F(Mounts, AnswerWithTheErrorsOfPosix) {

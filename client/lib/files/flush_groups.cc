@@ -3,12 +3,19 @@
 #include <algorithm>
 
 namespace kintsugi::client {
+namespace {
+
+bool may_pass_later(Code code) {
+  return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kCancelled;
+}
+
+}  // namespace
 
 FlushGroups::FlushGroups(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context)
     : resources_(resources), calls_(calls), tasks_(tasks), context_(context), done_(resources.runtime) {}
 
 asio::awaitable<Result<proto::Attributes>> FlushGroups::write(UploadMember member) {
-  const auto waiting = std::make_shared<Waiting>(std::move(member), std::nullopt);
+  const auto waiting = std::make_shared<Waiting>(std::move(member));
   queue_.push_back(waiting);
   if (running_ < kAtOnce) {
     ++running_;
@@ -37,7 +44,7 @@ FlushGroups::Group FlushGroups::next_group() {
     const UploadMember& member = (*next)->member;
     bytes += member.ranges->bytes();
     pieces += member.ranges->buffers();
-    const bool alone = policy.empty() && !group.empty();
+    const bool alone = policy.empty() || (*next)->alone || (!group.empty() && group.front()->alone);
     if (!group.empty() && (alone || bytes > kMaxBytes || pieces > kMaxPieces)) break;
     if (member.policy != policy) {
       bytes -= member.ranges->bytes();
@@ -110,7 +117,13 @@ asio::awaitable<void> FlushGroups::write_group(const Group& group) {
     counts_.extents += static_cast<uint64_t>(file.extents_size());
   const auto written = co_await calls_.write_extents(std::move(request));
   if (!written) {
-    all(written.error());
+    // A quota that one file would exceed must not keep the others from being written.
+    const bool one_of_them = group.size() > 1 && !may_pass_later(written.error().code());
+    for (const auto& waiting : group) {
+      if (one_of_them) waiting->alone = true;
+      if (one_of_them) queue_.push_back(waiting);
+    }
+    if (!one_of_them) all(written.error());
     co_return;
   }
   const auto take = [&](size_t i, int code, const proto::Attributes& attributes) {

@@ -40,6 +40,7 @@ class FlushGroups {
  private:
   struct Waiting {
     UploadMember member;
+    bool alone = false;  ///< it may be what others failed for
     std::optional<Result<proto::Attributes>> result;
   };
   using Group = std::vector<std::shared_ptr<Waiting>>;

@@ -45,6 +45,7 @@ int errno_of(const Status& status) {
     case Code::kTooBig: return E2BIG;
     case Code::kSymlinkLoop: return ELOOP;
     case Code::kNoDevice: return ENXIO;
+    case Code::kReadOnly: return EROFS;
   }
   return EIO;
 }

@@ -1,0 +1,85 @@
+/// Where something is read: in what there is now, or in a snapshot. Ids and paths from the wire are looked up here, by whatever
+/// reads. What changes something takes them as they are: an inode in a snapshot is kReadOnly for Inodes::find.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/proto/meta.pb.h"
+#include "metaserver/namespace/access.h"
+#include "metaserver/namespace/snapshots.h"
+
+namespace kintsugi::metaserver {
+
+/// An inode, and what it is to be read from.
+class Place {
+ public:
+  /// The store outlives the place.
+  Place(const ReadView& store, InodeId id) : store_(&store), id_(id) {}
+  Place(const ReadView& store, InodeId id, uint32_t slot, uint64_t snapshot)
+      : store_(&store),
+        view_(std::make_shared<SnapshotView>(store, snapshot)),
+        id_(id),
+        slot_(slot),
+        number_(snapshot) {}
+  /// The directory `.snapshots` of a directory.
+  static Place snapshots_of(const ReadView& store, InodeId directory) {
+    Place place(store, directory);
+    place.lists_snapshots_ = true;
+    return place;
+  }
+
+  const ReadView& view() const { return view_ ? static_cast<const ReadView&>(*view_) : *store_; }
+  InodeId id() const { return id_; }  ///< in the view
+  uint32_t slot() const { return slot_; }
+  uint64_t snapshot() const { return number_; }  ///< 0: none
+  bool lists_snapshots() const { return lists_snapshots_; }
+  /// Another inode of the same view.
+  Place with(InodeId id) const {
+    Place place = *this;
+    place.id_ = id;
+    return place;
+  }
+  /// The id by which others know an inode of this view.
+  uint64_t shown(uint64_t id) const {
+    return view_ || lists_snapshots_ ? SnapshotInode{slot_, InodeId{id}}.shown().value : id;
+  }
+
+ private:
+  const ReadView* store_;
+  std::shared_ptr<const SnapshotView> view_;  ///< none: the store itself
+  InodeId id_;
+  uint32_t slot_ = 0;
+  uint64_t number_ = 0;
+  bool lists_snapshots_ = false;
+};
+
+class Places {
+ public:
+  /// References must outlive it.
+  Places(const ReadView& store, const Snapshots& snapshots) : store_(store), snapshots_(snapshots) {}
+
+  /// kStale: the snapshot, or the inode in it, does not exist (any more). Of what is there now any id will do.
+  Result<Place> of(InodeId id) const;
+  /// kNotFound, kNotDirectory, with the path.
+  Result<Place> at(std::string_view path) const;
+  /// Where the name in a directory leads, as Inodes::lookup.
+  Result<Place> lookup(const Place& directory, const Caller& caller, std::string_view name) const;
+  /// kStale.
+  Result<proto::Attributes> attributes(const Place& place) const;
+  /// As Inodes::list.
+  Result<proto::ListResponse> list(const Place& directory, std::string_view after, uint32_t limit,
+                                   bool names_only) const;
+  /// kReadOnly when the path leads into a snapshot. Other errors are left to whoever follows it.
+  Status check_writable(std::string_view path) const;
+
+ private:
+  proto::Attributes shown(const Place& place, proto::Attributes attributes) const;
+
+  const ReadView& store_;
+  const Snapshots& snapshots_;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,269 @@
+#include "metaserver/namespace/trash.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "metaserver/namespace/inodes.h"
+#include "metaserver/namespace/path.h"
+#include "metaserver/namespace/reclaim.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr size_t kEntriesAStep = 16;
+constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
+
+std::optional<Entry> entry_in(const Transaction& transaction, InodeId parent, std::string_view name) {
+  const auto stored = transaction.get_message<proto::StoredDirectoryEntry>(keys::entry(parent, name));
+  if (!stored) return std::nullopt;
+  return Entry{InodeId{stored->inode()}, static_cast<proto::Attributes::Type>(stored->type())};
+}
+
+}  // namespace
+
+void Trash::load(const Reader& reader) {
+  reader.scan(keys::all(keys::Kind::kTrash), [&](std::string_view key, std::string_view value) {
+    all_[InodeId{keys::first_id(key)}] = Reader::parse<proto::StoredTrash>(value);
+    return true;
+  });
+}
+
+Status Trash::set(Transaction& transaction, const Inodes& inodes, std::string_view text,
+                  int64_t retention_ns) {
+  KINTSUGI_ASSIGN(const Path path, Path::parse(text));
+  KINTSUGI_ASSIGN(const Entry entry, walk(transaction.store(), path.names));
+  const std::string shown = path_text(path.names);
+  if (!entry.is_directory())
+    return {Code::kNotDirectory, shown + " is not a directory: a trash is a directory's"};
+  if (retention_ns < 0) return {Code::kInvalidArgument, "nothing is kept for less than no time"};
+  const auto found = all_.find(entry.id);
+  if (found == all_.end() && retention_ns == 0) return {Code::kNotFound, shown + " has no trash"};
+  if (found == all_.end() && all_.size() >= kMaxTrashes)
+    return {Code::kLimitExceeded,
+            fmt::format("{} directories have a trash, as many as there may be", kMaxTrashes)};
+  if (retention_ns > 0) {
+    const auto taken = find_entry(transaction.store(), entry.id, kTrashName);
+    if (taken && !taken->is_directory())
+      return {Code::kAlreadyExists,
+              fmt::format("{} has a file {}, where its trash would be", shown, kTrashName)};
+  }
+  proto::StoredTrash& trash = all_[entry.id];
+  trash.set_retention_ns(retention_ns);
+  trash.set_path(shown);
+  if (retention_ns > 0 && !bin(transaction, entry.id)) KINTSUGI_TRY(make_bin(transaction, inodes, entry.id));
+  transaction.put_message(keys::trash(entry.id), trash);
+  return {};
+}
+
+Status Trash::make_bin(Transaction& transaction, const Inodes& inodes, InodeId directory) {
+  constexpr uint32_t kForOwnerOnly = 0700;
+  proto::StoredTrash& trash = all_.at(directory);
+  if (const auto there = entry_in(transaction, directory, kTrashName)) {
+    if (!there->is_directory()) return {Code::kAlreadyExists, "is no directory"};
+    trash.set_bin(there->id.value);
+  } else {
+    NewInode wanted;
+    wanted.type = proto::Attributes::DIRECTORY;
+    wanted.mode = kForOwnerOnly;
+    KINTSUGI_ASSIGN(const InodeId made,
+                    inodes.make(transaction, Caller::root(), directory, kTrashName, wanted));
+    trash.set_bin(made.value);
+  }
+  transaction.put_message(keys::trash(directory), trash);
+  return {};
+}
+
+std::optional<InodeId> Trash::bin(const Transaction& transaction, InodeId directory) const {
+  const auto found = all_.find(directory);
+  const auto entry = entry_in(transaction, directory, kTrashName);
+  if (found == all_.end() || !entry || entry->id.value != found->second.bin()) return std::nullopt;
+  return entry->id;
+}
+
+std::optional<InodeId> Trash::taker(const Transaction& transaction, InodeId parent) const {
+  if (all_.empty()) return std::nullopt;
+  std::optional<InodeId> nearest;
+  InodeId below;
+  for (int depth = 0; depth < kMaxDepth && parent; ++depth) {
+    if (const auto found = all_.find(parent); found != all_.end()) {
+      if (below && below.value == found->second.bin()) return std::nullopt;
+      if (!nearest && found->second.retention_ns() > 0) nearest = parent;
+    }
+    if (parent == kRootInode) return nearest;
+    const auto inode = transaction.get_message<proto::StoredInode>(keys::inode(parent));
+    below = parent;
+    parent = inode ? InodeId{inode->parent()} : InodeId{};
+  }
+  return std::nullopt;
+}
+
+std::string Trash::entry_name(std::string_view name, InodeId id, int64_t now_ns) {
+  const std::time_t seconds = now_ns / 1'000'000'000;
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char when[32];
+  std::strftime(when, sizeof when, "%Y-%m-%dT%H-%M-%S", &utc);
+  std::string entry = fmt::format("{}.{:09}.{}.{}", when, now_ns % 1'000'000'000, id, name);
+  if (entry.size() > kMaxNameBytes) entry.resize(kMaxNameBytes);
+  return entry;
+}
+
+void Trash::note(Transaction& transaction, InodeId directory, const std::string& entry,
+                 const proto::StoredTrashed& trashed) {
+  transaction.put_message(keys::trashed(directory, entry), trashed);
+}
+
+Result<InodeId> Trash::nearest(const Reader& reader, std::string_view text) const {
+  KINTSUGI_ASSIGN(const Path path, Path::parse(text));
+  std::vector<InodeId> trail;
+  const auto found = walk(reader, path.names, &trail);
+  if (!found) return found.error();
+  for (size_t depth = trail.size(); depth-- > 0;)
+    if (all_.contains(trail[depth])) return trail[depth];
+  return Status{Code::kNotFound, path_text(path.names) + " has no trash, nor has a directory above it"};
+}
+
+Result<proto::ListTrashResponse> Trash::list(const Transaction& transaction, std::string_view path,
+                                             std::string_view after, uint32_t limit) const {
+  const Reader& reader = transaction.store();
+  if (after.size() > kMaxNameBytes)
+    return Status{Code::kInvalidArgument, "the name to continue after is too long"};
+  KINTSUGI_ASSIGN(const InodeId directory, nearest(reader, path));
+  const proto::StoredTrash& trash = all_.at(directory);
+  limit = std::min(limit == 0 ? kDefaultListEntries : limit, kMaxListEntries);
+  proto::ListTrashResponse response;
+  response.set_directory(path_of(reader, directory, trash.path()));
+  response.set_retention_ns(trash.retention_ns());
+  std::map<uint64_t, std::string> paths;
+  keys::Range range = keys::all(keys::Kind::kTrashed, directory.value);
+  if (!after.empty()) range.begin = keys::trashed(directory, after) + '\0';
+  reader.scan(range, [&](std::string_view key, std::string_view value) {
+    if (static_cast<uint32_t>(response.entries_size()) == limit) {
+      response.set_more(true);
+      return false;
+    }
+    const auto stored = Reader::parse<proto::StoredTrashed>(value);
+    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(InodeId{stored.inode()}));
+    if (!inode) return true;
+    std::string& parent = paths[stored.parent()];
+    if (parent.empty()) parent = path_of(reader, InodeId{stored.parent()}, "");
+    proto::Trashed& entry = *response.add_entries();
+    entry.set_entry(std::string(keys::name_of_trashed(key)));
+    entry.set_path(join(parent, stored.name()));
+    entry.set_removed_ns(stored.removed_ns());
+    entry.set_expires_ns(stored.removed_ns() + trash.retention_ns());
+    *entry.mutable_attributes() = to_attributes(InodeId{stored.inode()}, *inode);
+    return true;
+  });
+  return response;
+}
+
+Result<std::string> Trash::restore(Transaction& transaction, const Inodes& inodes,
+                                   const proto::RestoreTrashRequest& request, FreedStripes& freed) const {
+  const Reader& reader = transaction.store();
+  KINTSUGI_ASSIGN(const InodeId directory, nearest(reader, request.path()));
+  if (request.entry().size() > kMaxNameBytes)
+    return Status{Code::kNameTooLong, "no entry has so long a name"};
+  const auto stored = reader.get_message<proto::StoredTrashed>(keys::trashed(directory, request.entry()));
+  const auto from = bin(transaction, directory);
+  if (!stored || !from) return Status{Code::kNotFound, "the trash has no entry " + request.entry()};
+  InodeId parent{stored->parent()};
+  std::string name = stored->name(), path;
+  if (!request.to().empty()) {
+    KINTSUGI_ASSIGN(const Path to, Path::parse(request.to()));
+    if (to.is_root()) return Status{Code::kAlreadyExists, "/ exists already"};
+    KINTSUGI_ASSIGN(parent, walk_to_parent(reader, to));
+    name = to.names.back();
+    path = path_text(to.names);
+  } else {
+    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(parent));
+    if (!inode || inode->links() == 0)
+      return Status{Code::kNotFound,
+                    "the directory that it was in does not exist any more: say where it goes to"};
+    path = join(path_of(reader, parent, ""), name);
+  }
+  const Status moved = inodes.move(
+      transaction, Caller::root(), *from, request.entry(), parent, name, Inodes::Target::kMustNotExist,
+      [](InodeId) { return true; }, freed);
+  if (!moved.ok()) return Status{moved.code(), path + " " + moved.message()};
+  transaction.remove(keys::trashed(directory, request.entry()));
+  return path;
+}
+
+void Trash::remove(Transaction& transaction, const Inodes& inodes, InodeId directory,
+                   const std::vector<std::string>& entries, const Held& held, FreedStripes& freed) const {
+  const auto from = bin(transaction, directory);
+  for (const std::string& entry : entries) {
+    const auto stored = transaction.get_message<proto::StoredTrashed>(keys::trashed(directory, entry));
+    transaction.remove(keys::trashed(directory, entry));
+    // Somebody may have taken it out or away, as out of any other directory.
+    const auto there = from ? entry_in(transaction, *from, entry) : std::nullopt;
+    if (!stored || !there || there->id.value != stored->inode()) continue;
+    Inodes::Unlinked how;
+    how.recursive = true;
+    how.held = held;
+    const Status unlinked = inodes.unlink(transaction, Caller::root(), *from, entry, how, freed);
+    // A directory with snapshots stays where it is; nothing was changed for it.
+    if (!unlinked.ok()) continue;
+  }
+}
+
+Result<bool> Trash::empty(Transaction& transaction, const Inodes& inodes, std::string_view path,
+                          std::string_view entry, const Held& held, FreedStripes& freed) const {
+  KINTSUGI_ASSIGN(const InodeId directory, nearest(transaction.store(), path));
+  std::vector<std::string> entries;
+  if (!entry.empty()) {
+    if (entry.size() > kMaxNameBytes || !transaction.get(keys::trashed(directory, entry)))
+      return Status{Code::kNotFound, "the trash has no entry " + std::string(entry)};
+    entries.emplace_back(entry);
+  } else {
+    transaction.scan(keys::all(keys::Kind::kTrashed, directory.value),
+                     [&](std::string_view key, std::string_view) {
+                       entries.emplace_back(keys::name_of_trashed(key));
+                       return entries.size() < kEntriesAStep;
+                     });
+  }
+  remove(transaction, inodes, directory, entries, held, freed);
+  return entry.empty() && entries.size() == kEntriesAStep;
+}
+
+bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const Held& held,
+                        FreedStripes& freed) {
+  for (auto it = all_.begin(); it != all_.end(); ++it) {
+    const auto& [directory, trash] = *it;
+    const auto inode = transaction.get_message<proto::StoredInode>(keys::inode(directory));
+    const bool gone = !inode || inode->links() == 0;
+    const int64_t until = gone ? INT64_MAX : inodes.now_ns() - trash.retention_ns();
+    std::vector<std::string> due;
+    bool any = false;
+    transaction.scan(keys::all(keys::Kind::kTrashed, directory.value),
+                     [&](std::string_view key, std::string_view value) {
+                       any = true;
+                       if (Reader::parse<proto::StoredTrashed>(value).removed_ns() > until) return false;
+                       due.emplace_back(keys::name_of_trashed(key));
+                       return due.size() < kEntriesAStep;
+                     });
+    if (!due.empty()) {
+      remove(transaction, inodes, directory, due, held, freed);
+      return true;
+    }
+    if (!gone && trash.retention_ns() > 0) {
+      // Somebody has removed it.
+      if (bin(transaction, directory) || !make_bin(transaction, inodes, directory).ok()) continue;
+      return true;
+    }
+    if (any) continue;
+    // Nothing is kept any more, and nothing is left. An empty `.trash` goes with it.
+    const auto left = gone ? std::nullopt : bin(transaction, directory);
+    if (left && is_empty_directory(transaction.store(), *left))
+      (void)inodes.unlink(transaction, Caller::root(), directory, kTrashName, {}, freed);
+    transaction.remove(keys::trash(directory));
+    all_.erase(it);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,45 @@
+/// The metadata as they were when a snapshot was made.
+///
+/// What is below a directory with snapshots keeps, when it changes for the first time after one was made, its former value
+/// under keys::Kind::kSaved with the number of the newest snapshot that it is in (namespace/snapshots.h). So a key had at
+/// snapshot s the first value that was saved for s or a later one, and else what it has now.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "metaserver/kv/key_value_store.h"
+#include "metaserver/schema/keys.h"
+
+namespace kintsugi::metaserver {
+
+/// A value as it is saved.
+struct SavedValue {
+  std::optional<std::string> value;  ///< none: the key was not there
+  uint64_t born = 0;                 ///< of the inode that it is about: no snapshot up to this one needs it
+  bool in_any = false;               ///< it may be in any snapshot, not only in those of its directory's kin
+
+  std::string serialise() const;
+  /// REQUIRES: serialise() made the bytes.
+  static SavedValue parse(std::string_view bytes);
+};
+
+/// Inodes, entries, extents and extended attributes as of a snapshot; everything else as it is now. The store outlives it.
+class SnapshotView final : public ReadView {
+ public:
+  SnapshotView(const ReadView& store, uint64_t snapshot) : store_(store), snapshot_(snapshot) {}
+
+  std::optional<std::string> get(std::string_view key) const override;
+  void scan(std::string_view begin, std::string_view end,
+            const std::function<bool(std::string_view, std::string_view)>& visit) const override;
+
+ private:
+  const ReadView& store_;
+  const uint64_t snapshot_;
+};
+
+/// Keys of this kind are saved for snapshots.
+bool is_saved_kind(std::string_view key);
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,51 @@
+#include "metaserver/service/snapshot_service.h"
+
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kCreate{"metaserver.create_snapshot"};
+constexpr sight::Site kDelete{"metaserver.delete_snapshot"};
+constexpr sight::Site kList{"metaserver.list_snapshots"};
+
+}  // namespace
+
+void SnapshotService::register_on(rpc::Server& server) {
+  using rpc::Method;
+  server.handle<&SnapshotService::create>(Method::kCreateSnapshot, *this);
+  server.handle<&SnapshotService::remove>(Method::kDeleteSnapshot, *this);
+  server.handle<&SnapshotService::list>(Method::kListSnapshots, *this);
+}
+
+asio::awaitable<Status> SnapshotService::create(Context context, const proto::CreateSnapshotRequest& request,
+                                                proto::Empty&) {
+  sight::Module module{context, kCreate};
+  // What clients closed and did not write out yet belongs to it.
+  if (const Status settled = co_await state_.leases.settle_all(); !settled.ok())
+    co_return module.finish(settled);
+  // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
+  Transaction transaction(state_.store);
+  Status made = state_.check_room();
+  if (made.ok())
+    made = state_.snapshots.create(transaction, request.path(), request.name(), state_.inodes.now_ns(),
+                                   state_.inode_ids.limit());
+  co_return module.finish(co_await state_.finish(module.context(), made, transaction));
+}
+
+asio::awaitable<Status> SnapshotService::remove(Context context, const proto::DeleteSnapshotRequest& request,
+                                                proto::Empty&) {
+  sight::Module module{context, kDelete};
+  Transaction transaction(state_.store);
+  const Status removed = state_.snapshots.remove(transaction, request.path(), request.name());
+  co_return module.finish(co_await state_.finish(module.context(), removed, transaction));
+}
+
+asio::awaitable<Status> SnapshotService::list(Context context, const proto::ListSnapshotsRequest& request,
+                                              proto::ListSnapshotsResponse& response) {
+  sight::Module module{context, kList};
+  const Status listed = extract(state_.snapshots.list(state_.store, request.path()), response);
+  co_return module.finish(co_await state_.finish_read(listed));
+}
+
+}  // namespace kintsugi::metaserver

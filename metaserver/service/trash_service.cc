@@ -1,0 +1,69 @@
+#include "metaserver/service/trash_service.h"
+
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kSet{"metaserver.set_trash"};
+constexpr sight::Site kList{"metaserver.list_trash", {}, {"entries"}};
+constexpr sight::Site kRestore{"metaserver.restore_trash"};
+constexpr sight::Site kEmpty{"metaserver.empty_trash"};
+
+}  // namespace
+
+void TrashService::register_on(rpc::Server& server) {
+  using rpc::Method;
+  server.handle<&TrashService::set>(Method::kSetTrash, *this);
+  server.handle<&TrashService::list>(Method::kListTrash, *this);
+  server.handle<&TrashService::restore>(Method::kRestoreTrash, *this);
+  server.handle<&TrashService::empty>(Method::kEmptyTrash, *this);
+}
+
+asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrashRequest& request,
+                                          proto::Empty&) {
+  sight::Module module{context, kSet};
+  Transaction transaction(state_.store);
+  const Status set = state_.trash.set(transaction, state_.inodes, request.path(), request.retention_ns());
+  // One more directory is not worth to be refused over a quota.
+  if (set.ok()) (void)state_.quotas.account(transaction, false);
+  co_return module.finish(co_await state_.finish(module.context(), set, transaction));
+}
+
+asio::awaitable<Status> TrashService::list(Context context, const proto::ListTrashRequest& request,
+                                           proto::ListTrashResponse& response) {
+  sight::Module module{context, kList};
+  const Status listed =
+      extract(state_.trash.list(Transaction(state_.store), request.path(), request.after(), request.limit()),
+              response);
+  module.output(0, response.entries_size());
+  co_return module.finish(co_await state_.finish_read(listed));
+}
+
+asio::awaitable<Status> TrashService::restore(Context context, const proto::RestoreTrashRequest& request,
+                                              proto::RestoreTrashResponse& response) {
+  sight::Module module{context, kRestore};
+  Transaction transaction(state_.store);
+  FreedStripes freed;
+  const Status restored =
+      extract(state_.trash.restore(transaction, state_.inodes, request, freed), *response.mutable_path());
+  co_return module.finish(co_await state_.finish(module.context(), restored, transaction, std::move(freed)));
+}
+
+asio::awaitable<Status> TrashService::empty(Context context, const proto::EmptyTrashRequest& request,
+                                            proto::Empty&) {
+  sight::Module module{context, kEmpty};
+  const auto held = [this](InodeId inode) { return state_.sessions.held(inode); };
+  for (bool more = true; more;) {
+    Transaction transaction(state_.store);
+    FreedStripes freed;
+    const Status emptied = extract(
+        state_.trash.empty(transaction, state_.inodes, request.path(), request.entry(), held, freed), more);
+    if (emptied.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
+    const Status done = co_await state_.finish(module.context(), emptied, transaction, std::move(freed));
+    if (!done.ok()) co_return module.finish(done);
+  }
+  co_return module.finish({});
+}
+
+}  // namespace kintsugi::metaserver
