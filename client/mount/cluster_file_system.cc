@@ -6,6 +6,7 @@
 #include <linux/falloc.h>
 #include <sys/stat.h>
 
+#include "client/lib/files/file_mode.h"
 #include "client/mount/kernel/caller_process.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
@@ -23,18 +24,6 @@ constexpr uint32_t kBlockBytes = 4096;
 constexpr uint64_t kSnapshotBit = uint64_t{1}
                                   << 63;  ///< of ids of inodes in snapshots, as the metaserver makes them
 constexpr uint64_t kSpecialEntries = 2;   ///< "." and "..", which the metaserver does not list
-
-uint32_t type_bits(proto::Attributes::Type type) {
-  switch (type) {
-    case proto::Attributes::DIRECTORY: return S_IFDIR;
-    case proto::Attributes::SYMLINK: return S_IFLNK;
-    case proto::Attributes::FIFO: return S_IFIFO;
-    case proto::Attributes::SOCKET: return S_IFSOCK;
-    case proto::Attributes::CHARACTER_DEVICE: return S_IFCHR;
-    case proto::Attributes::BLOCK_DEVICE: return S_IFBLK;
-    default: return S_IFREG;
-  }
-}
 
 Result<proto::Attributes::Type> type_of(uint32_t mode) {
   switch (mode & S_IFMT) {
@@ -124,7 +113,7 @@ Attributes ClusterFileSystem::attributes_of(const proto::Attributes& told) {
   attributes.accessed_ns = known.accessed_ns();
   attributes.modified_ns = known.modified_ns();
   attributes.changed_ns = known.changed_ns();
-  attributes.mode = type_bits(known.type()) | known.mode();
+  attributes.mode = client::type_bits(known.type()) | known.mode();
   attributes.links = known.links();
   attributes.uid = known.uid();
   attributes.gid = known.gid();
@@ -565,7 +554,7 @@ asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller&, NodeId 
         entry.entry = entry_of(listed.attributes());
       } else {
         entry.entry.attributes.inode = listed.attributes().inode();
-        entry.entry.attributes.mode = type_bits(listed.attributes().type());
+        entry.entry.attributes.mode = client::type_bits(listed.attributes().type());
       }
       if (!into.add(entry)) co_return Status{};
       ++at;

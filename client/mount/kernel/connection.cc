@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/mount/kernel/caller_process.h"
-#include "client/mount/kernel/errno.h"
+#include "common/base/errno_of.h"
 #include "common/log/log.h"
 
 namespace kintsugi::mount {

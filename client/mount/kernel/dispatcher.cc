@@ -8,7 +8,7 @@
 #include <sys/xattr.h>
 
 #include "client/mount/kernel/directory_buffer.h"
-#include "client/mount/kernel/errno.h"
+#include "common/base/errno_of.h"
 #include "common/log/log.h"
 
 namespace kintsugi::mount {

@@ -2,7 +2,7 @@
 /// FUSE protocol on one side of it, the cluster's mount (or a file system in memory, in tests) stands on the other.
 ///
 /// Everything runs on one single-threaded executor. Each operation is a coroutine; any number of them overlap, up to the
-/// bound of the connection. Errors are a Status whose Code becomes an errno (errno.h).
+/// bound of the connection. Errors are a Status whose Code becomes an errno (errno_of.h).
 #pragma once
 
 #include <chrono>

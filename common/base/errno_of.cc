@@ -1,8 +1,8 @@
-#include "client/mount/kernel/errno.h"
+#include "common/base/errno_of.h"
 
 #include <cerrno>
 
-namespace kintsugi::mount {
+namespace kintsugi {
 
 int errno_of(const Status& status) {
   switch (status.code()) {
@@ -50,4 +50,4 @@ int errno_of(const Status& status) {
   return EIO;
 }
 
-}  // namespace kintsugi::mount
+}  // namespace kintsugi

@@ -3,9 +3,9 @@
 
 #include "common/base/status.h"
 
-namespace kintsugi::mount {
+namespace kintsugi {
 
 /// 0 for ok, else a positive errno.
 int errno_of(const Status& status);
 
-}  // namespace kintsugi::mount
+}  // namespace kintsugi

@@ -1,0 +1,135 @@
+#include "client/capi/connection.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <signal.h>
+
+#include "client/capi/file.h"
+#include "common/base/assert.h"
+
+namespace kintsugi::capi {
+namespace {
+
+Status ended() {
+  return {Code::kBadHandle, "the connection has ended"};
+}
+
+Status own_thread() {
+  return {Code::kDeadlock, "a callback would wait for its own thread"};
+}
+
+/// Threads that are started meanwhile have all signals blocked: those of the application are not theirs.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Connection::Connection(ConnectionSettings settings) : settings_(std::move(settings)) {
+  const SignalsBlocked blocked;
+  client_ = std::make_unique<client::BlockingClient>(settings_.client, settings_.secret);
+}
+
+Connection::~Connection() {
+  KINTSUGI_ASSERT(client_ == nullptr);
+}
+
+Result<std::shared_ptr<Connection>> Connection::connect(ConnectionSettings settings) {
+  const std::shared_ptr<Connection> connection(new Connection(std::move(settings)));
+  const Status begun = connection->client_->run(connection->begin());
+  if (begun.ok()) return connection;
+  (void)connection->disconnect();
+  return begun;
+}
+
+asio::awaitable<Status> Connection::begin() {
+  thread_ = std::this_thread::get_id();
+  const auto root = co_await client().stat("/");
+  if (!root) co_return root.error();
+  files_ = client().open_files(settings_.files);
+  co_return Status{};
+}
+
+bool Connection::enter() {
+  const std::lock_guard lock(mutex_);
+  if (ending_) return false;
+  ++calls_;
+  return true;
+}
+
+void Connection::leave() {
+  const std::lock_guard lock(mutex_);
+  if (--calls_ == 0) left_.notify_all();
+}
+
+Outcome Connection::call(asio::awaitable<Outcome> task) {
+  if (!enter()) return ended();
+  const Outcome outcome = is_own_thread() ? Outcome(own_thread()) : client_->run(std::move(task));
+  leave();
+  return outcome;
+}
+
+Status Connection::submit(const std::shared_ptr<Connection>& self, asio::awaitable<Outcome> task,
+                          kintsugi_callback callback, void* user) {
+  {
+    const std::lock_guard lock(self->mutex_);
+    if (self->ending_) return ended();
+    if (self->outstanding_ >= self->settings_.max_outstanding)
+      return {Code::kWouldBlock, "too many asynchronous calls have not ended"};
+    ++self->outstanding_;
+    ++self->calls_;
+  }
+  const auto finish = [self, callback, user](std::exception_ptr error, Outcome outcome) {
+    if (error) outcome = Status{Code::kInternal, "an exception left a call"};
+    {
+      // The callback may begin the next one in this one's place.
+      const std::lock_guard lock(self->mutex_);
+      --self->outstanding_;
+    }
+    callback(user, to_result(outcome));
+    self->leave();
+  };
+  auto& io = self->client_->runtime().io();
+  asio::post(
+      io, [&io, task = std::move(task), finish]() mutable { asio::co_spawn(io, std::move(task), finish); });
+  return {};
+}
+
+Status Connection::disconnect() {
+  {
+    std::unique_lock lock(mutex_);
+    if (ending_) return ended();
+    if (is_own_thread()) return own_thread();
+    ending_ = true;
+    left_.wait(lock, [this] { return calls_ == 0; });
+  }
+  const Status status = client_->run(end());
+  client_.reset();
+  return status;
+}
+
+asio::awaitable<Status> Connection::end() {
+  Status first;
+  while (!open_.empty()) {
+    const std::shared_ptr<File> file = *open_.begin();
+    const auto closed = co_await File::close(file);
+    if (!closed && first.ok()) first = closed.error();
+  }
+  if (files_) {
+    const Status stopped = co_await files_->stop();
+    if (first.ok()) first = stopped;
+    files_.reset();
+  }
+  co_return first;
+}
+
+}  // namespace kintsugi::capi

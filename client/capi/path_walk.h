@@ -1,0 +1,38 @@
+/// From a path to what is there, component by component, as a kernel does it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "client/lib/files/inode_calls.h"
+#include "common/proto/inode.pb.h"
+
+namespace kintsugi::capi {
+
+inline constexpr size_t kMaxPathBytes = 4095;
+inline constexpr int kMaxSymlinks = 40;
+
+/// Where a path leads.
+struct Place {
+  uint64_t parent = 0;  ///< the directory of the last name; 0: there is no last name, as of "/", "." and ".."
+  std::string name;
+  /// What is there. None: nothing, or it was not asked for.
+  std::optional<proto::Attributes> found;
+  bool ends_with_slash = false;
+};
+
+enum class LastName {
+  kFollow,        ///< a symbolic link there is followed
+  kDoNotFollow,   ///< unless a "/" follows it
+  kDoNotResolve,  ///< what is there, if anything, is not looked at
+};
+
+/// The metaserver checks that the caller may search the directories on the way. It is no error that nothing has the last name, but
+/// kNotFound when one before it does not exist; kNotDirectory, kAccessDenied, kNameTooLong, kSymlinkLoop.
+asio::awaitable<Result<Place>> walk(client::InodeCalls& calls, proto::Caller caller, std::string path,
+                                    LastName last_name);
+
+}  // namespace kintsugi::capi
