@@ -334,15 +334,15 @@ Status Inodes::unlink(Transaction& transaction, const Caller& caller, InodeId pa
     return {Code::kNotEmpty, "is not empty"};
   if (snapshots_ != nullptr && entry->is_directory())
     KINTSUGI_TRY(snapshots_->check_removal(transaction, entry->id, how.recursive));
-  if (trash_ != nullptr && discard(transaction, parent, directory, name, *entry, inode)) return {};
+  if (trash_ != nullptr && discard(transaction, parent, name, *entry, inode)) return {};
   transaction.remove(keys::entry(parent, name));
   touch(transaction, parent, entry->is_directory() ? -1 : 0);
   drop(transaction, *entry, how.held, freed);
   return {};
 }
 
-bool Inodes::discard(Transaction& transaction, InodeId parent, const proto::StoredInode& directory,
-                     std::string_view name, Entry entry, proto::StoredInode inode) const {
+bool Inodes::discard(Transaction& transaction, InodeId parent, std::string_view name, Entry entry,
+                     proto::StoredInode inode) const {
   const bool lasts = entry.is_directory() ? !is_empty_directory(transaction.store(), entry.id)
                                           : inode.links() <= 1 && (entry.type == proto::Attributes::FILE ||
                                                                    entry.type == proto::Attributes::SYMLINK);
@@ -354,7 +354,7 @@ bool Inodes::discard(Transaction& transaction, InodeId parent, const proto::Stor
   const std::string entry_name = Trash::entry_name(name, entry.id, now_ns());
   if (!into || entry_in(transaction, *bin, entry_name)) return false;
   // The trash counts for what the directory of the trash counts for, and so does all below it: nothing gets more.
-  if (directory.quota() != into->quota() &&
+  if (inode.quota() != into->quota() &&
       !move_across_quotas(transaction, entry.id, inode, into->quota(), true).ok())
     return false;
   transaction.remove(keys::entry(parent, name));
@@ -414,13 +414,14 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
       KINTSUGI_TRY(snapshots_->check_removal(transaction, target->id, false));
   }
 
-  if (from_directory.quota() != to_directory.quota()) {
-    const bool one_limit = limiting_quota(transaction, from) == limiting_quota(transaction, to);
+  // Also within a directory: what has not been counted there yet might get behind where the count is.
+  const bool one_quota = from_directory.quota() == to_directory.quota();
+  const bool one_limit = one_quota || limiting_quota(transaction, from) == limiting_quota(transaction, to);
+  if (inode.quota() != to_directory.quota())
     KINTSUGI_TRY(move_across_quotas(transaction, moved->id, inode, to_directory.quota(), one_limit));
-    if (exchange)
-      KINTSUGI_TRY(
-          move_across_quotas(transaction, target->id, *target_inode, from_directory.quota(), one_limit));
-  }
+  if (exchange && target_inode->quota() != from_directory.quota())
+    KINTSUGI_TRY(
+        move_across_quotas(transaction, target->id, *target_inode, from_directory.quota(), one_limit));
 
   put_entry(transaction, to, to_name, *moved);
   if (!moved->is_directory() && inode.links() > 1) inode.set_linked(true);

@@ -112,8 +112,8 @@ class Inodes {
                       bool nameless) const;
 
   /// Moves what is about to lose its last name into the trash. False: it is not to be kept, and nothing was changed.
-  bool discard(Transaction& transaction, InodeId parent, const proto::StoredInode& directory,
-               std::string_view name, Entry entry, proto::StoredInode inode) const;
+  bool discard(Transaction& transaction, InodeId parent, std::string_view name, Entry entry,
+               proto::StoredInode inode) const;
 
   IdAllocator& ids_;
   const runtime::Clock& clock_;

@@ -256,8 +256,10 @@ Status Quotas::account(Transaction& transaction, bool enforced) const {
         // Its directory was removed: what is left of it is reclaimed.
         quota->set_removed(true);
         transaction.put_message(keys::quota(InodeId{id}), *quota);
-        if (now) now->set_quota(quota->above());
-        if (now) transaction.put_message(key, *now);
+        if (now && now->quota() == id) {
+          now->set_quota(quota->above());
+          transaction.put_message(key, *now);
+        }
       }
     }
     if (now)

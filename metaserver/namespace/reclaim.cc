@@ -92,8 +92,8 @@ void drop_name(Transaction& transaction, Entry entry, const DropOptions& options
                                           : count_extents(transaction.store(), content_of(entry.id, *inode),
                                                           options.max_extents + 1) > options.max_extents;
   if (held || large) {
-    // Nobody can use its space any more, but for those who have it open.
-    if (!held && !entry.is_directory()) inode->set_quota(0);
+    // Who removes something has room for something else, although another one may still have it open for a while.
+    if (!entry.is_directory() || !large) inode->set_quota(0);
     transaction.put_message(keys::inode(entry.id), *inode);
     transaction.put(keys::orphan(entry.id), held ? std::string(kHeldOrphan) : "");
     return;

@@ -9,6 +9,8 @@ constexpr sight::Site kSetQuota{"metaserver.set_quota"};
 constexpr sight::Site kGetQuotas{"metaserver.get_quotas"};
 constexpr sight::Site kListQuotas{"metaserver.list_quotas"};
 
+constexpr int kStepsAtOnce = 16;
+
 }  // namespace
 
 void QuotaService::register_on(rpc::Server& server) {
@@ -25,8 +27,16 @@ asio::awaitable<Status> QuotaService::set(Context context, const proto::SetQuota
   std::optional<uint64_t> max_bytes, max_files;
   if (request.has_max_bytes()) max_bytes = request.max_bytes();
   if (request.has_max_files()) max_files = request.max_files();
-  const Status set = state_.quotas.set(transaction, request.path(), max_bytes, max_files);
-  co_return module.finish(co_await state_.finish(module.context(), set, transaction));
+  Status set = state_.quotas.set(transaction, request.path(), max_bytes, max_files);
+  set = co_await state_.finish(module.context(), set, transaction);
+  // What is small is counted when the answer comes; the rest is the background task's.
+  for (int step = 0; set.ok() && step < kStepsAtOnce; ++step) {
+    Transaction more(state_.store);
+    if (!state_.quotas.mark_step(more)) break;
+    (void)state_.quotas.account(more, false);
+    set = co_await state_.finish(module.context(), {}, more);
+  }
+  co_return module.finish(set);
 }
 
 asio::awaitable<Status> QuotaService::get(Context context, const proto::GetQuotasRequest& request,

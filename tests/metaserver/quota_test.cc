@@ -184,6 +184,29 @@ TEST(Quotas, FilesMoveAcrossThemAndTreesDoNot) {
   rig.expect_exact();
 }
 
+TEST(Quotas, DoNotCountWhatWasRemovedAndIsStillOpen) {
+  QuotaRig rig;
+  KINTSUGI_ASSERT_OK(rig.make_directory("/a"));
+  KINTSUGI_ASSERT_OK(rig.set("/a", kFileBytes, 1));
+  KINTSUGI_ASSERT_OK(rig.put("/a/f"));
+  const uint64_t file = rig.inode("/a/f");
+  proto::KeepSessionRequest hold;
+  hold.set_session(7);
+  hold.add_hold(file);
+  ASSERT_TRUE(rig.call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, hold));
+  KINTSUGI_EXPECT_OK(rig.remove("/a/f"));
+  EXPECT_EQ(rig.nearest("/a").files(), 0u);
+  KINTSUGI_EXPECT_OK(rig.put("/a/g"));
+  proto::GetInodeRequest get;
+  get.set_inode(file);
+  EXPECT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get)) << "who has it open still has it";
+  hold.clear_hold();
+  hold.set_ends(true);
+  ASSERT_TRUE(rig.call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, hold));
+  rig.settle();
+  rig.expect_exact();
+}
+
 TEST(Quotas, CountWhatIsThereAlready) {
   QuotaRig rig;
   KINTSUGI_ASSERT_OK(rig.make_directory("/a"));
@@ -195,8 +218,13 @@ TEST(Quotas, CountWhatIsThereAlready) {
   }
   KINTSUGI_ASSERT_OK(rig.set("/a", 100 * kMiB, 300));
   EXPECT_TRUE(rig.nearest("/a").counting());
+  KINTSUGI_ASSERT_OK(rig.set("/a/0", std::nullopt, 41));
+  EXPECT_EQ(rig.make_directory("/a/0/more").code(), Code::kQuota);
+  KINTSUGI_ASSERT_OK(rig.unset("/a/0"));
   // Something goes to where the count has been already, or not yet.
   KINTSUGI_EXPECT_OK(rig.rename("/a/4/f", "/a/f"));
+  for (int i = 39; i >= 30; --i)
+    KINTSUGI_EXPECT_OK(rig.rename(fmt::format("/a/1/{}", i), fmt::format("/a/1/!{}", i)));
   KINTSUGI_EXPECT_OK(rig.rename("/a/3", "/a/0/three"));
   rig.restart();
   KINTSUGI_EXPECT_OK(rig.remove("/a/2", true));
@@ -245,7 +273,7 @@ TEST(Quotas, StayExactWhateverHappens) {
           break;
       }
       if (status.code() == Code::kQuota) ++refused;
-      if (pick(100) == 0) {
+      if (pick(30) == 0) {
         rig.settle();
         rig.expect_exact();
       }
