@@ -40,6 +40,10 @@ asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
 constexpr uint64_t kDirectBytes = 4 << 20;
 /// Reads of at most so many bytes are done at once where the page cache has them: to visit a thread costs more.
 constexpr uint64_t kQuickBytes = 64 << 10;
+/// What st_blocks counts.
+constexpr uint64_t kStatBlock = 512;
+/// Ranges of a file with holes: a commit can name so many extents, and stripes that end within them. What comes after them is data.
+constexpr size_t kMaxDataRanges = 20'000;
 /// Nobody else reads a file before it has its mode.
 constexpr mode_t kPrivate = 0600;
 
@@ -158,10 +162,37 @@ Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, 
     source->size_ = static_cast<uint64_t>(attributes.st_size);
     source->mode_ = attributes.st_mode & 07777;
     source->modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
+    source->find_holes(static_cast<uint64_t>(attributes.st_blocks) * kStatBlock);
     if (attributes.st_size > static_cast<off_t>(kQuickBytes))
       (void)::posix_fadvise(source->file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   }
   return source;
+}
+
+std::optional<uint64_t> LocalSource::size() const {
+  struct stat attributes{};
+  if (!size_ || ::fstat(file_.get(), &attributes) != 0) return size_;
+  return std::max(*size_, static_cast<uint64_t>(attributes.st_size));
+}
+
+void LocalSource::find_holes(uint64_t allocated) {
+  if (allocated >= *size_) return;
+  std::vector<client::DataRange> ranges;
+  const auto size = static_cast<off_t>(*size_);
+  for (off_t at = 0; at < size;) {
+    const off_t begin = ::lseek(file_.get(), at, SEEK_DATA);
+    if (begin < 0 && errno != ENXIO) return;  // a file system that does not know
+    if (begin < 0 || begin >= size) break;
+    const bool is_last = ranges.size() + 1 == kMaxDataRanges;
+    const off_t end = is_last ? size : ::lseek(file_.get(), begin, SEEK_HOLE);
+    if (end <= begin) return;
+    at = std::min(end, size);
+    ranges.push_back({static_cast<uint64_t>(begin), static_cast<uint64_t>(at)});
+  }
+  const bool is_whole = ranges.size() == 1 && ranges[0].begin == 0 && ranges[0].end == *size_;
+  if (is_whole) return;
+  if (ranges.empty() || ranges.back().end < *size_) ranges.push_back({*size_, *size_});
+  data_ = std::move(ranges);
 }
 
 Result<size_t> LocalSource::read_now(uint64_t offset, std::span<const std::span<std::byte>> into) {
@@ -253,6 +284,10 @@ void LocalSink::choose_direct(uint64_t offset, std::span<const std::span<const s
 Status LocalSink::write_now(uint64_t offset, std::span<const std::span<const std::byte>> from) {
   const int fd = file_.get();
   const bool to_file = !path_.empty();
+  uint64_t end = offset;
+  for (const std::span<const std::byte> range : from)
+    end += range.size();
+  end_ = std::max(end_, end);
   if (to_file) choose_direct(offset, from);
   auto moved = move_all(to_file ? path_ : "standard output", from, [&](iovec* what, int count, size_t done) {
     return to_file ? ::pwritev(fd, what, count, static_cast<off_t>(offset + done))
@@ -278,6 +313,17 @@ asio::awaitable<Status> LocalSink::write(uint64_t offset, std::span<const std::s
   co_return co_await on_thread<Status>(threads_, work);
 }
 
+asio::awaitable<Status> LocalSink::hole(uint64_t offset, uint64_t length) {
+  const bool stays_small = file_.get() < 0 && kept_.size() + length <= kKeptBytes;
+  if (path_.empty() || stays_small) co_return co_await Sink::hole(offset, length);
+  if (file_.get() < 0) {
+    auto work = [this] { return open_file_for_kept(); };
+    KINTSUGI_CO_TRY(co_await on_thread<Status>(threads_, work));
+  }
+  end_ = std::max(end_, offset + length);
+  co_return Status{};
+}
+
 asio::awaitable<Status> LocalSink::finish(uint32_t mode, int64_t modified_ns) {
   auto work = [this, mode, modified_ns] { return finish_now(mode, modified_ns); };
   co_return co_await on_thread<Status>(threads_, work);
@@ -287,7 +333,9 @@ Status LocalSink::finish_now(uint32_t mode, int64_t modified_ns) {
   if (file_.get() < 0) KINTSUGI_TRY(open_file_for_kept());
   const timespec modified{modified_ns / 1'000'000'000, modified_ns % 1'000'000'000};
   const timespec times[2] = {modified, modified};
-  if (::fchmod(file_.get(), mode & 07777) != 0 || ::futimens(file_.get(), times) != 0) {
+  // A hole at the end is made by the size alone.
+  if (::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0 || ::fchmod(file_.get(), mode & 07777) != 0 ||
+      ::futimens(file_.get(), times) != 0) {
     return status_from_errno(errno, path_);
   }
   // A write that was delayed may fail only when a descriptor is closed. A file without a name needs its own for a while.

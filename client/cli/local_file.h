@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -39,8 +40,9 @@ class LocalSource : public client::Source {
                                                    int cancelled = kNever);
 
   asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<const std::span<std::byte>> into) override;
-  /// None of a pipe.
-  std::optional<uint64_t> size() const override { return size_; }
+  /// None of a pipe; of a file, as it is now.
+  std::optional<uint64_t> size() const override;
+  std::optional<std::vector<client::DataRange>> data() const override { return data_; }
 
   uint32_t mode() const { return mode_; }
   int64_t modified_ns() const { return modified_ns_; }
@@ -49,6 +51,7 @@ class LocalSource : public client::Source {
   static constexpr int kNever = -1;
 
   LocalSource(asio::thread_pool& threads, int cancelled) : threads_(threads), cancelled_(cancelled) {}
+  void find_holes(uint64_t allocated);
   Result<size_t> read_now(uint64_t offset, std::span<const std::span<std::byte>> into);
   /// Reads a small file without waiting for its disk; false when its bytes are not in the page cache.
   bool read_cached(uint64_t offset, std::span<const std::span<std::byte>> into) const;
@@ -57,7 +60,8 @@ class LocalSource : public client::Source {
   const int cancelled_;
   std::string path_;
   Descriptor file_;
-  std::optional<uint64_t> size_;
+  std::optional<uint64_t> size_;  ///< when it was opened
+  std::optional<std::vector<client::DataRange>> data_;
   uint32_t mode_ = 0644;
   int64_t modified_ns_ = 0;
 };
@@ -79,6 +83,7 @@ class LocalSink : public client::Sink {
   ~LocalSink() override;  ///< removes the file unless it was finished
 
   asio::awaitable<Status> write(uint64_t offset, std::span<const std::span<const std::byte>> from) override;
+  asio::awaitable<Status> hole(uint64_t offset, uint64_t length) override;
   /// Sets mode and time, and puts the file at its place. kAlreadyExists when somebody made one there meanwhile.
   asio::awaitable<Status> finish(uint32_t mode, int64_t modified_ns);
 
@@ -97,6 +102,7 @@ class LocalSink : public client::Sink {
   std::string temporary_path_;  ///< the file's name before it is in its place; empty: it has none
   bool replace_ = false;
   Descriptor file_;
+  uint64_t end_ = 0;             ///< of what was written, holes included
   std::vector<std::byte> kept_;  ///< the file's bytes, while it is not open
 };
 

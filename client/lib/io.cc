@@ -1,9 +1,25 @@
 #include "client/lib/io.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace kintsugi::client {
+
+asio::awaitable<Status> Sink::hole(uint64_t offset, uint64_t length) {
+  static constexpr std::array<std::byte, 64 << 10> kSome{};
+  constexpr uint64_t kAtOnce = 1 << 20;
+  std::vector<std::span<const std::byte>> ranges;
+  for (const uint64_t end = offset + length; offset < end;) {
+    ranges.clear();
+    const uint64_t bytes = std::min(end - offset, kAtOnce);
+    for (uint64_t left = bytes; left > 0; left -= ranges.back().size())
+      ranges.push_back(std::span(kSome).first(std::min<uint64_t>(left, kSome.size())));
+    KINTSUGI_CO_TRY(co_await write(offset, ranges));
+    offset += bytes;
+  }
+  co_return Status{};
+}
 
 asio::awaitable<Result<size_t>> MemorySource::read(uint64_t offset,
                                                    std::span<const std::span<std::byte>> into) {

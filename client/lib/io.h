@@ -14,6 +14,11 @@
 
 namespace kintsugi::client {
 
+/// Bytes [begin, end) of a file.
+struct DataRange {
+  uint64_t begin = 0, end = 0;
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -23,8 +28,14 @@ class Source {
   virtual asio::awaitable<Result<size_t>> read(uint64_t offset,
                                                std::span<const std::span<std::byte>> into) = 0;
 
-  /// Known for files and memory, which can be read again at any offset; unknown for pipes, which cannot.
+  /// Known for files and memory, which can be read again at any offset; unknown for pipes, which cannot. It is asked for once more when
+  /// so many bytes have been read: a file may have grown.
   virtual std::optional<uint64_t> size() const = 0;
+
+  /// None: all of it is data. Else at least one range: those are data, in order and apart, and what lies between them is holes, which are
+  /// never read. The last one, which may be empty, is followed by nothing but what the source grows by. Only of one that can be read at
+  /// any offset.
+  virtual std::optional<std::vector<DataRange>> data() const { return std::nullopt; }
 };
 
 class Sink {
@@ -35,6 +46,9 @@ class Sink {
   /// is the caller's again on return.
   virtual asio::awaitable<Status> write(uint64_t offset,
                                         std::span<const std::span<const std::byte>> from) = 0;
+
+  /// The next `length` bytes are zeros that the file has no data for. Writes zeros, for those that can do no better.
+  virtual asio::awaitable<Status> hole(uint64_t offset, uint64_t length);
 };
 
 /// Bytes that the caller keeps alive.

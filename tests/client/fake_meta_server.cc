@@ -208,13 +208,13 @@ Status FakeMetaServer::commit(const proto::CommitFileRequest& request, proto::Co
   File file;
   uint64_t end = 0;
   for (const proto::Extent& extent : request.extents()) {
-    if (extent.file_offset() != end || !stripes.contains(extent.stripe_id())) {
+    if (extent.length() == 0 || extent.file_offset() < end || !stripes.contains(extent.stripe_id()) ||
+        extent.stripe_offset() + extent.length() > stripes[extent.stripe_id()].length())
       return {Code::kInvalidArgument, "extents make no sense"};
-    }
-    end += extent.length();
+    end = extent.file_offset() + extent.length();
     file.extents.push_back(extent);
   }
-  if (end != request.size()) return {Code::kInvalidArgument, "extents do not cover the file"};
+  if (end > request.size()) return {Code::kInvalidArgument, "extents go beyond the end of the file"};
   file.attributes.set_size(request.size());
   file.attributes.set_mode(request.mode());
   file.attributes.set_modified_ns(request.modified_ns());

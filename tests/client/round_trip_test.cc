@@ -1,4 +1,7 @@
 // A file is read as it was written, for sizes around every border, and nothing is left of one whose write fails.
+#include <algorithm>
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "erasure/layout.h"
@@ -123,6 +126,85 @@ TEST(RoundTrip, MovesManySmallFilesAtOnceWithinItsMemory) {
     asio::co_spawn(cluster.simulation.executor(), read_back(cluster, number, read), asio::detached);
   cluster.simulation.run_for(150ms);
   EXPECT_EQ(read, count);
+}
+
+/// Bytes with holes between them, which must not be read, and of which `grows_by` come only while they are read.
+class SparseSource : public MemorySource {
+ public:
+  SparseSource(std::span<const std::byte> bytes, std::optional<std::vector<DataRange>> data,
+               uint64_t grows_by)
+      : MemorySource(bytes), data_(std::move(data)), end_(bytes.size()), size_(end_ - grows_by) {}
+  asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<const std::span<std::byte>> into) override {
+    uint64_t bytes = 0;
+    for (const auto range : into)
+      bytes += range.size();
+    if (data_ && offset < data_->back().begin)
+      EXPECT_TRUE(std::ranges::any_of(
+          *data_,
+          [&](const DataRange& range) { return range.begin <= offset && offset + bytes <= range.end; }))
+          << offset << " for " << bytes;
+    size_ = end_;
+    return MemorySource::read(offset, into);
+  }
+  std::optional<uint64_t> size() const override { return size_; }
+  std::optional<std::vector<DataRange>> data() const override { return data_; }
+
+ private:
+  const std::optional<std::vector<DataRange>> data_;
+  const uint64_t end_;
+  uint64_t size_;
+};
+
+TEST(RoundTrip, HolesOfASourceTakeNoRoomWhateverTheyAreAndWhereverStripesEnd) {
+  FakeCluster cluster(31);
+  std::mt19937_64 dice(31);
+  for (int round = 0; round < 30; ++round) {
+    SCOPED_TRACE(round);
+    std::vector<DataRange> data;
+    uint64_t end = dice() % 2 * (dice() % 300'000), stored = 0;
+    for (uint64_t left = dice() % 6; left > 0; --left) {
+      const uint64_t length = 1 + dice() % (dice() % 2 ? 5'000 : 1'500'000);
+      data.push_back({end, end + length});
+      stored += length;
+      end += length + 1 + dice() % 400'000;
+    }
+    data.push_back({end, end});
+    const uint64_t grows_by = dice() % 3 == 0 ? dice() % 200'000 : 0;
+    std::vector<std::byte> bytes(end + (stored == 0 ? 0 : grows_by));
+    const auto all = random_bytes(bytes.size(), static_cast<uint64_t>(round));
+    for (const DataRange& range : data)
+      std::copy_n(all.begin() + static_cast<ptrdiff_t>(range.begin), range.end - range.begin,
+                  bytes.begin() + static_cast<ptrdiff_t>(range.begin));
+    std::copy(all.begin() + static_cast<ptrdiff_t>(end), all.end(),
+              bytes.begin() + static_cast<ptrdiff_t>(end));
+    stored += bytes.size() - end;
+
+    SparseSource source(bytes, data, bytes.size() - end);
+    const std::string path = fmt::format("/{}", round);
+    const auto written = cluster.run(cluster.client().write(path, source));
+    ASSERT_TRUE(written) << written.error();
+    EXPECT_EQ(written->size(), bytes.size());
+    const auto back = cluster.get(path);
+    ASSERT_TRUE(back) << back.error();
+    ASSERT_TRUE(*back == bytes);
+    uint64_t in_stripes = 0;
+    for (const auto& [id, stripe] : cluster.meta.stripes)
+      in_stripes += stripe.length();
+    EXPECT_EQ(in_stripes, stored);
+    cluster.meta.stripes.clear();
+  }
+}
+
+TEST(RoundTrip, WhatASourceGrowsByWhileItIsReadIsWrittenAsWell) {
+  FakeCluster cluster(32);
+  for (const uint64_t size : {uint64_t{1}, uint64_t{70'000}, uint64_t{3'000'000}}) {
+    const auto bytes = random_bytes(size + 1'234'567, size);
+    SparseSource source(bytes, std::nullopt, 1'234'567);
+    const std::string path = fmt::format("/{}", size);
+    const auto written = cluster.run(cluster.client().write(path, source));
+    ASSERT_TRUE(written) << written.error();
+    ASSERT_TRUE(*cluster.get(path) == bytes);
+  }
 }
 
 TEST(RoundTrip, RefusesToReplaceUnlessAskedTo) {

@@ -37,6 +37,43 @@ TEST_F(Everyday, StoresATreeAndReadsItBack) {
   EXPECT_TRUE(healthy());
 }
 
+TEST_F(Everyday, HolesStayHolesOnTheWayThereAndBack) {
+  start({"--chunkservers", "5", "--policy", "rs-3-2-64k"});
+  constexpr uint64_t kSize = 300 << 20, kData = 1 << 20;
+  const std::string sparse = make_file("sparse", kData, 3), back = path("back");
+  {
+    std::fstream file(sparse, std::ios::in | std::ios::out | std::ios::binary);
+    for (const uint64_t at : {uint64_t{5} << 20, uint64_t{200} << 20})
+      file.seekp(static_cast<std::streamoff>(at)).write(read_file(sparse).data(), kData);
+  }
+  std::filesystem::resize_file(sparse, kSize);
+  const std::string hole = path("hole");
+  std::ofstream(hole).close();
+  std::filesystem::resize_file(hole, kSize);
+  struct stat attributes{};
+  ASSERT_EQ(stat(sparse.c_str(), &attributes), 0);
+  if (attributes.st_blocks * 512 > 16 << 20) GTEST_SKIP() << "the file system here has no holes";
+
+  const uint64_t before = bytes_on_disks();
+  const Outcome put = kintsugi({"put", sparse, "/sparse"});
+  ASSERT_EQ(put.exit_code, 0) << put.err;
+  ASSERT_EQ(kintsugi({"put", hole, "/hole"}).exit_code, 0);
+  EXPECT_LT(bytes_on_disks() - before, 30u << 20);
+  for (const auto& [local, remote] : {std::pair{sparse, "/sparse"}, std::pair{hole, "/hole"}}) {
+    const Outcome get = kintsugi({"get", remote, back});
+    ASSERT_EQ(get.exit_code, 0) << get.err;
+    EXPECT_EQ(run_command({"/usr/bin/cmp", local, back}).exit_code, 0) << remote;
+    ASSERT_EQ(stat(back.c_str(), &attributes), 0);
+    EXPECT_LT(attributes.st_blocks * 512, 16 << 20) << remote;
+    std::filesystem::remove(back);
+  }
+  // Where no holes can be, they are zeros.
+  const Outcome piped = run_command(
+      {"/bin/sh", "-c", command({"cat"}).front() + " cat /sparse | /usr/bin/cmp - " + sparse}, environment());
+  EXPECT_EQ(piped.exit_code, 0) << piped.out << piped.err;
+  EXPECT_TRUE(healthy());
+}
+
 TEST_F(Everyday, MistakesGetOneClearLineAndChangeNothing) {
   start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
   const std::string file = make_file("file", 1000, 1);

@@ -1,7 +1,6 @@
 #include "client/lib/read/file_reader.h"
 
 #include <algorithm>
-#include <array>
 
 #include "client/lib/read/range_read.h"
 #include "common/base/crc32c.h"
@@ -20,7 +19,7 @@ constexpr uint64_t kMaxChunkBytes = 2 << 20;   ///< most of each chunk that a wi
 constexpr int kMaxFreshLocations = 4;          ///< times a window is tried again
 constexpr uint64_t kLongExtent = 1 << 20;      ///< which has windows of its own
 constexpr uint64_t kScatteredBytes = 4 << 20;  ///< read at a time of extents that are smaller
-constexpr size_t kZeros = 1 << 20;             ///< given to the sink at a time
+constexpr uint64_t kLeastHole = 32 << 10;      ///< smaller ones are read as zeros
 constexpr Duration kBeforeFreshLocations = 200ms;
 
 }  // namespace
@@ -84,8 +83,8 @@ asio::awaitable<Status> FileReader::read_all() {
     const LocatedExtent* next = nullptr;
     KINTSUGI_CO_TRY(co_await find_next(next));
     const uint64_t data = next ? std::max(next->offset, planned_) : end_;
-    if (data - planned_ >= kScatteredBytes || data >= end_) {
-      KINTSUGI_CO_TRY(co_await give_zeros(std::min(data, end_)));
+    if (data - planned_ >= kLeastHole || data >= end_) {
+      KINTSUGI_CO_TRY(co_await give_hole(std::min(data, end_)));
     } else if (data == planned_ && is_long(*next)) {
       KINTSUGI_CO_TRY(co_await pipeline_.run(context_, *this));
     } else {
@@ -189,19 +188,37 @@ asio::awaitable<Status> FileReader::give(uint64_t offset,
   co_return written;
 }
 
-asio::awaitable<Status> FileReader::give_zeros(uint64_t end) {
-  static constexpr std::array<std::byte, 64 << 10> kSome{};
-  std::vector<std::span<const std::byte>> ranges;
-  while (planned_ < end) {
-    ranges.clear();
-    uint64_t left = std::min<uint64_t>(end - planned_, kZeros);
-    const uint64_t offset = planned_;
-    planned_ += left;
-    for (; left > 0; left -= ranges.back().size())
-      ranges.push_back(std::span(kSome).first(std::min<uint64_t>(left, kSome.size())));
-    KINTSUGI_CO_TRY(co_await give(offset, ranges));
+asio::awaitable<Status> FileReader::give_hole(uint64_t end) {
+  const uint64_t offset = planned_;
+  planned_ = end;
+  delivered_ = true;
+  const Status left = co_await sink_.hole(offset, end - offset);
+  if (left.ok() && options_.progress) options_.progress(end - offset);
+  co_return left;
+}
+
+asio::awaitable<Status> FileReader::give_scattered(uint64_t begin, std::span<const std::byte> bytes,
+                                                   const std::vector<DataRange>& data) {
+  const uint64_t end = begin + bytes.size();
+  planned_ = begin;
+  uint64_t given = begin;  // what lies between it and planned_ is data, or a hole that is worth nothing
+  const auto give_until = [&](uint64_t until) -> asio::awaitable<Status> {
+    if (until == given) co_return Status{};
+    const std::span<const std::byte> range = bytes.subspan(given - begin, until - given);
+    const uint64_t offset = std::exchange(given, until);
+    co_return co_await give(offset, {&range, 1});
+  };
+  for (const DataRange& range : data) {
+    if (range.begin > planned_ && range.begin - planned_ >= kLeastHole) {
+      KINTSUGI_CO_TRY(co_await give_until(planned_));
+      KINTSUGI_CO_TRY(co_await give_hole(range.begin));
+      given = planned_;
+    }
+    planned_ = std::min(range.end, end);
   }
-  co_return Status{};
+  KINTSUGI_CO_TRY(co_await give_until(planned_));
+  planned_ = end;
+  co_return co_await give_until(end);
 }
 
 asio::awaitable<Status> FileReader::read_scattered() {
@@ -209,6 +226,7 @@ asio::awaitable<Status> FileReader::read_scattered() {
   uint64_t end = std::min({end_, page_.end, begin + kScatteredBytes});
   for (int attempt = 0;; ++attempt) {
     std::vector<LocatedExtent> extents;
+    std::vector<DataRange> data;
     for (const LocatedExtent& extent : page_.extents) {
       if (extent.end() <= begin || extent.offset >= end) continue;
       if (extent.offset > begin && is_long(extent)) {
@@ -216,6 +234,7 @@ asio::awaitable<Status> FileReader::read_scattered() {
         break;
       }
       extents.push_back(extent);
+      data.push_back({std::max(extent.offset, begin), extent.end()});
     }
     RangeRead read(resources_, context_, begin, end, std::move(extents));
     KINTSUGI_CO_ASSIGN(Lease lease, co_await resources_.memory.reserve(read.buffers_needed(),
@@ -224,9 +243,7 @@ asio::awaitable<Status> FileReader::read_scattered() {
     if (status.ok()) {
       std::vector<std::byte> bytes(end - begin);
       read.copy(begin, bytes);
-      planned_ = end;
-      const std::span<const std::byte> range(bytes);
-      co_return co_await give(begin, {&range, 1});
+      co_return co_await give_scattered(begin, bytes, data);
     }
     if (attempt == kMaxFreshLocations || !co_await may_try_again(status, attempt))
       co_return status.with_context(file_.name());

@@ -25,7 +25,7 @@ struct ReadOptions {
 
 /// Use once. What cannot be read is tried again with fresh locations, since repairs move chunks. All bytes are
 /// those of one file: when another one has taken its place meanwhile, the rest cannot be read. Holes are read as zeros, and
-/// many small extents several at a time.
+/// many small extents several at a time; a sink that can leave a hole is told of them.
 class FileReader final : private WindowUser {
  public:
   FileReader(Resources& resources, Context context, WhichFile file, Sink& sink, ReadOptions options);
@@ -53,7 +53,10 @@ class FileReader final : private WindowUser {
   asio::awaitable<Status> find_next(const LocatedExtent*& next);
   /// Is worth windows of its own.
   bool is_long(const LocatedExtent& extent) const;
-  asio::awaitable<Status> give_zeros(uint64_t end);
+  asio::awaitable<Status> give_hole(uint64_t end);
+  /// Gives bytes that were read, without the holes among them that are worth being told.
+  asio::awaitable<Status> give_scattered(uint64_t begin, std::span<const std::byte> bytes,
+                                         const std::vector<DataRange>& data);
   /// Reads small extents, and the holes between them.
   asio::awaitable<Status> read_scattered();
   asio::awaitable<Status> give(uint64_t offset, std::span<const std::span<const std::byte>> ranges);

@@ -16,7 +16,7 @@ FileWriter::FileWriter(Resources& resources, Context context, std::string path, 
       context_(context),
       source_(source),
       options_(std::move(options)),
-      upload_(resources, {.path = std::move(path)}, options_.policy, source.size()) {}
+      upload_(resources, {.path = std::move(path)}, options_.policy, source_.size()) {}
 
 asio::awaitable<Status> FileWriter::run(proto::Attributes& attributes) {
   sight::Module module(context_, kWriteFile);
@@ -31,7 +31,7 @@ asio::awaitable<Status> FileWriter::run(proto::Attributes& attributes) {
 
 asio::awaitable<Status> FileWriter::commit(StripedWriter& stripes, proto::Attributes& attributes) {
   proto::CommitFileRequest request;
-  request.set_size(stripes.written());
+  request.set_size(source_.file_size(stripes.written()));
   request.set_mode(options_.mode);
   request.set_uid(options_.uid);
   request.set_gid(options_.gid);
@@ -39,6 +39,7 @@ asio::awaitable<Status> FileWriter::commit(StripedWriter& stripes, proto::Attrib
   request.set_modified_ns(options_.modified_ns != 0 ? options_.modified_ns : now);
   request.set_replace(options_.replace);
   stripes.add_extents(*request.mutable_extents());
+  *request.mutable_extents() = source_.unpack(request.extents());
   stripes.take_sealed(*request.mutable_sealed());
   return upload_.commit(context_, std::move(request), attributes);
 }

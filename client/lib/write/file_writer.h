@@ -6,6 +6,7 @@
 
 #include "client/lib/io.h"
 #include "client/lib/resources.h"
+#include "client/lib/write/dense_source.h"
 #include "client/lib/write/upload.h"
 #include "common/proto/meta.pb.h"
 
@@ -41,7 +42,7 @@ class FileWriter {
 
   Resources& resources_;
   Context context_;
-  Source& source_;
+  DenseSource source_;
   const WriteOptions options_;
   Upload upload_;
 };

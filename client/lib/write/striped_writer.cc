@@ -37,7 +37,7 @@ asio::awaitable<Status> StripedWriter::run() {
 }
 
 asio::awaitable<Status> StripedWriter::write_all() {
-  if (size_ && *size_ == 0) co_return Status{};
+  if (size_ && *size_ == 0 && !has_grown()) co_return Status{};
   while (!at_end_ && failure_.ok()) {
     proto::AllocateStripeResponse allocation;
     KINTSUGI_CO_TRY(co_await upload_.take_allocation(context_, allocation));
@@ -57,7 +57,7 @@ asio::awaitable<Status> StripedWriter::write_all() {
       co_return filled;
     }
     written_ += stripe.length;
-    at_end_ = at_end_ || (size_ && written_ == *size_);
+    at_end_ = at_end_ || (size_ && written_ == *size_ && !has_grown());
     stripe.last = at_end_;
 
     while (finishing_ >= kMaxFinishing)
@@ -66,6 +66,13 @@ asio::awaitable<Status> StripedWriter::write_all() {
     tasks_.spawn(finish(&stripe));
   }
   co_return Status{};
+}
+
+bool StripedWriter::has_grown() {
+  const std::optional<uint64_t> now = source_.size();
+  if (!now || *now <= *size_) return false;
+  size_ = now;
+  return true;
 }
 
 StripedWriter::Stripe& StripedWriter::add_stripe(proto::AllocateStripeResponse allocation, uint64_t bytes) {

@@ -63,6 +63,8 @@ class StripedWriter {
   asio::awaitable<void> abort(Stripe& stripe);
 
   bool can_seek() const { return size_.has_value(); }
+  /// True when the source has grown since its size was asked for.
+  bool has_grown();
 
   Resources& resources_;
   const Context context_;
@@ -70,9 +72,9 @@ class StripedWriter {
   Source& source_;
   const std::string name_;
   const Progress progress_;
-  const std::optional<uint64_t> size_;
-  uint64_t written_ = 0;  ///< bytes of the stripes that were filled
-  bool at_end_ = false;   ///< of the source
+  std::optional<uint64_t> size_;  ///< of the source, as it is known
+  uint64_t written_ = 0;          ///< bytes of the stripes that were filled
+  bool at_end_ = false;           ///< of the source
 
   std::deque<Stripe> stripes_;
   size_t finishing_ = 0;  ///< stripes that are sealed in the background
