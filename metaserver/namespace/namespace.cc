@@ -133,9 +133,10 @@ Result<proto::Attributes> Namespace::put_file(Transaction& transaction, std::str
   for (const proto::Extent& extent : file.extents)
     writer.put(extent);
   writer.finish(inode, freed);
-  inodes_.put(transaction, parent, path.names.back(), made.id, inode);
+  proto::Attributes attributes = to_attributes(made.id, inode);
+  inodes_.put(transaction, parent, path.names.back(), made.id, std::move(inode));
   if (target) inodes_.drop(transaction, *target, held_, freed);
-  return to_attributes(made.id, inode);
+  return attributes;
 }
 
 }  // namespace kintsugi::metaserver

@@ -79,15 +79,11 @@ Result<Place> Places::lookup(const Place& directory, const Caller& caller, std::
   return found.error();
 }
 
-proto::Attributes Places::shown(const Place& place, proto::Attributes attributes) const {
-  attributes.set_inode(place.shown(attributes.inode()));
-  return attributes;
-}
-
 Result<proto::Attributes> Places::attributes(const Place& place) const {
-  const Transaction transaction(place.view());
-  KINTSUGI_ASSIGN(const proto::StoredInode inode, Inodes::find(transaction, place.id()));
-  proto::Attributes attributes = shown(place, to_attributes(place.id(), inode));
+  const auto inode = Reader(place.view()).get_message<proto::StoredInode>(keys::inode(place.id()));
+  if (!inode) return gone();
+  proto::Attributes attributes = to_attributes(place.id(), *inode);
+  attributes.set_inode(place.shown(attributes.inode()));
   if (place.lists_snapshots()) {
     attributes.set_mode(attributes.mode() & kReadOnlyBits);
     attributes.set_links(static_cast<uint32_t>(2 + snapshots_.of(place.id()).size()));

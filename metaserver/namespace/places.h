@@ -76,8 +76,6 @@ class Places {
   Status check_writable(std::string_view path) const;
 
  private:
-  proto::Attributes shown(const Place& place, proto::Attributes attributes) const;
-
   const ReadView& store_;
   const Snapshots& snapshots_;
 };

@@ -42,7 +42,7 @@ void crash_something(SimulatedCluster& cluster) {
 }
 
 TEST(SnapshotsInACluster, ShowTheSameBytesThroughCrashesAndRepairs) {
-  for (const uint64_t seed : seeds({1, 2, 3, 4})) {
+  for (const uint64_t seed : seeds({1, 2, 3})) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     SimulatedCluster cluster({.seed = seed, .chunkservers = 12, .racks = 6});
     KINTSUGI_ASSERT_OK(cluster.start());
