@@ -29,8 +29,8 @@ void Leases::give_back(uint64_t session, InodeId inode) {
 }
 
 void Leases::keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response) {
-  if (request.ends()) return;  // ended() follows
   const uint64_t session = request.session();
+  if (request.ends()) return ended(session);
   for (const uint64_t inode : request.give_back())
     give_back(session, InodeId{inode});
   // Only after a start of the metaserver, while everybody waits for those that may have leases, can there be one that is not

@@ -276,6 +276,27 @@ TEST_F(Mounts, OneSeesWhatAnotherOneHasClosed) {
   EXPECT_TRUE(read_file(path("back")) == contents(one + "/shared"));
 }
 
+TEST_F(Mounts, OneThatStandsStillLosesWhatItDidNotWriteOutAndSaysSo) {
+  const std::string one = start_and_mount(), other = mount();
+  const int file = ::open((one + "/f").c_str(), O_RDWR | O_CLOEXEC | O_CREAT, 0644);
+  ASSERT_GE(file, 0);
+  ASSERT_TRUE(write_all(file, "synced", 0));
+  ASSERT_EQ(::fsync(file), 0);
+  ASSERT_TRUE(write_all(file, "kept back", 0));
+  const pid_t child = child_of(parent_of(one));
+  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  EXPECT_EQ(contents(other + "/f"), "synced") << "the other mount waits for some seconds, and no longer";
+  const int theirs = ::open((other + "/f").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(theirs, 0);
+  EXPECT_TRUE(write_all(theirs, "theirs", 0));
+  EXPECT_EQ(::close(theirs), 0);
+  ASSERT_EQ(::kill(child, SIGCONT), 0);
+  EXPECT_EQ(code(::fsync(file)), ESTALE) << "what was kept back is given up";
+  (void)::close(file);
+  EXPECT_EQ(contents(one + "/f"), "theirs");
+  EXPECT_EQ(contents(other + "/f"), "theirs");
+}
+
 TEST_F(Mounts, LocksHoldOverAllMounts) {
   const std::string one = start_and_mount(), other = mount();
   const int a = ::open((one + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_CREAT, 0644);

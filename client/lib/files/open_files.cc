@@ -215,6 +215,8 @@ asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
   } else {
     status = co_await sync_all();
   }
+  // With the end of the session all leases are given back.
+  shared_->session.on_recall = shared_->session.on_lost = [](const std::vector<uint64_t>&) {};
   shared_->ticker.request_stop();
   co_await shared_->ticker.join();
   shared_->tasks.request_stop();

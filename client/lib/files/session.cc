@@ -19,6 +19,7 @@ Session::Session(Resources& resources, ChangeJournal* journal)
       id_(takes_over_ ? journal_.session : resources.runtime.random.next() | 1),
       ended_(resources.runtime),
       telling_(resources.runtime, 1),
+      recalls_(resources.runtime, resources.secret),
       tasks_(resources.runtime) {
   journal_.session = id_;
   ++journal_.generation;
@@ -176,8 +177,9 @@ asio::awaitable<void> Session::await_recalls() {
     proto::AwaitRecallsRequest request;
     request.set_session(id_);
     proto::AwaitRecallsResponse response;
-    const Status status = co_await resources_.meta.call_once(Context{}, rpc::Method::kAwaitRecalls, request,
-                                                             response, kRecallsLimit);
+    const Context limited = Context{}.with_deadline(resources_.now() + kRecallsLimit);
+    const Status status = co_await recalls_.call(limited, resources_.options.metaserver,
+                                                 rpc::Method::kAwaitRecalls, request, response);
     if (status.ok() && !response.tell_all()) {
       pause = kFirstPause;
       const std::vector<uint64_t> inodes(response.recall().begin(), response.recall().end());
@@ -201,6 +203,7 @@ void Session::start() {
 
 asio::awaitable<void> Session::stop(bool keep) {
   tasks_.request_stop();
+  co_await recalls_.stop();
   co_await tasks_.join();
   if (keep) co_return;
   proto::KeepSessionRequest request;

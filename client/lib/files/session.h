@@ -10,6 +10,7 @@
 #include "client/lib/resources.h"
 #include "common/base/status.h"
 #include "common/proto/inode.pb.h"
+#include "common/rpc/client.h"
 #include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
 
@@ -141,6 +142,7 @@ class Session {
   bool all_ = true;                     ///< the next message holds everything
   runtime::Event ended_;                ///< a change
   runtime::Semaphore telling_;
+  rpc::Client recalls_;  ///< of its own: stopping it ends the call that waits for recalls
   runtime::TaskGroup tasks_;
 };
 
