@@ -86,6 +86,11 @@ void DirtyPiece::cut(uint64_t end) {
   write_header();
 }
 
+void DirtyPiece::set_modified(int64_t modified_ns) {
+  modified_ns_ = modified_ns;
+  write_header();
+}
+
 void DirtyPiece::write_header() {
   // The bytes come before the header that counts them, for whoever reads this memory after a kill.
   std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -36,6 +36,8 @@ class DirtyPiece {
   void put(uint64_t at, std::span<const std::byte> bytes, int64_t modified_ns, bool kill_privileges);
   /// Drops what lies behind `end`. REQUIRES: offset() < end.
   void cut(uint64_t end);
+  /// As if the bytes had been written then.
+  void set_modified(int64_t modified_ns);
 
  private:
   friend class DirtyBuffers;

@@ -83,6 +83,11 @@ int64_t DirtyRanges::modified_ns() const {
   return latest;
 }
 
+void DirtyRanges::set_modified(int64_t modified_ns) {
+  for (auto& [offset, piece] : pieces_)
+    piece.set_modified(modified_ns);
+}
+
 bool DirtyRanges::kill_privileges() const {
   return std::ranges::any_of(pieces_, [](const auto& piece) { return piece.second.kill_privileges(); });
 }

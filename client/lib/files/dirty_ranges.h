@@ -36,6 +36,8 @@ class DirtyRanges {
   uint64_t bytes() const { return bytes_; }
   uint64_t end() const { return pieces_.empty() ? 0 : pieces_.rbegin()->second.end(); }
   int64_t modified_ns() const;  ///< the latest
+  /// As if everything had been written then: the file's time was set after it was written.
+  void set_modified(int64_t modified_ns);
   bool kill_privileges() const;
   /// The contiguous runs, in order.
   std::vector<ByteRange> runs() const;

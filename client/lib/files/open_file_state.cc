@@ -519,10 +519,17 @@ asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
 asio::awaitable<Status> OpenFileState::set_attributes_exclusively(proto::SetAttributesRequest& request,
                                                                   proto::Attributes& result) {
   const std::optional<uint64_t> size = request.has_size() ? std::optional(request.size()) : std::nullopt;
-  // What is written out later would set the time again. What is cut off is not worth writing out.
-  if (!size) KINTSUGI_CO_TRY(co_await drain_exclusively());
+  // Bytes of time 0 get the time at which they are written out.
+  const bool epoch = request.has_modified_ns() && request.modified_ns() == 0;
+  if (!size && epoch) KINTSUGI_CO_TRY(co_await drain_exclusively());
   const auto changed = co_await shared_.calls.set_attributes(request);
   if (!changed) co_return changed.error();
+  if (!size) {
+    // What is written out later must not set the time back to that of its write.
+    dirty_.set_modified(changed->modified_ns());
+    for (const auto& layer : layers_)
+      layer->ranges.set_modified(changed->modified_ns());
+  }
   if (size) {
     dirty_.cut(*size);
     for (const auto& layer : layers_)
