@@ -25,8 +25,8 @@ struct ClusterFileSystemOptions {
 /// Node ids are inode numbers, and handles mean the same to the next process of the mount, which opens again what it does not
 /// know.
 ///
-/// A file that was written through a descriptor is written out when that is closed: who opens it then, wherever, sees it
-/// (close-to-open). Advisory locks are the metaserver's; one that waits asks again and again.
+/// A file that was written through a descriptor is written out when that is closed, or under a write lease once somebody else
+/// wants it: who opens it then, wherever, sees it (close-to-open). Advisory locks are the metaserver's; one that waits asks again and again.
 class ClusterFileSystem final : public FileSystem {
  public:
   /// References outlive it. `notifier` may be null: then an application that opens a file may believe attributes that are

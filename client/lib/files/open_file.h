@@ -94,7 +94,8 @@ class OpenHandle {
   asio::awaitable<Status> sync();
   /// An error that was not told yet, without writing out. What close(2) of one of several descriptors says.
   Status check();
-  /// The last close of a file writes it out first when `wait`, else it is written out in the background; bytes whose writing
+  /// The last close of a file writes it out first when `wait`, else it is written out in the background: at once, or under a
+  /// write lease (Session::has_lease) after FilesOptions::write_behind or when another client wants it. Bytes whose writing
   /// has failed for good are given up with the last handle.
   asio::awaitable<Status> close(bool wait = false);
 
