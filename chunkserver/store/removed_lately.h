@@ -11,8 +11,7 @@
 
 namespace kintsugi::chunkserver {
 
-/// What a client wrote may arrive long after the client gave it up, whole: one call of a small chunk, or all that was
-/// sent over a stream. When the chunk was removed meanwhile, nobody would know of the copy that this makes.
+/// A write may arrive whole, by one call or by all that was sent over a stream, long after its client gave it up. When the chunk was removed meanwhile, nobody would know of the copy that this makes.
 class RemovedLately {
  public:
   static constexpr Duration kMemory = std::chrono::minutes(10);  ///< longer than a call may take

@@ -11,7 +11,7 @@ void fill(struct kintsugi_stat& into, Connection& connection, const proto::Attri
     file->adopt(told);
     known = file->attributes();
   }
-  // What is not written out yet will take room.
+  // Bytes that are not written out yet count, since they will take room.
   const uint64_t growth = known.size() > told.size() ? known.size() - told.size() : 0;
   into = {};
   into.ino = known.inode();

@@ -109,7 +109,7 @@ asio::awaitable<Outcome> File::sync(FilePtr self) {
 asio::awaitable<Outcome> File::truncate(FilePtr self, uint64_t size) {
   const Use use(*self);
   if (!use) co_return closed();
-  // As ftruncate(2): EINVAL, not EBADF.
+  // A file that is open for reading only is EINVAL here and not EBADF, as ftruncate(2) has it.
   if (!self->writable()) co_return Status{Code::kInvalidArgument, "the file is not open for writing"};
   co_return co_await self->set_size(size);
 }
@@ -153,7 +153,7 @@ asio::awaitable<Outcome> File::seek(FilePtr self, uint64_t offset, bool data) {
   const auto found = data ? co_await file.seek_data(offset) : co_await file.seek_hole(offset);
   if (found) co_return static_cast<int64_t>(*found);
   const Code code = found.error().code();
-  // As lseek(2) has it.
+  // An offset beyond the end is ENXIO, as lseek(2) has it.
   if (code == Code::kNoData || code == Code::kRange)
     co_return Status{Code::kNoDevice, found.error().message()};
   co_return found.error();

@@ -31,7 +31,7 @@ class File {
   static asio::awaitable<Outcome> write(FilePtr self, std::span<const std::byte> bytes, uint64_t offset);
   static asio::awaitable<Outcome> sync(FilePtr self);
   static asio::awaitable<Outcome> truncate(FilePtr self, uint64_t size);
-  /// As O_TRUNC does it, whatever the file is open for.
+  /// Cuts the file to nothing as O_TRUNC does, whatever the file is open for.
   static asio::awaitable<Outcome> empty(FilePtr self);
   static asio::awaitable<Outcome> allocate(FilePtr self, int mode, uint64_t offset, uint64_t length);
   static asio::awaitable<Outcome> seek(FilePtr self, uint64_t offset, bool data);

@@ -35,7 +35,7 @@ class HandleTable {
     return found == objects_.end() ? nullptr : found->second;
   }
 
-  /// Of two threads that take the same handle one gets it.
+  /// When two threads take the same handle at once, one of them gets it.
   std::shared_ptr<Object> take(const Handle* handle) {
     const std::lock_guard lock(mutex_);
     const auto node = objects_.extract(reinterpret_cast<uint64_t>(handle));

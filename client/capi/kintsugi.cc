@@ -500,7 +500,7 @@ int kintsugi_aio_close(kintsugi_file_t* handle, kintsugi_callback callback, void
     const FilePtr file = handles().files.find(handle);
     if (!file) return bad_handle();
     if (callback == nullptr) return null();
-    // What cannot begin leaves the handle as it is.
+    // A close that cannot begin leaves the handle as it is.
     const Status begun = Connection::submit(file->connection(), File::close(file), callback, user);
     if (begun.ok()) handles().files.take(handle);
     return outcome_of(begun);

@@ -107,7 +107,7 @@ Attributes ClusterFileSystem::attributes_of(const proto::Attributes& told) {
   Attributes attributes;
   attributes.inode = known.inode();
   attributes.size_bytes = known.size();
-  // What is not written out yet will take room.
+  // Bytes that are not written out yet count, since they will take room.
   const uint64_t growth = known.size() > told.size() ? known.size() - told.size() : 0;
   attributes.blocks = divide_up(known.used_bytes() + growth, uint64_t{512});
   attributes.accessed_ns = known.accessed_ns();

@@ -73,8 +73,11 @@ bool Leases::settled(InodeId inode, uint64_t session) const {
 }
 
 void Leases::recall(InodeId inode, Lease& lease) {
-  if (lease.recalled != TimePoint{}) return;
-  lease.recalled = clock_.now();
+  const TimePoint now = clock_.now();
+  if (lease.recalled == TimePoint{}) lease.recalled = now;
+  // Told again as long as somebody waits: the answer that told of it may be lost.
+  if (lease.told != TimePoint{} && now - lease.told < kTellAgain) return;
+  lease.told = now;
   holders_[lease.session].to_recall.insert(inode);
   recalled_.notify_all();
 }

@@ -28,6 +28,7 @@ class Leases {
   static constexpr Duration kTakeOver = std::chrono::seconds(10);  ///< of silence after a recall
   static constexpr Duration kWait = std::chrono::seconds(5);       ///< of one call that wants an inode
   static constexpr Duration kPoll = std::chrono::seconds(25);      ///< of one call that waits for recalls
+  static constexpr Duration kTellAgain = std::chrono::seconds(1);
   static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
 
   /// References must outlive it.
@@ -63,6 +64,7 @@ class Leases {
   struct Lease {
     uint64_t session = 0;
     TimePoint recalled{};  ///< when somebody first wanted it; none: nobody yet
+    TimePoint told{};      ///< when its owner was to be told of that the last time
   };
   struct Holder {
     std::set<InodeId> leases;

@@ -27,7 +27,7 @@ class FakeMetaserver {
   std::string probe_address;             ///< named in every answer
   Status refusal;                        ///< unless ok: the answer to everything
   Status report_refusal;                 ///< unless ok: the answer to block reports
-  uint64_t replaces = 0;  ///< the incarnation that has the server's place
+  uint64_t replaces = 0;                 ///< the incarnation that has the server's place
   std::vector<proto::RegisterServerRequest> registrations;
   std::vector<proto::HeartbeatRequest> heartbeats;
   std::vector<proto::BlockReportRequest> reports;

@@ -129,6 +129,16 @@ TEST(Leases, ASessionThatWasEndedIsToldThatItLostThem) {
   EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kStale);
 }
 
+TEST(Leases, ARecallWhoseAnswerWasLostIsToldAgain) {
+  LeaseRig rig;
+  EXPECT_TRUE(*rig.get(kWriter, true, true));
+  for (int i = 0; i < 3; ++i) {
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [](auto&) {}));
+    EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable);
+    EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode}) << i;
+  }
+}
+
 TEST(Leases, AWriterThatSaysThatItIsThereIsWaitedFor) {
   LeaseRig rig;
   EXPECT_TRUE(*rig.get(kWriter, true, true));

@@ -107,9 +107,12 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
                      ChangeJournal* journal)
     : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal)) {
   shared_->session.on_recall = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
+    std::vector<uint64_t> news;  // the metaserver tells of a recall again until it is answered
     for (const uint64_t inode : inodes)
+      if (!shared->session.is_ending(inode)) news.push_back(inode);
+    for (const uint64_t inode : news)
       shared->session.end_lease(inode);
-    shared->tasks.spawn(shared->give_back(inodes));
+    if (!news.empty()) shared->tasks.spawn(shared->give_back(std::move(news)));
   };
   shared_->session.on_lost = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
     for (const uint64_t inode : inodes) {

@@ -99,6 +99,8 @@ class Session {
     news_given_back_.erase(inode);
   }
   bool has_lease(uint64_t inode) const { return leases_.contains(inode); }
+  /// It is being given back already.
+  bool is_ending(uint64_t inode) const { return ending_.contains(inode); }
   /// From here on nothing more is kept back; give_back() follows once what was is durable.
   void end_lease(uint64_t inode) {
     ending_.insert(inode);
