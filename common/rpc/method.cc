@@ -79,6 +79,11 @@ std::string_view method_name(Method method) {
     case Method::kWriteSmallChunk: return "WriteSmallChunk";
     case Method::kReadSmallChunk: return "ReadSmallChunk";
     case Method::kPing: return "Ping";
+    case Method::kChangeFaults: return "ChangeFaults";
+    case Method::kRegisterMonitor: return "RegisterMonitor";
+    case Method::kFindMonitor: return "FindMonitor";
+    case Method::kSightReport: return "SightReport";
+    case Method::kDiagnose: return "Diagnose";
   }
   return "unknown method";
 }

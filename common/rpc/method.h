@@ -89,6 +89,12 @@ enum class Method : uint16_t {
   kReadSmallChunk = 68,   ///< unary
   // any daemon
   kPing = 80,
+  kChangeFaults = 81,
+  // diagnosis (common/proto/sight.proto)
+  kRegisterMonitor = 90,  ///< monitor -> metaserver
+  kFindMonitor = 91,      ///< anybody -> metaserver
+  kSightReport = 92,      ///< any process -> monitor
+  kDiagnose = 93,         ///< anybody -> monitor, or metaserver
 };
 
 std::string_view method_name(Method method);
