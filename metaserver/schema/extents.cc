@@ -44,6 +44,35 @@ void scan_extents(const Reader& reader, InodeId content, uint64_t from,
               [&](std::string_view key, std::string_view value) { return visit(extent_of(key, value)); });
 }
 
+std::vector<std::pair<uint64_t, uint64_t>> runs_of(
+    const google::protobuf::RepeatedPtrField<proto::Extent>& extents) {
+  std::vector<std::pair<uint64_t, uint64_t>> runs;
+  for (const proto::Extent& extent : extents) {
+    if (runs.empty() || runs.back().second != extent.file_offset())
+      runs.emplace_back(extent.file_offset(), end_of(extent));
+    else
+      runs.back().second = end_of(extent);
+  }
+  return runs;
+}
+
+bool has_exactly(const Reader& reader, InodeId content,
+                 const google::protobuf::RepeatedPtrField<proto::Extent>& expected) {
+  const uint64_t begin = expected.begin()->file_offset(), end = end_of(*expected.rbegin());
+  auto next = expected.begin();
+  bool same = true;
+  scan_extents(reader, content, begin, [&](const proto::Extent& extent) {
+    if (extent.file_offset() >= end) return false;
+    const proto::Extent part = part_of(extent, begin, end);
+    same = next != expected.end() && part.file_offset() == next->file_offset() &&
+           part.length() == next->length() && part.stripe_id() == next->stripe_id() &&
+           part.stripe_offset() == next->stripe_offset();
+    ++next;
+    return same;
+  });
+  return same && next == expected.end();
+}
+
 size_t count_extents(const Reader& reader, InodeId content, size_t at_most) {
   size_t count = 0;
   reader.scan(keys::extents_after(content, 0),
@@ -122,6 +151,7 @@ void ExtentWriter::finish(proto::StoredInode& inode, FreedStripes& freed) {
       free_stripe(transaction_, id, freed);
     } else {
       transaction_.put_message(keys::stripe(id), *stripe);
+      if (change.bytes < 0) shrunken_.push_back(id);
     }
   }
   references_.clear();

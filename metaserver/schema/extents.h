@@ -29,6 +29,15 @@ inline InodeId content_of(InodeId id, const proto::StoredInode& inode) {
 void scan_extents(const Reader& reader, InodeId content, uint64_t from,
                   const std::function<bool(const proto::Extent&)>& visit);
 
+/// The ranges of the file that extents, which are in order, hold without a gap: begin and end of each.
+std::vector<std::pair<uint64_t, uint64_t>> runs_of(
+    const google::protobuf::RepeatedPtrField<proto::Extent>& extents);
+
+/// Between the begin of the first and the end of the last of these extents the file has them and nothing else. Those at the ends
+/// may be parts. REQUIRES: there is one.
+bool has_exactly(const Reader& reader, InodeId content,
+                 const google::protobuf::RepeatedPtrField<proto::Extent>& expected);
+
 /// How many there are, counted up to `at_most`.
 size_t count_extents(const Reader& reader, InodeId content, size_t at_most);
 
@@ -44,6 +53,8 @@ class ExtentWriter {
   void clear(uint64_t begin, uint64_t end);
   /// Counts the references of all stripes concerned, frees those that nobody names any more, and adjusts the sizes in `inode`.
   void finish(proto::StoredInode& inode, FreedStripes& freed);
+  /// Stripes that finish() left with fewer bytes that somebody names, but with some.
+  const std::vector<StripeId>& shrunken() const { return shrunken_; }
 
  private:
   struct References {
@@ -58,6 +69,7 @@ class ExtentWriter {
   const InodeId content_;
   std::map<uint64_t, std::optional<proto::Extent>> changed_;  ///< by their ends
   std::map<StripeId, References> references_;
+  std::vector<StripeId> shrunken_;
 };
 
 /// The metadata had all extents of a file in one value up to format 1. Converts some files and returns true, or returns false

@@ -190,6 +190,7 @@ Status FileService::write_file(Transaction& transaction, const FileWrite& wanted
   for (const proto::Extent& extent : wanted.extents)
     writer.put(extent);
   writer.finish(inode, freed);
+  note_layout(transaction, wanted, writer.shrunken());
   inode.set_size(size);
   if (!wanted.keep_times) {
     inode.set_modified_ns(wanted.modified_ns != 0 ? wanted.modified_ns : state_.inodes.now_ns());
@@ -198,6 +199,40 @@ Status FileService::write_file(Transaction& transaction, const FileWrite& wanted
   if (wanted.kill_privileges) clear_privileges(inode);
   transaction.put_message(keys::inode(wanted.inode), inode);
   attributes = to_attributes(wanted.inode, inode);
+  return {};
+}
+
+void FileService::note_layout(const Transaction& transaction, const FileWrite& wanted,
+                              const std::vector<StripeId>& shrunken) {
+  const auto small = std::ranges::count_if(wanted.extents, [](const proto::Extent& extent) {
+    return extent.stripe_id() != 0 && extent.length() < Compactions::kSmallBytes;
+  });
+  const bool waste = std::ranges::any_of(shrunken, [&](StripeId id) {
+    const auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
+    return stripe && is_wasteful(*stripe);
+  });
+  state_.compactions.wrote(wanted.inode, wanted.session, static_cast<size_t>(small), waste);
+}
+
+Status FileService::compact(Transaction& transaction, const proto::WriteExtentsRequest& request,
+                            const std::vector<StripeId>& stripes, FreedStripes& freed) {
+  const InodeId id{request.inode()};
+  if (request.replaced_size() > kMaxExtentsReplaced)
+    return {Code::kLimitExceeded,
+            fmt::format("at most {} extents are replaced at once", kMaxExtentsReplaced)};
+  KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, id));
+  if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
+  KINTSUGI_TRY(Uploads::check_extents(transaction, request.extents(), inode.size(), stripes, false));
+  if (runs_of(request.extents()) != runs_of(request.replaced()))
+    return {Code::kInvalidArgument, "what is compacted has to have the bytes that it replaces"};
+  const InodeId content = content_of(id, inode);
+  if (!has_exactly(transaction.store(), content, request.replaced()))
+    return {Code::kConflict, "the file changed meanwhile"};
+  ExtentWriter writer(transaction, content);
+  for (const proto::Extent& extent : request.extents())
+    writer.put(extent);
+  writer.finish(inode, freed);
+  transaction.put_message(keys::inode(id), inode);
   return {};
 }
 
@@ -212,6 +247,12 @@ Status FileService::write(Transaction& transaction, const proto::WriteExtentsReq
             fmt::format("at most {} files are written at once", kMaxFilesOfWriteExtents + 1)};
   KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
                   state_.uploads.gather(transaction, upload, request.sealed(), missing));
+  if (!request.replaced().empty()) {
+    KINTSUGI_TRY(compact(transaction, request, stripes, freed));
+    state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
+    note_change(transaction, request.change(), InodeId{request.inode()});
+    return state_.account(transaction);
+  }
   google::protobuf::RepeatedPtrField<proto::Extent> all;
   const FileWrite first{InodeId{request.inode()}, session,
                         request.extents(),        request.size_at_least(),
@@ -241,7 +282,9 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
                                                    proto::WriteExtentsResponse& response) {
   sight::Module module{context, kWriteExtents, {double(request.extents_size()), double(request.more_size())}};
   const InodeId id{request.inode()};
-  Status status = co_await state_.leases.settle(id, request.change().session());
+  Status status;
+  // A compaction changes nothing that anybody could see, or keeps back.
+  if (request.replaced().empty()) status = co_await state_.leases.settle(id, request.change().session());
   for (int i = 0; i < request.more_size() && status.ok(); ++i)
     status = co_await state_.leases.settle(InodeId{request.more(i).inode()}, request.change().session());
   if (!status.ok()) co_return module.finish(status);

@@ -21,6 +21,8 @@ constexpr sight::Site kKeepSession{"metaserver.keep_session", {"hold", "release"
 constexpr sight::Site kAwaitRecalls{"metaserver.await_recalls", {}, {"recalls"}};
 constexpr sight::Site kLock{"metaserver.lock"};
 
+constexpr size_t kMaxCompactionsAtOnce = 100;
+
 /// What a change returns that is about no inode.
 constexpr InodeId kNoResult = kRootInode;
 
@@ -299,6 +301,11 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
   const Status status = co_await state_.finish(module.context(), kept, transaction);
   if (status.ok() && note) state_.sessions.noted(request.session());
   if (status.ok()) state_.leases.keep(request, response);
+  if (status.ok() && !request.ends()) {
+    const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactionsAtOnce);
+    for (const InodeId inode : state_.compactions.take(request.session(), wanted))
+      response.add_compact(inode.value);
+  }
   co_return module.finish(status);
 }
 

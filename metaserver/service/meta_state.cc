@@ -24,6 +24,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       places(store, snapshots),
       sessions(runtime.clock),
       leases(runtime, sessions),
+      compactions(runtime.clock),
       inodes(inode_ids, runtime.clock, &snapshots, &trash),
       names(inode_ids, inodes, [this](InodeId inode) { return sessions.held(inode); }),
       servers(options, runtime.clock),
@@ -145,6 +146,7 @@ proto::Stripe MetaState::describe(StripeId id, const proto::StoredStripe& stored
   stripe.set_stripe_id(id.value);
   stripe.set_policy(stored.policy());
   stripe.set_length(stored.length());
+  stripe.set_live_bytes(stored.live_bytes());
   for (uint32_t i = 0; i < static_cast<uint32_t>(stored.chunks_size()); ++i) {
     const proto::StoredChunk& chunk = stored.chunks(static_cast<int>(i));
     proto::ChunkPlacement* placement = stripe.add_chunks();

@@ -15,6 +15,7 @@
 #include "metaserver/cluster/block_reports.h"
 #include "metaserver/cluster/cache_map.h"
 #include "metaserver/cluster/chunk_map.h"
+#include "metaserver/cluster/compactions.h"
 #include "metaserver/cluster/file_locks.h"
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/history.h"
@@ -106,6 +107,7 @@ struct MetaState {
   Sessions sessions;
   Leases leases;
   FileLocks locks;
+  Compactions compactions;
   Inodes inodes;
   Namespace names;
   ServerRegistry servers;

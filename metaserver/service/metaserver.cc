@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint32_t kFormatVersion = 2;
 constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
+constexpr Duration kLookPause = std::chrono::milliseconds(50);  ///< between steps over all files
+constexpr Duration kPassPause = std::chrono::minutes(10);       ///< between passes
 constexpr std::string_view kWellKnownPolicies[] = {"rs-3-2-1024k",     "rs-6-3-1024k",
                                                    "rs-10-4-1024k",    "replication-3-1024k",
                                                    "lrc-12-2-2-1024k", "rrs-12-4-1024k"};
@@ -84,6 +86,7 @@ asio::awaitable<Status> MetaServer::start() {
   tasks_.spawn(step_forever([this, held](Transaction& transaction, FreedStripes& freed) {
     return state_.trash.expire_step(transaction, state_.inodes, held, freed);
   }));
+  tasks_.spawn(look_at_layouts_forever());
   tasks_.spawn(expire_uploads_forever());
   tasks_.spawn(expire_sessions_forever());
   tasks_.spawn(expire_quarantine_forever());
@@ -184,6 +187,12 @@ asio::awaitable<void> MetaServer::step_forever(std::function<bool(Transaction&, 
       if (!status.ok()) co_return;  // the store failed and said so
     }
   }
+}
+
+asio::awaitable<void> MetaServer::look_at_layouts_forever() {
+  bool more = false;
+  while (co_await tasks_.sleep_for(more ? kLookPause : kPassPause))
+    more = state_.compactions.scan_step(Reader(state_.store));
 }
 
 asio::awaitable<void> MetaServer::rebalance_forever() {

@@ -73,6 +73,7 @@ class MetaServer {
   asio::awaitable<void> tell_missing_after_grace();
   /// Repeats steps of background work, each a transaction, until none is left, and looks for more after a pause.
   asio::awaitable<void> step_forever(std::function<bool(Transaction&, FreedStripes&)> step);
+  asio::awaitable<void> look_at_layouts_forever();
   asio::awaitable<void> rebalance_forever();
   asio::awaitable<void> expire_uploads_forever();
   asio::awaitable<void> expire_sessions_forever();

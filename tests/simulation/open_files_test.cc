@@ -225,5 +225,134 @@ TEST(OpenFilesInACluster, ThousandsOfSmallOverwritesAreReadBackAtOnce) {
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 
+struct Layout {
+  size_t extents = 0;
+  std::set<uint64_t> stripes;
+};
+
+Layout layout_of(SimulatedCluster& cluster, client::OpenFiles& files, uint64_t inode) {
+  Layout layout;
+  for (uint64_t offset = 0;;) {
+    const auto page = cluster.run(files.calls().locate(inode, offset, 0));
+    KINTSUGI_ASSERT(page);
+    for (const proto::Extent& extent : page->extents()) {
+      if (extent.file_offset() + extent.length() <= offset) continue;
+      ++layout.extents;
+      layout.stripes.insert(extent.stripe_id());
+    }
+    if (!page->more()) return layout;
+    const proto::Extent& last = page->extents(page->extents_size() - 1);
+    offset = last.file_offset() + last.length();
+  }
+}
+
+TEST(OpenFilesInACluster, ScatteredBytesAreWrittenAnewWithinAMinute) {
+  SimulatedCluster cluster({.seed = 7});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  const uint64_t inode = make_file(cluster, "/file");
+  auto files = cluster.client().open_files();
+  auto opened = cluster.run(files->open(inode));
+  ASSERT_TRUE(opened) << opened.error();
+  client::OpenFile& file = (*opened)->file();
+  Bytes model = random_content(cluster, 16 << 20);
+  KINTSUGI_ASSERT_OK(cluster.run(file.write(0, model)));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  const Layout at_first = layout_of(cluster, *files, inode);
+  for (int i = 0; i < 2000; ++i) {
+    const uint64_t offset = cluster.random_below(4096) * 4096;
+    const Bytes bytes = random_content(cluster, 4096);
+    KINTSUGI_ASSERT_OK(cluster.run(file.write(offset, bytes)));
+    std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+  }
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  const proto::Attributes before = file.attributes();
+  const Layout scattered = layout_of(cluster, *files, inode);
+  EXPECT_GT(scattered.extents, 1000u) << "nothing is scattered: this shows nothing";
+  cluster.run_for(60s);
+  const Layout after = layout_of(cluster, *files, inode);
+  EXPECT_LE(after.extents, at_first.extents + 4);
+  for (const uint64_t stripe : after.stripes)
+    EXPECT_FALSE(scattered.stripes.contains(stripe)) << "part of stripe " << stripe << " is waste";
+  Bytes found(model.size());
+  KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
+  EXPECT_TRUE(found == model);
+  const auto attributes = cluster.run(file.refresh());
+  ASSERT_TRUE(attributes) << attributes.error();
+  EXPECT_EQ(attributes->modified_ns(), before.modified_ns()) << "nobody wrote";
+  EXPECT_EQ(attributes->changed_ns(), before.changed_ns());
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->close()));
+  opened->reset();
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
+/// A write that begins whenever.
+Status write_some(SimulatedCluster& cluster, client::OpenFile& file, Bytes& model) {
+  const uint64_t offset = cluster.random_below(model.size() - 20'000);
+  const Bytes bytes = random_content(cluster, 1 + cluster.random_below(20'000));
+  std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+  return cluster.run(file.write(offset, bytes));
+}
+
+TEST(OpenFilesInACluster, ACompactionNeverWinsAgainstAWriter) {
+  for (const uint64_t seed : seeds({1, 2, 3, 4})) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    SimulatedCluster cluster({.seed = seed});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    const uint64_t inode = make_file(cluster, "/file");
+    auto writer = cluster.client().open_files(), other = cluster.client().open_files();
+    auto opened = cluster.run(writer->open(inode));
+    ASSERT_TRUE(opened) << opened.error();
+    client::OpenFile& file = (*opened)->file();
+    Bytes model = random_content(cluster, 3 << 20);
+    KINTSUGI_ASSERT_OK(cluster.run(file.write(0, model)));
+    for (int round = 0; round < 12; ++round) {
+      for (int i = 0; i < 150; ++i)
+        KINTSUGI_ASSERT_OK(write_some(cluster, file, model));
+      KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+      client::OpenFiles& compacting = cluster.random_below(2) == 0 ? *writer : *other;
+      compacting.session().on_compact({inode});
+      for (int i = 0; i < 8; ++i) {
+        cluster.run_for(cluster.random_time(0s, 20ms));
+        switch (cluster.random_below(8)) {
+          case 0: {
+            const uint64_t size = 1'000'000 + cluster.random_below(2 << 20);
+            KINTSUGI_ASSERT_OK(cluster.run(file.truncate(size)));
+            model.resize(size);
+            break;
+          }
+          case 1: {
+            const uint64_t offset = cluster.random_below(model.size() - 20'000);
+            KINTSUGI_ASSERT_OK(
+                cluster.run(file.allocate({.keep_size = true, .punch_hole = true}, offset, 20'000)));
+            std::fill_n(model.begin() + static_cast<ptrdiff_t>(offset), 20'000, std::byte{});
+            break;
+          }
+          case 2: KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync())); break;
+          case 3:
+            if (cluster.random_below(6) == 0) {
+              cluster.crash_metaserver(Crash::kKill);
+              cluster.run_for(cluster.random_time(0s, 3s));
+              cluster.restart_metaserver();
+            }
+            break;
+          default: KINTSUGI_ASSERT_OK(write_some(cluster, file, model));
+        }
+      }
+      Bytes found(model.size());
+      KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
+      ASSERT_TRUE(found == model) << "round " << round;
+    }
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->close(true)));
+    opened->reset();
+    const auto back = cluster.get("/file");
+    ASSERT_TRUE(back) << back.error();
+    EXPECT_TRUE(*back == model);
+    for (auto* files : {&writer, &other})
+      KINTSUGI_EXPECT_OK(cluster.run((*files)->stop()));
+    writer.reset();
+    other.reset();
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::simulation

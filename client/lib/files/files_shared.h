@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "client/lib/files/compactor.h"
 #include "client/lib/files/dirty_buffers.h"
 #include "client/lib/files/files_options.h"
 #include "client/lib/files/flush_groups.h"
@@ -55,6 +56,7 @@ struct FilesShared {
   InodeCalls calls;
   runtime::TaskGroup tasks;  ///< flushes and reads ahead
   FlushGroups groups;
+  Compactor compactor;
   DirtyBuffers buffers;
   LocationBudget locations;
   bool handed_over = false;       ///< another process goes on: nothing is written out here any more

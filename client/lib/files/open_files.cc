@@ -30,6 +30,7 @@ FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
       calls(resources, session, options.io_timeout),
       tasks(resources.runtime),
       groups(resources, calls, tasks, context()),
+      compactor(resources, calls, tasks, context()),
       buffers(*memory),
       locations{.limit = options.known_extents},
       room(resources.runtime),
@@ -122,6 +123,17 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
       state->lease_lost();
       if (state->is_clean() && !state->is_open()) shared->files.erase(inode);
     }
+  };
+  shared_->session.room_for_compaction = [shared = shared_.get()] { return shared->compactor.room(); };
+  shared_->session.on_compact = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
+    shared->compactor.want(inodes);
+  };
+  shared_->compactor.operations = [shared = shared_.get()] {
+    return shared->counts.windows_read + shared->counts.flushes;
+  };
+  shared_->compactor.on_moved = [shared = shared_.get()](uint64_t inode, uint64_t begin, uint64_t end) {
+    const auto file = shared->files.find(inode);
+    if (file != shared->files.end()) file->second->invalidate(begin, end);
   };
   shared_->session.start();
   shared_->ticker.spawn(shared_->tick());

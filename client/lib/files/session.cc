@@ -100,11 +100,14 @@ void Session::give_back(uint64_t inode) {
 
 asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& tell_all) {
   request.set_session(id_);
+  if (!request.ends()) request.set_compacts(room_for_compaction());
   proto::KeepSessionResponse response;
   const Status status =
       co_await resources_.meta.call_once(Context{}, rpc::Method::kKeepSession, request, response, kTellLimit);
   tell_all = status.ok() && response.tell_all();
   if (status.ok() && !response.lost().empty()) lost(response.lost());
+  if (status.ok() && !response.compact().empty())
+    on_compact({response.compact().begin(), response.compact().end()});
   co_return status;
 }
 

@@ -115,6 +115,11 @@ class Session {
   /// Called for inodes whose lease was lost: what was kept back of them must be given up. They are given back already.
   std::function<void(const std::vector<uint64_t>&)> on_lost = [](const std::vector<uint64_t>&) {};
 
+  /// How many more files this client would compact now (Compactor).
+  std::function<uint32_t()> room_for_compaction = [] { return 0; };
+  /// The metaserver asks that these files be compacted.
+  std::function<void(const std::vector<uint64_t>&)> on_compact = [](const std::vector<uint64_t>&) {};
+
   /// Begins to tell the metaserver every kKeepInterval, and to wait for recalls.
   void start();
   /// Ends the session, unless `keep`: then another process goes on with it.

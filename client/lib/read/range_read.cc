@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "client/lib/read/small_read.h"
 #include "common/base/assert.h"
 #include "common/base/crc32c.h"
 #include "common/log/log.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr uint64_t kNear = kBlockBytes;       ///< a gap in a stripe that is read as well
 constexpr uint64_t kMaxChunkBytes = 2 << 20;  ///< most of each chunk that a window takes
-constexpr size_t kSmallAtOnce = 16;           ///< windows of a block that are read at the same time
+constexpr size_t kSmallAtOnce = 32;           ///< windows of a block that are read at the same time
 constexpr size_t kShareOfMemory = 3;          ///< a wide window takes at most this part
 
 uint64_t window_bytes(const Memory& memory, const erasure::Policy& policy) {
@@ -68,6 +69,7 @@ void RangeRead::plan() {
     while (!plan.done()) {
       auto part = std::make_unique<Part>();
       part->window = {stripe, policy, plan.next()};
+      part->stripe = run.stripe;
       part->single = part->window.window.wanted.size() == 1;
       part->small =
           part->single && part->window.chunk_bytes(part->window.window.wanted.front()) <= kBlockBytes;
@@ -116,6 +118,7 @@ asio::awaitable<void> RangeRead::read_part(Part* part, Lease lease) {
     if (part->status.ok()) part->bytes = part->reader->bytes();
     co_return;
   }
+  if (part->small && co_await read_by_call(*part)) co_return;
   if (!SingleFetch::possible(resources_, part->window)) {
     part->status = {Code::kUnavailable, "its server does not look well"};
     co_return;
@@ -124,6 +127,21 @@ asio::awaitable<void> RangeRead::read_part(Part* part, Lease lease) {
   part->status = co_await part->fetch->run();
   if (part->status.ok()) part->bytes = part->fetch->bytes();
   if (part->small || !part->status.ok()) detach(*part);
+}
+
+asio::awaitable<bool> RangeRead::read_by_call(Part& part) {
+  const LocatedExtent bytes{.length = part.window.window.bytes,
+                            .stripe = part.stripe,
+                            .stripe_offset = part.window.window.stripe_offset};
+  if (bytes.length > kMaxSmallRead || !is_small_read(resources_, bytes)) co_return false;
+  part.copied.resize(bytes.length);
+  part.status = co_await small_read(resources_, context_, bytes, part.copied);
+  if (part.status.ok()) {
+    part.bytes = {part.copied};
+  } else {
+    part.copied.clear();
+  }
+  co_return part.status.ok();
 }
 
 asio::awaitable<void> RangeRead::read_small_parts(size_t* next, Lease lease) {

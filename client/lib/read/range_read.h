@@ -46,6 +46,7 @@ class RangeRead {
   };
   struct Part {
     StripeWindow window;
+    std::shared_ptr<const LocatedStripe> stripe;
     bool single = false, small = false;
     std::unique_ptr<SingleFetch> fetch;
     std::unique_ptr<WindowReader> reader;
@@ -56,6 +57,8 @@ class RangeRead {
 
   void plan();
   asio::awaitable<void> read_part(Part* part, Lease lease);
+  /// Fetches a few bytes by one call, without buffers. False: it did not work.
+  asio::awaitable<bool> read_by_call(Part& part);
   asio::awaitable<void> read_small_parts(size_t* next, Lease lease);
   /// Reads what failed by any chunks that there are, one after the other.
   asio::awaitable<Status> read_again();

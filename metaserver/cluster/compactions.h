@@ -1,0 +1,57 @@
+/// Files whose bytes lie badly: in very many small extents, or in stripes that are mostly waste. Clients with open files are asked to
+/// write them anew where they lie better (client/lib/files/compactor.h), as nothing but a client has the bytes.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/runtime/clock.h"
+#include "metaserver/schema/extents.h"
+#include "metaserver/schema/transaction.h"
+
+namespace kintsugi::metaserver {
+
+/// What is not known here any more, as after a restart, is found by looking at all files, a few at a time.
+class Compactions {
+ public:
+  static constexpr size_t kSmallExtents = 64;                     ///< so many make a file worth the work
+  static constexpr uint64_t kSmallBytes = 256 << 10;              ///< an extent of fewer is small
+  static constexpr Duration kQuiet = std::chrono::seconds(5);     ///< after the last small write
+  static constexpr Duration kLongest = std::chrono::seconds(30);  ///< even while it is written to
+  static constexpr Duration kOwn =
+      std::chrono::seconds(60);  ///< for so long a file is kept for the one who wrote it
+  static constexpr size_t kMaxNoted = 100'000, kLookedAt = 1'000, kInodesOfStep = 200;
+  static constexpr size_t kExtentsOfFile = 4'096, kExtentsOfStep = 10'000;
+
+  /// The clock must outlive it.
+  explicit Compactions(const runtime::Clock& clock) : clock_(clock) {}
+
+  /// The session wrote extents to the file, so many of them small; `waste`: it left a stripe with much that nobody names.
+  void wrote(InodeId inode, uint64_t session, size_t small, bool waste);
+  /// Files for this session to compact now. They are forgotten here: what is not done is found again.
+  std::vector<InodeId> take(uint64_t session, size_t at_most);
+  /// Looks at the next inodes. False: that was the end, and the next step begins at the first inode.
+  bool scan_step(const Reader& reader);
+
+  size_t waiting() const { return wanted_.size(); }
+
+ private:
+  struct Note {
+    uint64_t session = 0;
+    size_t small = 0;
+    TimePoint first{}, last{};
+  };
+
+  const runtime::Clock& clock_;
+  std::map<InodeId, Note> noted_;
+  std::set<InodeId> wanted_;  ///< those of `noted_` that are worth the work
+  InodeId next_{};            ///< of take(), to be fair
+  InodeId scanned_{};         ///< up to this one
+};
+
+/// More than a quarter of the stripe is named by nobody.
+bool is_wasteful(const proto::StoredStripe& stripe);
+
+}  // namespace kintsugi::metaserver
