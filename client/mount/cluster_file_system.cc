@@ -449,7 +449,7 @@ asio::awaitable<Result<uint32_t>> ClusterFileSystem::write(const Caller&, NodeId
 
 asio::awaitable<Status> ClusterFileSystem::flush(const Caller&, NodeId node, Handle handle, LockOwner owner) {
   KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
-  if (locked_.contains(node)) (void)co_await unlock(node, owner, false);
+  if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(node, owner, false);
   // Under a write lease it may wait a little: who opens the file elsewhere has it written out first.
   if (files_.session().has_lease(node)) co_return file->handle->check();
   if (!std::exchange(file->written, false)) co_return file->handle->check();
@@ -701,9 +701,10 @@ asio::awaitable<Result<Lock>> ClusterFileSystem::get_lock(const Caller&, NodeId 
 
 asio::awaitable<Status> ClusterFileSystem::set_lock(const Caller& caller, NodeId node,
                                                     const LockRequest& request) {
-  if (!request.flock && request.lock.type != LockType::kUnlock) locked_.insert(node);
   for (Duration pause = kFirstLockPause;; pause = std::min(2 * pause, kLongestLockPause)) {
-    const auto answer = co_await files_.calls().lock(lock_request(node, request));
+    proto::LockRequest wanted = lock_request(node, request);
+    wanted.set_waits(request.wait);
+    const auto answer = co_await files_.calls().lock(std::move(wanted));
     if (!answer) co_return answer.error();
     if (answer->granted()) {
       if (caller.interrupt->abandoned()) (void)co_await unlock(node, request.owner, request.flock);

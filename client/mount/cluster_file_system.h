@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "client/lib/client.h"
 #include "client/lib/files/open_files.h"
@@ -136,7 +135,6 @@ class ClusterFileSystem final : public FileSystem {
   std::unordered_map<Handle, OpenedPtr> handles_;
   std::unordered_map<Handle, std::shared_ptr<DirectoryCookies>> directories_;
   std::unordered_map<NodeId, Seen> seen_;  ///< bounded: what was told of inodes in the last moments
-  std::unordered_set<NodeId> locked_;      ///< inodes of which this mount has taken fcntl locks
   struct Version {
     int64_t modified_ns = 0;
     uint64_t size = 0;

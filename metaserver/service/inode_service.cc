@@ -293,7 +293,18 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
 asio::awaitable<Status> InodeService::keep_session(Context context, const proto::KeepSessionRequest& request,
                                                    proto::KeepSessionResponse& response) {
   sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
+  const bool unknown = state_.sessions.has_to_tell(request.session());
   const Status kept = state_.sessions.keep(request, response);
+  if (kept.ok() && unknown && request.all()) {
+    // One that somebody else has got meanwhile is lost.
+    for (const proto::HeldLock& held : request.lock())
+      if (held.lock().session() == request.session())
+        (void)state_.locks.set(InodeId{held.inode()}, held.lock(), held.whole_file());
+  }
+  if (kept.ok() && request.ask_locks()) {
+    for (proto::HeldLock& held : state_.locks.of(request.session()))
+      *response.add_lock() = std::move(held);
+  }
   // After a restart the metaserver must know that this session may still tell what it holds.
   Transaction transaction(state_.store);
   const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
@@ -324,26 +335,39 @@ asio::awaitable<Status> InodeService::await_recalls(Context context,
   co_return module.finish({});
 }
 
+Status InodeService::take_lock(const proto::LockRequest& request, proto::LockResponse& response) {
+  const InodeId id{request.inode()};
+  const uint64_t session = request.lock().session();
+  const bool gives_back = request.lock().type() == proto::FileLock::NONE;
+  // What is known of locks is not complete until those that had some before a restart have told.
+  if (state_.sessions.has_to_tell(session) ||
+      (!gives_back && state_.sessions.others_have_to_tell(session, Leases::kTakeOver)))
+    return {Code::kUnavailable, "the metaserver has just started and asks clients for their locks"};
+  const std::vector<proto::FileLock> others =
+      state_.locks.conflicts(id, request.lock(), request.whole_file());
+  response.set_granted(others.empty());
+  if (!others.empty()) {
+    *response.mutable_conflict() = others.front();
+    if (request.waits() && !request.whole_file() && !state_.lock_waits.may_wait(request.lock(), others))
+      return {Code::kDeadlock, "would wait for a lock of one who waits for a lock of this one"};
+    return {};
+  }
+  if (request.test_only()) return {};
+  state_.lock_waits.ended(request.lock());
+  const Result<Place> place = state_.places.of(id);
+  const bool exists = place && place->view().get(keys::inode(place->id()));
+  if (!exists && !gives_back) return {Code::kStale, "does not exist any more"};
+  KINTSUGI_ASSIGN(const bool granted, state_.locks.set(id, request.lock(), request.whole_file()));
+  response.set_granted(granted);
+  if (exists) state_.sessions.hold(session, id);
+  return {};
+}
+
 asio::awaitable<Status> InodeService::lock(Context context, const proto::LockRequest& request,
                                            proto::LockResponse& response) {
   sight::Module module{context, kLock};
-  const InodeId id{request.inode()};
-  const auto other = state_.locks.conflict(id, request.lock(), request.whole_file());
-  if (other) *response.mutable_conflict() = *other;
-  Result<bool> granted = !other;
-  if (!other && !request.test_only()) {
-    const Result<Place> place = state_.places.of(id);
-    const bool exists = place && place->view().get(keys::inode(place->id()));
-    if (exists || request.lock().type() == proto::FileLock::NONE) {
-      granted = state_.locks.set(id, request.lock(), request.whole_file());
-      state_.sessions.hold(request.lock().session(), id);
-    } else {
-      granted = Status{Code::kStale, "does not exist any more"};
-    }
-  }
-  if (granted) response.set_granted(*granted);
-  const Status status = granted ? Status{} : granted.error();
-  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+  const Status taken = take_lock(request, response);
+  co_return module.finish(co_await state_.finish_read(numbered(taken, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver

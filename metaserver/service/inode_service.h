@@ -37,6 +37,7 @@ class InodeService {
                                        proto::KeepSessionResponse& response);
   asio::awaitable<Status> await_recalls(Context context, const proto::AwaitRecallsRequest& request,
                                         proto::AwaitRecallsResponse& response);
+  Status take_lock(const proto::LockRequest& request, proto::LockResponse& response);
   asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,
                                proto::LockResponse& response);
 

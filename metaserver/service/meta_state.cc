@@ -24,6 +24,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       places(store, snapshots),
       sessions(runtime.clock),
       leases(runtime, sessions),
+      lock_waits(runtime.clock),
       compactions(runtime.clock),
       inodes(inode_ids, runtime.clock, &snapshots, &trash),
       names(inode_ids, inodes, [this](InodeId inode) { return sessions.held(inode); }),

@@ -7,6 +7,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "common/proto/file_locks.h"
 #include "common/rpc/secret.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"
@@ -16,10 +17,10 @@
 #include "metaserver/cluster/cache_map.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/cluster/compactions.h"
-#include "metaserver/cluster/file_locks.h"
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/history.h"
 #include "metaserver/cluster/leases.h"
+#include "metaserver/cluster/lock_waits.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/cluster/placement.h"
 #include "metaserver/cluster/quarantine.h"
@@ -107,6 +108,7 @@ struct MetaState {
   Sessions sessions;
   Leases leases;
   FileLocks locks;
+  LockWaits lock_waits;
   Compactions compactions;
   Inodes inodes;
   Namespace names;

@@ -354,5 +354,52 @@ TEST(OpenFilesInACluster, ACompactionNeverWinsAgainstAWriter) {
   }
 }
 
+proto::LockRequest lock_request(uint64_t inode, client::OpenFiles& files, proto::FileLock::Type type) {
+  proto::LockRequest request;
+  request.set_inode(inode);
+  request.mutable_lock()->set_type(type);
+  request.mutable_lock()->set_session(files.session().id());
+  request.mutable_lock()->set_owner(1);
+  request.mutable_lock()->set_end(100);
+  return request;
+}
+
+TEST(OpenFilesInACluster, LocksOutliveTheMetaserverAndTheProcessOfTheClient) {
+  for (const uint64_t seed : seeds({1, 2, 3})) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    SimulatedCluster cluster({.seed = seed});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    const uint64_t inode = make_file(cluster, "/file");
+    client::ChangeJournal journal;
+    auto owner = cluster.client().open_files({}, nullptr, &journal), other = cluster.client().open_files();
+    const auto lock = [&](client::OpenFiles& files, proto::FileLock::Type type) {
+      const auto answer = cluster.run(files.calls().lock(lock_request(inode, files, type)));
+      EXPECT_TRUE(answer) << answer.error();
+      return answer && answer->granted();
+    };
+    EXPECT_TRUE(lock(*owner, proto::FileLock::EXCLUSIVE));
+    for (int i = 0; i < 4; ++i) {
+      if (cluster.random_below(2) == 0) {
+        cluster.crash_metaserver(cluster.random_below(2) == 0 ? Crash::kPower : Crash::kKill);
+        cluster.run_for(cluster.random_time(0s, 3s));
+        cluster.restart_metaserver();
+      } else {
+        KINTSUGI_EXPECT_OK(cluster.run(owner->stop(true)));
+        owner.reset();
+        owner = cluster.client().open_files({}, nullptr, &journal);
+        cluster.run_for(1s);
+      }
+      EXPECT_FALSE(lock(*other, proto::FileLock::SHARED)) << "after " << i;
+    }
+    EXPECT_TRUE(owner->session().has_locks(inode, false, 1));
+    EXPECT_TRUE(lock(*owner, proto::FileLock::NONE));
+    EXPECT_TRUE(lock(*other, proto::FileLock::SHARED));
+    for (auto* files : {&owner, &other})
+      KINTSUGI_EXPECT_OK(cluster.run((*files)->stop()));
+    owner.reset();
+    other.reset();
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::simulation

@@ -148,7 +148,9 @@ asio::awaitable<Result<proto::CopyExtentsResponse>> InodeCalls::copy_extents(
 }
 
 asio::awaitable<Result<proto::LockResponse>> InodeCalls::lock(proto::LockRequest request) {
-  return ask<proto::LockResponse>(rpc::Method::kLock, std::move(request));
+  const auto answer = co_await ask<proto::LockResponse>(rpc::Method::kLock, request);
+  if (answer && answer->granted() && !request.test_only()) session_.locked(request);
+  co_return answer;
 }
 
 }  // namespace kintsugi::client

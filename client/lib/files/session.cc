@@ -100,12 +100,20 @@ void Session::give_back(uint64_t inode) {
 
 asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& tell_all) {
   request.set_session(id_);
-  if (!request.ends()) request.set_compacts(room_for_compaction());
+  if (!request.ends()) {
+    request.set_compacts(room_for_compaction());
+    request.set_ask_locks(ask_locks_);
+  }
   proto::KeepSessionResponse response;
   const Status status =
       co_await resources_.meta.call_once(Context{}, rpc::Method::kKeepSession, request, response, kTellLimit);
   tell_all = status.ok() && response.tell_all();
   if (status.ok() && !response.lost().empty()) lost(response.lost());
+  if (status.ok() && request.ask_locks()) {
+    ask_locks_ = false;
+    for (const proto::HeldLock& held : response.lock())
+      (void)locks_.set(InodeId{held.inode()}, held.lock(), held.whole_file());
+  }
   if (status.ok() && !response.compact().empty())
     on_compact({response.compact().begin(), response.compact().end()});
   co_return status;
@@ -137,6 +145,8 @@ asio::awaitable<Status> Session::tell() {
         request.add_hold(inode);
       for (const std::set<uint64_t>* leases : {&leases_, &ending_})
         request.mutable_lease()->Add(leases->begin(), leases->end());
+      for (proto::HeldLock& held : locks_.of(id_))
+        *request.add_lock() = std::move(held);
       news_held_.clear();
       news_released_.clear();
     } else {

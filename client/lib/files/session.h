@@ -9,6 +9,7 @@
 
 #include "client/lib/resources.h"
 #include "common/base/status.h"
+#include "common/proto/file_locks.h"
 #include "common/proto/inode.pb.h"
 #include "common/rpc/client.h"
 #include "common/runtime/event.h"
@@ -115,6 +116,16 @@ class Session {
   /// Called for inodes whose lease was lost: what was kept back of them must be given up. They are given back already.
   std::function<void(const std::vector<uint64_t>&)> on_lost = [](const std::vector<uint64_t>&) {};
 
+  // ---- locks
+  /// The metaserver granted it, or took it back: a metaserver that starts anew is told of what there is.
+  void locked(const proto::LockRequest& request) {
+    (void)locks_.set(InodeId{request.inode()}, request.lock(), request.whole_file());
+  }
+  /// That owner of this session has such locks, or may have them from the process before.
+  bool has_locks(uint64_t inode, bool whole_file, uint64_t owner) const {
+    return ask_locks_ || locks_.any(InodeId{inode}, whole_file, owner);
+  }
+
   /// How many more files this client would compact now (Compactor).
   std::function<uint32_t()> room_for_compaction = [] { return 0; };
   /// The metaserver asks that these files be compacted.
@@ -146,7 +157,9 @@ class Session {
   size_t asking_ = 0;
   std::set<uint64_t> news_given_back_;  ///< not told yet
   std::set<uint64_t> giving_back_;      ///< being told
+  FileLocks locks_;                     ///< of this session
   bool all_ = true;                     ///< the next message holds everything
+  bool ask_locks_ = takes_over_;        ///< those of the process before are not known yet
   runtime::Event ended_;                ///< a change
   runtime::Semaphore telling_;
   rpc::Client recalls_;  ///< of its own: stopping it ends the call that waits for recalls

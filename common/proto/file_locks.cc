@@ -1,8 +1,8 @@
-#include "metaserver/cluster/file_locks.h"
+#include "common/proto/file_locks.h"
 
 #include <algorithm>
 
-namespace kintsugi::metaserver {
+namespace kintsugi {
 namespace {
 
 bool same_owner(const proto::FileLock& a, const proto::FileLock& b) {
@@ -15,22 +15,23 @@ bool overlap(const proto::FileLock& a, const proto::FileLock& b) {
 
 }  // namespace
 
-std::optional<proto::FileLock> FileLocks::conflict(InodeId inode, const proto::FileLock& wanted,
-                                                   bool whole_file) const {
-  const auto found = locks_.find({inode, whole_file});
-  if (found == locks_.end() || wanted.type() == proto::FileLock::NONE) return std::nullopt;
-  for (const proto::FileLock& lock : found->second) {
+std::vector<proto::FileLock> FileLocks::conflicts(InodeId inode, const proto::FileLock& wanted,
+                                                  bool whole_file) const {
+  std::vector<proto::FileLock> found;
+  const auto locks = locks_.find({inode, whole_file});
+  if (locks == locks_.end() || wanted.type() == proto::FileLock::NONE) return found;
+  for (const proto::FileLock& lock : locks->second) {
     const bool excludes =
         lock.type() == proto::FileLock::EXCLUSIVE || wanted.type() == proto::FileLock::EXCLUSIVE;
-    if (excludes && !same_owner(lock, wanted) && overlap(lock, wanted)) return lock;
+    if (excludes && !same_owner(lock, wanted) && overlap(lock, wanted)) found.push_back(lock);
   }
-  return std::nullopt;
+  return found;
 }
 
 Result<bool> FileLocks::set(InodeId inode, const proto::FileLock& wanted, bool whole_file) {
   if (wanted.begin() > wanted.end() || wanted.session() == 0)
     return Status{Code::kInvalidArgument, "the lock has no range or no owner"};
-  if (conflict(inode, wanted, whole_file)) return false;
+  if (!conflicts(inode, wanted, whole_file).empty()) return false;
   if (wanted.type() != proto::FileLock::NONE && count_ >= kMaxLocks)
     return Status{Code::kLimitExceeded, "too many locks"};
   std::vector<proto::FileLock>& locks = locks_[{inode, whole_file}];
@@ -65,4 +66,25 @@ void FileLocks::session_ended(uint64_t session) {
   }
 }
 
-}  // namespace kintsugi::metaserver
+bool FileLocks::any(InodeId inode, bool whole_file, uint64_t owner) const {
+  const auto found = locks_.find({inode, whole_file});
+  return found != locks_.end() && std::ranges::any_of(found->second, [&](const proto::FileLock& lock) {
+           return lock.owner() == owner;
+         });
+}
+
+std::vector<proto::HeldLock> FileLocks::of(uint64_t session) const {
+  std::vector<proto::HeldLock> held;
+  for (const auto& [key, locks] : locks_) {
+    for (const proto::FileLock& lock : locks) {
+      if (lock.session() != session) continue;
+      proto::HeldLock& one = held.emplace_back();
+      one.set_inode(key.inode.value);
+      one.set_whole_file(key.whole_file);
+      *one.mutable_lock() = lock;
+    }
+  }
+  return held;
+}
+
+}  // namespace kintsugi

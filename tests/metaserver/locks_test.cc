@@ -1,0 +1,122 @@
+// Locks over all clients: what becomes of them when the metaserver starts anew, and who waits for whom.
+#include "metaserver/cluster/lock_waits.h"
+#include "tests/metaserver/metaserver_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr uint64_t kFirst = 5, kSecond = 6;
+
+struct LockRig : MetaServerRig {
+  LockRig() {
+    KINTSUGI_EXPECT_OK(put("/f"));
+    inode = open("/f")->attributes().inode();
+    for (const uint64_t session : {kFirst, kSecond})
+      KINTSUGI_EXPECT_OK(tell(session));
+  }
+
+  Status tell(uint64_t session, const std::vector<proto::HeldLock>& locks = {}) {
+    proto::KeepSessionRequest request;
+    request.set_session(session);
+    request.set_all(true);
+    for (const proto::HeldLock& lock : locks)
+      *request.add_lock() = lock;
+    const auto kept = call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, request);
+    return kept ? Status{} : kept.error();
+  }
+  proto::LockRequest request(uint64_t session, uint64_t begin, uint64_t end,
+                             proto::FileLock::Type type = proto::FileLock::EXCLUSIVE) const {
+    proto::LockRequest request;
+    request.set_inode(inode);
+    proto::FileLock& lock = *request.mutable_lock();
+    lock.set_type(type);
+    lock.set_session(session);
+    lock.set_owner(session * 100);
+    lock.set_begin(begin);
+    lock.set_end(end);
+    return request;
+  }
+  Result<bool> lock(const proto::LockRequest& request) {
+    const auto answer = call<proto::LockResponse>(rpc::Method::kLock, request);
+    if (!answer) return answer.error();
+    return answer->granted();
+  }
+  Result<bool> wait_for(uint64_t session, uint64_t begin, uint64_t end) {
+    proto::LockRequest wanted = request(session, begin, end);
+    wanted.set_waits(true);
+    return lock(wanted);
+  }
+  static proto::HeldLock held(const proto::LockRequest& request) {
+    proto::HeldLock held;
+    held.set_inode(request.inode());
+    *held.mutable_lock() = request.lock();
+    return held;
+  }
+
+  uint64_t inode = 0;
+};
+
+TEST(Locks, SurviveARestartBecauseTheirOwnersTellThem) {
+  LockRig rig;
+  const proto::LockRequest first = rig.request(kFirst, 0, 9), second = rig.request(kSecond, 5, 20);
+  ASSERT_TRUE(*rig.lock(first));
+  ASSERT_FALSE(*rig.lock(second));
+  rig.restart();
+  KINTSUGI_EXPECT_OK(rig.tell(kSecond));
+  EXPECT_EQ(rig.lock(second).error().code(), Code::kUnavailable) << "the first one may still tell";
+  KINTSUGI_EXPECT_OK(rig.tell(kFirst, {LockRig::held(first)}));
+  EXPECT_FALSE(*rig.lock(second)) << "the first one has it still";
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 0, 9, proto::FileLock::NONE)));
+  EXPECT_TRUE(*rig.lock(second));
+}
+
+TEST(Locks, OfOneThatIsSilentAfterARestartAreGivenToOthers) {
+  LockRig rig;
+  ASSERT_TRUE(*rig.lock(rig.request(kFirst, 0, 9)));
+  rig.restart();
+  KINTSUGI_EXPECT_OK(rig.tell(kSecond));
+  const proto::LockRequest second = rig.request(kSecond, 0, 9);
+  EXPECT_FALSE(rig.lock(second));
+  rig.pass(Leases::kTakeOver / 1s + 1);
+  EXPECT_TRUE(*rig.lock(second));
+  KINTSUGI_EXPECT_OK(rig.tell(kFirst, {LockRig::held(rig.request(kFirst, 0, 9))}));
+  EXPECT_FALSE(*rig.lock(rig.request(kFirst, 0, 9))) << "it came too late";
+}
+
+TEST(Locks, WhatIsToldOnceMoreBringsNothingBack) {
+  LockRig rig;
+  const proto::LockRequest first = rig.request(kFirst, 0, 9);
+  ASSERT_TRUE(*rig.lock(first));
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 0, 9, proto::FileLock::NONE)));
+  // A message that was on its way when the lock was given back.
+  KINTSUGI_EXPECT_OK(rig.tell(kFirst, {LockRig::held(first)}));
+  EXPECT_TRUE(*rig.lock(rig.request(kSecond, 0, 9)));
+}
+
+TEST(Locks, ANewProcessOfASessionLearnsThem) {
+  LockRig rig;
+  ASSERT_TRUE(*rig.lock(rig.request(kFirst, 3, 9)));
+  proto::KeepSessionRequest keep;
+  keep.set_session(kFirst);
+  keep.set_ask_locks(true);
+  const auto answer = rig.call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, keep);
+  ASSERT_TRUE(answer) << answer.error();
+  ASSERT_EQ(answer->lock_size(), 1);
+  EXPECT_EQ(answer->lock(0).inode(), rig.inode);
+  EXPECT_EQ(answer->lock(0).lock().begin(), 3u);
+}
+
+TEST(Locks, WhoeverWouldCloseACircleIsTold) {
+  LockRig rig;
+  ASSERT_TRUE(*rig.lock(rig.request(kFirst, 0, 0)));
+  ASSERT_TRUE(*rig.lock(rig.request(kSecond, 1, 1)));
+  EXPECT_FALSE(*rig.wait_for(kFirst, 1, 1));
+  EXPECT_EQ(rig.wait_for(kSecond, 0, 0).error().code(), Code::kDeadlock);
+  EXPECT_FALSE(*rig.wait_for(kFirst, 1, 1)) << "the other one goes on waiting";
+  // One that gave up waiting is in nobody's way.
+  rig.pass(3);
+  EXPECT_FALSE(*rig.wait_for(kSecond, 0, 0));
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver
