@@ -187,11 +187,11 @@ std::string to_json(const DiagnoseResponse& response) {
                          {"silent_s", static_cast<double>(process.silent_ns()) / 1e9},
                          {"live", process.live()},
                          {"loop_lag_s", static_cast<double>(process.loop_lag_ns()) / 1e9}});
-  const Document result = {{"verdicts", std::move(verdicts)},
-                           {"history", std::move(history)},
-                           {"processes", std::move(processes)},
-                           {"reduced", response.reduced()},
-                           {"monitor", response.monitor()}};
+  const Document result = {
+      {"verdicts", std::move(verdicts)},   {"history", std::move(history)},
+      {"processes", std::move(processes)}, {"reduced", response.reduced()},
+      {"monitor", response.monitor()},     {"monitor_http", response.monitor_http()},
+      {"servers", response.servers()},     {"servers_reporting", response.servers_reporting()}};
   return text(result, 2);
 }
 
