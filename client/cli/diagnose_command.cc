@@ -73,7 +73,11 @@ int culprits(const proto::DiagnoseResponse& answer) {
 
 std::string conclusion(const proto::DiagnoseResponse& answer) {
   const int stuck = culprits(answer), masked = answer.verdicts_size() - stuck;
-  std::string text = stuck > 0 ? counted(static_cast<uint64_t>(stuck), "culprit") : "nothing is stuck";
+  // What does not report may be stuck without anybody knowing.
+  const bool all_report = answer.servers() > 0 && answer.servers_reporting() == answer.servers();
+  std::string text = stuck > 0    ? counted(static_cast<uint64_t>(stuck), "culprit")
+                     : all_report ? "nothing is stuck"
+                                  : "nothing is known to be stuck";
   if (masked > 0)
     text += fmt::format(", {} that nobody waits for", counted(static_cast<uint64_t>(masked), "culprit"));
   if (answer.servers() > 0)

@@ -99,7 +99,7 @@ function drawAlarms(data) {
   const width = by("alarm-list").clientWidth - 54;
   const cards = data.standing.map((alarm) => alarmCard(alarm, width));
   const cleared = data.history.slice(0, 20).map((alarm) => `${clock(alarm.raised_unix_s)}, ${seconds(alarm.cleared_unix_s - alarm.raised_unix_s)}: ${alarm.line_of_text}`);
-  if (cards.length === 0) cards.push(empty("Nothing is stuck, and nothing is slow.", true));
+  if (cards.length === 0) cards.push(empty("No alarm stands.", true));
   if (cleared.length) cards.push(unfolding("cleared", `${counted(data.history.length, "alarm")} cleared lately`, list(cleared)));
   by("alarm-list").replaceChildren(...cards);
   drawTimeline();
@@ -154,15 +154,30 @@ function drawServers({ servers }) {
 
 // ---- repairs
 
+// The trees of a repair: edges come tree by tree, and a tree begins with an edge to the root.
+function treesOf(repair) {
+  const root = repair.nodes.find((node) => node.root)?.id;
+  const begins = repair.edges.map((edge, i) => (edge.to === root ? i : -1)).filter((i) => i >= 0);
+  if (repair.trees < 2 || begins.length !== repair.trees) return [repair.edges];
+  return begins.map((from, i) => repair.edges.slice(from, begins[i + 1] ?? repair.edges.length));
+}
+
 function repairCard(repair) {
-  const nodes = repair.nodes.map((node) => ({ id: node.id, title: node.name, lines: [node.root ? (repair.kind === "read" ? "reads it" : "writes it") : "helper"], kind: node.root ? "root" : "" }));
-  const edges = repair.edges.map((edge) => ({ from: edge.from, to: edge.to, label: rate(edge.rate), flows: edge.rate === null || edge.rate > 0 }));
-  const lines = [`${bytes(repair.bytes)} · ${repair.policy} · ${repair.shape}${repair.trees > 1 ? `, ${repair.trees} trees` : ""}`,
-    `running for ${seconds(repair.running_s)}, estimated ${seconds(repair.estimated_s)}`, repair.attempt > 1 ? `attempt ${repair.attempt}` : "", repair.reason].filter(Boolean);
   const width = by("repair-list").clientWidth - 40;
-  const long = nodes.length > 1 && naturalWidth(nodes, edges, "narrow") > width / 2 - 30;
+  let long = false;
+  const graphs = treesOf(repair).map((tree, i, all) => {
+    const members = new Set(tree.flatMap((edge) => [edge.from, edge.to]));
+    const nodes = repair.nodes.filter((node) => members.has(node.id)).map((node) => ({ id: node.id, title: node.name,
+      lines: [node.root ? (repair.kind === "read" ? "reads it" : "writes it") : "helper"], kind: node.root ? "root" : "" }));
+    const edges = tree.map((edge) => ({ from: edge.from, to: edge.to, label: rate(edge.rate), flows: edge.rate === null || edge.rate > 0 }));
+    if (nodes.length < 2) return "";
+    long = long || naturalWidth(nodes, edges, "narrow") > width / 2 - 30;
+    return graph(nodes, edges, `Tree ${i + 1} of ${all.length}, of ${counted(nodes.length - 1, "helper")}`, width, "narrow");
+  });
+  const lines = [`${bytes(repair.bytes)} · ${repair.policy}${repair.trees > 1 ? ` · ${repair.trees} trees` : ""}`,
+    `running for ${seconds(repair.running_s)}, estimated ${seconds(repair.estimated_s)}`, repair.attempt > 1 ? `attempt ${repair.attempt}` : "", repair.reason].filter(Boolean);
   return element("article", long ? "card long" : "card", element("h3", "", `${repair.kind} of ${repair.stripe_id}:${repair.index}`, element("span", "badge", repair.shape)),
-    element("p", "quiet", lines.join(" · ")), nodes.length > 1 ? graph(nodes, edges, `Tree of ${counted(nodes.length - 1, "helper")}`, width, "narrow") : "");
+    element("p", "quiet", lines.join(" · ")), ...graphs);
 }
 
 function drawRepairs(data) {
@@ -215,6 +230,7 @@ function drawOverview(data) {
   const reports = `${data.servers.reporting} of ${data.servers.all} servers report`;
   const silent = data.metaserver.answered_s_ago === null || data.metaserver.answered_s_ago > 5;
   let level = "good", text = `Nothing is stuck; ${reports}.`;
+  if (data.servers.reporting < data.servers.all || data.servers.all === 0) [level, text] = ["warn", `Nothing is known to be stuck; ${reports}.`];
   if (silent) [level, text] = ["warn", "The metaserver does not answer the monitor."];
   if (data.servers.dead + data.servers.suspect > 0 && stuck === 0)
     [level, text] = ["warn", `${counted(data.servers.dead, "server")} dead, ${data.servers.suspect} suspect; ${reports}.`];

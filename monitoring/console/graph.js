@@ -22,19 +22,18 @@ function ending(text, most) {
   return shortened(parts.length > 1 || text.includes(" > ") ? "… > " + parts.join(" > ") : text, most);
 }
 
-// How far each node is from the sinks, at most. Cycles end after as many steps as there are nodes.
+// How far each node is from the sinks. Nodes from which none is reached stand farthest left.
 function depths(nodes, edges) {
-  const depth = new Map(nodes.map((node) => [node.id, 0]));
-  for (let round = 0, changed = true; changed && round < nodes.length; ++round) {
-    changed = false;
-    for (const edge of edges) {
-      const wanted = Math.min((depth.get(edge.to) ?? 0) + 1, nodes.length);
-      if (depth.has(edge.from) && depth.get(edge.from) < wanted) {
-        depth.set(edge.from, wanted);
-        changed = true;
-      }
-    }
+  const leads = new Set(edges.map((edge) => edge.from));
+  const sinks = nodes.filter((node) => node.kind === "root" || !leads.has(node.id)).map((node) => node.id);
+  const depth = new Map(sinks.map((id) => [id, 0]));
+  for (let layer = sinks, next = 1; layer.length > 0; ++next) {
+    const reached = edges.filter((edge) => layer.includes(edge.to) && !depth.has(edge.from)).map((edge) => edge.from);
+    for (const id of reached) depth.set(id, next);
+    layer = [...new Set(reached)];
   }
+  const most = Math.max(0, ...depth.values());
+  for (const node of nodes) if (!depth.has(node.id)) depth.set(node.id, most + 1);
   return depth;
 }
 
@@ -49,7 +48,7 @@ export function naturalWidth(nodes, edges, size) {
 // Returns an element.
 export function graph(nodes, edges, description, width, size) {
   const vertical = width < 620;
-  const w = vertical ? Math.min(width - 4, 330) : kSizes[size].w, lineHeight = 15;
+  const w = vertical ? Math.min(width - 4, 300) : kSizes[size].w, lineHeight = 15;
   const h = 28 + lineHeight * Math.max(...nodes.map((node) => node.lines.length));
   const gapX = kSizes[size].gap, gapY = vertical ? 34 : 14;
   const depth = depths(nodes, edges);

@@ -46,7 +46,7 @@ asio::awaitable<void> ClusterWatch::follow() {
     if (!error.empty() && error != last_error)
       log::warning("metaserver {}: {}", metaserver_.to_string(), error);
     last_error = error;
-    const bool slept = co_await tasks_.sleep_for(kPoll);
+    const bool slept = co_await tasks_.sleep_for(answered_ ? kPoll : kFirstPoll);
     if (!slept) co_return;
   }
 }

@@ -20,6 +20,7 @@ namespace kintsugi::monitoring {
 class ClusterWatch {
  public:
   static constexpr Duration kPoll = std::chrono::seconds(1);
+  static constexpr Duration kFirstPoll = std::chrono::milliseconds(200);  ///< until the metaserver answers
   static constexpr Duration kCallLimit = std::chrono::seconds(1);
 
   /// `client` outlives it. `monitor_id`: random at each start.
