@@ -21,7 +21,9 @@ const empty = (text, good) => element("div", `card empty${good ? " good" : ""}`,
 
 // What the reader has unfolded stays so when the section is redrawn.
 function unfolding(key, title, ...children) {
-  const details = element("details", "", element("summary", "", title), ...children);
+  const summary = element("summary", "", title);
+  summary.dataset.focus = `summary ${key}`;
+  const details = element("details", "", summary, ...children);
   details.open = opened.has(key);
   details.addEventListener("toggle", () => (details.open ? opened.add(key) : opened.delete(key)));
   return details;
@@ -45,6 +47,7 @@ function table(columns, rows, key) {
   if (rows.length > kRowsShown) {
     const button = element("button", "", all ? "Show fewer" : `Show all ${rows.length}`);
     button.type = "button";
+    button.dataset.focus = `more ${key}`;
     button.addEventListener("click", () => {
       all ? opened.delete(key) : opened.add(key);
       redraw(key);
@@ -66,7 +69,9 @@ function chainOf(alarm, width) {
   }));
   const edges = alarm.chain.slice(1).map((link, i) => ({ from: i, to: i + 1, label: alarm.chain[i].wait }));
   const words = alarm.chain.map((link) => `${link.server} in ${link.region || link.role}`).join(", which waits for ");
-  return graph(nodes, edges, `Wait chain: ${words}`, width, "wide");
+  const drawn = graph(nodes, edges, `Wait chain: ${words}`, width, "wide");
+  drawn.dataset.focus = `chain ${alarm.id}`;
+  return drawn;
 }
 
 function list(items) {
@@ -172,7 +177,9 @@ function repairCard(repair) {
     const edges = tree.map((edge) => ({ from: edge.from, to: edge.to, label: rate(edge.rate), flows: edge.rate === null || edge.rate > 0 }));
     if (nodes.length < 2) return "";
     long = long || naturalWidth(nodes, edges, "narrow") > width / 2 - 30;
-    return graph(nodes, edges, `Tree ${i + 1} of ${all.length}, of ${counted(nodes.length - 1, "helper")}`, width, "narrow");
+    const drawn = graph(nodes, edges, `Tree ${i + 1} of ${all.length}, of ${counted(nodes.length - 1, "helper")}`, width, "narrow");
+    drawn.dataset.focus = `tree ${repair.repair_id} ${i}`;
+    return drawn;
   });
   const lines = [`${bytes(repair.bytes)} · ${repair.policy}${repair.trees > 1 ? ` · ${repair.trees} trees` : ""}`,
     `running for ${seconds(repair.running_s)}, estimated ${seconds(repair.estimated_s)}`, repair.attempt > 1 ? `attempt ${repair.attempt}` : "", repair.reason].filter(Boolean);
@@ -247,8 +254,13 @@ function drawOverview(data) {
 
 const sections = { overview: drawOverview, alarms: drawAlarms, servers: drawServers, repairs: drawRepairs, regions: drawRegions, devices: drawDevices, processes: drawProcesses };
 
+// Whoever is inside of a section with the keyboard stays where they are.
 function redraw(name) {
-  if (last.has(name)) sections[name](JSON.parse(last.get(name)));
+  if (!last.has(name)) return;
+  const focus = document.activeElement?.dataset.focus;
+  sections[name](JSON.parse(last.get(name)));
+  if (!focus || document.activeElement?.dataset.focus === focus) return;
+  document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
 }
 
 async function refresh(name) {
@@ -257,13 +269,8 @@ async function refresh(name) {
   const text = await answer.text();
   if (last.get(name) === text) return;
   last.set(name, text);
-  // Whoever is inside of a section with the keyboard stays where they are.
-  const holder = document.activeElement?.closest("details, .graph, .more");
-  if (holder && name !== "overview" && by(sectionOf(name))?.contains(holder)) return;
   redraw(name);
 }
-
-const sectionOf = (name) => ({ servers: "map" })[name] ?? name;
 
 async function poll() {
   try {

@@ -92,6 +92,8 @@ void add_metrics(metrics::Metrics& metrics, const Monitor& monitor) {
           [](const Monitor& m) { return m.intake().counters().too_many; });
   counter("kintsugi_monitor_report_bytes_total", "Bytes of accepted reports.", {},
           [](const Monitor& m) { return m.intake().counters().bytes; });
+  counter("kintsugi_monitor_records_lost_total", "Alarms and snapshots that the disk did not take.", {},
+          [](const Monitor& m) { return m.records_given_up(); });
   metrics.gauge("kintsugi_monitor_processes", "Processes that report.", {},
                 [&monitor] { return static_cast<double>(monitor.intake().processes().size()); });
   metrics.gauge("kintsugi_monitor_alarms", "Alarms that stand.", {},

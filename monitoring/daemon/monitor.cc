@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "common/proto/verdicts.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -28,12 +29,14 @@ Monitor::Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::S
       client_(runtime, secret),
       intake_(runtime, detectors_),
       watch_(runtime, client_, options_.metaserver, id_),
-      history_log_(runtime,
-                   {.directory = options_.data_dir + "/alarms", .most_bytes = options_.history_bytes}),
-      snapshot_log_(runtime, {.directory = options_.data_dir + "/snapshots",
-                              .most_bytes = options_.snapshot_bytes,
-                              .segment_bytes = std::max<uint64_t>(options_.snapshot_bytes / 16, 1 << 20),
-                              .durable = false}),
+      history_(runtime, {.directory = options_.data_dir + "/alarms", .most_bytes = options_.history_bytes},
+               kMostWaitingRecords),
+      snapshots_(runtime,
+                 {.directory = options_.data_dir + "/snapshots",
+                  .most_bytes = options_.snapshot_bytes,
+                  .segment_bytes = std::max<uint64_t>(options_.snapshot_bytes / 16, 1 << 20),
+                  .durable = false},
+                 kMostWaitingSnapshots),
       tasks_(runtime) {
   intake_.register_on(server_);
   server_.handle<&Monitor::diagnose>(rpc::Method::kDiagnose, *this);
@@ -43,12 +46,13 @@ Monitor::Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::S
 asio::awaitable<Status> Monitor::start() {
   started_at_ = runtime_.clock.now();
   last_kept_ = last_alarm_ = started_at_ - kLongAgo;
-  KINTSUGI_CO_TRY((co_await history_log_.open([this](std::string_view record) {
+  last_round_at_ = started_at_;
+  KINTSUGI_CO_TRY((co_await history_.open([this](std::string_view record) {
                     proto::Verdict verdict;
                     if (verdict.ParseFromArray(record.data(), static_cast<int>(record.size())))
                       alarms_.restore(std::move(verdict));
                   })).with_context("data_dir"));
-  KINTSUGI_CO_TRY((co_await snapshot_log_.open()).with_context("data_dir"));
+  KINTSUGI_CO_TRY((co_await snapshots_.open()).with_context("data_dir"));
   KINTSUGI_CO_TRY(server_.start(options_.listen));
   runtime::Endpoint address = endpoint();
   if (!options_.advertise.empty()) address.host = options_.advertise;
@@ -64,6 +68,8 @@ asio::awaitable<void> Monitor::stop() {
   co_await watch_.stop();
   tasks_.request_stop();
   co_await tasks_.join();
+  co_await history_.stop();
+  co_await snapshots_.stop();
   co_await client_.stop();
   co_await server_.stop();
 }
@@ -77,13 +83,18 @@ asio::awaitable<void> Monitor::rounds() {
   while (true) {
     const bool slept = co_await tasks_.sleep_for(kRound);
     if (!slept) co_return;
-    co_await round();
+    round();
   }
 }
 
-asio::awaitable<void> Monitor::round() {
+void Monitor::round() {
   intake_.forget();
   const TimePoint now = runtime_.clock.now();
+  if (now - std::exchange(last_round_at_, now) >= kStoodStill) {
+    log::warning("this process stood still: nothing is concluded for {} s", to_seconds(kListenAgain));
+    listens_until_ = now + kListenAgain;
+  }
+  if (now < listens_until_) return;
   const model::Snapshot snapshot = this->snapshot();
   trends_.look(snapshot);
   std::vector<proto::Verdict> found;
@@ -95,26 +106,15 @@ asio::awaitable<void> Monitor::round() {
   const std::vector<proto::Verdict> records = alarms_.round(std::move(found), now, runtime_.clock.wall_now());
   last_round_ = runtime_.clock.now() - now;
   const Duration interval = now - last_alarm_ <= kAfterAlarm ? kRound : options_.snapshot_interval;
-  // Taken before anything is waited for: the views change with the next report.
-  std::string kept;
   if (!snapshot.processes.empty() && now - last_kept_ >= interval) {
-    kept = model::serialise(snapshot);
+    snapshots_.keep(model::serialise(snapshot));
     last_kept_ = now;
   }
   for (const proto::Verdict& record : records) {
-    log::info("alarm {} {}: {} {}", record.id(), record.cleared_wall_ns() != 0 ? "cleared" : "stands",
-              record.server(), record.region());
-    co_await keep(history_log_, record.SerializeAsString(), history_error_);
+    log::info("alarm {} {}: {}", record.id(), record.cleared_wall_ns() != 0 ? "is over" : "stands",
+              proto::describe(record));
+    history_.keep(record.SerializeAsString());
   }
-  if (!kept.empty()) co_await keep(snapshot_log_, std::move(kept), snapshot_error_);
-}
-
-asio::awaitable<void> Monitor::keep(RecordLog& log, std::string record, std::string& last_error) {
-  const Status status = co_await log.append(record);
-  // A full disk costs history, and one line in the log.
-  const std::string error = status.ok() ? std::string() : status.to_string();
-  if (!error.empty() && error != last_error) log::warning("nothing is kept: {}", error);
-  last_error = error;
 }
 
 proto::DiagnoseResponse Monitor::answer(bool with_history) const {

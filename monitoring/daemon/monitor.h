@@ -16,7 +16,7 @@
 #include "monitoring/daemon/alarms.h"
 #include "monitoring/daemon/cluster_watch.h"
 #include "monitoring/daemon/detectors.h"
-#include "monitoring/daemon/record_log.h"
+#include "monitoring/daemon/record_keeper.h"
 #include "monitoring/daemon/report_intake.h"
 #include "monitoring/daemon/trends.h"
 
@@ -42,9 +42,14 @@ class Monitor {
  public:
   static constexpr Duration kRound = std::chrono::seconds(1);
   static constexpr Duration kAfterAlarm = std::chrono::seconds(5);
+  /// A round that comes so late means that this process stood still itself: whatever was not heard meanwhile says nothing.
+  static constexpr Duration kStoodStill = std::chrono::seconds(3);
+  static constexpr Duration kListenAgain =
+      std::chrono::seconds(5);  ///< until every process has reported anew
   // Of one answer, which has to fit into a frame.
   static constexpr int kMostProcessLines = 1000;
   static constexpr size_t kMostVerdictBytes = 768 << 10;
+  static constexpr size_t kMostWaitingRecords = 1024, kMostWaitingSnapshots = 4;  ///< for the disk
 
   /// `runtime`'s parts outlive it. `detectors`: none: those of make_detectors.
   Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::Secret secret,
@@ -66,7 +71,8 @@ class Monitor {
   model::Snapshot snapshot() const;
   Duration uptime() const { return runtime_.clock.now() - started_at_; }
   Duration last_round() const { return last_round_; }  ///< how long the detectors took
-  uint64_t kept_bytes() const { return history_log_.bytes() + snapshot_log_.bytes(); }
+  uint64_t kept_bytes() const { return history_.bytes() + snapshots_.bytes(); }
+  uint64_t records_given_up() const { return history_.given_up() + snapshots_.given_up(); }
 
   /// As kDiagnose answers.
   proto::DiagnoseResponse answer(bool with_history) const;
@@ -76,8 +82,7 @@ class Monitor {
                                    proto::DiagnoseResponse& response);
   asio::awaitable<Status> ping(Context context, const proto::Empty& request, proto::Empty& response);
   asio::awaitable<void> rounds();
-  asio::awaitable<void> round();
-  asio::awaitable<void> keep(RecordLog& log, std::string record, std::string& last_error);
+  void round();
 
   runtime::Runtime runtime_;
   const MonitorOptions options_;
@@ -89,9 +94,8 @@ class Monitor {
   ClusterWatch watch_;
   Alarms alarms_;
   Trends trends_;
-  RecordLog history_log_, snapshot_log_;
-  std::string history_error_, snapshot_error_;  ///< what was logged last
-  TimePoint started_at_{}, last_kept_{}, last_alarm_{};
+  RecordKeeper history_, snapshots_;
+  TimePoint started_at_{}, last_kept_{}, last_alarm_{}, last_round_at_{}, listens_until_{};
   Duration last_round_{};
   bool stopped_ = false;
   runtime::TaskGroup tasks_;

@@ -177,5 +177,16 @@ TEST(Monitor, AFullDiskCostsHistoryAndNothingElse) {
   EXPECT_EQ(rig.diagnose().verdicts_size(), 1);
 }
 
+TEST(Monitor, GoesOnWhenItsOwnDiskHangs) {
+  MonitorRig rig;
+  rig.report_for(3);
+  rig.monitor_node.disk().set_slow(2e6);  // minutes for each operation
+  rig.report_for(30, /*stuck=*/2);
+  ASSERT_EQ(rig.diagnose().verdicts_size(), 1);
+  EXPECT_EQ(rig.diagnose().verdicts(0).server(), "server-2");
+  EXPECT_GE(rig.diagnose().verdicts(0).since_ns(), 35'000'000'000u) << "it is still being looked at";
+  EXPECT_GT(rig.monitor->records_given_up(), 10u) << "what waits is bounded";
+}
+
 }  // namespace
 }  // namespace kintsugi::monitoring

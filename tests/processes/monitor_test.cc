@@ -21,11 +21,12 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
-/// A process that reports once a second that its event loop has been stuck for a minute.
+/// A process that reports once a second that its event loop has been stuck for a minute, or that it goes on.
 class StuckProcess {
  public:
-  StuckProcess(const std::string& monitor, const std::string& secret_file)
-      : monitor_(*runtime::Endpoint::parse(monitor)),
+  StuckProcess(const std::string& monitor, const std::string& secret_file, bool stuck = true)
+      : stuck_(stuck),
+        monitor_(*runtime::Endpoint::parse(monitor)),
         secret_(*rpc::Secret::load(secret_file)),
         thread_([this] { run(); }) {}
   ~StuckProcess() { stop(); }
@@ -45,7 +46,7 @@ class StuckProcess {
     report.set_host("here");
     for (uint64_t sequence = 1; !stop_; ++sequence) {
       report.set_sequence(sequence);
-      report.mutable_loop()->set_stalled_ns(60'000'000'000 + sequence * 1'000'000'000);
+      if (stuck_) report.mutable_loop()->set_stalled_ns(60'000'000'000 + sequence * 1'000'000'000);
       proto::SightReportAnswer answer;
       // The monitor may be away for a while.
       (void)runtime::run_on(
@@ -57,6 +58,7 @@ class StuckProcess {
     runtime::run_on(production, client.stop());
   }
 
+  const bool stuck_;
   const runtime::Endpoint monitor_;
   const rpc::Secret secret_;
   std::atomic<bool> stop_ = false;
@@ -143,6 +145,26 @@ TEST_F(Monitor, NamesWhoIsStuckAlsoAfterItWasKilledInTheMiddleOfIt) {
   send("metaserver", SIGCONT);
   EXPECT_EQ(hanging.exit_code, 1);
   EXPECT_THAT(hanging.out, HasSubstr("the made up client")) << hanging.err;
+}
+
+TEST_F(Monitor, ThatStoodStillItselfAccusesNobody) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  StuckProcess healthy(cluster_json().at("monitor"), cluster_directory() + "/secret", /*stuck=*/false);
+  const auto reports = [&] {
+    const Json processes = Json::parse(kintsugi({"diagnose", "--json"}).out).at("processes");
+    return std::ranges::any_of(processes, [](const Json& process) {
+      return process.at("name") == "the made up client" && process.at("silent_s") < 2;
+    });
+  };
+  ASSERT_TRUE(eventually(reports, seconds(20)));
+  send("monitor", SIGSTOP);
+  std::this_thread::sleep_for(seconds(8));
+  send("monitor", SIGCONT);
+  ASSERT_TRUE(eventually(reports, seconds(20)));
+  std::this_thread::sleep_for(seconds(5));
+  const Json answer = Json::parse(kintsugi({"diagnose", "--json", "--history"}).out);
+  EXPECT_TRUE(answer.at("verdicts").empty()) << answer;
+  EXPECT_TRUE(answer.at("history").empty()) << answer;
 }
 
 TEST_F(Monitor, OfAClusterFromBeforeThereWereMonitorsIsAddedByItsNextStart) {
