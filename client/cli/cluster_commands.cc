@@ -113,7 +113,7 @@ Status grow(LocalCluster& cluster, const Arguments& arguments) {
   KINTSUGI_TRY(check_grows(managers, made.repair_managers, "repair managers"));
   if (chunkservers > made.chunkservers) KINTSUGI_TRY(cluster.grow(chunkservers));
   if (managers > made.repair_managers) KINTSUGI_TRY(cluster.grow_repair_managers(managers));
-  return {};
+  return cluster.grow_monitor();
 }
 
 /// Starts the daemons that do not run. `launched` names those that were started before, which must not have ended.
@@ -185,6 +185,12 @@ Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point starte
   }
 }
 
+/// Where a browser finds the monitor's console; empty when the cluster has no monitor.
+std::string console_of(const LocalCluster& cluster) {
+  const std::string address = cluster.monitor_http();
+  return address.empty() ? "" : "http://" + address + "/";
+}
+
 /// Starts what does not run, and returns once everything is up. `launched` gets the names of what was started.
 Status bring_up(const LocalCluster& cluster, std::set<std::string>& launched) {
   const auto started = SteadyClock::now();
@@ -211,6 +217,7 @@ Status start(Session& session, const Arguments& arguments) {
                 {"metaserver", cluster.metaserver_address()},
                 {"chunkservers", cluster.options().chunkservers},
                 {"repair_managers", cluster.options().repair_managers},
+                {"console", console_of(cluster)},
                 {"started", launched.size()},
                 {"env", cluster.env_file()}});
     return {};
@@ -220,6 +227,8 @@ Status start(Session& session, const Arguments& arguments) {
              counted(cluster.options().chunkservers, "chunkserver"),
              managers > 0 ? ", " + counted(managers, "repair manager") : "",
              launched.empty() ? "all of them ran already" : counted(launched.size(), "daemon") + " started");
+  if (const std::string console = console_of(cluster); !console.empty())
+    fmt::print("Its monitor, in a browser: {}\n", console);
   fmt::print("{}", shortage(cluster.options()));
   fmt::print("Next:  . {}\n       kintsugi put FILE /NAME\n", cluster.env_file());
   return {};
@@ -274,9 +283,12 @@ Status status(Session& session, const Arguments& arguments) {
                  server.chunks());
     }
   }
+  if (const std::string console = console_of(cluster); !session.json && !console.empty())
+    fmt::print("\nconsole: {}\n", console);
   if (session.json) {
     print_json({{"dir", cluster.directory()},
                 {"metaserver", cluster.metaserver_address()},
+                {"console", console_of(cluster)},
                 {"daemons", std::move(daemons)},
                 {"servers", std::move(servers)}});
   }

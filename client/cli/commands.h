@@ -15,11 +15,12 @@ std::vector<Command> quota_commands();      ///< quota set, show, list, remove
 std::vector<Command> snapshot_commands();   ///< snapshot create, list, delete
 std::vector<Command> trash_commands();      ///< trash set, list, restore, empty
 std::vector<Command> server_commands();     ///< server list, drain, undrain, remove
-std::vector<Command> inspect_commands();    ///< stripe show, fsck
+std::vector<Command> inspect_commands();    ///< stripe show, fsck, diagnose
 std::vector<Command> metadata_commands();   ///< metadata status, accept; quarantine list, keep, empty
 std::vector<Command> repair_commands();     ///< repair status, history, run
 std::vector<Command> bench_commands();      ///< bench put, get, metadata, degraded-read
 Command fsck_command();                     ///< fsck
+Command diagnose_command();                 ///< diagnose
 Command degraded_read_bench();              ///< bench degraded-read
 
 }  // namespace kintsugi::cli

@@ -44,7 +44,8 @@ std::vector<Command> inspect_commands() {
                          .options = {{"ID", stripe_id.get(), "As `kintsugi stat` shows it", kRequired}},
                          .prints_json = true,
                          .run = connected(stripe_id, show_stripe)}}},
-          fsck_command()};
+          fsck_command(),
+          diagnose_command()};
 }
 
 }  // namespace kintsugi::cli

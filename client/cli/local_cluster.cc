@@ -39,6 +39,14 @@ std::string chunkserver_name(size_t number) {
   return fmt::format("chunkserver-{}", number);
 }
 
+constexpr const char* kMonitorProgram = "kintsugi-monitor";
+
+bool monitor_is_installed() {
+  const auto bin = own_directory();
+  std::error_code ignored;
+  return bin && fs::exists(*bin + "/" + kMonitorProgram, ignored);
+}
+
 std::string repair_manager_name(uint32_t number) {
   return fmt::format("repair-manager-{}", number);
 }
@@ -72,6 +80,7 @@ std::vector<LocalDaemon> LocalCluster::daemons() const {
     all.push_back(daemon(chunkserver_name(i), "kintsugi-chunkserver"));
   for (uint32_t i = 1; i <= options_.repair_managers; ++i)
     all.push_back(daemon(repair_manager_name(i), "kintsugi-repair-manager"));
+  if (!monitor_.empty()) all.push_back(daemon("monitor", kMonitorProgram));
   return all;
 }
 
@@ -97,6 +106,8 @@ Result<LocalCluster> LocalCluster::load(const std::string& directory) {
     // Clusters made earlier have no repair managers, and are where they were.
     cluster.options_.repair_managers = json.value("repair_managers", 0u);
     cluster.named_directory_ = json.value("directory", cluster.directory_);
+    cluster.monitor_ = json.value("monitor", "");
+    cluster.monitor_http_ = json.value("monitor_http", "");
     for (const auto& server : json.at("chunkservers"))
       cluster.chunkservers_.push_back({server.at("listen"), server.at("http"), server.at("rack")});
   } catch (const nlohmann::json::exception& error) {
@@ -124,14 +135,18 @@ Result<LocalCluster> LocalCluster::create(const std::string& directory, const Lo
   KINTSUGI_TRY(cluster.write_metaserver_config());
   KINTSUGI_TRY(cluster.add_chunkservers(options.chunkservers));
   KINTSUGI_TRY(cluster.write_repair_manager_configs());
+  KINTSUGI_TRY(cluster.grow_monitor());
   KINTSUGI_TRY(cluster.write_env());
   KINTSUGI_TRY(cluster.save());
   return cluster;
 }
 
 Status LocalCluster::write_env() const {
-  return write_file(env_file(), fmt::format("export KINTSUGI_META={}\nexport KINTSUGI_SECRET_FILE={}\n",
-                                            shell_quoted(metaserver_), shell_quoted(secret_file())));
+  std::string env = fmt::format("export KINTSUGI_META={}\nexport KINTSUGI_SECRET_FILE={}\n",
+                                shell_quoted(metaserver_), shell_quoted(secret_file()));
+  // For `kintsugi diagnose` when it is the metaserver that hangs.
+  if (!monitor_.empty()) env += fmt::format("export KINTSUGI_MONITOR={}\n", shell_quoted(monitor_));
+  return write_file(env_file(), env);
 }
 
 std::optional<std::string> LocalCluster::moved_from() const {
@@ -173,6 +188,19 @@ Status LocalCluster::grow_repair_managers(uint32_t count) {
   return save();
 }
 
+Status LocalCluster::grow_monitor() {
+  if (!monitor_.empty() || !monitor_is_installed()) return {};
+  std::set<std::string> taken{metaserver_, metaserver_http_};
+  for (const Chunkserver& server : chunkservers_)
+    taken.insert({server.listen, server.http});
+  FreePorts ports(std::move(taken));
+  KINTSUGI_ASSIGN(monitor_, ports.next());
+  KINTSUGI_ASSIGN(monitor_http_, ports.next());
+  KINTSUGI_TRY(write_monitor_config());
+  KINTSUGI_TRY(write_env());
+  return save();
+}
+
 Status LocalCluster::shrink(const LocalClusterOptions& before, std::chrono::milliseconds patience) {
   if (before.chunkservers == chunkservers_.size() && before.repair_managers == options_.repair_managers)
     return {};
@@ -206,7 +234,7 @@ Status LocalCluster::share_memory(size_t chunkservers_before) const {
 }
 
 Status LocalCluster::add_chunkservers(uint32_t count) {
-  std::set<std::string> taken{metaserver_, metaserver_http_};
+  std::set<std::string> taken{metaserver_, metaserver_http_, monitor_, monitor_http_};
   for (const Chunkserver& server : chunkservers_)
     taken.insert({server.listen, server.http});
   FreePorts ports(std::move(taken));
@@ -257,6 +285,15 @@ Status LocalCluster::write_chunkserver_config(size_t number) const {
   return write_file(fmt::format("{}/etc/{}.toml", directory_, name), config);
 }
 
+Status LocalCluster::write_monitor_config() const {
+  const std::string config = fmt::format(
+      "listen = {}\nhttp_listen = {}\nmetaserver = {}\ndata_dir = {}\nsecret_file = {}\nlog_file = {}\n",
+      toml_string(monitor_), toml_string(monitor_http_), toml_string(metaserver_),
+      toml_string(directory_ + "/data/monitor"), toml_string(secret_file()),
+      toml_string(directory_ + "/log/monitor.log"));
+  return write_file(directory_ + "/etc/monitor.toml", config);
+}
+
 Status LocalCluster::write_repair_manager_configs() const {
   for (uint32_t i = 1; i <= options_.repair_managers; ++i) {
     const std::string path = fmt::format("{}/etc/{}.toml", directory_, repair_manager_name(i));
@@ -271,10 +308,16 @@ Status LocalCluster::write_repair_manager_configs() const {
 }
 
 Status LocalCluster::save() const {
-  Json json{{"directory", named_directory_},       {"metaserver", metaserver_},
-            {"metaserver_http", metaserver_http_}, {"racks", options_.racks},
-            {"policy", options_.policy},           {"repair_delay_seconds", options_.repair_delay_seconds},
-            {"chunk_bytes", options_.chunk_bytes}, {"repair_managers", options_.repair_managers},
+  Json json{{"directory", named_directory_},
+            {"metaserver", metaserver_},
+            {"metaserver_http", metaserver_http_},
+            {"racks", options_.racks},
+            {"policy", options_.policy},
+            {"repair_delay_seconds", options_.repair_delay_seconds},
+            {"chunk_bytes", options_.chunk_bytes},
+            {"repair_managers", options_.repair_managers},
+            {"monitor", monitor_},
+            {"monitor_http", monitor_http_},
             {"chunkservers", Json::array()}};
   for (const Chunkserver& server : chunkservers_) {
     json["chunkservers"].push_back({{"listen", server.listen}, {"http", server.http}, {"rack", server.rack}});

@@ -5,7 +5,7 @@
 /// env             shell file to source
 /// secret          the cluster secret
 /// etc/ log/ run/  one TOML, log and pid file for each daemon
-/// data/           meta, chunkserver-1, ...
+/// data/           meta, chunkserver-1, ..., monitor
 /// ```
 ///
 /// The TOML files and `env` name the directory, so that a daemon can be started by hand from anywhere. Whoever moves the
@@ -47,6 +47,8 @@ class LocalCluster {
   Status grow(uint32_t chunkservers);
   /// Adds repair managers until there are `count`. REQUIRES: at least as many as there are.
   Status grow_repair_managers(uint32_t count);
+  /// Adds a monitor when there is none, and its program is beside this one. Clusters made by earlier versions have none.
+  Status grow_monitor();
   /// Takes growth back: daemons beyond as many as `before` says are stopped, as LocalDaemon::stop() does, and forgotten. Their
   /// data stays for the next growth.
   Status shrink(const LocalClusterOptions& before, std::chrono::milliseconds patience);
@@ -63,7 +65,9 @@ class LocalCluster {
   const LocalClusterOptions& options() const { return options_; }
   /// Addresses of the chunkservers 1, 2, ... in this order.
   std::vector<std::string> chunkserver_addresses() const;
-  /// All daemons: the metaserver first, the repair managers last.
+  /// Where the monitor's console is, "127.0.0.1:20123"; empty when the cluster has no monitor.
+  std::string monitor_http() const { return monitor_http_; }
+  /// All daemons: the metaserver first, then the chunkservers, the repair managers, and the monitor last.
   std::vector<LocalDaemon> daemons() const;
 
  private:
@@ -81,12 +85,14 @@ class LocalCluster {
   Status write_repair_manager_configs() const;
   std::string memory_line(size_t chunkservers) const;
   Status share_memory(size_t chunkservers_before) const;
+  Status write_monitor_config() const;
   LocalDaemon daemon(const std::string& name, const std::string& program) const;
 
   std::string directory_;        ///< absolute
   std::string named_directory_;  ///< what its files say
   LocalClusterOptions options_;
   std::string metaserver_, metaserver_http_;
+  std::string monitor_, monitor_http_;  ///< empty: it has none
   std::vector<Chunkserver> chunkservers_;
 };
 

@@ -336,4 +336,30 @@ asio::awaitable<Result<proto::RunRepairResponse>> Client::run_repair(proto::RunR
   co_return answer;
 }
 
+asio::awaitable<Result<proto::DiagnoseResponse>> Client::diagnose(
+    proto::DiagnoseRequest request, std::optional<runtime::Endpoint> known_monitor) {
+  proto::FindMonitorResponse found;
+  const Status asked = co_await resources_->meta.call_once(
+      context(), Method::kFindMonitor, proto::FindMonitorRequest(), found, kDiagnoseLimit);
+  const auto told = runtime::Endpoint::parse(found.address());
+  const std::optional<runtime::Endpoint> monitor = asked.ok() && told ? std::optional(*told) : known_monitor;
+  proto::DiagnoseResponse response;
+  Status answered{Code::kUnavailable, "no monitor runs"};
+  if (monitor) {
+    const Context limited = context().with_deadline(resources_->now() + kDiagnoseLimit);
+    answered = co_await resources_->rpc.call(limited, *monitor, Method::kDiagnose, request, response);
+    if (answered.ok()) co_return response;
+    answered = answered.with_context(fmt::format("the monitor at {}", monitor->to_string()));
+  }
+  response.Clear();
+  const Status reduced =
+      co_await resources_->meta.call_once(context(), Method::kDiagnose, request, response, kDiagnoseLimit);
+  if (!reduced.ok()) {
+    co_return Status{Code::kUnavailable, fmt::format("{}; the metaserver: {}", answered.message(),
+                                                     asked.ok() ? reduced.message() : asked.message())};
+  }
+  response.set_reduced(true);
+  co_return response;
+}
+
 }  // namespace kintsugi::client

@@ -19,6 +19,7 @@
 #include "client/lib/write/file_writer.h"
 #include "common/base/status.h"
 #include "common/proto/meta.pb.h"
+#include "common/proto/sight.pb.h"
 #include "common/rpc/secret.h"
 #include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
@@ -123,6 +124,12 @@ class Client {
   /// Runs one repair, and returns when it has ended, with its record and the names of its servers.
   asio::awaitable<Result<proto::RunRepairResponse>> run_repair(proto::RunRepairRequest request);
 
+  /// Asks the monitor what is stuck or slow. Without one, or when it does not answer, the metaserver says in its place what
+  /// heartbeats tell (DiagnoseResponse::reduced). `known_monitor` is asked when the metaserver cannot say where the monitor is,
+  /// as when it is the one that hangs. kUnavailable: nobody answers.
+  asio::awaitable<Result<proto::DiagnoseResponse>> diagnose(
+      proto::DiagnoseRequest request, std::optional<runtime::Endpoint> known_monitor = {});
+
   /// Every operation that is under way ends soon, and every later one at once, with kCancelled or with an error that says
   /// how the cancellation met it. A write that had begun gives its upload up first, so that its space is free soon. Waited
   /// for are only what the caller must end, its sources and sinks, and connections that are being made.
@@ -132,6 +139,9 @@ class Client {
 
  private:
   using Message = google::protobuf::MessageLite;
+
+  /// Whoever looks for the cause of a hang does not wait for long.
+  static constexpr Duration kDiagnoseLimit = std::chrono::seconds(2);
 
   Context context() const;
   /// Calls the metaserver. It owns the request, so that the functions that fill one need not be coroutines.

@@ -38,6 +38,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       inspect_service_(state_),
       drain_service_(state_),
       history_service_(state_),
+      monitor_service_(state_.runtime.clock),
       repair_service_(state_),
       tasks_(runtime) {
   namespace_service_.register_on(server_);
@@ -51,6 +52,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   inspect_service_.register_on(server_);
   drain_service_.register_on(server_);
   history_service_.register_on(server_);
+  monitor_service_.register_on(server_);
   server_.on_connection_ended([this](uint64_t connection) { watch_.connection_ended(connection); });
 }
 

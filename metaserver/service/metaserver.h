@@ -22,6 +22,7 @@
 #include "metaserver/service/inode_service.h"
 #include "metaserver/service/inspect_service.h"
 #include "metaserver/service/meta_state.h"
+#include "metaserver/service/monitor_service.h"
 #include "metaserver/service/namespace_service.h"
 #include "metaserver/service/quota_service.h"
 #include "metaserver/service/repair_service.h"
@@ -95,6 +96,7 @@ class MetaServer {
   InspectService inspect_service_;
   DrainService drain_service_;
   HistoryService history_service_;
+  MonitorService monitor_service_;
   RepairService repair_service_;
   runtime::TaskGroup tasks_;
   bool stopped_ = false;

@@ -5,6 +5,19 @@
 #include "common/base/assert.h"
 
 namespace kintsugi::repair_manager {
+namespace {
+
+void add_edges(const google::protobuf::RepeatedPtrField<proto::RepairNode>& children, uint64_t parent,
+               proto::RepairRecord& record) {
+  for (const proto::RepairNode& child : children) {
+    proto::RepairEdge& edge = *record.add_edges();
+    edge.set_from(child.server_id());
+    edge.set_to(parent);
+    add_edges(child.children(), child.server_id(), record);
+  }
+}
+
+}  // namespace
 
 proto::RepairRecord describe(const RepairPlan& plan, WallTime now) {
   const RepairTarget& root = plan.targets.front();
@@ -24,6 +37,8 @@ proto::RepairRecord describe(const RepairPlan& plan, WallTime now) {
   }
   for (ServerId helper : plan.helpers)
     record.add_helpers(helper.value);
+  add_edges(plan.request.children(), root.destination.value, record);
+  add_edges(plan.sum_plan.children(), root.destination.value, record);
   record.set_trees(static_cast<uint32_t>(plan.trees));
   record.set_estimated_seconds(plan.choice.seconds);
   record.mutable_timing()->set_plan_seconds(plan.plan_seconds);
@@ -42,6 +57,7 @@ void RepairRecords::begin(proto::RepairRecord record) {
 void RepairRecords::end(proto::RepairRecord record) {
   KINTSUGI_ASSERT(record.outcome() != proto::RepairRecord::RUNNING);
   running_.erase(record.repair_id());
+  record.clear_edges();  // a long history would make answers large
   history_.push_front(std::move(record));
   if (history_.size() > limit_) history_.pop_back();
 }

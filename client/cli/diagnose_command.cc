@@ -1,0 +1,167 @@
+// diagnose: what is stuck or slow in the cluster, and who waits for it.
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include <poll.h>
+
+#include "client/cli/commands.h"
+#include "client/cli/format.h"
+#include "client/cli/printable.h"
+#include "client/cli/session.h"
+#include "client/cli/source_slice.h"
+#include "common/proto/verdicts.h"
+
+namespace kintsugi::cli {
+namespace {
+
+using client::BlockingClient;
+
+/// Where the monitor is, for when the metaserver does not say. Set by a local cluster's file `env`.
+constexpr const char* kMonitorVariable = "KINTSUGI_MONITOR";
+constexpr auto kWatchInterval = std::chrono::seconds(2);
+
+struct Arguments {
+  bool watch = false, history = false;
+  uint32_t slice = 0;
+  std::string source = ".";
+};
+
+Result<proto::DiagnoseResponse> ask(BlockingClient& client, const Arguments& arguments) {
+  proto::DiagnoseRequest request;
+  request.set_history(arguments.history);
+  std::optional<runtime::Endpoint> known;
+  if (const char* address = std::getenv(kMonitorVariable); address != nullptr && *address != '\0') {
+    const auto parsed = runtime::Endpoint::parse(address);
+    if (!parsed) return parsed.error().with_context(kMonitorVariable);
+    known = *parsed;
+  }
+  return client.run(client.async().diagnose(std::move(request), known));
+}
+
+/// The places of a verdict's code, its own first, then those of who waits for it.
+void print_slice(const proto::Verdict& verdict, const Arguments& arguments) {
+  std::set<std::pair<std::string, uint32_t>> shown;
+  const auto print = [&](const std::string& file, uint32_t line, const std::string& function) {
+    if (file.empty() || line == 0 || !shown.emplace(file, line).second) return;
+    fmt::print("  {}:{}{}\n", shown_name(file), line,
+               function.empty() ? "" : ", in " + shown_message(function));
+    const auto lines = source_lines(arguments.source, file, line, arguments.slice);
+    fmt::print("{}", lines ? *lines : fmt::format("    ({})\n", lines.error().message()));
+  };
+  print(verdict.file(), verdict.line(), verdict.function());
+  for (auto link = verdict.chain().rbegin(); link != verdict.chain().rend(); ++link)
+    print(link->file(), link->line(), link->function());
+}
+
+void print_verdict(const proto::Verdict& verdict, const Arguments& arguments) {
+  fmt::print("{}\n", proto::describe(verdict));
+  for (int i = 0; i < verdict.chain_size(); ++i)
+    fmt::print("  {}{}\n", i == 0 ? "" : "waits for ", proto::describe(verdict.chain(i)));
+  for (const std::string& reason : verdict.why())
+    fmt::print("  because {}\n", shown_message(reason));
+  for (const std::string& frame : verdict.stack())
+    fmt::print("  at {}\n", shown_message(frame));
+  if (arguments.slice > 0) print_slice(verdict, arguments);
+}
+
+/// How many verdicts say that somebody is held up: operations go on in spite of the others.
+int culprits(const proto::DiagnoseResponse& answer) {
+  return static_cast<int>(std::ranges::count_if(
+      answer.verdicts(), [](const proto::Verdict& verdict) { return !verdict.masked(); }));
+}
+
+std::string conclusion(const proto::DiagnoseResponse& answer) {
+  const int stuck = culprits(answer), masked = answer.verdicts_size() - stuck;
+  // What does not report may be stuck without anybody knowing.
+  const bool all_report = answer.servers() > 0 && answer.servers_reporting() == answer.servers();
+  std::string text = stuck > 0    ? counted(static_cast<uint64_t>(stuck), "culprit")
+                     : all_report ? "nothing is stuck"
+                                  : "nothing is known to be stuck";
+  if (masked > 0)
+    text += fmt::format(", {} that nobody waits for", counted(static_cast<uint64_t>(masked), "culprit"));
+  if (answer.servers() > 0)
+    text += fmt::format("; {} of {} servers report", answer.servers_reporting(), answer.servers());
+  if (answer.reduced()) text += "; no monitor answers, this is what heartbeats tell";
+  return text;
+}
+
+void print_answer(const proto::DiagnoseResponse& answer, const Arguments& arguments) {
+  for (const proto::Verdict& verdict : answer.verdicts())
+    print_verdict(verdict, arguments);
+  fmt::print("{}\n", conclusion(answer));
+  if (!arguments.history) return;
+  for (const proto::Verdict& verdict : answer.history()) {
+    fmt::print("{}, for {:.0f} s: {}\n", local_time(verdict.raised_wall_ns()),
+               static_cast<double>(verdict.cleared_wall_ns() - verdict.raised_wall_ns()) / 1e9,
+               proto::describe(verdict));
+  }
+  if (answer.history().empty()) fmt::print("no alarms so far\n");
+}
+
+/// What a reader of --watch wants to see again: without the times that grow.
+std::string essence(proto::DiagnoseResponse answer) {
+  std::string text = conclusion(answer);
+  for (const proto::Verdict& verdict : answer.verdicts())
+    text += fmt::format("\n{} {}", verdict.id(), proto::confidence_name(verdict.confidence()));
+  return text;
+}
+
+Status watch(Session& session, BlockingClient& client, const Arguments& arguments) {
+  std::string last;
+  pollfd interruption{.fd = session.interruption_descriptor(), .events = POLLIN, .revents = 0};
+  do {
+    const auto answer = ask(client, arguments);
+    const std::string now = answer ? essence(*answer) : describe(answer.error());
+    if (session.interrupted()) break;
+    if (session.json) {
+      if (answer) fmt::print("{}\n", proto::to_json(*answer));
+    } else if (now != last) {
+      const auto wall = std::chrono::system_clock::now().time_since_epoch();
+      fmt::print("{}\n", local_time(std::chrono::nanoseconds(wall).count()));
+      if (answer) print_answer(*answer, arguments);
+      if (!answer) fmt::print("{}\n", shown_message(now));
+    }
+    last = now;
+    if (std::fflush(stdout) != 0) return {};  // the reader is gone; Session says so
+  } while (::poll(&interruption, 1, static_cast<int>(std::chrono::milliseconds(kWatchInterval).count())) ==
+           0);
+  return {};
+}
+
+/// Fails when somebody is held up, after it printed everything.
+Status diagnose(Session& session, BlockingClient& client, const Arguments& arguments) {
+  if (arguments.watch) return watch(session, client, arguments);
+  KINTSUGI_ASSIGN(const proto::DiagnoseResponse answer, ask(client, arguments));
+  if (session.json) {
+    fmt::print("{}\n", proto::to_json(answer));
+  } else {
+    print_answer(answer, arguments);
+  }
+  const int stuck = culprits(answer);
+  if (stuck == 0) return {};
+  return {Code::kUnavailable,
+          fmt::format("{} hold{} others up", counted(static_cast<uint64_t>(stuck), "culprit"),
+                      stuck == 1 ? "s" : "")};
+}
+
+}  // namespace
+
+Command diagnose_command() {
+  const auto a = std::make_shared<Arguments>();
+  return {.name = "diagnose",
+          .help =
+              "Say what is stuck or slow, where in the code, and who waits for it; the exit code is 1 when "
+              "something is",
+          .options = {{"--watch", &a->watch, "Go on, and print what changes"},
+                      {"--history", &a->history, "Alarms that are over, too, the newest first"},
+                      {.names = "--slice",
+                       .target = &a->slice,
+                       .help = "Print so many lines of source code around each place",
+                       .most = 1000},
+                      {"--source", &a->source, "With --slice: where the source code is; default: here"}},
+          .prints_json = true,
+          .run = connected(a, diagnose)};
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,309 @@
+// The console's page: asks the API every two seconds and redraws the sections whose data changed.
+import { graph, naturalWidth } from "./graph.js";
+import { timeline } from "./timeline.js";
+import { bytes, clock, counted, place, rate, seconds } from "./format.js";
+
+const kPoll = 2000, kRowsShown = 12;
+const by = (id) => document.getElementById(id);
+const last = new Map();   // the data of each section when it was drawn
+const opened = new Set(); // keys of what the reader has unfolded
+let minutes = 60;
+let alarms = { standing: [], history: [], now_unix_s: Date.now() / 1000 };
+
+function element(name, className, ...children) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  made.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+  return made;
+}
+
+const empty = (text, good) => element("div", `card empty${good ? " good" : ""}`, text);
+
+// What the reader has unfolded stays so when the section is redrawn.
+function unfolding(key, title, ...children) {
+  const summary = element("summary", "", title);
+  summary.dataset.focus = `summary ${key}`;
+  const details = element("details", "", summary, ...children);
+  details.open = opened.has(key);
+  details.addEventListener("toggle", () => (details.open ? opened.add(key) : opened.delete(key)));
+  return details;
+}
+
+function table(columns, rows, key) {
+  const head = element("tr");
+  for (const column of columns) {
+    const th = element("th", column.number ? "number" : "", column.name);
+    th.scope = "col";
+    head.append(th);
+  }
+  const body = element("tbody");
+  const all = opened.has(key);
+  for (const row of all ? rows : rows.slice(0, kRowsShown)) {
+    const tr = element("tr", row.className ?? "");
+    row.cells.forEach((cell, i) => tr.append(element("td", columns[i].number ? "number" : "", cell)));
+    body.append(tr);
+  }
+  const made = [element("table", "", element("thead", "", head), body)];
+  if (rows.length > kRowsShown) {
+    const button = element("button", "", all ? "Show fewer" : `Show all ${rows.length}`);
+    button.type = "button";
+    button.dataset.focus = `more ${key}`;
+    button.addEventListener("click", () => {
+      all ? opened.delete(key) : opened.add(key);
+      redraw(key);
+    });
+    made.push(element("div", "more", button));
+  }
+  return made;
+}
+
+// ---- alarms
+
+function chainOf(alarm, width) {
+  if (alarm.chain.length === 0) return null;
+  const nodes = alarm.chain.map((link, i) => ({
+    id: i,
+    title: link.server || "a process",
+    lines: [link.region || link.role, `${seconds(link.age_s)}${link.file ? " · " + place(link.file, link.line) : ""}`],
+    kind: i + 1 === alarm.chain.length ? "sink" : "",
+  }));
+  const edges = alarm.chain.slice(1).map((link, i) => ({ from: i, to: i + 1, label: alarm.chain[i].wait }));
+  const words = alarm.chain.map((link) => `${link.server} in ${link.region || link.role}`).join(", which waits for ");
+  const drawn = graph(nodes, edges, `Wait chain: ${words}`, width, "wide");
+  drawn.dataset.focus = `chain ${alarm.id}`;
+  return drawn;
+}
+
+function list(items) {
+  return element("ul", "", ...items.map((item) => element("li", "", item)));
+}
+
+function alarmCard(alarm, width) {
+  const kind = alarm.masked ? "masked" : alarm.kind === "slow" ? "slow" : "";
+  const sureness = { certain: "bad", likely: "warn", unsure: "" }[alarm.confidence] ?? "";
+  const who = [alarm.server || "an unknown process", alarm.peer].filter(Boolean).join(" and ");
+  const title = element("h3", "", who, element("span", `badge ${kind ? "warn" : "bad"}`, alarm.kind),
+    element("span", `badge ${sureness}`, alarm.confidence), alarm.masked ? element("span", "badge good", "masked: operations went on") : "");
+  const where = element("p", "", element("code", "", alarm.region || alarm.device || "no region"), alarm.device && alarm.region ? ` (${alarm.device})` : "");
+  if (alarm.file) where.append(" at ", element("code", "", place(alarm.file, alarm.line)), alarm.function ? ` in ${alarm.function}` : "");
+  const facts = [
+    alarm.since_s > 0 ? `for ${seconds(alarm.since_s)}` : "",
+    alarm.factor > 1 ? `${alarm.factor.toFixed(1)} times slower` : "",
+    alarm.waiters > 0 ? `${counted(alarm.waiters, "task")} wait${alarm.waiters === 1 ? "s" : ""} for it` +
+      (alarm.servers_waiting.length ? ` on ${alarm.servers_waiting.join(", ")}` : "") : "",
+    alarm.operations.length ? alarm.operations.slice(0, 3).join(", ") : "",
+    `alarm ${alarm.id}, raised ${clock(alarm.raised_unix_s)}`,
+  ].filter(Boolean).join(" · ");
+  return element("article", `card alarm ${kind}`, title, where, element("p", "quiet", facts), chainOf(alarm, width),
+    alarm.why.length ? unfolding(`why-${alarm.id}`, "Why the monitor thinks so", list(alarm.why)) : "",
+    alarm.stack.length ? unfolding(`stack-${alarm.id}`, "Stack of the event loop", list(alarm.stack.map((line) => element("code", "", line)))) : "");
+}
+
+function drawAlarms(data) {
+  alarms = data;
+  const width = by("alarm-list").clientWidth - 54;
+  const cards = data.standing.map((alarm) => alarmCard(alarm, width));
+  const cleared = data.history.slice(0, 20).map((alarm) => `${clock(alarm.raised_unix_s)}, ${seconds(alarm.cleared_unix_s - alarm.raised_unix_s)}: ${alarm.line_of_text}`);
+  if (cards.length === 0) cards.push(empty("No alarm stands.", true));
+  if (cleared.length) cards.push(unfolding("cleared", `${counted(data.history.length, "alarm")} cleared lately`, list(cleared)));
+  by("alarm-list").replaceChildren(...cards);
+  drawTimeline();
+}
+
+function drawTimeline() {
+  const body = by("timeline-body");
+  const all = [...alarms.standing, ...alarms.history];
+  body.replaceChildren(element("div", "card", timeline(all, alarms.now_unix_s, minutes, Math.max(body.clientWidth - 38, 240))));
+}
+
+// ---- cluster
+
+function healthOf(server) {
+  if (server.liveness === "dead") return ["bad", "✕ dead"];
+  if (server.alarms.length) return ["bad", "! alarm"];
+  if (server.liveness === "suspect") return ["warn", "? suspect"];
+  if (server.failed_disks > 0) return ["warn", `! ${counted(server.failed_disks, "disk")} failed`];
+  if (server.draining) return ["warn", "→ draining"];
+  return ["", "✓ alive"];
+}
+
+function tile(server) {
+  const [level, state] = healthOf(server);
+  const used = server.total_bytes > 0 ? 1 - server.free_bytes / server.total_bytes : 0;
+  const fill = element("i");
+  fill.style.width = `${(used * 100).toFixed(0)}%`;
+  const meter = element("div", "meter", fill);
+  meter.title = `${(used * 100).toFixed(0)} % of ${bytes(server.total_bytes)} used`;
+  const reports = server.silent_s === null ? "does not report" : server.silent_s > 3 ? `last report ${seconds(server.silent_s)} ago` : "";
+  const alive = server.liveness === "alive";
+  const facts = [counted(server.chunks, "chunk"), `${bytes(server.free_bytes)} free`, alive ? `${(server.busy * 100).toFixed(0)} % busy` : "",
+    alive && server.repairs > 0 ? counted(server.repairs, "repair") : "", alive && server.user_rate > 0 ? rate(server.user_rate) : "",
+    !alive ? `heartbeat ${seconds(server.heartbeat_s_ago)} ago` : "", reports].filter(Boolean).join(" · ");
+  const made = element("div", `tile ${level}`, element("div", "top", element("span", "", server.name), element("span", "state", state)),
+    meter, element("div", "facts", facts));
+  made.title = server.address;
+  return made;
+}
+
+function drawServers({ servers }) {
+  const racks = new Map();
+  for (const server of servers) {
+    const rack = server.rack || "";
+    racks.set(rack, [...(racks.get(rack) ?? []), server]);
+  }
+  by("map-note").textContent = counted(servers.length, "chunkserver") + (racks.size > 1 ? ` in ${counted(racks.size, "rack")}` : "");
+  if (servers.length === 0) return by("map-body").replaceChildren(empty("No chunkserver is known yet."));
+  const cards = [...racks].map(([rack, members]) => element("div", "card rack", rack ? element("h3", "", rack) : "", element("div", "tiles", ...members.map(tile))));
+  by("map-body").replaceChildren(element("div", `racks${racks.size === 1 ? " one" : ""}`, ...cards));
+}
+
+// ---- repairs
+
+// The trees of a repair: edges come tree by tree, and a tree begins with an edge to the root.
+function treesOf(repair) {
+  const root = repair.nodes.find((node) => node.root)?.id;
+  const begins = repair.edges.map((edge, i) => (edge.to === root ? i : -1)).filter((i) => i >= 0);
+  if (repair.trees < 2 || begins.length !== repair.trees) return [repair.edges];
+  return begins.map((from, i) => repair.edges.slice(from, begins[i + 1] ?? repair.edges.length));
+}
+
+function repairCard(repair) {
+  const width = by("repair-list").clientWidth - 40;
+  let long = false;
+  const graphs = treesOf(repair).map((tree, i, all) => {
+    const members = new Set(tree.flatMap((edge) => [edge.from, edge.to]));
+    const nodes = repair.nodes.filter((node) => members.has(node.id)).map((node) => ({ id: node.id, title: node.name,
+      lines: [node.root ? (repair.kind === "read" ? "reads it" : "writes it") : "helper"], kind: node.root ? "root" : "" }));
+    const edges = tree.map((edge) => ({ from: edge.from, to: edge.to, label: rate(edge.rate), flows: edge.rate === null || edge.rate > 0 }));
+    if (nodes.length < 2) return "";
+    long = long || naturalWidth(nodes, edges, "narrow") > width / 2 - 30;
+    const drawn = graph(nodes, edges, `Tree ${i + 1} of ${all.length}, of ${counted(nodes.length - 1, "helper")}`, width, "narrow");
+    drawn.dataset.focus = `tree ${repair.repair_id} ${i}`;
+    return drawn;
+  });
+  const lines = [`${bytes(repair.bytes)} · ${repair.policy}${repair.trees > 1 ? ` · ${repair.trees} trees` : ""}`,
+    `running for ${seconds(repair.running_s)}, estimated ${seconds(repair.estimated_s)}`, repair.attempt > 1 ? `attempt ${repair.attempt}` : "", repair.reason].filter(Boolean);
+  return element("article", long ? "card long" : "card", element("h3", "", `${repair.kind} of ${repair.stripe_id}:${repair.index}`, element("span", "badge", repair.shape)),
+    element("p", "quiet", lines.join(" · ")), ...graphs);
+}
+
+function drawRepairs(data) {
+  by("repairs-note").textContent = `${data.running.length} running, ${data.queued} queued, ${data.delayed} waiting, ${data.done} done (${bytes(data.bytes_repaired)}), ${data.failed} failed` +
+    (data.unrepairable > 0 ? `, ${data.unrepairable} unrepairable` : "");
+  const shown = data.running.slice(0, 8).map(repairCard);
+  if (data.running.length > shown.length) shown.push(empty(`and ${data.running.length - shown.length} more`));
+  by("repair-list").replaceChildren(shown.length ? element("div", "repairs", ...shown) : empty("Nothing is being repaired.", data.unrepairable === 0));
+}
+
+// ---- tables
+
+function drawRegions({ regions }) {
+  const columns = [{ name: "Region" }, { name: "Per second", number: true }, { name: "Typical", number: true }, { name: "99 % within", number: true }, { name: "Processes", number: true }, { name: "Slowest" }];
+  const rows = regions.map((region) => ({
+    className: region.processes > 2 && region.slowest_factor >= 3 ? "warn" : "",
+    cells: [element("code", "", region.region), region.per_second.toFixed(region.per_second < 10 ? 1 : 0), seconds(region.typical_s), seconds(region.p99_s), String(region.processes),
+      region.processes > 1 ? `${region.slowest}, ${seconds(region.slowest_s)}` : ""],
+  }));
+  by("region-list").replaceChildren(...(rows.length ? table(columns, rows, "regions") : [element("div", "empty", "No process has reported times yet.")]));
+}
+
+function drawDevices({ devices }) {
+  const columns = [{ name: "Process" }, { name: "" }, { name: "Disk or peer" }, { name: "Latency", number: true }, { name: "Against others", number: true }, { name: "Requests/s", number: true },
+    { name: "In", number: true }, { name: "Out", number: true }, { name: "Oldest", number: true }];
+  const rows = devices.map((device) => ({
+    className: device.factor >= 3 || device.oldest_pending_s > 5 ? "warn" : "",
+    cells: [device.name, device.kind, element("code", "", device.device), device.latency_s > 0 ? seconds(device.latency_s) : "–", device.factor > 0 ? `${device.factor.toFixed(1)} ×` : "–",
+      device.requests_per_s.toFixed(1), rate(device.rate_in), rate(device.rate_out), device.oldest_pending_s > 0 ? seconds(device.oldest_pending_s) : "–"],
+  }));
+  by("device-list").replaceChildren(...(rows.length ? table(columns, rows, "devices") : [element("div", "empty", "No process has reported disks or links yet.")]));
+}
+
+function drawProcesses({ processes }) {
+  by("processes-note").textContent = counted(processes.length, "process", "processes");
+  const columns = [{ name: "Process" }, { name: "Kind" }, { name: "Address" }, { name: "Last report", number: true }, { name: "Up for", number: true }, { name: "Open", number: true },
+    { name: "Oldest task", number: true }, { name: "Loop lag", number: true }, { name: "Lost records", number: true }];
+  const rows = processes.map((process) => ({
+    className: process.stalled_s > 1 ? "bad" : process.silent_s > 3 && !process.ended ? "warn" : "",
+    cells: [process.name, process.kind, element("code", "", process.address), process.ended ? "ended" : seconds(process.silent_s), seconds(process.uptime_s), String(process.open),
+      process.oldest_s > 0 ? seconds(process.oldest_s) : "–", process.stalled_s > 1 ? `stuck ${seconds(process.stalled_s)}` : seconds(process.loop_lag_s), String(process.dropped)],
+  }));
+  by("process-list").replaceChildren(...(rows.length ? table(columns, rows, "processes") : [element("div", "empty", "No process reports yet.")]));
+}
+
+// ---- the whole
+
+function drawOverview(data) {
+  const stuck = data.alarms - data.masked_alarms;
+  const reports = `${data.servers.reporting} of ${data.servers.all} servers report`;
+  const silent = data.metaserver.answered_s_ago === null || data.metaserver.answered_s_ago > 5;
+  let level = "good", text = `Nothing is stuck; ${reports}.`;
+  if (data.servers.reporting < data.servers.all || data.servers.all === 0) [level, text] = ["warn", `Nothing is known to be stuck; ${reports}.`];
+  if (silent) [level, text] = ["warn", "The metaserver does not answer the monitor."];
+  if (data.servers.dead + data.servers.suspect > 0 && stuck === 0)
+    [level, text] = ["warn", `${counted(data.servers.dead, "server")} dead, ${data.servers.suspect} suspect; ${reports}.`];
+  if (data.masked_alarms > 0 && stuck === 0) [level, text] = ["warn", `${counted(data.masked_alarms, "culprit")}, but operations go on; ${reports}.`];
+  if (stuck > 0) [level, text] = ["bad", `${counted(stuck, "culprit")} hold${stuck === 1 ? "s" : ""} others up; ${reports}.`];
+  if (data.monitor.replaced) [level, text] = ["warn", "Another monitor was started later: this one is not asked any more."];
+  const verdict = by("verdict");
+  verdict.className = `verdict ${level}`;
+  if (verdict.textContent !== text) verdict.textContent = text;
+  document.title = stuck > 0 ? `(${stuck}) Kintsugi console` : "Kintsugi console";
+  by("footer").textContent = `monitor ${data.monitor.address}, up for ${seconds(data.monitor.uptime_s)} · metaserver ${data.metaserver.address} · ` +
+    `${data.reports.accepted} reports, ${data.reports.refused + data.reports.too_many} refused · ${bytes(data.monitor.kept_bytes)} kept`;
+}
+
+const sections = { overview: drawOverview, alarms: drawAlarms, servers: drawServers, repairs: drawRepairs, regions: drawRegions, devices: drawDevices, processes: drawProcesses };
+
+// Whoever is inside of a section with the keyboard stays where they are.
+function redraw(name) {
+  if (!last.has(name)) return;
+  const focus = document.activeElement?.dataset.focus;
+  sections[name](JSON.parse(last.get(name)));
+  if (!focus || document.activeElement?.dataset.focus === focus) return;
+  document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+}
+
+async function refresh(name) {
+  const answer = await fetch(`api/v1/${name}`, { signal: AbortSignal.timeout(10000) });
+  if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+  const text = await answer.text();
+  if (last.get(name) === text) return;
+  last.set(name, text);
+  redraw(name);
+}
+
+async function poll() {
+  try {
+    await Promise.all(Object.keys(sections).map(refresh));
+    document.body.dataset.ready = "yes";
+  } catch (error) {
+    by("verdict").className = "verdict warn";
+    by("verdict").textContent = "The monitor does not answer. What is shown may be old.";
+  }
+  setTimeout(poll, document.hidden ? 5 * kPoll : kPoll);
+}
+
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+}
+
+by("theme").addEventListener("click", () => {
+  const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  const next = dark === "dark" ? "light" : "dark";
+  localStorage.setItem("theme", next);
+  setTheme(next);
+});
+document.querySelector(".choices").addEventListener("click", (event) => {
+  const chosen = event.target.closest("button");
+  if (!chosen) return;
+  minutes = Number(chosen.dataset.minutes);
+  for (const button of chosen.parentElement.children) button.setAttribute("aria-pressed", String(button === chosen));
+  drawTimeline();
+});
+let resizing;
+addEventListener("resize", () => {
+  clearTimeout(resizing);
+  resizing = setTimeout(() => Object.keys(sections).forEach(redraw), 150);
+});
+setTheme(new URLSearchParams(location.search).get("theme") ?? localStorage.getItem("theme"));
+poll();

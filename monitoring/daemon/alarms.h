@@ -1,0 +1,59 @@
+/// Verdicts that stand, and those that stood: each with a number, from when it is raised until it is cleared.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/proto/sight.pb.h"
+#include "common/runtime/clock.h"
+
+namespace kintsugi::monitoring {
+
+/// Pure: it is told what was found, and says what has to be written down. Not thread-safe.
+class Alarms {
+ public:
+  static constexpr int kCleanRounds =
+      2;  ///< an alarm is cleared once so many rounds in a row did not find it
+  static constexpr size_t kMostStanding = 256;  ///< the worst
+  static constexpr size_t kMostHistory = 1000;  ///< the newest
+  /// Nothing is cleared for so long after the start: processes have yet to send what the monitor needs to find it again.
+  static constexpr Duration kSettle = std::chrono::seconds(10);
+
+  /// Takes in a record of an earlier life, as round() gave it out, the oldest first. Alarms that were not cleared stand.
+  void restore(proto::Verdict record);
+
+  /// One round of the detectors. Returns the records to be kept: of alarms that were raised, became more certain, or were
+  /// cleared.
+  std::vector<proto::Verdict> round(std::vector<proto::Verdict> found, TimePoint now, WallTime wall);
+
+  /// The worst first.
+  std::vector<proto::Verdict> standing() const;
+  /// Those that were cleared, the newest first.
+  const std::deque<proto::Verdict>& history() const { return history_; }
+
+  struct Totals {
+    uint64_t raised = 0, cleared = 0;  ///< in this life
+  };
+  Totals totals() const { return totals_; }
+
+ private:
+  struct Alarm {
+    proto::Verdict verdict;
+    int clean_rounds = 0;
+  };
+  void clear(Alarm alarm, WallTime wall, std::vector<proto::Verdict>& records);
+
+  std::map<uint64_t, Alarm> standing_;  ///< by progress::identity
+  std::deque<proto::Verdict> history_;
+  uint64_t last_id_ = 0;
+  TimePoint started_{};  ///< of the first round
+  Totals totals_;
+};
+
+/// Verdicts of which nobody could go on without come first, then the surer ones, then those that hold up more.
+bool is_worse(const proto::Verdict& a, const proto::Verdict& b);
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,116 @@
+#include "monitoring/daemon/analysis.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "common/proto/verdicts.h"
+#include "monitoring/daemon/detectors.h"
+#include "monitoring/daemon/record_log.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::pair<std::string_view, progress::Method> kMethods[] = {
+    {"waits", progress::Method::kWaits},
+    {"waits-only", progress::Method::kWaitsOnly},
+    {"targets-hidden", progress::Method::kTargetsHidden},
+    {"prodometer", progress::Method::kProdometer},
+    {"automaded", progress::Method::kAutomaDeD},
+    {"automaded-semi", progress::Method::kAutomaDeDSemi},
+    {"oldest-span", progress::Method::kOldestSpan},
+    {"silence", progress::Method::kSilence},
+};
+
+std::optional<progress::Method> method_called(std::string_view name) {
+  for (const auto& [known, method] : kMethods)
+    if (known == name) return method;
+  return {};
+}
+
+int usage() {
+  std::string names;
+  for (const auto& [name, method] : kMethods)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  std::fprintf(stderr, "usage: kintsugi-monitor analyse [--method NAME] PATH...\nmethods: %s\n",
+               names.c_str());
+  return 2;
+}
+
+/// The segments below a path, the oldest first.
+Result<std::vector<fs::path>> segments_at(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error))
+    return Status(Code::kNotFound, fmt::format("{}: no such file or directory", path));
+  if (!fs::is_directory(path, error)) return std::vector<fs::path>{path};
+  const fs::path inside = fs::path(path) / "snapshots";
+  std::vector<fs::path> segments;
+  for (const auto& entry :
+       fs::directory_iterator(fs::is_directory(inside, error) ? inside : fs::path(path), error))
+    if (entry.path().extension() == ".log") segments.push_back(entry.path());
+  if (error) return Status(Code::kIoError, fmt::format("{}: {}", path, error.message()));
+  std::ranges::sort(segments);
+  return segments;
+}
+
+void print(const model::Snapshot& snapshot, const std::vector<proto::Verdict>& verdicts) {
+  std::string list;
+  for (const proto::Verdict& verdict : verdicts)
+    list += (list.empty() ? "" : ",") + proto::to_json(verdict);
+  fmt::print("{{\"unix_s\":{:.3f},\"processes\":{},\"verdicts\":[{}]}}\n",
+             static_cast<double>(snapshot.wall_ns) / 1e9, snapshot.processes.size(), list);
+}
+
+}  // namespace
+
+int analyse(const std::vector<std::string>& arguments) {
+  DetectorSettings settings;
+  std::vector<fs::path> segments;
+  bool named = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--method") {
+      const auto method = method_called(i + 1 < arguments.size() ? arguments[i + 1] : "");
+      if (!method) return usage();
+      settings.progress.method = *method;
+      ++i;
+      continue;
+    }
+    if (arguments[i].starts_with("--")) return usage();
+    named = true;
+    const auto found = segments_at(arguments[i]);
+    if (!found) {
+      std::fprintf(stderr, "kintsugi-monitor: %s\n", found.error().message().c_str());
+      return 1;
+    }
+    segments.insert(segments.end(), found->begin(), found->end());
+  }
+  if (!named) return usage();
+  const std::vector<std::unique_ptr<Detector>> detectors = make_detectors(settings);
+  for (const fs::path& path : segments) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    for (std::string_view record : RecordLog::parse(bytes)) {
+      const auto snapshot = model::parse_snapshot(record);
+      if (!snapshot) {
+        std::fprintf(stderr, "kintsugi-monitor: %s: %s\n", path.c_str(), snapshot.error().message().c_str());
+        return 1;
+      }
+      std::vector<proto::Verdict> verdicts;
+      for (const auto& detector : detectors) {
+        for (proto::Verdict& verdict : detector->examine(*snapshot))
+          verdicts.push_back(std::move(verdict));
+      }
+      print(*snapshot, verdicts);
+    }
+  }
+  return 0;
+}
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,92 @@
+#include "monitoring/daemon/cluster_watch.h"
+
+#include <utility>
+
+#include "common/log/log.h"
+
+namespace kintsugi::monitoring {
+
+ClusterWatch::ClusterWatch(const runtime::Runtime& runtime, rpc::Client& client, runtime::Endpoint metaserver,
+                           uint64_t monitor_id)
+    : runtime_(runtime), client_(client), metaserver_(std::move(metaserver)), tasks_(runtime) {
+  request_.set_monitor_id(monitor_id);
+}
+
+void ClusterWatch::start(std::string address, std::string http_address) {
+  request_.set_address(std::move(address));
+  request_.set_http_address(std::move(http_address));
+  started_ = true;
+  tasks_.spawn(follow());
+}
+
+asio::awaitable<void> ClusterWatch::stop() {
+  tasks_.request_stop();
+  if (std::exchange(started_, false)) {
+    proto::RegisterMonitorRequest leaving = request_;
+    leaving.set_leaving(true);
+    proto::RegisterMonitorResponse response;
+    // Unheard it costs nothing: the lease ends.
+    (void)co_await call(rpc::Method::kRegisterMonitor, leaving, response);
+  }
+  co_await tasks_.join();
+}
+
+template <class Request, class Response>
+asio::awaitable<Status> ClusterWatch::call(rpc::Method method, const Request& request, Response& response) {
+  const Context context = Context{}.with_deadline(runtime_.clock.now() + kCallLimit);
+  co_return co_await client_.call(context, metaserver_, method, request, response);
+}
+
+asio::awaitable<void> ClusterWatch::follow() {
+  std::string last_error;
+  while (!tasks_.stopping()) {
+    const Status status = co_await turn();
+    // A lasting error is logged once.
+    const std::string error = status.ok() ? std::string() : status.to_string();
+    if (!error.empty() && error != last_error)
+      log::warning("metaserver {}: {}", metaserver_.to_string(), error);
+    last_error = error;
+    const bool slept = co_await tasks_.sleep_for(answered_ ? kPoll : kFirstPoll);
+    if (!slept) co_return;
+  }
+}
+
+asio::awaitable<Status> ClusterWatch::turn() {
+  proto::RegisterMonitorResponse lease;
+  const Status registered = co_await call(rpc::Method::kRegisterMonitor, request_, lease);
+  if (registered.code() == Code::kConflict && !replaced_)
+    log::warning("{}: nobody asks this one any more", registered.message());
+  replaced_ = registered.code() == Code::kConflict;
+  if (!registered.ok() && !replaced_) co_return registered.with_context("register");
+  proto::ListServersResponse servers;
+  KINTSUGI_CO_TRY(
+      (co_await call(rpc::Method::kListServers, proto::Empty(), servers)).with_context("servers"));
+  servers_ = std::move(servers);
+  answered_ = runtime_.clock.now();
+  proto::RepairStatusResponse repairs;
+  KINTSUGI_CO_TRY(
+      (co_await call(rpc::Method::kRepairStatus, proto::Empty(), repairs)).with_context("repairs"));
+  repairs_ = std::move(repairs);
+  co_return Status{};
+}
+
+std::vector<model::ServerLife> ClusterWatch::lives() const {
+  std::vector<model::ServerLife> lives;
+  for (const proto::ServerState& server : servers_.servers()) {
+    lives.push_back({.server_id = server.server_id(),
+                     .address = server.address(),
+                     .name = server.name(),
+                     .liveness = server.liveness() == proto::ServerState::ALIVE ? model::Liveness::kAlive
+                                 : server.liveness() == proto::ServerState::SUSPECT
+                                     ? model::Liveness::kSuspect
+                                     : model::Liveness::kDead});
+  }
+  return lives;
+}
+
+std::optional<Duration> ClusterWatch::answered_ago() const {
+  if (!answered_) return {};
+  return runtime_.clock.now() - *answered_;
+}
+
+}  // namespace kintsugi::monitoring

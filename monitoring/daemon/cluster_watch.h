@@ -1,0 +1,63 @@
+/// What the monitor knows of the cluster through the metaserver, and how everybody else learns where the monitor is.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/proto/meta.pb.h"
+#include "common/proto/sight.pb.h"
+#include "common/rpc/client.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+#include "monitoring/model/snapshot.h"
+
+namespace kintsugi::monitoring {
+
+/// Says every second that the monitor lives, and asks which servers there are and what is being repaired. While the metaserver does
+/// not answer, what it said last is what is known.
+class ClusterWatch {
+ public:
+  static constexpr Duration kPoll = std::chrono::seconds(1);
+  static constexpr Duration kFirstPoll = std::chrono::milliseconds(200);  ///< until the metaserver answers
+  static constexpr Duration kCallLimit = std::chrono::seconds(1);
+
+  /// `client` outlives it. `monitor_id`: random at each start.
+  ClusterWatch(const runtime::Runtime& runtime, rpc::Client& client, runtime::Endpoint metaserver,
+               uint64_t monitor_id);
+
+  /// `address`, `http_address`: where this monitor is.
+  void start(std::string address, std::string http_address);
+  /// Says that the monitor leaves, and ends. `client` must not be stopped yet.
+  asio::awaitable<void> stop();
+
+  const proto::ListServersResponse& servers() const { return servers_; }
+  /// As detectors want them.
+  std::vector<model::ServerLife> lives() const;
+  const proto::RepairStatusResponse& repairs() const { return repairs_; }
+  /// How long ago the metaserver answered last; none: never.
+  std::optional<Duration> answered_ago() const;
+  /// Another monitor was started later: this one is not asked any more.
+  bool replaced() const { return replaced_; }
+  const runtime::Endpoint& metaserver() const { return metaserver_; }
+
+ private:
+  asio::awaitable<void> follow();
+  asio::awaitable<Status> turn();
+  template <class Request, class Response>
+  asio::awaitable<Status> call(rpc::Method method, const Request& request, Response& response);
+
+  runtime::Runtime runtime_;
+  rpc::Client& client_;
+  const runtime::Endpoint metaserver_;
+  proto::RegisterMonitorRequest request_;
+  proto::ListServersResponse servers_;
+  proto::RepairStatusResponse repairs_;
+  std::optional<TimePoint> answered_;
+  bool replaced_ = false;
+  bool started_ = false;
+  runtime::TaskGroup tasks_;
+};
+
+}  // namespace kintsugi::monitoring

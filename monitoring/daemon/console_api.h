@@ -1,0 +1,36 @@
+/// What the console shows, as JSON documents: the same that a program gets below /api/v1/.
+#pragma once
+
+#include <string>
+
+#include "monitoring/daemon/monitor.h"
+
+namespace kintsugi::monitoring {
+
+/// Each function makes a whole document. Ids are strings of 16 hexadecimal digits, times are in seconds, rates in bytes per second.
+class ConsoleApi {
+ public:
+  static constexpr size_t kMostRows = 1000;    ///< of a list
+  static constexpr size_t kMostRegions = 200;  ///< the busiest
+  static constexpr size_t kMostHistory = 200;  ///< the newest
+  static constexpr Duration kRegionsFresh =
+      std::chrono::seconds(5);  ///< so long a list of regions is shown again
+
+  /// `monitor` outlives it.
+  explicit ConsoleApi(const Monitor& monitor) : monitor_(monitor) {}
+
+  std::string overview() const;   ///< who reports, what stands, whether the metaserver answers
+  std::string servers() const;    ///< all chunkservers that the metaserver knows, with their health
+  std::string processes() const;  ///< all processes that report
+  std::string alarms() const;     ///< those that stand, and those that were cleared
+  std::string repairs() const;    ///< those that run, with the edges of their trees and the rates on them
+  std::string devices() const;    ///< disks and peers, compared with others of their kind
+  std::string regions();          ///< regions of code, and how long they take
+
+ private:
+  const Monitor& monitor_;
+  std::string regions_;  ///< the last document of regions()
+  TimePoint regions_at_{};
+};
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,31 @@
+/// What looks at the reports of all processes once a second and says what is wrong.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/proto/sight.pb.h"
+#include "monitoring/model/snapshot.h"
+
+namespace kintsugi::monitoring {
+
+/// Reports in, verdicts out. A detector keeps what it has to remember between snapshots, bounded. Not thread-safe.
+class Detector {
+ public:
+  virtual ~Detector() = default;
+
+  /// For people and logs: "progress".
+  virtual std::string_view name() const = 0;
+  /// What is wrong now, the worst first, without ids and wall times. `snapshot.taken` grows from call to call.
+  virtual std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) = 0;
+
+  /// The process has to report everything that is open in it with its next report.
+  virtual bool wants_everything(uint64_t /*process*/) const { return false; }
+  /// Sites whose finished executions a process has to report.
+  virtual std::vector<std::string> wants_samples_of(uint64_t /*process*/) const { return {}; }
+  /// A report as it came, before its totals are merged with earlier ones: for detectors of samples.
+  virtual void report_came(const proto::SightReport& /*report*/, TimePoint /*arrived*/) {}
+};
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,30 @@
+#include "monitoring/daemon/detectors.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+/// Who holds everybody up.
+class ProgressDetector final : public Detector {
+ public:
+  explicit ProgressDetector(progress::Settings settings) : settings_(settings) {}
+
+  std::string_view name() const override { return "progress"; }
+  std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override {
+    return progress::diagnose(snapshot, settings_, history_);
+  }
+  bool wants_everything(uint64_t process) const override { return history_.wants_everything(process); }
+
+ private:
+  const progress::Settings settings_;
+  progress::History history_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& settings) {
+  std::vector<std::unique_ptr<Detector>> detectors;
+  detectors.push_back(std::make_unique<ProgressDetector>(settings.progress));
+  return detectors;
+}
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,168 @@
+#include "monitoring/daemon/monitor.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "common/log/log.h"
+#include "common/proto/verdicts.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+constexpr Duration kLongAgo = std::chrono::hours(1);
+
+std::vector<std::unique_ptr<Detector>> or_default(std::vector<std::unique_ptr<Detector>> detectors,
+                                                  const DetectorSettings& settings) {
+  return detectors.empty() ? make_detectors(settings) : std::move(detectors);
+}
+
+}  // namespace
+
+Monitor::Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::Secret secret,
+                 std::vector<std::unique_ptr<Detector>> detectors)
+    : runtime_(runtime),
+      options_(std::move(options)),
+      detectors_(or_default(std::move(detectors), options_.detectors)),
+      id_(runtime.random.next() | 1),
+      server_(runtime, secret, options_.recorder),
+      client_(runtime, secret),
+      intake_(runtime, detectors_),
+      watch_(runtime, client_, options_.metaserver, id_),
+      history_(runtime, {.directory = options_.data_dir + "/alarms", .most_bytes = options_.history_bytes},
+               kMostWaitingRecords),
+      snapshots_(runtime,
+                 {.directory = options_.data_dir + "/snapshots",
+                  .most_bytes = options_.snapshot_bytes,
+                  .segment_bytes = std::max<uint64_t>(options_.snapshot_bytes / 16, 1 << 20),
+                  .durable = false},
+                 kMostWaitingSnapshots),
+      tasks_(runtime) {
+  intake_.register_on(server_);
+  server_.handle<&Monitor::diagnose>(rpc::Method::kDiagnose, *this);
+  server_.handle<&Monitor::ping>(rpc::Method::kPing, *this);
+}
+
+asio::awaitable<Status> Monitor::start() {
+  started_at_ = runtime_.clock.now();
+  last_kept_ = last_alarm_ = started_at_ - kLongAgo;
+  last_round_at_ = started_at_;
+  KINTSUGI_CO_TRY((co_await history_.open([this](std::string_view record) {
+                    proto::Verdict verdict;
+                    if (verdict.ParseFromArray(record.data(), static_cast<int>(record.size())))
+                      alarms_.restore(std::move(verdict));
+                  })).with_context("data_dir"));
+  KINTSUGI_CO_TRY((co_await snapshots_.open()).with_context("data_dir"));
+  KINTSUGI_CO_TRY(server_.start(options_.listen));
+  runtime::Endpoint address = endpoint();
+  if (!options_.advertise.empty()) address.host = options_.advertise;
+  log::info("monitor {} serves at {}, its console at {}", id_, address.to_string(),
+            options_.http_address.empty() ? "no address" : options_.http_address);
+  watch_.start(address.to_string(), options_.http_address);
+  tasks_.spawn(rounds());
+  co_return Status{};
+}
+
+asio::awaitable<void> Monitor::stop() {
+  if (std::exchange(stopped_, true)) co_return;
+  co_await watch_.stop();
+  tasks_.request_stop();
+  co_await tasks_.join();
+  co_await history_.stop();
+  co_await snapshots_.stop();
+  co_await client_.stop();
+  co_await server_.stop();
+}
+
+model::Snapshot Monitor::snapshot() const {
+  return intake_.processes().snapshot(runtime_.clock.now(),
+                                      runtime_.clock.wall_now().time_since_epoch().count(), watch_.lives());
+}
+
+asio::awaitable<void> Monitor::rounds() {
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(kRound);
+    if (!slept) co_return;
+    round();
+  }
+}
+
+void Monitor::round() {
+  intake_.forget();
+  const TimePoint now = runtime_.clock.now();
+  if (now - std::exchange(last_round_at_, now) >= kStoodStill) {
+    log::warning("this process stood still: nothing is concluded for {} s", to_seconds(kListenAgain));
+    listens_until_ = now + kListenAgain;
+  }
+  if (now < listens_until_) return;
+  const model::Snapshot snapshot = this->snapshot();
+  trends_.look(snapshot);
+  std::vector<proto::Verdict> found;
+  for (const auto& detector : detectors_) {
+    for (proto::Verdict& verdict : detector->examine(snapshot))
+      found.push_back(std::move(verdict));
+  }
+  if (!found.empty()) last_alarm_ = now;
+  const std::vector<proto::Verdict> records = alarms_.round(std::move(found), now, runtime_.clock.wall_now());
+  last_round_ = runtime_.clock.now() - now;
+  const Duration interval = now - last_alarm_ <= kAfterAlarm ? kRound : options_.snapshot_interval;
+  if (!snapshot.processes.empty() && now - last_kept_ >= interval) {
+    snapshots_.keep(model::serialise(snapshot));
+    last_kept_ = now;
+  }
+  for (const proto::Verdict& record : records) {
+    log::info("alarm {} {}: {}", record.id(), record.cleared_wall_ns() != 0 ? "is over" : "stands",
+              proto::describe(record));
+    history_.keep(record.SerializeAsString());
+  }
+}
+
+proto::DiagnoseResponse Monitor::answer(bool with_history) const {
+  proto::DiagnoseResponse response;
+  size_t bytes = 0;
+  const auto fits = [&](const proto::Verdict& verdict) {
+    bytes += verdict.ByteSizeLong();
+    return bytes <= kMostVerdictBytes;
+  };
+  for (proto::Verdict& verdict : alarms_.standing())
+    if (fits(verdict)) *response.add_verdicts() = std::move(verdict);
+  if (with_history) {
+    for (const proto::Verdict& verdict : alarms_.history())
+      if (fits(verdict)) *response.add_history() = verdict;
+  }
+  const model::Snapshot now = snapshot();
+  std::set<uint64_t> reporting;
+  for (const auto& view : now.processes) {
+    if (now.silent(*view) < options_.detectors.progress.silence && !view->last().last())
+      reporting.insert(view->last().server_id());
+    if (response.processes_size() >= kMostProcessLines) continue;
+    proto::ProcessLine& line = *response.add_processes();
+    line.set_kind(view->last().kind());
+    line.set_name(view->display());
+    line.set_address(view->last().address());
+    line.set_silent_ns(static_cast<uint64_t>(std::max<int64_t>(now.silent(*view).count(), 0)));
+    line.set_live(static_cast<uint32_t>(view->last().live_size()));
+    line.set_loop_lag_ns(view->last().loop().lag_ns());
+    line.set_process(view->process());
+  }
+  for (const proto::ServerState& server : watch_.servers().servers()) {
+    response.set_servers(response.servers() + 1);
+    if (reporting.contains(server.server_id()))
+      response.set_servers_reporting(response.servers_reporting() + 1);
+  }
+  response.set_monitor(endpoint().to_string());
+  response.set_monitor_http(options_.http_address);
+  return response;
+}
+
+asio::awaitable<Status> Monitor::diagnose(Context, const proto::DiagnoseRequest& request,
+                                          proto::DiagnoseResponse& response) {
+  response = answer(request.history());
+  co_return Status{};
+}
+
+asio::awaitable<Status> Monitor::ping(Context, const proto::Empty&, proto::Empty&) {
+  co_return Status{};
+}
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,77 @@
+// kintsugi-monitor: says what in a cluster does not go on, where, and who waits for it; serves the console.
+#include <cstring>
+#include <filesystem>
+
+#include "common/daemon/daemon.h"
+#include "monitoring/daemon/analysis.h"
+#include "monitoring/daemon/http_pages.h"
+#include "monitoring/daemon/monitor.h"
+#include "monitoring/sight/pages.h"
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+void add_settings(daemon::Settings& settings, MonitorOptions& options) {
+  settings.add("listen", &options.listen, "host:port for RPCs; port 0 picks one");
+  settings.add("advertise", &options.advertise,
+               "host by which others reach this daemon (default: that of listen)");
+  settings.add("metaserver", &options.metaserver, "host:port of the metaserver");
+  settings.add("data_dir", &options.data_dir, "directory to keep alarms and snapshots in");
+  settings.add_bytes("history_bytes", &options.history_bytes, "disk space for alarms", 1 << 20,
+                     uint64_t{1} << 40);
+  settings.add_bytes("snapshot_bytes", &options.snapshot_bytes,
+                     "disk space for snapshots of what processes reported", 16 << 20, uint64_t{1} << 40);
+  settings.add("snapshot_interval", &options.snapshot_interval,
+               "time between two snapshots that are kept while nothing is wrong", 1s, 24h);
+  settings.require("metaserver");
+  settings.require("data_dir");
+}
+
+class Daemon final : public daemon::Daemon {
+ public:
+  Daemon(daemon::Shell& shell, const MonitorOptions& options)
+      : recorder_(shell.runtime.clock, shell.runtime.random.next()),
+        monitor_(shell.runtime, completed(options, shell), shell.secret),
+        api_(monitor_) {
+    add_pages(shell.http, shell.metrics, monitor_, api_);
+    sight::add_pages(shell.http, shell.metrics, recorder_);
+  }
+
+  asio::awaitable<Status> start() override { return monitor_.start(); }
+  asio::awaitable<void> stop() override { return monitor_.stop(); }
+
+ private:
+  MonitorOptions completed(MonitorOptions options, const daemon::Shell& shell) {
+    options.recorder = &recorder_;
+    options.http_address = shell.http_address;
+    options.data_dir = std::filesystem::absolute(options.data_dir).lexically_normal().string();
+    return options;
+  }
+
+  sight::Recorder recorder_;
+  Monitor monitor_;
+  ConsoleApi api_;
+};
+
+Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const MonitorOptions& options) {
+  KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
+  return std::make_unique<Daemon>(shell, options);
+}
+
+}  // namespace
+}  // namespace kintsugi::monitoring
+
+int main(int argc, char** argv) {
+  using namespace kintsugi;
+  if (argc > 1 && std::strcmp(argv[1], "analyse") == 0) return monitoring::analyse({argv + 2, argv + argc});
+  monitoring::MonitorOptions options;
+  daemon::Settings settings(
+      "kintsugi-monitor",
+      "Says what in a cluster does not go on, where, and who waits for it. With the word analyse it "
+      "reads snapshots that it kept.",
+      runtime::Endpoint{"127.0.0.1", 0});
+  monitoring::add_settings(settings, options);
+  return daemon::run(argc, argv, settings,
+                     [&](daemon::Shell& shell) { return monitoring::make(shell, options); });
+}

@@ -1,0 +1,166 @@
+// What the console is made of: JSON that a browser can read, files that are part of the program, metrics.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "monitoring/daemon/console_api.h"
+#include "monitoring/daemon/http_pages.h"
+#include "tests/monitoring/daemon_rig.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+using Json = nlohmann::json;
+
+Json parsed(const std::string& text) {
+  Json json = Json::parse(text, nullptr, false);
+  EXPECT_TRUE(json.is_object()) << text;
+  return json;
+}
+
+class ConsoleTest : public ::testing::Test {
+ protected:
+  MonitorRig rig;
+  ConsoleApi api{*rig.monitor};
+};
+
+TEST_F(ConsoleTest, EveryDocumentIsThereBeforeAnybodyReports) {
+  for (const std::string& text : {api.overview(), api.servers(), api.processes(), api.alarms(), api.repairs(),
+                                  api.devices(), api.regions()})
+    parsed(text);
+  EXPECT_TRUE(parsed(api.overview()).at("metaserver").at("answered_s_ago").is_null());
+}
+
+TEST_F(ConsoleTest, ServersAndAlarmsBelongTogether) {
+  rig.report_for(12);
+  rig.report_for(4, /*stuck=*/2);
+  const Json alarms = parsed(api.alarms());
+  ASSERT_EQ(alarms.at("standing").size(), 1u);
+  const Json& alarm = alarms.at("standing")[0];
+  EXPECT_EQ(alarm.at("server"), "server-2");
+  const Json servers = parsed(api.servers()).at("servers");
+  ASSERT_EQ(servers.size(), 3u);
+  EXPECT_EQ(servers[0].at("name"), "server-1");
+  EXPECT_TRUE(servers[0].at("alarms").empty());
+  EXPECT_EQ(servers[1].at("alarms"), Json::array({alarm.at("id")}));
+  const Json overview = parsed(api.overview());
+  EXPECT_EQ(overview.at("alarms"), 1);
+  EXPECT_EQ(overview.at("servers").at("reporting"), 3);
+  EXPECT_EQ(parsed(api.processes()).at("processes").size(), 3u);
+}
+
+TEST_F(ConsoleTest, ARepairIsATreeWithTheRatesOfItsEdges) {
+  proto::RepairRecord& record = *rig.meta->repairs.add_running();
+  record.set_destination(101);
+  for (const auto& [from, to] : {std::pair{102, 101}, {103, 102}}) {
+    proto::RepairEdge& edge = *record.add_edges();
+    edge.set_from(static_cast<uint64_t>(from));
+    edge.set_to(static_cast<uint64_t>(to));
+  }
+  proto::ServerName& name = *rig.meta->repairs.add_names();
+  name.set_server_id(102);
+  name.set_name("server-2");
+  for (uint64_t second = 0; second < 20; ++second) {
+    proto::SightReport report = rig.report(1);
+    proto::SightDevice& peer = *report.add_devices();
+    peer.set_name("10.0.1.2:1");
+    peer.set_peer(true);
+    peer.set_bytes_in(second * 1'000'000);
+    EXPECT_TRUE(rig.send(report));
+    EXPECT_TRUE(rig.send(rig.report(2)));
+    rig.simulation.run_for(1s);
+  }
+  const Json repair = parsed(api.repairs()).at("running").at(0);
+  EXPECT_EQ(repair.at("nodes").size(), 3u);
+  ASSERT_EQ(repair.at("edges").size(), 2u);
+  EXPECT_NEAR(repair.at("edges")[0].at("rate").get<double>(), 1e6, 1e4);
+  EXPECT_TRUE(repair.at("edges")[1].at("rate").is_null()) << "nobody reports it";
+}
+
+TEST_F(ConsoleTest, ASlowDiskStandsFirstAndARegionTellsWhereItIsSlow) {
+  for (uint64_t second = 1; second <= 70; ++second) {
+    for (uint64_t server = 1; server <= 3; ++server) {
+      proto::SightReport report = rig.report(server);
+      proto::SightDevice& disk = *report.add_devices();
+      disk.set_name("disk-" + std::to_string(server));
+      disk.set_submitted(second * 100);
+      disk.set_completed(second * 100);
+      disk.set_busy_ns(second * 100 * (server == 2 ? 12'000'000 : 3'000'000));
+      proto::SightPath& path = *report.add_new_paths();
+      path.set_path(1);
+      path.set_role_path(11);
+      path.set_site("disk.read");
+      proto::SightState& state = *report.add_new_states();
+      state.set_state(1);
+      state.set_role_path(11);
+      proto::SightEdge& edge = *report.add_edges();
+      edge.set_from(1);
+      edge.set_to(2);
+      edge.set_count(second * 100);
+      edge.set_sum(static_cast<int64_t>(second * 100 * (server == 2 ? 24 : 22) * 256));  // 16 ms and 4 ms
+      for (int octave = 0; octave < 32; ++octave)
+        edge.add_buckets(octave == (server == 2 ? 24 : 22) ? static_cast<uint32_t>(second * 100) : 0);
+      EXPECT_TRUE(rig.send(report));
+    }
+    rig.simulation.run_for(1s);
+  }
+  const Json slow = parsed(api.devices()).at("devices").at(0);
+  EXPECT_EQ(slow.at("device"), "disk-2");
+  EXPECT_NEAR(slow.at("factor").get<double>(), 4, 0.01);
+  EXPECT_NEAR(slow.at("latency_s").get<double>(), 0.012, 1e-6);
+  const Json region = parsed(api.regions()).at("regions").at(0);
+  EXPECT_EQ(region.at("region"), "disk.read");
+  EXPECT_EQ(region.at("slowest"), "server-2");
+  EXPECT_NEAR(region.at("slowest_s").get<double>(), 0.016777216, 1e-6);
+  EXPECT_NEAR(region.at("per_second").get<double>(), 300, 15);
+}
+
+TEST_F(ConsoleTest, TextsOfReportsAreWhatTheyAre) {
+  proto::SightReport report = rig.report(1);
+  report.set_name("<script>\"\n");
+  EXPECT_TRUE(rig.send(report));
+  const Json processes = parsed(api.processes()).at("processes");
+  EXPECT_THAT(processes.at(0).at("name").get<std::string>(), ::testing::StartsWith("<script>"));
+}
+
+TEST(ConsoleFiles, ThePageNamesOnlyFilesThatAreThere) {
+  std::map<std::string, const ConsoleFile*> files;
+  for (const ConsoleFile* file = kConsoleFiles; !file->path.empty(); ++file)
+    files[std::string(file->path)] = file;
+  ASSERT_TRUE(files.contains("/"));
+  const std::string page(files.at("/")->body);
+  EXPECT_THAT(page, ::testing::StartsWith("<!doctype html>"));
+  for (const auto& [path, file] : files) {
+    EXPECT_FALSE(file->body.empty()) << path;
+    EXPECT_EQ(std::string(file->body).find("https://"), std::string::npos)
+        << "nothing is fetched from elsewhere";
+    // href="x", src="x" and from "./x".
+    const std::string body(file->body);
+    for (const std::string& before :
+         {std::string("href=\""), std::string("src=\""), std::string("from \"./")}) {
+      for (size_t at = body.find(before); at != std::string::npos; at = body.find(before, at + 1)) {
+        const size_t begin = at + before.size();
+        const std::string name = body.substr(begin, body.find('"', begin) - begin);
+        if (!name.starts_with("#")) EXPECT_TRUE(files.contains("/" + name)) << path << " names " << name;
+      }
+    }
+  }
+  EXPECT_EQ(files.at("/console.js")->content_type, "text/javascript; charset=utf-8");
+}
+
+TEST(ConsoleFiles, MetricsTellOfAlarmsAndProcesses) {
+  MonitorRig rig;
+  ConsoleApi api(*rig.monitor);
+  asio::io_context io;
+  http::HttpServer http(io.get_executor());
+  metrics::Metrics metrics;
+  add_pages(http, metrics, *rig.monitor, api);
+  rig.report_for(4, /*stuck=*/2);
+  const std::string text = metrics.text();
+  EXPECT_THAT(text, ::testing::HasSubstr("kintsugi_monitor_alarms 1"));
+  EXPECT_THAT(text, ::testing::HasSubstr("server=\"server-2\""));
+  EXPECT_THAT(text,
+              ::testing::HasSubstr("kintsugi_process_silent_seconds{kind=\"chunkserver\",name=\"server-1\""));
+}
+
+}  // namespace
+}  // namespace kintsugi::monitoring
