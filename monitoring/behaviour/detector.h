@@ -1,0 +1,148 @@
+/// Watches the executions that are reported of all servers, and says which module behaves on which server unlike what its inputs say.
+/// Not thread-safe, but for fit(), which may run in another thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/proto/sight.pb.h"
+#include "common/runtime/clock.h"
+#include "monitoring/behaviour/features.h"
+#include "monitoring/behaviour/observation_model.h"
+#include "monitoring/behaviour/region_watch.h"
+#include "monitoring/behaviour/reservoir.h"
+
+namespace kintsugi::behaviour {
+
+struct DetectorSettings {
+  LearningSettings learning;
+  FeatureSettings features;
+  size_t reservoir = 512;      ///< executions that are kept of one module on one server
+  size_t least_samples = 200;  ///< of all servers, before a model is made
+  size_t most_samples = 4096;  ///< that one model is made of
+  Duration refit_every = std::chrono::minutes(10);
+  /// What is not seen for so long is forgotten, and so are alarms about it.
+  Duration forget_after = std::chrono::minutes(5);
+  double least_factor = 1.3;   ///< executions that take less than this times what is expected raise no alarm
+  double wrong_alarms = 0.01;  ///< the share of alarms raised in one evaluation that may be wrong
+  size_t most_modules = 256;   ///< of further ones nothing is kept
+  size_t most_servers = 1024;  ///< of one module, likewise
+};
+
+/// Where executions ran. `name` as people know it.
+struct Origin {
+  std::string name;
+  uint64_t server_id = 0, process = 0;
+};
+
+/// A region of code in one kind of process.
+struct Module {
+  std::string process_kind;
+  uint64_t role_path = 0;
+  std::string region;  ///< calling context, outermost first
+  std::string file, function;
+  uint32_t line = 0;
+  std::vector<std::string> inputs, outputs;
+};
+
+class Detector {
+ public:
+  /// What was learnt of one observation, for people.
+  struct Learnt {
+    std::string process_kind, region, observation;
+    double r2 = 0;
+    bool usable = false;  ///< false: its R² is too low, or no input says anything about it: no detector
+    bool needs_more_inputs = false;
+    size_t samples = 0, sections = 0;
+    std::vector<std::string> inputs;  ///< that the model uses
+    std::vector<std::string> duplicates, noise;
+  };
+  struct FitJob {
+    uint64_t module = 0;
+    Module about;
+    std::vector<std::vector<double>> inputs, observed;  ///< by column
+    std::vector<std::string> servers;
+    std::vector<size_t> server_of;  ///< by execution, a number in `servers`
+    DetectorSettings settings;
+  };
+  struct Fitted {
+    uint64_t module = 0;
+    Features features;
+    struct Observation {
+      std::optional<ObservationModel> model;  ///< absent: nothing says anything about it
+      std::map<std::string, double>
+          factors;           ///< of servers: how much slower than the model they are as a rule
+      double deviation = 0;  ///< of log2(actual / predicted)
+    };
+    std::vector<Observation> observations;
+  };
+
+  explicit Detector(DetectorSettings settings = {}) : settings_(std::move(settings)) {}
+
+  /// Takes in executions of a module on a server. Failed ones and those that have another number of inputs or outputs than the module,
+  /// or numbers that are none, are left out. Each is judged when there is a model.
+  void add(const Origin& origin, const Module& module, std::span<const proto::SightSample* const> samples,
+           TimePoint now);
+
+  /// The module whose model is missing or oldest, when one is due.
+  std::optional<FitJob> due(TimePoint now);
+  /// Takes seconds for many executions of many inputs. Depends on its parameter only.
+  static Fitted fit(const FitJob& job);
+  void install(Fitted fitted, TimePoint now);
+  /// due(), fit() and install() of all that are due.
+  void refit(TimePoint now);
+
+  /// The alarms that stand: raised, kept and cleared by what was added until now.
+  std::vector<proto::Verdict> alarms(TimePoint now);
+  std::vector<Learnt> learnt() const;
+  /// Of the executions judged so far, how many had a probability of being an anomaly in each tenth.
+  const std::array<uint64_t, 10>& probabilities() const { return probabilities_; }
+  size_t modules() const { return modules_.size(); }
+
+ private:
+  struct Odd {
+    double actual, predicted, probability;
+    std::vector<double> inputs;
+    std::vector<ExtrapolationErrors::At::Beyond> beyond;
+  };
+  struct Judged {  // one observation on one server
+    RecentExecutions recent;
+    std::deque<Odd> odd;
+    std::optional<TimePoint> since;  ///< an alarm stands
+    TimePoint first_odd{};
+    /// How much more than expected the odd ones have, in the middle.
+    double factor() const;
+  };
+  struct OnServer {
+    Origin origin;
+    Reservoir reservoir;
+    TimePoint seen{};
+    std::vector<Judged> judged;
+    bool alarmed() const;
+  };
+  struct Known {
+    Module about;
+    std::map<uint64_t, OnServer> servers;  ///< by process
+    std::optional<Fitted> fitted;
+    TimePoint fitted_at{};
+    bool fitting = false;
+    std::vector<std::optional<RegionWatch>> watches;  ///< by observation
+  };
+
+  void judge(Known& known, OnServer& server, const Execution& execution, TimePoint now);
+  void forget(TimePoint now);
+  proto::Verdict verdict(const Known& known, const OnServer& server, size_t observation, TimePoint now) const;
+  std::vector<double> kept_inputs(const Known& known, const Execution& execution) const;
+
+  DetectorSettings settings_;
+  std::map<uint64_t, Known> modules_;
+  std::array<uint64_t, 10> probabilities_{};
+};
+
+}  // namespace kintsugi::behaviour

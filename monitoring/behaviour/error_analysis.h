@@ -1,0 +1,90 @@
+/// How far the predictions of a model may be trusted: "E-Analyzer" in Mitra 2016, section 3.4 and algorithm 3. Pure.
+#pragma once
+
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "monitoring/behaviour/density.h"
+#include "monitoring/behaviour/estimator.h"
+#include "monitoring/behaviour/isotonic.h"
+
+namespace kintsugi::behaviour {
+
+struct ErrorSettings {
+  /// Drawing goes on until the errors of odd and even rounds differ by less than this (Kolmogorov and Smirnov), or that many rounds were made.
+  double stable = 0.02;
+  size_t rounds = 200;
+  double training_share = 0.7;
+  size_t round_samples = 1024;       ///< of one round, training and test together
+  double extrapolation_share = 0.5;  ///< "k" of algorithm 3
+  size_t least_similar = 40;         ///< executions that are alike in the other inputs
+  size_t extrapolation_samples = 1024;
+  ErrorByDistance::Shape shape = ErrorByDistance::Shape::kRising;
+  bool both_tails = true;  ///< learn from the upper half what is to be expected below, too
+  /// Inside of the range of what was learnt an input adds nothing, and the mean error inside is counted once. False: every input's curve counts
+  /// everywhere, as in the text.
+  bool range_counts = true;
+
+  static ErrorSettings text() {
+    return {.shape = ErrorByDistance::Shape::kQuadratic, .both_tails = false, .range_counts = false};
+  }
+};
+
+/// (actual − predicted) / predicted; the sizes of both when predicted is 0.
+double relative_error(double actual, double predicted);
+
+/// The largest difference of two empirical distributions. 1 when one is empty.
+double kolmogorov_distance(std::vector<double> a, std::vector<double> b);
+
+/// Errors of predictions of executions that the model did not see, while it saw others like them.
+struct InterpolationErrors {
+  std::vector<double> errors;
+  size_t rounds = 0;
+  bool stable = false;
+};
+InterpolationErrors interpolation_errors(const Samples& samples, const Estimator& model,
+                                         const ErrorSettings& settings, uint64_t seed);
+
+/// Where the values of one input lay that a model learnt from.
+struct Range {
+  double mean = 0, deviation = 0;  ///< of the population
+  double low = 0, high = 0;
+  /// How many deviations `value` is from the mean. Of a constant input: 0 when it is equal, else infinite, that is unknown.
+  double distance(double value) const;
+  static Range of(std::span<const double> values);
+};
+
+/// Ψ of equation 3.1: the error by the base input whole, each other one by the part that is independent of it. `mic_to_base` as long as
+/// `others`.
+double combined_error(double base, std::span<const double> others, std::span<const double> mic_to_base);
+
+/// How the error grows with the distance from what was learnt, input by input.
+class ExtrapolationErrors {
+ public:
+  struct At {
+    double error = 0;   ///< the mean size of the relative error that is to be expected there
+    bool known = true;  ///< false: a constant input has another value, nothing can be said
+    struct Beyond {
+      size_t input;
+      double distance;  ///< in deviations
+    };
+    std::vector<Beyond> beyond;  ///< inputs outside of what was learnt
+  };
+  /// `inside` is the mean size of the error inside.
+  static ExtrapolationErrors learn(const Samples& samples, const Estimator& model, const FitSettings& fit,
+                                   const ErrorSettings& settings, double inside);
+  At at(std::span<const double> inputs) const;
+  const std::vector<Range>& ranges() const { return ranges_; }
+
+ private:
+  double error_along(size_t input, double value) const;
+
+  ErrorSettings settings_;
+  double inside_ = 0;
+  std::vector<Range> ranges_;
+  std::vector<ErrorByDistance> above_, below_;  ///< by input
+  std::vector<std::vector<double>> mic_;  ///< of the error components of two inputs, over the executions
+};
+
+}  // namespace kintsugi::behaviour

@@ -1,0 +1,270 @@
+#include "monitoring/behaviour/section.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/base/draws.h"
+#include "common/base/statistics.h"
+
+namespace kintsugi::behaviour {
+namespace {
+
+/// Inputs that span less than this are not taken by their logarithm.
+constexpr double kWideSpan = 4;
+/// A simpler form is taken when its squared error is at most this much larger.
+constexpr double kHardlyWorse = 1.03;
+/// In robust fits an execution further than this many robust deviations away counts less.
+constexpr double kFar = 2.5;
+
+Eigen::VectorXd vector_of(const std::vector<double>& values) {
+  return Eigen::Map<const Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
+}
+
+double error_of(double actual, double predicted, bool relative) {
+  if (!relative) return actual - predicted;
+  return std::log2(actual) - std::log2(predicted);
+}
+
+}  // namespace
+
+bool all_positive(const Samples& samples) {
+  return std::all_of(samples.observed.begin(), samples.observed.end(),
+                     [](double value) { return value > 0; });
+}
+
+std::vector<std::vector<uint32_t>> polynomial_terms(size_t features, uint32_t degree) {
+  std::vector<std::vector<uint32_t>> terms, last{{}};
+  for (uint32_t d = 0; d < degree; ++d) {
+    std::vector<std::vector<uint32_t>> next;
+    for (const auto& term : last)
+      for (uint32_t f = term.empty() ? 0 : term.back(); f < features; ++f) {
+        next.push_back(term);
+        next.back().push_back(f);
+      }
+    terms.insert(terms.end(), next.begin(), next.end());
+    last = std::move(next);
+  }
+  return terms;
+}
+
+void Section::set_scales(const Samples& samples) {
+  const size_t features = samples.features();
+  logs_.assign(features, false);
+  centre_.assign(features, 0);
+  scale_.assign(features, 0);
+  for (size_t f = 0; f < features; ++f) {
+    std::vector<double> column = samples.inputs[f];
+    const auto [low, high] = std::minmax_element(column.begin(), column.end());
+    logs_[f] = form_.log_inputs && *low >= 0 && (1 + *high) > kWideSpan * (1 + *low);
+    if (logs_[f])
+      for (double& value : column)
+        value = std::log2(1 + value);
+    centre_[f] = mean_of(column);
+    const double deviation = deviation_of(column);
+    scale_[f] = deviation > 1e-12 * std::abs(centre_[f]) ? 1 / deviation : 0;
+  }
+  terms_ = polynomial_terms(features, form_.degree);
+}
+
+Eigen::MatrixXd Section::rows_of(const Samples& samples) const {
+  const auto n = static_cast<Eigen::Index>(samples.size());
+  Eigen::MatrixXd scaled(n, static_cast<Eigen::Index>(samples.features()));
+  for (size_t f = 0; f < samples.features(); ++f)
+    for (Eigen::Index i = 0; i < n; ++i) {
+      double value = samples.inputs[f][static_cast<size_t>(i)];
+      if (logs_[f]) value = std::log2(1 + std::max(value, 0.0));
+      scaled(i, static_cast<Eigen::Index>(f)) = (value - centre_[f]) * scale_[f];
+    }
+  Eigen::MatrixXd rows(n, static_cast<Eigen::Index>(terms_.size()));
+  for (size_t t = 0; t < terms_.size(); ++t) {
+    auto column = rows.col(static_cast<Eigen::Index>(t));
+    column = scaled.col(terms_[t][0]);
+    for (size_t k = 1; k < terms_[t].size(); ++k)
+      column.array() *= scaled.col(terms_[t][k]).array();
+  }
+  return rows;
+}
+
+Eigen::VectorXd Section::target_of(const Samples& samples) const {
+  Eigen::VectorXd target = vector_of(samples.observed);
+  if (form_.target == Target::kLog) target = target.array().log() / std::log(2.0);
+  return target;
+}
+
+/// `sizes` are about what the observations should be, or empty when that is not known yet.
+Eigen::VectorXd Section::weights_of(const Samples& samples, const Eigen::VectorXd& sizes) const {
+  const auto n = static_cast<Eigen::Index>(samples.size());
+  Eigen::VectorXd weights = Eigen::VectorXd::Ones(n);
+  if (sizes.size() == 0) {
+    if (form_.target == Target::kRelative) weights = vector_of(samples.observed).array().inverse().square();
+    return weights;
+  }
+  if (form_.target == Target::kRelative) weights = sizes.array().inverse().square();
+  if (!robust_) return weights;
+  const bool relative = form_.target != Target::kPlain;
+  std::vector<double> errors(samples.size());
+  for (size_t i = 0; i < errors.size(); ++i)
+    errors[i] = error_of(samples.observed[i], sizes(static_cast<Eigen::Index>(i)), relative);
+  const double median = median_of(errors), far = kFar * robust_deviation_of(errors);
+  if (far <= 0) return weights;
+  for (size_t i = 0; i < errors.size(); ++i)
+    if (const double away = std::abs(errors[i] - median); away > far)
+      weights(static_cast<Eigen::Index>(i)) *= far / away;
+  return weights;
+}
+
+double Section::value_of(double fitted) const {
+  if (form_.target == Target::kLog) return std::exp2(std::clamp(fitted, -1000.0, 1000.0));
+  // Times and sizes never fall to nothing, wherever a polynomial goes outside of what it was fitted to.
+  return form_.target == Target::kRelative ? std::max(fitted, least_value_) : fitted;
+}
+
+double Section::predict(std::span<const double> inputs) const {
+  std::vector<double> scaled(inputs.size());
+  for (size_t f = 0; f < inputs.size(); ++f) {
+    const double value = logs_[f] ? std::log2(1 + std::max(inputs[f], 0.0)) : inputs[f];
+    scaled[f] = (value - centre_[f]) * scale_[f];
+  }
+  double sum = line_.intercept;
+  for (size_t t = 0; t < terms_.size(); ++t) {
+    double product = line_.coefficients(static_cast<Eigen::Index>(t));
+    if (product == 0) continue;
+    for (uint32_t f : terms_[t])
+      product *= scaled[f];
+    sum += product;
+  }
+  return value_of(sum);
+}
+
+size_t Section::terms_used() const {
+  return static_cast<size_t>((line_.coefficients.array() != 0).count());
+}
+
+void Section::fit_form(const Samples& samples, const FitSettings& settings, const Eigen::VectorXd& sizes) {
+  const size_t n = samples.size();
+  const bool relative = form_.target != Target::kPlain;
+  sparing_ = settings.sparing;
+  robust_ = settings.robust;
+  set_scales(samples);
+  const auto [low, high] = std::minmax_element(samples.observed.begin(), samples.observed.end());
+  least_value_ = *low / 2;
+  const Eigen::MatrixXd rows = rows_of(samples);
+  const Eigen::VectorXd target = target_of(samples), weights = weights_of(samples, sizes);
+
+  Draws draws(settings.seed);
+  const auto order = draws.permutation(n);
+  const size_t folds = std::min<size_t>(settings.folds, n);
+  std::vector<Moments> parts;
+  std::vector<std::vector<Eigen::Index>> members(folds);
+  for (size_t i = 0; i < n; ++i)
+    members[i % folds].push_back(static_cast<Eigen::Index>(order[i]));
+  Moments all(terms_.size());
+  for (const auto& member : members) {
+    Moments part(terms_.size());
+    part.add(rows(member, Eigen::all), target(member), weights(member));
+    all += part;
+    parts.push_back(std::move(part));
+  }
+
+  Lasso whole(all);
+  const auto path = penalty_path(whole.largest_penalty(), settings.penalties);
+  std::vector<std::vector<Line>> lines(folds);
+  std::vector<std::vector<double>> held_out(path.size(), std::vector<double>(folds, 0));
+  for (size_t fold = 0; fold < folds && folds > 1; ++fold) {
+    Moments rest = all;
+    rest -= parts[fold];
+    Lasso lasso(rest);
+    for (size_t p = 0; p < path.size(); ++p) {
+      lasso.solve(path[p]);
+      lines[fold].push_back(sparing_ ? lasso.relaxed() : lasso.line());
+      const Line& line = lines[fold].back();
+      held_out[p][fold] = parts[fold].residual_squares(line.coefficients, line.intercept) /
+                          std::max(parts[fold].rows(), 1e-300);
+    }
+  }
+  size_t best = 0;
+  for (size_t p = 1; p < path.size(); ++p)
+    if (mean_of(held_out[p]) < mean_of(held_out[best])) best = p;
+  if (sparing_) {
+    const double bound =
+        mean_of(held_out[best]) + deviation_of(held_out[best]) / std::sqrt(static_cast<double>(folds));
+    for (size_t p = 0; p < best; ++p)
+      if (mean_of(held_out[p]) <= bound) {
+        best = p;
+        break;
+      }
+  }
+  squared_error_ = 0;
+  for (size_t fold = 0; fold < folds && folds > 1; ++fold) {
+    line_ = lines[fold][best];
+    for (Eigen::Index i : members[fold]) {
+      const double fitted = rows.row(i).dot(line_.coefficients) + line_.intercept;
+      const double error = error_of(samples.observed[static_cast<size_t>(i)], value_of(fitted), relative);
+      squared_error_ += error * error;
+    }
+  }
+  penalty_ = path.empty() ? 0 : path[best];
+  for (size_t p = 0; p <= best && p < path.size(); ++p)
+    whole.solve(path[p]);
+  line_ = sparing_ ? whole.relaxed() : whole.line();
+}
+
+Section Section::fit(const Samples& samples, const FitSettings& settings) {
+  Section best;
+  if (!settings.choose_form || !all_positive(samples)) {
+    best.form_ = {.target = Target::kPlain, .log_inputs = false, .degree = settings.degree};
+    best.fit_form(samples, settings, {});
+    return best;
+  }
+  // The first fit says about how large every observation should be; weights follow from that.
+  Section first;
+  first.form_ = {.target = Target::kLog, .log_inputs = true, .degree = settings.degree};
+  first.fit_form(samples, settings, {});
+  Eigen::VectorXd sizes(static_cast<Eigen::Index>(samples.size()));
+  for (size_t i = 0; i < samples.size(); ++i)
+    sizes(static_cast<Eigen::Index>(i)) = first.predict(samples.row(i));
+
+  std::vector<Section> tried;
+  for (uint32_t degree = 1; degree <= settings.degree; ++degree)
+    for (const Form& form : {Form{Target::kRelative, false, degree}, Form{Target::kLog, true, degree},
+                             Form{Target::kLog, false, degree}}) {
+      Section section;
+      section.form_ = form;
+      section.fit_form(samples, settings, sizes);
+      tried.push_back(std::move(section));
+    }
+  double least = std::numeric_limits<double>::infinity();
+  for (const Section& section : tried)
+    least = std::min(least, section.squared_error_);
+  for (Section& section : tried)
+    if (section.squared_error_ <= least * kHardlyWorse) return std::move(section);
+  return first;
+}
+
+Section Section::refit(const Samples& samples) const {
+  Section out = *this;
+  const Eigen::MatrixXd rows = rows_of(samples);
+  Eigen::VectorXd sizes;
+  if (form_.target != Target::kPlain) {
+    sizes.resize(static_cast<Eigen::Index>(samples.size()));
+    for (size_t i = 0; i < samples.size(); ++i)
+      sizes(static_cast<Eigen::Index>(i)) = predict(samples.row(i));
+  }
+  Moments moments(terms_.size());
+  moments.add(rows, target_of(samples), weights_of(samples, sizes));
+  Lasso lasso(moments);
+  if (sparing_) {
+    // The terms were chosen; only how much each of them counts is fitted again.
+    std::vector<Eigen::Index> chosen;
+    for (Eigen::Index t = 0; t < line_.coefficients.size(); ++t)
+      if (line_.coefficients(t) != 0) chosen.push_back(t);
+    out.line_ = lasso.over(chosen);
+  } else {
+    lasso.solve(std::min(penalty_, lasso.largest_penalty()));
+    out.line_ = lasso.line();
+  }
+  return out;
+}
+
+}  // namespace kintsugi::behaviour

@@ -1,0 +1,87 @@
+/// One continuous piece of a model: a polynomial of a module's inputs (Mitra 2016, section 3.3.3). Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "monitoring/behaviour/lasso.h"
+#include "monitoring/behaviour/samples.h"
+
+namespace kintsugi::behaviour {
+
+/// What the polynomial is fitted to. Times are judged by relative errors, so those are what ours makes small.
+enum class Target : uint8_t {
+  kPlain,     ///< the observation: the text's
+  kLog,       ///< its logarithm
+  kRelative,  ///< the observation, every execution weighted by one over its size squared
+};
+
+struct FitSettings {
+  uint32_t degree = 3;
+  uint32_t folds = 3;
+  size_t penalties = 50;
+  /// The largest penalty whose error is within one standard error of the least, instead of the one with the least; and the chosen terms
+  /// are fitted again without the penalty.
+  bool sparing = true;
+  /// Kinds of target and degree are tried one after the other, and inputs also by their logarithm. False: kPlain, `degree`, inputs as they are.
+  bool choose_form = true;
+  /// Executions far from the others count less.
+  bool robust = true;
+  double least_r2 = 0.8;    ///< out of fold: a worse model is no detector
+  size_t split_depth = 3;   ///< discontinuities after one another
+  size_t least_side = 30;   ///< executions on each side of a discontinuity
+  double split_gain = 0.3;  ///< a discontinuity takes away at least this share of the squared error
+  uint64_t seed = 1;
+
+  static FitSettings text() { return {.sparing = false, .choose_form = false, .robust = false}; }
+};
+
+/// The terms of all products of up to `degree` of `features` factors, the constant left out: C(features + degree, degree) − 1 of them. Each is
+/// the list of its factors.
+std::vector<std::vector<uint32_t>> polynomial_terms(size_t features, uint32_t degree);
+
+class Section {
+ public:
+  struct Form {
+    Target target = Target::kPlain;
+    bool log_inputs = false;  ///< of those inputs that span more than two octaves
+    uint32_t degree = 3;
+    bool operator==(const Form&) const = default;
+  };
+
+  /// The form with the smallest out-of-fold error, or a simpler one that is hardly worse. REQUIRES: samples not empty, no NaN.
+  static Section fit(const Samples& samples, const FitSettings& settings);
+  /// Of the same form and penalty, to other samples.
+  Section refit(const Samples& samples) const;
+
+  /// In the observation's own unit. REQUIRES: as many inputs as were fitted.
+  double predict(std::span<const double> inputs) const;
+  const Form& form() const { return form_; }
+  size_t terms_used() const;
+  /// Squared out-of-fold errors, summed: of logarithms when the observation is judged by relative errors, else plain.
+  double squared_error() const { return squared_error_; }
+
+ private:
+  void set_scales(const Samples& samples);
+  Eigen::MatrixXd rows_of(const Samples& samples) const;
+  void fit_form(const Samples& samples, const FitSettings& settings, const Eigen::VectorXd& sizes);
+  Eigen::VectorXd weights_of(const Samples& samples, const Eigen::VectorXd& sizes) const;
+  Eigen::VectorXd target_of(const Samples& samples) const;
+  double value_of(double fitted) const;
+
+  Form form_;
+  bool sparing_ = false, robust_ = false;
+  double penalty_ = 0, squared_error_ = 0, least_value_ = 0;
+  std::vector<bool> logs_;
+  std::vector<double> centre_, scale_;
+  std::vector<std::vector<uint32_t>> terms_;
+  Line line_;
+};
+
+/// True when relative errors make sense: every observation is above 0.
+bool all_positive(const Samples& samples);
+
+}  // namespace kintsugi::behaviour

@@ -1,0 +1,111 @@
+#include "monitoring/similarity/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace kintsugi::similarity {
+namespace {
+
+/// Reports hold sums of logarithms in these parts.
+constexpr double kPart = 256;
+
+}  // namespace
+
+double Edge::deviation() const {
+  return std::sqrt(variance());
+}
+
+Edge merged(const Edge& a, const Edge& b) {
+  Edge out = a;
+  out.count = a.count + b.count;
+  if (out.count <= 0) return out;
+  const double apart = b.mean - a.mean;
+  out.mean = a.mean + apart * b.count / out.count;
+  out.squares = a.squares + b.squares + apart * apart * a.count * b.count / out.count;
+  return out;
+}
+
+Model::Model(std::vector<Edge> edges) : edges_(std::move(edges)) {
+  std::sort(edges_.begin(), edges_.end(),
+            [](const Edge& a, const Edge& b) { return a.transition < b.transition; });
+  size_t kept = 0;
+  for (size_t i = 0; i < edges_.size(); ++i)
+    if (kept > 0 && edges_[kept - 1].transition == edges_[i].transition)
+      edges_[kept - 1] = merged(edges_[kept - 1], edges_[i]);
+    else
+      edges_[kept++] = edges_[i];
+  edges_.resize(kept);
+  for (const Edge& edge : edges_) {
+    left_[edge.transition.from] += edge.count;
+    count_ += edge.count;
+  }
+}
+
+const Edge* Model::find(Transition transition) const {
+  const auto found =
+      std::lower_bound(edges_.begin(), edges_.end(), transition,
+                       [](const Edge& edge, const Transition& t) { return edge.transition < t; });
+  return found != edges_.end() && found->transition == transition ? &*found : nullptr;
+}
+
+double Model::left(uint64_t state) const {
+  const auto found = left_.find(state);
+  return found == left_.end() ? 0 : found->second;
+}
+
+double Model::probability(const Edge& edge) const {
+  const double all = left(edge.transition.from);
+  return all > 0 ? edge.count / all : 0;
+}
+
+std::vector<uint64_t> Model::states() const {
+  std::vector<uint64_t> out;
+  for (const Edge& edge : edges_) {
+    out.push_back(edge.transition.from);
+    out.push_back(edge.transition.to);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Model Model::merged_with(const Model& other) const {
+  std::vector<Edge> all = edges_;
+  all.insert(all.end(), other.edges_.begin(), other.edges_.end());
+  return Model(std::move(all));
+}
+
+Model model_of(std::span<const proto::SightEdge* const> edges,
+               const std::unordered_map<uint32_t, uint64_t>& state_of) {
+  std::vector<Edge> out;
+  for (const proto::SightEdge* edge : edges) {
+    const auto from = state_of.find(edge->from()), to = state_of.find(edge->to());
+    if (from == state_of.end() || to == state_of.end() || from->second == 0 || to->second == 0 ||
+        edge->count() == 0)
+      continue;
+    const auto count = static_cast<double>(edge->count());
+    const double sum = static_cast<double>(edge->sum()) / kPart,
+                 squares = static_cast<double>(edge->sum_sq()) / (kPart * kPart);
+    const double mean = sum / count, about_mean = squares - sum * mean;
+    if (mean < -64 || mean > 64 || about_mean < -1e-6 * squares - 1) continue;
+    out.push_back({.transition = {from->second, to->second},
+                   .count = count,
+                   .mean = mean,
+                   .squares = std::max(0.0, about_mean)});
+  }
+  return Model(std::move(out));
+}
+
+double linear_mean(const Normal& log2_times) {
+  const double deviation = log2_times.deviation * std::numbers::ln2;
+  return std::exp2(log2_times.mean) * std::exp(std::min(deviation * deviation / 2, 50.0));
+}
+
+Normal log2_normal(double mean, double variance) {
+  const double spread = std::log1p(variance / (mean * mean));
+  return {.mean = (std::log(mean) - spread / 2) / std::numbers::ln2,
+          .deviation = std::sqrt(spread) / std::numbers::ln2};
+}
+
+}  // namespace kintsugi::similarity

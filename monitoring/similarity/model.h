@@ -1,0 +1,71 @@
+/// What one worker did in one window, as states with transitions between them: a semi-Markov model (Laguna 2012, section 3.2). Pure values.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "common/proto/sight.pb.h"
+#include "monitoring/similarity/normal_distance.h"
+
+namespace kintsugi::similarity {
+
+/// From one state to the next. States are numbers that mean the same in every process.
+struct Transition {
+  uint64_t from = 0, to = 0;
+  auto operator<=>(const Transition&) const = default;
+};
+
+/// How often a transition was made, and how long the state before it had lasted: mean and spread, in whatever unit the model is of.
+struct Edge {
+  Transition transition;
+  double count = 0;
+  double mean = 0;
+  double squares = 0;  ///< sum of squared differences to the mean ("M2")
+
+  double variance() const { return count > 0 ? squares / count : 0; }
+  double deviation() const;
+};
+
+/// The edge of both: counts, means and squares of all their values. REQUIRES: of one transition.
+Edge merged(const Edge& a, const Edge& b);
+
+/// Edges in the order of their transitions.
+class Model {
+ public:
+  Model() = default;
+  /// Edges in any order; those of one transition are merged.
+  explicit Model(std::vector<Edge> edges);
+
+  std::span<const Edge> edges() const { return edges_; }
+  bool empty() const { return edges_.empty(); }
+  /// Null when it was never made.
+  const Edge* find(Transition transition) const;
+  /// How often the state was left.
+  double left(uint64_t state) const;
+  /// The share of times that the state was left this way.
+  double probability(const Edge& edge) const;
+  double count() const { return count_; }
+  /// The numbers of all states, ascending.
+  std::vector<uint64_t> states() const;
+  Model merged_with(const Model& other) const;
+
+ private:
+  std::vector<Edge> edges_;
+  std::unordered_map<uint64_t, double> left_;
+  double count_ = 0;
+};
+
+/// Of times in nanoseconds the logarithm to base 2, as reports hold them. `state_of` gives each number of a state in the report the number
+/// that means the same everywhere, or 0 for those to leave out. Edges with impossible counts are left out.
+Model model_of(std::span<const proto::SightEdge* const> edges,
+               const std::unordered_map<uint32_t, uint64_t>& state_of);
+
+/// The mean of the times themselves when their logarithms (base 2) are normal.
+double linear_mean(const Normal& log2_times);
+/// The inverse of that with the variance: the normal distribution of logarithms (base 2) of times with this mean and variance.
+Normal log2_normal(double mean, double variance);
+
+}  // namespace kintsugi::similarity
