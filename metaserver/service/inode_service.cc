@@ -96,7 +96,7 @@ asio::awaitable<Status> InodeService::lookup(Context context, const proto::Looku
     status = find(request, response);  // the name may have gone to another inode meanwhile
   }
   status = named(status, request.name());
-  co_return module.finish(co_await state_.finish_read(status));
+  co_return module.finish(co_await state_.finish_read(module.context(), status));
 }
 
 asio::awaitable<Status> InodeService::get(Context context, const proto::GetInodeRequest& request,
@@ -111,7 +111,7 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   if (found.ok() && request.hold()) state_.sessions.hold(request.session(), id);
   if (found.ok() && request.lease())
     response.set_lease(state_.may_keep_back(id) && state_.leases.grant(request.session(), id));
-  co_return module.finish(co_await state_.finish_read(found));
+  co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
 asio::awaitable<Status> InodeService::set_attributes(Context context,
@@ -140,7 +140,7 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
     }
   }
   if (status.ok()) status = attributes_of(id, response);
-  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+  co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
 }
 
 asio::awaitable<Status> InodeService::make(Context context, const proto::MakeInodeRequest& request,
@@ -182,7 +182,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
   state_.sessions.hold(request.hold_for(), *made);
   if (request.lease())
     response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
-  co_return module.finish(co_await state_.finish_read(attributes_of(*made, response)));
+  co_return module.finish(co_await state_.finish_read(module.context(), attributes_of(*made, response)));
 }
 
 asio::awaitable<Status> InodeService::link(Context context, const proto::LinkRequest& request,
@@ -199,12 +199,13 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
     status = co_await finish(module.context(), done(linked, id), request.change(), transaction);
   }
   if (status.ok()) status = attributes_of(id, response);
-  co_return module.finish(co_await state_.finish_read(named(status, request.name())));
+  co_return module.finish(co_await state_.finish_read(module.context(), named(status, request.name())));
 }
 
 asio::awaitable<Status> InodeService::unlink(Context context, const proto::UnlinkRequest& request, Empty&) {
   sight::Module module{context, kUnlink};
-  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  if (carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
   Inodes::Unlinked how;
@@ -220,7 +221,8 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
 
 asio::awaitable<Status> InodeService::move(Context context, const proto::MoveRequest& request, Empty&) {
   sight::Module module{context, kMove};
-  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  if (carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
   const auto target = request.exchange()     ? Inodes::Target::kExchange
@@ -249,7 +251,8 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
     if (*waited) listed = list_page();
   }
   module.output(0, response.entries_size());
-  co_return module.finish(co_await state_.finish_read(numbered(listed, request.directory())));
+  co_return module.finish(
+      co_await state_.finish_read(module.context(), numbered(listed, request.directory())));
 }
 
 asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::GetXattrRequest& request,
@@ -261,13 +264,14 @@ asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::Ge
                                               place->id(), request.name()),
                       *response.mutable_value())
             : place.error();
-  co_return module.finish(co_await state_.finish_read(numbered(found, request.inode())));
+  co_return module.finish(co_await state_.finish_read(module.context(), numbered(found, request.inode())));
 }
 
 asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::SetXattrRequest& request,
                                                 Empty&) {
   sight::Module module{context, kSetXattr};
-  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  if (carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);
   Status set = request.remove() ? Status{} : state_.check_room();
   if (set.ok()) set = state_.inodes.set_xattr(transaction, Caller::from(request.caller()), request);
@@ -285,7 +289,7 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
     for (const std::string& name : *names)
       response.add_names(name);
   const Status status = names ? Status{} : names.error();
-  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+  co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
 }
 
 asio::awaitable<Status> InodeService::keep_session(Context context, const proto::KeepSessionRequest& request,
@@ -310,6 +314,7 @@ asio::awaitable<Status> InodeService::await_recalls(Context context,
   const bool tell = state_.sessions.has_to_tell(request.session());
   response.set_tell_all(tell);
   if (!tell) {
+    const sight::Wait wait(module.context(), sight::WaitKind::kIdle);
     for (const InodeId inode : co_await state_.leases.recalls(request.session()))
       response.add_recall(inode.value);
   }
@@ -336,7 +341,7 @@ asio::awaitable<Status> InodeService::lock(Context context, const proto::LockReq
   }
   if (granted) response.set_granted(*granted);
   const Status status = granted ? Status{} : granted.error();
-  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+  co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver
