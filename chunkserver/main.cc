@@ -8,6 +8,7 @@
 #include "common/daemon/daemon.h"
 #include "common/daemon/memory_share.h"
 #include "common/log/log.h"
+#include "monitoring/sight/observer.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -65,7 +66,10 @@ double cpu_seconds() {
 
 class Daemon final : public daemon::Daemon {
  public:
-  Daemon(daemon::Shell& shell, Options options) : server_(shell.runtime, std::move(options), shell.secret) {
+  Daemon(daemon::Shell& shell, Options options)
+      : shell_(shell),
+        metaserver_(options.metaserver),
+        server_(shell.runtime, std::move(options), shell.secret) {
     add_pages(shell.http, shell.metrics, server_);
     server_.set_http_address(shell.http_address);
     server_.on_refused = [&ending = shell.ending](Status why) {
@@ -74,15 +78,34 @@ class Daemon final : public daemon::Daemon {
     };
   }
 
-  asio::awaitable<Status> start() override { return server_.start(); }
-  asio::awaitable<void> stop() override { return server_.stop(); }
+  asio::awaitable<Status> start() override {
+    const Status started = co_await server_.start();
+    if (started.ok()) observer_.emplace(shell_.production, server_.recorder(), shell_.secret, observed());
+    co_return started;
+  }
+  asio::awaitable<void> stop() override {
+    observer_.reset();
+    return server_.stop();
+  }
   void give_memory_back() override { server_.give_memory_back(); }
   Status health() const override {
     return server_.registered() ? Status{} : Status{Code::kUnavailable, "not registered with the metaserver"};
   }
 
  private:
+  sight::ObserverOptions observed() {
+    return {.metaserver = metaserver_, .who = [this] {
+              return sight::Reporting{.kind = "chunkserver",
+                                      .name = server_.name(),
+                                      .address = server_.address(),
+                                      .server_id = server_.id().value};
+            }};
+  }
+
+  daemon::Shell& shell_;
+  const runtime::Endpoint metaserver_;
   ChunkServer server_;
+  std::optional<sight::Observer> observer_;
 };
 
 void set_memory(Options& options, const MemorySettings& memory) {

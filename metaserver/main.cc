@@ -6,6 +6,7 @@
 #include "metaserver/daemon/http_pages.h"
 #include "metaserver/daemon/meta_daemon.h"
 #include "metaserver/kv/rocksdb_store.h"
+#include "monitoring/sight/observer.h"
 #include "monitoring/sight/pages.h"
 
 namespace kintsugi::metaserver {
@@ -59,7 +60,10 @@ void add_settings(daemon::Settings& settings, Options& options) {
 class Daemon final : public daemon::Daemon {
  public:
   Daemon(daemon::Shell& shell, MetaDaemonOptions options, std::unique_ptr<RocksDbStore> store)
-      : recorder_(shell.runtime.clock, shell.runtime.random.next()), store_(std::move(store)) {
+      : shell_(shell),
+        listen_(options.metaserver.listen),
+        recorder_(shell.runtime.clock, shell.runtime.random.next()),
+        store_(std::move(store)) {
     // Anything read of a store since it failed may be lost; only a new start shows what is really there.
     store_->on_failure = [&ending = shell.ending](const Status& why) {
       ending.end(why.with_context("the metadata store failed, nothing can be acknowledged any more"),
@@ -71,17 +75,31 @@ class Daemon final : public daemon::Daemon {
     sight::add_pages(shell.http, shell.metrics, recorder_);
   }
 
-  asio::awaitable<Status> start() override { return daemon_->start(); }
+  asio::awaitable<Status> start() override {
+    const Status started = co_await daemon_->start();
+    if (started.ok())
+      observer_.emplace(shell_.production, recorder_, shell_.secret,
+                        sight::ObserverOptions{.metaserver = listen_, .who = [address = listen_.to_string()] {
+                                                 return sight::Reporting{.kind = "metaserver",
+                                                                         .name = "metaserver",
+                                                                         .address = address};
+                                               }});
+    co_return started;
+  }
   asio::awaitable<void> stop() override {
+    observer_.reset();
     co_await daemon_->stop();
     daemon_.reset();
     co_await store_->close();
   }
 
  private:
+  daemon::Shell& shell_;
+  const runtime::Endpoint listen_;
   sight::Recorder recorder_;
   std::unique_ptr<RocksDbStore> store_;
   std::unique_ptr<MetaDaemon> daemon_;
+  std::optional<sight::Observer> observer_;
 };
 
 RocksDbMemory memory_of(const Options& options) {

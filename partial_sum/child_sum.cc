@@ -31,8 +31,9 @@ ChildSum::ChildSum(const runtime::Runtime& runtime, rpc::Client& client, proto::
       matrix_(matrix_of(request_.node(), window_.range().sums, window_.range().rows)) {}
 
 asio::awaitable<Status> ChildSum::run(Context context) {
-  sight::Module module{context, kChild, {double(request_.length()), double(request_.slice_bytes())}};
-  Status status = co_await receive_all(module.context());
+  sight::Task module{context, kChild, {double(request_.length()), double(request_.slice_bytes())}};
+  context_ = module.context();
+  Status status = co_await receive_all(context_);
   module.output(0, network_seconds_);
   if (!status.ok()) close();
   piece_ = {};
@@ -97,7 +98,10 @@ asio::awaitable<Status> ChildSum::receive_frame() {
   KINTSUGI_CO_TRY(check_frame(data, frame->payload_bytes));
   if (frame->payload_bytes == 0) co_return co_await skip_zeros(data.zero_bytes());
 
-  if (pace_ != nullptr) co_await pace_->pass(frame->payload_bytes);
+  if (pace_ != nullptr) {
+    const sight::Wait wait(context_, sight::WaitKind::kTimer);
+    co_await pace_->pass(frame->payload_bytes);
+  }
   const uint64_t bytes = frame->payload_bytes / matrix_.inputs();
   KINTSUGI_CO_ASSIGN(const uint32_t crc, co_await receive_sums(bytes));
   bytes_in_ += frame->payload_bytes;
@@ -118,7 +122,7 @@ asio::awaitable<Result<uint32_t>> ChildSum::receive_sums(uint64_t bytes) {
     for (uint64_t left = bytes; left > 0; at = {at.unit + 1, 0}) {
       const uint64_t end = std::min(window_.bytes_of(at.unit), at.within + left);
       left -= end - at.within;
-      KINTSUGI_CO_ASSIGN(const bool first, co_await window_.wait_turn(contributor_, at.unit, end));
+      KINTSUGI_CO_ASSIGN(const bool first, co_await window_.wait_turn(context_, contributor_, at.unit, end));
       KINTSUGI_CO_ASSIGN(crc, co_await receive_part(output, at.unit, at.within, end, crc, first));
     }
   }
@@ -160,7 +164,7 @@ asio::awaitable<Status> ChildSum::skip_zeros(uint64_t bytes) {
   while (bytes > 0) {
     const uint64_t end = std::min(window_.bytes_of(cursor_.unit), cursor_.within + bytes);
     bytes -= end - cursor_.within;
-    auto turn = co_await window_.wait_turn(contributor_, cursor_.unit, end);
+    auto turn = co_await window_.wait_turn(context_, contributor_, cursor_.unit, end);
     if (!turn) co_return turn.error();
     advance(end - cursor_.within);
   }

@@ -60,6 +60,7 @@ class ChildSum {
   SliceWindow& window_;
   const size_t contributor_;
   Pace* pace_;
+  Context context_;  ///< of run()
   proto::PartialSumRequest request_;
   SumMatrix matrix_;
   std::unique_ptr<rpc::Stream> stream_;

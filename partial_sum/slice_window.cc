@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/runtime/span.h"
+
 namespace kintsugi::partial_sum {
 namespace {
 
@@ -61,6 +63,7 @@ SliceWindow::SliceWindow(const runtime::Runtime& runtime, SumRange range, Window
     : range_(range),
       size_(size),
       contributors_(std::move(contributors)),
+      spans_(contributors_.size()),
       units_per_slice_(divide_up(range.slice_bytes, std::max<uint64_t>(size.unit_bytes, 1))),
       units_(count_units(range, std::max<uint64_t>(size.unit_bytes, 1))),
       slots_(std::max<size_t>(size.units, 1)),
@@ -103,17 +106,27 @@ size_t SliceWindow::next_carried(size_t contributor, size_t unit) const {
   return unit;
 }
 
-asio::awaitable<Result<bool>> SliceWindow::wait_turn(size_t contributor, size_t unit, uint64_t end,
-                                                     bool may_be_first) {
+asio::awaitable<Result<bool>> SliceWindow::wait_turn(const Context& context, size_t contributor, size_t unit,
+                                                     uint64_t end, bool may_be_first) {
   KINTSUGI_ASSERT(unit >= released_ && unit < units_);
+  spans_[contributor] = context.trace.span_id;
   while (failure_.ok()) {
+    uint64_t waits_for = consumer_span_;
     // A slot belongs to this unit only once the unit that had it before is released.
     if (unit < released_ + slots_.size()) {
       Slot& here = slot(unit);
       if (!here.first && may_be_first) here.first = contributor;
       if (here.first == contributor) co_return true;
       if (here.first && here.first_end >= end) co_return false;
+      if (here.first) {
+        waits_for = spans_[*here.first];
+      } else {
+        // Any other contributor may be the first, and those that come are few.
+        for (size_t other = 0; other < spans_.size(); ++other)
+          if (other != contributor && spans_[other] != 0) waits_for = spans_[other];
+      }
     }
+    const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, waits_for);
     co_await turned_.wait();
   }
   co_return failure_;

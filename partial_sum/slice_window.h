@@ -8,6 +8,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/status.h"
+#include "common/runtime/context.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
 #include "partial_sum/held_memory.h"
@@ -66,15 +67,17 @@ class SliceWindow {
   size_t next_carried(size_t contributor, size_t unit) const;
 
   /// Waits until the contributor may give bytes of the unit up to `end`. True when it is the first one there: it
-  /// overwrites. Once there is a failure, that.
-  asio::awaitable<Result<bool>> wait_turn(size_t contributor, size_t unit, uint64_t end,
-                                          bool may_be_first = true);
+  /// overwrites. Once there is a failure, that. `context` is the contributor's, and tells others whom they wait for.
+  asio::awaitable<Result<bool>> wait_turn(const Context& context, size_t contributor, size_t unit,
+                                          uint64_t end, bool may_be_first = true);
   /// The range of every sum for a contributor whose turn came. Bytes that nobody wrote so far are made zero, except
   /// those that the first contributor is about to overwrite. Valid until the next call.
   std::span<const std::span<std::byte>> sums(size_t contributor, size_t unit, uint64_t begin, uint64_t end);
   /// The contributor gave, and proved, everything up to `end` of the unit. Bytes that it did not write count as zeros.
   void advance(size_t contributor, size_t unit, uint64_t end);
 
+  /// The span of who takes the units.
+  void set_consumer(const Context& context) { consumer_span_ = context.trace.span_id; }
   /// Waits for the consumer: true when `unit` is complete (with WindowSize::whole everything), false at `until`.
   asio::awaitable<Result<bool>> wait_complete(size_t unit, TimePoint until);
   /// The complete unit's sums.
@@ -104,6 +107,7 @@ class SliceWindow {
   SumRange range_;
   WindowSize size_;
   std::vector<SliceMask> contributors_;
+  std::vector<uint64_t> spans_;  ///< of the contributors, as far as they are known
   size_t units_per_slice_ = 1;
   size_t units_ = 0;
   HeldMemory held_;
@@ -112,6 +116,7 @@ class SliceWindow {
   size_t released_ = 0;  ///< units that the consumer is done with
   size_t complete_ = 0;  ///< units from the first one on in which nothing is missing
   Status failure_;
+  uint64_t consumer_span_ = 0;
   runtime::Event turned_, completed_;
 };
 

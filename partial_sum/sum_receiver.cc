@@ -1,5 +1,8 @@
 #include "partial_sum/sum_receiver.h"
 
+#include <optional>
+
+#include "common/runtime/span.h"
 #include "partial_sum/check_tree.h"
 
 namespace kintsugi::partial_sum {
@@ -57,6 +60,7 @@ SumReceiver::SumReceiver(const runtime::Runtime& runtime, rpc::Client& client, S
 }
 
 asio::awaitable<Status> SumReceiver::run(Context context, SumSink& sink) {
+  window_.set_consumer(context);
   // Children first: the whole tree is asked in one trip down before anybody reads.
   if (options_.staggered) {
     spawn(run_staggered(context));
@@ -65,8 +69,9 @@ asio::awaitable<Status> SumReceiver::run(Context context, SumSink& sink) {
       spawn(run_child(context, *child));
   }
   if (options_.own != nullptr) spawn(run_own(context));
-  Status status = co_await consume(sink);
+  Status status = co_await consume(context, sink);
   if (!status.ok()) fail(status);
+  const runtime::Wait wait(context, runtime::WaitKind::kJoin);
   co_await tasks_.join();
   co_return window_.failure();
 }
@@ -104,13 +109,16 @@ asio::awaitable<void> SumReceiver::run_own(Context context) {
   if (!status.ok()) fail(std::move(status));
 }
 
-asio::awaitable<Status> SumReceiver::consume(SumSink& sink) {
+asio::awaitable<Status> SumReceiver::consume(Context context, SumSink& sink) {
   std::vector<std::span<std::byte>> sums;
   for (size_t unit = 0; unit < window_.units(); ++unit) {
     while (true) {
-      auto complete = co_await window_.wait_complete(unit, runtime_.clock.now() + kTreeIdleInterval);
-      if (!complete) co_return complete.error();
-      if (*complete) break;
+      {
+        const runtime::Wait wait(context, runtime::WaitKind::kJoin);
+        auto complete = co_await window_.wait_complete(unit, runtime_.clock.now() + kTreeIdleInterval);
+        if (!complete) co_return complete.error();
+        if (*complete) break;
+      }
       KINTSUGI_CO_TRY(co_await sink.idle());
     }
     const uint64_t nonzero = window_.nonzero_bytes(unit);
@@ -118,11 +126,14 @@ asio::awaitable<Status> SumReceiver::consume(SumSink& sink) {
     sums.assign(view.begin(), view.end());
     KINTSUGI_CO_TRY(co_await sink.put(window_.range().offset + window_.begin_of(unit), sums, nonzero));
     window_.release(unit);
+    runtime::advance(context, 1);
   }
   // Now only the children's end frames, which hold their timings, are still to come. A child that stores a chunk of its
   // own may take long until it sends one.
   while (running_ > 0) {
+    runtime::Wait wait(context, runtime::WaitKind::kJoin);
     const bool ended = co_await ended_.wait_until(runtime_.clock.now() + kTreeIdleInterval);
+    wait.stop();
     if (!ended && window_.failure().ok()) KINTSUGI_CO_TRY(co_await sink.idle());
   }
   co_return window_.failure();

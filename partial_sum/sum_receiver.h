@@ -65,7 +65,7 @@ class SumReceiver {
   asio::awaitable<void> run_child(Context context, ChildSum& child);
   asio::awaitable<void> run_staggered(Context context);
   asio::awaitable<void> run_own(Context context);
-  asio::awaitable<Status> consume(SumSink& sink);
+  asio::awaitable<Status> consume(Context context, SumSink& sink);
 
   const runtime::Runtime& runtime_;
   const ReceiverOptions options_;

@@ -1,5 +1,6 @@
 // kintsugi-repair-manager: repairs what is lost of a part of the stripes, instead of the metaserver.
 #include "common/daemon/daemon.h"
+#include "monitoring/sight/observer.h"
 #include "monitoring/sight/pages.h"
 #include "repair_manager/daemon/http_pages.h"
 #include "repair_manager/daemon/repair_daemon.h"
@@ -18,14 +19,30 @@ void add_settings(daemon::Settings& settings, RepairDaemonOptions& options) {
 class Daemon final : public daemon::Daemon {
  public:
   Daemon(daemon::Shell& shell, const RepairDaemonOptions& options)
-      : recorder_(shell.runtime.clock, shell.runtime.random.next()),
+      : shell_(shell),
+        metaserver_(options.metaserver),
+        recorder_(shell.runtime.clock, shell.runtime.random.next()),
         daemon_(shell.runtime, completed(options, shell), shell.secret) {
     add_pages(shell.http, shell.metrics, daemon_);
     sight::add_pages(shell.http, shell.metrics, recorder_);
   }
 
-  asio::awaitable<Status> start() override { co_return daemon_.start(); }
-  asio::awaitable<void> stop() override { return daemon_.stop(); }
+  asio::awaitable<Status> start() override {
+    const Status started = daemon_.start();
+    if (started.ok())
+      observer_.emplace(shell_.production, recorder_, shell_.secret,
+                        sight::ObserverOptions{.metaserver = metaserver_, .who = [this] {
+                                                 const std::string address = daemon_.endpoint().to_string();
+                                                 return sight::Reporting{.kind = "repair-manager",
+                                                                         .name = "repair manager " + address,
+                                                                         .address = address};
+                                               }});
+    co_return started;
+  }
+  asio::awaitable<void> stop() override {
+    observer_.reset();
+    return daemon_.stop();
+  }
 
  private:
   RepairDaemonOptions completed(RepairDaemonOptions options, const daemon::Shell& shell) {
@@ -34,8 +51,11 @@ class Daemon final : public daemon::Daemon {
     return options;
   }
 
+  daemon::Shell& shell_;
+  const runtime::Endpoint metaserver_;
   sight::Recorder recorder_;
   RepairDaemon daemon_;
+  std::optional<sight::Observer> observer_;
 };
 
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const RepairDaemonOptions& options) {

@@ -54,7 +54,7 @@ OwnSum::OwnSum(const runtime::Clock& clock, ChunkStore& store, StripeId stripe, 
       matrix_(node.coefficients(), partial_sum::sums_of(node, rows), static_cast<uint32_t>(rows_.size())) {}
 
 asio::awaitable<Status> OwnSum::contribute(Context context, SliceWindow& window, size_t contributor) {
-  sight::Module module{context, kOwn, {double(window.range().length)}};
+  sight::Task module{context, kOwn, {double(window.range().length)}};
   const TimePoint began = clock_.now();
   auto reader = co_await store_.open(module.context(), id_, purpose_);
   if (!reader) co_return module.finish(reader.error());
@@ -77,6 +77,7 @@ asio::awaitable<Status> OwnSum::add_all(Context context, ChunkReader& reader, Sl
   Part part;
   part.memory = memory.span();
   while (part.unit < window.units()) {
+    runtime::advance(context, 1);
     const size_t slice = window.slice_of(part.unit);
     const uint64_t left =
         range.begin_of(slice) + range.bytes_of(slice) - window.begin_of(part.unit) - part.within;
@@ -107,7 +108,7 @@ asio::awaitable<Status> OwnSum::add_part(Context context, ChunkReader& reader, S
     for (uint64_t done = 0; done < part.bytes;) {
       const uint64_t end = std::min(window.bytes_of(unit), within + part.bytes - done);
       KINTSUGI_CO_ASSIGN(const bool first,
-                         co_await window.wait_turn(contributor, unit, end, window.size().own_first));
+                         co_await window.wait_turn(context, contributor, unit, end, window.size().own_first));
       if (done < data->size()) {
         const TimePoint began = clock_.now();
         const auto in = data->subspan(done, std::min(end - within, data->size() - done));

@@ -9,6 +9,8 @@
 namespace kintsugi::chunkserver {
 namespace {
 
+constexpr sight::Site kWatchParent{"chunkserver.watch_parent"};
+constexpr sight::Site kCommitStores{"chunkserver.commit_stores"};
 constexpr sight::Site kPartialSum{"chunkserver.partial_sum",
                                   {"bytes", "slice_bytes", "children"},
                                   {"read_seconds", "network_seconds", "compute_seconds", "send_seconds"}};
@@ -30,7 +32,7 @@ class PartialSums::Call final : public partial_sum::SumSink {
         sum_(sums.trees_, sums.runtime_, sums.client_,
              {range, request, node_.children(), own_sum(request.user())}, options(request.user())),
         sender_(clock_, out, {node_.outputs().begin(), node_.outputs().end()},
-                request.user() ? nullptr : &sums.pacer_.sending()),
+                request.user() ? nullptr : &sums.pacer_.sending(), context_),
         committed_(sums.runtime_),
         tasks_(sums.runtime_) {}
 
@@ -50,6 +52,7 @@ class PartialSums::Call final : public partial_sum::SumSink {
       Status said = co_await out_.send_error(status);
       if (!said.ok()) out_.close();
     }
+    const sight::Wait wait(context, sight::WaitKind::kJoin);
     co_await tasks_.join();
     co_return status;
   }
@@ -106,7 +109,9 @@ class PartialSums::Call final : public partial_sum::SumSink {
   asio::awaitable<Status> commit_stores() {
     tasks_.spawn(commit_all());
     while (!all_committed_) {
+      sight::Wait wait(context_, sight::WaitKind::kJoin);
       const bool notified = co_await committed_.wait_until(clock_.now() + partial_sum::kTreeIdleInterval);
+      wait.stop();
       // The stream's failure shows when the end is sent.
       if (!notified && out_.is_open()) (void)co_await sender_.send_nothing();
     }
@@ -114,10 +119,11 @@ class PartialSums::Call final : public partial_sum::SumSink {
   }
 
   asio::awaitable<void> commit_all() {
+    const sight::Task task{context_, kCommitStores};
     for (auto& store : stores_) {
       if (commit_status_.ok() && parent_gone_) commit_status_ = {Code::kCancelled, "the parent is gone"};
       if (!commit_status_.ok()) break;
-      commit_status_ = co_await store->commit(context_);
+      commit_status_ = co_await store->commit(task.context());
       if (commit_status_.code() == Code::kCorrupt) {
         const std::string helpers = partial_sum::describe_helpers(stripe_, node_.children());
         commit_status_ = commit_status_.with_context("rebuilt from " + helpers);
@@ -131,8 +137,12 @@ class PartialSums::Call final : public partial_sum::SumSink {
 
   /// Sees the stream close while nothing is sent. The parent says nothing until its end frame.
   asio::awaitable<void> watch_parent() {
+    // Idle: the parent has nothing to say before the end.
+    const sight::Task task{context_, kWatchParent};
+    out_.receiving_belongs_to(task.context(), true);
     proto::Empty end;
     auto received = co_await out_.receive(end);
+    out_.receiving_belongs_to(context_, true);
     if (received && received->end && ended_) co_return;
     Status why{Code::kInvalidArgument, "the parent sent something before the sum ended"};
     if (!received) why = received.error();

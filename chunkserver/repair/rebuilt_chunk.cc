@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/base/math.h"
+#include "common/runtime/span.h"
 
 namespace kintsugi::chunkserver {
 
@@ -48,6 +49,7 @@ asio::awaitable<Status> RebuiltChunk::put(Context context, uint64_t offset,
 asio::awaitable<Status> RebuiltChunk::write(Context context, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     if (!buffer_) {
+      runtime::Wait wait(context, runtime::WaitKind::kResource, runtime::named_target(context, "buffers"));
       auto buffer = co_await to_.buffers.acquire(context.deadline);
       if (!buffer) co_return buffer.error();
       buffer_ = std::move(*buffer);

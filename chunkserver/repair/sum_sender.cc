@@ -50,7 +50,10 @@ asio::awaitable<Status> SumSender::send_frame(uint64_t offset, uint64_t at, uint
   }
   data.set_crc(crc);
   bytes_out_ += bytes * outputs_.size();
-  if (pace_ != nullptr) co_await pace_->pass(bytes * outputs_.size());
+  if (pace_ != nullptr) {
+    const runtime::Wait wait(context_, runtime::WaitKind::kTimer);
+    co_await pace_->pass(bytes * outputs_.size());
+  }
   co_return co_await stream_.send(data, payload_);
 }
 

@@ -14,9 +14,10 @@ namespace kintsugi::chunkserver {
 class SumSender {
  public:
   /// `outputs` are the numbers of the sums that are sent; empty: all. With a `pace`, that is passed before each frame.
+  /// `context` is looked at when something is sent.
   SumSender(const runtime::Clock& clock, rpc::Stream& stream, std::vector<uint32_t> outputs,
-            partial_sum::Pace* pace)
-      : clock_(clock), stream_(stream), outputs_(std::move(outputs)), pace_(pace) {}
+            partial_sum::Pace* pace, const Context& context)
+      : clock_(clock), stream_(stream), outputs_(std::move(outputs)), pace_(pace), context_(context) {}
 
   /// The next part of every sum, which is zero from `nonzero_bytes` on.
   asio::awaitable<Status> send(uint64_t offset, std::span<const std::span<std::byte>> sums,
@@ -35,6 +36,7 @@ class SumSender {
   rpc::Stream& stream_;
   std::vector<uint32_t> outputs_;
   partial_sum::Pace* pace_;
+  const Context& context_;
   std::vector<asio::const_buffer> payload_;
   double send_seconds_ = 0;
   uint64_t bytes_out_ = 0;

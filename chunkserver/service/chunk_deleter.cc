@@ -75,7 +75,7 @@ asio::awaitable<void> ChunkDeleter::delete_some() {
       close(order);
       continue;
     }
-    sight::Module module{recorder_.root_context(), kDelete};
+    sight::BackgroundTask module{recorder_.root_context(), kDelete};
     const Status removed = co_await store_.remove(module.context(), order.id);
     module.set_code(removed.code());
     if (removed.ok() || removed.code() == Code::kNotFound || !stands(order)) {

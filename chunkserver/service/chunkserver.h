@@ -58,6 +58,8 @@ class ChunkServer {
   /// What people call this server. REQUIRES: start() has succeeded.
   std::string name() const { return options_.name.empty() ? address() : options_.name; }
   ServerId id() const { return store_.identity().server; }
+  /// Where others reach it. REQUIRES: start() has succeeded.
+  std::string address() const;
   bool registered() const { return link_ && link_->registered(); }
   /// The address of the metrics pages, which the metaserver is told. REQUIRES: start() was not called.
   void set_http_address(std::string address) { http_address_ = std::move(address); }
@@ -70,10 +72,10 @@ class ChunkServer {
   const LinkRates& link_rates() const { return rates_; }
   const LinkTraffic& traffic() const { return traffic_; }
   sight::Recorder& recorder() { return recorder_; }
+  const sight::Recorder& recorder() const { return recorder_; }
 
  private:
   UserLoad user_load() const;
-  std::string address() const;
 
   LinkTraffic traffic_;
   MeteredNetwork network_;

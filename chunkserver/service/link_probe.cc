@@ -107,7 +107,7 @@ asio::awaitable<void> LinkProber::run() {
 
 asio::awaitable<Status> LinkProber::probe(runtime::Endpoint peer) {
   Turn turn(*this);
-  sight::Module module{recorder_.root_context(runtime_.clock.now() + kProbeLimit), kProbe};
+  sight::BackgroundTask module{recorder_.root_context(runtime_.clock.now() + kProbeLimit), kProbe};
   // Down first: a peer that refuses is not sent megabytes, which would disturb whatever it is busy with.
   auto down = co_await probe_down(module.context(), peer);
   if (!down) co_return module.finish(down.error());

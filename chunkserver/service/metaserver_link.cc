@@ -3,6 +3,7 @@
 #include "common/base/server_name.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
+#include "monitoring/sight/reporter.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -83,7 +84,7 @@ Status MetaserverLink::note(Status called, std::string_view call) {
 }
 
 asio::awaitable<Status> MetaserverLink::register_server() {
-  sight::Module module{call_context(), kRegister};
+  sight::BackgroundTask module{call_context(), kRegister};
   proto::RegisterServerRequest request;
   request.set_server_id(store_.identity().server.value);
   request.set_address(options_.address);
@@ -132,7 +133,7 @@ asio::awaitable<Status> MetaserverLink::register_server() {
 }
 
 asio::awaitable<Status> MetaserverLink::report_blocks() {
-  sight::Module module{recorder_.root_context(), kReport};
+  sight::BackgroundTask module{recorder_.root_context(), kReport};
   proto::BlockReportRequest request;
   request.set_server_id(store_.identity().server.value);
   request.set_incarnation(incarnation_);
@@ -161,13 +162,16 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
 }
 
 asio::awaitable<Status> MetaserverLink::send_heartbeat() {
-  sight::Module module{call_context(), kHeartbeat};
+  sight::BackgroundTask module{call_context(), kHeartbeat};
+  sight::Wait wait(module.context(), sight::WaitKind::kDisk);
   const StoreSpace space = co_await store_.space();
+  wait.stop();
   proto::HeartbeatRequest request;
   request.set_server_id(store_.identity().server.value);
   request.set_incarnation(incarnation_);
   request.set_sequence(++sequence_);
   heartbeat_.fill(request, space);
+  *request.mutable_sight() = sight::summarise(recorder_, {});
   acknowledge_orders(request);
   proto::HeartbeatResponse response;
   Status called = co_await client_.call(module.context(), options_.metaserver, rpc::Method::kHeartbeat,

@@ -7,6 +7,7 @@
 namespace kintsugi::chunkserver {
 namespace {
 
+constexpr sight::Site kReadAhead{"chunkserver.read_ahead", {"blocks"}};
 constexpr sight::Site kReadChunk{"chunkserver.read_chunk", {"bytes"}, {"open_seconds"}};
 constexpr uint64_t kDefaultFrameBytes = 1 << 20;
 /// A call waits no longer than this for a buffer, whatever its deadline.
@@ -36,7 +37,11 @@ struct ChunkSender::Reading {
 asio::awaitable<Result<ChunkSender::Frame>> ChunkSender::read_frame(Reading& reading) {
   const TimePoint limit = reading.context.with_deadline(runtime_.clock.now() + kBufferWaitLimit).deadline;
   Frame frame;
-  KINTSUGI_CO_ASSIGN(frame.buffer, co_await buffers_.acquire(limit));
+  {
+    sight::Wait wait(reading.context, sight::WaitKind::kResource,
+                     runtime::named_target(reading.context, "buffers"));
+    KINTSUGI_CO_ASSIGN(frame.buffer, co_await buffers_.acquire(limit));
+  }
   frame.offset = reading.next * kBlockBytes;
   const uint64_t count = std::min(reading.frame_blocks, reading.end - reading.next);
   KINTSUGI_CO_ASSIGN(frame.blocks,
@@ -59,22 +64,29 @@ asio::awaitable<Status> ChunkSender::send_frame(const Frame& frame, bool backgro
 }
 
 asio::awaitable<void> ChunkSender::read_ahead(Reading& reading, runtime::Channel<Frame>& frames) {
+  const uint64_t sender = reading.context.trace.span_id;
+  const sight::Task task{reading.context, kReadAhead, {double(reading.end - reading.next)}};
+  reading.context = task.context();
   Status status;
   while (status.ok() && !reading.done()) {
     auto frame = co_await read_frame(reading);
     if (!frame) {
       status = frame.error();
     } else {
+      const sight::Wait wait(task.context(), sight::WaitKind::kSibling, 0, sender);
       status = co_await frames.push(std::move(*frame));
     }
   }
   frames.close(std::move(status));
 }
 
-asio::awaitable<Status> ChunkSender::send_frames(uint64_t count, runtime::Channel<Frame>& frames,
-                                                 bool background, rpc::Stream& stream) {
+asio::awaitable<Status> ChunkSender::send_frames(Context context, uint64_t count,
+                                                 runtime::Channel<Frame>& frames, bool background,
+                                                 rpc::Stream& stream) {
   for (uint64_t i = 0; i < count; ++i) {
+    sight::Wait wait(context, sight::WaitKind::kJoin);
     auto frame = co_await frames.pop();
+    wait.stop();
     if (!frame) co_return frame.error();
     KINTSUGI_CO_TRY(co_await send_frame(*frame, background, stream));
   }
@@ -92,9 +104,11 @@ asio::awaitable<Status> ChunkSender::send_blocks(Reading& reading, rpc::Stream& 
   }
   runtime::Channel<Frame> frames(runtime_, kReadAheadFrames);
   runtime::TaskGroup reader(runtime_);
+  const Context context = reading.context;
   reader.spawn(read_ahead(reading, frames));
-  Status status = co_await send_frames(count, frames, reading.background, stream);
+  Status status = co_await send_frames(context, count, frames, reading.background, stream);
   frames.close({Code::kCancelled, "the reader left"});
+  const sight::Wait wait(context, sight::WaitKind::kJoin);
   co_await reader.join();
   co_return status;
 }

@@ -29,8 +29,8 @@ class ChunkSender {
 
   Result<uint64_t> frame_blocks_of(const proto::ReadChunkRequest& request) const;
   asio::awaitable<Status> send_blocks(Reading& reading, rpc::Stream& stream);
-  asio::awaitable<Status> send_frames(uint64_t count, runtime::Channel<Frame>& frames, bool background,
-                                      rpc::Stream& stream);
+  asio::awaitable<Status> send_frames(Context context, uint64_t count, runtime::Channel<Frame>& frames,
+                                      bool background, rpc::Stream& stream);
   asio::awaitable<Status> send_frame(const Frame& frame, bool background, rpc::Stream& stream);
   asio::awaitable<Result<Frame>> read_frame(Reading& reading);
   asio::awaitable<void> read_ahead(Reading& reading, runtime::Channel<Frame>& frames);

@@ -51,7 +51,9 @@ asio::awaitable<Status> SmallChunks::read(Context context, const proto::ReadSmal
     checked = {Code::kInvalidArgument,
                fmt::format("has {} bytes, not {} from {} on", length, request.length(), request.offset())};
   if (!checked.ok()) co_return module.finish(checked.with_context(fmt::format("chunk {}", id)));
+  sight::Wait wait(module.context(), sight::WaitKind::kResource, runtime::named_target(context, "buffers"));
   auto buffer = co_await buffers_.acquire(context.with_deadline(clock_.now() + kBufferWaitLimit).deadline);
+  wait.stop();
   if (!buffer) co_return module.finish(buffer.error());
   const uint64_t begin = whole ? 0 : request.offset(), bytes = whole ? length : request.length();
   const uint64_t first = begin / kBlockBytes;

@@ -47,7 +47,9 @@ asio::awaitable<Status> ChunkReceiver::take_frame(Context context, ChunkWriter& 
                                                          payload_bytes, buffers_.buffer_bytes())};
   }
   const TimePoint limit = context.with_deadline(clock_.now() + kBufferWaitLimit).deadline;
+  sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "buffers"));
   KINTSUGI_CO_ASSIGN(runtime::Buffer buffer, co_await buffers_.acquire(limit));
+  wait.stop();
   KINTSUGI_CO_TRY(co_await receive_payload(buffer.first(payload_bytes), stream));
   counters_.bytes_written += payload_bytes;
   counters_.add_user_bytes(payload_bytes, clock_.now());

@@ -1,6 +1,7 @@
 #include "chunkserver/store/chunk_reader.h"
 
 #include "chunkserver/store/chunk_store.h"
+#include "chunkserver/store/disk/disk_wait.h"
 #include "common/base/crc32c.h"
 #include "monitoring/sight/module.h"
 
@@ -65,20 +66,22 @@ asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t fi
                                                     std::span<std::byte> into, uint64_t bytes) {
   sight::Module module{context, kReadBlocks, {double(bytes)}};
   if (chunk_->disk->failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
-  Status status = co_await read_and_check(first_block, into, bytes);
+  Status status = co_await read_and_check(module.context(), first_block, into, bytes);
   if (status.code() == Code::kCorrupt) {
     // Once more: bytes that went wrong in memory or on the way may be right on the disk.
-    status = co_await read_and_check(first_block, into, bytes);
+    status = co_await read_and_check(module.context(), first_block, into, bytes);
     if (status.code() == Code::kCorrupt) store_.drop_corrupt(chunk_->info.id, chunk_->generation, status);
   }
   co_return module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
 }
 
-asio::awaitable<Status> ChunkReader::read_and_check(uint64_t first_block, std::span<std::byte> into,
-                                                    uint64_t bytes) {
+asio::awaitable<Status> ChunkReader::read_and_check(Context context, uint64_t first_block,
+                                                    std::span<std::byte> into, uint64_t bytes) {
   const uint64_t offset = chunk_->data_offset + first_block * kBlockBytes;
   disk_bytes_ += bytes;
+  DiskWait wait(context, *chunk_->disk);
   auto read = co_await chunk_->file->read(offset, into);
+  wait.stop();
   if (!read) co_return chunk_->disk->note(read.error());
   if (*read < bytes)
     co_return Status{Code::kCorrupt, fmt::format("block {}: the file is cut off", first_block)};

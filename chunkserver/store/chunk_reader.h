@@ -53,7 +53,8 @@ class ChunkReader {
   bool copy_cached(uint64_t block, std::span<std::byte> into);
   asio::awaitable<Status> read_from_disk(Context context, uint64_t first_block, std::span<std::byte> into,
                                          uint64_t bytes);
-  asio::awaitable<Status> read_and_check(uint64_t first_block, std::span<std::byte> into, uint64_t bytes);
+  asio::awaitable<Status> read_and_check(Context context, uint64_t first_block, std::span<std::byte> into,
+                                         uint64_t bytes);
 
   ChunkStore& store_;
   std::shared_ptr<OpenChunk> chunk_;

@@ -1,6 +1,7 @@
 #include "chunkserver/store/chunk_store.h"
 
 #include "chunkserver/store/chunk_loader.h"
+#include "chunkserver/store/disk/disk_wait.h"
 #include "chunkserver/store/owner.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
@@ -195,7 +196,9 @@ StoreRoot* ChunkStore::choose_root(ChunkId id, uint64_t max_bytes) {
 asio::awaitable<Status> ChunkStore::commit(Context context, FinishedChunk chunk) {
   const ChunkId id = chunk.header.info.id;
   on_write(id);
+  sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "claims of chunks"));
   const ChunkIndex::Claim claim = co_await index_.claim(id);
+  wait.stop();
   Status status = co_await commit_claimed(context, chunk);
   if (!status.ok() && chunk.file) co_await chunk.file->discard();
   co_return status;
@@ -219,7 +222,9 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChun
     KINTSUGI_CO_TRY(co_await root.segments.append(context, std::move(chunk.header),
                                                   std::move(chunk.block_crcs), chunk.data));
   } else {
-    KINTSUGI_CO_TRY(co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place));
+    DiskWait wait(context, root.disk);
+    KINTSUGI_CO_TRY(
+        wait.finish(co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place)));
   }
   // The chunk is durable from here on. A disk that failed meanwhile has left the index, and nothing may come back
   // to it.
@@ -243,7 +248,8 @@ asio::awaitable<void> ChunkStore::remove_replaced(Context context, Entry old) {
 
 asio::awaitable<Status> ChunkStore::remove_copy(Context context, Entry entry) {
   if (entry.in_segment) co_return co_await entry.root->segments.remove(context, entry.info.id);
-  co_return co_await remove_chunk_file(entry.root->disk, entry.info.id);
+  DiskWait wait(context, entry.root->disk);
+  co_return wait.finish(co_await remove_chunk_file(entry.root->disk, entry.info.id));
 }
 
 asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id,
@@ -256,7 +262,9 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
     co_return std::make_unique<ChunkReader>(*this, std::move(cached), purpose);
   sight::Module module{context, kOpen};
   const Entry entry = *found;
+  DiskWait wait(module.context(), entry.root->disk);
   auto chunk = co_await open_copy(entry);
+  wait.stop();
   // No claim is held: the chunk may have been removed or replaced while it was opened.
   if (index_.find(id) == nullptr) co_return module.finish(not_here(id));
   const bool replaced = index_.find(id, entry.generation) == nullptr;
@@ -289,7 +297,10 @@ asio::awaitable<Result<std::shared_ptr<OpenChunk>>> ChunkStore::open_copy(Entry 
 
 asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
   sight::Module module{context, kRemove};
+  sight::Wait wait(module.context(), sight::WaitKind::kResource,
+                   runtime::named_target(context, "claims of chunks"));
   const ChunkIndex::Claim claim = co_await index_.claim(id);
+  wait.stop();
   co_return module.finish(co_await remove_claimed(module.context(), id));
 }
 

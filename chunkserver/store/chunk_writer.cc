@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "chunkserver/store/chunk_store.h"
+#include "chunkserver/store/disk/disk_wait.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::chunkserver {
@@ -61,7 +62,7 @@ asio::awaitable<Status> ChunkWriter::append_checked(Context context, runtime::Bu
   Status accepted = accept(buffer.first(bytes));
   if (!accepted.ok()) co_return module.finish(accepted.with_context(fmt::format("chunk {}", id_)));
   if (room_.disk().failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
-  Status stored = co_await store_part(std::move(buffer), bytes);
+  Status stored = co_await store_part(module.context(), std::move(buffer), bytes);
   if (stored.ok()) {
     length_ += bytes;
     crcs_.insert(crcs_.end(), block_crcs.begin(), block_crcs.end());
@@ -96,13 +97,14 @@ asio::awaitable<Status> ChunkWriter::spill() {
   co_return written;
 }
 
-asio::awaitable<Status> ChunkWriter::store_part(runtime::Buffer buffer, size_t bytes) {
+asio::awaitable<Status> ChunkWriter::store_part(Context context, runtime::Buffer buffer, size_t bytes) {
   if (fits_in_memory(bytes)) {
     keep(buffer.first(bytes));
     co_return Status{};
   }
-  if (!file_) KINTSUGI_CO_TRY(co_await spill());
-  co_return co_await file_->write(std::move(buffer), bytes);
+  DiskWait wait(context, room_.disk());
+  if (!file_) KINTSUGI_CO_TRY(wait.finish(co_await spill()));
+  co_return wait.finish(co_await file_->write(std::move(buffer), bytes));
 }
 
 asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t length, uint32_t crc) {

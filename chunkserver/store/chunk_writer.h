@@ -64,7 +64,7 @@ class ChunkWriter {
   bool fits_in_memory(size_t bytes) const;
   void keep(std::span<const std::byte> data);
   asio::awaitable<Status> spill();
-  asio::awaitable<Status> store_part(runtime::Buffer buffer, size_t bytes);
+  asio::awaitable<Status> store_part(Context context, runtime::Buffer buffer, size_t bytes);
 
   ChunkStore& store_;
   const runtime::Runtime& runtime_;

@@ -8,6 +8,7 @@
 
 #include "client/lib/client.h"
 #include "common/runtime/production/run.h"
+#include "monitoring/sight/observer.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
@@ -20,8 +21,11 @@ class BlockingClient {
       : recorder_(runtime_.runtime().clock, runtime_.runtime().random.next(),
                   {.ring_events = 1024, .max_paths = 256}),
         loop_(runtime_),
+        observer_(
+            observe(runtime_, options.recorder != nullptr ? *options.recorder : recorder_, options, secret)),
         client_(std::make_unique<Client>(runtime_.runtime(), recorded(std::move(options)), secret)) {}
   ~BlockingClient() {
+    observer_.reset();
     run(client_->stop());
     run(destroy(std::move(client_)));
   }
@@ -70,6 +74,9 @@ class BlockingClient {
     co_return;
   }
 
+  static std::unique_ptr<sight::Observer> observe(runtime::ProductionRuntime& runtime,
+                                                  const sight::Recorder& recorder, const Options& options,
+                                                  const rpc::Secret& secret);
   Options recorded(Options options) {
     if (options.recorder == nullptr) options.recorder = &recorder_;
     return options;
@@ -78,6 +85,7 @@ class BlockingClient {
   runtime::ProductionRuntime runtime_;
   sight::Recorder recorder_;  ///< used unless the options name another
   runtime::LoopThread loop_;
+  std::unique_ptr<sight::Observer> observer_;  ///< reports operations that take long
   std::unique_ptr<Client> client_;
 };
 

@@ -2,15 +2,18 @@
 
 #include "common/log/log.h"
 #include "common/proto/meta.pb.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
 
+constexpr sight::Site kReport{"client.report_chunk"};
 constexpr Duration kReportLimit = 5s;
 
 asio::awaitable<void> send(MetaLink& meta, Context context, proto::ReportChunkRequest request) {
+  const sight::Task task(context, kReport);
   proto::Empty nothing;
-  (void)co_await meta.call_once(context, rpc::Method::kReportChunk, request, nothing, kReportLimit);
+  (void)co_await meta.call_once(task.context(), rpc::Method::kReportChunk, request, nothing, kReportLimit);
 }
 
 }  // namespace

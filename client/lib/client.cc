@@ -3,11 +3,13 @@
 #include "client/lib/check/deep_check.h"
 #include "client/lib/resources.h"
 #include "common/base/assert.h"
+#include "monitoring/sight/module.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
 namespace {
 
+constexpr sight::Site kRead{"client.read"};
 constexpr int kMaxReadAttempts = 4;  ///< of a file that others replace all the time
 
 template <class Request>
@@ -71,17 +73,18 @@ asio::awaitable<Result<proto::Attributes>> Client::write(std::string path, Sourc
 }
 
 asio::awaitable<Result<proto::Attributes>> Client::read(std::string path, Sink& sink, ReadOptions options) {
+  sight::Task task(context(), kRead);
   Status status;
   for (int attempt = 0; attempt < kMaxReadAttempts; ++attempt) {
-    FileReader reader(*resources_, context(), {.path = path}, sink, options);
+    FileReader reader(*resources_, task.context(), {.path = path}, sink, options);
     proto::Attributes attributes;
-    KINTSUGI_CO_TRY(co_await reader.open(attributes));
+    KINTSUGI_CO_TRY(task.finish(co_await reader.open(attributes)));
     status = co_await reader.run();
     if (status.ok()) co_return attributes;
     // The sink has nothing yet of a file that was replaced: it may have all of the one that took its place.
     if (status.code() != Code::kConflict || reader.delivered()) break;
   }
-  co_return status;
+  co_return task.finish(std::move(status));
 }
 
 asio::awaitable<Result<size_t>> Client::read_at(std::string path, uint64_t offset,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/proto/types.pb.h"
+#include "common/runtime/span.h"
 
 namespace kintsugi::client {
 namespace {
@@ -64,6 +65,7 @@ asio::awaitable<Status> MetaLink::wait_until_it_answers(Context context, TimePoi
     const TimePoint now = runtime_.clock.now();
     silent_ = now - asked >= kSilent;
     if (now + backoff >= give_up(context, began)) co_return silence("");
+    const runtime::Wait wait(context, runtime::WaitKind::kTimer);
     if (!co_await group_.sleep_for(backoff)) co_return Status{Code::kCancelled, "the client is stopping"};
     backoff = std::min(backoff * 2, kLongestBackoff);
   }
@@ -90,6 +92,7 @@ asio::awaitable<Status> MetaLink::call(Context context, rpc::Method method, cons
     const TimePoint now = runtime_.clock.now();
     silent_ = !there && now - asked >= kSilent;
     if (now + backoff >= give_up(context, began)) co_return there ? answer : silence(answer.message());
+    const runtime::Wait wait(context, runtime::WaitKind::kTimer);
     if (!co_await group_.sleep_for(backoff)) co_return Status{Code::kCancelled, "the client is stopping"};
     backoff = std::min(backoff * 2, kLongestBackoff);
   }

@@ -10,6 +10,7 @@
 #include "client/mount/shared_room.h"
 #include "common/log/log.h"
 #include "common/runtime/production/run.h"
+#include "monitoring/sight/observer.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::mount {
@@ -44,10 +45,18 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
     log::info("takes over from a process that ended, with {} bytes that it had not written out", bytes);
   }
   Notifier notifier(runtime.io(), runtime.runtime(), seat.take_notifier_socket());
-  auto file_system = std::make_unique<ClusterFileSystem>(
-      runtime.runtime(), client, *files, &notifier, ClusterFileSystemOptions{.cached_for = arguments.cached_for});
+  auto file_system =
+      std::make_unique<ClusterFileSystem>(runtime.runtime(), client, *files, &notifier,
+                                          ClusterFileSystemOptions{.cached_for = arguments.cached_for});
+  std::optional<sight::Observer> observer;
+  observer.emplace(runtime, recorder, secret,
+                   sight::ObserverOptions{.metaserver = arguments.metaserver,
+                                          .who = [name = "mount at " + arguments.directory] {
+                                            return sight::Reporting{.kind = "mount", .name = name};
+                                          }});
   const int status = co_await seat.serve(runtime, *file_system, {},
                                          [&]() -> asio::awaitable<Status> { return files->sync_all(); });
+  observer.reset();
   notifier.close();
   co_await file_system->close_all();
   const Status stopped = co_await files->stop(seat.handed_over());

@@ -1,24 +1,43 @@
 #include "common/rpc/client.h"
 
 #include "common/rpc/peer_pool.h"
+#include "common/runtime/span.h"
 
 namespace kintsugi::rpc {
 namespace {
 
+using runtime::RegionKind;
+using runtime::WaitKind;
+
+/// A call as its caller waits for it: a span of its own, by which the callee's task is found.
+struct CallSpan : runtime::Span {
+  CallSpan(const Context& context, const runtime::Endpoint& to, Method method, std::source_location where)
+      : Span(
+            context, call_site(method),
+            {.kind = RegionKind::kWait, .wait = WaitKind::kCall, .target = runtime::peer_target(context, to)},
+            where) {}
+};
+
 asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Context context,
-                                          runtime::Endpoint to, Method method, FrameBody request) {
+                                          runtime::Endpoint to, Method method, FrameBody request,
+                                          std::source_location where = std::source_location::current()) {
+  CallSpan span(context, to, method, where);
   PeerPool& pool = *shared;
-  if (pool.stopped()) co_return Status{Code::kCancelled, "client stopped"};
+  if (pool.stopped()) co_return span.finish({Code::kCancelled, "client stopped"});
   TimePoint now = pool.runtime().clock.now();
   TimePoint deadline = context.deadline;
   if (deadline == TimePoint::max()) deadline = now + pool.limits().default_call_limit;
   if (deadline <= now)
-    co_return Status{Code::kDeadlineExceeded, to.to_string() + ": deadline passed before the call"};
+    co_return span.finish({Code::kDeadlineExceeded, to.to_string() + ": deadline passed before the call"});
   std::shared_ptr<ControlConnection> control = pool.find_control(to);
   if (!control) {
-    KINTSUGI_CO_ASSIGN(control, co_await pool.dial_control(to, deadline));
+    auto dialled = co_await pool.dial_control(to, deadline);
+    if (!dialled) co_return span.finish(dialled.error());
+    control = std::move(*dialled);
   }
-  co_return co_await control->call(context.trace, deadline, method, request);
+  Result<std::string> answer = co_await control->call(span.context().trace, deadline, method, request);
+  if (!answer) span.set_code(answer.error().code());
+  co_return answer;
 }
 
 }  // namespace
@@ -40,18 +59,23 @@ asio::awaitable<Result<std::string>> Client::call_raw(Context context, runtime::
 
 asio::awaitable<Status> Client::call(Context context, runtime::Endpoint to, Method method,
                                      const google::protobuf::MessageLite& request,
-                                     google::protobuf::MessageLite& response) {
-  const Result<std::string> bytes = co_await send(state_->pool, context, std::move(to), method, request);
+                                     google::protobuf::MessageLite& response, std::source_location where) {
+  const Result<std::string> bytes =
+      co_await send(state_->pool, context, std::move(to), method, request, where);
   if (!bytes) co_return bytes.error();
   if (!response.ParseFromString(*bytes)) co_return Status{Code::kCorrupt, "response does not parse"};
   co_return Status{};
 }
 
 asio::awaitable<Result<std::unique_ptr<Stream>>> Client::open_stream(
-    Context context, runtime::Endpoint to, Method method, const google::protobuf::MessageLite& request) {
+    Context context, runtime::Endpoint to, Method method, const google::protobuf::MessageLite& request,
+    std::source_location where) {
   auto state = state_;
   PeerPool& pool = *state->pool;
   runtime::Clock& clock = pool.runtime().clock;
+  // Until the first frame has left, a wait for the peer; then the stream marks what it waits for itself.
+  auto span = std::make_unique<StreamSpan>(context, to, method, where);
+  runtime::Wait opening(context, WaitKind::kSend, span->target(), span->context().trace.span_id, 0, where);
   if (pool.stopped()) co_return Status{Code::kCancelled, "client stopped"};
   if (context.deadline <= clock.now()) {
     co_return Status{Code::kDeadlineExceeded, to.to_string() + ": deadline passed before the call"};
@@ -60,15 +84,19 @@ asio::awaitable<Result<std::unique_ptr<Stream>>> Client::open_stream(
   if (idle) {
     auto stream =
         std::make_unique<Stream>(std::move(idle), clock, method, state->next_stream_id++, context.deadline);
-    Status sent = co_await stream->send_request(context.trace, request);
-    if (sent.ok()) co_return stream;
+    Status sent = co_await stream->send_request(span->context().trace, request);
+    if (sent.ok()) {
+      stream->record(context, std::move(span));
+      co_return stream;
+    }
     if (sent.code() != Code::kUnavailable) co_return sent;
     // The peer went away while the connection idled: nothing has reached it, so a new connection may carry the call.
   }
   KINTSUGI_CO_ASSIGN(auto connection, co_await pool.dial_stream(to, context.deadline));
   auto stream = std::make_unique<Stream>(std::move(connection), clock, method, state->next_stream_id++,
                                          context.deadline);
-  KINTSUGI_CO_TRY(co_await stream->send_request(context.trace, request));
+  KINTSUGI_CO_TRY(opening.finish(co_await stream->send_request(span->context().trace, request)));
+  stream->record(context, std::move(span));
   co_return stream;
 }
 

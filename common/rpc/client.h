@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <source_location>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
@@ -39,12 +40,14 @@ class Client {
   /// parse). REQUIRES: both messages live until the call has ended.
   asio::awaitable<Status> call(Context context, runtime::Endpoint to, Method method,
                                const google::protobuf::MessageLite& request,
-                               google::protobuf::MessageLite& response);
+                               google::protobuf::MessageLite& response,
+                               std::source_location where = std::source_location::current());
 
   /// Sends the first frame and hands over the stream. Give the stream back with `finish` for reuse, or just destroy it.
-  asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(Context context, runtime::Endpoint to,
-                                                               Method method,
-                                                               const google::protobuf::MessageLite& request);
+  /// Its waits are those of the context's task; see Stream::belongs_to.
+  asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(
+      Context context, runtime::Endpoint to, Method method, const google::protobuf::MessageLite& request,
+      std::source_location where = std::source_location::current());
   void finish(runtime::Endpoint to, std::unique_ptr<Stream> stream);
 
   asio::awaitable<void> stop();

@@ -1,5 +1,9 @@
 #include "common/rpc/method.h"
 
+#include <array>
+#include <string>
+#include <vector>
+
 namespace kintsugi::rpc {
 
 std::string_view method_name(Method method) {
@@ -86,6 +90,42 @@ std::string_view method_name(Method method) {
     case Method::kDiagnose: return "Diagnose";
   }
   return "unknown method";
+}
+
+namespace {
+
+constexpr size_t kMethods = 256;  ///< every Method is below
+
+/// The sites of all methods under one prefix, with the names that they refer to.
+class MethodSites {
+ public:
+  explicit MethodSites(std::string_view prefix) {
+    sites_.reserve(kMethods);
+    for (size_t i = 0; i < kMethods; ++i) {
+      names_[i] = std::string(prefix) + std::string(method_name(static_cast<Method>(i)));
+      sites_.push_back({names_[i]});
+    }
+  }
+  const runtime::Site& of(Method method) const {
+    const auto i = static_cast<size_t>(method);
+    return sites_[i < kMethods ? i : 0];
+  }
+
+ private:
+  std::array<std::string, kMethods> names_;
+  std::vector<runtime::Site> sites_;
+};
+
+}  // namespace
+
+const runtime::Site& call_site(Method method) {
+  static const MethodSites sites("call.");
+  return sites.of(method);
+}
+
+const runtime::Site& serve_site(Method method) {
+  static const MethodSites sites("serve.");
+  return sites.of(method);
 }
 
 }  // namespace kintsugi::rpc

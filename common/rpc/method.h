@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/runtime/site.h"
+
 namespace kintsugi::rpc {
 
 enum class Method : uint16_t {
@@ -98,5 +100,9 @@ enum class Method : uint16_t {
 };
 
 std::string_view method_name(Method method);
+
+/// The regions of code that a call is to its caller and to its callee: "call.Stat", "serve.Stat".
+const runtime::Site& call_site(Method method);
+const runtime::Site& serve_site(Method method);
 
 }  // namespace kintsugi::rpc

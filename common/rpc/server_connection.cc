@@ -8,6 +8,7 @@
 #include "common/rpc/handshake.h"
 #include "common/rpc/server_core.h"
 #include "common/rpc/wakeup.h"
+#include "common/runtime/span.h"
 
 namespace kintsugi::rpc {
 namespace {
@@ -111,9 +112,11 @@ asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> s
   const std::unique_ptr<MessageLite> request(handler.request->New());
   const std::unique_ptr<MessageLite> response(handler.response->New());
   Status status = kUnparsed;
-  if (request->ParseFromString(bytes))
-    status = co_await handler.invoke(handler.service, self->core_.context_of(header, *self->connection_),
-                                     *request, *response);
+  if (request->ParseFromString(bytes)) {
+    runtime::Span task(self->core_.context_of(header, *self->connection_), serve_site(header.method),
+                       {.task = true}, std::source_location::current());
+    status = task.finish(co_await handler.invoke(handler.service, task.context(), *request, *response));
+  }
   --self->calls_;
   self->respond(header, status, *response);
   self->room_.notify();
@@ -153,12 +156,15 @@ asio::awaitable<Status> run_stream(const StreamHandler& handler, Context context
 asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedConnection> connection,
                                      FrameHeader header, std::string request) {
   Context context = core.context_of(header, *connection);
+  runtime::Span task(context, serve_site(header.method), {.task = true}, std::source_location::current());
   Stream stream(connection, core.runtime.clock, header.method, header.request_id, context.deadline);
+  stream.record_upstream(task.context(), header.span_id);
   const StreamHandler* handler = core.stream_handler(header.method);
   Status outcome{Code::kInvalidArgument,
                  fmt::format("this server has no stream method {} ({})", static_cast<int>(header.method),
                              method_name(header.method))};
-  if (handler != nullptr) outcome = co_await run_stream(*handler, context, request, stream);
+  if (handler != nullptr) outcome = co_await run_stream(*handler, task.context(), request, stream);
+  task.set_code(outcome.code());
   Status concluded = co_await stream.conclude(std::move(outcome));
   // Taken, so that the stream does not close it.
   if (concluded.ok() && stream.take_idle_connection() == nullptr) {

@@ -19,7 +19,42 @@ Stream::Stream(std::shared_ptr<BufferedConnection> connection, runtime::Clock& c
 }
 
 Stream::~Stream() {
+  if (state_->span && !state_->broken.ok()) state_->span->set_code(state_->broken.code());
   close();
+  // Now, and not with the state, which a timer may keep for longer than the recorder lives.
+  state_->span = nullptr;
+  state_->sending = state_->receiving = {};
+}
+
+StreamSpan::StreamSpan(const Context& context, const runtime::Endpoint& to, Method method,
+                       std::source_location where)
+    : Span(context, call_site(method), {.kind = runtime::RegionKind::kFree}, where),
+      target_(runtime::peer_target(context, to)) {}
+
+void Stream::record(const Context& context, std::unique_ptr<StreamSpan> span) {
+  belongs_to(context);
+  state_->target = span->target();
+  state_->target_span = span->context().trace.span_id;
+  state_->span = std::move(span);
+}
+
+void Stream::record_upstream(const Context& context, uint64_t caller_span) {
+  belongs_to(context);
+  state_->send_wait = state_->receive_wait = runtime::WaitKind::kUpstream;
+  state_->target_span = caller_span;
+}
+
+void Stream::belongs_to(const Context& context) {
+  state_->sending = state_->receiving = context;
+}
+
+void Stream::sending_belongs_to(const Context& context) {
+  state_->sending = context;
+}
+
+void Stream::receiving_belongs_to(const Context& context, bool idle) {
+  state_->receiving = context;
+  if (idle) state_->receive_wait = runtime::WaitKind::kIdle;
 }
 
 asio::awaitable<Status> Stream::send(const google::protobuf::MessageLite& header,
@@ -55,8 +90,10 @@ asio::awaitable<Result<FrameHeader>> Stream::next_frame(google::protobuf::Messag
     co_return Status{Code::kInvalidArgument, "receive after the end of the stream"};
   }
   KINTSUGI_CO_TRY(co_await discard_payload());
+  runtime::Wait wait(state.receiving, state.receive_wait, state.target, state.target_span);
   state.begin_operation();
   Result<FrameView> frame = co_await state.connection->next_frame();
+  if (!frame) wait.set_code(frame.error().code());
   if (!frame) co_return state.end_operation(frame.error());
   FrameHeader header = frame->header;
   if (header.request_id != state.request_id || header.method != state.method ||
@@ -88,21 +125,24 @@ asio::awaitable<Result<Stream::Received>> Stream::receive(google::protobuf::Mess
 
 asio::awaitable<Status> Stream::receive_payload(std::span<std::byte> into, Duration idle_limit) {
   State& state = *state_;
+  runtime::Wait wait(state.receiving, state.receive_wait, state.target, state.target_span);
   if (into.size() > state.payload_left || !state.connection) {
     co_return Status{Code::kInvalidArgument, fmt::format("{} payload bytes wanted, the frame has {} left",
                                                          into.size(), state.payload_left)};
   }
+  const size_t bytes = into.size();
   state.begin_operation();
   state.set_idle_limit(idle_limit);
   while (!into.empty()) {
     size_t part = std::min(into.size(), kMaxReadBytes);
     Status read = co_await state.connection->read_exact(into.first(part));
-    if (!read.ok()) co_return state.end_operation(std::move(read));
+    if (!read.ok()) co_return wait.finish(state.end_operation(std::move(read)));
     state.last_progress = state.clock.now();
     state.payload_left -= static_cast<uint32_t>(part);
     into = into.subspan(part);
   }
   state.set_idle_limit(kStreamIdleLimit);
+  runtime::advance(state.receiving, bytes);
   co_return state.end_operation({});
 }
 

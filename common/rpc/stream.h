@@ -14,12 +14,23 @@
 #include "common/runtime/clock.h"
 #include "common/runtime/context.h"
 #include "common/runtime/network.h"
+#include "common/runtime/span.h"
 
 namespace kintsugi::rpc {
 
 class BufferedConnection;
 
 inline constexpr Duration kStreamIdleLimit = std::chrono::seconds(30);
+
+/// A stream as its caller has it: a span of its own, by which the callee's task is found. Recorded when the stream goes.
+class StreamSpan : public runtime::Span {
+ public:
+  StreamSpan(const Context& context, const runtime::Endpoint& to, Method method, std::source_location where);
+  uint64_t target() const { return target_; }  ///< of waits for the peer
+
+ private:
+  uint64_t target_;
+};
 
 /// Used from one coroutine for each direction. Every send and receive that makes no progress for
 /// kStreamIdleLimit, or outlives the call's deadline, closes the stream with kDeadlineExceeded.
@@ -66,7 +77,18 @@ class Stream {
   /// call; else null.
   std::shared_ptr<BufferedConnection> take_idle_connection();
 
+  /// What the stream waits for from now on is waited for by the innermost task of `context`: for those who hand a stream, or
+  /// one direction of it, to another task than the one that opened it.
+  void belongs_to(const Context& context);
+  void sending_belongs_to(const Context& context);
+  /// `idle`: what comes is not waited for by anybody's operation, as where a coroutine watches for the peer to leave.
+  void receiving_belongs_to(const Context& context, bool idle = false);
+
   // Used by Client and Server only.
+  /// Waits of the side that opened the stream are marked in the task of `context`.
+  void record(const Context& context, std::unique_ptr<StreamSpan> span);
+  /// And those of a handler, whose caller's span is `caller_span`.
+  void record_upstream(const Context& context, uint64_t caller_span);
   /// Sends the frame that begins the call.
   asio::awaitable<Status> send_request(const TraceContext& trace,
                                        const google::protobuf::MessageLite& request);

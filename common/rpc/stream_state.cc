@@ -97,6 +97,7 @@ asio::awaitable<Status> Stream::State::send_frame(FrameHeader header,
   auto fixed = encode_frame_header(header, std::as_bytes(std::span(scratch)).subspan(kFrameHeaderBytes));
   std::memcpy(scratch.data(), fixed.data(), fixed.size());
 
+  runtime::Wait wait(sending, send_wait, target, target_span);
   begin_operation();
   gather.assign(1, asio::const_buffer(scratch.data(), scratch.size()));
   size_t gathered_bytes = scratch.size();
@@ -106,7 +107,7 @@ asio::awaitable<Status> Stream::State::send_frame(FrameHeader header,
       if (gather.size() == runtime::Connection::kMaxGather ||
           gathered_bytes + part > kMaxWriteBytes + scratch.size()) {
         Status written = co_await connection->write(gather);
-        if (!written.ok()) co_return end_operation(std::move(written));
+        if (!written.ok()) co_return wait.finish(end_operation(std::move(written)));
         last_progress = clock.now();
         gather.clear();
         gathered_bytes = 0;
@@ -116,7 +117,10 @@ asio::awaitable<Status> Stream::State::send_frame(FrameHeader header,
       rest += part;
     }
   }
-  co_return end_operation(co_await connection->write(gather));
+  Status written = co_await connection->write(gather);
+  // Frames without a payload keep a stream alive, and say nothing of progress.
+  if (written.ok() && payload_bytes > 0) runtime::advance(sending, payload_bytes);
+  co_return wait.finish(end_operation(std::move(written)));
 }
 
 void Stream::State::close() {

@@ -46,6 +46,12 @@ struct Stream::State : std::enable_shared_from_this<Stream::State> {
   int pending = 0;
   Status broken;  ///< why the stream is unusable
 
+  // What is waited for, and by whom.
+  Context sending, receiving;
+  runtime::WaitKind send_wait = runtime::WaitKind::kSend, receive_wait = runtime::WaitKind::kReceive;
+  uint64_t target = 0, target_span = 0;
+  std::unique_ptr<StreamSpan> span;  ///< the caller's; null at the callee, and where nothing is recorded
+
   std::string scratch;
   std::vector<asio::const_buffer> gather;
   uint32_t payload_left = 0;  ///< bytes still to come of the frame received last

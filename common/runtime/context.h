@@ -10,12 +10,7 @@
 
 namespace kintsugi {
 
-/// Keeps records of work. It is opaque here: only sight::Module looks into it, to which each one is a sight::Recorder.
-class TraceRecorder {
- protected:
-  TraceRecorder() = default;
-  ~TraceRecorder() = default;
-};
+class TraceRecorder;  // common/runtime/span.h
 
 struct TraceContext {
   uint64_t trace_id = 0;  ///< one user operation or background job; 0 = none yet
@@ -23,11 +18,22 @@ struct TraceContext {
   uint64_t path = 0;      ///< hash of the calling context (names of all enclosing modules, outermost first)
 };
 
+namespace runtime {
+
+/// Names a record of open work (live_work.h). A stale one, whose record was closed, is harmless: nothing comes of it.
+struct LiveHandle {
+  uint32_t slot = 0;  ///< 0: none
+  uint32_t generation = 0;
+};
+
+}  // namespace runtime
+
 struct Context {
   TimePoint deadline = TimePoint::max();
   TraceContext trace;
   TraceRecorder* recorder = nullptr;  ///< the daemon's; null records nothing
-  uint64_t connection = 0;  ///< over which the request came (rpc::Server::on_connection_ended); 0: over none
+  uint64_t connection = 0;   ///< over which the request came (rpc::Server::on_connection_ended); 0: over none
+  runtime::LiveHandle live;  ///< the innermost open region
 
   Context with_deadline(TimePoint earlier) const {
     Context copy = *this;

@@ -72,7 +72,7 @@ asio::awaitable<Status> CoordinationService::fetch(Context context,
   }
   module.output(0, double(response.events_size()));
   module.output(1, double(response.missing_size()));
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 void CoordinationService::list_missing(RepairShards::ManagerId manager, const proto::MissingPage& page,
@@ -111,7 +111,7 @@ asio::awaitable<Status> CoordinationService::describe(Context context,
     const auto stripe = view_.stripe(StripeId{id});
     if (stripe) repair_manager::describe(*stripe, *response.add_stripes());
   }
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 Status CoordinationService::check_owner(RepairShards::ManagerId manager, StripeId stripe) const {

@@ -118,7 +118,7 @@ asio::awaitable<Status> AllocationService::allocate_stripe(Context context,
   // whether its path and policy still hold is for the commit to see. So it does not wait for the syncs of other operations,
   // which a client that stores many files would wait for once more with each of them. A refusal does.
   if (allocated.ok()) co_return module.finish(std::move(allocated));
-  co_return module.finish(co_await state_.finish_read(std::move(allocated)));
+  co_return module.finish(co_await state_.finish_read(module.context(), std::move(allocated)));
 }
 
 Status AllocationService::replace(const proto::ReplaceChunkRequest& request,
@@ -165,7 +165,7 @@ asio::awaitable<Status> AllocationService::replace_chunk(Context context,
                                                          proto::ReplaceChunkResponse& response) {
   sight::Module module{context, kReplaceChunk};
   const Status replaced = replace(request, response);
-  co_return module.finish(co_await state_.finish_read(replaced));
+  co_return module.finish(co_await state_.finish_read(module.context(), replaced));
 }
 
 }  // namespace kintsugi::metaserver

@@ -84,7 +84,7 @@ asio::awaitable<Status> FileService::open_read(Context context, const proto::Ope
   }
   const Status read = read_extents(request, response);
   module.output(0, response.stripes_size());
-  co_return module.finish(co_await state_.finish_read(read));
+  co_return module.finish(co_await state_.finish_read(module.context(), read));
 }
 
 void FileService::report_missing(const std::vector<ChunkId>& missing) {
@@ -298,7 +298,7 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
     fill(request.inode(), response);
     for (const proto::FileExtents& file : request.more())
       fill(file.inode(), *response.add_more());
-    co_return module.finish(co_await state_.finish_read());
+    co_return module.finish(co_await state_.finish_read(module.context()));
   }
   Transaction transaction(state_.store);
   std::vector<ChunkId> missing;
@@ -386,7 +386,7 @@ asio::awaitable<Status> FileService::commit_file(Context context, const proto::C
   sight::Module module{context, kCommitFile, {double(request.size()), double(request.extents_size())}};
   if (std::optional<proto::Attributes> before = committed_before(request)) {
     *response.mutable_attributes() = std::move(*before);
-    co_return module.finish(co_await state_.finish_read());
+    co_return module.finish(co_await state_.finish_read(module.context()));
   }
   Transaction transaction(state_.store);
   std::vector<ChunkId> missing;
@@ -411,7 +411,7 @@ asio::awaitable<Status> FileService::keep_upload(Context context, const proto::K
   const UploadId upload{request.upload_id()};
   const Status kept =
       upload ? state_.uploads.use(upload) : Status{Code::kInvalidArgument, "upload 0 is none"};
-  co_return module.finish(co_await state_.finish_read(kept));
+  co_return module.finish(co_await state_.finish_read(module.context(), kept));
 }
 
 asio::awaitable<Status> FileService::abort_upload(Context context, const proto::AbortUploadRequest& request,

@@ -32,7 +32,7 @@ asio::awaitable<Status> HistoryService::metadata_status(Context context, const E
     *response.mutable_doubt()->mutable_server() = state_.servers.names().of(ServerId{doubt->server_id()});
   }
   response.set_quarantined_chunks(state_.quarantine.count());
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 asio::awaitable<Status> HistoryService::accept_metadata(Context context, const Empty&, Empty&) {
@@ -52,7 +52,7 @@ asio::awaitable<Status> HistoryService::list_quarantine(Context context,
   for (proto::QuarantinedChunk& chunk : *response.mutable_chunks())
     *chunk.mutable_server() = state_.servers.names().of(ServerId{chunk.server_id()});
   module.output(0, response.chunks_size());
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 asio::awaitable<Status> HistoryService::change_quarantine(Context context,
@@ -63,7 +63,7 @@ asio::awaitable<Status> HistoryService::change_quarantine(Context context,
   if (empty && state_.history.doubt()) {
     const Status refused{Code::kConflict,
                          "the metadata is in doubt: decide on that first (see `kintsugi metadata status`)"};
-    co_return module.finish(co_await state_.finish_read(refused));
+    co_return module.finish(co_await state_.finish_read(module.context(), refused));
   }
   std::string from;
   do {

@@ -98,7 +98,7 @@ asio::awaitable<Status> InodeService::lookup(Context context, const proto::Looku
     status = find(request, response);  // the name may have gone to another inode meanwhile
   }
   status = named(status, request.name());
-  co_return module.finish(co_await state_.finish_read(status));
+  co_return module.finish(co_await state_.finish_read(module.context(), status));
 }
 
 asio::awaitable<Status> InodeService::get(Context context, const proto::GetInodeRequest& request,
@@ -113,7 +113,7 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   if (found.ok() && request.hold()) state_.sessions.hold(request.session(), id);
   if (found.ok() && request.lease())
     response.set_lease(state_.may_keep_back(id) && state_.leases.grant(request.session(), id));
-  co_return module.finish(co_await state_.finish_read(found));
+  co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
 asio::awaitable<Status> InodeService::set_attributes(Context context,
@@ -142,7 +142,7 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
     }
   }
   if (status.ok()) status = attributes_of(id, response);
-  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+  co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
 }
 
 asio::awaitable<Status> InodeService::make(Context context, const proto::MakeInodeRequest& request,
@@ -184,7 +184,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
   state_.sessions.hold(request.hold_for(), *made);
   if (request.lease())
     response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
-  co_return module.finish(co_await state_.finish_read(attributes_of(*made, response)));
+  co_return module.finish(co_await state_.finish_read(module.context(), attributes_of(*made, response)));
 }
 
 asio::awaitable<Status> InodeService::link(Context context, const proto::LinkRequest& request,
@@ -201,12 +201,13 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
     status = co_await finish(module.context(), done(linked, id), request.change(), transaction);
   }
   if (status.ok()) status = attributes_of(id, response);
-  co_return module.finish(co_await state_.finish_read(named(status, request.name())));
+  co_return module.finish(co_await state_.finish_read(module.context(), named(status, request.name())));
 }
 
 asio::awaitable<Status> InodeService::unlink(Context context, const proto::UnlinkRequest& request, Empty&) {
   sight::Module module{context, kUnlink};
-  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  if (carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
   Inodes::Unlinked how;
@@ -222,7 +223,8 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
 
 asio::awaitable<Status> InodeService::move(Context context, const proto::MoveRequest& request, Empty&) {
   sight::Module module{context, kMove};
-  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  if (carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
   const auto target = request.exchange()     ? Inodes::Target::kExchange
@@ -251,7 +253,8 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
     if (*waited) listed = list_page();
   }
   module.output(0, response.entries_size());
-  co_return module.finish(co_await state_.finish_read(numbered(listed, request.directory())));
+  co_return module.finish(
+      co_await state_.finish_read(module.context(), numbered(listed, request.directory())));
 }
 
 asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::GetXattrRequest& request,
@@ -263,13 +266,14 @@ asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::Ge
                                               place->id(), request.name()),
                       *response.mutable_value())
             : place.error();
-  co_return module.finish(co_await state_.finish_read(numbered(found, request.inode())));
+  co_return module.finish(co_await state_.finish_read(module.context(), numbered(found, request.inode())));
 }
 
 asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::SetXattrRequest& request,
                                                 Empty&) {
   sight::Module module{context, kSetXattr};
-  if (carried_out(state_.store, request.change())) co_return module.finish(co_await state_.finish_read());
+  if (carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);
   Status set = request.remove() ? Status{} : state_.check_room();
   if (set.ok()) set = state_.inodes.set_xattr(transaction, Caller::from(request.caller()), request);
@@ -287,7 +291,7 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
     for (const std::string& name : *names)
       response.add_names(name);
   const Status status = names ? Status{} : names.error();
-  co_return module.finish(co_await state_.finish_read(numbered(status, request.inode())));
+  co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
 }
 
 asio::awaitable<Status> InodeService::keep_session(Context context, const proto::KeepSessionRequest& request,
@@ -328,6 +332,7 @@ asio::awaitable<Status> InodeService::await_recalls(Context context,
   const bool tell = state_.sessions.has_to_tell(request.session());
   response.set_tell_all(tell);
   if (!tell) {
+    const sight::Wait wait(module.context(), sight::WaitKind::kIdle);
     for (const InodeId inode : co_await state_.leases.recalls(request.session()))
       response.add_recall(inode.value);
   }
@@ -367,7 +372,7 @@ asio::awaitable<Status> InodeService::lock(Context context, const proto::LockReq
                                            proto::LockResponse& response) {
   sight::Module module{context, kLock};
   const Status taken = take_lock(request, response);
-  co_return module.finish(co_await state_.finish_read(numbered(taken, request.inode())));
+  co_return module.finish(co_await state_.finish_read(module.context(), numbered(taken, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver

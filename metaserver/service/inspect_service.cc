@@ -1,5 +1,8 @@
 #include "metaserver/service/inspect_service.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "erasure/code.h"
 #include "erasure/policy.h"
 #include "metaserver/service/fsck_page.h"
@@ -8,6 +11,7 @@
 namespace kintsugi::metaserver {
 namespace {
 
+constexpr sight::Site kDiagnose{"metaserver.diagnose"};
 constexpr sight::Site kListServers{"metaserver.list_servers"};
 constexpr sight::Site kShowStripe{"metaserver.show_stripe"};
 constexpr sight::Site kFsck{"metaserver.fsck", {}, {"files", "problems"}};
@@ -25,7 +29,44 @@ void InspectService::register_on(rpc::Server& server) {
   server.handle<&InspectService::list_servers>(Method::kListServers, *this);
   server.handle<&InspectService::show_stripe>(Method::kShowStripe, *this);
   server.handle<&InspectService::fsck>(Method::kFsck, *this);
+  server.handle<&InspectService::diagnose>(Method::kDiagnose, *this);
   server.handle<&InspectService::ping>(Method::kPing, *this);
+}
+
+asio::awaitable<Status> InspectService::diagnose(Context context, const proto::DiagnoseRequest&,
+                                                 proto::DiagnoseResponse& response) {
+  sight::Module module{context, kDiagnose};
+  response.set_reduced(true);
+  const TimePoint now = state_.runtime.clock.now();
+  for (const auto& [id, server] : state_.servers.servers()) {
+    const proto::SightSummary& sight = server.load.sight();
+    const proto::ServerState state = state_.servers.state_of(server);
+    const uint64_t silent =
+        static_cast<uint64_t>(std::max<int64_t>(0, (now - server.last_heartbeat).count()));
+    proto::ProcessLine& process = *response.add_processes();
+    process.set_kind("chunkserver");
+    process.set_name(state.name());
+    process.set_address(state.address());
+    process.set_silent_ns(silent);
+    process.set_live(sight.live());
+    process.set_loop_lag_ns(sight.loop_lag_ns());
+    const bool is_silent = server.liveness != proto::ServerState::ALIVE;
+    if (!is_silent && sight.stalled() == 0) continue;
+    proto::Verdict& verdict = *response.add_verdicts();
+    verdict.set_kind(is_silent ? proto::Verdict::SILENT : proto::Verdict::STUCK);
+    verdict.set_server(state.name());
+    verdict.set_server_id(id.value);
+    verdict.set_process_kind("chunkserver");
+    verdict.set_region(sight.oldest().substr(0, sight.oldest().find(';')));
+    verdict.set_since_ns(is_silent ? silent : sight.oldest_ns());
+    verdict.set_waiters(sight.stalled());
+    // Who waits for whom is not in a heartbeat: this one may wait for another.
+    verdict.set_confidence(proto::Verdict::UNSURE);
+    verdict.add_why(is_silent ? "no heartbeat comes from it" : sight.oldest());
+    verdict.add_why("by heartbeats alone: no monitor runs, or none was asked");
+  }
+  std::ranges::stable_sort(*response.mutable_verdicts(), std::greater<>(), &proto::Verdict::since_ns);
+  co_return module.finish({});
 }
 
 asio::awaitable<Status> InspectService::ping(Context, const Empty&, Empty&) {
@@ -37,7 +78,7 @@ asio::awaitable<Status> InspectService::list_servers(Context context, const Empt
   sight::Module module{context, kListServers};
   for (const auto& [id, server] : state_.servers.servers())
     *response.add_servers() = state_.state_of(server);
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 Status InspectService::describe_stripe(StripeId id, proto::ShowStripeResponse& response) const {
@@ -59,7 +100,7 @@ asio::awaitable<Status> InspectService::show_stripe(Context context, const proto
                                                     proto::ShowStripeResponse& response) {
   sight::Module module{context, kShowStripe};
   const Status described = describe_stripe(StripeId{request.stripe_id()}, response);
-  co_return module.finish(co_await state_.finish_read(described));
+  co_return module.finish(co_await state_.finish_read(module.context(), described));
 }
 
 asio::awaitable<Status> InspectService::fsck(Context context, const proto::FsckRequest& request,
@@ -69,7 +110,7 @@ asio::awaitable<Status> InspectService::fsck(Context context, const proto::FsckR
   const Status checked = FsckPage(state_, Reader(*snapshot), request, response).fill();
   module.output(0, double(response.files()));
   module.output(1, double(response.problems_size()));
-  co_return module.finish(co_await state_.finish_read(checked));
+  co_return module.finish(co_await state_.finish_read(module.context(), checked));
 }
 
 }  // namespace kintsugi::metaserver

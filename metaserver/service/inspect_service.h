@@ -1,6 +1,7 @@
 /// The RPCs that show the state of the cluster: servers, stripes, fsck.
 #pragma once
 
+#include "common/proto/sight.pb.h"
 #include "common/rpc/server.h"
 #include "metaserver/service/meta_state.h"
 
@@ -20,6 +21,9 @@ class InspectService {
                                       proto::ShowStripeResponse& response);
   asio::awaitable<Status> fsck(Context context, const proto::FsckRequest& request,
                                proto::FsckResponse& response);
+  /// What heartbeats say of open work, for as long as no monitor says more.
+  asio::awaitable<Status> diagnose(Context context, const proto::DiagnoseRequest& request,
+                                   proto::DiagnoseResponse& response);
   asio::awaitable<Status> ping(Context context, const Empty& request, Empty& response);
 
   Status describe_stripe(StripeId id, proto::ShowStripeResponse& response) const;

@@ -69,7 +69,8 @@ bool MetaState::may_keep_back(InodeId inode) {
   return stored && stored->type() == proto::Attributes::FILE && stored->quota() == 0;
 }
 
-asio::awaitable<Status> MetaState::finish_read(Status done) {
+asio::awaitable<Status> MetaState::finish_read(Context context, Status done) {
+  const sight::Wait wait(context, sight::WaitKind::kStore);
   const Status durable = co_await store.durable();
   co_return durable.ok() ? std::move(done) : durable;
 }
@@ -78,10 +79,11 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
                                           FreedStripes freed) {
   if (done.ok()) done = account(transaction);
   // Also a refusal was derived from writes that may still be on their way.
-  if (!done.ok()) co_return co_await finish_read(std::move(done));
+  if (!done.ok()) co_return co_await finish_read(context, std::move(done));
   snapshots.preserve(transaction, freed);
   {
     sight::Module module(context, kCommitBatch);
+    const sight::Wait wait(module.context(), sight::WaitKind::kStore);
     const Status committed = module.finish(co_await store.commit(transaction.take()));
     if (!committed.ok()) co_return committed;
   }

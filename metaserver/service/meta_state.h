@@ -70,7 +70,7 @@ struct MetaState {
   bool may_keep_back(InodeId inode);
   static constexpr uint64_t kKeepBackReserve = 1ull << 30;  ///< bytes that each server has free
   /// Ends an operation that only read.
-  asio::awaitable<Status> finish_read(Status done = {});
+  asio::awaitable<Status> finish_read(Context context, Status done = {});
 
   /// The chunk is where the stripe says and cannot be read: it counts as lost, and the host is told if that is new.
   /// `proven`: see ChunkMap::set_lost. False: that server is not its place (any more), and nothing happened.

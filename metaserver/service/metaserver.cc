@@ -3,11 +3,17 @@
 #include "common/log/log.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/reclaim.h"
+#include "monitoring/sight/module.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::metaserver {
 namespace {
 
+constexpr sight::Site kStep{"metaserver.background_step"};
+constexpr sight::Site kRebalance{"metaserver.rebalance"};
+constexpr sight::Site kExpireUploads{"metaserver.expire_uploads"};
+constexpr sight::Site kExpireSessions{"metaserver.expire_sessions"};
+constexpr sight::Site kExpireQuarantine{"metaserver.expire_quarantine"};
 constexpr uint32_t kFormatVersion = 2;
 constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
 constexpr Duration kLookPause = std::chrono::milliseconds(50);  ///< between steps over all files
@@ -185,10 +191,15 @@ asio::awaitable<void> MetaServer::step_forever(std::function<bool(Transaction&, 
       FreedStripes freed;
       if (!step(transaction, freed)) break;
       (void)state_.quotas.account(transaction, false);  // what nobody waits for is never refused
-      const Status status = co_await state_.finish(Context{}, Status(), transaction, std::move(freed));
+      const sight::BackgroundTask task{background(), kStep};
+      const Status status = co_await state_.finish(task.context(), Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;  // the store failed and said so
     }
   }
+}
+
+Context MetaServer::background() const {
+  return state_.options.recorder != nullptr ? state_.options.recorder->root_context() : Context{};
 }
 
 asio::awaitable<void> MetaServer::look_at_layouts_forever() {
@@ -201,6 +212,7 @@ asio::awaitable<void> MetaServer::rebalance_forever() {
   while (true) {
     const bool slept = co_await tasks_.sleep_for(Rebalancer::kInterval);
     if (!slept) co_return;
+    const sight::BackgroundTask task{background(), kRebalance};
     const Rebalancer::Changes changes = state_.rebalancer.step(state_.store);
     for (ServerId from : changes.cancelled)
       state_.host->moves_cancelled(from);
@@ -223,7 +235,8 @@ asio::awaitable<void> MetaServer::expire_uploads_forever() {
       FreedStripes freed;
       std::vector<ServerId> servers;
       if (!state_.uploads.expire_step(transaction, freed, servers)) break;
-      const Status status = co_await state_.finish(Context{}, Status(), transaction, std::move(freed));
+      const sight::BackgroundTask task{background(), kExpireUploads};
+      const Status status = co_await state_.finish(task.context(), Status(), transaction, std::move(freed));
       if (!status.ok()) co_return;
       for (ServerId server : servers)
         state_.garbage.wake(server);
@@ -244,7 +257,8 @@ asio::awaitable<void> MetaServer::expire_sessions_forever() {
       state_.leases.ended(session);
       Transaction transaction(state_.store);
       forget_changes(transaction, session);
-      const Status status = co_await state_.finish(Context{}, Status(), transaction);
+      const sight::BackgroundTask task{background(), kExpireSessions};
+      const Status status = co_await state_.finish(task.context(), Status(), transaction);
       if (!status.ok()) co_return;
     }
   }
@@ -259,7 +273,8 @@ asio::awaitable<void> MetaServer::expire_quarantine_forever() {
       Transaction transaction(state_.store);
       std::vector<ServerId> servers;
       more = state_.quarantine.step(transaction, servers);
-      const Status status = co_await state_.finish(Context{}, Status(), transaction);
+      const sight::BackgroundTask task{background(), kExpireQuarantine};
+      const Status status = co_await state_.finish(task.context(), Status(), transaction);
       if (!status.ok()) co_return;
       for (ServerId server : servers)
         state_.garbage.wake(server);

@@ -73,6 +73,8 @@ class MetaServer {
   asio::awaitable<void> watch_servers();
   asio::awaitable<void> tell_missing_after_grace();
   /// Repeats steps of background work, each a transaction, until none is left, and looks for more after a pause.
+  /// Of work for which nobody waits.
+  Context background() const;
   asio::awaitable<void> step_forever(std::function<bool(Transaction&, FreedStripes&)> step);
   asio::awaitable<void> look_at_layouts_forever();
   asio::awaitable<void> rebalance_forever();

@@ -62,7 +62,7 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
   }
   const Status found =
       place ? extract(state_.places.attributes(*place), *response.mutable_attributes()) : place.error();
-  co_return module.finish(co_await state_.finish_read(found));
+  co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
 Status NamespaceService::list_path(const proto::ListRequest& request, proto::ListResponse& response) const {
@@ -89,7 +89,7 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
     }
   }
   module.output(0, response.entries_size());
-  co_return module.finish(co_await state_.finish_read(listed));
+  co_return module.finish(co_await state_.finish_read(module.context(), listed));
 }
 
 asio::awaitable<Status> NamespaceService::make_directory(Context context,
@@ -142,7 +142,7 @@ asio::awaitable<Status> NamespaceService::get_policy(Context context, const prot
                                                      proto::GetPolicyResponse& response) {
   sight::Module module{context, kGetPolicy};
   const Status found = extract(state_.policies.of(state_.store, request.path()), response);
-  co_return module.finish(co_await state_.finish_read(found));
+  co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
 asio::awaitable<Status> NamespaceService::list_policies(Context context, const Empty&,
@@ -154,14 +154,14 @@ asio::awaitable<Status> NamespaceService::list_policies(Context context, const E
     response.add_policies(std::string(keys::text_of(key)));
     return true;
   });
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 asio::awaitable<Status> NamespaceService::disk_usage(Context context, const proto::DiskUsageRequest& request,
                                                      proto::DiskUsageResponse& response) {
   sight::Module module{context, kDiskUsage};
   const Result<Place> place = state_.places.at(request.path());
-  if (!place) co_return module.finish(co_await state_.finish_read(place.error()));
+  if (!place) co_return module.finish(co_await state_.finish_read(module.context(), place.error()));
   if (place->lists_snapshots())
     co_return module.finish({Code::kInvalidArgument, request.path() + " has snapshots: count one of them"});
   size_t inodes = 0;
@@ -182,7 +182,7 @@ asio::awaitable<Status> NamespaceService::disk_usage(Context context, const prot
     co_await asio::post(state_.runtime.executor, asio::use_awaitable);
   }
   module.output(0, double(inodes));
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty&,
@@ -211,7 +211,7 @@ asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 }  // namespace kintsugi::metaserver

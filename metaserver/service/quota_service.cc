@@ -49,14 +49,14 @@ asio::awaitable<Status> QuotaService::get(Context context, const proto::GetQuota
     id = found ? Result<InodeId>(InodeId{found->inode()}) : found.error();
   }
   const Status found = id ? extract(Quotas::at(transaction, *id), response) : id.error();
-  co_return module.finish(co_await state_.finish_read(found));
+  co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
 asio::awaitable<Status> QuotaService::list(Context context, const proto::ListQuotasRequest& request,
                                            proto::ListQuotasResponse& response) {
   sight::Module module{context, kListQuotas};
   response = Quotas::list(state_.store, request.after(), request.limit());
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 }  // namespace kintsugi::metaserver

@@ -72,7 +72,8 @@ ServerId RepairService::place_of(ChunkId chunk) const {
 asio::awaitable<Status> RepairService::discard_copy(ChunkId chunk, ServerId server) {
   if (chunk.index > keys::kMaxIndex)
     co_return Status{Code::kInvalidArgument, fmt::format("no chunk has number {}", chunk.index)};
-  if (place_of(chunk) == server || !state_.servers.find(server)) co_return co_await state_.finish_read();
+  if (place_of(chunk) == server || !state_.servers.find(server))
+    co_return co_await state_.finish_read(Context{});
   Transaction transaction(state_.store);
   transaction.put(keys::garbage(server, chunk), "");
   KINTSUGI_CO_TRY(co_await state_.finish(Context{}, {}, transaction));
@@ -84,7 +85,7 @@ asio::awaitable<Status> RepairService::commit(Context context, ChunkId chunk, Se
                                               ServerId server) {
   sight::Module module{context, kCommitRepair};
   auto stripe = load_stripe(state_.store, chunk.stripe);
-  if (!stripe) co_return module.finish(co_await state_.finish_read(gone(chunk.stripe)));
+  if (!stripe) co_return module.finish(co_await state_.finish_read(module.context(), gone(chunk.stripe)));
   Transaction transaction(state_.store);
   const Status allowed = check(chunk, expected_old, server, *stripe, deletion_ordered(chunk, server));
   if (allowed.ok()) {

@@ -56,7 +56,7 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
   sight::Module module{context, kHeartbeat, {double(request.lost_size())}};
   const ServerId server{request.server_id()};
   const auto verdict = state_.servers.heartbeat(request);
-  if (!verdict) co_return module.finish(co_await state_.finish_read(verdict.error()));
+  if (!verdict) co_return module.finish(co_await state_.finish_read(module.context(), verdict.error()));
   if (*verdict == ServerRegistry::Verdict::kRegisterAgain) {
     response.set_register_again(true);
     co_return Status{};
@@ -119,7 +119,7 @@ asio::awaitable<Status> ServerService::report_chunk(Context context, const proto
       fmt::format("a reader found it {} on server {}: {}", request.corrupt() ? "corrupt" : "unreadable",
                   state_.servers.name_of(server), request.detail().substr(0, kMaxDetailBytes));
   if (state_.report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
-  co_return module.finish(co_await state_.finish_read());
+  co_return module.finish(co_await state_.finish_read(module.context()));
 }
 
 }  // namespace kintsugi::metaserver

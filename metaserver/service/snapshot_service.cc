@@ -45,7 +45,7 @@ asio::awaitable<Status> SnapshotService::list(Context context, const proto::List
                                               proto::ListSnapshotsResponse& response) {
   sight::Module module{context, kList};
   const Status listed = extract(state_.snapshots.list(state_.store, request.path()), response);
-  co_return module.finish(co_await state_.finish_read(listed));
+  co_return module.finish(co_await state_.finish_read(module.context(), listed));
 }
 
 }  // namespace kintsugi::metaserver

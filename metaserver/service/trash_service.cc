@@ -37,7 +37,7 @@ asio::awaitable<Status> TrashService::list(Context context, const proto::ListTra
       extract(state_.trash.list(Transaction(state_.store), request.path(), request.after(), request.limit()),
               response);
   module.output(0, response.entries_size());
-  co_return module.finish(co_await state_.finish_read(listed));
+  co_return module.finish(co_await state_.finish_read(module.context(), listed));
 }
 
 asio::awaitable<Status> TrashService::restore(Context context, const proto::RestoreTrashRequest& request,

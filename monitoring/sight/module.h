@@ -10,45 +10,81 @@
 ///   co_return module.finish(status);             // records the outcome; without it the module ends as ok
 /// }
 /// ```
+///
+/// Regions of one chain of control lie on one another. Where work forks, each branch begins with a Task; where it suspends
+/// without calling anything annotated, a runtime::Wait says what it waits for.
 #pragma once
 
 #include <initializer_list>
 
 #include "common/base/status.h"
 #include "common/runtime/context.h"
+#include "common/runtime/span.h"
 #include "monitoring/sight/site.h"
 
 namespace kintsugi::sight {
 
-/// Not copied or moved. Costs two clock readings and one write into a ring of the recorder; no locks, no allocation.
-class Module {
- public:
-  /// REQUIRES: `site` outlives the process's recorders (it is a constexpr at namespace scope) and names every input.
-  Module(const Context& parent, const Site& site, std::initializer_list<double> inputs = {});
-  ~Module();
-  Module(const Module&) = delete;
-  Module& operator=(const Module&) = delete;
+using runtime::Wait;
+using runtime::WaitKind;
 
-  /// The context for nested work: the same deadline, this module as the parent. A trace id is made if the
-  /// parent had none.
-  const Context& context() const { return context_; }
+/// Not copied or moved. Costs two readings of the processor's counter, an open record and one write into a ring of the
+/// recorder; no locks, no allocation.
+class Module : public runtime::Span {
+ public:
+  using Inputs = std::initializer_list<double>;
+
+  /// REQUIRES: `site` outlives the process's recorders (it is a constexpr at namespace scope) and names every input.
+  Module(const Context& parent, const Site& site, Inputs inputs = {},
+         std::source_location where = std::source_location::current())
+      : Module(parent, site, inputs, Options{}, where) {}
 
   /// Records the value of the site's output number `index`.
   void output(size_t index, double value);
-  /// Records the outcome and hands the status through. The first call that is not ok stays.
-  Status finish(Status status);
-  void set_code(Code code);
+
+ protected:
+  Module(const Context& parent, const Site& site, Inputs inputs, const Options& options,
+         std::source_location where)
+      : Span(parent, site, options, where) {
+    if (recording()) set_inputs(inputs);
+  }
 
  private:
-  Context context_;
-  const Site& site_;
-  uint64_t parent_span_ = 0, parent_path_ = 0;
-  TimePoint entered_;
-  std::array<double, kMaxFeatures> inputs_{};
-  std::array<double, kMaxFeatures> outputs_{};
-  uint8_t input_count_ = 0;
-  uint8_t output_mask_ = 0;
-  Code code_ = Code::kOk;
+  void set_inputs(Inputs inputs);
+};
+
+/// A module that begins a chain of control of its own: the first one of every coroutine that is spawned for a request.
+class Task : public Module {
+ public:
+  Task(const Context& parent, const Site& site, Inputs inputs = {},
+       std::source_location where = std::source_location::current())
+      : Module(parent, site, inputs, {.task = true}, where) {}
+};
+
+/// A task for which no operation waits: an iteration of a background job.
+class BackgroundTask : public Module {
+ public:
+  BackgroundTask(const Context& parent, const Site& site, Inputs inputs = {},
+                 std::source_location where = std::source_location::current())
+      : Module(parent, site, inputs, {.task = true, .background = true}, where) {}
+};
+
+/// A module in which nothing suspends: encoding, decoding, checksums. Its duration is what the processor took for it.
+class Compute : public Module {
+ public:
+  Compute(const Context& parent, const Site& site, Inputs inputs = {},
+          std::source_location where = std::source_location::current())
+      : Module(parent, site, inputs, {.kind = runtime::RegionKind::kCompute}, where) {}
+};
+
+/// Counts the rounds of a loop in which nothing else is annotated, as the progress of its module.
+class Loop {
+ public:
+  explicit Loop(Module& module) : module_(module) {}
+  void next() { module_.progress(++rounds_); }
+
+ private:
+  Module& module_;
+  uint64_t rounds_ = 0;
 };
 
 }  // namespace kintsugi::sight

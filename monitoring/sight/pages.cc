@@ -1,10 +1,15 @@
 #include "monitoring/sight/pages.h"
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
+
+#include "common/base/hash.h"
+#include "monitoring/sight/reporter.h"
 
 namespace kintsugi::sight {
 
@@ -31,9 +36,11 @@ class RecorderCollectable : public prometheus::Collectable {
                                     "Module executions that ended with an error.",
                                     prometheus::MetricType::Counter,
                                     {}};
-    for (const PathTotals& path : recorder_.totals()) {
+    const std::vector<PathTotals> totals = recorder_.totals();
+    const auto names = path_names(totals);
+    for (const PathTotals& path : totals) {
       prometheus::ClientMetric histogram;
-      histogram.label = {{"module", std::string(path.site->name)}, {"path", recorder_.path_name(path.path)}};
+      histogram.label = {{"module", std::string(path.site->name)}, {"path", names.at(path.path)}};
       prometheus::ClientMetric error_count;
       error_count.label = histogram.label;
       uint64_t cumulative = 0;
@@ -47,7 +54,16 @@ class RecorderCollectable : public prometheus::Collectable {
       durations.metric.push_back(std::move(histogram));
       errors.metric.push_back(std::move(error_count));
     }
-    return {std::move(durations), std::move(errors)};
+    const auto one = [](const char* name, const char* help, uint64_t value) {
+      prometheus::MetricFamily family{name, help, prometheus::MetricType::Counter, {{}}};
+      family.metric[0].counter.value = double(value);
+      return family;
+    };
+    const runtime::LiveWork& live = recorder_.live();
+    return {std::move(durations), std::move(errors),
+            one("kintsugi_sight_dropped_total", "Open work that found no place in a table.", live.dropped()),
+            one("kintsugi_sight_implicit_tasks_total", "Work side by side that nobody marked as tasks.",
+                live.implicit_tasks())};
   }
 
  private:
@@ -67,11 +83,13 @@ double percentile_seconds(const PathTotals& path, double fraction) {
 std::string render_paths(const Recorder& recorder) {
   std::string page = fmt::format("{:>10} {:>8} {:>12} {:>12} {:>12}  {}\n", "count", "errors", "mean us",
                                  "p50 us <", "p99 us <", "calling context");
-  for (const PathTotals& path : recorder.totals()) {
+  const std::vector<PathTotals> totals = recorder.totals();
+  const auto names = path_names(totals);
+  for (const PathTotals& path : totals) {
     const double mean = path.count == 0 ? 0 : double(path.total.count()) / double(path.count) / 1000;
     page += fmt::format("{:>10} {:>8} {:>12.1f} {:>12.0f} {:>12.0f}  {}\n", path.count, path.errors, mean,
                         percentile_seconds(path, 0.5) * 1e6, percentile_seconds(path, 0.99) * 1e6,
-                        recorder.path_name(path.path));
+                        names.at(path.path));
   }
   return page;
 }
@@ -82,7 +100,7 @@ std::string render_events_json(const Recorder& recorder, size_t at_most) {
     nlohmann::json inputs = nlohmann::json::object(), outputs = nlohmann::json::object();
     for (size_t i = 0; i < event.input_count; ++i)
       inputs[std::string(event.site->inputs[i])] = event.inputs[i];
-    for (size_t i = 0; i < kMaxFeatures; ++i)
+    for (size_t i = 0; i < kMaxOutputs; ++i)
       if (event.output_mask & (1u << i)) outputs[std::string(event.site->outputs[i])] = event.outputs[i];
     events.push_back({{"module", std::string(event.site->name)},
                       {"trace", fmt::format("{:016x}", event.trace_id)},
@@ -90,11 +108,75 @@ std::string render_events_json(const Recorder& recorder, size_t at_most) {
                       {"parent", fmt::format("{:016x}", event.parent_span_id)},
                       {"entered_ns", event.entered.time_since_epoch().count()},
                       {"duration_ns", event.duration.count()},
+                      {"self_ns", event.self.count()},
                       {"inputs", inputs},
                       {"outputs", outputs},
                       {"code", std::string(code_name(event.code))}});
   }
   return events.dump();
+}
+
+/// What comes before a trace's number in the 16 bytes of a W3C trace id.
+constexpr uint64_t kTracePrefix = hash_name("kintsugi");
+
+nlohmann::json otlp_attribute(std::string_view name, double value) {
+  return {{"key", std::string(name)}, {"value", {{"doubleValue", value}}}};
+}
+
+nlohmann::json otlp_span(const Event& event, int64_t wall_minus_clock_ns) {
+  nlohmann::json attributes = nlohmann::json::array();
+  for (size_t i = 0; i < event.input_count; ++i)
+    attributes.push_back(otlp_attribute(event.site->inputs[i], event.inputs[i]));
+  for (size_t i = 0; i < kMaxOutputs; ++i)
+    if (event.output_mask & (1u << i))
+      attributes.push_back(otlp_attribute(event.site->outputs[i], event.outputs[i]));
+  attributes.push_back(otlp_attribute("self_seconds", to_seconds(event.self)));
+  const int64_t start = event.entered.time_since_epoch().count() + wall_minus_clock_ns;
+  const std::string_view name = event.site->name;
+  nlohmann::json span = {
+      {"traceId", fmt::format("{:016x}{:016x}", kTracePrefix, event.trace_id)},
+      {"spanId", fmt::format("{:016x}", event.span_id)},
+      {"name", std::string(name)},
+      // SPAN_KIND_CLIENT, SERVER, INTERNAL
+      {"kind", name.starts_with("call.")    ? 3
+               : name.starts_with("serve.") ? 2
+                                            : 1},
+      {"startTimeUnixNano", std::to_string(start)},
+      {"endTimeUnixNano", std::to_string(start + event.duration.count())},
+      {"attributes", std::move(attributes)},
+      {"status", event.code == Code::kOk
+                     ? nlohmann::json::object()
+                     : nlohmann::json{{"code", 2}, {"message", std::string(code_name(event.code))}}}};
+  if (event.parent_span_id != 0) span["parentSpanId"] = fmt::format("{:016x}", event.parent_span_id);
+  return span;
+}
+
+std::string render_live(const Recorder& recorder) {
+  struct Line {
+    int64_t entered;
+    std::string text;
+  };
+  std::vector<Line> lines;
+  const runtime::LiveWork& live = recorder.live();
+  const int64_t now = recorder.now().time_since_epoch().count();
+  runtime::LiveRecord record;
+  for (uint32_t slot = 1; slot < live.record_slots(); ++slot) {
+    if (!live.read_record(slot, record)) continue;
+    const auto wait = static_cast<proto::WaitKind>(record.wait);
+    lines.push_back(
+        {record.entered_ns,
+         fmt::format("{:>10.3f} {:>5} {:016x} {} {} {}:{} {}\n", double(now - record.entered_ns) * 1e-9,
+                     record.task, record.trace_id, record.site != nullptr ? record.site->name : "wait",
+                     record.wait != runtime::WaitKind::kNone ? proto::WaitKind_Name(wait) : "",
+                     short_file(record.where.file_name()), record.where.line(),
+                     live.target_name(record.target))});
+  }
+  std::ranges::sort(lines, {}, &Line::entered);
+  std::string page =
+      fmt::format("{:>10} {:>5} {:<16} {}\n", "seconds", "task", "trace", "region, wait, place, target");
+  for (const Line& line : lines)
+    page += line.text;
+  return page;
 }
 
 }  // namespace
@@ -107,6 +189,42 @@ void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const Recorder
     return http::Response{.content_type = "application/json",
                           .body = render_events_json(recorder, kEventsShown)};
   });
+  http.handle("/debug/trace", [&recorder](std::string_view query) {
+    // WallTime is read here, in a page of a daemon, and nowhere else: spans carry the time of the process's clock.
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    const int64_t difference =
+        std::chrono::duration_cast<Duration>(wall).count() - recorder.now().time_since_epoch().count();
+    return http::Response{.content_type = "application/json",
+                          .body = trace_as_otlp(recorder, trace_of_query(query), difference)};
+  });
+  http.handle("/debug/live",
+              [&recorder](std::string_view) { return http::Response{.body = render_live(recorder)}; });
+}
+
+uint64_t trace_of_query(std::string_view query) {
+  const size_t at = query.find("id=");
+  if (at == std::string_view::npos) return 0;
+  std::string_view id = query.substr(at + 3);
+  id = id.substr(0, id.find('&'));
+  if (id.size() > 16) id.remove_prefix(id.size() - 16);  // a W3C id: the trace's number is its end
+  uint64_t trace = 0;
+  const auto parsed = std::from_chars(id.data(), id.data() + id.size(), trace, 16);
+  return parsed.ec == std::errc() && parsed.ptr == id.data() + id.size() ? trace : 0;
+}
+
+std::string trace_as_otlp(const Recorder& recorder, uint64_t trace_id, int64_t wall_minus_clock_ns) {
+  nlohmann::json spans = nlohmann::json::array();
+  for (const Event& event : recorder.recent_events(SIZE_MAX)) {
+    if (trace_id != 0 && event.trace_id != trace_id) continue;
+    if (spans.size() >= kEventsShown) break;
+    spans.push_back(otlp_span(event, wall_minus_clock_ns));
+  }
+  const nlohmann::json service = {{"key", "service.name"}, {"value", {{"stringValue", "kintsugi"}}}};
+  const nlohmann::json scope = {{"scope", {{"name", "kintsugi.sight"}}}, {"spans", std::move(spans)}};
+  const nlohmann::json resource = {{"resource", {{"attributes", nlohmann::json::array({service})}}},
+                                   {"scopeSpans", nlohmann::json::array({scope})}};
+  const nlohmann::json request = {{"resourceSpans", nlohmann::json::array({resource})}};
+  return request.dump();
 }
 
 }  // namespace kintsugi::sight

@@ -8,14 +8,23 @@
 namespace kintsugi::sight {
 
 /// Adds to /metrics one histogram, kintsugi_module_seconds{path="...",module="..."}, and kintsugi_module_errors_total.
-/// Serves two pages:
+/// Serves pages:
 ///
 /// - /debug/paths: a table of all calling contexts with their count, errors, mean, 50th and 99th percentile (upper
 ///   bounds of their buckets).
 /// - /debug/events: the newest events as a JSON array of name, trace, span, parent, start and duration in nanoseconds,
 ///   inputs, outputs and code.
+/// - /debug/trace?id=HEX: the spans of a trace that ended in this process, as the JSON that OTLP/HTTP takes
+///   (opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest); without an id the newest spans of all traces.
+/// - /debug/live: what is open, as lines; the longest first.
 ///
 /// `recorder` outlives both.
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, const Recorder& recorder);
+
+/// The trace of "id=HEX", 16 digits or the 32 of a W3C id; 0: none is named.
+uint64_t trace_of_query(std::string_view query);
+/// The spans of a trace (0: of all) that ended lately, as an OTLP/HTTP request. `wall_minus_clock_ns` is added to the times of the
+/// recorder's clock.
+std::string trace_as_otlp(const Recorder& recorder, uint64_t trace_id, int64_t wall_minus_clock_ns);
 
 }  // namespace kintsugi::sight

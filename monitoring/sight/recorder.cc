@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "common/base/hash.h"
+#include "common/runtime/production/steady_clock.h"
 #include "monitoring/sight/thread_log.h"
 
 namespace kintsugi::sight {
@@ -28,8 +29,6 @@ thread_local ThreadLog* cached_log = nullptr;
 
 struct Recorder::State {
   uint64_t number = next_recorder_number.fetch_add(1);  ///< never reused, unlike an address
-  uint64_t seed = 0;
-  std::atomic<uint64_t> ids{0};
   RecorderLimits limits;
   mutable std::mutex mutex;  ///< guards `logs`, not what they hold
   std::unordered_map<std::thread::id, std::unique_ptr<ThreadLog>> logs;
@@ -47,8 +46,9 @@ struct Recorder::State {
 };
 
 Recorder::Recorder(const runtime::Clock& clock, uint64_t seed, RecorderLimits limits)
-    : clock_(clock), state_(std::make_unique<State>()) {
-  state_->seed = mix_bits(seed);
+    : TraceRecorder(clock, dynamic_cast<const runtime::SteadyClock*>(&clock) != nullptr, seed),
+      clock_(clock),
+      state_(std::make_unique<State>()) {
   state_->limits = limits;
 }
 
@@ -57,21 +57,16 @@ Recorder::~Recorder() = default;
 Context Recorder::root_context(TimePoint deadline) {
   Context context;
   context.deadline = deadline;
+  if (!runtime::kSightCompiled) return context;
   context.trace.trace_id = new_id();
   context.recorder = this;
   return context;
 }
 
-uint64_t Recorder::new_id() {
-  // Consecutive counters become well spread ids that never repeat.
-  const uint64_t id = mix_bits(state_->seed + state_->ids.fetch_add(1, std::memory_order_relaxed));
-  return id == 0 ? 1 : id;
-}
-
-void Recorder::record(const Event& event, uint64_t parent_path) {
+void Recorder::record(const Event& event, uint64_t parent_path, const runtime::LiveWork::Closed& closed) {
   ThreadLog& log = state_->log_of_this_thread();
   log.ring.push(event);
-  log.paths.add(event.path, parent_path, *event.site, event.duration, event.code != Code::kOk);
+  log.paths.add(event, parent_path, closed);
 }
 
 std::vector<Event> Recorder::recent_events(size_t at_most) const {
@@ -90,9 +85,10 @@ std::vector<Event> Recorder::recent_events(size_t at_most) const {
 std::vector<PathTotals> Recorder::totals() const {
   std::vector<PathTotals> totals;
   {
+    std::unordered_map<uint64_t, size_t> places;
     std::lock_guard lock(state_->mutex);
     for (const auto& [thread, log] : state_->logs)
-      log->paths.collect(totals);
+      log->paths.collect(totals, places);
   }
   std::sort(totals.begin(), totals.end(), [](const PathTotals& a, const PathTotals& b) {
     return std::tie(a.site->name, a.path) < std::tie(b.site->name, b.path);
@@ -101,22 +97,42 @@ std::vector<PathTotals> Recorder::totals() const {
 }
 
 std::string Recorder::path_name(uint64_t path) const {
-  const std::vector<PathTotals> all = totals();
-  std::string name;
-  // A calling context is a chain of distinct table entries, so it cannot be longer than the table.
-  for (size_t hops = 0; path != 0 && hops <= all.size(); ++hops) {
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const PathTotals& t) { return t.path == path; });
-    const std::string step = found == all.end() ? std::string("(remote)") : std::string(found->site->name);
-    name = name.empty() ? step : step + " > " + name;
-    path = found == all.end() ? 0 : found->parent_path;
-  }
-  return name;
+  const auto names = path_names(totals());
+  const auto found = names.find(path);
+  return found != names.end() ? found->second : path == 0 ? "" : "(remote)";
 }
 
-uint64_t child_path(uint64_t parent_path, const Site& site) {
-  const uint64_t path = mix_bits(parent_path ^ site.id());
-  return path == 0 ? 1 : path;
+std::unordered_map<uint64_t, std::string> path_names(const std::vector<PathTotals>& totals) {
+  std::unordered_map<uint64_t, const PathTotals*> by_path;
+  for (const PathTotals& path : totals)
+    by_path.emplace(path.path, &path);
+  std::unordered_map<uint64_t, std::string> names;
+  std::vector<const PathTotals*> chain;
+  for (const PathTotals& wanted : totals) {
+    // Up to the first context that has its name already, and down again. A calling context is a chain of distinct entries,
+    // so it cannot be longer than the table.
+    chain.clear();
+    uint64_t path = wanted.path;
+    std::string name;
+    while (path != 0 && chain.size() <= totals.size()) {
+      if (const auto known = names.find(path); known != names.end()) {
+        name = known->second;
+        break;
+      }
+      const auto found = by_path.find(path);
+      if (found == by_path.end()) {
+        name = "(remote)";
+        break;
+      }
+      chain.push_back(found->second);
+      path = found->second->parent_path;
+    }
+    for (auto step = chain.rbegin(); step != chain.rend(); ++step) {
+      name += (name.empty() ? "" : " > ") + std::string((*step)->site->name);
+      names.emplace((*step)->path, name);
+    }
+  }
+  return names;
 }
 
 }  // namespace kintsugi::sight

@@ -5,46 +5,39 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/status.h"
 #include "common/runtime/clock.h"
 #include "common/runtime/context.h"
+#include "common/runtime/span.h"
 #include "monitoring/sight/site.h"
 
 namespace kintsugi::sight {
 
-/// One finished module execution.
-struct Event {
-  const Site* site = nullptr;
-  uint64_t trace_id = 0, span_id = 0, parent_span_id = 0;
-  uint64_t path = 0;  ///< the calling context, this site included
-  TimePoint entered;
-  Duration duration{};
-  std::array<double, kMaxFeatures> inputs{};
-  std::array<double, kMaxFeatures> outputs{};
-  uint8_t input_count = 0, output_mask = 0;
-  Code code = Code::kOk;
-};
+using Event = runtime::SpanEvent;
 
 /// Totals of one calling context.
 struct PathTotals {
   uint64_t path = 0, parent_path = 0;  ///< parent 0, or a path of another process
+  uint64_t role_path = 0;              ///< the same, from the entry of the role down; 0: not known
+  std::source_location where;          ///< line 0: not known
   const Site* site = nullptr;
   uint64_t count = 0, errors = 0;
-  Duration total{};
+  Duration total{}, self{};
   static constexpr size_t kBuckets = 32;  ///< bucket i: duration < 1 us * 2^i; the last one is open
   std::array<uint64_t, kBuckets> histogram{};
 };
 
 struct RecorderLimits {
   size_t ring_events = 16384;  ///< for each thread; the oldest are overwritten
-  size_t max_paths = 4096;     ///< for each thread; others are counted under one "other" path
+  size_t max_paths = 1024;     ///< for each thread; others are counted under one "other" path
 };
 
 /// A recorder lives as long as its daemon. `clock` and `random` give times and span ids (the
 /// simulator's in simulation).
-class Recorder : public TraceRecorder {
+class Recorder final : public TraceRecorder {
  public:
   Recorder(const runtime::Clock& clock, uint64_t seed, RecorderLimits limits = {});
   ~Recorder();
@@ -57,11 +50,9 @@ class Recorder : public TraceRecorder {
   std::vector<PathTotals> totals() const;
   /// The name of a calling context: "client.put > client.write_stripe > chunkserver.write_chunk".
   std::string path_name(uint64_t path) const;
-
-  // Used by Module.
   TimePoint now() const { return clock_.now(); }
-  uint64_t new_id();
-  void record(const Event& event, uint64_t parent_path);
+
+  void record(const Event& event, uint64_t parent_path, const runtime::LiveWork::Closed& closed) override;
 
  private:
   struct State;
@@ -69,7 +60,7 @@ class Recorder : public TraceRecorder {
   std::unique_ptr<State> state_;
 };
 
-/// The path of `site` called below `parent_path`: the same in every process.
-uint64_t child_path(uint64_t parent_path, const Site& site);
+/// The names of all calling contexts in `totals`, each as path_name says it.
+std::unordered_map<uint64_t, std::string> path_names(const std::vector<PathTotals>& totals);
 
 }  // namespace kintsugi::sight

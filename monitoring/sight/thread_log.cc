@@ -66,48 +66,53 @@ void EventRing::collect(size_t at_most, std::vector<Event>& newest) const {
 PathTable::PathTable(size_t max_paths)
     : slots_(std::bit_ceil(max_paths * 2 + 2)), mask_(slots_.size() - 1), max_paths_(max_paths) {}
 
-PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const Site& site) {
+PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const Site& site,
+                                      const runtime::LiveWork::Closed& closed) {
   // The walk ends: the table has more than twice as many slots as paths are let in.
   for (size_t i = path & mask_;; i = (i + 1) & mask_) {
     Entry* const found = slots_[i].load(std::memory_order_relaxed);
     if (found && found->path == path) return *found;
     if (found) continue;
     if (entries_.size() >= max_paths_ && path != kOtherSite.id())
-      return entry_of(kOtherSite.id(), 0, kOtherSite);
-    Entry& entry = entries_.emplace_back(path, parent_path, &site);
+      return entry_of(kOtherSite.id(), 0, kOtherSite, {});
+    Entry& entry = entries_.emplace_back(path, parent_path, &site, closed.role_path, closed.where);
     // Stored last: a reader that sees the entry sees what is in it.
     slots_[i].store(&entry, std::memory_order_release);
     return entry;
   }
 }
 
-void PathTable::add(uint64_t path, uint64_t parent_path, const Site& site, Duration duration, bool error) {
-  Entry& entry = entry_of(path, parent_path, site);
+void PathTable::add(const Event& event, uint64_t parent_path, const runtime::LiveWork::Closed& closed) {
+  Entry& entry = entry_of(event.path, parent_path, *event.site, closed);
   add_relaxed(entry.count, 1);
-  if (error) add_relaxed(entry.errors, 1);
-  add_relaxed(entry.total_ns, static_cast<uint64_t>(std::max<int64_t>(0, duration.count())));
-  add_relaxed(entry.histogram[duration_bucket(duration)], 1);
+  if (event.code != Code::kOk) add_relaxed(entry.errors, 1);
+  add_relaxed(entry.total_ns, static_cast<uint64_t>(std::max<int64_t>(0, event.duration.count())));
+  add_relaxed(entry.self_ns, static_cast<uint64_t>(std::max<int64_t>(0, event.self.count())));
+  add_relaxed(entry.histogram[duration_bucket(event.duration)], 1);
 }
 
-void PathTable::collect(std::vector<PathTotals>& into) const {
+void PathTable::collect(std::vector<PathTotals>& into, std::unordered_map<uint64_t, size_t>& places) const {
   for (const std::atomic<Entry*>& slot : slots_) {
     const Entry* const found = slot.load(std::memory_order_acquire);
     if (!found) continue;
     const Entry& entry = *found;
-    auto totals =
-        std::find_if(into.begin(), into.end(), [&](const PathTotals& t) { return t.path == entry.path; });
-    if (totals == into.end()) {
+    const auto [place, is_new] = places.emplace(entry.path, into.size());
+    if (is_new) {
       PathTotals fresh;
       fresh.path = entry.path;
       fresh.parent_path = entry.parent_path;
       fresh.site = entry.site;
-      totals = into.insert(into.end(), fresh);
+      fresh.role_path = entry.role_path;
+      fresh.where = entry.where;
+      into.push_back(fresh);
     }
-    totals->count += entry.count.load(std::memory_order_relaxed);
-    totals->errors += entry.errors.load(std::memory_order_relaxed);
-    totals->total += Duration(entry.total_ns.load(std::memory_order_relaxed));
+    PathTotals& totals = into[place->second];
+    totals.count += entry.count.load(std::memory_order_relaxed);
+    totals.errors += entry.errors.load(std::memory_order_relaxed);
+    totals.total += Duration(entry.total_ns.load(std::memory_order_relaxed));
+    totals.self += Duration(entry.self_ns.load(std::memory_order_relaxed));
     for (size_t bucket = 0; bucket < PathTotals::kBuckets; ++bucket)
-      totals->histogram[bucket] += entry.histogram[bucket].load(std::memory_order_relaxed);
+      totals.histogram[bucket] += entry.histogram[bucket].load(std::memory_order_relaxed);
   }
 }
 

@@ -3,37 +3,16 @@
 #pragma once
 
 #include <atomic>
-#include <cstdlib>
 #include <deque>
 #include <memory>
-#include <new>
-#include <span>
-#include <type_traits>
 #include <vector>
 
+#include "common/runtime/zeroed_array.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::sight {
 
-/// An array whose memory the kernel gives page by page, as it is touched first: a daemon that records little keeps
-/// little, and nothing is written at its start. REQUIRES: a T of zero bytes is a T as its constructor makes it.
-template <class T>
-class ZeroedArray {
- public:
-  static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= alignof(std::max_align_t));
-
-  explicit ZeroedArray(size_t size)
-      : memory_(std::calloc(size, sizeof(T)), std::free), items_(static_cast<T*>(memory_.get()), size) {
-    if (memory_ == nullptr) throw std::bad_alloc();
-  }
-  size_t size() const { return items_.size(); }
-  T& operator[](size_t i) { return items_[i]; }
-  const T& operator[](size_t i) const { return items_[i]; }
-
- private:
-  std::unique_ptr<void, void (*)(void*)> memory_;
-  std::span<T> items_;
-};
+using runtime::ZeroedArray;
 
 /// Events as atomic words guarded by a sequence number each (a seqlock), so that a reader never blocks the
 /// writer and sees an event whole or not at all.
@@ -61,19 +40,22 @@ class PathTable {
  public:
   explicit PathTable(size_t max_paths);
   /// To be called by the owning thread only.
-  void add(uint64_t path, uint64_t parent_path, const Site& site, Duration duration, bool error);
-  /// Adds to the entries of `into` with an equal path; may be called by any thread.
-  void collect(std::vector<PathTotals>& into) const;
+  void add(const Event& event, uint64_t parent_path, const runtime::LiveWork::Closed& closed);
+  /// Adds to the entries of `into` with an equal path, whose places are in `places`; may be called by any thread.
+  void collect(std::vector<PathTotals>& into, std::unordered_map<uint64_t, size_t>& places) const;
 
  private:
   struct Entry {
     const uint64_t path;
     const uint64_t parent_path;
     const Site* const site;
-    std::atomic<uint64_t> count{0}, errors{0}, total_ns{0};
+    const uint64_t role_path;
+    const std::source_location where;
+    std::atomic<uint64_t> count{0}, errors{0}, total_ns{0}, self_ns{0};
     std::array<std::atomic<uint64_t>, PathTotals::kBuckets> histogram{};
   };
-  Entry& entry_of(uint64_t path, uint64_t parent_path, const Site& site);
+  Entry& entry_of(uint64_t path, uint64_t parent_path, const Site& site,
+                  const runtime::LiveWork::Closed& closed);
 
   std::vector<std::atomic<Entry*>> slots_;  ///< null: free
   std::deque<Entry> entries_;  ///< what the slots point to, which never moves; for the writer only

@@ -12,6 +12,7 @@ namespace kintsugi::repair_manager {
 namespace {
 
 constexpr sight::Site kRepair{"repair_manager.repair", {"chunk_bytes", "helpers", "slice_bytes"}};
+constexpr sight::Site kCallRoot{"repair_manager.call_root"};
 constexpr sight::Site kCommit{"repair_manager.commit"};
 // A link that this many repairs share is not yet slower than kDeadlineFactor allows for.
 constexpr double kSharers = 4;
@@ -154,7 +155,8 @@ Duration RepairRunner::attempt_limit(const RepairPlan& plan) const {
 
 asio::awaitable<Status> RepairRunner::carry_out(Context context, std::shared_ptr<RepairRun> run) {
   const RepairPlan& plan = run->plan;
-  sight::Module module{
+  const sight::Wait wait{context, sight::WaitKind::kJoin};
+  sight::BackgroundTask module{
       context,
       kRepair,
       {static_cast<double>(plan.targets.front().bytes), static_cast<double>(plan.helpers.size()),
@@ -185,8 +187,11 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairRunner::call_root(Cont
   const RepairTarget& root = run->plan.targets.front();
   if (!run->dead) {
     tasks_.spawn(carry_call(context, run));
-    while (!run->answer && !run->dead)
-      co_await run->changed.wait();
+    {
+      const sight::Wait wait(context, sight::WaitKind::kJoin);
+      while (!run->answer && !run->dead)
+        co_await run->changed.wait();
+    }
     if (run->answer) co_return std::move(*run->answer);
     if (run->dead != root.destination) tasks_.spawn(give_up(root.address, ending(run->plan.request)));
   }
@@ -195,7 +200,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairRunner::call_root(Cont
 }
 
 asio::awaitable<void> RepairRunner::carry_call(Context context, std::shared_ptr<RepairRun> run) {
-  run->answer = co_await view_.execute(context, run->plan.targets.front().address, run->plan.request);
+  const sight::Task task{context, kCallRoot};
+  run->answer = co_await view_.execute(task.context(), run->plan.targets.front().address, run->plan.request);
   run->changed.notify_all();
 }
 

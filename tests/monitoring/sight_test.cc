@@ -2,29 +2,19 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "monitoring/sight/module.h"
+#include "monitoring/sight/pages.h"
 #include "monitoring/sight/recorder.h"
 #include "monitoring/sight/thread_log.h"
+#include "tests/monitoring/hand_clock.h"
 
 namespace kintsugi::sight {
 namespace {
 
 constexpr Site kOuter{"test.outer", {"bytes"}, {"blocks"}};
 constexpr Site kInner{"test.inner"};
-
-/// A clock that moves only when told to.
-class HandClock : public runtime::Clock {
- public:
-  TimePoint now() const override { return now_; }
-  WallTime wall_now() const override { return WallTime(now_.time_since_epoch()); }
-  runtime::TimerId call_at(TimePoint, std::function<void()>) override { return runtime::TimerId::kNone; }
-  bool cancel(runtime::TimerId) override { return false; }
-  void advance(Duration by) { now_ += by; }
-
- private:
-  TimePoint now_{1h};
-};
 
 TEST(Sight, RecordsNamesInputsOutputsAndDuration) {
   HandClock clock;
@@ -91,7 +81,7 @@ TEST(Sight, MemoryIsBoundedAndTheNewestEventsStay) {
   ASSERT_EQ(events.size(), 8u);
   double smallest = 1e9;
   for (const Event& event : events)
-    smallest = std::min(smallest, event.inputs[0]);
+    smallest = std::min<double>(smallest, event.inputs[0]);
   EXPECT_EQ(smallest, 92.0);
   EXPECT_EQ(recorder.totals()[0].count, 100u);
 
@@ -130,13 +120,65 @@ TEST(Sight, ReadersSeeWholeEventsWhileAThreadWrites) {
   size_t seen = 0;
   while (seen < 20000) {
     for (const Event& event : recorder.recent_events(16)) {
-      for (double input : event.inputs)
-        ASSERT_EQ(input, event.outputs[0]) << "a torn event";
+      for (size_t i = 0; i < event.input_count; ++i)
+        ASSERT_EQ(event.inputs[i], event.outputs[0]) << "a torn event";
       ++seen;
     }
   }
   stop = true;
   writer.join();
+}
+
+TEST(Sight, AThousandCallingContextsHaveTheirNames) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  std::vector<std::string> names;
+  std::vector<Site> sites;
+  for (int i = 0; i < 32; ++i)
+    names.push_back("test.site" + std::to_string(i));
+  for (const std::string& name : names)
+    sites.push_back({name});
+  for (const Site& first : sites)
+    for (const Site& second : sites) {
+      Module outer{recorder.root_context(), first};
+      Module inner{outer.context(), second};
+    }
+  const auto totals = recorder.totals();
+  const auto known = path_names(totals);
+  EXPECT_EQ(known.at(child_path(child_path(0, sites[3]), sites[7])), "test.site3 > test.site7");
+  for (const PathTotals& path : totals)
+    ASSERT_TRUE(known.contains(path.path));
+}
+
+TEST(Sight, ATraceIsExportedAsOtlpTakesIt) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  TraceContext trace;
+  {
+    Module outer{recorder.root_context(), kOuter, {4096.0}};
+    trace = outer.context().trace;
+    clock.advance(3ms);
+    Module inner{outer.context(), kInner};
+    inner.set_code(Code::kIoError);
+  }
+  Module{recorder.root_context(), kOuter};  // of another trace
+  const std::string id = fmt::format("{:016x}", trace.trace_id);
+  EXPECT_EQ(trace_of_query("id=" + id), trace.trace_id);
+  EXPECT_EQ(trace_of_query("a=1&id=0123456789abcdef" + id), trace.trace_id);
+  EXPECT_EQ(trace_of_query("id=xyz"), 0u);
+  const auto request = nlohmann::json::parse(trace_as_otlp(recorder, trace.trace_id, 5));
+  const auto& spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"];
+  ASSERT_EQ(spans.size(), 2u);
+  const auto& outer = spans[0]["name"] == "test.outer" ? spans[0] : spans[1];
+  const auto& inner = spans[0]["name"] == "test.outer" ? spans[1] : spans[0];
+  EXPECT_EQ(outer["traceId"].get<std::string>().size(), 32u);
+  EXPECT_EQ(outer["traceId"].get<std::string>().substr(16), id);
+  EXPECT_FALSE(outer.contains("parentSpanId"));
+  EXPECT_EQ(inner["parentSpanId"], outer["spanId"]);
+  EXPECT_EQ(outer["startTimeUnixNano"], "3600000000005");
+  EXPECT_EQ(outer["endTimeUnixNano"], "3600003000005");
+  EXPECT_EQ(outer["attributes"][0]["key"], "bytes");
+  EXPECT_EQ(inner["status"]["code"], 2);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "chunkserver/store/segments/segment_log.h"
 
+#include "chunkserver/store/disk/disk_wait.h"
 #include "chunkserver/store/segments/segment_loader.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
@@ -48,6 +49,7 @@ asio::awaitable<Status> SegmentLog::append(Context context, ChunkHeader header,
   // a restart.
   record_header.sequence = index_.take_sequence();
   SegmentAppender::Record record(runtime_, std::move(record_header), data);
+  const DiskWait wait(module.context(), disk_);
   co_return module.finish(co_await appender_.append(record));
 }
 
@@ -60,6 +62,7 @@ asio::awaitable<Status> SegmentLog::remove(Context context, ChunkId id) {
   RecordHeader header;
   header.tombstones.push_back({id, index_.take_sequence()});
   SegmentAppender::Record record(runtime_, std::move(header));
+  const DiskWait wait(module.context(), disk_);
   Status status = co_await appender_.append(record);
   // The cleaner may have moved the record meanwhile, but nobody else may have buried it.
   if (!status.ok() && index_.find(id) != nullptr) index_.set_removing(id, false);

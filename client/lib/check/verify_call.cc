@@ -46,7 +46,7 @@ asio::awaitable<Status> receive_all(rpc::Stream& stream, std::span<const Checked
 asio::awaitable<VerifyEnd> verify_chunks(Resources& resources, Context context,
                                          std::span<const CheckedChunk> chunks, uint64_t bytes_per_second,
                                          VerdictSink& sink) {
-  sight::Module module(context, kVerifyChunks, {static_cast<double>(chunks.size())});
+  sight::Task module(context, kVerifyChunks, {static_cast<double>(chunks.size())});
   VerifyEnd end;
   const auto server = runtime::Endpoint::parse(chunks.front().address);
   if (!server) {

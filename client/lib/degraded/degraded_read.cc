@@ -36,7 +36,7 @@ void DegradedRead::cancel() {
 }
 
 asio::awaitable<Status> DegradedRead::run() {
-  sight::Module module(context_, kDegradedRead, {static_cast<double>(range_.bytes())});
+  sight::Task module(context_, kDegradedRead, {static_cast<double>(range_.bytes())});
   context_ = module.context();
   Status status = co_await read();
   if (status.ok()) status = check_whole();

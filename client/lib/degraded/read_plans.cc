@@ -10,12 +10,14 @@
 namespace kintsugi::client {
 namespace {
 
+constexpr sight::Site kFinishRead{"client.finish_read"};
 constexpr sight::Site kPlanRead{"client.plan_read", {"bytes"}};
 constexpr Duration kFinishLimit = 5s;
 
 asio::awaitable<void> send_outcome(MetaLink& meta, Context context, proto::FinishReadRequest request) {
+  const sight::Task task(context, kFinishRead);
   proto::Empty nothing;
-  (void)co_await meta.call_once(context, rpc::Method::kFinishRead, request, nothing, kFinishLimit);
+  (void)co_await meta.call_once(task.context(), rpc::Method::kFinishRead, request, nothing, kFinishLimit);
 }
 
 void collect_servers(const google::protobuf::RepeatedPtrField<proto::RepairNode>& nodes,

@@ -79,12 +79,15 @@ void describe(const UploadMember& member, Message& file) {
   file.set_kill_privileges(member.ranges->kill_privileges());
 }
 
+constexpr sight::Site kFlush{"client.flush_files", {"files"}};
+
 }  // namespace
 
 GroupUpload::GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members,
                          std::unique_ptr<Upload> prepared)
     : resources_(resources),
-      context_(context),
+      task_(context, kFlush, {static_cast<double>(members.size())}),
+      context_(task_.context()),
       members_(std::move(members)),
       upload_(prepared ? std::move(prepared)
                        : std::make_unique<Upload>(resources, file_of(members_), members_.front().policy,

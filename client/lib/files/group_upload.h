@@ -12,6 +12,7 @@
 #include "client/lib/write/striped_writer.h"
 #include "client/lib/write/upload.h"
 #include "common/proto/inode.pb.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 
@@ -68,6 +69,7 @@ class GroupUpload {
 
  private:
   Resources& resources_;
+  const sight::Task task_;
   const Context context_;
   const std::vector<UploadMember> members_;
   PackedSource source_;

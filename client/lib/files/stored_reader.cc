@@ -6,9 +6,13 @@
 #include "client/lib/read/small_read.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
+
+constexpr sight::Site kReadRange{"client.read_range", {"bytes"}};
+constexpr sight::Site kReadAhead{"client.read_ahead", {"bytes"}};
 
 constexpr uint64_t kDirectBytes = 4 << 20;  ///< read at once when nothing was read ahead
 constexpr uint64_t kUnitBytes = 12 << 20;   ///< read ahead at once, at most
@@ -154,17 +158,18 @@ asio::awaitable<Status> StoredReader::try_read(uint64_t offset, std::span<std::b
     std::memset(into.data(), 0, into.size());
     co_return Status{};
   }
+  const sight::Task task(shared_.context(), kReadRange, {static_cast<double>(into.size())});
   if (extents.size() == 1 && extents.front().offset <= offset && extents.front().end() >= end) {
     const LocatedExtent part = extents.front().clipped(offset, end);
     if (is_small_read(shared_.resources, part)) {
       ++shared_.counts.windows_read;
-      const Status direct = co_await small_read(shared_.resources, shared_.context(), part, into);
+      const Status direct = co_await small_read(shared_.resources, task.context(), part, into);
       if (direct.ok()) co_return direct;
       // Others chunks of the stripe have it, too.
       log::debug("inode {} at {}: {}", inode_, offset, direct.to_string());
     }
   }
-  RangeRead read(shared_.resources, shared_.context(), offset, end, std::move(extents));
+  RangeRead read(shared_.resources, task.context(), offset, end, std::move(extents));
   shared_.counts.windows_read += read.windows();
   Lease lease = shared_.resources.memory.try_reserve(read.buffers_needed());
   if (lease.count() == 0) {
@@ -244,7 +249,8 @@ asio::awaitable<void> StoredReader::read_unit(std::shared_ptr<void> owner, std::
 asio::awaitable<Status> StoredReader::read_unit_now(Unit& unit) {
   KINTSUGI_CO_TRY(co_await locate(unit.begin, unit.end));
   if (unit.dropped) co_return Status{Code::kCancelled, "dropped"};
-  auto read = std::make_unique<RangeRead>(shared_.resources, shared_.context(), unit.begin, unit.end,
+  const sight::Task task(shared_.context(), kReadAhead, {static_cast<double>(unit.end - unit.begin)});
+  auto read = std::make_unique<RangeRead>(shared_.resources, task.context(), unit.begin, unit.end,
                                           locations_.find(unit.begin, unit.end));
   shared_.counts.windows_read += read->windows();
   Lease lease = shared_.resources.memory.try_reserve(read->buffers_needed());

@@ -37,7 +37,7 @@ std::span<const std::byte> ChunkFetch::part(size_t index) const {
 }
 
 asio::awaitable<void> ChunkFetch::run(std::shared_ptr<ChunkFetch> self) {
-  Status status = co_await (is_small(self->range_) ? self->fetch() : self->fetch_in_turn());
+  Status status = co_await self->run_task();
   self->receiving_ = false;
   self->stream_.reset();
   if (!status.ok() || self->cancelled_) self->buffers_.clear();
@@ -50,9 +50,21 @@ asio::awaitable<void> ChunkFetch::run(std::shared_ptr<ChunkFetch> self) {
   if (self->changed_) self->changed_->notify_all();
 }
 
+asio::awaitable<Status> ChunkFetch::run_task() {
+  sight::Task task(context_, kFetchChunk, {static_cast<double>(range_.bytes())});
+  const Context outer = std::exchange(context_, task.context());
+  Status status = task.finish(co_await (is_small(range_) ? fetch() : fetch_in_turn()));
+  context_ = outer;
+  co_return status;
+}
+
 asio::awaitable<Status> ChunkFetch::fetch_in_turn() {
   runtime::Semaphore& turns = resources_.fetch_turns.of(ServerId{range_.chunk.server_id()});
-  KINTSUGI_CO_TRY(co_await turns.acquire(context_.deadline));
+  {
+    sight::Wait wait(context_, sight::WaitKind::kResource,
+                     runtime::named_target(context_, "turns of fetches"));
+    KINTSUGI_CO_TRY(wait.finish(co_await turns.acquire(context_.deadline)));
+  }
   Status status{Code::kCancelled, "no longer needed"};
   if (!cancelled_) status = co_await fetch();
   turns.release();
@@ -60,11 +72,9 @@ asio::awaitable<Status> ChunkFetch::fetch_in_turn() {
 }
 
 asio::awaitable<Status> ChunkFetch::fetch() {
-  sight::Module module(context_, kFetchChunk, {static_cast<double>(range_.bytes())});
-  if (range_.chunk.address().empty())
-    co_return module.finish({Code::kUnavailable, "its server is not alive"});
+  if (range_.chunk.address().empty()) co_return Status{Code::kUnavailable, "its server is not alive"};
   KINTSUGI_CO_ASSIGN(server_, runtime::Endpoint::parse(range_.chunk.address()));
-  if (is_small(range_)) co_return module.finish(co_await fetch_whole(module.context()));
+  if (is_small(range_)) co_return co_await fetch_whole(context_);
   proto::ReadChunkRequest request;
   request.set_stripe_id(range_.stripe_id);
   request.set_index(range_.chunk.index());
@@ -72,14 +82,14 @@ asio::awaitable<Status> ChunkFetch::fetch() {
   request.set_offset(range_.begin);
   request.set_length(range_.bytes());
   request.set_frame_bytes(Memory::kBufferBytes);
-  const Context limited = module.context().with_deadline(resources_.now() + kStreamLimit);
+  const Context limited = context_.with_deadline(resources_.now() + kStreamLimit);
   auto opened = co_await resources_.rpc.open_stream(limited, server_, rpc::Method::kReadChunk, request);
-  if (!opened) co_return module.finish(opened.error());
+  if (!opened) co_return opened.error();
   // Who cancelled may be gone, and the lease with it: from here on buffers of that lease would be taken.
-  if (cancelled_) co_return module.finish({Code::kCancelled, "no longer needed"});
+  if (cancelled_) co_return Status{Code::kCancelled, "no longer needed"};
   stream_ = std::move(*opened);
   receiving_ = true;
-  co_return module.finish(co_await receive_all());
+  co_return co_await receive_all();
 }
 
 asio::awaitable<Status> ChunkFetch::fetch_whole(Context context) {

@@ -48,6 +48,7 @@ class ChunkFetch {
 
  private:
   /// Waits for its turn with the server first.
+  asio::awaitable<Status> run_task();
   asio::awaitable<Status> fetch_in_turn();
   asio::awaitable<Status> fetch();
   asio::awaitable<Status> fetch_whole(Context context);

@@ -8,6 +8,7 @@
 #include "common/base/assert.h"
 #include "common/base/crc32c.h"
 #include "common/log/log.h"
+#include "common/runtime/span.h"
 
 namespace kintsugi::client {
 namespace {
@@ -88,6 +89,7 @@ void RangeRead::plan() {
 }
 
 asio::awaitable<Status> RangeRead::run(Lease lease) {
+  runtime::Wait wait(context_, runtime::WaitKind::kJoin);
   if (windows_.size() == 1 && windows_.front()->single) {
     co_await read_part(windows_.front().get(), std::move(lease));
   } else {
@@ -108,6 +110,7 @@ asio::awaitable<Status> RangeRead::run(Lease lease) {
     co_await tasks_.join();
   }
   if (std::ranges::all_of(windows_, [](const auto& part) { return part->status.ok(); })) co_return Status{};
+  wait.stop();
   co_return co_await read_again();
 }
 
@@ -177,6 +180,7 @@ asio::awaitable<Status> RangeRead::read_again() {
                                         WindowReader::buffers_needed(part->window),
                                         std::min(context_.deadline, resources_.now() + kMemoryLimit)));
     WindowReader reader(resources_, context_, part->window, std::move(lease));
+    const runtime::Wait again(context_, runtime::WaitKind::kJoin);
     part->status = co_await reader.run();
     if (!part->status.ok()) co_return part->status;
     for (const auto& range : reader.bytes())

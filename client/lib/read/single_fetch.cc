@@ -4,10 +4,12 @@
 
 #include "common/base/assert.h"
 #include "erasure/layout.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
 
+constexpr sight::Site kReadPart{"client.read_part", {"bytes"}};
 constexpr Duration kUnknownFetchTime = 400ms;  ///< until enough was learned
 
 }  // namespace
@@ -38,6 +40,8 @@ SingleFetch::~SingleFetch() {
 }
 
 asio::awaitable<Status> SingleFetch::run() {
+  const sight::Task task(context_, kReadPart, {static_cast<double>(window_.window.bytes)});
+  context_ = task.context();
   const uint32_t chunk = window_.window.wanted.front();
   const uint64_t begin = window_.window.chunk_begin, bytes = window_.chunk_bytes(chunk);
   ChunkRange range{window_.stripe->stripe_id(), window_.placement(chunk), begin, begin + bytes};
@@ -47,6 +51,7 @@ asio::awaitable<Status> SingleFetch::run() {
   const Duration usual =
       std::max(resources_.options.hedge_floor, resources_.fetch_times.usual_limit(bytes, kUnknownFetchTime));
   const TimePoint lags = std::min(resources_.now() + usual, context_.deadline);
+  const sight::Wait wait(context_, sight::WaitKind::kJoin);
   while (!fetch_->done()) {
     if (co_await changed_.wait_until(lags) || fetch_->done()) continue;
     resources_.health.failed(server);

@@ -1,11 +1,14 @@
 #include "client/lib/read/window_pipeline.h"
 
+#include "common/runtime/span.h"
+
 namespace kintsugi::client {
 
 asio::awaitable<Status> WindowPipeline::run(Context context, WindowUser& user) {
   context_ = context;
   const Status status = co_await read_all(user);
   // Windows that nobody will take are waited for: each is bounded by its own deadlines.
+  const runtime::Wait wait(context_, runtime::WaitKind::kJoin);
   co_await tasks_.join();
   in_flight_.clear();
   co_return status;
@@ -16,8 +19,11 @@ asio::awaitable<Status> WindowPipeline::read_all(WindowUser& user) {
     KINTSUGI_CO_TRY(co_await start_ahead(user));
     if (in_flight_.empty()) co_return Status{};
     WindowInFlight& front = *in_flight_.front();
-    while (!front.result)
+    while (!front.result) {
+      const runtime::Wait wait(context_, runtime::WaitKind::kJoin, 0, 0, 1);
       co_await changed_.wait();
+    }
+    runtime::advance(context_, 1);
     KINTSUGI_CO_TRY(co_await user.take(front));
     in_flight_.pop_front();
   }
@@ -38,6 +44,8 @@ asio::awaitable<Status> WindowPipeline::start_planned() {
   Lease lease = resources_.memory.try_reserve(buffers);
   if (lease.count() == 0) {
     if (!in_flight_.empty()) co_return Status{};
+    const runtime::Wait wait(context_, runtime::WaitKind::kResource,
+                             runtime::named_target(context_, "memory"));
     KINTSUGI_CO_ASSIGN(lease, co_await resources_.memory.reserve(buffers, resources_.now() + kMemoryLimit));
   }
   auto started = std::make_unique<WindowInFlight>();
@@ -61,6 +69,7 @@ asio::awaitable<void> WindowPipeline::read_again(WindowInFlight& window, StripeW
   window.window = located;
   window.reader =
       std::make_unique<WindowReader>(resources_, context_, std::move(located), std::move(lease), trees_);
+  const runtime::Wait wait(context_, runtime::WaitKind::kJoin);
   window.result = co_await window.reader->run();
 }
 

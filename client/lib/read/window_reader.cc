@@ -37,7 +37,7 @@ WindowReader::WindowReader(Resources& resources, Context context, StripeWindow w
       tree_(resources, trees == Trees::kAllowed && WindowTree::may_pay(window_)) {}
 
 asio::awaitable<Status> WindowReader::run() {
-  sight::Module module(context_, kReadWindow, {static_cast<double>(window_.window.bytes)});
+  sight::Task module(context_, kReadWindow, {static_cast<double>(window_.window.bytes)});
   context_ = module.context();
   chunks_.emplace(resources_, context_, window_, changed_);
   Status status = co_await gather();
@@ -52,7 +52,7 @@ asio::awaitable<Status> WindowReader::run() {
     const auto missing = std::ranges::count_if(window_.window.wanted, [this](uint32_t chunk) {
       return chunks_->state(chunk) != WindowChunks::State::kDone;
     });
-    sight::Module decoding(context_, kDecode, {static_cast<double>(missing)});
+    sight::Compute decoding(context_, kDecode, {static_cast<double>(missing)});
     status = decoding.finish(decode_missing(*chunks_, resources_.memory));
   }
   co_return module.finish(status);
@@ -74,14 +74,23 @@ asio::awaitable<Status> WindowReader::gather() {
       if (chunks_->done_are_enough()) co_return Status{};  // chunks that end before need no fetch
     }
     const TimePoint wake_at = std::min(look_again(), context_.deadline);
+    const sight::Wait wait(context_, sight::WaitKind::kJoin, 0, 0, fetches_needed());
     if (co_await changed_.wait_until(wake_at)) continue;
     if (resources_.now() >= context_.deadline) co_return Status{Code::kDeadlineExceeded, "reading a stripe"};
     hedge();
   }
 }
 
+/// How many of those that run have to end well.
+uint8_t WindowReader::fetches_needed() const {
+  const size_t done = chunks_->in_state(WindowChunks::State::kDone).size();
+  const size_t wanted = chunks_->must_decode() ? window_.policy.k : window_.window.wanted.size();
+  return static_cast<uint8_t>(wanted > done ? wanted - done : 1);
+}
+
 asio::awaitable<void> WindowReader::cancel_rest() {
   tree_.cancel();
+  const sight::Wait wait(context_, sight::WaitKind::kJoin);
   co_await chunks_->cancel_rest();
 }
 

@@ -41,6 +41,7 @@ class WindowReader {
  private:
   asio::awaitable<Status> gather();
   asio::awaitable<void> cancel_rest();
+  uint8_t fetches_needed() const;
   /// Decoding takes whole cells where rows > 1; a narrow window begins with the blocks that are wanted.
   bool covers_cells() const;
   /// Begins again with whole cells, after cancel_rest().

@@ -6,9 +6,12 @@
 #include "common/base/assert.h"
 #include "common/log/log.h"
 #include "common/proto/chunk.pb.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
+
+constexpr sight::Site kSendChunk{"client.send_chunk", {"index", "max_bytes"}};
 
 constexpr int kMaxReplacements = 3;  ///< servers tried for one chunk after the first
 /// The metaserver may take so long to name another server than one that failed lately; then that one is tried
@@ -17,18 +20,21 @@ constexpr Duration kSecondThoughtsLimit = 2s;
 
 }  // namespace
 
-ChunkSender::ChunkSender(Resources& resources, Context context, StripeAllocation& allocation, uint32_t index,
-                         Limits limits, runtime::Event& changed)
+ChunkSender::ChunkSender(Resources& resources, Context context, const Context& writer,
+                         StripeAllocation& allocation, uint32_t index, Limits limits, runtime::Event& changed)
     : resources_(resources),
       context_(context),
+      writer_span_(writer.trace.span_id),
       allocation_(allocation),
       index_(index),
       limits_(limits),
       queue_(resources.runtime, limits.queue_slices),
       changed_(changed) {}
 
-asio::awaitable<void> ChunkSender::push(Slice slice) {
+asio::awaitable<void> ChunkSender::push(const Context& writer, Slice slice) {
   if (failed_) co_return;
+  // The writer waits for this sender's queue.
+  const sight::Wait wait(writer, sight::WaitKind::kSibling, 0, context_.trace.span_id);
   auto owned = std::make_unique<Slice>(std::move(slice));
   (void)co_await queue_.push(std::move(owned));  // refused: the chunk failed meanwhile
 }
@@ -74,7 +80,10 @@ asio::awaitable<void> ChunkSender::run() {
     changed_.notify_all();
     co_return;
   }
-  Status status = co_await send_all();
+  sight::Task task{context_, kSendChunk, {double(index_), double(limits_.max_bytes)}};
+  const Context outer = std::exchange(context_, task.context());
+  Status status = task.finish(co_await send_all());
+  context_ = outer;
   waiting_since_.reset();
   if (!status.ok() && given_up_)
     status = Status{Code::kDeadlineExceeded, "the server fell silent while others went on"};
@@ -142,7 +151,10 @@ asio::awaitable<Status> ChunkSender::open_at(proto::ChunkPlacement place) {
 }
 
 asio::awaitable<Status> ChunkSender::send_whole() {
-  KINTSUGI_CO_ASSIGN(whole_, co_await queue_.pop());
+  {
+    const sight::Wait wait(context_, sight::WaitKind::kSibling, 0, writer_span_);
+    KINTSUGI_CO_ASSIGN(whole_, co_await queue_.pop());
+  }
   const Status sent = co_await try_servers(&ChunkSender::send_whole_to);
   whole_.reset();
   co_return sent;
@@ -152,7 +164,10 @@ asio::awaitable<Status> ChunkSender::send_whole_to(proto::ChunkPlacement place) 
   if (place.server_id() == 0 || place.address().empty()) co_return Status{Code::kUnavailable, "no server"};
   KINTSUGI_CO_ASSIGN(server_, runtime::Endpoint::parse(place.address()));
   runtime::Semaphore& turns = resources_.small_write_turns.of(ServerId{place.server_id()});
-  KINTSUGI_CO_TRY(co_await turns.acquire(context_.deadline));
+  sight::Wait wait(context_, sight::WaitKind::kResource,
+                   runtime::named_target(context_, "turns of small writes"));
+  KINTSUGI_CO_TRY(wait.finish(co_await turns.acquire(context_.deadline)));
+  wait.stop();
   proto::WriteSmallChunkRequest request;
   request.set_stripe_id(allocation_.stripe().stripe_id());
   request.set_index(index_);
@@ -170,7 +185,9 @@ asio::awaitable<Status> ChunkSender::send_whole_to(proto::ChunkPlacement place) 
 asio::awaitable<Status> ChunkSender::confirm_small_write() {
   if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
   waiting_since_ = resources_.now();
+  sight::Wait wait(context_, sight::WaitKind::kJoin);
   const Status written = co_await small_write_->wait();
+  wait.stop();
   if (written.ok()) end_wait();
   waiting_since_.reset();
   co_return written;
@@ -178,7 +195,9 @@ asio::awaitable<Status> ChunkSender::confirm_small_write() {
 
 asio::awaitable<Status> ChunkSender::send_slices() {
   while (true) {
+    sight::Wait wait(context_, sight::WaitKind::kSibling, 0, writer_span_);
     auto slice = co_await queue_.pop();
+    wait.stop();
     if (!slice) break;
     proto::WriteChunkData header;
     header.set_offset((*slice)->chunk_offset);

@@ -30,14 +30,15 @@ class ChunkSender {
   };
 
   /// `changed` is notified when the sender is done. All outlive the sender, which must live until `done()`.
-  ChunkSender(Resources& resources, Context context, StripeAllocation& allocation, uint32_t index,
-              Limits limits, runtime::Event& changed);
+  /// `writer`: of who fills the queue.
+  ChunkSender(Resources& resources, Context context, const Context& writer, StripeAllocation& allocation,
+              uint32_t index, Limits limits, runtime::Event& changed);
 
   /// The sender's work, to be spawned once.
   asio::awaitable<void> run();
 
   /// Waits for room. A slice for a chunk that failed already is dropped.
-  asio::awaitable<void> push(Slice slice);
+  asio::awaitable<void> push(const Context& writer, Slice slice);
   /// Nothing more follows; the server makes the chunk durable.
   void end(uint64_t length, uint32_t crc);
   /// Breaks off. `done()` follows soon.
@@ -74,6 +75,7 @@ class ChunkSender {
 
   Resources& resources_;
   Context context_;
+  uint64_t writer_span_;  ///< of who fills the queue
   StripeAllocation& allocation_;
   const uint32_t index_;
   const Limits limits_;

@@ -1,6 +1,13 @@
 #include "client/lib/write/small_write.h"
 
+#include "monitoring/sight/module.h"
+
 namespace kintsugi::client {
+namespace {
+
+constexpr sight::Site kSmallWrite{"client.small_write", {"bytes"}};
+
+}  // namespace
 
 SmallWrite::SmallWrite(Resources& resources, Context context, runtime::Endpoint to,
                        proto::WriteSmallChunkRequest request)
@@ -18,8 +25,9 @@ std::shared_ptr<SmallWrite> SmallWrite::start(Resources& resources, Context cont
 }
 
 asio::awaitable<void> SmallWrite::run(std::shared_ptr<SmallWrite> self) {
+  const sight::Task task{self->context_, kSmallWrite, {double(self->request_.data().size())}};
   proto::Empty done;
-  Status status = co_await self->resources_.rpc.call(self->context_, self->to_, rpc::Method::kWriteSmallChunk,
+  Status status = co_await self->resources_.rpc.call(task.context(), self->to_, rpc::Method::kWriteSmallChunk,
                                                      self->request_, done);
   if (self->outcome_) co_return;  // nobody waits any more
   self->outcome_ = std::move(status);

@@ -9,6 +9,7 @@
 namespace kintsugi::client {
 namespace {
 
+constexpr sight::Site kWriteStripe{"client.write_stripe", {"chunks", "max_bytes"}};
 constexpr sight::Site kEncodeRows{"client.encode_rows", {"bytes"}};
 constexpr sight::Site kSealChunks{"client.seal_chunks", {"bytes"}, {"missing_chunks"}};
 
@@ -20,13 +21,19 @@ size_t queue_slices(const Resources& resources, const erasure::Policy& policy) {
   return std::clamp<size_t>(resources.memory.buffers() / (3 * policy.chunks()), 1, kMaxQueueSlices);
 }
 
+/// A write may lack all but one of the chunks that the stripe can lose.
+uint8_t senders_needed(const erasure::Policy& policy) {
+  return static_cast<uint8_t>(policy.chunks() - (policy.tolerated() > 0 ? policy.tolerated() - 1 : 0));
+}
+
 }  // namespace
 
 StripeWriter::StripeWriter(Resources& resources, Context context, erasure::Policy policy,
                            proto::AllocateStripeResponse allocation, uint64_t max_bytes)
     : resources_(resources),
-      context_(context),
       policy_(policy),
+      task_(context, kWriteStripe, {static_cast<double>(policy.chunks()), static_cast<double>(max_bytes)}),
+      join_(task_.context(), sight::WaitKind::kJoin, 0, 0, senders_needed(policy)),
       code_(erasure::Code::get(policy)),
       allocation_(resources.runtime, resources.meta, std::move(allocation)),
       changed_(resources.runtime),
@@ -35,8 +42,8 @@ StripeWriter::StripeWriter(Resources& resources, Context context, erasure::Polic
   for (uint32_t index = 0; index < policy.chunks(); ++index) {
     const ChunkSender::Limits limits{erasure::chunk_length(policy, max_bytes, index),
                                      queue_slices(resources, policy)};
-    senders_.push_back(
-        std::make_unique<ChunkSender>(resources, context, allocation_, index, limits, changed_));
+    senders_.push_back(std::make_unique<ChunkSender>(resources, task_.context(), context, allocation_, index,
+                                                     limits, changed_));
     tasks_.spawn(senders_.back()->run());
   }
   if (policy_.tolerated() >= 2) tasks_.spawn(watch_senders());
@@ -67,9 +74,9 @@ Status StripeWriter::check_failures() const {
                       failed.size(), senders_.size(), reasons)};
 }
 
-asio::awaitable<Status> StripeWriter::write(RowBatch batch) {
+asio::awaitable<Status> StripeWriter::write(const Context& context, RowBatch batch) {
   {
-    sight::Module module(context_, kEncodeRows, {static_cast<double>(batch.user_bytes())});
+    sight::Compute module(context, kEncodeRows, {static_cast<double>(batch.user_bytes())});
     batch.compute_parity(*code_);
   }
   written_ += batch.user_bytes();
@@ -77,7 +84,7 @@ asio::awaitable<Status> StripeWriter::write(RowBatch batch) {
     std::vector<Slice> slices = batch.take(index);
     for (Slice& slice : slices) {
       block_crcs_[index].insert(block_crcs_[index].end(), slice.block_crcs.begin(), slice.block_crcs.end());
-      co_await senders_[index]->push(std::move(slice));
+      co_await senders_[index]->push(context, std::move(slice));
     }
   }
   co_return check_failures();
@@ -88,7 +95,8 @@ bool StripeWriter::all_senders_done() const {
                      [](const std::unique_ptr<ChunkSender>& sender) { return sender->done(); });
 }
 
-asio::awaitable<void> StripeWriter::wait_for_senders() {
+asio::awaitable<void> StripeWriter::wait_for_senders(const Context& context) {
+  const sight::Wait wait(context, sight::WaitKind::kSibling, 0, task_.context().trace.span_id);
   while (!all_senders_done())
     co_await changed_.wait();
   co_await tasks_.join();
@@ -124,15 +132,15 @@ void StripeWriter::give_up_the_silent() {
     sender->give_up();
 }
 
-asio::awaitable<Status> StripeWriter::seal(proto::SealedStripe& sealed) {
-  sight::Module module(context_, kSealChunks, {static_cast<double>(written_)});
+asio::awaitable<Status> StripeWriter::seal(const Context& context, proto::SealedStripe& sealed) {
+  sight::Module module(context, kSealChunks, {static_cast<double>(written_)});
   std::vector<uint32_t> crcs;
   for (uint32_t index = 0; index < senders_.size(); ++index) {
     const uint64_t length = erasure::chunk_length(policy_, written_, index);
     crcs.push_back(crc32c_of_blocks(block_crcs_[index], length));
     senders_[index]->end(length, crcs.back());
   }
-  co_await wait_for_senders();
+  co_await wait_for_senders(module.context());
   KINTSUGI_CO_TRY(module.finish(check_failures()));
   Duration longest{};
   for (const auto& sender : senders_)
@@ -158,10 +166,10 @@ asio::awaitable<Status> StripeWriter::seal(proto::SealedStripe& sealed) {
   co_return Status{};
 }
 
-asio::awaitable<void> StripeWriter::abort() {
+asio::awaitable<void> StripeWriter::abort(const Context& context) {
   for (const auto& sender : senders_)
     sender->abort();
-  co_await wait_for_senders();
+  co_await wait_for_senders(context);
 }
 
 }  // namespace kintsugi::client

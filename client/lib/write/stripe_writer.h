@@ -12,6 +12,7 @@
 #include "common/runtime/context.h"
 #include "erasure/code.h"
 #include "erasure/policy.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 
@@ -33,12 +34,12 @@ class StripeWriter {
 
   /// Computes parity and hands the batch to the senders; waits while the slowest one's queue is full. kUnavailable once
   /// too many chunks failed.
-  asio::awaitable<Status> write(RowBatch batch);
+  asio::awaitable<Status> write(const Context& context, RowBatch batch);
 
   /// Every chunk that counts is durable on return. kUnavailable, naming the servers, when too many failed.
-  asio::awaitable<Status> seal(proto::SealedStripe& sealed);
+  asio::awaitable<Status> seal(const Context& context, proto::SealedStripe& sealed);
   /// Breaks the write off.
-  asio::awaitable<void> abort();
+  asio::awaitable<void> abort(const Context& context);
 
   uint64_t written() const { return written_; }
   const std::vector<uint64_t>& failed_servers() const { return allocation_.failed_servers(); }
@@ -48,13 +49,15 @@ class StripeWriter {
   std::vector<uint32_t> failed_chunks() const;
   Status check_failures() const;
   bool all_senders_done() const;
-  asio::awaitable<void> wait_for_senders();
+  asio::awaitable<void> wait_for_senders(const Context& context);
   asio::awaitable<void> watch_senders();
   void give_up_the_silent();
 
   Resources& resources_;
-  Context context_;
   erasure::Policy policy_;
+  /// The stripe as a task: it waits for its senders. Whoever fills or seals it is another one.
+  sight::Task task_;
+  sight::Wait join_;
   std::shared_ptr<const erasure::Code> code_;
   StripeAllocation allocation_;
   runtime::Event changed_;

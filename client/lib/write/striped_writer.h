@@ -51,16 +51,16 @@ class StripedWriter {
   /// Begins a stripe of at most `bytes` after those that are there.
   Stripe& add_stripe(proto::AllocateStripeResponse allocation, uint64_t bytes);
   /// Reads the next batch of a stripe: empty at the end of the source.
-  asio::awaitable<Result<RowBatch>> read_batch(uint64_t stripe_offset, uint64_t file_offset,
+  asio::awaitable<Result<RowBatch>> read_batch(Context context, uint64_t stripe_offset, uint64_t file_offset,
                                                uint64_t at_most);
   /// Writes the stripe from its first batch on, up to `at_most` bytes or the end of the source.
-  asio::awaitable<Status> fill(Stripe& stripe, RowBatch batch, uint64_t at_most);
+  asio::awaitable<Status> fill(Context context, Stripe& stripe, RowBatch batch, uint64_t at_most);
   void report_progress(Stripe& stripe, uint64_t written);
   /// Seals in the background; on failure writes the stripe again.
   asio::awaitable<void> finish(Stripe* stripe);
-  asio::awaitable<Status> seal(Stripe& stripe);
-  asio::awaitable<Status> write_again(Stripe& stripe);
-  asio::awaitable<void> abort(Stripe& stripe);
+  asio::awaitable<Status> seal(Context context, Stripe& stripe);
+  asio::awaitable<Status> write_again(Context context, Stripe& stripe);
+  asio::awaitable<void> abort(Context context, Stripe& stripe);
 
   bool can_seek() const { return size_.has_value(); }
   /// True when the source has grown since its size was asked for.

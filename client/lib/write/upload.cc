@@ -8,6 +8,7 @@
 namespace kintsugi::client {
 namespace {
 
+constexpr sight::Site kAllocateAhead{"client.allocate_ahead"};
 constexpr sight::Site kAllocateStripe{"client.allocate_stripe"};
 constexpr sight::Site kCommitFile{"client.commit_file", {"stripes"}};
 constexpr Duration kAbortLimit = 3s;
@@ -59,13 +60,18 @@ void Upload::allocate_ahead(Context context) {
 }
 
 asio::awaitable<void> Upload::run_ahead(Context context) {
+  const sight::Task task(context, kAllocateAhead);
+  ahead_span_ = task.context().trace.span_id;
   Ahead ahead;
-  ahead.status = co_await allocate(context, ahead.allocation);
+  ahead.status = co_await allocate(task.context(), ahead.allocation);
   ahead_ = std::move(ahead);
 }
 
 asio::awaitable<Status> Upload::take_allocation(Context context, proto::AllocateStripeResponse& allocation) {
-  co_await tasks_.join();
+  {
+    const sight::Wait wait(context, sight::WaitKind::kSibling, 0, ahead_span_);
+    co_await tasks_.join();
+  }
   if (!ahead_) co_return co_await allocate(context, allocation);
   const Status status = std::move(ahead_->status);
   allocation = std::move(ahead_->allocation);

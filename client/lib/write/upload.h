@@ -75,6 +75,7 @@ class Upload {
   uint64_t upload_id_ = 0;
   std::vector<uint64_t> excluded_;
   std::optional<Ahead> ahead_;
+  uint64_t ahead_span_ = 0;    ///< of the task that allocates
   runtime::TaskGroup tasks_;   ///< the allocation ahead
   runtime::TaskGroup keeper_;  ///< keep_alive()
 };

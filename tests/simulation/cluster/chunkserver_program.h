@@ -18,6 +18,7 @@ class ChunkserverProgram final : public StartedProgram {
   }
 
   chunkserver::ChunkStore& store() { return server_.store(); }
+  const sight::Recorder& recorder() const override { return server_.recorder(); }
 
  protected:
   asio::awaitable<Status> start_daemon() override { return server_.start(); }

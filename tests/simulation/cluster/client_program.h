@@ -28,6 +28,7 @@ class ClientProgram final : public Program {
     while (operations_ > 0)
       co_await idle_.wait();
   }
+  const sight::Recorder& recorder() const override { return recorder_; }
 
   /// Lives in a coroutine that uses the client: keeps it from being destroyed.
   class Use {

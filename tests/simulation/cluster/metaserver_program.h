@@ -18,6 +18,7 @@ class MetaserverProgram final : public StartedProgram {
     options.metaserver.recorder = &recorder_;
     daemon_ = std::make_unique<metaserver::MetaDaemon>(this->runtime(), std::move(options), secret, store_);
   }
+  const sight::Recorder& recorder() const override { return recorder_; }
 
  protected:
   asio::awaitable<Status> start_daemon() override { return daemon_->start(); }

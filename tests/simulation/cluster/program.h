@@ -8,6 +8,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/status.h"
+#include "monitoring/sight/recorder.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
 
@@ -20,6 +21,8 @@ class Program {
   /// Leaves nothing of the program running. Called once, after `start` ended or while it is under way, on a
   /// live machine (a clean stop) or on a crashed one.
   virtual asio::awaitable<void> stop() = 0;
+  /// What it did, as it recorded it.
+  virtual const sight::Recorder& recorder() const = 0;
 };
 
 /// Where crashed programs come to their end without virtual time having to pass for the test.

@@ -17,6 +17,7 @@ class RepairManagerProgram final : public StartedProgram {
   }
 
   repair_manager::RepairManager& repairs() { return daemon_->repairs(); }
+  const sight::Recorder& recorder() const override { return recorder_; }
 
  protected:
   asio::awaitable<Status> start_daemon() override { co_return daemon_->start(); }

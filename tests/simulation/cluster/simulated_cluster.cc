@@ -274,4 +274,18 @@ Duration SimulatedCluster::random_time(Duration least, Duration most) {
          Duration(static_cast<int64_t>(random_below(static_cast<uint64_t>((most - least).count()) + 1)));
 }
 
+std::map<std::string, const sight::Recorder*> SimulatedCluster::recorders() const {
+  std::map<std::string, const sight::Recorder*> found;
+  const auto add = [&](const std::string& name, const Machine& machine) {
+    if (machine.program != nullptr) found.emplace(name, &machine.program->recorder());
+  };
+  add("metaserver", *metaserver_);
+  add("client", *client_);
+  for (size_t i = 0; i < servers_.size(); ++i)
+    add(name(i), *servers_[i]);
+  for (size_t i = 0; i < managers_.size(); ++i)
+    add(repair_manager_name(i), *managers_[i]);
+  return found;
+}
+
 }  // namespace kintsugi::simulation

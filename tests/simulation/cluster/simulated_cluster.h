@@ -229,6 +229,8 @@ class SimulatedCluster {
   Status wait_until_no_stray_chunks(Duration limit = kHealthyLimit);
   static constexpr Duration kLook = std::chrono::milliseconds(200);
 
+  /// What the programs that run recorded, by the names of their machines.
+  std::map<std::string, const sight::Recorder*> recorders() const;
   /// The program that client() belongs to, for coroutines of a test's own that use it.
   ClientProgram& client_program();
 

@@ -1,0 +1,172 @@
+/// What is recorded of a region of code: the open record of it, and an event when it ends. sight::Module is made of it, and
+/// so are the two sides of an RPC; and a Wait, which is open only, marks what a coroutine is suspended for.
+///
+/// ```cpp
+/// runtime::Wait wait{context, WaitKind::kResource};
+/// Status acquired = wait.finish(co_await gate.acquire(context.deadline));
+/// ```
+///
+/// With the CMake option KINTSUGI_SIGHT=OFF nothing of this is compiled in.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <source_location>
+
+#include "common/base/status.h"
+#include "common/runtime/context.h"
+#include "common/runtime/live_work.h"
+#include "common/runtime/network.h"
+#include "common/runtime/site.h"
+
+namespace kintsugi {
+namespace runtime {
+
+#ifdef KINTSUGI_NO_SIGHT
+inline constexpr bool kSightCompiled = false;
+#else
+inline constexpr bool kSightCompiled = true;
+#endif
+
+/// One finished execution of a region. Without initialisers: it lies in every region's frame, also where nothing is recorded.
+struct SpanEvent {
+  const Site* site;
+  uint64_t trace_id, span_id, parent_span_id;
+  uint64_t path;  ///< the calling context, this site included
+  TimePoint entered;
+  Duration duration;
+  Duration self;  ///< the duration without children of the same task and without waits
+  std::array<float, kMaxInputs> inputs;
+  std::array<float, kMaxOutputs> outputs;
+  uint8_t input_count, output_mask;
+  Code code;
+};
+static_assert(sizeof(SpanEvent) == 128);
+
+}  // namespace runtime
+
+/// Keeps records of work: sight::Recorder is one.
+class TraceRecorder {
+ public:
+  TraceRecorder(const runtime::Clock& clock, bool ticks, uint64_t seed)
+      : live_(clock, ticks), seed_(mix_bits(seed)) {}
+  TraceRecorder(const TraceRecorder&) = delete;
+  TraceRecorder& operator=(const TraceRecorder&) = delete;
+
+  /// May be called from any thread.
+  virtual void record(const runtime::SpanEvent& event, uint64_t parent_path,
+                      const runtime::LiveWork::Closed& closed) = 0;
+
+  /// Consecutive counters become well spread ids that never repeat.
+  uint64_t new_id() {
+    const uint64_t id = mix_bits(seed_ + ids_.fetch_add(1, std::memory_order_relaxed));
+    return id == 0 ? 1 : id;
+  }
+  runtime::LiveWork& live() { return live_; }
+  const runtime::LiveWork& live() const { return live_; }
+
+ protected:
+  ~TraceRecorder() = default;
+
+ private:
+  runtime::LiveWork live_;
+  uint64_t seed_;
+  std::atomic<uint64_t> ids_{0};
+};
+
+namespace runtime {
+
+/// Not copied or moved. Nothing is recorded where the parent has no recorder.
+class Span {
+ public:
+  struct Options {
+    RegionKind kind = RegionKind::kModule;  ///< kFree: it is never open, only its event is recorded
+    bool task = false;                      ///< a chain of control of its own begins here
+    bool background = false;                ///< and nobody's operation waits for it
+    WaitKind wait = WaitKind::kNone;
+    uint64_t target = 0;  ///< of the wait; its target_span is this span
+  };
+  /// REQUIRES: `site` outlives the recorder.
+  Span(const Context& parent, const Site& site, const Options& options, std::source_location where)
+      : context_(parent) {
+    if (kSightCompiled && parent.recorder != nullptr) begin(parent, site, options, where);
+  }
+  ~Span() {
+    if (recording()) end();
+  }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+  /// The context for nested work: the same deadline, this span as the parent. A trace id is made if the parent had none.
+  const Context& context() const { return context_; }
+  /// Says that the work goes on: `count` of the site's unit are done (bytes, slices, entries).
+  void progress(uint64_t count);
+  /// Records the outcome and hands the status through. The first call that is not ok stays.
+  Status finish(Status status) {
+    set_code(status.code());
+    return status;
+  }
+  void set_code(Code code) {
+    if (recording() && event_.code == Code::kOk) event_.code = code;
+  }
+
+ protected:
+  bool recording() const { return kSightCompiled && context_.recorder != nullptr; }
+
+  SpanEvent event_;
+
+ private:
+  void begin(const Context& parent, const Site& site, const Options& options, std::source_location where);
+  void end();
+
+  Context context_;
+  uint64_t parent_path_;
+  bool opened_;
+};
+
+/// Marks what the coroutine waits for, for as long as the object lives. Not a span: no event comes of it.
+class Wait {
+ public:
+  Wait(const Context& context, WaitKind kind, uint64_t target = 0, uint64_t target_span = 0, uint8_t need = 0,
+       std::source_location where = std::source_location::current())
+      : recorder_(kSightCompiled && context.live.slot != 0 ? context.recorder : nullptr) {
+    if (recorder_ != nullptr) begin(context, kind, target, target_span, need, where);
+  }
+  ~Wait() {
+    if (recorder_ != nullptr) end();
+  }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+
+  /// Says how the wait ended, and hands the status through.
+  Status finish(Status status) {
+    code_ = status.code();
+    return status;
+  }
+  void set_code(Code code) { code_ = code; }
+  /// Ends it before the object dies. Idempotent.
+  void stop() {
+    if (recorder_ != nullptr) end();
+    recorder_ = nullptr;
+  }
+
+ private:
+  void begin(const Context& context, WaitKind kind, uint64_t target, uint64_t target_span, uint8_t need,
+             std::source_location where);
+  void end();
+
+  TraceRecorder* recorder_;
+  LiveHandle handle_;
+  Code code_ = Code::kOk;
+};
+
+/// Says that the innermost open region moved, as by `bytes` of a stream.
+void advance(const Context& context, uint64_t amount);
+
+/// The id of a peer as what is waited for. Its name becomes known when it is used for the first time.
+uint64_t peer_target(const Context& context, const Endpoint& peer);
+/// The id of something else with a name, as a disk.
+uint64_t named_target(const Context& context, std::string_view name, bool device = false);
+
+}  // namespace runtime
+}  // namespace kintsugi

@@ -1,0 +1,220 @@
+#include "monitoring/sight/observer.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <thread>
+
+#include <boost/asio/post.hpp>
+
+#include "common/log/log.h"
+#include "common/runtime/production/run.h"
+#include "monitoring/sight/stack_sample.h"
+
+namespace kintsugi::sight {
+
+namespace {
+
+constexpr Duration kTick = 200ms;  ///< between two looks at the loop
+constexpr Duration kStalled = 1s;  ///< a loop that does not come round for so long is stuck
+constexpr Duration kShortest = 200ms, kLongest = 1min;
+constexpr size_t kMostStack = 32;
+
+}  // namespace
+
+asio::awaitable<bool> ReportSender::find_monitor() {
+  Context context;  // calls are not recorded: who reports about the process is no part of what it does
+  context.deadline = runtime_.clock.now() + kCallLimit;
+  proto::FindMonitorResponse found;
+  const Status called = co_await client_.call(context, metaserver_, rpc::Method::kFindMonitor,
+                                              proto::FindMonitorRequest::default_instance(), found);
+  if (!called.ok() || found.address().empty()) co_return false;
+  const auto address = runtime::Endpoint::parse(found.address());
+  if (!address) co_return false;
+  // Another one, or the same again after it was away: it may have forgotten what it was told.
+  reporter_.forget();
+  monitor_ = *address;
+  co_return true;
+}
+
+asio::awaitable<void> ReportSender::send(rpc::Client& client, bool last) {
+  proto::SightLoop loop = watch_loop(want_stack_);
+  proto::SightReport report =
+      reporter_.make(runtime_.clock.now(), runtime_.clock.wall_now(), std::move(loop));
+  report.set_last(last);
+  Context context;
+  context.deadline = runtime_.clock.now() + (last ? kGoodbyeLimit : kCallLimit);
+  proto::SightReportAnswer answer;
+  const Status sent = co_await client.call(context, *monitor_, rpc::Method::kSightReport, report, answer);
+  if (!sent.ok()) {
+    // Cancelled: by this side, which ends, and has a last word to say.
+    if (sent.code() != Code::kCancelled) monitor_.reset();
+    co_return;
+  }
+  reporter_.delivered(answer);
+  want_stack_ = answer.stack();
+  if (answer.interval_ms() != 0)
+    interval_ = std::clamp<Duration>(std::chrono::milliseconds(answer.interval_ms()), kShortest, kLongest);
+}
+
+asio::awaitable<void> ReportSender::run(runtime::TaskGroup& tasks) {
+  // A call that waits when the process is to end is broken off.
+  const auto stop = tasks.on_stop([&] { tasks.spawn(client_.stop()); });
+  TimePoint ask_at = runtime_.clock.now();
+  while (!tasks.stopping()) {
+    const TimePoint began = runtime_.clock.now();
+    if (!monitor_ && began >= ask_at) {
+      ask_at = began + kAskAgain;
+      (void)co_await find_monitor();
+    }
+    if (monitor_ && !tasks.stopping()) co_await send(client_, false);
+    (void)co_await tasks.sleep_until(std::max(began + interval_, runtime_.clock.now() + kShortest));
+  }
+  if (monitor_) {
+    rpc::Client farewell(runtime_, secret_, {.dial_limit = kGoodbyeLimit});
+    co_await send(farewell, true);
+    co_await farewell.stop();
+  }
+  co_await tasks.join();
+}
+
+struct Observer::State : std::enable_shared_from_this<Observer::State> {
+  State(runtime::ProductionRuntime& observed, const Recorder& recorder, const rpc::Secret& secret,
+        ObserverOptions given)
+      : observed(observed),
+        secret(secret),
+        options(std::move(given)),
+        reporter(recorder, observed.runtime().random.next(), {}) {}
+
+  void run();
+  asio::awaitable<void> serve(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks);
+  asio::awaitable<void> tick(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks);
+  void post_tick(TimePoint now);
+  proto::SightLoop watch_loop(TimePoint now, bool with_stack);
+
+  runtime::ProductionRuntime& observed;
+  const rpc::Secret secret;
+  ObserverOptions options;
+  Reporter reporter;
+
+  std::mutex mutex;
+  std::condition_variable stopped;
+  bool stopping = false;                      ///< guarded by mutex
+  runtime::ProductionRuntime* own = nullptr;  ///< the thread's, while it runs; guarded by mutex
+  runtime::TaskGroup* tasks = nullptr;        ///< guarded by mutex
+
+  std::atomic<bool> gone{false};  ///< the loop's turns are no longer asked for
+  std::atomic<int64_t> posted_ns{0},
+      ran_ns{0};  ///< the newest turn that was asked for, and the newest that came
+  std::atomic<int64_t> lag_ns{0};
+  std::atomic<pthread_t> loop_thread{};
+  int64_t sampled_for = 0;  ///< the turn that was missed when the stack was taken
+  StackSample sample;
+  std::thread thread;
+};
+
+void Observer::State::post_tick(TimePoint now) {
+  const int64_t ns = now.time_since_epoch().count();
+  posted_ns.store(ns, std::memory_order_relaxed);
+  asio::post(observed.io(), [self = shared_from_this(), ns] {
+    if (self->gone) return;
+    const int64_t ran = std::chrono::steady_clock::now().time_since_epoch().count();
+    self->loop_thread.store(pthread_self(), std::memory_order_relaxed);
+    self->lag_ns.store(ran - ns, std::memory_order_relaxed);
+    self->ran_ns.store(ns, std::memory_order_release);
+    if (self->options.who) self->reporter.set_who(self->options.who());
+  });
+}
+
+asio::awaitable<void> Observer::State::tick(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks) {
+  while (co_await tasks.sleep_for(kTick))
+    if (ran_ns.load(std::memory_order_acquire) == posted_ns.load(std::memory_order_relaxed))
+      post_tick(own.runtime().clock.now());
+}
+
+proto::SightLoop Observer::State::watch_loop(TimePoint now, bool with_stack) {
+  proto::SightLoop loop;
+  loop.set_lag_ns(static_cast<uint64_t>(std::max<int64_t>(0, lag_ns.load(std::memory_order_relaxed))));
+  const int64_t posted = posted_ns.load(std::memory_order_relaxed);
+  const int64_t waiting = now.time_since_epoch().count() - posted;
+  const bool is_late = ran_ns.load(std::memory_order_acquire) != posted;
+  const bool is_stalled = is_late && waiting >= Duration(kStalled).count();
+  if (is_stalled) loop.set_stalled_ns(static_cast<uint64_t>(waiting));
+  const pthread_t thread_of_loop = loop_thread.load(std::memory_order_relaxed);
+  if (!options.sample_stacks || (!is_stalled && !with_stack) || thread_of_loop == pthread_t{}) return loop;
+  // Once for each time that it is stuck, and when the monitor asks.
+  if (with_stack || sampled_for != posted) {
+    sampled_for = posted;
+    sample = sample_stack(thread_of_loop);
+  }
+  for (size_t i = 0; i < std::min(sample.offsets.size(), kMostStack); ++i) {
+    loop.add_stack(sample.offsets[i]);
+    loop.add_symbols(sample.symbols[i].substr(0, 200));
+  }
+  loop.set_build_id(build_id());
+  return loop;
+}
+
+asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks) {
+  post_tick(own.runtime().clock.now());
+  tasks.spawn(tick(own, tasks));
+  ReportSender sender(own.runtime(), secret, reporter, options.metaserver);
+  sender.watch_loop = [this, &own](bool with_stack) {
+    return watch_loop(own.runtime().clock.now(), with_stack);
+  };
+  co_await sender.run(tasks);
+}
+
+void Observer::State::run() {
+  {
+    std::unique_lock lock(mutex);
+    if (stopped.wait_for(lock, options.quiet_for, [this] { return stopping; })) return;
+  }
+  runtime::ProductionRuntime here;
+  {
+    runtime::TaskGroup group(here.runtime());
+    bool go = false;
+    {
+      const std::lock_guard lock(mutex);
+      go = !stopping;
+      if (go) own = &here, tasks = &group;
+    }
+    if (go) runtime::run_on(here, serve(here, group));
+    const std::lock_guard lock(mutex);
+    own = nullptr;
+    tasks = nullptr;
+  }
+}
+
+Observer::Observer(runtime::ProductionRuntime& observed, const Recorder& recorder, const rpc::Secret& secret,
+                   ObserverOptions options)
+    : state_(std::make_shared<State>(observed, recorder, secret, std::move(options))) {
+  if (!runtime::kSightCompiled) return;
+  // Signals are the other threads'.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  state_->thread = std::thread([state = state_.get()] { state->run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Observer::~Observer() {
+  state_->gone = true;
+  if (!state_->thread.joinable()) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+    if (state_->own != nullptr)
+      asio::post(state_->own->io(), [tasks = state_->tasks] { tasks->request_stop(); });
+  }
+  state_->stopped.notify_all();
+  state_->thread.join();
+}
+
+Duration Observer::loop_lag() const {
+  const int64_t posted = state_->posted_ns.load(std::memory_order_relaxed);
+  const int64_t lag = state_->lag_ns.load(std::memory_order_relaxed);
+  return Duration(state_->ran_ns.load(std::memory_order_relaxed) == posted ? lag : std::max<int64_t>(lag, 0));
+}
+
+}  // namespace kintsugi::sight

@@ -1,0 +1,82 @@
+/// The observer of a process: a thread of its own that tells the monitor, every second, what is open in the process, also
+/// while the process's only other thread is stuck; and then with the stack that it is stuck in.
+///
+/// The monitor's address comes from the metaserver, asked again every few seconds while there is none or it does not
+/// answer. Whatever fails here is no matter of the daemon's.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "common/rpc/client.h"
+#include "common/rpc/secret.h"
+#include "common/runtime/production/production_runtime.h"
+#include "common/runtime/task_group.h"
+#include "monitoring/sight/reporter.h"
+
+namespace kintsugi::sight {
+
+/// Sends the reports of a Reporter: a coroutine on whatever runtime, the simulator's too.
+class ReportSender {
+ public:
+  static constexpr Duration kInterval = std::chrono::seconds(1);
+  static constexpr Duration kAskAgain = std::chrono::seconds(5);
+  static constexpr Duration kCallLimit = std::chrono::seconds(2);
+  static constexpr Duration kGoodbyeLimit = std::chrono::milliseconds(200);
+
+  ReportSender(const runtime::Runtime& runtime, const rpc::Secret& secret, Reporter& reporter,
+               runtime::Endpoint metaserver)
+      : runtime_(runtime),
+        secret_(secret),
+        client_(runtime, secret, {.dial_limit = kCallLimit}),
+        reporter_(reporter),
+        metaserver_(std::move(metaserver)) {}
+
+  /// Runs until `tasks` is asked to stop, and then says that the process ends.
+  asio::awaitable<void> run(runtime::TaskGroup& tasks);
+
+  std::function<proto::SightLoop(bool with_stack)> watch_loop = [](bool) { return proto::SightLoop(); };
+
+ private:
+  asio::awaitable<bool> find_monitor();
+  asio::awaitable<void> send(rpc::Client& client, bool last);
+
+  runtime::Runtime runtime_;
+  const rpc::Secret secret_;
+  rpc::Client client_;
+  Reporter& reporter_;
+  runtime::Endpoint metaserver_;
+  std::optional<runtime::Endpoint> monitor_;
+  Duration interval_ = kInterval;
+  bool want_stack_ = false;
+};
+
+struct ObserverOptions {
+  runtime::Endpoint metaserver;
+  /// Called on the observed loop now and then, until the observer goes: who the process is by now.
+  std::function<Reporting()> who;
+  /// The stack of a loop that is stuck is read by way of SIGURG, for which a handler is set then. Not for libraries.
+  bool sample_stacks = true;
+  /// Nothing is done before the process is this old: a command that ends sooner costs nothing.
+  Duration quiet_for{};
+};
+
+/// Everything that it is given outlives it. REQUIRES: destroyed before the observed loop ends; that takes kGoodbyeLimit at
+/// most, and a little.
+class Observer {
+ public:
+  Observer(runtime::ProductionRuntime& observed, const Recorder& recorder, const rpc::Secret& secret,
+           ObserverOptions options);
+  ~Observer();
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  /// How long the loop lately took to come to what was ready. May be called from any thread.
+  Duration loop_lag() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace kintsugi::sight

@@ -1,0 +1,82 @@
+// What an annotation costs: a region that is entered and left, a wait, a call's span with its peer.
+//   sight_bench --benchmark_repetitions=5
+#include <benchmark/benchmark.h>
+
+#include "common/runtime/production/production_runtime.h"
+#include "monitoring/sight/module.h"
+#include "monitoring/sight/pages.h"
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::sight {
+namespace {
+
+constexpr Site kOuter{"bench.outer", {"bytes"}};
+constexpr Site kInner{"bench.inner", {"bytes"}, {"seconds"}};
+constexpr Site kOther{"bench.other"};
+
+struct Rig {
+  runtime::ProductionRuntime production;
+  Recorder recorder{production.runtime().clock, 1};
+  Module outer{recorder.root_context(), kOuter, {1}};
+
+  Rig() {
+    // Until the processor's counter is calibrated, times are the clock's.
+    const TimePoint until = recorder.now() + 50ms;
+    while (recorder.now() < until)
+      Module{outer.context(), kInner};
+  }
+};
+
+void enter_and_exit(benchmark::State& state) {
+  Rig rig;
+  for (auto _ : state) {
+    Module module{rig.outer.context(), kInner, {4096}};
+    benchmark::DoNotOptimize(module.context());
+  }
+}
+BENCHMARK(enter_and_exit);
+
+void enter_and_exit_of_a_task(benchmark::State& state) {
+  Rig rig;
+  for (auto _ : state) {
+    Task task{rig.outer.context(), kOther};
+    benchmark::DoNotOptimize(task.context());
+  }
+}
+BENCHMARK(enter_and_exit_of_a_task);
+
+void wait(benchmark::State& state) {
+  Rig rig;
+  const uint64_t target = runtime::named_target(rig.outer.context(), "disk", true);
+  for (auto _ : state) {
+    Wait wait{rig.outer.context(), state.range(0) != 0 ? WaitKind::kDisk : WaitKind::kResource, target};
+    benchmark::DoNotOptimize(&wait);
+  }
+}
+BENCHMARK(wait)->ArgName("disk")->Arg(0)->Arg(1);
+
+/// What a scrape of /metrics takes of the loop, with so many calling contexts.
+void totals_with_names(benchmark::State& state) {
+  Rig rig;
+  std::vector<std::string> names;
+  std::vector<Site> sites;
+  for (int i = 0; i < 40; ++i)
+    names.push_back("bench.site" + std::to_string(i));
+  for (const std::string& name : names)
+    sites.push_back({name});
+  for (int i = 0; i < state.range(0); ++i) {
+    Module first{rig.outer.context(), sites[i % 40]};
+    Module second{first.context(), sites[i / 40 % 40]};
+  }
+  for (auto _ : state) {
+    const auto totals = rig.recorder.totals();
+    benchmark::DoNotOptimize(path_names(totals).size());
+    state.counters["contexts"] = double(totals.size());
+  }
+}
+BENCHMARK(totals_with_names)->Arg(1000)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace kintsugi::sight
+
+BENCHMARK_MAIN();

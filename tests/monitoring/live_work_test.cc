@@ -1,0 +1,294 @@
+#include "common/runtime/live_work.h"
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "monitoring/sight/module.h"
+#include "monitoring/sight/recorder.h"
+#include "tests/monitoring/hand_clock.h"
+
+namespace kintsugi::sight {
+namespace {
+
+using runtime::LiveRecord;
+using runtime::LiveWork;
+using runtime::TaskRecord;
+
+constexpr Site kOuter{"test.outer", {"x", "y"}, {"r"}};
+constexpr Site kInner{"test.inner"};
+constexpr Site kBranch{"test.branch"};
+
+std::vector<LiveRecord> open_records(const LiveWork& live) {
+  std::vector<LiveRecord> records;
+  LiveRecord record;
+  for (uint32_t slot = 1; slot < live.record_slots(); ++slot)
+    if (live.read_record(slot, record)) records.push_back(record);
+  return records;
+}
+
+size_t open_tasks(const LiveWork& live) {
+  size_t count = 0;
+  TaskRecord task;
+  for (uint32_t slot = 1; slot < live.task_slots(); ++slot)
+    count += live.read_task(slot, task);
+  return count;
+}
+
+TEST(LiveWork, AModuleThatNeverEndsIsSeenByAnotherThreadWithItsPlaceAgeAndProgress) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  Module outer{recorder.root_context(), kOuter};
+  Module inner{outer.context(), kInner};
+  clock.advance(3s);
+  inner.progress(17);
+  clock.advance(4s);
+  std::thread([&] {
+    const auto records = open_records(recorder.live());
+    ASSERT_EQ(records.size(), 2u);
+    EXPECT_EQ(records[1].site->name, "test.inner");
+    EXPECT_TRUE(std::string(records[1].where.file_name()).ends_with("live_work_test.cc"));
+    EXPECT_GT(records[1].where.line(), 40u);
+    EXPECT_EQ(clock.now().time_since_epoch().count() - records[1].entered_ns, Duration(7s).count());
+    EXPECT_EQ(clock.now().time_since_epoch().count() - records[1].progressed_ns, Duration(4s).count());
+    EXPECT_EQ(records[1].progress, 17u);
+    EXPECT_EQ(records[1].task, records[0].task);
+    EXPECT_EQ(open_tasks(recorder.live()), 1u);
+  }).join();
+}
+
+TEST(LiveWork, AWaitSaysWhatItWaitsForAndIsGoneWhenItEnds) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  Module outer{recorder.root_context(), kOuter};
+  {
+    Wait wait{outer.context(), WaitKind::kDisk, runtime::named_target(outer.context(), "/disk/a", true)};
+    const auto records = open_records(recorder.live());
+    ASSERT_EQ(records.size(), 2u);
+    EXPECT_EQ(records[1].wait, WaitKind::kDisk);
+    EXPECT_EQ(recorder.live().target_name(records[1].target), "/disk/a");
+    EXPECT_EQ(recorder.live().targets()[0].submitted - recorder.live().targets()[0].completed, 1u);
+    clock.advance(5ms);
+  }
+  EXPECT_EQ(open_records(recorder.live()).size(), 1u);
+  const auto device = recorder.live().targets()[0];
+  EXPECT_TRUE(device.device);
+  EXPECT_EQ(device.completed, 1u);
+  EXPECT_EQ(device.busy_ns, uint64_t(Duration(5ms).count()));
+}
+
+TEST(LiveWork, SelfTimeIsWhatChildrenAndWaitsLeave) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  {
+    Module outer{recorder.root_context(), kOuter, {1, 2}};
+    clock.advance(2ms);
+    {
+      Module inner{outer.context(), kInner};
+      clock.advance(4ms);
+    }
+    {
+      Wait wait{outer.context(), WaitKind::kTimer};
+      clock.advance(3ms);
+    }
+    clock.advance(1ms);
+    outer.output(0, 3);
+  }
+  const Event event = recorder.recent_events(1)[0];
+  EXPECT_EQ(event.duration, 10ms);
+  EXPECT_EQ(event.self, 3ms);
+  EXPECT_EQ(event.inputs[1], 2.0f);
+  EXPECT_EQ(event.outputs[0], 3.0f);
+}
+
+TEST(LiveWork, ChildrenSideBySideAreTasksAndOnlyUnmarkedOnesAreCounted) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  Module outer{recorder.root_context(), kOuter};
+  Task first{outer.context(), kBranch}, second{outer.context(), kBranch};
+  Wait join{outer.context(), WaitKind::kJoin};
+  EXPECT_EQ(open_tasks(recorder.live()), 3u);
+  EXPECT_EQ(recorder.live().implicit_tasks(), 0u);
+  Module third{outer.context(), kInner};
+  EXPECT_EQ(open_tasks(recorder.live()), 4u);
+  EXPECT_EQ(recorder.live().implicit_tasks(), 1u) << "who waits cannot open something";
+  EXPECT_EQ(recorder.live().implicit_places()[0], "test.inner beside what is open in test.outer");
+}
+
+TEST(LiveWork, ACopyOfAContextThatOutlivesItsModuleChangesNothing) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  Context stale;
+  {
+    Module gone{recorder.root_context(), kOuter};
+    stale = gone.context();
+  }
+  Module here{recorder.root_context(), kInner};  // in the same slot
+  recorder.live().progress(stale.live, 99, 0);
+  Wait wait{stale, WaitKind::kDisk};
+  const auto records = open_records(recorder.live());
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].progress, 0u);
+}
+
+TEST(LiveWork, RegionsMayEndInAnyOrder) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  auto outer = std::make_unique<Module>(recorder.root_context(), kOuter);
+  auto inner = std::make_unique<Module>(outer->context(), kInner);
+  outer.reset();
+  EXPECT_EQ(open_tasks(recorder.live()), 1u);
+  EXPECT_EQ(open_records(recorder.live())[0].below, 0u);
+  inner.reset();
+  EXPECT_EQ(open_tasks(recorder.live()), 0u);
+  EXPECT_EQ(open_records(recorder.live()).size(), 0u);
+}
+
+TEST(LiveWork, AFullTableDropsAndCountsAndLeavesOthersAlone) {
+  HandClock clock;
+  LiveWork live(clock, false, {.records = 5, .tasks = 3});
+  std::vector<runtime::LiveHandle> handles;
+  for (int i = 0; i < 10; ++i)
+    handles.push_back(live.open({}, {.site = &kOuter, .span_id = uint64_t(i + 1), .task = true}));
+  EXPECT_EQ(live.dropped(), 8u) << "there is room for two tasks";
+  EXPECT_EQ(open_records(live).size(), 2u);
+  EXPECT_EQ(open_records(live)[1].span_id, 2u);
+  for (auto handle : handles)
+    live.close(handle, 0);
+  EXPECT_EQ(open_records(live).size(), 0u);
+  EXPECT_NE(live.open({}, {.site = &kOuter}).slot, 0u) << "what was dropped took no place";
+}
+
+TEST(LiveWork, TransitionsSayHowLongATaskStoodWhere) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  {
+    Module outer{recorder.root_context(), kOuter};
+    for (int i = 0; i < 3; ++i) {
+      clock.advance(1us);
+      Module inner{outer.context(), kInner};
+      clock.advance(1024ns);
+    }
+  }
+  const auto states = recorder.live().states();
+  ASSERT_EQ(states.size(), 3u) << "outer; inner; outer behind inner";
+  EXPECT_EQ(states[2].last_child->name, "test.inner");
+  std::map<std::pair<int, int>, runtime::EdgeTotals> edges;
+  for (const auto& edge : recorder.live().edges())
+    edges[{edge.from, edge.to}] = edge;
+  EXPECT_EQ((edges[{0, 1}].count), 1u);
+  EXPECT_EQ((edges[{1, 2}].count), 1u);
+  EXPECT_EQ((edges[{2, 3}].count), 3u);
+  EXPECT_EQ((edges[{3, 2}].count), 2u);
+  EXPECT_EQ((edges[{3, 0}].count), 1u);
+  EXPECT_EQ((edges[{2, 3}].sum_q8), 3 * 10 * 256) << "log2 of 1024 ns";
+  EXPECT_EQ((edges[{2, 3}].histogram[10]), 3u);
+}
+
+TEST(LiveWork, EqualWorkHasEqualRolePathsAtAnyDepth) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  Module outer{recorder.root_context(), kOuter};
+  Task shallow{outer.context(), kBranch};
+  Task deep{shallow.context(), kBranch};
+  const auto records = open_records(recorder.live());
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].role_path, records[2].role_path);
+  EXPECT_NE(records[1].path, records[2].path);
+  EXPECT_EQ(records[1].state, records[2].state);
+}
+
+TEST(LiveWork, WaitsThatEndBadlyAreRemembered) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  Module outer{recorder.root_context(), kOuter};
+  {
+    Wait wait{outer.context(), WaitKind::kResource};
+    clock.advance(2s);
+    (void)wait.finish(Status{Code::kDeadlineExceeded, "no slot"});
+  }
+  const auto ended = recorder.live().ended_waits();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].outcome, Code::kDeadlineExceeded);
+  EXPECT_EQ(ended[0].record.wait, WaitKind::kResource);
+  EXPECT_EQ(ended[0].ended_ns - ended[0].record.entered_ns, Duration(2s).count());
+}
+
+TEST(LiveWork, AMillionRandomStepsAgreeWithAMap) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  std::mt19937 random(7);
+  std::map<uint64_t, std::unique_ptr<Module>> open;  // by span
+  for (int step = 0; step < 1'000'000; ++step) {
+    clock.advance(1us);
+    const auto draw = random() % 8;
+    if (draw < 3 && open.size() < 200) {
+      Context parent = recorder.root_context();
+      if (!open.empty() && draw > 0)
+        parent = std::next(open.begin(), random() % open.size())->second->context();
+      std::unique_ptr<Module> module;
+      if (draw == 1)
+        module = std::make_unique<Task>(parent, kBranch);
+      else
+        module = std::make_unique<Module>(parent, kInner);
+      open.emplace(module->context().trace.span_id, std::move(module));
+    } else if (!open.empty() && draw < 6) {
+      open.erase(std::next(open.begin(), random() % open.size()));
+    } else if (!open.empty()) {
+      Wait wait{std::next(open.begin(), random() % open.size())->second->context(), WaitKind::kSibling};
+    }
+    if (step % 5000 != 0) continue;
+    std::map<uint64_t, LiveRecord> seen;
+    for (const LiveRecord& record : open_records(recorder.live()))
+      seen.emplace(record.span_id, record);
+    ASSERT_EQ(seen.size(), open.size());
+    for (const auto& [span, module] : open)
+      ASSERT_TRUE(seen.contains(span));
+    // Every open task has a stack that holds its records, each once.
+    size_t on_stacks = 0;
+    TaskRecord task;
+    LiveRecord record;
+    for (uint32_t slot = 1; slot < recorder.live().task_slots(); ++slot) {
+      if (!recorder.live().read_task(slot, task)) continue;
+      for (uint32_t at = task.top; at != 0; at = record.below) {
+        ASSERT_TRUE(recorder.live().read_record(at, record));
+        ASSERT_EQ(record.task, slot);
+        ++on_stacks;
+      }
+    }
+    ASSERT_EQ(on_stacks, open.size());
+  }
+  EXPECT_EQ(recorder.live().dropped(), 0u);
+}
+
+TEST(LiveWork, ReadersSeeWholeRecordsWhileTheLoopWrites) {
+  HandClock clock;
+  LiveWork live(clock, false, {.records = 8, .tasks = 8});
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    for (uint64_t i = 1; !stop; ++i)
+      live.close(
+          live.open(
+              {},
+              {.site = &kOuter, .trace_id = i, .span_id = i, .parent_span_id = i, .path = i, .task = true}),
+          0);
+  });
+  uint64_t last = 0;
+  for (int seen = 0; seen < 20000;) {
+    for (const LiveRecord& record : open_records(live)) {
+      ASSERT_EQ(record.trace_id, record.span_id);
+      ASSERT_EQ(record.trace_id, record.path);
+      ASSERT_GE(record.trace_id, last);
+      last = record.trace_id;
+      ++seen;
+    }
+  }
+  stop = true;
+  writer.join();
+}
+
+}  // namespace
+}  // namespace kintsugi::sight

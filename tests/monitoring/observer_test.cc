@@ -1,0 +1,142 @@
+// An observer beside a real loop, with a real server in the place of metaserver and monitor.
+#include "monitoring/sight/observer.h"
+
+#include <condition_variable>
+#include <thread>
+
+#include <boost/asio/post.hpp>
+#include <gtest/gtest.h>
+
+#include "common/runtime/production/run.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::sight {
+namespace {
+
+constexpr Site kPut{"test.put"};
+rpc::Secret test_secret() {
+  std::array<std::byte, 32> key;
+  key.fill(std::byte{7});
+  return rpc::Secret(key);
+}
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+/// The metaserver, which says that it is the monitor, too; and keeps the reports.
+class Monitor {
+ public:
+  explicit Monitor(const rpc::Secret& secret)
+      : server_(runtime_.runtime(), secret, nullptr), loop_(runtime_) {
+    server_.handle(rpc::Method::kFindMonitor,
+                   [this](Context, const proto::FindMonitorRequest&,
+                          proto::FindMonitorResponse& response) -> asio::awaitable<Status> {
+                     response.set_address(address_);
+                     co_return Status{};
+                   });
+    server_.handle(rpc::Method::kSightReport,
+                   [this](Context, const proto::SightReport& report,
+                          proto::SightReportAnswer& answer) -> asio::awaitable<Status> {
+                     answer.set_interval_ms(200);
+                     const std::lock_guard lock(mutex_);
+                     reports_.push_back(report);
+                     changed_.notify_all();
+                     co_return Status{};
+                   });
+    runtime::run_on(runtime_, start());
+  }
+  ~Monitor() { runtime::run_on(runtime_, server_.stop()); }
+
+  runtime::Endpoint endpoint() const { return *runtime::Endpoint::parse(address_); }
+
+  /// Waits for a report of which `is_it` is true; an empty one when none comes.
+  proto::SightReport wait_for(const std::function<bool(const proto::SightReport&)>& is_it) {
+    std::unique_lock lock(mutex_);
+    proto::SightReport found;
+    changed_.wait_for(lock, kPatience, [&] {
+      for (const auto& report : reports_)
+        if (is_it(report)) {
+          found = report;
+          return true;
+        }
+      return false;
+    });
+    return found;
+  }
+
+ private:
+  asio::awaitable<void> start() {
+    EXPECT_EQ(server_.start({"127.0.0.1", 0}), Status{});
+    address_ = server_.local_endpoint().to_string();
+    co_return;
+  }
+
+  runtime::ProductionRuntime runtime_;
+  rpc::Server server_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<proto::SightReport> reports_;
+  std::string address_;
+  runtime::LoopThread loop_;
+};
+
+__attribute__((noinline)) uint64_t spin_without_end(const std::atomic<bool>& stop) {
+  uint64_t rounds = 0;
+  while (!stop)
+    ++rounds;
+  return rounds;
+}
+
+TEST(Observer, AStuckLoopIsReportedWithItsOpenWorkAndItsStack) {
+  const rpc::Secret secret = test_secret();
+  Monitor monitor(secret);
+  runtime::ProductionRuntime observed;
+  Recorder recorder(observed.runtime().clock, 1);
+  const runtime::LoopThread loop(observed);
+  auto observer = std::make_unique<Observer>(
+      observed, recorder, secret,
+      ObserverOptions{.metaserver = monitor.endpoint(),
+                      .who = [] { return Reporting{.kind = "chunkserver", .name = "server 4"}; }});
+  EXPECT_EQ(monitor.wait_for([](const auto& report) { return report.name() == "server 4"; }).kind(),
+            "chunkserver");
+
+  std::atomic<bool> stop = false;
+  asio::post(observed.io(), [&] {
+    const Module put{recorder.root_context(), kPut};
+    spin_without_end(stop);
+  });
+  const auto stuck = monitor.wait_for([](const auto& report) {
+    return report.loop().stalled_ns() >= uint64_t(Duration(1s).count()) && report.live_size() > 0;
+  });
+  ASSERT_GT(stuck.loop().stack_size(), 0);
+  bool named = false;
+  std::string stack;
+  for (const std::string& symbol : stuck.loop().symbols()) {
+    named = named || symbol.find("spin_without_end") != std::string::npos;
+    stack += symbol + "\n";
+  }
+  EXPECT_TRUE(named) << stack;
+  EXPECT_EQ(stuck.live(0).wait(), proto::WAIT_NONE);
+  EXPECT_EQ(stuck.live(0).file(), "tests/monitoring/observer_test.cc");
+  stop = true;
+  // It goes on, and says so.
+  monitor.wait_for([&](const auto& report) {
+    return report.sequence() > stuck.sequence() && report.loop().stalled_ns() == 0 && report.live_size() == 0;
+  });
+  observer.reset();
+  EXPECT_TRUE(monitor.wait_for([](const auto& report) { return report.last(); }).last());
+}
+
+TEST(Observer, AMetaserverThatDoesNotAnswerHarmsNobody) {
+  const rpc::Secret secret = test_secret();
+  runtime::ProductionRuntime observed;
+  Recorder recorder(observed.runtime().clock, 1);
+  const runtime::LoopThread loop(observed);
+  {
+    const Observer quiet(observed, recorder, secret, {.metaserver = {"127.0.0.1", 1}, .quiet_for = 1h});
+    const Observer alone(observed, recorder, secret, {.metaserver = {"127.0.0.1", 1}});
+    runtime::run_on(observed, []() -> asio::awaitable<void> { co_return; }());
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::sight
