@@ -10,6 +10,10 @@
 
 namespace kintsugi {
 
+namespace runtime {
+class FaultPoints;
+}
+
 /// Keeps records of work. It is opaque here: only sight::Module looks into it, to which each one is a sight::Recorder.
 class TraceRecorder {
  protected:
@@ -27,6 +31,7 @@ struct Context {
   TimePoint deadline = TimePoint::max();
   TraceContext trace;
   TraceRecorder* recorder = nullptr;  ///< the daemon's; null records nothing
+  runtime::FaultPoints* faults = nullptr;  ///< of the process, for work that came in a request; null: none
   uint64_t connection = 0;  ///< over which the request came (rpc::Server::on_connection_ended); 0: over none
 
   Context with_deadline(TimePoint earlier) const {
