@@ -2,6 +2,7 @@
 
 #include "chunkserver/store/disk/aligned_memory.h"
 #include "common/base/math.h"
+#include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
 #include "partial_sum/check_tree.h"
 
@@ -87,6 +88,7 @@ asio::awaitable<Status> OwnSum::add_all(Context context, ChunkReader& reader, Sl
     part.bytes = std::min({left, room, size.own_bytes});
     if (part.bytes < left) part.bytes = round_down(part.bytes, kBlockBytes);
     KINTSUGI_ASSERT(part.bytes > 0);
+    KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kOwnSum, fmt::format("{}", id_));
     KINTSUGI_CO_TRY(co_await add_part(context, reader, window, contributor, part));
   }
   co_return Status{};

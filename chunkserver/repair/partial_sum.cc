@@ -3,6 +3,7 @@
 #include "chunkserver/repair/sum_sender.h"
 #include "chunkserver/repair/tree_sum.h"
 #include "common/proto/types.pb.h"
+#include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
 #include "partial_sum/check_tree.h"
 
@@ -95,6 +96,7 @@ class PartialSums::Call final : public partial_sum::SumSink {
 
   asio::awaitable<Status> put(uint64_t offset, std::span<const std::span<std::byte>> sums,
                               uint64_t nonzero_bytes) override {
+    KINTSUGI_FAULT_POINT(context_.faults, runtime::FaultPoint::kForwardSum, fmt::format("{}", stripe_));
     KINTSUGI_CO_TRY(co_await sender_.send(offset, sums, nonzero_bytes));
     for (auto& store : stores_) {
       Status stored = co_await store->put(context_, offset, sums);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/base/math.h"
+#include "common/runtime/fault_points.h"
 #include "common/runtime/span.h"
 
 namespace kintsugi::chunkserver {
@@ -33,6 +34,7 @@ asio::awaitable<Result<std::unique_ptr<RebuiltChunk>>> RebuiltChunk::create(
 
 asio::awaitable<Status> RebuiltChunk::put(Context context, uint64_t offset,
                                           std::span<const std::span<std::byte>> sums) {
+  KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kRebuild, fmt::format("{}", id_));
   const TimePoint began = to_.clock.now();
   const uint64_t sub_cell = rows_ > 1 ? cell_bytes_ / rows_ : 0;
   for (uint32_t row = 0; row < rows_; ++row) {

@@ -2,6 +2,7 @@
 
 #include "common/base/server_name.h"
 #include "common/log/log.h"
+#include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/reporter.h"
 
@@ -163,6 +164,7 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
 
 asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   sight::BackgroundTask module{call_context(), kHeartbeat};
+  KINTSUGI_FAULT_POINT(runtime_.faults, runtime::FaultPoint::kHeartbeat);
   sight::Wait wait(module.context(), sight::WaitKind::kDisk);
   const StoreSpace space = co_await store_.space();
   wait.stop();

@@ -1,6 +1,7 @@
 #include "chunkserver/service/read_chunk.h"
 
 #include "common/base/math.h"
+#include "common/runtime/fault_points.h"
 #include "common/runtime/task_group.h"
 #include "monitoring/sight/module.h"
 
@@ -55,6 +56,13 @@ asio::awaitable<Status> ChunkSender::send_frame(const Frame& frame, bool backgro
   data.set_offset(frame.offset);
   data.mutable_block_crcs()->Add(frame.blocks.block_crcs.begin(), frame.blocks.block_crcs.end());
   const asio::const_buffer payload(frame.blocks.data.data(), frame.blocks.data.size());
+  if (runtime::is_armed(runtime_.faults)) {
+    const auto fault = co_await runtime_.faults->pass(runtime::FaultPoint::kSendChunk, stream.peer());
+    if (!fault.status.ok()) co_return fault.status;
+    if (fault.drop) co_return Status{};
+    if (fault.repeat) KINTSUGI_CO_TRY(co_await stream.send(data, std::span(&payload, 1)));
+    if (fault.corrupt) data.set_block_crcs(0, data.block_crcs(0) ^ 1);
+  }
   Status sent = co_await stream.send(data, std::span(&payload, 1));
   if (sent.ok()) {
     counters_.bytes_read += payload.size();

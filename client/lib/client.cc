@@ -36,6 +36,15 @@ Context Client::context() const {
   return context;
 }
 
+asio::awaitable<Result<proto::ChangeFaultsResponse>> Client::change_faults(
+    std::optional<runtime::Endpoint> at, proto::ChangeFaultsRequest request) {
+  proto::ChangeFaultsResponse response;
+  const Context limited = context().with_deadline(resources_->now() + MetaLink::kCallLimit);
+  KINTSUGI_CO_TRY(co_await resources_->rpc.call(limited, at.value_or(resources_->options.metaserver),
+                                                Method::kChangeFaults, request, response));
+  co_return response;
+}
+
 void Client::cancel() {
   if (resources_->background.stopping()) return;
   // Waits between attempts end, and with the connections all streams and calls.

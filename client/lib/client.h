@@ -18,6 +18,7 @@
 #include "client/lib/read/lost_chunk_read.h"
 #include "client/lib/write/file_writer.h"
 #include "common/base/status.h"
+#include "common/proto/faults.pb.h"
 #include "common/proto/meta.pb.h"
 #include "common/proto/sight.pb.h"
 #include "common/rpc/secret.h"
@@ -129,6 +130,9 @@ class Client {
   /// as when it is the one that hangs. kUnavailable: nobody answers.
   asio::awaitable<Result<proto::DiagnoseResponse>> diagnose(
       proto::DiagnoseRequest request, std::optional<runtime::Endpoint> known_monitor = {});
+  /// Has the daemon at `at` make faults, or end them; none: the metaserver. kInvalidArgument: also when it was built without fault points.
+  asio::awaitable<Result<proto::ChangeFaultsResponse>> change_faults(std::optional<runtime::Endpoint> at,
+                                                                     proto::ChangeFaultsRequest request);
 
   /// Every operation that is under way ends soon, and every later one at once, with kCancelled or with an error that says
   /// how the cancellation met it. A write that had begun gives its upload up first, so that its space is free soon. Waited

@@ -1,6 +1,7 @@
 #include "common/rpc/client.h"
 
 #include "common/rpc/peer_pool.h"
+#include "common/runtime/fault_points.h"
 #include "common/runtime/span.h"
 
 namespace kintsugi::rpc {
@@ -60,6 +61,7 @@ asio::awaitable<Result<std::string>> Client::call_raw(Context context, runtime::
 asio::awaitable<Status> Client::call(Context context, runtime::Endpoint to, Method method,
                                      const google::protobuf::MessageLite& request,
                                      google::protobuf::MessageLite& response, std::source_location where) {
+  KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kCall, method_name(method));
   const Result<std::string> bytes =
       co_await send(state_->pool, context, std::move(to), method, request, where);
   if (!bytes) co_return bytes.error();

@@ -1,6 +1,7 @@
 #include "common/rpc/server.h"
 
 #include "common/log/log.h"
+#include "common/rpc/change_faults.h"
 #include "common/rpc/server_core.h"
 
 namespace kintsugi::rpc {
@@ -23,7 +24,11 @@ struct Server::State : ServerCore {
 };
 
 Server::Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits)
-    : state_(std::make_shared<State>(runtime, secret, recorder, limits)) {}
+    : state_(std::make_shared<State>(runtime, secret, recorder, limits)) {
+#ifdef KINTSUGI_FAULT_POINTS
+  if (runtime.faults != nullptr) handle(Method::kChangeFaults, ChangeFaults(*runtime.faults));
+#endif
+}
 
 Server::~Server() = default;
 

@@ -8,6 +8,7 @@
 #include "common/rpc/handshake.h"
 #include "common/rpc/server_core.h"
 #include "common/rpc/wakeup.h"
+#include "common/runtime/fault_points.h"
 #include "common/runtime/span.h"
 
 namespace kintsugi::rpc {
@@ -106,6 +107,12 @@ Status ControlSession::start_call(const FrameView& frame) {
   return {};
 }
 
+asio::awaitable<Status> invoke(const UnaryHandler& handler, Context context, Method method,
+                               const MessageLite& request, MessageLite& response) {
+  KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kServeCall, method_name(method));
+  co_return co_await handler.invoke(handler.service, context, request, response);
+}
+
 asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> self,
                                                const UnaryHandler& handler, FrameHeader header,
                                                std::string bytes) {
@@ -115,7 +122,17 @@ asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> s
   if (request->ParseFromString(bytes)) {
     runtime::Span task(self->core_.context_of(header, *self->connection_), serve_site(header.method),
                        {.task = true}, std::source_location::current());
-    status = task.finish(co_await handler.invoke(handler.service, task.context(), *request, *response));
+    status = task.finish(co_await invoke(handler, task.context(), header.method, *request, *response));
+  }
+  if (runtime::is_armed(self->core_.runtime.faults)) {
+    const auto fault =
+        co_await self->core_.runtime.faults->pass(runtime::FaultPoint::kAnswer, method_name(header.method));
+    if (!fault.status.ok()) status = fault.status;
+    if (fault.repeat) self->respond(header, status, *response);
+    if (fault.drop) {
+      --self->calls_;
+      co_return;
+    }
   }
   --self->calls_;
   self->respond(header, status, *response);
@@ -145,10 +162,11 @@ asio::awaitable<void> ControlSession::write_loop(std::shared_ptr<ControlSession>
   self->connection_->close();
 }
 
-asio::awaitable<Status> run_stream(const StreamHandler& handler, Context context, const std::string& bytes,
-                                   Stream& stream) {
+asio::awaitable<Status> run_stream(const StreamHandler& handler, Context context, Method method,
+                                   const std::string& bytes, Stream& stream) {
   const std::unique_ptr<MessageLite> request(handler.request->New());
   if (!request->ParseFromString(bytes)) co_return kUnparsed;
+  KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kServeStream, method_name(method));
   co_return co_await handler.invoke(handler.service, context, *request, stream);
 }
 
@@ -163,7 +181,8 @@ asio::awaitable<Status> serve_stream(ServerCore& core, std::shared_ptr<BufferedC
   Status outcome{Code::kInvalidArgument,
                  fmt::format("this server has no stream method {} ({})", static_cast<int>(header.method),
                              method_name(header.method))};
-  if (handler != nullptr) outcome = co_await run_stream(*handler, task.context(), request, stream);
+  if (handler != nullptr)
+    outcome = co_await run_stream(*handler, task.context(), header.method, request, stream);
   task.set_code(outcome.code());
   Status concluded = co_await stream.conclude(std::move(outcome));
   // Taken, so that the stream does not close it.

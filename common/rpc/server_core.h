@@ -42,6 +42,7 @@ struct ServerCore {
       context.deadline = runtime.clock.now() + std::chrono::milliseconds(header.timeout_ms);
     context.trace = {header.trace_id, header.span_id, header.path};
     context.recorder = recorder;
+    context.faults = runtime.faults;
     return context;
   }
 

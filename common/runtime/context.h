@@ -12,6 +12,10 @@ namespace kintsugi {
 
 class TraceRecorder;  // common/runtime/span.h
 
+namespace runtime {
+class FaultPoints;
+}
+
 struct TraceContext {
   uint64_t trace_id = 0;  ///< one user operation or background job; 0 = none yet
   uint64_t span_id = 0;   ///< the module that encloses this work; parent of what is nested
@@ -34,6 +38,7 @@ struct Context {
   TraceRecorder* recorder = nullptr;  ///< the daemon's; null records nothing
   uint64_t connection = 0;   ///< over which the request came (rpc::Server::on_connection_ended); 0: over none
   runtime::LiveHandle live;  ///< the innermost open region
+  runtime::FaultPoints* faults = nullptr;  ///< of the process, for work that came in a request; null: none
 
   Context with_deadline(TimePoint earlier) const {
     Context copy = *this;

@@ -10,6 +10,8 @@
 
 namespace kintsugi::runtime {
 
+class FaultPoints;
+
 /// One per daemon. All its coroutines run on `executor`, which is single-threaded: no locks are needed above
 /// it. What the references name outlives whatever was built with them.
 struct Runtime {
@@ -18,6 +20,7 @@ struct Runtime {
   Network& network;
   Disk& disk;
   Random& random;
+  FaultPoints* faults = nullptr;  ///< null: none are built in
 };
 
 }  // namespace kintsugi::runtime

@@ -81,6 +81,7 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(context, std::move(done));
   snapshots.preserve(transaction, freed);
+  KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kStoreCommit);
   {
     sight::Module module(context, kCommitBatch);
     const sight::Wait wait(module.context(), sight::WaitKind::kStore);

@@ -5,6 +5,7 @@
 #include "common/base/assert.h"
 #include "common/log/log.h"
 #include "common/proto/names.h"
+#include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
 #include "repair_manager/plan/blame.h"
 
@@ -201,6 +202,8 @@ asio::awaitable<Result<proto::RepairChunkResponse>> RepairRunner::call_root(Cont
 
 asio::awaitable<void> RepairRunner::carry_call(Context context, std::shared_ptr<RepairRun> run) {
   const sight::Task task{context, kCallRoot};
+  if (runtime::is_armed(runtime_.faults))
+    (void)co_await runtime_.faults->pass(runtime::FaultPoint::kStartRepair);
   run->answer = co_await view_.execute(task.context(), run->plan.targets.front().address, run->plan.request);
   run->changed.notify_all();
 }

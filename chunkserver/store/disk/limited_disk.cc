@@ -2,26 +2,36 @@
 
 #include <algorithm>
 
+#include "common/runtime/fault_points.h"
+
 namespace kintsugi::chunkserver {
 
 class LimitedDisk::LimitedFile final : public runtime::File {
  public:
-  LimitedFile(LimitedDisk& disk, std::unique_ptr<runtime::File> file) : disk_(disk), file_(std::move(file)) {}
+  LimitedFile(LimitedDisk& disk, std::string path, std::unique_ptr<runtime::File> file)
+      : disk_(disk), path_(std::move(path)), file_(std::move(file)) {}
 
   asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<std::byte> into) override {
     Busy busy(disk_);
     disk_.bytes_read_ += into.size();
     if (disk_.rate_ > 0) co_await disk_.pace(into.size());
+    if (runtime::is_armed(disk_.faults_)) {
+      const auto fault = co_await disk_.faults_->pass(runtime::FaultPoint::kDiskRead, path_);
+      if (!fault.status.ok()) co_return fault.status;
+      if (fault.corrupt) co_return co_await read_wrongly(offset, into);
+    }
     co_return co_await file_->read(offset, into);
   }
   asio::awaitable<Status> write(uint64_t offset, std::span<const std::byte> from) override {
     Busy busy(disk_);
     disk_.bytes_written_ += from.size();
     if (disk_.rate_ > 0) co_await disk_.pace(from.size());
+    KINTSUGI_FAULT_POINT(disk_.faults_, runtime::FaultPoint::kDiskWrite, path_);
     co_return co_await file_->write(offset, from);
   }
   asio::awaitable<Status> sync() override {
     Busy busy(disk_);
+    KINTSUGI_FAULT_POINT(disk_.faults_, runtime::FaultPoint::kDiskSync, path_);
     co_return co_await file_->sync();
   }
   asio::awaitable<Status> allocate(uint64_t bytes) override { return file_->allocate(bytes); }
@@ -29,7 +39,15 @@ class LimitedDisk::LimitedFile final : public runtime::File {
   asio::awaitable<Result<uint64_t>> size() override { return file_->size(); }
 
  private:
+  /// One byte comes back as another one.
+  asio::awaitable<Result<size_t>> read_wrongly(uint64_t offset, std::span<std::byte> into) {
+    auto bytes = co_await file_->read(offset, into);
+    if (bytes && *bytes > 0) into[*bytes / 2] ^= std::byte{1};
+    co_return bytes;
+  }
+
   LimitedDisk& disk_;
+  const std::string path_;
   std::unique_ptr<runtime::File> file_;
 };
 
@@ -47,9 +65,9 @@ Duration LimitedDisk::busy_time() const {
 
 asio::awaitable<Result<std::unique_ptr<runtime::File>>> LimitedDisk::open(std::string path,
                                                                           runtime::OpenMode mode) {
-  auto file = co_await disk_.open(std::move(path), mode);
+  auto file = co_await disk_.open(path, mode);
   if (!file) co_return file.error();
-  co_return std::unique_ptr<runtime::File>(new LimitedFile(*this, std::move(*file)));
+  co_return std::unique_ptr<runtime::File>(new LimitedFile(*this, std::move(path), std::move(*file)));
 }
 
 asio::awaitable<void> LimitedDisk::pace(uint64_t bytes) {

@@ -21,7 +21,11 @@ class LimitedDisk final : public runtime::Disk {
 
   /// 0 bytes a second: no limit. `runtime` outlives the disk, and the disk its files.
   LimitedDisk(const runtime::Runtime& runtime, uint64_t bytes_per_second)
-      : disk_(runtime.disk), clock_(runtime.clock), rate_(bytes_per_second), never_(runtime) {}
+      : disk_(runtime.disk),
+        clock_(runtime.clock),
+        faults_(runtime.faults),
+        rate_(bytes_per_second),
+        never_(runtime) {}
 
   asio::awaitable<Result<std::unique_ptr<runtime::File>>> open(std::string path,
                                                                runtime::OpenMode mode) override;
@@ -62,6 +66,7 @@ class LimitedDisk final : public runtime::Disk {
 
   runtime::Disk& disk_;
   runtime::Clock& clock_;
+  runtime::FaultPoints* const faults_;
   const uint64_t rate_;
   runtime::Event never_;  ///< waited for with a deadline
   TimePoint passed_at_;   ///< when everything that was let in has passed

@@ -16,7 +16,8 @@ ProductionRuntime::ProductionRuntime()
       clock_(io_),
       network_(io_, clock_),
       disk_(io_),
-      runtime_{io_.get_executor(), clock_, network_, disk_, random_} {}
+      faults_(io_.get_executor(), clock_),
+      runtime_{io_.get_executor(), clock_, network_, disk_, random_, &faults_} {}
 
 void ProductionRuntime::run() {
   bool was_running = running_.exchange(true);

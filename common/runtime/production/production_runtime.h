@@ -6,6 +6,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "common/runtime/fault_points.h"
 #include "common/runtime/production/asio_network.h"
 #include "common/runtime/production/kernel_random.h"
 #include "common/runtime/production/steady_clock.h"
@@ -41,6 +42,7 @@ class ProductionRuntime {
   AsioNetwork network_;
   UringDisk disk_;
   KernelRandom random_;
+  FaultPoints faults_;
   Runtime runtime_;
   std::atomic<bool> running_ = false;
 };

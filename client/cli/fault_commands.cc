@@ -1,0 +1,128 @@
+// fault set, list, clear.
+#include <cstdio>
+
+#include "client/cli/commands.h"
+#include "client/cli/json.h"
+#include "client/cli/servers.h"
+#include "client/cli/session.h"
+
+namespace kintsugi::cli {
+namespace {
+
+using client::BlockingClient;
+
+constexpr std::string_view kMetaserver = "metaserver";
+
+struct Arguments {
+  std::string where, point, action, detail, code;
+  uint64_t skip = 0, times = 0, bytes = 0, number = 0;
+  double delay = 0;
+};
+
+/// None: the metaserver.
+Result<std::optional<runtime::Endpoint>> find(BlockingClient& client, const std::string& where) {
+  if (where == kMetaserver) return std::optional<runtime::Endpoint>();
+  if (const auto address = runtime::Endpoint::parse(where)) return std::optional(*address);
+  KINTSUGI_ASSIGN(const proto::ListServersResponse servers, client.run(client.async().list_servers()));
+  KINTSUGI_ASSIGN(const proto::ServerState server, find_server(servers, where));
+  KINTSUGI_ASSIGN(const runtime::Endpoint address, runtime::Endpoint::parse(server.address()));
+  return std::optional(address);
+}
+
+void show(Session& session, const proto::ChangeFaultsResponse& answer) {
+  Json faults = Json::array(), passes = Json::array();
+  for (const proto::InjectedFault& fault : answer.faults()) {
+    faults.push_back({{"number", fault.number()},
+                      {"point", fault.point()},
+                      {"action", fault.action()},
+                      {"detail", fault.detail()},
+                      {"passed", fault.passed()},
+                      {"happened", fault.happened()}});
+    if (session.json) continue;
+    fmt::print("{:>4}  {} at {}{}{}: reached {} times, happened {} times\n", fault.number(), fault.action(),
+               fault.point(), fault.detail().empty() ? "" : ", only ", fault.detail(), fault.passed(),
+               fault.happened());
+  }
+  for (const proto::FaultPasses& each : answer.passes())
+    passes.push_back({{"point", each.point()}, {"passes", each.passes()}});
+  if (session.json) {
+    print_json({{"faults", std::move(faults)}, {"points", std::move(passes)}});
+  } else if (answer.faults().empty()) {
+    fmt::print("no faults are set\n");
+  }
+}
+
+Status change(Session& session, BlockingClient& client, const std::string& where,
+              proto::ChangeFaultsRequest request) {
+  KINTSUGI_ASSIGN(const std::optional<runtime::Endpoint> at, find(client, where));
+  KINTSUGI_ASSIGN(const proto::ChangeFaultsResponse answer,
+                  client.run(client.async().change_faults(at, std::move(request))));
+  show(session, answer);
+  return {};
+}
+
+Status set(Session& session, BlockingClient& client, const Arguments& arguments) {
+  proto::ChangeFaultsRequest request;
+  proto::InjectedFault& fault = *request.add_set();
+  fault.set_point(arguments.point);
+  fault.set_action(arguments.action);
+  fault.set_detail(arguments.detail);
+  fault.set_code(arguments.code);
+  fault.set_skip(arguments.skip);
+  fault.set_times(arguments.times);
+  fault.set_bytes(arguments.bytes);
+  fault.set_delay_ms(static_cast<uint64_t>(arguments.delay * 1000));
+  return change(session, client, arguments.where, std::move(request));
+}
+
+Status list(Session& session, BlockingClient& client, const Arguments& arguments) {
+  return change(session, client, arguments.where, {});
+}
+
+Status clear(Session& session, BlockingClient& client, const Arguments& arguments) {
+  proto::ChangeFaultsRequest request;
+  if (arguments.number != 0) {
+    request.add_remove(arguments.number);
+  } else {
+    request.set_clear(true);
+  }
+  return change(session, client, arguments.where, std::move(request));
+}
+
+}  // namespace
+
+std::vector<Command> fault_commands() {
+  const auto a = std::make_shared<Arguments>();
+  const Option where{"WHERE", &a->where, "A server's name, number or host:port, or 'metaserver'", kRequired};
+  return {
+      {.name = "fault",
+       .help = "Have daemons that were built for it do something wrong, to see what notices",
+       .commands = {
+           {.name = "set",
+            .help = "Set a fault at a place of a daemon's code; an unknown name lists those that there are",
+            .options = {where,
+                        {"POINT", &a->point, "The place: disk-read, own-sum, ...", kRequired},
+                        {"ACTION", &a->action,
+                         "hang, delay, error, corrupt, drop, repeat, cpu-loop, memory-walk or leak",
+                         kRequired},
+                        {"--detail", &a->detail, "Only where this is part of the path, chunk or method"},
+                        {"--skip", &a->skip, "Times that nothing happens first"},
+                        {"--times", &a->times, "Times that it happens; default: until it is cleared"},
+                        {"--delay", &a->delay, "Seconds of a delay, loop or walk; default 1"},
+                        {"--error", &a->code, "The error's name; default: unavailable"},
+                        {"--bytes", Bytes{&a->bytes}, "Memory that is walked or leaked"}},
+            .prints_json = true,
+            .run = connected(a, set)},
+           {.name = "list",
+            .help = "Show the faults that are set, and how often each place was reached while any was",
+            .options = {where},
+            .prints_json = true,
+            .run = connected(a, list)},
+           {.name = "clear",
+            .help = "End faults; what hangs in them goes on",
+            .options = {where, {"--number", &a->number, "Only this one"}},
+            .prints_json = true,
+            .run = connected(a, clear)}}}};
+}
+
+}  // namespace kintsugi::cli

@@ -1,0 +1,139 @@
+/// Places in the code where an operator of a test can have something go wrong: a coroutine that never goes on, a slow answer, a lost
+/// message, a loop that does not end. Built in by the CMake option KINTSUGI_FAULT_POINTS; without it no call of them is left.
+///
+/// They know nothing of annotations and leave no trace in them: what finds faults has to find them by what they do.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+#include "common/runtime/clock.h"
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+
+namespace kintsugi::runtime {
+
+/// Where. The names that people use are in fault_points.cc.
+enum class FaultPoint : uint8_t {
+  kServeCall,    ///< a handler of a unary call, before it begins; detail: the method
+  kServeStream,  ///< the same of a stream
+  kAnswer,       ///< the answer of a unary call; detail: the method
+  kCall,         ///< a unary call of this process, before it is sent; detail: the method
+  kSendChunk,    ///< a frame of a chunk that is read; detail: the reader's address
+  kDiskRead,     ///< of a chunkserver's disk; detail: the path
+  kDiskWrite,
+  kDiskSync,
+  kStoreCommit,  ///< a change of the metadata
+  kOwnSum,       ///< a helper's own part of a repair, slice by slice; detail: STRIPE:INDEX
+  kForwardSum,   ///< a helper hands a slice on to its parent
+  kRebuild,      ///< a repair site puts a slice in its place
+  kStartRepair,  ///< a repair manager, before it sends a repair out
+  kHeartbeat,
+  kCount
+};
+
+enum class FaultAction : uint8_t {
+  kHang,        ///< does not go on until the fault is removed
+  kDelay,       ///< goes on after `delay`
+  kError,       ///< fails with `code`
+  kCorrupt,     ///< one byte of the message or block is another one
+  kDrop,        ///< the message is lost
+  kRepeat,      ///< the message is sent twice
+  kCpuLoop,     ///< the thread runs in a circle for `delay`
+  kMemoryWalk,  ///< another thread writes to `bytes` of memory, at random, for `delay`
+  kLeak,        ///< `bytes` are allocated and never given back, each time
+  kCount
+};
+
+std::string_view name_of(FaultPoint point);
+std::string_view name_of(FaultAction action);
+Result<FaultPoint> fault_point_of(std::string_view name);
+Result<FaultAction> fault_action_of(std::string_view name);
+
+struct Fault {
+  FaultPoint point{};
+  FaultAction action{};
+  std::string detail;  ///< only where the detail contains this; empty: everywhere
+  uint64_t skip = 0;   ///< passes that nothing happens to first
+  uint64_t times = 0;  ///< passes that it happens to; 0: all
+  Duration delay = std::chrono::seconds(1);
+  Code code = Code::kUnavailable;
+  uint64_t bytes = 64 << 20;
+};
+
+/// What a place has to do about the message in its hands.
+struct FaultOutcome {
+  Status status;
+  bool corrupt = false, drop = false, repeat = false;
+};
+
+/// One per daemon, on its thread. REQUIRES, before it is destroyed: clear(), and that nothing waits any more.
+class FaultPoints {
+ public:
+  static constexpr size_t kMaxFaults = 64;
+
+  FaultPoints(asio::any_io_executor executor, Clock& clock) : clock_(clock), changed_(executor, clock) {}
+
+  /// False: pass() would do nothing.
+  bool armed() const { return !faults_.empty(); }
+  asio::awaitable<FaultOutcome> pass(FaultPoint point, std::string_view detail = {});
+
+  /// The number by which it is removed. kLimitExceeded: there are too many.
+  Result<uint64_t> set(Fault fault);
+  /// kNotFound. Whoever hangs in it goes on.
+  Status remove(uint64_t number);
+  void clear();
+
+  struct Listed {
+    uint64_t number = 0;
+    Fault fault;
+    uint64_t passed = 0;    ///< times that the place was reached
+    uint64_t happened = 0;  ///< times that the fault did something
+  };
+  std::vector<Listed> list() const;
+  /// How often each place was passed while any fault was set: what may be drawn.
+  const std::array<uint64_t, static_cast<size_t>(FaultPoint::kCount)>& passes() const { return passes_; }
+
+ private:
+  asio::awaitable<FaultOutcome> happen(uint64_t number, Fault fault);
+  bool is_set(uint64_t number) const;
+
+  Clock& clock_;
+  std::list<Listed> faults_;
+  std::array<uint64_t, static_cast<size_t>(FaultPoint::kCount)> passes_{};
+  std::vector<std::unique_ptr<char[]>> leaked_;
+  uint64_t next_ = 1;
+  Event changed_;
+};
+
+}  // namespace kintsugi::runtime
+
+namespace kintsugi::runtime {
+
+/// Something is to go wrong in this process. Always false when fault points are not built in.
+inline bool is_armed([[maybe_unused]] const FaultPoints* faults) {
+#ifdef KINTSUGI_FAULT_POINTS
+  return faults != nullptr && faults->armed();
+#else
+  return false;
+#endif
+}
+
+}  // namespace kintsugi::runtime
+
+/// In a coroutine that returns a Status or a Result, which an error of a fault ends:
+/// KINTSUGI_FAULT_POINT(context.faults, runtime::FaultPoint::kOwnSum, detail). The detail is computed only when it is needed.
+#define KINTSUGI_FAULT_POINT(faults_, ...)                             \
+  do {                                                                 \
+    if (kintsugi::runtime::is_armed(faults_)) [[unlikely]]             \
+      KINTSUGI_CO_TRY((co_await (faults_)->pass(__VA_ARGS__)).status); \
+  } while (false)
