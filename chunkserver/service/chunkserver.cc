@@ -25,7 +25,7 @@ size_t buffer_count(const Options& options) {
 
 ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::Secret secret)
     : network_(runtime.network, runtime.clock, traffic_),
-      runtime_{runtime.executor, runtime.clock, network_, runtime.disk, runtime.random},
+      runtime_{runtime.executor, runtime.clock, network_, runtime.disk, runtime.random, runtime.faults},
       options_(std::move(options)),
       secret_(secret),
       recorder_(runtime_.clock, runtime_.random.next()),

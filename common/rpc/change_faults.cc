@@ -20,7 +20,9 @@ Result<Fault> fault_of(const proto::InjectedFault& wanted) {
   Fault fault;
   KINTSUGI_ASSIGN(fault.point, runtime::fault_point_of(wanted.point()));
   KINTSUGI_ASSIGN(fault.action, runtime::fault_action_of(wanted.action()));
-  if (!wanted.code().empty()) KINTSUGI_ASSIGN(fault.code, code_of(wanted.code()));
+  if (!wanted.code().empty()) {
+    KINTSUGI_ASSIGN(fault.code, code_of(wanted.code()));
+  }
   if (wanted.delay_ms() > kMaxDelayMs || wanted.bytes() > kMaxBytes)
     return Status{Code::kInvalidArgument, "a fault lasts at most an hour and takes at most 4 GiB"};
   fault.detail = wanted.detail();

@@ -1,5 +1,6 @@
 #include "metaserver/service/meta_state.h"
 
+#include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {

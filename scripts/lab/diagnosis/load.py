@@ -1,0 +1,65 @@
+"""Four clients that use a cluster while faults are made: puts and gets that are compared, metadata, repairs of chunks that are not lost."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import threading
+import time
+
+LIMIT = 90  # seconds that an operation may take: a fault may hold it up
+
+
+class Load:
+    def __init__(self, cluster, directory, seed):
+        self.cluster, self.directory = cluster, pathlib.Path(directory)
+        self.rng = random.Random(f"load {seed}")
+        self.stopping = threading.Event()
+        self.done, self.failed, self.wrong = 0, 0, 0
+        (self.directory / "big").write_bytes(os.urandom(14 << 20))
+        (self.directory / "small").write_bytes(os.urandom(3000))
+        self.threads = [threading.Thread(target=self.repeat, args=(work, pause)) for work, pause in
+                        [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.8)]]
+
+    def start(self):
+        self.run("put", self.directory / "big", "/kept")
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join()
+
+    def run(self, *words):
+        return subprocess.run([self.cluster.kintsugi, *map(str, words)], env=self.cluster.environment, capture_output=True, text=True,
+                              timeout=LIMIT, check=True).stdout
+
+    def repeat(self, work, pause):
+        name = f"{threading.get_ident():x}"
+        while not self.stopping.is_set():
+            try:
+                work(name)
+                self.done += 1
+            except (subprocess.SubprocessError, ValueError, KeyError):
+                self.failed += 1  # what a fault does to a client is no matter here
+            time.sleep(pause)
+
+    def transfer(self, name):
+        self.run("put", self.directory / "big", f"/{name}", "--replace")
+        back = self.directory / name
+        self.run("get", f"/{name}", back, "--replace")
+        if back.read_bytes() != (self.directory / "big").read_bytes():
+            self.wrong += 1
+
+    def metadata(self, name):
+        self.run("mkdir", f"/d-{name}")
+        self.run("put", self.directory / "small", f"/d-{name}/f")
+        self.run("ls", f"/d-{name}")
+        self.run("stat", f"/d-{name}/f")
+        self.run("rm", "-r", f"/d-{name}")
+
+    def repair(self, _name):
+        stripe = json.loads(self.run("stat", "/kept", "--json"))["extents"][0]["stripe_id"]
+        self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(9)}", "--shape", self.rng.choice(["chain", "binomial", "star"]))
