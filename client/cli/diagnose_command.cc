@@ -10,6 +10,7 @@
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "client/cli/source_slice.h"
+#include "common/proto/sight.pb.h"
 #include "common/proto/verdicts.h"
 
 namespace kintsugi::cli {
@@ -39,7 +40,8 @@ Result<proto::DiagnoseResponse> ask(BlockingClient& client, const Arguments& arg
   return client.run(client.async().diagnose(std::move(request), known));
 }
 
-/// The places of a verdict's code, its own first, then those of who waits for it.
+/// Where to look in the source, the likeliest place first: what the monitor chose, or else the verdict's own place and then those
+/// of who waits for it.
 void print_slice(const proto::Verdict& verdict, const Arguments& arguments) {
   std::set<std::pair<std::string, uint32_t>> shown;
   const auto print = [&](const std::string& file, uint32_t line, const std::string& function) {
@@ -49,6 +51,8 @@ void print_slice(const proto::Verdict& verdict, const Arguments& arguments) {
     const auto lines = source_lines(arguments.source, file, line, arguments.slice);
     fmt::print("{}", lines ? *lines : fmt::format("    ({})\n", lines.error().message()));
   };
+  for (const proto::ChainLink& place : verdict.slice())
+    print(place.file(), place.line(), place.function());
   print(verdict.file(), verdict.line(), verdict.function());
   for (auto link = verdict.chain().rbegin(); link != verdict.chain().rend(); ++link)
     print(link->file(), link->line(), link->function());

@@ -3,6 +3,7 @@
 #include "client/lib/check/deep_check.h"
 #include "client/lib/resources.h"
 #include "common/base/assert.h"
+#include "common/proto/sight.pb.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/recorder.h"
 

@@ -20,10 +20,14 @@
 #include "common/base/status.h"
 #include "common/proto/faults.pb.h"
 #include "common/proto/meta.pb.h"
-#include "common/proto/sight.pb.h"
 #include "common/rpc/secret.h"
 #include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
+
+namespace kintsugi::proto {
+class DiagnoseRequest;  // sight.pb.h, which only who diagnoses needs
+class DiagnoseResponse;
+}  // namespace kintsugi::proto
 
 namespace kintsugi::client {
 

@@ -24,8 +24,10 @@ class Detector {
   virtual bool wants_everything(uint64_t /*process*/) const { return false; }
   /// Sites whose finished executions a process has to report.
   virtual std::vector<std::string> wants_samples_of(uint64_t /*process*/) const { return {}; }
-  /// A report as it came, before its totals are merged with earlier ones: for detectors of samples.
-  virtual void report_came(const proto::SightReport& /*report*/, TimePoint /*arrived*/) {}
+  /// A report of a process was taken in: for detectors of samples, which the view does not keep. `view` knows what the report's ids
+  /// mean.
+  virtual void report_came(const model::ProcessView& /*view*/, const proto::SightReport& /*report*/,
+                           TimePoint /*arrived*/) {}
 };
 
 }  // namespace kintsugi::monitoring

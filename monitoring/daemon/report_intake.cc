@@ -54,9 +54,10 @@ asio::awaitable<Status> ReportIntake::report(Context, const proto::SightReport& 
   counters_.bytes += bytes;
   response.set_interval_ms(kIntervalMs);
   const model::ProcessView* view = processes_.find(process);
-  response.set_dictionary(view != nullptr && view->lacks_dictionary());
+  KINTSUGI_ASSERT(view != nullptr);
+  response.set_dictionary(view->lacks_dictionary());
   for (const auto& detector : detectors_) {
-    detector->report_came(request, now);
+    detector->report_came(*view, request, now);
     if (detector->wants_everything(process)) response.set_all_live(true);
     for (std::string& site : detector->wants_samples_of(process))
       response.add_samples_of(std::move(site));

@@ -8,7 +8,7 @@ namespace kintsugi::repair_manager {
 namespace {
 
 TEST(RepairRecords, TheTreesOfARepairAreShownWhileItRuns) {
-  FakeCluster cluster(any_seed(), 12, {});
+  FakeCluster cluster(simulation::Simulation::seed_from_environment(1), 12, {});
   const StripeId stripe = cluster.add_stripe(0);
   cluster.lose({stripe, 0});
   ASSERT_TRUE(cluster.simulation.run_until([&] { return cluster.manager.status().running_size() == 1; }, 1s));
