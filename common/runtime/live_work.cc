@@ -200,7 +200,8 @@ LiveRecord* LiveWork::find(LiveHandle handle) {
 LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening) {
   if (!is_owner()) return {};
   LiveRecord* const up = find(parent);
-  if (up == nullptr && opening.site == nullptr) return {};  // a wait of nobody
+  const bool beside_stack = opening.kind == RegionKind::kFree;
+  if (up == nullptr && (opening.site == nullptr || beside_stack)) return {};  // a wait of nobody
   uint32_t slot = free_record_;
   if (slot != 0) {
     free_record_ = records_[slot].below;
@@ -215,7 +216,9 @@ LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening) {
 
   uint32_t below = 0;
   bool implicit = false;
-  if (!opening.task && up != nullptr) {
+  if (beside_stack) {
+    below = slot;
+  } else if (!opening.task && up != nullptr) {
     const uint32_t top = tasks_[up->task].top;
     // A task that waits does not run: who opens something in it is somebody else. A region that is not opened from the
     // innermost one stands beside that.
@@ -235,7 +238,12 @@ LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening) {
   uint16_t role = 0, state = 0;
   uint64_t role_path = 0;
   uint8_t flags = opening.background ? kFlagBackground : 0;
-  if (below != 0) {
+  if (beside_stack) {
+    task_number = up->task;
+    role = up->role;
+    role_path = child_path(up->role_path, *opening.site);
+    flags |= up->flags & kFlagBackground;
+  } else if (below != 0) {
     const LiveRecord& under = records_[below];
     task_number = under.task;
     role = under.role;
@@ -289,13 +297,14 @@ LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening) {
     put(record.role, role);
     put(record.state, state);
     put(record.below, below);
-    put(record.kind, opening.kind);
+    put(record.kind, beside_stack ? RegionKind::kModule : opening.kind);
     put(record.wait, opening.wait);
     put(record.need, opening.need);
     put(record.flags, flags);
     put(record.covered_ns, int64_t{0});
   }
   const LiveRecord& stored = record;
+  if (beside_stack) return {slot, stored.generation};
   TaskRecord& task = tasks_[task_number];
   {
     const Writing<TaskRecord> writing(task);
@@ -328,13 +337,16 @@ LiveWork::Closed LiveWork::close(LiveHandle handle, int64_t now_ns, Code outcome
       put_words(ended.record, *record);
     }
   }
-  if (below != 0) {
+  const bool beside_stack = below == handle.slot;
+  if (below != 0 && !beside_stack) {
     LiveRecord& under = records_[below];
     put(under.covered_ns, under.covered_ns + duration);
     if (record->site != nullptr && task.top == handle.slot)
       put(under.state, state_of(under.role_path, record->site, under.wait, under.role));
   }
-  if (task.top == handle.slot && below == 0) {
+  if (beside_stack) {
+    // The task does not stand there.
+  } else if (task.top == handle.slot && below == 0) {
     end_task(record->task, now_ns, outcome != Code::kOk);
   } else if (task.top == handle.slot) {
     const Writing<TaskRecord> writing(task);

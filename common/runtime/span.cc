@@ -28,8 +28,7 @@ void Span::begin(const Context& parent, const Site& site, const Options& options
   event_.outputs = {};
   event_.input_count = event_.output_mask = 0;
   event_.code = Code::kOk;
-  opened_ = options.kind != RegionKind::kFree;
-  if (!opened_) return;
+  opened_ = true;
   context_.live =
       recorder.live().open(parent.live, {.site = &site,
                                          .where = where,

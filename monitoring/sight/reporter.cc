@@ -23,8 +23,9 @@ struct OpenTask {
   uint32_t slot = 0;
   TaskRecord task{};
   std::vector<LiveRecord> records;
-  int64_t moved_ns = 0;  ///< when anything of it moved last
-  bool idle = false;     ///< it waits for work to come, and nobody's operation waits for it
+  std::vector<LiveRecord> held;  ///< streams that it has open
+  int64_t moved_ns = 0;          ///< when anything of it moved last
+  bool idle = false;             ///< it waits for work to come, and nobody's operation waits for it
 };
 
 int64_t nanoseconds(TimePoint time) {
@@ -37,6 +38,10 @@ uint64_t since(int64_t now, int64_t then) {
 
 std::vector<OpenTask> open_tasks(const LiveWork& live) {
   std::vector<OpenTask> tasks;
+  std::unordered_multimap<uint32_t, LiveRecord> held;
+  LiveRecord beside;
+  for (uint32_t slot = 1; slot < live.record_slots(); ++slot)
+    if (live.read_record(slot, beside) && beside.below == slot) held.emplace(beside.task, beside);
   for (uint32_t slot = 1; slot < live.task_slots(); ++slot) {
     OpenTask open;
     open.slot = slot;
@@ -50,6 +55,12 @@ std::vector<OpenTask> open_tasks(const LiveWork& live) {
       open.records.push_back(record);
     }
     if (open.records.empty()) continue;
+    for (auto [each, end] = held.equal_range(slot); each != end; ++each) {
+      // The task that opened it may have ended, and its number been given again.
+      const bool is_its = each->second.trace_id == open.records.back().trace_id &&
+                          each->second.entered_ns >= open.task.began_ns;
+      if (is_its && open.held.size() < kMaxDepth) open.held.push_back(each->second);
+    }
     // Opening a region is no movement of its own: a loop of few states goes round without end.
     open.moved_ns = std::max(open.task.changed_ns, open.task.began_ns);
     for (const LiveRecord& each : open.records)
@@ -201,6 +212,18 @@ void Reporter::tell_live(proto::SightReport& report, int64_t now) {
       told.set_still_ns(since(now, open.moved_ns));
       if (record == open.records.rbegin()) {
         told.set_task_root(true);
+        for (const LiveRecord& stream : open.held) {
+          proto::SightLive& holds = *report.add_live();
+          fill(holds, stream, open.task, open.slot, now);
+          holds.set_still_ns(since(now, open.moved_ns));
+          // Not a place where the task is: it counts as old as the task, so that nobody takes it for the innermost.
+          holds.set_age_ns(since(now, open.task.began_ns));
+          places_.emplace(stream.path, stream);
+          for (const LiveRecord& each : open.records)
+            if (each.span_id == stream.parent_span_id && each.site != nullptr)
+              parents_.emplace(stream.path, each.path);
+          bytes += holds.ByteSizeLong() + 4;
+        }
         if (open.task.overflowed == 0)
           for (size_t i = 0; i < std::min<size_t>(open.task.edge_count, TaskRecord::kEdges); ++i)
             for (uint32_t value : {uint32_t{open.task.edges[i].from}, uint32_t{open.task.edges[i].to},
