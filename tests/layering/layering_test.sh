@@ -22,6 +22,7 @@ exempt='^(metaserver/daemon/|metaserver/main\.cc)'
 # folder that stand on a floor of their own.
 declare -A rooms=(
   [common]="base log proto metrics runtime runtime/production config rpc http daemon proto/pch"
+  [monitoring]="sight model progress similarity behaviour daemon main"
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster service daemon main"
   [repair_manager]="trees view plan joint manager daemon main"
@@ -75,6 +76,11 @@ for area in "${!rooms[@]}"; do
       else if (to > from) print part[1] ":" part[2] ": " names[from] " does not know " quoted[2]
     }')
 done
+
+while IFS= read -r found; do
+  [[ -n $found ]] && report "$found  <- only monitoring/sight is known to what it watches"
+done < <(grep -rnE '^#include "monitoring/' --include='*.h' --include='*.cc' partial_sum chunkserver metaserver repair_manager client |
+         grep -vE '^[^:]+:[0-9]+:#include "monitoring/sight/' || true)
 
 # Time, network, disk and randomness only through the runtime seam.
 seam='asio::(steady_timer|system_timer|ip::)|std::(random_device|mt19937|ofstream|ifstream|filesystem)|steady_clock::now|system_clock::now|::getrandom'

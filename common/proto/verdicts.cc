@@ -1,0 +1,198 @@
+#include "common/proto/verdicts.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace kintsugi::proto {
+namespace {
+
+using Document = nlohmann::ordered_json;
+
+constexpr size_t kMostText = 512;
+
+/// Texts of reports may hold anything: a line for people keeps what is printable.
+std::string printable(std::string_view text) {
+  std::string out(text.substr(0, kMostText));
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
+  return out;
+}
+
+std::string duration_text(uint64_t ns) {
+  const double seconds = static_cast<double>(ns) / 1e9;
+  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 600) return fmt::format("{:.0f} s", seconds);
+  return fmt::format("{:.0f} min", seconds / 60);
+}
+
+std::string place(std::string_view file, uint32_t line) {
+  const std::string_view name = file.substr(file.rfind('/') + 1);
+  return line == 0 ? printable(name) : fmt::format("{}:{}", printable(name), line);
+}
+
+std::string who(const Verdict& verdict) {
+  std::string text = verdict.server().empty() ? "an unknown process" : printable(verdict.server());
+  if (!verdict.peer().empty()) text += " and " + printable(verdict.peer());
+  return text;
+}
+
+/// What is wrong with it, without since when.
+std::string what(const Verdict& verdict) {
+  const std::string region = printable(verdict.region());
+  switch (verdict.kind()) {
+    case Verdict::RUNNING: return "runs on without end" + (region.empty() ? "" : " in " + region);
+    case Verdict::SILENT: return "does not report and answers nobody";
+    case Verdict::NOT_SERVED: return "does not serve " + (region.empty() ? "a request" : region);
+    case Verdict::DEVICE:
+      return fmt::format("{} ({})", region.empty() ? "disk" : region, printable(verdict.device()));
+    case Verdict::LINK: return "do not hear each other" + (region.empty() ? "" : " in " + region);
+    case Verdict::DEADLOCK: return "a circle of tasks that wait for each other in " + region;
+    case Verdict::SLOW:
+      return verdict.factor() > 0 ? fmt::format("{} is {:.1f} times slower", region, verdict.factor())
+                                  : region + " is slow";
+    default: return region;
+  }
+}
+
+Document document(const ChainLink& link) {
+  return {{"server", link.process()},
+          {"role", link.role()},
+          {"region", link.region()},
+          {"state", link.state()},
+          {"age_s", static_cast<double>(link.age_ns()) / 1e9},
+          {"wait", wait_name(link.wait())},
+          {"waits_for", link.waits_for()},
+          {"file", link.file()},
+          {"line", link.line()},
+          {"function", link.function()}};
+}
+
+template <class Texts>
+Document array_of(const Texts& texts) {
+  Document array = Document::array();
+  for (const auto& text : texts)
+    array.push_back(text);
+  return array;
+}
+
+Document document(const Verdict& verdict) {
+  Document chain = Document::array();
+  for (const ChainLink& link : verdict.chain())
+    chain.push_back(document(link));
+  Document result = {{"id", verdict.id()},
+                     {"kind", kind_name(verdict.kind())},
+                     {"server", verdict.server()},
+                     {"server_id", fmt::format("{:016x}", verdict.server_id())},
+                     {"process", fmt::format("{:016x}", verdict.process())},
+                     {"process_kind", verdict.process_kind()},
+                     {"peer", verdict.peer()},
+                     {"device", verdict.device()},
+                     {"region", verdict.region()},
+                     {"file", verdict.file()},
+                     {"line", verdict.line()},
+                     {"function", verdict.function()},
+                     {"waiters", verdict.waiters()},
+                     {"servers_waiting", array_of(verdict.servers_waiting())},
+                     {"operations", array_of(verdict.operations())},
+                     {"since_s", static_cast<double>(verdict.since_ns()) / 1e9},
+                     {"confidence", confidence_name(verdict.confidence())},
+                     {"probability", verdict.probability()},
+                     {"why", array_of(verdict.why())},
+                     {"masked", verdict.masked()},
+                     {"factor", verdict.factor()},
+                     {"stack", array_of(verdict.stack())},
+                     {"chain", std::move(chain)},
+                     {"raised_unix_s", static_cast<double>(verdict.raised_wall_ns()) / 1e9},
+                     {"cleared_unix_s", static_cast<double>(verdict.cleared_wall_ns()) / 1e9},
+                     {"line_of_text", describe(verdict)}};
+  return result;
+}
+
+std::string text(const Document& document, int indent) {
+  return document.dump(indent, ' ', false, Document::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string_view kind_name(Verdict::Kind kind) {
+  constexpr std::array<std::string_view, 11> kNames = {"stuck",  "running",   "silent",   "not served",
+                                                       "device", "link",      "deadlock", "client",
+                                                       "slow",   "behaviour", "resource"};
+  const auto index = static_cast<size_t>(kind);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+std::string_view confidence_name(Verdict::Confidence confidence) {
+  switch (confidence) {
+    case Verdict::CERTAIN: return "certain";
+    case Verdict::LIKELY: return "likely";
+    default: return "unsure";
+  }
+}
+
+std::string_view wait_name(WaitKind wait) {
+  constexpr std::array<std::string_view, 12> kNames = {"runs",     "call",  "receive", "send",
+                                                       "upstream", "join",  "sibling", "resource",
+                                                       "disk",     "store", "timer",   "idle"};
+  const auto index = static_cast<size_t>(wait);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+std::string describe(const Verdict& verdict) {
+  std::string line = fmt::format("{}: {}", who(verdict), what(verdict));
+  const bool is_hang = verdict.kind() != Verdict::SLOW && verdict.kind() != Verdict::BEHAVIOUR &&
+                       verdict.kind() != Verdict::RESOURCE;
+  if (verdict.since_ns() > 0)
+    line += fmt::format(", {} {}", is_hang ? "still for" : "for", duration_text(verdict.since_ns()));
+  if (verdict.waiters() > 0) {
+    line += fmt::format(", {} {}", verdict.waiters(), verdict.waiters() == 1 ? "task" : "tasks");
+    const int servers = verdict.servers_waiting_size();
+    if (servers > 0) line += fmt::format(" on {} {}", servers, servers == 1 ? "server" : "servers");
+    line += verdict.waiters() == 1 ? " waits for it" : " wait for it";
+  }
+  if (verdict.masked()) line += ", the operations went on without it";
+  if (verdict.operations_size() > 0) line += ", " + printable(verdict.operations(0));
+  if (verdict.operations_size() > 1) line += fmt::format(" and {} more", verdict.operations_size() - 1);
+  if (!verdict.file().empty()) line += "; " + place(verdict.file(), verdict.line());
+  return line + fmt::format("; {}", confidence_name(verdict.confidence()));
+}
+
+std::string describe(const ChainLink& link) {
+  std::string line = fmt::format("{}: {}, {}", printable(link.process()),
+                                 printable(link.region().empty() ? link.role() : link.region()),
+                                 duration_text(link.age_ns()));
+  if (link.wait() != WAIT_NONE) line += fmt::format(", {}", wait_name(link.wait()));
+  if (!link.waits_for().empty()) line += fmt::format(" ({})", printable(link.waits_for()));
+  if (!link.file().empty()) line += fmt::format(" [{}]", place(link.file(), link.line()));
+  return line;
+}
+
+std::string to_json(const Verdict& verdict) {
+  return text(document(verdict), -1);
+}
+
+std::string to_json(const DiagnoseResponse& response) {
+  Document verdicts = Document::array(), history = Document::array(), processes = Document::array();
+  for (const Verdict& verdict : response.verdicts())
+    verdicts.push_back(document(verdict));
+  for (const Verdict& verdict : response.history())
+    history.push_back(document(verdict));
+  for (const ProcessLine& process : response.processes())
+    processes.push_back({{"process", fmt::format("{:016x}", process.process())},
+                         {"kind", process.kind()},
+                         {"name", process.name()},
+                         {"address", process.address()},
+                         {"silent_s", static_cast<double>(process.silent_ns()) / 1e9},
+                         {"live", process.live()},
+                         {"loop_lag_s", static_cast<double>(process.loop_lag_ns()) / 1e9}});
+  const Document result = {{"verdicts", std::move(verdicts)},
+                           {"history", std::move(history)},
+                           {"processes", std::move(processes)},
+                           {"reduced", response.reduced()},
+                           {"monitor", response.monitor()}};
+  return text(result, 2);
+}
+
+}  // namespace kintsugi::proto
