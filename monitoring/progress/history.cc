@@ -1,6 +1,18 @@
 #include "monitoring/progress/history.h"
 
+#include <algorithm>
+
 namespace kintsugi::progress {
+namespace {
+
+constexpr Duration kSojournsEvery = 5s;
+constexpr Duration kForgetCounter = 10min;
+
+uint64_t sum_of(const proto::SightDevice& device) {
+  return device.completed() + device.bytes_in();
+}
+
+}  // namespace
 
 History::History() : state_(std::make_unique<State>()) {}
 History::~History() = default;
@@ -9,6 +21,65 @@ History& History::operator=(History&&) noexcept = default;
 
 bool History::wants_everything(uint64_t process) const {
   return state_->wanted.contains(process);
+}
+
+const Sojourns& History::State::sojourns(const model::Snapshot& snapshot) {
+  const bool is_old = snapshot.taken - sojourns_made_ >= kSojournsEvery || snapshot.taken < sojourns_made_;
+  if (is_old || snapshot.processes.size() != sojourns_of_) {
+    sojourns_ = Sojourns();
+    for (const auto& view : snapshot.processes)
+      sojourns_.add(*view);
+    sojourns_made_ = snapshot.taken;
+    sojourns_of_ = snapshot.processes.size();
+  }
+  return sojourns_;
+}
+
+void History::State::observe(const OpenTasks& tasks, const Settings& settings) {
+  const TimePoint now = tasks.snapshot().taken;
+  for (const auto& [index, record] : tasks.ended()) {
+    const model::ProcessView& view = *tasks.snapshot().processes[index];
+    const std::tuple key(view.process(), record->span(), record->target_span());
+    if (ended.size() >= kMaxEnded && !ended.contains(key)) continue;
+    const auto ago = static_cast<int64_t>(std::min<uint64_t>(record->ended_ago_ns(), int64_t{1} << 60));
+    const proto::SightPath* path = view.path(record->path());
+    ended[key] = {.process = view.process(),
+                  .display = view.display(),
+                  .region = tasks.region(index, *record),
+                  .role = path == nullptr ? "" : path->site(),
+                  .target = record->target(),
+                  .trace = record->trace(),
+                  .target_span = record->target_span(),
+                  .age_ns = record->age_ns(),
+                  .wait = record->wait(),
+                  .file = record->file(),
+                  .function = record->function(),
+                  .line = record->line(),
+                  .outcome = record->outcome(),
+                  .ended = view.arrived() - Duration(ago)};
+  }
+  std::erase_if(ended, [&](const auto& entry) { return now - entry.second.ended > settings.remember_ended; });
+
+  for (const auto& view : tasks.snapshot().processes)
+    for (const proto::SightDevice& device : view->last().devices()) {
+      const std::pair key(view->process(), device.name());
+      const auto found = counters.find(key);
+      if (found == counters.end()) {
+        if (counters.size() < kMaxCounters)
+          counters[key] = {.value = sum_of(device), .moved = view->arrived()};
+      } else if (found->second.value != sum_of(device)) {
+        found->second = {.value = sum_of(device), .moved = view->arrived()};
+      }
+    }
+  std::erase_if(counters, [&](const auto& entry) { return now - entry.second.moved > kForgetCounter; });
+  std::erase_if(candidates, [&](const auto& entry) { return now - entry.second.seen > 30s; });
+}
+
+std::optional<Duration> History::State::unmoved(uint64_t process, const std::string& name,
+                                                TimePoint now) const {
+  const auto found = counters.find({process, name});
+  if (found == counters.end()) return std::nullopt;
+  return now - found->second.moved;
 }
 
 }  // namespace kintsugi::progress

@@ -1,0 +1,142 @@
+#include "monitoring/progress/open_tasks.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace kintsugi::progress {
+namespace {
+
+/// A task that goes round among few states without progress, such as one that sends empty frames to keep a stream open, stands
+/// still although each of its waits is short; what goes round for so long makes no progress.
+constexpr Duration kLongestRound = 12s;
+constexpr int kMaxDepth = 64;
+const std::vector<uint32_t> kNobody;
+
+Duration duration_of(uint64_t ns) {
+  return Duration(static_cast<int64_t>(std::min<uint64_t>(ns, std::numeric_limits<int64_t>::max())));
+}
+
+const std::vector<uint32_t>& find(const std::unordered_map<uint64_t, std::vector<uint32_t>>& index,
+                                  uint64_t span) {
+  const auto found = span == 0 ? index.end() : index.find(span);
+  return found == index.end() ? kNobody : found->second;
+}
+
+}  // namespace
+
+OpenTasks::OpenTasks(const model::Snapshot& snapshot, const Sojourns& sojourns, const Settings& settings)
+    : snapshot_(snapshot) {
+  processes_.resize(snapshot.processes.size());
+  for (uint32_t i = 0; i < snapshot.processes.size(); i++)
+    add_process(i, settings);
+  for (uint32_t i = 0; i < tasks_.size(); i++) {
+    OpenTask& task = tasks_[i];
+    task.stalled = is_stalled(task, sojourns, settings);
+    if (task.root().parent() != 0) by_parent_[task.root().parent()].push_back(i);
+    uint64_t last = 0;
+    for (const proto::SightLive* record : task.records) {
+      if (record->span() != 0 && record->span() != last) by_span_[record->span()].push_back(i);
+      last = record->span();
+    }
+  }
+}
+
+void OpenTasks::add_process(uint32_t index, const Settings& settings) {
+  const model::ProcessView& view = *snapshot_.processes[index];
+  ProcessState& state = processes_[index];
+  state.silent = !view.last().last() && snapshot_.silent(view) > settings.silence;
+  state.spinning = !state.silent && duration_of(view.last().loop().stalled_ns()) >= settings.loop_stall;
+  state.complete = view.last().all_live() && !view.last().truncated();
+  if (!view.last().address().empty()) {
+    const auto [at, is_new] = by_address_.emplace(view.last().address(), static_cast<int>(index));
+    if (!is_new && snapshot_.processes[at->second]->arrived() < view.arrived())
+      at->second = static_cast<int>(index);
+  }
+  if (view.last().last()) return;  // it has ended: nothing is open there
+
+  std::unordered_map<uint32_t, uint32_t> by_number;
+  for (const proto::SightLive& record : view.last().live()) {
+    if (record.ended_ago_ns() != 0) {
+      ended_.emplace_back(index, &record);
+      continue;
+    }
+    // Task 0 is none: such a record is one by itself.
+    uint32_t at = static_cast<uint32_t>(tasks_.size());
+    if (record.task() != 0) at = by_number.emplace(record.task(), at).first->second;
+    if (at == tasks_.size()) {
+      tasks_.emplace_back();
+      tasks_.back().process = index;
+      tasks_.back().number = record.task();
+      tasks_.back().still = Duration::max();
+    }
+    tasks_[at].records.push_back(&record);
+    tasks_[at].still = std::min(tasks_[at].still, duration_of(record.still_ns()));
+  }
+  for (const auto& [number, at] : by_number)
+    std::stable_sort(tasks_[at].records.begin(), tasks_[at].records.end(), [](const auto* a, const auto* b) {
+      if (a->task_root() != b->task_root()) return a->task_root();
+      if (a->age_ns() != b->age_ns()) return a->age_ns() > b->age_ns();
+      return a->wait() == proto::WAIT_NONE && b->wait() != proto::WAIT_NONE;
+    });
+}
+
+bool OpenTasks::is_stalled(const OpenTask& task, const Sojourns& sojourns, const Settings& settings) const {
+  const proto::SightLive& top = task.top();
+  if (top.wait() == proto::WAIT_IDLE) return false;
+  const ProcessState& process = processes_[task.process];
+  if (process.silent || process.spinning) return true;  // nothing in it can go on
+  if (top.wait() == proto::WAIT_TIMER) return false;
+  const Duration limit = sojourns.limit(state_key(*snapshot_.processes[task.process], top.state()), settings);
+  if (task.still < limit) return false;
+  if (duration_of(top.age_ns()) >= limit) return true;
+  const bool counts = std::any_of(task.records.begin(), task.records.end(),
+                                  [](const proto::SightLive* record) { return record->progress() > 0; });
+  return counts && task.still >= kLongestRound;
+}
+
+const std::vector<uint32_t>& OpenTasks::begun_by(uint64_t span) const {
+  return find(by_parent_, span);
+}
+
+const std::vector<uint32_t>& OpenTasks::holding(uint64_t span) const {
+  return find(by_span_, span);
+}
+
+int OpenTasks::process_at(const std::string& address) const {
+  const auto found = address.empty() ? by_address_.end() : by_address_.find(address);
+  return found == by_address_.end() ? -1 : found->second;
+}
+
+std::string OpenTasks::region(uint32_t process, const proto::SightLive& record) const {
+  const model::ProcessView& view = *snapshot_.processes[process];
+  std::vector<const std::string*> sites;
+  const proto::SightPath* path = view.path(record.path());
+  for (int depth = 0; path != nullptr && depth < kMaxDepth; depth++) {
+    // A caller's region in another process has no name here.
+    if (!path->site().empty() && path->site()[0] != '(') sites.push_back(&path->site());
+    if (path->parent() == path->path()) break;
+    path = view.path(path->parent());
+  }
+  std::string text;
+  for (auto site = sites.rbegin(); site != sites.rend(); ++site)
+    text += (text.empty() ? "" : " > ") + **site;
+  return text;
+}
+
+std::string OpenTasks::region(uint32_t task) const {
+  const OpenTask& open = tasks_[task];
+  for (auto record = open.records.rbegin(); record != open.records.rend(); ++record)
+    if (std::string text = region(open.process, **record); !text.empty()) return text;
+  return open.top().function();
+}
+
+std::string OpenTasks::role(uint32_t task) const {
+  const OpenTask& open = tasks_[task];
+  const model::ProcessView& of = view(task);
+  if (const proto::SightState* state = of.state(open.top().state()); state != nullptr)
+    if (const std::string& name = of.role_name(state->role()); !name.empty()) return name;
+  const proto::SightPath* path = of.path(open.root().path());
+  return path == nullptr ? "" : path->site();
+}
+
+}  // namespace kintsugi::progress

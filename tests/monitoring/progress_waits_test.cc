@@ -1,0 +1,504 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/proto/verdicts.h"
+#include "tests/monitoring/report_rig.h"
+
+namespace kintsugi::progress {
+namespace {
+
+using proto::Verdict;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+/// A repair of a chain root <- A <- B <- C: server 1 is the root, 2 is A, 4 is B, 9 is C. B's own read stands still.
+struct Chain : ReportRig {
+  uint64_t meta = metaserver(), root = server(1), a = server(2), b = server(4), c = server(9);
+  RigTask repair, root_task, root_child, a_task, a_child, a_own, b_task, b_child, b_own, c_task, c_own;
+
+  Chain() {
+    repair = task(meta, "repair_manager.repair");
+    root_task = task(root, "chunkserver.repair_chunk", call(repair, proto::WAIT_CALL, 1));
+    root_child = task(root, "repair_tree.child_sum", root_task.span);
+    wait(root_task, proto::WAIT_SIBLING, root_child.span);
+    a_task = task(a, "chunkserver.partial_sum", call(root_child, proto::WAIT_RECEIVE, 2));
+    a_child = task(a, "repair_tree.child_sum", a_task.span);
+    a_own = task(a, "chunkserver.partial_sum_own", a_task.span);
+    wait(a_task, proto::WAIT_SIBLING, a_child.span);
+    wait(a_own, proto::WAIT_SIBLING, a_child.span);  // its window is full
+    b_task = task(b, "chunkserver.partial_sum", call(a_child, proto::WAIT_RECEIVE, 4));
+    b_child = task(b, "repair_tree.child_sum", b_task.span);
+    b_own = task(b, "chunkserver.partial_sum_own", b_task.span);
+    wait(b_task, proto::WAIT_SIBLING, b_own.span);
+    wait(b_child, proto::WAIT_SIBLING, b_own.span);
+    disk(b_own, "sdb");
+    c_task = task(c, "chunkserver.partial_sum", b_child.span);
+    c_own = task(c, "chunkserver.partial_sum_own", c_task.span);
+    wait(c_task, proto::WAIT_UPSTREAM, b_child.span);
+    wait(c_own, proto::WAIT_SIBLING, c_task.span);
+  }
+};
+
+TEST(WaitGraph, NamesTheDiskOfTheMiddleOfAChain) {
+  Chain chain;
+  chain.usual(chain.b, "chunkserver.partial_sum_own", proto::WAIT_DISK, 1'000);
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  const Verdict& verdict = verdicts[0];
+  EXPECT_EQ(verdict.kind(), Verdict::DEVICE);
+  EXPECT_EQ(verdict.server(), "server 4");
+  EXPECT_EQ(verdict.device(), "sdb");
+  EXPECT_EQ(verdict.region(), "chunkserver.partial_sum_own");
+  EXPECT_EQ(verdict.file(), "src/chunkserver.partial_sum_own.cc");
+  EXPECT_EQ(verdict.waiters(), 10u);
+  EXPECT_THAT(verdict.servers_waiting(), ElementsAre("server 1", "server 2", "server 4", "server 9"));
+  EXPECT_EQ(verdict.confidence(), Verdict::CERTAIN);
+  EXPECT_FALSE(verdict.masked());
+  // From the repair's root to the disk, and nobody twice.
+  ASSERT_GE(verdict.chain_size(), 7);
+  EXPECT_EQ(verdict.chain(0).region(), "repair_manager.repair");
+  EXPECT_EQ(verdict.chain(0).waits_for(), "server 1");
+  EXPECT_EQ(verdict.chain(verdict.chain_size() - 1).region(), "device sdb");
+  EXPECT_THAT(proto::describe(verdict),
+              HasSubstr("server 4: chunkserver.partial_sum_own (sdb), still for 40 s, "
+                        "10 tasks on 4 servers wait for it"));
+}
+
+TEST(WaitGraph, AStoppedProcessIsNamedFromItsPeersWaits) {
+  Chain chain;
+  chain.silence(chain.b, 9s);
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::SILENT);
+  EXPECT_EQ(verdicts[0].server(), "server 4");
+  EXPECT_EQ(verdicts[0].confidence(), Verdict::CERTAIN);
+}
+
+TEST(WaitGraph, ALostFrameOfAStreamBlamesTheLink) {
+  Chain chain;
+  // B has sent its sum, and waits for A to take it; A waits for a frame of B.
+  chain.wait(chain.b_task, proto::WAIT_UPSTREAM, chain.live(chain.b_task).parent());
+  chain.wait(chain.b_own, proto::WAIT_SIBLING, chain.b_task.span);
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+  EXPECT_EQ(verdicts[0].server(), "server 4");
+  EXPECT_EQ(verdicts[0].peer(), "server 2");
+}
+
+TEST(WaitGraph, ALoopThatIsHeldByCodeIsNamedWithItsStack) {
+  Chain chain;
+  proto::SightLoop& loop = *chain.report(chain.b).mutable_loop();
+  loop.set_stalled_ns(5'000'000'000);
+  loop.add_symbols("kintsugi::erasure::multiply");
+  *loop.mutable_last_touch() = chain.live(chain.b_own);
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::RUNNING);
+  EXPECT_EQ(verdicts[0].server(), "server 4");
+  EXPECT_THAT(verdicts[0].stack(), ElementsAre("kintsugi::erasure::multiply"));
+  EXPECT_EQ(verdicts[0].region(), "chunkserver.partial_sum_own");
+  EXPECT_GE(verdicts[0].waiters(), 5u);
+}
+
+TEST(WaitGraph, AReadThatTheDiskAnsweredIsNotTheDisksFault) {
+  Chain chain;
+  proto::SightDevice& sdb = chain.device(chain.b, "sdb");
+  sdb.set_submitted(100);
+  sdb.set_completed(100);
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::STUCK);
+  EXPECT_EQ(verdicts[0].server(), "server 4");
+  EXPECT_EQ(verdicts[0].region(), "chunkserver.partial_sum_own");
+}
+
+TEST(WaitGraph, WithoutHistoryAVerdictIsUnsureAndSaysWhy) {
+  Chain chain;
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].confidence(), Verdict::UNSURE);
+  EXPECT_DOUBLE_EQ(verdicts[0].probability(), 0.5);
+  EXPECT_THAT(verdicts[0].why(0), HasSubstr("nothing is known"));
+}
+
+TEST(WaitGraph, ATruncatedReportLowersTheConfidence) {
+  Chain chain;
+  chain.usual(chain.b, "chunkserver.partial_sum_own", proto::WAIT_DISK, 1'000);
+  chain.report(chain.b).set_truncated(true);
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY);
+}
+
+TEST(WaitGraph, OneReportIsNotEnough) {
+  Chain chain;
+  EXPECT_THAT(diagnose(chain.snapshot(), Settings(), chain.history()), IsEmpty());
+  EXPECT_THAT(diagnose(chain.snapshot(), Settings(), chain.history()), SizeIs(1));
+}
+
+TEST(WaitGraph, OneReportThatIsReadTwiceIsNotEnough) {
+  Chain chain;
+  const model::Snapshot snapshot = chain.snapshot();
+  EXPECT_THAT(diagnose(snapshot, Settings(), chain.history()), IsEmpty());
+  EXPECT_THAT(diagnose(snapshot, Settings(), chain.history()), IsEmpty());
+}
+
+/// A get of k = 6 of 9 chunks: the tasks of the window and of its fetches.
+struct Get : ReportRig {
+  uint64_t reader = client();
+  RigTask window = task(reader, "client.read_window");
+  std::vector<RigTask> fetches, reads;
+
+  explicit Get(int stuck) {
+    for (int i = 1; i <= 9; i++) {
+      fetches.push_back(task(reader, "client.fetch_chunk", window.span));
+      const uint64_t call_span = call(fetches.back(), proto::WAIT_RECEIVE, i);
+      reads.push_back(task(server(i), "chunkserver.read_chunk", call_span));
+      disk(reads.back(), "sda");
+      if (i > stuck) {
+        moves(fetches.back());
+        moves(reads.back());
+      }
+    }
+    wait(window, proto::WAIT_JOIN, window.span, "", 6);
+  }
+};
+
+TEST(WaitGraph, AGetThatGoesOnWithoutAStuckServerIsReportedAsMasked) {
+  Get get(1);
+  const auto verdicts = get.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "server 1");
+  EXPECT_TRUE(verdicts[0].masked());
+  EXPECT_THAT(proto::describe(verdicts[0]), HasSubstr("the operations went on without it"));
+}
+
+TEST(WaitGraph, AGetThatLacksTooManyServersIsStuckAtEachOfThem) {
+  Get get(4);
+  const auto verdicts = get.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(4));
+  for (const Verdict& verdict : verdicts)
+    EXPECT_FALSE(verdict.masked());
+}
+
+TEST(WaitGraph, APutWhoseOneServerHangsNamesItsDiskAndNotTheOtherSenders) {
+  ReportRig rig;
+  const uint64_t writer = rig.client();
+  const RigTask main = rig.task(writer, "client.write_file");
+  std::vector<RigTask> senders;
+  for (int i = 1; i <= 9; i++) {
+    senders.push_back(rig.task(writer, "client.send_chunk", main.span));
+    if (i != 5) {
+      rig.wait(senders.back(), proto::WAIT_SIBLING, main.span);  // its queue is empty
+      const RigTask handler = rig.task(rig.server(i), "chunkserver.write_chunk", senders.back().span);
+      rig.wait(handler, proto::WAIT_UPSTREAM, senders.back().span);
+    }
+  }
+  rig.wait(main, proto::WAIT_SIBLING, senders[4].span);  // that one's queue is full
+  const RigTask handler =
+      rig.task(rig.server(5), "chunkserver.write_chunk", rig.call(senders[4], proto::WAIT_SEND, 5));
+  rig.disk(handler, "sdc");
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "server 5");
+  EXPECT_EQ(verdicts[0].device(), "sdc");
+  EXPECT_EQ(verdicts[0].waiters(), 18u);
+}
+
+TEST(WaitGraph, TwoFaultsGiveTwoVerdicts) {
+  ReportRig rig;
+  for (const int number : {3, 6}) {
+    const RigTask get =
+        rig.task(rig.client("client " + std::to_string(number)), "client.fetch_chunk", 0, 70 + number);
+    const RigTask read =
+        rig.task(rig.server(number), "chunkserver.read_chunk", rig.call(get, proto::WAIT_RECEIVE, number));
+    if (number == 3) rig.disk(read, "sda");
+  }
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(2));
+  EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[1].server()}),
+              testing::UnorderedElementsAre("server 3", "server 6"));
+}
+
+TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswered) {
+  ReportRig rig;
+  const uint64_t caller = rig.server(1), callee = rig.server(2), other = rig.server(3);
+  rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  for (const uint64_t process : {caller, other}) {
+    rig.device(process, ReportRig::address(2)).set_peer(true);
+    rig.device(process, ReportRig::address(2)).set_completed(10);
+  }
+  (void)callee;
+  Settings settings;
+  std::vector<Verdict> verdicts;
+  for (int round = 0; round < 8; round++) {
+    rig.device(other, ReportRig::address(2)).set_completed(11 + round);
+    verdicts = diagnose(rig.snapshot(), settings, rig.history());
+  }
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+  EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
+              testing::UnorderedElementsAre("server 1", "server 2"));
+}
+
+TEST(WaitGraph, RequestsOfManyThatACalleeHasNoTaskForAreNotServed) {
+  ReportRig rig;
+  rig.server(2);
+  for (const int number : {1, 3, 4})
+    rig.call(rig.task(rig.server(number), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::NOT_SERVED);
+  EXPECT_EQ(verdicts[0].server(), "server 2");
+}
+
+TEST(WaitGraph, WhoDoesNotShowEverythingIsAskedBeforeItIsBlamed) {
+  ReportRig rig;
+  const uint64_t callee = rig.server(2);
+  rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  rig.report(callee).set_all_live(false);
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
+  EXPECT_TRUE(rig.history().wants_everything(callee));
+  rig.report(callee).set_all_live(true);
+  EXPECT_THAT(rig.diagnose(), SizeIs(1));
+  EXPECT_FALSE(rig.history().wants_everything(callee));
+}
+
+TEST(WaitGraph, HoldersOfSlotsAmongEachOtherAreADeadlock) {
+  ReportRig rig;
+  const uint64_t process = rig.server(1);
+  const RigTask one = rig.task(process, "chunkserver.read_chunk"),
+                two = rig.task(process, "chunkserver.write_chunk");
+  rig.wait(one, proto::WAIT_RESOURCE, two.span, "buffers");
+  rig.wait(two, proto::WAIT_RESOURCE, one.span, "gates");
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::DEADLOCK);
+  EXPECT_EQ(verdicts[0].chain_size(), 2);
+}
+
+TEST(WaitGraph, AClientThatDoesNotReadIsNoServersFault) {
+  ReportRig rig;
+  const RigTask reader = rig.task(rig.client(), "client.write_sink");
+  const RigTask handler = rig.task(rig.server(1), "chunkserver.read_chunk", reader.span);
+  rig.wait(handler, proto::WAIT_UPSTREAM, reader.span);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::CLIENT);
+  EXPECT_EQ(verdicts[0].server(), "client 10.0.1.1");
+}
+
+TEST(WaitGraph, WhoeverWaitsForOneThatMovesIsNotStuck) {
+  Chain chain;
+  chain.moves(chain.b_own);
+  EXPECT_THAT(chain.diagnose(), IsEmpty());
+}
+
+TEST(WaitGraph, TheIdleAndTheSleepingAreNotStuck) {
+  ReportRig rig;
+  for (const proto::WaitKind kind : {proto::WAIT_IDLE, proto::WAIT_TIMER})
+    rig.wait(rig.task(rig.server(1), "chunkserver.heartbeat"), kind, 0);
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
+}
+
+TEST(WaitGraph, ATaskThatGoesRoundWithoutProgressStandsStill) {
+  // Its waits are short: it sends an empty frame every few seconds to keep its stream open.
+  ReportRig rig;
+  const RigTask task = rig.task(rig.server(1), "chunkserver.partial_sum");
+  rig.live(task).set_progress(39);
+  rig.live(task).set_age_ns(300'000'000);
+  EXPECT_THAT(rig.diagnose(), SizeIs(1));
+}
+
+TEST(WaitGraph, AWaitThatIsUsuallyShortIsAHangAfterASecond) {
+  ReportRig rig;
+  const RigTask task = rig.task(rig.server(1), "chunkserver.read_chunk", 0, 77, 1500ms);
+  rig.disk(task, "sda");
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
+  rig.usual(rig.server(1), "chunkserver.read_chunk", proto::WAIT_DISK, 1'000);
+  rig.sleep(10s);
+  EXPECT_THAT(rig.diagnose(), SizeIs(1));
+}
+
+TEST(WaitGraph, AChainSurvivesTheDeadlineThatEndedIt) {
+  ReportRig rig;
+  const uint64_t caller = rig.client(), callee = rig.server(2);
+  const RigTask fetch = rig.task(caller, "client.fetch_chunk");
+  const uint64_t span = rig.call(fetch, proto::WAIT_RECEIVE, 2);
+  const RigTask read = rig.task(callee, "chunkserver.read_chunk", span);
+  rig.disk(read, "sda");
+  ASSERT_THAT(rig.diagnose(), SizeIs(1));
+  // The wait ends by its deadline, and is reported once as ended. The read at the server stays where it is.
+  proto::SightLive ended = rig.report(caller).live(1);
+  ended.set_ended_ago_ns(100'000'000);
+  ended.set_outcome(static_cast<uint32_t>(Code::kDeadlineExceeded));
+  rig.report(caller).clear_live();
+  *rig.report(caller).add_live() = ended;
+  ASSERT_THAT(rig.diagnose(), SizeIs(1));
+  rig.report(caller).clear_live();
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "server 2");
+  EXPECT_TRUE(verdicts[0].masked());
+  EXPECT_EQ(verdicts[0].waiters(), 1u);
+  EXPECT_EQ(verdicts[0].chain(0).process(), "client 10.0.1.1");
+  EXPECT_THAT(verdicts[0].chain(0).state(), HasSubstr("deadline"));
+}
+
+TEST(WaitGraph, AServerThatIsMissedByAllIsNamedThoughNobodyWaits) {
+  ReportRig rig;
+  const uint64_t server = rig.server(3);
+  rig.servers().push_back({.server_id = server,
+                           .address = ReportRig::address(3),
+                           .name = "server 3",
+                           .liveness = model::Liveness::kDead});
+  rig.silence(server, 12s);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::SILENT);
+  EXPECT_EQ(verdicts[0].server(), "server 3");
+}
+
+TEST(WaitGraph, AProcessThatSaidThatItEndsIsNotMissed) {
+  ReportRig rig;
+  const uint64_t server = rig.server(3);
+  rig.report(server).set_last(true);
+  rig.servers().push_back({.server_id = server,
+                           .address = ReportRig::address(3),
+                           .name = "server 3",
+                           .liveness = model::Liveness::kDead});
+  rig.silence(server, 12s);
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
+}
+
+/// Pipelines of twelve servers; node 0 is the root.
+struct Pipeline : ReportRig {
+  std::vector<RigTask> own;
+
+  /// `parent[i]` < i; whoever is `stuck` reads for ever. `trace` tells several trees apart.
+  void add(const std::vector<int>& parent, int stuck, uint64_t trace) {
+    const RigTask repair = task(metaserver(), "repair_manager.repair", 0, trace);
+    std::vector<RigTask> node(parent.size());
+    std::vector<std::vector<RigTask>> child(parent.size());
+    own.assign(parent.size(), {});
+    for (size_t i = 0; i < parent.size(); i++) {
+      const int number = static_cast<int>(i) + 1;
+      uint64_t caller;
+      if (i == 0) {
+        caller = call(repair, proto::WAIT_CALL, number);
+      } else {
+        child[parent[i]].push_back(
+            task(server(parent[i] + 1), "repair_tree.child_sum", node[parent[i]].span, trace));
+        const bool waits_down =
+            is_above(parent, parent[i], stuck) && is_above(parent, static_cast<int>(i), stuck);
+        caller = waits_down ? call(child[parent[i]].back(), proto::WAIT_RECEIVE, number)
+                            : child[parent[i]].back().span;
+      }
+      node[i] = task(server(number), "chunkserver.partial_sum", caller, trace);
+      own[i] = task(server(number), "chunkserver.partial_sum_own", node[i].span, trace);
+      callers_.push_back(caller);
+    }
+    for (size_t i = 0; i < parent.size(); i++) {
+      const bool above = is_above(parent, static_cast<int>(i), stuck);
+      if (static_cast<int>(i) == stuck) {
+        wait(node[i], proto::WAIT_SIBLING, own[i].span);
+        disk(own[i], "sdb");
+        for (const RigTask& sum : child[i])
+          wait(sum, proto::WAIT_SIBLING, own[i].span);  // ran ahead by the window
+      } else if (above) {                               // waits for what comes from below
+        const RigTask& down = child[i][index_of(parent, static_cast<int>(i), stuck)];
+        wait(node[i], proto::WAIT_SIBLING, down.span);
+        wait(own[i], proto::WAIT_SIBLING, down.span);
+        for (const RigTask& sum : child[i])
+          if (sum.span != down.span) wait(sum, proto::WAIT_SIBLING, down.span);
+      } else {  // ran ahead, and nobody takes its sum
+        wait(node[i], proto::WAIT_UPSTREAM, live(node[i]).parent());
+        wait(own[i], proto::WAIT_SIBLING, node[i].span);
+        for (const RigTask& sum : child[i])
+          wait(sum, proto::WAIT_SIBLING, node[i].span);
+      }
+    }
+  }
+
+ private:
+  static bool is_above(const std::vector<int>& parent, int node, int of) {
+    for (; of > node; of = parent[of])
+      if (parent[of] == node) return true;
+    return of == node;
+  }
+  /// Which child of `node` leads to `stuck`.
+  static size_t index_of(const std::vector<int>& parent, int node, int stuck) {
+    size_t index = 0;
+    for (int i = node + 1; i < static_cast<int>(parent.size()); i++) {
+      if (parent[i] != node) continue;
+      if (is_above(parent, i, stuck)) return index;
+      index++;
+    }
+    return 0;
+  }
+  std::vector<uint64_t> callers_;
+};
+
+std::vector<int> chain_of(int nodes) {
+  std::vector<int> parent{-1};
+  for (int i = 1; i < nodes; i++)
+    parent.push_back(i - 1);
+  return parent;
+}
+
+std::vector<int> binomial_of(int nodes) {
+  std::vector<int> parent{-1};
+  for (int i = 1; i < nodes; i++)
+    parent.push_back(i & (i - 1));
+  return parent;
+}
+
+TEST(WaitGraph, AStuckNodeIsNamedAtEachPositionOfAChainOfTwelve) {
+  for (int stuck = 0; stuck < 12; stuck++) {
+    Pipeline pipeline;
+    pipeline.add(chain_of(12), stuck, 77);
+    const auto verdicts = pipeline.diagnose();
+    ASSERT_THAT(verdicts, SizeIs(1)) << stuck;
+    EXPECT_EQ(verdicts[0].server(), "server " + std::to_string(stuck + 1));
+    EXPECT_EQ(verdicts[0].region(), "chunkserver.partial_sum_own");
+    EXPECT_EQ(verdicts[0].waiters(), 1 + 12 + 11 + 11u) << stuck;  // everybody but the one
+  }
+}
+
+TEST(WaitGraph, AStuckNodeIsNamedAtEachPositionOfABinomialTree) {
+  for (int stuck = 0; stuck < 12; stuck++) {
+    Pipeline pipeline;
+    pipeline.add(binomial_of(12), stuck, 77);
+    const auto verdicts = pipeline.diagnose();
+    ASSERT_THAT(verdicts, SizeIs(1)) << stuck;
+    EXPECT_EQ(verdicts[0].server(), "server " + std::to_string(stuck + 1));
+  }
+}
+
+TEST(WaitGraph, SeveralTreesAtOnceThatHangAtOneServerGiveOneVerdict) {
+  Pipeline pipeline;
+  pipeline.add(chain_of(12), 6, 77);
+  pipeline.add(binomial_of(12), 6, 78);
+  pipeline.add(chain_of(9), 6, 79);
+  const auto verdicts = pipeline.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "server 7");
+  EXPECT_EQ(verdicts[0].operations_size(), 3);
+}
+
+TEST(WaitGraph, SpansInACircleAreAnswered) {
+  ReportRig rig;
+  const RigTask one = rig.task(rig.server(1), "a"), two = rig.task(rig.server(2), "b");
+  rig.live(one).set_parent(two.span);
+  rig.live(two).set_parent(one.span);
+  rig.live(one).set_target(ReportRig::address(2));
+  rig.wait(one, proto::WAIT_CALL, one.span, ReportRig::address(2));
+  rig.wait(two, proto::WAIT_CALL, two.span, ReportRig::address(1));
+  EXPECT_THAT(rig.diagnose(), SizeIs(testing::Le(2)));
+}
+
+}  // namespace
+}  // namespace kintsugi::progress
