@@ -9,6 +9,7 @@
 
 #include "common/proto/sight.pb.h"
 #include "monitoring/model/snapshot.h"
+#include "monitoring/model/worker_model.h"
 
 namespace kintsugi::progress {
 
@@ -54,6 +55,9 @@ class History {
   /// Processes that are asked for everything that is open in them with the next answer (SightReportAnswer.all_live), because somebody waits
   /// for a task that their reports do not show.
   bool wants_everything(uint64_t process) const;
+
+  /// What workers did in earlier runs, so that the first operation after a start is judged, too. Added to what processes report.
+  void remember(const model::WorkerModel& earlier);
 
   struct State;
   State& state() { return *state_; }

@@ -23,10 +23,15 @@ bool History::wants_everything(uint64_t process) const {
   return state_->wanted.contains(process);
 }
 
+void History::remember(const model::WorkerModel& earlier) {
+  state_->earlier.merge(earlier);
+}
+
 const Sojourns& History::State::sojourns(const model::Snapshot& snapshot) {
   const bool is_old = snapshot.taken - sojourns_made_ >= kSojournsEvery || snapshot.taken < sojourns_made_;
   if (is_old || snapshot.processes.size() != sojourns_of_) {
     sojourns_ = Sojourns();
+    sojourns_.add(earlier);
     for (const auto& view : snapshot.processes)
       sojourns_.add(*view);
     sojourns_made_ = snapshot.taken;
@@ -68,7 +73,7 @@ void History::State::observe(const OpenTasks& tasks, const Settings& settings) {
         if (counters.size() < kMaxCounters)
           counters[key] = {.value = sum_of(device), .moved = view->arrived()};
       } else if (found->second.value != sum_of(device)) {
-        found->second = {.value = sum_of(device), .moved = view->arrived()};
+        found->second = {.value = sum_of(device), .moved = view->arrived(), .changed = true};
       }
     }
   std::erase_if(counters, [&](const auto& entry) { return now - entry.second.moved > kForgetCounter; });
@@ -80,6 +85,12 @@ std::optional<Duration> History::State::unmoved(uint64_t process, const std::str
   const auto found = counters.find({process, name});
   if (found == counters.end()) return std::nullopt;
   return now - found->second.moved;
+}
+
+bool History::State::moved_within(uint64_t process, const std::string& name, TimePoint now,
+                                  Duration within) const {
+  const auto found = counters.find({process, name});
+  return found != counters.end() && found->second.changed && now - found->second.moved <= within;
 }
 
 }  // namespace kintsugi::progress

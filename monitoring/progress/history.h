@@ -37,6 +37,8 @@ struct History::State {
   const Sojourns& sojourns(const model::Snapshot& snapshot);
   /// Since when nothing has moved between a process and one of its peers or devices; nullopt: it never said anything about it.
   std::optional<Duration> unmoved(uint64_t process, const std::string& name, TimePoint now) const;
+  /// True when a change was seen, and not long ago.
+  bool moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const;
 
   std::set<uint64_t> wanted;  ///< processes that are asked for everything that is open in them
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, EndedWait>
@@ -45,6 +47,7 @@ struct History::State {
   struct Counter {
     uint64_t value = 0;
     TimePoint moved{};
+    bool changed = false;  ///< false: it was only seen for the first time
   };
   std::map<std::pair<uint64_t, std::string>, Counter> counters;
 
@@ -56,6 +59,7 @@ struct History::State {
   };
   std::map<uint64_t, Candidate> candidates;  ///< by identity
   Slowdowns slowdowns;
+  model::WorkerModel earlier;  ///< of other runs
 
  private:
   Sojourns sojourns_;

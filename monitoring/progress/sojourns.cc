@@ -4,8 +4,6 @@
 #include <bit>
 #include <cmath>
 
-#include "common/base/hash.h"
-
 namespace kintsugi::progress {
 namespace {
 
@@ -15,14 +13,6 @@ size_t octave_of(Duration length) {
 }
 
 }  // namespace
-
-uint64_t state_key(const model::ProcessView& view, uint32_t state) {
-  const proto::SightState* known = view.state(state);
-  if (known == nullptr) return 0;
-  const uint64_t key = mix_bits(mix_bits(known->role_path() ^ hash_name(known->last_child())) +
-                                static_cast<uint64_t>(known->wait()));
-  return key == 0 ? 1 : key;
-}
 
 Sojourns::Total* Sojourns::total_of(uint64_t key) {
   if (key == 0) return nullptr;
@@ -40,6 +30,18 @@ void Sojourns::add(const model::ProcessView& view) {
     total->sum_sq += static_cast<double>(edge.sum_sq()) / 65'536;
     for (int i = 0; i < edge.buckets_size(); i++)
       total->octaves[std::min<size_t>(i, kOctaves - 1)] += edge.buckets(i);
+  }
+}
+
+void Sojourns::add(const model::WorkerModel& model) {
+  for (const auto& [ends, edge] : model.edges()) {
+    Total* total = edge.count == 0 ? nullptr : total_of(ends.first);
+    if (total == nullptr) continue;
+    total->count += edge.count;
+    total->sum += edge.mean() * static_cast<double>(edge.count);
+    total->sum_sq += static_cast<double>(static_cast<int64_t>(edge.sum_sq_q16)) / 65'536;
+    for (size_t i = 0; i < kOctaves; i++)
+      total->octaves[i] += edge.octaves[i];
   }
 }
 

@@ -5,13 +5,12 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "monitoring/model/process_view.h"
+#include "monitoring/model/worker_model.h"
 #include "monitoring/progress/diagnosis.h"
 
 namespace kintsugi::progress {
 
-/// The same for equal states of all processes, also of other builds whose regions have the same names. 0: the state is unknown.
-uint64_t state_key(const model::ProcessView& view, uint32_t state);
+using model::state_key;
 
 class Sojourns {
  public:
@@ -20,6 +19,8 @@ class Sojourns {
 
   /// Counts all transitions that the process has made since its start. Call it once for each process.
   void add(const model::ProcessView& view);
+  /// Counts what earlier runs did.
+  void add(const model::WorkerModel& model);
   /// Counts `times` sojourns of `length` each.
   void add(uint64_t key, Duration length, uint64_t times = 1);
 

@@ -5,8 +5,9 @@
 namespace kintsugi::progress {
 namespace {
 
-/// A pair of processes that moved something within this time hears each other.
-constexpr Duration kLately = 4s;
+/// A pair of processes that has moved nothing for so long, while one waits for the other, does not hear each other. Counters of peers that
+/// nobody waits for are reported every ten seconds only.
+constexpr Duration kQuiet = 4s, kLately = 12s;
 /// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after this.
 constexpr Duration kLongForResource = 12s;
 constexpr size_t kMostHolders = 64;
@@ -135,10 +136,12 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
   bool others_move = false;
   for (size_t i = 0; i < processes.size() && !others_move; i++) {
     if (static_cast<int>(i) == caller || static_cast<int>(i) == target) continue;
-    const auto quiet = history_.unmoved(processes[i]->process(), address, now);
-    others_move = quiet && *quiet <= kLately;
+    others_move = history_.moved_within(processes[i]->process(), address, now, kLately);
   }
-  const bool pair_is_quiet = own && *own > kLately;
+  for (uint32_t other = 0; other < tasks_.all().size() && !others_move; other++)
+    others_move = static_cast<int>(tasks_[other].process) == target && !tasks_[other].stalled &&
+                  tasks_[other].root().parent() != 0 && tasks_[other].trace() != tasks_[task].trace();
+  const bool pair_is_quiet = own && *own > kQuiet;
   if (others_move && (pair_is_quiet || unserved_[address].size() < 2)) {
     const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");
     vertices_[link].why =
