@@ -55,6 +55,8 @@ class ProcessView {
   /// True once a report used an id that the dictionary lacks: the answer should ask for the dictionary again.
   bool lacks_dictionary() const { return lacks_dictionary_; }
 
+  const std::unordered_map<uint64_t, proto::SightPath>& paths() const { return paths_; }
+  const std::unordered_map<uint32_t, proto::SightState>& states() const { return states_; }
   /// Totals since the process's start, by (from, to) << 32.
   const std::unordered_map<uint64_t, proto::SightEdge>& edges() const { return edges_; }
   const std::vector<proto::SightWaitTotal>& waits() const { return waits_; }

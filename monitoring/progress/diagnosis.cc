@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "common/base/hash.h"
+#include "monitoring/progress/baselines.h"
 #include "monitoring/progress/culprits.h"
 #include "monitoring/progress/history.h"
+#include "monitoring/progress/progress_order.h"
 #include "monitoring/progress/verdicts.h"
 
 namespace kintsugi::progress {
@@ -12,59 +14,44 @@ namespace {
 
 using proto::Verdict;
 
-/// Servers that the metaserver misses and that do not report either, though nobody happens to wait for them now.
-void add_missing_servers(const OpenTasks& tasks, std::vector<Verdict>& verdicts) {
-  const model::Snapshot& snapshot = tasks.snapshot();
-  for (size_t i = 0; i < snapshot.processes.size(); i++) {
-    const model::ProcessView& view = *snapshot.processes[i];
-    if (!tasks.processes()[i].silent || view.last().address().empty()) continue;
-    const model::ServerLife* life = snapshot.server(view.last().address(), view.last().server_id());
-    if (life == nullptr || life->liveness == model::Liveness::kAlive) continue;
-    Verdict verdict;
-    verdict.set_kind(Verdict::SILENT);
-    verdict.set_server(view.display());
-    verdict.set_server_id(view.last().server_id());
-    verdict.set_process(view.process());
-    verdict.set_process_kind(view.last().kind());
-    verdict.set_since_ns(static_cast<uint64_t>(snapshot.silent(view).count()));
-    verdict.set_probability(0.995);
-    verdict.set_confidence(Verdict::CERTAIN);
-    verdict.add_why("it does not report, and the metaserver misses its heartbeats");
+/// Processes whose loop is held, or that nobody hears, though nobody happens to wait for them now.
+void add_processes(const OpenTasks& tasks, std::vector<Verdict>& verdicts) {
+  for (Verdict& verdict : process_verdicts(tasks, true)) {
     const bool is_known = std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& known) {
-      return known.process() == verdict.process() && known.kind() == Verdict::SILENT;
+      return known.process() == verdict.process() && known.device().empty() && known.peer().empty();
     });
     if (!is_known) verdicts.push_back(std::move(verdict));
   }
 }
 
-/// Loops that are held, though nobody happens to wait for their process now.
-void add_running_loops(const OpenTasks& tasks, std::vector<Verdict>& verdicts) {
-  for (size_t i = 0; i < tasks.processes().size(); i++) {
-    if (!tasks.processes()[i].spinning) continue;
-    const model::ProcessView& view = *tasks.snapshot().processes[i];
-    const bool is_known = std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& known) {
-      return known.process() == view.process() && known.device().empty() && known.peer().empty();
-    });
-    if (is_known) continue;
-    Verdict verdict;
-    const proto::SightLoop& loop = view.last().loop();
-    verdict.set_kind(Verdict::RUNNING);
-    verdict.set_server(view.display());
-    verdict.set_server_id(view.last().server_id());
-    verdict.set_process(view.process());
-    verdict.set_process_kind(view.last().kind());
-    verdict.set_since_ns(loop.stalled_ns());
-    verdict.set_region(tasks.region(static_cast<uint32_t>(i), loop.last_touch()));
-    verdict.set_file(loop.last_touch().file());
-    verdict.set_line(loop.last_touch().line());
-    verdict.set_function(loop.last_touch().function());
-    for (int s = 0; s < std::min(loop.symbols_size(), 32); s++)
-      verdict.add_stack(loop.symbols(s));
-    verdict.set_probability(0.995);
-    verdict.set_confidence(Verdict::CERTAIN);
-    verdict.add_why("its event loop handles nothing");
-    verdicts.push_back(std::move(verdict));
+/// Of several siblings that stand still without saying what they wait for, those that are ahead of another by their counts wait for it.
+void keep_least_progressed(const OpenTasks& tasks, const WaitGraph& graph, std::vector<Culprit>& culprits) {
+  std::map<std::pair<uint64_t, std::string>, std::vector<size_t>> siblings;
+  for (size_t i = 0; i < culprits.size(); i++) {
+    const uint32_t v = culprits[i].members.front();
+    const bool is_mute = culprits[i].members.size() == 1 && graph.vertices()[v].place == Place::kTask &&
+                         tasks[v].top().wait() == proto::WAIT_NONE && tasks[v].root().parent() != 0;
+    if (is_mute) siblings[{tasks[v].root().parent(), tasks.role(v)}].push_back(i);
   }
+  std::erase_if(siblings, [](const auto& entry) { return entry.second.size() < 2; });
+  if (siblings.empty()) return;
+  std::map<uint32_t, Standing> standing;
+  for (Standing& task : standing_tasks(tasks))
+    standing.emplace(task.task, std::move(task));
+  const GlobalModel model = global_model(tasks, {}, false);
+  std::set<size_t> ahead;
+  for (const auto& [key, members] : siblings) {
+    std::vector<Standing> compared;
+    for (const size_t i : members)
+      compared.push_back(standing.at(culprits[i].members.front()));
+    const std::vector<uint32_t> least = least_progressed_siblings(compared, model);
+    for (uint32_t i = 0; i < members.size() && !least.empty(); i++)
+      if (!std::binary_search(least.begin(), least.end(), i)) ahead.insert(members[i]);
+  }
+  std::vector<Culprit> kept;
+  for (size_t i = 0; i < culprits.size(); i++)
+    if (!ahead.contains(i)) kept.push_back(std::move(culprits[i]));
+  culprits = std::move(kept);
 }
 
 /// Keeps those that have stood for enough rounds: in successive reports of their process, or in successive snapshots for who does not report.
@@ -99,10 +86,10 @@ void keep_lasting(const OpenTasks& tasks, const Settings& settings, History::Sta
 std::vector<Verdict> from_waits(const OpenTasks& tasks, const Sojourns& sojourns, const Settings& settings,
                                 History::State& history) {
   const WaitGraph graph(tasks, history);
-  std::vector<Verdict> verdicts =
-      write_verdicts(tasks, graph, sojourns, find_culprits(tasks, graph, sojourns), settings);
-  add_running_loops(tasks, verdicts);
-  add_missing_servers(tasks, verdicts);
+  std::vector<Culprit> culprits = find_culprits(tasks, graph, sojourns);
+  if (settings.method == Method::kWaits) keep_least_progressed(tasks, graph, culprits);
+  std::vector<Verdict> verdicts = write_verdicts(tasks, graph, sojourns, culprits, settings);
+  add_processes(tasks, verdicts);
   return verdicts;
 }
 
@@ -114,7 +101,9 @@ std::vector<Verdict> diagnose(const model::Snapshot& snapshot, const Settings& s
   const OpenTasks tasks(snapshot, sojourns, settings);
   state.observe(tasks, settings);
   state.wanted.clear();
-  std::vector<Verdict> verdicts = from_waits(tasks, sojourns, settings, state);
+  const bool by_waits = settings.method == Method::kWaits || settings.method == Method::kWaitsOnly;
+  std::vector<Verdict> verdicts =
+      by_waits ? from_waits(tasks, sojourns, settings, state) : baseline_verdicts(tasks, settings);
   keep_lasting(tasks, settings, state, verdicts);
   return verdicts;
 }
