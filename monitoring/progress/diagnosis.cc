@@ -105,6 +105,15 @@ std::vector<Verdict> diagnose(const model::Snapshot& snapshot, const Settings& s
   std::vector<Verdict> verdicts =
       by_waits ? from_waits(tasks, sojourns, settings, state) : baseline_verdicts(tasks, settings);
   keep_lasting(tasks, settings, state, verdicts);
+  if (by_waits && settings.slow) {
+    // Whoever stands still is not called slow, too.
+    for (proto::Verdict& slow : state.slowdowns.update(snapshot)) {
+      const bool is_stuck = std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) {
+        return verdict.process() == slow.process() && verdict.kind() != Verdict::SLOW;
+      });
+      if (!is_stuck) verdicts.push_back(std::move(slow));
+    }
+  }
   return verdicts;
 }
 

@@ -1,0 +1,166 @@
+#include "monitoring/progress/slowdown.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kintsugi::progress {
+namespace {
+
+/// Windows of different processes end at different times; they are judged together so often.
+constexpr Duration kRound = 10s;
+
+bool is_for_another(proto::WaitKind wait) {
+  return wait == proto::WAIT_CALL || wait == proto::WAIT_RECEIVE || wait == proto::WAIT_SEND;
+}
+
+bool is_for_device(proto::WaitKind wait) {
+  return wait == proto::WAIT_DISK || wait == proto::WAIT_STORE;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+bool Slowdowns::take_window(const model::ProcessView& view, TimePoint now) {
+  Process& process = processes_[view.process()];
+  std::map<std::pair<uint32_t, std::string>, Total> totals;
+  for (const proto::SightWaitTotal& wait : view.waits())
+    totals[{wait.state(), wait.target()}] = {.count = wait.count(), .ns = wait.ns()};
+  const auto same = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.count == b.second.count && a.second.ns == b.second.ns;
+  };
+  if (process.known &&
+      std::equal(totals.begin(), totals.end(), process.totals.begin(), process.totals.end(), same))
+    return false;
+  const double seconds = to_seconds(now - process.since);
+  const bool is_window = process.known && seconds > 0.5 && seconds < 60;
+  for (auto& [key, usual] : process.waits)
+    usual.fresh = false;
+  for (const auto& [key, total] : totals) {
+    const auto before = process.totals.find(key);
+    if (!is_window || before == process.totals.end() || before->second.count > total.count ||
+        before->second.ns > total.ns)
+      continue;
+    const uint64_t count = total.count - before->second.count;
+    if (count < kLeastWaits || (process.waits.size() >= kMaxWaits && !process.waits.contains(key))) continue;
+    Usual& wait = process.waits[key];
+    wait.count = count;
+    wait.mean = static_cast<double>(total.ns - before->second.ns) / static_cast<double>(count);
+    wait.usual = median({wait.means.begin(), wait.means.end()});
+    wait.excess = 0;
+    wait.fresh = true;
+    if (wait.means.size() >= kLeastReference && wait.usual > 0)
+      wait.excess = std::max(wait.mean - wait.usual, 0.0) * static_cast<double>(count) / 1e9 / seconds;
+    // What is slow is not learnt as usual.
+    if (wait.means.size() < kLeastReference || wait.mean < kPeersFactor * wait.usual)
+      wait.means.push_back(wait.mean);
+    if (wait.means.size() > kReference) wait.means.pop_front();
+  }
+  process.totals = std::move(totals);
+  process.since = now;
+  process.known = true;
+  return true;
+}
+
+std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snapshot& snapshot) const {
+  std::map<Node, Blame> blames;
+  std::map<std::string, uint64_t> by_address;
+  for (const auto& view : snapshot.processes)
+    if (!view->last().address().empty()) by_address[view->last().address()] = view->process();
+  for (const auto& view : snapshot.processes) {
+    const auto found = processes_.find(view->process());
+    if (found == processes_.end()) continue;
+    for (const auto& [key, wait] : found->second.waits) {
+      const proto::SightState* state = view->state(key.first);
+      if (!wait.fresh || state == nullptr || wait.means.size() < kLeastReference) continue;
+      Node node;
+      if (is_for_device(state->wait())) {
+        node = {view->process(), key.second.empty() ? "key-value store" : key.second};
+      } else if (is_for_another(state->wait())) {
+        const auto target = by_address.find(key.second);
+        if (target == by_address.end()) continue;
+        node = {target->second, ""};
+      } else {
+        continue;
+      }
+      Blame& blame = blames[node];
+      blame.in += wait.excess;
+      blame.waiters++;
+      if (wait.excess >= blame.worst) {
+        blame.worst = wait.excess;
+        blame.factor = wait.usual > 0 ? wait.mean / wait.usual : 1;
+        blame.waiter = view->process();
+        blame.state = key.first;
+      }
+      blames[{view->process(), ""}].out += wait.excess;
+    }
+  }
+  return blames;
+}
+
+std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot) {
+  std::map<uint64_t, const model::ProcessView*> views;
+  for (const auto& view : snapshot.processes) {
+    views[view->process()] = view.get();
+    take_window(*view, view->arrived());
+  }
+  std::erase_if(processes_, [&](const auto& entry) { return !views.contains(entry.first); });
+  const std::map<Node, Blame> all = blames(snapshot);
+  std::map<Node, int> slow_for;
+  std::map<Node, TimePoint> judged;
+  standing_.clear();
+  for (const auto& [node, blame] : all) {
+    const auto view = views.find(node.first);
+    if (view == views.end()) continue;
+    // Of its kind: devices among devices of such processes, processes among processes.
+    std::vector<double> peers;
+    for (const auto& [other, theirs] : all) {
+      const auto peer = views.find(other.first);
+      if (other == node || other.second.empty() != node.second.empty() || peer == views.end()) continue;
+      if (peer->second->last().kind() == view->second->last().kind() && theirs.waiters > 0)
+        peers.push_back(theirs.factor);
+    }
+    const double remaining = node.second.empty() ? blame.in - blame.out : blame.in;
+    const bool is_slow = remaining >= kLeastBlame && blame.factor >= kFactor && median(peers) < kPeersFactor;
+    if (!is_slow) continue;
+    const auto known = judged_.find(node);
+    const bool is_new = known == judged_.end() || snapshot.taken - known->second >= kRound;
+    const auto before = slow_for_.find(node);
+    const int windows = (before == slow_for_.end() ? 0 : before->second) + (is_new ? 1 : 0);
+    slow_for[node] = windows;
+    judged[node] = is_new ? snapshot.taken : known->second;
+    if (windows < kWindows) continue;
+    proto::Verdict verdict;
+    verdict.set_kind(proto::Verdict::SLOW);
+    verdict.set_server(view->second->display());
+    verdict.set_server_id(view->second->last().server_id());
+    verdict.set_process(node.first);
+    verdict.set_process_kind(view->second->last().kind());
+    verdict.set_device(node.second);
+    verdict.set_region(node.second.empty() ? "answers to others" : node.second);
+    verdict.set_factor(blame.factor);
+    verdict.set_waiters(static_cast<uint32_t>(blame.waiters));
+    verdict.set_since_ns(static_cast<uint64_t>((kRound * windows).count()));
+    verdict.set_probability(0.95);
+    verdict.set_confidence(proto::Verdict::LIKELY);
+    verdict.add_why(
+        fmt::format("others waited {:.2f} s longer for it in each second than they used to", blame.in));
+    if (const auto waiter = views.find(blame.waiter); waiter != views.end())
+      if (const proto::SightState* state = waiter->second->state(blame.state); state != nullptr)
+        verdict.add_why(fmt::format("most of all {} of {}", waiter->second->role_name(state->role()),
+                                    waiter->second->display()));
+    verdict.add_why(fmt::format("{} others of its kind are not slower than usual", peers.size()));
+    standing_.push_back(std::move(verdict));
+  }
+  slow_for_ = std::move(slow_for);
+  judged_ = std::move(judged);
+  return standing_;
+}
+
+}  // namespace kintsugi::progress
