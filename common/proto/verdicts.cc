@@ -78,9 +78,15 @@ Document array_of(const Texts& texts) {
 }
 
 Document document(const Verdict& verdict) {
-  Document chain = Document::array();
+  Document chain = Document::array(), slice = Document::array();
   for (const ChainLink& link : verdict.chain())
     chain.push_back(document(link));
+  for (const ChainLink& place : verdict.slice())
+    slice.push_back({{"server", place.process()},
+                     {"region", place.region()},
+                     {"file", place.file()},
+                     {"line", place.line()},
+                     {"function", place.function()}});
   Document result = {{"id", verdict.id()},
                      {"kind", kind_name(verdict.kind())},
                      {"server", verdict.server()},
@@ -104,6 +110,7 @@ Document document(const Verdict& verdict) {
                      {"factor", verdict.factor()},
                      {"stack", array_of(verdict.stack())},
                      {"chain", std::move(chain)},
+                     {"slice", std::move(slice)},
                      {"raised_unix_s", static_cast<double>(verdict.raised_wall_ns()) / 1e9},
                      {"cleared_unix_s", static_cast<double>(verdict.cleared_wall_ns()) / 1e9},
                      {"line_of_text", describe(verdict)}};

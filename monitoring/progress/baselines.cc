@@ -137,7 +137,7 @@ std::vector<Verdict> baseline_verdicts(const OpenTasks& tasks, const Settings& s
     case Method::kProdometer: graph = prodometer(standing, model); break;
     case Method::kAutomaDeD: graph = automaded(standing, model, true); break;
     case Method::kAutomaDeDSemi: graph = automaded(standing, model, false); break;
-    default: graph = without_targets(tasks, standing, model); break;
+    default: graph = without_targets(standing, model); break;
   }
   return verdicts_of(tasks, standing, least_progressed(graph), settings);
 }

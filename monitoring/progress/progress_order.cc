@@ -52,41 +52,95 @@ std::vector<std::vector<uint32_t>> groups_of(const std::vector<Standing>& standi
   return result;
 }
 
-/// Dependences of groups, of all their members.
+Dependence dependence_of(Order order) {
+  if (order == Order::kFirstWaits || order == Order::kWeakFirst) return kFirstOnSecond;
+  if (order == Order::kSecondWaits || order == Order::kWeakSecond) return kSecondOnFirst;
+  return kNoDependence;
+}
+
+/// Dependences of groups, in the end of all their members.
 class GroupGraph {
  public:
-  GroupGraph(const std::vector<std::vector<uint32_t>>& groups, size_t size) : groups_(groups), graph_(size) {}
+  GroupGraph(const std::vector<std::vector<uint32_t>>& groups, size_t size)
+      : groups_(groups), depends_(groups.size()), size_(size) {}
 
-  void depends(uint32_t first, uint32_t second) {
-    // One edge for each member is enough: it is no longer without dependences.
-    for (const uint32_t member : groups_[first])
-      graph_[member].push_back(groups_[second].front());
-  }
   void add(uint32_t first, uint32_t second, Dependence found) {
-    if (found == kFirstOnSecond) depends(first, second);
-    if (found == kSecondOnFirst) depends(second, first);
+    if (found == kFirstOnSecond) depends_[first].push_back(second);
+    if (found == kSecondOnFirst) depends_[second].push_back(first);
   }
-  void add(uint32_t first, uint32_t second, Order order) {
-    if (order == Order::kFirstWaits || order == Order::kWeakFirst) depends(first, second);
-    if (order == Order::kSecondWaits || order == Order::kWeakSecond) depends(second, first);
+  /// Compares all pairs. Of very many groups, each only with those that nothing before it is behind of: progress is transitive but for odd
+  /// cases, and the least progressed are what is looked for.
+  template <class Compare>
+  void compare_all(const std::vector<uint32_t>& groups, const Compare& compare) {
+    constexpr size_t kMost = 1'024;
+    const bool all = groups.size() <= kMost;
+    std::vector<uint32_t> least;
+    for (const uint32_t group : groups) {
+      bool is_least = true;
+      std::erase_if(least, [&](uint32_t other) {
+        const Dependence found = compare(other, group);
+        add(other, group, found);
+        if (found == kSecondOnFirst) is_least = false;
+        return !all && found == kFirstOnSecond;
+      });
+      if (is_least || all) least.push_back(group);
+    }
   }
-  DependenceGraph take() { return std::move(graph_); }
+  DependenceGraph take() const {
+    DependenceGraph graph(size_);
+    for (size_t group = 0; group < groups_.size(); group++)
+      for (const uint32_t member : groups_[group])
+        for (const uint32_t other : depends_[group])
+          graph[member].push_back(groups_[other].front());
+    return graph;
+  }
 
  private:
   const std::vector<std::vector<uint32_t>>& groups_;
-  DependenceGraph graph_;
+  std::vector<std::vector<uint32_t>> depends_;
+  size_t size_;
 };
+
+std::vector<uint32_t> numbers_to(size_t count) {
+  std::vector<uint32_t> numbers(count);
+  for (uint32_t i = 0; i < count; i++)
+    numbers[i] = i;
+  return numbers;
+}
 
 auto counter(const Standing& task, const Markov& markov) {
   return
       [&task, &markov](uint32_t from, uint32_t to) { return task.count(markov.key(from), markov.key(to)); };
 }
 
+/// The counts of all tasks together. Most tasks have the same transitions, and are added up without looking any of them up.
+std::vector<Standing::Count> sum_of(const std::vector<Standing>& standing) {
+  std::vector<Standing::Count> usual;
+  std::map<std::pair<uint64_t, uint64_t>, double> others;
+  for (const Standing& task : standing) {
+    if (usual.empty()) usual.reserve(task.counts.size());
+    if (usual.empty())
+      for (const Standing::Count& count : task.counts)
+        usual.push_back({count.from, count.to, 0});
+    const bool is_usual =
+        std::equal(usual.begin(), usual.end(), task.counts.begin(), task.counts.end(),
+                   [](const auto& a, const auto& b) { return a.from == b.from && a.to == b.to; });
+    for (size_t i = 0; i < task.counts.size(); i++)
+      if (is_usual)
+        usual[i].times += task.counts[i].times;
+      else
+        others[{task.counts[i].from, task.counts[i].to}] += task.counts[i].times;
+  }
+  for (const auto& [ends, times] : others)
+    usual.push_back({ends.first, ends.second, times});
+  return usual;
+}
+
 Markov own_model(const Standing& task) {
   Markov markov;
   markov.add_state(task.state);
-  for (const auto& [ends, count] : task.counts)
-    if (ends.first != 0 && ends.second != 0) markov.add(ends.first, ends.second, count);
+  for (const Standing::Count& count : task.counts)
+    if (count.from != 0 && count.to != 0) markov.add(count.from, count.to, count.times);
   return markov;
 }
 
@@ -136,9 +190,30 @@ void join_calls_of(const OpenTasks& tasks, Markov& markov) {
 
 }  // namespace
 
+namespace {
+
+bool is_before(const Standing::Count& a, const Standing::Count& b) {
+  return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+}
+
+}  // namespace
+
+void Standing::seal() {
+  std::sort(counts.begin(), counts.end(), is_before);
+  // Several states of a process may have one key.
+  size_t kept = 0;
+  for (size_t i = 0; i < counts.size(); i++) {
+    if (kept > 0 && counts[kept - 1].from == counts[i].from && counts[kept - 1].to == counts[i].to)
+      counts[kept - 1].times += counts[i].times;
+    else
+      counts[kept++] = counts[i];
+  }
+  counts.resize(kept);
+}
+
 double Standing::count(uint64_t from, uint64_t to) const {
-  const auto found = counts.find({from, to});
-  return found == counts.end() ? 0 : found->second;
+  const auto found = std::lower_bound(counts.begin(), counts.end(), Count{from, to, 0}, is_before);
+  return found == counts.end() || found->from != from || found->to != to ? 0 : found->times;
 }
 
 std::vector<uint32_t> least_progressed(const DependenceGraph& graph) {
@@ -159,11 +234,21 @@ std::vector<Standing> standing_tasks(const OpenTasks& tasks) {
       task.progress = std::max(task.progress, static_cast<double>(record->progress()));
     const auto& edges = open.root().loop_edges();
     for (int e = 0; e + 2 < edges.size(); e += 3)
-      task.counts[{state_key(view, edges[e]), state_key(view, edges[e + 1])}] += edges[e + 2];
-    task.counts_known = !edges.empty();
+      task.add(state_key(view, edges[e]), state_key(view, edges[e + 1]), edges[e + 2]);
+    task.seal();
+    task.waits_for_others = waits_for_others(open.top().wait());
     standing.push_back(std::move(task));
   }
   return standing;
+}
+
+GlobalModel global_model(const std::vector<Standing>& standing) {
+  GlobalModel model;
+  for (const Standing& task : standing)
+    if (task.state != 0) model.markov.add_state(task.state);
+  for (const Standing::Count& count : sum_of(standing))
+    if (count.from != 0 && count.to != 0) model.markov.add(count.from, count.to, count.times);
+  return model;
 }
 
 GlobalModel global_model(const OpenTasks& tasks, const std::vector<Standing>& standing, bool join_calls) {
@@ -177,11 +262,10 @@ GlobalModel global_model(const OpenTasks& tasks, const std::vector<Standing>& st
   for (const auto& view : tasks.snapshot().processes)
     for (const auto& [ends, edge] : view->edges())
       add(state_key(*view, edge.from()), state_key(*view, edge.to()), static_cast<double>(edge.count()));
-  for (const Standing& task : standing) {
+  for (const Standing& task : standing)
     if (task.state != 0) model.markov.add_state(task.state);
-    for (const auto& [ends, count] : task.counts)
-      add(ends.first, ends.second, count);
-  }
+  for (const Standing::Count& count : sum_of(standing))
+    add(count.from, count.to, count.times);
   if (join_calls) join_calls_of(tasks, model.markov);
   for (const uint64_t entry : entries)
     if (const uint32_t state = model.markov.find(entry); state != Markov::kNone)
@@ -198,9 +282,8 @@ DependenceGraph automaded(const std::vector<Standing>& standing, const GlobalMod
     const uint32_t x = markov.find(standing[groups[first].front()].state);
     const uint32_t y = markov.find(standing[groups[second].front()].state);
     if (x == Markov::kNone || y == Markov::kNone) return;
-    const HittingProbability ever(markov);
     const auto p = [&](uint32_t from, uint32_t to) {
-      return hitting ? ever(from, to) : simple_path_probability(markov, from, to);
+      return hitting ? HittingProbability(markov)(from, to) : simple_path_probability(markov, from, to);
     };
     united[first][second] |= dependence(p(x, y), p(y, x), kEpsilon);
   };
@@ -237,18 +320,14 @@ DependenceGraph prodometer(const std::vector<Standing>& standing, const GlobalMo
     if (is_new) at->second = simple_path_probability(model.markov, from, to);
     return at->second;
   };
-  for (uint32_t first = 0; first < groups.size(); first++)
-    for (uint32_t second = first + 1; second < groups.size(); second++) {
-      const Standing& one = standing[groups[first].front()];
-      const Standing& other = standing[groups[second].front()];
-      const uint32_t x = model.markov.find(one.state), y = model.markov.find(other.state);
-      if (x == Markov::kNone || y == Markov::kNone) continue;
-      if (order.common_loops(x, y).empty())
-        graph.add(first, second, higher_decides(probability(x, y), probability(y, x)));
-      else
-        graph.add(first, second,
-                  order.compare(x, counter(one, model.markov), y, counter(other, model.markov)));
-    }
+  graph.compare_all(numbers_to(groups.size()), [&](uint32_t first, uint32_t second) {
+    const Standing& one = standing[groups[first].front()];
+    const Standing& other = standing[groups[second].front()];
+    const uint32_t x = model.markov.find(one.state), y = model.markov.find(other.state);
+    if (x == Markov::kNone || y == Markov::kNone) return kNoDependence;
+    if (order.common_loops(x, y).empty()) return higher_decides(probability(x, y), probability(y, x));
+    return dependence_of(order.compare(x, counter(one, model.markov), y, counter(other, model.markov)));
+  });
   return graph.take();
 }
 
@@ -258,7 +337,7 @@ namespace {
 Order order_of_siblings(const Standing& one, const Standing& other, const Markov& markov,
                         const LoopOrder& order) {
   const uint32_t x = markov.find(one.state), y = markov.find(other.state);
-  if (one.counts_known && other.counts_known && x != Markov::kNone && y != Markov::kNone) {
+  if (!one.counts.empty() && !other.counts.empty() && x != Markov::kNone && y != Markov::kNone) {
     const Order found = order.compare(x, counter(one, markov), y, counter(other, markov));
     if (found != Order::kNone) return found;
   }
@@ -268,8 +347,7 @@ Order order_of_siblings(const Standing& one, const Standing& other, const Markov
 
 }  // namespace
 
-DependenceGraph without_targets(const OpenTasks& tasks, const std::vector<Standing>& standing,
-                                const GlobalModel& model) {
+DependenceGraph without_targets(const std::vector<Standing>& standing, const GlobalModel& model) {
   const Successors& edges = model.markov.successors();
   const std::vector<Loop> loops = natural_loops(edges, model.entries);
   const auto groups = groups_of(standing, model, &loops, true);
@@ -282,23 +360,18 @@ DependenceGraph without_targets(const OpenTasks& tasks, const std::vector<Standi
   const auto compare = [&](uint32_t first, uint32_t second) {
     const Standing& one = standing[groups[first].front()];
     const Standing& other = standing[groups[second].front()];
-    const bool first_waits = waits_for_others(tasks[one.task].top().wait());
-    const bool second_waits = waits_for_others(tasks[other.task].top().wait());
-    if (first_waits != second_waits)
-      return first_waits ? graph.depends(first, second) : graph.depends(second, first);
-    if (one.role == other.role)
-      return graph.add(first, second, order_of_siblings(one, other, model.markov, order));
+    if (one.waits_for_others != other.waits_for_others)
+      return one.waits_for_others ? kFirstOnSecond : kSecondOnFirst;
+    if (one.role == other.role) return dependence_of(order_of_siblings(one, other, model.markov, order));
     const uint32_t x = model.markov.find(one.state), y = model.markov.find(other.state);
-    if (x == Markov::kNone || y == Markov::kNone) return;
+    if (x == Markov::kNone || y == Markov::kNone) return kNoDependence;
     const Dependence found = dependence(hitting(x, y), hitting(y, x), kEpsilon);
-    if (found != kUndefined) return graph.add(first, second, found);
+    if (found != kUndefined) return found;
     const auto none = [](uint32_t, uint32_t) { return 0.0; };
-    graph.add(first, second, order.compare(x, none, y, none));
+    return dependence_of(order.compare(x, none, y, none));
   };
   for (const auto& [trace, members] : by_trace)
-    for (size_t i = 0; i < members.size(); i++)
-      for (size_t j = i + 1; j < members.size(); j++)
-        compare(members[i], members[j]);
+    graph.compare_all(members, compare);
   return graph.take();
 }
 
@@ -307,14 +380,14 @@ std::vector<uint32_t> least_progressed_siblings(const std::vector<Standing>& sib
   const Successors& edges = model.markov.successors();
   const std::vector<Loop> loops = natural_loops(edges, model.entries);
   const LoopOrder order(edges, loops);
-  DependenceGraph graph(siblings.size());
-  for (uint32_t i = 0; i < siblings.size(); i++)
-    for (uint32_t j = i + 1; j < siblings.size(); j++) {
-      const Order found = order_of_siblings(siblings[i], siblings[j], model.markov, order);
-      if (found == Order::kFirstWaits || found == Order::kWeakFirst) graph[i].push_back(j);
-      if (found == Order::kSecondWaits || found == Order::kWeakSecond) graph[j].push_back(i);
-    }
-  return least_progressed(graph);
+  std::vector<std::vector<uint32_t>> each;
+  for (const uint32_t i : numbers_to(siblings.size()))
+    each.push_back({i});
+  GroupGraph graph(each, siblings.size());
+  graph.compare_all(numbers_to(siblings.size()), [&](uint32_t first, uint32_t second) {
+    return dependence_of(order_of_siblings(siblings[first], siblings[second], model.markov, order));
+  });
+  return least_progressed(graph.take());
 }
 
 }  // namespace kintsugi::progress

@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "common/proto/verdicts.h"
+#include "monitoring/progress/source_slice.h"
 
 namespace kintsugi::progress {
 namespace {
@@ -37,6 +38,8 @@ class Writer {
     verdict.set_masked(culprit.masked);
     for (const uint32_t v : culprit.chain)
       *verdict.add_chain() = link_of(tasks_, graph_, v);
+    for (proto::ChainLink& place : source_slice(tasks_, graph_, culprit))
+      *verdict.add_slice() = std::move(place);
     if (!sink.why.empty()) verdict.add_why(sink.why);
     confidence(verdict, culprit, sink);
     return verdict;

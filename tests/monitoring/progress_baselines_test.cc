@@ -28,8 +28,9 @@ std::vector<Standing> four_tasks() {
   for (size_t i = 0; i < 4; i++) {
     tasks[i].task = static_cast<uint32_t>(i);
     tasks[i].state = std::get<0>(at[i]);
-    tasks[i].counts[{5, 2}] = std::get<1>(at[i]);
-    tasks[i].counts[{4, 3}] = std::get<2>(at[i]);
+    tasks[i].add(5, 2, std::get<1>(at[i]));
+    tasks[i].add(4, 3, std::get<2>(at[i]));
+    tasks[i].seal();
   }
   return tasks;
 }
@@ -51,7 +52,7 @@ TEST(Prodometer, OfAGroupTheCountOfOneTaskIsComparedAndNotTheSum) {
   for (size_t i = 0; i < 11; i++) {
     tasks[i].task = static_cast<uint32_t>(i);
     tasks[i].state = 1;
-    tasks[i].counts[{2, 1}] = i == 10 ? 9 : 5;  // ten tasks that are behind have 50 together
+    tasks[i].add(2, 1, i == 10 ? 9 : 5);  // ten tasks that are behind have 50 together
   }
   EXPECT_THAT(least_progressed(prodometer(tasks, model)), SizeIs(10));
 }
@@ -96,11 +97,13 @@ TEST(AutomaDeD, FindsTheLeastProgressedOfFigure4) {
   EXPECT_THAT(least_progressed(automaded(tasks, model, false)), ElementsAre(0));
   // Nobody's own model knows more than its own state: no dependence at all.
   EXPECT_THAT(least_progressed(automaded(tasks, model, true)), SizeIs(5));
-  for (Standing& task : tasks)
+  for (Standing& task : tasks) {
     for (uint32_t from = 0; from < model.markov.size(); from++)
       for (size_t i = 0; i < model.markov.successors()[from].size(); i++)
-        task.counts[{model.markov.key(from), model.markov.key(model.markov.successors()[from][i])}] =
-            model.markov.counts()[from][i];
+        task.add(model.markov.key(from), model.markov.key(model.markov.successors()[from][i]),
+                 model.markov.counts()[from][i]);
+    task.seal();
+  }
   EXPECT_THAT(least_progressed(automaded(tasks, model, true)), ElementsAre(0));
 }
 

@@ -66,6 +66,25 @@ TEST(WaitGraph, NamesTheDiskOfTheMiddleOfAChain) {
                         "10 tasks on 4 servers wait for it"));
 }
 
+TEST(SourceSlice, BeginsAtTheCulpritAndGoesOutOverTheCallsThatBroughtTheWork) {
+  Chain chain;
+  chain.live(chain.b_own).set_file("chunk_reader.cc");
+  chain.live(chain.b_own).set_line(88);
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  ASSERT_GE(verdicts[0].slice_size(), 5);
+  EXPECT_EQ(verdicts[0].slice(0).file(), "chunk_reader.cc");
+  EXPECT_EQ(verdicts[0].slice(0).line(), 88u);
+  EXPECT_EQ(verdicts[0].slice(0).process(), "server 4");
+  std::vector<std::string> files;
+  for (const proto::ChainLink& place : verdicts[0].slice())
+    files.push_back(place.file());
+  EXPECT_THAT(files, testing::IsSupersetOf({"src/chunkserver.partial_sum.cc", "src/repair_tree.child_sum.cc",
+                                            "src/repair_manager.repair.cc"}));
+  std::sort(files.begin(), files.end());
+  EXPECT_EQ(std::unique(files.begin(), files.end()), files.end());
+}
+
 TEST(WaitGraph, AStoppedProcessIsNamedFromItsPeersWaits) {
   Chain chain;
   chain.silence(chain.b, 9s);
