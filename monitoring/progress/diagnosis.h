@@ -34,7 +34,7 @@ struct Settings {
   uint64_t least_samples = 30;
   /// A process is silent when nothing has arrived for this long. It reports every second.
   Duration silence = 3s;
-  Duration loop_stall = 1s;       ///< of an event loop
+  Duration loop_stall = 2s;       ///< of an event loop
   Duration remember_ended = 60s;  ///< waits that ended without what they waited for
   /// A verdict has to hold in so many successive reports of its process (rounds, for one that does not report).
   int rounds = 2;

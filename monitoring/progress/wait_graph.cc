@@ -138,14 +138,8 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
   const std::string& address = processes[target]->last().address();
   const int caller = static_cast<int>(tasks_[task].process);
   const auto own = history_.unmoved(processes[caller]->process(), address, now);
-  bool others_move = false;
-  for (size_t i = 0; i < processes.size() && !others_move; i++) {
-    if (static_cast<int>(i) == caller || static_cast<int>(i) == target) continue;
-    others_move = history_.moved_within(processes[i]->process(), address, now, kLately);
-  }
-  for (uint32_t other = 0; other < tasks_.all().size() && !others_move; other++)
-    others_move = static_cast<int>(tasks_[other].process) == target && !tasks_[other].stalled &&
-                  tasks_[other].root().parent() != 0 && tasks_[other].trace() != tasks_[task].trace();
+  const std::set<int>& movers = movers_of(target);
+  const bool others_move = movers.size() > movers.count(caller);
   const bool pair_is_quiet = own && *own > kQuiet;
   if (others_move && (pair_is_quiet || unserved_[address].size() < 2)) {
     const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");
@@ -157,6 +151,28 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
   const uint32_t callee = vertex(Place::kNotServed, target, -1, "");
   if (vertices_[callee].name.empty()) vertices_[callee].why = "it reports, but has no task for the request";
   connect(task, callee);
+}
+
+const std::set<int>& WaitGraph::movers_of(int target) {
+  const auto [at, is_new] = movers_.try_emplace(target);
+  std::set<int>& movers = at->second;
+  if (!is_new) return movers;
+  const auto& processes = tasks_.snapshot().processes;
+  const std::string& address = processes[target]->last().address();
+  for (size_t i = 0; i < processes.size() && movers.size() < 2; i++)
+    if (static_cast<int>(i) != target &&
+        history_.moved_within(processes[i]->process(), address, tasks_.snapshot().taken, kLately))
+      movers.insert(static_cast<int>(i));
+  // Work that moves there, for whoever asked for it.
+  for (uint32_t task = 0; task < tasks_.all().size() && movers.size() < 2; task++) {
+    if (static_cast<int>(tasks_[task].process) != target || tasks_[task].stalled) continue;
+    const uint64_t span = tasks_[task].root().parent();
+    for (const std::vector<uint32_t>* callers : {&tasks_.at_stream(span), &tasks_.holding(span)})
+      for (const uint32_t caller : *callers)
+        if (static_cast<int>(tasks_[caller].process) != target)
+          movers.insert(static_cast<int>(tasks_[caller].process));
+  }
+  return movers;
 }
 
 std::vector<uint32_t> WaitGraph::callers_by_path(uint32_t task) const {

@@ -69,6 +69,8 @@ class WaitGraph {
   void add_edges(uint32_t task);
   void add_call(uint32_t task, const std::string& address, uint64_t span);
   void add_unserved(uint32_t task, int target);
+  /// Processes that the target has answered lately; two of them are enough to know.
+  const std::set<int>& movers_of(int target);
   void add_upstream(uint32_t task);
   /// Tasks from whose calling context the handler was called, of the same operation.
   std::vector<uint32_t> callers_by_path(uint32_t task) const;
@@ -84,6 +86,7 @@ class WaitGraph {
   std::vector<std::vector<WaitEdge>> edges_;
   std::map<std::tuple<Place, int, int, std::string>, uint32_t> by_name_;
   std::map<int, std::vector<uint32_t>> stalled_of_process_;
+  std::map<int, std::set<int>> movers_;
   std::unordered_map<std::string, std::set<int>>
       unserved_;  ///< who has calls to an address open that no task there serves
 };

@@ -367,6 +367,17 @@ TEST(WaitGraph, HoldersOfSlotsAmongEachOtherAreADeadlock) {
   EXPECT_EQ(verdicts[0].chain_size(), 2);
 }
 
+TEST(WaitGraph, ACircleThatClosesOnlyByAGuessIsNone) {
+  // Both wait for buffers of which nobody says who holds them, and one of them is waited for by the other's child.
+  ReportRig rig;
+  const uint64_t process = rig.server(1);
+  const RigTask one = rig.task(process, "chunkserver.read_chunk");
+  const RigTask two = rig.task(process, "chunkserver.write_chunk");
+  rig.wait(one, proto::WAIT_RESOURCE, 0, "buffers");
+  rig.wait(two, proto::WAIT_SIBLING, one.span);
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
+}
+
 TEST(WaitGraph, AClientThatDoesNotReadIsNoServersFault) {
   ReportRig rig;
   const RigTask reader = rig.task(rig.client(), "client.write_sink");
