@@ -51,12 +51,25 @@ class Finder {
       if (is_sink[components.of[v]]) members[components.of[v]].push_back(v);
     std::vector<Culprit> culprits;
     for (std::vector<uint32_t>& of : members)
-      if (!of.empty()) culprits.push_back(culprit(std::move(of)));
+      if (!of.empty() && !is_guessed_circle(of)) culprits.push_back(culprit(std::move(of)));
     return culprits;
   }
 
  private:
   bool is_task(uint32_t v) const { return graph_.vertices()[v].place == Place::kTask; }
+  /// A circle that closes only by guesses about who holds a resource is what load looks like.
+  bool is_guessed_circle(const std::vector<uint32_t>& members) const {
+    if (members.size() < 2) return false;
+    std::map<uint32_t, uint32_t> index;
+    for (const uint32_t member : members)
+      index.emplace(member, static_cast<uint32_t>(index.size()));
+    Successors known(members.size());
+    for (const uint32_t member : members)
+      for (const WaitEdge& edge : graph_.edges()[member])
+        if (const auto to = index.find(edge.to); edge.kind == EdgeKind::kFirm && to != index.end())
+          known[index[member]].push_back(to->second);
+    return strong_components(known).count == members.size();
+  }
   uint64_t age(uint32_t v) const { return is_task(v) ? tasks_[v].top().age_ns() : 0; }
 
   /// Where it stands still: of those that wait for a device or a link itself, the one that has waited longest. Of a running process what

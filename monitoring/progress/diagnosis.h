@@ -1,7 +1,7 @@
 /// Who holds everybody up: from one snapshot of all processes to verdicts that name a process, a region of code and a line.
 ///
 /// Every wait says what it waits for, so the open tasks of all processes form a graph of waits. Who stands still, waits for nobody, and
-/// is waited for is the culprit (Mitra 2014, definition 2, with explicit edges instead of guessed ones). docs/diagnosis.md explains it.
+/// is waited for is the culprit (Laguna et al. 2015, definition 2, with explicit edges instead of guessed ones). docs/decisions/025-waits-before-progress.md says why.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ struct Settings {
   uint64_t least_samples = 30;
   /// A process is silent when nothing has arrived for this long. It reports every second.
   Duration silence = 3s;
-  Duration loop_stall = 1s;       ///< of an event loop
+  Duration loop_stall = 2s;       ///< of an event loop
   Duration remember_ended = 60s;  ///< waits that ended without what they waited for
   /// A verdict has to hold in so many successive reports of its process (rounds, for one that does not report).
   int rounds = 2;

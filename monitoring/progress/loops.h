@@ -1,7 +1,7 @@
 /// Loops of a control flow graph, and how tasks inside of them compare: by iterations, from the outermost loop to the innermost.
 ///
 /// Ours are natural loops from dominators, closed under nesting: one for each entry, whatever the number of ways through
-/// it. The text's (Mitra 2014, section 2.3.4) are elementary circuits merged by entry: the baseline, and the oracle of tests.
+/// it. The text's (Mitra 2016, section 2.3.4) are elementary circuits merged by entry: the baseline, and the oracle of tests.
 #pragma once
 
 #include <cstdint>

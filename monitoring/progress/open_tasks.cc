@@ -33,6 +33,10 @@ OpenTasks::OpenTasks(const model::Snapshot& snapshot, const Sojourns& sojourns, 
     OpenTask& task = tasks_[i];
     task.stalled = is_stalled(task, sojourns, settings);
     if (task.root().parent() != 0) by_parent_[task.root().parent()].push_back(i);
+    if (task.trace() != 0) by_trace_[task.trace()].push_back(i);
+    const proto::SightLive& top = task.top();
+    const bool at_stream = top.wait() == proto::WAIT_RECEIVE || top.wait() == proto::WAIT_SEND;
+    if (at_stream && top.target_span() != 0) by_stream_[top.target_span()].push_back(i);
     uint64_t last = 0;
     for (const proto::SightLive* record : task.records) {
       if (record->span() != 0 && record->span() != last) by_span_[record->span()].push_back(i);
@@ -100,6 +104,14 @@ const std::vector<uint32_t>& OpenTasks::begun_by(uint64_t span) const {
 
 const std::vector<uint32_t>& OpenTasks::holding(uint64_t span) const {
   return find(by_span_, span);
+}
+
+const std::vector<uint32_t>& OpenTasks::at_stream(uint64_t span) const {
+  return find(by_stream_, span);
+}
+
+const std::vector<uint32_t>& OpenTasks::of_trace(uint64_t trace) const {
+  return find(by_trace_, trace);
 }
 
 int OpenTasks::process_at(const std::string& address) const {

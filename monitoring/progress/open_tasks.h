@@ -48,6 +48,9 @@ class OpenTasks {
   const std::vector<uint32_t>& begun_by(uint64_t span) const;
   /// Tasks that have a record with this span open.
   const std::vector<uint32_t>& holding(uint64_t span) const;
+  /// Tasks that wait for the other end of a stream of this span. A stream is no region: nobody holds its span while he does something else.
+  const std::vector<uint32_t>& at_stream(uint64_t span) const;
+  const std::vector<uint32_t>& of_trace(uint64_t trace) const;
   /// By address; -1: nobody who is called there has reported.
   int process_at(const std::string& address) const;
 
@@ -66,7 +69,7 @@ class OpenTasks {
   std::vector<ProcessState> processes_;
   std::vector<OpenTask> tasks_;
   std::vector<std::pair<uint32_t, const proto::SightLive*>> ended_;
-  std::unordered_map<uint64_t, std::vector<uint32_t>> by_parent_, by_span_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> by_parent_, by_span_, by_stream_, by_trace_;
   std::unordered_map<std::string, int> by_address_;
 };
 

@@ -1,4 +1,4 @@
-/// Progress without wait targets: tasks compared by what they have done (Laguna 2012, Mitra 2014). The baselines that the campaign holds beside
+/// Progress without wait targets: tasks compared by what they have done (Laguna et al. 2015, Mitra 2016). The baselines that the campaign holds beside
 /// our verdicts, on the same snapshots, and our own form for when nobody says what is waited for.
 #pragma once
 

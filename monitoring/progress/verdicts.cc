@@ -219,6 +219,7 @@ class Writer {
       doubt(last.dropped() > 0, "its tables of open work were full at times");
       doubt(last.implicit_tasks() > 0, "some of its tasks are not marked as such");
     }
+    doubt(sink.doubtful, "what it waits for may not be marked");
     doubt(culprit.weak, "who holds what is waited for is a guess");
     verdict.set_probability(probability);
     verdict.set_confidence(confidence_of(probability, !culprit.weak, doubts));
@@ -244,7 +245,9 @@ class Writer {
       verdict.add_why("most processes are silent: it may be the monitor that is cut off");
       return 0.5;
     }
-    return is_dead || waiting.size() >= 2 ? kObserved : kInferred;
+    // Where processors are short, reports come late.
+    const bool is_long = snapshot_.silent(view) >= 5s;
+    return is_dead || (waiting.size() >= 2 && is_long) ? kObserved : kInferred;
   }
 
   const OpenTasks& tasks_;

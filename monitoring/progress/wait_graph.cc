@@ -38,7 +38,6 @@ void WaitGraph::index_processes() {
   for (uint32_t i = 0; i < tasks_.all().size(); i++) {
     const OpenTask& task = tasks_[i];
     const int process = static_cast<int>(task.process);
-    if (task.trace() != 0 && !tasks_.processes()[process].complete) at_work_[task.trace()].insert(process);
     const proto::SightLive& top = task.top();
     if (task.stalled && is_stream_wait(top.wait()) && tasks_.begun_by(top.target_span()).empty())
       unserved_[top.target()].insert(process);
@@ -63,6 +62,12 @@ void WaitGraph::unresolved(uint32_t from, int process) {
   if (process >= 0 && tasks_.processes()[process].complete) return;  // it said everything: there is nothing
   vertices_[from].unresolved = true;
   if (process >= 0) history_.wanted.insert(tasks_.snapshot().processes[process]->process());
+}
+
+void WaitGraph::nobody_there(uint32_t task, const char* why) {
+  unresolved(task, static_cast<int>(tasks_[task].process));
+  vertices_[task].doubtful = true;
+  vertices_[task].why = why;
 }
 
 void WaitGraph::connect_to_tasks(uint32_t from, const std::vector<uint32_t>& tasks, bool same_process_only) {
@@ -133,14 +138,8 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
   const std::string& address = processes[target]->last().address();
   const int caller = static_cast<int>(tasks_[task].process);
   const auto own = history_.unmoved(processes[caller]->process(), address, now);
-  bool others_move = false;
-  for (size_t i = 0; i < processes.size() && !others_move; i++) {
-    if (static_cast<int>(i) == caller || static_cast<int>(i) == target) continue;
-    others_move = history_.moved_within(processes[i]->process(), address, now, kLately);
-  }
-  for (uint32_t other = 0; other < tasks_.all().size() && !others_move; other++)
-    others_move = static_cast<int>(tasks_[other].process) == target && !tasks_[other].stalled &&
-                  tasks_[other].root().parent() != 0 && tasks_[other].trace() != tasks_[task].trace();
+  const std::set<int>& movers = movers_of(target);
+  const bool others_move = movers.size() > movers.count(caller);
   const bool pair_is_quiet = own && *own > kQuiet;
   if (others_move && (pair_is_quiet || unserved_[address].size() < 2)) {
     const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");
@@ -154,30 +153,90 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
   connect(task, callee);
 }
 
+const std::set<int>& WaitGraph::movers_of(int target) {
+  const auto [at, is_new] = movers_.try_emplace(target);
+  std::set<int>& movers = at->second;
+  if (!is_new) return movers;
+  const auto& processes = tasks_.snapshot().processes;
+  const std::string& address = processes[target]->last().address();
+  for (size_t i = 0; i < processes.size() && movers.size() < 2; i++)
+    if (static_cast<int>(i) != target &&
+        history_.moved_within(processes[i]->process(), address, tasks_.snapshot().taken, kLately))
+      movers.insert(static_cast<int>(i));
+  // Work that moves there, for whoever asked for it.
+  for (uint32_t task = 0; task < tasks_.all().size() && movers.size() < 2; task++) {
+    if (static_cast<int>(tasks_[task].process) != target || tasks_[task].stalled) continue;
+    const uint64_t span = tasks_[task].root().parent();
+    for (const std::vector<uint32_t>* callers : {&tasks_.at_stream(span), &tasks_.holding(span)})
+      for (const uint32_t caller : *callers)
+        if (static_cast<int>(tasks_[caller].process) != target)
+          movers.insert(static_cast<int>(tasks_[caller].process));
+  }
+  return movers;
+}
+
+std::vector<uint32_t> WaitGraph::callers_by_path(uint32_t task) const {
+  const proto::SightPath* entry = tasks_.view(task).path(tasks_[task].root().path());
+  std::vector<uint32_t> callers;
+  if (entry == nullptr || entry->parent() == 0) return callers;
+  for (const uint32_t other : tasks_.of_trace(tasks_[task].trace())) {
+    if (other == task) continue;
+    // The call has a calling context of its own below that of the region that makes it.
+    const proto::SightPath* call = tasks_.view(other).path(entry->parent());
+    const uint64_t region = call == nullptr ? 0 : call->parent();
+    const auto& records = tasks_[other].records;
+    const bool calls = std::any_of(records.begin(), records.end(), [&](const proto::SightLive* record) {
+      return record->path() == entry->parent() || (region != 0 && record->path() == region);
+    });
+    if (calls) callers.push_back(other);
+  }
+  return callers;
+}
+
 void WaitGraph::add_upstream(uint32_t task) {
-  const proto::SightLive& top = tasks_[task].top();
-  const uint64_t span = top.target_span() != 0 ? top.target_span() : tasks_[task].root().parent();
-  const std::vector<uint32_t>& callers = tasks_.holding(span);
-  bool found = false;
+  const OpenTask& open = tasks_[task];
+  const proto::SightLive& top = open.top();
+  const uint64_t span = top.target_span() != 0 ? top.target_span() : open.root().parent();
+  std::vector<uint32_t> callers;
+  const auto take = [&](const std::vector<uint32_t>& found) {
+    for (const uint32_t caller : found)
+      if (caller != task) callers.push_back(caller);
+  };
+  take(tasks_.at_stream(span));
+  if (callers.empty()) take(tasks_.holding(span));
+  const bool is_exact = !callers.empty();
+  if (!is_exact) callers = callers_by_path(task);
+  if (callers.size() > kMostHolders) callers.resize(kMostHolders);
   for (const uint32_t caller : callers) {
-    if (caller == task) continue;
-    found = true;
     if (tasks_[caller].stalled)
-      connect(task, caller);
+      connect(task, caller, is_exact || callers.size() == 1 ? EdgeKind::kFirm : EdgeKind::kWeak);
     else
       vertices_[task].feeds = true;
   }
-  if (found) return;
-  int process = tasks_.process_at(top.target());
-  // Whoever works on the same operation may hold it without having said so yet.
-  if (process < 0)
-    for (const int other : at_work_[tasks_[task].trace()])
-      if (other != static_cast<int>(tasks_[task].process)) process = other;
-  if (process >= 0 && tasks_.processes()[process].silent)
-    return connect(task, vertex(Place::kSilent, process, -1, ""));
-  if (process >= 0 && tasks_.processes()[process].spinning)
-    return connect(task, vertex(Place::kRunning, process, -1, ""));
-  if (process >= 0 && !tasks_.processes()[process].complete) return unresolved(task, process);
+  if (!callers.empty()) return;
+
+  // Whoever else works on the operation may hold the stream without having said so, or cannot say anything.
+  bool has_others = false;
+  for (const uint32_t other : tasks_.of_trace(open.trace())) {
+    const int process = static_cast<int>(tasks_[other].process);
+    if (tasks_[other].process == open.process) continue;
+    const ProcessState& state = tasks_.processes()[process];
+    if (state.silent || state.spinning)
+      return connect(task, vertex(state.silent ? Place::kSilent : Place::kRunning, process, -1, ""));
+    has_others = true;
+    unresolved(task, process);
+  }
+  if (has_others) {
+    vertices_[task].feeds = true;
+    return;
+  }
+  const int process = tasks_.process_at(top.target());
+  if (process >= 0) {
+    const ProcessState& state = tasks_.processes()[process];
+    if (state.silent || state.spinning)
+      return connect(task, vertex(state.silent ? Place::kSilent : Place::kRunning, process, -1, ""));
+    if (!state.complete) return unresolved(task, process);
+  }
   const uint32_t caller = vertex(Place::kCaller, process, -1, process >= 0 ? "" : top.target());
   vertices_[caller].why = "a handler waits for its caller, of which nothing is known";
   connect(task, caller);
@@ -195,7 +254,7 @@ void WaitGraph::add_join(uint32_t task) {
     add(record->span());
   std::sort(children.begin(), children.end());
   children.erase(std::unique(children.begin(), children.end()), children.end());
-  if (children.empty()) return unresolved(task, static_cast<int>(open.process));
+  if (children.empty()) return nobody_there(task, "it waits for work of its own, none of which is open");
   std::vector<uint32_t> stalled;
   for (const uint32_t child : children)
     if (tasks_[child].stalled) stalled.push_back(child);
@@ -204,7 +263,8 @@ void WaitGraph::add_join(uint32_t task) {
   const bool blocked = need == 0 ? !stalled.empty() : moving < need;
   for (const uint32_t child : stalled)
     connect(task, child, blocked ? EdgeKind::kFirm : EdgeKind::kMasked);
-  if (!blocked) vertices_[task].feeds = true;
+  // Whoever is ahead waits for the one that joins them: that alone is no circle while others still move.
+  if (moving > 0) vertices_[task].feeds = true;
 }
 
 void WaitGraph::add_sibling(uint32_t task) {
@@ -212,7 +272,7 @@ void WaitGraph::add_sibling(uint32_t task) {
   bool found = false;
   for (const uint32_t holder : holders)
     found = found || (holder != task && tasks_[holder].process == tasks_[task].process);
-  if (!found) return unresolved(task, static_cast<int>(tasks_[task].process));
+  if (!found) return nobody_there(task, "the task that it waits for is not open any more");
   connect_to_tasks(task, holders, true);
 }
 

@@ -40,6 +40,7 @@ struct Vertex {
   bool stalled = true;
   bool feeds = false;       ///< what it waits for moves, or is not its business: it holds nobody up
   bool unresolved = false;  ///< it waits for something that the reports do not show
+  bool doubtful = false;    ///< it is blamed only because what it waits for is not to be seen
   std::string why;          ///< a sentence about how it came to be blamed
 };
 
@@ -62,12 +63,17 @@ class WaitGraph {
   /// Firm when the other task stands still; else `from` is fed.
   void connect_to_tasks(uint32_t from, const std::vector<uint32_t>& tasks, bool same_process_only);
   void unresolved(uint32_t from, int process);
+  void nobody_there(uint32_t task, const char* why);
 
   void index_processes();
   void add_edges(uint32_t task);
   void add_call(uint32_t task, const std::string& address, uint64_t span);
   void add_unserved(uint32_t task, int target);
+  /// Processes that the target has answered lately; two of them are enough to know.
+  const std::set<int>& movers_of(int target);
   void add_upstream(uint32_t task);
+  /// Tasks from whose calling context the handler was called, of the same operation.
+  std::vector<uint32_t> callers_by_path(uint32_t task) const;
   void add_join(uint32_t task);
   void add_sibling(uint32_t task);
   void add_resource(uint32_t task);
@@ -80,10 +86,9 @@ class WaitGraph {
   std::vector<std::vector<WaitEdge>> edges_;
   std::map<std::tuple<Place, int, int, std::string>, uint32_t> by_name_;
   std::map<int, std::vector<uint32_t>> stalled_of_process_;
+  std::map<int, std::set<int>> movers_;
   std::unordered_map<std::string, std::set<int>>
       unserved_;  ///< who has calls to an address open that no task there serves
-  std::unordered_map<uint64_t, std::set<int>>
-      at_work_;  ///< processes that have tasks of a trace, and may not have named all
 };
 
 }  // namespace kintsugi::progress

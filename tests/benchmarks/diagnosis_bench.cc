@@ -1,4 +1,4 @@
-// Who holds everybody up, of many tasks: aggregation of their counts and analysis, apart. Mitra 2014, section 2.5.3, reports less than 16 s
+// Who holds everybody up, of many tasks: aggregation of their counts and analysis, apart. Mitra 2016, section 2.5.3, reports less than 16 s
 // for 16,384 tasks. And loops of a graph with 2^20 ways through them.
 #include <random>
 

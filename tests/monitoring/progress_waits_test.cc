@@ -227,6 +227,74 @@ TEST(WaitGraph, APutWhoseOneServerHangsNamesItsDiskAndNotTheOtherSenders) {
   EXPECT_EQ(verdicts[0].waiters(), 18u);
 }
 
+TEST(WaitGraph, AHandlersCallerIsFoundByItsCallingContextWhileItDoesSomethingElse) {
+  // The stream is no region: while the caller waits for its own disk, nobody holds the stream's span.
+  ReportRig rig;
+  const uint64_t reader = rig.server(1), writer = rig.server(2);
+  const RigTask caller = rig.task(reader, "chunkserver.repair_chunk");
+  const RigTask handler = rig.task(writer, "chunkserver.partial_sum", 999'999);
+  rig.disk(caller, "sda");
+  rig.wait(handler, proto::WAIT_UPSTREAM, 999'999);
+  const uint64_t call_path = hash_name("rpc.PartialSum");
+  proto::SightPath& call = *rig.report(reader).add_new_paths();
+  call.set_path(call_path);
+  call.set_parent(hash_name("chunkserver.repair_chunk"));
+  for (proto::SightPath& path : *rig.report(writer).mutable_new_paths())
+    path.set_parent(call_path);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "server 1");
+  EXPECT_EQ(verdicts[0].device(), "sda");
+  EXPECT_EQ(verdicts[0].waiters(), 1u);
+}
+
+TEST(WaitGraph, AHandlerWhoseCallerIsAtWorkElsewhereAccusesNobody) {
+  ReportRig rig;
+  const RigTask handler = rig.task(rig.server(2), "chunkserver.partial_sum", 999'999);
+  rig.wait(handler, proto::WAIT_UPSTREAM, 999'999);
+  rig.moves(rig.task(rig.server(1), "chunkserver.repair_chunk"));
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
+}
+
+TEST(WaitGraph, AheadOfOneThatStillMovesIsNoCircle) {
+  // The consumer waits for all contributors; the one that ran ahead waits for the consumer, the other one is slow.
+  ReportRig rig;
+  const uint64_t server = rig.server(1);
+  const RigTask consumer = rig.task(server, "chunkserver.repair_chunk");
+  const RigTask ahead = rig.task(server, "repair_tree.child_sum", consumer.span);
+  const RigTask slow = rig.task(server, "repair_tree.child_sum", consumer.span);
+  rig.wait(consumer, proto::WAIT_JOIN, consumer.span);
+  rig.wait(ahead, proto::WAIT_SIBLING, consumer.span);
+  rig.moves(slow);
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
+}
+
+TEST(WaitGraph, AheadOfOneThatStandsStillPointsAtThatOne) {
+  ReportRig rig;
+  const uint64_t server = rig.server(1);
+  const RigTask consumer = rig.task(server, "chunkserver.repair_chunk");
+  const RigTask ahead = rig.task(server, "repair_tree.child_sum", consumer.span);
+  const RigTask stuck = rig.task(server, "chunkserver.partial_sum_own", consumer.span);
+  rig.wait(consumer, proto::WAIT_JOIN, consumer.span);
+  rig.wait(ahead, proto::WAIT_SIBLING, consumer.span);
+  rig.disk(stuck, "sdd");
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].device(), "sdd");
+  EXPECT_EQ(verdicts[0].waiters(), 2u);
+}
+
+TEST(WaitGraph, AJoinOfChildrenThatNobodyMarkedIsNeverCertain) {
+  ReportRig rig;
+  const uint64_t server = rig.server(1);
+  const RigTask join = rig.task(server, "chunkserver.scrub");
+  rig.wait(join, proto::WAIT_JOIN, join.span);
+  rig.usual(server, "chunkserver.scrub", proto::WAIT_JOIN, 10'000);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].confidence(), Verdict::LIKELY);
+}
+
 TEST(WaitGraph, TwoFaultsGiveTwoVerdicts) {
   ReportRig rig;
   for (const int number : {3, 6}) {
@@ -297,6 +365,17 @@ TEST(WaitGraph, HoldersOfSlotsAmongEachOtherAreADeadlock) {
   ASSERT_THAT(verdicts, SizeIs(1));
   EXPECT_EQ(verdicts[0].kind(), Verdict::DEADLOCK);
   EXPECT_EQ(verdicts[0].chain_size(), 2);
+}
+
+TEST(WaitGraph, ACircleThatClosesOnlyByAGuessIsNone) {
+  // Both wait for buffers of which nobody says who holds them, and one of them is waited for by the other's child.
+  ReportRig rig;
+  const uint64_t process = rig.server(1);
+  const RigTask one = rig.task(process, "chunkserver.read_chunk");
+  const RigTask two = rig.task(process, "chunkserver.write_chunk");
+  rig.wait(one, proto::WAIT_RESOURCE, 0, "buffers");
+  rig.wait(two, proto::WAIT_SIBLING, one.span);
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
 }
 
 TEST(WaitGraph, AClientThatDoesNotReadIsNoServersFault) {
