@@ -1,0 +1,108 @@
+/// Which server works unlike the others of its role, and unlike itself before: AutomaDeD of a live cluster, window by window. Not thread-safe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/proto/sight.pb.h"
+#include "common/runtime/clock.h"
+#include "monitoring/similarity/difference.h"
+
+namespace kintsugi::similarity {
+
+struct WatchSettings {
+  Form form = Form::kOurs;
+  double least_transitions = 100;  ///< of a worker in a window; with fewer it is not judged
+  size_t references = 60;          ///< windows without an alarm that are remembered of a worker
+  size_t like_load = 8;            ///< of them, those with the most similar load are compared with
+  size_t least_references = 4;
+  size_t least_peers = 2;  ///< other workers of the role; with fewer only a worker's own past counts
+  double deviations =
+      6;  ///< a difference is odd when it is so many robust deviations above what it is as a rule
+  double least_difference = 0.5;  ///< and at least this large
+  double least_factor =
+      1.6;  ///< a transition that takes less than this times what it took is no reason for a verdict
+  double least_executions = 20;  ///< of a transition that is named
+  double resource_factor =
+      1.4;  ///< all computing of a server is slower by this: its processor or memory is taken
+  size_t resource_edges = 3;                    ///< transitions that compute, at least
+  size_t raise_windows = 2, clear_windows = 2;  ///< successive odd or well windows
+  size_t most_workers = 16'384;
+};
+
+/// A window of one worker.
+struct Worker {
+  std::string server;  ///< as people know it
+  uint64_t server_id = 0, process = 0;
+  std::string process_kind, role;
+  Model model;  ///< of log2 times
+  std::vector<double>
+      load;  ///< rates in this window: operations and bytes a second, of each kind; as many in every window
+};
+
+struct StateInfo {
+  std::string name;  ///< for people: region and what is waited for
+  std::string file, function;
+  uint32_t line = 0;
+  bool computes = false;  ///< it waits for nothing
+};
+
+class Watch {
+ public:
+  using Describe = std::function<StateInfo(uint64_t state)>;
+  explicit Watch(Describe describe, WatchSettings settings = {})
+      : describe_(std::move(describe)), settings_(settings) {}
+
+  /// All workers' windows of one length that ended at `now`. A process that is not among them is forgotten after a while.
+  void add_window(const std::vector<Worker>& workers, TimePoint now);
+  /// The alarms that stand: SLOW with server, role and transition, or RESOURCE with the server.
+  std::vector<proto::Verdict> alarms(TimePoint now) const;
+
+ private:
+  struct Reference {
+    Model model;
+    std::vector<double> load;
+  };
+  struct Alarm {
+    size_t odd = 0, well = 0;  ///< successive windows
+    std::optional<TimePoint> since;
+    TimePoint first_odd{};
+    proto::Verdict verdict;
+    void update(bool is_odd, TimePoint now, const WatchSettings& settings);
+  };
+  struct Known {
+    std::deque<Reference> references;
+    std::deque<double> to_past, to_peers;  ///< differences in windows without an alarm
+    Alarm alarm;
+    TimePoint seen{};
+  };
+  struct Judged {
+    const Worker* worker;
+    Known* known;
+    Model past, peers;
+    double to_past = 0, to_peers = 0;
+    bool odd = false;
+    std::vector<Term> top;
+    double factor = 1;
+  };
+  using Key = std::pair<uint64_t, std::string>;  // process, role
+
+  Model past_of(const Known& known, const std::vector<double>& load) const;
+  void judge_role(std::vector<Judged>& role);
+  bool stands_out(double value, const std::deque<double>& usual) const;
+  std::vector<double> computing_ratios(const Judged& judged) const;
+  proto::Verdict slow(const Judged& judged, size_t peers) const;
+  double factor_of(const Model& model, const Model& other, const Term& term) const;
+
+  Describe describe_;
+  WatchSettings settings_;
+  std::map<Key, Known> known_;
+  std::map<uint64_t, Alarm> resource_;  ///< by process
+  std::map<uint64_t, TimePoint> seen_;
+};
+
+}  // namespace kintsugi::similarity
