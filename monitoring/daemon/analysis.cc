@@ -79,6 +79,7 @@ int analyse(const std::vector<std::string>& arguments) {
       const auto method = method_called(i + 1 < arguments.size() ? arguments[i + 1] : "");
       if (!method) return usage();
       settings.progress.method = *method;
+      settings.only_progress = true;
       ++i;
       continue;
     }

@@ -1,5 +1,7 @@
 #include "monitoring/daemon/detectors.h"
 
+#include "monitoring/daemon/comparisons.h"
+
 namespace kintsugi::monitoring {
 namespace {
 
@@ -24,6 +26,10 @@ class ProgressDetector final : public Detector {
 std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& settings) {
   std::vector<std::unique_ptr<Detector>> detectors;
   detectors.push_back(std::make_unique<ProgressDetector>(settings.progress));
+  if (settings.only_progress) return detectors;
+  detectors.push_back(std::make_unique<FailSlowDetector>());
+  detectors.push_back(std::make_unique<SimilarityDetector>());
+  detectors.push_back(std::make_unique<BehaviourDetector>());
   return detectors;
 }
 

@@ -11,6 +11,7 @@ namespace kintsugi::monitoring {
 
 struct DetectorSettings {
   progress::Settings progress;
+  bool only_progress = false;  ///< nothing but who holds everybody up, as when methods for that are compared
 };
 
 std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& settings);

@@ -3,22 +3,27 @@
 
     scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--seed 1] [--bin build/release/bin] [--dir DIRECTORY]
     scripts/lab/diagnosis/campaign.py report --journal campaign.journal
+    scripts/lab/diagnosis/campaign.py compare --journal campaign.journal --snapshots KEPT
+    scripts/lab/diagnosis/campaign.py healthy --minutes 240
 
 `record` makes a cluster of ten chunkservers with its monitor below DIRECTORY, has four clients use it, and injects one fault after the other
 (faults.py): drawn by seed and number, begun at a random pass of a random place, watched until five seconds after the first verdict, at most 25 s, ended,
 and the cluster is left alone until it is healthy. Every injection is a line of the journal, also one that nothing passed by (a redraw), and a later
 run goes on after the last. Root is needed for control groups. Seeds 1 to 100 are for development; figures are quoted from others.
 
-`report` reads journals only. The program that records does not know what is right, and the one that judges does not see the cluster.
+`report` reads journals only. `compare` runs other methods, the texts' own among them, over the snapshots that were kept meanwhile (`record --keep`). `healthy` makes no
+faults but restarts servers, and counts alarms. The program that records does not know what is right, and the one that judges does not see the cluster.
 """
 
 import argparse
 import collections
 import json
 import math
+import os
 import pathlib
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -31,12 +36,19 @@ from compare import Cluster  # noqa: E402
 from faults import Fault  # noqa: E402
 from load import Load  # noqa: E402
 
+METHODS = ["waits", "waits-only", "targets-hidden", "prodometer", "automaded", "automaded-semi", "oldest-span", "silence"]
 WATCH, AFTER, REACH, HEALTHY, PATIENCE = 25.0, 5.0, 20.0, 3.0, 90.0
 
 
 class Watched(Cluster):
     def __init__(self, binaries, directory):
         super().__init__(binaries, directory)
+        config = self.directory / "etc" / "monitor.toml"
+        # Every second is kept: other methods are judged on the same snapshots.
+        config.write_text(config.read_text() + 'snapshot_interval = "1s"\nsnapshot_bytes = "4GiB"\n')
+        os.kill(self.pid("monitor"), signal.SIGTERM)
+        time.sleep(2)
+        subprocess.run([self.kintsugi, "cluster", "start", "--dir", self.directory], check=True, stdout=subprocess.DEVNULL)
         lines = (self.directory / "env").read_text().splitlines()
         for line in lines:
             words = line.removeprefix("export ").split("=", 1)
@@ -130,7 +142,7 @@ def record(arguments):
     finally:
         load.stop()
         if arguments.keep:
-            shutil.copytree(work / "cluster" / "monitor", arguments.keep, dirs_exist_ok=True)
+            shutil.copytree(work / "cluster" / "data" / "monitor", arguments.keep, dirs_exist_ok=True)
         cluster.stop()
         shutil.rmtree(work, ignore_errors=True)
 
@@ -193,6 +205,64 @@ def report(arguments):
         print(f"- {one['seed']}/{one['number']}: {one['kind']} {one['point']} {one['detail']} at {one['server']}: {'named, and ' if one in named else ''}{said}")
 
 
+def mcnemar(only_first, only_second):
+    """The exact two-sided probability of so uneven a split of the pairs that differ."""
+    count = only_first + only_second
+    if count == 0:
+        return 1.0
+    tail = sum(math.comb(count, i) for i in range(min(only_first, only_second) + 1)) / 2 ** count
+    return min(1.0, 2 * tail)
+
+
+def compare(arguments):
+    judged = [one for line in arguments.journal.read_text().splitlines() if (one := json.loads(line))["reached"] is not None]
+    outcomes = {}
+    print("| method | faulty server named | right of all it named | McNemar p against ours |\n| --- | --- | --- | --- |")
+    for method in METHODS:
+        out = subprocess.run([arguments.bin / "kintsugi-monitor", "analyse", "--method", method, arguments.snapshots], check=True, capture_output=True,
+                             text=True).stdout
+        rounds = [json.loads(line) for line in out.splitlines()]
+        outcomes[method], right, reported = [], 0, 0
+        for one in judged:
+            begin = one["unix"] + one["reached"]
+            servers = {verdict["server"] for each in rounds if begin <= each["unix_s"] <= begin + WATCH and each["unix_s"] <= one["unix"] + one["took"]
+                       for verdict in each["verdicts"]}
+            outcomes[method].append(one["server"] in servers)
+            right += one["server"] in servers
+            reported += len(servers)
+        ours = outcomes[METHODS[0]]
+        first = sum(a and not b for a, b in zip(ours, outcomes[method]))
+        second = sum(b and not a for a, b in zip(ours, outcomes[method]))
+        print(f"| {method} | {share(sum(outcomes[method]), len(judged))} | {share(right, reported)} | {mcnemar(first, second):.2g} |")
+
+
+def healthy(arguments):
+    work = pathlib.Path(tempfile.mkdtemp(prefix="healthy-", dir=arguments.dir)).resolve()
+    cluster = Watched(arguments.bin.resolve(), work / "cluster")
+    load = Load(cluster, work, arguments.seed)
+    load.start()
+    began, alarms, rng = time.time(), {}, random.Random(f"healthy {arguments.seed}")
+    restart = began + 60
+    try:
+        while time.time() - began < 60 * arguments.minutes:
+            for verdict in cluster.verdicts() or []:
+                if not verdict["masked"] and verdict["id"] not in alarms:
+                    alarms[verdict["id"]] = verdict["line_of_text"]
+                    print(f"{time.time() - began:.0f} s: {verdict['line_of_text']}", flush=True)
+            if time.time() > restart:  # a restart is no fault
+                name = f"chunkserver-{rng.randrange(1, 11)}"
+                os.kill(cluster.pid(name), signal.SIGTERM)
+                time.sleep(1)
+                subprocess.run([cluster.kintsugi, "cluster", "start", "--dir", cluster.directory], check=True, stdout=subprocess.DEVNULL)
+                restart = time.time() + 60
+            time.sleep(1)
+    finally:
+        load.stop()
+        cluster.stop()
+        shutil.rmtree(work, ignore_errors=True)
+    print(f"{(time.time() - began) / 60:.0f} minutes, {load.done} operations ({load.failed} failed, {load.wrong} wrong), {len(alarms)} alarms")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -207,6 +277,17 @@ def main():
     judging = commands.add_parser("report")
     judging.add_argument("--journal", type=pathlib.Path, nargs="+", default=[pathlib.Path("campaign.journal")])
     judging.set_defaults(run=report)
+    comparing = commands.add_parser("compare")
+    comparing.add_argument("--journal", type=pathlib.Path, default=pathlib.Path("campaign.journal"))
+    comparing.add_argument("--snapshots", type=pathlib.Path, required=True, help="what `record --keep` kept")
+    comparing.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    comparing.set_defaults(run=compare)
+    quiet = commands.add_parser("healthy")
+    quiet.add_argument("--minutes", type=float, default=240)
+    quiet.add_argument("--seed", type=int, default=1)
+    quiet.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    quiet.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
+    quiet.set_defaults(run=healthy)
     arguments = parser.parse_args()
     arguments.run(arguments)
 
