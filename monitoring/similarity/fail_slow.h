@@ -21,10 +21,10 @@ struct FailSlowSettings {
   Duration window = std::chrono::seconds(5);  ///< counters are compared over at least so long
   uint64_t least_requests = 20;               ///< in a window; with fewer nothing is concluded
   size_t least_peers = 3;                     ///< others of the kind that were busy in the window
-  double raise_factor = 2.2;                  ///< slower than before, relative to the peers
+  double raise_factor = 2;                    ///< slower than before, relative to the peers
   double clear_factor = 1.5;
-  double deviations = 5;                     ///< and so many robust deviations of the peers' changes
-  size_t raise_windows = 3, of_windows = 4;  ///< slow in so many of the last
+  double deviations = 4;                     ///< and so many robust deviations of the peers' changes
+  size_t raise_windows = 7, of_windows = 9;  ///< slow in so many of the last: hiccups come and go
   size_t clear_windows = 4;                  ///< well in so many successive ones
   size_t learn_windows = 6;                  ///< before a device is judged
   size_t remember_windows = 120;             ///< that say how fast a device is as a rule

@@ -1,7 +1,6 @@
 #include "monitoring/similarity/population.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numbers>
 #include <thread>
@@ -21,6 +20,8 @@ constexpr float kOnlyInOne = 10;
 constexpr float kSteep = 1e6f, kHuge = 1e30f;
 /// Fewer members than this are compared each with each.
 constexpr size_t kExact = 64;
+/// Of more, so many are those that everybody is compared with, groups are made, and members say which grouping is best.
+constexpr size_t kSamples = 8, kGroups = 4, kJudged = 256;
 
 using Row = Eigen::Map<const Eigen::ArrayXf>;
 
@@ -148,12 +149,12 @@ std::vector<size_t> oddest(const Population& population, size_t at_most, uint64_
     ranking = united_ranking(nearest_neighbour_outliers(members, members, distance, seed),
                              outliers(best_medoids(all, std::min<size_t>(8, members)), distance));
   } else {
-    // Samples grow with the logarithm of the members. The two analyses run beside each other.
+    // The two analyses run beside each other.
     const DistanceOf distance = [&](size_t a, size_t b) { return population.distance(a, b); };
-    const auto samples = static_cast<size_t>(std::bit_width(members));
     std::vector<Suspect> nearest;
-    std::thread other([&] { nearest = nearest_neighbour_outliers(members, samples, distance, seed); });
-    const Medoids grouping = capek(members, distance, {.most_groups = 4, .seed = seed});
+    std::thread other([&] { nearest = nearest_neighbour_outliers(members, kSamples, distance, seed); });
+    const Medoids grouping =
+        capek(members, distance, {.most_groups = kGroups, .judged = kJudged, .seed = seed});
     std::vector<Suspect> grouped = outliers(grouping, distance);
     other.join();
     ranking = united_ranking(nearest, grouped);

@@ -98,7 +98,7 @@ TEST(FailSlow, ADiskThreeTimesSlowerIsNamedWithinAMinuteAndTakenBack) {
     EXPECT_EQ(alarms[0].server(), "server 7");
     EXPECT_EQ(alarms[0].device(), "disk-0");
     EXPECT_GT(alarms[0].factor(), 1.8);
-    for (int s = 0; s < 600; ++s)
+    for (int s = 0; s < 200; ++s)
       cluster.second();
     ASSERT_EQ(cluster.alarms().size(), 1u) << "it stands as long as the disk is slow, seed " << seed;
     cluster.devices[6].factor = 1;
@@ -117,19 +117,19 @@ std::string describe(const proto::Verdict& verdict) {
 }
 
 TEST(FailSlow, AHealthyClusterOfDifferentDisksRaisesNothingInHours) {
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
-    Cluster cluster(8, seed);
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    Cluster cluster(6, seed);
     cluster.add_links();
     for (size_t d = 0; d < 3; ++d)
       cluster.devices[d].base_ns = 8e6;  // three of the disks are rotating ones
     Draws draws(seed);
-    for (int s = 0; s < 2 * 3600; ++s) {
+    for (int s = 0; s < 3000; ++s) {
       cluster.second();
       if (s % 600 ==
           300) {  // other sizes of requests, for a while, and a server that has three times as much to do
         for (auto& device : cluster.devices)
           device.size = draws.uniform() < 0.5 ? 65536 : 16384;
-        const size_t hot = draws.below(8);
+        const size_t hot = draws.below(6);
         for (auto& device : cluster.devices)
           device.rate = device.server == hot ? 180 : 60;
         for (auto& device : cluster.devices)
