@@ -59,7 +59,9 @@ struct LiveRecord {
   uint64_t target, target_span;  ///< see LiveWork::name_target
   uint32_t task;
   uint16_t role, state;
-  uint32_t below;  ///< the record of the same task that it lies on; 0: it is the task's root
+  /// The record of the same task that it lies on; 0: it is the task's root; itself: it lies beside the stack, as a stream does,
+  /// which the task holds and only now and then waits for.
+  uint32_t below;
   RegionKind kind;
   WaitKind wait;
   uint8_t need, flags;
@@ -179,6 +181,7 @@ class LiveWork {
     uint64_t target = 0, target_span = 0;
     int64_t now_ns = 0;
   };
+  /// A region of the kind kFree is held by the task of its parent and lies beside the stack (see LiveRecord::below).
   /// A region whose parent is not the top of its task stands beside what is open there: it begins a task, which counts as
   /// implicit. A wait lies on the top of its parent's task, unless that is a wait too.
   LiveHandle open(LiveHandle parent, const Opening& opening);

@@ -80,7 +80,7 @@ namespace runtime {
 class Span {
  public:
   struct Options {
-    RegionKind kind = RegionKind::kModule;  ///< kFree: it is never open, only its event is recorded
+    RegionKind kind = RegionKind::kModule;  ///< kFree: it is no place of the task, which only holds it
     bool task = false;                      ///< a chain of control of its own begins here
     bool background = false;                ///< and nobody's operation waits for it
     WaitKind wait = WaitKind::kNone;
