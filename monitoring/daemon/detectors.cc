@@ -1,6 +1,6 @@
 #include "monitoring/daemon/detectors.h"
 
-#include "monitoring/daemon/comparisons.h"
+#include "monitoring/daemon/similarity_detectors.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -28,8 +28,7 @@ std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& se
   detectors.push_back(std::make_unique<ProgressDetector>(settings.progress));
   if (settings.only_progress) return detectors;
   detectors.push_back(std::make_unique<FailSlowDetector>());
-  detectors.push_back(std::make_unique<SimilarityDetector>());
-  detectors.push_back(std::make_unique<BehaviourDetector>());
+  detectors.push_back(std::make_unique<WorkerDetector>());
   return detectors;
 }
 

@@ -1,0 +1,128 @@
+#include "monitoring/daemon/similarity_detectors.h"
+
+#include <fmt/format.h>
+
+#include "common/proto/verdicts.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+constexpr size_t kMostStates = 65'536;  ///< whose names are remembered
+
+uint64_t tasks_begun(const model::ProcessView& view) {
+  uint64_t begun = 0;
+  for (const proto::SightRole& role : view.last().roles())
+    begun += role.begun();
+  return begun;
+}
+
+similarity::Model model_of(const model::WorkerModel& window) {
+  std::vector<similarity::Edge> edges;
+  for (const auto& [key, edge] : window.edges()) {
+    if (edge.count == 0) continue;
+    const auto count = static_cast<double>(edge.count);
+    const double deviation = edge.deviation();
+    edges.push_back({.transition = {key.first, key.second},
+                     .count = count,
+                     .mean = edge.mean(),
+                     .squares = deviation * deviation * count});
+  }
+  return similarity::Model(std::move(edges));
+}
+
+}  // namespace
+
+// ---- disks and links -------------------------------------------------------------------------------------------------
+
+std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& snapshot) {
+  for (const auto& view : snapshot.processes) {
+    std::vector<const proto::SightDevice*> devices;
+    for (const proto::SightDevice& device : view->last().devices())
+      devices.push_back(&device);
+    if (devices.empty()) continue;
+    fail_slow_.add({.name = view->display(),
+                    .server_id = view->last().server_id(),
+                    .process = view->process(),
+                    .process_kind = view->last().kind()},
+                   devices, view->arrived());
+  }
+  fail_slow_.step(snapshot.taken);
+  return fail_slow_.alarms(snapshot.taken);
+}
+
+// ---- workers ---------------------------------------------------------------------------------------------------------
+
+WorkerDetector::WorkerDetector()
+    : watch_([this](uint64_t state) {
+        const auto known = states_.find(state);
+        return known == states_.end() ? similarity::StateInfo{.name = fmt::format("state {:x}", state)}
+                                      : known->second;
+      }) {}
+
+std::vector<proto::Verdict> WorkerDetector::examine(const model::Snapshot& snapshot) {
+  if (window_began_ == TimePoint{}) window_began_ = snapshot.taken;
+  if (snapshot.taken - window_began_ >= kWindow) {
+    add_window(snapshot);
+    window_began_ = snapshot.taken;
+  }
+  return watch_.alarms(snapshot.taken);
+}
+
+void WorkerDetector::add_window(const model::Snapshot& snapshot) {
+  const double seconds = to_seconds(snapshot.taken - window_began_);
+  std::vector<similarity::Worker> workers;
+  std::map<uint64_t, Totals> totals;
+  for (const auto& view : snapshot.processes) {
+    if (view->edges().empty() || view->last().last()) continue;
+    if (totals.size() >= kMostProcesses) break;
+    learn_names(*view);
+    Totals& now = totals[view->process()];
+    now.begun = tasks_begun(*view);
+    const auto before = totals_.find(view->process());
+    for (const proto::SightRole& reported : view->last().roles()) {
+      const std::string& role = view->role_name(reported.role());
+      if (role.empty() || now.by_role.size() >= kMostRoles || now.by_role.contains(role)) continue;
+      const model::WorkerModel& total =
+          now.by_role.emplace(role, model::WorkerModel::of(*view, role)).first->second;
+      // Its first window is not known to be as long as the others.
+      if (before == totals_.end() || !before->second.by_role.contains(role)) continue;
+      const model::WorkerModel window = total.since(before->second.by_role.at(role));
+      const uint64_t begun = now.begun >= before->second.begun ? now.begun - before->second.begun : now.begun;
+      workers.push_back({.server = view->display(),
+                         .server_id = view->last().server_id(),
+                         .process = view->process(),
+                         .process_kind = view->last().kind(),
+                         .role = role,
+                         .model = model_of(window),
+                         .load = {static_cast<double>(begun) / seconds}});
+    }
+  }
+  totals_ = std::move(totals);
+  watch_.add_window(workers, snapshot.taken);
+}
+
+void WorkerDetector::learn_names(const model::ProcessView& view) {
+  bool all_known = true;
+  for (const auto& [key, edge] : view.edges())
+    all_known = all_known && states_.contains(model::state_key(view, edge.from()));
+  if (all_known) return;
+  const proto::SightReport everything = view.to_report();
+  std::unordered_map<uint64_t, const proto::SightPath*> regions;  // by role path
+  for (const proto::SightPath& path : everything.new_paths())
+    regions.emplace(path.role_path(), &path);
+  for (const proto::SightState& state : everything.new_states()) {
+    const uint64_t key = model::state_key(view, state.state());
+    const auto region = regions.find(state.role_path());
+    if (key == 0 || region == regions.end() || states_.contains(key) || states_.size() >= kMostStates)
+      continue;
+    std::string name = region->second->site();
+    if (state.wait() != proto::WAIT_NONE) name += fmt::format(" [{}]", proto::wait_name(state.wait()));
+    states_.emplace(key, similarity::StateInfo{.name = std::move(name),
+                                               .file = region->second->file(),
+                                               .function = region->second->function(),
+                                               .line = region->second->line(),
+                                               .computes = state.wait() == proto::WAIT_NONE});
+  }
+}
+
+}  // namespace kintsugi::monitoring

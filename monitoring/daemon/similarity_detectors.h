@@ -1,0 +1,52 @@
+/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, and workers that take their time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "monitoring/daemon/detector.h"
+#include "monitoring/model/worker_model.h"
+#include "monitoring/similarity/fail_slow.h"
+#include "monitoring/similarity/watch.h"
+
+namespace kintsugi::monitoring {
+
+/// Disks and links that became slower than others of their kind.
+class FailSlowDetector final : public Detector {
+ public:
+  std::string_view name() const override { return "fail-slow"; }
+  std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;
+
+ private:
+  similarity::FailSlow fail_slow_;
+};
+
+/// Servers whose workers do otherwise than their peers and than before, window by window.
+class WorkerDetector final : public Detector {
+ public:
+  /// Processes report transitions every ten seconds.
+  static constexpr Duration kWindow = std::chrono::seconds(30);
+  static constexpr size_t kMostProcesses = 256;  ///< that are compared; the rest is not looked at
+  static constexpr size_t kMostRoles = 64;       ///< of a process
+
+  WorkerDetector();
+  std::string_view name() const override { return "workers"; }
+  std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;
+
+ private:
+  /// The totals of a process at the end of a window.
+  struct Totals {
+    std::map<std::string, model::WorkerModel> by_role;
+    uint64_t begun = 0;  ///< tasks of all roles
+  };
+  void add_window(const model::Snapshot& snapshot);
+  void learn_names(const model::ProcessView& view);
+
+  std::map<uint64_t, Totals> totals_;                           ///< by process
+  std::unordered_map<uint64_t, similarity::StateInfo> states_;  ///< by the key that is equal in all processes
+  TimePoint window_began_{};
+  similarity::Watch watch_;
+};
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,127 @@
+// What the monitor makes of reports, beside waits: disks that fail slowly, and workers that take longer than their peers.
+#include <cmath>
+
+#include <gmock/gmock.h>
+
+#include "monitoring/daemon/detectors.h"
+#include "monitoring/daemon/similarity_detectors.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+/// Servers that report once a second what they did.
+class Reports {
+ public:
+  static constexpr uint64_t kServers = 6;
+
+  /// A second passes; `slow` (0: none) takes `factor` times as long for everything.
+  model::Snapshot second(uint64_t slow, double factor) {
+    now_ += 1s;
+    ++seconds_;
+    for (uint64_t server = 1; server <= kServers; ++server) {
+      const double takes = server == slow ? factor : 1;
+      // Some seconds are better than others.
+      const double noise = 1 + 0.1 * std::sin(static_cast<double>(seconds_ * 7 + server * 3));
+      busy_[server] += static_cast<uint64_t>(100 * 2e6 * takes * noise);
+      log_sums_[server] += static_cast<int64_t>(100 * 256 * std::log2(2e6 * takes * noise));
+      EXPECT_TRUE(processes_.accept(report(server), now_).ok());
+    }
+    return processes_.snapshot(now_, 0, {});
+  }
+
+ private:
+  proto::SightReport report(uint64_t server) {
+    proto::SightReport report;
+    report.set_process(1000 + server);
+    report.set_kind("chunkserver");
+    report.set_name("server-" + std::to_string(server));
+    report.set_server_id(100 + server);
+    report.set_address("10.0.1." + std::to_string(server) + ":1");
+    report.set_sequence(seconds_);
+    const uint64_t count = 100 * seconds_;
+    proto::SightDevice& disk = *report.add_devices();
+    disk.set_name("disk-0");
+    disk.set_submitted(count);
+    disk.set_completed(count);
+    disk.set_busy_ns(busy_[server]);
+    disk.set_bytes_in(count * 65536);
+    proto::SightPath& path = *report.add_new_paths();
+    path.set_path(1);
+    path.set_role_path(11);
+    path.set_site("disk.read");
+    path.set_file("chunkserver/store/chunk_reader.cc");
+    path.set_line(88);
+    proto::SightRole& role = *report.add_roles();
+    role.set_role(1);
+    role.set_name("chunkserver.read_chunk");
+    role.set_begun(count);
+    for (uint32_t id : {1u, 2u}) {
+      proto::SightState& state = *report.add_new_states();
+      state.set_state(id);
+      state.set_role_path(11);
+      state.set_role(1);
+      state.set_last_child(id == 1 ? "" : "checked");
+    }
+    proto::SightEdge& edge = *report.add_edges();
+    edge.set_from(1);
+    edge.set_to(2);
+    edge.set_count(count);
+    edge.set_sum(log_sums_[server]);
+    const double mean = static_cast<double>(log_sums_[server]) / 256 / static_cast<double>(count);
+    edge.set_sum_sq(static_cast<int64_t>((mean * mean + 0.01) * 65536 * static_cast<double>(count)));
+    return report;
+  }
+
+  TimePoint now_{1h};
+  uint64_t seconds_ = 0;
+  std::map<uint64_t, uint64_t> busy_;
+  std::map<uint64_t, int64_t> log_sums_;
+  model::Processes processes_;
+};
+
+std::vector<proto::Verdict> after(Detector& detector, Reports& reports, int seconds, uint64_t slow,
+                                  double factor) {
+  std::vector<proto::Verdict> verdicts;
+  for (int i = 0; i < seconds; ++i)
+    verdicts = detector.examine(reports.second(slow, factor));
+  return verdicts;
+}
+
+TEST(FailSlowDetector, NamesADiskThatTakesThreeTimesAsLongWithinAMinute) {
+  FailSlowDetector detector;
+  Reports reports;
+  EXPECT_TRUE(after(detector, reports, 300, 0, 1).empty()) << "all are well";
+  const auto verdicts = after(detector, reports, 60, 4, 3);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].kind(), proto::Verdict::DEVICE);
+  EXPECT_EQ(verdicts[0].server(), "server-4");
+  EXPECT_EQ(verdicts[0].device(), "disk-0");
+  EXPECT_FALSE(verdicts[0].why().empty());
+  EXPECT_TRUE(after(detector, reports, 120, 0, 1).empty()) << "it recovered";
+}
+
+TEST(WorkerDetector, NamesTheServerTheRoleAndTheRegionThatBecameSlower) {
+  WorkerDetector detector;
+  Reports reports;
+  EXPECT_TRUE(after(detector, reports, 600, 0, 1).empty()) << "all are well";
+  const auto verdicts = after(detector, reports, 150, 2, 4);
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].server(), "server-2");
+  for (const proto::Verdict& verdict : verdicts)
+    EXPECT_EQ(verdict.server(), "server-2") << "nobody else is accused";
+}
+
+TEST(Detectors, AllSayNothingOfAHealthyClusterAndOfNone) {
+  Reports reports;
+  const auto detectors = make_detectors({});
+  for (const auto& detector : detectors)
+    EXPECT_TRUE(detector->examine({}).empty()) << detector->name();
+  for (int i = 0; i < 120; ++i) {
+    const model::Snapshot snapshot = reports.second(0, 1);
+    for (const auto& detector : detectors)
+      EXPECT_TRUE(detector->examine(snapshot).empty()) << detector->name();
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::monitoring
