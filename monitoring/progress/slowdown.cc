@@ -91,6 +91,7 @@ std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snaps
       }
       Blame& blame = blames[node];
       blame.in += wait.excess;
+      if (wait.excess > 0) blame.told = std::max(blame.told, found->second.since);
       blame.waiters++;
       if (wait.excess >= blame.worst) {
         blame.worst = wait.excess;
@@ -130,11 +131,12 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot) {
     const bool is_slow = remaining >= kLeastBlame && blame.factor >= kFactor && median(peers) < kPeersFactor;
     if (!is_slow) continue;
     const auto known = judged_.find(node);
-    const bool is_new = known == judged_.end() || snapshot.taken - known->second >= kRound;
+    // One window counts once, however long it is the newest that there is.
+    const bool is_new = known == judged_.end() || blame.told - known->second >= kRound / 2;
     const auto before = slow_for_.find(node);
     const int windows = (before == slow_for_.end() ? 0 : before->second) + (is_new ? 1 : 0);
     slow_for[node] = windows;
-    judged[node] = is_new ? snapshot.taken : known->second;
+    judged[node] = is_new ? blame.told : known->second;
     if (windows < kWindows) continue;
     proto::Verdict verdict;
     verdict.set_kind(proto::Verdict::SLOW);

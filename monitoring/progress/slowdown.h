@@ -49,6 +49,7 @@ class Slowdowns {
   struct Blame {
     double in = 0, out = 0, factor = 1;
     double worst = 0;  ///< of one kind of wait
+    TimePoint told{};  ///< when the newest window came that counts here
     uint64_t waiter = 0;
     uint32_t state = 0;
     size_t waiters = 0;
@@ -60,7 +61,7 @@ class Slowdowns {
 
   std::map<uint64_t, Process> processes_;
   std::map<Node, int> slow_for_;  ///< windows
-  std::map<Node, TimePoint> judged_;
+  std::map<Node, TimePoint> judged_;  ///< the newest window that was counted
   std::vector<proto::Verdict> standing_;
 };
 

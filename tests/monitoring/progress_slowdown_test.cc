@@ -67,6 +67,18 @@ TEST(Slowdowns, NamesTheDiskThatMakesOthersWaitAndNotItsServer) {
   EXPECT_THAT(rig.verdicts, IsEmpty());
 }
 
+TEST(Slowdowns, ASlowWindowThatNothingFollowsCountsOnce) {
+  SlowRig rig;
+  rig.windows(12);
+  rig.disk_ms[3] = 25;
+  rig.windows(1);
+  // No new totals come: what was slow is over, or nobody asks for it any more.
+  for (int i = 0; i < 8; i++) {
+    rig.sleep(9s);
+    EXPECT_THAT(progress::diagnose(rig.snapshot(), Settings(), rig.history()), IsEmpty()) << i;
+  }
+}
+
 TEST(Slowdowns, WhatIsSlowEverywhereIsTheLoad) {
   SlowRig rig;
   rig.windows(12);
