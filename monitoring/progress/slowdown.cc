@@ -132,7 +132,7 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot) {
     if (!is_slow) continue;
     const auto known = judged_.find(node);
     // One window counts once, however long it is the newest that there is.
-    const bool is_new = known == judged_.end() || blame.told - known->second >= kRound / 2;
+    const bool is_new = known == judged_.end() || blame.told - known->second >= kRound;
     const auto before = slow_for_.find(node);
     const int windows = (before == slow_for_.end() ? 0 : before->second) + (is_new ? 1 : 0);
     slow_for[node] = windows;

@@ -148,6 +148,7 @@ proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop
   report.set_dropped(live.dropped());
   report.set_implicit_tasks(live.implicit_tasks());
   tell_live(report, nanoseconds(now));
+  if (report.loop().stalled_ns() != 0) tell_last_touched(report, nanoseconds(now));
   tell_ended(report, nanoseconds(now));
   tell_dictionary(report);
   tell_totals(report, nanoseconds(now));
@@ -248,6 +249,18 @@ void Reporter::tell_live(proto::SightReport& report, int64_t now) {
         role.oldest_ns() >= static_cast<uint64_t>(still))
       *report.add_roles() = role;
   }
+}
+
+void Reporter::tell_last_touched(proto::SightReport& report, int64_t now) {
+  const LiveWork& live = recorder_.live();
+  LiveRecord record;
+  TaskRecord task;
+  const uint32_t slot = live.last_touched();
+  if (slot == 0 || !live.read_record(slot, record) || !live.read_task(record.task, task)) return;
+  proto::SightLive& told = *report.mutable_loop()->mutable_last_touch();
+  fill(told, record, task, record.task, now);
+  told.set_still_ns(report.loop().stalled_ns());
+  if (record.site != nullptr) places_.emplace(record.path, record);
 }
 
 void Reporter::tell_ended(proto::SightReport& report, int64_t now) {

@@ -50,6 +50,8 @@ class Reporter {
 
  private:
   void tell_live(proto::SightReport& report, int64_t now);
+  /// Where the loop was last, when it does not come round.
+  void tell_last_touched(proto::SightReport& report, int64_t now);
   void tell_ended(proto::SightReport& report, int64_t now);
   void tell_dictionary(proto::SightReport& report);
   void tell_totals(proto::SightReport& report, int64_t now);

@@ -115,6 +115,8 @@ TEST(Observer, AStuckLoopIsReportedWithItsOpenWorkAndItsStack) {
     stack += symbol + "\n";
   }
   EXPECT_TRUE(named) << stack;
+  EXPECT_EQ(stuck.loop().last_touch().path(), stuck.live(0).path()) << "where the loop was last";
+  EXPECT_EQ(stuck.loop().last_touch().file(), "tests/monitoring/observer_test.cc");
   EXPECT_EQ(stuck.live(0).wait(), proto::WAIT_NONE);
   EXPECT_EQ(stuck.live(0).file(), "tests/monitoring/observer_test.cc");
   stop = true;
