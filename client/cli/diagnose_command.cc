@@ -77,7 +77,7 @@ int culprits(const proto::DiagnoseResponse& answer) {
 
 std::string conclusion(const proto::DiagnoseResponse& answer) {
   const int stuck = culprits(answer), masked = answer.verdicts_size() - stuck;
-  // What does not report may be stuck without anybody knowing.
+  // A server that does not report may be stuck without anybody knowing.
   const bool all_report = answer.servers() > 0 && answer.servers_reporting() == answer.servers();
   std::string text = stuck > 0    ? counted(static_cast<uint64_t>(stuck), "culprit")
                      : all_report ? "nothing is stuck"
@@ -103,7 +103,7 @@ void print_answer(const proto::DiagnoseResponse& answer, const Arguments& argume
   if (answer.history().empty()) fmt::print("no alarms so far\n");
 }
 
-/// What a reader of --watch wants to see again: without the times that grow.
+/// The text by which --watch knows whether anything changed: it leaves out the times that grow.
 std::string essence(proto::DiagnoseResponse answer) {
   std::string text = conclusion(answer);
   for (const proto::Verdict& verdict : answer.verdicts())

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 fs::path find_below(const fs::path& directory, const std::string& file) {
   std::vector<fs::path> parts;
   for (const fs::path& part : fs::path(file).relative_path().lexically_normal()) {
-    // What others reported does not lead out of the source tree.
+    // A path comes from a report, and must not lead out of the source tree.
     if (part != "..") parts.push_back(part);
   }
   for (size_t from = 0; from < parts.size(); ++from) {

@@ -60,7 +60,7 @@ class Slowdowns {
   std::map<Node, Blame> blames(const model::Snapshot& snapshot) const;
 
   std::map<uint64_t, Process> processes_;
-  std::map<Node, int> slow_for_;  ///< windows
+  std::map<Node, int> slow_for_;      ///< windows
   std::map<Node, TimePoint> judged_;  ///< the newest window that was counted
   std::vector<proto::Verdict> standing_;
 };

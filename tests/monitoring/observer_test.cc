@@ -136,7 +136,8 @@ TEST(Observer, AMetaserverThatDoesNotAnswerHarmsNobody) {
   {
     const Observer quiet(observed, recorder, secret, {.metaserver = {"127.0.0.1", 1}, .quiet_for = 1h});
     const Observer alone(observed, recorder, secret, {.metaserver = {"127.0.0.1", 1}});
-    runtime::run_on(observed, []() -> asio::awaitable<void> { co_return; }());
+    const int answer = runtime::run_on(observed, []() -> asio::awaitable<int> { co_return 7; }());
+    EXPECT_EQ(answer, 7) << "the observed loop goes on serving";
   }
 }
 

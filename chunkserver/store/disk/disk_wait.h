@@ -1,4 +1,4 @@
-/// What waits for a data disk says so, under the disk's name.
+/// Marks a wait for a data disk, under the disk's name.
 #pragma once
 
 #include "chunkserver/store/disk/data_disk.h"

@@ -52,7 +52,7 @@ bool worth_compacting(const CompactionWindow& window) {
     if (!goes_on) ++pieces;
     last = &extent;
     const proto::Stripe& stripe = extent.stripe->stripe;
-    // What others have of the stripe is no waste of this file, which has its share of what nobody names.
+    // Bytes of the stripe that other files have are no waste; this file carries its share of those that no file has.
     if (stripe.live_bytes() == 0 || stripe.live_bytes() >= stripe.length()) continue;
     waste += static_cast<double>(stripe.length() - stripe.live_bytes()) * static_cast<double>(extent.length) /
              static_cast<double>(stripe.live_bytes());
