@@ -89,6 +89,7 @@ asio::awaitable<void> ClusterFileSystem::close_all() {
 
 void ClusterFileSystem::forget(NodeId node, uint64_t) {
   seen_.erase(node);
+  if (files_.names().is_leased(node)) files_.give_back(node);
 }
 
 // ---- attributes
@@ -141,7 +142,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller&, NodeId p
   proto::LookupRequest request;
   request.set_parent(parent);
   request.set_name(std::string(name));
-  const auto found = co_await files_.calls().lookup(std::move(request));
+  const auto found = co_await files_.names().lookup(std::move(request));
   if (found) co_return entry_of(*found);
   if (found.error().code() != Code::kNotFound) co_return found.error();
   Entry none;
@@ -151,8 +152,11 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller&, NodeId p
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller&, NodeId node,
                                                                             std::optional<Handle>) {
+  if (const proto::Attributes* made = files_.names().made(node)) co_return answer_of(*made);
+  if (const proto::Attributes* leased = files_.names().directory(node)) co_return answer_of(*leased);
   const auto found = co_await files_.calls().get(node);
   if (!found) co_return found.error();
+  files_.names().told(*found);
   co_return answer_of(*found);
 }
 
@@ -171,14 +175,18 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(cons
   if (changes.modified && !changes.modified->now) request.set_modified_ns(changes.modified->ns);
   request.set_kill_privileges(changes.kill_setid);
   request.set_opened_for_writing(changes.handle.has_value());
+  if (const auto known = files_.set_attributes(request)) co_return answer_of(*known);
   const auto file = files_.find(node);
   const auto changed = file ? co_await file->set_attributes(std::move(request))
                             : co_await files_.calls().set_attributes(std::move(request), caller.unique);
   if (!changed) co_return changed.error();
+  files_.names().told(*changed);
   co_return answer_of(*changed);
 }
 
 asio::awaitable<Result<std::string>> ClusterFileSystem::read_link(const Caller&, NodeId node) {
+  const proto::Attributes* made = files_.names().made(node);
+  if (made != nullptr && made->type() == proto::Attributes::SYMLINK) co_return made->target();
   const auto found = co_await files_.calls().get(node);
   if (!found) co_return found.error();
   if (found->type() != proto::Attributes::SYMLINK)
@@ -201,7 +209,7 @@ asio::awaitable<Result<proto::Attributes>> ClusterFileSystem::make(const Caller&
   request.set_umask(node.umask);
   request.set_device(node.device);
   if (hold) request.set_hold_for(files_.session().id());
-  co_return co_await files_.calls().make(std::move(request), caller.unique);
+  co_return co_await files_.names().make(std::move(request), caller.unique);
 }
 
 asio::awaitable<Result<Entry>> ClusterFileSystem::make_node(const Caller& caller, NodeId parent,
@@ -228,7 +236,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::symlink(const Caller& caller, 
   request.set_name(std::string(name));
   request.set_type(proto::Attributes::SYMLINK);
   request.set_target(std::string(target));
-  const auto made = co_await files_.calls().make(std::move(request), caller.unique);
+  const auto made = co_await files_.names().make(std::move(request), caller.unique);
   if (!made) co_return made.error();
   co_return entry_of(*made);
 }
@@ -240,7 +248,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::link(const Caller& caller, Nod
   request.set_inode(node);
   request.set_parent(new_parent);
   request.set_name(std::string(new_name));
-  const auto linked = co_await files_.calls().link(std::move(request), caller.unique);
+  const auto linked = co_await files_.names().link(std::move(request), caller.unique);
   if (!linked) co_return linked.error();
   co_return entry_of(*linked);
 }
@@ -257,8 +265,7 @@ asio::awaitable<Status> ClusterFileSystem::unlink(const Caller& caller, NodeId p
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);
   request.set_name(std::string(name));
-  const auto unlinked = co_await files_.calls().unlink(std::move(request), caller.unique);
-  co_return unlinked ? Status{} : unlinked.error();
+  co_return co_await files_.names().unlink(std::move(request), caller.unique);
 }
 
 asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller, NodeId parent,
@@ -269,8 +276,7 @@ asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller
   request.set_parent(parent);
   request.set_name(std::string(name));
   request.set_directory(true);
-  const auto unlinked = co_await files_.calls().unlink(std::move(request), caller.unique);
-  co_return unlinked ? Status{} : unlinked.error();
+  co_return co_await files_.names().unlink(std::move(request), caller.unique);
 }
 
 asio::awaitable<Status> ClusterFileSystem::write_out_before_replacing(const Caller& caller, NodeId parent,
@@ -307,8 +313,7 @@ asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId p
   request.set_to_name(std::string(new_name));
   request.set_no_replace(flags.no_replace);
   request.set_exchange(flags.exchange);
-  const auto moved = co_await files_.calls().move(std::move(request), caller.unique);
-  co_return moved ? Status{} : moved.error();
+  co_return co_await files_.names().move(std::move(request), caller.unique);
 }
 
 // ---- open files
@@ -569,8 +574,7 @@ asio::awaitable<Status> ClusterFileSystem::release_directory(const Caller&, Node
 }
 
 asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller&, NodeId, Handle, bool) {
-  // What changes names is durable before it is answered.
-  co_return Status{};
+  co_return co_await files_.names().flush();
 }
 
 asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller&, NodeId node) {
@@ -625,6 +629,8 @@ asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeI
   request.set_create(mode == SetXattrMode::kCreate);
   request.set_replace(mode == SetXattrMode::kReplace);
   request.set_kill_set_gid(kill_setgid);
+  // What is made there may inherit from it.
+  if (files_.names().is_leased(node)) files_.give_back(node);
   seen_.erase(node);
   const Status set = co_await files_.calls().set_xattr(std::move(request), caller.unique);
   seen_.erase(node);

@@ -37,9 +37,10 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   files_options.dirty_bytes = arguments.dirty_bytes;
   files_options.write_behind = arguments.write_behind;
   files_options.read_ahead_bytes = arguments.read_ahead_bytes;
+  files_options.lease_directories = true;
   SharedRoom room(seat.state().room());
   client::Client client(runtime.runtime(), std::move(options), secret);
-  auto files = client.open_files(files_options, room.dirty_memory(), &room.journal());
+  auto files = client.open_files(files_options, room.dirty_memory(), &room.journal(), room.name_log());
   if (seat.takes_over()) {
     const uint64_t bytes = files->recover();
     log::info("takes over from a process that ended, with {} bytes that it had not written out", bytes);

@@ -20,12 +20,14 @@ class RoomMemory final : public client::DirtyMemory {
 }  // namespace
 
 SharedRoom::SharedRoom(std::span<std::byte> room)
-    : journal_(reinterpret_cast<client::ChangeJournal*>(room.data())), dirty_(room.subspan(kJournalBytes)) {
-  KINTSUGI_ASSERT(room.size() > kJournalBytes);
+    : journal_(reinterpret_cast<client::ChangeJournal*>(room.data())),
+      names_(room.subspan(kJournalBytes, client::NameLog::kBytes)),
+      dirty_(room.subspan(kJournalBytes + client::NameLog::kBytes)) {
+  KINTSUGI_ASSERT(room.size() > kJournalBytes + client::NameLog::kBytes);
 }
 
 size_t SharedRoom::bytes_needed(size_t dirty_region_bytes) {
-  return kJournalBytes + dirty_region_bytes;
+  return kJournalBytes + client::NameLog::kBytes + dirty_region_bytes;
 }
 
 std::unique_ptr<client::DirtyMemory> SharedRoom::dirty_memory() const {

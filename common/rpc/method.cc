@@ -63,6 +63,8 @@ std::string_view method_name(Method method) {
     case Method::kKeepSession: return "KeepSession";
     case Method::kLock: return "Lock";
     case Method::kAwaitRecalls: return "AwaitRecalls";
+    case Method::kWriteNames: return "WriteNames";
+    case Method::kReserveInodes: return "ReserveInodes";
     case Method::kSetQuota: return "SetQuota";
     case Method::kGetQuotas: return "GetQuotas";
     case Method::kListQuotas: return "ListQuotas";

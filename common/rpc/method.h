@@ -59,6 +59,8 @@ enum class Method : uint16_t {
   kKeepSession = 113,
   kLock = 114,
   kAwaitRecalls = 115,
+  kWriteNames = 116,
+  kReserveInodes = 117,
   // quotas, snapshots, trash (common/proto/meta.proto)
   kSetQuota = 120,
   kGetQuotas = 121,

@@ -1,4 +1,5 @@
-/// Write leases: the right of one session to keep back what it wrote to a file, until somebody else wants to see it.
+/// Leases: the right of one session to keep back what it wrote to a file, or which names it gave in a directory, until somebody
+/// else wants to see it.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,18 @@ class Leases {
   /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it, as before the session
   /// is noted durably (Sessions::noted): the next process of the metaserver must know to wait for it. Session 0 is none.
   bool grant(uint64_t session, InodeId inode);
+  /// The session has the lease, and what it kept back may come.
+  bool owns(InodeId inode, uint64_t session) const {
+    const auto found = leases_.find(inode);
+    return found != leases_.end() && found->second.session == session;
+  }
+  /// The session needs it no longer, or was not given it after all.
+  void give_back(uint64_t session, InodeId inode);
+  /// Nothing has to be settled before `session` sees whatever it likes.
+  bool all_settled(uint64_t session) const {
+    return !sessions_.others_have_to_tell(session, kTakeOver) &&
+           (holders_.empty() || (holders_.size() == 1 && holders_.begin()->first == session));
+  }
   /// What a session tells of its leases, and is told.
   void keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
   void ended(uint64_t session);
@@ -71,7 +84,6 @@ class Leases {
     std::set<InodeId> to_recall;
     std::set<InodeId> lost;  ///< until it says that it has given up what it kept back
   };
-  void give_back(uint64_t session, InodeId inode);
   void recall(InodeId inode, Lease& lease);
 
   const runtime::Clock& clock_;

@@ -33,6 +33,40 @@ void note_session(Transaction& transaction, uint64_t session) {
   transaction.put_message(keys::change(session, kGenerations * kMaxChangesUnderWay), proto::StoredChange{});
 }
 
+namespace {
+
+/// Behind the changes and the note of the session itself.
+std::string reservation_key(uint64_t session, uint64_t slot) {
+  return keys::change(session, kGenerations * kMaxChangesUnderWay + 1 + slot);
+}
+
+}  // namespace
+
+std::vector<ReservedInodes> reserved_for(const Reader& reader, uint64_t session) {
+  std::vector<ReservedInodes> found;
+  for (uint64_t slot = 0; slot < kMaxReservations; ++slot) {
+    const auto stored = reader.get_message<proto::StoredReservedInodes>(reservation_key(session, slot));
+    if (stored) found.push_back({stored->first(), stored->count()});
+  }
+  return found;
+}
+
+void note_reserved(Transaction& transaction, uint64_t session, const ReservedInodes& ids) {
+  uint64_t oldest = UINT64_MAX, place = 0;
+  for (uint64_t slot = 0; slot < kMaxReservations; ++slot) {
+    const auto stored =
+        transaction.get_message<proto::StoredReservedInodes>(reservation_key(session, slot));
+    const uint64_t first = stored ? stored->first() : 0;
+    if (first >= oldest) continue;
+    oldest = first;
+    place = slot;
+  }
+  proto::StoredReservedInodes stored;
+  stored.set_first(ids.first);
+  stored.set_count(ids.count);
+  transaction.put_message(reservation_key(session, place), stored);
+}
+
 void forget_changes(Transaction& transaction, uint64_t session) {
   transaction.scan(keys::all(keys::Kind::kChange, session), [&](std::string_view key, std::string_view) {
     transaction.remove(std::string(key));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/proto/inode.pb.h"
@@ -19,6 +20,18 @@ std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& ch
 void note_change(Transaction& transaction, const proto::Change& change, InodeId result);
 /// There is such a session, whatever it changes.
 void note_session(Transaction& transaction, uint64_t session);
+
+/// Ids of inodes that only one session may use: [first, first + count).
+struct ReservedInodes {
+  uint64_t first = 0;
+  uint32_t count = 0;
+  bool contains(uint64_t id) const { return id >= first && id - first < count; }
+};
+/// So many ranges of a session are remembered; a new one takes the place of the oldest.
+inline constexpr uint64_t kMaxReservations = 4;
+std::vector<ReservedInodes> reserved_for(const Reader& reader, uint64_t session);
+void note_reserved(Transaction& transaction, uint64_t session, const ReservedInodes& ids);
+
 /// The session has ended.
 void forget_changes(Transaction& transaction, uint64_t session);
 

@@ -194,12 +194,14 @@ Result<proto::ListResponse> Inodes::list(const Transaction& transaction, InodeId
   return response;
 }
 
-proto::StoredInode Inodes::touch(Transaction& transaction, InodeId directory, int link_change) const {
+proto::StoredInode Inodes::touch(Transaction& transaction, InodeId directory, int link_change,
+                                 int64_t at_ns) const {
   auto inode = transaction.get_message<proto::StoredInode>(keys::inode(directory));
   KINTSUGI_ASSERT(inode);
   inode->set_links(inode->links() + static_cast<uint32_t>(link_change));
-  inode->set_modified_ns(now_ns());
-  inode->set_changed_ns(now_ns());
+  if (at_ns == 0) at_ns = now_ns();
+  inode->set_modified_ns(at_ns);
+  inode->set_changed_ns(at_ns);
   transaction.put_message(keys::inode(directory), *inode);
   return std::move(*inode);
 }
@@ -222,7 +224,8 @@ Status Inodes::check_new_name(InodeId directory, std::string_view name) const {
 
 void Inodes::put(Transaction& transaction, InodeId parent, std::string_view name, InodeId id,
                  proto::StoredInode inode) const {
-  const proto::StoredInode directory = touch(transaction, parent, is_directory(inode) ? +1 : 0);
+  const proto::StoredInode directory =
+      touch(transaction, parent, is_directory(inode) ? +1 : 0, inode.changed_ns());
   inode.set_parent(parent.value);
   inode.set_quota(directory.quota());
   transaction.put_message(keys::inode(id), inode);
@@ -234,9 +237,17 @@ Result<InodeId> Inodes::add(Transaction& transaction, const Caller& caller, Inod
                             const NewInode& made, bool nameless) const {
   KINTSUGI_ASSIGN(const proto::StoredInode directory, changed(transaction, caller, parent));
   if (made.target.size() > kMaxTargetBytes) return Status{Code::kNameTooLong, "points to too long a path"};
-  KINTSUGI_ASSIGN(const uint64_t taken, ids_.take());
-  const InodeId id{taken};
+  InodeId id = made.id;
+  if (!id) {
+    KINTSUGI_ASSIGN(const uint64_t taken, ids_.take());
+    id = InodeId{taken};
+  }
   proto::StoredInode inode = fresh(made.type, made.mode);
+  if (made.at_ns != 0 && made.at_ns < inode.modified_ns()) {
+    inode.set_modified_ns(made.at_ns);
+    inode.set_changed_ns(made.at_ns);
+    inode.set_accessed_ns(made.at_ns);
+  }
   inode.set_uid(caller.uid);
   inode.set_gid(caller.gid);
   if ((directory.mode() & kSetGid) != 0) {

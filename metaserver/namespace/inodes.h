@@ -35,6 +35,8 @@ struct NewInode {
   uint64_t device = 0;
   std::string target;
   std::string policy;  ///< of a file
+  InodeId id;          ///< an id that was reserved; none: the next one
+  int64_t at_ns = 0;   ///< when it was made; 0, or later than now: now
 };
 
 class Inodes {
@@ -97,8 +99,9 @@ class Inodes {
 
   /// Ok when the directory may have an entry of this name. kAlreadyExists, kNameTooLong, kInvalidArgument.
   Status check_new_name(InodeId directory, std::string_view name) const;
-  /// The directory's content has changed. Returns the directory as it is now.
-  proto::StoredInode touch(Transaction& transaction, InodeId directory, int link_change) const;
+  /// The directory's content has changed, at that time (0: now). Returns the directory as it is now.
+  proto::StoredInode touch(Transaction& transaction, InodeId directory, int link_change,
+                           int64_t at_ns = 0) const;
   /// Gives an inode its first name, in the place of whatever has that name; it counts for the directory's quota.
   void put(Transaction& transaction, InodeId parent, std::string_view name, InodeId id,
            proto::StoredInode inode) const;

@@ -71,6 +71,7 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
 asio::awaitable<Status> FileService::open_read(Context context, const proto::OpenReadRequest& request,
                                                proto::OpenReadResponse& response) {
   sight::Module module{context, kOpenRead, {double(request.offset())}};
+  if (request.inode() == 0) KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   // By path: as long as somebody keeps something back of the file that has the name now.
   InodeId id{request.inode()};
   while (true) {
@@ -384,6 +385,7 @@ asio::awaitable<Status> FileService::copy_extents(Context context, const proto::
 asio::awaitable<Status> FileService::commit_file(Context context, const proto::CommitFileRequest& request,
                                                  proto::CommitFileResponse& response) {
   sight::Module module{context, kCommitFile, {double(request.size()), double(request.extents_size())}};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   if (std::optional<proto::Attributes> before = committed_before(request)) {
     *response.mutable_attributes() = std::move(*before);
     co_return module.finish(co_await state_.finish_read(module.context()));

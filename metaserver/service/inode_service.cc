@@ -80,6 +80,26 @@ std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
   };
 }
 
+asio::awaitable<Status> InodeService::settle(uint64_t session, std::vector<NameIn> names) {
+  const auto first_unsettled = [&]() -> std::optional<InodeId> {
+    for (const auto& [directory, name] : names) {
+      if (!state_.leases.settled(directory, session)) return directory;
+      const auto entry =
+          name.empty() ? std::nullopt : find_entry(Reader(state_.store), directory, name);
+      if (entry && entry->is_directory() && !state_.leases.settled(entry->id, session)) return entry->id;
+    }
+    return std::nullopt;
+  };
+  for (int round = 0; !state_.leases.all_settled(session); ++round) {
+    const std::optional<InodeId> unsettled = first_unsettled();
+    if (!unsettled) break;
+    if (round == MetaState::kMaxRoundsOfSettling)
+      co_return Status{Code::kUnavailable, "is in use by other clients"};
+    KINTSUGI_CO_TRY(co_await state_.leases.settle(*unsettled, session));
+  }
+  co_return Status{};
+}
+
 Status InodeService::find(const proto::LookupRequest& request, InodeResponse& response) const {
   KINTSUGI_ASSIGN(const Place directory, state_.places.of(InodeId{request.parent()}));
   KINTSUGI_ASSIGN(const Place found,
@@ -91,7 +111,8 @@ Status InodeService::find(const proto::LookupRequest& request, InodeResponse& re
 asio::awaitable<Status> InodeService::lookup(Context context, const proto::LookupRequest& request,
                                              InodeResponse& response) {
   sight::Module module{context, kLookup};
-  Status status = find(request, response);
+  Status status = co_await settle(request.session(), {{InodeId{request.parent()}, {}}});
+  if (status.ok()) status = find(request, response);
   while (status.ok() && !state_.leases.settled(InodeId{response.attributes().inode()}, request.session())) {
     status = co_await state_.leases.settle(InodeId{response.attributes().inode()}, request.session());
     if (!status.ok()) co_return module.finish(status);
@@ -148,6 +169,8 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
 asio::awaitable<Status> InodeService::make(Context context, const proto::MakeInodeRequest& request,
                                            InodeResponse& response) {
   sight::Module module{context, kMake};
+  KINTSUGI_CO_TRY(
+      module.finish(co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}})));
   std::optional<InodeId> made = carried_out(state_.store, request.change());
   if (!made) {
     Transaction transaction(state_.store);
@@ -173,16 +196,27 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
       outcome = counted;
     if (outcome) made = *outcome;
     if (outcome) state_.sessions.hold(request.hold_for(), *made);
-    if (outcome)
-      *response.mutable_attributes() =
-          to_attributes(*made, *transaction.get_message<proto::StoredInode>(keys::inode(*made)));
+    // Nobody may see an empty directory before the lease of it is given: what is in it would be its owner's to say.
+    bool leased = false;
+    if (outcome) {
+      const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(*made));
+      *response.mutable_attributes() = to_attributes(*made, *stored);
+      leased = request.lease() && is_directory(*stored) && state_.may_keep_back(*stored) &&
+               state_.leases.grant(request.change().session(), *made);
+    }
     const Status status = co_await finish(module.context(), outcome, request.change(), transaction);
+    if (leased && !status.ok()) state_.leases.give_back(request.change().session(), *made);
+    if (request.type() == proto::Attributes::DIRECTORY) {
+      response.set_lease(leased && status.ok());
+      if (response.lease()) response.set_file_policy(state_.policies.of_directory(state_.store, *made));
+      co_return module.finish(named(status, request.name()));
+    }
     if (status.ok() && request.lease())
       response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
     co_return module.finish(named(status, request.name()));
   }
   state_.sessions.hold(request.hold_for(), *made);
-  if (request.lease())
+  if (request.lease() && request.type() != proto::Attributes::DIRECTORY)
     response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
   co_return module.finish(co_await state_.finish_read(module.context(), attributes_of(*made, response)));
 }
@@ -191,8 +225,8 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
                                            InodeResponse& response) {
   sight::Module module{context, kLink};
   const InodeId id{request.inode()};
-  Status status;
-  if (!carried_out(state_.store, request.change())) {
+  Status status = co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}});
+  if (status.ok() && !carried_out(state_.store, request.change())) {
     Transaction transaction(state_.store);
     Status linked = state_.check_room();
     if (linked.ok())
@@ -206,6 +240,8 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
 
 asio::awaitable<Status> InodeService::unlink(Context context, const proto::UnlinkRequest& request, Empty&) {
   sight::Module module{context, kUnlink};
+  KINTSUGI_CO_TRY(module.finish(
+      co_await settle(request.change().session(), {{InodeId{request.parent()}, request.name()}})));
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);
@@ -223,6 +259,9 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
 
 asio::awaitable<Status> InodeService::move(Context context, const proto::MoveRequest& request, Empty&) {
   sight::Module module{context, kMove};
+  KINTSUGI_CO_TRY(module.finish(
+      co_await settle(request.change().session(), {{InodeId{request.parent()}, request.name()},
+                                                   {InodeId{request.to_parent()}, request.to_name()}})));
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);
@@ -246,7 +285,8 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
     return extract(state_.places.list(place, request.after(), request.limit(), request.names_only()),
                    response);
   };
-  Status listed = list_page();
+  Status listed = co_await settle(request.session(), {{InodeId{request.directory()}, {}}});
+  if (listed.ok()) listed = list_page();
   if (listed.ok() && !request.names_only()) {
     const auto waited = co_await state_.leases.settle(response, request.session());
     if (!waited) co_return module.finish(waited.error());
@@ -272,6 +312,8 @@ asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::Ge
 asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::SetXattrRequest& request,
                                                 Empty&) {
   sight::Module module{context, kSetXattr};
+  KINTSUGI_CO_TRY(
+      module.finish(co_await state_.leases.settle(InodeId{request.inode()}, request.change().session())));
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);

@@ -41,6 +41,12 @@ class InodeService {
   asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,
                                proto::LockResponse& response);
 
+  /// Returns once no other session keeps anything back of the directories, nor of directories that have these names in them.
+  struct NameIn {
+    InodeId directory;
+    std::string_view name;  ///< of the request; empty: it is all the same which
+  };
+  asio::awaitable<Status> settle(uint64_t session, std::vector<NameIn> names);
   /// Ends a change: notes that it was carried out, with the inode that it is about, and commits it.
   asio::awaitable<Status> finish(Context context, Result<InodeId> done, const proto::Change& change,
                                  Transaction& transaction, FreedStripes freed = {});

@@ -1,6 +1,7 @@
 #include "metaserver/service/meta_state.h"
 
 #include "common/runtime/fault_points.h"
+#include "metaserver/namespace/path.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -54,6 +55,11 @@ Status MetaState::check_room() {
 }
 
 bool MetaState::may_keep_back(InodeId inode) {
+  const auto stored = Reader(store).get_message<proto::StoredInode>(keys::inode(inode));
+  return stored && may_keep_back(*stored);
+}
+
+bool MetaState::may_keep_back(const proto::StoredInode& inode) {
   const TimePoint now = runtime.clock.now();
   if (!servers_known_until || now >= *servers_known_until) {
     servers_known_until = now + kRoomInterval;
@@ -66,8 +72,32 @@ bool MetaState::may_keep_back(InodeId inode) {
     });
   }
   if (!servers_have_room) return false;
-  const auto stored = Reader(store).get_message<proto::StoredInode>(keys::inode(inode));
-  return stored && stored->type() == proto::Attributes::FILE && stored->quota() == 0;
+  const bool of_file = inode.type() == proto::Attributes::FILE;
+  return inode.quota() == 0 && (of_file || (is_directory(inode) && !inode.has_xattrs()));
+}
+
+asio::awaitable<Status> MetaState::settle_path(std::string_view text) {
+  const Result<Path> path = Path::parse(text);
+  if (!path) co_return Status{};  // whoever follows it says what is wrong with it
+  const auto first_unsettled = [&]() -> std::optional<InodeId> {
+    if (!leases.settled(kRootInode, 0)) return kRootInode;
+    Entry at{kRootInode, proto::Attributes::DIRECTORY};
+    for (const std::string_view name : path->names) {
+      const std::optional<Entry> next = find_entry(Reader(store), at.id, name);
+      if (!next || !next->is_directory()) return std::nullopt;
+      at = *next;
+      if (!leases.settled(at.id, 0)) return at.id;
+    }
+    return std::nullopt;
+  };
+  for (int round = 0; !leases.all_settled(0); ++round) {
+    const std::optional<InodeId> unsettled = first_unsettled();
+    if (!unsettled) break;
+    if (round == kMaxRoundsOfSettling)
+      co_return Status{Code::kUnavailable, std::string(text) + " is in use by other clients"};
+    KINTSUGI_CO_TRY(co_await leases.settle(*unsettled, 0));
+  }
+  co_return Status{};
 }
 
 asio::awaitable<Status> MetaState::finish_read(Context context, Status done) {

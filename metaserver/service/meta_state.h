@@ -68,7 +68,11 @@ struct MetaState {
   /// A session may keep back what it writes to the file: whatever it keeps back finds room later, so that nobody has to be told
   /// of an error after a close. Not so below a quota, nor while a server's disks are nearly full.
   bool may_keep_back(InodeId inode);
+  bool may_keep_back(const proto::StoredInode& inode);
   static constexpr uint64_t kKeepBackReserve = 1ull << 30;  ///< bytes that each server has free
+  /// Returns once no client keeps back any name in the directories of the path, nor in what it leads to. kUnavailable.
+  asio::awaitable<Status> settle_path(std::string_view path);
+  static constexpr int kMaxRoundsOfSettling = 64;  ///< leases that are waited for in one call
   /// Ends an operation that only read.
   asio::awaitable<Status> finish_read(Context context, Status done = {});
 

@@ -37,6 +37,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       allocation_service_(state_),
       file_service_(state_),
       inode_service_(state_),
+      names_service_(state_),
       quota_service_(state_),
       snapshot_service_(state_),
       trash_service_(state_),
@@ -51,6 +52,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   allocation_service_.register_on(server_);
   file_service_.register_on(server_);
   inode_service_.register_on(server_);
+  names_service_.register_on(server_);
   quota_service_.register_on(server_);
   snapshot_service_.register_on(server_);
   trash_service_.register_on(server_);

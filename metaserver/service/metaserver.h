@@ -23,6 +23,7 @@
 #include "metaserver/service/inspect_service.h"
 #include "metaserver/service/meta_state.h"
 #include "metaserver/service/monitor_service.h"
+#include "metaserver/service/names_service.h"
 #include "metaserver/service/namespace_service.h"
 #include "metaserver/service/quota_service.h"
 #include "metaserver/service/repair_service.h"
@@ -91,6 +92,7 @@ class MetaServer {
   AllocationService allocation_service_;
   FileService file_service_;
   InodeService inode_service_;
+  NamesService names_service_;
   QuotaService quota_service_;
   SnapshotService snapshot_service_;
   TrashService trash_service_;

@@ -54,6 +54,7 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
                                                proto::StatResponse& response) {
   sight::Module module{context, kStat};
   // What clients with open files keep back of it is written out first.
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   Result<Place> place = state_.places.at(request.path());
   while (place && !state_.leases.settled(place->id(), 0)) {
     const Status settled = co_await state_.leases.settle(place->id(), 0);
@@ -79,6 +80,7 @@ Status NamespaceService::list_path(const proto::ListRequest& request, proto::Lis
 asio::awaitable<Status> NamespaceService::list(Context context, const proto::ListRequest& request,
                                                proto::ListResponse& response) {
   sight::Module module{context, kList};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   Status listed = list_path(request, response);
   if (listed.ok()) {
     const auto waited = co_await state_.leases.settle(response, 0);
@@ -95,6 +97,7 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
 asio::awaitable<Status> NamespaceService::make_directory(Context context,
                                                          const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   Transaction transaction(state_.store);
   Status made = state_.check_room();
   if (made.ok()) made = state_.places.check_writable(request.path());
@@ -107,6 +110,7 @@ asio::awaitable<Status> NamespaceService::make_directory(Context context,
 asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRemove, {double(request.recursive())}};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   Transaction transaction(state_.store);
   FreedStripes freed;
   Status removed = state_.places.check_writable(request.path());
@@ -118,6 +122,8 @@ asio::awaitable<Status> NamespaceService::remove(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::rename(Context context, const proto::RenameRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRename};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.from())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.to())));
   Transaction transaction(state_.store);
   FreedStripes freed;
   Status renamed = state_.places.check_writable(request.from());
@@ -160,6 +166,7 @@ asio::awaitable<Status> NamespaceService::list_policies(Context context, const E
 asio::awaitable<Status> NamespaceService::disk_usage(Context context, const proto::DiskUsageRequest& request,
                                                      proto::DiskUsageResponse& response) {
   sight::Module module{context, kDiskUsage};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   const Result<Place> place = state_.places.at(request.path());
   if (!place) co_return module.finish(co_await state_.finish_read(module.context(), place.error()));
   if (place->lists_snapshots())

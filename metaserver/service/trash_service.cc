@@ -23,6 +23,7 @@ void TrashService::register_on(rpc::Server& server) {
 asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrashRequest& request,
                                           proto::Empty&) {
   sight::Module module{context, kSet};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   Transaction transaction(state_.store);
   const Status set = state_.trash.set(transaction, state_.inodes, request.path(), request.retention_ns());
   // One more directory is not worth to be refused over a quota.

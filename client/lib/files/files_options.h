@@ -17,6 +17,8 @@ struct FilesOptions {
   Duration write_behind = std::chrono::seconds(2);
   /// Bound on what is read ahead for all files, of Options::memory_bytes. 0: nothing is.
   size_t read_ahead_bytes = size_t{64} << 20;
+  /// Ask for leases of new directories, whose names LeasedNames gives then. For a user that asks it for every name.
+  bool lease_directories = false;
   /// Bound on extents whose locations are remembered, over all files: some 100 bytes each.
   size_t known_extents = 256 << 10;
 };

@@ -11,6 +11,7 @@
 #include "client/lib/files/files_options.h"
 #include "client/lib/files/flush_groups.h"
 #include "client/lib/files/inode_calls.h"
+#include "client/lib/files/leased_names.h"
 #include "client/lib/files/locations.h"
 #include "client/lib/files/open_files.h"
 #include "client/lib/files/session.h"
@@ -28,7 +29,7 @@ struct FilesShared {
   static constexpr size_t kBegunAtOnce = 1024;  ///< flushes that are begun because it is time
 
   FilesShared(Resources& the_resources, FilesOptions the_options, std::unique_ptr<DirtyMemory> the_memory,
-              ChangeJournal* journal);
+              ChangeJournal* journal, std::span<std::byte> name_log);
 
   Context context() const;
   /// When an operation that begins now is given up.
@@ -55,6 +56,7 @@ struct FilesShared {
   Session session;
   InodeCalls calls;
   runtime::TaskGroup tasks;  ///< flushes and reads ahead
+  LeasedNames names;
   FlushGroups groups;
   Compactor compactor;
   DirtyBuffers buffers;

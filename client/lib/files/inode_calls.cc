@@ -20,6 +20,8 @@ InodeCalls::InodeCalls(Resources& resources, Session& session, Duration io_timeo
             resources.background) {}
 
 asio::awaitable<Status> InodeCalls::call(rpc::Method method, const Message& request, Message& response) {
+  const bool for_itself = method == rpc::Method::kWriteNames || method == rpc::Method::kReserveInodes;
+  if (!for_itself && is_ahead()) KINTSUGI_CO_TRY(co_await catch_up());
   Context context;
   context.recorder = resources_.options.recorder;
   const TimePoint give_up = resources_.now() + io_timeout_;
@@ -111,12 +113,15 @@ asio::awaitable<Result<proto::Attributes>> InodeCalls::set_attributes(proto::Set
 }
 
 asio::awaitable<Result<proto::Attributes>> InodeCalls::make(proto::MakeInodeRequest request, uint64_t tag) {
-  const bool lease = request.hold_for() == session_.id() && request.type() == proto::Attributes::FILE;
-  request.set_lease(lease);
+  const bool directory = request.type() == proto::Attributes::DIRECTORY && on_directory_lease != nullptr;
+  const bool file = request.hold_for() == session_.id() && request.type() == proto::Attributes::FILE;
+  request.set_lease(file || directory);
   const Session::Asking asking(session_);
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
                      co_await change<proto::InodeResponse>(rpc::Method::kMakeInode, std::move(request), tag));
   if (answer.lease()) session_.granted(answer.attributes().inode());
+  if (answer.lease() && directory && session_.has_lease(answer.attributes().inode()))
+    on_directory_lease(answer.attributes(), answer.file_policy());
   co_return std::move(*answer.mutable_attributes());
 }
 
@@ -145,6 +150,16 @@ asio::awaitable<Result<proto::WriteExtentsResponse>> InodeCalls::write_extents(
 asio::awaitable<Result<proto::CopyExtentsResponse>> InodeCalls::copy_extents(
     proto::CopyExtentsRequest request) {
   return change<proto::CopyExtentsResponse>(rpc::Method::kCopyExtents, std::move(request));
+}
+
+asio::awaitable<Result<proto::ReserveInodesResponse>> InodeCalls::reserve_inodes(
+    proto::ReserveInodesRequest request) {
+  return ask<proto::ReserveInodesResponse>(rpc::Method::kReserveInodes, std::move(request));
+}
+
+asio::awaitable<Result<proto::WriteNamesResponse>> InodeCalls::write_names(
+    const proto::WriteNamesRequest& request) {
+  return ask<proto::WriteNamesResponse>(rpc::Method::kWriteNames, request);
 }
 
 asio::awaitable<Result<proto::LockResponse>> InodeCalls::lock(proto::LockRequest request) {

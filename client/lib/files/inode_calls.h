@@ -1,6 +1,7 @@
 /// The metaserver's calls by inode (common/proto/inode.proto), one coroutine each.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,17 @@ class InodeCalls {
   asio::awaitable<Status> set_xattr(proto::SetXattrRequest request, uint64_t tag = 0);
   asio::awaitable<Result<proto::WriteExtentsResponse>> write_extents(proto::WriteExtentsRequest request);
   asio::awaitable<Result<proto::CopyExtentsResponse>> copy_extents(proto::CopyExtentsRequest request);
+  /// Ids for inodes that this session makes by itself, and what it did (LeasedNames).
+  asio::awaitable<Result<proto::ReserveInodesResponse>> reserve_inodes(proto::ReserveInodesRequest request);
+  asio::awaitable<Result<proto::WriteNamesResponse>> write_names(const proto::WriteNamesRequest& request);
   /// Never waits for a lock that another one has: `granted` is false then.
   asio::awaitable<Result<proto::LockResponse>> lock(proto::LockRequest request);
+
+  /// Something was answered here that the metaserver does not know: catch_up() comes before any other call.
+  std::function<bool()> is_ahead = [] { return false; };
+  std::function<asio::awaitable<Status>()> catch_up;
+  /// Called with new directories of which the session has the lease. Without it none is asked for.
+  std::function<void(const proto::Attributes& directory, const std::string& file_policy)> on_directory_lease;
 
   Session& session() { return session_; }
 

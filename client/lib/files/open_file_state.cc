@@ -408,6 +408,19 @@ void OpenFileState::lease_lost() {
   discard({Code::kStale, "the file was given to other clients meanwhile"});
 }
 
+void OpenFileState::is_gone(const Status& why) {
+  gone_ = why;
+  discard(why);
+}
+
+void OpenFileState::attributes_set(const proto::Attributes& attributes, bool modified) {
+  const uint64_t stored_size = stored_.size();
+  stored_ = attributes;
+  stored_.set_size(stored_size);
+  // What is written out later must not set the time back to that of its write.
+  if (modified) dirty_.set_modified(attributes.modified_ns());
+}
+
 void OpenFileState::close_one() {
   shared_.session.release(inode_);
   if (--handles_ > 0 || shared_.handed_over) return;
@@ -462,7 +475,10 @@ asio::awaitable<Status> OpenFileState::flush() {
   while (exclusive_)
     co_await changed_.wait();
   if (!gone_.ok()) co_return gone_;
-  co_return co_await drain();
+  // The names go ahead of the bytes, which take longer.
+  shared_.names.start_flush();
+  KINTSUGI_CO_TRY(co_await drain());
+  co_return co_await shared_.names.flush();
 }
 
 void OpenFileState::recover(DirtyPiece piece) {

@@ -50,6 +50,13 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   /// Others have seen the file, and may have changed it, without what is not written out here: that is given up, and handles are
   /// told.
   void lease_lost();
+  /// There is no such inode at the metaserver: whatever is done with it fails.
+  void is_gone(const Status& why);
+  /// Attributes of a change of our own, as the metaserver has them or will have them.
+  void take(const proto::Attributes& attributes);
+  /// Attributes may be changed without a call: nothing that is under way carries old ones, and they are known.
+  bool may_set_attributes() const { return !exclusive_ && layers_.empty() && stored_.changed_ns() != 0; }
+  void attributes_set(const proto::Attributes& attributes, bool modified);
 
   // ---- for handles
   void opened() { ++handles_; }
@@ -119,9 +126,6 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   asio::awaitable<Status> make_hole(AllocateMode mode, uint64_t offset, uint64_t length);
   asio::awaitable<Result<uint64_t>> copy_into(OpenFileState& from, uint64_t from_offset, uint64_t to_offset,
                                               uint64_t length);
-  /// Attributes of a change of our own.
-  void take(const proto::Attributes& attributes);
-
   FilesShared& shared_;
   const uint64_t inode_;
   proto::Attributes stored_;  ///< as last heard

@@ -22,13 +22,15 @@ std::unique_ptr<DirtyMemory> or_of_process(std::unique_ptr<DirtyMemory> memory, 
 // ---- what is shared
 
 FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
-                         std::unique_ptr<DirtyMemory> the_memory, ChangeJournal* journal)
+                         std::unique_ptr<DirtyMemory> the_memory, ChangeJournal* journal,
+                         std::span<std::byte> name_log)
     : resources(the_resources),
       options(the_options),
       memory(or_of_process(std::move(the_memory), options.dirty_bytes)),
       session(resources, journal),
       calls(resources, session, options.io_timeout),
       tasks(resources.runtime),
+      names(resources, session, calls, tasks, name_log),
       groups(resources, calls, tasks, context()),
       compactor(resources, calls, tasks, context()),
       buffers(*memory),
@@ -66,6 +68,9 @@ void FilesShared::forget(uint64_t inode) {
 }
 
 asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
+  // Whoever wants to see them waits for this; it is tried as long as they do.
+  while (!(co_await names.flush()).ok())
+    if (!co_await tasks.sleep_for(kTick)) co_return;
   std::vector<std::shared_ptr<OpenFileState>> dirty;
   for (const uint64_t inode : inodes) {
     const auto file = files.find(inode);
@@ -86,6 +91,7 @@ asio::awaitable<void> FilesShared::tick() {
   TimePoint drop_at = resources.now() + kKeepReadAhead;
   while (co_await ticker.sleep_for(kTick)) {
     const TimePoint now = resources.now();
+    names.tick(options.write_behind / 2);
     std::vector<uint64_t> due;
     for (const auto& [since, inode] : dirty_since) {
       if (now - since < options.write_behind || due.size() >= kBegunAtOnce) break;
@@ -105,18 +111,48 @@ asio::awaitable<void> FilesShared::tick() {
 // ---- the table
 
 OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory,
-                     ChangeJournal* journal)
-    : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal)) {
+                     ChangeJournal* journal, std::span<std::byte> name_log)
+    : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal, name_log)) {
+  shared_->calls.is_ahead = [shared = shared_.get()] { return shared->names.pending(); };
+  shared_->calls.catch_up = [shared = shared_.get()] { return shared->names.flush(); };
+  if (options.lease_directories) {
+    shared_->calls.on_directory_lease = [shared = shared_.get()](const proto::Attributes& directory,
+                                                                 const std::string& file_policy) {
+      shared->names.leased(directory, file_policy);
+    };
+  }
+  shared_->names.on_refused = [shared = shared_.get()](uint64_t inode, const Status& why) {
+    shared->session.give_back(inode);
+    const auto file = shared->files.find(inode);
+    if (file == shared->files.end()) return;
+    const std::shared_ptr<OpenFileState> state = file->second;
+    state->is_gone(why);
+    if (state->is_clean() && !state->is_open()) shared->files.erase(inode);
+  };
+  shared_->names.on_written = [shared = shared_.get()](const proto::Attributes& attributes, bool lease) {
+    const uint64_t inode = attributes.inode();
+    const auto file = shared->files.find(inode);
+    if (file != shared->files.end()) file->second->take(attributes);
+    if (lease == shared->session.has_lease(inode)) return;
+    // It is not needed any more, or the metaserver would rather not give it: then nothing is kept back.
+    if (lease && shared->session.is_ending(inode)) return;
+    shared->session.give_back(inode);
+    if (!lease && file != shared->files.end()) file->second->start_flush();
+  };
   shared_->session.on_recall = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
     std::vector<uint64_t> news;  // the metaserver tells of a recall again until it is answered
     for (const uint64_t inode : inodes)
       if (!shared->session.is_ending(inode)) news.push_back(inode);
-    for (const uint64_t inode : news)
+    for (const uint64_t inode : news) {
       shared->session.end_lease(inode);
+      shared->names.forget(inode);
+    }
     if (!news.empty()) shared->tasks.spawn(shared->give_back(std::move(news)));
   };
   shared_->session.on_lost = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
+    shared->names.lost();
     for (const uint64_t inode : inodes) {
+      shared->names.forget(inode);
       const auto file = shared->files.find(inode);
       if (file == shared->files.end()) continue;
       const std::shared_ptr<OpenFileState> state = file->second;
@@ -136,6 +172,7 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
     if (file != shared->files.end()) file->second->invalidate(begin, end);
   };
   shared_->session.start();
+  shared_->names.start_flush();
   shared_->ticker.spawn(shared_->tick());
 }
 
@@ -147,6 +184,45 @@ Session& OpenFiles::session() {
 
 InodeCalls& OpenFiles::calls() {
   return shared_->calls;
+}
+
+LeasedNames& OpenFiles::names() {
+  return shared_->names;
+}
+
+std::optional<proto::Attributes> OpenFiles::set_attributes(const proto::SetAttributesRequest& request) {
+  constexpr uint32_t kPrivilegeBits = 06000;
+  const uint64_t inode = request.inode();
+  const auto file = shared_->files.find(inode);
+  const proto::Attributes* made = shared_->names.made(inode);
+  const bool leased = file != shared_->files.end() && shared_->session.has_lease(inode);
+  if (made == nullptr && !leased) return std::nullopt;
+  if (file != shared_->files.end() && !file->second->may_set_attributes()) return std::nullopt;
+  proto::Attributes now = file != shared_->files.end() ? file->second->attributes() : *made;
+  // Whatever has rules of its own is the metaserver's: sizes, set-ID bits, access lists.
+  const uint32_t uid = request.caller().uid();
+  const bool simple = !request.has_size() && !request.kill_privileges() && !now.has_xattrs() &&
+                      (request.mode() & kPrivilegeBits) == 0 && (now.mode() & kPrivilegeBits) == 0 &&
+                      (!request.has_modified_ns() || request.modified_ns() > 0);
+  const bool chown = request.has_uid() || request.has_gid();
+  if (!simple || (uid != 0 && (uid != now.uid() || chown))) return std::nullopt;
+  const int64_t at = shared_->resources.runtime.clock.wall_now().time_since_epoch().count();
+  proto::SetAttributesRequest change = request;
+  if (change.modified_now()) change.set_modified_ns(at);
+  if (change.accessed_now()) change.set_accessed_ns(at);
+  change.clear_modified_now();
+  change.clear_accessed_now();
+  if (change.has_mode()) now.set_mode(change.mode());
+  if (change.has_uid()) now.set_uid(change.uid());
+  if (change.has_gid()) now.set_gid(change.gid());
+  if (change.has_modified_ns()) now.set_modified_ns(change.modified_ns());
+  if (change.has_accessed_ns()) now.set_accessed_ns(change.accessed_ns());
+  now.set_changed_ns(at);
+  const bool modified = change.has_modified_ns();
+  if (!shared_->names.set_attributes(std::move(change), now)) return std::nullopt;
+  if (file == shared_->files.end()) return now;
+  file->second->attributes_set(now, modified);
+  return file->second->attributes();
 }
 
 asio::awaitable<Result<std::unique_ptr<OpenHandle>>> OpenFiles::open(uint64_t inode, bool for_writing) {
@@ -186,6 +262,13 @@ std::unique_ptr<OpenFile> OpenFiles::find(uint64_t inode) {
   return found == shared_->files.end() ? nullptr : std::make_unique<OpenFile>(found->second);
 }
 
+void OpenFiles::give_back(uint64_t inode) {
+  if (!shared_->session.has_lease(inode)) return;
+  shared_->session.end_lease(inode);
+  shared_->names.forget(inode);
+  shared_->tasks.spawn(shared_->give_back({inode}));
+}
+
 bool OpenFiles::has_dirty() const {
   return !shared_->dirty_since.empty() || shared_->buffers.free() < shared_->buffers.total();
 }
@@ -209,6 +292,7 @@ uint64_t OpenFiles::recover() {
 }
 
 asio::awaitable<Status> OpenFiles::sync_all() {
+  shared_->names.start_flush();
   std::vector<std::shared_ptr<OpenFileState>> dirty;
   for (const auto& [inode, state] : shared_->files) {
     if (!state->is_clean()) dirty.push_back(state);
@@ -220,6 +304,8 @@ asio::awaitable<Status> OpenFiles::sync_all() {
     const Status status = co_await state->flush();
     if (first.ok()) first = status;
   }
+  const Status names = co_await shared_->names.flush();
+  if (first.ok()) first = names;
   co_return first;
 }
 

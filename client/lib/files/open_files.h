@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "client/lib/files/dirty_memory.h"
 #include "client/lib/files/files_options.h"
 #include "client/lib/files/inode_calls.h"
+#include "client/lib/files/leased_names.h"
 #include "client/lib/files/open_file.h"
 #include "client/lib/files/session.h"
 #include "client/lib/resources.h"
@@ -31,12 +34,15 @@ class OpenFiles {
   };
 
   /// `memory` null: memory of this process. `journal` null, or all zero: a new session (Session).
+  /// `name_log` (NameLog::kBytes): memory that the next process goes on with, too.
   OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory = nullptr,
-            ChangeJournal* journal = nullptr);
+            ChangeJournal* journal = nullptr, std::span<std::byte> name_log = {});
   ~OpenFiles();
 
   Session& session();
   InodeCalls& calls();
+  /// What a mount makes and looks up under leases of directories.
+  LeasedNames& names();
 
   /// Opens the file by its number: asks for its attributes, and holds it. kNotFound, kStale; kIsDirectory.
   /// `for_writing`: with a write lease if that can be.
@@ -45,6 +51,12 @@ class OpenFiles {
   std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false);
   /// The file, when it is open or has something that is not written out; else null.
   std::unique_ptr<OpenFile> find(uint64_t inode);
+
+  /// Changes attributes without a call, where a lease lets that wait. None: the metaserver has to be asked.
+  std::optional<proto::Attributes> set_attributes(const proto::SetAttributesRequest& request);
+
+  /// The lease of a directory that nobody uses any more ends.
+  void give_back(uint64_t inode);
 
   /// Something was written and is not durable yet.
   bool has_dirty() const;

@@ -70,6 +70,8 @@ class Session {
   void held(uint64_t inode);
   /// Undoes one hold().
   void release(uint64_t inode);
+  /// The metaserver may have come to hold it after it was told of the release.
+  void release_again(uint64_t inode) { news_released_.insert(inode); }
   bool is_held(uint64_t inode) const { return holds_.contains(inode); }
   /// Some inode is open and the metaserver has not heard of it: another process may take its last name.
   bool has_untold() const { return all_ || !news_held_.empty(); }
@@ -99,6 +101,8 @@ class Session {
     leases_.insert(inode);
     news_given_back_.erase(inode);
   }
+  /// This session made the inode, with a lease, and the metaserver will hear of both (LeasedNames).
+  void made(uint64_t inode) { leases_.insert(inode); }
   bool has_lease(uint64_t inode) const { return leases_.contains(inode); }
   /// It is being given back already.
   bool is_ending(uint64_t inode) const { return ending_.contains(inode); }

@@ -1,0 +1,359 @@
+#include "client/lib/files/leased_names.h"
+
+#include <algorithm>
+
+#include "common/base/assert.h"
+#include "common/log/log.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr size_t kMaxNameBytes = 255, kMaxTargetBytes = 4095;
+constexpr uint32_t kSetGid = 02000, kGroupExecute = 010, kOwnerWritesAndSearches = 0300;
+
+bool is_usual_name(std::string_view name) {
+  // What begins with a dot and a word of ours may mean something to the metaserver.
+  return !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
+         name.find('/') == name.npos && name.find('\0') == name.npos && !name.starts_with(".snapshots") &&
+         !name.starts_with(".trash");
+}
+
+}  // namespace
+
+LeasedNames::LeasedNames(Resources& resources, Session& session, InodeCalls& calls, runtime::TaskGroup& tasks,
+                         std::span<std::byte> region)
+    : resources_(resources),
+      session_(session),
+      calls_(calls),
+      tasks_(tasks),
+      log_(region),
+      written_(resources.runtime) {
+  // What the process before this one left is written out first; nothing is known of its directories.
+  for (size_t i = 0; i < log_.size(); ++i) {
+    const proto::NameChange& change = log_.at(i);
+    ++changes_of_[change.inode()];
+    if (change.has_make() && change.tag() != 0) made_before_[change.tag()] = change.inode();
+    // A metaserver that starts anew must be told under which leases it was done.
+    if (change.has_make()) session_.made(change.make().parent());
+    if (!change.has_make() || change.make().lease()) session_.made(change.inode());
+  }
+  appended_ = log_.size();
+}
+
+// ---- directories
+
+void LeasedNames::leased(const proto::Attributes& directory, const std::string& file_policy) {
+  directories_[directory.inode()] = {directory, true, file_policy, {}};
+  if (ids_.empty() && !std::exchange(reserving_, true)) tasks_.spawn(reserve());
+}
+
+void LeasedNames::forget(uint64_t directory) {
+  const auto found = directories_.find(directory);
+  if (found == directories_.end()) return;
+  names_ -= found->second.names.size();
+  directories_.erase(found);
+}
+
+void LeasedNames::told(const proto::Attributes& directory) {
+  const auto found = directories_.find(directory.inode());
+  // An answer may have been overtaken by what was made here meanwhile.
+  if (found == directories_.end() || directory.changed_ns() < found->second.attributes.changed_ns()) return;
+  found->second.attributes = directory;
+  found->second.is_current = true;
+}
+
+const proto::Attributes* LeasedNames::directory(uint64_t inode) const {
+  const auto found = directories_.find(inode);
+  return found == directories_.end() || !found->second.is_current ? nullptr : &found->second.attributes;
+}
+
+bool LeasedNames::is_absent(uint64_t parent, std::string_view name) const {
+  const auto directory = directories_.find(parent);
+  return directory != directories_.end() && is_usual_name(name) && !directory->second.names.contains(name);
+}
+
+const proto::Attributes* LeasedNames::made(uint64_t inode) const {
+  const auto found = made_.find(inode);
+  return found == made_.end() ? nullptr : &found->second;
+}
+
+void LeasedNames::name_given(uint64_t parent, std::string_view name) {
+  const auto directory = directories_.find(parent);
+  if (directory == directories_.end()) return;
+  directory->second.is_current = false;
+  // It may take the place of another inode.
+  if (directory->second.names.insert_or_assign(std::string(name), 0).second) ++names_;
+}
+
+void LeasedNames::name_taken(uint64_t parent, std::string_view name) {
+  const auto directory = directories_.find(parent);
+  if (directory == directories_.end()) return;
+  directory->second.is_current = false;
+  const auto found = directory->second.names.find(name);
+  if (found == directory->second.names.end()) return;
+  directory->second.names.erase(found);
+  --names_;
+}
+
+asio::awaitable<Result<proto::Attributes>> LeasedNames::lookup(proto::LookupRequest request) {
+  if (is_absent(request.parent(), request.name())) co_return Status{Code::kNotFound, "does not exist"};
+  if (const auto directory = directories_.find(request.parent()); directory != directories_.end()) {
+    const auto found = directory->second.names.find(request.name());
+    const auto* attributes = found == directory->second.names.end() ? nullptr : made(found->second);
+    if (attributes != nullptr) co_return *attributes;
+  }
+  co_return co_await calls_.lookup(std::move(request));
+}
+
+asio::awaitable<Result<proto::Attributes>> LeasedNames::make(proto::MakeInodeRequest request, uint64_t tag) {
+  // The kernel asks once more for what a process before this one had answered nobody.
+  if (const auto before = made_before_.find(tag); before != made_before_.end()) {
+    const bool hold = request.hold_for() != 0;
+    co_return co_await calls_.get(before->second, hold, hold);
+  }
+  if (auto made = make_here(request, tag)) co_return std::move(*made);
+  name_given(request.parent(), request.name());
+  co_return co_await calls_.make(std::move(request), tag);
+}
+
+asio::awaitable<Result<proto::Attributes>> LeasedNames::link(proto::LinkRequest request, uint64_t tag) {
+  name_given(request.parent(), request.name());
+  co_return co_await calls_.link(std::move(request), tag);
+}
+
+asio::awaitable<Status> LeasedNames::unlink(proto::UnlinkRequest request, uint64_t tag) {
+  const uint64_t parent = request.parent();
+  const std::string name = request.name();
+  const auto unlinked = co_await calls_.unlink(std::move(request), tag);
+  if (!unlinked) co_return unlinked.error();
+  name_taken(parent, name);
+  co_return Status{};
+}
+
+asio::awaitable<Status> LeasedNames::move(proto::MoveRequest request, uint64_t tag) {
+  // Whether the old name is gone is asked for: nothing happens where both are of one inode.
+  name_given(request.parent(), request.name());
+  name_given(request.to_parent(), request.to_name());
+  const auto moved = co_await calls_.move(std::move(request), tag);
+  co_return moved ? Status{} : moved.error();
+}
+
+// ---- ids
+
+asio::awaitable<void> LeasedNames::reserve() {
+  proto::ReserveInodesRequest request;
+  request.set_session(session_.id());
+  request.set_count(kReserve);
+  const auto reserved = co_await calls_.reserve_inodes(std::move(request));
+  reserving_ = false;
+  if (!reserved) {
+    log::debug("no ids are reserved: {}", reserved.error().to_string());
+  } else if (reserved->count() > 0) {
+    ids_.emplace_back(reserved->first(), reserved->count());
+  }
+}
+
+std::optional<uint64_t> LeasedNames::take_id() {
+  std::optional<uint64_t> taken;
+  if (!ids_.empty()) {
+    auto& [from, count] = ids_.front();
+    taken = from++;
+    if (--count == 0) ids_.pop_front();
+  }
+  // The metaserver remembers a few ranges only: one is used and one is the next.
+  const bool few = ids_.empty() || (ids_.size() == 1 && ids_.front().second < kReserve / 2);
+  if (few && !tasks_.stopping() && !std::exchange(reserving_, true)) tasks_.spawn(reserve());
+  return taken;
+}
+
+// ---- changes
+
+bool LeasedNames::may_make(const Directory& directory, const proto::MakeInodeRequest& request) const {
+  using proto::Attributes;
+  if (!is_usual_name(request.name()) || directory.names.contains(request.name())) return false;
+  if (request.type() == Attributes::CHARACTER_DEVICE || request.type() == Attributes::BLOCK_DEVICE)
+    return false;
+  if (request.target().size() > kMaxTargetBytes || names_ >= kMaxNames || tasks_.stopping()) return false;
+  // An access list of the directory would be inherited.
+  if (directory.attributes.has_xattrs()) return false;
+  const uint32_t uid = request.caller().uid();
+  return uid == 0 || (uid == directory.attributes.uid() &&
+                      (directory.attributes.mode() & kOwnerWritesAndSearches) == kOwnerWritesAndSearches);
+}
+
+proto::Attributes LeasedNames::fresh(const Directory& directory, const proto::MakeInodeRequest& request,
+                                     uint64_t inode, int64_t now_ns) const {
+  // As Inodes::add of the metaserver has it.
+  proto::Attributes made;
+  const bool is_directory = request.type() == proto::Attributes::DIRECTORY;
+  made.set_inode(inode);
+  made.set_type(request.type());
+  made.set_uid(request.caller().uid());
+  made.set_gid(request.caller().gid());
+  uint32_t mode = request.mode() & 07777;
+  if ((directory.attributes.mode() & kSetGid) != 0) {
+    const uint32_t group = directory.attributes.gid();
+    const auto& groups = request.caller().groups();
+    const bool in_group = request.caller().gid() == group || std::ranges::find(groups, group) != groups.end();
+    made.set_gid(group);
+    if (is_directory) {
+      mode |= kSetGid;
+    } else if (request.caller().uid() != 0 && !in_group && (mode & kGroupExecute) != 0) {
+      mode &= ~kSetGid;
+    }
+  }
+  if (request.type() == proto::Attributes::SYMLINK) {
+    made.set_target(request.target());
+    made.set_size(request.target().size());
+    mode = 0777;
+  } else {
+    mode &= ~(request.umask() & 0777);
+  }
+  made.set_mode(mode);
+  made.set_links(is_directory ? 2 : 1);
+  made.set_modified_ns(now_ns);
+  made.set_changed_ns(now_ns);
+  made.set_accessed_ns(now_ns);
+  if (request.type() == proto::Attributes::FILE) made.set_policy(directory.file_policy);
+  return made;
+}
+
+bool LeasedNames::append(proto::NameChange change) {
+  const uint64_t inode = change.inode();
+  if (!log_.append(std::move(change))) {
+    start_flush();
+    return false;
+  }
+  ++changes_of_[inode];
+  ++appended_;
+  if (!waits_since_) waits_since_ = resources_.now();
+  if (log_.size() >= kBeginAt) start_flush();
+  return true;
+}
+
+std::optional<proto::Attributes> LeasedNames::make_here(const proto::MakeInodeRequest& request, uint64_t tag) {
+  const auto found = directories_.find(request.parent());
+  if (found == directories_.end() || !may_make(found->second, request)) return std::nullopt;
+  const std::optional<uint64_t> id = take_id();
+  if (!id) return std::nullopt;
+  const int64_t now = resources_.runtime.clock.wall_now().time_since_epoch().count();
+  proto::Attributes attributes = fresh(found->second, request, *id, now);
+  const bool is_directory = request.type() == proto::Attributes::DIRECTORY;
+  const bool lease = is_directory || request.type() == proto::Attributes::FILE;
+  proto::NameChange change;
+  change.set_inode(*id);
+  change.set_at_ns(now);
+  change.set_tag(tag);
+  *change.mutable_make() = request;
+  change.mutable_make()->clear_hold_for();
+  change.mutable_make()->set_lease(lease);
+  if (!append(std::move(change))) return std::nullopt;
+  if (lease) session_.made(*id);
+  made_[*id] = attributes;
+  Directory& parent = found->second;
+  parent.names.emplace(request.name(), *id);
+  ++names_;
+  parent.attributes.set_modified_ns(now);
+  parent.attributes.set_changed_ns(now);
+  if (is_directory) parent.attributes.set_links(parent.attributes.links() + 1);
+  if (const auto known = made_.find(request.parent()); known != made_.end())
+    known->second = parent.attributes;
+  if (is_directory) {
+    const std::string policy = parent.file_policy;
+    directories_[*id] = {attributes, true, policy, {}};
+  }
+  return attributes;
+}
+
+bool LeasedNames::set_attributes(proto::SetAttributesRequest request, const proto::Attributes& result) {
+  proto::NameChange change;
+  change.set_inode(request.inode());
+  *change.mutable_attributes() = std::move(request);
+  if (!append(std::move(change))) return false;
+  if (const auto known = made_.find(result.inode()); known != made_.end()) known->second = result;
+  told(result);
+  return true;
+}
+
+// ---- writing out
+
+void LeasedNames::start_flush() {
+  if (log_.empty() || tasks_.stopping() || std::exchange(in_background_, true)) return;
+  tasks_.spawn(flush_in_background());
+}
+
+void LeasedNames::tick(Duration at_most) {
+  if (waits_since_ && resources_.now() - *waits_since_ >= at_most) start_flush();
+}
+
+asio::awaitable<void> LeasedNames::flush_in_background() {
+  const Status status = co_await flush();
+  in_background_ = false;
+  if (!status.ok()) log::debug("names are written later: {}", status.to_string());
+}
+
+asio::awaitable<Status> LeasedNames::flush() {
+  const uint64_t last = appended_;
+  while (dropped_ < last) {
+    if (writing_) {
+      co_await written_.wait();
+      continue;
+    }
+    writing_ = true;
+    const Status status = co_await write_some();
+    writing_ = false;
+    written_.notify_all();
+    if (!status.ok()) co_return status;
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> LeasedNames::write_some() {
+  proto::WriteNamesRequest request;
+  request.set_session(session_.id());
+  const size_t count = std::min(log_.size(), kAtOnce);
+  for (size_t i = 0; i < count; ++i) {
+    proto::NameChange& change = *request.add_changes();
+    change = log_.at(i);
+    if (!change.has_make()) continue;
+    if (session_.is_held(change.inode())) change.mutable_make()->set_hold_for(session_.id());
+    if (!session_.has_lease(change.inode())) change.mutable_make()->set_lease(false);
+  }
+  const auto answer = co_await calls_.write_names(request);
+  if (!answer) co_return answer.error();
+  if (answer->changes_size() != request.changes_size())
+    co_return Status{Code::kCorrupt, "the metaserver answered something else than it was asked"};
+  log_.drop(count);
+  dropped_ += count;
+  waits_since_.reset();
+  if (!log_.empty()) waits_since_ = resources_.now();
+  for (int i = 0; i < request.changes_size(); ++i)
+    written(request.changes(i), answer->changes(i));
+  co_return Status{};
+}
+
+void LeasedNames::written(const proto::NameChange& change,
+                          const proto::WriteNamesResponse::Written& written) {
+  const uint64_t inode = change.inode();
+  const auto count = changes_of_.find(inode);
+  const bool last = --count->second == 0;
+  if (last) changes_of_.erase(count);
+  const Status status{static_cast<Code>(written.code()), "is not taken by the metaserver"};
+  if (change.has_make()) {
+    // It was closed meanwhile, and the word of that may have come first.
+    if (change.make().hold_for() != 0 && !session_.is_held(inode)) session_.release_again(inode);
+    made_.erase(inode);
+    if (!status.ok()) {
+      log::warning("'{}', made in directory {}, is lost: {}", change.make().name(), change.make().parent(),
+                   status.to_string());
+      name_taken(change.make().parent(), change.make().name());
+      forget(inode);
+      on_refused(inode, status);
+      return;
+    }
+    if (change.make().type() == proto::Attributes::DIRECTORY && !written.lease()) forget(inode);
+  }
+  if (status.ok() && last) on_written(written.attributes(), written.lease());
+}
+
+}  // namespace kintsugi::client

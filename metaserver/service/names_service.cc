@@ -1,0 +1,172 @@
+#include "metaserver/service/names_service.h"
+
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kReserve{"metaserver.reserve_inodes", {}, {"inodes"}};
+constexpr sight::Site kWriteNames{"metaserver.write_names", {"changes"}};
+
+/// What tells that the same may succeed later.
+bool may_pass(Code code) {
+  return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kCancelled;
+}
+
+}  // namespace
+
+void NamesService::register_on(rpc::Server& server) {
+  server.handle<&NamesService::reserve_inodes>(rpc::Method::kReserveInodes, *this);
+  server.handle<&NamesService::write_names>(rpc::Method::kWriteNames, *this);
+}
+
+asio::awaitable<Status> NamesService::reserve_inodes(Context context,
+                                                     const proto::ReserveInodesRequest& request,
+                                                     proto::ReserveInodesResponse& response) {
+  sight::Module module{context, kReserve};
+  if (request.session() == 0 || state_.sessions.has_to_tell(request.session()))
+    co_return module.finish({Code::kUnavailable, "the session is not known: it has to tell what it holds"});
+  ReservedInodes reserved;
+  Status taken = request.count() == 0 ? Status{Code::kInvalidArgument, "no ids are asked for"} : Status{};
+  while (taken.ok() && reserved.count < std::min(request.count(), kMaxReserved)) {
+    const uint64_t next = state_.inode_ids.next();
+    if (reserved.count > 0 && next != reserved.first + reserved.count) break;  // a range ends here
+    const Result<uint64_t> id = state_.inode_ids.take();
+    if (!id && reserved.count == 0) taken = id.error();
+    if (!id) break;
+    if (reserved.count == 0) reserved.first = *id;
+    if (*id != reserved.first + reserved.count) break;  // it is skipped
+    ++reserved.count;
+  }
+  Transaction transaction(state_.store);
+  if (taken.ok()) note_reserved(transaction, request.session(), reserved);
+  response.set_first(reserved.first);
+  response.set_count(reserved.count);
+  module.output(0, reserved.count);
+  co_return module.finish(co_await state_.finish(module.context(), taken, transaction));
+}
+
+void NamesService::grant(const proto::StoredInode& inode, InodeId id, Round& round, Written& written) {
+  if (!state_.may_keep_back(inode) || !state_.leases.grant(round.session, id)) return;
+  written.set_lease(true);
+  round.granted.push_back(id);
+}
+
+Status NamesService::make(Transaction& transaction, const proto::NameChange& change, Round& round,
+                          Written& written) {
+  const proto::MakeInodeRequest& request = change.make();
+  const InodeId id{change.inode()}, parent{request.parent()};
+  const auto ours = [id](const ReservedInodes& ids) { return ids.contains(id.value); };
+  if (std::ranges::none_of(round.reserved, ours))
+    return {Code::kInvalidArgument, "is no id that was reserved for this client"};
+  if (const auto there = transaction.get_message<proto::StoredInode>(keys::inode(id))) {
+    *written.mutable_attributes() = to_attributes(id, *there);
+    written.set_lease(state_.leases.owns(id, round.session));
+    return {};
+  }
+  if (!proto::Attributes::Type_IsValid(request.type()) || request.type() == proto::Attributes::CHARACTER_DEVICE ||
+      request.type() == proto::Attributes::BLOCK_DEVICE || request.name().empty())
+    return {Code::kInvalidArgument, "is not made under a lease"};
+  NewInode wanted;
+  wanted.type = request.type();
+  wanted.mode = request.mode();
+  wanted.umask = request.umask();
+  wanted.target = request.target();
+  wanted.id = id;
+  wanted.at_ns = change.at_ns();
+  auto policy = round.policies.find(parent);
+  if (policy == round.policies.end())
+    policy = round.policies.emplace(parent, state_.policies.of_directory(state_.store, parent)).first;
+  if (request.type() == proto::Attributes::FILE) wanted.policy = policy->second;
+  const auto made =
+      state_.inodes.make(transaction, Caller::from(request.caller()), parent, request.name(), wanted);
+  if (!made) return made.error();
+  const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
+  if (is_directory(*stored)) round.policies.emplace(id, policy->second);
+  *written.mutable_attributes() = to_attributes(id, *stored);
+  if (request.lease()) grant(*stored, id, round, written);
+  return {};
+}
+
+Status NamesService::set_attributes(Transaction& transaction, const proto::NameChange& change,
+                                    const Round& round, Written& written) {
+  if (change.attributes().has_size())
+    return {Code::kInvalidArgument, "is not changed so under a lease"};
+  const InodeId id{change.inode()};
+  proto::SetAttributesRequest request = change.attributes();
+  request.set_inode(id.value);
+  FreedStripes freed;
+  KINTSUGI_TRY(state_.inodes.set_attributes(transaction, Caller::from(request.caller()), request, freed));
+  *written.mutable_attributes() =
+      to_attributes(id, *transaction.get_message<proto::StoredInode>(keys::inode(id)));
+  written.set_lease(state_.leases.owns(id, round.session));
+  return {};
+}
+
+Status NamesService::apply(Transaction& transaction, const proto::NameChange& change, Round& round,
+                           Written& written) {
+  const Status lost{Code::kStale, "was done under a lease that others have by now"};
+  const InodeId id{change.inode()};
+  if (change.has_make()) {
+    const bool done = transaction.get(keys::inode(id)).has_value();
+    if (!done && !state_.leases.owns(InodeId{change.make().parent()}, round.session)) return lost;
+    return make(transaction, change, round, written);
+  }
+  const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
+  if (!stored) return lost;
+  if (!state_.leases.owns(id, round.session) &&
+      !state_.leases.owns(InodeId{stored->parent()}, round.session))
+    return lost;
+  return set_attributes(transaction, change, round, written);
+}
+
+asio::awaitable<Status> NamesService::carry_out(Context context, const proto::WriteNamesRequest& request,
+                                                int begin, int end, proto::WriteNamesResponse& response) {
+  Round round;
+  round.session = request.session();
+  round.reserved = reserved_for(Reader(state_.store), request.session());
+  Transaction transaction(state_.store);
+  Status status = state_.check_room();
+  for (int i = begin; i < end && status.ok(); ++i) {
+    Written& written = *response.mutable_changes(i);
+    written.Clear();
+    status = apply(transaction, request.changes(i), round, written);
+    // It has changed nothing, so that the others can go on.
+    if (status.code() == Code::kStale) {
+      written.set_code(static_cast<int>(status.code()));
+      status = {};
+    }
+    if (status.ok() && request.changes(i).make().hold_for() == request.session())
+      state_.sessions.hold(request.session(), InodeId{request.changes(i).inode()});
+  }
+  status = co_await state_.finish(context, status, transaction);
+  if (!status.ok())
+    for (const InodeId id : round.granted)
+      state_.leases.give_back(round.session, id);
+  co_return status;
+}
+
+asio::awaitable<Status> NamesService::write_names(Context context, const proto::WriteNamesRequest& request,
+                                                  proto::WriteNamesResponse& response) {
+  sight::Module module{context, kWriteNames, {double(request.changes_size())}};
+  if (request.session() == 0) co_return module.finish({Code::kInvalidArgument, "session 0 has no leases"});
+  if (request.changes_size() > kMaxChanges)
+    co_return module.finish(
+        {Code::kLimitExceeded, fmt::format("at most {} changes are made at once", kMaxChanges)});
+  // After a start of the metaserver nobody knows who has which lease before they have told.
+  if (state_.sessions.has_to_tell(request.session()))
+    co_return module.finish({Code::kUnavailable, "the session is not known: it has to tell what it holds"});
+  for (int i = 0; i < request.changes_size(); ++i)
+    response.add_changes();
+  Status status = co_await carry_out(module.context(), request, 0, request.changes_size(), response);
+  if (status.ok() || may_pass(status.code())) co_return module.finish(status);
+  // One that cannot be done must not keep the others from being done.
+  for (int i = 0; i < request.changes_size(); ++i) {
+    status = co_await carry_out(module.context(), request, i, i + 1, response);
+    if (may_pass(status.code())) co_return module.finish(status);
+    if (!status.ok()) response.mutable_changes(i)->set_code(static_cast<int>(status.code()));
+  }
+  co_return module.finish({});
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,53 @@
+/// The RPCs of names that a session gives by itself, under the lease of a directory (common/proto/inode.proto).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/proto/inode.pb.h"
+#include "common/rpc/server.h"
+#include "metaserver/namespace/changes.h"
+#include "metaserver/service/meta_state.h"
+
+namespace kintsugi::metaserver {
+
+/// One function for each RPC. `state` must outlive it.
+class NamesService {
+ public:
+  static constexpr uint32_t kMaxReserved = 4096;  ///< ids in one call
+  static constexpr int kMaxChanges = 1000;        ///< in one call
+
+  explicit NamesService(MetaState& state) : state_(state) {}
+  void register_on(rpc::Server& server);
+
+ private:
+  using Written = proto::WriteNamesResponse::Written;
+  /// What the changes of one call have in common.
+  struct Round {
+    uint64_t session = 0;
+    std::vector<ReservedInodes> reserved;
+    std::map<InodeId, std::string> policies;  ///< of new files, by directory
+    std::vector<InodeId> granted;             ///< leases
+  };
+
+  asio::awaitable<Status> reserve_inodes(Context context, const proto::ReserveInodesRequest& request,
+                                         proto::ReserveInodesResponse& response);
+  asio::awaitable<Status> write_names(Context context, const proto::WriteNamesRequest& request,
+                                      proto::WriteNamesResponse& response);
+
+  /// Commits changes [begin, end), all or none.
+  asio::awaitable<Status> carry_out(Context context, const proto::WriteNamesRequest& request, int begin,
+                                    int end, proto::WriteNamesResponse& response);
+  /// kStale, before anything is changed: the lease under which it was done is another's by now.
+  Status apply(Transaction& transaction, const proto::NameChange& change, Round& round, Written& written);
+  Status make(Transaction& transaction, const proto::NameChange& change, Round& round, Written& written);
+  Status set_attributes(Transaction& transaction, const proto::NameChange& change, const Round& round,
+                        Written& written);
+  void grant(const proto::StoredInode& inode, InodeId id, Round& round, Written& written);
+
+  MetaState& state_;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,186 @@
+// Names that a session gives by itself under the lease of a directory: who sees them when, and which are refused.
+#include "metaserver/service/names_service.h"
+
+#include "tests/metaserver/metaserver_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr uint64_t kOwner = 5, kOther = 6;
+
+struct NamesRig : MetaServerRig {
+  NamesRig() {
+    for (const uint64_t session : {kOwner, kOther})
+      KINTSUGI_EXPECT_OK(keep(session, [](auto& request) { request.set_all(true); }));
+    proto::MakeInodeRequest request;
+    request.set_parent(1);
+    request.set_name("d");
+    request.set_type(proto::Attributes::DIRECTORY);
+    request.set_mode(0755);
+    request.set_lease(true);
+    request.mutable_change()->set_session(kOwner);
+    request.mutable_change()->set_number(1);
+    const auto made = call<proto::InodeResponse>(rpc::Method::kMakeInode, request);
+    KINTSUGI_ASSERT(made && made->lease() && !made->file_policy().empty());
+    directory = made->attributes().inode();
+    proto::ReserveInodesRequest reserve;
+    reserve.set_session(kOwner);
+    reserve.set_count(100);
+    const auto reserved = call<proto::ReserveInodesResponse>(rpc::Method::kReserveInodes, reserve);
+    KINTSUGI_ASSERT(reserved && reserved->count() > 0);
+    first = reserved->first();
+  }
+
+  Status keep(uint64_t session, const std::function<void(proto::KeepSessionRequest&)>& fill) {
+    proto::KeepSessionRequest request;
+    request.set_session(session);
+    fill(request);
+    const auto kept = call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, request);
+    return kept ? Status{} : kept.error();
+  }
+  static void add(proto::WriteNamesRequest& request, uint64_t inode, uint64_t parent, const std::string& name,
+                  proto::Attributes::Type type = proto::Attributes::FILE) {
+    proto::NameChange& change = *request.add_changes();
+    change.set_inode(inode);
+    change.mutable_make()->set_parent(parent);
+    change.mutable_make()->set_name(name);
+    change.mutable_make()->set_type(type);
+    change.mutable_make()->set_mode(0644);
+    change.mutable_make()->set_lease(true);
+  }
+  /// The code of each change.
+  Result<std::vector<Code>> write(proto::WriteNamesRequest request, uint64_t session = kOwner) {
+    request.set_session(session);
+    const auto answer = call<proto::WriteNamesResponse>(rpc::Method::kWriteNames, request);
+    if (!answer) return answer.error();
+    std::vector<Code> codes;
+    for (const auto& written : answer->changes())
+      codes.push_back(static_cast<Code>(written.code()));
+    return codes;
+  }
+  Result<uint64_t> lookup(uint64_t session, uint64_t parent, const std::string& name) {
+    proto::LookupRequest request;
+    request.set_session(session);
+    request.set_parent(parent);
+    request.set_name(name);
+    const auto found = call<proto::InodeResponse>(rpc::Method::kLookup, request);
+    if (!found) return found.error();
+    return found->attributes().inode();
+  }
+  Status give_back() {
+    return keep(kOwner, [&](auto& request) { request.add_give_back(directory); });
+  }
+
+  uint64_t directory = 0, first = 0;
+};
+
+using Codes = std::vector<Code>;
+
+TEST(LeasedNames, OthersSeeThemOnceTheLeaseIsGivenBack) {
+  NamesRig rig;
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kUnavailable)
+      << "whether there is such a name is the owner's to say";
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(request).value(), Codes{Code::kOk});
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kUnavailable);
+  KINTSUGI_EXPECT_OK(rig.give_back());
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "g").error().code(), Code::kNotFound);
+  KINTSUGI_EXPECT_OK(
+      rig.keep(kOwner, [&](auto& request) { request.add_give_back(rig.first); }));  // the file has one, too
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").value(), rig.first);
+}
+
+TEST(LeasedNames, EverythingThatShowsOrChangesTheDirectoryWaitsForItsOwner) {
+  NamesRig rig;
+  // One that says that it is there is waited for.
+  const auto still_there = [&] { KINTSUGI_EXPECT_OK(rig.keep(kOwner, [](auto&) {})); };
+  const auto by_path = [&](rpc::Method method, auto request) {
+    still_there();
+    request.set_path(method == rpc::Method::kMakeDirectory ? "/d/new" : "/d");
+    return rig.call<proto::Empty>(method, request).error().code();
+  };
+  EXPECT_EQ(by_path(rpc::Method::kMakeDirectory, proto::MakeDirectoryRequest{}), Code::kUnavailable);
+  EXPECT_EQ(by_path(rpc::Method::kRemove, proto::RemoveRequest{}), Code::kUnavailable);
+  EXPECT_EQ(by_path(rpc::Method::kSetQuota, proto::SetQuotaRequest{}), Code::kUnavailable);
+  proto::ListRequest list;
+  list.set_path("/d");
+  still_there();
+  EXPECT_EQ(rig.call<proto::ListResponse>(rpc::Method::kList, list).error().code(), Code::kUnavailable);
+  proto::UnlinkRequest unlink;
+  unlink.set_parent(1);
+  unlink.set_name("d");
+  unlink.set_directory(true);
+  unlink.mutable_change()->set_session(kOther);
+  unlink.mutable_change()->set_number(1);
+  still_there();
+  EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kUnlink, unlink).error().code(), Code::kUnavailable)
+      << "nobody knows whether it is empty";
+  proto::ListInodeRequest page;
+  page.set_session(kOther);
+  page.set_directory(rig.directory);
+  still_there();
+  EXPECT_EQ(rig.call<proto::ListResponse>(rpc::Method::kListInode, page).error().code(), Code::kUnavailable);
+}
+
+TEST(LeasedNames, WhatIsWrittenTwiceIsThereOnce) {
+  NamesRig rig;
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "sub", proto::Attributes::DIRECTORY);
+  NamesRig::add(request, rig.first + 1, rig.first, "f");
+  EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kOk}));
+  EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kOk})) << "the answer was lost";
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "sub").value(), rig.first);
+  EXPECT_EQ(rig.lookup(kOwner, rig.first, "f").value(), rig.first + 1);
+}
+
+TEST(LeasedNames, WhatCannotBeIsRefusedAndTheRestIsDone) {
+  NamesRig rig;
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  NamesRig::add(request, rig.first + 5000, rig.directory, "not-our-id");
+  NamesRig::add(request, rig.first + 1, rig.directory, "f");
+  NamesRig::add(request, rig.first + 2, 1, "not-our-directory");
+  NamesRig::add(request, rig.first + 3, rig.directory, "g");
+  EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kInvalidArgument, Code::kAlreadyExists,
+                                               Code::kStale, Code::kOk}));
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "g").value(), rig.first + 3);
+  EXPECT_EQ(rig.lookup(kOwner, 1, "not-our-directory").error().code(), Code::kNotFound);
+}
+
+TEST(LeasedNames, AnIdOfAnotherSessionIsRefused) {
+  NamesRig rig;
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(request, kOther).value(), Codes{Code::kStale}) << "not its directory either";
+  KINTSUGI_EXPECT_OK(rig.keep(kOther, [](auto& request) { request.set_ends(true); }));
+  EXPECT_EQ(rig.write(request, kOther).error().code(), Code::kUnavailable) << "there is no such session";
+}
+
+TEST(LeasedNames, AnOwnerThatWasSilentIsRefusedLater) {
+  NamesRig rig;
+  EXPECT_FALSE(rig.lookup(kOther, rig.directory, "f"));
+  EXPECT_FALSE(rig.lookup(kOther, rig.directory, "f"));
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kNotFound) << "it has lost the lease";
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(request).value(), Codes{Code::kStale}) << "another has been told that there is no such name";
+}
+
+TEST(LeasedNames, AfterARestartTheyComeOnceTheSessionHasToldOfItsLeases) {
+  NamesRig rig;
+  rig.restart();
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(request).error().code(), Code::kUnavailable);
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kUnavailable);
+  KINTSUGI_EXPECT_OK(rig.keep(kOwner, [&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.directory);
+  }));
+  EXPECT_EQ(rig.write(request).value(), Codes{Code::kOk});
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").value(), rig.first);
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,199 @@
+// Names that clients give by themselves, on a whole cluster whose metaserver crashes: everybody sees what was answered.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "client/lib/files/open_files.h"
+#include "tests/expect_ok.h"
+#include "tests/simulation/cluster/simulated_cluster.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+constexpr uint64_t kRoot = 1;
+
+struct Directory {
+  uint64_t inode = 0;
+  std::string path;
+  std::map<std::string, uint64_t> names;
+};
+
+class Names {
+ public:
+  explicit Names(uint64_t seed) : cluster({.seed = seed}) {}
+
+  void start() {
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 2; ++i) {
+      clients.push_back(cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true}));
+      KINTSUGI_ASSERT_OK(cluster.run(clients.back()->session().tell()));
+      const std::string name = fmt::format("d{}", i);
+      const auto made = cluster.run(make(*clients.back(), kRoot, name, proto::Attributes::DIRECTORY));
+      KINTSUGI_ASSERT(made);
+      directories.push_back({made->inode(), "/" + name, {}});
+    }
+    cluster.run_for(1s);  // ids are reserved
+  }
+  ~Names() {
+    for (auto& files : clients)
+      KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  }
+
+  asio::awaitable<Result<proto::Attributes>> make(client::OpenFiles& files, uint64_t parent, const std::string& name,
+                                                  proto::Attributes::Type type) {
+    proto::MakeInodeRequest request;
+    request.set_parent(parent);
+    request.set_name(name);
+    request.set_type(type);
+    request.set_mode(0755);
+    return files.names().make(std::move(request));
+  }
+
+  /// One operation of one client, which must do what the model says.
+  void step() {
+    client::OpenFiles& files = *clients[cluster.random_below(clients.size())];
+    const size_t which = cluster.random_below(directories.size());
+    const std::string name = fmt::format("n{}", cluster.random_below(20));
+    const auto known = directories[which].names.find(name);
+    const bool exists = known != directories[which].names.end();
+    SCOPED_TRACE(fmt::format("{}/{}", directories[which].path, name));
+    switch (cluster.random_below(8)) {
+      case 0: {
+        proto::UnlinkRequest request;
+        request.set_parent(directories[which].inode);
+        request.set_name(name);
+        for (const Directory& directory : directories)
+          request.set_directory(request.directory() || (exists && directory.inode == known->second));
+        if (request.directory()) break;
+        const Status unlinked = cluster.run(files.names().unlink(std::move(request)));
+        EXPECT_EQ(unlinked.code(), exists ? Code::kOk : Code::kNotFound) << unlinked.to_string();
+        if (exists) directories[which].names.erase(known);
+        break;
+      }
+      case 1: {
+        const auto listed = cluster.run(cluster.client().list(directories[which].path));
+        ASSERT_TRUE(listed) << listed.error();
+        std::map<std::string, uint64_t> found;
+        for (const proto::DirectoryEntry& entry : listed->entries())
+          found[entry.name()] = entry.attributes().inode();
+        EXPECT_EQ(found, directories[which].names) << "by path";
+        break;
+      }
+      case 2: {
+        proto::SetAttributesRequest request;
+        if (!exists) break;
+        request.set_inode(known->second);
+        request.set_mode(0700);
+        const auto set = files.set_attributes(request);
+        if (!set) KINTSUGI_EXPECT_OK(cluster.run(set_by_call(files, request)));
+        modes[known->second] = 0700;
+        break;
+      }
+      case 3:
+      case 4: {
+        proto::LookupRequest request;
+        request.set_parent(directories[which].inode);
+        request.set_name(name);
+        const auto found = cluster.run(files.names().lookup(std::move(request)));
+        ASSERT_EQ(found ? Code::kOk : found.error().code(), exists ? Code::kOk : Code::kNotFound);
+        if (!exists) break;
+        EXPECT_EQ(found->inode(), known->second);
+        if (modes.contains(known->second)) EXPECT_EQ(found->mode(), modes[known->second]);
+        break;
+      }
+      default: {
+        const bool directory = cluster.random_below(6) == 0 && directories.size() < 12;
+        const auto made =
+            cluster.run(make(files, directories[which].inode, name,
+                             directory ? proto::Attributes::DIRECTORY : proto::Attributes::FILE));
+        ASSERT_EQ(made ? Code::kOk : made.error().code(), exists ? Code::kAlreadyExists : Code::kOk);
+        if (exists) break;
+        kept_back += files.names().pending();
+        const std::string path = directories[which].path + "/" + name;
+        directories[which].names[name] = made->inode();
+        if (directory) directories.push_back({made->inode(), path, {}});
+      }
+    }
+  }
+
+  asio::awaitable<Status> set_by_call(client::OpenFiles& files, proto::SetAttributesRequest request) {
+    const auto set = co_await files.calls().set_attributes(std::move(request));
+    co_return set ? Status{} : set.error();
+  }
+
+  SimulatedCluster cluster;
+  std::vector<std::unique_ptr<client::OpenFiles>> clients;
+  std::vector<Directory> directories;
+  std::map<uint64_t, uint32_t> modes;
+  uint64_t kept_back = 0;
+};
+
+TEST(LeasedNamesInACluster, AreWhatTheModelSaysForEverybodyThroughCrashes) {
+  for (const uint64_t seed : seeds({1, 2, 3, 4, 5, 6})) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Names names(seed);
+    names.start();
+    for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) {
+      SCOPED_TRACE(fmt::format("step {}", i));
+      if (names.cluster.random_below(25) == 0) {
+        names.cluster.crash_metaserver(names.cluster.random_below(2) == 0 ? Crash::kPower : Crash::kKill);
+        names.cluster.run_for(names.cluster.random_time(0s, 3s));
+        names.cluster.restart_metaserver();
+      }
+      if (names.cluster.random_below(20) == 0) names.cluster.run_for(names.cluster.random_time(0s, 4s));
+      names.step();
+    }
+    EXPECT_GT(names.kept_back, 0u) << "nothing was ever kept back: this shows nothing";
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(LeasedNamesInACluster, TheNextProcessGoesOnWithWhatTheLastOneHadAnswered) {
+  for (const uint64_t seed : seeds({1, 2, 3})) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    SimulatedCluster cluster({.seed = seed});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    client::ChangeJournal journal;
+    std::vector<std::byte> log(client::NameLog::kBytes);
+    const client::FilesOptions options{.dirty_bytes = 4 << 20, .lease_directories = true};
+    auto files = cluster.client().open_files(options, nullptr, &journal, log);
+    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
+    proto::MakeInodeRequest request;
+    request.set_parent(kRoot);
+    request.set_name("d");
+    request.set_type(proto::Attributes::DIRECTORY);
+    request.set_mode(0755);
+    const auto directory = cluster.run(files->names().make(request));
+    ASSERT_TRUE(directory) << directory.error();
+    cluster.run_for(1s);
+    request.set_parent(directory->inode());
+    request.set_type(proto::Attributes::FILE);
+    std::map<std::string, uint64_t> made;
+    for (int i = 0; i < 20; ++i) {
+      request.set_name(fmt::format("f{}", i));
+      const auto file = cluster.run(files->names().make(request, 100 + i));
+      ASSERT_TRUE(file) << file.error();
+      made[request.name()] = file->inode();
+    }
+    ASSERT_TRUE(files->names().pending()) << "nothing is kept back: this shows nothing";
+    const bool both = cluster.random_below(2) == 0;
+    if (both) cluster.crash_metaserver(Crash::kPower);
+    KINTSUGI_EXPECT_OK(cluster.run(files->stop(true)));
+    if (both) cluster.restart_metaserver();
+    files = cluster.client().open_files(options, nullptr, &journal, log);
+    // The kernel sends a request again whose answer it did not get.
+    const auto again = cluster.run(files->names().make(request, 119));
+    ASSERT_TRUE(again) << again.error();
+    EXPECT_EQ(again->inode(), made["f19"]);
+    const auto listed = cluster.run(cluster.client().list("/d"));
+    ASSERT_TRUE(listed) << listed.error();
+    std::map<std::string, uint64_t> found;
+    for (const proto::DirectoryEntry& entry : listed->entries())
+      found[entry.name()] = entry.attributes().inode();
+    EXPECT_EQ(found, made);
+    KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::simulation
