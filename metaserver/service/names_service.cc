@@ -64,7 +64,8 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
     written.set_lease(state_.leases.owns(id, round.session));
     return {};
   }
-  if (!proto::Attributes::Type_IsValid(request.type()) || request.type() == proto::Attributes::CHARACTER_DEVICE ||
+  if (!proto::Attributes::Type_IsValid(request.type()) ||
+      request.type() == proto::Attributes::CHARACTER_DEVICE ||
       request.type() == proto::Attributes::BLOCK_DEVICE || request.name().empty())
     return {Code::kInvalidArgument, "is not made under a lease"};
   NewInode wanted;
@@ -90,8 +91,7 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
 
 Status NamesService::set_attributes(Transaction& transaction, const proto::NameChange& change,
                                     const Round& round, Written& written) {
-  if (change.attributes().has_size())
-    return {Code::kInvalidArgument, "is not changed so under a lease"};
+  if (change.attributes().has_size()) return {Code::kInvalidArgument, "is not changed so under a lease"};
   const InodeId id{change.inode()};
   proto::SetAttributesRequest request = change.attributes();
   request.set_inode(id.value);
@@ -114,8 +114,7 @@ Status NamesService::apply(Transaction& transaction, const proto::NameChange& ch
   }
   const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
   if (!stored) return lost;
-  if (!state_.leases.owns(id, round.session) &&
-      !state_.leases.owns(InodeId{stored->parent()}, round.session))
+  if (!state_.leases.owns(id, round.session) && !state_.leases.owns(InodeId{stored->parent()}, round.session))
     return lost;
   return set_attributes(transaction, change, round, written);
 }

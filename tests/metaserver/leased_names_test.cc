@@ -1,6 +1,5 @@
 // Names that a session gives by itself under the lease of a directory: who sees them when, and which are refused.
 #include "metaserver/service/names_service.h"
-
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -142,8 +141,8 @@ TEST(LeasedNames, WhatCannotBeIsRefusedAndTheRestIsDone) {
   NamesRig::add(request, rig.first + 1, rig.directory, "f");
   NamesRig::add(request, rig.first + 2, 1, "not-our-directory");
   NamesRig::add(request, rig.first + 3, rig.directory, "g");
-  EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kInvalidArgument, Code::kAlreadyExists,
-                                               Code::kStale, Code::kOk}));
+  EXPECT_EQ(rig.write(request).value(),
+            (Codes{Code::kOk, Code::kInvalidArgument, Code::kAlreadyExists, Code::kStale, Code::kOk}));
   EXPECT_EQ(rig.lookup(kOwner, rig.directory, "g").value(), rig.first + 3);
   EXPECT_EQ(rig.lookup(kOwner, 1, "not-our-directory").error().code(), Code::kNotFound);
 }
@@ -161,10 +160,12 @@ TEST(LeasedNames, AnOwnerThatWasSilentIsRefusedLater) {
   NamesRig rig;
   EXPECT_FALSE(rig.lookup(kOther, rig.directory, "f"));
   EXPECT_FALSE(rig.lookup(kOther, rig.directory, "f"));
-  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kNotFound) << "it has lost the lease";
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kNotFound)
+      << "it has lost the lease";
   proto::WriteNamesRequest request;
   NamesRig::add(request, rig.first, rig.directory, "f");
-  EXPECT_EQ(rig.write(request).value(), Codes{Code::kStale}) << "another has been told that there is no such name";
+  EXPECT_EQ(rig.write(request).value(), Codes{Code::kStale})
+      << "another has been told that there is no such name";
 }
 
 TEST(LeasedNames, AfterARestartTheyComeOnceTheSessionHasToldOfItsLeases) {

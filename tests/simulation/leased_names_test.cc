@@ -39,8 +39,8 @@ class Names {
       KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
   }
 
-  asio::awaitable<Result<proto::Attributes>> make(client::OpenFiles& files, uint64_t parent, const std::string& name,
-                                                  proto::Attributes::Type type) {
+  asio::awaitable<Result<proto::Attributes>> make(client::OpenFiles& files, uint64_t parent,
+                                                  const std::string& name, proto::Attributes::Type type) {
     proto::MakeInodeRequest request;
     request.set_parent(parent);
     request.set_name(name);

@@ -231,7 +231,8 @@ bool LeasedNames::append(proto::NameChange change) {
   return true;
 }
 
-std::optional<proto::Attributes> LeasedNames::make_here(const proto::MakeInodeRequest& request, uint64_t tag) {
+std::optional<proto::Attributes> LeasedNames::make_here(const proto::MakeInodeRequest& request,
+                                                        uint64_t tag) {
   const auto found = directories_.find(request.parent());
   if (found == directories_.end() || !may_make(found->second, request)) return std::nullopt;
   const std::optional<uint64_t> id = take_id();

@@ -26,10 +26,10 @@ namespace kintsugi::client {
 /// InodeCalls is sent after that. Single-threaded.
 class LeasedNames {
  public:
-  static constexpr size_t kMaxNames = 200'000;   ///< known, over all directories
-  static constexpr size_t kAtOnce = 500;         ///< changes in one call
-  static constexpr size_t kBeginAt = 128;        ///< changes that wait until a call is begun
-  static constexpr uint32_t kReserve = 4000;     ///< ids in one call, asked for when half of them are left
+  static constexpr size_t kMaxNames = 200'000;  ///< known, over all directories
+  static constexpr size_t kAtOnce = 500;        ///< changes in one call
+  static constexpr size_t kBeginAt = 128;       ///< changes that wait until a call is begun
+  static constexpr uint32_t kReserve = 4000;    ///< ids in one call, asked for when half of them are left
 
   /// `region` of the log: see NameLog. What is referred to outlives it; `tasks` runs what goes on in the background.
   LeasedNames(Resources& resources, Session& session, InodeCalls& calls, runtime::TaskGroup& tasks,
@@ -107,7 +107,8 @@ class LeasedNames {
   std::unordered_map<uint64_t, Directory> directories_;
   std::unordered_map<uint64_t, proto::Attributes> made_;  ///< inodes that are in the log
   std::unordered_map<uint64_t, size_t> changes_of_;       ///< in the log, by inode
-  std::unordered_map<uint64_t, uint64_t> made_before_;    ///< by tag: inodes that a process before this one had made
+  std::unordered_map<uint64_t, uint64_t>
+      made_before_;  ///< by tag: inodes that a process before this one had made
   size_t names_ = 0;
   std::deque<std::pair<uint64_t, uint64_t>> ids_;  ///< reserved: from, count
   bool reserving_ = false, writing_ = false, in_background_ = false;

@@ -195,14 +195,15 @@ std::optional<proto::Attributes> OpenFiles::set_attributes(const proto::SetAttri
   const uint64_t inode = request.inode();
   const auto file = shared_->files.find(inode);
   const proto::Attributes* made = shared_->names.made(inode);
+  if (made == nullptr) made = shared_->names.directory(inode);
   const bool leased = file != shared_->files.end() && shared_->session.has_lease(inode);
   if (made == nullptr && !leased) return std::nullopt;
   if (file != shared_->files.end() && !file->second->may_set_attributes()) return std::nullopt;
   proto::Attributes now = file != shared_->files.end() ? file->second->attributes() : *made;
   // Whatever has rules of its own is the metaserver's: sizes, set-ID bits, access lists.
   const uint32_t uid = request.caller().uid();
-  const bool simple = !request.has_size() && !request.kill_privileges() && !now.has_xattrs() &&
-                      (request.mode() & kPrivilegeBits) == 0 && (now.mode() & kPrivilegeBits) == 0 &&
+  const bool simple = !request.has_size() && !now.has_xattrs() && (request.mode() & kPrivilegeBits) == 0 &&
+                      (now.mode() & kPrivilegeBits) == 0 &&
                       (!request.has_modified_ns() || request.modified_ns() > 0);
   const bool chown = request.has_uid() || request.has_gid();
   if (!simple || (uid != 0 && (uid != now.uid() || chown))) return std::nullopt;
