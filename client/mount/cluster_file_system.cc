@@ -99,17 +99,17 @@ void ClusterFileSystem::note(const proto::Attributes& told) {
 }
 
 Attributes ClusterFileSystem::attributes_of(const proto::Attributes& told) {
-  proto::Attributes known = told;
-  if (const auto file = files_.find(told.inode())) {
-    file->adopt(told);
-    known = file->attributes();
-  }
+  const auto file = files_.find(told.inode());
+  if (!file) return shown(told);
+  file->adopt(told);
+  return shown(file->attributes());
+}
+
+Attributes ClusterFileSystem::shown(const proto::Attributes& known) {
   Attributes attributes;
   attributes.inode = known.inode();
   attributes.size_bytes = known.size();
-  // Bytes that are not written out yet count, since they will take room.
-  const uint64_t growth = known.size() > told.size() ? known.size() - told.size() : 0;
-  attributes.blocks = divide_up(known.used_bytes() + growth, uint64_t{512});
+  attributes.blocks = divide_up(known.used_bytes(), uint64_t{512});
   attributes.accessed_ns = known.accessed_ns();
   attributes.modified_ns = known.modified_ns();
   attributes.changed_ns = known.changed_ns();
@@ -169,11 +169,18 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(cons
   if (changes.accessed && !changes.accessed->now) request.set_accessed_ns(changes.accessed->ns);
   if (changes.modified && changes.modified->now) request.set_modified_now(true);
   if (changes.modified && !changes.modified->now) request.set_modified_ns(changes.modified->ns);
-  request.set_kill_privileges(changes.kill_setid);
+  // What changes nothing is chown(-1, -1), of which the kernel leaves only this.
+  const bool owner_to_what_it_is = !changes.mode && !changes.uid && !changes.gid && !changes.size_bytes &&
+                                   !changes.accessed && !changes.modified;
+  request.set_kill_privileges(changes.kill_setid || owner_to_what_it_is);
   request.set_opened_for_writing(changes.handle.has_value());
-  const auto file = files_.find(node);
-  const auto changed = file ? co_await file->set_attributes(std::move(request))
-                            : co_await files_.calls().set_attributes(std::move(request), caller.unique);
+  if (const auto file = files_.find(node)) {
+    const auto changed = co_await file->set_attributes(std::move(request));
+    if (!changed) co_return changed.error();
+    note(*changed);
+    co_return AttributesAnswer{shown(*changed), options_.cached_for};
+  }
+  const auto changed = co_await files_.calls().set_attributes(std::move(request), caller.unique);
   if (!changed) co_return changed.error();
   co_return answer_of(*changed);
 }
@@ -337,8 +344,8 @@ asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(
   co_return file;
 }
 
-asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attributes told, OpenFlags flags,
-                                                                 bool made_now) {
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& caller, proto::Attributes told,
+                                                                 OpenFlags flags, bool made_now) {
   // Said here and not only by the metaserver: what is written reaches it later.
   if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0) {
     files_.session().hold(told.inode());
@@ -348,6 +355,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attribut
   std::unique_ptr<client::OpenHandle> handle = files_.open(told, true);
   if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
     proto::SetAttributesRequest request;
+    *request.mutable_caller() = caller_of(caller);
     request.set_size(0);
     request.set_opened_for_writing(true);
     request.set_kill_privileges(flags.kill_setid);
@@ -375,12 +383,13 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attribut
   co_return answer;
 }
 
-asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller&, NodeId node, OpenFlags flags) {
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller, NodeId node,
+                                                            OpenFlags flags) {
   auto told = co_await files_.calls().get(node, true, writes(flags.flags));
   if (!told) co_return told.error();
   if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
   note(*told);
-  co_return co_await open_told(std::move(*told), flags, false);
+  co_return co_await open_told(caller, std::move(*told), flags, false);
 }
 
 asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& caller, NodeId parent,
@@ -399,7 +408,7 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& ca
   if (made->type() != proto::Attributes::FILE)
     co_return Status{made->type() == proto::Attributes::DIRECTORY ? Code::kIsDirectory : Code::kAlreadyExists,
                      "is no file"};
-  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(*made, flags, !existed));
+  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(caller, *made, flags, !existed));
   co_return CreateAnswer{entry_of(*made), std::move(opened)};
 }
 
@@ -410,7 +419,7 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create_nameless(const C
   file.mode = (node.mode & 07777) | S_IFREG;
   const auto made = co_await make(caller, parent, "", file, true);
   if (!made) co_return made.error();
-  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(*made, flags, true));
+  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(caller, *made, flags, true));
   co_return CreateAnswer{entry_of(*made), std::move(opened)};
 }
 
@@ -463,6 +472,8 @@ asio::awaitable<Status> ClusterFileSystem::release(const Caller&, NodeId node,
   if (found == handles_.end()) co_return Status{};
   const OpenedPtr file = found->second;
   handles_.erase(found);
+  for (const LockOwner owner : file->lock_owners)
+    if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(node, owner, false);
   const proto::Attributes now = file->handle->file().attributes();
   cached_[node] = {now.modified_ns(), now.size()};
   co_return co_await file->handle->close();
@@ -540,6 +551,8 @@ asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller&, NodeId 
     request.set_limit(static_cast<uint32_t>(std::clamp<size_t>(into.room(kUsualName) + skip, 1, 2000)));
     request.set_names_only(!plus);
     const auto page = co_await files_.calls().list(std::move(request));
+    // One that was removed while it is open has nothing in it.
+    if (!page && page.error().code() == Code::kStale) co_return Status{};
     if (!page) co_return page.error();
     for (const proto::DirectoryEntry& listed : page->entries()) {
       name = listed.name();
@@ -622,8 +635,8 @@ asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeI
   request.set_inode(node);
   request.set_name(std::string(name));
   request.set_value(std::string(reinterpret_cast<const char*>(value.data()), value.size()));
-  request.set_create(mode == SetXattrMode::kCreate);
-  request.set_replace(mode == SetXattrMode::kReplace);
+  request.set_create(mode == SetXattrMode::kCreate || mode == SetXattrMode::kCreateAndReplace);
+  request.set_replace(mode == SetXattrMode::kReplace || mode == SetXattrMode::kCreateAndReplace);
   request.set_kill_set_gid(kill_setgid);
   seen_.erase(node);
   const Status set = co_await files_.calls().set_xattr(std::move(request), caller.unique);
@@ -635,7 +648,11 @@ asio::awaitable<Result<std::string>> ClusterFileSystem::get_xattr(const Caller& 
                                                                   std::string_view name) {
   const auto seen = seen_.find(node);
   const bool fresh = seen != seen_.end() && runtime_.clock.now() - seen->second.when < options_.cached_for;
-  if (fresh && !seen->second.has_xattrs) co_return Status{Code::kNoData, "has no such attribute"};
+  // Of these the kernel asks without being asked; other names may be wrong, which the metaserver knows.
+  const bool of_system = name == "system.posix_acl_access" || name == "system.posix_acl_default" ||
+                         (name.starts_with("security.") && name != "security.");
+  if (fresh && !seen->second.has_xattrs && of_system)
+    co_return Status{Code::kNoData, "has no such attribute"};
   proto::GetXattrRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_inode(node);
@@ -701,6 +718,9 @@ asio::awaitable<Result<Lock>> ClusterFileSystem::get_lock(const Caller&, NodeId 
 
 asio::awaitable<Status> ClusterFileSystem::set_lock(const Caller& caller, NodeId node,
                                                     const LockRequest& request) {
+  const bool takes = !request.flock && request.lock.type != LockType::kUnlock;
+  if (const auto file = handles_.find(request.handle); takes && file != handles_.end())
+    file->second->lock_owners.insert(request.owner);
   for (Duration pause = kFirstLockPause;; pause = std::min(2 * pause, kLongestLockPause)) {
     proto::LockRequest wanted = lock_request(node, request);
     wanted.set_waits(request.wait);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include "client/lib/client.h"
@@ -99,6 +100,9 @@ class ClusterFileSystem final : public FileSystem {
   struct OpenedFile {
     std::unique_ptr<client::OpenHandle> handle;
     bool written = false;  ///< through this handle, since the last flush
+    /// Who took fcntl locks through this handle. Those of processes have ended with their flushes when the handle is released; those
+    /// of the open file description itself end then, of which the kernel says nothing.
+    std::set<LockOwner> lock_owners;
   };
   using OpenedPtr = std::shared_ptr<OpenedFile>;
   struct Seen {
@@ -113,10 +117,12 @@ class ClusterFileSystem final : public FileSystem {
   Entry entry_of(const proto::Attributes& told);
   AttributesAnswer answer_of(const proto::Attributes& told);
   Attributes attributes_of(const proto::Attributes& told);
+  static Attributes shown(const proto::Attributes& known);
   void note(const proto::Attributes& told);
   asio::awaitable<Result<proto::Attributes>> make(const Caller& caller, NodeId parent, std::string_view name,
                                                   const NewNode& node, bool hold);
-  asio::awaitable<Result<OpenAnswer>> open_told(proto::Attributes told, OpenFlags flags, bool made_now);
+  asio::awaitable<Result<OpenAnswer>> open_told(const Caller& caller, proto::Attributes told, OpenFlags flags,
+                                                bool made_now);
   /// Before a file takes the place of another one, what is still to be written out of it is: a program that writes a new version
   /// and renames it must not be left with neither.
   asio::awaitable<Status> write_out_before_replacing(const Caller& caller, NodeId parent,

@@ -321,6 +321,10 @@ TEST_F(Mounts, LocksHoldOverAllMounts) {
   EXPECT_EQ(::flock(b, LOCK_EX), 0) << "it waits until the other one closes";
   unlocks.join();
   ::close(b);
+  const int c = ::open((one + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_TRUE(eventually([&] { return ::fcntl(c, F_SETLK, &range) == 0; }, seconds(5)))
+      << "the lock of an open file description ends with it";
+  ::close(c);
 }
 
 TEST_F(Mounts, FilesWithoutANameLiveUntilTheyAreClosed) {
