@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr size_t kMaxSeen = 100'000;
+constexpr size_t kMaxSeen = 100'000, kMaxRemoved = 10'000;
 constexpr uint64_t kLockEnd = (uint64_t{1} << 63) - 1;
 constexpr Duration kFirstLockPause = 5ms, kLongestLockPause = 200ms;
 constexpr Duration kSpaceKnownFor = 1s;
@@ -89,6 +89,7 @@ asio::awaitable<void> ClusterFileSystem::close_all() {
 
 void ClusterFileSystem::forget(NodeId node, uint64_t) {
   seen_.erase(node);
+  removed_directories_.erase(node);
 }
 
 // ---- attributes
@@ -131,6 +132,17 @@ Entry ClusterFileSystem::entry_of(const proto::Attributes& told) {
   return entry;
 }
 
+Entry ClusterFileSystem::entry_of(NodeId parent, std::string_view name, const proto::Attributes& told) {
+  const std::pair key{parent, std::string(name)};
+  if (told.type() != proto::Attributes::DIRECTORY) {
+    directory_names_.erase(key);
+  } else {
+    if (directory_names_.size() >= kMaxSeen) directory_names_.clear();
+    directory_names_[key] = told.inode();
+  }
+  return entry_of(told);
+}
+
 AttributesAnswer ClusterFileSystem::answer_of(const proto::Attributes& told) {
   note(told);
   return {attributes_of(told), options_.cached_for};
@@ -142,7 +154,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller&, NodeId p
   request.set_parent(parent);
   request.set_name(std::string(name));
   const auto found = co_await files_.calls().lookup(std::move(request));
-  if (found) co_return entry_of(*found);
+  if (found) co_return entry_of(parent, name, *found);
   if (found.error().code() != Code::kNotFound) co_return found.error();
   Entry none;
   none.entry_valid = options_.cached_for;
@@ -152,8 +164,10 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller&, NodeId p
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller&, NodeId node,
                                                                             std::optional<Handle>) {
   const auto found = co_await files_.calls().get(node);
-  if (!found) co_return found.error();
-  co_return answer_of(*found);
+  if (found) co_return answer_of(*found);
+  const auto removed = removed_directories_.find(node);
+  if (found.error().code() != Code::kStale || removed == removed_directories_.end()) co_return found.error();
+  co_return AttributesAnswer{shown(removed->second), options_.cached_for};
 }
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
@@ -224,7 +238,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::make_directory(const Caller& c
   directory.mode = (node.mode & 07777) | S_IFDIR;
   const auto made = co_await make(caller, parent, name, directory, false);
   if (!made) co_return made.error();
-  co_return entry_of(*made);
+  co_return entry_of(parent, name, *made);
 }
 
 asio::awaitable<Result<Entry>> ClusterFileSystem::symlink(const Caller& caller, NodeId parent,
@@ -271,13 +285,29 @@ asio::awaitable<Status> ClusterFileSystem::unlink(const Caller& caller, NodeId p
 asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller, NodeId parent,
                                                             std::string_view name) {
   KINTSUGI_CO_TRY(co_await tell_holds());
+  proto::LookupRequest look;
+  look.set_parent(parent);
+  look.set_name(std::string(name));
+  auto removed = co_await files_.calls().lookup(std::move(look));
+  // The kernel would take the directory that it knows by this name for dead: it has to look again.
+  const auto known = directory_names_.find({parent, std::string(name)});
+  const NodeId known_as = known != directory_names_.end() ? known->second : NodeId{};
+  if (known != directory_names_.end()) directory_names_.erase(known);
+  if (removed && known_as != NodeId{} && removed->inode() != known_as)
+    co_return Status{Code::kStale, "is another directory meanwhile"};
   proto::UnlinkRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);
   request.set_name(std::string(name));
   request.set_directory(true);
   const auto unlinked = co_await files_.calls().unlink(std::move(request), caller.unique);
-  co_return unlinked ? Status{} : unlinked.error();
+  if (!unlinked) co_return unlinked.error();
+  if (removed && removed->type() == proto::Attributes::DIRECTORY) {
+    removed->set_links(0);
+    if (removed_directories_.size() >= kMaxRemoved) removed_directories_.clear();
+    removed_directories_.insert_or_assign(removed->inode(), std::move(*removed));
+  }
+  co_return Status{};
 }
 
 asio::awaitable<Status> ClusterFileSystem::write_out_before_replacing(const Caller& caller, NodeId parent,
@@ -315,7 +345,18 @@ asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId p
   request.set_no_replace(flags.no_replace);
   request.set_exchange(flags.exchange);
   const auto moved = co_await files_.calls().move(std::move(request), caller.unique);
-  co_return moved ? Status{} : moved.error();
+  if (!moved) co_return moved.error();
+  auto directory = directory_names_.extract({parent, std::string(name)});
+  auto other = directory_names_.extract({new_parent, std::string(new_name)});
+  if (directory) {
+    directory.key() = {new_parent, std::string(new_name)};
+    directory_names_.insert(std::move(directory));
+  }
+  if (other && flags.exchange) {
+    other.key() = {parent, std::string(name)};
+    directory_names_.insert(std::move(other));
+  }
+  co_return Status{};
 }
 
 // ---- open files
@@ -564,7 +605,7 @@ asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller&, NodeId 
       entry.name = listed.name();
       entry.cookie = cookies->add(at, listed.name()) + kSpecialEntries;
       if (plus) {
-        entry.entry = entry_of(listed.attributes());
+        entry.entry = entry_of(node, listed.name(), listed.attributes());
       } else {
         entry.entry.attributes.inode = listed.attributes().inode();
         entry.entry.attributes.mode = client::type_bits(listed.attributes().type());

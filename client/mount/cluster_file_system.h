@@ -1,6 +1,7 @@
 /// The cluster as a file system for the kernel.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -115,6 +116,8 @@ class ClusterFileSystem final : public FileSystem {
   Handle keep(std::unique_ptr<client::OpenHandle> handle);
   /// What the kernel is told of an inode, with what is not written out yet of it.
   Entry entry_of(const proto::Attributes& told);
+  /// The same of a name, which is remembered when it is a directory's.
+  Entry entry_of(NodeId parent, std::string_view name, const proto::Attributes& told);
   AttributesAnswer answer_of(const proto::Attributes& told);
   Attributes attributes_of(const proto::Attributes& told);
   static Attributes shown(const proto::Attributes& known);
@@ -140,6 +143,10 @@ class ClusterFileSystem final : public FileSystem {
   const ClusterFileSystemOptions options_;
   std::unordered_map<Handle, OpenedPtr> handles_;
   std::unordered_map<Handle, std::shared_ptr<DirectoryCookies>> directories_;
+  /// Bounded: directories as the kernel was told that they are called. A name may be another directory's meanwhile, by another mount.
+  std::map<std::pair<NodeId, std::string>, NodeId, std::less<>> directory_names_;
+  /// Bounded: directories that were removed through this mount, for those who still have them open or are in them.
+  std::unordered_map<NodeId, proto::Attributes> removed_directories_;
   std::unordered_map<NodeId, Seen> seen_;  ///< bounded: what was told of inodes in the last moments
   struct Version {
     int64_t modified_ns = 0;
