@@ -11,12 +11,10 @@ void fill(struct kintsugi_stat& into, Connection& connection, const proto::Attri
     file->adopt(told);
     known = file->attributes();
   }
-  // Bytes that are not written out yet count, since they will take room.
-  const uint64_t growth = known.size() > told.size() ? known.size() - told.size() : 0;
   into = {};
   into.ino = known.inode();
   into.size = known.size();
-  into.blocks = divide_up(known.used_bytes() + growth, uint64_t{512});
+  into.blocks = divide_up(known.used_bytes(), uint64_t{512});
   into.mode = client::type_bits(known.type()) | known.mode();
   into.nlink = known.links();
   into.uid = known.uid();

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr size_t kMaxSeen = 100'000;
+constexpr size_t kMaxSeen = 100'000, kMaxRemoved = 10'000;
 constexpr uint64_t kLockEnd = (uint64_t{1} << 63) - 1;
 constexpr Duration kFirstLockPause = 5ms, kLongestLockPause = 200ms;
 constexpr Duration kSpaceKnownFor = 1s;
@@ -90,6 +90,7 @@ asio::awaitable<void> ClusterFileSystem::close_all() {
 void ClusterFileSystem::forget(NodeId node, uint64_t) {
   seen_.erase(node);
   if (files_.names().is_leased(node)) files_.give_back(node);
+  removed_directories_.erase(node);
 }
 
 // ---- attributes
@@ -100,17 +101,17 @@ void ClusterFileSystem::note(const proto::Attributes& told) {
 }
 
 Attributes ClusterFileSystem::attributes_of(const proto::Attributes& told) {
-  proto::Attributes known = told;
-  if (const auto file = files_.find(told.inode())) {
-    file->adopt(told);
-    known = file->attributes();
-  }
+  const auto file = files_.find(told.inode());
+  if (!file) return shown(told);
+  file->adopt(told);
+  return shown(file->attributes());
+}
+
+Attributes ClusterFileSystem::shown(const proto::Attributes& known) {
   Attributes attributes;
   attributes.inode = known.inode();
   attributes.size_bytes = known.size();
-  // Bytes that are not written out yet count, since they will take room.
-  const uint64_t growth = known.size() > told.size() ? known.size() - told.size() : 0;
-  attributes.blocks = divide_up(known.used_bytes() + growth, uint64_t{512});
+  attributes.blocks = divide_up(known.used_bytes(), uint64_t{512});
   attributes.accessed_ns = known.accessed_ns();
   attributes.modified_ns = known.modified_ns();
   attributes.changed_ns = known.changed_ns();
@@ -132,6 +133,17 @@ Entry ClusterFileSystem::entry_of(const proto::Attributes& told) {
   return entry;
 }
 
+Entry ClusterFileSystem::entry_of(NodeId parent, std::string_view name, const proto::Attributes& told) {
+  const std::pair key{parent, std::string(name)};
+  if (told.type() != proto::Attributes::DIRECTORY) {
+    directory_names_.erase(key);
+  } else {
+    if (directory_names_.size() >= kMaxSeen) directory_names_.clear();
+    directory_names_[key] = told.inode();
+  }
+  return entry_of(told);
+}
+
 AttributesAnswer ClusterFileSystem::answer_of(const proto::Attributes& told) {
   note(told);
   return {attributes_of(told), options_.cached_for};
@@ -143,7 +155,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller&, NodeId p
   request.set_parent(parent);
   request.set_name(std::string(name));
   const auto found = co_await files_.names().lookup(std::move(request));
-  if (found) co_return entry_of(*found);
+  if (found) co_return entry_of(parent, name, *found);
   if (found.error().code() != Code::kNotFound) co_return found.error();
   Entry none;
   none.entry_valid = options_.cached_for;
@@ -155,9 +167,13 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(cons
   if (const proto::Attributes* made = files_.names().made(node)) co_return answer_of(*made);
   if (const proto::Attributes* leased = files_.names().directory(node)) co_return answer_of(*leased);
   const auto found = co_await files_.calls().get(node);
-  if (!found) co_return found.error();
-  files_.names().told(*found);
-  co_return answer_of(*found);
+  if (found) {
+    files_.names().told(*found);
+    co_return answer_of(*found);
+  }
+  const auto removed = removed_directories_.find(node);
+  if (found.error().code() != Code::kStale || removed == removed_directories_.end()) co_return found.error();
+  co_return AttributesAnswer{shown(removed->second), options_.cached_for};
 }
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
@@ -173,12 +189,22 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(cons
   if (changes.accessed && !changes.accessed->now) request.set_accessed_ns(changes.accessed->ns);
   if (changes.modified && changes.modified->now) request.set_modified_now(true);
   if (changes.modified && !changes.modified->now) request.set_modified_ns(changes.modified->ns);
-  request.set_kill_privileges(changes.kill_setid);
+  // What changes nothing is chown(-1, -1), of which the kernel leaves only this.
+  const bool owner_to_what_it_is = !changes.mode && !changes.uid && !changes.gid && !changes.size_bytes &&
+                                   !changes.accessed && !changes.modified;
+  request.set_kill_privileges(changes.kill_setid || owner_to_what_it_is);
   request.set_opened_for_writing(changes.handle.has_value());
-  if (const auto known = files_.set_attributes(request)) co_return answer_of(*known);
-  const auto file = files_.find(node);
-  const auto changed = file ? co_await file->set_attributes(std::move(request))
-                            : co_await files_.calls().set_attributes(std::move(request), caller.unique);
+  if (const auto known = files_.set_attributes(request)) {
+    note(*known);
+    co_return AttributesAnswer{shown(*known), options_.cached_for};
+  }
+  if (const auto file = files_.find(node)) {
+    const auto changed = co_await file->set_attributes(std::move(request));
+    if (!changed) co_return changed.error();
+    note(*changed);
+    co_return AttributesAnswer{shown(*changed), options_.cached_for};
+  }
+  const auto changed = co_await files_.calls().set_attributes(std::move(request), caller.unique);
   if (!changed) co_return changed.error();
   files_.names().told(*changed);
   co_return answer_of(*changed);
@@ -225,7 +251,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::make_directory(const Caller& c
   directory.mode = (node.mode & 07777) | S_IFDIR;
   const auto made = co_await make(caller, parent, name, directory, false);
   if (!made) co_return made.error();
-  co_return entry_of(*made);
+  co_return entry_of(parent, name, *made);
 }
 
 asio::awaitable<Result<Entry>> ClusterFileSystem::symlink(const Caller& caller, NodeId parent,
@@ -271,12 +297,28 @@ asio::awaitable<Status> ClusterFileSystem::unlink(const Caller& caller, NodeId p
 asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller, NodeId parent,
                                                             std::string_view name) {
   KINTSUGI_CO_TRY(co_await tell_holds());
+  proto::LookupRequest look;
+  look.set_parent(parent);
+  look.set_name(std::string(name));
+  auto removed = co_await files_.calls().lookup(std::move(look));
+  // The kernel would take the directory that it knows by this name for dead: it has to look again.
+  const auto known = directory_names_.find({parent, std::string(name)});
+  const NodeId known_as = known != directory_names_.end() ? known->second : NodeId{};
+  if (known != directory_names_.end()) directory_names_.erase(known);
+  if (removed && known_as != NodeId{} && removed->inode() != known_as)
+    co_return Status{Code::kStale, "is another directory meanwhile"};
   proto::UnlinkRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);
   request.set_name(std::string(name));
   request.set_directory(true);
-  co_return co_await files_.names().unlink(std::move(request), caller.unique);
+  KINTSUGI_CO_TRY(co_await files_.names().unlink(std::move(request), caller.unique));
+  if (removed && removed->type() == proto::Attributes::DIRECTORY) {
+    removed->set_links(0);
+    if (removed_directories_.size() >= kMaxRemoved) removed_directories_.clear();
+    removed_directories_.insert_or_assign(removed->inode(), std::move(*removed));
+  }
+  co_return Status{};
 }
 
 asio::awaitable<Status> ClusterFileSystem::write_out_before_replacing(const Caller& caller, NodeId parent,
@@ -313,7 +355,18 @@ asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId p
   request.set_to_name(std::string(new_name));
   request.set_no_replace(flags.no_replace);
   request.set_exchange(flags.exchange);
-  co_return co_await files_.names().move(std::move(request), caller.unique);
+  KINTSUGI_CO_TRY(co_await files_.names().move(std::move(request), caller.unique));
+  auto directory = directory_names_.extract({parent, std::string(name)});
+  auto other = directory_names_.extract({new_parent, std::string(new_name)});
+  if (directory) {
+    directory.key() = {new_parent, std::string(new_name)};
+    directory_names_.insert(std::move(directory));
+  }
+  if (other && flags.exchange) {
+    other.key() = {parent, std::string(name)};
+    directory_names_.insert(std::move(other));
+  }
+  co_return Status{};
 }
 
 // ---- open files
@@ -342,8 +395,8 @@ asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(
   co_return file;
 }
 
-asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attributes told, OpenFlags flags,
-                                                                 bool made_now) {
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& caller, proto::Attributes told,
+                                                                 OpenFlags flags, bool made_now) {
   // Said here and not only by the metaserver: what is written reaches it later.
   if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0) {
     files_.session().hold(told.inode());
@@ -353,6 +406,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attribut
   std::unique_ptr<client::OpenHandle> handle = files_.open(told, true);
   if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
     proto::SetAttributesRequest request;
+    *request.mutable_caller() = caller_of(caller);
     request.set_size(0);
     request.set_opened_for_writing(true);
     request.set_kill_privileges(flags.kill_setid);
@@ -380,12 +434,13 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(proto::Attribut
   co_return answer;
 }
 
-asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller&, NodeId node, OpenFlags flags) {
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller, NodeId node,
+                                                            OpenFlags flags) {
   auto told = co_await files_.calls().get(node, true, writes(flags.flags));
   if (!told) co_return told.error();
   if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
   note(*told);
-  co_return co_await open_told(std::move(*told), flags, false);
+  co_return co_await open_told(caller, std::move(*told), flags, false);
 }
 
 asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& caller, NodeId parent,
@@ -404,7 +459,7 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& ca
   if (made->type() != proto::Attributes::FILE)
     co_return Status{made->type() == proto::Attributes::DIRECTORY ? Code::kIsDirectory : Code::kAlreadyExists,
                      "is no file"};
-  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(*made, flags, !existed));
+  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(caller, *made, flags, !existed));
   co_return CreateAnswer{entry_of(*made), std::move(opened)};
 }
 
@@ -415,7 +470,7 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create_nameless(const C
   file.mode = (node.mode & 07777) | S_IFREG;
   const auto made = co_await make(caller, parent, "", file, true);
   if (!made) co_return made.error();
-  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(*made, flags, true));
+  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(caller, *made, flags, true));
   co_return CreateAnswer{entry_of(*made), std::move(opened)};
 }
 
@@ -468,6 +523,8 @@ asio::awaitable<Status> ClusterFileSystem::release(const Caller&, NodeId node,
   if (found == handles_.end()) co_return Status{};
   const OpenedPtr file = found->second;
   handles_.erase(found);
+  for (const LockOwner owner : file->lock_owners)
+    if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(node, owner, false);
   const proto::Attributes now = file->handle->file().attributes();
   cached_[node] = {now.modified_ns(), now.size()};
   co_return co_await file->handle->close();
@@ -545,6 +602,8 @@ asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller&, NodeId 
     request.set_limit(static_cast<uint32_t>(std::clamp<size_t>(into.room(kUsualName) + skip, 1, 2000)));
     request.set_names_only(!plus);
     const auto page = co_await files_.calls().list(std::move(request));
+    // One that was removed while it is open has nothing in it.
+    if (!page && page.error().code() == Code::kStale) co_return Status{};
     if (!page) co_return page.error();
     for (const proto::DirectoryEntry& listed : page->entries()) {
       name = listed.name();
@@ -556,7 +615,7 @@ asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller&, NodeId 
       entry.name = listed.name();
       entry.cookie = cookies->add(at, listed.name()) + kSpecialEntries;
       if (plus) {
-        entry.entry = entry_of(listed.attributes());
+        entry.entry = entry_of(node, listed.name(), listed.attributes());
       } else {
         entry.entry.attributes.inode = listed.attributes().inode();
         entry.entry.attributes.mode = client::type_bits(listed.attributes().type());
@@ -626,8 +685,8 @@ asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeI
   request.set_inode(node);
   request.set_name(std::string(name));
   request.set_value(std::string(reinterpret_cast<const char*>(value.data()), value.size()));
-  request.set_create(mode == SetXattrMode::kCreate);
-  request.set_replace(mode == SetXattrMode::kReplace);
+  request.set_create(mode == SetXattrMode::kCreate || mode == SetXattrMode::kCreateAndReplace);
+  request.set_replace(mode == SetXattrMode::kReplace || mode == SetXattrMode::kCreateAndReplace);
   request.set_kill_set_gid(kill_setgid);
   // What is made there may inherit from it.
   if (files_.names().is_leased(node)) files_.give_back(node);
@@ -641,7 +700,11 @@ asio::awaitable<Result<std::string>> ClusterFileSystem::get_xattr(const Caller& 
                                                                   std::string_view name) {
   const auto seen = seen_.find(node);
   const bool fresh = seen != seen_.end() && runtime_.clock.now() - seen->second.when < options_.cached_for;
-  if (fresh && !seen->second.has_xattrs) co_return Status{Code::kNoData, "has no such attribute"};
+  // Of these the kernel asks without being asked; other names may be wrong, which the metaserver knows.
+  const bool of_system = name == "system.posix_acl_access" || name == "system.posix_acl_default" ||
+                         (name.starts_with("security.") && name != "security.");
+  if (fresh && !seen->second.has_xattrs && of_system)
+    co_return Status{Code::kNoData, "has no such attribute"};
   proto::GetXattrRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_inode(node);
@@ -707,6 +770,9 @@ asio::awaitable<Result<Lock>> ClusterFileSystem::get_lock(const Caller&, NodeId 
 
 asio::awaitable<Status> ClusterFileSystem::set_lock(const Caller& caller, NodeId node,
                                                     const LockRequest& request) {
+  const bool takes = !request.flock && request.lock.type != LockType::kUnlock;
+  if (const auto file = handles_.find(request.handle); takes && file != handles_.end())
+    file->second->lock_owners.insert(request.owner);
   for (Duration pause = kFirstLockPause;; pause = std::min(2 * pause, kLongestLockPause)) {
     proto::LockRequest wanted = lock_request(node, request);
     wanted.set_waits(request.wait);

@@ -1,7 +1,9 @@
 /// The cluster as a file system for the kernel.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include "client/lib/client.h"
@@ -99,6 +101,9 @@ class ClusterFileSystem final : public FileSystem {
   struct OpenedFile {
     std::unique_ptr<client::OpenHandle> handle;
     bool written = false;  ///< through this handle, since the last flush
+    /// Who took fcntl locks through this handle. Those of processes have ended with their flushes when the handle is released; those
+    /// of the open file description itself end then, of which the kernel says nothing.
+    std::set<LockOwner> lock_owners;
   };
   using OpenedPtr = std::shared_ptr<OpenedFile>;
   struct Seen {
@@ -111,12 +116,16 @@ class ClusterFileSystem final : public FileSystem {
   Handle keep(std::unique_ptr<client::OpenHandle> handle);
   /// What the kernel is told of an inode, with what is not written out yet of it.
   Entry entry_of(const proto::Attributes& told);
+  /// The same of a name, which is remembered when it is a directory's.
+  Entry entry_of(NodeId parent, std::string_view name, const proto::Attributes& told);
   AttributesAnswer answer_of(const proto::Attributes& told);
   Attributes attributes_of(const proto::Attributes& told);
+  static Attributes shown(const proto::Attributes& known);
   void note(const proto::Attributes& told);
   asio::awaitable<Result<proto::Attributes>> make(const Caller& caller, NodeId parent, std::string_view name,
                                                   const NewNode& node, bool hold);
-  asio::awaitable<Result<OpenAnswer>> open_told(proto::Attributes told, OpenFlags flags, bool made_now);
+  asio::awaitable<Result<OpenAnswer>> open_told(const Caller& caller, proto::Attributes told, OpenFlags flags,
+                                                bool made_now);
   /// Before a file takes the place of another one, what is still to be written out of it is: a program that writes a new version
   /// and renames it must not be left with neither.
   asio::awaitable<Status> write_out_before_replacing(const Caller& caller, NodeId parent,
@@ -134,6 +143,10 @@ class ClusterFileSystem final : public FileSystem {
   const ClusterFileSystemOptions options_;
   std::unordered_map<Handle, OpenedPtr> handles_;
   std::unordered_map<Handle, std::shared_ptr<DirectoryCookies>> directories_;
+  /// Bounded: directories as the kernel was told that they are called. A name may be another directory's meanwhile, by another mount.
+  std::map<std::pair<NodeId, std::string>, NodeId, std::less<>> directory_names_;
+  /// Bounded: directories that were removed through this mount, for those who still have them open or are in them.
+  std::unordered_map<NodeId, proto::Attributes> removed_directories_;
   std::unordered_map<NodeId, Seen> seen_;  ///< bounded: what was told of inodes in the last moments
   struct Version {
     int64_t modified_ns = 0;

@@ -13,6 +13,11 @@ bool overlap(const proto::FileLock& a, const proto::FileLock& b) {
   return a.begin() <= b.end() && b.begin() <= a.end();
 }
 
+/// They overlap, or one begins where the other ends.
+bool touch(const proto::FileLock& a, const proto::FileLock& b) {
+  return a.begin() <= b.end() + 1 && b.begin() <= a.end() + 1;
+}
+
 }  // namespace
 
 std::vector<proto::FileLock> FileLocks::conflicts(InodeId inode, const proto::FileLock& wanted,
@@ -37,7 +42,13 @@ Result<bool> FileLocks::set(InodeId inode, const proto::FileLock& wanted, bool w
   std::vector<proto::FileLock>& locks = locks_[{inode, whole_file}];
   count_ -= locks.size();
   std::vector<proto::FileLock> kept;
+  proto::FileLock joined = wanted;
   for (const proto::FileLock& lock : locks) {
+    if (same_owner(lock, wanted) && lock.type() == wanted.type() && touch(lock, wanted)) {
+      joined.set_begin(std::min(joined.begin(), lock.begin()));
+      joined.set_end(std::max(joined.end(), lock.end()));
+      continue;
+    }
     if (!same_owner(lock, wanted) || !overlap(lock, wanted)) {
       kept.push_back(lock);
       continue;
@@ -51,7 +62,11 @@ Result<bool> FileLocks::set(InodeId inode, const proto::FileLock& wanted, bool w
       kept.back().set_begin(wanted.end() + 1);
     }
   }
-  if (wanted.type() != proto::FileLock::NONE) kept.push_back(wanted);
+  // Those of one owner are in order, as whoever asks for the first one in the way expects it.
+  const auto follows = [&](const proto::FileLock& lock) {
+    return same_owner(lock, joined) && lock.begin() > joined.begin();
+  };
+  if (wanted.type() != proto::FileLock::NONE) kept.insert(std::ranges::find_if(kept, follows), joined);
   locks = std::move(kept);
   count_ += locks.size();
   if (locks.empty()) locks_.erase({inode, whole_file});

@@ -63,7 +63,8 @@ Status check_access(const Transaction& transaction, const Caller& caller, InodeI
   }
   uint32_t bits = inode.mode();
   if (caller.uid == inode.uid()) return (bits >> 6 & wanted) == wanted ? Status{} : denied;
-  if (inode.has_xattrs()) {
+  // As Linux does it, a list whose mask grants nothing is passed over.
+  if (inode.has_xattrs() && (inode.mode() & 0070) != 0) {
     if (const auto bytes = transaction.get(keys::xattr(id, kAccessList))) {
       const Result<AccessList> list = AccessList::parse(*bytes);
       if (list) return granted(*list, caller, inode.gid(), wanted) ? Status{} : denied;

@@ -10,6 +10,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
+constexpr std::string_view kCapabilities = "security.capability";
 constexpr size_t kMaxXattrBytes = 64 << 10, kMaxXattrNamesBytes = 64 << 10;
 
 void put_entry(Transaction& transaction, InodeId parent, std::string_view name, Entry entry) {
@@ -74,19 +75,34 @@ bool inherit_access(Transaction& transaction, InodeId parent, const proto::Store
   return true;
 }
 
-enum class Namespace : uint8_t { kUser, kTrusted, kSecurity, kAccessList, kDefaultList, kNone };
+enum class Namespace : uint8_t { kUser, kTrusted, kSecurity, kAccessList, kDefaultList, kNameless, kNone };
 
 Namespace namespace_of(std::string_view name) {
-  if (name.starts_with("user.") && name.size() > 5) return Namespace::kUser;
-  if (name.starts_with("trusted.") && name.size() > 8) return Namespace::kTrusted;
-  if (name.starts_with("security.") && name.size() > 9) return Namespace::kSecurity;
+  if (name == "user." || name == "trusted." || name == "security.") return Namespace::kNameless;
+  if (name.starts_with("user.")) return Namespace::kUser;
+  if (name.starts_with("trusted.")) return Namespace::kTrusted;
+  if (name.starts_with("security.")) return Namespace::kSecurity;
   if (name == kAccessList) return Namespace::kAccessList;
   if (name == kDefaultList) return Namespace::kDefaultList;
   return Namespace::kNone;
 }
 
+bool is_access_list(std::string_view name) {
+  return name == kAccessList || name == kDefaultList;
+}
+
+/// Ok when an attribute may have this name. kInvalidArgument, kNotSupported.
+Status check_xattr_name(std::string_view name) {
+  switch (namespace_of(name)) {
+    case Namespace::kNameless: return {Code::kInvalidArgument, "cannot have an attribute without a name"};
+    case Namespace::kNone: return {Code::kNotSupported, "cannot have an attribute of this name"};
+    default: return {};
+  }
+}
+
 Status check_xattr_change(const Transaction& transaction, const Caller& caller, InodeId id,
-                          const proto::StoredInode& inode, std::string_view name) {
+                          const proto::StoredInode& inode, const proto::SetXattrRequest& request) {
+  const std::string_view name = request.name();
   const bool owner = caller.is_root() || caller.uid == inode.uid();
   const Status not_permitted{Code::kNotPermitted, "may have its attributes changed by others only"};
   switch (namespace_of(name)) {
@@ -94,8 +110,13 @@ Status check_xattr_change(const Transaction& transaction, const Caller& caller, 
       if (inode.type() != proto::Attributes::FILE && !is_directory(inode)) return not_permitted;
       if (is_directory(inode) && (inode.mode() & kSticky) != 0 && !owner) return not_permitted;
       return check_access(transaction, caller, id, inode, kMayWrite);
-    case Namespace::kTrusted:
-    case Namespace::kSecurity: return caller.is_root() ? Status{} : not_permitted;
+    case Namespace::kSecurity:
+      // Whoever may change a file takes its capabilities away by that.
+      if (request.remove() && name == kCapabilities &&
+          (owner || check_access(transaction, caller, id, inode, kMayWrite).ok()))
+        return {};
+      return caller.is_root() ? Status{} : not_permitted;
+    case Namespace::kTrusted: return caller.is_root() ? Status{} : not_permitted;
     case Namespace::kDefaultList:
       if (!is_directory(inode))
         return {Code::kAccessDenied, "is no directory and has no default access list"};
@@ -104,9 +125,10 @@ Status check_xattr_change(const Transaction& transaction, const Caller& caller, 
       if (inode.type() == proto::Attributes::SYMLINK)
         return {Code::kNotSupported, "is a symbolic link and has no access list"};
       return owner ? Status{} : not_permitted;
+    case Namespace::kNameless:
     case Namespace::kNone: break;
   }
-  return {Code::kNotSupported, "cannot have an attribute of this name"};
+  return check_xattr_name(name);
 }
 
 /// Sets the mode and the access list that says the same.
@@ -131,10 +153,13 @@ Status check_name(std::string_view name) {
   return {};
 }
 
-void clear_privileges(proto::StoredInode& inode) {
+void clear_privileges(Transaction& transaction, InodeId id, proto::StoredInode& inode, const Caller& caller) {
   if (is_directory(inode)) return;
+  if (inode.has_xattrs() && transaction.get(keys::xattr(id, kCapabilities)))
+    transaction.remove(keys::xattr(id, kCapabilities));
   uint32_t mode = inode.mode() & ~kSetUid;
-  if ((mode & 0010) != 0) mode &= ~kSetGid;
+  // Without the right to execute, the bit stands for locks that keep others out, which only the group's members keep.
+  if ((mode & 0010) != 0 || (!caller.is_root() && !caller.in_group(inode.gid()))) mode &= ~kSetGid;
   inode.set_mode(mode);
 }
 
@@ -488,11 +513,18 @@ Status Inodes::set_attributes(Transaction& transaction, const Caller& caller,
     const bool other_group = request.has_gid() && request.gid() != inode.gid();
     if (!owner || (other_user && !caller.is_root())) return not_permitted;
     if (other_group && !caller.is_root() && !caller.in_group(request.gid())) return not_permitted;
+    clear_privileges(transaction, id, inode, caller);
     if (request.has_uid()) inode.set_uid(request.uid());
     if (request.has_gid()) inode.set_gid(request.gid());
-    clear_privileges(inode);
   }
-  if (request.kill_privileges()) clear_privileges(inode);
+  if (request.kill_privileges()) {
+    const uint32_t before = inode.mode();
+    clear_privileges(transaction, id, inode, caller);
+    // Who may write takes them away by that; somebody else would change the owner to what it is, and must own the file.
+    const bool by_writing =
+        request.has_size() || check_access(transaction, caller, id, inode, kMayWrite).ok();
+    if (inode.mode() != before && !owner && !by_writing) return not_permitted;
+  }
   if (request.has_mode()) {
     uint32_t mode = request.mode() & kPermissionBits;
     if (!caller.is_root() && !caller.in_group(inode.gid())) mode &= ~kSetGid;
@@ -530,8 +562,8 @@ Status Inodes::set_attributes(Transaction& transaction, const Caller& caller,
 Result<std::string> Inodes::get_xattr(const Transaction& transaction, const Caller& caller, InodeId id,
                                       std::string_view name) const {
   KINTSUGI_ASSIGN(const proto::StoredInode inode, find(transaction, id));
+  KINTSUGI_TRY(check_xattr_name(name));
   const Namespace space = namespace_of(name);
-  if (space == Namespace::kNone) return Status{Code::kNotSupported, "cannot have an attribute of this name"};
   if (space == Namespace::kUser) KINTSUGI_TRY(check_access(transaction, caller, id, inode, kMayRead));
   const Status none{Code::kNoData, "has no such attribute"};
   if (space == Namespace::kTrusted && !caller.is_root()) return none;
@@ -548,18 +580,19 @@ Status Inodes::set_xattr(Transaction& transaction, const Caller& caller,
   const std::string& name = request.name();
   if (name.empty() || name.size() > kMaxNameBytes || name.find('\0') != name.npos)
     return {Code::kRange, "cannot have an attribute of this name"};
-  KINTSUGI_TRY(check_xattr_change(transaction, caller, id, inode, name));
+  KINTSUGI_TRY(check_xattr_change(transaction, caller, id, inode, request));
   if (request.value().size() > kMaxXattrBytes) return {Code::kTooBig, "cannot have so large an attribute"};
   const std::string key = keys::xattr(id, name);
   const bool exists = inode.has_xattrs() && transaction.get(key).has_value();
   if (request.create() && exists) return {Code::kAlreadyExists, "has that attribute already"};
+  // An access list is always there: it is the mode's when none was set.
+  if (request.remove() && !exists && is_access_list(name)) return {};
   if ((request.replace() || request.remove()) && !exists) return {Code::kNoData, "has no such attribute"};
   inode.set_changed_ns(now_ns());
   bool stored = !request.remove();
-  const Namespace space = namespace_of(name);
-  if (stored && (space == Namespace::kAccessList || space == Namespace::kDefaultList)) {
+  if (stored && is_access_list(name)) {
     KINTSUGI_ASSIGN(const AccessList list, AccessList::parse(request.value()));
-    if (space == Namespace::kAccessList) {
+    if (name == kAccessList) {
       inode.set_mode((inode.mode() & ~0777u) | list.mode());
       if (!caller.is_root() && !caller.in_group(inode.gid())) inode.set_mode(inode.mode() & ~kSetGid);
       stored = !list.is_minimal();

@@ -127,8 +127,8 @@ class Inodes {
 /// Ok when an entry may have this name. kNameTooLong, kInvalidArgument.
 Status check_name(std::string_view name);
 
-/// Takes the set-user-ID bit, and the set-group-ID bit where it means what it says, from a file.
-void clear_privileges(proto::StoredInode& inode);
+/// Takes capabilities, the set-user-ID bit, and the set-group-ID bit where it means what it says or the caller is not of the group, from a file.
+void clear_privileges(Transaction& transaction, InodeId id, proto::StoredInode& inode, const Caller& caller);
 
 /// Ok when `target` may give way to what `moved` is.
 Status check_replaceable(const Transaction& transaction, Entry target, Entry moved);

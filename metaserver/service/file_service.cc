@@ -194,10 +194,15 @@ Status FileService::write_file(Transaction& transaction, const FileWrite& wanted
   note_layout(transaction, wanted, writer.shrunken());
   inode.set_size(size);
   if (!wanted.keep_times) {
-    inode.set_modified_ns(wanted.modified_ns != 0 ? wanted.modified_ns : state_.inodes.now_ns());
-    inode.set_changed_ns(state_.inodes.now_ns());
+    const int64_t now = state_.inodes.now_ns();
+    const int64_t modified = wanted.modified_ns != 0 ? wanted.modified_ns : now;
+    // The file changed when it was written, which its client has told to whoever asked, and not when that comes here. It is never the
+    // time before, by which clients see whether what they know is old.
+    const bool time_was_set = modified == inode.modified_ns();
+    inode.set_changed_ns(std::max(inode.changed_ns() + 1, time_was_set ? 0 : std::min(modified, now)));
+    inode.set_modified_ns(modified);
   }
-  if (wanted.kill_privileges) clear_privileges(inode);
+  if (wanted.kill_privileges) clear_privileges(transaction, wanted.inode, inode, Caller::root());
   transaction.put_message(keys::inode(wanted.inode), inode);
   attributes = to_attributes(wanted.inode, inode);
   return {};

@@ -89,6 +89,90 @@ TEST(Inodes, AccessListsAreEvaluatedHandedDownAndFollowTheMode) {
   EXPECT_EQ(AccessList::parse("garbage").error().code(), Code::kInvalidArgument);
 }
 
+proto::SetXattrRequest xattr(InodeId id, std::string_view name, std::string value = {}) {
+  proto::SetXattrRequest request;
+  request.set_inode(id.value);
+  request.set_name(std::string(name));
+  request.set_value(std::move(value));
+  return request;
+}
+
+Status set_xattr(NamespaceRig& rig, const Caller& caller, const proto::SetXattrRequest& request) {
+  return rig.apply([&](Transaction& t) { return rig.inodes->set_xattr(t, caller, request); });
+}
+
+TEST(Inodes, AttributesAndListsAreThoseOfLinuxInOddCases) {
+  NamespaceRig rig;
+  const InodeId file =
+      *make(rig, kUser, *make(rig, Caller::root(), kRootInode, "d", proto::Attributes::DIRECTORY, 0777), "f",
+            proto::Attributes::FILE, 0604);
+  EXPECT_EQ(set_xattr(rig, kUser, xattr(file, "user.", "v")).code(), Code::kInvalidArgument);
+  EXPECT_EQ(set_xattr(rig, kUser, xattr(file, "user", "v")).code(), Code::kNotSupported);
+  EXPECT_EQ(rig.inodes->get_xattr(Transaction(*rig.store), kUser, file, "user.").error().code(),
+            Code::kInvalidArgument);
+  proto::SetXattrRequest both = xattr(file, "user.a", "v");
+  both.set_create(true);
+  both.set_replace(true);
+  EXPECT_EQ(set_xattr(rig, kUser, both).code(), Code::kNoData);
+  proto::SetXattrRequest remove = xattr(file, kAccessList);
+  remove.set_remove(true);
+  KINTSUGI_EXPECT_OK(set_xattr(rig, kUser, remove));
+  // A mask that grants nothing: the kernel then does not look at the list, and neither may anybody else.
+  AccessList list;
+  list.items = {{AccessList::kOwner, 6, 0},
+                {AccessList::kUser, 4, kOther.uid},
+                {AccessList::kOwningGroup, 7, 0},
+                {AccessList::kMask, 0, 0},
+                {AccessList::kOther, 4, 0}};
+  KINTSUGI_ASSERT_OK(set_xattr(rig, kUser, xattr(file, kAccessList, list.serialise())));
+  const Transaction look(*rig.store);
+  EXPECT_TRUE(check_access(look, kOther, file, stored(rig, file), kMayRead).ok());
+  EXPECT_FALSE(check_access(look, kMember, file, stored(rig, file), kMayRead).ok());
+}
+
+TEST(Inodes, WhoeverChangesAFileTakesItsPrivilegesAway) {
+  NamespaceRig rig;
+  const InodeId file = *make(rig, Caller::root(), kRootInode, "f", proto::Attributes::FILE, 06777);
+  constexpr std::string_view kCapabilities = "security.capability";
+  const auto change = [&](const Caller& caller, auto fill) {
+    proto::SetAttributesRequest request;
+    request.set_inode(file.value);
+    fill(request);
+    return rig.apply(
+        [&](Transaction& t) { return rig.inodes->set_attributes(t, caller, request, rig.freed); });
+  };
+  const auto arm = [&](uint32_t mode) {
+    KINTSUGI_ASSERT_OK(set_mode(rig, Caller::root(), file, mode));
+    KINTSUGI_ASSERT_OK(set_xattr(rig, Caller::root(), xattr(file, kCapabilities, "c")));
+  };
+  const auto has_capabilities = [&] {
+    return rig.inodes->get_xattr(Transaction(*rig.store), Caller::root(), file, kCapabilities).has_value();
+  };
+  arm(06777);
+  KINTSUGI_ASSERT_OK(
+      change(kOther, [](auto& request) { request.set_size(0), request.set_kill_privileges(true); }));
+  EXPECT_EQ(stored(rig, file).mode(), 0777u);
+  EXPECT_FALSE(has_capabilities());
+  arm(06755);
+  EXPECT_EQ(change(kOther, [](auto& request) { request.set_kill_privileges(true); }).code(),
+            Code::kNotPermitted)
+      << "neither the owner nor one who may write";
+  EXPECT_EQ(stored(rig, file).mode(), 06755u);
+  KINTSUGI_ASSERT_OK(change(Caller::root(), [](auto& request) { request.set_kill_privileges(true); }));
+  EXPECT_EQ(stored(rig, file).mode(), 0755u);
+  arm(02666);
+  KINTSUGI_ASSERT_OK(
+      change(kOther, [](auto& request) { request.set_size(0), request.set_kill_privileges(true); }));
+  EXPECT_EQ(stored(rig, file).mode(), 0666u) << "one who is not of the group";
+  // The kernel takes them away in the name of whoever writes.
+  arm(0666);
+  proto::SetXattrRequest remove = xattr(file, kCapabilities);
+  remove.set_remove(true);
+  KINTSUGI_EXPECT_OK(set_xattr(rig, kOther, remove));
+  arm(0644);
+  EXPECT_EQ(set_xattr(rig, kOther, remove).code(), Code::kNotPermitted);
+}
+
 TEST(Inodes, NamesAreLinkedMovedAndExchanged) {
   NamespaceRig rig;
   const Caller root = Caller::root();

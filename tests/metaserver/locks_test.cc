@@ -56,6 +56,27 @@ struct LockRig : MetaServerRig {
   uint64_t inode = 0;
 };
 
+TEST(Locks, OfOneOwnerThatTouchAreOne) {
+  LockRig rig;
+  const auto in_the_way = [&] {
+    proto::LockRequest wanted = rig.request(kSecond, 0, 100);
+    wanted.set_test_only(true);
+    const auto answer = rig.call<proto::LockResponse>(rpc::Method::kLock, wanted);
+    KINTSUGI_ASSERT(answer && !answer->granted());
+    return std::pair{answer->conflict().begin(), answer->conflict().end()};
+  };
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 10, 19)));
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 12, 14)));
+  EXPECT_EQ(in_the_way(), (std::pair<uint64_t, uint64_t>{10, 19}));
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 20, 24)));
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 40, 50)));
+  EXPECT_EQ(in_the_way(), (std::pair<uint64_t, uint64_t>{10, 24}));
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 2, 5, proto::FileLock::SHARED)));
+  EXPECT_EQ(in_the_way(), (std::pair<uint64_t, uint64_t>{2, 5})) << "the first one, though it was taken last";
+  EXPECT_TRUE(*rig.lock(rig.request(kFirst, 0, 45, proto::FileLock::NONE)));
+  EXPECT_EQ(in_the_way(), (std::pair<uint64_t, uint64_t>{46, 50}));
+}
+
 TEST(Locks, SurviveARestartBecauseTheirOwnersTellThem) {
   LockRig rig;
   const proto::LockRequest first = rig.request(kFirst, 0, 9), second = rig.request(kSecond, 5, 20);

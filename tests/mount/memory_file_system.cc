@@ -544,9 +544,11 @@ asio::awaitable<Status> MemoryFileSystem::set_xattr(const Caller& caller, NodeId
   Node* node = find(id);
   if (node == nullptr) co_return gone();
   const bool exists = node->xattrs.find(name) != node->xattrs.end();
-  if (mode == SetXattrMode::kCreate && exists && !done_before(caller))
+  const bool both = mode == SetXattrMode::kCreateAndReplace;
+  if ((mode == SetXattrMode::kCreate || both) && exists && !done_before(caller))
     co_return Status{Code::kAlreadyExists, "it exists"};
-  if (mode == SetXattrMode::kReplace && !exists) co_return Status{Code::kNoData, "no such attribute"};
+  if ((mode == SetXattrMode::kReplace || both) && !exists)
+    co_return Status{Code::kNoData, "no such attribute"};
   node->xattrs[std::string(name)] = std::string(reinterpret_cast<const char*>(value.data()), value.size());
   if (kill_setgid) node->attributes.mode &= ~uint32_t{S_ISGID};
   note_node(id, *node);

@@ -297,6 +297,23 @@ TEST_F(Mounts, OneThatStandsStillLosesWhatItDidNotWriteOutAndSaysSo) {
   EXPECT_EQ(contents(other + "/f"), "theirs");
 }
 
+TEST_F(Mounts, ADirectoryThatAnotherOneMovedIsNotTakenForTheOneThatIsRemoved) {
+  const std::string one = start_and_mount(), other = mount();
+  for (int round = 0; round < 5; ++round) {
+    const std::string a = "/a" + std::to_string(round), b = "/b" + std::to_string(round);
+    ASSERT_EQ(::mkdir((one + a).c_str(), 0755), 0);
+    ASSERT_EQ(::mkdir((one + b).c_str(), 0755), 0);
+    const int held = ::open((one + a).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(::renameat2(AT_FDCWD, (other + a).c_str(), AT_FDCWD, (other + b).c_str(), RENAME_EXCHANGE), 0);
+    ASSERT_EQ(::rmdir((one + a).c_str()), 0);
+    EXPECT_TRUE(eventually([&] { return ::mkdir((one + b + "/c").c_str(), 0755) == 0; }, seconds(5)))
+        << std::strerror(errno);
+    EXPECT_EQ(::rmdir((one + b + "/c").c_str()), 0);
+    ::close(held);
+    EXPECT_EQ(::rmdir((other + b).c_str()), 0);
+  }
+}
+
 TEST_F(Mounts, LocksHoldOverAllMounts) {
   const std::string one = start_and_mount(), other = mount();
   const int a = ::open((one + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_CREAT, 0644);
@@ -321,6 +338,10 @@ TEST_F(Mounts, LocksHoldOverAllMounts) {
   EXPECT_EQ(::flock(b, LOCK_EX), 0) << "it waits until the other one closes";
   unlocks.join();
   ::close(b);
+  const int c = ::open((one + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_TRUE(eventually([&] { return ::fcntl(c, F_SETLK, &range) == 0; }, seconds(5)))
+      << "the lock of an open file description ends with it";
+  ::close(c);
 }
 
 TEST_F(Mounts, FilesWithoutANameLiveUntilTheyAreClosed) {

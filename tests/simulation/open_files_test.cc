@@ -147,6 +147,54 @@ Result<Bytes> open_and_read(SimulatedCluster& cluster, client::OpenFiles& files,
   return found;
 }
 
+TEST(OpenFilesInACluster, NothingChangesForThoseWhoLookWhenBytesAreWrittenOut) {
+  SimulatedCluster cluster({.seed = 21});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  const uint64_t inode = make_file(cluster, "/file");
+  auto files = cluster.client().open_files({});
+  auto opened = cluster.run(files->open(inode));
+  ASSERT_TRUE(opened) << opened.error();
+  client::OpenFile& file = (*opened)->file();
+  KINTSUGI_ASSERT_OK(cluster.run(file.write(0, random_content(cluster, 10))));
+  const int64_t now = file.attributes().modified_ns();
+  const auto set = [&](const std::function<void(proto::SetAttributesRequest&)>& fill) {
+    proto::SetAttributesRequest request;
+    fill(request);
+    const auto done = cluster.run(file.set_attributes(std::move(request)));
+    KINTSUGI_ASSERT(done);
+  };
+  const std::vector<std::function<void()>> after_a_write{
+      [] {},
+      [&] { set([](auto& request) { request.set_mode(04755); }); },
+      [&] { set([](auto& request) { request.set_modified_ns(77); }); },
+      [&] { set([](auto& request) { request.set_modified_ns(0); }); },
+      [&] { set([](auto& request) { request.set_modified_ns(-5'000'000'000); }); },
+      [&] { set([&](auto& request) { request.set_modified_ns(2 * now); }); },
+      [&] { set([](auto& request) { request.set_size(70'000); }); },
+      [&] { KINTSUGI_ASSERT_OK(cluster.run(file.write(100'000, random_content(cluster, 100)))); },
+  };
+  for (size_t way = 0; way < after_a_write.size(); ++way) {
+    cluster.run_for(1s);
+    KINTSUGI_ASSERT_OK(cluster.run(file.write(0, random_content(cluster, 5000), true)));
+    cluster.run_for(10ms);
+    after_a_write[way]();
+    cluster.run_for(10ms);
+    const proto::Attributes before = file.attributes();
+    EXPECT_GT(before.used_bytes(), 0u) << way;
+    if (way == 1)
+      EXPECT_EQ(before.mode(), 04755u) << "the mode was set after the write that took the bits away";
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+    const proto::Attributes after = file.attributes();
+    EXPECT_EQ(after.modified_ns(), before.modified_ns()) << way;
+    EXPECT_EQ(after.changed_ns(), before.changed_ns()) << way;
+    EXPECT_EQ(after.mode(), before.mode()) << way;
+    EXPECT_EQ(after.size(), before.size()) << way;
+    EXPECT_LT(after.changed_ns(), 3 * now / 2) << way << ": a time that is set is not the time of the change";
+  }
+  (void)cluster.run((*opened)->close(true));
+  (void)cluster.run(files->stop());
+}
+
 TEST(OpenFilesInACluster, WhatOneClientClosedTheOtherSeesWhenItOpensIt) {
   uint64_t kept_back = 0;
   for (const uint64_t seed : seeds({1, 2, 3, 4, 5, 6})) {

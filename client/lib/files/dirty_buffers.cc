@@ -91,6 +91,11 @@ void DirtyPiece::set_modified(int64_t modified_ns) {
   write_header();
 }
 
+void DirtyPiece::keep_privileges() {
+  if (!std::exchange(kill_privileges_, false)) return;
+  write_header();
+}
+
 void DirtyPiece::write_header() {
   // The bytes come before the header that counts them, for whoever reads this memory after a kill.
   std::atomic_signal_fence(std::memory_order_seq_cst);

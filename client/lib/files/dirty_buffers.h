@@ -38,6 +38,8 @@ class DirtyPiece {
   void cut(uint64_t end);
   /// As if the bytes had been written then.
   void set_modified(int64_t modified_ns);
+  /// As if they had been written by root: the mode was set afterwards.
+  void keep_privileges();
 
  private:
   friend class DirtyBuffers;

@@ -92,6 +92,11 @@ bool DirtyRanges::kill_privileges() const {
   return std::ranges::any_of(pieces_, [](const auto& piece) { return piece.second.kill_privileges(); });
 }
 
+void DirtyRanges::keep_privileges() {
+  for (auto& [offset, piece] : pieces_)
+    piece.keep_privileges();
+}
+
 std::vector<ByteRange> DirtyRanges::runs() const {
   std::vector<ByteRange> runs;
   for (const auto& [offset, piece] : pieces_) {

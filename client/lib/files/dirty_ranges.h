@@ -39,6 +39,7 @@ class DirtyRanges {
   /// As if everything had been written then: the file's time was set after it was written.
   void set_modified(int64_t modified_ns);
   bool kill_privileges() const;
+  void keep_privileges();  ///< the file's mode was set after everything was written
   /// The contiguous runs, in order.
   std::vector<ByteRange> runs() const;
   /// The first contiguous run with at least `least` bytes, cut to at most `most` where a piece ends; empty: none.

@@ -16,10 +16,14 @@ constexpr uint64_t kReadStep = 1 << 20;
 constexpr uint64_t kLookEvery = 1 << 20;  ///< bytes written between two looks for a full stripe
 constexpr uint64_t kLayersInMemory = 4;   ///< full layers that the memory of dirty bytes has room for
 constexpr uint64_t kUnknownRow = 6 << 20;
-constexpr uint32_t kPrivilegeBits = 06000;
+constexpr uint32_t kSetUid = 04000, kSetGid = 02000, kGroupExecutes = 0010;
 constexpr Duration kFirstBackoff = 100ms, kLongestBackoff = 2s;
 constexpr Duration kRetryFailed = 10s;  ///< but for sync, which tries at once
 constexpr int kMaxRefusals = 3;         ///< times an upload that was given up is begun again
+
+uint32_t without_privileges(uint32_t mode) {
+  return mode & ~(kSetUid | ((mode & kGroupExecutes) != 0 ? kSetGid : 0));
+}
 
 bool may_pass(Code code) {
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded;
@@ -53,17 +57,33 @@ uint64_t OpenFileState::size() const {
 proto::Attributes OpenFileState::attributes() const {
   proto::Attributes attributes = stored_;
   attributes.set_size(size());
+  // Exactly what the metaserver will say once they are written out, so that nothing changes then.
   const auto look = [&attributes](const DirtyRanges& ranges) {
     if (ranges.empty()) return;
     const int64_t modified = ranges.modified_ns();
-    attributes.set_modified_ns(std::max(attributes.modified_ns(), modified));
-    attributes.set_changed_ns(std::max(attributes.changed_ns(), modified));
-    if (ranges.kill_privileges()) attributes.set_mode(attributes.mode() & ~kPrivilegeBits);
+    const bool time_was_set = modified == attributes.modified_ns();
+    attributes.set_changed_ns(std::max(attributes.changed_ns() + 1, time_was_set ? 0 : modified));
+    attributes.set_modified_ns(modified);
+    if (ranges.kill_privileges()) attributes.set_mode(without_privileges(attributes.mode()));
   };
   for (const auto& layer : layers_)
     look(layer->ranges);
   look(dirty_);
+  // Bytes that are not written out yet will take room; whoever sees none takes the file for one big hole.
+  const uint64_t will_use = std::min(attributes.used_bytes() + dirty_bytes(), attributes.size());
+  attributes.set_used_bytes(std::max(attributes.used_bytes(), will_use));
   return attributes;
+}
+
+bool OpenFileState::kills_privileges() const {
+  return dirty_.kill_privileges() ||
+         std::ranges::any_of(layers_, [](const auto& layer) { return layer->ranges.kill_privileges(); });
+}
+
+void OpenFileState::each_dirty(const std::function<void(DirtyRanges&)>& change) {
+  for (const auto& layer : layers_)
+    change(layer->ranges);
+  change(dirty_);
 }
 
 uint64_t OpenFileState::dirty_bytes() const {
@@ -518,7 +538,8 @@ asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
     co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
   request.set_inode(inode_);
   const bool times = request.has_modified_ns() || request.modified_now();
-  if (!request.has_size() && !times) {
+  const bool ends_kill = request.has_mode() && kills_privileges();
+  if (!request.has_size() && !times && !ends_kill) {
     const auto changed = co_await shared_.calls.set_attributes(std::move(request));
     if (!changed) co_return changed.error();
     take(*changed);
@@ -535,26 +556,23 @@ asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
 asio::awaitable<Status> OpenFileState::set_attributes_exclusively(proto::SetAttributesRequest& request,
                                                                   proto::Attributes& result) {
   const std::optional<uint64_t> size = request.has_size() ? std::optional(request.size()) : std::nullopt;
-  // Bytes of time 0 get the time at which they are written out.
-  const bool epoch = request.has_modified_ns() && request.modified_ns() == 0;
-  if (!size && epoch) KINTSUGI_CO_TRY(co_await drain_exclusively());
+  // Bytes of time 0 get the time at which they are written out, and what is written next must not be older than what was before.
+  const int64_t now = shared_.resources.runtime.clock.wall_now().time_since_epoch().count();
+  const bool odd = request.has_modified_ns() && (request.modified_ns() <= 0 || request.modified_ns() > now);
+  if (!size && odd) KINTSUGI_CO_TRY(co_await drain_exclusively());
   const auto changed = co_await shared_.calls.set_attributes(request);
   if (!changed) co_return changed.error();
-  if (!size) {
-    // What is written out later must not set the time back to that of its write.
-    dirty_.set_modified(changed->modified_ns());
-    for (const auto& layer : layers_)
-      layer->ranges.set_modified(changed->modified_ns());
-  }
   if (size) {
-    dirty_.cut(*size);
-    for (const auto& layer : layers_)
-      layer->ranges.cut(*size);
+    each_dirty([&](DirtyRanges& ranges) { ranges.cut(*size); });
     std::erase_if(layers_, [](const auto& layer) { return layer->ranges.empty(); });
     if (dirty_.empty()) note_clean();
     stored_reader_.forget(std::min(*size, stored_.size()), UINT64_MAX);
     shared_.freed();
   }
+  // What is written out later must not set the time back to that of its write, nor the mode to what it made of it.
+  if (size || request.has_modified_ns() || request.modified_now())
+    each_dirty([&](DirtyRanges& ranges) { ranges.set_modified(changed->modified_ns()); });
+  if (request.has_mode()) each_dirty([](DirtyRanges& ranges) { ranges.keep_privileges(); });
   take(*changed);
   result = attributes();
   co_return Status{};

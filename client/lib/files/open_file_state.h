@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,6 +117,8 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   /// No exclusive operation is in the way.
   bool may_freeze() const { return (!exclusive_ || draining_) && !shared_.handed_over; }
   bool has_failed() const;
+  bool kills_privileges() const;
+  void each_dirty(const std::function<void(DirtyRanges&)>& change);
   bool has_under_way() const;
 
   /// Begins an exclusive operation: end_exclusive() ends it.

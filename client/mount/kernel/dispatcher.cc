@@ -487,9 +487,11 @@ asio::awaitable<int> Dispatcher::set_xattr(Request& request, Arguments in) {
   if (head.size > XATTR_SIZE_MAX) in.fail(E2BIG);
   if ((head.flags & ~uint32_t{XATTR_CREATE | XATTR_REPLACE}) != 0) in.fail(EINVAL);
   if (in.error() != 0) co_return in.error();
-  const auto mode = (head.flags & XATTR_CREATE) != 0    ? SetXattrMode::kCreate
-                    : (head.flags & XATTR_REPLACE) != 0 ? SetXattrMode::kReplace
-                                                        : SetXattrMode::kAny;
+  const bool create = (head.flags & XATTR_CREATE) != 0, replace = (head.flags & XATTR_REPLACE) != 0;
+  const auto mode = create && replace ? SetXattrMode::kCreateAndReplace
+                    : create          ? SetXattrMode::kCreate
+                    : replace         ? SetXattrMode::kReplace
+                                      : SetXattrMode::kAny;
   const bool kill_setgid = (head.setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID) != 0;
   co_return errno_of(
       co_await file_system_.set_xattr(request.caller, request.node, name, value, mode, kill_setgid));

@@ -270,7 +270,7 @@ struct CopyRange {
   uint64_t bytes = 0;
 };
 
-enum class SetXattrMode { kAny, kCreate, kReplace };
+enum class SetXattrMode { kAny, kCreate, kReplace, kCreateAndReplace };  ///< the last one never succeeds
 
 /// What was agreed with the kernel.
 struct Negotiated {
