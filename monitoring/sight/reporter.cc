@@ -139,7 +139,7 @@ proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop
   report.set_name(who.name);
   report.set_server_id(who.server_id);
   report.set_address(who.address);
-  report.set_host(host_);
+  report.set_host(who.host.empty() ? host_ : who.host);
   report.set_sequence(++sequence_);
   report.set_wall_ns(wall.time_since_epoch().count());
   report.set_uptime_ns(since(nanoseconds(now), nanoseconds(began_)));
