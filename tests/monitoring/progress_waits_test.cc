@@ -310,6 +310,36 @@ TEST(WaitGraph, TwoFaultsGiveTwoVerdicts) {
               testing::UnorderedElementsAre("server 3", "server 6"));
 }
 
+TEST(WaitGraph, ACertainCulpritIsNamedBesideOneThatManyMoreWaitFor) {
+  ReportRig rig;
+  for (const auto& [number, waiting] : {std::pair(3, 20), std::pair(6, 1)}) {
+    const uint64_t server = rig.server(number);
+    const RigTask holder = rig.task(server, "chunkserver.segment_append");
+    rig.usual(server, "chunkserver.segment_append", proto::WAIT_NONE, 1'000);
+    for (int i = 0; i < waiting; i++)
+      rig.wait(rig.task(server, "serve.WriteSmallChunk", 0, 100 * number + i), proto::WAIT_SIBLING,
+               holder.span);
+  }
+  std::vector<std::string> named;
+  for (const Verdict& verdict : rig.diagnose())
+    named.push_back(verdict.server());
+  EXPECT_THAT(named, ElementsAre("server 3", "server 6"));
+}
+
+TEST(WaitGraph, AHandlerThatItsCallerHasGivenUpIsReportedAsMaskedBesideAnotherFault) {
+  ReportRig rig;
+  const RigTask holder = rig.task(rig.server(3), "chunkserver.segment_append");
+  for (int i = 0; i < 20; i++)
+    rig.wait(rig.task(rig.server(3), "serve.WriteSmallChunk", 0, 100 + i), proto::WAIT_SIBLING, holder.span);
+  rig.task(rig.server(6), "serve.ReadChunk", /*parent=*/12345);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(2));
+  EXPECT_EQ(verdicts[0].server(), "server 3");
+  EXPECT_FALSE(verdicts[0].masked());
+  EXPECT_EQ(verdicts[1].server(), "server 6");
+  EXPECT_TRUE(verdicts[1].masked());
+}
+
 TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswered) {
   ReportRig rig;
   const uint64_t caller = rig.server(1), callee = rig.server(2), other = rig.server(3);
