@@ -5,7 +5,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <fmt/format.h>
 
-#include "common/base/hash.h"
 #include "common/log/log.h"
 #include "tests/simulation/cluster/chunkserver_program.h"
 #include "tests/simulation/cluster/client_program.h"
@@ -173,10 +172,6 @@ void SimulatedCluster::start_client(size_t client) {
 ClientProgram& SimulatedCluster::client_program(size_t client) {
   KINTSUGI_ASSERT(clients_[client]->program);  // start() first
   return static_cast<ClientProgram&>(*clients_[client]->program);
-}
-
-ClientProgram& SimulatedCluster::client_of(const std::string& path) {
-  return client_program(hash_name(path) % clients_.size());
 }
 
 const monitoring::Monitor& SimulatedCluster::monitor() const {

@@ -33,6 +33,7 @@
 
 #include "chunkserver/store/chunk_store.h"
 #include "client/lib/client.h"
+#include "common/base/hash.h"
 #include "common/proto/sight.pb.h"
 #include "repair_manager/manager/repair_manager.h"
 #include "tests/simulation/cluster/oracle.h"
@@ -249,6 +250,8 @@ class SimulatedCluster {
   /// The program that client() belongs to, or another client's, for coroutines of a test's own that use it.
   ClientProgram& client_program(size_t client = 0);
   size_t clients() const { return clients_.size(); }
+  /// Which client puts, reads and removes this path.
+  size_t client_of(const std::string& path) const { return hash_name(path) % clients_.size(); }
   /// REQUIRES: options().monitor, and its start has ended.
   const monitoring::Monitor& monitor() const;
   /// What `kintsugi diagnose` prints now, the worst first.
@@ -256,7 +259,6 @@ class SimulatedCluster {
 
  private:
   void start_client(size_t client);
-  ClientProgram& client_of(const std::string& path);
   void begin(Machine& machine, std::unique_ptr<Program> program);
   std::vector<Machine*> machines() const;  ///< all of them
   std::unique_ptr<Program> make_metaserver();

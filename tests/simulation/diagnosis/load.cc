@@ -60,7 +60,9 @@ asio::awaitable<Status> Load::ended(SimulatedCluster::OperationPtr operation) {
 }
 
 asio::awaitable<Status> Load::transfer(size_t client) {
-  const std::string path = "/transfer-" + std::to_string(client);
+  std::string path;
+  for (size_t i = 0; path.empty() || cluster_.client_of(path) != client; ++i)
+    path = "/transfer-" + std::to_string(i);
   KINTSUGI_CO_TRY(co_await ended(cluster_.start_put(path, kFileBytes)));
   co_return co_await ended(cluster_.start_check(path));
 }
