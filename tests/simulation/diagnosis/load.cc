@@ -31,8 +31,8 @@ Status Load::start() {
     Work work;
     Duration pause;
   };
-  const std::array kinds{Kind{&Load::transfer, 600ms}, Kind{&Load::metadata, 400ms},
-                         Kind{&Load::repair, 800ms}, Kind{&Load::read_lost, 500ms}};
+  const std::array kinds{Kind{&Load::transfer, 1500ms}, Kind{&Load::metadata, 400ms}, Kind{&Load::repair, 1s},
+                         Kind{&Load::read_lost, 800ms}};
   for (size_t client = 0; client < cluster_.clients(); ++client) {
     const Kind& kind = kinds[client % kinds.size()];
     tasks_.spawn(repeat(client, kind.work, kind.pause));
