@@ -59,9 +59,10 @@ void WaitGraph::connect(uint32_t from, uint32_t to, EdgeKind kind) {
 }
 
 void WaitGraph::unresolved(uint32_t from, int process) {
-  if (process >= 0 && tasks_.processes()[process].complete) return;  // it said everything: there is nothing
-  vertices_[from].unresolved = true;
+  // Also who has said everything: what is concluded from that has to hold in its next report, too.
   if (process >= 0) history_.wanted.insert(tasks_.snapshot().processes[process]->process());
+  const bool is_known = process >= 0 && tasks_.processes()[process].complete;
+  vertices_[from].unresolved = vertices_[from].unresolved || !is_known;
 }
 
 void WaitGraph::nobody_there(uint32_t task, const char* why) {
@@ -133,7 +134,8 @@ void WaitGraph::add_call(uint32_t task, const std::string& address, uint64_t spa
 
 void WaitGraph::add_unserved(uint32_t task, int target) {
   const auto& processes = tasks_.snapshot().processes;
-  if (!tasks_.processes()[target].complete) return unresolved(task, target);
+  unresolved(task, target);
+  if (!tasks_.processes()[target].complete) return;
   const TimePoint now = tasks_.snapshot().taken;
   const std::string& address = processes[target]->last().address();
   const int caller = static_cast<int>(tasks_[task].process);
@@ -235,7 +237,8 @@ void WaitGraph::add_upstream(uint32_t task) {
     const ProcessState& state = tasks_.processes()[process];
     if (state.silent || state.spinning)
       return connect(task, vertex(state.silent ? Place::kSilent : Place::kRunning, process, -1, ""));
-    if (!state.complete) return unresolved(task, process);
+    unresolved(task, process);
+    if (!state.complete) return;
   }
   const uint32_t caller = vertex(Place::kCaller, process, -1, process >= 0 ? "" : top.target());
   vertices_[caller].why = "a handler waits for its caller, of which nothing is known";
