@@ -42,7 +42,8 @@ def table(judged):
     with_region = [one for one in judged if one["regions"] and one["kind"] == "hang"]
     first_right = [one for one in with_region if one["verdicts"] and is_right(one, one["verdicts"][0]) and has_region(one, one["verdicts"][0])]
     delays = sorted(max(0.0, min(v["after"] for v in one["verdicts"] if is_right(one, v)) - one["reached"]) for one in named)
-    cleared = [one for one in named if one["clears_after"] >= 0]
+    ends = [one for one in named if one["kind"] != "lost-message"]  # whoever waits for a lost answer goes on to wait until the deadline
+    cleared = [one for one in ends if one["clears_after"] >= 0]
     print("| | |\n| --- | --- |")
     print(f"| faulty server among those named | {share(len(named), len(judged))} |")
     print(f"| right of all verdicts | {share(sum(is_right(*pair) for pair in verdicts), len(verdicts))} |")
@@ -50,7 +51,7 @@ def table(judged):
     print(f"| region right at first place (hangs at fault points) | {share(len(first_right), len(with_region))} |")
     if delays:
         print(f"| from the fault to the right line, s | median {statistics.median(delays):.1f}, p95 {delays[int(0.95 * (len(delays) - 1))]:.1f} |")
-    print(f"| alarms gone within 20 s of the fault's end | {share(len(cleared), len(named))} |")
+    print(f"| alarms gone within 20 s of the fault's end | {share(len(cleared), len(ends))} |")
 
 
 def classes(judged):
@@ -73,13 +74,14 @@ def misses(judged, each):
     for one in judged:
         wrong = [v for v in one["verdicts"] if not is_right(one, v)]
         said = [f"{v['confidence']}{' masked' if v['masked'] else ''} {v['kind']} {v['process_kind']}: {v['region'] or v['peer']}" for v in wrong]
-        for text in said or ([] if is_named(one) else ["nothing"]):
+        nothing = f"nothing; a client was held up for {'less' if one['held_up'] < 2 else 'more'} than 2 s"
+        for text in said or ([] if is_named(one) else [nothing]):
             key = (title(one), "named, and" if is_named(one) else "MISSED:", text)
             counts[key] += 1
             examples.setdefault(key, []).append(one["seed"])
         if each and (wrong or not is_named(one)):
             print(f"- {one['seed']}: {title(one)} at {one['server']}{' and ' + one['peer'] if one['peer'] else ''}: {'named, and ' if is_named(one) else ''}"
-                  f"{'; '.join(v['line_of_text'] for v in wrong) or 'nothing'}")
+                  f"{'; '.join(v['line_of_text'] for v in wrong) or nothing}")
     if not each:
         for (what, named, text), count in counts.most_common():
             print(f"- {count} x {what}: {named} {text} (seeds {', '.join(map(str, examples[what, named, text][:4]))})")

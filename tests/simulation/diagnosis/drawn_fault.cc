@@ -50,7 +50,7 @@ DrawnFault::DrawnFault(SimulatedCluster& cluster, uint64_t seed)
   const uint64_t share = random_.next() % 100;
   if (share < 55) {
     draw_point();
-  } else if (share < 92) {
+  } else if (share < 96) {
     draw_outside();
   } else {
     draw_slow();

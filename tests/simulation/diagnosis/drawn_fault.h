@@ -18,7 +18,7 @@ class DrawnFault {
     kSlow,     ///< goes on, but slowly
   };
   /// How long a verdict is waited for, once something has gone wrong.
-  static constexpr Duration kWatch = 25s, kWatchSlow = 90s;
+  static constexpr Duration kWatch = 25s, kWatchSlow = 120s;
 
   /// Draws it. Nothing happens before begin(). The cluster outlives it.
   DrawnFault(SimulatedCluster& cluster, uint64_t seed);

@@ -14,6 +14,8 @@ namespace {
 using proto::Verdict;
 
 constexpr Duration kWarmUp = 12s, kMoreWarmUp = 6s;  // workers' totals are reported every ten seconds
+constexpr Duration kWarmUpOfPeers =
+    75s;  // for comparisons of devices: they learn in six windows of ten seconds
 constexpr Duration kReach = 20s, kAfterFirst = 5s, kClears = 20s, kLook = 250ms;
 constexpr uint64_t kLinkBytesPerSecond = 25'000'000, kDiskBytesPerSecond = 150'000'000;
 
@@ -70,16 +72,19 @@ class Injection {
     Load load(cluster_);
     KINTSUGI_TRY(load.start());
     const auto some = Duration(static_cast<int64_t>(random_.next() % Duration(kMoreWarmUp).count()));
-    cluster_.run_for(kWarmUp + some);
-    before_ = alarms();
     DrawnFault fault(cluster_, cluster_.simulation().seed_for("fault"));
+    cluster_.run_for((fault.of_class() == DrawnFault::Class::kSlow ? kWarmUpOfPeers : kWarmUp) + some);
+    before_ = alarms();
+    const TimePoint began = cluster_.simulation().now();
     watch(fault);
+    held_up_ = load.longest_since(began + reached_.value_or(Duration{}));
     open_ = describe_open();
     fault.end();
     const TimePoint ended = cluster_.simulation().now();
     const Status cleared = cluster_.wait_until(
         [&] { return cluster_.verdicts().empty() ? Status{} : Status{Code::kUnavailable, "they stand"}; },
         kClears);
+    if (!cleared.ok()) open_ += "\nafter the fault:\n" + describe_open();
     clears_after_ = cleared.ok() ? to_seconds(cluster_.simulation().now() - ended) : -1;
     describe(fault, load);
     return {};
@@ -139,12 +144,12 @@ class Injection {
       before += (before.empty() ? "" : ", ") + quoted(proto::describe(verdict));
     json_ = fmt::format(
         R"({{"seed": {}, "class": "{}", "kind": "{}", "point": "{}", "detail": "{}", "skip": {}, "server": "{}", )"
-        R"("peer": "{}", "regions": {}, "before": [{}], "reached": {}, "verdicts": [{}], "clears_after": {:.1f}, )"
+        R"("peer": "{}", "regions": {}, "before": [{}], "reached": {}, "verdicts": [{}], "held_up": {:.2f}, "clears_after": {:.1f}, )"
         R"("load": [{}, {}, {}], "event_hash": {}}})",
         cluster_.options().seed, name_of(fault.of_class()), fault.kind(), fault.point(), fault.detail(),
         fault.skip(), fault.server(), fault.peer(), list_of(fault.regions()), before,
-        reached_ ? fmt::format("{:.2f}", to_seconds(*reached_)) : "null", verdicts, clears_after_,
-        load.done(), load.failed(), load.wrong().size(), cluster_.event_hash());
+        reached_ ? fmt::format("{:.2f}", to_seconds(*reached_)) : "null", verdicts, to_seconds(held_up_),
+        clears_after_, load.done(), load.failed(), load.wrong().size(), cluster_.event_hash());
   }
 
   /// For people who look into one run.
@@ -181,6 +186,7 @@ class Injection {
   std::vector<Verdict> before_;
   std::map<uint64_t, Said> said_;  ///< by the number of the alarm
   std::optional<Duration> reached_;
+  Duration held_up_{};  ///< the longest round of a client
   double clears_after_ = -1;
   std::string json_, open_;
 };

@@ -27,6 +27,7 @@ Status Load::start() {
   KINTSUGI_TRY(cluster_.put(kKept, kFileBytes));
   for (const proto::Stripe& stripe : cluster_.stripes_of(kKept))
     stripes_.push_back(stripe.stripe_id());
+  rounds_.resize(cluster_.clients());
   struct Kind {
     Work work;
     Duration pause;
@@ -45,10 +46,24 @@ asio::awaitable<void> Load::repeat(size_t client, Work work, Duration pause) {
     const Duration about = pause / 2 + Duration(static_cast<int64_t>(random_.next() % pause.count()));
     const bool slept = co_await tasks_.sleep_for(about);
     if (!slept) co_return;
+    const TimePoint began = cluster_.simulation().now();
+    rounds_[client].began = began;
     const Status status = co_await (this->*work)(client);
+    rounds_[client].began.reset();
+    rounds_[client].ended.emplace_back(cluster_.simulation().now(), cluster_.simulation().now() - began);
     ++(status.ok() ? done_ : failed_);
     if (status.code() == Code::kCorrupt) wrong_.push_back(status.to_string());
   }
+}
+
+Duration Load::longest_since(TimePoint then) const {
+  Duration longest{};
+  for (const Rounds& rounds : rounds_) {
+    if (rounds.began) longest = std::max(longest, cluster_.simulation().now() - *rounds.began);
+    for (const auto& [when, took] : rounds.ended)
+      if (when >= then) longest = std::max(longest, took);
+  }
+  return longest;
 }
 
 asio::awaitable<Status> Load::ended(SimulatedCluster::OperationPtr operation) {

@@ -21,6 +21,8 @@ class Load {
 
   uint64_t done() const { return done_; }      ///< rounds
   uint64_t failed() const { return failed_; }  ///< what a fault does to a client is no matter here
+  /// The longest that a round took, or has taken so far, of those that ended since then.
+  Duration longest_since(TimePoint then) const;
   const std::vector<std::string>& wrong() const { return wrong_; }  ///< bytes that were not those of the file
 
  private:
@@ -38,6 +40,12 @@ class Load {
   SimRandom random_;
   runtime::TaskGroup tasks_;
   std::vector<uint64_t> stripes_;
+  /// Of one client: when its round began, and the rounds that were long.
+  struct Rounds {
+    std::optional<TimePoint> began;
+    std::vector<std::pair<TimePoint, Duration>> ended;
+  };
+  std::vector<Rounds> rounds_;
   uint64_t done_ = 0, failed_ = 0;
   std::vector<std::string> wrong_;
 };
