@@ -61,8 +61,8 @@ struct Said {
 
 class Injection {
  public:
-  explicit Injection(uint64_t seed)
-      : cluster_(options_of(seed)), random_(cluster_.simulation().seed_for("when")) {}
+  Injection(uint64_t seed, bool explain)
+      : cluster_(options_of(seed)), random_(cluster_.simulation().seed_for("when")), explain_(explain) {}
 
   Status run() {
     for (size_t server = 0; server < cluster_.chunkservers(); ++server)
@@ -78,20 +78,18 @@ class Injection {
     const TimePoint began = cluster_.simulation().now();
     watch(fault);
     held_up_ = load.longest_since(began + reached_.value_or(Duration{}));
-    open_ = describe_open();
     fault.end();
     const TimePoint ended = cluster_.simulation().now();
     const Status cleared = cluster_.wait_until(
         [&] { return cluster_.verdicts().empty() ? Status{} : Status{Code::kUnavailable, "they stand"}; },
         kClears);
-    if (!cleared.ok()) open_ += "\nafter the fault:\n" + describe_open();
+    if (!cleared.ok()) explain("after the fault");
     clears_after_ = cleared.ok() ? to_seconds(cluster_.simulation().now() - ended) : -1;
     describe(fault, load);
     return {};
   }
 
   const std::string& json() const { return json_; }
-  const std::string& open() const { return open_; }
 
  private:
   /// All that were raised.
@@ -122,6 +120,7 @@ class Injection {
       // What is slow is looked for in windows, and more than one verdict is no surprise.
       if (reached_ && first && now > std::max(*first, *reached_) + kAfterFirst) return;
       cluster_.run_for(kLook);
+      if (now % 1s < kLook) explain(fmt::format("{:.0f} s", to_seconds(now)));
     }
   }
 
@@ -153,8 +152,9 @@ class Injection {
   }
 
   /// For people who look into one run.
-  std::string describe_open() {
-    std::string text;
+  void explain(const std::string& when) {
+    if (!explain_) return;
+    std::string text = "---- " + when + "\n";
     for (const Verdict& verdict : cluster_.verdicts()) {
       text += proto::describe(verdict) + "\n";
       for (const auto& link : verdict.chain())
@@ -164,21 +164,23 @@ class Injection {
     }
     const model::Snapshot snapshot = cluster_.monitor().snapshot();
     for (const auto& view : snapshot.processes) {
-      text +=
-          fmt::format("{}, heard of {:.1f} s ago{}\n", view->display(), to_seconds(snapshot.silent(*view)),
-                      view->last().all_live() ? ", said everything" : "");
-      for (const proto::SightLive& live : view->last().live()) {
-        const proto::SightPath* path = view->path(live.path());
+      if (snapshot.silent(*view) > 2s || view->last().all_live())
         text +=
-            fmt::format("  {}{} {:x} below {:x}: {}, {} {} {:x}, still {:.2f} s, age {:.2f} s [{}:{}]{}\n",
-                        live.task_root() ? "" : "  ", live.task(), live.span(), live.parent(),
-                        path == nullptr ? "?" : path->site(), proto::wait_name(live.wait()), live.target(),
-                        live.target_span(), 1e-9 * static_cast<double>(live.still_ns()),
-                        1e-9 * static_cast<double>(live.age_ns()), live.file(), live.line(),
-                        live.ended_ago_ns() != 0 ? " ended" : "");
+            fmt::format("{}, heard of {:.1f} s ago{}\n", view->display(), to_seconds(snapshot.silent(*view)),
+                        view->last().all_live() ? ", said everything" : "");
+      for (const proto::SightLive& live : view->last().live()) {
+        if (live.still_ns() < 500'000'000 && live.ended_ago_ns() == 0) continue;
+        const proto::SightPath* path = view->path(live.path());
+        text += fmt::format(
+            "  {}: {}{} {:x} below {:x}: {}, {} {} {:x}, still {:.2f} s, age {:.2f} s [{}:{}]{}\n",
+            view->display(), live.task_root() ? "" : "  ", live.task(), live.span(), live.parent(),
+            path == nullptr ? "?" : path->site(), proto::wait_name(live.wait()), live.target(),
+            live.target_span(), 1e-9 * static_cast<double>(live.still_ns()),
+            1e-9 * static_cast<double>(live.age_ns()), live.file(), live.line(),
+            live.ended_ago_ns() != 0 ? " ended" : "");
       }
     }
-    return text;
+    fmt::print("{}", text);
   }
 
   SimulatedCluster cluster_;
@@ -188,15 +190,15 @@ class Injection {
   std::optional<Duration> reached_;
   Duration held_up_{};  ///< the longest round of a client
   double clears_after_ = -1;
-  std::string json_, open_;
+  const bool explain_;
+  std::string json_;
 };
 
 }  // namespace
 
 std::string run_injection(uint64_t seed, bool explain) {
-  Injection injection(seed);
+  Injection injection(seed, explain);
   const Status status = injection.run();
-  if (explain) fmt::print("{}", injection.open());
   if (!status.ok()) return fmt::format(R"({{"seed": {}, "problem": {}}})", seed, quoted(status.to_string()));
   return injection.json();
 }

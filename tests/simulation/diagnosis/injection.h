@@ -7,7 +7,7 @@
 namespace kintsugi::simulation {
 
 /// What was done and what was said of it, as one JSON object on one line: the seed first, then what docs/diagnosis.md and
-/// scripts/lab/diagnosis/simulated.py read. `explain`: also prints what stands open when the fault is ended.
+/// scripts/lab/diagnosis/simulated.py read. `explain`: also prints, every second, what stands open while the fault is watched.
 std::string run_injection(uint64_t seed, bool explain = false);
 
 }  // namespace kintsugi::simulation

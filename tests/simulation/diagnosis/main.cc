@@ -24,7 +24,7 @@ writes down what the monitor says. The journal is judged by scripts/lab/diagnosi
   --seeds A..B     the seeds to run, B included; --seeds A runs one
   --journal FILE   append one JSON object a seed; seeds that the file has are not run again
   --jobs J         seeds at a time (2)
-  --explain        print what stands open in the cluster when the fault is ended
+  --explain        print every second what stands open in the cluster while the fault is watched
 )";
 
 constexpr unsigned kRealTimeLimit = 300;  ///< seconds for one seed
