@@ -237,6 +237,10 @@ void Reporter::tell_live(proto::SightReport& report, int64_t now) {
       bytes += told.ByteSizeLong() + 4;
     }
   }
+  // Who is asked for everything tells what it has done for others, too, though nothing of it is open.
+  if (all_live_)
+    for (uint16_t number = 1; number < totals.size(); ++number)
+      roles.try_emplace(number);
   for (auto& [number, role] : roles) {
     if (number >= totals.size() || totals[number].site == nullptr) continue;
     role.set_role(number);

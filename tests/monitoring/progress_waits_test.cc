@@ -361,6 +361,24 @@ TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswer
               testing::UnorderedElementsAre("server 1", "server 2"));
 }
 
+TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForWhileItServesOthersNamesTheLink) {
+  for (const bool serves : {true, false}) {
+    ReportRig rig;
+    const uint64_t caller = rig.server(1), callee = rig.server(2);
+    rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+    proto::SightRole& role = *rig.report(callee).add_roles();
+    role.set_role(7);
+    role.set_name("serve.ReadChunk");
+    std::vector<Verdict> verdicts;
+    for (int round = 0; round < 8; round++) {
+      if (serves) role.set_ended(100 + round);
+      verdicts = diagnose(rig.snapshot(), {}, rig.history());
+    }
+    ASSERT_THAT(verdicts, SizeIs(1));
+    EXPECT_EQ(verdicts[0].kind(), serves ? Verdict::LINK : Verdict::NOT_SERVED);
+  }
+}
+
 TEST(WaitGraph, RequestsOfManyThatACalleeHasNoTaskForAreNotServed) {
   ReportRig rig;
   rig.server(2);
@@ -380,6 +398,8 @@ TEST(WaitGraph, WhoDoesNotShowEverythingIsAskedBeforeItIsBlamed) {
   EXPECT_THAT(rig.diagnose(), IsEmpty());
   EXPECT_TRUE(rig.history().wants_everything(callee));
   rig.report(callee).set_all_live(true);
+  for (int round = 0; round < 4; round++)  // whether it serves anybody has to be seen
+    EXPECT_THAT(diagnose(rig.snapshot(), {}, rig.history()), IsEmpty());
   EXPECT_THAT(rig.diagnose(), SizeIs(1));
   // As long as a verdict rests on it: else the verdict would come and go.
   EXPECT_TRUE(rig.history().wants_everything(callee));
