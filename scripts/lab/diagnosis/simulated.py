@@ -27,6 +27,11 @@ def is_named(injection):
     return any(is_right(injection, verdict) for verdict in injection["verdicts"])
 
 
+def is_in_region(injection, verdict):
+    # A disk that is waited for is told behind the region.
+    return has_region(injection, {**verdict, "region": f"{verdict['region']} {verdict['device']}"})
+
+
 def title(injection):
     return " ".join(filter(None, [injection["kind"], injection["point"], injection["detail"]]))
 
@@ -40,7 +45,7 @@ def table(judged):
     named = [one for one in judged if is_named(one)]
     certain = [(one, v) for one, v in verdicts if v["confidence"] == "certain"]
     with_region = [one for one in judged if one["regions"] and one["kind"] == "hang"]
-    first_right = [one for one in with_region if one["verdicts"] and is_right(one, one["verdicts"][0]) and has_region(one, one["verdicts"][0])]
+    first_right = [one for one in with_region if one["verdicts"] and is_right(one, one["verdicts"][0]) and is_in_region(one, one["verdicts"][0])]
     delays = sorted(max(0.0, min(v["after"] for v in one["verdicts"] if is_right(one, v)) - one["reached"]) for one in named)
     ends = [one for one in named if one["kind"] != "lost-message"]  # whoever waits for a lost answer goes on to wait until the deadline
     cleared = [one for one in ends if one["clears_after"] >= 0]
@@ -74,7 +79,7 @@ def misses(judged, each):
     for one in judged:
         wrong = [v for v in one["verdicts"] if not is_right(one, v)]
         said = [f"{v['confidence']}{' masked' if v['masked'] else ''} {v['kind']} {v['process_kind']}: {v['region'] or v['peer']}" for v in wrong]
-        nothing = f"nothing; a client was held up for {'less' if one['held_up'] < 2 else 'more'} than 2 s"
+        nothing = f"nothing; a client was held up for {'less' if one['held_up'] < 4 else 'more'} than 4 s"
         for text in said or ([] if is_named(one) else [nothing]):
             key = (title(one), "named, and" if is_named(one) else "MISSED:", text)
             counts[key] += 1
