@@ -27,7 +27,7 @@ Result<Enum> find(const std::array<std::string_view, kSize>& names, std::string_
 /// Keeps the thread from doing anything else, as a loop that does not end would.
 void spin_until(const Clock& clock, TimePoint end) {
   volatile uint64_t turns = 0;
-  // A clock that stands still while code runs, as the simulator's, would never get there.
+  // A clock that stands still while code runs would never get there.
   const TimePoint began = clock.now();
   for (uint64_t i = 0; clock.now() < end; ++i) {
     turns = turns + 1;
@@ -112,7 +112,12 @@ asio::awaitable<FaultOutcome> FaultPoints::happen(uint64_t number, Fault fault) 
     case FaultAction::kCorrupt: outcome.corrupt = true; break;
     case FaultAction::kDrop: outcome.drop = true; break;
     case FaultAction::kRepeat: outcome.repeat = true; break;
-    case FaultAction::kCpuLoop: spin_until(clock_, end); break;
+    case FaultAction::kCpuLoop:
+      if (keep_busy_)
+        co_await keep_busy_(fault.delay);
+      else
+        spin_until(clock_, end);
+      break;
     case FaultAction::kMemoryWalk: walk_memory(fault.bytes, fault.delay); break;
     case FaultAction::kLeak:
       leaked_.push_back(std::make_unique<char[]>(fault.bytes));  // zeroed, so it takes memory

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -81,7 +82,10 @@ class FaultPoints {
  public:
   static constexpr size_t kMaxFaults = 64;
 
-  FaultPoints(asio::any_io_executor executor, Clock& clock) : clock_(clock), changed_(executor, clock) {}
+  /// `keep_busy`: keeps the thread from doing anything else for so long, where a loop cannot, as in the simulator.
+  using KeepBusy = std::function<asio::awaitable<void>(Duration)>;
+  FaultPoints(asio::any_io_executor executor, Clock& clock, KeepBusy keep_busy = {})
+      : clock_(clock), keep_busy_(std::move(keep_busy)), changed_(executor, clock) {}
 
   /// False: pass() would do nothing.
   bool armed() const { return !faults_.empty(); }
@@ -108,6 +112,7 @@ class FaultPoints {
   bool is_set(uint64_t number) const;
 
   Clock& clock_;
+  const KeepBusy keep_busy_;
   std::list<Listed> faults_;
   std::array<uint64_t, static_cast<size_t>(FaultPoint::kCount)> passes_{};
   std::vector<std::unique_ptr<char[]>> leaked_;

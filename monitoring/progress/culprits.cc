@@ -135,7 +135,7 @@ class Finder {
     culprit.weak = !culprit.waiters.empty() &&
                    std::none_of(culprit.waiters.begin(), culprit.waiters.end(),
                                 [&](uint32_t v) { return certain.contains(v) || !firm.contains(v); });
-    culprit.masked = is_masked(culprit, firm);
+    culprit.masked = is_masked(culprit, firm) || is_given_up(culprit);
     chain(culprit, next, farthest);
   }
 
@@ -163,6 +163,13 @@ class Finder {
       if (!has_firm && !has_soft && is_task(v) && !is_own_task(culprit, v)) return false;
     }
     return is_any;
+  }
+
+  /// It works for somebody who does not wait for it any more.
+  bool is_given_up(const Culprit& culprit) const {
+    if (culprit.knot || !culprit.waiters.empty() || !is_task(culprit.members.front())) return false;
+    const uint64_t caller = tasks_[culprit.members.front()].root().parent();
+    return caller != 0 && tasks_.holding(caller).empty() && tasks_.at_stream(caller).empty();
   }
 
   void chain(Culprit& culprit, const std::map<uint32_t, Step>& next, uint32_t from) {

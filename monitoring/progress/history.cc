@@ -65,17 +65,25 @@ void History::State::observe(const OpenTasks& tasks, const Settings& settings) {
   }
   std::erase_if(ended, [&](const auto& entry) { return now - entry.second.ended > settings.remember_ended; });
 
-  for (const auto& view : tasks.snapshot().processes)
-    for (const proto::SightDevice& device : view->last().devices()) {
-      const std::pair key(view->process(), device.name());
+  for (const auto& view : tasks.snapshot().processes) {
+    const auto count = [&](const std::string& name, uint64_t value) {
+      const std::pair key(view->process(), name);
       const auto found = counters.find(key);
       if (found == counters.end()) {
-        if (counters.size() < kMaxCounters)
-          counters[key] = {.value = sum_of(device), .moved = view->arrived()};
-      } else if (found->second.value != sum_of(device)) {
-        found->second = {.value = sum_of(device), .moved = view->arrived(), .changed = true};
+        if (counters.size() < kMaxCounters) counters[key] = {.value = value, .moved = view->arrived()};
+      } else if (found->second.value != value) {
+        found->second = {.value = value, .moved = view->arrived(), .changed = true};
       }
-    }
+    };
+    for (const proto::SightDevice& device : view->last().devices())
+      count(device.name(), sum_of(device));
+    // Other reports hold some of the roles only.
+    if (!view->last().all_live()) continue;
+    uint64_t served = 0;
+    for (const proto::SightRole& role : view->last().roles())
+      if (role.name().starts_with("serve.")) served += role.ended();
+    count(kServed, served);
+  }
   std::erase_if(counters, [&](const auto& entry) { return now - entry.second.moved > kForgetCounter; });
   std::erase_if(candidates, [&](const auto& entry) { return now - entry.second.seen > 30s; });
 }

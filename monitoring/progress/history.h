@@ -40,6 +40,9 @@ struct History::State {
   /// True when a change was seen, and not long ago.
   bool moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const;
 
+  /// As a counter of a process: the calls that it has served.
+  static constexpr const char* kServed = "served calls";
+
   std::set<uint64_t> wanted;  ///< processes that are asked for everything that is open in them
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, EndedWait>
       ended;  ///< by process, span and target's span

@@ -362,7 +362,9 @@ std::vector<Verdict> write_verdicts(const OpenTasks& tasks, const WaitGraph& gra
   const double least = settings.least_share * verdicts.front().waiters();
   size_t left_out = 0;
   std::erase_if(verdicts, [&](const Verdict& verdict) {
-    const bool is_small = !verdict.masked() && verdict.waiters() < least;
+    // One that is certain is a fault of its own, however few wait for it.
+    const bool is_named = verdict.confidence() == Verdict::CERTAIN && verdict.waiters() > 0;
+    const bool is_small = !verdict.masked() && !is_named && verdict.waiters() < least;
     left_out += is_small;
     return is_small;
   });

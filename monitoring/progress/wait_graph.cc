@@ -8,6 +8,8 @@ namespace {
 /// A pair of processes that has moved nothing for so long, while one waits for the other, does not hear each other. Counters of peers that
 /// nobody waits for are reported every ten seconds only.
 constexpr Duration kQuiet = 4s, kLately = 12s;
+/// By then whoever takes no more requests has ended those that it had, as a rule.
+constexpr Duration kDrained = 2s;
 /// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after this.
 constexpr Duration kLongForResource = 12s;
 constexpr size_t kMostHolders = 64;
@@ -59,9 +61,10 @@ void WaitGraph::connect(uint32_t from, uint32_t to, EdgeKind kind) {
 }
 
 void WaitGraph::unresolved(uint32_t from, int process) {
-  if (process >= 0 && tasks_.processes()[process].complete) return;  // it said everything: there is nothing
-  vertices_[from].unresolved = true;
+  // Also who has said everything: what is concluded from that has to hold in its next report, too.
   if (process >= 0) history_.wanted.insert(tasks_.snapshot().processes[process]->process());
+  const bool is_known = process >= 0 && tasks_.processes()[process].complete;
+  vertices_[from].unresolved = vertices_[from].unresolved || !is_known;
 }
 
 void WaitGraph::nobody_there(uint32_t task, const char* why) {
@@ -133,13 +136,18 @@ void WaitGraph::add_call(uint32_t task, const std::string& address, uint64_t spa
 
 void WaitGraph::add_unserved(uint32_t task, int target) {
   const auto& processes = tasks_.snapshot().processes;
-  if (!tasks_.processes()[target].complete) return unresolved(task, target);
+  unresolved(task, target);
+  if (!tasks_.processes()[target].complete) return;
   const TimePoint now = tasks_.snapshot().taken;
   const std::string& address = processes[target]->last().address();
   const int caller = static_cast<int>(tasks_[task].process);
   const auto own = history_.unmoved(processes[caller]->process(), address, now);
   const std::set<int>& movers = movers_of(target);
-  const bool others_move = movers.size() > movers.count(caller);
+  // What it has served since it should have begun this request, was served for others.
+  const bool serves = unserved_[address].size() < 2 && tasks_[task].still > kDrained &&
+                      history_.moved_within(processes[target]->process(), History::State::kServed, now,
+                                            tasks_[task].still - kDrained);
+  const bool others_move = movers.size() > movers.count(caller) || serves;
   const bool pair_is_quiet = own && *own > kQuiet;
   if (others_move && (pair_is_quiet || unserved_[address].size() < 2)) {
     const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");
@@ -147,6 +155,12 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
         pair_is_quiet ? "nothing comes through between the two, while others are answered"
                       : "a request has no task at the callee, which answers others: a message was lost";
     return connect(task, link);
+  }
+  // One request may be lost while the callee happens to have nothing else to do: that takes a while to tell.
+  const auto idle = history_.unmoved(processes[target]->process(), History::State::kServed, now);
+  if (unserved_[address].size() < 2 && idle && *idle < kQuiet) {
+    vertices_[task].unresolved = true;
+    return;
   }
   const uint32_t callee = vertex(Place::kNotServed, target, -1, "");
   if (vertices_[callee].name.empty()) vertices_[callee].why = "it reports, but has no task for the request";
@@ -235,7 +249,8 @@ void WaitGraph::add_upstream(uint32_t task) {
     const ProcessState& state = tasks_.processes()[process];
     if (state.silent || state.spinning)
       return connect(task, vertex(state.silent ? Place::kSilent : Place::kRunning, process, -1, ""));
-    if (!state.complete) return unresolved(task, process);
+    unresolved(task, process);
+    if (!state.complete) return;
   }
   const uint32_t caller = vertex(Place::kCaller, process, -1, process >= 0 ? "" : top.target());
   vertices_[caller].why = "a handler waits for its caller, of which nothing is known";

@@ -139,7 +139,7 @@ proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop
   report.set_name(who.name);
   report.set_server_id(who.server_id);
   report.set_address(who.address);
-  report.set_host(host_);
+  report.set_host(who.host.empty() ? host_ : who.host);
   report.set_sequence(++sequence_);
   report.set_wall_ns(wall.time_since_epoch().count());
   report.set_uptime_ns(since(nanoseconds(now), nanoseconds(began_)));
@@ -237,6 +237,10 @@ void Reporter::tell_live(proto::SightReport& report, int64_t now) {
       bytes += told.ByteSizeLong() + 4;
     }
   }
+  // Who is asked for everything tells what it has done for others, too, though nothing of it is open.
+  if (all_live_)
+    for (uint16_t number = 1; number < totals.size(); ++number)
+      roles.try_emplace(number);
   for (auto& [number, role] : roles) {
     if (number >= totals.size() || totals[number].site == nullptr) continue;
     role.set_role(number);

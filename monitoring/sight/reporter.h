@@ -19,6 +19,7 @@ struct Reporting {
   std::string name;        ///< as people know it; empty: none
   std::string address;     ///< where it is called; empty: nowhere
   uint64_t server_id = 0;  ///< of a chunkserver
+  std::string host;        ///< its machine; empty: the one that this runs on
 };
 
 struct ReporterLimits {

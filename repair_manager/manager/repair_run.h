@@ -28,6 +28,7 @@ struct RepairRun {
   std::set<ChunkId> lost_again;  ///< chunks of the plan that were reported lost while it ran
   proto::RepairRecord record;    ///< for people; nothing is decided by it
   std::optional<Status> ended;   ///< none: it runs
+  uint64_t span = 0;             ///< of the task that carries it out; 0: nobody records
 
   // The call of the root.
   TimePoint began{};

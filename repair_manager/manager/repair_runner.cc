@@ -162,6 +162,7 @@ asio::awaitable<Status> RepairRunner::carry_out(Context context, std::shared_ptr
       kRepair,
       {static_cast<double>(plan.targets.front().bytes), static_cast<double>(plan.helpers.size()),
        static_cast<double>(plan.choice.slice_bytes)}};
+  run->span = module.context().trace.span_id;
   const Status status = co_await call_and_commit(module.context(), run);
   proto::Timing& timing = *run->record.mutable_timing();
   timing.set_seconds(plan.plan_seconds + to_seconds(runtime_.clock.now() - run->began));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/base/assert.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::repair_manager {
 
@@ -81,6 +82,7 @@ asio::awaitable<Result<proto::RepairRecord>> RequestedRepairs::run_attempts(Cont
     for (const QueueEntry& entry : entries)
       wanted.indexes.push_back(entry.chunk.index);
     if (runtime_.clock.now() >= context.deadline) break;
+    const sight::Wait wait(context, sight::WaitKind::kTimer);
     if (i + 1 < attempts_) co_await tasks_.sleep_until(std::min(entries.front().due, context.deadline));
   }
   co_return last;
@@ -94,6 +96,7 @@ std::shared_ptr<const RepairRun> RequestedRepairs::running(const WantedRepair& w
 
 asio::awaitable<Status> RequestedRepairs::wait_for_end(Context context,
                                                        std::shared_ptr<const RepairRun> run) {
+  const sight::Wait wait(context, sight::WaitKind::kSibling, 0, run->span);
   while (!run->ended) {
     const bool notified = co_await runner_.wait_for_an_end(context.deadline);
     if (!notified) co_return Status{Code::kDeadlineExceeded, "waiting for the running repair of the chunk"};
@@ -115,6 +118,7 @@ asio::awaitable<Result<std::shared_ptr<RepairRun>>> RequestedRepairs::begin_when
         planner_.repair(runner_.plan_request(entries), wanted.wishes, /*requested=*/true);
     if (planned) co_return begin(std::move(*planned), entries);
     if (planned.error().code() != Code::kLimitExceeded) co_return planned.error();
+    const sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "repair slots"));
     const TimePoint again = runtime_.clock.now() + kBusyRetry;
     co_await runner_.wait_for_an_end(std::min(context.deadline, again));
     if (runtime_.clock.now() >= context.deadline) co_return planned.error();

@@ -310,6 +310,36 @@ TEST(WaitGraph, TwoFaultsGiveTwoVerdicts) {
               testing::UnorderedElementsAre("server 3", "server 6"));
 }
 
+TEST(WaitGraph, ACertainCulpritIsNamedBesideOneThatManyMoreWaitFor) {
+  ReportRig rig;
+  for (const auto& [number, waiting] : {std::pair(3, 20), std::pair(6, 1)}) {
+    const uint64_t server = rig.server(number);
+    const RigTask holder = rig.task(server, "chunkserver.segment_append");
+    rig.usual(server, "chunkserver.segment_append", proto::WAIT_NONE, 1'000);
+    for (int i = 0; i < waiting; i++)
+      rig.wait(rig.task(server, "serve.WriteSmallChunk", 0, 100 * number + i), proto::WAIT_SIBLING,
+               holder.span);
+  }
+  std::vector<std::string> named;
+  for (const Verdict& verdict : rig.diagnose())
+    named.push_back(verdict.server());
+  EXPECT_THAT(named, ElementsAre("server 3", "server 6"));
+}
+
+TEST(WaitGraph, AHandlerThatItsCallerHasGivenUpIsReportedAsMaskedBesideAnotherFault) {
+  ReportRig rig;
+  const RigTask holder = rig.task(rig.server(3), "chunkserver.segment_append");
+  for (int i = 0; i < 20; i++)
+    rig.wait(rig.task(rig.server(3), "serve.WriteSmallChunk", 0, 100 + i), proto::WAIT_SIBLING, holder.span);
+  rig.task(rig.server(6), "serve.ReadChunk", /*parent=*/12345);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(2));
+  EXPECT_EQ(verdicts[0].server(), "server 3");
+  EXPECT_FALSE(verdicts[0].masked());
+  EXPECT_EQ(verdicts[1].server(), "server 6");
+  EXPECT_TRUE(verdicts[1].masked());
+}
+
 TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswered) {
   ReportRig rig;
   const uint64_t caller = rig.server(1), callee = rig.server(2), other = rig.server(3);
@@ -331,6 +361,24 @@ TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswer
               testing::UnorderedElementsAre("server 1", "server 2"));
 }
 
+TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForWhileItServesOthersNamesTheLink) {
+  for (const bool serves : {true, false}) {
+    ReportRig rig;
+    const uint64_t caller = rig.server(1), callee = rig.server(2);
+    rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+    proto::SightRole& role = *rig.report(callee).add_roles();
+    role.set_role(7);
+    role.set_name("serve.ReadChunk");
+    std::vector<Verdict> verdicts;
+    for (int round = 0; round < 8; round++) {
+      if (serves) role.set_ended(100 + round);
+      verdicts = diagnose(rig.snapshot(), {}, rig.history());
+    }
+    ASSERT_THAT(verdicts, SizeIs(1));
+    EXPECT_EQ(verdicts[0].kind(), serves ? Verdict::LINK : Verdict::NOT_SERVED);
+  }
+}
+
 TEST(WaitGraph, RequestsOfManyThatACalleeHasNoTaskForAreNotServed) {
   ReportRig rig;
   rig.server(2);
@@ -350,8 +398,11 @@ TEST(WaitGraph, WhoDoesNotShowEverythingIsAskedBeforeItIsBlamed) {
   EXPECT_THAT(rig.diagnose(), IsEmpty());
   EXPECT_TRUE(rig.history().wants_everything(callee));
   rig.report(callee).set_all_live(true);
+  for (int round = 0; round < 4; round++)  // whether it serves anybody has to be seen
+    EXPECT_THAT(diagnose(rig.snapshot(), {}, rig.history()), IsEmpty());
   EXPECT_THAT(rig.diagnose(), SizeIs(1));
-  EXPECT_FALSE(rig.history().wants_everything(callee));
+  // As long as a verdict rests on it: else the verdict would come and go.
+  EXPECT_TRUE(rig.history().wants_everything(callee));
 }
 
 TEST(WaitGraph, HoldersOfSlotsAmongEachOtherAreADeadlock) {

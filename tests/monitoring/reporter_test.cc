@@ -70,6 +70,23 @@ TEST(Reporter, WhatMovesIsLeftOutUnlessAllIsAskedFor) {
   EXPECT_TRUE(all.all_live());
 }
 
+TEST(Reporter, WhoIsAskedForEverythingTellsHowMuchItHasDoneThoughNothingIsOpen) {
+  Rig rig;
+  (void)rig.report();
+  rig.deliver();
+  for (int i = 0; i < 3; ++i)
+    const Module put{rig.recorder.root_context(), kPut};
+  rig.clock.advance(100ms);
+  EXPECT_EQ(rig.report().roles_size(), 0);
+  proto::SightReportAnswer answer;
+  answer.set_all_live(true);
+  rig.deliver(answer);
+  const auto all = rig.report();
+  ASSERT_EQ(all.roles_size(), 1);
+  EXPECT_EQ(all.roles(0).name(), "test.put");
+  EXPECT_EQ(all.roles(0).ended(), 3u);
+}
+
 TEST(Reporter, ProgressSaysThatALongRegionMoves) {
   Rig rig;
   Module put{rig.recorder.root_context(), kPut};

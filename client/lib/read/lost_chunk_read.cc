@@ -54,7 +54,11 @@ asio::awaitable<Status> LostChunkRead::read() {
 asio::awaitable<Status> LostChunkRead::read_by_tree() {
   DegradedRead read(resources_, context_, range_,
                     {.shape = *options_.shape, .slice_bytes = options_.slice_bytes}, sink_);
-  const Status status = co_await read.run();
+  Status status;
+  {
+    const sight::Wait wait(context_, sight::WaitKind::kJoin);  // it is a task of its own
+    status = co_await read.run();
+  }
   report_ = read.report();
   next_ = read.delivered();
   crc_ = read.crc();

@@ -56,6 +56,7 @@ Status Upload::adopt(const proto::AllocateStripeResponse& allocation) {
 }
 
 void Upload::allocate_ahead(Context context) {
+  ahead_span_ = 0;
   tasks_.spawn(run_ahead(context));
 }
 
@@ -69,7 +70,9 @@ asio::awaitable<void> Upload::run_ahead(Context context) {
 
 asio::awaitable<Status> Upload::take_allocation(Context context, proto::AllocateStripeResponse& allocation) {
   {
-    const sight::Wait wait(context, sight::WaitKind::kSibling, 0, ahead_span_);
+    // A task that has not begun yet is found as a child.
+    const auto kind = ahead_span_ != 0 ? sight::WaitKind::kSibling : sight::WaitKind::kJoin;
+    const sight::Wait wait(context, kind, 0, ahead_span_);
     co_await tasks_.join();
   }
   if (!ahead_) co_return co_await allocate(context, allocation);

@@ -19,6 +19,12 @@ class ChunkserverProgram final : public StartedProgram {
 
   chunkserver::ChunkStore& store() { return server_.store(); }
   const sight::Recorder& recorder() const override { return server_.recorder(); }
+  sight::Reporting who() const override {
+    return {.kind = "chunkserver",
+            .name = server_.name(),
+            .address = server_.address(),
+            .server_id = server_.id().value};
+  }
 
  protected:
   asio::awaitable<Status> start_daemon() override { return server_.start(); }

@@ -14,21 +14,26 @@ namespace kintsugi::simulation {
 class ClientProgram final : public Program {
  public:
   ClientProgram(const runtime::Runtime& runtime, client::Options options, const rpc::Secret& secret,
-                uint64_t recorder_seed)
-      : runtime_(runtime), recorder_(runtime.clock, recorder_seed), idle_(runtime) {
+                uint64_t recorder_seed, std::string name)
+      : runtime_(runtime), name_(std::move(name)), recorder_(runtime.clock, recorder_seed), idle_(runtime) {
     options.recorder = &recorder_;
     client_ = std::make_unique<client::Client>(runtime_, std::move(options), secret);
   }
 
   client::Client& client() { return *client_; }
 
-  asio::awaitable<Status> start() override { co_return Status{}; }
+  asio::awaitable<Status> start() override {
+    if (reports_) reports_->start();
+    co_return Status{};
+  }
   asio::awaitable<void> stop() override {
+    if (reports_) co_await reports_->stop();
     co_await client_->stop();
     while (operations_ > 0)
       co_await idle_.wait();
   }
   const sight::Recorder& recorder() const override { return recorder_; }
+  sight::Reporting who() const override { return {.kind = "client", .name = name_}; }
 
   /// Lives in a coroutine that uses the client: keeps it from being destroyed.
   class Use {
@@ -45,6 +50,7 @@ class ClientProgram final : public Program {
 
  private:
   runtime::Runtime runtime_;
+  const std::string name_;
   sight::Recorder recorder_;
   std::unique_ptr<client::Client> client_;
   runtime::Event idle_;

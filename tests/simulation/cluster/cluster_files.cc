@@ -35,7 +35,7 @@ SimulatedCluster::OperationPtr SimulatedCluster::start_put(const std::string& pa
   const Content content{simulation_.seed_for("content " + std::to_string(next_content_++)), size};
   auto operation = this->operation(path);
   oracle_.put_begins(path, content);
-  asio::co_spawn(simulation_.executor(), put_in_background(client_program(), operation, content),
+  asio::co_spawn(simulation_.executor(), put_in_background(client_program(client_of(path)), operation, content),
                  asio::detached);
   return operation;
 }
@@ -43,13 +43,13 @@ SimulatedCluster::OperationPtr SimulatedCluster::start_put(const std::string& pa
 SimulatedCluster::OperationPtr SimulatedCluster::start_remove(const std::string& path) {
   auto operation = this->operation(path);
   oracle_.remove_begins(path);
-  asio::co_spawn(simulation_.executor(), remove_in_background(client_program(), operation), asio::detached);
+  asio::co_spawn(simulation_.executor(), remove_in_background(client_program(client_of(path)), operation), asio::detached);
   return operation;
 }
 
 SimulatedCluster::OperationPtr SimulatedCluster::start_check(const std::string& path) {
   auto operation = this->operation(path);
-  asio::co_spawn(simulation_.executor(), check_in_background(client_program(), operation), asio::detached);
+  asio::co_spawn(simulation_.executor(), check_in_background(client_program(client_of(path)), operation), asio::detached);
   return operation;
 }
 
@@ -110,7 +110,7 @@ Status SimulatedCluster::finish(const OperationPtr& operation) {
 }
 
 Result<std::vector<std::byte>> SimulatedCluster::get(const std::string& path) {
-  return run(read_file(client_program(), path));
+  return run(read_file(client_program(client_of(path)), path));
 }
 
 Status SimulatedCluster::check_range(const std::string& path, uint64_t offset, uint64_t length) {

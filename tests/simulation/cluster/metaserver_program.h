@@ -14,11 +14,15 @@ class MetaserverProgram final : public StartedProgram {
                     const rpc::Secret& secret, MemoryStoreDisk& disk, uint64_t recorder_seed)
       : StartedProgram(runtime),
         recorder_(runtime.clock, recorder_seed),
+        address_(options.metaserver.listen.to_string()),
         store_(runtime.executor, runtime.clock, disk) {
     options.metaserver.recorder = &recorder_;
     daemon_ = std::make_unique<metaserver::MetaDaemon>(this->runtime(), std::move(options), secret, store_);
   }
   const sight::Recorder& recorder() const override { return recorder_; }
+  sight::Reporting who() const override {
+    return {.kind = "metaserver", .name = "metaserver", .address = address_};
+  }
 
  protected:
   asio::awaitable<Status> start_daemon() override { return daemon_->start(); }
@@ -29,6 +33,7 @@ class MetaserverProgram final : public StartedProgram {
 
  private:
   sight::Recorder recorder_;
+  const std::string address_;
   MemoryStore store_;
   std::unique_ptr<metaserver::MetaDaemon> daemon_;
 };

@@ -4,11 +4,13 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "common/base/status.h"
 #include "monitoring/sight/recorder.h"
+#include "tests/simulation/cluster/node_reports.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
 
@@ -23,6 +25,22 @@ class Program {
   virtual asio::awaitable<void> stop() = 0;
   /// What it did, as it recorded it.
   virtual const sight::Recorder& recorder() const = 0;
+  /// Who it is for people and for a monitor.
+  virtual sight::Reporting who() const = 0;
+
+  /// It reports to the monitor that the metaserver knows of, from the end of its start until it stops. REQUIRES: it was not
+  /// started.
+  void report_from(SimNode& node, const rpc::Secret& secret, runtime::Endpoint metaserver) {
+    const auto who = [this, host = node.name()] {
+      sight::Reporting it = this->who();
+      it.host = host;
+      return it;
+    };
+    reports_.emplace(node, recorder(), secret, std::move(metaserver), who);
+  }
+
+ protected:
+  std::optional<NodeReports> reports_;  ///< none: it does not report
 };
 
 /// Where crashed programs come to their end without virtual time having to pass for the test.

@@ -18,6 +18,10 @@ class RepairManagerProgram final : public StartedProgram {
 
   repair_manager::RepairManager& repairs() { return daemon_->repairs(); }
   const sight::Recorder& recorder() const override { return recorder_; }
+  sight::Reporting who() const override {
+    const std::string address = daemon_->endpoint().to_string();
+    return {.kind = "repair-manager", .name = "repair manager " + address, .address = address};
+  }
 
  protected:
   asio::awaitable<Status> start_daemon() override { co_return daemon_->start(); }

@@ -9,6 +9,7 @@
 #include "tests/simulation/cluster/chunkserver_program.h"
 #include "tests/simulation/cluster/client_program.h"
 #include "tests/simulation/cluster/metaserver_program.h"
+#include "tests/simulation/cluster/monitor_program.h"
 #include "tests/simulation/cluster/repair_manager_program.h"
 
 namespace kintsugi::simulation {
@@ -17,6 +18,7 @@ namespace {
 constexpr uint16_t kMetaserverPort = 7000;
 constexpr uint16_t kChunkserverPort = 7001;
 constexpr uint16_t kRepairManagerPort = 7002;
+constexpr uint16_t kMonitorPort = 7003;
 constexpr uint64_t kChunkserverBufferBytes = 16 << 20;
 constexpr Duration kStartLimit = std::chrono::minutes(1);
 constexpr Duration kCleanStopLimit = std::chrono::minutes(1);
@@ -46,29 +48,33 @@ SimulatedCluster::SimulatedCluster(ClusterOptions options)
     servers_.push_back(std::make_unique<Machine>(simulation_, name(server)));
   for (size_t manager = 0; manager < options_.repair_managers; ++manager)
     managers_.push_back(std::make_unique<Machine>(simulation_, repair_manager_name(manager)));
-  client_ = std::make_unique<Machine>(simulation_, "client");
+  for (size_t client = 0; client < options_.clients; ++client)
+    clients_.push_back(std::make_unique<Machine>(simulation_, client_name(client)));
+  if (options_.monitor) monitor_ = std::make_unique<Machine>(simulation_, "monitor");
 }
 
 SimulatedCluster::~SimulatedCluster() {
-  // The client first: its operations end before what they talk to.
-  graveyard_.bury(std::move(client_->program));
+  for (Machine* machine : machines()) {
+    machine->node.continue_process();
+    machine->node.faults().clear();
+  }
+  // The clients first: their operations end before what they talk to.
+  for (auto& client : clients_)
+    graveyard_.bury(std::move(client->program));
   for (auto& server : servers_)
     graveyard_.bury(std::move(server->program));
   for (auto& manager : managers_)
     graveyard_.bury(std::move(manager->program));
   graveyard_.bury(std::move(metaserver_->program));
+  if (monitor_) graveyard_.bury(std::move(monitor_->program));
   bool stopped = false;
   try {
     const auto quiet = [this] { return graveyard_.quiet(); };
     stopped = simulation_.run_until(quiet, kCleanStopLimit);
     if (!stopped) {
       // A disk that hangs keeps a clean stop waiting: pull the plug.
-      client_->node.crash();
-      metaserver_->node.crash();
-      for (auto& manager : managers_)
-        manager->node.crash();
-      for (auto& server : servers_)
-        server->node.crash();
+      for (Machine* machine : machines())
+        machine->node.crash();
       stopped = simulation_.run_until(quiet, kStopLimit);
     }
   } catch (const std::exception& error) {
@@ -80,6 +86,15 @@ SimulatedCluster::~SimulatedCluster() {
                  simulation_.replay_hint().c_str());
     std::abort();
   }
+}
+
+std::vector<Machine*> SimulatedCluster::machines() const {
+  std::vector<Machine*> all{metaserver_.get()};
+  for (const auto* group : {&clients_, &managers_, &servers_})
+    for (const auto& machine : *group)
+      all.push_back(machine.get());
+  if (monitor_) all.push_back(monitor_.get());
+  return all;
 }
 
 // ---- programs --------------------------------------------------------------------------------------------
@@ -133,17 +148,39 @@ std::unique_ptr<Program> SimulatedCluster::make_repair_manager(size_t manager) {
       simulation_.seed_for(fmt::format("recorder of repair manager {}", manager)));
 }
 
-void SimulatedCluster::start_client() {
+std::unique_ptr<Program> SimulatedCluster::make_monitor() {
+  monitoring::MonitorOptions options;
+  options.listen = {"monitor", kMonitorPort};
+  options.metaserver = {"metaserver", kMetaserverPort};
+  options.data_dir = "/monitor";
+  options.history_bytes = 1 << 20;
+  options.snapshot_bytes = 1 << 20;
+  return std::make_unique<MonitorProgram>(monitor_->node.runtime(), std::move(options), secret_,
+                                          simulation_.seed_for("recorder of monitor"));
+}
+
+void SimulatedCluster::start_client(size_t client) {
   client::Options options;
   options.metaserver = {"metaserver", kMetaserverPort};
   options.memory_bytes = client::kMinMemoryBytes;
-  client_->program = std::make_unique<ClientProgram>(client_->node.runtime(), std::move(options), secret_,
-                                                     simulation_.seed_for("recorder of client"));
+  Machine& machine = *clients_[client];
+  begin(machine, std::make_unique<ClientProgram>(
+                     machine.node.runtime(), std::move(options), secret_,
+                     simulation_.seed_for("recorder of " + client_name(client)), client_name(client)));
 }
 
-ClientProgram& SimulatedCluster::client_program() {
-  KINTSUGI_ASSERT(client_->program);  // start() first
-  return static_cast<ClientProgram&>(*client_->program);
+ClientProgram& SimulatedCluster::client_program(size_t client) {
+  KINTSUGI_ASSERT(clients_[client]->program);  // start() first
+  return static_cast<ClientProgram&>(*clients_[client]->program);
+}
+
+const monitoring::Monitor& SimulatedCluster::monitor() const {
+  KINTSUGI_ASSERT(monitor_ && monitor_->program);
+  return static_cast<const MonitorProgram&>(*monitor_->program).monitor();
+}
+
+std::vector<proto::Verdict> SimulatedCluster::verdicts() const {
+  return monitor().alarms().standing();
 }
 
 client::Client& SimulatedCluster::client() {
@@ -152,6 +189,8 @@ client::Client& SimulatedCluster::client() {
 
 void SimulatedCluster::begin(Machine& machine, std::unique_ptr<Program> program) {
   machine.program = std::move(program);
+  if (options_.monitor && &machine != monitor_.get())
+    machine.program->report_from(machine.node, secret_, {"metaserver", kMetaserverPort});
   auto start = [](Program& started, std::string who) -> asio::awaitable<void> {
     const Status status = co_await started.start();
     if (!status.ok()) log::error("{} did not start: {}", who, status.to_string());
@@ -171,7 +210,9 @@ Status SimulatedCluster::start() {
     servers_[server]->node.crash();
   for (size_t manager = 0; manager < managers_.size(); ++manager)
     begin(*managers_[manager], make_repair_manager(manager));
-  start_client();
+  for (size_t client = 0; client < clients_.size(); ++client)
+    start_client(client);
+  if (monitor_) begin(*monitor_, make_monitor());
   for (size_t server = 0; server < first; ++server)
     KINTSUGI_TRY(wait_until_alive(server, kStartLimit));
   return {};
@@ -224,10 +265,11 @@ proto::RepairStatusResponse SimulatedCluster::status_of_repair_manager(size_t ma
 }
 
 void SimulatedCluster::crash_client() {
-  client_->node.crash(true);
-  graveyard_.bury(std::move(client_->program));
-  client_->node.restart();
-  start_client();
+  Machine& machine = *clients_.front();
+  machine.node.crash(true);
+  graveyard_.bury(std::move(machine.program));
+  machine.node.restart();
+  start_client(0);
 }
 
 void SimulatedCluster::crash_all(Crash how) {
@@ -237,6 +279,17 @@ void SimulatedCluster::crash_all(Crash how) {
   for (size_t manager = 0; manager < managers_.size(); ++manager)
     if (repair_manager_running(manager)) crash_repair_manager(manager, how);
   crash_client();
+}
+
+void SimulatedCluster::heal() {
+  for (Machine* machine : machines()) {
+    machine->node.continue_process();
+    machine->node.faults().clear();
+    machine->node.disk().set_slow(1);
+    network().set_extra_latency(machine->node.name(), {});
+    network().rejoin(machine->node.name());
+  }
+  network().heal();
 }
 
 void SimulatedCluster::restart_all() {
@@ -280,7 +333,8 @@ std::map<std::string, const sight::Recorder*> SimulatedCluster::recorders() cons
     if (machine.program != nullptr) found.emplace(name, &machine.program->recorder());
   };
   add("metaserver", *metaserver_);
-  add("client", *client_);
+  for (size_t i = 0; i < clients_.size(); ++i)
+    add(client_name(i), *clients_[i]);
   for (size_t i = 0; i < servers_.size(); ++i)
     add(name(i), *servers_[i]);
   for (size_t i = 0; i < managers_.size(); ++i)

@@ -20,7 +20,7 @@
 /// logs of all daemons with virtual time. Two runs with one seed are the same, event by event (event_hash).
 ///
 /// Servers are numbered from 0. Their machines are called "server-0", ..., those of the others "metaserver",
-/// "client" and "repair-0", ...: with these names everything in network() can be used too.
+/// "client" (and "client-1", ...), "repair-0", ... and "monitor": with these names everything in network() can be used too.
 #pragma once
 
 #include <functional>
@@ -33,6 +33,8 @@
 
 #include "chunkserver/store/chunk_store.h"
 #include "client/lib/client.h"
+#include "common/base/hash.h"
+#include "common/proto/sight.pb.h"
 #include "repair_manager/manager/repair_manager.h"
 #include "tests/simulation/cluster/oracle.h"
 #include "tests/simulation/cluster/program.h"
@@ -40,6 +42,10 @@
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
 #include "tests/simulation/store/memory_store.h"
+
+namespace kintsugi::monitoring {
+class Monitor;
+}
 
 namespace kintsugi::simulation {
 
@@ -50,6 +56,8 @@ struct ClusterOptions {
   size_t disks = 1;            ///< of each server: "/disk-0", ...
   size_t late_servers = 0;     ///< how many of the chunkservers, the last ones, are not started by start()
   size_t repair_managers = 0;  ///< daemons of their own; none: the metaserver's does it
+  size_t clients = 1;          ///< a path is always used by the same one
+  bool monitor = false;        ///< runs one, and all others report to it
   /// Small cells and chunks, so that a file of some MiB has several stripes with chunks of both kinds: those
   /// of 1 MiB are files of their own, smaller ones share segments.
   std::string policy = "rs-6-3-64k";
@@ -136,7 +144,7 @@ class SimulatedCluster {
   /// Lets time pass until it is done; kDeadlineExceeded when kOperationLimit passes before.
   Status finish(const OperationPtr& operation);
 
-  /// The client itself, for calls like run(client().list_servers()).
+  /// The client itself, for calls like run(client().list_servers()); the first one of several.
   client::Client& client();
   template <class T>
   T run(asio::awaitable<T> call) {
@@ -163,10 +171,12 @@ class SimulatedCluster {
   /// Ended attempts of that manager since its start, newest first; empty when it does not run.
   std::vector<proto::RepairRecord> history_of_repair_manager(size_t manager);
   proto::RepairStatusResponse status_of_repair_manager(size_t manager);
-  /// Its operations fail or never end. A new client is there at once.
+  /// Operations of the first client fail or never end. A new one is there at once.
   void crash_client();
   void crash_all(Crash how);
   void restart_all();  ///< what is not running
+  /// Ends every fault point, stop, hang of a disk and cut; what was crashed stays so.
+  void heal();
 
   bool running(size_t server) const { return servers_[server]->node.running(); }
   bool metaserver_running() const { return metaserver_->node.running(); }
@@ -179,6 +189,9 @@ class SimulatedCluster {
   void mend(size_t server, const std::string& machine) { network().mend(name(server), machine); }
   void isolate(size_t server) { network().isolate(name(server)); }
   void rejoin(size_t server) { network().rejoin(name(server)); }
+  SimNode& node(size_t server) { return servers_[server]->node; }
+  SimNode& metaserver_node() { return metaserver_->node; }
+  SimNode& client_node(size_t client = 0) { return clients_[client]->node; }
   SimDisk& disk(size_t server) { return servers_[server]->node.disk(); }
   /// Its wall clock jumps; what it shows beyond the true time from now on.
   void set_wall_offset(size_t server, Duration offset) { servers_[server]->node.set_wall_offset(offset); }
@@ -195,6 +208,9 @@ class SimulatedCluster {
   // ---- looking
   // ---------------------------------------------------------------------------------------------
   static std::string name(size_t server) { return "server-" + std::to_string(server); }
+  static std::string client_name(size_t client) {
+    return client == 0 ? "client" : "client-" + std::to_string(client);
+  }
   static std::string repair_manager_name(size_t manager) { return "repair-" + std::to_string(manager); }
   ServerId server_id(size_t server);
   /// The number of the server with this id.
@@ -231,15 +247,24 @@ class SimulatedCluster {
 
   /// What the programs that run recorded, by the names of their machines.
   std::map<std::string, const sight::Recorder*> recorders() const;
-  /// The program that client() belongs to, for coroutines of a test's own that use it.
-  ClientProgram& client_program();
+  /// The program that client() belongs to, or another client's, for coroutines of a test's own that use it.
+  ClientProgram& client_program(size_t client = 0);
+  size_t clients() const { return clients_.size(); }
+  /// Which client puts, reads and removes this path.
+  size_t client_of(const std::string& path) const { return hash_name(path) % clients_.size(); }
+  /// REQUIRES: options().monitor, and its start has ended.
+  const monitoring::Monitor& monitor() const;
+  /// What `kintsugi diagnose` prints now, the worst first.
+  std::vector<proto::Verdict> verdicts() const;
 
  private:
-  void start_client();
+  void start_client(size_t client);
   void begin(Machine& machine, std::unique_ptr<Program> program);
+  std::vector<Machine*> machines() const;  ///< all of them
   std::unique_ptr<Program> make_metaserver();
   std::unique_ptr<Program> make_chunkserver(size_t server);
   std::unique_ptr<Program> make_repair_manager(size_t manager);
+  std::unique_ptr<Program> make_monitor();
   std::shared_ptr<Operation> operation(const std::string& path);
   asio::awaitable<void> put_in_background(ClientProgram& program, std::shared_ptr<Operation> operation,
                                           Content content);
@@ -260,7 +285,8 @@ class SimulatedCluster {
   std::unique_ptr<Machine> metaserver_;
   std::vector<std::unique_ptr<Machine>> servers_;
   std::vector<std::unique_ptr<Machine>> managers_;
-  std::unique_ptr<Machine> client_;
+  std::vector<std::unique_ptr<Machine>> clients_;
+  std::unique_ptr<Machine> monitor_;  ///< null: there is none
   Oracle oracle_;
   uint64_t next_content_ = 1;
   std::vector<ServerId> ids_;

@@ -16,6 +16,7 @@ class StartedProgram : public Program {
   asio::awaitable<Status> start() final {
     const Status status = co_await start_daemon();
     started_ = status.ok();
+    if (*started_ && reports_) reports_->start();
     start_ended_.notify_all();
     co_return status;
   }
@@ -26,6 +27,7 @@ class StartedProgram : public Program {
   asio::awaitable<void> stop() final {
     while (!started_)
       co_await start_ended_.wait();
+    if (reports_) co_await reports_->stop();
     co_await stop_daemon(*started_);
   }
 

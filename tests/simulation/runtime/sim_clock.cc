@@ -30,7 +30,7 @@ runtime::TimerId SimClock::call_at(TimePoint due, std::function<void()> callback
   heap_.push_back({std::max(due, now_), slots_[slot].sequence, slot});
   std::push_heap(heap_.begin(), heap_.end(), Later{});
   ++live_;
-  return runtime::TimerId{(uint64_t{slots_[slot].generation} << 32) | (slot + 1)};
+  return id_of(slot);
 }
 
 bool SimClock::cancel(runtime::TimerId timer) {
@@ -76,6 +76,7 @@ void SimClock::fire_next() {
   pop();
   now_ = entry.due;
   hash_.event(now_.time_since_epoch().count(), entry.sequence);
+  firing_ = id_of(entry.slot);
   auto callback = release(entry.slot);
   callback();
 }

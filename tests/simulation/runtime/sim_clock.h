@@ -26,6 +26,8 @@ class SimClock final : public runtime::Clock {
   /// When the next callback is due, for the Simulation. One due at TimePoint::max() never runs, and is
   /// not reported here.
   std::optional<TimePoint> next_due();
+  /// The timer whose callback runs now, or ran last.
+  runtime::TimerId firing() const { return firing_; }
   void fire_next();  ///< moves to the next due time and runs one callback; next_due() must have a value
   void advance_to(TimePoint time);
   void clear();  ///< drops every callback without running it
@@ -50,12 +52,16 @@ class SimClock final : public runtime::Clock {
     }
   };
   bool stale(const Entry& entry) const { return slots_[entry.slot].sequence != entry.sequence; }
+  runtime::TimerId id_of(uint32_t slot) const {
+    return runtime::TimerId{(uint64_t{slots_[slot].generation} << 32) | (slot + 1)};
+  }
   std::function<void()> release(uint32_t slot);
   void pop();
   void compact();
 
   EventHash& hash_;
   TimePoint now_ = kStart;
+  runtime::TimerId firing_ = runtime::TimerId::kNone;
   uint64_t next_sequence_ = 1;
   size_t live_ = 0;
   std::vector<Slot> slots_;

@@ -5,48 +5,24 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "common/runtime/fault_points.h"
 #include "common/runtime/runtime.h"
+#include "tests/simulation/runtime/node_clock.h"
 #include "tests/simulation/runtime/sim_disk.h"
+#include "tests/simulation/runtime/sim_thread.h"
 #include "tests/simulation/runtime/simulation.h"
 
 namespace kintsugi::simulation {
-
-/// The time of the simulation with a wall clock of its own.
-class NodeClock final : public runtime::Clock {
- public:
-  explicit NodeClock(SimClock& clock) : clock_(clock) {}
-
-  TimePoint now() const override { return clock_.now(); }
-  WallTime wall_now() const override {
-    const Duration passed = clock_.now() - drifts_since_;
-    return clock_.wall_now() + offset_ + Duration(passed.count() / 1'000'000 * drift_ppm_);
-  }
-  runtime::TimerId call_at(TimePoint due, std::function<void()> callback) override {
-    return clock_.call_at(due, std::move(callback));
-  }
-  bool cancel(runtime::TimerId timer) override { return clock_.cancel(timer); }
-  void set_offset(Duration offset) {
-    offset_ = offset;
-    drifts_since_ = clock_.now();
-  }
-  /// How much faster the wall clock runs than time does, from now on, in millionths.
-  void set_drift(int64_t ppm) {
-    offset_ = wall_now() - clock_.wall_now();
-    drifts_since_ = clock_.now();
-    drift_ppm_ = ppm;
-  }
-
- private:
-  SimClock& clock_;
-  Duration offset_{};
-  TimePoint drifts_since_;
-  int64_t drift_ppm_ = 0;
-};
 
 /// Runs programs from construction (or restart) to crash. A crashed program's coroutines go on to run and its
 /// timers fire, so that its owner can co_await its stop() and destroy it; but its network and disk are dead,
 /// and it can do nothing that another machine or a later life of this one would see. Outlives what was built
 /// on its runtimes.
+///
+/// A program has two threads: its own, and that of its observer, which goes on while the first is held up.
 class SimNode {
  public:
   SimNode(Simulation& simulation, std::string name)
@@ -63,8 +39,27 @@ class SimNode {
   /// The runtime of the present life. Its references stay valid after a crash.
   runtime::Runtime runtime() {
     Life& life = *lives_.back();
-    return {simulation_.executor(), clock_, *life.network, *life.disk, life.random};
+    return {life.main.executor(), life.main.clock(), *life.network, *life.disk, life.random, &life.faults};
   }
+  /// The same for the observer of the program: a thread of its own, in which nothing goes wrong on purpose.
+  runtime::Runtime observer_runtime() {
+    Life& life = *lives_.back();
+    return {life.observer.executor(), life.observer.clock(), *life.network, *life.disk, life.observer_random};
+  }
+
+  /// Of the present life, and empty at its beginning. A loop that a fault makes holds the program's thread.
+  runtime::FaultPoints& faults() { return lives_.back()->faults; }
+  /// As SIGSTOP and SIGCONT do: nothing of the program runs, and what it has open stays so.
+  void stop_process() {
+    lives_.back()->main.hold();
+    lives_.back()->observer.hold();
+  }
+  void continue_process() {
+    lives_.back()->main.let_go();
+    lives_.back()->observer.let_go();
+  }
+  /// For how long the program's thread has been held.
+  Duration held_for() const { return lives_.back()->main.held_for(); }
 
   /// Sets how much this machine's wall clock is ahead of the simulation's: skew, or a jump. Deadlines do not move.
   void set_wall_offset(Duration offset) { clock_.set_offset(offset); }
@@ -76,6 +71,8 @@ class SimNode {
   void crash(bool power_loss = true) {
     if (!running_) return;
     running_ = false;
+    continue_process();
+    faults().clear();
     simulation_.network().crash(name_, power_loss);
     disk_.crash(power_loss);
   }
@@ -88,14 +85,31 @@ class SimNode {
 
  private:
   struct Life {
+    Life(SimNode& node, runtime::Network& to_network, const std::string& purpose)
+        : network(&to_network),
+          disk(&node.disk_.view()),
+          random(node.simulation_.seed_for(purpose)),
+          observer_random(node.simulation_.seed_for("observer of " + purpose)),
+          main(node.simulation_.executor(), node.clock_),
+          observer(node.simulation_.executor(), node.clock_),
+          faults(main.executor(), main.clock(), [this](Duration lasts) { return keep_busy(lasts); }) {}
+
+    /// Nothing else runs on the thread meanwhile; the caller goes on first.
+    asio::awaitable<void> keep_busy(Duration lasts) {
+      main.hold();
+      (void)observer.clock().call_at(observer.clock().now() + lasts, [this] { main.let_go(); });
+      co_await asio::post(main.executor(), asio::use_awaitable);
+    }
+
     runtime::Network* network;
     runtime::Disk* disk;
-    SimRandom random;
+    SimRandom random, observer_random;
+    SimThread main, observer;
+    runtime::FaultPoints faults;
   };
   void begin_life(runtime::Network& network) {
     const std::string purpose = name_ + "#" + std::to_string(lives_.size());
-    lives_.push_back(
-        std::make_unique<Life>(Life{&network, &disk_.view(), SimRandom(simulation_.seed_for(purpose))}));
+    lives_.push_back(std::make_unique<Life>(*this, network, purpose));
     running_ = true;
   }
 

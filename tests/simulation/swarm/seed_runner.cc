@@ -1,19 +1,14 @@
 #include "tests/simulation/swarm/seed_runner.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <map>
 #include <memory>
 #include <sstream>
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/base/assert.h"
+#include "tests/simulation/runtime/children.h"
 #include "tests/simulation/swarm/swarm.h"
 
 namespace kintsugi::simulation {
@@ -76,17 +71,7 @@ void read_text(const std::string& text, SeedReport& report, bool& complete) {
   }
 }
 
-void write_all(int to, const std::string& text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = ::write(to, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) return;
-    if (written > 0) done += static_cast<size_t>(written);
-  }
-}
-
-[[noreturn]] void run_in_child(const SeedRun& run, int to) {
-  ::alarm(SeedRunner::kRealTimeLimit);
+void run_in_child(const SeedRun& run, const Children::Say& say) {
   const Schedule schedule = make_schedule(run.seed, run.steps);
   {
     Swarm swarm(schedule);
@@ -95,71 +80,24 @@ void write_all(int to, const std::string& text) {
     const std::string text = to_text(finding, swarm);
     if (finding) {
       // What is in such a state need not come to an orderly end.
-      write_all(to, text);
+      say(text);
       ::_exit(0);
     }
     // The cluster is taken apart before the run counts as clean.
-    write_all(to, text.substr(0, text.rfind("F ")));
+    say(text.substr(0, text.rfind("F ")));
   }
-  write_all(to, "F 0 \n");
-  ::_exit(0);
+  say("F 0 \n");
 }
 
-struct Child {
-  SeedRun run;
-  pid_t process = -1;
-  int from = -1;
-  int words_from = -1;  ///< its standard error, for the last words of one that crashes
-  std::string text, words;
-};
-
-Child start(const SeedRun& run) {
-  int report[2], words[2];
-  KINTSUGI_ASSERT(::pipe(report) == 0 && ::pipe(words) == 0);
-  std::fflush(stdout);
-  const pid_t process = ::fork();
-  KINTSUGI_ASSERT(process >= 0);
-  if (process == 0) {
-    ::close(report[0]);
-    ::close(words[0]);
-    if (std::getenv("KINTSUGI_SIM_LOG") == nullptr) ::dup2(words[1], STDERR_FILENO);
-    run_in_child(run, report[1]);
-  }
-  ::close(report[1]);
-  ::close(words[1]);
-  return {run, process, report[0], words[0], {}, {}};
-}
-
-/// Takes what has come; false when nothing more will.
-bool take(int& from, std::string& into) {
-  if (from < 0) return false;
-  char buffer[65536];
-  const ssize_t count = ::read(from, buffer, sizeof buffer);
-  if (count < 0 && errno == EINTR) return true;
-  if (count <= 0) {
-    ::close(from);
-    from = -1;
-    return false;
-  }
-  into.append(buffer, static_cast<size_t>(count));
-  return true;
-}
-
-SeedReport report_of(Child& child) {
-  int status = 0;
-  while (::waitpid(child.process, &status, 0) < 0 && errno == EINTR) {
-  }
+SeedReport report_of(const SeedRun& run, const Children::Ended& child) {
   SeedReport report;
-  report.run = child.run;
+  report.run = run;
   bool complete = false;
-  read_text(child.text, report, complete);
-  if (WIFSIGNALED(status)) {
-    const bool slow = WTERMSIG(status) == SIGALRM;
-    const size_t tail = child.words.size() > 2000 ? child.words.size() - 2000 : 0;
-    report.finding = {
-        slow ? Violation::kTooSlow : Violation::kCrashed,
-        slow ? fmt::format("took more than {} s", SeedRunner::kRealTimeLimit)
-             : fmt::format("{}: {}", ::strsignal(WTERMSIG(status)), one_line(child.words.substr(tail)))};
+  read_text(child.said, report, complete);
+  if (child.slow) {
+    report.finding = {Violation::kTooSlow, fmt::format("took more than {} s", SeedRunner::kRealTimeLimit)};
+  } else if (!child.problem.empty()) {
+    report.finding = {Violation::kCrashed, fmt::format("{}: {}", child.problem, one_line(child.words))};
   } else if (!complete) {
     report.finding = {Violation::kCrashed, "ended without a report: " + one_line(child.words)};
   }
@@ -170,35 +108,19 @@ SeedReport report_of(Child& child) {
 
 void SeedRunner::run(const std::function<std::optional<SeedRun>()>& next,
                      const std::function<void(SeedReport)>& ended) {
-  std::vector<Child> children;
-  bool more = true;
-  while (true) {
-    while (more && children.size() < jobs_) {
-      const auto run = next();
-      more = run.has_value();
-      if (run) children.push_back(start(*run));
-    }
-    if (children.empty()) return;
-    std::vector<pollfd> polled;
-    for (const Child& child : children) {
-      polled.push_back({child.from, POLLIN, 0});
-      polled.push_back({child.words_from, POLLIN, 0});
-    }
-    if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) return;
-    for (size_t i = 0; i < children.size(); ++i) {
-      if (polled[2 * i].revents != 0) take(children[i].from, children[i].text);
-      if (polled[2 * i + 1].revents != 0) take(children[i].words_from, children[i].words);
-    }
-    for (size_t i = 0; i < children.size();) {
-      if (children[i].from >= 0 || children[i].words_from >= 0) {
-        ++i;
-        continue;
-      }
-      Child child = std::move(children[i]);
-      children.erase(children.begin() + static_cast<std::ptrdiff_t>(i));
-      ended(report_of(child));
-    }
-  }
+  std::map<uint64_t, SeedRun> running;  // by the number of its child
+  uint64_t number = 0;
+  Children(jobs_, kRealTimeLimit)
+      .run(
+          [&]() -> std::optional<Children::Work> {
+            const std::optional<SeedRun> run = next();
+            if (!run) return {};
+            running[++number] = *run;
+            return Children::Work{number, [run = *run](const Children::Say& say) { run_in_child(run, say); }};
+          },
+          [&](const Children::Ended& child) {
+            ended(report_of(running.extract(child.number).mapped(), child));
+          });
 }
 
 SeedReport SeedRunner::run_one(const SeedRun& run) {
