@@ -40,6 +40,9 @@ struct History::State {
   /// True when a change was seen, and not long ago.
   bool moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const;
 
+  /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
+  bool served_after(uint64_t process, TimePoint since) const;
+
   std::set<uint64_t> wanted;  ///< processes that are asked for everything that is open in them
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, EndedWait>
       ended;  ///< by process, span and target's span
@@ -50,6 +53,17 @@ struct History::State {
     bool changed = false;  ///< false: it was only seen for the first time
   };
   std::map<std::pair<uint64_t, std::string>, Counter> counters;
+
+  /// Requests that a process has begun to serve, by its roles' names.
+  struct Served {
+    struct Role {
+      uint64_t begun = 0;
+      TimePoint told{};
+    };
+    std::map<std::string, Role> roles;
+    TimePoint grew_since{};  ///< a count has grown after this
+  };
+  std::map<uint64_t, Served> served;  ///< by process; of those in the last snapshot
 
   /// A conclusion that has to hold for several rounds.
   struct Candidate {
@@ -62,6 +76,8 @@ struct History::State {
   model::WorkerModel earlier;  ///< of other runs
 
  private:
+  void observe_served(const model::Snapshot& snapshot);
+
   Sojourns sojourns_;
   TimePoint sojourns_made_{};
   size_t sojourns_of_ = 0;
