@@ -20,7 +20,7 @@ class Load:
         (self.directory / "big").write_bytes(os.urandom(14 << 20))
         (self.directory / "small").write_bytes(os.urandom(3000))
         self.threads = [threading.Thread(target=self.repeat, args=(work, pause)) for work, pause in
-                        [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.8)]]
+                        [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.4)]]
 
     def start(self):
         self.run("put", self.directory / "big", "/kept")
