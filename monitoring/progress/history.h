@@ -71,7 +71,8 @@ struct History::State {
     uint64_t sequence = 0;  ///< of its process's last report that it held in
     TimePoint seen{};
   };
-  std::map<uint64_t, Candidate> candidates;  ///< by identity
+  std::map<uint64_t, Candidate> candidates;   ///< by identity
+  std::map<uint64_t, TimePoint> stood_still;  ///< processes, and when a verdict last said that they do
   Slowdowns slowdowns;
   model::WorkerModel earlier;  ///< of other runs
 
