@@ -5,8 +5,10 @@ before an injection is wrong. So is what first came after its end, unless it nam
 """
 
 import collections
+import concurrent.futures
 import json
 import math
+import os
 import statistics
 import subprocess
 
@@ -142,16 +144,21 @@ def servers_named(rounds, injection):
     return named - {""}
 
 
+def rounds_of(arguments, method):
+    command = [arguments.bin / "kintsugi-monitor", "analyse", "--method", method, arguments.snapshots]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
 def compare(arguments):
     """Other methods name no links: of a link, either end counts, for all methods."""
     injections = [json.loads(line) for line in arguments.journal.read_text().splitlines()]
     judged = [one for one in injections if one["reached"] is not None and not one["harmless"]]
     outcomes = {}
     print("| method | faulty server named | right of all it named | McNemar p against ours |\n| --- | --- | --- | --- |")
-    for method in METHODS:
-        out = subprocess.run([arguments.bin / "kintsugi-monitor", "analyse", "--method", method, arguments.snapshots], check=True, capture_output=True,
-                             text=True).stdout
-        rounds = [json.loads(line) for line in out.splitlines()]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        running = [threads.submit(rounds_of, arguments, method) for method in METHODS]
+    for method, rounds in zip(METHODS, (each.result() for each in running)):
         outcomes[method], right, reported = [], 0, 0
         for one in judged:
             named = servers_named(rounds, one)
