@@ -33,7 +33,7 @@ from faults import Fault
 from load import Load
 from watched import Watched, enter_own_network
 
-AFTER, REACH, HEALTHY, PATIENCE = 5.0, 20.0, 3.0, 90.0
+AFTER, REACH, HEALTHY, PATIENCE = 5.0, 20.0, 3.0, 45.0
 
 
 def kept(verdict):
@@ -44,12 +44,13 @@ def kept(verdict):
 
 
 class Seen:
-    """The different verdicts of some time, each as it was first, with its latest confidence."""
+    """The different verdicts of some time, each as it was first, with its latest confidence; without those of an earlier time."""
 
-    def __init__(self):
+    def __init__(self, earlier=()):
         self.began = time.time()
         self.first = None
         self.reports = {}
+        self.known = {identity for seen in earlier for identity in [*seen.known, *seen.reports]}
 
     def elapsed(self):
         return time.time() - self.began
@@ -57,14 +58,15 @@ class Seen:
     def add(self, verdicts):
         for verdict in verdicts or []:
             identity = f"{verdict['kind']} {verdict['server']} {verdict['peer']} {verdict['region']} {verdict['masked']}"
+            if identity in self.known:
+                continue
             if identity not in self.reports:
                 self.reports[identity] = {**kept(verdict), "after": self.elapsed()}
                 self.first = self.first or self.elapsed()
             self.reports[identity]["confidence"] = verdict["confidence"]
 
-    def all(self, but=None):
-        known = but.reports if but is not None else {}
-        return sorted((report for identity, report in self.reports.items() if identity not in known), key=lambda one: one["after"])
+    def all(self):
+        return sorted(self.reports.values(), key=lambda one: one["after"])
 
 
 def wait_until_healthy(cluster, seen):
@@ -106,15 +108,15 @@ def watch(fault, cluster, seen):
 def inject(cluster, fault):
     before = Seen()
     before.add(cluster.verdicts())
-    seen = Seen()
+    seen = Seen(earlier=[before])
     try:
         fault.begin()
         reached = watch(fault, cluster, seen)
     finally:
         fault.end()
-    ended, aftermath = seen.elapsed(), Seen()
+    ended, aftermath = seen.elapsed(), Seen(earlier=[seen])
     healthy = wait_until_healthy(cluster, aftermath)
-    return {"before": before.all(), "reached": reached, "verdicts": seen.all(), "ended": ended, "aftermath": aftermath.all(but=seen), "healthy_after": healthy}
+    return {"before": before.all(), "reached": reached, "verdicts": seen.all(), "ended": ended, "aftermath": aftermath.all(), "healthy_after": healthy}
 
 
 def record(arguments):
