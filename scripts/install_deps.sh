@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what Kintsugi builds and runs with, from Debian 12 packages. Does nothing when all of it is there.
-# With --lab also what scripts/lab shapes links and draws plots with.
+# With --lab also what scripts/lab shapes and cuts links and draws plots with.
 set -euo pipefail
 
 packages=(
@@ -9,7 +9,7 @@ packages=(
   prometheus-cpp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev python3
 )
-[ "${1:-}" = --lab ] && packages+=(python3-matplotlib iproute2)
+[ "${1:-}" = --lab ] && packages+=(python3-matplotlib iproute2 nftables)
 
 missing=()
 for package in "${packages[@]}"; do

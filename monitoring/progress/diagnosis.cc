@@ -14,6 +14,9 @@ namespace {
 
 using proto::Verdict;
 
+/// The windows that a slowdown needs, and one for those that are told last.
+constexpr Duration kSlowAfter = 10s * (Slowdowns::kWindows + 1);
+
 /// Processes whose loop is held, or that nobody hears, though nobody happens to wait for them now.
 void add_processes(const OpenTasks& tasks, std::vector<Verdict>& verdicts) {
   for (Verdict& verdict : process_verdicts(tasks, true)) {
@@ -83,6 +86,16 @@ void keep_lasting(const OpenTasks& tasks, const Settings& settings, History::Sta
   history.candidates = std::move(standing);
 }
 
+/// Whoever stands still is not called slow, too, nor for windows that it stood still in and that are told of later.
+void add_slow(const model::Snapshot& snapshot, History::State& history, std::vector<Verdict>& verdicts) {
+  for (const Verdict& verdict : verdicts)
+    history.stood_still[verdict.process()] = snapshot.taken;
+  std::erase_if(history.stood_still,
+                [&](const auto& entry) { return snapshot.taken - entry.second > kSlowAfter; });
+  for (Verdict& slow : history.slowdowns.update(snapshot))
+    if (!history.stood_still.contains(slow.process())) verdicts.push_back(std::move(slow));
+}
+
 std::vector<Verdict> from_waits(const OpenTasks& tasks, const Sojourns& sojourns, const Settings& settings,
                                 History::State& history) {
   const WaitGraph graph(tasks, history);
@@ -105,15 +118,7 @@ std::vector<Verdict> diagnose(const model::Snapshot& snapshot, const Settings& s
   std::vector<Verdict> verdicts =
       by_waits ? from_waits(tasks, sojourns, settings, state) : baseline_verdicts(tasks, settings);
   keep_lasting(tasks, settings, state, verdicts);
-  if (by_waits && settings.slow) {
-    // Whoever stands still is not called slow, too.
-    for (proto::Verdict& slow : state.slowdowns.update(snapshot)) {
-      const bool is_stuck = std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) {
-        return verdict.process() == slow.process() && verdict.kind() != Verdict::SLOW;
-      });
-      if (!is_stuck) verdicts.push_back(std::move(slow));
-    }
-  }
+  if (by_waits && settings.slow) add_slow(snapshot, state, verdicts);
   return verdicts;
 }
 

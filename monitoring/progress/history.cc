@@ -7,6 +7,8 @@ namespace {
 
 constexpr Duration kSojournsEvery = 5s;
 constexpr Duration kForgetCounter = 10min;
+/// The names of roles that serve requests begin so (common/rpc/method.cc).
+constexpr std::string_view kServeRoles = "serve.";
 
 uint64_t sum_of(const proto::SightDevice& device) {
   return device.completed() + device.bytes_in();
@@ -81,11 +83,34 @@ void History::State::observe(const OpenTasks& tasks, const Settings& settings) {
     if (!view->last().all_live()) continue;
     uint64_t served = 0;
     for (const proto::SightRole& role : view->last().roles())
-      if (role.name().starts_with("serve.")) served += role.ended();
+      if (view->role_name(role.role()).starts_with(kServeRoles)) served += role.ended();
     count(kServed, served);
   }
+  observe_served(tasks.snapshot());
   std::erase_if(counters, [&](const auto& entry) { return now - entry.second.moved > kForgetCounter; });
   std::erase_if(candidates, [&](const auto& entry) { return now - entry.second.seen > 30s; });
+}
+
+void History::State::observe_served(const model::Snapshot& snapshot) {
+  std::set<uint64_t> known;
+  for (const auto& view : snapshot.processes) {
+    known.insert(view->process());
+    Served& process = served[view->process()];
+    for (const proto::SightRole& told : view->last().roles()) {
+      const std::string& name = view->role_name(told.role());
+      if (!name.starts_with(kServeRoles)) continue;
+      const auto [at, is_new] = process.roles.try_emplace(name, Served::Role{told.begun(), view->arrived()});
+      if (is_new || at->second.told == view->arrived()) continue;
+      if (told.begun() > at->second.begun) process.grew_since = std::max(process.grew_since, at->second.told);
+      at->second = {told.begun(), view->arrived()};
+    }
+  }
+  std::erase_if(served, [&](const auto& entry) { return !known.contains(entry.first); });
+}
+
+bool History::State::served_after(uint64_t process, TimePoint since) const {
+  const auto found = served.find(process);
+  return found != served.end() && found->second.grew_since > since;
 }
 
 std::optional<Duration> History::State::unmoved(uint64_t process, const std::string& name,

@@ -42,6 +42,8 @@ struct History::State {
 
   /// As a counter of a process: the calls that it has served.
   static constexpr const char* kServed = "served calls";
+  /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
+  bool served_after(uint64_t process, TimePoint since) const;
 
   std::set<uint64_t> wanted;  ///< processes that are asked for everything that is open in them
   std::map<std::tuple<uint64_t, uint64_t, uint64_t>, EndedWait>
@@ -54,17 +56,31 @@ struct History::State {
   };
   std::map<std::pair<uint64_t, std::string>, Counter> counters;
 
+  /// Requests that a process has begun to serve, by its roles' names.
+  struct Served {
+    struct Role {
+      uint64_t begun = 0;
+      TimePoint told{};
+    };
+    std::map<std::string, Role> roles;
+    TimePoint grew_since{};  ///< a count has grown after this
+  };
+  std::map<uint64_t, Served> served;  ///< by process; of those in the last snapshot
+
   /// A conclusion that has to hold for several rounds.
   struct Candidate {
     int rounds = 0;
     uint64_t sequence = 0;  ///< of its process's last report that it held in
     TimePoint seen{};
   };
-  std::map<uint64_t, Candidate> candidates;  ///< by identity
+  std::map<uint64_t, Candidate> candidates;   ///< by identity
+  std::map<uint64_t, TimePoint> stood_still;  ///< processes, and when a verdict last said that they do
   Slowdowns slowdowns;
   model::WorkerModel earlier;  ///< of other runs
 
  private:
+  void observe_served(const model::Snapshot& snapshot);
+
   Sojourns sojourns_;
   TimePoint sojourns_made_{};
   size_t sojourns_of_ = 0;

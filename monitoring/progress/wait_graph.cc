@@ -143,11 +143,15 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
   const int caller = static_cast<int>(tasks_[task].process);
   const auto own = history_.unmoved(processes[caller]->process(), address, now);
   const std::set<int>& movers = movers_of(target);
-  // What it has served since it should have begun this request, was served for others.
+  // Clients that come and go count nothing that lasts, but the callee begins to serve them.
+  const Duration waited(
+      static_cast<int64_t>(std::min<uint64_t>(tasks_[task].top().age_ns(), int64_t{1} << 60)));
+  // What it has served since it should have begun this request, was served for others, too.
   const bool serves = unserved_[address].size() < 2 && tasks_[task].still > kDrained &&
                       history_.moved_within(processes[target]->process(), History::State::kServed, now,
                                             tasks_[task].still - kDrained);
-  const bool others_move = movers.size() > movers.count(caller) || serves;
+  const bool others_move = movers.size() > movers.count(caller) || serves ||
+                           history_.served_after(processes[target]->process(), now - waited);
   const bool pair_is_quiet = own && *own > kQuiet;
   if (others_move && (pair_is_quiet || unserved_[address].size() < 2)) {
     const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");

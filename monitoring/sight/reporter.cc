@@ -237,10 +237,10 @@ void Reporter::tell_live(proto::SightReport& report, int64_t now) {
       bytes += told.ByteSizeLong() + 4;
     }
   }
-  // Who is asked for everything tells what it has done for others, too, though nothing of it is open.
-  if (all_live_)
-    for (uint16_t number = 1; number < totals.size(); ++number)
-      roles.try_emplace(number);
+  // Roles with nothing open, too: that a process begins to serve requests shows that it hears somebody.
+  const bool tells_all = all_live_ || sequence_ % limits_.totals_every == 1;
+  for (size_t number = 0; tells_all && number < totals.size(); number++)
+    if (totals[number].begun > 0) roles.try_emplace(static_cast<uint16_t>(number));
   for (auto& [number, role] : roles) {
     if (number >= totals.size() || totals[number].site == nullptr) continue;
     role.set_role(number);
@@ -249,9 +249,7 @@ void Reporter::tell_live(proto::SightReport& report, int64_t now) {
     role.set_begun(totals[number].begun);
     role.set_ended(totals[number].ended);
     role.set_failed(totals[number].failed);
-    if (all_live_ || sequence_ % limits_.totals_every == 1 ||
-        role.oldest_ns() >= static_cast<uint64_t>(still))
-      *report.add_roles() = role;
+    if (tells_all || role.oldest_ns() >= static_cast<uint64_t>(still)) *report.add_roles() = role;
   }
 }
 

@@ -79,6 +79,22 @@ TEST(Slowdowns, ASlowWindowThatNothingFollowsCountsOnce) {
   }
 }
 
+TEST(Slowdowns, WhoStoodStillIsNotCalledSlowForTheWindowsInWhichItDid) {
+  SlowRig rig;
+  rig.windows(12);
+  rig.disk_ms[3] = 25;  // those who waited tell of it when the wait is over
+  const RigTask stuck = rig.task(rig.server(3), "chunkserver.write_chunk");
+  rig.windows(2);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::STUCK);
+  rig.moves(stuck);
+  rig.windows(3);
+  EXPECT_THAT(rig.verdicts, IsEmpty());
+  rig.windows(3);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));  // it really is slow
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::SLOW);
+}
+
 TEST(Slowdowns, WhatIsSlowEverywhereIsTheLoad) {
   SlowRig rig;
   rig.windows(12);

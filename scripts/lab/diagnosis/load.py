@@ -20,7 +20,7 @@ class Load:
         (self.directory / "big").write_bytes(os.urandom(14 << 20))
         (self.directory / "small").write_bytes(os.urandom(3000))
         self.threads = [threading.Thread(target=self.repeat, args=(work, pause)) for work, pause in
-                        [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.8)]]
+                        [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.4)]]
 
     def start(self):
         self.run("put", self.directory / "big", "/kept")
@@ -54,11 +54,12 @@ class Load:
             self.wrong += 1
 
     def metadata(self, name):
-        self.run("mkdir", f"/d-{name}")
-        self.run("put", self.directory / "small", f"/d-{name}/f")
-        self.run("ls", f"/d-{name}")
-        self.run("stat", f"/d-{name}/f")
-        self.run("rm", "-r", f"/d-{name}")
+        where = f"/d-{name}-{self.done + self.failed}"  # a new one each time: a fault may have left the last one behind
+        self.run("mkdir", where)
+        self.run("put", self.directory / "small", f"{where}/f")
+        self.run("ls", where)
+        self.run("stat", f"{where}/f")
+        self.run("rm", "-r", where)
 
     def repair(self, _name):
         stripe = json.loads(self.run("stat", "/kept", "--json"))["extents"][0]["stripe_id"]

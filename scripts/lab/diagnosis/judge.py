@@ -1,0 +1,172 @@
+"""Judges journals of campaign.py: what was named, how much of it was right, how soon. It sees journals and snapshots, and never a cluster.
+
+A verdict is right when it names the server that the fault was at, or, of a link, both ends. Faults that hold nobody up have no right verdict. Whatever stood
+before an injection is wrong. So is what first came after its end, unless it names the fault's server: reports come a second late.
+"""
+
+import collections
+import concurrent.futures
+import json
+import math
+import os
+import statistics
+import subprocess
+
+METHODS = ["waits", "waits-only", "targets-hidden", "prodometer", "automaded", "automaded-semi", "oldest-span", "silence"]
+WATCH, WATCH_HARMLESS = 25.0, 10.0
+
+
+def wilson(hits, count):
+    if count == 0:
+        return 0.0, 1.0
+    z, p = 1.96, hits / count
+    middle, half = p + z * z / (2 * count), z * math.sqrt(p * (1 - p) / count + z * z / (4 * count * count))
+    return (middle - half) / (1 + z * z / count), (middle + half) / (1 + z * z / count)
+
+
+def share(hits, count):
+    low, high = wilson(hits, count)
+    return f"{hits} of {count} ({100 * hits / max(1, count):.1f} %, {100 * low:.1f} to {100 * high:.1f})"
+
+
+def is_right(injection, verdict):
+    named = (verdict["server"], verdict["peer"])
+    return not injection["harmless"] and all(end in named for end in (injection["server"], injection["peer"]) if end)
+
+
+def has_region(injection, verdict):
+    return any(part.lower() in verdict["region"].lower() for part in injection["regions"])
+
+
+def judged_verdicts(injection):
+    """(verdict, whether it is right), in the order in which they came."""
+    return ([(verdict, False) for verdict in injection["before"]]
+            + [(verdict, is_right(injection, verdict)) for verdict in injection["verdicts"] + injection["aftermath"]])
+
+
+def is_named(injection):
+    return any(is_right(injection, verdict) for verdict in injection["verdicts"])
+
+
+def right_at(injection, places):
+    """Among the first so many verdicts is one that is right about server and region."""
+    return any(is_right(injection, verdict) and has_region(injection, verdict) for verdict in injection["verdicts"][:places])
+
+
+def has_file(injection):
+    """A right verdict's slice leads to the file of the place."""
+    return any(is_right(injection, verdict) and any(injection["file"] in file for file in [verdict["file"], *verdict["slice"]])
+               for verdict in injection["verdicts"])
+
+
+def names_disk(injection):
+    return any(is_right(injection, verdict) and verdict["kind"] == "device" for verdict in injection["verdicts"])
+
+
+def seconds_to_right(injection):
+    return max(0.0, min(verdict["after"] for verdict in injection["verdicts"] if is_right(injection, verdict)) - injection["reached"])
+
+
+def title(injection):
+    return " ".join(filter(None, [injection["kind"], injection["point"], injection["detail"]]))
+
+
+def print_by_kind(judged):
+    print("\n| fault | named | right verdicts |\n| --- | --- | --- |")
+    kinds = collections.defaultdict(list)
+    for one in judged:
+        kinds[title(one)].append(one)
+    for kind, ones in sorted(kinds.items()):
+        verdicts = [right for one in ones for _, right in judged_verdicts(one)]
+        named = "-" if ones[0]["harmless"] else f"{sum(map(is_named, ones))} of {len(ones)}"
+        print(f"| {kind}{f' ({len(ones)} times)' if ones[0]['harmless'] else ''} | {named} | {sum(verdicts)} of {len(verdicts)} |")
+
+
+def print_misses(judged):
+    print("\nMisses and wrong verdicts:")
+    for one in judged:
+        wrong = [verdict["line_of_text"] for verdict, right in judged_verdicts(one) if not right]
+        missed = not one["harmless"] and not is_named(one)
+        if missed or wrong:
+            where = " and ".join(filter(None, [one["server"], one["peer"]]))
+            said = "; ".join(wrong) or "nothing wrong was said"
+            print(f"- {one['seed']}/{one['number']}: {title(one)} at {where}: {'missed' if missed else 'named'}; {said}")
+    print("\nRegion not right at first place:")
+    for one in judged:
+        if one["regions"] and not right_at(one, 1):
+            said = one["verdicts"][0]["line_of_text"] if one["verdicts"] else "nothing"
+            print(f"- {one['seed']}/{one['number']}: {title(one)} at {one['server']}: {said}")
+
+
+def report(arguments):
+    injections = [json.loads(line) for path in arguments.journal for line in path.read_text().splitlines()]
+    judged = [one for one in injections if one["reached"] is not None]
+    harmful = [one for one in judged if not one["harmless"]]
+    verdicts = [pair for one in judged for pair in judged_verdicts(one)]
+    certain = [right for verdict, right in verdicts if verdict["confidence"] == "certain"]
+    with_region = [one for one in harmful if one["regions"]]
+    named = [one for one in harmful if is_named(one)]
+    delays = sorted(map(seconds_to_right, named))
+    outside = sum(one["class"] == "outside" for one in judged)
+    print(f"{len(judged)} injections, {outside} of them without a fault point; {len(injections) - len(judged)} redraws\n")
+    print("| | |\n| --- | --- |")
+    print(f"| faulty server (of a link: both ends) among those named | {share(len(named), len(harmful))} |")
+    print(f"| right of all verdicts | {share(sum(right for _, right in verdicts), len(verdicts))} |")
+    print(f"| right of those called certain | {share(sum(certain), len(certain))} |")
+    print(f"| region right at first place | {share(sum(right_at(one, 1) for one in with_region), len(with_region))} |")
+    print(f"| region right among the first three | {share(sum(right_at(one, 3) for one in with_region), len(with_region))} |")
+    with_file = [one for one in harmful if one["file"]]
+    print(f"| the place's file in the slice | {share(sum(map(has_file, with_file)), len(with_file))} |")
+    disks = [one for one in harmful if one["kind"] == "disk"]
+    print(f"| hanging disks, called that | {share(sum(map(names_disk, disks)), len(disks))} |")
+    if delays:
+        print(f"| from the fault to the right line, s | median {statistics.median(delays):.1f}, p95 {delays[int(0.95 * (len(delays) - 1))]:.1f} |")
+    for name, ones in (("outside", [one for one in harmful if one["class"] == "outside"]), ("point", [one for one in harmful if one["class"] == "point"])):
+        print(f"| named, {'without a fault point' if name == 'outside' else 'at fault points'} | {share(sum(map(is_named, ones)), len(ones))} |")
+    print_by_kind(judged)
+    print_misses(judged)
+
+
+def mcnemar(only_first, only_second):
+    """The exact two-sided probability of so uneven a split of the pairs that differ."""
+    count = only_first + only_second
+    if count == 0:
+        return 1.0
+    tail = sum(math.comb(count, i) for i in range(min(only_first, only_second) + 1)) / 2 ** count
+    return min(1.0, 2 * tail)
+
+
+def servers_named(rounds, injection):
+    """By a method's verdicts on the snapshots of an injection, both ends of links among them."""
+    begin, end = injection["unix"] + injection["reached"], injection["unix"] + injection["ended"]
+    named = {name for each in rounds if begin <= each["unix_s"] <= min(begin + WATCH, end)
+             for verdict in each["verdicts"] for name in (verdict["server"], verdict["peer"])}
+    return named - {""}
+
+
+def rounds_of(arguments, method):
+    command = [arguments.bin / "kintsugi-monitor", "analyse", "--method", method, arguments.snapshots]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def compare(arguments):
+    """Other methods name no links: of a link, either end counts, for all methods."""
+    injections = [json.loads(line) for line in arguments.journal.read_text().splitlines()]
+    judged = [one for one in injections if one["reached"] is not None and not one["harmless"]]
+    outcomes = {}
+    print("| method | faulty server named | right of all it named | McNemar p against ours |\n| --- | --- | --- | --- |")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        running = [threads.submit(rounds_of, arguments, method) for method in METHODS]
+    for method, rounds in zip(METHODS, (each.result() for each in running)):
+        outcomes[method], right, reported = [], 0, 0
+        for one in judged:
+            named = servers_named(rounds, one)
+            hits = named & {one["server"], one["peer"]}
+            outcomes[method].append(bool(hits))
+            right += len(hits)
+            reported += len(named)
+        ours = outcomes[METHODS[0]]
+        first = sum(a and not b for a, b in zip(ours, outcomes[method]))
+        second = sum(b and not a for a, b in zip(ours, outcomes[method]))
+        print(f"| {method} | {share(sum(outcomes[method]), len(judged))} | {share(right, reported)} | {mcnemar(first, second):.2g} |")

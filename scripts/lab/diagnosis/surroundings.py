@@ -1,0 +1,148 @@
+"""What can be done to a running daemon from outside: signals, control groups, its packets. None of it uses a fault point.
+
+Each has begin(), happened() (whether it has met anything yet) and end(), which undoes it and may be called twice.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+CGROUP = pathlib.Path("/sys/fs/cgroup")
+TABLE = "kintsugi_campaign"
+
+
+def leave_group(group, to):
+    """Empties a control group and removes it."""
+    if not group.exists():
+        return
+    for _ in range(50):
+        try:
+            for pid in (group / "cgroup.procs").read_text().split():
+                (to / "cgroup.procs").write_text(pid)
+            group.rmdir()
+            return
+        except OSError:
+            time.sleep(0.1)  # a process is just ending in it
+    raise RuntimeError(f"{group} cannot be removed")
+
+
+class Stopped:
+    """SIGSTOP; with `lasts`, it is continued by itself after so many seconds."""
+
+    def __init__(self, pid, lasts=None):
+        self.pid, self.lasts = pid, lasts
+        self.goes_on = None
+
+    def begin(self):
+        os.kill(self.pid, signal.SIGSTOP)
+        if self.lasts is not None:
+            self.goes_on = subprocess.Popen(["sh", "-c", f"sleep {self.lasts}; kill -CONT {self.pid}"])
+
+    def happened(self):
+        return True
+
+    def end(self):
+        if self.goes_on is not None:
+            self.goes_on.kill()
+            self.goes_on.wait()
+        os.kill(self.pid, signal.SIGCONT)
+
+
+class Grouped:
+    """In a control group with limits: (file, what is written into it before the process enters, after it, and at the end)."""
+
+    def __init__(self, pid, controller, before=(), after=(), at_end=()):
+        self.pid, self.root = pid, CGROUP / controller
+        self.group = self.root / f"kintsugi-{pid}"
+        self.before, self.after, self.at_end = before, after, at_end
+
+    def write(self, values):
+        for file, text in values:
+            (self.group / file).write_text(text)
+
+    def begin(self):
+        self.group.mkdir(exist_ok=True)
+        self.write(self.before)
+        (self.group / "cgroup.procs").write_text(str(self.pid))
+        self.write(self.after)
+
+    def happened(self):
+        return True
+
+    def end(self):
+        if self.group.exists():
+            self.write(self.at_end)
+            leave_group(self.group, self.root)
+
+
+def frozen(pid):
+    return Grouped(pid, "freezer", after=[("freezer.state", "FROZEN")], at_end=[("freezer.state", "THAWED")])
+
+
+def starved(pid):
+    """A thousandth of a processor."""
+    return Grouped(pid, "cpu", before=[("cpu.cfs_period_us", "1000000"), ("cpu.cfs_quota_us", "1000")], at_end=[("cpu.cfs_quota_us", "-1")])
+
+
+def disk_of(directory):
+    """Major and minor number of the disk that a directory is on, not of a partition."""
+    number = os.stat(directory).st_dev
+    at = pathlib.Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    return ((at.parent if (at / "partition").exists() else at) / "dev").read_text().strip()
+
+
+def hanging_disk(pid, directory):
+    """A byte a second each way: no request comes back."""
+    files = ["blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"]
+    disk = disk_of(directory)
+    return Grouped(pid, "blkio", before=[(file, f"{disk} 1") for file in files], at_end=[(file, f"{disk} 0") for file in files])
+
+
+class Lost:
+    """Packets that match are lost. REQUIRES: a network of its own (watched.py).
+
+    `outgoing` and `incoming` are matches of nftables. Only packets with something in them count as having met something.
+    """
+
+    def __init__(self, outgoing, incoming=()):
+        self.outgoing, self.incoming = outgoing, incoming
+
+    def begin(self):
+        rules = []
+        for hook, matches in (("output", self.outgoing), ("input", self.incoming)):
+            rules.append(f"chain {hook} {{ type filter hook {hook} priority 0; policy accept;")
+            rules += [f"{match} meta length gt 100 counter drop\n{match} drop" for match in matches]
+            rules.append("}")
+        subprocess.run(["nft", "-f", "-"], input="\n".join([f"table inet {TABLE} {{", *rules, "}"]) + "\n", text=True, check=True)
+
+    def happened(self):
+        out = subprocess.run(["nft", "-j", "list", "table", "inet", TABLE], check=True, capture_output=True, text=True).stdout
+        parts = [part for one in json.loads(out)["nftables"] for part in one.get("rule", {}).get("expr", [])]
+        return any(part["counter"]["packets"] > 0 for part in parts if "counter" in part)
+
+    def end(self):
+        subprocess.run(["nft", "delete", "table", "inet", TABLE], stderr=subprocess.DEVNULL, check=False)
+
+
+def of_socket(group):
+    return f'socket cgroupv2 level 1 "unified/{group}"'
+
+
+def dead_pair(cluster, one, other):
+    """Whatever either of the two sends the other, on connections of either."""
+    ends = [(cluster.groups[one], cluster.port(other)), (cluster.groups[other], cluster.port(one))]
+    return Lost([f"{of_socket(group)} tcp dport {port}" for group, port in ends], [f"{of_socket(group)} tcp sport {port}" for group, port in ends])
+
+
+def deaf(cluster, server):
+    """Nothing reaches its port; what it says itself does."""
+    return Lost([f"tcp dport {cluster.port(server)}"])
+
+
+def cut_off(cluster, server):
+    """Nothing reaches it, and nothing of it anybody."""
+    mine = of_socket(cluster.groups[server])
+    return Lost([mine, f"tcp dport {cluster.port(server)}"], [mine])
