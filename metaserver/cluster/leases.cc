@@ -19,6 +19,14 @@ bool Leases::grant(uint64_t session, InodeId inode) {
   return true;
 }
 
+bool Leases::inherit(uint64_t session, InodeId inode) {
+  Holder& holder = holders_[session];
+  if (holder.leases.size() >= 2 * kMaxOfSession) return false;
+  leases_[inode].session = session;
+  holder.leases.insert(inode);
+  return true;
+}
+
 void Leases::give_back(uint64_t session, InodeId inode) {
   const auto holder = holders_.find(session);
   if (holder == holders_.end()) return;

@@ -39,6 +39,9 @@ class Leases {
   /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it, as before the session
   /// is noted durably (Sessions::noted): the next process of the metaserver must know to wait for it. Session 0 is none.
   bool grant(uint64_t session, InodeId inode);
+  /// Gives the lease of a directory that the session made in one that it has the lease of: nobody else can know it, and there
+  /// may be more that it has made in it. False: it has too many.
+  bool inherit(uint64_t session, InodeId inode);
   /// The session has the lease, and what it kept back may come.
   bool owns(InodeId inode, uint64_t session) const {
     const auto found = leases_.find(inode);

@@ -47,9 +47,8 @@ asio::awaitable<Status> NamesService::reserve_inodes(Context context,
 }
 
 void NamesService::grant(const proto::StoredInode& inode, InodeId id, Round& round, Written& written) {
-  if (!state_.may_keep_back(inode) || !state_.leases.grant(round.session, id)) return;
-  written.set_lease(true);
-  round.granted.push_back(id);
+  written.set_lease(state_.may_keep_back(inode) && state_.leases.grant(round.session, id));
+  if (written.lease()) round.granted.push_back(id);
 }
 
 Status NamesService::make(Transaction& transaction, const proto::NameChange& change, Round& round,
@@ -83,9 +82,16 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
       state_.inodes.make(transaction, Caller::from(request.caller()), parent, request.name(), wanted);
   if (!made) return made.error();
   const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
-  if (is_directory(*stored)) round.policies.emplace(id, policy->second);
   *written.mutable_attributes() = to_attributes(id, *stored);
-  if (request.lease()) grant(*stored, id, round, written);
+  if (is_directory(*stored)) {
+    if (!state_.leases.inherit(round.session, id))
+      return {Code::kLimitExceeded, "would be one lease of a directory too many"};
+    written.set_lease(true);
+    round.granted.push_back(id);
+    round.policies.emplace(id, policy->second);
+  } else if (request.lease()) {
+    grant(*stored, id, round, written);
+  }
   return {};
 }
 

@@ -137,6 +137,8 @@ asio::awaitable<Status> NamespaceService::rename(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::set_policy(Context context, const proto::SetPolicyRequest& request,
                                                      Empty&) {
   sight::Module module{context, kSetPolicy};
+  // Who makes files under the lease of a directory was told of its policy.
+  KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle_all()));
   Transaction transaction(state_.store);
   std::string policy;
   Status set = extract(normalise_policy(request.policy()), policy);

@@ -276,6 +276,72 @@ TEST_F(Mounts, OneSeesWhatAnotherOneHasClosed) {
   EXPECT_TRUE(read_file(path("back")) == contents(one + "/shared"));
 }
 
+TEST_F(Mounts, NamesThatOneMakesAreSeenByEverybodyAtOnce) {
+  const std::string one = start_and_mount(), other = mount();
+  const auto names = [](const std::string& directory) {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+      found.insert(entry.path().filename());
+    return found;
+  };
+  // Who makes the directory makes files in it by itself, until somebody else looks.
+  for (const std::string& makes : {one, other}) {
+    const std::string& looks = makes == one ? other : one;
+    const std::string directory = makes == one ? "/a" : "/b";
+    std::set<std::string> made;
+    std::filesystem::create_directory(makes + directory);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (int i = 0; i < 200; ++i) {
+      const std::string name = "f" + std::to_string(i);
+      const int file =
+          ::open((makes + directory + "/" + name).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0640);
+      ASSERT_GE(file, 0) << std::strerror(errno);
+      EXPECT_TRUE(write_all(file, name, 0));
+      EXPECT_EQ(::fchmod(file, 0604), 0);
+      EXPECT_EQ(::close(file), 0);
+      made.insert(name);
+    }
+    struct stat seen;
+    ASSERT_EQ(::stat((looks + directory + "/f199").c_str(), &seen), 0);
+    EXPECT_EQ(seen.st_mode & 07777, 0604u);
+    EXPECT_EQ(seen.st_size, 4);
+    EXPECT_EQ(contents(looks + directory + "/f17"), "f17");
+    EXPECT_EQ(names(looks + directory), made);
+    EXPECT_EQ(code(::open((looks + directory + "/f0").c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0644)), EEXIST);
+  }
+  // A path of the command line leads through what was made a moment ago.
+  std::filesystem::create_directories(one + "/c/d");
+  ASSERT_EQ(::symlink("nowhere", (one + "/c/d/e").c_str()), 0);
+  EXPECT_EQ(kintsugi({"stat", "/c/d/e"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"stat", "/c/d/f"}).exit_code, 1);
+}
+
+TEST_F(Mounts, NamesOutliveTheProcessOfTheMountAndTheMetaserver) {
+  const std::string mounted = start_and_mount();
+  std::filesystem::create_directory(mounted + "/d");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 50; ++i) {
+      const std::string directory = mounted + "/d/" + std::to_string(round) + "-" + std::to_string(i);
+      ASSERT_TRUE(std::filesystem::create_directory(directory));
+      const int file = ::open((directory + "/f").c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+      ASSERT_GE(file, 0);
+      EXPECT_TRUE(write_all(file, "kept", 0));
+      EXPECT_EQ(::close(file), 0);
+    }
+    ASSERT_EQ(::kill(child_of(parent_of(mounted)), SIGKILL), 0);
+    if (round % 2 == 1) {
+      kill9("metaserver");
+      restart_missing();
+    }
+    for (int i = 0; i < 50; ++i)
+      EXPECT_EQ(contents(mounted + "/d/" + std::to_string(round) + "-" + std::to_string(i) + "/f"), "kept")
+          << round << " " << i;
+  }
+  unmount(mounted);
+  EXPECT_TRUE(healthy());
+}
+
 TEST_F(Mounts, OneThatStandsStillLosesWhatItDidNotWriteOutAndSaysSo) {
   const std::string one = start_and_mount(), other = mount();
   const int file = ::open((one + "/f").c_str(), O_RDWR | O_CLOEXEC | O_CREAT, 0644);

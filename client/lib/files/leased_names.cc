@@ -174,6 +174,7 @@ bool LeasedNames::may_make(const Directory& directory, const proto::MakeInodeReq
   if (request.type() == Attributes::CHARACTER_DEVICE || request.type() == Attributes::BLOCK_DEVICE)
     return false;
   if (request.target().size() > kMaxTargetBytes || names_ >= kMaxNames || tasks_.stopping()) return false;
+  if (request.type() == Attributes::DIRECTORY && directories_.size() >= kMaxDirectories) return false;
   // An access list of the directory would be inherited.
   if (directory.attributes.has_xattrs()) return false;
   const uint32_t uid = request.caller().uid();

@@ -27,6 +27,7 @@ namespace kintsugi::client {
 class LeasedNames {
  public:
   static constexpr size_t kMaxNames = 200'000;  ///< known, over all directories
+  static constexpr size_t kMaxDirectories = 50'000;
   static constexpr size_t kAtOnce = 500;        ///< changes in one call
   static constexpr size_t kBeginAt = 128;       ///< changes that wait until a call is begun
   static constexpr uint32_t kReserve = 4000;    ///< ids in one call, asked for when half of them are left
