@@ -301,12 +301,12 @@ asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller
   look.set_parent(parent);
   look.set_name(std::string(name));
   auto removed = co_await files_.calls().lookup(std::move(look));
-  // The kernel would take the directory that it knows by this name for dead: it has to look again.
-  const auto known = directory_names_.find({parent, std::string(name)});
-  const NodeId known_as = known != directory_names_.end() ? known->second : NodeId{};
-  if (known != directory_names_.end()) directory_names_.erase(known);
-  if (removed && known_as != NodeId{} && removed->inode() != known_as)
-    co_return Status{Code::kStale, "is another directory meanwhile"};
+  // The kernel would take the directory that it knows by this name for dead: where that is another one, or was told by a process
+  // before this one, it has to look again, which it does when it is told so.
+  const auto known = directory_names_.extract({parent, std::string(name)});
+  const bool another = removed && removed->type() == proto::Attributes::DIRECTORY &&
+                       (!known || known.mapped() != removed->inode());
+  if (another && !caller.resent) co_return Status{Code::kStale, "is another directory meanwhile"};
   proto::UnlinkRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);

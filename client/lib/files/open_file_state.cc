@@ -352,6 +352,8 @@ asio::awaitable<Status> OpenFileState::write_out(std::shared_ptr<Layer> layer) {
 
 asio::awaitable<Status> OpenFileState::try_write_out(std::shared_ptr<Layer> layer) {
   if (layer->discarded) co_return Status{Code::kCancelled, "given up"};
+  // The metaserver has to know the file of which it is asked for the code.
+  if (stored_.policy().empty()) KINTSUGI_CO_TRY(co_await shared_.names.flush());
   UploadMember member{inode_, stored_.policy(), layer, &layer->ranges, &layer->discarded};
   if (layer->ranges.bytes() <= FlushGroups::kMaxMemberBytes) {
     KINTSUGI_CO_TRY(co_await wait_for_turn(*layer));
