@@ -21,7 +21,7 @@ bool Leases::grant(uint64_t session, InodeId inode) {
 
 bool Leases::inherit(uint64_t session, InodeId inode) {
   Holder& holder = holders_[session];
-  if (holder.leases.size() >= 2 * kMaxOfSession) return false;
+  if (holder.leases.size() >= 2 * kMaxOfSession || leases_.contains(inode)) return false;
   leases_[inode].session = session;
   holder.leases.insert(inode);
   return true;

@@ -55,12 +55,16 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
                           Written& written) {
   const proto::MakeInodeRequest& request = change.make();
   const InodeId id{change.inode()}, parent{request.parent()};
-  const auto ours = [id](const ReservedInodes& ids) { return ids.contains(id.value); };
-  if (std::ranges::none_of(round.reserved, ours))
+  const auto has_it = [id](const ReservedInodes& ids) { return ids.contains(id.value); };
+  if (std::ranges::none_of(round.reserved, has_it))
     return {Code::kInvalidArgument, "is no id that was reserved for this client"};
   if (const auto there = transaction.get_message<proto::StoredInode>(keys::inode(id))) {
     *written.mutable_attributes() = to_attributes(id, *there);
-    written.set_lease(state_.leases.owns(id, round.session));
+    // A metaserver that has started anew since does not know of the lease; nobody can have come by the directory above.
+    const bool ours = state_.leases.owns(id, round.session) ||
+                      (is_directory(*there) && state_.leases.owns(parent, round.session) &&
+                       state_.leases.inherit(round.session, id));
+    written.set_lease(ours);
     return {};
   }
   if (!proto::Attributes::Type_IsValid(request.type()) ||
@@ -103,8 +107,12 @@ Status NamesService::set_attributes(Transaction& transaction, const proto::NameC
   request.set_inode(id.value);
   FreedStripes freed;
   KINTSUGI_TRY(state_.inodes.set_attributes(transaction, Caller::from(request.caller()), request, freed));
-  *written.mutable_attributes() =
-      to_attributes(id, *transaction.get_message<proto::StoredInode>(keys::inode(id)));
+  auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
+  if (change.at_ns() != 0 && change.at_ns() < stored->changed_ns()) {
+    stored->set_changed_ns(change.at_ns());
+    transaction.put_message(keys::inode(id), *stored);
+  }
+  *written.mutable_attributes() = to_attributes(id, *stored);
   written.set_lease(state_.leases.owns(id, round.session));
   return {};
 }

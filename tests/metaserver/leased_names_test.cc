@@ -183,5 +183,22 @@ TEST(LeasedNames, AfterARestartTheyComeOnceTheSessionHasToldOfItsLeases) {
   EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").value(), rig.first);
 }
 
+TEST(LeasedNames, WhatWasWrittenBeforeARestartAndIsWrittenAgainKeepsItsLease) {
+  NamesRig rig;
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "sub", proto::Attributes::DIRECTORY);
+  EXPECT_EQ(rig.write(request).value(), Codes{Code::kOk});
+  rig.restart();
+  KINTSUGI_EXPECT_OK(rig.keep(kOther, [](auto& request) { request.set_all(true); }));
+  // The answer was lost, so that the session does not tell of the lease of what it made.
+  KINTSUGI_EXPECT_OK(rig.keep(kOwner, [&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.directory);
+  }));
+  NamesRig::add(request, rig.first + 1, rig.first, "f");
+  EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kOk}));
+  EXPECT_EQ(rig.lookup(kOwner, rig.first, "f").value(), rig.first + 1);
+}
+
 }  // namespace
 }  // namespace kintsugi::metaserver

@@ -34,8 +34,9 @@ LeasedNames::LeasedNames(Resources& resources, Session& session, InodeCalls& cal
     ++changes_of_[change.inode()];
     if (change.has_make() && change.tag() != 0) made_before_[change.tag()] = change.inode();
     // A metaserver that starts anew must be told under which leases it was done.
-    if (change.has_make()) session_.made(change.make().parent());
-    if (!change.has_make() || change.make().lease()) session_.made(change.inode());
+    const uint64_t leased = change.has_make() ? change.make().parent() : change.inode();
+    if (!session_.is_unknown(leased)) session_.took_over_lease(leased);
+    if (change.has_make() && change.make().lease()) session_.made(change.inode());
   }
   appended_ = log_.size();
 }
@@ -270,6 +271,7 @@ std::optional<proto::Attributes> LeasedNames::make_here(const proto::MakeInodeRe
 bool LeasedNames::set_attributes(proto::SetAttributesRequest request, const proto::Attributes& result) {
   proto::NameChange change;
   change.set_inode(request.inode());
+  change.set_at_ns(result.changed_ns());
   *change.mutable_attributes() = std::move(request);
   if (!append(std::move(change))) return false;
   if (const auto known = made_.find(result.inode()); known != made_.end()) known->second = result;
@@ -342,6 +344,7 @@ void LeasedNames::written(const proto::NameChange& change,
   if (last) changes_of_.erase(count);
   const Status status{static_cast<Code>(written.code()), "is not taken by the metaserver"};
   if (change.has_make()) {
+    session_.known(inode);
     // It was closed meanwhile, and the word of that may have come first.
     if (change.make().hold_for() != 0 && !session_.is_held(inode)) session_.release_again(inode);
     made_.erase(inode);

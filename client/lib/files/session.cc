@@ -144,7 +144,8 @@ asio::awaitable<Status> Session::tell() {
       for (const auto& [inode, times] : holds_)
         request.add_hold(inode);
       for (const std::set<uint64_t>* leases : {&leases_, &ending_})
-        request.mutable_lease()->Add(leases->begin(), leases->end());
+        for (const uint64_t inode : *leases)
+          if (!unknown_.contains(inode)) request.add_lease(inode);
       for (proto::HeldLock& held : locks_.of(id_))
         *request.add_lock() = std::move(held);
       news_held_.clear();

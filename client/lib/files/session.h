@@ -101,8 +101,15 @@ class Session {
     leases_.insert(inode);
     news_given_back_.erase(inode);
   }
-  /// This session made the inode, with a lease, and the metaserver will hear of both (LeasedNames).
-  void made(uint64_t inode) { leases_.insert(inode); }
+  /// This session made the inode, with a lease, and the metaserver will hear of both (LeasedNames); from known() on it has.
+  void made(uint64_t inode) {
+    leases_.insert(inode);
+    unknown_.insert(inode);
+  }
+  void known(uint64_t inode) { unknown_.erase(inode); }
+  bool is_unknown(uint64_t inode) const { return unknown_.contains(inode); }
+  /// The process before this one had the lease, and left something that was done under it.
+  void took_over_lease(uint64_t inode) { leases_.insert(inode); }
   bool has_lease(uint64_t inode) const { return leases_.contains(inode); }
   /// It is being given back already.
   bool is_ending(uint64_t inode) const { return ending_.contains(inode); }
@@ -157,6 +164,7 @@ class Session {
   std::map<uint64_t, uint64_t> holds_;            ///< inode -> how often
   std::set<uint64_t> news_held_, news_released_;  ///< not told yet
   std::set<uint64_t> leases_, ending_;            ///< write leases; those of `ending_` are given back soon
+  std::set<uint64_t> unknown_;                    ///< leases of inodes that the metaserver has not heard of
   std::set<uint64_t> ended_early_;                ///< recalled or given back while `asking_`
   size_t asking_ = 0;
   std::set<uint64_t> news_given_back_;  ///< not told yet
