@@ -63,13 +63,14 @@ bool MetaState::may_keep_back(const proto::StoredInode& inode) {
   const TimePoint now = runtime.clock.now();
   if (!servers_known_until || now >= *servers_known_until) {
     servers_known_until = now + kRoomInterval;
-    servers_have_room = std::ranges::none_of(servers.servers(), [](const auto& one) {
-      if (one.second.liveness != proto::ServerState::ALIVE) return false;
-      uint64_t free = 0;
-      for (const proto::DeviceSpace& device : one.second.load.devices())
-        free += device.free_bytes();
-      return !one.second.load.devices().empty() && free < kKeepBackReserve;
-    });
+    servers_have_room = store.free_bytes() >= 2 * kStoreReserve &&
+                        std::ranges::none_of(servers.servers(), [](const auto& one) {
+                          if (one.second.liveness != proto::ServerState::ALIVE) return false;
+                          uint64_t free = 0;
+                          for (const proto::DeviceSpace& device : one.second.load.devices())
+                            free += device.free_bytes();
+                          return !one.second.load.devices().empty() && free < kKeepBackReserve;
+                        });
   }
   if (!servers_have_room) return false;
   const bool of_file = inode.type() == proto::Attributes::FILE;
