@@ -90,7 +90,17 @@ class Watched {
   }
 };
 
-TEST(Diagnosis, OneSeedGivesTheSameReportsAndVerdicts) {
+class Diagnosis : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifndef KINTSUGI_FAULT_POINTS
+    GTEST_SKIP() << "no fault points are built in";
+#endif
+    if (!runtime::kSightCompiled) GTEST_SKIP() << "open work is not recorded in this build";
+  }
+};
+
+TEST_F(Diagnosis, OneSeedGivesTheSameReportsAndVerdicts) {
   const auto run = [] {
     Watched watched(4);
     KINTSUGI_EXPECT_OK(watched.start());
@@ -105,7 +115,7 @@ TEST(Diagnosis, OneSeedGivesTheSameReportsAndVerdicts) {
   EXPECT_EQ(run(), first);
 }
 
-TEST(Diagnosis, AHangAtAFaultPointOfAServerIsNamedWithItsRegion) {
+TEST_F(Diagnosis, AHangAtAFaultPointOfAServerIsNamedWithItsRegion) {
   struct Case {
     uint64_t seed;
     FaultPoint point;
@@ -137,7 +147,7 @@ bool names_link(const Verdict& verdict, const std::string& a, const std::string&
   return verdict.kind() == Verdict::LINK && std::set{verdict.server(), verdict.peer()} == std::set{a, b};
 }
 
-TEST(Diagnosis, ALostAnswerNamesTheLink) {
+TEST_F(Diagnosis, ALostAnswerNamesTheLink) {
   Watched watched(11);
   SimulatedCluster& cluster = watched.cluster;
   KINTSUGI_ASSERT_OK(watched.start());
@@ -149,7 +159,7 @@ TEST(Diagnosis, ALostAnswerNamesTheLink) {
       << in_words(cluster.verdicts());
 }
 
-TEST(Diagnosis, TwoThatAreCutOffFromEachOtherAreNamedAsALink) {
+TEST_F(Diagnosis, TwoThatAreCutOffFromEachOtherAreNamedAsALink) {
   Watched watched(12);
   SimulatedCluster& cluster = watched.cluster;
   KINTSUGI_ASSERT_OK(watched.start());
@@ -159,7 +169,7 @@ TEST(Diagnosis, TwoThatAreCutOffFromEachOtherAreNamedAsALink) {
       << in_words(cluster.verdicts());
 }
 
-TEST(Diagnosis, TwoFaultsGiveTwoVerdicts) {
+TEST_F(Diagnosis, TwoFaultsGiveTwoVerdicts) {
   Watched watched(21);
   SimulatedCluster& cluster = watched.cluster;
   KINTSUGI_ASSERT_OK(watched.start());
@@ -174,7 +184,7 @@ TEST(Diagnosis, TwoFaultsGiveTwoVerdicts) {
     EXPECT_TRUE(of(2)(verdict) || of(7)(verdict)) << in_words(cluster.verdicts());
 }
 
-TEST(Diagnosis, ALoopAndAStopAreToldFromEachOther) {
+TEST_F(Diagnosis, ALoopAndAStopAreToldFromEachOther) {
   Watched watched(31);
   SimulatedCluster& cluster = watched.cluster;
   KINTSUGI_ASSERT_OK(watched.start());
@@ -191,7 +201,7 @@ TEST(Diagnosis, ALoopAndAStopAreToldFromEachOther) {
       << in_words(cluster.verdicts());
 }
 
-TEST(Diagnosis, ARestartIsNoReasonForAnAlarm) {
+TEST_F(Diagnosis, ARestartIsNoReasonForAnAlarm) {
   Watched watched(41);
   SimulatedCluster& cluster = watched.cluster;
   KINTSUGI_ASSERT_OK(watched.start());
@@ -249,7 +259,7 @@ class ChainRepair {
   std::shared_ptr<std::optional<Status>> ended_ = std::make_shared<std::optional<Status>>();
 };
 
-TEST(Diagnosis, TheStuckMiddleOfAChainOfTwelveIsNamedAtEachOfItsPositions) {
+TEST_F(Diagnosis, TheStuckMiddleOfAChainOfTwelveIsNamedAtEachOfItsPositions) {
   constexpr uint32_t kHelpers = 12;
   constexpr uint64_t kChunkBytes = 4 << 20, kSlowLink = 4 << 20;  // a chunk takes a second
   SimulatedCluster cluster({.seed = 51,

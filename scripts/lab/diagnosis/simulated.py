@@ -33,6 +33,8 @@ def is_in_region(injection, verdict):
 
 
 def title(injection):
+    if injection["kind"] == "cpu-loop":  # whatever the place, the process as a whole stands still
+        return "cpu-loop"
     return " ".join(filter(None, [injection["kind"], injection["point"], injection["detail"]]))
 
 

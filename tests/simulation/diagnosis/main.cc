@@ -72,7 +72,7 @@ std::string parse(int argc, char** argv, Arguments& arguments) {
   return arguments.has_seeds ? std::string() : "--seeds is missing";
 }
 
-/// Every line of a journal begins with {"seed": NUMBER.
+/// Every line of a journal begins with {"seed": NUMBER. What could not be run is run again.
 std::set<uint64_t> seeds_of(const std::string& path) {
   constexpr std::string_view kBegin = "{\"seed\": ";
   std::set<uint64_t> seeds;
@@ -81,6 +81,7 @@ std::set<uint64_t> seeds_of(const std::string& path) {
   while (std::getline(journal, line)) {
     uint64_t seed = 0;
     if (!line.starts_with(kBegin) || line.back() != '}') continue;
+    if (line.find("\"problem\": ") != std::string::npos) continue;
     const std::string_view rest = std::string_view(line).substr(kBegin.size());
     if (parse_number(rest.substr(0, rest.find(',')), seed)) seeds.insert(seed);
   }
