@@ -93,8 +93,8 @@ def print_misses(judged):
         missed = not one["harmless"] and not is_named(one)
         if missed or wrong:
             where = " and ".join(filter(None, [one["server"], one["peer"]]))
-            said = "; ".join(wrong) or "nothing wrong was said"
-            print(f"- {one['seed']}/{one['number']}: {title(one)} at {where}: {'missed' if missed else 'named'}; {said}")
+            outcome = "held nobody up" if one["harmless"] else "missed" if missed else "named"
+            print(f"- {one['seed']}/{one['number']}: {title(one)} at {where}: {outcome}; {'; '.join(wrong) or 'nothing wrong was said'}")
     print("\nRegion not right at first place:")
     for one in judged:
         if one["regions"] and not right_at(one, 1):
