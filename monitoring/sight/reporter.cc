@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <string_view>
 
 #include <unistd.h>
 
@@ -239,8 +240,14 @@ void Reporter::tell_live(proto::SightReport& report, int64_t now) {
   }
   // Roles with nothing open, too: that a process begins to serve requests shows that it hears somebody.
   const bool tells_all = all_live_ || sequence_ % limits_.totals_every == 1;
-  for (size_t number = 0; tells_all && number < totals.size(); number++)
-    if (totals[number].begun > 0) roles.try_emplace(static_cast<uint16_t>(number));
+  told_begun_.resize(totals.size());
+  const auto serves_more = [&](size_t number) {
+    return totals[number].site != nullptr && totals[number].begun != told_begun_[number] &&
+           std::string_view(totals[number].site->name).starts_with("serve.");
+  };
+  for (size_t number = 0; number < totals.size(); number++)
+    if (serves_more(number) || (tells_all && totals[number].begun > 0))
+      roles.try_emplace(static_cast<uint16_t>(number));
   for (auto& [number, role] : roles) {
     if (number >= totals.size() || totals[number].site == nullptr) continue;
     role.set_role(number);
@@ -249,7 +256,9 @@ void Reporter::tell_live(proto::SightReport& report, int64_t now) {
     role.set_begun(totals[number].begun);
     role.set_ended(totals[number].ended);
     role.set_failed(totals[number].failed);
-    if (tells_all || role.oldest_ns() >= static_cast<uint64_t>(still)) *report.add_roles() = role;
+    if (!tells_all && !serves_more(number) && role.oldest_ns() < static_cast<uint64_t>(still)) continue;
+    told_begun_[number] = role.begun();
+    *report.add_roles() = role;
   }
 }
 

@@ -73,6 +73,7 @@ class Reporter {
   std::unordered_set<uint64_t> told_paths_, telling_paths_;
   uint32_t told_states_ = 1, telling_states_ = 1;
   std::unordered_map<uint32_t, uint64_t> told_edges_;  ///< by both states: the count that was told last
+  std::vector<uint64_t> told_begun_;                   ///< by role: how many tasks, as it was told last
   std::map<uint64_t, runtime::LiveRecord> places_;     ///< of open regions, by path
   std::map<uint64_t, uint64_t> parents_;               ///< of open regions, by path
   int64_t ended_told_ = 0, ended_telling_ = 0;

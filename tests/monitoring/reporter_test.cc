@@ -10,6 +10,7 @@ namespace {
 
 constexpr Site kPut{"test.put", {"bytes"}};
 constexpr Site kSend{"test.send"};
+constexpr Site kServe{"serve.ReadChunk"};
 
 struct Rig {
   HandClock clock;
@@ -85,6 +86,28 @@ TEST(Reporter, WhoIsAskedForEverythingTellsHowMuchItHasDoneThoughNothingIsOpen) 
   ASSERT_EQ(all.roles_size(), 1);
   EXPECT_EQ(all.roles(0).name(), "test.put");
   EXPECT_EQ(all.roles(0).ended(), 3u);
+}
+
+TEST(Reporter, EveryReportTellsWhichRequestsItHasBegunToServe) {
+  Rig rig;
+  (void)rig.report();
+  rig.deliver();
+  for (uint64_t served = 1; served <= 3; served++) {
+    {
+      const Task task{rig.recorder.root_context(), kServe};
+    }
+    {
+      const Task other{rig.recorder.root_context(), kSend};
+    }
+    rig.clock.advance(1s);
+    const auto report = rig.report();
+    rig.deliver();
+    ASSERT_EQ(report.roles_size(), 1);  // that of others waits for the next report of all totals
+    EXPECT_EQ(report.roles(0).name(), "serve.ReadChunk");
+    EXPECT_EQ(report.roles(0).begun(), served);
+  }
+  rig.clock.advance(1s);
+  EXPECT_EQ(rig.report().roles_size(), 0);
 }
 
 TEST(Reporter, ProgressSaysThatALongRegionMoves) {

@@ -16,6 +16,10 @@ METHODS = ["waits", "waits-only", "targets-hidden", "prodometer", "automaded", "
 WATCH, WATCH_HARMLESS = 25.0, 10.0
 
 
+def read(journals):
+    return [json.loads(line) for path in journals for line in path.read_text().splitlines()]
+
+
 def wilson(hits, count):
     if count == 0:
         return 0.0, 1.0
@@ -89,8 +93,8 @@ def print_misses(judged):
         missed = not one["harmless"] and not is_named(one)
         if missed or wrong:
             where = " and ".join(filter(None, [one["server"], one["peer"]]))
-            said = "; ".join(wrong) or "nothing wrong was said"
-            print(f"- {one['seed']}/{one['number']}: {title(one)} at {where}: {'missed' if missed else 'named'}; {said}")
+            outcome = "held nobody up" if one["harmless"] else "missed" if missed else "named"
+            print(f"- {one['seed']}/{one['number']}: {title(one)} at {where}: {outcome}; {'; '.join(wrong) or 'nothing wrong was said'}")
     print("\nRegion not right at first place:")
     for one in judged:
         if one["regions"] and not right_at(one, 1):
@@ -99,7 +103,7 @@ def print_misses(judged):
 
 
 def report(arguments):
-    injections = [json.loads(line) for path in arguments.journal for line in path.read_text().splitlines()]
+    injections = read(arguments.journal)
     judged = [one for one in injections if one["reached"] is not None]
     harmful = [one for one in judged if not one["harmless"]]
     verdicts = [pair for one in judged for pair in judged_verdicts(one)]
@@ -145,15 +149,17 @@ def servers_named(rounds, injection):
 
 
 def rounds_of(arguments, method):
-    command = [arguments.bin / "kintsugi-monitor", "analyse", "--method", method, arguments.snapshots]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [json.loads(line) for line in out.splitlines()]
+    rounds = []
+    for snapshots in arguments.snapshots:
+        command = [arguments.bin / "kintsugi-monitor", "analyse", "--method", method, snapshots]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        rounds += [json.loads(line) for line in out.splitlines()]
+    return rounds
 
 
 def compare(arguments):
     """Other methods name no links: of a link, either end counts, for all methods."""
-    injections = [json.loads(line) for line in arguments.journal.read_text().splitlines()]
-    judged = [one for one in injections if one["reached"] is not None and not one["harmless"]]
+    judged = [one for one in read(arguments.journal) if one["reached"] is not None and not one["harmless"]]
     outcomes = {}
     print("| method | faulty server named | right of all it named | McNemar p against ours |\n| --- | --- | --- | --- |")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
