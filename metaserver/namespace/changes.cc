@@ -54,8 +54,7 @@ std::vector<ReservedInodes> reserved_for(const Reader& reader, uint64_t session)
 void note_reserved(Transaction& transaction, uint64_t session, const ReservedInodes& ids) {
   uint64_t oldest = UINT64_MAX, place = 0;
   for (uint64_t slot = 0; slot < kMaxReservations; ++slot) {
-    const auto stored =
-        transaction.get_message<proto::StoredReservedInodes>(reservation_key(session, slot));
+    const auto stored = transaction.get_message<proto::StoredReservedInodes>(reservation_key(session, slot));
     const uint64_t first = stored ? stored->first() : 0;
     if (first >= oldest) continue;
     oldest = first;

@@ -84,8 +84,7 @@ asio::awaitable<Status> InodeService::settle(uint64_t session, std::vector<NameI
   const auto first_unsettled = [&]() -> std::optional<InodeId> {
     for (const auto& [directory, name] : names) {
       if (!state_.leases.settled(directory, session)) return directory;
-      const auto entry =
-          name.empty() ? std::nullopt : find_entry(Reader(state_.store), directory, name);
+      const auto entry = name.empty() ? std::nullopt : find_entry(Reader(state_.store), directory, name);
       if (entry && entry->is_directory() && !state_.leases.settled(entry->id, session)) return entry->id;
     }
     return std::nullopt;
@@ -259,9 +258,9 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
 
 asio::awaitable<Status> InodeService::move(Context context, const proto::MoveRequest& request, Empty&) {
   sight::Module module{context, kMove};
-  KINTSUGI_CO_TRY(module.finish(
-      co_await settle(request.change().session(), {{InodeId{request.parent()}, request.name()},
-                                                   {InodeId{request.to_parent()}, request.to_name()}})));
+  KINTSUGI_CO_TRY(module.finish(co_await settle(
+      request.change().session(),
+      {{InodeId{request.parent()}, request.name()}, {InodeId{request.to_parent()}, request.to_name()}})));
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_read(module.context()));
   Transaction transaction(state_.store);

@@ -118,7 +118,8 @@ asio::awaitable<Result<std::shared_ptr<RepairRun>>> RequestedRepairs::begin_when
         planner_.repair(runner_.plan_request(entries), wanted.wishes, /*requested=*/true);
     if (planned) co_return begin(std::move(*planned), entries);
     if (planned.error().code() != Code::kLimitExceeded) co_return planned.error();
-    const sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "repair slots"));
+    const sight::Wait wait(context, sight::WaitKind::kResource,
+                           runtime::named_target(context, "repair slots"));
     const TimePoint again = runtime_.clock.now() + kBusyRetry;
     co_await runner_.wait_for_an_end(std::min(context.deadline, again));
     if (runtime_.clock.now() >= context.deadline) co_return planned.error();

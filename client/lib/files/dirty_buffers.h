@@ -38,7 +38,7 @@ class DirtyPiece {
   void cut(uint64_t end);
   /// As if the bytes had been written then.
   void set_modified(int64_t modified_ns);
-  /// As if they had been written by root: the mode was set afterwards.
+  /// The pieces take no privileges away any more, since the mode was set after they were written.
   void keep_privileges();
 
  private:

@@ -12,7 +12,7 @@ constexpr size_t kMaxNameBytes = 255, kMaxTargetBytes = 4095;
 constexpr uint32_t kSetGid = 02000, kGroupExecute = 010, kOwnerWritesAndSearches = 0300;
 
 bool is_usual_name(std::string_view name) {
-  // What begins with a dot and a word of ours may mean something to the metaserver.
+  // The metaserver may give names that begin with .snapshots or .trash a meaning of their own.
   return !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
          name.find('/') == name.npos && name.find('\0') == name.npos && !name.starts_with(".snapshots") &&
          !name.starts_with(".trash");
@@ -28,7 +28,7 @@ LeasedNames::LeasedNames(Resources& resources, Session& session, InodeCalls& cal
       tasks_(tasks),
       log_(region),
       written_(resources.runtime) {
-  // What the process before this one left is written out first; nothing is known of its directories.
+  // A process before this one may have left changes. They are written out first; which names its directories have is not known.
   for (size_t i = 0; i < log_.size(); ++i) {
     const proto::NameChange& change = log_.at(i);
     ++changes_of_[change.inode()];
@@ -132,7 +132,7 @@ asio::awaitable<Status> LeasedNames::unlink(proto::UnlinkRequest request, uint64
 }
 
 asio::awaitable<Status> LeasedNames::move(proto::MoveRequest request, uint64_t tag) {
-  // Whether the old name is gone is asked for: nothing happens where both are of one inode.
+  // The old name stays among those that the metaserver is asked for: a rename between two names of one inode does nothing.
   name_given(request.parent(), request.name());
   name_given(request.to_parent(), request.to_name());
   const auto moved = co_await calls_.move(std::move(request), tag);
@@ -185,7 +185,7 @@ bool LeasedNames::may_make(const Directory& directory, const proto::MakeInodeReq
 
 proto::Attributes LeasedNames::fresh(const Directory& directory, const proto::MakeInodeRequest& request,
                                      uint64_t inode, int64_t now_ns) const {
-  // As Inodes::add of the metaserver has it.
+  // The metaserver makes the same attributes when it hears of it (Inodes::add).
   proto::Attributes made;
   const bool is_directory = request.type() == proto::Attributes::DIRECTORY;
   made.set_inode(inode);

@@ -28,9 +28,9 @@ class LeasedNames {
  public:
   static constexpr size_t kMaxNames = 200'000;  ///< known, over all directories
   static constexpr size_t kMaxDirectories = 50'000;
-  static constexpr size_t kAtOnce = 500;        ///< changes in one call
-  static constexpr size_t kBeginAt = 128;       ///< changes that wait until a call is begun
-  static constexpr uint32_t kReserve = 4000;    ///< ids in one call, asked for when half of them are left
+  static constexpr size_t kAtOnce = 500;      ///< changes in one call
+  static constexpr size_t kBeginAt = 128;     ///< changes that wait until a call is begun
+  static constexpr uint32_t kReserve = 4000;  ///< ids in one call, asked for when half of them are left
 
   /// `region` of the log: see NameLog. What is referred to outlives it; `tasks` runs what goes on in the background.
   LeasedNames(Resources& resources, Session& session, InodeCalls& calls, runtime::TaskGroup& tasks,
@@ -64,7 +64,7 @@ class LeasedNames {
   bool pending() const { return !log_.empty(); }
   /// What was changed before is durable at the metaserver; what it refused is told by `on_refused`. kUnavailable.
   asio::awaitable<Status> flush();
-  /// The same in the background.
+  /// Begins a flush() and does not wait for it.
   void start_flush();
   /// Begins it when something has waited for so long.
   void tick(Duration at_most);

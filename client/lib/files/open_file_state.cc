@@ -439,7 +439,7 @@ void OpenFileState::attributes_set(const proto::Attributes& attributes, bool mod
   const uint64_t stored_size = stored_.size();
   stored_ = attributes;
   stored_.set_size(stored_size);
-  // What is written out later must not set the time back to that of its write.
+  // Bytes that are written out later must not set the time back to that of their write.
   if (modified) dirty_.set_modified(attributes.modified_ns());
 }
 
@@ -571,7 +571,7 @@ asio::awaitable<Status> OpenFileState::set_attributes_exclusively(proto::SetAttr
     stored_reader_.forget(std::min(*size, stored_.size()), UINT64_MAX);
     shared_.freed();
   }
-  // What is written out later must not set the time back to that of its write, nor the mode to what it made of it.
+  // Bytes that are written out later must set neither the time back to that of their write nor the mode to what the write made of it.
   if (size || request.has_modified_ns() || request.modified_now())
     each_dirty([&](DirtyRanges& ranges) { ranges.set_modified(changed->modified_ns()); });
   if (request.has_mode()) each_dirty([](DirtyRanges& ranges) { ranges.keep_privileges(); });

@@ -35,21 +35,23 @@ SimulatedCluster::OperationPtr SimulatedCluster::start_put(const std::string& pa
   const Content content{simulation_.seed_for("content " + std::to_string(next_content_++)), size};
   auto operation = this->operation(path);
   oracle_.put_begins(path, content);
-  asio::co_spawn(simulation_.executor(), put_in_background(client_program(client_of(path)), operation, content),
-                 asio::detached);
+  asio::co_spawn(simulation_.executor(),
+                 put_in_background(client_program(client_of(path)), operation, content), asio::detached);
   return operation;
 }
 
 SimulatedCluster::OperationPtr SimulatedCluster::start_remove(const std::string& path) {
   auto operation = this->operation(path);
   oracle_.remove_begins(path);
-  asio::co_spawn(simulation_.executor(), remove_in_background(client_program(client_of(path)), operation), asio::detached);
+  asio::co_spawn(simulation_.executor(), remove_in_background(client_program(client_of(path)), operation),
+                 asio::detached);
   return operation;
 }
 
 SimulatedCluster::OperationPtr SimulatedCluster::start_check(const std::string& path) {
   auto operation = this->operation(path);
-  asio::co_spawn(simulation_.executor(), check_in_background(client_program(client_of(path)), operation), asio::detached);
+  asio::co_spawn(simulation_.executor(), check_in_background(client_program(client_of(path)), operation),
+                 asio::detached);
   return operation;
 }
 

@@ -164,9 +164,9 @@ void SimulatedCluster::start_client(size_t client) {
   options.metaserver = {"metaserver", kMetaserverPort};
   options.memory_bytes = client::kMinMemoryBytes;
   Machine& machine = *clients_[client];
-  begin(machine, std::make_unique<ClientProgram>(
-                     machine.node.runtime(), std::move(options), secret_,
-                     simulation_.seed_for("recorder of " + client_name(client)), client_name(client)));
+  begin(machine, std::make_unique<ClientProgram>(machine.node.runtime(), std::move(options), secret_,
+                                                 simulation_.seed_for("recorder of " + client_name(client)),
+                                                 client_name(client)));
 }
 
 ClientProgram& SimulatedCluster::client_program(size_t client) {

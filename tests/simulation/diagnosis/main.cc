@@ -1,5 +1,4 @@
 // kintsugi-simulate-faults: the simulated campaign of diagnosis. One seed is a cluster under load on virtual time, with one fault.
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -11,6 +10,7 @@
 
 #include "tests/simulation/diagnosis/injection.h"
 #include "tests/simulation/runtime/children.h"
+#include "tests/simulation/runtime/seed_range.h"
 
 namespace {
 
@@ -34,18 +34,6 @@ struct Arguments {
   bool has_seeds = false, explain = false;
   std::string journal;
 };
-
-bool parse_number(std::string_view text, uint64_t& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-bool parse_range(std::string_view text, uint64_t& first, uint64_t& last) {
-  const size_t dots = text.find("..");
-  if (!parse_number(text.substr(0, dots), first)) return false;
-  last = first;
-  return dots == std::string_view::npos || (parse_number(text.substr(dots + 2), last) && first <= last);
-}
 
 /// Returns what is wrong with the arguments, or nothing.
 std::string parse(int argc, char** argv, Arguments& arguments) {

@@ -1,5 +1,4 @@
 // kintsugi-simulate: many seeds, each a cluster of its own on virtual time, under load and faults that the seed draws.
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tests/simulation/runtime/seed_range.h"
 #include "tests/simulation/swarm/schedule.h"
 #include "tests/simulation/swarm/seed_runner.h"
 
@@ -45,18 +45,6 @@ struct Arguments {
   bool shrink = true, stop_at_first = false, verbose = false;
   std::string journal;
 };
-
-bool parse_number(std::string_view text, uint64_t& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-bool parse_range(std::string_view text, uint64_t& first, uint64_t& last) {
-  const size_t dots = text.find("..");
-  if (!parse_number(text.substr(0, dots), first)) return false;
-  last = first;
-  return dots == std::string_view::npos || (parse_number(text.substr(dots + 2), last) && first <= last);
-}
 
 bool parse_list(std::string_view text, std::set<uint32_t>& list) {
   while (!text.empty()) {
