@@ -8,6 +8,7 @@
 
 #include "client/lib/files/file_mode.h"
 #include "client/mount/kernel/caller_process.h"
+#include "client/mount/kernel/protocol.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
 
@@ -69,11 +70,18 @@ ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Cl
       // A handle of the process before this one must not be mistaken for one of this.
       next_handle_(runtime.random.next() << 24 | 1),
       buffers_(runtime, kBuffers, kBufferBytes),
-      tasks_(runtime) {}
+      tasks_(runtime) {
+  if (notifier_ == nullptr) return;
+  files_.session().on_changed = [this](client::Session::Changes changes) {
+    return forget_changed(std::move(changes));
+  };
+}
 
 ClusterFileSystem::~ClusterFileSystem() = default;
 
-void ClusterFileSystem::started(const Negotiated&) {}
+void ClusterFileSystem::started(const Negotiated& negotiated) {
+  expires_names_ = (negotiated.flags & FUSE_HAS_EXPIRE_ONLY) != 0;
+}
 
 asio::awaitable<void> ClusterFileSystem::destroyed() {
   co_return;
@@ -95,9 +103,9 @@ void ClusterFileSystem::forget(NodeId node, uint64_t) {
 
 // ---- attributes
 
-void ClusterFileSystem::note(const proto::Attributes& told) {
+void ClusterFileSystem::note(const Caller& caller, const proto::Attributes& told) {
   if (seen_.size() >= kMaxSeen) seen_.clear();
-  seen_[told.inode()] = {told.has_xattrs(), runtime_.clock.now()};
+  seen_[told.inode()] = {told.has_xattrs(), runtime_.clock.now() + believable(caller)};
 }
 
 Attributes ClusterFileSystem::attributes_of(const proto::Attributes& told) {
@@ -124,16 +132,30 @@ Attributes ClusterFileSystem::shown(const proto::Attributes& known) {
   return attributes;
 }
 
-Entry ClusterFileSystem::entry_of(const proto::Attributes& told) {
-  note(told);
-  Entry entry;
-  entry.node = told.inode();
-  entry.attributes = attributes_of(told);
-  entry.entry_valid = entry.attributes_valid = options_.cached_for;
-  return entry;
+Lifetime ClusterFileSystem::believable(const Caller& caller) const {
+  return files_.session().believable(caller.asked, options_.cached_for);
 }
 
-Entry ClusterFileSystem::entry_of(NodeId parent, std::string_view name, const proto::Attributes& told) {
+Lifetime ClusterFileSystem::believable(const Caller& caller, NodeId directory) const {
+  return files_.session().is_shared(directory) ? Lifetime{0} : believable(caller);
+}
+
+asio::awaitable<void> ClusterFileSystem::forget_changed(client::Session::Changes changes) {
+  for (const proto::ChangedInode& changed : changes)
+    seen_.erase(changed.inode());
+  for (const proto::ChangedInode& changed : changes) {
+    // Of attributes the kernel lets go without a lock, and of pages when it sees that their times are others.
+    (void)co_await notifier_->invalidate_inode(changed.inode(), -1, 0);
+    for (const std::string& name : changed.names()) {
+      if (expires_names_) (void)co_await notifier_->invalidate_entry(changed.inode(), name, true);
+      // Before Linux 6.2 a name cannot be forgotten without detaching what is mounted below it: it is not believed for longer.
+      if (!expires_names_ && !co_await tasks_.sleep_for(options_.cached_for)) co_return;
+    }
+  }
+}
+
+Entry ClusterFileSystem::entry_of(const Caller& caller, NodeId parent, std::string_view name,
+                                  const proto::Attributes& told) {
   const std::pair key{parent, std::string(name)};
   if (told.type() != proto::Attributes::DIRECTORY) {
     directory_names_.erase(key);
@@ -141,39 +163,45 @@ Entry ClusterFileSystem::entry_of(NodeId parent, std::string_view name, const pr
     if (directory_names_.size() >= kMaxSeen) directory_names_.clear();
     directory_names_[key] = told.inode();
   }
-  return entry_of(told);
+  note(caller, told);
+  Entry entry;
+  entry.node = told.inode();
+  entry.attributes = attributes_of(told);
+  entry.entry_valid = believable(caller, parent);
+  entry.attributes_valid = believable(caller);
+  return entry;
 }
 
-AttributesAnswer ClusterFileSystem::answer_of(const proto::Attributes& told) {
-  note(told);
-  return {attributes_of(told), options_.cached_for};
+AttributesAnswer ClusterFileSystem::answer_of(const Caller& caller, const proto::Attributes& told) {
+  note(caller, told);
+  return {attributes_of(told), believable(caller)};
 }
 
-asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller&, NodeId parent,
+asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller& caller, NodeId parent,
                                                          std::string_view name) {
   proto::LookupRequest request;
   request.set_parent(parent);
   request.set_name(std::string(name));
   const auto found = co_await files_.names().lookup(std::move(request));
-  if (found) co_return entry_of(parent, name, *found);
+  if (found) co_return entry_of(caller, parent, name, *found);
   if (found.error().code() != Code::kNotFound) co_return found.error();
   Entry none;
-  none.entry_valid = options_.cached_for;
+  none.entry_valid = believable(caller, parent);
   co_return none;
 }
 
-asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller&, NodeId node,
+asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller& caller, NodeId node,
                                                                             std::optional<Handle>) {
-  if (const proto::Attributes* made = files_.names().made(node)) co_return answer_of(*made);
-  if (const proto::Attributes* leased = files_.names().directory(node)) co_return answer_of(*leased);
+  if (const proto::Attributes* made = files_.names().made(node)) co_return answer_of(caller, *made);
+  if (const proto::Attributes* leased = files_.names().directory(node)) co_return answer_of(caller, *leased);
   const auto found = co_await files_.calls().get(node);
   if (found) {
     files_.names().told(*found);
-    co_return answer_of(*found);
+    co_return answer_of(caller, *found);
   }
   const auto removed = removed_directories_.find(node);
   if (found.error().code() != Code::kStale || removed == removed_directories_.end()) co_return found.error();
-  co_return AttributesAnswer{shown(removed->second), options_.cached_for};
+  co_return AttributesAnswer{shown(removed->second), believable(caller)};
 }
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
@@ -195,19 +223,19 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(cons
   request.set_kill_privileges(changes.kill_setid || owner_to_what_it_is);
   request.set_opened_for_writing(changes.handle.has_value());
   if (const auto known = files_.set_attributes(request)) {
-    note(*known);
-    co_return AttributesAnswer{shown(*known), options_.cached_for};
+    note(caller, *known);
+    co_return AttributesAnswer{shown(*known), believable(caller)};
   }
   if (const auto file = files_.find(node)) {
     const auto changed = co_await file->set_attributes(std::move(request));
     if (!changed) co_return changed.error();
-    note(*changed);
-    co_return AttributesAnswer{shown(*changed), options_.cached_for};
+    note(caller, *changed);
+    co_return AttributesAnswer{shown(*changed), believable(caller)};
   }
   const auto changed = co_await files_.calls().set_attributes(std::move(request), caller.unique);
   if (!changed) co_return changed.error();
   files_.names().told(*changed);
-  co_return answer_of(*changed);
+  co_return answer_of(caller, *changed);
 }
 
 asio::awaitable<Result<std::string>> ClusterFileSystem::read_link(const Caller&, NodeId node) {
@@ -242,7 +270,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::make_node(const Caller& caller
                                                             std::string_view name, const NewNode& node) {
   const auto made = co_await make(caller, parent, name, node, false);
   if (!made) co_return made.error();
-  co_return entry_of(*made);
+  co_return entry_of(caller, parent, name, *made);
 }
 
 asio::awaitable<Result<Entry>> ClusterFileSystem::make_directory(const Caller& caller, NodeId parent,
@@ -251,7 +279,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::make_directory(const Caller& c
   directory.mode = (node.mode & 07777) | S_IFDIR;
   const auto made = co_await make(caller, parent, name, directory, false);
   if (!made) co_return made.error();
-  co_return entry_of(parent, name, *made);
+  co_return entry_of(caller, parent, name, *made);
 }
 
 asio::awaitable<Result<Entry>> ClusterFileSystem::symlink(const Caller& caller, NodeId parent,
@@ -264,7 +292,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::symlink(const Caller& caller, 
   request.set_target(std::string(target));
   const auto made = co_await files_.names().make(std::move(request), caller.unique);
   if (!made) co_return made.error();
-  co_return entry_of(*made);
+  co_return entry_of(caller, parent, name, *made);
 }
 
 asio::awaitable<Result<Entry>> ClusterFileSystem::link(const Caller& caller, NodeId node, NodeId new_parent,
@@ -276,7 +304,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::link(const Caller& caller, Nod
   request.set_name(std::string(new_name));
   const auto linked = co_await files_.names().link(std::move(request), caller.unique);
   if (!linked) co_return linked.error();
-  co_return entry_of(*linked);
+  co_return entry_of(caller, new_parent, new_name, *linked);
 }
 
 asio::awaitable<Status> ClusterFileSystem::tell_holds() {
@@ -439,7 +467,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller
   auto told = co_await files_.calls().get(node, true, writes(flags.flags));
   if (!told) co_return told.error();
   if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
-  note(*told);
+  note(caller, *told);
   co_return co_await open_told(caller, std::move(*told), flags, false);
 }
 
@@ -460,7 +488,7 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& ca
     co_return Status{made->type() == proto::Attributes::DIRECTORY ? Code::kIsDirectory : Code::kAlreadyExists,
                      "is no file"};
   KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(caller, *made, flags, !existed));
-  co_return CreateAnswer{entry_of(*made), std::move(opened)};
+  co_return CreateAnswer{entry_of(caller, parent, name, *made), std::move(opened)};
 }
 
 asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create_nameless(const Caller& caller, NodeId parent,
@@ -471,7 +499,7 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create_nameless(const C
   const auto made = co_await make(caller, parent, "", file, true);
   if (!made) co_return made.error();
   KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(caller, *made, flags, true));
-  co_return CreateAnswer{entry_of(*made), std::move(opened)};
+  co_return CreateAnswer{entry_of(caller, parent, {}, *made), std::move(opened)};
 }
 
 asio::awaitable<Result<ReadAnswer>> ClusterFileSystem::read(const Caller&, NodeId node,
@@ -578,7 +606,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Call
   co_return answer;
 }
 
-asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller&, NodeId node, Handle handle,
+asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller& caller, NodeId node, Handle handle,
                                                           uint64_t cookie, bool plus,
                                                           DirectoryListing& into) {
   constexpr size_t kUsualName = 24;
@@ -615,7 +643,7 @@ asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller&, NodeId 
       entry.name = listed.name();
       entry.cookie = cookies->add(at, listed.name()) + kSpecialEntries;
       if (plus) {
-        entry.entry = entry_of(node, listed.name(), listed.attributes());
+        entry.entry = entry_of(caller, node, listed.name(), listed.attributes());
       } else {
         entry.entry.attributes.inode = listed.attributes().inode();
         entry.entry.attributes.mode = client::type_bits(listed.attributes().type());
@@ -699,7 +727,7 @@ asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeI
 asio::awaitable<Result<std::string>> ClusterFileSystem::get_xattr(const Caller& caller, NodeId node,
                                                                   std::string_view name) {
   const auto seen = seen_.find(node);
-  const bool fresh = seen != seen_.end() && runtime_.clock.now() - seen->second.when < options_.cached_for;
+  const bool fresh = seen != seen_.end() && runtime_.clock.now() < seen->second.until;
   // Of these the kernel asks without being asked; other names may be wrong, which the metaserver knows.
   const bool of_system = name == "system.posix_acl_access" || name == "system.posix_acl_default" ||
                          (name.starts_with("security.") && name != "security.");

@@ -30,8 +30,7 @@ struct ClusterFileSystemOptions {
 /// wants it: who opens it then, wherever, sees it (close-to-open). Advisory locks are the metaserver's; one that waits asks again and again.
 class ClusterFileSystem final : public FileSystem {
  public:
-  /// References outlive it. `notifier` may be null: then an application that opens a file may believe attributes that are
-  /// `cached_for` old.
+  /// References outlive it. `notifier` may be null: then the kernel believes for `cached_for` what others have changed.
   ClusterFileSystem(const runtime::Runtime& runtime, client::Client& client, client::OpenFiles& files,
                     Notifier* notifier, ClusterFileSystemOptions options);
   ~ClusterFileSystem() override;
@@ -108,20 +107,24 @@ class ClusterFileSystem final : public FileSystem {
   using OpenedPtr = std::shared_ptr<OpenedFile>;
   struct Seen {
     bool has_xattrs = false;
-    TimePoint when;
+    TimePoint until;  ///< it is believed
   };
 
   /// The open file of a handle, which is opened if a process before this one gave it out.
   asio::awaitable<Result<OpenedPtr>> opened(NodeId node, Handle handle);
   Handle keep(std::unique_ptr<client::OpenHandle> handle);
-  /// What the kernel is told of an inode, with what is not written out yet of it.
-  Entry entry_of(const proto::Attributes& told);
-  /// The same of a name, which is remembered when it is a directory's.
-  Entry entry_of(NodeId parent, std::string_view name, const proto::Attributes& told);
-  AttributesAnswer answer_of(const proto::Attributes& told);
+  /// How long the kernel may believe the answer to this.
+  Lifetime believable(const Caller& caller) const;
+  /// The same of a name in the directory, or that there is none.
+  Lifetime believable(const Caller& caller, NodeId directory) const;
+  /// Others have changed what the kernel may believe: it has to forget it.
+  asio::awaitable<void> forget_changed(client::Session::Changes changes);
+  /// What the kernel is told of an inode by this name, with what is not written out yet of it. A directory's name is remembered.
+  Entry entry_of(const Caller& caller, NodeId parent, std::string_view name, const proto::Attributes& told);
+  AttributesAnswer answer_of(const Caller& caller, const proto::Attributes& told);
   Attributes attributes_of(const proto::Attributes& told);
   static Attributes shown(const proto::Attributes& known);
-  void note(const proto::Attributes& told);
+  void note(const Caller& caller, const proto::Attributes& told);
   asio::awaitable<Result<proto::Attributes>> make(const Caller& caller, NodeId parent, std::string_view name,
                                                   const NewNode& node, bool hold);
   asio::awaitable<Result<OpenAnswer>> open_told(const Caller& caller, proto::Attributes told, OpenFlags flags,
@@ -140,6 +143,7 @@ class ClusterFileSystem final : public FileSystem {
   client::Client& client_;
   client::OpenFiles& files_;
   Notifier* notifier_;
+  bool expires_names_ = false;  ///< the kernel can be told to ask for a name again
   const ClusterFileSystemOptions options_;
   std::unordered_map<Handle, OpenedPtr> handles_;
   std::unordered_map<Handle, std::shared_ptr<DirectoryCookies>> directories_;

@@ -38,6 +38,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   files_options.write_behind = arguments.write_behind;
   files_options.read_ahead_bytes = arguments.read_ahead_bytes;
   files_options.lease_directories = true;
+  files_options.kernel_believes = arguments.cached_for > Duration{};
   SharedRoom room(seat.state().room());
   client::Client client(runtime.runtime(), std::move(options), secret);
   auto files = client.open_files(files_options, room.dirty_memory(), &room.journal(), room.name_log());

@@ -155,20 +155,14 @@ Status Leases::check(InodeId inode, uint64_t session) const {
           "was given to others, since this client was silent: what it had not written out is refused"};
 }
 
-asio::awaitable<std::vector<InodeId>> Leases::recalls(uint64_t session) {
-  const TimePoint give_up = clock_.now() + kPoll;
+std::vector<InodeId> Leases::take_recalls(uint64_t session) {
   std::vector<InodeId> found;
-  while (!stopping_) {
-    const auto holder = holders_.find(session);
-    if (holder != holders_.end() && !holder->second.to_recall.empty()) {
-      auto& inodes = holder->second.to_recall;
-      while (!inodes.empty() && found.size() < kMaxRecalls)
-        found.push_back(inodes.extract(inodes.begin()).value());
-      break;
-    }
-    if (!co_await recalled_.wait_until(give_up)) break;
-  }
-  co_return found;
+  const auto holder = holders_.find(session);
+  if (holder == holders_.end()) return found;
+  auto& inodes = holder->second.to_recall;
+  while (!inodes.empty() && found.size() < kMaxRecalls)
+    found.push_back(inodes.extract(inodes.begin()).value());
+  return found;
 }
 
 void Leases::stop() {

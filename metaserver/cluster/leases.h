@@ -28,13 +28,12 @@ class Leases {
  public:
   static constexpr Duration kTakeOver = std::chrono::seconds(10);  ///< of silence after a recall
   static constexpr Duration kWait = std::chrono::seconds(5);       ///< of one call that wants an inode
-  static constexpr Duration kPoll = std::chrono::seconds(25);      ///< of one call that waits for recalls
   static constexpr Duration kTellAgain = std::chrono::seconds(1);
   static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
 
-  /// References must outlive it.
-  Leases(const runtime::Runtime& runtime, const Sessions& sessions)
-      : clock_(runtime.clock), sessions_(sessions), settled_(runtime), recalled_(runtime) {}
+  /// `news` is notified when a session is to give something back. References must outlive it.
+  Leases(const runtime::Runtime& runtime, const Sessions& sessions, runtime::Event& news)
+      : clock_(runtime.clock), sessions_(sessions), settled_(runtime), recalled_(news) {}
 
   /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it, as before the session
   /// is noted durably (Sessions::noted): the next process of the metaserver must know to wait for it. Session 0 is none.
@@ -69,8 +68,8 @@ class Leases {
   /// kStale: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
   Status check(InodeId inode, uint64_t session) const;
 
-  /// What the session is to give back; returns early when there is something.
-  asio::awaitable<std::vector<InodeId>> recalls(uint64_t session);
+  /// Takes out what the session is to give back.
+  std::vector<InodeId> take_recalls(uint64_t session);
   /// Ends all that wait.
   void stop();
 
@@ -94,8 +93,8 @@ class Leases {
   std::unordered_map<InodeId, Lease> leases_;
   std::map<uint64_t, Holder> holders_;
   bool stopping_ = false;
-  runtime::Event settled_;   ///< leases were given back, lost or told
-  runtime::Event recalled_;  ///< something is to be given back
+  runtime::Event settled_;  ///< leases were given back, lost or told
+  runtime::Event& recalled_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -22,6 +22,7 @@ std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& ch
 
 void note_change(Transaction& transaction, const proto::Change& change, InodeId result) {
   if (change.session() == 0) return;
+  transaction.by = change.session();
   proto::StoredChange stored;
   stored.set_number(change.number());
   stored.set_inode(result.value);

@@ -17,6 +17,7 @@ inline constexpr uint64_t kGenerations = 4;
 
 /// The inode that the change returned when it was carried out (or 1 when it returns none); nothing when it was not.
 std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& change);
+/// The transaction is this session's from then on (Transaction::by).
 void note_change(Transaction& transaction, const proto::Change& change, InodeId result);
 /// There is such a session, whatever it changes.
 void note_session(Transaction& transaction, uint64_t session);

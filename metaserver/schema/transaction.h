@@ -81,8 +81,16 @@ class Transaction {
     const auto begin = writes_.lower_bound(range.begin);
     return {begin, begin == writes_.end() ? begin : writes_.lower_bound(range.end)};
   }
+  /// Calls `visit` with each key of a range that was put or removed, in order.
+  template <class Visit>
+  void visit_written(const keys::Range& range, const Visit& visit) const {
+    for (auto at = writes_.lower_bound(range.begin); at != writes_.end() && at->first < range.end; ++at)
+      visit(std::string_view(at->first));
+  }
   /// Quotas::account was done. Nothing that counts may be changed afterwards.
   bool accounted = false;
+  /// The session that changes this; 0: nobody who has one.
+  uint64_t by = 0;
 
   size_t size() const { return writes_.size(); }
   bool empty() const { return writes_.empty(); }

@@ -304,7 +304,7 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
     fill(request.inode(), response);
     for (const proto::FileExtents& file : request.more())
       fill(file.inode(), *response.add_more());
-    co_return module.finish(co_await state_.finish_read(module.context()));
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   }
   Transaction transaction(state_.store);
   std::vector<ChunkId> missing;
@@ -384,6 +384,7 @@ asio::awaitable<Status> FileService::copy_extents(Context context, const proto::
   Transaction transaction(state_.store);
   FreedStripes freed;
   const Status copied = copy(transaction, request, response, freed);
+  transaction.by = request.change().session();
   co_return module.finish(co_await state_.finish(module.context(), copied, transaction, std::move(freed)));
 }
 

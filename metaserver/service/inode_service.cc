@@ -22,6 +22,7 @@ constexpr sight::Site kAwaitRecalls{"metaserver.await_recalls", {}, {"recalls"}}
 constexpr sight::Site kLock{"metaserver.lock"};
 
 constexpr size_t kMaxCompactionsAtOnce = 100;
+constexpr Duration kPoll = std::chrono::seconds(25);  ///< of one call that waits for news
 
 /// What a change returns that is about no inode.
 constexpr InodeId kNoResult = kRootInode;
@@ -117,6 +118,9 @@ asio::awaitable<Status> InodeService::lookup(Context context, const proto::Looku
     if (!status.ok()) co_return module.finish(status);
     status = find(request, response);  // the name may have gone to another inode meanwhile
   }
+  if (status.ok() || status.code() == Code::kNotFound)
+    state_.promises.made(request.session(), InodeId{request.parent()}, Promises::kNames);
+  if (status.ok()) state_.promises.made(request.session(), InodeId{response.attributes().inode()});
   status = named(status, request.name());
   co_return module.finish(co_await state_.finish_read(module.context(), status));
 }
@@ -131,8 +135,11 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   }
   const Status found = numbered(attributes_of(id, response), request.inode());
   if (found.ok() && request.hold()) state_.sessions.hold(request.session(), id);
+  if (found.ok()) state_.promises.made(request.session(), id);
   if (found.ok() && request.lease())
     response.set_lease(state_.may_keep_back(id) && state_.leases.grant(request.session(), id));
+  // What its owner changes is not heard of here from now on.
+  if (response.lease()) co_await state_.promises.heard(state_.promises.changed(id, request.session()));
   co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
@@ -144,7 +151,8 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
   const Caller caller = Caller::from(request.caller());
   Status status = co_await state_.leases.settle(id, request.change().session());
   if (status.ok()) status = state_.leases.check(id, request.change().session());
-  if (status.ok() && !carried_out(state_.store, request.change())) {
+  const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
+  if (status.ok() && !repeated) {
     std::vector<uint64_t> sizes{request.size()};
     if (request.has_size() && request.size() > 0) sizes = Inodes::cuts(state_.store, id, request.size());
     for (size_t i = 0; i < sizes.size() && status.ok(); ++i) {
@@ -162,7 +170,10 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
     }
   }
   if (status.ok()) status = attributes_of(id, response);
-  co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
+  if (status.ok()) state_.promises.made(request.change().session(), id);
+  status = numbered(status, request.inode());
+  co_return module.finish(repeated ? co_await state_.finish_repeated(module.context(), status)
+                                   : co_await state_.finish_read(module.context(), status));
 }
 
 asio::awaitable<Status> InodeService::make(Context context, const proto::MakeInodeRequest& request,
@@ -202,6 +213,8 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
       *response.mutable_attributes() = to_attributes(*made, *stored);
       leased = request.lease() && is_directory(*stored) && state_.may_keep_back(*stored) &&
                state_.leases.grant(request.change().session(), *made);
+      state_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+      state_.promises.made(request.change().session(), *made);
     }
     const Status status = co_await finish(module.context(), outcome, request.change(), transaction);
     if (leased && !status.ok()) state_.leases.give_back(request.change().session(), *made);
@@ -217,7 +230,9 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
   state_.sessions.hold(request.hold_for(), *made);
   if (request.lease() && request.type() != proto::Attributes::DIRECTORY)
     response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
-  co_return module.finish(co_await state_.finish_read(module.context(), attributes_of(*made, response)));
+  state_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+  state_.promises.made(request.change().session(), *made);
+  co_return module.finish(co_await state_.finish_repeated(module.context(), attributes_of(*made, response)));
 }
 
 asio::awaitable<Status> InodeService::link(Context context, const proto::LinkRequest& request,
@@ -225,7 +240,8 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
   sight::Module module{context, kLink};
   const InodeId id{request.inode()};
   Status status = co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}});
-  if (status.ok() && !carried_out(state_.store, request.change())) {
+  const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
+  if (status.ok() && !repeated) {
     Transaction transaction(state_.store);
     Status linked = state_.check_room();
     if (linked.ok())
@@ -234,7 +250,13 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
     status = co_await finish(module.context(), done(linked, id), request.change(), transaction);
   }
   if (status.ok()) status = attributes_of(id, response);
-  co_return module.finish(co_await state_.finish_read(module.context(), named(status, request.name())));
+  if (status.ok()) {
+    state_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+    state_.promises.made(request.change().session(), id);
+  }
+  status = named(status, request.name());
+  co_return module.finish(repeated ? co_await state_.finish_repeated(module.context(), status)
+                                   : co_await state_.finish_read(module.context(), status));
 }
 
 asio::awaitable<Status> InodeService::unlink(Context context, const proto::UnlinkRequest& request, Empty&) {
@@ -242,7 +264,7 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
   KINTSUGI_CO_TRY(module.finish(
       co_await settle(request.change().session(), {{InodeId{request.parent()}, request.name()}})));
   if (carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_read(module.context()));
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
   Inodes::Unlinked how;
@@ -262,7 +284,7 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
       request.change().session(),
       {{InodeId{request.parent()}, request.name()}, {InodeId{request.to_parent()}, request.to_name()}})));
   if (carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_read(module.context()));
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
   const auto target = request.exchange()     ? Inodes::Target::kExchange
@@ -271,6 +293,9 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
   const Status moved = state_.inodes.move(
       transaction, Caller::from(request.caller()), InodeId{request.parent()}, request.name(),
       InodeId{request.to_parent()}, request.to_name(), target, held_or_by(request.hold_for()), freed);
+  if (moved.ok())
+    for (const uint64_t parent : {request.parent(), request.to_parent()})
+      state_.promises.moved_into(request.change().session(), InodeId{parent});
   const Status status =
       co_await finish(module.context(), done(moved), request.change(), transaction, std::move(freed));
   co_return module.finish(named(status, request.name()));
@@ -290,6 +315,11 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
     const auto waited = co_await state_.leases.settle(response, request.session());
     if (!waited) co_return module.finish(waited.error());
     if (*waited) listed = list_page();
+  }
+  if (listed.ok() && !request.names_only()) {
+    state_.promises.made(request.session(), InodeId{request.directory()}, Promises::kNames);
+    for (const proto::DirectoryEntry& entry : response.entries())
+      state_.promises.made(request.session(), InodeId{entry.attributes().inode()});
   }
   module.output(0, response.entries_size());
   co_return module.finish(
@@ -314,7 +344,7 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
   KINTSUGI_CO_TRY(
       module.finish(co_await state_.leases.settle(InodeId{request.inode()}, request.change().session())));
   if (carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_read(module.context()));
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   Status set = request.remove() ? Status{} : state_.check_room();
   if (set.ok()) set = state_.inodes.set_xattr(transaction, Caller::from(request.caller()), request);
@@ -356,6 +386,14 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
   if (note) note_session(transaction, request.session());
   const Status status = co_await state_.finish(module.context(), kept, transaction);
   if (status.ok() && note) state_.sessions.noted(request.session());
+  if (status.ok() && !request.ends()) {
+    state_.promises.session_is(request.session(), request.believes());
+    state_.promises.session_heard(request.session(), request.heard());
+    // While it had the lease its kernel was told of the inode, and of names in it, without a call.
+    for (const uint64_t inode : request.give_back())
+      state_.promises.made(request.session(), InodeId{inode}, Promises::kAttributes | Promises::kNames);
+  }
+  if (status.ok() && request.ends()) state_.promises.ended(request.session());
   if (status.ok()) state_.leases.keep(request, response);
   if (status.ok() && !request.ends()) {
     const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactionsAtOnce);
@@ -374,8 +412,14 @@ asio::awaitable<Status> InodeService::await_recalls(Context context,
   response.set_tell_all(tell);
   if (!tell) {
     const sight::Wait wait(module.context(), sight::WaitKind::kIdle);
-    for (const InodeId inode : co_await state_.leases.recalls(request.session()))
-      response.add_recall(inode.value);
+    const TimePoint give_up = state_.runtime.clock.now() + kPoll;
+    while (true) {
+      for (const InodeId inode : state_.leases.take_recalls(request.session()))
+        response.add_recall(inode.value);
+      const bool changed = state_.promises.tell(request.session(), request.after(), response);
+      if (changed || response.recall_size() > 0 || state_.stopping) break;
+      if (!co_await state_.news.wait_until(give_up)) break;
+    }
   }
   module.output(0, response.recall_size());
   co_return module.finish({});

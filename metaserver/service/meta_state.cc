@@ -10,6 +10,8 @@ namespace {
 
 /// From handing the batch over until it is synced.
 constexpr sight::Site kCommitBatch{"metaserver.commit_batch"};
+/// Until clients have heard that what they were told before has changed.
+constexpr sight::Site kBreakPromises{"metaserver.break_promises"};
 
 }  // namespace
 
@@ -25,7 +27,9 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       policies(runtime.clock, options.default_policy),
       places(store, snapshots),
       sessions(runtime.clock),
-      leases(runtime, sessions),
+      news(runtime),
+      leases(runtime, sessions, news),
+      promises(runtime, news),
       lock_waits(runtime.clock),
       compactions(runtime.clock),
       inodes(inode_ids, runtime.clock, &snapshots, &trash),
@@ -107,6 +111,11 @@ asio::awaitable<Status> MetaState::finish_read(Context context, Status done) {
   co_return durable.ok() ? std::move(done) : durable;
 }
 
+asio::awaitable<Status> MetaState::finish_repeated(Context context, Status done) {
+  co_await promises.heard(promises.unheard());
+  co_return co_await finish_read(context, std::move(done));
+}
+
 asio::awaitable<Status> MetaState::finish(Context context, Status done, Transaction& transaction,
                                           FreedStripes freed) {
   if (done.ok()) done = account(transaction);
@@ -114,6 +123,8 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   if (!done.ok()) co_return co_await finish_read(context, std::move(done));
   snapshots.preserve(transaction, freed);
   KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kStoreCommit);
+  // Others read what is pending, so it counts as changed from here on: nothing runs in between.
+  Promises::Hearers hearers = promises.changed(transaction);
   {
     sight::Module module(context, kCommitBatch);
     const sight::Wait wait(module.context(), sight::WaitKind::kStore);
@@ -124,6 +135,11 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   for (const auto& [id, stripe] : freed) {
     chunks.forget(id, stripe);
     host->stripe_deleted(id);
+  }
+  if (!hearers.empty()) {
+    sight::Module module(context, kBreakPromises);
+    const sight::Wait wait(module.context(), sight::WaitKind::kResource);
+    co_await promises.heard(std::move(hearers));
   }
   co_return Status{};
 }

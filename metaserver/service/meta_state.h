@@ -23,6 +23,7 @@
 #include "metaserver/cluster/lock_waits.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/cluster/placement.h"
+#include "metaserver/cluster/promises.h"
 #include "metaserver/cluster/quarantine.h"
 #include "metaserver/cluster/rebalancer.h"
 #include "metaserver/cluster/server_registry.h"
@@ -56,7 +57,7 @@ struct MetaState {
   Status account(Transaction& transaction) const { return quotas.account(transaction); }
 
   /// Ends an operation that wrote: commits when `done` is ok, and then tells about the stripes it freed. In any case it
-  /// returns only once what `done` was derived from is durable.
+  /// returns only once what `done` was derived from is durable, and nobody may believe what was before it.
   asio::awaitable<Status> finish(Context context, Status done, Transaction& transaction,
                                  FreedStripes freed = {});
   /// Refuses what would add to the namespace while the store's disk is nearly full (kNoSpace). A store that cannot write
@@ -73,6 +74,8 @@ struct MetaState {
   /// Returns once no client keeps back any name in the directories of the path, nor in what it leads to. kUnavailable.
   asio::awaitable<Status> settle_path(std::string_view path);
   static constexpr int kMaxRoundsOfSettling = 64;  ///< leases that are waited for in one call
+  /// Ends the repetition of a change that was carried out before: others may not have heard of it yet.
+  asio::awaitable<Status> finish_repeated(Context context, Status done = {});
   /// Ends an operation that only read.
   asio::awaitable<Status> finish_read(Context context, Status done = {});
 
@@ -110,7 +113,9 @@ struct MetaState {
   Trash trash;
   Places places;
   Sessions sessions;
+  runtime::Event news;  ///< some session is to be told something
   Leases leases;
+  Promises promises;
   FileLocks locks;
   LockWaits lock_waits;
   Compactions compactions;

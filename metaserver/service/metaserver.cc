@@ -78,6 +78,7 @@ asio::awaitable<Status> MetaServer::start() {
   state_.servers.load(state_.store);
   state_.uploads.load(state_.store);
   state_.sessions.load(state_.store);
+  if (state_.sessions.count() > 0) state_.promises.started();
   state_.quotas.load(state_.store);
   state_.snapshots.load(state_.store);
   state_.trash.load(state_.store);
@@ -154,6 +155,8 @@ asio::awaitable<void> MetaServer::stop() {
   if (std::exchange(stopped_, true)) co_return;
   state_.stopping = true;
   state_.leases.stop();
+  state_.promises.stop();
+  state_.news.notify_all();
   state_.servers_changed.notify_all();
   tasks_.request_stop();
   co_await server_.stop();
@@ -257,6 +260,7 @@ asio::awaitable<void> MetaServer::expire_sessions_forever() {
     for (const uint64_t session : state_.sessions.expire()) {
       state_.locks.session_ended(session);
       state_.leases.ended(session);
+      state_.promises.ended(session);
       Transaction transaction(state_.store);
       forget_changes(transaction, session);
       const sight::BackgroundTask task{background(), kExpireSessions};

@@ -152,6 +152,10 @@ asio::awaitable<Status> NamesService::carry_out(Context context, const proto::Wr
     if (status.ok() && request.changes(i).make().hold_for() == request.session())
       state_.sessions.hold(request.session(), InodeId{request.changes(i).inode()});
   }
+  transaction.by = request.session();
+  // Their kernels were told of what they made, and attributes that they changed, before this was heard of.
+  for (int i = begin; i < end && status.ok(); ++i)
+    state_.promises.made(round.session, InodeId{request.changes(i).inode()});
   status = co_await state_.finish(context, status, transaction);
   if (!status.ok())
     for (const InodeId id : round.granted)

@@ -19,6 +19,8 @@ struct FilesOptions {
   size_t read_ahead_bytes = size_t{64} << 20;
   /// Ask for leases of new directories, whose names LeasedNames gives then. For a user that asks it for every name.
   bool lease_directories = false;
+  /// What is told here is passed on to a kernel that believes it for kBelieved: changes by others are heard of (Session::believes).
+  bool kernel_believes = false;
   /// Bound on extents whose locations are remembered, over all files: some 100 bytes each.
   size_t known_extents = 256 << 10;
 };

@@ -171,6 +171,7 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
     const auto file = shared->files.find(inode);
     if (file != shared->files.end()) file->second->invalidate(begin, end);
   };
+  shared_->session.believes = options.kernel_believes;
   shared_->session.start();
   shared_->names.start_flush();
   shared_->ticker.spawn(shared_->tick());

@@ -9,6 +9,7 @@ namespace {
 constexpr Duration kTellLimit = 5s;
 constexpr Duration kRecallsLimit = 40s;  ///< longer than a metaserver lets such a call wait
 constexpr Duration kFirstPause = 100ms;
+constexpr size_t kMaxShared = 20'000;
 
 }  // namespace
 
@@ -103,6 +104,8 @@ asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& t
   if (!request.ends()) {
     request.set_compacts(room_for_compaction());
     request.set_ask_locks(ask_locks_);
+    request.set_believes(believes);
+    request.set_heard(heard_change_);
   }
   proto::KeepSessionResponse response;
   const Status status =
@@ -190,6 +193,7 @@ asio::awaitable<void> Session::await_recalls() {
   while (!tasks_.stopping()) {
     proto::AwaitRecallsRequest request;
     request.set_session(id_);
+    request.set_after(told_change_);
     proto::AwaitRecallsResponse response;
     const Context limited = Context{}.with_deadline(resources_.now() + kRecallsLimit);
     const Status status = co_await recalls_.call(limited, resources_.options.metaserver,
@@ -198,16 +202,58 @@ asio::awaitable<void> Session::await_recalls() {
       pause = kFirstPause;
       const std::vector<uint64_t> inodes(response.recall().begin(), response.recall().end());
       if (!inodes.empty()) on_recall(inodes);
+      if (response.changed_size() > 0) changed(response);
       continue;
     }
-    // A metaserver that has started anew lets nobody see an inode before it was told of leases.
+    // A metaserver that has started anew lets nobody see an inode before it was told of leases, and counts changes anew.
     if (status.ok()) {
       all_ = true;
+      told_change_ = heard_change_ = 0;
       if ((co_await tell()).ok()) continue;
     }
     if (!co_await tasks_.sleep_for(pause)) break;
     pause = std::min(2 * pause, kKeepInterval);
   }
+}
+
+// ---- what a kernel may believe
+
+void Session::changed(const proto::AwaitRecallsResponse& response) {
+  const TimePoint now = resources_.now();
+  changed_at_ = now;
+  if (shared_until_.size() >= kMaxShared)
+    std::erase_if(shared_until_, [now](const auto& one) { return one.second <= now; });
+  // The metaserver counts from when it hears that this was heard: a little later.
+  for (const proto::ChangedInode& inode : response.changed())
+    if (!inode.names().empty()) shared_until_[inode.inode()] = now + 2 * kShared;
+  told_change_ = response.number();
+  unheard_.push_back({response.number(), now, Changes(response.changed().begin(), response.changed().end())});
+  // What is older than anything that a kernel believes need not be told it any more.
+  while (now - unheard_.front().told > kBelieved)
+    unheard_.pop_front();
+  if (!std::exchange(hearing_, true)) tasks_.spawn(hear());
+}
+
+asio::awaitable<void> Session::hear() {
+  while (!unheard_.empty() && !tasks_.stopping()) {
+    Unheard next = std::move(unheard_.front());
+    unheard_.pop_front();
+    if (on_changed) co_await on_changed(std::move(next.changes));
+    heard_change_ = next.number;
+    // When it does not arrive the metaserver waits until nothing can be believed any more.
+    (void)co_await tell();
+  }
+  hearing_ = false;
+}
+
+Duration Session::believable(TimePoint asked, Duration usually) const {
+  // The answer may have been on its way while somebody changed what it says.
+  return asked <= changed_at_ ? Duration{} : std::max(Duration{}, usually - (resources_.now() - asked));
+}
+
+bool Session::is_shared(uint64_t directory) const {
+  const auto shared = shared_until_.find(directory);
+  return shared != shared_until_.end() && resources_.now() < shared->second;
 }
 
 void Session::start() {

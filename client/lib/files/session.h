@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "client/lib/resources.h"
 #include "common/base/status.h"
 #include "common/proto/file_locks.h"
 #include "common/proto/inode.pb.h"
+#include "common/proto/promises.h"
 #include "common/rpc/client.h"
 #include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
@@ -127,6 +130,17 @@ class Session {
   /// Called for inodes whose lease was lost: what was kept back of them must be given up. They are given back already.
   std::function<void(const std::vector<uint64_t>&)> on_lost = [](const std::vector<uint64_t>&) {};
 
+  // ---- what a kernel may believe that it was told by this session (common/proto/promises.h)
+  using Changes = std::vector<proto::ChangedInode>;
+  /// Somebody passes answers on to a kernel that believes them for a while. Set before start().
+  bool believes = false;
+  /// Called with what others have changed; returns once the kernel does not believe anything else any more. One after the other.
+  std::function<asio::awaitable<void>(Changes)> on_changed;
+  /// How long the answer to what was asked at `asked` may be believed, where `usually` is for how long after the question.
+  Duration believable(TimePoint asked, Duration usually) const;
+  /// Others change names in the directory: none are to be believed.
+  bool is_shared(uint64_t directory) const;
+
   // ---- locks
   /// The metaserver granted it, or took it back: a metaserver that starts anew is told of what there is.
   void locked(const proto::LockRequest& request) {
@@ -152,6 +166,8 @@ class Session {
   asio::awaitable<void> await_recalls();
   asio::awaitable<Status> send(proto::KeepSessionRequest request, bool& tell_all);
   void lost(const google::protobuf::RepeatedField<uint64_t>& inodes);
+  void changed(const proto::AwaitRecallsResponse& response);
+  asio::awaitable<void> hear();
   void end_change(uint64_t number);
 
   Resources& resources_;
@@ -170,9 +186,21 @@ class Session {
   std::set<uint64_t> news_given_back_;  ///< not told yet
   std::set<uint64_t> giving_back_;      ///< being told
   FileLocks locks_;                     ///< of this session
-  bool all_ = true;                     ///< the next message holds everything
-  bool ask_locks_ = takes_over_;        ///< those of the process before are not known yet
-  runtime::Event ended_;                ///< a change
+  /// Changes by others: the last one's number that was told, those that on_changed() is to be called with, and up to which
+  /// number it has returned.
+  uint64_t told_change_ = 0, heard_change_ = 0;
+  struct Unheard {
+    uint64_t number;
+    TimePoint told;
+    Changes changes;
+  };
+  std::deque<Unheard> unheard_;
+  bool hearing_ = false;
+  TimePoint changed_at_ = TimePoint::min();               ///< when the last was told
+  std::unordered_map<uint64_t, TimePoint> shared_until_;  ///< directories in which no names are believed
+  bool all_ = true;                                       ///< the next message holds everything
+  bool ask_locks_ = takes_over_;                          ///< those of the process before are not known yet
+  runtime::Event ended_;                                  ///< a change
   runtime::Semaphore telling_;
   rpc::Client recalls_;  ///< of its own: stopping it ends the call that waits for recalls
   runtime::TaskGroup tasks_;

@@ -249,7 +249,7 @@ void Connection::start(std::span<const std::byte> bytes) {
       return finish(request);
     }
   }
-  request.arrived = clock_.now();
+  request.arrived = request.caller.asked = clock_.now();
   if (!options_.journal.empty()) {
     options_.journal[request.slot].store(request.answer_as, std::memory_order_relaxed);
   }

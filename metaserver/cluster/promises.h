@@ -1,0 +1,121 @@
+/// Promises to sessions whose kernels believe what they were told: they hear of it when somebody else changes it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/ids.h"
+#include "common/proto/inode.pb.h"
+#include "common/proto/promises.h"
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/schema/transaction.h"
+
+namespace kintsugi::metaserver {
+
+/// A change is made, those who may believe something else are told, and then the change is answered: whoever learns of it
+/// sees it on every mount. A session that says nothing is waited for until its kernel believes nothing any more (kBelieved).
+/// Promises are not durable: after a start, changes wait until those of before have passed.
+class Promises {
+ public:
+  /// A kernel counts in ticks of its own.
+  static constexpr Duration kHolds = kBelieved + std::chrono::milliseconds(50);
+  static constexpr size_t kMaxPromises = 1'000'000;
+  static constexpr size_t kMaxUntold = 10'000;  ///< changes that one session has not heard of
+  static constexpr size_t kAtOnce = 1'000;      ///< of them in one answer
+  static constexpr size_t kMaxShared = 10'000;  ///< directories, of one session
+
+  /// `news` is notified when a session is to be told something. References must outlive it.
+  Promises(const runtime::Runtime& runtime, runtime::Event& news)
+      : clock_(runtime.clock), news_(news), heard_(runtime) {}
+
+  /// The metaserver has started, and there were sessions before.
+  void started() { before_until_ = clock_.now() + kHolds; }
+  /// What the session says of itself. One that has said nothing yet may believe.
+  void session_is(uint64_t session, bool believes);
+  void ended(uint64_t session);
+  void stop();
+
+  /// What a kernel may believe of an inode: its attributes, or names in it, that they are there or not. Bits.
+  enum What : uint8_t { kAttributes = 1, kNames = 2 };
+  /// The session is about to be told this. Session 0 believes nothing.
+  void made(uint64_t session, InodeId inode, int what = kAttributes);
+
+  /// The session has moved a name into the directory, and believes it as it did where that was before.
+  void moved_into(uint64_t session, InodeId directory);
+
+  /// Who has to hear of something before it is answered.
+  class Hearers {
+   public:
+    bool empty() const { return waits_.empty() && until_ == TimePoint::min(); }
+
+   private:
+    friend class Promises;
+    struct Wait {
+      uint64_t session, number;
+      TimePoint until;
+    };
+    std::vector<Wait> waits_;
+    TimePoint until_ = TimePoint::min();  ///< nobody knows who believes what
+  };
+  /// Everything that the transaction changes is other than was told from now on. To be called when others see the change.
+  Hearers changed(const Transaction& transaction);
+  /// The same of one inode.
+  Hearers changed(InodeId inode, uint64_t by);
+  /// Who has to hear of changes that were made before.
+  Hearers unheard();
+  /// Returns once everybody has heard, or believes nothing any more.
+  asio::awaitable<void> heard(Hearers hearers);
+
+  /// Adds what the session has not been told yet. False: nothing. `after`: AwaitRecallsRequest.
+  bool tell(uint64_t session, uint64_t after, proto::AwaitRecallsResponse& response);
+  /// The kernel of the session believes nothing any more that changed up to this number.
+  void session_heard(uint64_t session, uint64_t number);
+
+  size_t count() const { return count_[0] + count_[1]; }
+
+ private:
+  struct Promise {
+    uint64_t session;
+    TimePoint made;
+    int what;
+  };
+  using Table = std::unordered_map<InodeId, std::vector<Promise>>;
+  struct Untold {
+    uint64_t number;
+    TimePoint until;
+    InodeId inode;
+    std::vector<std::string> names;
+  };
+  struct Session {
+    bool believes = true;
+    TimePoint ended = TimePoint::max();
+    /// Numbers of changes. They begin with the time, so that those of a former process of the metaserver are smaller.
+    uint64_t last = 0, heard = 0;
+    std::deque<Untold> untold;                      ///< and not heard
+    std::unordered_map<InodeId, TimePoint> shared;  ///< directories in which it believes no names until then
+  };
+  void turn();
+  void change(InodeId inode, const std::vector<std::string>& names, uint64_t by, Hearers& hearers);
+  void drop_expired(Session& session) const;
+  bool is_shared(uint64_t session, InodeId directory) const;
+
+  const runtime::Clock& clock_;
+  runtime::Event& news_;
+  runtime::Event heard_;
+  std::unordered_map<uint64_t, Session> sessions_;
+  /// Promises since `turned_`, and from the kHolds before: what is older holds no more.
+  Table tables_[2];
+  size_t count_[2] = {0, 0};
+  TimePoint turned_ = TimePoint::min();
+  TimePoint before_until_ = TimePoint::min();    ///< promises of a former process
+  TimePoint unlisted_until_ = TimePoint::min();  ///< there were too many to keep
+  bool stopping_ = false;
+};
+
+}  // namespace kintsugi::metaserver

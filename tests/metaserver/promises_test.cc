@@ -1,0 +1,159 @@
+// What kernels may believe: whoever changes it is answered once they have heard of it, or can believe nothing any more.
+#include "metaserver/cluster/promises.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "tests/metaserver/metaserver_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr uint64_t kReader = 5, kWriter = 6, kRoot = 1;
+
+struct PromiseRig : MetaServerRig {
+  PromiseRig() {
+    KINTSUGI_EXPECT_OK(put("/f"));
+    file = open("/f")->attributes().inode();
+    for (const uint64_t session : {kReader, kWriter})
+      keep(session, 0);
+  }
+
+  void keep(uint64_t session, uint64_t heard, bool believes = true) {
+    proto::KeepSessionRequest request;
+    request.set_session(session);
+    request.set_all(true);
+    request.set_believes(believes);
+    request.set_heard(heard);
+    KINTSUGI_EXPECT_OK(status_of(call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, request)));
+  }
+  void look(uint64_t session, const std::string& name) {
+    proto::LookupRequest request;
+    request.set_parent(kRoot);
+    request.set_name(name);
+    request.set_session(session);
+    (void)call<proto::InodeResponse>(rpc::Method::kLookup, request);
+  }
+  Status chmod(uint64_t session, uint32_t mode) {
+    proto::SetAttributesRequest request;
+    request.mutable_change()->set_session(session);
+    request.mutable_change()->set_number(++number);
+    request.set_inode(file);
+    request.set_mode(mode);
+    return status_of(call<proto::InodeResponse>(rpc::Method::kSetAttributes, request));
+  }
+  proto::MakeInodeRequest making(uint64_t session, const std::string& name) {
+    proto::MakeInodeRequest request;
+    request.mutable_change()->set_session(session);
+    request.mutable_change()->set_number(++number);
+    request.set_parent(kRoot);
+    request.set_name(name);
+    request.set_type(proto::Attributes::FILE);
+    request.set_mode(0644);
+    return request;
+  }
+  Status make(uint64_t session, const std::string& name) {
+    return status_of(call<proto::InodeResponse>(rpc::Method::kMakeInode, making(session, name)));
+  }
+  asio::awaitable<void> make_in_background(proto::MakeInodeRequest request, std::optional<Status>& ended) {
+    proto::InodeResponse response;
+    ended = co_await call_async(rpc::Method::kMakeInode, request, response);
+  }
+  proto::AwaitRecallsResponse await_news(uint64_t session, uint64_t after) {
+    proto::AwaitRecallsRequest request;
+    request.set_session(session);
+    request.set_after(after);
+    return *call<proto::AwaitRecallsResponse>(rpc::Method::kAwaitRecalls, request);
+  }
+  /// How long a call takes, in virtual time.
+  template <class Call>
+  Duration took(const Call& call) {
+    const TimePoint begin = simulation.now();
+    KINTSUGI_EXPECT_OK(call());
+    return simulation.now() - begin;
+  }
+
+  uint64_t file = 0, number = 0;
+};
+
+TEST(Promises, AChangeWaitsForWhomeverMayBelieveSomethingElseAndNotForLonger) {
+  PromiseRig rig;
+  EXPECT_LT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 100ms) << "nobody was told anything";
+  rig.look(kReader, "f");
+  rig.simulation.run_for(300ms);
+  const Duration waited = rig.took([&] { return rig.chmod(kWriter, 0640); });
+  EXPECT_GT(waited, Promises::kHolds - 400ms) << "the reader says nothing";
+  EXPECT_LE(waited, Promises::kHolds);
+  EXPECT_LT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 100ms)
+      << "it cannot believe anything any more";
+  rig.simulation.run_for(2s);
+  rig.look(kReader, "f");
+  EXPECT_LT(rig.took([&] { return rig.chmod(kReader, 0600); }), 100ms) << "its own change it knows";
+  rig.look(kReader, "f");
+  EXPECT_GT(rig.took([&] { return rig.chmod(0, 0640); }), 500ms) << "one without a session";
+}
+
+TEST(Promises, WhoHasHeardIsNotWaitedForAndIsToldWhichNames) {
+  PromiseRig rig;
+  rig.look(kReader, "absent");
+  std::optional<Status> made;
+  asio::co_spawn(rig.client_node.runtime().executor,
+                 rig.make_in_background(rig.making(kWriter, "absent"), made), asio::detached);
+  const TimePoint begin = rig.simulation.now();
+  const proto::AwaitRecallsResponse news = rig.await_news(kReader, 0);
+  ASSERT_EQ(news.changed_size(), 1);
+  EXPECT_EQ(news.changed(0).inode(), kRoot);
+  ASSERT_EQ(news.changed(0).names_size(), 1);
+  EXPECT_EQ(news.changed(0).names(0), "absent");
+  rig.simulation.run_for(100ms);
+  EXPECT_FALSE(made) << "the reader's kernel may still believe it";
+  rig.keep(kReader, news.number());
+  rig.simulation.run_for(100ms);
+  ASSERT_TRUE(made);
+  KINTSUGI_EXPECT_OK(*made);
+  EXPECT_LT(rig.simulation.now() - begin, 500ms);
+  // Whoever has heard so believes no names there for a while, once those are over that it believed before.
+  rig.simulation.run_for(Promises::kHolds);
+  rig.look(kReader, "another");
+  EXPECT_LT(rig.took([&] { return rig.make(kWriter, "another"); }), 100ms);
+  rig.simulation.run_for(kShared);
+  rig.look(kReader, "third");
+  EXPECT_GT(rig.took([&] { return rig.make(kWriter, "third"); }), 500ms) << "that while is over";
+}
+
+TEST(Promises, WhatWasToldBeforeAStartOfTheMetaserverHolds) {
+  PromiseRig rig;
+  rig.look(kReader, "f");
+  rig.restart();
+  rig.heartbeat_all();
+  for (const uint64_t session : {kReader, kWriter})
+    rig.keep(session, 0);
+  const TimePoint begin = rig.simulation.now();
+  KINTSUGI_EXPECT_OK(rig.chmod(kWriter, 0600));
+  EXPECT_GT(rig.simulation.now() - begin, 700ms);
+}
+
+TEST(Promises, AWriteLeaseIsGivenOnceNobodyBelievesAnythingOfTheFile) {
+  PromiseRig rig;
+  rig.look(kReader, "f");
+  proto::GetInodeRequest request;
+  request.set_inode(rig.file);
+  request.set_session(kWriter);
+  request.set_hold(true);
+  request.set_lease(true);
+  const TimePoint begin = rig.simulation.now();
+  const auto got = rig.call<proto::InodeResponse>(rpc::Method::kGetInode, request);
+  ASSERT_TRUE(got) << got.error();
+  EXPECT_TRUE(got->lease());
+  EXPECT_GT(rig.simulation.now() - begin, 700ms) << "its owner changes it without a word to the metaserver";
+}
+
+TEST(Promises, ClientsWithoutAKernelAreNotWaitedFor) {
+  PromiseRig rig;
+  rig.keep(kReader, 0, false);
+  rig.look(kReader, "f");
+  EXPECT_LT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 100ms);
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver
