@@ -5,7 +5,8 @@
 
 A cluster of ten chunkservers (rs-6-3-1024k) and its mount are made below DIRECTORY, whose file system is the other side. Each
 figure is measured on one and right after on the other, round after round; printed are medians, and the median of the rounds' ratios.
-Before what is to be read cold, the page cache is dropped: root is needed. fio, git, sqlite3 and tar are used where they are installed.
+Before what is to be read cold, the page cache is dropped: root is needed. fio, git, sqlite3, tar, gcc with make, and PostgreSQL
+(postgresql, postgresql-contrib; as the user postgres) are used where they are installed.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import tempfile
 import time
 
 from compare import Cluster
+from databases import Postgres
 
 SECONDS = 4  # of a figure that counts operations
 BLOCK = os.urandom(4096)
@@ -140,7 +142,37 @@ def clone(d, repository):
     return time.time() - began
 
 
-def figures(arguments, repository, archive):
+def build_c(d, files):
+    """Compiles and links a program of that many small sources."""
+    sources = d / "build"
+    sources.mkdir()
+    for i in range(files):
+        (sources / f"f{i}.c").write_text(f"int f{i}(int x) {{ return x * {i} + 1; }}\n")
+    (sources / "main.c").write_text("".join(f"int f{i}(int);\n" for i in range(files)) +
+                                    "int main(void) { return 0" + "".join(f" + f{i}(0)" for i in range(files)) + " == 0; }\n")
+    (sources / "Makefile").write_text("program: $(patsubst %.c,%.o,$(wildcard *.c))\n\t@gcc -o $@ $^\n%.o: %.c\n\t@gcc -c -o $@ $<\n")
+    drop_caches()
+    began = time.time()
+    subprocess.run(["make", "-C", sources, "-s", "-j2"], check=True)
+    return time.time() - began
+
+
+def pgbench(d, scratch):
+    """Transactions a second of PostgreSQL's own benchmark, four clients."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    d.chmod(0o755)
+    database = Postgres(d, scratch)
+    try:
+        bench = [database.bin / "pgbench", "-h", scratch, "-p", database.PORT, "-U", "postgres"]
+        database.run(*bench, "-i", "-q", "-s", "5", "postgres", check=True)
+        output = database.run(*bench, "-c", "4", "-j", "2", "-T", str(3 * SECONDS), "postgres", check=True).stdout
+    finally:
+        database.close()
+    return float(next(line.split()[2] for line in output.splitlines() if line.startswith("tps = ")))
+
+
+def figures(arguments, repository, archive, scratch):
     """(name, unit, function of a directory), in the order in which they are measured."""
     mib, files = arguments.mib, arguments.files
     yield "write, then fsync", "MB/s", lambda d: write_large(d, mib)
@@ -160,6 +192,10 @@ def figures(arguments, repository, archive):
         yield "tar x of the sources", "s", lambda d: untar(d, archive)
     if repository:
         yield "git clone", "s", lambda d: clone(d, repository)
+    if shutil.which("gcc") and shutil.which("make"):
+        yield "C build of 1,000 files", "s", lambda d: build_c(d, 1000)
+    if list(pathlib.Path("/usr/lib/postgresql").glob("*/bin/pgbench")):
+        yield "pgbench, 4 clients", "/s", lambda d: pgbench(d, scratch)
 
 
 def main():
@@ -182,6 +218,7 @@ def main():
         subprocess.run(["git", "-C", root, "archive", "-o", archive, "HEAD"], check=True)
     cluster = Cluster(arguments.bin.resolve(), work / "cluster")
     (work / "mnt").mkdir()
+    work.chmod(0o755)
     (work / "ext4").mkdir()
     results = {}
     try:
@@ -192,7 +229,7 @@ def main():
             for side in sides.values():
                 side.mkdir()
             wanted = arguments.only.split(",") if arguments.only else None
-            for name, unit, measure in figures(arguments, repository, archive):
+            for name, unit, measure in figures(arguments, repository, archive, work / "scratch"):
                 needed = wanted is None or any(word in name for word in wanted) or \
                     name.startswith("write,") or "no fsync" in name
                 if not needed:
