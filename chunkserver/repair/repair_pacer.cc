@@ -18,7 +18,14 @@ double RepairPacer::rate(bool up) {
   return std::max(kLeast * cap, std::min(cap, kLinkShare * link - now.user));
 }
 
+asio::awaitable<void> RepairPacer::Direction::let_users_go_first(uint64_t bytes) {
+  const TimePoint until = clock_.now() + std::max<Duration>(kLook, kYieldForMiB * bytes / (1 << 20));
+  while (pacer_.users() && clock_.now() < until)
+    co_await never_.wait_until(std::min(until, clock_.now() + kLook));
+}
+
 asio::awaitable<void> RepairPacer::Direction::pass(uint64_t bytes) {
+  if (pacer_.users()) co_await let_users_go_first(bytes);
   const double rate = pacer_.rate(up_);
   if (rate <= 0) co_return;
   const TimePoint now = clock_.now();

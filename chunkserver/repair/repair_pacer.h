@@ -22,12 +22,17 @@ struct UserLoad {
 /// With a link of L and users at u bytes/s, repairs get max(5 % of the cap, min(cap, 0.95 L - u)); without a known link
 /// they get the cap, and half of it while users are served or were within kUserMemory. Without a cap (0) the link takes
 /// its place, but only while there are users: nothing is held up for its own sake.
+///
+/// Rates say nothing of the disk and the processor. So repairs also let users who are being served right now go first, for at most
+/// kYieldForMiB a MiB.
 class RepairPacer {
  public:
   static constexpr double kLeast = 0.05, kLinkShare = 0.95;
   static constexpr Duration kUserMemory = std::chrono::milliseconds(100);
   /// A pause saves up this much time's bytes, which may then go at once.
   static constexpr Duration kBurst = std::chrono::milliseconds(50);
+  static constexpr Duration kYieldForMiB = std::chrono::milliseconds(10);
+  static constexpr Duration kLook = std::chrono::milliseconds(1);  ///< whether users are served still
   /// No single wait is longer, so that a slow repair is not taken for dead.
   static constexpr Duration kMaxWait = std::chrono::seconds(5);
 
@@ -44,6 +49,8 @@ class RepairPacer {
 
   /// The bytes per second that repairs may move now; 0: all they want.
   double rate(bool up);
+  /// Users are being served.
+  bool users() const { return load && load().serving > 0; }
 
  private:
   class Direction final : public partial_sum::Pace {
@@ -53,6 +60,8 @@ class RepairPacer {
     asio::awaitable<void> pass(uint64_t bytes) override;
 
    private:
+    asio::awaitable<void> let_users_go_first(uint64_t bytes);
+
     RepairPacer& pacer_;
     runtime::Clock& clock_;
     runtime::Event never_;  ///< waited for with a deadline

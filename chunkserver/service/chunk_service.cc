@@ -88,6 +88,7 @@ asio::awaitable<Status> ChunkService::read_small_chunk(Context context,
 asio::awaitable<Status> ChunkService::partial_sum(Context context, const proto::PartialSumRequest& request,
                                                   rpc::Stream& stream) {
   CountedCall call(counters_, &counters_.partial_sums, &counters_.repairs_running);
+  const CountedCall for_user(counters_, nullptr, request.user() ? &counters_.users_served : nullptr);
   Status allowed = check_node(StripeId(request.stripe_id()), request.node());
   if (!allowed.ok()) co_return call.finish(std::move(allowed));
   co_return call.finish(co_await sums_.stream(context, request, stream));

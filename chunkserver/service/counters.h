@@ -17,8 +17,8 @@ struct ServiceCounters {
   uint64_t failures = 0;                                          ///< calls that ended with an error
   uint32_t repairs_running = 0;                                   ///< partial sums and repairs that run now
   uint32_t verifications_running = 0;                             ///< calls that run now
-  uint32_t users_served = 0;                                      ///< reads and writes of users that run now
-  RecentRate user_rate;                                           ///< the rate of user_bytes
+  uint32_t users_served = 0;  ///< reads, degraded ones too, and writes of users that run now
+  RecentRate user_rate;       ///< the rate of user_bytes
 
   void add_user_bytes(uint64_t bytes, TimePoint now) {
     user_bytes += bytes;

@@ -85,6 +85,18 @@ Json to_json(const proto::Stripe& stripe) {
           {"chunks", std::move(chunks)}};
 }
 
+namespace {
+
+Json why_slow(const proto::SlowServer& slow) {
+  return {{"part", slow.part() == proto::SlowServer::DISK ? "disk" : "link"},
+          {"name", slow.name()},
+          {"factor", slow.factor()},
+          {"seconds", static_cast<double>(slow.since_ms()) / 1e3},
+          {"alarm", slow.alarm()}};
+}
+
+}  // namespace
+
 Json to_json(const proto::ServerState& server) {
   return {{"server_id", std::to_string(server.server_id())},
           {"number", server.number()},
@@ -107,7 +119,8 @@ Json to_json(const proto::ServerState& server) {
           {"down_bytes_per_second", server.down_bytes_per_second()},
           {"cached_chunks", server.cached_chunks()},
           {"busy", server.busy()},
-          {"draining", server.draining()}};
+          {"draining", server.draining()},
+          {"slow", server.has_slow() ? why_slow(server.slow()) : Json()}};
 }
 
 std::string chunks_text(const proto::RepairRecord& record) {

@@ -24,6 +24,10 @@ std::string state_text(const proto::ServerState& server) {
   if (server.draining()) state += server.chunks() == 0 ? ", drained" : ", draining";
   if (server.failed_disks() > 0)
     state += fmt::format(", {} of {} disks failed", server.failed_disks(), server.disks());
+  if (server.has_slow())
+    state += fmt::format(", gone around: {} {:.1f} times slower",
+                         server.slow().part() == proto::SlowServer::DISK ? "disk" : "link",
+                         server.slow().factor());
   return state;
 }
 

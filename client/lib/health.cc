@@ -4,11 +4,29 @@
 
 namespace kintsugi::client {
 
-void ServerHealth::failed(ServerId server) {
+void ServerHealth::avoid_for(ServerId server, Duration duration) {
   const TimePoint now = clock_.now();
   if (until_.size() >= kMaxServers)
     std::erase_if(until_, [now](const auto& entry) { return entry.second <= now; });
-  if (until_.size() < kMaxServers) until_[server] = now + kAvoidFor;
+  if (until_.size() >= kMaxServers) return;
+  TimePoint& until = until_[server];
+  until = std::max(until, now + duration);
+}
+
+void ServerHealth::lagged(ServerId server) {
+  if (lags_.size() >= kMaxServers && !lags_.contains(server)) return;
+  Lags& lags = lags_[server];
+  if (++lags.in_a_row < kLagsInARow || avoid(server)) return;
+  const auto lagging = std::ranges::count_if(lags_, [this](const auto& entry) {
+    return entry.second.in_a_row >= kLagsInARow && avoid(entry.first);
+  });
+  if (static_cast<size_t>(lagging) >= std::max<size_t>(1, lags_.size() / kLaggingOneOf)) return;
+  avoid_for(server, kAvoidFor * (1 << lags.doublings));
+  lags.doublings = std::min(lags.doublings + 1, kMostDoublings);
+}
+
+void ServerHealth::answered(ServerId server) {
+  if (lags_.size() < kMaxServers) lags_[server] = {};
 }
 
 bool ServerHealth::avoid(ServerId server) const {
@@ -22,6 +40,15 @@ std::vector<ServerId> ServerHealth::avoided() const {
     if (until > clock_.now()) result.push_back(server);
   }
   return result;
+}
+
+void ServerHealth::told_slow(const google::protobuf::RepeatedField<uint64_t>& servers) {
+  slow_.clear();
+  for (const uint64_t id : servers) {
+    if (slow_.size() >= kMaxServers) break;
+    slow_.insert(ServerId{id});
+  }
+  slow_until_ = clock_.now() + kSlowFor;
 }
 
 size_t FetchTimes::size_class(uint64_t bytes) {
@@ -39,13 +66,13 @@ void FetchTimes::record(uint64_t bytes, Duration took) {
   }
 }
 
-Duration FetchTimes::usual_limit(uint64_t bytes, Duration unknown) const {
+std::optional<Duration> FetchTimes::usual(uint64_t bytes) const {
   const Ring& ring = rings_[size_class(bytes)];
-  if (ring.durations.size() < kFewest) return unknown;
+  if (ring.durations.size() < kFewest) return {};
   std::vector<Duration> sorted = ring.durations;
-  const auto at = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() * 9 / 10);
-  std::nth_element(sorted.begin(), at, sorted.end());
-  return *at;
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
 }
 
 }  // namespace kintsugi::client

@@ -18,8 +18,9 @@ struct Options {
   size_t memory_bytes = size_t{128} << 20;
   /// An operation that may be repeated is retried so long while the metaserver does not answer.
   Duration retry_limit = std::chrono::seconds(30);
-  /// A chunk that lags is never replaced sooner than this.
-  Duration hedge_floor = std::chrono::milliseconds(100);
+  /// A chunk that lags is never replaced sooner than this. Without HedgeBudget it has longer.
+  Duration hedge_floor = std::chrono::milliseconds(10);
+  Duration late_hedge_floor = std::chrono::milliseconds(100);
   sight::Recorder* recorder = nullptr;  ///< may be null
 };
 

@@ -40,6 +40,7 @@ struct Resources {
   ServerHealth health;
   ServerTurns fetch_turns, small_write_turns;
   FetchTimes fetch_times;
+  HedgeBudget hedges;
   WriteWaits write_waits;
   ChunkReports reports;
 };

@@ -107,6 +107,7 @@ Document document(const Verdict& verdict) {
                      {"probability", verdict.probability()},
                      {"why", array_of(verdict.why())},
                      {"masked", verdict.masked()},
+                     {"gone_around", verdict.gone_around()},
                      {"factor", verdict.factor()},
                      {"stack", array_of(verdict.stack())},
                      {"chain", std::move(chain)},
@@ -160,6 +161,7 @@ std::string describe(const Verdict& verdict) {
     line += verdict.waiters() == 1 ? " waits for it" : " wait for it";
   }
   if (verdict.masked()) line += ", the operations went on without it";
+  if (verdict.gone_around()) line += ", reads, placements and repairs go around it";
   if (verdict.operations_size() > 0) line += ", " + printable(verdict.operations(0));
   if (verdict.operations_size() > 1) line += fmt::format(" and {} more", verdict.operations_size() - 1);
   if (!verdict.file().empty()) line += "; " + place(verdict.file(), verdict.line());

@@ -25,21 +25,11 @@ size_t draw(std::span<const Candidate> candidates, std::span<const size_t> eligi
   return eligible.back();
 }
 
-}  // namespace
+using RackCounts = std::map<std::string_view, size_t>;
 
-std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> candidates,
-                                     std::span<const Candidate> taken, runtime::Random& random) {
-  std::map<std::string_view, size_t> chunks_in_rack;
-  for (const Candidate& server : taken)
-    ++chunks_in_rack[server.rack];
-  std::vector<size_t> left;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const auto same = [&](const Candidate& other) { return other.id == candidates[i].id; };
-    if (std::none_of(taken.begin(), taken.end(), same)) left.push_back(i);
-  }
-  if (left.size() < count) return {};
-
-  std::vector<ServerId> chosen;
+/// Moves `count` of `left` to `chosen`, and counts their racks.
+void choose(size_t count, std::span<const Candidate> candidates, std::vector<size_t> left,
+            RackCounts& chunks_in_rack, std::vector<ServerId>& chosen, runtime::Random& random) {
   while (chosen.size() < count) {
     size_t fewest = SIZE_MAX;
     for (size_t i : left)
@@ -48,12 +38,46 @@ std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> ca
     for (size_t i : left) {
       if (chunks_in_rack[candidates[i].rack] == fewest) eligible.push_back(i);
     }
+    const bool all_slow = std::ranges::all_of(eligible, [&](size_t i) { return candidates[i].slow; });
+    if (!all_slow) std::erase_if(eligible, [&](size_t i) { return candidates[i].slow; });
     const size_t picked = draw(candidates, eligible, random);
     chosen.push_back(candidates[picked].id);
     ++chunks_in_rack[candidates[picked].rack];
     std::erase(left, picked);
   }
-  return chosen;
+}
+
+size_t most_in_a_rack(const RackCounts& chunks_in_rack) {
+  size_t most = 0;
+  for (const auto& [rack, count] : chunks_in_rack)
+    most = std::max(most, count);
+  return most;
+}
+
+}  // namespace
+
+std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> candidates,
+                                     std::span<const Candidate> taken, runtime::Random& random) {
+  RackCounts taken_in_rack;
+  for (const Candidate& server : taken)
+    ++taken_in_rack[server.rack];
+  std::vector<size_t> left, fast;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const auto same = [&](const Candidate& other) { return other.id == candidates[i].id; };
+    if (std::ranges::any_of(taken, same)) continue;
+    left.push_back(i);
+    if (!candidates[i].slow) fast.push_back(i);
+  }
+  if (left.size() < count) return {};
+
+  RackCounts of_all = taken_in_rack;
+  std::vector<ServerId> chosen;
+  choose(count, candidates, left, of_all, chosen, random);
+  if (fast.size() < count || fast.size() == left.size()) return chosen;
+  RackCounts of_fast = taken_in_rack;
+  std::vector<ServerId> without_slow;
+  choose(count, candidates, fast, of_fast, without_slow, random);
+  return most_in_a_rack(of_fast) <= most_in_a_rack(of_all) ? without_slow : chosen;
 }
 
 Status too_few_servers(const erasure::Policy& policy, const UsableServers& usable) {

@@ -17,12 +17,14 @@ struct Candidate {
   ServerId id;
   std::string rack;
   uint64_t free_bytes = 0;
+  bool slow = false;  ///< others go first
 };
 
 /// Picks `count` distinct candidates, none of which is in `taken`, so that all chunks of the stripe, those on `taken`
 /// included, spread over racks as evenly as the candidates allow: a server in a rack that holds fewer chunks always
 /// goes first. So no rack holds more than ceil(chunks / racks), and the loss of one rack costs at most m chunks
-/// whenever there are racks enough. Within that a server is drawn with a chance in proportion to its free bytes.
+/// whenever there are racks enough. Slow servers are left out unless the others are too few, or would crowd a rack more.
+/// Within that a server is drawn with a chance in proportion to its free bytes.
 /// Returns an empty vector when there are too few candidates.
 std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> candidates,
                                      std::span<const Candidate> taken, runtime::Random& random);

@@ -152,6 +152,10 @@ void Rebalancer::balance(const Reader& reader, Changes& changes) {
          balance_bytes_ < kMaxBalanceBytes && balance_moves_ < kMaxBalanceMoves) {
     const auto by_share = [](const Fill& a, const Fill& b) { return a.share() < b.share(); };
     const auto [emptiest, fullest] = std::minmax_element(servers.begin(), servers.end(), by_share);
+    if (slow_.contains(emptiest->server)) {  // it would get what others go around
+      servers.erase(emptiest);
+      continue;
+    }
     if (fullest->share() - emptiest->share() <= kTolerated) return;
     if (!want_one(reader, *fullest, *emptiest, scanned, changes)) servers.erase(fullest);
   }

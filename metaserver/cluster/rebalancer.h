@@ -12,6 +12,7 @@
 #include "common/runtime/clock.h"
 #include "metaserver/cluster/chunk_map.h"
 #include "metaserver/cluster/server_registry.h"
+#include "metaserver/cluster/slow_servers.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
@@ -45,8 +46,9 @@ class Rebalancer {
   static constexpr Duration kRemind = std::chrono::seconds(10);
 
   /// References outlive it.
-  Rebalancer(const ServerRegistry& servers, const ChunkMap& chunks, const runtime::Clock& clock)
-      : servers_(servers), chunks_(chunks), clock_(clock) {}
+  Rebalancer(const ServerRegistry& servers, const ChunkMap& chunks, const SlowServers& slow,
+             const runtime::Clock& clock)
+      : servers_(servers), chunks_(chunks), slow_(slow), clock_(clock) {}
 
   /// News for the repair manager after a step. The cancelled ones are to be told first.
   struct Changes {
@@ -95,6 +97,7 @@ class Rebalancer {
 
   const ServerRegistry& servers_;
   const ChunkMap& chunks_;
+  const SlowServers& slow_;
   const runtime::Clock& clock_;
   std::map<ChunkId, Wanted> wanted_;
   std::map<ServerId, size_t> drained_;  ///< wanted moves of each draining server, counted

@@ -37,7 +37,8 @@ std::vector<ServerView> RepairClusterView::servers() const {
                        .up_bytes_per_second = server.load.up_bytes_per_second(),
                        .down_bytes_per_second = server.load.down_bytes_per_second(),
                        .busy = server.load.busy(),
-                       .draining = server.stored.draining()});
+                       .draining = server.stored.draining(),
+                       .slow = state_.slow.contains(id)});
   }
   return servers;
 }

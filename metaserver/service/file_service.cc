@@ -84,6 +84,8 @@ asio::awaitable<Status> FileService::open_read(Context context, const proto::Ope
     if (!settled.ok()) co_return module.finish(settled);
   }
   const Status read = read_extents(request, response);
+  for (const ServerId server : state_.slow.list())
+    response.add_slow_servers(server.value);
   module.output(0, response.stripes_size());
   co_return module.finish(co_await state_.finish_read(module.context(), read));
 }

@@ -370,6 +370,8 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
   sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
   const bool unknown = state_.sessions.has_to_tell(request.session());
   const Status kept = state_.sessions.keep(request, response);
+  for (const ServerId server : state_.slow.list())
+    response.add_slow_servers(server.value);
   if (kept.ok() && unknown && request.all()) {
     // One that somebody else has got meanwhile is lost.
     for (const proto::HeldLock& held : request.lock())

@@ -35,6 +35,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       inodes(inode_ids, runtime.clock, &snapshots, &trash),
       names(inode_ids, inodes, [this](InodeId inode) { return sessions.held(inode); }),
       servers(options, runtime.clock),
+      slow(servers, runtime.clock),
       caches(runtime.clock),
       chunks(servers, runtime.clock),
       garbage(chunks, runtime.clock),
@@ -43,7 +44,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       allocations(options, secret, runtime.clock),
       uploads(allocations, options, runtime.clock),
       block_reports(servers, chunks, garbage, allocations, history, quarantine, runtime.clock),
-      rebalancer(servers, chunks, runtime.clock),
+      rebalancer(servers, chunks, slow, runtime.clock),
       servers_changed(runtime) {}
 
 Status MetaState::check_room() {
@@ -186,6 +187,7 @@ std::string MetaState::address_of(ServerId server) const {
 proto::ServerState MetaState::state_of(const ServerRecord& server) const {
   proto::ServerState state = servers.state_of(server);
   state.set_cached_chunks(caches.cached_chunks(server.id));
+  if (const proto::SlowServer* why = slow.find(server.id)) *state.mutable_slow() = *why;
   // Its last heartbeat may not count yet what was placed there just now: it must not look drained.
   if (server.stored.draining() && state.chunks() == 0 && holds_chunks(server.id)) state.set_chunks(1);
   return state;
@@ -238,7 +240,7 @@ UsableServers MetaState::usable_servers(const std::vector<ServerId>& exclude, ui
     } else if (free_bytes < chunk_bytes) {
       ++usable.full;
     } else {
-      usable.servers.push_back({id, server.stored.rack(), free_bytes});
+      usable.servers.push_back({id, server.stored.rack(), free_bytes, slow.contains(id)});
     }
   }
   return usable;

@@ -28,6 +28,7 @@
 #include "metaserver/cluster/rebalancer.h"
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/cluster/sessions.h"
+#include "metaserver/cluster/slow_servers.h"
 #include "metaserver/cluster/uploads.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/namespace/directory_policies.h"
@@ -122,6 +123,7 @@ struct MetaState {
   Inodes inodes;
   Namespace names;
   ServerRegistry servers;
+  SlowServers slow;
   CacheMap caches;
   ChunkMap chunks;
   Garbage garbage;

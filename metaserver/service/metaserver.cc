@@ -45,7 +45,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       inspect_service_(state_),
       drain_service_(state_),
       history_service_(state_),
-      monitor_service_(state_.runtime.clock),
+      monitor_service_(state_.runtime.clock, state_.slow),
       repair_service_(state_),
       tasks_(runtime) {
   namespace_service_.register_on(server_);

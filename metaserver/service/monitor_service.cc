@@ -24,6 +24,7 @@ asio::awaitable<Status> MonitorService::register_monitor(Context,
   if (!address) co_return address.error().with_context("address");
   KINTSUGI_CO_TRY(lease_.renew(
       {.id = request.monitor_id(), .address = request.address(), .http_address = request.http_address()}));
+  slow_.tell(request.slow());
   response.set_lease_ms(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(MonitorLease::kLease).count()));
   co_return Status{};

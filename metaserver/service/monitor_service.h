@@ -1,15 +1,17 @@
-/// The RPCs by which a monitor says where it is, and by which everybody else finds it.
+/// The RPCs by which a monitor says where it is and whom it finds slow, and by which everybody else finds it.
 #pragma once
 
 #include "common/proto/sight.pb.h"
 #include "common/rpc/server.h"
 #include "metaserver/cluster/monitor_lease.h"
+#include "metaserver/cluster/slow_servers.h"
 
 namespace kintsugi::metaserver {
 
 class MonitorService {
  public:
-  explicit MonitorService(const runtime::Clock& clock) : lease_(clock) {}
+  /// References must outlive it.
+  MonitorService(const runtime::Clock& clock, SlowServers& slow) : lease_(clock), slow_(slow) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -19,6 +21,7 @@ class MonitorService {
                                        proto::FindMonitorResponse& response);
 
   MonitorLease lease_;
+  SlowServers& slow_;
 };
 
 }  // namespace kintsugi::metaserver

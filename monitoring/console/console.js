@@ -120,10 +120,11 @@ function drawTimeline() {
 
 function healthOf(server) {
   if (server.liveness === "dead") return ["bad", "✕ dead"];
-  if (server.alarms.length) return ["bad", "! alarm"];
+  if (server.alarms.length) return ["bad", server.slow_factor > 0 ? "! alarm, gone around" : "! alarm"];
   if (server.liveness === "suspect") return ["warn", "? suspect"];
   if (server.failed_disks > 0) return ["warn", `! ${counted(server.failed_disks, "disk")} failed`];
   if (server.draining) return ["warn", "→ draining"];
+  if (server.slow_factor > 0) return ["warn", `↷ gone around, ${server.slow_factor.toFixed(1)} times slower`];
   return ["", "✓ alive"];
 }
 

@@ -39,7 +39,10 @@ std::vector<proto::Verdict> Alarms::round(std::vector<proto::Verdict> found, Tim
     if (known == standing_.end() && standing_.size() >= kMostStanding) continue;
     Alarm& alarm = standing_[identity];
     const bool is_new = known == standing_.end();
-    if (!is_new && alarm.clean_rounds == 0) continue;  // another detector has found it, too, and was as sure
+    if (!is_new && alarm.clean_rounds == 0) {  // another detector has found it, too, and was as sure
+      alarm.verdict.set_factor(std::max(alarm.verdict.factor(), verdict.factor()));
+      continue;
+    }
     const bool surer = !is_new && verdict.confidence() > alarm.verdict.confidence();
     verdict.set_id(is_new ? ++last_id_ : alarm.verdict.id());
     verdict.set_raised_wall_ns(is_new ? wall.time_since_epoch().count() : alarm.verdict.raised_wall_ns());

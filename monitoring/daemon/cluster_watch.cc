@@ -1,5 +1,6 @@
 #include "monitoring/daemon/cluster_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/log/log.h"
@@ -68,6 +69,16 @@ asio::awaitable<Status> ClusterWatch::turn() {
       (co_await call(rpc::Method::kRepairStatus, proto::Empty(), repairs)).with_context("repairs"));
   repairs_ = std::move(repairs);
   co_return Status{};
+}
+
+void ClusterWatch::tell_slow(const std::vector<proto::SlowServer>& slow) {
+  request_.mutable_slow()->Assign(slow.begin(), slow.end());
+}
+
+bool ClusterWatch::gone_around(uint64_t server_id) const {
+  return std::ranges::any_of(servers_.servers(), [&](const proto::ServerState& server) {
+    return server.server_id() == server_id && server.has_slow();
+  });
 }
 
 std::vector<model::ServerLife> ClusterWatch::lives() const {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -33,8 +34,12 @@ class ClusterWatch {
   asio::awaitable<void> stop();
 
   const proto::ListServersResponse& servers() const { return servers_; }
+  /// Whom the metaserver is to have others go around from its next turn on.
+  void tell_slow(const std::vector<proto::SlowServer>& slow);
   /// As detectors want them.
   std::vector<model::ServerLife> lives() const;
+  /// The metaserver has others go around the server.
+  bool gone_around(uint64_t server_id) const;
   const proto::RepairStatusResponse& repairs() const { return repairs_; }
   /// How long ago the metaserver answered last; none: never.
   std::optional<Duration> answered_ago() const;

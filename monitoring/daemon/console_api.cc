@@ -117,6 +117,7 @@ std::string ConsoleApi::servers() const {
                     {"rack", server.rack()},
                     {"liveness", liveness_name(server.liveness())},
                     {"draining", server.draining()},
+                    {"slow_factor", server.slow().factor()},
                     {"heartbeat_s_ago", server.seconds_since_heartbeat()},
                     {"total_bytes", server.total_bytes()},
                     {"free_bytes", server.free_bytes()},

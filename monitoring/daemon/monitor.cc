@@ -6,6 +6,7 @@
 
 #include "common/log/log.h"
 #include "common/proto/verdicts.h"
+#include "monitoring/daemon/slow_servers.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -104,6 +105,7 @@ void Monitor::round() {
   }
   if (!found.empty()) last_alarm_ = now;
   const std::vector<proto::Verdict> records = alarms_.round(std::move(found), now, runtime_.clock.wall_now());
+  watch_.tell_slow(slow_servers(alarms_.standing(), snapshot.servers));
   last_round_ = runtime_.clock.now() - now;
   const Duration interval = now - last_alarm_ <= kAfterAlarm ? kRound : options_.snapshot_interval;
   if (!snapshot.processes.empty() && now - last_kept_ >= interval) {
@@ -124,8 +126,12 @@ proto::DiagnoseResponse Monitor::answer(bool with_history) const {
     bytes += verdict.ByteSizeLong();
     return bytes <= kMostVerdictBytes;
   };
-  for (proto::Verdict& verdict : alarms_.standing())
+  const std::vector<model::ServerLife> lives = watch_.lives();
+  for (proto::Verdict& verdict : alarms_.standing()) {
+    const auto slow = slow_server(verdict, lives);
+    verdict.set_gone_around(slow && watch_.gone_around(slow->server_id()));
     if (fits(verdict)) *response.add_verdicts() = std::move(verdict);
+  }
   if (with_history) {
     for (const proto::Verdict& verdict : alarms_.history())
       if (fits(verdict)) *response.add_history() = verdict;

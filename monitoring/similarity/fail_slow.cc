@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "common/base/statistics.h"
 
@@ -47,6 +48,8 @@ void FailSlow::step(TimePoint now) {
                 [&](const auto& entry) { return now - entry.second.last.at > settings_.forget_after; });
   std::map<Kind, std::vector<Windowed>> kinds;
   for (auto& [key, device] : devices_) {
+    if (device.since && now - device.judged > settings_.doubt_after * (1 << device.doublings))
+      clear(device, now);
     if (!device.begin || device.last.at <= device.begin->at) continue;
     const Counters begin = *device.begin;
     const uint64_t requests = device.last.completed - begin.completed;
@@ -67,6 +70,22 @@ void FailSlow::step(TimePoint now) {
   }
   for (auto& [kind, windows] : kinds)
     judge(windows, now);
+}
+
+void FailSlow::raise(Device& device, TimePoint now) {
+  if (!device.cleared || now - *device.cleared > settings_.calm_after) {
+    device.doublings = 0;
+  } else {
+    device.doublings = std::min(device.doublings + 1, settings_.most_doublings);
+  }
+  device.since = device.first_slow;
+}
+
+void FailSlow::clear(Device& device, TimePoint now) {
+  device.since.reset();
+  device.slow.clear();
+  device.well = 0;
+  device.cleared = now;
 }
 
 void FailSlow::learn(Device& device, const Pace& pace) {
@@ -117,15 +136,17 @@ void FailSlow::judge(std::vector<Windowed>& kind, TimePoint now) {
     const double change =
         std::min(own.request - all.request, own.byte - all.byte) - std::max(0.0, own.rate - all.rate);
     const bool slow = change > std::log2(settings_.raise_factor) && change > settings_.deviations * deviation;
-    if (slow && std::none_of(device.slow.begin(), device.slow.end(), [](bool was) { return was; }))
+    if (slow && std::accumulate(device.slow.begin(), device.slow.end(), size_t{0}) == 0)
       device.first_slow = now;
-    device.slow.push_back(slow);
+    const bool much = change > std::log2(settings_.raise_factor * settings_.much);
+    device.slow.push_back(!slow ? 0 : much ? 2 : 1);
     if (device.slow.size() > settings_.of_windows) device.slow.pop_front();
     device.well = change < std::log2(settings_.clear_factor) ? device.well + 1 : 0;
-    if (!device.since && static_cast<size_t>(std::count(device.slow.begin(), device.slow.end(), true)) >=
-                             settings_.raise_windows)
-      device.since = device.first_slow;
-    if (device.since && device.well >= settings_.clear_windows) device.since.reset();
+    device.judged = now;
+    if (!device.since &&
+        std::accumulate(device.slow.begin(), device.slow.end(), size_t{0}) >= settings_.raise_windows)
+      raise(device, now);
+    if (device.since && device.well >= settings_.clear_windows << device.doublings) clear(device, now);
     if (slow || device.since) {  // what is slow must not become what is normal
       if (change > 0) device.factor = std::exp2(change);
       device.peers_ns = device.service_ns / device.factor;

@@ -19,15 +19,22 @@ namespace kintsugi::similarity {
 
 struct FailSlowSettings {
   Duration window = std::chrono::seconds(5);  ///< counters are compared over at least so long
-  uint64_t least_requests = 20;               ///< in a window; with fewer nothing is concluded
+  uint64_t least_requests = 5;                ///< in a window; with fewer nothing is concluded
   size_t least_peers = 3;                     ///< others of the kind that were busy in the window
   double raise_factor = 2;                    ///< slower than before, relative to the peers
   double clear_factor = 1.5;
   double deviations = 4;                     ///< and so many robust deviations of the peers' changes
   size_t raise_windows = 7, of_windows = 9;  ///< slow in so many of the last: hiccups come and go
+  double much = 2;                           ///< a window that is slower by so many times more counts twice
   size_t clear_windows = 4;                  ///< well in so many successive ones
-  size_t learn_windows = 6;                  ///< before a device is judged
-  size_t remember_windows = 120;             ///< that say how fast a device is as a rule
+  /// An alarm of which nothing was heard for so long, because others go around the device, is taken back: it may be well by now.
+  Duration doubt_after = std::chrono::minutes(3);
+  /// Each time that a device is found slow again, taking the alarm back takes twice as long, so many times. A disk that is slow only
+  /// under load looks well as soon as it has none.
+  size_t most_doublings = 5;
+  Duration calm_after = std::chrono::hours(6);  ///< without an alarm: then it counts as never found slow
+  size_t learn_windows = 6;                     ///< before a device is judged
+  size_t remember_windows = 120;                ///< that say how fast a device is as a rule
   size_t most_devices = 65'536;
   Duration forget_after = std::chrono::minutes(10);
 };
@@ -68,10 +75,12 @@ class FailSlow {
     Counters last;
     std::deque<Pace> normal;  ///< in windows without an alarm, less what had changed for all by then
     Pace usual;               ///< the medians of those
-    std::deque<bool> slow;    ///< in the last windows
+    std::deque<size_t> slow;  ///< the last windows: 0, or 1, or 2 when it was much slower
     size_t well = 0;          ///< successive windows
     std::optional<TimePoint> since;
-    TimePoint first_slow{};
+    TimePoint first_slow{}, judged{};
+    size_t doublings = 0;              ///< of the patience with an alarm
+    std::optional<TimePoint> cleared;  ///< the last alarm
     double factor = 1, service_ns = 0, peers_ns = 0, requests = 0;
   };
   using Key = std::tuple<uint64_t, bool, std::string>;  // server or process, peer, name
@@ -82,6 +91,8 @@ class FailSlow {
   };
   void judge(std::vector<Windowed>& kind, TimePoint now);
   void learn(Device& device, const Pace& pace);
+  void raise(Device& device, TimePoint now);
+  void clear(Device& device, TimePoint now);
   proto::Verdict verdict(const Device& device, TimePoint now) const;
 
   FailSlowSettings settings_;

@@ -3,7 +3,8 @@
 ///
 /// To the weights of the equations we add what Mitra 2016 asks for elsewhere. Slow servers come later ("tail
 /// completion", section 4.6.2): one with a quarter of the usual link rate counts as if it took part in three more
-/// repairs, one whose CPU or disks are busy all the time, or that failed a repair lately, in four more. Very hot chunks
+/// repairs, one whose CPU or disks are busy all the time, or that failed a repair lately, in four more, one that the
+/// monitor has found slower than its peers in eight more. Very hot chunks
 /// and servers are spared (section 4.6.3): a chunk that is read all the time, or a server whose users need more than
 /// half of its link, counts as in four more repairs, and its being cached counts for nothing.
 #pragma once

@@ -28,6 +28,7 @@ struct ServerView {
   uint64_t up_bytes_per_second = 0, down_bytes_per_second = 0;  ///< of its link; 0: unknown
   double busy = 0;        ///< share of its time that CPU or disks were busy, 0..1
   bool draining = false;  ///< no destination
+  bool slow = false;      ///< found slower than its peers by the monitor: others are better
 };
 
 struct ChunkView {

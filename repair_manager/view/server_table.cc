@@ -77,6 +77,7 @@ double ServerTable::busy_penalty(const ServerView& server) const {
       server.up_bytes_per_second > 0 ? static_cast<double>(server.up_bytes_per_second) : usual_link_.up;
   if (up > 0 && static_cast<double>(server.user_bytes_per_second) > kVeryLoaded * up)
     penalty += kAvoidPenalty;
+  if (server.slow) penalty += kFoundSlowPenalty;
   return penalty;
 }
 

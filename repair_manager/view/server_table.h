@@ -15,6 +15,9 @@
 namespace kintsugi::repair_manager {
 
 inline constexpr double kAvoidPenalty = 4;  ///< as if in so many more repairs
+inline constexpr double kFoundSlowPenalty =
+    2 *
+    kAvoidPenalty;  ///< of a server that the monitor has found slow: others go before it, whatever they do
 inline constexpr double kBusyFrom = 0.8;    ///< share of time busy from which a server is avoided; fully at 1
 inline constexpr double kVeryLoaded = 0.5;  ///< share of its link that a server's users need
 /// Slower than this share of the usual rate is slow; no server counts as in more than kMaxSlowPenalty repairs
@@ -48,7 +51,7 @@ class ServerTable {
 
   /// How much a server is to be avoided for its slow link, in repairs that it might take part in.
   double slow_penalty(const ServerView& server) const;
-  /// How much a server is to be avoided for its busy CPU, disks and users, in the same unit.
+  /// How much a server is to be avoided for its busy CPU, disks and users, and for being found slow, in the same unit.
   double busy_penalty(const ServerView& server) const;
 
   static constexpr double kLeastRepairShare = 0.125;

@@ -20,7 +20,8 @@ std::optional<ServerView> server_view(const proto::ServerState& state) {
                     .up_bytes_per_second = state.up_bytes_per_second(),
                     .down_bytes_per_second = state.down_bytes_per_second(),
                     .busy = state.busy(),
-                    .draining = state.draining()};
+                    .draining = state.draining(),
+                    .slow = state.has_slow()};
 }
 
 StripeView stripe_view(const proto::Stripe& stripe) {

@@ -1,6 +1,8 @@
 // Repairs take no more of a server's link than they may.
 #include "chunkserver/repair/repair_pacer.h"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <gtest/gtest.h>
 
 #include "tests/simulation/runtime/sim_node.h"
@@ -72,6 +74,24 @@ TEST(RepairPacer, HalvesTheCapWhileUsersAreServedAndAMomentAfterThat) {
   EXPECT_EQ(rig.pacer.rate(true), 10e6);
   rig.simulation.run_for(60ms);
   EXPECT_EQ(rig.pacer.rate(true), 20e6);
+}
+
+TEST(RepairPacer, UsersWhoAreServedGoFirstButNotForEver) {
+  PacerRig rig;
+  rig.load.serving = 1;
+  // 200 frames of 128 KiB are 25 MiB.
+  EXPECT_NEAR(rig.carried(), double(1 << 20) / to_seconds(RepairPacer::kYieldForMiB), 30e6);
+  bool passed = false;
+  const auto pass = [&]() -> asio::awaitable<void> {
+    co_await rig.pacer.sending().pass(8 << 20);
+    passed = true;
+  };
+  asio::co_spawn(rig.simulation.executor(), pass(), asio::detached);
+  rig.simulation.run_for(5ms);
+  EXPECT_FALSE(passed);
+  rig.load.serving = 0;
+  rig.simulation.run_for(2ms);
+  EXPECT_TRUE(passed) << "nobody waits for users that are gone";
 }
 
 TEST(RepairPacer, NoWaitIsSoLongThatARepairSeemsDead) {

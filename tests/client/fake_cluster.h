@@ -87,6 +87,7 @@ class FakeMetaServer {
   std::vector<proto::ReportChunkRequest> reports;
   int replacements = 0, allocations = 0, aborts = 0;
   std::set<uint64_t> known_dead;  ///< servers it does not place on, nor calls available
+  std::set<uint64_t> slow;        ///< servers that readers are told to go around
 
   // ---- deep checks
   std::optional<int>

@@ -175,6 +175,7 @@ Status FakeMetaServer::keep_session(const proto::KeepSessionRequest& request,
   for (const uint64_t inode : request.release())
     held.erase(inode);
   response.set_tell_all(!known && !request.all());
+  response.mutable_slow_servers()->Add(slow.begin(), slow.end());
   return {};
 }
 

@@ -231,6 +231,7 @@ Status FakeMetaServer::open_read(const proto::OpenReadRequest& request, proto::O
     return {Code::kNotFound, request.path()};
   const File& file = request.inode() != 0 ? inodes.at(request.inode()) : files.at(request.path());
   *response.mutable_attributes() = file.attributes;
+  response.mutable_slow_servers()->Add(slow.begin(), slow.end());
   const uint64_t end = request.length() == 0 ? UINT64_MAX : request.offset() + request.length();
   for (const proto::Extent& extent : file.extents) {
     if (extent.file_offset() + extent.length() <= request.offset() || extent.file_offset() >= end) continue;

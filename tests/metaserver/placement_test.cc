@@ -107,5 +107,36 @@ TEST(Placement, SaysWhatIsMissing) {
             "lately");
 }
 
+TEST(Placement, GoesAroundSlowServersWhileThereAreEnoughOthers) {
+  simulation::SimRandom random(7);
+  std::vector<Candidate> all = servers(std::vector<int>(11, 1));
+  all[2].slow = all[8].slow = true;
+  for (int round = 0; round < 50; ++round)
+    for (ServerId id : choose_servers(9, all, {}, random))
+      ASSERT_FALSE(all[id.value - 1].slow);
+  all[0].slow = true;  // eight others are too few
+  int slow = 0;
+  for (ServerId id : choose_servers(9, all, {}, random))
+    slow += all[id.value - 1].slow;
+  EXPECT_EQ(slow, 1) << "no more of them than needed";
+  for (Candidate& server : all)
+    server.slow = true;
+  EXPECT_EQ(choose_servers(9, all, {}, random).size(), 9u) << "it is a preference only";
+}
+
+TEST(Placement, TakesASlowServerRatherThanCrowdingARack) {
+  simulation::SimRandom random(8);
+  std::vector<Candidate> all = servers({3, 3, 3, 3});
+  for (size_t i = 0; i < 3; ++i)
+    all[i].slow = true;  // a whole rack
+  for (int round = 0; round < 50; ++round) {
+    const auto nine = by_rack(all, choose_servers(9, all, {}, random));
+    EXPECT_FALSE(nine.contains("r0")) << "three racks of three are as even";
+    // Without the slow rack, ten chunks are four in one; with it three at most.
+    for (const auto& [rack, count] : by_rack(all, choose_servers(10, all, {}, random)))
+      EXPECT_LE(count, 3u) << rack;
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::metaserver

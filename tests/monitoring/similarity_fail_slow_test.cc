@@ -175,11 +175,43 @@ TEST(FailSlow, WithoutPeersOrRequestsNothingIsSaid) {
   EXPECT_EQ(few.seconds_to_alarm(120), 121) << "two others are no majority";
   Cluster idle(8, 1);
   for (auto& device : idle.devices)
-    device.rate = 0.3;
+    device.rate = 0.1;
   for (int s = 0; s < 600; ++s)
     idle.second();
   idle.devices[0].factor = 5;
   EXPECT_EQ(idle.seconds_to_alarm(300), 301);
+}
+
+TEST(FailSlow, ADiskThatOthersHaveLeftIsStillNamed) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Cluster cluster(10, seed);
+    for (int s = 0; s < 180; ++s)
+      cluster.second();
+    cluster.devices[6].factor = 5;
+    cluster.devices[6].rate = 3;  // now and then somebody looks whether it is well again
+    EXPECT_LE(cluster.seconds_to_alarm(60), 60) << seed;
+  }
+}
+
+TEST(FailSlow, ADiskThatIsAskedForNothingMayBeWellAgainAndThenIsTakenBackEverLater) {
+  Cluster cluster(10, 4);
+  for (int s = 0; s < 180; ++s)
+    cluster.second();
+  std::vector<int> stood;
+  for (int time = 0; time < 3; ++time) {
+    cluster.devices[6].rate = 60;
+    cluster.devices[6].factor = 4;
+    ASSERT_LE(cluster.seconds_to_alarm(90), 90) << time;
+    cluster.devices[6].rate = 0;  // everybody goes around it
+    int seconds = 0;
+    for (; !cluster.alarms().empty() && seconds < 3600; ++seconds)
+      cluster.second();
+    stood.push_back(seconds);
+  }
+  EXPECT_GT(stood[0], 120);
+  EXPECT_LT(stood[0], 240);
+  EXPECT_GT(stood[1], stood[0] * 3 / 2);
+  EXPECT_GT(stood[2], stood[1] * 3 / 2);
 }
 
 TEST(FailSlow, ABadReporterIsBounded) {

@@ -100,6 +100,35 @@ TEST(Selection, ExcludedHelpersComeLastAndOnlyIfNeeded) {
   EXPECT_EQ(helpers.size(), 6u) << "five others are not enough";
 }
 
+TEST(Selection, ServersFoundSlowAreTakenOnlyWhereNobodyElseCan) {
+  Cluster cluster;
+  cluster.server(4).slow = cluster.server(5).slow = true;
+  for (uint64_t busy : {2u, 3u, 6u}) {  // others go first even when they do something already
+    const ServerId server[] = {ServerId{busy}};
+    cluster.slots.acquire(server, ServerId{20 + busy}, 0);
+  }
+  auto helpers = *select_helpers(cluster.input());
+  EXPECT_EQ(std::count(helpers.begin(), helpers.end(), 3u), 0);
+  EXPECT_EQ(std::count(helpers.begin(), helpers.end(), 4u), 0);
+  cluster.stripe.chunks[8].available = false;
+  helpers = *select_helpers(cluster.input());
+  ASSERT_EQ(helpers.size(), 6u) << "six others there are not: one of the two helps";
+  for (ServerView& server : cluster.servers)
+    server.slow = true;
+  EXPECT_TRUE(select_helpers(cluster.input())) << "it is a preference only";
+}
+
+TEST(Selection, AServerFoundSlowIsADestinationOnlyToKeepTheRackSpread) {
+  Cluster cluster;
+  cluster.servers.push_back({.id = ServerId{13}, .rack = "a", .alive = true, .free_bytes = kGigabyte});
+  const ServerId usual = *select_destination(cluster.input(), 0);
+  const ServerId other{usual == ServerId{10} ? uint64_t{13} : uint64_t{10}};
+  cluster.server(usual.value).slow = true;
+  EXPECT_EQ(*select_destination(cluster.input(), 0), other);
+  cluster.server(other.value).alive = false;
+  EXPECT_EQ(*select_destination(cluster.input(), 0), usual) << "the other racks have their share";
+}
+
 TEST(Selection, RotationLeavesEveryHelperOutOnce) {
   Cluster cluster;
   std::set<uint32_t> left_out;

@@ -111,6 +111,7 @@ asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& t
   const Status status =
       co_await resources_.meta.call_once(Context{}, rpc::Method::kKeepSession, request, response, kTellLimit);
   tell_all = status.ok() && response.tell_all();
+  if (status.ok()) resources_.health.told_slow(response.slow_servers());
   if (status.ok() && !response.lost().empty()) lost(response.lost());
   if (status.ok() && request.ask_locks()) {
     ask_locks_ = false;

@@ -58,6 +58,7 @@ asio::awaitable<Status> StoredReader::locate(uint64_t begin, uint64_t end) {
     const auto answer = co_await shared_.calls.locate(inode_, from, to - from);
     locating_.release();
     if (!answer) co_return answer.error();
+    shared_.resources.health.told_slow(answer->slow_servers());
     const auto extents = located_extents(*answer);
     if (!extents) co_return extents.error();
     if (on_attributes) on_attributes(answer->attributes());

@@ -44,6 +44,7 @@ asio::awaitable<Status> FileReader::locate(uint64_t offset, uint64_t end, Page& 
   request.set_length(end == UINT64_MAX ? 0 : end - offset);
   proto::OpenReadResponse answer;
   KINTSUGI_CO_TRY(co_await resources_.meta.call(context_, rpc::Method::kOpenRead, request, answer));
+  resources_.health.told_slow(answer.slow_servers());
   if (opened_) {
     if (attributes_.inode() != answer.attributes().inode())
       co_return Status{Code::kConflict, fmt::format("{} was replaced while it was read", file_.name())};

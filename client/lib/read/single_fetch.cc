@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/lib/read/fetch_patience.h"
 #include "common/base/assert.h"
 #include "erasure/layout.h"
 #include "monitoring/sight/module.h"
@@ -10,7 +11,6 @@ namespace kintsugi::client {
 namespace {
 
 constexpr sight::Site kReadPart{"client.read_part", {"bytes"}};
-constexpr Duration kUnknownFetchTime = 400ms;  ///< until enough was learned
 
 }  // namespace
 
@@ -19,7 +19,7 @@ bool SingleFetch::possible(const Resources& resources, const StripeWindow& windo
   const proto::ChunkPlacement& place = window.placement(window.window.wanted.front());
   return place.available() && place.server_id() != 0 && !place.address().empty() &&
          window.chunk_bytes(window.window.wanted.front()) > 0 &&
-         !resources.health.avoid(ServerId{place.server_id()});
+         !resources.health.go_around(ServerId{place.server_id()});
 }
 
 size_t SingleFetch::buffers_needed(const StripeWindow& window) {
@@ -46,22 +46,27 @@ asio::awaitable<Status> SingleFetch::run() {
   const uint64_t begin = window_.window.chunk_begin, bytes = window_.chunk_bytes(chunk);
   ChunkRange range{window_.stripe->stripe_id(), window_.placement(chunk), begin, begin + bytes};
   const ServerId server{range.chunk.server_id()};
+  resources_.hedges.earn();
   fetch_ = std::make_shared<ChunkFetch>(resources_, context_, std::move(range), changed_);
   resources_.background.spawn(ChunkFetch::run(fetch_));
-  const Duration usual =
-      std::max(resources_.options.hedge_floor, resources_.fetch_times.usual_limit(bytes, kUnknownFetchTime));
-  const TimePoint lags = std::min(resources_.now() + usual, context_.deadline);
+  const FetchPatience patience(resources_, bytes);
+  const TimePoint began = resources_.now(), late = began + patience.late;
+  TimePoint wake_at = std::min(began + patience.early, context_.deadline);
   const sight::Wait wait(context_, sight::WaitKind::kJoin);
   while (!fetch_->done()) {
-    if (co_await changed_.wait_until(lags) || fetch_->done()) continue;
-    resources_.health.failed(server);
+    if (co_await changed_.wait_until(wake_at) || fetch_->done()) continue;
+    if (wake_at < late && wake_at < context_.deadline && !resources_.hedges.take()) {
+      wake_at = std::min(late, context_.deadline);
+      continue;
+    }
+    note_given_up(resources_, server, bytes, resources_.now() - began);
     fetch_->cancel();
     while (fetch_->is_receiving())
       co_await changed_.wait();
     co_return Status{Code::kUnavailable, "the server lags"};
   }
   if (!fetch_->ok()) co_return fetch_->status();
-  resources_.fetch_times.record(bytes, resources_.now() - fetch_->started());
+  note_fetch(resources_, server, bytes, resources_.now() - fetch_->started());
   co_return Status{};
 }
 

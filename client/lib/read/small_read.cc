@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/lib/read/fetch_patience.h"
 #include "common/base/crc32c.h"
 #include "erasure/layout.h"
 #include "monitoring/sight/module.h"
@@ -11,7 +12,6 @@ namespace kintsugi::client {
 namespace {
 
 constexpr sight::Site kSmallRead{"client.small_read", {"bytes"}};
-constexpr Duration kUnknownTime = 400ms;  ///< until enough was learned
 
 const proto::ChunkPlacement& place_of(const LocatedExtent& part, const erasure::Location& at) {
   return part.stripe->stripe.chunks(static_cast<int>(at.chunk));
@@ -26,7 +26,7 @@ bool is_small_read(const Resources& resources, const LocatedExtent& part) {
   if (begin.chunk != last.chunk || last.chunk_offset - begin.chunk_offset != part.length - 1) return false;
   const proto::ChunkPlacement& place = place_of(part, begin);
   return place.available() && place.server_id() != 0 && !place.address().empty() &&
-         !resources.health.avoid(ServerId{place.server_id()});
+         !resources.health.go_around(ServerId{place.server_id()});
 }
 
 asio::awaitable<Status> small_read(Resources& resources, Context context, LocatedExtent part,
@@ -44,11 +44,10 @@ asio::awaitable<Status> small_read(Resources& resources, Context context, Locate
   request.set_length(static_cast<uint32_t>(part.length));
   proto::ReadSmallChunkResponse response;
   const TimePoint began = resources.now();
-  const Duration usual =
-      std::max(resources.options.hedge_floor, resources.fetch_times.usual_limit(part.length, kUnknownTime));
-  const Status status = co_await resources.rpc.call(module.context().with_deadline(began + usual), *server,
+  const Duration late = FetchPatience(resources, part.length).late;
+  const Status status = co_await resources.rpc.call(module.context().with_deadline(began + late), *server,
                                                     rpc::Method::kReadSmallChunk, request, response);
-  if (status.code() == Code::kDeadlineExceeded && context.deadline > began + usual) {
+  if (status.code() == Code::kDeadlineExceeded && context.deadline > began + late) {
     resources.health.failed(ServerId{place.server_id()});
     co_return module.finish({Code::kUnavailable, "the server lags"});
   }
@@ -57,7 +56,7 @@ asio::awaitable<Status> small_read(Resources& resources, Context context, Locate
   if (data.size() != into.size() || crc32c(data) != response.crc())
     co_return module.finish({Code::kCorrupt, "the server sent other bytes than asked for"});
   std::memcpy(into.data(), data.data(), data.size());
-  resources.fetch_times.record(part.length, resources.now() - began);
+  note_fetch(resources, ServerId{place.server_id()}, part.length, resources.now() - began);
   co_return module.finish({});
 }
 

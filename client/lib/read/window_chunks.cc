@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/lib/read/fetch_patience.h"
 #include "common/base/assert.h"
 
 namespace kintsugi::client {
@@ -47,6 +48,7 @@ void WindowChunks::start(uint32_t chunk) {
   states_[chunk] = State::kRunning;
   const uint64_t begin = window_.window.chunk_begin;
   ChunkRange range{window_.stripe->stripe_id(), window_.placement(chunk), begin, begin + bytes};
+  resources_.hedges.earn();
   fetches_[chunk] = std::make_shared<ChunkFetch>(resources_, context_, std::move(range), changed_);
   resources_.background.spawn(ChunkFetch::run(fetches_[chunk]));
 }
@@ -69,7 +71,7 @@ bool WindowChunks::is_healthy(uint32_t chunk) const {
   if (window_.chunk_bytes(chunk) == 0) return true;
   const proto::ChunkPlacement& place = window_.placement(chunk);
   return place.available() && place.server_id() != 0 && !place.address().empty() &&
-         !resources_.health.avoid(ServerId{place.server_id()});
+         !resources_.health.go_around(ServerId{place.server_id()});
 }
 
 bool WindowChunks::is_wanted(uint32_t chunk) const {
@@ -86,7 +88,7 @@ bool WindowChunks::helps_locally(uint32_t chunk) const {
 
 int WindowChunks::rank(uint32_t chunk, bool healthy) const {
   // Chunks that cost nothing come first, then wanted ones, then their local groups, then data; servers that look bad
-  // only when the good ones are used up.
+  // only when the good ones are used up, and of those the slow ones first.
   const bool wanted = is_wanted(chunk);
   int result = chunk < window_.policy.k ? 2 : 1;
   if (!wanted && helps_locally(chunk)) {
@@ -96,8 +98,10 @@ int WindowChunks::rank(uint32_t chunk, bool healthy) const {
   } else if (wanted) {
     result = 4;
   }
-  if (!healthy) result -= window_.placement(chunk).available() ? 10 : 20;
-  return result;
+  if (healthy) return result;
+  const proto::ChunkPlacement& place = window_.placement(chunk);
+  if (!place.available()) return result - 30;
+  return result - (resources_.health.avoid(ServerId{place.server_id()}) ? 20 : 10);
 }
 
 std::optional<uint32_t> WindowChunks::next_candidate(bool only_healthy) const {
@@ -122,7 +126,8 @@ void WindowChunks::settle() {
     if (fetch.ok()) {
       states_[chunk] = State::kDone;
       last_done_ = resources_.now();
-      resources_.fetch_times.record(window_.chunk_bytes(chunk), last_done_ - fetch.started());
+      note_fetch(resources_, ServerId{window_.placement(chunk).server_id()}, window_.chunk_bytes(chunk),
+                 last_done_ - fetch.started());
     } else {
       states_[chunk] = State::kFailed;
       failures_ += (failures_.empty() ? "" : "; ") + fetch.status().to_string();
@@ -140,7 +145,9 @@ asio::awaitable<void> WindowChunks::cancel_rest() {
   for (uint32_t chunk = 0; chunk < chunks(); ++chunk) {
     if (!fetches_[chunk] || fetches_[chunk]->done()) continue;
     const bool lagged = counted_out_ > 0 || states_[chunk] == State::kDone;  // done: a tree was faster
-    if (lagged) resources_.health.failed(ServerId{window_.placement(chunk).server_id()});
+    if (lagged)
+      note_given_up(resources_, ServerId{window_.placement(chunk).server_id()}, window_.chunk_bytes(chunk),
+                    resources_.now() - fetches_[chunk]->started());
     fetches_[chunk]->cancel();
   }
   const auto is_receiving = [](const auto& fetch) { return fetch && fetch->is_receiving(); };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/lib/read/fetch_patience.h"
 #include "client/lib/read/window_decode.h"
 #include "erasure/layout.h"
 #include "monitoring/sight/module.h"
@@ -12,9 +13,8 @@ namespace {
 constexpr sight::Site kReadWindow{"client.read_window", {"bytes"}, {"hedges"}};
 constexpr sight::Site kDecode{"client.decode", {"chunks"}};
 
-constexpr Duration kUnknownFetchTime = 400ms;  ///< until enough was learned
-constexpr int kLagFactor = 2;                  ///< times the slowest of the others
-constexpr int kMaxHedgeRounds = 4;             ///< each waits twice as long as the one before
+constexpr int kLagFactor = 2;       ///< times the slowest of the others
+constexpr int kMaxHedgeRounds = 4;  ///< each waits twice as long as the one before
 
 }  // namespace
 
@@ -112,6 +112,11 @@ void WindowReader::hedge() {
     tree_.count_out();
     return;
   }
+  if (!no_hedge_left_ && !resources_.hedges.take()) {
+    no_hedge_left_ = true;
+    return;
+  }
+  no_hedge_left_ = false;
   ++hedge_rounds_;
   const std::vector<uint32_t> lagging = chunks_->in_state(WindowChunks::State::kRunning);
   if (lagging.size() > window_.policy.tolerated() || start_tree()) return;
@@ -121,8 +126,8 @@ void WindowReader::hedge() {
 
 TimePoint WindowReader::hedge_time() const {
   const uint64_t bytes = window_.chunk_bytes(window_.window.wanted.front());
-  const Duration usual =
-      std::max(resources_.options.hedge_floor, resources_.fetch_times.usual_limit(bytes, kUnknownFetchTime));
+  const FetchPatience patience(resources_, bytes);
+  const Duration usual = no_hedge_left_ ? patience.late : patience.early;
   const Duration others = kLagFactor * (chunks_->last_done() - chunks_->began());
   return chunks_->began() + (1 << hedge_rounds_) * std::max(usual, others);
 }

@@ -15,8 +15,8 @@ namespace kintsugi::client {
 
 /// Use once. Memory: `buffers_needed` at most, all from the lease given.
 ///
-/// Hedging: a wanted chunk that is not there after the usual time of such a fetch, and after twice the time that the
-/// other chunks of the window took, is no longer counted on: further chunks are opened, and whichever k are first win.
+/// Hedging: a wanted chunk that is not there after some times the usual time of such a fetch (fetch_patience.h), and after twice the time that
+/// the other chunks of the window took, is no longer counted on: further chunks are opened, and whichever k are first win.
 /// When a tree is worth it instead: window_tree.h.
 class WindowReader {
  public:
@@ -62,6 +62,7 @@ class WindowReader {
   WindowTree tree_;
   bool must_widen_ = false;
   int hedge_rounds_ = 0;
+  bool no_hedge_left_ = false;  ///< of the budget, when the next round would have begun
 };
 
 }  // namespace kintsugi::client

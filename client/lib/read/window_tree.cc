@@ -59,7 +59,7 @@ bool WindowTree::start(Context context, const WindowChunks& chunks, runtime::Eve
 
 TimePoint WindowTree::patience_end(const WindowChunks& chunks) const {
   const uint64_t bytes = chunks.window().chunk_bytes(chunk_);
-  const Duration usual = resources_.fetch_times.usual_limit(bytes, Duration{});
+  const Duration usual = resources_.fetch_times.usual(bytes).value_or(Duration{});
   return fetch_->started() + std::max(kPatience, kPatienceFactor * usual);
 }
 

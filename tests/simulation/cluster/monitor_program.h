@@ -10,10 +10,12 @@ namespace kintsugi::simulation {
 class MonitorProgram final : public StartedProgram {
  public:
   MonitorProgram(const runtime::Runtime& runtime, monitoring::MonitorOptions options,
-                 const rpc::Secret& secret, uint64_t recorder_seed)
+                 const rpc::Secret& secret, uint64_t recorder_seed,
+                 std::vector<std::unique_ptr<monitoring::Detector>> detectors = {})
       : StartedProgram(runtime), recorder_(runtime.clock, recorder_seed) {
     options.recorder = &recorder_;
-    monitor_ = std::make_unique<monitoring::Monitor>(this->runtime(), std::move(options), secret);
+    monitor_ = std::make_unique<monitoring::Monitor>(this->runtime(), std::move(options), secret,
+                                                     std::move(detectors));
   }
 
   const monitoring::Monitor& monitor() const { return *monitor_; }

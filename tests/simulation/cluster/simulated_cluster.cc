@@ -155,8 +155,9 @@ std::unique_ptr<Program> SimulatedCluster::make_monitor() {
   options.data_dir = "/monitor";
   options.history_bytes = 1 << 20;
   options.snapshot_bytes = 1 << 20;
-  return std::make_unique<MonitorProgram>(monitor_->node.runtime(), std::move(options), secret_,
-                                          simulation_.seed_for("recorder of monitor"));
+  return std::make_unique<MonitorProgram>(
+      monitor_->node.runtime(), std::move(options), secret_, simulation_.seed_for("recorder of monitor"),
+      options_.detectors ? options_.detectors() : std::vector<std::unique_ptr<monitoring::Detector>>());
 }
 
 void SimulatedCluster::start_client(size_t client) {
@@ -236,6 +237,16 @@ void SimulatedCluster::crash_metaserver(Crash how) {
   // Batches that were on their way to the disk may have made it, in order.
   metaserver_disk_.crash(random_below(metaserver_disk_.unsynced_batches() + 1));
   graveyard_.bury(std::move(metaserver_->program));
+}
+
+void SimulatedCluster::crash_monitor(Crash how) {
+  monitor_->node.crash(power_loss(how));
+  graveyard_.bury(std::move(monitor_->program));
+}
+
+void SimulatedCluster::restart_monitor() {
+  monitor_->node.restart();
+  begin(*monitor_, make_monitor());
 }
 
 void SimulatedCluster::restart_metaserver() {

@@ -44,8 +44,9 @@
 #include "tests/simulation/store/memory_store.h"
 
 namespace kintsugi::monitoring {
+class Detector;
 class Monitor;
-}
+}  // namespace kintsugi::monitoring
 
 namespace kintsugi::simulation {
 
@@ -58,6 +59,8 @@ struct ClusterOptions {
   size_t repair_managers = 0;  ///< daemons of their own; none: the metaserver's does it
   size_t clients = 1;          ///< a path is always used by the same one
   bool monitor = false;        ///< runs one, and all others report to it
+  /// Made anew for each start of the monitor. Empty: those of a real one.
+  std::function<std::vector<std::unique_ptr<monitoring::Detector>>()> detectors = {};
   /// Small cells and chunks, so that a file of some MiB has several stripes with chunks of both kinds: those
   /// of 1 MiB are files of their own, smaller ones share segments.
   std::string policy = "rs-6-3-64k";
@@ -165,6 +168,8 @@ class SimulatedCluster {
   void put_back_metadata(MemoryStoreDisk::Copy copy) { metaserver_disk_.put_back(std::move(copy)); }
   /// From the metaserver's next start on.
   void set_repairs(repair_manager::Options repairs) { repairs_ = repairs; }
+  void crash_monitor(Crash how = Crash::kKill);
+  void restart_monitor();
   void crash_repair_manager(size_t manager, Crash how);
   void restart_repair_manager(size_t manager);
   bool repair_manager_running(size_t manager) const { return managers_[manager]->node.running(); }
