@@ -19,6 +19,8 @@ struct FilesOptions {
   size_t read_ahead_bytes = size_t{64} << 20;
   /// Ask for leases of new directories, whose names LeasedNames gives then. For a user that asks it for every name.
   bool lease_directories = false;
+  /// Bound on names that are known under those leases: some 100 bytes each. Whoever makes more loses leases of directories.
+  size_t known_names = 200'000;
   /// Bound on extents whose locations are remembered, over all files: some 100 bytes each.
   size_t known_extents = 256 << 10;
 };
