@@ -21,10 +21,10 @@ struct ClusterFileSystemOptions {
   uint64_t root = kRootNode;
   /// The kernel may believe names and attributes for so long without asking again: what other mounts do is seen then.
   Lifetime cached_for = std::chrono::seconds(1);
-  // What the tables here may hold: a few hundred bytes for each.
+  // What the tables here may hold: a few hundred bytes for each, and up to 4 KiB for an open file.
   size_t remembered = 100'000;         ///< inodes and names that the kernel was told of last
-  size_t listing_positions = 400'000;  ///< in all directories that are open
-  size_t open_handles = 100'000;       ///< files and directories: who opens more gets EDQUOT
+  size_t listing_positions = 200'000;  ///< in all directories that are open
+  size_t open_handles = 32'000;        ///< files and directories: who opens more gets EDQUOT
 };
 
 /// Node ids are inode numbers, and handles mean the same to the next process of the mount, which opens again what it does not
