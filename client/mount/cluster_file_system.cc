@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr size_t kMaxSeen = 100'000, kMaxRemoved = 10'000;
+constexpr size_t kListingsAtOnce = 32;
+constexpr size_t kRemovedShare = 10;  ///< of what is remembered, directories that were removed
 constexpr uint64_t kLockEnd = (uint64_t{1} << 63) - 1;
 constexpr Duration kFirstLockPause = 5ms, kLongestLockPause = 200ms;
 constexpr Duration kSpaceKnownFor = 1s;
@@ -67,6 +68,8 @@ ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Cl
       files_(files),
       notifier_(notifier),
       options_(options),
+      cookie_budget_(options.listing_positions),
+      listings_(runtime, kListingsAtOnce),
       // A handle of the process before this one must not be mistaken for one of this.
       next_handle_(runtime.random.next() << 24 | 1),
       buffers_(runtime, kBuffers, kBufferBytes),
@@ -95,6 +98,15 @@ asio::awaitable<void> ClusterFileSystem::close_all() {
     (void)co_await file->handle->close();
 }
 
+ClusterFileSystem::Held ClusterFileSystem::held() const {
+  return {.inodes = seen_.size(),
+          .names = directory_names_.size(),
+          .contents = cached_.size(),
+          .removed = removed_directories_.size(),
+          .positions = cookie_budget_.names(),
+          .handles = handles_.size() + directories_.size()};
+}
+
 void ClusterFileSystem::forget(NodeId node, uint64_t) {
   seen_.erase(node);
   if (files_.names().is_leased(node)) files_.give_back(node);
@@ -104,7 +116,7 @@ void ClusterFileSystem::forget(NodeId node, uint64_t) {
 // ---- attributes
 
 void ClusterFileSystem::note(const Caller& caller, const proto::Attributes& told) {
-  if (seen_.size() >= kMaxSeen) seen_.clear();
+  if (seen_.size() >= options_.remembered) seen_.clear();
   seen_[told.inode()] = {told.has_xattrs(), runtime_.clock.now() + believable(caller)};
 }
 
@@ -160,7 +172,7 @@ Entry ClusterFileSystem::entry_of(const Caller& caller, NodeId parent, std::stri
   if (told.type() != proto::Attributes::DIRECTORY) {
     directory_names_.erase(key);
   } else {
-    if (directory_names_.size() >= kMaxSeen) directory_names_.clear();
+    if (directory_names_.size() >= options_.remembered) directory_names_.clear();
     directory_names_[key] = told.inode();
   }
   note(caller, told);
@@ -343,7 +355,7 @@ asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller
   KINTSUGI_CO_TRY(co_await files_.names().unlink(std::move(request), caller.unique));
   if (removed && removed->type() == proto::Attributes::DIRECTORY) {
     removed->set_links(0);
-    if (removed_directories_.size() >= kMaxRemoved) removed_directories_.clear();
+    if (removed_directories_.size() >= options_.remembered / kRemovedShare) removed_directories_.clear();
     removed_directories_.insert_or_assign(removed->inode(), std::move(*removed));
   }
   co_return Status{};
@@ -407,6 +419,12 @@ Handle ClusterFileSystem::keep(std::unique_ptr<client::OpenHandle> handle) {
   return number;
 }
 
+Status ClusterFileSystem::check_handles() const {
+  if (handles_.size() + directories_.size() < options_.open_handles) return {};
+  return {Code::kLimitExceeded,
+          fmt::format("{} files are open, as many as there may be", options_.open_handles)};
+}
+
 asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(NodeId node, Handle handle) {
   if (const auto found = handles_.find(handle); found != handles_.end()) co_return found->second;
   auto again = co_await files_.open(node, true);
@@ -446,7 +464,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& c
   }
   const proto::Attributes now = handle->file().attributes();
   const Version version{now.modified_ns(), now.size()};
-  if (cached_.size() >= kMaxSeen) cached_.clear();
+  if (cached_.size() >= options_.remembered) cached_.clear();
   Version& cached = cached_[told.inode()];
   OpenAnswer answer;
   answer.keep_cache = cached == version;
@@ -464,6 +482,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& c
 
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller, NodeId node,
                                                             OpenFlags flags) {
+  KINTSUGI_CO_TRY(check_handles());
   auto told = co_await files_.calls().get(node, true, writes(flags.flags));
   if (!told) co_return told.error();
   if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
@@ -474,6 +493,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller
 asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& caller, NodeId parent,
                                                                 std::string_view name, const NewNode& node,
                                                                 OpenFlags flags) {
+  KINTSUGI_CO_TRY(check_handles());
   auto made = co_await make(caller, parent, name, node, true);
   const bool existed = !made && made.error().code() == Code::kAlreadyExists && (flags.flags & O_EXCL) == 0;
   if (existed) {
@@ -494,6 +514,7 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& ca
 asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create_nameless(const Caller& caller, NodeId parent,
                                                                          const NewNode& node,
                                                                          OpenFlags flags) {
+  KINTSUGI_CO_TRY(check_handles());
   NewNode file = node;
   file.mode = (node.mode & 07777) | S_IFREG;
   const auto made = co_await make(caller, parent, "", file, true);
@@ -554,6 +575,7 @@ asio::awaitable<Status> ClusterFileSystem::release(const Caller&, NodeId node,
   for (const LockOwner owner : file->lock_owners)
     if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(node, owner, false);
   const proto::Attributes now = file->handle->file().attributes();
+  if (cached_.size() >= options_.remembered) cached_.clear();
   cached_[node] = {now.modified_ns(), now.size()};
   co_return co_await file->handle->close();
 }
@@ -600,18 +622,27 @@ asio::awaitable<Result<uint64_t>> ClusterFileSystem::copy_range(const Caller&, c
 // ---- directories
 
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Caller&, NodeId, OpenFlags) {
+  KINTSUGI_CO_TRY(check_handles());
   OpenAnswer answer;
   answer.handle = next_handle_++;
-  directories_[answer.handle] = std::make_shared<DirectoryCookies>();
+  directories_[answer.handle] = std::make_shared<DirectoryCookies>(cookie_budget_);
   co_return answer;
 }
 
 asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller& caller, NodeId node, Handle handle,
                                                           uint64_t cookie, bool plus,
                                                           DirectoryListing& into) {
+  KINTSUGI_CO_TRY(co_await listings_.acquire(TimePoint::max()));
+  const Status listed = co_await list_entries(caller, node, handle, cookie, plus, into);
+  listings_.release();
+  co_return listed;
+}
+
+asio::awaitable<Status> ClusterFileSystem::list_entries(const Caller& caller, NodeId node, Handle handle,
+                                                        uint64_t cookie, bool plus, DirectoryListing& into) {
   constexpr size_t kUsualName = 24;
   auto& kept = directories_[handle];
-  if (!kept) kept = std::make_shared<DirectoryCookies>();
+  if (!kept) kept = std::make_shared<DirectoryCookies>(cookie_budget_);
   const std::shared_ptr<DirectoryCookies> cookies = kept;
   for (uint64_t special = cookie + 1; special <= kSpecialEntries; ++special) {
     DirectoryEntry entry;

@@ -21,6 +21,10 @@ struct ClusterFileSystemOptions {
   uint64_t root = kRootNode;
   /// The kernel may believe names and attributes for so long without asking again: what other mounts do is seen then.
   Lifetime cached_for = std::chrono::seconds(1);
+  // What the tables here may hold: a few hundred bytes for each, and up to 4 KiB for an open file.
+  size_t remembered = 100'000;         ///< inodes and names that the kernel was told of last
+  size_t listing_positions = 200'000;  ///< in all directories that are open
+  size_t open_handles = 32'000;        ///< files and directories: who opens more gets EDQUOT
 };
 
 /// Node ids are inode numbers, and handles mean the same to the next process of the mount, which opens again what it does not
@@ -34,6 +38,14 @@ class ClusterFileSystem final : public FileSystem {
   ClusterFileSystem(const runtime::Runtime& runtime, client::Client& client, client::OpenFiles& files,
                     Notifier* notifier, ClusterFileSystemOptions options);
   ~ClusterFileSystem() override;
+
+  /// How much the tables hold now, for tests.
+  struct Held {
+    size_t inodes = 0, names = 0, contents = 0, removed = 0;  ///< remembered
+    size_t positions = 0;                                     ///< in directories that are open
+    size_t handles = 0;
+  };
+  Held held() const;
 
   /// Closes all handles that are still open.
   asio::awaitable<void> close_all();
@@ -113,6 +125,10 @@ class ClusterFileSystem final : public FileSystem {
   /// The open file of a handle, which is opened if a process before this one gave it out.
   asio::awaitable<Result<OpenedPtr>> opened(NodeId node, Handle handle);
   Handle keep(std::unique_ptr<client::OpenHandle> handle);
+  /// kLimitExceeded: there must not be one more handle.
+  Status check_handles() const;
+  asio::awaitable<Status> list_entries(const Caller& caller, NodeId node, Handle handle, uint64_t cookie,
+                                       bool plus, DirectoryListing& into);
   /// How long the kernel may believe the answer to this.
   Lifetime believable(const Caller& caller) const;
   /// The same of a name in the directory, or that there is none.
@@ -145,6 +161,8 @@ class ClusterFileSystem final : public FileSystem {
   Notifier* notifier_;
   bool expires_names_ = false;  ///< the kernel can be told to ask for a name again
   const ClusterFileSystemOptions options_;
+  CookieBudget cookie_budget_;
+  runtime::Semaphore listings_;  ///< that take memory for a page
   std::unordered_map<Handle, OpenedPtr> handles_;
   std::unordered_map<Handle, std::shared_ptr<DirectoryCookies>> directories_;
   /// Bounded: directories as the kernel was told that they are called. A name may be another directory's meanwhile, by another mount.

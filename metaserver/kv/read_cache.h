@@ -13,7 +13,10 @@ namespace kintsugi::metaserver {
 /// The values that were used least recently go first. Single-threaded.
 class ReadCache {
  public:
-  explicit ReadCache(size_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit ReadCache(size_t max_bytes) : max_bytes_(max_bytes) {
+    // A table that grows is filled anew while everybody waits: 80 ms for some 400,000 values.
+    index_.reserve(max_bytes / kOverhead);
+  }
 
   const std::string* find(std::string_view key) {
     auto found = index_.find(key);

@@ -6,6 +6,7 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_batch.h>
 #include <sys/statvfs.h>
 
@@ -24,6 +25,8 @@ namespace {
 constexpr double kMemtableFilterShare = 0.02;  ///< of a write buffer
 /// The cache of single values, in front of RocksDB, has one byte in so many of the memory for caches.
 constexpr uint64_t kReadCacheShare = 5;
+/// A file in which so many of that many keys that follow each other are deletions is compacted at once.
+constexpr size_t kDeletionWindow = 16 << 10, kDeletions = 8 << 10;
 
 std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view key) {
   std::string value;
@@ -104,6 +107,10 @@ rocksdb::Options make_options(const RocksDbMemory& memory) {
   // all others, and has told what this mode drops without a word. The stricter modes would refuse records as well that a
   // crash cut off, and logs that a crash left behind a recovery.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  // A scan passes over every deletion until it is compacted away with what it deleted, and a directory of millions that was emptied
+  // would make the next look into it as long as its removal.
+  options.table_properties_collector_factories.push_back(
+      rocksdb::NewCompactOnDeletionCollectorFactory(kDeletionWindow, kDeletions));
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return options;
 }

@@ -196,7 +196,8 @@ Result<proto::ListResponse> Inodes::list(const Transaction& transaction, InodeId
     return Status{Code::kInvalidArgument, "cannot be listed after a name that is too long"};
   KINTSUGI_ASSIGN(const proto::StoredInode directory, find(transaction, id));
   if (!is_directory(directory)) return Status{Code::kNotDirectory, "is not a directory"};
-  limit = std::min(limit == 0 ? kDefaultListEntries : limit, kMaxListEntries);
+  limit =
+      std::min(limit == 0 ? kDefaultListEntries : limit, names_only ? kMaxListEntries : kMaxListAttributes);
   proto::ListResponse response;
   *response.mutable_self() = to_attributes(id, directory);
   transaction.scan(keys::entries(id, after), [&](std::string_view key, std::string_view value) {

@@ -50,27 +50,6 @@ void reclaim_file(Transaction& transaction, InodeId id, proto::StoredInode inode
   }
 }
 
-void reclaim_directory(Transaction& transaction, InodeId id, const proto::StoredInode& inode,
-                       const std::function<bool(InodeId)>& held, FreedStripes& freed) {
-  size_t seen = 0;
-  bool more = false;
-  const DropOptions options{kExtentsOfAnEntry, 0, held};
-  transaction.scan(keys::entries(id), [&](std::string_view key, std::string_view value) {
-    if (seen++ == kEntriesAStep) {
-      more = true;
-      return false;
-    }
-    const auto stored = Reader::parse<proto::StoredDirectoryEntry>(value);
-    transaction.remove(std::string(key));
-    drop_name(transaction, {InodeId{stored.inode()}, static_cast<proto::Attributes::Type>(stored.type())},
-              options, freed);
-    return true;
-  });
-  if (more) return;
-  forget_inode(transaction, id, inode);
-  transaction.remove(keys::orphan(id));
-}
-
 }  // namespace
 
 bool is_empty_directory(const Reader& reader, InodeId directory) {
@@ -122,14 +101,30 @@ Status leave_content(Transaction& transaction, IdAllocator& ids, InodeId id, pro
   return {};
 }
 
-bool reclaim_step(Transaction& transaction, const std::function<bool(InodeId)>& held, FreedStripes& freed) {
-  std::optional<InodeId> orphan;
-  transaction.scan(keys::all(keys::Kind::kOrphan), [&](std::string_view key, std::string_view value) {
-    const InodeId id{keys::first_id(key)};
-    if (value == kHeldOrphan && held(id)) return true;
-    orphan = id;
-    return false;
-  });
+std::optional<InodeId> Reclaim::next_orphan(const Transaction& transaction,
+                                            const std::function<bool(InodeId)>& held) {
+  size_t looked_at = 0;
+  std::optional<InodeId> found;
+  InodeId last;
+  const auto look = [&](std::string begin, std::string end) {
+    transaction.scan({std::move(begin), std::move(end)}, [&](std::string_view key, std::string_view value) {
+      last = InodeId{keys::first_id(key)};
+      if (value == kHeldOrphan && held(last)) return ++looked_at < kLookedAt;
+      found = last;
+      return false;
+    });
+    return found || looked_at >= kLookedAt;
+  };
+  const keys::Range all = keys::all(keys::Kind::kOrphan);
+  const std::string from = orphan_ ? keys::orphan(orphan_) : all.begin;
+  if (!look(from, all.end)) look(all.begin, from);
+  if (last.value != orphan_.value) name_.clear();
+  orphan_ = last;
+  return found;
+}
+
+bool Reclaim::step(Transaction& transaction, const std::function<bool(InodeId)>& held, FreedStripes& freed) {
+  const std::optional<InodeId> orphan = next_orphan(transaction, held);
   if (!orphan) return false;
   const proto::StoredInode inode = load_inode(transaction.store(), *orphan);
   if (is_directory(inode)) {
@@ -138,6 +133,29 @@ bool reclaim_step(Transaction& transaction, const std::function<bool(InodeId)>& 
     reclaim_file(transaction, *orphan, inode, freed);
   }
   return true;
+}
+
+void Reclaim::reclaim_directory(Transaction& transaction, InodeId id, const proto::StoredInode& inode,
+                                const std::function<bool(InodeId)>& held, FreedStripes& freed) {
+  size_t seen = 0;
+  bool more = false;
+  const DropOptions options{kExtentsOfAnEntry, 0, held};
+  // Nothing is made in a directory that was removed, so what was emptied stays empty.
+  transaction.scan(keys::entries(id, name_), [&](std::string_view key, std::string_view value) {
+    if (seen++ == kEntriesAStep) {
+      more = true;
+      return false;
+    }
+    const auto stored = Reader::parse<proto::StoredDirectoryEntry>(value);
+    transaction.remove(std::string(key));
+    drop_name(transaction, {InodeId{stored.inode()}, static_cast<proto::Attributes::Type>(stored.type())},
+              options, freed);
+    name_ = keys::name_of_entry(key);
+    return true;
+  });
+  if (more) return;
+  forget_inode(transaction, id, inode);
+  transaction.remove(keys::orphan(id));
 }
 
 }  // namespace kintsugi::metaserver

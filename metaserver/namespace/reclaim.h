@@ -4,6 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "metaserver/namespace/lookup.h"
@@ -30,7 +32,23 @@ void drop_name(Transaction& transaction, Entry entry, const DropOptions& options
 /// Gives `inode`, which the caller stores, an empty content, and leaves the one that it had to an orphan.
 Status leave_content(Transaction& transaction, IdAllocator& ids, InodeId id, proto::StoredInode& inode);
 
-/// Does one bounded step on one orphan that nobody holds. False: there are none.
-bool reclaim_step(Transaction& transaction, const std::function<bool(InodeId)>& held, FreedStripes& freed);
+/// Takes orphans that nobody holds apart, one after the other. It remembers how far it came: whoever looked from the beginning
+/// each time would pass over all that was removed before, which the store has to skip one by one until it is compacted.
+class Reclaim {
+ public:
+  static constexpr size_t kLookedAt = 1000;  ///< orphans that somebody holds, in one step
+
+  /// Does one bounded step. False: there are none, or more that are held than one step looks at.
+  bool step(Transaction& transaction, const std::function<bool(InodeId)>& held, FreedStripes& freed);
+
+ private:
+  std::optional<InodeId> next_orphan(const Transaction& transaction,
+                                     const std::function<bool(InodeId)>& held);
+  void reclaim_directory(Transaction& transaction, InodeId id, const proto::StoredInode& inode,
+                         const std::function<bool(InodeId)>& held, FreedStripes& freed);
+
+  InodeId orphan_;    ///< the one that the last step was about, or looked at last
+  std::string name_;  ///< of its entries, all up to this one are gone
+};
 
 }  // namespace kintsugi::metaserver

@@ -336,10 +336,17 @@ bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) {
       kin.insert(it->first);
   }
   std::vector<std::string> found;
-  transaction.scan(keys::all(keys::Kind::kSavedFor, number), [&](std::string_view key, std::string_view) {
+  keys::Range left = keys::all(keys::Kind::kSavedFor, number);
+  // Nothing more is saved for it, so what was deleted up to here need not be passed over again.
+  if (number == deleted_of_) left.begin = deleted_up_to_ + '\0';
+  transaction.scan(left, [&](std::string_view key, std::string_view) {
     found.emplace_back(keys::key_of_saved_for(key));
     return found.size() < kValuesAStep;
   });
+  if (!found.empty()) {
+    deleted_of_ = number;
+    deleted_up_to_ = keys::saved_for(number, found.back());
+  }
   std::set<uint64_t> touched;
   for (const std::string& key : found) {
     const auto bytes = transaction.get(keys::saved(key, number));

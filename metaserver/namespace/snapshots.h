@@ -110,6 +110,8 @@ class Snapshots {
 
   std::map<uint64_t, proto::StoredSnapshot> all_;       ///< by number
   std::map<InodeId, std::set<uint64_t>> by_directory_;  ///< those that are being deleted, too
+  uint64_t deleted_of_ = 0;                             ///< the snapshot of the last delete_step
+  std::string deleted_up_to_;                           ///< key of the last record that it deleted
 };
 
 }  // namespace kintsugi::metaserver

@@ -238,15 +238,23 @@ bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const He
     const int64_t until = gone ? INT64_MAX : inodes.now_ns() - trash.retention_ns();
     std::vector<std::string> due;
     bool any = false;
-    transaction.scan(keys::all(keys::Kind::kTrashed, directory.value),
-                     [&](std::string_view key, std::string_view value) {
-                       any = true;
-                       if (Reader::parse<proto::StoredTrashed>(value).removed_ns() > until) return false;
-                       due.emplace_back(keys::name_of_trashed(key));
-                       return due.size() < kEntriesAStep;
-                     });
+    keys::Range range = keys::all(keys::Kind::kTrashed, directory.value);
+    // What the steps before have removed is not passed over once more.
+    if (directory == expiring_) range.begin = expired_up_to_ + '\0';
+    transaction.scan(range, [&](std::string_view key, std::string_view value) {
+      any = true;
+      if (Reader::parse<proto::StoredTrashed>(value).removed_ns() > until) return false;
+      due.emplace_back(keys::name_of_trashed(key));
+      return due.size() < kEntriesAStep;
+    });
     if (!due.empty()) {
+      expiring_ = directory;
+      expired_up_to_ = keys::trashed(directory, due.back());
       remove(transaction, inodes, directory, due, held, freed);
+      return true;
+    }
+    if (directory == expiring_) {
+      expiring_ = {};  // the clock may have been set back meanwhile: once more from the beginning
       return true;
     }
     if (!gone && trash.retention_ns() > 0) {

@@ -68,6 +68,8 @@ class Trash {
               const std::vector<std::string>& entries, const Held& held, FreedStripes& freed) const;
 
   std::map<InodeId, proto::StoredTrash> all_;
+  InodeId expiring_;           ///< whose entries the last expire_step removed, if it did
+  std::string expired_up_to_;  ///< key of the last one
 };
 
 }  // namespace kintsugi::metaserver

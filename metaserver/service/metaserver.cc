@@ -86,9 +86,10 @@ asio::awaitable<Status> MetaServer::start() {
   tasks_.spawn(watch_servers());
   tasks_.spawn(tell_missing_after_grace());
   const auto held = [this](InodeId inode) { return state_.sessions.held(inode); };
-  tasks_.spawn(step_forever([held](Transaction& transaction, FreedStripes& freed) {
-    return reclaim_step(transaction, held, freed);
-  }));
+  tasks_.spawn(
+      step_forever([held, reclaim = Reclaim()](Transaction& transaction, FreedStripes& freed) mutable {
+        return reclaim.step(transaction, held, freed);
+      }));
   tasks_.spawn(step_forever(
       [this](Transaction& transaction, FreedStripes&) { return state_.quotas.mark_step(transaction); }));
   tasks_.spawn(step_forever([this](Transaction& transaction, FreedStripes& freed) {

@@ -77,9 +77,10 @@ class NamespaceRig {
   /// Until no orphan is left. Returns the number of steps.
   int reclaim_all(size_t max_writes_a_step = 100'000) {
     int steps = 0;
+    Reclaim reclaim;
     while (true) {
       Transaction transaction(*store);
-      if (!reclaim_step(transaction, [](InodeId) { return false; }, freed)) return steps;
+      if (!reclaim.step(transaction, [](InodeId) { return false; }, freed)) return steps;
       EXPECT_LE(transaction.size(), max_writes_a_step);
       commit(transaction);
       ++steps;

@@ -170,6 +170,50 @@ TEST(LeasedNamesInACluster, AreWhatTheModelSaysForEverybodyThroughCrashes) {
   if (chosen.size() > 1) EXPECT_GT(kept_back, 0u) << "nothing was ever kept back: this shows nothing";
 }
 
+TEST(LeasedNamesInACluster, NoMoreAreKnownThanThereMayBe) {
+  constexpr size_t kKnown = 60;
+  SimulatedCluster cluster({.seed = 1});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  auto files =
+      cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true, .known_names = kKnown});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
+  proto::MakeInodeRequest request;
+  request.set_mode(0755);
+  uint64_t first = 0, last = 0, made_here = 0;
+  for (const char* name : {"d0", "d1", "d2"}) {
+    request.set_parent(kRoot);
+    request.set_name(name);
+    request.set_type(proto::Attributes::DIRECTORY);
+    const auto directory = cluster.run(files->names().make(request));
+    ASSERT_TRUE(directory) << directory.error();
+    cluster.run_for(1s);  // ids are reserved
+    last = directory->inode();
+    if (first == 0) first = last;
+    request.set_parent(last);
+    request.set_type(proto::Attributes::FILE);
+    // In the last one are more than may be known.
+    for (int i = 0; i < (name == std::string_view("d2") ? 100 : 25); ++i) {
+      request.set_name(fmt::format("f{:03}", i));
+      const auto file = cluster.run(files->names().make(request));
+      ASSERT_TRUE(file) << file.error();
+      made_here += files->names().made(file->inode()) != nullptr;
+      EXPECT_LE(files->names().known(), kKnown);
+    }
+    if (name != std::string_view("d2")) EXPECT_TRUE(files->names().is_leased(last));
+  }
+  EXPECT_GT(made_here, kKnown) << "nothing is made under leases: this shows nothing";
+  EXPECT_FALSE(files->names().is_leased(first)) << "the oldest one ends first";
+  cluster.run_for(5s);
+  for (const uint64_t directory : {first, last})
+    EXPECT_FALSE(files->session().has_lease(directory)) << "what is not known is not leased";
+  for (const auto& [path, count] : {std::pair{"/d0", 25}, std::pair{"/d2", 100}}) {
+    const auto listed = cluster.run(cluster.client().list(path));
+    ASSERT_TRUE(listed) << listed.error();
+    EXPECT_EQ(listed->entries_size(), count);
+  }
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
 TEST(LeasedNamesInACluster, TheNextProcessGoesOnWithWhatTheLastOneHadAnswered) {
   for (const uint64_t seed : seeds({1, 2, 3})) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

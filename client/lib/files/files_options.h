@@ -21,6 +21,8 @@ struct FilesOptions {
   bool lease_directories = false;
   /// What is told here is passed on to a kernel that believes it for kBelieved: changes by others are heard of (Session::believes).
   bool kernel_believes = false;
+  /// Bound on names that are known under those leases: some 100 bytes each. Whoever makes more loses leases of directories.
+  size_t known_names = 200'000;
   /// Bound on extents whose locations are remembered, over all files: some 100 bytes each.
   size_t known_extents = 256 << 10;
 };

@@ -21,11 +21,12 @@ bool is_usual_name(std::string_view name) {
 }  // namespace
 
 LeasedNames::LeasedNames(Resources& resources, Session& session, InodeCalls& calls, runtime::TaskGroup& tasks,
-                         std::span<std::byte> region)
+                         std::span<std::byte> region, size_t max_names)
     : resources_(resources),
       session_(session),
       calls_(calls),
       tasks_(tasks),
+      max_names_(max_names),
       log_(region),
       written_(resources.runtime) {
   // A process before this one may have left changes. They are written out first; which names its directories have is not known.
@@ -45,6 +46,7 @@ LeasedNames::LeasedNames(Resources& resources, Session& session, InodeCalls& cal
 
 void LeasedNames::leased(const proto::Attributes& directory, const std::string& file_policy) {
   directories_[directory.inode()] = {directory, true, file_policy, {}};
+  if (directories_.size() > kMaxDirectories) make_room();
   if (ids_.empty() && !std::exchange(reserving_, true)) tasks_.spawn(reserve());
 }
 
@@ -84,6 +86,7 @@ void LeasedNames::name_given(uint64_t parent, std::string_view name) {
   directory->second.is_current = false;
   // It may take the place of another inode.
   if (directory->second.names.insert_or_assign(std::string(name), 0).second) ++names_;
+  if (names_ > max_names_) make_room();
 }
 
 void LeasedNames::name_taken(uint64_t parent, std::string_view name) {
@@ -139,6 +142,18 @@ asio::awaitable<Status> LeasedNames::move(proto::MoveRequest request, uint64_t t
   co_return moved ? Status{} : moved.error();
 }
 
+void LeasedNames::make_room() {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, directory] : directories_)
+    ids.push_back(id);
+  std::ranges::sort(ids);  // ids grow: what was made first is what is most likely done with
+  size_t names = names_, count = 0;
+  while (count < ids.size() && (names > max_names_ / 2 || ids.size() - count > kMaxDirectories / 2))
+    names -= directories_.at(ids[count++]).names.size();
+  ids.resize(count);
+  on_full(ids);
+}
+
 // ---- ids
 
 asio::awaitable<void> LeasedNames::reserve() {
@@ -174,7 +189,7 @@ bool LeasedNames::may_make(const Directory& directory, const proto::MakeInodeReq
   if (!is_usual_name(request.name()) || directory.names.contains(request.name())) return false;
   if (request.type() == Attributes::CHARACTER_DEVICE || request.type() == Attributes::BLOCK_DEVICE)
     return false;
-  if (request.target().size() > kMaxTargetBytes || names_ >= kMaxNames || tasks_.stopping()) return false;
+  if (request.target().size() > kMaxTargetBytes || names_ >= max_names_ || tasks_.stopping()) return false;
   if (request.type() == Attributes::DIRECTORY && directories_.size() >= kMaxDirectories) return false;
   // An access list of the directory would be inherited.
   if (directory.attributes.has_xattrs()) return false;
@@ -242,7 +257,8 @@ std::optional<proto::Attributes> LeasedNames::make_here(const proto::MakeInodeRe
   const int64_t now = resources_.runtime.clock.wall_now().time_since_epoch().count();
   proto::Attributes attributes = fresh(found->second, request, *id, now);
   const bool is_directory = request.type() == proto::Attributes::DIRECTORY;
-  const bool lease = is_directory || request.type() == proto::Attributes::FILE;
+  // Of a file that is made and not opened nothing is kept back, and nobody would give its lease back.
+  const bool lease = is_directory || (request.type() == proto::Attributes::FILE && request.hold_for() != 0);
   proto::NameChange change;
   change.set_inode(*id);
   change.set_at_ns(now);

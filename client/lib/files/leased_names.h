@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "client/lib/files/inode_calls.h"
 #include "client/lib/files/name_log.h"
@@ -26,15 +27,15 @@ namespace kintsugi::client {
 /// InodeCalls is sent after that. Single-threaded.
 class LeasedNames {
  public:
-  static constexpr size_t kMaxNames = 200'000;  ///< known, over all directories
   static constexpr size_t kMaxDirectories = 50'000;
   static constexpr size_t kAtOnce = 500;      ///< changes in one call
   static constexpr size_t kBeginAt = 128;     ///< changes that wait until a call is begun
   static constexpr uint32_t kReserve = 4000;  ///< ids in one call, asked for when half of them are left
 
-  /// `region` of the log: see NameLog. What is referred to outlives it; `tasks` runs what goes on in the background.
+  /// `region` of the log: see NameLog. Over all directories about `max_names` are known. What is referred to outlives it; `tasks`
+  /// runs what goes on in the background.
   LeasedNames(Resources& resources, Session& session, InodeCalls& calls, runtime::TaskGroup& tasks,
-              std::span<std::byte> region);
+              std::span<std::byte> region, size_t max_names);
 
   // ---- directories
   /// The session was given the lease of this new directory.
@@ -62,12 +63,16 @@ class LeasedNames {
   bool set_attributes(proto::SetAttributesRequest request, const proto::Attributes& result);
 
   bool pending() const { return !log_.empty(); }
+  size_t known() const { return names_; }
   /// What was changed before is durable at the metaserver; what it refused is told by `on_refused`. kUnavailable.
   asio::awaitable<Status> flush();
   /// Begins a flush() and does not wait for it.
   void start_flush();
   /// Begins it when something has waited for so long.
   void tick(Duration at_most);
+
+  /// More is known than there may be: the leases of these directories are to end.
+  std::function<void(const std::vector<uint64_t>& directories)> on_full = [](const std::vector<uint64_t>&) {};
 
   /// The metaserver will not have this inode: whoever uses it is to be told.
   std::function<void(uint64_t inode, const Status& why)> on_refused = [](uint64_t, const Status&) {};
@@ -87,6 +92,8 @@ class LeasedNames {
   /// The metaserver does something with names of a leased directory. Before a call that gives one, after one that takes one.
   void name_given(uint64_t parent, std::string_view name);
   void name_taken(uint64_t parent, std::string_view name);
+  /// Has the oldest directories end until at most half of what there may be is known.
+  void make_room();
   std::optional<uint64_t> take_id();
   asio::awaitable<void> reserve();
   /// None: only the metaserver can, or has to say why not.
@@ -103,6 +110,7 @@ class LeasedNames {
   Session& session_;
   InodeCalls& calls_;
   runtime::TaskGroup& tasks_;
+  const size_t max_names_;
   NameLog log_;
   std::optional<TimePoint> waits_since_;
   std::unordered_map<uint64_t, Directory> directories_;

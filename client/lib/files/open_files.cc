@@ -30,7 +30,7 @@ FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
       session(resources, journal),
       calls(resources, session, options.io_timeout),
       tasks(resources.runtime),
-      names(resources, session, calls, tasks, name_log),
+      names(resources, session, calls, tasks, name_log, options.known_names),
       groups(resources, calls, tasks, context()),
       compactor(resources, calls, tasks, context()),
       buffers(*memory),
@@ -121,6 +121,13 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
       shared->names.leased(directory, file_policy);
     };
   }
+  shared_->names.on_full = [shared = shared_.get()](const std::vector<uint64_t>& directories) {
+    for (const uint64_t inode : directories) {
+      shared->session.end_lease(inode);
+      shared->names.forget(inode);
+    }
+    shared->tasks.spawn(shared->give_back(directories));
+  };
   shared_->names.on_refused = [shared = shared_.get()](uint64_t inode, const Status& why) {
     shared->session.give_back(inode);
     const auto file = shared->files.find(inode);

@@ -15,6 +15,9 @@ namespace kintsugi::mount {
 
 namespace {
 
+/// A listing is answered in parts of at most so many bytes, however many are asked for.
+constexpr uint32_t kMaxListingBytes = 128 << 10;
+
 /// Extensions stand at the end of a request, in units of 8 bytes: the caller's group that is also the parent's.
 int parse_extensions(std::span<const std::byte> bytes, Caller& caller) {
   while (!bytes.empty()) {
@@ -450,7 +453,7 @@ asio::awaitable<int> Dispatcher::read_directory(Request& request, Arguments in) 
   if (head.size > negotiated_.max_read_bytes) in.fail(EINVAL);
   if (in.error() != 0) co_return in.error();
   const bool plus = request.opcode == FUSE_READDIRPLUS;
-  DirectoryBuffer listing(request.reply.text, head.size, plus);
+  DirectoryBuffer listing(request.reply.text, std::min(head.size, kMaxListingBytes), plus);
   const Status status =
       co_await file_system_.read_directory(request.caller, request.node, head.fh, head.offset, plus, listing);
   // What was packed before an error is good, and the error comes again when the rest is asked for.

@@ -19,6 +19,8 @@ struct Reply {
   alignas(8) std::array<std::byte, 192> fixed;  ///< structures of the protocol
   size_t fixed_bytes = 0;
   std::string text;
+  static constexpr size_t kKeptBytes =
+      4096;  ///< of `text`, for the next request: there are many that wait for one
   ReadAnswer data;
 
   template <class T>
@@ -31,6 +33,7 @@ struct Reply {
   void clear() {
     fixed_bytes = 0;
     text.clear();
+    if (text.capacity() > kKeptBytes) text.shrink_to_fit();
     data.ranges.clear();
     data.owner.reset();
   }

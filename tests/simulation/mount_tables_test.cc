@@ -1,0 +1,161 @@
+// The tables of a mount have bounds: whatever the kernel asks for, and however seldom it forgets.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "client/mount/cluster_file_system.h"
+#include "client/mount/directory_cookies.h"
+#include "client/mount/kernel/directory_buffer.h"
+#include "tests/expect_ok.h"
+#include "tests/simulation/cluster/simulated_cluster.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+using namespace mount;
+
+constexpr ClusterFileSystemOptions kSmall{.remembered = 50, .listing_positions = 200, .open_handles = 30};
+
+/// What a kernel asks of a mount whose tables are small.
+class MountTables : public testing::Test {
+ protected:
+  void SetUp() override {
+    KINTSUGI_ASSERT_OK(cluster.start());
+    files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
+    mount = std::make_unique<ClusterFileSystem>(cluster.client_node().runtime(), cluster.client(), *files,
+                                                nullptr, kSmall);
+    caller.interrupt = &interrupt;
+  }
+  void TearDown() override {
+    cluster.run(mount->close_all());
+    mount.reset();
+    KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  }
+
+  NodeId make_directory(NodeId parent, const std::string& name) {
+    const auto made = cluster.run(mount->make_directory(caller, parent, name, {.mode = S_IFDIR | 0755}));
+    KINTSUGI_ASSERT(made);
+    return made->node;
+  }
+  NodeId make_file(NodeId parent, const std::string& name) {
+    const auto made = cluster.run(mount->make_node(caller, parent, name, {.mode = S_IFREG | 0644}));
+    KINTSUGI_ASSERT(made);
+    return made->node;
+  }
+  /// Reads a directory from `cookie` on, a little at a time; at most `most` names.
+  std::vector<std::string> list(NodeId directory, Handle handle, uint64_t& cookie, size_t most) {
+    std::vector<std::string> names;
+    while (names.size() < most) {
+      std::string bytes;
+      DirectoryBuffer into(bytes, 300, false);
+      KINTSUGI_EXPECT_OK(cluster.run(mount->read_directory(caller, directory, handle, cookie, false, into)));
+      if (bytes.empty()) break;
+      for (size_t at = 0; at < bytes.size() && names.size() < most;) {
+        fuse_dirent entry;
+        std::memcpy(&entry, bytes.data() + at, FUSE_NAME_OFFSET);
+        names.emplace_back(bytes, at + FUSE_NAME_OFFSET, entry.namelen);
+        cookie = entry.off;
+        at += FUSE_DIRENT_ALIGN(FUSE_NAME_OFFSET + entry.namelen);
+      }
+    }
+    return names;
+  }
+  void expect_bounds() {
+    const auto held = mount->held();
+    EXPECT_LE(held.inodes, kSmall.remembered);
+    EXPECT_LE(held.names, kSmall.remembered);
+    EXPECT_LE(held.contents, kSmall.remembered);
+    EXPECT_LE(held.removed, kSmall.remembered);
+    EXPECT_LE(held.positions, kSmall.listing_positions);
+    EXPECT_LE(held.handles, kSmall.open_handles);
+  }
+
+  SimulatedCluster cluster{{.seed = 1}};
+  std::unique_ptr<client::OpenFiles> files;
+  std::unique_ptr<ClusterFileSystem> mount;
+  Interrupt interrupt;
+  Caller caller;
+};
+
+TEST_F(MountTables, AreBoundedWhileNamesAreLookedUpAndNothingIsForgotten) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  for (int i = 0; i < 150; ++i) {
+    make_directory(directory, fmt::format("d{}", i));
+    const NodeId file = make_file(directory, fmt::format("f{}", i));
+    for (const char kind : {'d', 'f'})
+      ASSERT_TRUE(cluster.run(mount->lookup(caller, directory, fmt::format("{}{}", kind, i))));
+    const auto opened = cluster.run(mount->open(caller, file, {}));
+    ASSERT_TRUE(opened) << opened.error();
+    KINTSUGI_EXPECT_OK(cluster.run(mount->release(caller, file, {.handle = opened->handle})));
+    expect_bounds();
+  }
+  for (int i = 0; i < 150; ++i) {
+    const std::string name = fmt::format("d{}", i);
+    Status removed = cluster.run(mount->remove_directory(caller, directory, name));
+    if (removed.code() == Code::kStale) {
+      // What is not remembered the kernel looks up once more.
+      ASSERT_TRUE(cluster.run(mount->lookup(caller, directory, name)));
+      removed = cluster.run(mount->remove_directory(caller, directory, name));
+    }
+    KINTSUGI_EXPECT_OK(removed);
+    expect_bounds();
+  }
+}
+
+TEST_F(MountTables, AFileThatWasMadeAndNeverOpenedHasNoLease) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  cluster.run_for(1s);  // ids are reserved
+  const NodeId file = make_file(directory, "f");
+  ASSERT_NE(files->names().made(file), nullptr) << "it is not made under a lease: this shows nothing";
+  cluster.run_for(5s);
+  EXPECT_FALSE(files->session().has_lease(file)) << "nobody would give it back";
+}
+
+TEST_F(MountTables, ManyListingsThatStandStillTakeABoundedRoomAndGoOnWhereTheyWere) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  std::vector<std::string> expected{".", ".."};
+  for (int i = 0; i < 300; ++i) {
+    expected.push_back(fmt::format("f{:03}", i));
+    make_file(directory, expected.back());
+  }
+  struct Listing {
+    Handle handle;
+    uint64_t cookie = 0;
+    std::vector<std::string> names;
+  };
+  std::vector<Listing> listings;
+  for (int i = 0; i < 6; ++i) {
+    const auto opened = cluster.run(mount->open_directory(caller, directory, {}));
+    ASSERT_TRUE(opened) << opened.error();
+    listings.push_back({opened->handle, 0, {}});
+  }
+  for (int round = 0; round < 10; ++round) {
+    for (Listing& listing : listings) {
+      for (const std::string& name : list(directory, listing.handle, listing.cookie, 37))
+        listing.names.push_back(name);
+      expect_bounds();
+    }
+  }
+  for (const Listing& listing : listings)
+    EXPECT_EQ(listing.names, expected);
+}
+
+TEST_F(MountTables, SoManyHandlesAreOpenAtOnce) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  const NodeId file = make_file(directory, "f");
+  std::vector<Handle> handles;
+  for (size_t i = 0; i < kSmall.open_handles; ++i) {
+    const auto opened = cluster.run(mount->open(caller, file, {}));
+    ASSERT_TRUE(opened) << opened.error();
+    handles.push_back(opened->handle);
+  }
+  const auto refused = cluster.run(mount->open(caller, file, {}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kLimitExceeded);
+  EXPECT_FALSE(cluster.run(mount->open_directory(caller, directory, {})));
+  KINTSUGI_EXPECT_OK(cluster.run(mount->release(caller, file, {.handle = handles.back()})));
+  EXPECT_TRUE(cluster.run(mount->open(caller, file, {})));
+}
+
+}  // namespace
+}  // namespace kintsugi::simulation
