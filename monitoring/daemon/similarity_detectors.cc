@@ -8,6 +8,8 @@ namespace kintsugi::monitoring {
 namespace {
 
 constexpr size_t kMostStates = 65'536;  ///< whose names are remembered
+/// Somebody on the machine waited for a processor for more than this share of a window: then all times on it are longer than they would be.
+constexpr double kShortOfProcessor = 0.5;
 
 uint64_t tasks_begun(const model::ProcessView& view) {
   uint64_t begun = 0;
@@ -60,6 +62,7 @@ WorkerDetector::WorkerDetector()
       }) {}
 
 std::vector<proto::Verdict> WorkerDetector::examine(const model::Snapshot& snapshot) {
+  shares_.update(snapshot);
   if (window_began_ == TimePoint{}) window_began_ = snapshot.taken;
   if (snapshot.taken - window_began_ >= kWindow) {
     add_window(snapshot);
@@ -94,11 +97,17 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
                          .process_kind = view->last().kind(),
                          .role = role,
                          .model = model_of(window),
-                         .load = {static_cast<double>(begun) / seconds}});
+                         .load = {static_cast<double>(begun) / seconds},
+                         .lacked_processor = lacked_processor(view->process())});
     }
   }
   totals_ = std::move(totals);
   watch_.add_window(workers, snapshot.taken);
+}
+
+bool WorkerDetector::lacked_processor(uint64_t process) const {
+  const progress::ProcessorShares::Share share = shares_.since(process, window_began_);
+  return share.suffers() || share.pressure >= kShortOfProcessor;
 }
 
 void WorkerDetector::learn_names(const model::ProcessView& view) {

@@ -7,6 +7,7 @@
 
 #include "monitoring/daemon/detector.h"
 #include "monitoring/model/worker_model.h"
+#include "monitoring/progress/processor_shares.h"
 #include "monitoring/similarity/fail_slow.h"
 #include "monitoring/similarity/watch.h"
 
@@ -42,10 +43,12 @@ class WorkerDetector final : public Detector {
   };
   void add_window(const model::Snapshot& snapshot);
   void learn_names(const model::ProcessView& view);
+  bool lacked_processor(uint64_t process) const;
 
   std::map<uint64_t, Totals> totals_;                           ///< by process
   std::unordered_map<uint64_t, similarity::StateInfo> states_;  ///< by the key that is equal in all processes
   TimePoint window_began_{};
+  progress::ProcessorShares shares_;
   similarity::Watch watch_;
 };
 

@@ -1,6 +1,7 @@
 """Judges journals of campaign.py: what was named, how much of it was right, how soon. It sees journals and snapshots, and never a cluster.
 
-A verdict is right when it names the server that the fault was at, or, of a link, both ends. Faults that hold nobody up have no right verdict. Whatever stood
+A verdict is right when it names the server that the fault was at, or, of a link, both ends. Faults that hold nobody up have no right verdict. One that says
+that the machine is short of processor accuses nobody in the cluster: it counts only where a fault takes the machine's processors. Whatever stood
 before an injection is wrong. So is what first came after its end, unless it names the fault's server: reports come a second late.
 """
 
@@ -43,9 +44,10 @@ def has_region(injection, verdict):
 
 
 def judged_verdicts(injection):
-    """(verdict, whether it is right), in the order in which they came."""
-    return ([(verdict, False) for verdict in injection["before"]]
-            + [(verdict, is_right(injection, verdict)) for verdict in injection["verdicts"] + injection["aftermath"]])
+    """(verdict, whether it is right), in the order in which they came; without those that accuse nobody."""
+    found = ([(verdict, False) for verdict in injection["before"]]
+             + [(verdict, is_right(injection, verdict)) for verdict in injection["verdicts"] + injection["aftermath"]])
+    return [(verdict, right) for verdict, right in found if right or verdict["kind"] != "host"]
 
 
 def is_named(injection):
