@@ -10,6 +10,8 @@ namespace {
 constexpr size_t kMostStates = 65'536;  ///< whose names are remembered
 /// Somebody on the machine waited for a processor for more than this share of a window: then all times on it are longer than they would be.
 constexpr double kShortOfProcessor = 0.5;
+/// Who lacked a processor in this time measures times that say nothing of its disks and links.
+constexpr Duration kLately = std::chrono::seconds(10);
 
 uint64_t tasks_begun(const model::ProcessView& view) {
   uint64_t begun = 0;
@@ -37,19 +39,46 @@ similarity::Model model_of(const model::WorkerModel& window) {
 // ---- disks and links -------------------------------------------------------------------------------------------------
 
 std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& snapshot) {
+  shares_.update(snapshot);
+  std::map<std::string, const model::ProcessView*> at;  // by address
+  for (const auto& view : snapshot.processes)
+    if (!view->last().address().empty()) at[view->last().address()] = view.get();
+  const auto suffers = [&](const model::ProcessView& view) {
+    return shares_.since(view.process(), snapshot.taken - kLately).suffers();
+  };
   for (const auto& view : snapshot.processes) {
-    std::vector<const proto::SightDevice*> devices;
-    for (const proto::SightDevice& device : view->last().devices())
-      devices.push_back(&device);
-    if (devices.empty()) continue;
-    fail_slow_.add({.name = view->display(),
-                    .server_id = view->last().server_id(),
-                    .process = view->process(),
-                    .process_kind = view->last().kind()},
-                   devices, view->arrived());
+    const bool asks_late = suffers(*view);
+    std::vector<const proto::SightDevice*> devices, late;
+    for (const proto::SightDevice& device : view->last().devices()) {
+      const auto peer = device.peer() ? at.find(device.name()) : at.end();
+      const bool is_late = asks_late || (peer != at.end() && suffers(*peer->second));
+      (is_late ? late : devices).push_back(&device);
+    }
+    const similarity::DeviceOwner owner{.name = view->display(),
+                                        .server_id = view->last().server_id(),
+                                        .process = view->process(),
+                                        .process_kind = view->last().kind()};
+    if (!devices.empty()) fail_slow_.add(owner, devices, view->arrived());
+    if (!late.empty()) fail_slow_.skip(owner, late, view->arrived());
   }
   fail_slow_.step(snapshot.taken);
-  return fail_slow_.alarms(snapshot.taken);
+  std::vector<proto::Verdict> found = fail_slow_.alarms(snapshot.taken);
+  for (proto::Verdict& verdict : found) {
+    // Links are known by the address of who is called; people know its name.
+    const auto peer = at.find(verdict.peer());
+    if (peer == at.end()) continue;
+    if (!verdict.server().empty()) {
+      verdict.set_peer(peer->second->display());
+      continue;
+    }
+    verdict.set_server(peer->second->display());
+    verdict.set_server_id(peer->second->last().server_id());
+    verdict.set_process(peer->second->process());
+    verdict.set_process_kind(peer->second->last().kind());
+    verdict.set_region("answers to others");
+    verdict.clear_peer();
+  }
+  return found;
 }
 
 // ---- workers ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ class FailSlowDetector final : public Detector {
 
  private:
   similarity::FailSlow fail_slow_;
+  progress::ProcessorShares shares_;
 };
 
 /// Servers whose workers do otherwise than their peers and than before, window by window.

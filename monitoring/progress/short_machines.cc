@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/base/statistics.h"
+
 namespace kintsugi::progress {
 namespace {
 
@@ -13,6 +15,9 @@ using proto::Verdict;
 constexpr int kMostNames = 16;
 /// Of the time somebody on the machine waited for a processor: more is a machine that is short of it beyond doubt, less is none that one would call so.
 constexpr double kCertainPressure = 0.5, kLeastPressure = 0.1;
+
+/// Times what the lack of a processor does to others of a machine.
+constexpr double kByFar = 4;
 
 struct Sufferer {
   const model::ProcessView* view;
@@ -31,6 +36,20 @@ std::vector<Sufferer> sufferers(const std::string& machine, TimePoint since, con
   std::stable_sort(found.begin(), found.end(),
                    [](const Sufferer& a, const Sufferer& b) { return a.share.delayed > b.share.delayed; });
   return found;
+}
+
+/// One process whose work takes longer by the lack of a processor than that of the others there, and by far.
+bool suffers_alone(const std::string& machine, TimePoint since, const std::vector<Sufferer>& suffering,
+                   const ProcessorShares& shares) {
+  if (suffering.size() <= 1) return suffering.size() == 1;
+  const auto stretched = [](const ProcessorShares::Share& share) {
+    return share.ran > 0 ? (share.ran + share.delayed) / share.ran : 1;
+  };
+  std::vector<double> others;
+  for (const uint64_t process : shares.on_machine(machine))
+    if (process != suffering.front().view->process())
+      others.push_back(stretched(shares.since(process, since)));
+  return stretched(suffering.front().share) >= kByFar * median_of(others);
 }
 
 std::string told(const Sufferer& sufferer) {
@@ -62,7 +81,7 @@ std::vector<Verdict> short_machines(const std::vector<StarvedProcess>& starved, 
     if (view == views.end()) continue;
     const std::vector<Sufferer> suffering = sufferers(machine, process.since, shares, views);
     const double pressure = shares.since(process.process, process.since).pressure;
-    const bool alone = suffering.size() == 1;
+    const bool alone = suffers_alone(machine, process.since, suffering, shares);
     const model::ProcessView& named = alone ? *suffering.front().view : *view->second;
     Verdict verdict;
     verdict.set_kind(alone ? Verdict::RESOURCE : Verdict::HOST);

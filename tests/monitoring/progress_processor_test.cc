@@ -11,7 +11,6 @@ namespace {
 
 using proto::Verdict;
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -93,7 +92,8 @@ TEST(LackOfAProcessor, OfAWholeMachineNamesTheMachineAndWhoSuffers) {
   rig.windows(12);
   rig.call_ms = 10;  // the same as above, but the metaserver waits for a processor half of the time
   rig.delayed[rig.meta] = 0.9;
-  rig.delayed[rig.server(2)] = 0.2;
+  for (int i = 2; i <= BusyMachine::kServers; i++)
+    rig.delayed[rig.server(i)] = 0.5;
   rig.pressure = 0.95;
   rig.windows(6);
   ASSERT_THAT(rig.verdicts, SizeIs(1));
@@ -101,7 +101,8 @@ TEST(LackOfAProcessor, OfAWholeMachineNamesTheMachineAndWhoSuffers) {
   EXPECT_EQ(verdict.kind(), Verdict::HOST);
   EXPECT_EQ(verdict.server(), "machine rack1-a");
   EXPECT_EQ(verdict.process(), 0U) << "no process is to blame";
-  EXPECT_THAT(verdict.servers_waiting(), ElementsAre("metaserver", "server 2"));
+  EXPECT_THAT(verdict.servers_waiting(),
+              UnorderedElementsAre("metaserver", "server 2", "server 3", "server 4"));
   EXPECT_EQ(verdict.confidence(), Verdict::CERTAIN);
   EXPECT_THAT(verdict.why(), Contains(HasSubstr("waited for a processor 95 % of the time")));
 
@@ -116,7 +117,9 @@ TEST(LackOfAProcessor, IsNotCertainWhenTheMachineSaysNothingOfIt) {
   BusyMachine rig;
   rig.windows(12);
   rig.call_ms = 10;
-  rig.delayed[rig.meta] = rig.delayed[rig.server(2)] = 0.9;
+  rig.delayed[rig.meta] = 0.9;
+  for (int i = 2; i <= BusyMachine::kServers; i++)
+    rig.delayed[rig.server(i)] = 0.9;
   rig.windows(6);
   ASSERT_THAT(rig.verdicts, SizeIs(1));
   EXPECT_EQ(rig.verdicts[0].kind(), Verdict::HOST);
@@ -128,6 +131,20 @@ TEST(LackOfAProcessor, OfOneProcessBesideOthersThatHaveTheirsNamesTheProcess) {
   rig.windows(12);
   rig.call_ms = 10;
   rig.delayed[rig.meta] = 0.9;
+  rig.pressure = 0.95;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::RESOURCE);
+  EXPECT_EQ(rig.verdicts[0].server(), "metaserver");
+}
+
+TEST(LackOfAProcessor, OfOneProcessByFarMoreThanOfTheOthersNamesTheProcess) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 10;
+  for (int i = 1; i <= BusyMachine::kServers; i++)
+    rig.delayed[rig.server(i)] = 0.1;  // all have to wait for as long as they run
+  rig.delayed[rig.meta] = 0.9;         // this one for nine times as long
   rig.pressure = 0.95;
   rig.windows(6);
   ASSERT_THAT(rig.verdicts, SizeIs(1));
