@@ -28,6 +28,7 @@ std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& se
   detectors.push_back(std::make_unique<ProgressDetector>(settings.progress));
   if (settings.only_progress) return detectors;
   detectors.push_back(std::make_unique<FailSlowDetector>());
+  detectors.push_back(std::make_unique<MemoryDetector>());
   detectors.push_back(std::make_unique<WorkerDetector>());
   return detectors;
 }

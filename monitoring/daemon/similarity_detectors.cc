@@ -81,6 +81,24 @@ std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& sna
   return found;
 }
 
+// ---- memory ----------------------------------------------------------------------------------------------------------
+
+std::vector<proto::Verdict> MemoryDetector::examine(const model::Snapshot& snapshot) {
+  std::vector<similarity::MemoryUse> uses;
+  for (const auto& view : snapshot.processes) {
+    const proto::SightReport& last = view->last();
+    // What applications take is their business.
+    if (last.last() || last.kind() == "client" || last.kind() == "mount") continue;
+    uses.push_back({.name = view->display(),
+                    .server_id = last.server_id(),
+                    .process = view->process(),
+                    .kind = last.kind(),
+                    .bytes = last.system().memory_bytes()});
+  }
+  watch_.look(uses, snapshot.taken);
+  return watch_.alarms(snapshot.taken);
+}
+
 // ---- workers ---------------------------------------------------------------------------------------------------------
 
 WorkerDetector::WorkerDetector()

@@ -1,4 +1,5 @@
-/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, and workers that take their time.
+/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, memory that grows, and workers that take
+/// their time.
 #pragma once
 
 #include <map>
@@ -9,6 +10,7 @@
 #include "monitoring/model/worker_model.h"
 #include "monitoring/progress/processor_shares.h"
 #include "monitoring/similarity/fail_slow.h"
+#include "monitoring/similarity/memory_watch.h"
 #include "monitoring/similarity/watch.h"
 
 namespace kintsugi::monitoring {
@@ -22,6 +24,16 @@ class FailSlowDetector final : public Detector {
  private:
   similarity::FailSlow fail_slow_;
   progress::ProcessorShares shares_;
+};
+
+/// Servers that take more and more memory.
+class MemoryDetector final : public Detector {
+ public:
+  std::string_view name() const override { return "memory"; }
+  std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;
+
+ private:
+  similarity::MemoryWatch watch_;
 };
 
 /// Servers whose workers do otherwise than their peers and than before, window by window.

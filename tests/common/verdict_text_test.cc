@@ -92,6 +92,13 @@ TEST(VerdictText, EachKindHasWordsOfItsOwn) {
             "server 4: has too little processor or memory for itself, and computes 2.0 times slower; likely");
 }
 
+TEST(VerdictText, WhoTakesMoreOfSomethingIsNotWhoLacksIt) {
+  Verdict verdict = of_kind(Verdict::RESOURCE, "server 4");
+  verdict.set_region("memory");
+  verdict.set_factor(3.5);
+  EXPECT_EQ(describe(verdict), "server 4: takes 3.5 times as much memory as it did; likely");
+}
+
 TEST(VerdictText, AMachineIsNamedWithThoseThatItMakesSlow) {
   Verdict verdict = of_kind(Verdict::HOST, "machine rack1-a");
   verdict.set_since_ns(30 * kSecond);
