@@ -1,5 +1,6 @@
 #include "monitoring/daemon/detectors.h"
 
+#include "monitoring/daemon/behaviour_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
 
 namespace kintsugi::monitoring {
@@ -30,6 +31,7 @@ std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& se
   detectors.push_back(std::make_unique<FailSlowDetector>());
   detectors.push_back(std::make_unique<MemoryDetector>());
   detectors.push_back(std::make_unique<WorkerDetector>());
+  if (settings.behaviour) detectors.push_back(std::make_unique<BehaviourDetector>());
   return detectors;
 }
 
