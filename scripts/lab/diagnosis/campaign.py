@@ -36,7 +36,7 @@ from load import Load
 from watched import Watched, enter_own_network
 
 AFTER, AFTER_SLOW, REACH, HEALTHY, PATIENCE = 5.0, 25.0, 20.0, 3.0, 45.0
-WARM_UP = {"hangs": 10, "interference": 100}  # seconds: what is slow is known from what was usual
+WARM_UP = {"hangs": 10, "interference": 200}  # seconds: what is slow is known from what was usual
 
 
 def kept(verdict):
