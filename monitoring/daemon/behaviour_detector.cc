@@ -8,7 +8,7 @@ namespace {
 
 /// Who lacked a processor in this time took longer than inputs say, for a reason that is none of theirs.
 constexpr Duration kLately = std::chrono::seconds(15);
-constexpr double kShortOfProcessor = 0.3;  ///< of the time, somebody on the machine waited for one
+constexpr double kLateShare = 0.1;  ///< of the time that it had something to do
 constexpr Duration kForget = std::chrono::minutes(1);
 constexpr int kDeepest = 32;  ///< regions around one
 
@@ -70,7 +70,7 @@ void BehaviourDetector::report_came(const model::ProcessView& view, const proto:
   }
   if (report.samples().empty()) return;
   const progress::ProcessorShares::Share share = shares_.since(view.process(), arrived - kLately);
-  if (share.suffers() || share.pressure >= kShortOfProcessor) return;
+  if (share.known && share.of_busy() >= kLateShare) return;
   std::map<uint64_t, std::vector<const proto::SightSample*>> by_path;
   for (const proto::SightSample& sample : report.samples())
     by_path[sample.path()].push_back(&sample);

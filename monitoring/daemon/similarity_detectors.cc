@@ -8,8 +8,6 @@ namespace kintsugi::monitoring {
 namespace {
 
 constexpr size_t kMostStates = 65'536;  ///< whose names are remembered
-/// Somebody on the machine waited for a processor for more than this share of a window: then all times on it are longer than they would be.
-constexpr double kShortOfProcessor = 0.5;
 /// Who lacked a processor in this time measures times that say nothing of its disks and links.
 constexpr Duration kLately = std::chrono::seconds(10);
 
@@ -153,8 +151,7 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
 }
 
 bool WorkerDetector::lacked_processor(uint64_t process) const {
-  const progress::ProcessorShares::Share share = shares_.since(process, window_began_);
-  return share.suffers() || share.pressure >= kShortOfProcessor;
+  return shares_.since(process, window_began_).suffers();
 }
 
 void WorkerDetector::learn_names(const model::ProcessView& view) {
