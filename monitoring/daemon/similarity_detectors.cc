@@ -11,11 +11,11 @@ constexpr size_t kMostStates = 65'536;  ///< whose names are remembered
 /// Who lacked a processor in this time measures times that say nothing of its disks and links.
 constexpr Duration kLately = std::chrono::seconds(10);
 
-uint64_t tasks_begun(const model::ProcessView& view) {
-  uint64_t begun = 0;
-  for (const proto::SightRole& role : view.last().roles())
-    begun += role.begun();
-  return begun;
+double transitions(const model::WorkerModel& window) {
+  double count = 0;
+  for (const auto& [key, edge] : window.edges())
+    count += static_cast<double>(edge.count);
+  return count;
 }
 
 similarity::Model model_of(const model::WorkerModel& window) {
@@ -125,16 +125,25 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
     if (totals.size() >= kMostProcesses) break;
     learn_names(*view);
     Totals& now = totals[view->process()];
-    now.begun = tasks_begun(*view);
+    now.begun = view->tasks_begun();
     const auto before = totals_.find(view->process());
-    for (const proto::SightRole& reported : view->last().roles()) {
-      const std::string& role = view->role_name(reported.role());
+    for (const auto& [number, role] : view->roles()) {
       if (role.empty() || now.by_role.size() >= kMostRoles || now.by_role.contains(role)) continue;
       const model::WorkerModel& total =
           now.by_role.emplace(role, model::WorkerModel::of(*view, role)).first->second;
       // Its first window is not known to be as long as the others.
       if (before == totals_.end() || !before->second.by_role.contains(role)) continue;
-      const model::WorkerModel window = total.since(before->second.by_role.at(role));
+      const model::WorkerModel& began = before->second.by_role.at(role);
+      const model::WorkerModel window = total.since(began);
+      size_t& waited = now.waited[role];
+      const auto earlier = before->second.waited.find(role);
+      waited = earlier == before->second.waited.end() ? 1 : earlier->second + 1;
+      if (transitions(window) < kEnough && waited < kLongest) {
+        // Who has little to do is judged by more of it, later.
+        now.by_role.insert_or_assign(role, began);
+        continue;
+      }
+      waited = 0;
       const uint64_t begun = now.begun >= before->second.begun ? now.begun - before->second.begun : now.begun;
       workers.push_back({.server = view->display(),
                          .server_id = view->last().server_id(),

@@ -41,6 +41,8 @@ class WorkerDetector final : public Detector {
  public:
   /// Processes report transitions every ten seconds.
   static constexpr Duration kWindow = std::chrono::seconds(30);
+  static constexpr double kEnough = 300;         ///< transitions; a worker with fewer has a longer window
+  static constexpr size_t kLongest = 4;          ///< windows together
   static constexpr size_t kMostProcesses = 256;  ///< that are compared; the rest is not looked at
   static constexpr size_t kMostRoles = 64;       ///< of a process
 
@@ -52,7 +54,8 @@ class WorkerDetector final : public Detector {
   /// The totals of a process at the end of a window.
   struct Totals {
     std::map<std::string, model::WorkerModel> by_role;
-    uint64_t begun = 0;  ///< tasks of all roles
+    std::map<std::string, size_t> waited;  ///< windows that a role's longer one lasts by now
+    uint64_t begun = 0;                    ///< tasks of all roles
   };
   void add_window(const model::Snapshot& snapshot);
   void learn_names(const model::ProcessView& view);
