@@ -49,7 +49,7 @@ SLOW_MESSAGES = [("serve-call", "Stat", "metaserver"), ("serve-call", "AllocateS
 # What a right verdict is called, where naming the server is not all of the answer.
 RIGHT_KINDS = {"hog": ["resource"], "machine-hog": ["host"], "memory-walk": ["resource"], "leak": ["resource"], "slow-disk": ["slow", "device"],
                "slow-link": ["slow", "link"], "slow-messages": ["slow"]}
-MEMORY_BYTES, WALK_SECONDS, LEAKS, MESSAGE_SECONDS = 512 << 20, 100, 12, 0.3
+MEMORY_BYTES, WALK_SECONDS, LEAKS, MESSAGE_SECONDS = 512 << 20, 60, 12, 0.3
 LOOP_SECONDS, DELAY_SECONDS, PAUSE_SECONDS = 12, 10, 10
 SERVERS = 10
 
