@@ -9,7 +9,7 @@ namespace {
 
 /// Windows of different processes end at different times; they are judged together so often.
 constexpr Duration kRound = 10s;
-const std::string kStoreName = "key-value store";
+constexpr const char* kStoreName = "key-value store";
 
 bool is_for_another(proto::WaitKind wait) {
   return wait == proto::WAIT_CALL || wait == proto::WAIT_RECEIVE || wait == proto::WAIT_SEND;
@@ -89,7 +89,7 @@ std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snaps
       if (!wait.fresh || state == nullptr || wait.means.size() < kLeastReference) continue;
       Node node;
       if (is_for_device(state->wait())) {
-        node = {view->process(), key.second.empty() ? kStoreName : key.second};
+        node = {view->process(), key.second.empty() ? std::string(kStoreName) : key.second};
       } else if (is_for_another(state->wait())) {
         const auto target = by_address.find(key.second);
         if (target == by_address.end()) continue;
