@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts" /
 
 import faults  # noqa: E402
 import judge  # noqa: E402
+import simulated  # noqa: E402
 
 
 def verdict(server, peer="", kind="stuck", region="chunkserver.read_chunk", confidence="certain", after=4.0, file="a.cc", line_of_text=None, files=()):
@@ -131,6 +132,12 @@ class Report(unittest.TestCase):
 
     def test_nothing_at_all_is_a_report_too(self):
         self.assertIn("0 injections", self.printed([]))
+
+
+class Simulated(unittest.TestCase):
+    def test_a_journal_of_the_simulator_is_judged_by_the_same_rules(self):
+        self.assertIs(simulated.has_region, judge.has_region)
+        self.assertIs(simulated.share, judge.share)
 
 
 class NoCluster:
