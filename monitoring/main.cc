@@ -24,6 +24,8 @@ void add_settings(daemon::Settings& settings, MonitorOptions& options) {
                      "disk space for snapshots of what processes reported", 16 << 20, uint64_t{1} << 40);
   settings.add("snapshot_interval", &options.snapshot_interval,
                "time between two snapshots that are kept while nothing is wrong", 1s, 24h);
+  settings.add("behaviour", &options.detectors.behaviour,
+               "also tell, unsurely, of executions that take longer than their inputs say");
   settings.require("metaserver");
   settings.require("data_dir");
 }

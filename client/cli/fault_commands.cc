@@ -12,6 +12,7 @@ namespace {
 using client::BlockingClient;
 
 constexpr std::string_view kMetaserver = "metaserver";
+constexpr double kLongestDelay = 1e9;  ///< in seconds, that can be sent; daemons take less
 
 struct Arguments {
   std::string where, point, action, detail, code;
@@ -62,6 +63,9 @@ Status change(Session& session, BlockingClient& client, const std::string& where
 }
 
 Status set(Session& session, BlockingClient& client, const Arguments& arguments) {
+  if (!(arguments.delay >= 0 && arguments.delay <= kLongestDelay))
+    return {Code::kInvalidArgument,
+            fmt::format("--delay: {} s are no time that a fault may last", arguments.delay)};
   proto::ChangeFaultsRequest request;
   proto::InjectedFault& fault = *request.add_set();
   fault.set_point(arguments.point);

@@ -1,5 +1,6 @@
 #include "common/proto/verdicts.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -38,6 +39,17 @@ std::string who(const Verdict& verdict) {
   return text;
 }
 
+/// ", by which A, B and 3 more are slow", of a machine.
+std::string sufferers(const Verdict& verdict) {
+  constexpr int kShown = 3;
+  std::string text;
+  for (int i = 0; i < std::min(verdict.servers_waiting_size(), kShown); ++i)
+    text += (i == 0 ? ", by which " : ", ") + printable(verdict.servers_waiting(i));
+  if (verdict.servers_waiting_size() > kShown)
+    text += fmt::format(" and {} more", verdict.servers_waiting_size() - kShown);
+  return text + (text.empty() ? "" : " are slow");
+}
+
 /// What is wrong with it, without since when.
 std::string what(const Verdict& verdict) {
   const std::string region = printable(verdict.region());
@@ -52,6 +64,13 @@ std::string what(const Verdict& verdict) {
     case Verdict::SLOW:
       return verdict.factor() > 0 ? fmt::format("{} is {:.1f} times slower", region, verdict.factor())
                                   : region + " is slow";
+    case Verdict::RESOURCE:
+      if (!region.empty())
+        return fmt::format("takes {:.1f} times as much {} as it did", verdict.factor(), region);
+      return "has too little processor or memory for itself" +
+             (verdict.factor() > 0 ? fmt::format(", and computes {:.1f} times slower", verdict.factor())
+                                   : "");
+    case Verdict::HOST: return "is short of processor" + sufferers(verdict);
     default: return region;
   }
 }
@@ -125,9 +144,9 @@ std::string text(const Document& document, int indent) {
 }  // namespace
 
 std::string_view kind_name(Verdict::Kind kind) {
-  constexpr std::array<std::string_view, 11> kNames = {"stuck",  "running",   "silent",   "not served",
+  constexpr std::array<std::string_view, 12> kNames = {"stuck",  "running",   "silent",   "not served",
                                                        "device", "link",      "deadlock", "client",
-                                                       "slow",   "behaviour", "resource"};
+                                                       "slow",   "behaviour", "resource", "host"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -151,7 +170,7 @@ std::string_view wait_name(WaitKind wait) {
 std::string describe(const Verdict& verdict) {
   std::string line = fmt::format("{}: {}", who(verdict), what(verdict));
   const bool is_hang = verdict.kind() != Verdict::SLOW && verdict.kind() != Verdict::BEHAVIOUR &&
-                       verdict.kind() != Verdict::RESOURCE;
+                       verdict.kind() != Verdict::RESOURCE && verdict.kind() != Verdict::HOST;
   if (verdict.since_ns() > 0)
     line += fmt::format(", {} {}", is_hang ? "still for" : "for", duration_text(verdict.since_ns()));
   if (verdict.waiters() > 0) {

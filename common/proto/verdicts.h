@@ -8,7 +8,7 @@
 
 namespace kintsugi::proto {
 
-/// "stuck", "running", "silent", "not served", "device", "link", "deadlock", "client", "slow", "behaviour", "resource".
+/// "stuck", "running", "silent", "not served", "device", "link", "deadlock", "client", "slow", "behaviour", "resource", "host".
 std::string_view kind_name(Verdict::Kind kind);
 /// "certain", "likely", "unsure".
 std::string_view confidence_name(Verdict::Confidence confidence);

@@ -11,7 +11,7 @@ using runtime::FaultPoints;
 constexpr uint64_t kMaxDelayMs = 3'600'000, kMaxBytes = 4ull << 30;
 
 Result<Code> code_of(const std::string& name) {
-  for (int code = 1; code < 256; ++code)
+  for (int code = 1; code <= static_cast<int>(kLastCode); ++code)
     if (code_name(static_cast<Code>(code)) == name) return static_cast<Code>(code);
   return Status{Code::kInvalidArgument, fmt::format("there is no error '{}'", name)};
 }
@@ -51,6 +51,10 @@ void describe(const FaultPoints::Listed& listed, proto::InjectedFault& into) {
 
 asio::awaitable<Status> ChangeFaults::operator()(Context, const proto::ChangeFaultsRequest& request,
                                                  proto::ChangeFaultsResponse& response) {
+  if (faults_ == nullptr)
+    co_return Status{Code::kNotSupported,
+                     "this daemon was built without fault points (KINTSUGI_FAULT_POINTS): nothing can go "
+                     "wrong in it on purpose"};
   std::vector<Fault> wanted;
   for (const proto::InjectedFault& each : request.set()) {
     KINTSUGI_CO_ASSIGN(Fault fault, fault_of(each));

@@ -11,9 +11,11 @@
 namespace kintsugi::rpc {
 
 /// A handler for Server::handle. Either the whole request is carried out or, when something in it makes no sense, nothing.
+/// kNotSupported from a daemon that has no fault points.
 class ChangeFaults {
  public:
-  explicit ChangeFaults(runtime::FaultPoints& faults) : faults_(&faults) {}
+  /// Null: there are none.
+  explicit ChangeFaults(runtime::FaultPoints* faults) : faults_(faults) {}
 
   asio::awaitable<Status> operator()(Context context, const proto::ChangeFaultsRequest& request,
                                      proto::ChangeFaultsResponse& response);

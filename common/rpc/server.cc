@@ -26,7 +26,9 @@ struct Server::State : ServerCore {
 Server::Server(const runtime::Runtime& runtime, Secret secret, TraceRecorder* recorder, ServerLimits limits)
     : state_(std::make_shared<State>(runtime, secret, recorder, limits)) {
 #ifdef KINTSUGI_FAULT_POINTS
-  if (runtime.faults != nullptr) handle(Method::kChangeFaults, ChangeFaults(*runtime.faults));
+  handle(Method::kChangeFaults, ChangeFaults(runtime.faults));
+#else
+  handle(Method::kChangeFaults, ChangeFaults(nullptr));
 #endif
 }
 

@@ -40,15 +40,22 @@ ObservationModel ObservationModel::learn(const Samples& samples, const LearningS
 
 Judgement ObservationModel::judge(std::span<const double> inputs, double actual, double factor) const {
   const double predicted = estimator_->predict(inputs) * factor;
-  return behaviour::judge(predicted, relative_error(actual, predicted), beyond_.at(inputs), *inside_,
+  return behaviour::judge(predicted, relative_error(actual, predicted), expected_at(inputs), *inside_,
                           settings_.more_only);
+}
+
+ExtrapolationErrors::At ObservationModel::expected_at(std::span<const double> inputs) const {
+  ExtrapolationErrors::At at = beyond_.at(inputs);
+  if (!at.beyond.empty() && settings_.rivals_count)
+    at.error = std::hypot(at.error, estimator_->section(inputs).disagreement(inputs));
+  return at;
 }
 
 ObservationModel::Interval ObservationModel::interval(std::span<const double> inputs, double share,
                                                       double factor) const {
   const double predicted = estimator_->predict(inputs) * factor, tail = (1 - share) / 2;
   // Far from what was learnt the errors are as much wider as their mean size is.
-  const double wider = inside_error_ > 0 ? std::max(1.0, beyond_.at(inputs).error / inside_error_) : 1;
+  const double wider = inside_error_ > 0 ? std::max(1.0, expected_at(inputs).error / inside_error_) : 1;
   return {.low = predicted * (1 + inside_->quantile(tail) * wider),
           .high = predicted * (1 + inside_->quantile(1 - tail) * wider)};
 }

@@ -16,9 +16,14 @@ struct LearningSettings {
   ErrorSettings errors;
   /// Only more, or slower, than predicted is an anomaly. The text takes both.
   bool more_only = true;
+  /// Outside of what was learnt, an error that a form makes which fits as well inside is to be expected. The text knows one form only.
+  bool rivals_count = true;
 
   static LearningSettings text() {
-    return {.fit = FitSettings::text(), .errors = ErrorSettings::text(), .more_only = false};
+    return {.fit = FitSettings::text(),
+            .errors = ErrorSettings::text(),
+            .more_only = false,
+            .rivals_count = false};
   }
 };
 
@@ -55,6 +60,7 @@ class ObservationModel {
   ObservationModel with_region(size_t input, double low, double high, const Samples& samples) const;
 
  private:
+  ExtrapolationErrors::At expected_at(std::span<const double> inputs) const;
   bool exceeds(const Judgement& judgement, double inside) const;
 
   LearningSettings settings_;

@@ -237,9 +237,21 @@ Section Section::fit(const Samples& samples, const FitSettings& settings) {
   double least = std::numeric_limits<double>::infinity();
   for (const Section& section : tried)
     least = std::min(least, section.squared_error_);
-  for (Section& section : tried)
-    if (section.squared_error_ <= least * kHardlyWorse) return std::move(section);
-  return first;
+  std::erase_if(tried, [&](const Section& section) { return section.squared_error_ > least * kHardlyWorse; });
+  if (tried.empty()) return first;
+  Section chosen = std::move(tried.front());
+  chosen.rivals_ = std::make_shared<const std::vector<Section>>(std::make_move_iterator(tried.begin() + 1),
+                                                                std::make_move_iterator(tried.end()));
+  return chosen;
+}
+
+double Section::disagreement(std::span<const double> inputs) const {
+  if (rivals_ == nullptr) return 0;
+  const double own = predict(inputs);
+  double most = 0;
+  for (const Section& rival : *rivals_)
+    most = std::max(most, (rival.predict(inputs) - own) / std::abs(own));
+  return std::isfinite(most) ? most : std::numeric_limits<double>::max();
 }
 
 Section Section::refit(const Samples& samples) const {

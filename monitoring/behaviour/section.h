@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -59,6 +60,9 @@ class Section {
 
   /// In the observation's own unit. REQUIRES: as many inputs as were fitted.
   double predict(std::span<const double> inputs) const;
+  /// How much more, relatively, another form expects that fits what was learnt as well: inside, a term that is missing may be as small as the noise, and
+  /// outside it is not. 0: no other one expects more.
+  double disagreement(std::span<const double> inputs) const;
   const Form& form() const { return form_; }
   size_t terms_used() const;
   /// Squared out-of-fold errors, summed: of logarithms when the observation is judged by relative errors, else plain.
@@ -79,6 +83,7 @@ class Section {
   std::vector<double> centre_, scale_;
   std::vector<std::vector<uint32_t>> terms_;
   Line line_;
+  std::shared_ptr<const std::vector<Section>> rivals_;  ///< null: none
 };
 
 /// True when relative errors make sense: every observation is above 0.

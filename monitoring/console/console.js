@@ -79,7 +79,7 @@ function list(items) {
 }
 
 function alarmCard(alarm, width) {
-  const kind = alarm.masked ? "masked" : alarm.kind === "slow" ? "slow" : "";
+  const kind = alarm.masked ? "masked" : alarm.kind === "slow" || alarm.kind === "host" ? "slow" : "";
   const sureness = { certain: "bad", likely: "warn", unsure: "" }[alarm.confidence] ?? "";
   const who = [alarm.server || "an unknown process", alarm.peer].filter(Boolean).join(" and ");
   const title = element("h3", "", who, element("span", `badge ${kind ? "warn" : "bad"}`, alarm.kind),

@@ -39,7 +39,7 @@ export function timeline(alarms, now, minutes, width) {
     if (i < 0) continue;
     const begin = x(alarm.raised_unix_s), end = x(alarm.cleared_unix_s || now);
     const bar = svg("rect", { x: begin, y: top + i * row + 4, width: Math.max(end - begin, 4), height: row - 9, rx: 3,
-      class: alarm.masked || alarm.kind === "slow" ? "bar masked" : "bar" });
+      class: alarm.masked || alarm.kind === "slow" || alarm.kind === "host" ? "bar masked" : "bar" });
     const lasted = seconds((alarm.cleared_unix_s || now) - alarm.raised_unix_s);
     bar.append(svg("title", {}, `${clock(alarm.raised_unix_s)}, ${lasted}${alarm.cleared_unix_s ? "" : " so far"}\n${alarm.line_of_text}`));
     root.append(bar);

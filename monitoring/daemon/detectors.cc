@@ -1,5 +1,6 @@
 #include "monitoring/daemon/detectors.h"
 
+#include "monitoring/daemon/behaviour_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
 
 namespace kintsugi::monitoring {
@@ -28,7 +29,9 @@ std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& se
   detectors.push_back(std::make_unique<ProgressDetector>(settings.progress));
   if (settings.only_progress) return detectors;
   detectors.push_back(std::make_unique<FailSlowDetector>());
+  detectors.push_back(std::make_unique<MemoryDetector>());
   detectors.push_back(std::make_unique<WorkerDetector>());
+  if (settings.behaviour) detectors.push_back(std::make_unique<BehaviourDetector>());
   return detectors;
 }
 

@@ -11,6 +11,7 @@ namespace kintsugi::monitoring {
 
 struct DetectorSettings {
   progress::Settings progress;
+  bool behaviour = false;      ///< executions against what their inputs say, too
   bool only_progress = false;  ///< nothing but who holds everybody up, as when methods for that are compared
 };
 

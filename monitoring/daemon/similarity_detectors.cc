@@ -8,12 +8,14 @@ namespace kintsugi::monitoring {
 namespace {
 
 constexpr size_t kMostStates = 65'536;  ///< whose names are remembered
+/// Who lacked a processor in this time measures times that say nothing of its disks and links.
+constexpr Duration kLately = std::chrono::seconds(10);
 
-uint64_t tasks_begun(const model::ProcessView& view) {
-  uint64_t begun = 0;
-  for (const proto::SightRole& role : view.last().roles())
-    begun += role.begun();
-  return begun;
+double transitions(const model::WorkerModel& window) {
+  double count = 0;
+  for (const auto& [key, edge] : window.edges())
+    count += static_cast<double>(edge.count);
+  return count;
 }
 
 similarity::Model model_of(const model::WorkerModel& window) {
@@ -35,19 +37,64 @@ similarity::Model model_of(const model::WorkerModel& window) {
 // ---- disks and links -------------------------------------------------------------------------------------------------
 
 std::vector<proto::Verdict> FailSlowDetector::examine(const model::Snapshot& snapshot) {
+  shares_.update(snapshot);
+  std::map<std::string, const model::ProcessView*> at;  // by address
+  for (const auto& view : snapshot.processes)
+    if (!view->last().address().empty()) at[view->last().address()] = view.get();
+  const auto suffers = [&](const model::ProcessView& view) {
+    return shares_.since(view.process(), snapshot.taken - kLately).suffers();
+  };
   for (const auto& view : snapshot.processes) {
-    std::vector<const proto::SightDevice*> devices;
-    for (const proto::SightDevice& device : view->last().devices())
-      devices.push_back(&device);
-    if (devices.empty()) continue;
-    fail_slow_.add({.name = view->display(),
-                    .server_id = view->last().server_id(),
-                    .process = view->process(),
-                    .process_kind = view->last().kind()},
-                   devices, view->arrived());
+    const bool asks_late = suffers(*view);
+    std::vector<const proto::SightDevice*> devices, late;
+    for (const proto::SightDevice& device : view->last().devices()) {
+      const auto peer = device.peer() ? at.find(device.name()) : at.end();
+      const bool is_late = asks_late || (peer != at.end() && suffers(*peer->second));
+      (is_late ? late : devices).push_back(&device);
+    }
+    const similarity::DeviceOwner owner{.name = view->display(),
+                                        .server_id = view->last().server_id(),
+                                        .process = view->process(),
+                                        .process_kind = view->last().kind()};
+    if (!devices.empty()) fail_slow_.add(owner, devices, view->arrived());
+    if (!late.empty()) fail_slow_.skip(owner, late, view->arrived());
   }
   fail_slow_.step(snapshot.taken);
-  return fail_slow_.alarms(snapshot.taken);
+  std::vector<proto::Verdict> found = fail_slow_.alarms(snapshot.taken);
+  for (proto::Verdict& verdict : found) {
+    // Links are known by the address of who is called; people know its name.
+    const auto peer = at.find(verdict.peer());
+    if (peer == at.end()) continue;
+    if (!verdict.server().empty()) {
+      verdict.set_peer(peer->second->display());
+      continue;
+    }
+    verdict.set_server(peer->second->display());
+    verdict.set_server_id(peer->second->last().server_id());
+    verdict.set_process(peer->second->process());
+    verdict.set_process_kind(peer->second->last().kind());
+    verdict.set_region("answers to others");
+    verdict.clear_peer();
+  }
+  return found;
+}
+
+// ---- memory ----------------------------------------------------------------------------------------------------------
+
+std::vector<proto::Verdict> MemoryDetector::examine(const model::Snapshot& snapshot) {
+  std::vector<similarity::MemoryUse> uses;
+  for (const auto& view : snapshot.processes) {
+    const proto::SightReport& last = view->last();
+    // What applications take is their business.
+    if (last.last() || last.kind() == "client" || last.kind() == "mount") continue;
+    uses.push_back({.name = view->display(),
+                    .server_id = last.server_id(),
+                    .process = view->process(),
+                    .kind = last.kind(),
+                    .bytes = last.system().memory_bytes()});
+  }
+  watch_.look(uses, snapshot.taken);
+  return watch_.alarms(snapshot.taken);
 }
 
 // ---- workers ---------------------------------------------------------------------------------------------------------
@@ -60,6 +107,7 @@ WorkerDetector::WorkerDetector()
       }) {}
 
 std::vector<proto::Verdict> WorkerDetector::examine(const model::Snapshot& snapshot) {
+  shares_.update(snapshot);
   if (window_began_ == TimePoint{}) window_began_ = snapshot.taken;
   if (snapshot.taken - window_began_ >= kWindow) {
     add_window(snapshot);
@@ -77,16 +125,25 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
     if (totals.size() >= kMostProcesses) break;
     learn_names(*view);
     Totals& now = totals[view->process()];
-    now.begun = tasks_begun(*view);
+    now.begun = view->tasks_begun();
     const auto before = totals_.find(view->process());
-    for (const proto::SightRole& reported : view->last().roles()) {
-      const std::string& role = view->role_name(reported.role());
+    for (const auto& [number, role] : view->roles()) {
       if (role.empty() || now.by_role.size() >= kMostRoles || now.by_role.contains(role)) continue;
       const model::WorkerModel& total =
           now.by_role.emplace(role, model::WorkerModel::of(*view, role)).first->second;
       // Its first window is not known to be as long as the others.
       if (before == totals_.end() || !before->second.by_role.contains(role)) continue;
-      const model::WorkerModel window = total.since(before->second.by_role.at(role));
+      const model::WorkerModel& began = before->second.by_role.at(role);
+      const model::WorkerModel window = total.since(began);
+      size_t& waited = now.waited[role];
+      const auto earlier = before->second.waited.find(role);
+      waited = earlier == before->second.waited.end() ? 1 : earlier->second + 1;
+      if (transitions(window) < kEnough && waited < kLongest) {
+        // Who has little to do is judged by more of it, later.
+        now.by_role.insert_or_assign(role, began);
+        continue;
+      }
+      waited = 0;
       const uint64_t begun = now.begun >= before->second.begun ? now.begun - before->second.begun : now.begun;
       workers.push_back({.server = view->display(),
                          .server_id = view->last().server_id(),
@@ -94,11 +151,16 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
                          .process_kind = view->last().kind(),
                          .role = role,
                          .model = model_of(window),
-                         .load = {static_cast<double>(begun) / seconds}});
+                         .load = {static_cast<double>(begun) / seconds},
+                         .lacked_processor = lacked_processor(view->process())});
     }
   }
   totals_ = std::move(totals);
   watch_.add_window(workers, snapshot.taken);
+}
+
+bool WorkerDetector::lacked_processor(uint64_t process) const {
+  return shares_.since(process, window_began_).suffers();
 }
 
 void WorkerDetector::learn_names(const model::ProcessView& view) {

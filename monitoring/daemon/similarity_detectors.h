@@ -1,4 +1,5 @@
-/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, and workers that take their time.
+/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, memory that grows, and workers that take
+/// their time.
 #pragma once
 
 #include <map>
@@ -7,7 +8,9 @@
 
 #include "monitoring/daemon/detector.h"
 #include "monitoring/model/worker_model.h"
+#include "monitoring/progress/processor_shares.h"
 #include "monitoring/similarity/fail_slow.h"
+#include "monitoring/similarity/memory_watch.h"
 #include "monitoring/similarity/watch.h"
 
 namespace kintsugi::monitoring {
@@ -20,6 +23,17 @@ class FailSlowDetector final : public Detector {
 
  private:
   similarity::FailSlow fail_slow_;
+  progress::ProcessorShares shares_;
+};
+
+/// Servers that take more and more memory.
+class MemoryDetector final : public Detector {
+ public:
+  std::string_view name() const override { return "memory"; }
+  std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;
+
+ private:
+  similarity::MemoryWatch watch_;
 };
 
 /// Servers whose workers do otherwise than their peers and than before, window by window.
@@ -27,6 +41,8 @@ class WorkerDetector final : public Detector {
  public:
   /// Processes report transitions every ten seconds.
   static constexpr Duration kWindow = std::chrono::seconds(30);
+  static constexpr double kEnough = 300;         ///< transitions; a worker with fewer has a longer window
+  static constexpr size_t kLongest = 4;          ///< windows together
   static constexpr size_t kMostProcesses = 256;  ///< that are compared; the rest is not looked at
   static constexpr size_t kMostRoles = 64;       ///< of a process
 
@@ -38,14 +54,17 @@ class WorkerDetector final : public Detector {
   /// The totals of a process at the end of a window.
   struct Totals {
     std::map<std::string, model::WorkerModel> by_role;
-    uint64_t begun = 0;  ///< tasks of all roles
+    std::map<std::string, size_t> waited;  ///< windows that a role's longer one lasts by now
+    uint64_t begun = 0;                    ///< tasks of all roles
   };
   void add_window(const model::Snapshot& snapshot);
   void learn_names(const model::ProcessView& view);
+  bool lacked_processor(uint64_t process) const;
 
   std::map<uint64_t, Totals> totals_;                           ///< by process
   std::unordered_map<uint64_t, similarity::StateInfo> states_;  ///< by the key that is equal in all processes
   TimePoint window_began_{};
+  progress::ProcessorShares shares_;
   similarity::Watch watch_;
 };
 

@@ -34,7 +34,8 @@ Status check_report(const proto::SightReport& report) {
   if (report.ByteSizeLong() > ViewLimits::kReportBytes) return garbage("more than 1 MiB");
   if (report.process() == 0) return garbage("no process");
   if (report.sequence() == 0) return garbage("no sequence number");
-  for (const std::string* text : {&report.kind(), &report.name(), &report.address(), &report.host()})
+  for (const std::string* text :
+       {&report.kind(), &report.name(), &report.address(), &report.host(), &report.system().machine()})
     if (!is_short(*text)) return garbage("a name that is too long");
   if (report.live_size() > ViewLimits::kLive) return garbage("too many live records");
   if (report.roles_size() > ViewLimits::kRoles) return garbage("too many roles");
@@ -92,8 +93,10 @@ void ProcessView::merge_dictionary(const proto::SightReport& report) {
     put(paths_, path.path(), path, ViewLimits::kPaths);
   for (const proto::SightState& state : report.new_states())
     put(states_, state.state(), state, ViewLimits::kStates);
-  for (const proto::SightRole& role : report.roles())
+  for (const proto::SightRole& role : report.roles()) {
     if (!role.name().empty()) put(roles_, role.role(), role.name(), ViewLimits::kRoles);
+    if (role.begun() > 0) put(begun_, role.role(), role.begun(), ViewLimits::kRoles);
+  }
 }
 
 void ProcessView::merge_totals(const proto::SightReport& report) {
@@ -141,6 +144,13 @@ const std::string& ProcessView::role_name(uint32_t role) const {
   return found == roles_.end() ? unknown : found->second;
 }
 
+uint64_t ProcessView::tasks_begun() const {
+  uint64_t sum = 0;
+  for (const auto& [role, begun] : begun_)
+    sum += begun;
+  return sum;
+}
+
 proto::SightReport ProcessView::to_report() const {
   proto::SightReport report = last_;
   for (const auto& [id, path] : paths_)
@@ -154,6 +164,7 @@ proto::SightReport ProcessView::to_report() const {
     proto::SightRole* role = report.add_roles();
     role->set_role(id);
     role->set_name(name);
+    if (const auto begun = begun_.find(id); begun != begun_.end()) role->set_begun(begun->second);
   }
   for (const auto& [key, edge] : edges_)
     *report.add_edges() = edge;

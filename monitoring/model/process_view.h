@@ -52,6 +52,10 @@ class ProcessView {
   const proto::SightState* state(uint32_t state) const;
   /// Empty when unknown.
   const std::string& role_name(uint32_t role) const;
+  /// Names of all roles that were ever told, by number: a single report tells some of them only.
+  const std::unordered_map<uint32_t, std::string>& roles() const { return roles_; }
+  /// Tasks that have begun since the process's start, of all roles as each was told last.
+  uint64_t tasks_begun() const;
   /// True once a report used an id that the dictionary lacks: the answer should ask for the dictionary again.
   bool lacks_dictionary() const { return lacks_dictionary_; }
 
@@ -77,6 +81,7 @@ class ProcessView {
   std::unordered_map<uint64_t, proto::SightPath> paths_;
   std::unordered_map<uint32_t, proto::SightState> states_;
   std::unordered_map<uint32_t, std::string> roles_;
+  std::unordered_map<uint32_t, uint64_t> begun_;  ///< by role
   std::unordered_map<uint64_t, proto::SightEdge> edges_;
   std::vector<proto::SightWaitTotal> waits_;
 };

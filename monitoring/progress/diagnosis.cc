@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "common/base/hash.h"
 #include "monitoring/progress/baselines.h"
 #include "monitoring/progress/culprits.h"
@@ -16,6 +18,9 @@ using proto::Verdict;
 
 /// The windows that a slowdown needs, and one for those that are told last.
 constexpr Duration kSlowAfter = 10s * (Slowdowns::kWindows + 1);
+
+/// A loop that stands still and waits for a processor for so much of the time does not run on without end.
+constexpr double kStarved = 0.7;
 
 /// Processes whose loop is held, or that nobody hears, though nobody happens to wait for them now.
 void add_processes(const OpenTasks& tasks, std::vector<Verdict>& verdicts) {
@@ -92,8 +97,24 @@ void add_slow(const model::Snapshot& snapshot, History::State& history, std::vec
     history.stood_still[verdict.process()] = snapshot.taken;
   std::erase_if(history.stood_still,
                 [&](const auto& entry) { return snapshot.taken - entry.second > kSlowAfter; });
-  for (Verdict& slow : history.slowdowns.update(snapshot))
+  for (Verdict& slow : history.slowdowns.update(snapshot, history.shares))
     if (!history.stood_still.contains(slow.process())) verdicts.push_back(std::move(slow));
+}
+
+/// A loop that does not come round because it has no processor is held by nobody's code.
+void tell_starved(const model::Snapshot& snapshot, const ProcessorShares& shares,
+                  std::vector<Verdict>& verdicts) {
+  for (Verdict& verdict : verdicts) {
+    if (verdict.kind() != Verdict::RUNNING) continue;
+    const auto stood = std::min<uint64_t>(verdict.since_ns(), static_cast<uint64_t>(Duration(1h).count()));
+    const ProcessorShares::Share share =
+        shares.since(verdict.process(), snapshot.taken - Duration(static_cast<int64_t>(stood)));
+    if (!share.known || share.delayed < kStarved) continue;
+    verdict.set_kind(Verdict::RESOURCE);
+    verdict.add_why(
+        fmt::format("it could run, and had no processor, {:.0f} % of the time that it stands still",
+                    100 * std::min(1.0, share.delayed)));
+  }
 }
 
 std::vector<Verdict> from_waits(const OpenTasks& tasks, const Sojourns& sojourns, const Settings& settings,
@@ -103,6 +124,7 @@ std::vector<Verdict> from_waits(const OpenTasks& tasks, const Sojourns& sojourns
   if (settings.method == Method::kWaits) keep_least_progressed(tasks, graph, culprits);
   std::vector<Verdict> verdicts = write_verdicts(tasks, graph, sojourns, culprits, settings);
   add_processes(tasks, verdicts);
+  tell_starved(tasks.snapshot(), history.shares, verdicts);
   return verdicts;
 }
 
@@ -113,6 +135,7 @@ std::vector<Verdict> diagnose(const model::Snapshot& snapshot, const Settings& s
   const Sojourns& sojourns = state.sojourns(snapshot);
   const OpenTasks tasks(snapshot, sojourns, settings);
   state.observe(tasks, settings);
+  state.shares.update(snapshot);
   state.wanted.clear();
   const bool by_waits = settings.method == Method::kWaits || settings.method == Method::kWaitsOnly;
   std::vector<Verdict> verdicts =

@@ -10,6 +10,7 @@
 
 #include "monitoring/progress/diagnosis.h"
 #include "monitoring/progress/open_tasks.h"
+#include "monitoring/progress/processor_shares.h"
 #include "monitoring/progress/slowdown.h"
 #include "monitoring/progress/sojourns.h"
 
@@ -75,6 +76,7 @@ struct History::State {
   };
   std::map<uint64_t, Candidate> candidates;   ///< by identity
   std::map<uint64_t, TimePoint> stood_still;  ///< processes, and when a verdict last said that they do
+  ProcessorShares shares;
   Slowdowns slowdowns;
   model::WorkerModel earlier;  ///< of other runs
 

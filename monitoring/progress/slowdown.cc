@@ -9,6 +9,7 @@ namespace {
 
 /// Windows of different processes end at different times; they are judged together so often.
 constexpr Duration kRound = 10s;
+constexpr const char* kStoreName = "key-value store";
 
 bool is_for_another(proto::WaitKind wait) {
   return wait == proto::WAIT_CALL || wait == proto::WAIT_RECEIVE || wait == proto::WAIT_SEND;
@@ -63,12 +64,14 @@ bool Slowdowns::take_window(const model::ProcessView& view, TimePoint now) {
     if (wait.means.size() > kReference) wait.means.pop_front();
   }
   process.totals = std::move(totals);
+  process.window_began = process.since;
   process.since = now;
   process.known = true;
   return true;
 }
 
-std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snapshot& snapshot) const {
+std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snapshot& snapshot,
+                                                              const ProcessorShares& shares) const {
   std::map<Node, Blame> blames;
   std::map<std::string, uint64_t> by_address;
   for (const auto& view : snapshot.processes)
@@ -76,12 +79,17 @@ std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snaps
   for (const auto& view : snapshot.processes) {
     const auto found = processes_.find(view->process());
     if (found == processes_.end()) continue;
-    for (const auto& [key, wait] : found->second.waits) {
+    const Process& waiter = found->second;
+    struct Waits {
+      double excess = 0, waiting = 0;
+    };
+    std::map<Node, Waits> waits_for;
+    for (const auto& [key, wait] : waiter.waits) {
       const proto::SightState* state = view->state(key.first);
       if (!wait.fresh || state == nullptr || wait.means.size() < kLeastReference) continue;
       Node node;
       if (is_for_device(state->wait())) {
-        node = {view->process(), key.second.empty() ? "key-value store" : key.second};
+        node = {view->process(), key.second.empty() ? std::string(kStoreName) : key.second};
       } else if (is_for_another(state->wait())) {
         const auto target = by_address.find(key.second);
         if (target == by_address.end()) continue;
@@ -91,7 +99,15 @@ std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snaps
       }
       Blame& blame = blames[node];
       blame.in += wait.excess;
-      if (wait.excess > 0) blame.told = std::max(blame.told, found->second.since);
+      Waits& waits = waits_for[node];
+      waits.excess += wait.excess;
+      waits.waiting +=
+          wait.mean * static_cast<double>(wait.count) / 1e9 / to_seconds(waiter.since - waiter.window_began);
+      if (wait.excess > 0) {
+        blame.told = std::max(blame.told, waiter.since);
+        if (blame.window_began == TimePoint{} || waiter.window_began < blame.window_began)
+          blame.window_began = waiter.window_began;
+      }
       blame.waiters++;
       if (wait.excess >= blame.worst) {
         blame.worst = wait.excess;
@@ -101,20 +117,49 @@ std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snaps
       }
       blames[{view->process(), ""}].out += wait.excess;
     }
+    const double delayed = shares.since(view->process(), waiter.window_began).delayed;
+    for (const auto& [node, waits] : waits_for) {
+      Blame& blame = blames[node];
+      blame.waiting += waits.waiting;
+      const double late = std::min(waits.excess, delayed * std::max(1.0, waits.waiting));
+      blame.late += late;
+      if (late <= blame.latest) continue;
+      blame.latest = late;
+      blame.latest_waiter = view->process();
+    }
   }
   return blames;
 }
 
-std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot) {
+/// What the target's lack of a processor may account for: while it could have run and did not, all that were waiting waited longer, one at least.
+double Slowdowns::own_delay(const Node& node, const Blame& blame, const ProcessorShares& shares) {
+  const ProcessorShares::Share share = shares.since(node.first, blame.window_began);
+  const bool has_thread = node.second == kStoreName;  // of its own, which is one of the others of the process
+  const double delayed = has_thread            ? std::max(0.0, share.all_delayed - share.delayed)
+                         : node.second.empty() ? share.delayed
+                                               : 0;
+  return delayed * std::max(1.0, blame.waiting);
+}
+
+int Slowdowns::Rounds::count(const Node& node, TimePoint told, Rounds& next) const {
+  const auto known = judged.find(node);
+  const bool is_new = known == judged.end() || told - known->second >= kRound;
+  const auto before = windows.find(node);
+  next.judged[node] = is_new ? told : known->second;
+  return next.windows[node] = (before == windows.end() ? 0 : before->second) + (is_new ? 1 : 0);
+}
+
+std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot,
+                                              const ProcessorShares& shares) {
   std::map<uint64_t, const model::ProcessView*> views;
   for (const auto& view : snapshot.processes) {
     views[view->process()] = view.get();
     take_window(*view, view->arrived());
   }
   std::erase_if(processes_, [&](const auto& entry) { return !views.contains(entry.first); });
-  const std::map<Node, Blame> all = blames(snapshot);
-  std::map<Node, int> slow_for;
-  std::map<Node, TimePoint> judged;
+  const std::map<Node, Blame> all = blames(snapshot, shares);
+  Rounds slow, starved;
+  std::vector<StarvedProcess> short_of_processor;
   standing_.clear();
   for (const auto& [node, blame] : all) {
     const auto view = views.find(node.first);
@@ -128,15 +173,19 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot) {
         peers.push_back(theirs.factor);
     }
     const double remaining = node.second.empty() ? blame.in - blame.out : blame.in;
-    const bool is_slow = remaining >= kLeastBlame && blame.factor >= kFactor && median(peers) < kPeersFactor;
-    if (!is_slow) continue;
-    const auto known = judged_.find(node);
-    // One window counts once, however long it is the newest that there is.
-    const bool is_new = known == judged_.end() || blame.told - known->second >= kRound;
-    const auto before = slow_for_.find(node);
-    const int windows = (before == slow_for_.end() ? 0 : before->second) + (is_new ? 1 : 0);
-    slow_for[node] = windows;
-    judged[node] = is_new ? blame.told : known->second;
+    if (remaining < kLeastBlame || blame.factor < kFactor || median(peers) >= kPeersFactor) continue;
+    const double own = own_delay(node, blame, shares);
+    const double excused = std::min(blame.in, own + blame.late);
+    const double factor = 1 + (blame.factor - 1) * (blame.in - excused) / blame.in;
+    if (remaining - excused < kLeastBlame || factor < kFactor) {
+      if (starved_.count(node, blame.told, starved) >= kWindows)
+        short_of_processor.push_back({.process = own >= blame.latest ? node.first : blame.latest_waiter,
+                                      .waited_too_long = blame.in,
+                                      .excused = excused,
+                                      .since = snapshot.taken - kRound * starved.windows[node]});
+      continue;
+    }
+    const int windows = slow_.count(node, blame.told, slow);
     if (windows < kWindows) continue;
     proto::Verdict verdict;
     verdict.set_kind(proto::Verdict::SLOW);
@@ -146,7 +195,7 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot) {
     verdict.set_process_kind(view->second->last().kind());
     verdict.set_device(node.second);
     verdict.set_region(node.second.empty() ? "answers to others" : node.second);
-    verdict.set_factor(blame.factor);
+    verdict.set_factor(factor);
     verdict.set_waiters(static_cast<uint32_t>(blame.waiters));
     verdict.set_since_ns(static_cast<uint64_t>((kRound * windows).count()));
     verdict.set_probability(0.95);
@@ -160,8 +209,10 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot) {
     verdict.add_why(fmt::format("{} others of its kind are not slower than usual", peers.size()));
     standing_.push_back(std::move(verdict));
   }
-  slow_for_ = std::move(slow_for);
-  judged_ = std::move(judged);
+  slow_ = std::move(slow);
+  starved_ = std::move(starved);
+  for (proto::Verdict& verdict : short_machines(short_of_processor, shares, snapshot))
+    standing_.push_back(std::move(verdict));
   return standing_;
 }
 

@@ -114,6 +114,9 @@ class Writer {
     }
     if (is_task(culprit.blamed)) {
       const OpenTask& task = tasks_[culprit.blamed];
+      // A caller that nobody knows may have gone without its server having heard of it: both are named.
+      if (sink.place == Place::kCaller && sink.process < 0)
+        verdict.set_peer(tasks_.view(culprit.blamed).display());
       verdict.set_region(tasks_.region(culprit.blamed));
       verdict.set_since_ns(static_cast<uint64_t>(task.still.count()));
       set_line(verdict, task.process, task.top());

@@ -5,9 +5,12 @@
 #include <csignal>
 #include <thread>
 
+#include <unistd.h>
+
 #include <boost/asio/post.hpp>
 
 #include "common/log/log.h"
+#include "common/runtime/production/processor_time.h"
 #include "common/runtime/production/run.h"
 #include "monitoring/sight/stack_sample.h"
 
@@ -40,7 +43,7 @@ asio::awaitable<bool> ReportSender::find_monitor() {
 asio::awaitable<void> ReportSender::send(rpc::Client& client, bool last) {
   proto::SightLoop loop = watch_loop(want_stack_);
   proto::SightReport report =
-      reporter_.make(runtime_.clock.now(), runtime_.clock.wall_now(), std::move(loop));
+      reporter_.make(runtime_.clock.now(), runtime_.clock.wall_now(), std::move(loop), ask_system());
   report.set_last(last);
   Context context;
   context.deadline = runtime_.clock.now() + (last ? kGoodbyeLimit : kCallLimit);
@@ -91,6 +94,7 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   asio::awaitable<void> tick(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks);
   void post_tick(TimePoint now);
   proto::SightLoop watch_loop(TimePoint now, bool with_stack);
+  proto::SightSystem ask_system();
 
   runtime::ProductionRuntime& observed;
   const rpc::Secret secret;
@@ -108,6 +112,8 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
       ran_ns{0};  ///< the newest turn that was asked for, and the newest that came
   std::atomic<int64_t> lag_ns{0};
   std::atomic<pthread_t> loop_thread{};
+  std::atomic<pid_t> loop_thread_id{0};  ///< the same thread as the kernel calls it; 0: not known yet
+  runtime::ProcessorClock processor;     ///< the observer's thread asks it
   int64_t sampled_for = 0;  ///< the turn that was missed when the stack was taken
   StackSample sample;
   std::thread thread;
@@ -120,6 +126,7 @@ void Observer::State::post_tick(TimePoint now) {
     if (self->gone) return;
     const int64_t ran = std::chrono::steady_clock::now().time_since_epoch().count();
     self->loop_thread.store(pthread_self(), std::memory_order_relaxed);
+    self->loop_thread_id.store(::gettid(), std::memory_order_relaxed);
     self->lag_ns.store(ran - ns, std::memory_order_relaxed);
     self->ran_ns.store(ns, std::memory_order_release);
     if (self->options.who) self->reporter.set_who(self->options.who());
@@ -155,6 +162,21 @@ proto::SightLoop Observer::State::watch_loop(TimePoint now, bool with_stack) {
   return loop;
 }
 
+proto::SightSystem Observer::State::ask_system() {
+  const auto ns = [](Duration duration) { return static_cast<uint64_t>(duration.count()); };
+  const runtime::SystemFacts facts = processor.read(loop_thread_id.load(std::memory_order_relaxed));
+  proto::SightSystem system;
+  system.set_loop_cpu_ns(ns(facts.thread.ran));
+  system.set_loop_delay_ns(ns(facts.thread.delayed));
+  system.set_cpu_ns(ns(facts.process.ran));
+  system.set_delay_ns(ns(facts.process.delayed));
+  system.set_memory_bytes(facts.memory_bytes);
+  system.set_machine(processor.machine());
+  system.set_processors(std::thread::hardware_concurrency());
+  system.set_pressure_ns(ns(facts.pressure));
+  return system;
+}
+
 asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks) {
   post_tick(own.runtime().clock.now());
   tasks.spawn(tick(own, tasks));
@@ -162,6 +184,7 @@ asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, ru
   sender.watch_loop = [this, &own](bool with_stack) {
     return watch_loop(own.runtime().clock.now(), with_stack);
   };
+  sender.ask_system = [this] { return ask_system(); };
   co_await sender.run(tasks);
 }
 

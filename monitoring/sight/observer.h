@@ -36,6 +36,8 @@ class ReportSender {
   asio::awaitable<void> run(runtime::TaskGroup& tasks);
 
   std::function<proto::SightLoop(bool with_stack)> watch_loop = [](bool) { return proto::SightLoop(); };
+  /// What the operating system says of the process, for every report.
+  std::function<proto::SightSystem()> ask_system = [] { return proto::SightSystem(); };
 
  private:
   asio::awaitable<bool> find_monitor();

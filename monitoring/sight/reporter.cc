@@ -132,7 +132,8 @@ Reporting Reporter::who() const {
   return who_;
 }
 
-proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop loop) {
+proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop loop,
+                                  proto::SightSystem system) {
   proto::SightReport report;
   report.set_process(process_);
   const Reporting who = this->who();
@@ -145,6 +146,7 @@ proto::SightReport Reporter::make(TimePoint now, WallTime wall, proto::SightLoop
   report.set_wall_ns(wall.time_since_epoch().count());
   report.set_uptime_ns(since(nanoseconds(now), nanoseconds(began_)));
   *report.mutable_loop() = std::move(loop);
+  *report.mutable_system() = std::move(system);
   const LiveWork& live = recorder_.live();
   report.set_dropped(live.dropped());
   report.set_implicit_tasks(live.implicit_tasks());

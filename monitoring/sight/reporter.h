@@ -44,7 +44,8 @@ class Reporter {
   Reporting who() const;
 
   /// The next report. It counts as told once delivered() was called with its answer; else the next one tells the same again.
-  proto::SightReport make(TimePoint now, WallTime wall, proto::SightLoop loop = {});
+  proto::SightReport make(TimePoint now, WallTime wall, proto::SightLoop loop = {},
+                          proto::SightSystem system = {});
   void delivered(const proto::SightReportAnswer& answer);
   /// Whoever gets the next report has seen none before.
   void forget();

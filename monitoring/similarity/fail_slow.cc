@@ -18,6 +18,16 @@ constexpr size_t kLinksOfAServer = 2;
 
 void FailSlow::add(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices,
                    TimePoint now) {
+  take(owner, devices, now, false);
+}
+
+void FailSlow::skip(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices,
+                    TimePoint now) {
+  take(owner, devices, now, true);
+}
+
+void FailSlow::take(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices,
+                    TimePoint now, bool skipped) {
   for (const proto::SightDevice* reported : devices) {
     const Key key{owner.server_id != 0 ? owner.server_id : owner.process, reported->peer(), reported->name()};
     auto found = devices_.find(key);
@@ -35,7 +45,7 @@ void FailSlow::add(const DeviceOwner& owner, std::span<const proto::SightDevice*
     const bool restarted = device.owner.process != owner.process ||
                            counters.completed < device.last.completed || counters.bytes < device.last.bytes ||
                            counters.busy_ns < device.last.busy_ns;
-    if (restarted || !device.begin) device.begin = counters;
+    if (restarted || skipped || !device.begin) device.begin = counters;
     device.owner = owner;
     device.last = counters;
   }

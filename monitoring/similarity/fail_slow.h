@@ -52,6 +52,8 @@ class FailSlow {
 
   /// Takes the counters of one process in, totals since its start. Counters that fall are those of a new process.
   void add(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now);
+  /// The same of devices whose times say nothing now, because who asks them or answers for them has no processor: windows begin anew.
+  void skip(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now);
   /// Judges what has a whole window by now. Call it about every second.
   void step(TimePoint now);
   /// Alarms that stand: DEVICE for a disk, LINK for a link, SLOW for a server to which most links are slow.
@@ -89,6 +91,8 @@ class FailSlow {
     Device* device;
     Pace pace;
   };
+  void take(const DeviceOwner& owner, std::span<const proto::SightDevice* const> devices, TimePoint now,
+            bool skipped);
   void judge(std::vector<Windowed>& kind, TimePoint now);
   void learn(Device& device, const Pace& pace);
   void raise(Device& device, TimePoint now);

@@ -219,12 +219,12 @@ void Watch::add_window(const std::vector<Worker>& workers, TimePoint now) {
     for (Judged& one : judged) {
       // What most servers do at once is a change of the load or of the code.
       const bool alone = judged.size() <= settings_.least_peers || 2 * odd < judged.size();
-      const bool is_odd = one.odd && alone;
+      const bool is_odd = one.odd && alone && !one.worker->lacked_processor;
       one.known->alarm.update(is_odd, now, settings_);
       if (is_odd) one.known->alarm.verdict = slow(one, judged.size() - 1);
       const auto resource = resource_.find(one.worker->process);
       const bool taken = resource != resource_.end() && (resource->second.since || resource->second.odd > 0);
-      if (is_odd || taken || one.known->alarm.since) continue;
+      if (is_odd || taken || one.known->alarm.since || one.worker->lacked_processor) continue;
       // Only windows without an alarm say what is normal.
       Known& known = *one.known;
       const auto keep = [&](std::deque<double>& values, double value) {

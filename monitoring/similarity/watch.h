@@ -42,6 +42,8 @@ struct Worker {
   Model model;  ///< of log2 times
   std::vector<double>
       load;  ///< rates in this window: operations and bytes a second, of each kind; as many in every window
+  /// It could have run, and had no processor, for a good part of the window: then its times say nothing of it.
+  bool lacked_processor = false;
 };
 
 struct StateInfo {

@@ -1,7 +1,9 @@
 // Metadata operations a second: a metaserver on RocksDB (synced) and a client with many concurrent callers,
 // each on its own thread, over loopback RPC.
 //
-//   metadata_bench [callers] [creates] [stats] [directory]
+//   metadata_bench [callers] [creates] [stats] [directory [recorded]]
+//
+// `recorded`: the server records its modules and open work, as the daemon does.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +17,7 @@
 #include "common/runtime/task_group.h"
 #include "metaserver/kv/rocksdb_store.h"
 #include "metaserver/service/metaserver.h"
+#include "monitoring/sight/recorder.h"
 
 namespace kintsugi {
 namespace {
@@ -101,11 +104,13 @@ void measure(runtime::ProductionRuntime& production, const char* what, Load& loa
       static_cast<unsigned long long>(load.failed));
 }
 
-int run(int callers, uint64_t creates, uint64_t stats, const std::string& directory) {
+int run(int callers, uint64_t creates, uint64_t stats, const std::string& directory, bool recorded) {
   runtime::ProductionRuntime server_side, client_side;
   auto store = metaserver::RocksDbStore::open(server_side.runtime().executor, directory);
   if (!store) return std::fprintf(stderr, "%s\n", store.error().to_string().c_str()), 1;
-  metaserver::MetaServer meta(server_side.runtime(), {}, rpc::Secret{}, **store);
+  sight::Recorder recorder(server_side.runtime().clock, 1);
+  metaserver::MetaServer meta(server_side.runtime(), {.recorder = recorded ? &recorder : nullptr},
+                              rpc::Secret{}, **store);
   runtime::LoopThread server_thread(server_side);
   const Status started = runtime::run_on(server_side, meta.start());
   if (!started.ok()) return std::fprintf(stderr, "%s\n", started.to_string().c_str()), 1;
@@ -137,7 +142,7 @@ int main(int argc, char** argv) {
                : (std::filesystem::temp_directory_path() / "kintsugi_metadata_bench_XXXXXX").string();
   if (argc <= 4 && !::mkdtemp(directory.data())) return 1;
   kintsugi::log::set_level(kintsugi::log::Level::kWarning);
-  const int code = kintsugi::run(callers, creates, stats, directory);
+  const int code = kintsugi::run(callers, creates, stats, directory, argc > 5);
   if (argc <= 4) std::filesystem::remove_all(directory);
   return code;
 }

@@ -159,6 +159,38 @@ TEST(Guardian, TheTextsFormIsCallable) {
   EXPECT_TRUE(is_anomaly(model.judge(std::vector<double>{5e4, 1}, 5e6), Variant::kB, false));
 }
 
+/// Whose time grows with the square of a load: within what is learnt, that is as small as the noise.
+double scanned(double bytes, double load, Draws& draws) {
+  double time = (30e3 + bytes * 2 * (1 + load * load * 1e-4)) * std::exp(0.1 * draws.normal());
+  if (draws.uniform() < 0.02) time *= 1.3 + draws.exponential();
+  return time;
+}
+
+TEST(Guardian, WhatAnotherFormExpectsThatFitsAsWellIsNoAnomalyFarAway) {
+  size_t flagged = 0, flagged_by_one_form = 0, executions = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    Draws draws(seed);
+    Samples samples;
+    samples.inputs.resize(2);
+    for (size_t i = 0; i < 2000; ++i) {
+      const double bytes = 16e3 * std::pow(125, draws.uniform()), load = draws.uniform(0, 100);
+      samples.inputs[0].push_back(bytes);
+      samples.inputs[1].push_back(load);
+      samples.observed.push_back(scanned(bytes, load, draws));
+    }
+    const ObservationModel model = ObservationModel::learn(samples, {});
+    const ObservationModel one_form = ObservationModel::learn(samples, {.rivals_count = false});
+    for (size_t i = 0; i < 500; ++i, ++executions) {  // at a load of thirty deviations above the mean
+      const std::vector<double> inputs{16e3 * std::pow(125, draws.uniform()), draws.uniform(920, 1060)};
+      const double actual = scanned(inputs[0], inputs[1], draws);
+      flagged += model.is_far(model.judge(inputs, actual)) ? 1 : 0;
+      flagged_by_one_form += one_form.is_far(one_form.judge(inputs, actual)) ? 1 : 0;
+    }
+  }
+  EXPECT_LE(flagged, executions / 100);
+  EXPECT_GT(flagged_by_one_form, executions / 50) << "the example is one that is hard for one form";
+}
+
 TEST(Guardian, AModelOfNoiseIsNoDetector) {
   Draws draws(9);
   Samples samples = reads(1, 400, 0.05);

@@ -13,6 +13,7 @@ namespace {
 class Reports {
  public:
   static constexpr uint64_t kServers = 6;
+  uint64_t starved = 0;  ///< 4: this server could run for more than half of each second and has no processor
 
   /// A second passes; `slow` (0: none) takes `factor` times as long for everything.
   model::Snapshot second(uint64_t slow, double factor) {
@@ -38,6 +39,11 @@ class Reports {
     report.set_server_id(100 + server);
     report.set_address("10.0.1." + std::to_string(server) + ":1");
     report.set_sequence(seconds_);
+    report.set_uptime_ns(seconds_ * 1'000'000'000);
+    if (server == starved) delayed_ns_ += 600'000'000;
+    report.mutable_system()->set_machine("machine-" + std::to_string(server));
+    report.mutable_system()->set_loop_cpu_ns(seconds_ * 100'000'000);
+    if (server == 4) report.mutable_system()->set_loop_delay_ns(delayed_ns_);
     const uint64_t count = 100 * seconds_;
     proto::SightDevice& disk = *report.add_devices();
     disk.set_name("disk-0");
@@ -51,10 +57,12 @@ class Reports {
     path.set_site("disk.read");
     path.set_file("chunkserver/store/chunk_reader.cc");
     path.set_line(88);
-    proto::SightRole& role = *report.add_roles();
-    role.set_role(1);
-    role.set_name("chunkserver.read_chunk");
-    role.set_begun(count);
+    if (seconds_ % 10 == 5) {  // roles are told with every tenth report
+      proto::SightRole& role = *report.add_roles();
+      role.set_role(1);
+      role.set_name("chunkserver.read_chunk");
+      role.set_begun(count);
+    }
     for (uint32_t id : {1u, 2u}) {
       proto::SightState& state = *report.add_new_states();
       state.set_state(id);
@@ -73,7 +81,7 @@ class Reports {
   }
 
   TimePoint now_{1h};
-  uint64_t seconds_ = 0;
+  uint64_t seconds_ = 0, delayed_ns_ = 0;
   std::map<uint64_t, uint64_t> busy_;
   std::map<uint64_t, int64_t> log_sums_;
   model::Processes processes_;
@@ -98,6 +106,26 @@ TEST(FailSlowDetector, NamesADiskThatTakesThreeTimesAsLongWithinAMinute) {
   EXPECT_EQ(verdicts[0].device(), "disk-0");
   EXPECT_FALSE(verdicts[0].why().empty());
   EXPECT_TRUE(after(detector, reports, 120, 0, 1).empty()) << "it recovered";
+}
+
+TEST(FailSlowDetector, WhoHasNoProcessorMeasuresTimesThatSayNothingOfItsDisk) {
+  FailSlowDetector detector;
+  Reports reports;
+  EXPECT_TRUE(after(detector, reports, 300, 0, 1).empty());
+  reports.starved = 4;
+  EXPECT_TRUE(after(detector, reports, 120, 4, 3).empty());
+  reports.starved = 0;
+  EXPECT_TRUE(after(detector, reports, 120, 0, 1).empty()) << "nor later of the time when it had none";
+  EXPECT_EQ(after(detector, reports, 60, 4, 3).size(), 1u) << "with a processor it is the disk";
+}
+
+TEST(WorkerDetector, WhoHasNoProcessorIsNoSlowServer) {
+  WorkerDetector detector;
+  Reports reports;
+  EXPECT_TRUE(after(detector, reports, 600, 0, 1).empty());
+  reports.starved = 4;
+  for (const proto::Verdict& verdict : after(detector, reports, 150, 4, 4))
+    EXPECT_EQ(verdict.kind(), proto::Verdict::RESOURCE) << "what it lacks may be named";
 }
 
 TEST(WorkerDetector, NamesTheServerTheRoleAndTheRegionThatBecameSlower) {

@@ -117,6 +117,11 @@ TEST(Observer, AStuckLoopIsReportedWithItsOpenWorkAndItsStack) {
   EXPECT_TRUE(named) << stack;
   EXPECT_EQ(stuck.loop().last_touch().path(), stuck.live(0).path()) << "where the loop was last";
   EXPECT_EQ(stuck.loop().last_touch().file(), "tests/monitoring/observer_test.cc");
+  EXPECT_FALSE(stuck.system().machine().empty());
+  EXPECT_GT(stuck.system().memory_bytes(), 1u << 20);
+  // It spins: for all of the time that it is stuck it runs, or would.
+  EXPECT_GE(stuck.system().loop_cpu_ns() + stuck.system().loop_delay_ns(), uint64_t(Duration(900ms).count()));
+  EXPECT_GE(stuck.system().cpu_ns(), stuck.system().loop_cpu_ns());
   EXPECT_EQ(stuck.live(0).wait(), proto::WAIT_NONE);
   EXPECT_EQ(stuck.live(0).file(), "tests/monitoring/observer_test.cc");
   stop = true;

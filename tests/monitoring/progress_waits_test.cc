@@ -432,6 +432,17 @@ TEST(WaitGraph, ACircleThatClosesOnlyByAGuessIsNone) {
   EXPECT_THAT(rig.diagnose(), IsEmpty());
 }
 
+TEST(WaitGraph, OfACallerThatNobodyKnowsTheServerThatWaitsForItIsNamedToo) {
+  ReportRig rig;
+  const RigTask handler = rig.task(rig.server(1), "chunkserver.write_chunk", 4711);
+  rig.wait(handler, proto::WAIT_UPSTREAM, 4711, "10.0.1.77:5000");
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::CLIENT);
+  EXPECT_EQ(verdicts[0].server(), "client 10.0.1.77:5000");
+  EXPECT_EQ(verdicts[0].peer(), "server 1");
+}
+
 TEST(WaitGraph, AClientThatDoesNotReadIsNoServersFault) {
   ReportRig rig;
   const RigTask reader = rig.task(rig.client(), "client.write_sink");

@@ -49,13 +49,14 @@ class Cluster {
                          .process_kind = "chunkserver",
                          .role = "chunkserver.read_chunk",
                          .model = Model(std::move(edges)),
-                         .load = {rounds}});
+                         .load = {rounds},
+                         .lacked_processor = s == starved_server});
     }
     watch_.add_window(workers, now_);
   }
   std::vector<proto::Verdict> alarms() const { return watch_.alarms(now_); }
 
-  size_t slow_server = 99;
+  size_t slow_server = 99, starved_server = 99;
   uint64_t slow_state = 5;  ///< 0: all that compute
   double factor = 4;
 
@@ -91,6 +92,24 @@ TEST(SimilarityWatch, NamesServerAndTransitionAndTakesItBack) {
   for (int w = 0; w < 4; ++w)
     cluster.window();
   EXPECT_TRUE(cluster.alarms().empty());
+}
+
+TEST(SimilarityWatch, WindowsWithoutAProcessorMakeNobodySlowAndAreNotWhatIsUsual) {
+  Watch watch(describe);
+  Cluster cluster(watch, 8);
+  for (int w = 0; w < 40; ++w)
+    cluster.window();
+  cluster.slow_server = cluster.starved_server = 4;
+  for (int w = 0; w < 70; ++w) {
+    cluster.window();
+    ASSERT_TRUE(cluster.alarms().empty()) << "starved window " << w;
+  }
+  cluster.starved_server = 99;  // it has its processor again, and is as slow as it was
+  for (int w = 0; w < 3; ++w)
+    cluster.window();
+  const auto alarms = cluster.alarms();
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_EQ(alarms[0].server(), "server 5");
 }
 
 TEST(SimilarityWatch, AllComputingSlowerIsAResource) {

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Faults in a running cluster, and whether `kintsugi diagnose` names the culprit.
 
-    scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--seed 1] [--bin build/release/bin] [--dir DIRECTORY]
+    scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--faults interference] [--seed 1] [--bin build/release/bin]
+                                             [--dir DIRECTORY]
     scripts/lab/diagnosis/campaign.py report --journal campaign.journal
     scripts/lab/diagnosis/campaign.py compare --journal campaign.journal --snapshots KEPT
     scripts/lab/diagnosis/campaign.py healthy --minutes 240
 
 `record` makes a cluster of ten chunkservers with its monitor below DIRECTORY, has four clients use it, and injects one fault after the other
 (faults.py): drawn by seed and number, begun at a random pass of a random place, watched until five seconds after the first verdict, at most 25 s, ended,
-and the cluster is left alone until it is healthy. Every injection is a line of the journal, also one that nothing passed by (a redraw), and a later
-run goes on after the last. It needs root (control groups, a network of its own) and nft. What it did is undone at the end, also after a signal.
+and the cluster is left alone until it is healthy. What only makes things slow (`--faults interference`) is watched until 25 s after the first verdict, at
+most 100 s. Every injection is a line of the journal, also one that nothing passed by (a redraw), and a later run goes on after the last. It needs root
+(control groups, a network of its own), nft, and tc for slow links. What it did is undone at the end, also after a signal.
 Seeds 1 to 100 are for development; figures are quoted from others.
 
 `report` and `compare` (judge.py) read journals and snapshots only. `healthy` makes no faults but restarts servers, and counts alarms. The program that
@@ -33,7 +35,8 @@ from faults import Fault
 from load import Load
 from watched import Watched, enter_own_network
 
-AFTER, REACH, HEALTHY, PATIENCE = 5.0, 20.0, 3.0, 45.0
+AFTER, AFTER_SLOW, REACH, HEALTHY, PATIENCE = 5.0, 25.0, 20.0, 3.0, 45.0
+WARM_UP = {"hangs": 10, "interference": 200}  # seconds: what is slow is known from what was usual
 
 
 def kept(verdict):
@@ -98,9 +101,9 @@ def watch(fault, cluster, seen):
         seen.add(cluster.verdicts())
         now = seen.elapsed()
         if reached is not None:
-            if now - reached > (judge.WATCH_HARMLESS if fault.harmless else judge.WATCH):
+            if now - reached > (judge.WATCH_HARMLESS if fault.harmless else judge.WATCH_SLOW if fault.slow else judge.WATCH):
                 return reached
-            if seen.first is not None and now > max(seen.first, reached) + AFTER:
+            if seen.first is not None and now > max(seen.first, reached) + (AFTER_SLOW if fault.slow else AFTER):
                 return reached
         time.sleep(0.2)
 
@@ -130,10 +133,12 @@ def record(arguments):
     load = Load(cluster, work, arguments.seed)
     try:
         load.start()
-        time.sleep(10)
+        time.sleep(WARM_UP[arguments.faults])
         wait_until_healthy(cluster, Seen())
         for number in range(done + 1, arguments.injections):
-            fault = Fault(random.Random(f"{arguments.seed} {number}"), cluster)
+            fault = Fault(random.Random(f"{arguments.seed} {number}"), cluster, arguments.faults)
+            if arguments.only and fault.kind not in arguments.only:
+                continue
             began = time.time()
             result = inject(cluster, fault)
             line = json.dumps({"seed": arguments.seed, "number": number, "unix": began, "took": round(time.time() - began, 1), **fault.describe(), **result,
@@ -185,6 +190,8 @@ def main():
     recording = commands.add_parser("record")
     recording.add_argument("--injections", type=int, default=300)
     recording.add_argument("--seed", type=int, default=1)
+    recording.add_argument("--faults", choices=WARM_UP, default="hangs", help="what to draw from; interference makes things slow, and takes two minutes each")
+    recording.add_argument("--only", nargs="+", default=[], help="leave out all other kinds of fault, for development")
     recording.add_argument("--journal", type=pathlib.Path, default=pathlib.Path("campaign.journal"))
     recording.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
     recording.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))

@@ -2,6 +2,9 @@
 
 A fault knows nothing of the monitor, and the monitor nothing of it. Those of the class "outside" use no fault point: surroundings.py does them to the
 process, its control group or its packets. Regions are those that enclose the place in the code.
+
+There are two sets. Hangs stop something at once, and are named within seconds. Interference makes it slower, or takes what it needs (the classes of faults
+of Laguna et al. 2015 that are no hangs): it is watched for longer, for what is slow is judged by several windows of ten seconds.
 """
 
 import json
@@ -37,6 +40,16 @@ SKIP, SKIP_RARE = 12, {"RepairChunk": 1, "WriteSmallChunk": 4, "own-sum": 4}
 OUTSIDE = {"stop": 4, "pause": 3, "freeze": 4, "starve": 4, "disk": 5, "cut-off": 3, "deaf": 3, "dead-link": 4}
 INSIDE = {"hang": 11, "cpu-loop": 4, "delay": 4, "drop": 2, "repeat": 1}
 OUTSIDE_SHARE = 0.48
+# Interference: a processor's competitor in the daemon's control group or beside all daemons, a slow link or disk; and at fault points memory that is walked
+# through or never given back, messages that each take a while, and such that are lost, damaged or come twice where somebody makes up for it.
+INTERFERENCE_OUTSIDE = {"hog": 4, "machine-hog": 3, "slow-link": 4, "slow-disk": 4}
+INTERFERENCE_INSIDE = {"memory-walk": 3, "leak": 3, "slow-messages": 4, "lost-frames": 1, "damaged-frames": 1, "repeat": 1}
+SLOW_MESSAGES = [("serve-call", "Stat", "metaserver"), ("serve-call", "AllocateStripe", "metaserver"), ("serve-stream", "ReadChunk", "chunkserver"),
+                 ("serve-stream", "WriteChunk", "chunkserver"), ("send-chunk", "", "chunkserver"), ("serve-call", "WriteSmallChunk", "chunkserver")]
+# What a right verdict is called, where naming the server is not all of the answer.
+RIGHT_KINDS = {"hog": ["resource"], "machine-hog": ["host"], "memory-walk": ["resource"], "leak": ["resource"], "slow-disk": ["slow", "device"],
+               "slow-link": ["slow", "link"], "slow-messages": ["slow"]}
+MEMORY_BYTES, WALK_SECONDS, LEAKS, MESSAGE_SECONDS = 512 << 20, 60, 12, 0.3
 LOOP_SECONDS, DELAY_SECONDS, PAUSE_SECONDS = 12, 10, 10
 SERVERS = 10
 
@@ -48,18 +61,25 @@ def draw(rng, shares):
 class Fault:
     """One of them, drawn from `rng`. `server`, `peer` and `regions` say what a right answer names: all of the former, and one of the latter (none: any)."""
 
-    def __init__(self, rng, cluster):
-        self.cluster = cluster
-        self.outside = rng.random() < OUTSIDE_SHARE
-        self.kind = draw(rng, OUTSIDE if self.outside else INSIDE)
+    def __init__(self, rng, cluster, faults="hangs"):
+        self.cluster, self.set = cluster, faults
         self.point, self.detail, self.peer, self.regions, self.file = "", "", "", [], ""
+        self.action, self.times, self.seconds, self.bytes, self.skip = "", 1, 0, 0, 0
+        self.outside = rng.random() < OUTSIDE_SHARE
+        (self.draw_interference if faults == "interference" else self.draw_hang)(rng)
+        if self.outside:
+            self.means = self.from_outside()
+
+    def draw_hang(self, rng):
+        self.kind = draw(rng, OUTSIDE if self.outside else INSIDE)
         one, other = (f"chunkserver-{number}" for number in rng.sample(range(1, SERVERS + 1), 2))
         at_metaserver = rng.random() < 0.1
         if self.outside:
             self.server = "metaserver" if at_metaserver and self.kind in ("stop", "pause", "freeze", "starve", "disk") else one
             self.peer = other if self.kind == "dead-link" else ""
-            self.means = self.from_outside()
         else:
+            self.action = self.kind
+            self.seconds = {"cpu-loop": LOOP_SECONDS, "delay": DELAY_SECONDS}.get(self.kind, 0)
             if self.kind in ("drop", "repeat"):
                 self.point = "answer"
                 self.detail, where = rng.choice(ANSWERS)
@@ -68,8 +88,33 @@ class Fault:
             self.server = "metaserver" if where == "metaserver" else one
         self.skip = rng.randrange(0, SKIP_RARE.get(self.detail, SKIP_RARE.get(self.point, SKIP)))
 
+    def draw_interference(self, rng):
+        self.kind = draw(rng, INTERFERENCE_OUTSIDE if self.outside else INTERFERENCE_INSIDE)
+        self.server = f"chunkserver-{rng.randrange(1, SERVERS + 1)}"
+        if self.kind == "machine-hog":
+            self.server = ""
+        elif self.kind in ("hog", "slow-link", "slow-disk") and rng.random() < 0.2:
+            self.server = "metaserver"
+        if self.outside:
+            return
+        self.action = {"slow-messages": "delay", "lost-frames": "drop", "damaged-frames": "corrupt"}.get(self.kind, self.kind)
+        if self.kind == "repeat":
+            self.point, self.times = "answer", 5
+            self.detail, where = rng.choice(ANSWERS)
+        elif self.kind == "slow-messages":
+            self.point, self.detail, where = rng.choice(SLOW_MESSAGES)
+            self.times, self.seconds = 0, MESSAGE_SECONDS
+        elif self.kind in ("lost-frames", "damaged-frames"):
+            self.point, where, self.times = "send-chunk", "chunkserver", 5
+        else:
+            self.point, where = rng.choice([("disk-write", "chunkserver"), ("serve-call", "metaserver"), ("serve-stream", "chunkserver")])
+            self.bytes, self.seconds = (MEMORY_BYTES, WALK_SECONDS) if self.kind == "memory-walk" else (MEMORY_BYTES // 8, 0)
+            self.times = 2 if self.kind == "memory-walk" else LEAKS
+        if where == "metaserver":
+            self.server = "metaserver"
+
     def from_outside(self):
-        pid = self.cluster.pid(self.server)
+        pid = self.cluster.pid(self.server) if self.server else 0
         directory = self.cluster.directory
         return {"stop": lambda: surroundings.Stopped(pid),
                 "pause": lambda: surroundings.Stopped(pid, PAUSE_SECONDS),
@@ -78,15 +123,25 @@ class Fault:
                 "disk": lambda: surroundings.hanging_disk(pid, directory),
                 "cut-off": lambda: surroundings.cut_off(self.cluster, self.server),
                 "deaf": lambda: surroundings.deaf(self.cluster, self.server),
-                "dead-link": lambda: surroundings.dead_pair(self.cluster, self.server, self.peer)}[self.kind]()
+                "dead-link": lambda: surroundings.dead_pair(self.cluster, self.server, self.peer),
+                "hog": lambda: surroundings.Crowded(pid),
+                "machine-hog": surroundings.crowded_machine,
+                "slow-disk": lambda: surroundings.slow_disk(pid, directory),
+                "slow-link": lambda: surroundings.SlowLink(self.cluster.port(self.server))}[self.kind]()
+
+    @property
+    def slow(self):
+        """Nothing stops: it takes windows of ten seconds to see it."""
+        return self.set == "interference" and not self.harmless
 
     @property
     def harmless(self):
-        return self.kind == "repeat"
+        return self.kind in ("repeat", "lost-frames", "damaged-frames")
 
     def describe(self):
         return {"class": "outside" if self.outside else "point", "kind": self.kind, "point": self.point, "detail": self.detail, "server": self.server,
-                "peer": self.peer, "skip": self.skip, "regions": self.regions, "file": self.file, "harmless": self.harmless}
+                "peer": self.peer, "skip": self.skip, "regions": self.regions, "file": self.file, "harmless": self.harmless,
+                "right_kinds": RIGHT_KINDS.get(self.kind, [])}
 
     def _fault(self, *words):
         return json.loads(self.cluster.output("fault", *words, "--json", limit=3))
@@ -95,10 +150,10 @@ class Fault:
         if self.outside:
             self.means.begin()
             return
-        words = [self.server, self.point, self.kind, "--skip", str(self.skip), "--times", "1"]
+        words = [self.server, self.point, self.action, "--skip", str(self.skip), "--times", str(self.times)]
         words += ["--detail", self.detail] if self.detail else []
-        if self.kind in ("cpu-loop", "delay"):
-            words += ["--delay", str(LOOP_SECONDS if self.kind == "cpu-loop" else DELAY_SECONDS)]
+        words += ["--delay", str(self.seconds)] if self.seconds else []
+        words += ["--bytes", str(self.bytes)] if self.bytes else []
         self._fault("set", *words)
 
     def happened(self):

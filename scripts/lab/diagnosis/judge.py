@@ -1,6 +1,7 @@
 """Judges journals of campaign.py: what was named, how much of it was right, how soon. It sees journals and snapshots, and never a cluster.
 
-A verdict is right when it names the server that the fault was at, or, of a link, both ends. Faults that hold nobody up have no right verdict. Whatever stood
+A verdict is right when it names the server that the fault was at, or, of a link, both ends. Faults that hold nobody up have no right verdict. One that says
+that the machine is short of processor accuses nobody in the cluster: it counts only where a fault takes the machine's processors. Whatever stood
 before an injection is wrong. So is what first came after its end, unless it names the fault's server: reports come a second late.
 """
 
@@ -13,7 +14,7 @@ import statistics
 import subprocess
 
 METHODS = ["waits", "waits-only", "targets-hidden", "prodometer", "automaded", "automaded-semi", "oldest-span", "silence"]
-WATCH, WATCH_HARMLESS = 25.0, 10.0
+WATCH, WATCH_SLOW, WATCH_HARMLESS = 25.0, 100.0, 10.0
 
 
 def read(journals):
@@ -34,6 +35,8 @@ def share(hits, count):
 
 
 def is_right(injection, verdict):
+    if injection["kind"] == "machine-hog":
+        return verdict["kind"] == "host"
     named = (verdict["server"], verdict["peer"])
     return not injection["harmless"] and all(end in named for end in (injection["server"], injection["peer"]) if end)
 
@@ -43,9 +46,10 @@ def has_region(injection, verdict):
 
 
 def judged_verdicts(injection):
-    """(verdict, whether it is right), in the order in which they came."""
-    return ([(verdict, False) for verdict in injection["before"]]
-            + [(verdict, is_right(injection, verdict)) for verdict in injection["verdicts"] + injection["aftermath"]])
+    """(verdict, whether it is right), in the order in which they came; without those that accuse nobody."""
+    found = ([(verdict, False) for verdict in injection["before"]]
+             + [(verdict, is_right(injection, verdict)) for verdict in injection["verdicts"] + injection["aftermath"]])
+    return [(verdict, right) for verdict, right in found if right or verdict["kind"] != "host"]
 
 
 def is_named(injection):
@@ -65,6 +69,11 @@ def has_file(injection):
 
 def names_disk(injection):
     return any(is_right(injection, verdict) and verdict["kind"] == "device" for verdict in injection["verdicts"])
+
+
+def names_kind(injection):
+    """A right verdict says, too, what it is that the server lacks."""
+    return any(is_right(injection, verdict) and verdict["kind"] in injection["right_kinds"] for verdict in injection["verdicts"])
 
 
 def seconds_to_right(injection):
@@ -123,6 +132,9 @@ def report(arguments):
     print(f"| the place's file in the slice | {share(sum(map(has_file, with_file)), len(with_file))} |")
     disks = [one for one in harmful if one["kind"] == "disk"]
     print(f"| hanging disks, called that | {share(sum(map(names_disk, disks)), len(disks))} |")
+    with_kind = [one for one in harmful if one.get("right_kinds")]
+    if with_kind:
+        print(f"| interference, called what it is | {share(sum(map(names_kind, with_kind)), len(with_kind))} |")
     if delays:
         print(f"| from the fault to the right line, s | median {statistics.median(delays):.1f}, p95 {delays[int(0.95 * (len(delays) - 1))]:.1f} |")
     for name, ones in (("outside", [one for one in harmful if one["class"] == "outside"]), ("point", [one for one in harmful if one["class"] == "point"])):

@@ -14,7 +14,7 @@ import json
 import pathlib
 import statistics
 
-from campaign import has_region, share
+from judge import has_region, share
 
 
 def is_right(injection, verdict):

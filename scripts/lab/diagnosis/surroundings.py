@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 CGROUP = pathlib.Path("/sys/fs/cgroup")
@@ -87,6 +88,54 @@ def starved(pid):
     return Grouped(pid, "cpu", before=[("cpu.cfs_period_us", "1000000"), ("cpu.cfs_quota_us", "1000")], at_end=[("cpu.cfs_quota_us", "-1")])
 
 
+class Competitors:
+    """Loops without end: `count` of them, as children of this process; `enter`: what each does first."""
+
+    def __init__(self, count, enter=None):
+        self.count, self.enter = count, enter
+        self.running = []
+
+    def begin(self):
+        self.running = [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=self.enter) for _ in range(self.count)]
+
+    def happened(self):
+        return True
+
+    def end(self):
+        for one in self.running:
+            one.kill()
+            one.wait()
+        self.running = []
+
+
+class Crowded:
+    """Beside competitors in a control group that has half a processor: their weights are equal, so little of it is left for the daemon."""
+
+    COMPETITORS, PERIOD_US, QUOTA_US = 6, 100_000, 50_000
+
+    def __init__(self, pid):
+        self.group = Grouped(pid, "cpu", before=[("cpu.cfs_period_us", str(self.PERIOD_US)), ("cpu.cfs_quota_us", str(self.QUOTA_US))],
+                             at_end=[("cpu.cfs_quota_us", "-1")])
+        enter = lambda: (self.group.group / "cgroup.procs").write_text(str(os.getpid()))  # noqa: E731
+        self.competitors = Competitors(self.COMPETITORS, enter)
+
+    def begin(self):
+        self.group.begin()
+        self.competitors.begin()
+
+    def happened(self):
+        return True
+
+    def end(self):
+        self.competitors.end()
+        self.group.end()
+
+
+def crowded_machine():
+    """More loops than processors, at the priority of the daemons, beside all of them."""
+    return Competitors(4 * os.cpu_count())
+
+
 def disk_of(directory):
     """Major and minor number of the disk that a directory is on, not of a partition."""
     number = os.stat(directory).st_dev
@@ -99,6 +148,38 @@ def hanging_disk(pid, directory):
     files = ["blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"]
     disk = disk_of(directory)
     return Grouped(pid, "blkio", before=[(file, f"{disk} 1") for file in files], at_end=[(file, f"{disk} 0") for file in files])
+
+
+def slow_disk(pid, directory):
+    """A mebibyte a second each way."""
+    files = ["blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"]
+    disk = disk_of(directory)
+    return Grouped(pid, "blkio", before=[(file, f"{disk} {1 << 20}") for file in files], at_end=[(file, f"{disk} 0") for file in files])
+
+
+class SlowLink:
+    """All packets to and from a port share a few megabits a second. REQUIRES: a network of its own, and the kernel's token buckets (sch_htb)."""
+
+    RATE = "8mbit"
+
+    def __init__(self, port):
+        self.port = port
+
+    def begin(self):
+        def tc(*words):
+            subprocess.run(["tc", *words], check=True, stderr=subprocess.DEVNULL)
+        tc("qdisc", "replace", "dev", "lo", "root", "handle", "1:", "htb")
+        # A bucket holds the largest packet of the loopback device.
+        tc("class", "add", "dev", "lo", "parent", "1:", "classid", "1:4", "htb", "rate", self.RATE, "burst", "200kb", "cburst", "200kb")
+        for side in ("dport", "sport"):
+            tc("filter", "add", "dev", "lo", "parent", "1:", "protocol", "ip", "u32", "match", "ip", "protocol", "6", "0xff",
+               "match", "ip", side, str(self.port), "0xffff", "flowid", "1:4")
+
+    def happened(self):
+        return True
+
+    def end(self):
+        subprocess.run(["tc", "qdisc", "delete", "dev", "lo", "root"], stderr=subprocess.DEVNULL, check=False)
 
 
 class Lost:

@@ -1,0 +1,57 @@
+/// How much of the time the processes of a cluster could have run and had no processor: what tells a slow process from one on a machine that is
+/// short of processor.
+///
+/// Reports bring totals of the operating system, each second; here they become shares of a stretch of time. Processes that do not tell them have none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "monitoring/model/snapshot.h"
+
+namespace kintsugi::progress {
+
+class ProcessorShares {
+ public:
+  static constexpr size_t kSamples = 64;  ///< of a process, a second apart
+  /// A process suffers when it waited for a processor for this share of the time that it had something to do,
+  static constexpr double kSuffers = 0.25;
+  /// and for this share of all time.
+  static constexpr double kLeastDelay = 0.005;
+
+  struct Share {
+    bool known = false;
+    double ran = 0, delayed = 0;  ///< of the event loop's thread, in seconds of each second
+    double all_delayed = 0;       ///< of all threads of the process; may be above 1
+    double pressure = 0;          ///< of the machine: somebody waited for a processor
+
+    /// The delay against the time that it had something to do.
+    double of_busy() const { return ran + delayed > 0 ? delayed / (ran + delayed) : 0; }
+    bool suffers() const { return known && delayed >= kLeastDelay && of_busy() >= kSuffers; }
+  };
+
+  /// Takes in what is new. Processes that are gone are forgotten.
+  void update(const model::Snapshot& snapshot);
+  /// From about `from` until the newest report.
+  Share since(uint64_t process, TimePoint from) const;
+
+  /// What runs on the same machine, and for people the machine's name. Empty: it is not told.
+  const std::string& machine_of(uint64_t process) const;
+  std::vector<uint64_t> on_machine(const std::string& machine) const;
+
+ private:
+  struct Sample {
+    TimePoint at;
+    uint64_t uptime_ns = 0, ran = 0, delayed = 0, all_delayed = 0, pressure = 0;
+  };
+  struct Process {
+    std::string machine;
+    std::deque<Sample> samples;
+  };
+  std::map<uint64_t, Process> processes_;
+};
+
+}  // namespace kintsugi::progress

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""What the judge of campaigns (scripts/lab/diagnosis/judge.py) counts: worked examples of journals, without any cluster."""
+
+import contextlib
+import io
+import json
+import pathlib
+import random
+import sys
+import tempfile
+import types
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts" / "lab" / "diagnosis"))
+
+import faults  # noqa: E402
+import judge  # noqa: E402
+import simulated  # noqa: E402
+
+
+def verdict(server, peer="", kind="stuck", region="chunkserver.read_chunk", confidence="certain", after=4.0, file="a.cc", line_of_text=None, files=()):
+    return {"server": server, "peer": peer, "kind": kind, "region": region, "confidence": confidence, "after": after, "file": file, "slice": list(files),
+            "line_of_text": line_of_text or f"{server} {kind}"}
+
+
+def injection(kind="hang", server="chunkserver-3", peer="", verdicts=(), before=(), aftermath=(), number=0, reached=1.0, **more):
+    return {"seed": 1, "number": number, "class": "point", "kind": kind, "point": "disk-read", "detail": "", "server": server, "peer": peer,
+            "regions": ["read_chunk"], "file": "a.cc", "harmless": False, "right_kinds": [], "reached": reached, "ended": 10.0, "unix": 100.0,
+            "before": list(before), "verdicts": list(verdicts), "aftermath": list(aftermath), **more}
+
+
+class Right(unittest.TestCase):
+    def test_the_server_is_named(self):
+        one = injection(verdicts=[verdict("chunkserver-3")])
+        self.assertTrue(judge.is_named(one))
+        self.assertFalse(judge.is_named(injection(verdicts=[verdict("chunkserver-4")])))
+
+    def test_of_a_link_both_ends_are_named_in_whatever_order(self):
+        link = {"kind": "dead-link", "server": "chunkserver-3", "peer": "chunkserver-5"}
+        self.assertTrue(judge.is_named(injection(**link, verdicts=[verdict("chunkserver-5", "chunkserver-3")])))
+        self.assertFalse(judge.is_named(injection(**link, verdicts=[verdict("chunkserver-3"), verdict("chunkserver-5")])), "two verdicts, one end each")
+
+    def test_what_holds_nobody_up_has_no_right_verdict(self):
+        one = injection(kind="repeat", harmless=True, verdicts=[verdict("chunkserver-3")])
+        self.assertEqual([right for _, right in judge.judged_verdicts(one)], [False])
+
+    def test_what_stood_before_is_wrong_and_what_comes_late_is_right_when_it_names_the_server(self):
+        one = injection(before=[verdict("chunkserver-3")], verdicts=[], aftermath=[verdict("chunkserver-3"), verdict("chunkserver-4")])
+        self.assertEqual([right for _, right in judge.judged_verdicts(one)], [False, True, False])
+        self.assertFalse(judge.is_named(one), "it was to be named while the fault lasted")
+
+    def test_that_a_machine_is_short_of_processor_accuses_nobody(self):
+        host = verdict("machine a", kind="host")
+        one = injection(before=[host], verdicts=[host, verdict("chunkserver-3")], aftermath=[host])
+        self.assertEqual([right for _, right in judge.judged_verdicts(one)], [True])
+
+    def test_a_machine_whose_processors_are_taken_is_named_by_that_and_by_nothing_else(self):
+        host, slow = verdict("machine a", kind="host"), verdict("metaserver", kind="slow")
+        self.assertTrue(judge.is_named(injection(kind="machine-hog", server="", verdicts=[host])))
+        wrong = injection(kind="machine-hog", server="", verdicts=[slow])
+        self.assertFalse(judge.is_named(wrong))
+        self.assertEqual([right for _, right in judge.judged_verdicts(wrong)], [False])
+
+    def test_interference_is_called_what_it_is(self):
+        hog = {"kind": "hog", "right_kinds": ["resource"]}
+        self.assertTrue(judge.names_kind(injection(**hog, verdicts=[verdict("chunkserver-3", kind="resource")])))
+        self.assertFalse(judge.names_kind(injection(**hog, verdicts=[verdict("chunkserver-3", kind="slow")])))
+        self.assertFalse(judge.names_kind(injection(**hog, verdicts=[verdict("chunkserver-4", kind="resource")])), "of another server")
+
+
+class Places(unittest.TestCase):
+    def test_region_at_first_place_and_among_the_first(self):
+        one = injection(verdicts=[verdict("chunkserver-3", region="other"), verdict("chunkserver-3", region="chunkserver.Read_Chunk > disk.read")])
+        self.assertFalse(judge.right_at(one, 1))
+        self.assertTrue(judge.right_at(one, 3))
+
+    def test_the_right_region_at_the_wrong_server_does_not_count(self):
+        self.assertFalse(judge.right_at(injection(verdicts=[verdict("chunkserver-4")]), 3))
+
+    def test_file_of_the_verdict_or_of_its_slice(self):
+        self.assertTrue(judge.has_file(injection(verdicts=[verdict("chunkserver-3", file="b.cc", files=["x.cc", "a.cc"])])))
+        self.assertFalse(judge.has_file(injection(verdicts=[verdict("chunkserver-3", file="b.cc")])))
+
+    def test_seconds_count_from_when_it_was_reached_and_are_never_negative(self):
+        one = injection(reached=3.0, verdicts=[verdict("chunkserver-4", after=3.5), verdict("chunkserver-3", after=7.5)])
+        self.assertAlmostEqual(judge.seconds_to_right(one), 4.5)
+        self.assertEqual(judge.seconds_to_right(injection(reached=5.0, verdicts=[verdict("chunkserver-3", after=4.0)])), 0.0)
+
+
+class Numbers(unittest.TestCase):
+    def test_wilson_intervals(self):
+        low, high = judge.wilson(44, 50)
+        self.assertAlmostEqual(low, 0.762, places=3)
+        self.assertAlmostEqual(high, 0.944, places=3)
+        self.assertEqual(judge.wilson(0, 0), (0.0, 1.0))
+        self.assertEqual(judge.share(251, 258), "251 of 258 (97.3 %, 94.5 to 98.7)")
+
+    def test_mcnemar_is_exact_and_two_sided(self):
+        self.assertAlmostEqual(judge.mcnemar(20, 5), 0.00408, places=5)
+        self.assertEqual(judge.mcnemar(0, 0), 1.0)
+        self.assertEqual(judge.mcnemar(3, 3), 1.0)
+
+    def test_methods_are_asked_for_the_time_of_the_fault_only(self):
+        rounds = [{"unix_s": second, "verdicts": [{"server": f"s{second}", "peer": ""}]} for second in (100, 101, 105, 110, 111)]
+        self.assertEqual(judge.servers_named(rounds, injection()), {"s101", "s105", "s110"})
+
+
+class Report(unittest.TestCase):
+    def printed(self, injections):
+        with tempfile.TemporaryDirectory() as directory:
+            journal = pathlib.Path(directory) / "journal"
+            journal.write_text("".join(json.dumps(one) + "\n" for one in injections))
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                judge.report(types.SimpleNamespace(journal=[journal]))
+            return out.getvalue()
+
+    def test_counts_redraws_misses_and_wrong_verdicts(self):
+        out = self.printed([injection(number=0, verdicts=[verdict("chunkserver-3")]),
+                            injection(number=1, verdicts=[verdict("chunkserver-4", line_of_text="chunkserver-4 is wrong")]),
+                            injection(number=2, reached=None)])
+        self.assertIn("2 injections, 0 of them without a fault point; 1 redraws", out)
+        self.assertIn("among those named | 1 of 2 (50.0 %", out)
+        self.assertIn("right of those called certain | 1 of 2", out)
+        self.assertIn("- 1/1: hang disk-read at chunkserver-3: missed; chunkserver-4 is wrong", out)
+
+    def test_journals_of_before_there_was_interference_are_read(self):
+        old = injection(verdicts=[verdict("chunkserver-3")])
+        del old["right_kinds"]
+        self.assertIn("1 of 1", self.printed([old]))
+
+    def test_nothing_at_all_is_a_report_too(self):
+        self.assertIn("0 injections", self.printed([]))
+
+
+class Simulated(unittest.TestCase):
+    def test_a_journal_of_the_simulator_is_judged_by_the_same_rules(self):
+        self.assertIs(simulated.has_region, judge.has_region)
+        self.assertIs(simulated.share, judge.share)
+
+
+class NoCluster:
+    directory = "/"
+    groups = {f"chunkserver-{number}": "group" for number in range(1, faults.SERVERS + 1)}
+
+    def pid(self, _name):
+        return 1
+
+    def port(self, _name):
+        return 7000
+
+
+class Draws(unittest.TestCase):
+    def test_a_seed_and_a_number_draw_the_same_fault_again(self):
+        for which in ("hangs", "interference"):
+            one, again = (faults.Fault(random.Random("5 17"), NoCluster(), which).describe() for _ in range(2))
+            self.assertEqual(one, again)
+
+    def test_the_hangs_of_published_seeds_are_the_same_as_ever(self):
+        drawn = [faults.Fault(random.Random(f"4001 {number}"), NoCluster()) for number in range(4)]
+        self.assertEqual([(one.kind, one.server, one.point, one.skip) for one in drawn],
+                         [("hang", "chunkserver-7", "disk-read", 3), ("hang", "chunkserver-8", "disk-write", 5),
+                          ("hang", "chunkserver-9", "serve-stream", 8), ("cut-off", "chunkserver-8", "", 6)])
+
+    def test_every_kind_of_interference_is_drawn_and_every_harmful_one_has_a_name(self):
+        drawn = [faults.Fault(random.Random(f"1 {number}"), NoCluster(), "interference") for number in range(400)]
+        self.assertEqual({one.kind for one in drawn}, set(faults.INTERFERENCE_OUTSIDE) | set(faults.INTERFERENCE_INSIDE))
+        for one in drawn:
+            self.assertNotEqual(one.harmless, one.kind in faults.RIGHT_KINDS, one.kind)
+            self.assertEqual(one.outside, one.point == "", one.kind)
+
+
+if __name__ == "__main__":
+    unittest.main()

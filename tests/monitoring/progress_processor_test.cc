@@ -1,0 +1,212 @@
+// A process that waits for a processor is not one that works slowly: which of the two is named.
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/monitoring/report_rig.h"
+
+namespace kintsugi::progress {
+namespace {
+
+using proto::Verdict;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+/// Four servers that call the metaserver, all on one machine; totals come every ten seconds, what the kernel says every second.
+struct BusyMachine : ReportRig {
+  static constexpr int kServers = 4;
+  static constexpr uint64_t kCalls = 500;  ///< of a server in a window
+  std::mt19937_64 random{5};
+  uint64_t meta = metaserver();
+  double call_ms = 2;
+  std::map<uint64_t, double> delayed;  ///< by process: of each second
+  double pressure = 0;
+  std::vector<Verdict> verdicts;
+
+  BusyMachine() {
+    for (int i = 1; i <= kServers; i++)
+      place(server(i));
+    place(meta);
+  }
+  void place(uint64_t process) {
+    report(process).set_host("rack1-a");
+    report(process).mutable_system()->set_machine("boot-1");
+  }
+
+  void calls(uint64_t process) {
+    usual(process, "heartbeat", proto::WAIT_CALL, 0);  // enters the state
+    proto::SightReport& told = report(process);
+    if (told.waits_size() == 0) {
+      told.add_waits()->set_target("10.0.0.100:6000");
+      for (const proto::SightState& known : told.new_states())
+        if (known.wait() == proto::WAIT_CALL) told.mutable_waits(0)->set_state(known.state());
+    }
+    const double noise = 0.8 + 0.4 * static_cast<double>(random() % 1000) / 1000;
+    proto::SightWaitTotal& total = *told.mutable_waits(0);
+    total.set_count(total.count() + kCalls);
+    total.set_ns(total.ns() + static_cast<uint64_t>(call_ms * 1e6 * kCalls * noise));
+  }
+
+  void second(uint64_t process) {
+    proto::SightReport& told = report(process);
+    told.set_uptime_ns(told.uptime_ns() + 1'000'000'000);
+    proto::SightSystem& system = *told.mutable_system();
+    system.set_loop_cpu_ns(system.loop_cpu_ns() + 100'000'000);
+    system.set_loop_delay_ns(system.loop_delay_ns() + static_cast<uint64_t>(delayed[process] * 1e9));
+    system.set_delay_ns(system.loop_delay_ns());
+    system.set_pressure_ns(system.pressure_ns() + static_cast<uint64_t>(pressure * 1e9));
+  }
+
+  void windows(int count) {
+    for (int window = 0; window < count; window++) {
+      for (int i = 1; i <= kServers; i++)
+        calls(server(i));
+      for (int tick = 0; tick < 10; tick++) {  // a second each
+        for (int i = 1; i <= kServers; i++)
+          second(server(i));
+        second(meta);
+        verdicts = progress::diagnose(snapshot(), Settings(), history());
+      }
+    }
+  }
+};
+
+TEST(LackOfAProcessor, WhoIsSlowAndHasItsProcessorIsNamed) {
+  BusyMachine rig;
+  rig.windows(12);
+  EXPECT_THAT(rig.verdicts, IsEmpty());
+  rig.call_ms = 10;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::SLOW);
+  EXPECT_EQ(rig.verdicts[0].server(), "metaserver");
+  EXPECT_NEAR(rig.verdicts[0].factor(), 5, 1.5);
+}
+
+TEST(LackOfAProcessor, OfAWholeMachineNamesTheMachineAndWhoSuffers) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 10;  // the same as above, but the metaserver waits for a processor half of the time
+  rig.delayed[rig.meta] = 0.9;
+  for (int i = 2; i <= BusyMachine::kServers; i++)
+    rig.delayed[rig.server(i)] = 0.5;
+  rig.pressure = 0.95;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  const Verdict& verdict = rig.verdicts[0];
+  EXPECT_EQ(verdict.kind(), Verdict::HOST);
+  EXPECT_EQ(verdict.server(), "machine rack1-a");
+  EXPECT_EQ(verdict.process(), 0U) << "no process is to blame";
+  EXPECT_THAT(verdict.servers_waiting(),
+              UnorderedElementsAre("metaserver", "server 2", "server 3", "server 4"));
+  EXPECT_EQ(verdict.confidence(), Verdict::CERTAIN);
+  EXPECT_THAT(verdict.why(), Contains(HasSubstr("waited for a processor 95 % of the time")));
+
+  rig.call_ms = 2;
+  rig.delayed.clear();
+  rig.pressure = 0;
+  rig.windows(3);
+  EXPECT_THAT(rig.verdicts, IsEmpty());
+}
+
+TEST(LackOfAProcessor, IsNotCertainWhenTheMachineSaysNothingOfIt) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 10;
+  rig.delayed[rig.meta] = 0.9;
+  for (int i = 2; i <= BusyMachine::kServers; i++)
+    rig.delayed[rig.server(i)] = 0.9;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::HOST);
+  EXPECT_EQ(rig.verdicts[0].confidence(), Verdict::UNSURE);
+}
+
+TEST(LackOfAProcessor, OfOneProcessBesideOthersThatHaveTheirsNamesTheProcess) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 10;
+  rig.delayed[rig.meta] = 0.9;
+  rig.pressure = 0.95;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::RESOURCE);
+  EXPECT_EQ(rig.verdicts[0].server(), "metaserver");
+}
+
+TEST(LackOfAProcessor, OfOneProcessByFarMoreThanOfTheOthersNamesTheProcess) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 10;
+  for (int i = 1; i <= BusyMachine::kServers; i++)
+    rig.delayed[rig.server(i)] = 0.1;  // all have to wait for as long as they run
+  rig.delayed[rig.meta] = 0.9;         // this one for nine times as long
+  rig.pressure = 0.95;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::RESOURCE);
+  EXPECT_EQ(rig.verdicts[0].server(), "metaserver");
+}
+
+TEST(LackOfAProcessor, OfThoseWhoWaitExcusesWhoTheyWaitFor) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 10;
+  for (int i = 1; i <= BusyMachine::kServers; i++)
+    rig.delayed[rig.server(i)] = 0.6;
+  rig.pressure = 0.9;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::HOST);
+  EXPECT_THAT(rig.verdicts[0].servers_waiting(),
+              UnorderedElementsAre("server 1", "server 2", "server 3", "server 4"));
+}
+
+TEST(LackOfAProcessor, ALittleOfItExcusesNobody) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 20;  // the four servers wait for the metaserver all the time
+  rig.delayed[rig.meta] = 0.1;
+  rig.pressure = 0.5;
+  rig.windows(6);
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::SLOW);
+  EXPECT_EQ(rig.verdicts[0].server(), "metaserver");
+}
+
+TEST(LackOfAProcessor, ALoopThatStandsStillForItIsNotSaidToRunOnWithoutEnd) {
+  for (const double delayed : {0.95, 0.3}) {
+    BusyMachine rig;
+    rig.windows(3);
+    rig.delayed[rig.meta] = delayed;
+    for (uint64_t second = 1; second <= 6; second++) {
+      rig.report(rig.meta).mutable_loop()->set_stalled_ns(second * 1'000'000'000);
+      rig.second(rig.meta);
+      rig.verdicts = progress::diagnose(rig.snapshot(), Settings(), rig.history());
+    }
+    ASSERT_THAT(rig.verdicts, SizeIs(1));
+    EXPECT_EQ(rig.verdicts[0].kind(), delayed > 0.9 ? Verdict::RESOURCE : Verdict::RUNNING);
+    EXPECT_EQ(rig.verdicts[0].server(), "metaserver");
+  }
+}
+
+TEST(LackOfAProcessor, TotalsThatFallOrAreMissingExcuseNobody) {
+  BusyMachine rig;
+  rig.windows(12);
+  rig.call_ms = 10;
+  rig.delayed[rig.meta] = 0.9;
+  for (int window = 0; window < 6; window++) {
+    rig.report(rig.meta).mutable_system()->set_loop_delay_ns(0);
+    rig.report(rig.meta).mutable_system()->set_machine("");
+    rig.windows(1);
+  }
+  ASSERT_THAT(rig.verdicts, SizeIs(1));
+  EXPECT_EQ(rig.verdicts[0].kind(), Verdict::SLOW);
+}
+
+}  // namespace
+}  // namespace kintsugi::progress
