@@ -2,12 +2,13 @@
 """Reads of 1 MiB while a server is slow, dead, or has a slow disk: their p99 beside that of the healthy cluster, in one run.
 
     scripts/lab/slow_servers.py [--bin build/release/bin] [--library build/release/lib/libkintsugi.so] [--dir DIRECTORY] [--mib 2048]
-                                [--reads 2000] [--readers 1] [--rounds 1] [--disk-rate 10] [--only NAME,...] [--json FILE]
+                                [--reads 2000] [--readers 1] [--rounds 1] [--disk-rate 10] [--delay-ms 0] [--only NAME,...] [--json FILE]
 
 A cluster of ten chunkservers (rs-6-3-1024k, no cache of chunks: every read comes from a disk) is made below DIRECTORY, which has to be on a real
-disk. Readers in processes of their own read 1 MiB at random, aligned offsets of one file through the library, without read-ahead. Parts (--only):
+disk for the part `disk`. Readers in processes of their own read 1 MiB at random, aligned offsets of one file through the library, without
+read-ahead. Parts (--only):
 
-    slow   one server answers a hundred times slower: a delay at its fault point send-chunk, of 99 times the healthy median
+    slow   one server answers a hundred times slower: a delay at its fault point send-chunk, of 99 times the healthy median, or of --delay-ms
     dead   one server is killed; reads until its chunks are rebuilt, by repairs at full speed
     disk   all disks are limited to --disk-rate MB/s by control groups, one of them to a third of that: seconds until `kintsugi diagnose` names it and until
            the metaserver has others go around it, and the reads from 10 s later on. Needs root and the first version of the controller blkio
@@ -158,7 +159,7 @@ class Servers(Cluster):
 def measure_slow(cluster, readers, arguments, server):
     readers.next(200)
     healthy = summary(readers.next(arguments.reads))
-    delay = (SLOWER - 1) * healthy["median_ms"] / 1e3
+    delay = (arguments.delay_ms or (SLOWER - 1) * healthy["median_ms"]) / 1e3
     cluster.output("fault", "set", server, "send-chunk", "delay", "--delay", f"{delay:.3f}")
     slowed = summary(readers.next(arguments.reads))
     cluster.output("fault", "clear", server)
@@ -183,8 +184,9 @@ def measure_dead(cluster, readers, arguments, server):
     before, during = readers.reads(killed, began), readers.reads(began, ended)
     cluster.start()
     time.sleep(5)
-    return {"healthy": healthy, "until_repair": summary(before), "during_repair": summary(during), "repair_seconds": ended - began,
-            "ratio": percentile(before + during, 0.99) * 1e3 / healthy["p99_ms"]}
+    result = {"healthy": healthy, "until_repair": summary(before), "during_repair": summary(during), "repair_seconds": ended - began}
+    result["ratio_until_repair"], result["ratio"] = (result[name]["p99_ms"] / healthy["p99_ms"] for name in ("until_repair", "during_repair"))
+    return result
 
 
 def limited_disk(pid, directory, rate):
@@ -250,6 +252,7 @@ def main():
     parser.add_argument("--readers", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--disk-rate", type=float, default=10, help="MB/s of each disk in the part `disk`")
+    parser.add_argument("--delay-ms", type=float, default=0, help="of the part `slow`; 0: 99 times the healthy median")
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
