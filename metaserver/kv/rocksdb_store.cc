@@ -27,6 +27,8 @@ constexpr double kMemtableFilterShare = 0.02;  ///< of a write buffer
 constexpr uint64_t kReadCacheShare = 5;
 /// A file in which so many of that many keys that follow each other are deletions is compacted at once.
 constexpr size_t kDeletionWindow = 16 << 10, kDeletions = 8 << 10;
+/// What was written goes into a file, where it can be compacted, after so many deletions.
+constexpr size_t kDeletionsAFlush = 50'000;
 
 std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view key) {
   std::string value;
@@ -159,10 +161,11 @@ Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor e
     return Status{code, opened.ToString()}.with_context(where);
   }
   auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw), memory);
-  auto write = [db = state->db](const Committer::Batches& batches) {
+  auto write = [db = state->db, deletions = size_t{0}](const Committer::Batches& batches) mutable {
     rocksdb::WriteBatch all;
     for (const auto& batch : batches) {
       for (const Batch::Write& write : batch->writes) {
+        if (!write.value) ++deletions;
         const rocksdb::Status added = write.value ? all.Put(write.key, *write.value) : all.Delete(write.key);
         KINTSUGI_ASSERT(added.ok());
       }
@@ -170,6 +173,14 @@ Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor e
     rocksdb::WriteOptions sync;
     sync.sync = true;
     const rocksdb::Status written = db->Write(sync, &all);
+    if (written.ok() && deletions >= kDeletionsAFlush) {
+      deletions = 0;
+      rocksdb::FlushOptions later;
+      later.wait = false;
+      later.allow_write_stall = true;  // or it would be waited for
+      if (const rocksdb::Status begun = db->Flush(later); !begun.ok())
+        log::warning("metadata store: flush after deletions: {}", begun.ToString());
+    }
     return written.ok() ? Status{} : Status{Code::kIoError, "commit: " + written.ToString()};
   };
   auto done = [raw_state = state.get()](uint64_t sequence, const Status& status) {

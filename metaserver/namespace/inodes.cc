@@ -351,8 +351,8 @@ Status Inodes::link(Transaction& transaction, const Caller& caller, InodeId id, 
 }
 
 void Inodes::drop(Transaction& transaction, Entry entry, const std::function<bool(InodeId)>& held,
-                  FreedStripes& freed) const {
-  drop_name(transaction, entry, {kMaxExtentsFreedAtOnce, now_ns(), held}, freed);
+                  FreedStripes& freed, std::optional<bool> is_empty) const {
+  drop_name(transaction, entry, {kMaxExtentsFreedAtOnce, now_ns(), held, is_empty}, freed);
 }
 
 Status Inodes::unlink(Transaction& transaction, const Caller& caller, InodeId parent, std::string_view name,
@@ -367,20 +367,20 @@ Status Inodes::unlink(Transaction& transaction, const Caller& caller, InodeId pa
   if (how.kind == Kind::kDirectory && !entry->is_directory())
     return {Code::kNotDirectory, "is not a directory"};
   if (how.kind == Kind::kOther && entry->is_directory()) return {Code::kIsDirectory, "is a directory"};
-  if (entry->is_directory() && !how.recursive && !is_empty_directory(transaction.store(), entry->id))
-    return {Code::kNotEmpty, "is not empty"};
+  const bool is_empty = entry->is_directory() && is_empty_directory(transaction.store(), entry->id);
+  if (entry->is_directory() && !how.recursive && !is_empty) return {Code::kNotEmpty, "is not empty"};
   if (snapshots_ != nullptr && entry->is_directory())
     KINTSUGI_TRY(snapshots_->check_removal(transaction, entry->id, how.recursive));
-  if (trash_ != nullptr && discard(transaction, parent, name, *entry, inode)) return {};
+  if (trash_ != nullptr && discard(transaction, parent, name, *entry, inode, is_empty)) return {};
   transaction.remove(keys::entry(parent, name));
   touch(transaction, parent, entry->is_directory() ? -1 : 0);
-  drop(transaction, *entry, how.held, freed);
+  drop(transaction, *entry, how.held, freed, is_empty);
   return {};
 }
 
 bool Inodes::discard(Transaction& transaction, InodeId parent, std::string_view name, Entry entry,
-                     proto::StoredInode inode) const {
-  const bool lasts = entry.is_directory() ? !is_empty_directory(transaction.store(), entry.id)
+                     proto::StoredInode inode, bool is_empty) const {
+  const bool lasts = entry.is_directory() ? !is_empty
                                           : inode.links() <= 1 && (entry.type == proto::Attributes::FILE ||
                                                                    entry.type == proto::Attributes::SYMLINK);
   const std::optional<InodeId> taker = lasts ? trash_->taker(transaction, parent) : std::nullopt;

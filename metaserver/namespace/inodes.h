@@ -110,7 +110,7 @@ class Inodes {
   proto::StoredInode fresh(proto::Attributes::Type type, uint32_t mode) const;
   /// The inode lost a name.
   void drop(Transaction& transaction, Entry entry, const std::function<bool(InodeId)>& held,
-            FreedStripes& freed) const;
+            FreedStripes& freed, std::optional<bool> is_empty = std::nullopt) const;
 
  private:
   Result<InodeId> add(Transaction& transaction, const Caller& caller, InodeId parent, const NewInode& made,
@@ -118,7 +118,7 @@ class Inodes {
 
   /// Moves what is about to lose its last name into the trash. False: it is not to be kept, and nothing was changed.
   bool discard(Transaction& transaction, InodeId parent, std::string_view name, Entry entry,
-               proto::StoredInode inode) const;
+               proto::StoredInode inode, bool is_empty) const;
 
   IdAllocator& ids_;
   const runtime::Clock& clock_;

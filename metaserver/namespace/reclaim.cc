@@ -67,7 +67,10 @@ void drop_name(Transaction& transaction, Entry entry, const DropOptions& options
   if (!last) inode->set_linked(true);
   if (!last) return transaction.put_message(keys::inode(entry.id), *inode);
   const bool held = options.held(entry.id);
-  const bool large = entry.is_directory() ? !is_empty_directory(transaction.store(), entry.id)
+  const auto is_empty = [&] {
+    return options.is_empty ? *options.is_empty : is_empty_directory(transaction.store(), entry.id);
+  };
+  const bool large = entry.is_directory() ? !is_empty()
                                           : count_extents(transaction.store(), content_of(entry.id, *inode),
                                                           options.max_extents + 1) > options.max_extents;
   if (held || large) {

@@ -24,6 +24,8 @@ struct DropOptions {
   size_t max_extents = 0;                                             ///< a file of more becomes an orphan
   int64_t now_ns = 0;                                                 ///< 0: the times stay as they are
   std::function<bool(InodeId)> held = [](InodeId) { return false; };  ///< somebody has it open
+  std::optional<bool> is_empty =
+      std::nullopt;  ///< a directory, if the caller has looked: it may be a long look
 };
 /// Takes one name from the inode, whose entry is gone. With the last one it is deleted and its stripes are freed, or it
 /// becomes an orphan. A directory is an orphan when it has entries.

@@ -1,7 +1,9 @@
 // One directory of very many names at a metaserver on RocksDB: how long each step keeps the metaserver's thread from everybody else.
 //
 //   huge_directory_bench [names] [directory]
+//   huge_directory_bench [names] [directory] fill
 //
+// The second only fills: /huge in the store of a metaserver that does not run now, for scripts/lab/huge_directory.py.
 // The names are put into the store directly; what follows goes through RPCs. While a step lasts, a timer of the metaserver's
 // thread asks every millisecond how much processor time the thread has had since the last time: the longest is the pause that
 // others would meet on a machine of their own, whatever else this one is doing.
@@ -274,7 +276,7 @@ struct Bench {
   }
 };
 
-int run(uint64_t names, const std::string& directory) {
+int run(uint64_t names, const std::string& directory, bool fill_only) {
   Bench bench;
   bench.names = names;
   auto store = metaserver::RocksDbStore::open(bench.server_side.runtime().executor, directory);
@@ -293,7 +295,7 @@ int run(uint64_t names, const std::string& directory) {
   if (ready.ok()) ready = runtime::run_on(bench.client_side, bench.make_directory());
   if (ready.ok()) ready = runtime::run_on(bench.server_side, bench.fill());
   if (ready.ok()) {
-    bench.run_steps();
+    if (!fill_only) bench.run_steps();
   } else {
     std::fprintf(stderr, "%s\n", ready.to_string().c_str());
   }
@@ -315,7 +317,7 @@ int main(int argc, char** argv) {
                : (std::filesystem::temp_directory_path() / "kintsugi_huge_directory_XXXXXX").string();
   if (argc <= 2 && !::mkdtemp(directory.data())) return 1;
   kintsugi::log::set_level(kintsugi::log::Level::kWarning);
-  const int code = kintsugi::run(names, directory);
+  const int code = kintsugi::run(names, directory, argc > 3);
   if (argc <= 2) std::filesystem::remove_all(directory);
   return code;
 }
