@@ -9,6 +9,9 @@
 namespace kintsugi::similarity {
 namespace {
 
+/// More than any process has: what says so is garbage.
+constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+
 double mebibytes(double bytes) {
   return bytes / (1 << 20);
 }
@@ -50,7 +53,7 @@ void MemoryWatch::look(const std::vector<MemoryUse>& processes, TimePoint now) {
   std::map<uint64_t, Known> kept;
   std::map<std::string, std::vector<std::pair<uint64_t, double>>> growths;  // by kind
   for (const MemoryUse& use : processes) {
-    if (use.bytes == 0 || kept.size() >= settings_.most_processes) continue;
+    if (use.bytes == 0 || use.bytes > kMostBytes || kept.size() >= settings_.most_processes) continue;
     const auto before = known_.find(use.process);
     Known& known = kept[use.process];
     if (before != known_.end()) known = std::move(before->second);

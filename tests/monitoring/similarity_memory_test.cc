@@ -100,6 +100,11 @@ TEST(MemoryWatch, WhoHasJustBegunOrSaysNothingIsNotJudged) {
     silent.look({{.name = "server 1", .process = 1, .kind = "chunkserver"}},
                 TimePoint{} + std::chrono::seconds(i));
   EXPECT_TRUE(silent.alarms(TimePoint{} + 100s).empty());
+  MemoryWatch garbage;
+  for (int i = 0; i < 100; ++i)
+    garbage.look({{.name = "server 1", .process = 1, .kind = "chunkserver", .bytes = i < 50 ? 1000 : ~0ULL}},
+                 TimePoint{} + std::chrono::seconds(i));
+  EXPECT_TRUE(garbage.alarms(TimePoint{} + 100s).empty());
 }
 
 }  // namespace
