@@ -5,9 +5,8 @@
 #include <csignal>
 #include <thread>
 
-#include <unistd.h>
-
 #include <boost/asio/post.hpp>
+#include <unistd.h>
 
 #include "common/log/log.h"
 #include "common/runtime/production/processor_time.h"
@@ -114,7 +113,7 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   std::atomic<pthread_t> loop_thread{};
   std::atomic<pid_t> loop_thread_id{0};  ///< the same thread as the kernel calls it; 0: not known yet
   runtime::ProcessorClock processor;     ///< the observer's thread asks it
-  int64_t sampled_for = 0;  ///< the turn that was missed when the stack was taken
+  int64_t sampled_for = 0;               ///< the turn that was missed when the stack was taken
   StackSample sample;
   std::thread thread;
 };

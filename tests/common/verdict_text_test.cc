@@ -154,6 +154,7 @@ TEST(VerdictJson, HasEveryFieldByItsName) {
                          {"why", {"of 998 sojourns in this state before, 3 may have lasted as long"}},
                          {"masked", false},
                          {"factor", 0.0},
+                         {"gone_around", false},
                          {"stack", Json::array()},
                          {"slice", Json::array()},
                          {"raised_unix_s", 1.7e9},

@@ -145,7 +145,8 @@ asio::awaitable<Result<Entry>> DoubtfulFileSystem::make_directory(const Caller&,
 asio::awaitable<Result<Entry>> DoubtfulFileSystem::symlink(const Caller&, NodeId, std::string_view name,
                                                            std::string_view target) {
   check_new(name);
-  require(!target.empty() && target.size() < PATH_MAX && target.find('\0') == target.npos, "a target is a path");
+  require(!target.empty() && target.size() < PATH_MAX && target.find('\0') == target.npos,
+          "a target is a path");
   co_return entry();
 }
 

@@ -180,6 +180,8 @@ TEST_F(Supervised, ApplicationsDoNotNoticeThatTheServingProcessIsKilledAgainAndA
       for (; !done && load->failure.empty(); ++load->steps) {
         load->step();
         if (load->steps % 50 == 0) load->list();
+        // The rig holds a descriptor for every file that was ever made below a process that was killed.
+        std::this_thread::sleep_for(2ms);
       }
     });
   std::vector<uint64_t> before(loads.size());

@@ -78,7 +78,7 @@ class Interrupt {
 struct Caller {
   uint32_t uid = 0;
   uint32_t gid = 0;
-  TimePoint asked;  ///< when the request was read
+  TimePoint asked;   ///< when the request was read
   uint32_t pid = 0;  ///< the thread's; 0 for what the kernel does by itself, or from another pid namespace
   uint64_t unique =
       0;  ///< names the request, also over a restart of this process; never 0, unique while it is unanswered
