@@ -64,15 +64,17 @@ void FetchTimes::record(uint64_t bytes, Duration took) {
     ring.durations[ring.next] = took;
     ring.next = (ring.next + 1) % kRemembered;
   }
+  if (ring.durations.size() == kRemembered && ring.next % kFewest != 0) return;
+  std::vector<Duration> sorted = ring.durations;
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  ring.usual = *middle;
 }
 
 std::optional<Duration> FetchTimes::usual(uint64_t bytes) const {
   const Ring& ring = rings_[size_class(bytes)];
   if (ring.durations.size() < kFewest) return {};
-  std::vector<Duration> sorted = ring.durations;
-  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
+  return ring.usual;
 }
 
 }  // namespace kintsugi::client

@@ -77,6 +77,7 @@ class FetchTimes {
   struct Ring {
     std::vector<Duration> durations;
     size_t next = 0;
+    Duration usual{};  ///< as it was a few fetches ago
   };
   static size_t size_class(uint64_t bytes);
   std::array<Ring, 3> rings_;

@@ -74,7 +74,16 @@ asio::awaitable<Status> FakeChunkServer::read_small(Context, const proto::ReadSm
   }
   const auto found = chunks.find({StripeId{request.stripe_id()}, request.index()});
   if (found == chunks.end()) co_return Status{Code::kNotFound, "no such chunk"};
-  response.set_data(found->second.bytes.data(), found->second.bytes.size());
+  const std::span<const std::byte> all(found->second.bytes);
+  if (request.length() > 0) {
+    if (request.offset() + request.length() > all.size())
+      co_return Status{Code::kInvalidArgument, "beyond the chunk"};
+    const auto part = all.subspan(request.offset(), request.length());
+    response.set_data(part.data(), part.size());
+    response.set_crc(crc32c(part));
+    co_return Status{};
+  }
+  response.set_data(all.data(), all.size());
   response.set_crc(found->second.block_crcs.front());
   co_return Status{};
 }

@@ -33,8 +33,8 @@ struct Rig {
   }
 
   /// How long it took, in ms. The bytes are compared.
-  double read(uint64_t cell) {
-    std::vector<std::byte> into(kCell);
+  double read(uint64_t cell, uint64_t length = kCell) {
+    std::vector<std::byte> into(length);
     const TimePoint began = cluster.simulation.now();
     const auto read = cluster.run(handle->file().read(cell * kCell, into));
     EXPECT_TRUE(read) << read.error();
@@ -94,6 +94,20 @@ TEST(SlowServer, ThatTheMetaserverNamesIsReadFromOnlyWhenOthersAreGone) {
   for (uint64_t cell = 0; cell < kCells; ++cell)
     rig.read(cell);
   EXPECT_GT(slow.reads, before) << "it is the fallback";
+}
+
+TEST(SlowServer, IsWaitedForBySmallReadsAsLongAsItOnlyLags) {
+  Rig rig(7);
+  FakeChunkServer& slow = rig.holder(0);
+  for (int i = 0; i < 100; ++i)
+    rig.read(static_cast<uint64_t>(i) % kCells, 4096);
+  slow.read_delay = 50ms;
+  const uint64_t before = slow.reads, others = rig.fetches() - before;
+  for (int i = 0; i < 10; ++i)
+    EXPECT_GE(rig.read(0, 4096), 50);
+  EXPECT_EQ(slow.reads, before + 10);
+  EXPECT_EQ(rig.fetches() - slow.reads, others)
+      << "to rebuild 4 KiB from others costs all of them more than it saves one";
 }
 
 TEST(SlowServer, IsReadFromAgainOnceItIsNotNamedAnyMore) {

@@ -9,8 +9,9 @@
 namespace kintsugi::client {
 
 /// A fetch that takes kTimesUsual times as long as they usually do lags. From then on it is hedged when the budget allows that, and from `late`
-/// on in any case.
+/// on in any case. A small one waits for `late`: to rebuild it costs several times as much, and very many at once make all servers lag.
 struct FetchPatience {
+  static constexpr uint64_t kSmall = 32 << 10;  ///< bytes
   static constexpr int kTimesUsual = 4;
   static constexpr Duration kUnknown = std::chrono::milliseconds(400);  ///< until enough was learned
 
@@ -18,6 +19,7 @@ struct FetchPatience {
     const auto usual = resources.fetch_times.usual(bytes);
     early = usual ? std::max(resources.options.hedge_floor, kTimesUsual * *usual) : kUnknown;
     late = std::max(resources.options.late_hedge_floor, early);
+    if (bytes <= kSmall) early = late;
   }
 
   Duration early, late;
