@@ -73,17 +73,13 @@ ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Cl
       // A handle of the process before this one must not be mistaken for one of this.
       next_handle_(runtime.random.next() << 24 | 1),
       buffers_(runtime, kBuffers, kBufferBytes),
-      tasks_(runtime) {
-  if (notifier_ == nullptr) return;
-  files_.session().on_changed = [this](client::Session::Changes changes) {
-    return forget_changed(std::move(changes));
-  };
-}
+      tasks_(runtime),
+      beliefs_(runtime, files.session(), notifier, tasks_, {options.cached_for, options.remembered}) {}
 
 ClusterFileSystem::~ClusterFileSystem() = default;
 
 void ClusterFileSystem::started(const Negotiated& negotiated) {
-  expires_names_ = (negotiated.flags & FUSE_HAS_EXPIRE_ONLY) != 0;
+  beliefs_.can_expire_names((negotiated.flags & FUSE_HAS_EXPIRE_ONLY) != 0);
 }
 
 asio::awaitable<void> ClusterFileSystem::destroyed() {
@@ -99,7 +95,7 @@ asio::awaitable<void> ClusterFileSystem::close_all() {
 }
 
 ClusterFileSystem::Held ClusterFileSystem::held() const {
-  return {.inodes = seen_.size(),
+  return {.inodes = beliefs_.count(),
           .names = directory_names_.size(),
           .contents = cached_.size(),
           .removed = removed_directories_.size(),
@@ -108,17 +104,12 @@ ClusterFileSystem::Held ClusterFileSystem::held() const {
 }
 
 void ClusterFileSystem::forget(NodeId node, uint64_t) {
-  seen_.erase(node);
+  beliefs_.forget(node);
   if (files_.names().is_leased(node)) files_.give_back(node);
   removed_directories_.erase(node);
 }
 
 // ---- attributes
-
-void ClusterFileSystem::note(const Caller& caller, const proto::Attributes& told) {
-  if (seen_.size() >= options_.remembered) seen_.clear();
-  seen_[told.inode()] = {told.has_xattrs(), runtime_.clock.now() + believable(caller)};
-}
 
 Attributes ClusterFileSystem::attributes_of(const proto::Attributes& told) {
   const auto file = files_.find(told.inode());
@@ -144,28 +135,6 @@ Attributes ClusterFileSystem::shown(const proto::Attributes& known) {
   return attributes;
 }
 
-Lifetime ClusterFileSystem::believable(const Caller& caller) const {
-  return files_.session().believable(caller.asked, options_.cached_for);
-}
-
-Lifetime ClusterFileSystem::believable(const Caller& caller, NodeId directory) const {
-  return files_.session().is_shared(directory) ? Lifetime{0} : believable(caller);
-}
-
-asio::awaitable<void> ClusterFileSystem::forget_changed(client::Session::Changes changes) {
-  for (const proto::ChangedInode& changed : changes)
-    seen_.erase(changed.inode());
-  for (const proto::ChangedInode& changed : changes) {
-    // Of attributes the kernel lets go without a lock, and of pages when it sees that their times are others.
-    (void)co_await notifier_->invalidate_inode(changed.inode(), -1, 0);
-    for (const std::string& name : changed.names()) {
-      if (expires_names_) (void)co_await notifier_->invalidate_entry(changed.inode(), name, true);
-      // Before Linux 6.2 a name cannot be forgotten without detaching what is mounted below it: it is not believed for longer.
-      if (!expires_names_ && !co_await tasks_.sleep_for(options_.cached_for)) co_return;
-    }
-  }
-}
-
 Entry ClusterFileSystem::entry_of(const Caller& caller, NodeId parent, std::string_view name,
                                   const proto::Attributes& told) {
   const std::pair key{parent, std::string(name)};
@@ -175,18 +144,18 @@ Entry ClusterFileSystem::entry_of(const Caller& caller, NodeId parent, std::stri
     if (directory_names_.size() >= options_.remembered) directory_names_.clear();
     directory_names_[key] = told.inode();
   }
-  note(caller, told);
+  beliefs_.told(caller, told);
   Entry entry;
   entry.node = told.inode();
   entry.attributes = attributes_of(told);
-  entry.entry_valid = believable(caller, parent);
-  entry.attributes_valid = believable(caller);
+  entry.entry_valid = beliefs_.lasts(caller, parent);
+  entry.attributes_valid = beliefs_.lasts(caller);
   return entry;
 }
 
 AttributesAnswer ClusterFileSystem::answer_of(const Caller& caller, const proto::Attributes& told) {
-  note(caller, told);
-  return {attributes_of(told), believable(caller)};
+  beliefs_.told(caller, told);
+  return {attributes_of(told), beliefs_.lasts(caller)};
 }
 
 asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller& caller, NodeId parent,
@@ -198,7 +167,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller& caller, N
   if (found) co_return entry_of(caller, parent, name, *found);
   if (found.error().code() != Code::kNotFound) co_return found.error();
   Entry none;
-  none.entry_valid = believable(caller, parent);
+  none.entry_valid = beliefs_.lasts(caller, parent);
   co_return none;
 }
 
@@ -213,7 +182,7 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(cons
   }
   const auto removed = removed_directories_.find(node);
   if (found.error().code() != Code::kStale || removed == removed_directories_.end()) co_return found.error();
-  co_return AttributesAnswer{shown(removed->second), believable(caller)};
+  co_return AttributesAnswer{shown(removed->second), beliefs_.lasts(caller)};
 }
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
@@ -235,14 +204,14 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(cons
   request.set_kill_privileges(changes.kill_setid || owner_to_what_it_is);
   request.set_opened_for_writing(changes.handle.has_value());
   if (const auto known = files_.set_attributes(request)) {
-    note(caller, *known);
-    co_return AttributesAnswer{shown(*known), believable(caller)};
+    beliefs_.told(caller, *known);
+    co_return AttributesAnswer{shown(*known), beliefs_.lasts(caller)};
   }
   if (const auto file = files_.find(node)) {
     const auto changed = co_await file->set_attributes(std::move(request));
     if (!changed) co_return changed.error();
-    note(caller, *changed);
-    co_return AttributesAnswer{shown(*changed), believable(caller)};
+    beliefs_.told(caller, *changed);
+    co_return AttributesAnswer{shown(*changed), beliefs_.lasts(caller)};
   }
   const auto changed = co_await files_.calls().set_attributes(std::move(request), caller.unique);
   if (!changed) co_return changed.error();
@@ -486,7 +455,7 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller
   auto told = co_await files_.calls().get(node, true, writes(flags.flags));
   if (!told) co_return told.error();
   if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
-  note(caller, *told);
+  beliefs_.told(caller, *told);
   co_return co_await open_told(caller, std::move(*told), flags, false);
 }
 
@@ -749,21 +718,18 @@ asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeI
   request.set_kill_set_gid(kill_setgid);
   // What is made there may inherit from it.
   if (files_.names().is_leased(node)) files_.give_back(node);
-  seen_.erase(node);
+  beliefs_.forget(node);
   const Status set = co_await files_.calls().set_xattr(std::move(request), caller.unique);
-  seen_.erase(node);
+  beliefs_.forget(node);
   co_return set;
 }
 
 asio::awaitable<Result<std::string>> ClusterFileSystem::get_xattr(const Caller& caller, NodeId node,
                                                                   std::string_view name) {
-  const auto seen = seen_.find(node);
-  const bool fresh = seen != seen_.end() && runtime_.clock.now() < seen->second.until;
   // Of these the kernel asks without being asked; other names may be wrong, which the metaserver knows.
   const bool of_system = name == "system.posix_acl_access" || name == "system.posix_acl_default" ||
                          (name.starts_with("security.") && name != "security.");
-  if (fresh && !seen->second.has_xattrs && of_system)
-    co_return Status{Code::kNoData, "has no such attribute"};
+  if (of_system && beliefs_.is_without_xattrs(node)) co_return Status{Code::kNoData, "has no such attribute"};
   proto::GetXattrRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_inode(node);

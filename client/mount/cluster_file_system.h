@@ -11,6 +11,7 @@
 #include "client/mount/directory_cookies.h"
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel/notifier.h"
+#include "client/mount/kernel_beliefs.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
@@ -19,9 +20,9 @@ namespace kintsugi::mount {
 
 struct ClusterFileSystemOptions {
   uint64_t root = kRootNode;
-  /// The kernel may believe names and attributes for so long without asking again: what other mounts do is seen then.
+  /// The kernel may believe names and attributes for so long without asking again: what others change it forgets before (KernelBeliefs).
   Lifetime cached_for = std::chrono::seconds(1);
-  // What the tables here may hold: a few hundred bytes for each, and up to 4 KiB for an open file.
+  // The tables hold at most so much. An entry takes a few hundred bytes, an open file up to 4 KiB.
   size_t remembered = 100'000;         ///< inodes and names that the kernel was told of last
   size_t listing_positions = 200'000;  ///< in all directories that are open
   size_t open_handles = 32'000;        ///< files and directories: who opens more gets EDQUOT
@@ -117,10 +118,6 @@ class ClusterFileSystem final : public FileSystem {
     std::set<LockOwner> lock_owners;
   };
   using OpenedPtr = std::shared_ptr<OpenedFile>;
-  struct Seen {
-    bool has_xattrs = false;
-    TimePoint until;  ///< it is believed
-  };
 
   /// The open file of a handle, which is opened if a process before this one gave it out.
   asio::awaitable<Result<OpenedPtr>> opened(NodeId node, Handle handle);
@@ -129,18 +126,11 @@ class ClusterFileSystem final : public FileSystem {
   Status check_handles() const;
   asio::awaitable<Status> list_entries(const Caller& caller, NodeId node, Handle handle, uint64_t cookie,
                                        bool plus, DirectoryListing& into);
-  /// How long the kernel may believe the answer to this.
-  Lifetime believable(const Caller& caller) const;
-  /// The same of a name in the directory, or that there is none.
-  Lifetime believable(const Caller& caller, NodeId directory) const;
-  /// Others have changed what the kernel may believe: it has to forget it.
-  asio::awaitable<void> forget_changed(client::Session::Changes changes);
   /// What the kernel is told of an inode by this name, with what is not written out yet of it. A directory's name is remembered.
   Entry entry_of(const Caller& caller, NodeId parent, std::string_view name, const proto::Attributes& told);
   AttributesAnswer answer_of(const Caller& caller, const proto::Attributes& told);
   Attributes attributes_of(const proto::Attributes& told);
   static Attributes shown(const proto::Attributes& known);
-  void note(const Caller& caller, const proto::Attributes& told);
   asio::awaitable<Result<proto::Attributes>> make(const Caller& caller, NodeId parent, std::string_view name,
                                                   const NewNode& node, bool hold);
   asio::awaitable<Result<OpenAnswer>> open_told(const Caller& caller, proto::Attributes told, OpenFlags flags,
@@ -159,7 +149,6 @@ class ClusterFileSystem final : public FileSystem {
   client::Client& client_;
   client::OpenFiles& files_;
   Notifier* notifier_;
-  bool expires_names_ = false;  ///< the kernel can be told to ask for a name again
   const ClusterFileSystemOptions options_;
   CookieBudget cookie_budget_;
   runtime::Semaphore listings_;  ///< that take memory for a page
@@ -169,7 +158,6 @@ class ClusterFileSystem final : public FileSystem {
   std::map<std::pair<NodeId, std::string>, NodeId, std::less<>> directory_names_;
   /// Bounded: directories that were removed through this mount, for those who still have them open or are in them.
   std::unordered_map<NodeId, proto::Attributes> removed_directories_;
-  std::unordered_map<NodeId, Seen> seen_;  ///< bounded: what was told of inodes in the last moments
   struct Version {
     int64_t modified_ns = 0;
     uint64_t size = 0;
@@ -180,7 +168,8 @@ class ClusterFileSystem final : public FileSystem {
   std::optional<std::pair<TimePoint, FileSystemSpace>> space_;  ///< of the whole cluster
   Handle next_handle_;
   runtime::BufferPool buffers_;
-  runtime::TaskGroup tasks_;  ///< only to sleep: locks that wait
+  runtime::TaskGroup tasks_;  ///< only to sleep: locks that wait, names that cannot be expired
+  KernelBeliefs beliefs_;
 };
 
 }  // namespace kintsugi::mount

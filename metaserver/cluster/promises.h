@@ -65,7 +65,7 @@ class Promises {
   };
   /// Everything that the transaction changes is other than was told from now on. To be called when others see the change.
   Hearers changed(const Transaction& transaction);
-  /// The same of one inode.
+  /// The attributes of this inode may be other than was told from now on.
   Hearers changed(InodeId inode, uint64_t by);
   /// Who has to hear of changes that were made before.
   Hearers unheard();

@@ -256,6 +256,9 @@ def main():
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
+    for needed in (arguments.bin / "kintsugi", arguments.library):
+        if not needed.exists():
+            parser.error(f"{needed} does not exist: build it, or say where it is (--bin, --library)")
     results = {}
     with tempfile.TemporaryDirectory(prefix="slow-servers-", dir=arguments.dir) as work:
         work = pathlib.Path(work).resolve()

@@ -19,7 +19,8 @@ struct FilesOptions {
   size_t read_ahead_bytes = size_t{64} << 20;
   /// Ask for leases of new directories, whose names LeasedNames gives then. For a user that asks it for every name.
   bool lease_directories = false;
-  /// What is told here is passed on to a kernel that believes it for kBelieved: changes by others are heard of (Session::believes).
+  /// A kernel is told what the metaserver tells this process, and believes it for kBelieved: the session hears of changes by others
+  /// (Session::believes).
   bool kernel_believes = false;
   /// Bound on names that are known under those leases: some 100 bytes each. Whoever makes more loses leases of directories.
   size_t known_names = 200'000;

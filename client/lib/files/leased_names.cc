@@ -257,7 +257,7 @@ std::optional<proto::Attributes> LeasedNames::make_here(const proto::MakeInodeRe
   const int64_t now = resources_.runtime.clock.wall_now().time_since_epoch().count();
   proto::Attributes attributes = fresh(found->second, request, *id, now);
   const bool is_directory = request.type() == proto::Attributes::DIRECTORY;
-  // Of a file that is made and not opened nothing is kept back, and nobody would give its lease back.
+  // A file that is made and not opened has nothing to keep back, and nobody would give its lease back.
   const bool lease = is_directory || (request.type() == proto::Attributes::FILE && request.hold_for() != 0);
   proto::NameChange change;
   change.set_inode(*id);

@@ -229,7 +229,7 @@ void Session::changed(const proto::AwaitRecallsResponse& response) {
     if (!inode.names().empty()) shared_until_[inode.inode()] = now + 2 * kShared;
   told_change_ = response.number();
   unheard_.push_back({response.number(), now, Changes(response.changed().begin(), response.changed().end())});
-  // What is older than anything that a kernel believes need not be told it any more.
+  // A kernel that was not told of a change for so long believes nothing any more of what was before it.
   while (now - unheard_.front().told > kBelieved)
     unheard_.pop_front();
   if (!std::exchange(hearing_, true)) tasks_.spawn(hear());

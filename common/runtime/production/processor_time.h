@@ -1,4 +1,4 @@
-/// What Linux says of how long this process ran, and how long it could have run but had no processor.
+/// Linux counts how long this process ran, and how long it could have run but had no processor. This reads both.
 ///
 /// A thread that is ready and waits for a processor looks from everywhere else like one that works slowly. Only the kernel knows the two apart
 /// (/proc/self/task/N/schedstat); and it says for how long anybody on the machine had to wait like that (/proc/pressure/cpu).

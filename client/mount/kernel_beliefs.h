@@ -1,0 +1,59 @@
+/// What the kernel may believe of what it was told, and what it has to forget when others change it (decision 028).
+#pragma once
+
+#include <unordered_map>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "client/lib/files/session.h"
+#include "client/mount/kernel/file_system.h"
+#include "client/mount/kernel/notifier.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::mount {
+
+/// Single-threaded.
+class KernelBeliefs {
+ public:
+  struct Options {
+    Lifetime cached_for;
+    size_t remembered;  ///< inodes
+  };
+
+  /// References outlive it. `notifier` may be null: then the kernel is not told of changes, and believes for `cached_for`.
+  KernelBeliefs(const runtime::Runtime& runtime, client::Session& session, Notifier* notifier,
+                runtime::TaskGroup& tasks, Options options);
+
+  /// The kernel can be told to ask for a name again.
+  void can_expire_names(bool can) { expires_names_ = can; }
+
+  /// The kernel may believe for so long what this request is answered about an inode.
+  Lifetime lasts(const Caller& caller) const;
+  /// The kernel may believe for so long that there is, or is not, a name in this directory.
+  Lifetime lasts(const Caller& caller, NodeId directory) const;
+
+  /// The kernel is told these attributes.
+  void told(const Caller& caller, const proto::Attributes& attributes);
+  /// The inode was told a moment ago, and had no extended attributes.
+  bool is_without_xattrs(NodeId node) const;
+  void forget(NodeId node) { inodes_.erase(node); }
+  size_t count() const { return inodes_.size(); }
+
+ private:
+  asio::awaitable<void> forget_changed(client::Session::Changes changes);
+
+  struct Told {
+    bool has_xattrs = false;
+    TimePoint until;  ///< it is believed
+  };
+  runtime::Clock& clock_;
+  client::Session& session_;
+  Notifier* notifier_;
+  runtime::TaskGroup& tasks_;
+  const Options options_;
+  bool expires_names_ = false;
+  std::unordered_map<NodeId, Told> inodes_;  ///< bounded: those of the last moments
+};
+
+}  // namespace kintsugi::mount
