@@ -35,6 +35,9 @@ void add_settings(daemon::Settings& settings, Options& options) {
                      kMostCache);
   settings.add("policy", &meta.default_policy, "code of new files below /, when the cluster is made");
   settings.add_bytes("chunk_bytes", &meta.chunk_bytes, "size of a chunk at most", 1 << 20, 256 << 20);
+  settings.add_bytes("inline_bytes", &meta.inline_bytes,
+                     "bytes of small writes to keep with the metadata at most; 0: all go to chunkservers", 0,
+                     1ull << 40);
   settings.add("heartbeat_interval", &meta.heartbeat_interval, "time between two heartbeats of a chunkserver",
                10ms, 1min);
   settings.add("suspect_after", &meta.suspect_after,

@@ -24,6 +24,7 @@ Status show_stripe(Session& session, BlockingClient& client, const uint64_t& str
   }
   fmt::print("stripe {}: {}, {} user bytes, {}\n", stripe.stripe_id(), stripe.policy(), stripe.length(),
              answer.state());
+  if (stripe.chunks().empty()) fmt::print("  kept with the metadata, by the metaserver\n");
   for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
     fmt::print("  {:>2}  {:<20} {:<21} {:>10}  crc {:08x}  {}\n", chunk.index(),
                chunk.server_id() == 0 ? "-" : chunk.server_name(),

@@ -135,6 +135,10 @@ void print_attributes(const std::string& path, const proto::Attributes& attribut
 void print_stripes(const proto::OpenReadResponse& where) {
   fmt::print("stripes:  {}\n", where.stripes_size());
   for (const proto::Stripe& stripe : where.stripes()) {
+    if (stripe.chunks().empty()) {
+      fmt::print("  {}  {}, kept with the metadata\n", stripe.stripe_id(), human_bytes(stripe.length()));
+      continue;
+    }
     const auto available =
         std::count_if(stripe.chunks().begin(), stripe.chunks().end(),
                       [](const proto::ChunkPlacement& chunk) { return chunk.available(); });

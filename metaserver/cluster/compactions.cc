@@ -4,7 +4,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 /// A file that is all small extents is still well off when there are few of them.
-bool lies_badly(const Reader& reader, InodeId content, size_t& looked_at) {
+bool lies_badly(const Reader& reader, InodeId content, bool crowded, size_t& looked_at) {
   size_t small = 0, seen = 0;
   bool wasteful = false;
   StripeId last{};
@@ -13,7 +13,7 @@ bool lies_badly(const Reader& reader, InodeId content, size_t& looked_at) {
     const StripeId id{extent.stripe_id()};
     if (id != std::exchange(last, id)) {
       const auto stripe = reader.get_message<proto::StoredStripe>(keys::stripe(id));
-      wasteful = stripe && is_wasteful(*stripe);
+      wasteful = stripe && (is_wasteful(*stripe) || (crowded && is_inline(*stripe)));
     }
     ++looked_at;
     return !wasteful && small < Compactions::kSmallExtents && ++seen < Compactions::kExtentsOfFile;
@@ -64,7 +64,7 @@ std::vector<InodeId> Compactions::take(uint64_t session, size_t at_most) {
   return taken;
 }
 
-bool Compactions::scan_step(const Reader& reader) {
+bool Compactions::scan_step(const Reader& reader, bool crowded) {
   size_t inodes = 0, extents = 0;
   bool more = false;
   keys::Range range = keys::all(keys::Kind::kInode);
@@ -72,7 +72,8 @@ bool Compactions::scan_step(const Reader& reader) {
   reader.scan(range, [&](std::string_view key, std::string_view value) {
     scanned_ = InodeId{keys::first_id(key)};
     const auto inode = Reader::parse<proto::StoredInode>(value);
-    if (inode.type() == proto::Attributes::FILE && lies_badly(reader, content_of(scanned_, inode), extents))
+    if (inode.type() == proto::Attributes::FILE &&
+        lies_badly(reader, content_of(scanned_, inode), crowded, extents))
       wrote(scanned_, 0, kSmallExtents, false);
     more = ++inodes >= kInodesOfStep || extents >= kExtentsOfStep;
     return !more;

@@ -33,7 +33,8 @@ class Compactions {
   /// Files for this session to compact now. They are forgotten here: what is not done is found again.
   std::vector<InodeId> take(uint64_t session, size_t at_most);
   /// Looks at the next inodes. False: that was the end, and the next step begins at the first inode.
-  bool scan_step(const Reader& reader);
+  /// `crowded`: any bytes that the metadata keeps are to go to stripes.
+  bool scan_step(const Reader& reader, bool crowded);
 
   size_t waiting() const { return wanted_.size(); }
 

@@ -45,7 +45,7 @@ void refer(Transaction& transaction, StripeId id, uint64_t extents, uint64_t byt
       transaction.leave(keys::server_chunk(server, chunk));
       if (server) transaction.leave(keys::garbage(server, chunk));
     }
-    adjust_totals(transaction, 0, 0, 1);
+    adjust_totals(transaction, 0, 0, 1, static_cast<int64_t>(stripe->inline_data().size()));
     stripe->set_references(0);
     stripe->set_live_bytes(0);
   }

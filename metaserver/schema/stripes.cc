@@ -20,7 +20,16 @@ void add_stripe(Transaction& transaction, StripeId id, const proto::StoredStripe
     if (!has_place(chunk)) continue;
     transaction.put(keys::server_chunk(ServerId{chunk.server_id()}, {id, static_cast<uint32_t>(i)}), "");
   }
-  adjust_totals(transaction, 0, 0, 1);
+  adjust_totals(transaction, 0, 0, 1, static_cast<int64_t>(stripe.inline_data().size()));
+}
+
+void add_inline_stripe(Transaction& transaction, StripeId id, std::string_view bytes, uint32_t crc) {
+  KINTSUGI_ASSERT(!bytes.empty());
+  proto::StoredStripe stripe;
+  stripe.set_length(bytes.size());
+  stripe.set_inline_data(bytes.data(), bytes.size());
+  stripe.set_inline_crc(crc);
+  add_stripe(transaction, id, stripe);
 }
 
 void move_chunk(Transaction& transaction, ChunkId chunk, proto::StoredStripe& stripe, ServerId server) {
@@ -47,23 +56,30 @@ void free_stripe(Transaction& transaction, StripeId id, FreedStripes& freed) {
     if (server) transaction.put(keys::garbage(server, chunk_id), "");
   }
   transaction.remove(keys::stripe(id));
-  adjust_totals(transaction, 0, 0, -1);
+  adjust_totals(transaction, 0, 0, -1, -static_cast<int64_t>(stripe->inline_data().size()));
   freed.emplace_back(id, std::move(*stripe));
 }
 
 uint64_t stored_bytes(const proto::StoredStripe& stripe) {
-  uint64_t bytes = 0;
+  uint64_t bytes = stripe.inline_data().size();
   for (const proto::StoredChunk& chunk : stripe.chunks())
     bytes += chunk.length();
   return bytes;
 }
 
-void adjust_totals(Transaction& transaction, int64_t files, int64_t directories, int64_t stripes) {
+void adjust_totals(Transaction& transaction, int64_t files, int64_t directories, int64_t stripes,
+                   int64_t inline_bytes) {
   auto totals = transaction.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   totals.set_files(totals.files() + static_cast<uint64_t>(files));
   totals.set_directories(totals.directories() + static_cast<uint64_t>(directories));
   totals.set_stripes(totals.stripes() + static_cast<uint64_t>(stripes));
+  totals.set_inline_bytes(totals.inline_bytes() + static_cast<uint64_t>(inline_bytes));
   transaction.put_message(keys::totals(), totals);
+}
+
+uint64_t total_inline_bytes(const Transaction& transaction) {
+  const auto totals = transaction.get_message<proto::StoredTotals>(keys::totals());
+  return totals ? totals->inline_bytes() : 0;
 }
 
 }  // namespace kintsugi::metaserver

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,10 +28,20 @@ void move_chunk(Transaction& transaction, ChunkId chunk, proto::StoredStripe& st
 /// Deletes the stripe, if it exists; its chunks become garbage of their servers.
 void free_stripe(Transaction& transaction, StripeId id, FreedStripes& freed);
 
-/// The bytes of all chunks.
+/// The bytes of all chunks, or those that are kept in the record.
 uint64_t stored_bytes(const proto::StoredStripe& stripe);
 
+/// A stripe that has no chunks: its bytes are in its record (docs/decisions/030).
+inline bool is_inline(const proto::StoredStripe& stripe) {
+  return stripe.chunks().empty();
+}
+/// A new stripe that keeps these bytes. REQUIRES: there are some.
+void add_inline_stripe(Transaction& transaction, StripeId id, std::string_view bytes, uint32_t crc);
+
 /// Adds to the counts of the whole namespace.
-void adjust_totals(Transaction& transaction, int64_t files, int64_t directories, int64_t stripes);
+void adjust_totals(Transaction& transaction, int64_t files, int64_t directories, int64_t stripes,
+                   int64_t inline_bytes = 0);
+/// The user bytes that stripe records keep.
+uint64_t total_inline_bytes(const Transaction& transaction);
 
 }  // namespace kintsugi::metaserver

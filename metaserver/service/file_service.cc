@@ -2,6 +2,7 @@
 
 #include "erasure/policy.h"
 #include "metaserver/namespace/changes.h"
+#include "metaserver/schema/inline_data.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -14,6 +15,11 @@ constexpr sight::Site kWriteExtents{"metaserver.write_extents", {"extents", "mor
 constexpr sight::Site kCopyExtents{"metaserver.copy_extents", {"bytes"}};
 constexpr sight::Site kAbortUpload{"metaserver.abort_upload"};
 constexpr sight::Site kKeepUpload{"metaserver.keep_upload"};
+
+bool same(const proto::Extent& a, const proto::Extent& b) {
+  return a.file_offset() == b.file_offset() && a.length() == b.length() && a.stripe_id() == b.stripe_id() &&
+         a.stripe_offset() == b.stripe_offset();
+}
 
 }  // namespace
 
@@ -47,11 +53,12 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
   const uint64_t left = attributes.size() - request.offset();
   const uint64_t end = request.offset() + (request.length() == 0 ? left : std::min(left, request.length()));
   std::set<uint64_t> stripes;
+  uint64_t inline_bytes = 0;
   scan_extents(reader, content_of(place->id(), *inode), request.offset(), [&](const proto::Extent& extent) {
     if (extent.file_offset() >= end) return false;
     const bool new_stripe = !stripes.contains(extent.stripe_id());
     if ((new_stripe && response.stripes_size() == kMaxStripesOfOpenRead) ||
-        response.extents_size() == kMaxExtentsOfOpenRead) {
+        response.extents_size() == kMaxExtentsOfOpenRead || inline_bytes >= kMaxInlineBytesOfOpenRead) {
       response.set_more(true);
       return false;
     }
@@ -59,7 +66,11 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
       const StripeId stripe_id{extent.stripe_id()};
       const auto stripe = load_stripe(reader, stripe_id);
       KINTSUGI_ASSERT(stripe);
-      *response.add_stripes() = state_.describe(stripe_id, *stripe, rpc::kOpRead, kReadCapabilityLife);
+      proto::Stripe& described = *response.add_stripes();
+      described = state_.describe(stripe_id, *stripe, rpc::kOpRead, kReadCapabilityLife);
+      described.set_inline_data(stripe->inline_data());
+      described.set_inline_crc(stripe->inline_crc());
+      inline_bytes += stripe->inline_data().size();
       stripes.insert(extent.stripe_id());
     }
     *response.add_extents() = extent;
@@ -181,19 +192,28 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
 }
 
 Status FileService::write_file(Transaction& transaction, const FileWrite& wanted,
-                               const std::vector<StripeId>& stripes, FreedStripes& freed,
+                               std::vector<StripeId> stripes, FreedStripes& freed,
                                proto::Attributes& attributes) {
   KINTSUGI_TRY(state_.leases.check(wanted.inode, wanted.session));
   KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, wanted.inode));
   if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
   const uint64_t size = std::max(inode.size(), wanted.size_at_least);
   if (size > kMaxFileBytes) return {Code::kFileTooLarge, "cannot be so large"};
-  KINTSUGI_TRY(Uploads::check_extents(transaction, wanted.extents, size, stripes, true));
+  proto::FileExtents kept;
+  if (!wanted.inline_data.empty()) {
+    KINTSUGI_ASSIGN(const uint64_t id, state_.stripe_ids.take());
+    *kept.mutable_extents() = wanted.extents;
+    KINTSUGI_TRY(keep_inline(transaction, StripeId{id}, wanted.inline_data, wanted.inline_crc,
+                             *kept.mutable_extents()));
+    stripes = {StripeId{id}};
+  }
+  const auto& extents = wanted.inline_data.empty() ? wanted.extents : kept.extents();
+  KINTSUGI_TRY(Uploads::check_extents(transaction, extents, size, stripes, true));
   ExtentWriter writer(transaction, content_of(wanted.inode, inode));
-  for (const proto::Extent& extent : wanted.extents)
+  for (const proto::Extent& extent : extents)
     writer.put(extent);
   writer.finish(inode, freed);
-  note_layout(transaction, wanted, writer.shrunken());
+  note_layout(transaction, wanted, extents, writer.shrunken());
   inode.set_size(size);
   if (!wanted.keep_times) {
     const int64_t now = state_.inodes.now_ns();
@@ -211,15 +231,17 @@ Status FileService::write_file(Transaction& transaction, const FileWrite& wanted
 }
 
 void FileService::note_layout(const Transaction& transaction, const FileWrite& wanted,
+                              const google::protobuf::RepeatedPtrField<proto::Extent>& extents,
                               const std::vector<StripeId>& shrunken) {
-  const auto small = std::ranges::count_if(wanted.extents, [](const proto::Extent& extent) {
+  const auto small = std::ranges::count_if(extents, [](const proto::Extent& extent) {
     return extent.stripe_id() != 0 && extent.length() < Compactions::kSmallBytes;
   });
   const bool waste = std::ranges::any_of(shrunken, [&](StripeId id) {
     const auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
     return stripe && is_wasteful(*stripe);
   });
-  state_.compactions.wrote(wanted.inode, wanted.session, static_cast<size_t>(small), waste);
+  const bool crowds = !wanted.inline_data.empty() && state_.inline_is_crowded(transaction);
+  state_.compactions.wrote(wanted.inode, wanted.session, static_cast<size_t>(small), waste || crowds);
 }
 
 Status FileService::compact(Transaction& transaction, const proto::WriteExtentsRequest& request,
@@ -230,7 +252,16 @@ Status FileService::compact(Transaction& transaction, const proto::WriteExtentsR
             fmt::format("at most {} extents are replaced at once", kMaxExtentsReplaced)};
   KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, id));
   if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
-  KINTSUGI_TRY(Uploads::check_extents(transaction, request.extents(), inode.size(), stripes, false));
+  std::vector<StripeId> named = stripes;
+  for (const proto::Extent& extent : request.extents()) {
+    const StripeId stripe{extent.stripe_id()};
+    if (std::ranges::binary_search(stripes, stripe)) continue;
+    if (std::ranges::none_of(request.replaced(), [&](const proto::Extent& old) { return same(old, extent); }))
+      return {Code::kInvalidArgument, fmt::format("stripe {} is neither new nor where it was", stripe)};
+    named.push_back(stripe);
+  }
+  std::ranges::sort(named);
+  KINTSUGI_TRY(Uploads::check_extents(transaction, request.extents(), inode.size(), named, false));
   if (runs_of(request.extents()) != runs_of(request.replaced()))
     return {Code::kInvalidArgument, "what is compacted has to have the bytes that it replaces"};
   const InodeId content = content_of(id, inode);
@@ -253,6 +284,8 @@ Status FileService::write(Transaction& transaction, const proto::WriteExtentsReq
   if (request.more_size() > kMaxFilesOfWriteExtents)
     return {Code::kLimitExceeded,
             fmt::format("at most {} files are written at once", kMaxFilesOfWriteExtents + 1)};
+  KINTSUGI_ASSIGN(const uint64_t inline_bytes, inline_bytes_of(request));
+  if (inline_bytes > 0) KINTSUGI_TRY(state_.check_inline_room(transaction, inline_bytes));
   KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
                   state_.uploads.gather(transaction, upload, request.sealed(), missing));
   if (!request.replaced().empty()) {
@@ -262,18 +295,20 @@ Status FileService::write(Transaction& transaction, const proto::WriteExtentsReq
     return state_.account(transaction);
   }
   google::protobuf::RepeatedPtrField<proto::Extent> all;
-  const FileWrite first{InodeId{request.inode()}, session,
-                        request.extents(),        request.size_at_least(),
-                        request.modified_ns(),    request.keep_times(),
-                        request.kill_privileges()};
+  const FileWrite first{InodeId{request.inode()},  session,
+                        request.extents(),         request.size_at_least(),
+                        request.modified_ns(),     request.keep_times(),
+                        request.kill_privileges(), request.inline_data(),
+                        request.inline_crc()};
   Status status = write_file(transaction, first, stripes, freed, *response.mutable_attributes());
   // Among several a file that is gone is in nobody's way.
   if (!status.ok() && (request.more().empty() || status.code() != Code::kStale)) return status;
   if (status.ok()) all.MergeFrom(request.extents());
   response.set_code(static_cast<int>(status.code()));
   for (const proto::FileExtents& file : request.more()) {
-    const FileWrite next{InodeId{file.inode()}, session, file.extents(),        file.size_at_least(),
-                         file.modified_ns(),    false,   file.kill_privileges()};
+    const FileWrite next{InodeId{file.inode()}, session, file.extents(),         file.size_at_least(),
+                         file.modified_ns(),    false,   file.kill_privileges(), file.inline_data(),
+                         file.inline_crc()};
     auto& written = *response.add_more();
     status = write_file(transaction, next, stripes, freed, *written.mutable_attributes());
     if (!status.ok() && status.code() != Code::kStale)

@@ -11,8 +11,9 @@ namespace kintsugi::metaserver {
 
 inline constexpr int kMaxStripesOfOpenRead = 64;
 inline constexpr int kMaxExtentsOfOpenRead = 4096;
-inline constexpr int kMaxFilesOfWriteExtents = 1023;  ///< beside the first
-inline constexpr int kMaxExtentsReplaced = 16'384;    ///< of one compaction
+inline constexpr uint64_t kMaxInlineBytesOfOpenRead = 256 << 10;  ///< then no further stripe is begun
+inline constexpr int kMaxFilesOfWriteExtents = 1023;              ///< beside the first
+inline constexpr int kMaxExtentsReplaced = 16'384;                ///< of one compaction
 
 /// One function for each RPC. `state` must outlive it.
 class FileService {
@@ -50,15 +51,18 @@ class FileService {
     uint64_t size_at_least = 0;
     int64_t modified_ns = 0;
     bool keep_times = false, kill_privileges = false;
+    std::string_view inline_data;  ///< not empty: the bytes of the extents, which name no stripe
+    uint32_t inline_crc = 0;
   };
   /// Has the same bytes lie elsewhere. kConflict: not all that `request` replaces is there any more.
   Status compact(Transaction& transaction, const proto::WriteExtentsRequest& request,
                  const std::vector<StripeId>& stripes, FreedStripes& freed);
   /// kStale: the file is gone, or the session lost its lease.
-  Status write_file(Transaction& transaction, const FileWrite& wanted, const std::vector<StripeId>& stripes,
+  Status write_file(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
                     FreedStripes& freed, proto::Attributes& attributes);
   /// Tells the compactions how the file's new extents lie, and what they left behind.
   void note_layout(const Transaction& transaction, const FileWrite& wanted,
+                   const google::protobuf::RepeatedPtrField<proto::Extent>& extents,
                    const std::vector<StripeId>& shrunken);
   Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,
                proto::WriteExtentsResponse& response, std::vector<ChunkId>& missing, FreedStripes& freed);

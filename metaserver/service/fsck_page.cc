@@ -123,6 +123,7 @@ void FsckPage::check_stripe(const std::string& path, StripeId id) {
     problem.set_detail("the stripe has no record");
     return add(std::move(problem), path, id);
   }
+  if (is_inline(*stored)) return;  // it is as safe as its record
   const auto policy = erasure::Policy::parse(stored->policy());
   KINTSUGI_ASSERT(policy);
   const auto code = erasure::Code::get(*policy);

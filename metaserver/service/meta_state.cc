@@ -59,6 +59,14 @@ Status MetaState::check_room() {
                       store_free_bytes >> 20, kStoreReserve >> 20)};
 }
 
+Status MetaState::check_inline_room(const Transaction& transaction, uint64_t bytes) {
+  KINTSUGI_TRY(check_room());
+  const uint64_t kept = total_inline_bytes(transaction);
+  if (store_free_bytes >= 2 * kStoreReserve + options.inline_bytes && kept + bytes <= options.inline_bytes)
+    return {};
+  return {Code::kLimitExceeded, fmt::format("the metadata keeps {} bytes of files, and takes no more", kept)};
+}
+
 bool MetaState::may_keep_back(InodeId inode) {
   const auto stored = Reader(store).get_message<proto::StoredInode>(keys::inode(inode));
   return stored && may_keep_back(*stored);

@@ -38,6 +38,7 @@
 #include "metaserver/namespace/snapshots.h"
 #include "metaserver/namespace/trash.h"
 #include "metaserver/schema/id_allocator.h"
+#include "metaserver/schema/stripes.h"
 #include "metaserver/service/repair_host.h"
 
 namespace kintsugi::metaserver {
@@ -66,6 +67,13 @@ struct MetaState {
   Status check_room();
   static constexpr uint64_t kStoreReserve = 128ull << 20;
   static constexpr Duration kRoomInterval = std::chrono::milliseconds(10);  ///< between two looks at the disk
+
+  /// The metadata may keep so many bytes of files more. kLimitExceeded: they have to go to stripes.
+  Status check_inline_room(const Transaction& transaction, uint64_t bytes);
+  /// It keeps so many that some have to go to stripes.
+  bool inline_is_crowded(const Transaction& transaction) const {
+    return total_inline_bytes(transaction) > options.inline_bytes / 2;
+  }
 
   /// A session may keep back what it writes to the file: whatever it keeps back finds room later, so that nobody has to be told
   /// of an error after a close. Not so below a quota, nor while a server's disks are nearly full.

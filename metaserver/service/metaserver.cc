@@ -211,7 +211,8 @@ Context MetaServer::background() const {
 asio::awaitable<void> MetaServer::look_at_layouts_forever() {
   bool more = false;
   while (co_await tasks_.sleep_for(more ? kLookPause : kPassPause))
-    more = state_.compactions.scan_step(Reader(state_.store));
+    more = state_.compactions.scan_step(Reader(state_.store),
+                                        state_.inline_is_crowded(Transaction(state_.store)));
 }
 
 asio::awaitable<void> MetaServer::rebalance_forever() {

@@ -107,8 +107,10 @@ class FakeMetaServer {
   std::map<uint64_t, std::set<uint64_t>> sessions;        ///< what each holds
   std::vector<proto::WriteExtentsRequest> extent_writes;  ///< those that were carried out
   std::set<std::pair<uint64_t, uint64_t>> changes;        ///< that were carried out: session, number
-  Status refuses_writes;                                  ///< what WriteExtents is answered with
-  int locates = 0;                                        ///< OpenRead calls
+  uint64_t inline_refused = 0;
+  bool keeps_inline = false;  ///< bytes that come with WriteExtents
+  Status refuses_writes;      ///< what WriteExtents is answered with
+  int locates = 0;            ///< OpenRead calls
   uint64_t lose_answers = 0;  ///< of the next changes: they are carried out all the same
   /// An empty file.
   uint64_t add_inode();
@@ -142,7 +144,7 @@ class FakeMetaServer {
   Status get_inode(const proto::GetInodeRequest& request, proto::InodeResponse& response);
   Status set_attributes(const proto::SetAttributesRequest& request, proto::InodeResponse& response);
   template <class Files>
-  Status write_file(const Files& file, proto::Attributes& into);
+  Status write_file(Files file, proto::Attributes& into);
   Status write_extents(const proto::WriteExtentsRequest& request, proto::WriteExtentsResponse& response);
   Status copy_extents(const proto::CopyExtentsRequest& request, proto::CopyExtentsResponse& response);
   Status keep_session(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);

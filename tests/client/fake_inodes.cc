@@ -82,7 +82,24 @@ Status FakeMetaServer::set_attributes(const proto::SetAttributesRequest& request
 }
 
 template <class Files>
-Status FakeMetaServer::write_file(const Files& file, proto::Attributes& into) {
+Status FakeMetaServer::write_file(Files file, proto::Attributes& into) {
+  if (!file.inline_data().empty()) {
+    if (!keeps_inline) {
+      ++inline_refused;
+      return {Code::kLimitExceeded, "keeps no bytes itself"};
+    }
+    proto::Stripe& kept = stripes[next_id_];
+    kept.set_stripe_id(next_id_++);
+    kept.set_length(file.inline_data().size());
+    kept.set_inline_data(file.inline_data());
+    kept.set_inline_crc(file.inline_crc());
+    uint64_t at = 0;
+    for (proto::Extent& extent : *file.mutable_extents()) {
+      extent.set_stripe_id(kept.stripe_id());
+      extent.set_stripe_offset(at);
+      at += extent.length();
+    }
+  }
   const auto found = inodes.find(file.inode());
   if (found == inodes.end()) return {Code::kStale, "no such inode"};
   proto::Attributes& attributes = found->second.attributes;
@@ -118,6 +135,8 @@ Status FakeMetaServer::write_extents(const proto::WriteExtentsRequest& request,
   for (const proto::SealedStripe& sealed : request.sealed())
     KINTSUGI_TRY(seal(sealed));
   Status written = write_file(request, *response.mutable_attributes());
+  if (written.code() == Code::kLimitExceeded)
+    changes.insert({request.change().session(), request.change().number()});
   if (!written.ok() && written.code() != Code::kStale) return written;
   response.set_code(told(written));
   for (const proto::FileExtents& file : request.more()) {

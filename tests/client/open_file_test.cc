@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "client/lib/files/dirty_buffers.h"
+#include "client/lib/files/flush_groups.h"
 #include "client/lib/files/open_files.h"
 #include "tests/client/fake_cluster.h"
 #include "tests/expect_ok.h"
@@ -75,6 +76,7 @@ TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
     FilesOptions options{.dirty_bytes = seed % 3 == 0 ? size_t{1} << 20 : size_t{8} << 20};
     if (seed % 4 == 0) options.read_ahead_bytes = 0;
     Rig rig(seed, options);
+    rig.cluster.meta.keeps_inline = seed % 2 == 0;
     auto& random = rig.cluster.simulation.random();
     const uint64_t inode = rig.cluster.meta.add_inode();
     auto handle = rig.open(inode);
@@ -265,6 +267,48 @@ TEST(OpenFile, PacksScatteredWritesIntoOneStripe) {
   const auto before = rig.files->counts();
   const Bytes all = rig.read(*handle, 0, 100 * 64 * 1024);
   EXPECT_LE(rig.files->counts().windows_read - before.windows_read, 20u);
+  rig.close(handle);
+}
+
+TEST(OpenFile, FewBytesThatSomebodyWaitsForGoToTheMetaserverAlone) {
+  Rig rig(7);
+  rig.cluster.meta.keeps_inline = true;
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  Bytes model = random_bytes(100'000, 1);
+  ASSERT_EQ(rig.write(*handle, 0, model), Status{});
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.files->counts().stripes_written, 1u) << "that is too much for the metaserver";
+  for (const uint64_t offset : {4096u, 40'000u}) {
+    const Bytes bytes = random_bytes(4096, offset);
+    ASSERT_EQ(rig.write(*handle, offset, bytes), Status{});
+    std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+  }
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.files->counts().stripes_written, 1u);
+  EXPECT_TRUE(rig.read(*handle, 0, model.size()) == model);
+  // Bytes that the metaserver keeps need no chunkserver.
+  for (const auto& server : rig.cluster.servers)
+    server->node.crash();
+  EXPECT_TRUE(rig.read(*handle, 40'000, 4096) == part(model, 40'000, 4096));
+  rig.close(handle);
+}
+
+TEST(OpenFile, AMetaserverThatKeepsNoBytesIsNotAskedEachTime) {
+  Rig rig(7);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(rig.write(*handle, 0, random_bytes(4096, 1)), Status{});
+    ASSERT_EQ(rig.run(handle->sync()), Status{});
+  }
+  EXPECT_EQ(rig.files->counts().stripes_written, 5u);
+  EXPECT_EQ(rig.cluster.meta.inline_refused, 1u);
+  rig.cluster.meta.keeps_inline = true;
+  rig.cluster.simulation.run_for(FlushGroups::kAllToStripes);
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(4096, 1)), Status{});
+  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.files->counts().stripes_written, 5u);
   rig.close(handle);
 }
 

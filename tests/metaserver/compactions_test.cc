@@ -73,7 +73,7 @@ TEST(Compactions, FindFilesThatNobodyToldOf) {
     return {};
   }));
   Notes notes;
-  while (notes.compactions.scan_step(Reader(*rig.store))) {
+  while (notes.compactions.scan_step(Reader(*rig.store), false)) {
   }
   notes.pass(Compactions::kOwn);
   EXPECT_EQ(notes.compactions.take(kOther, 10), std::vector{wasteful});

@@ -3,6 +3,7 @@
 #include <climits>
 #include <random>
 
+#include "common/base/crc32c.h"
 #include "metaserver/service/names_service.h"
 #include "tests/metaserver/metaserver_rig.h"
 
@@ -269,6 +270,17 @@ class MaliciousClient : public MetaServerRig {
       request.set_upload_id(number());
     }
     fill(*request.mutable_extents());
+    if (chance(3)) {
+      // Bytes to be kept with the metadata, of these extents or of others.
+      request.set_inline_data(std::string(chance(4) ? number() % 70'000 : 4096, 'x'));
+      request.set_inline_crc(chance(4) ? 7 : crc32c(std::as_bytes(std::span(request.inline_data()))));
+      if (chance(2)) {
+        request.clear_extents();
+        proto::Extent& extent = *request.add_extents();
+        extent.set_file_offset(chance(2) ? draw(5) * 65'536 : number());
+        extent.set_length(request.inline_data().size());
+      }
+    }
     request.set_size_at_least(number());
     request.set_modified_ns(static_cast<int64_t>(number()));
     for (uint64_t i = draw(3); i > 0; --i) {

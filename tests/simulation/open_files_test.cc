@@ -333,6 +333,47 @@ TEST(OpenFilesInACluster, ScatteredBytesAreWrittenAnewWithinAMinute) {
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 
+TEST(OpenFilesInACluster, WhatTheMetaserverKeepsGoesToStripesBeforeItIsTooMuch) {
+  SimulatedCluster cluster({.seed = 9, .inline_bytes = 256 << 10});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  const uint64_t inode = make_file(cluster, "/file");
+  auto files = cluster.client().open_files();
+  auto opened = cluster.run(files->open(inode));
+  ASSERT_TRUE(opened) << opened.error();
+  client::OpenFile& file = (*opened)->file();
+  Bytes model = random_content(cluster, 4 << 20);
+  KINTSUGI_ASSERT_OK(cluster.run(file.write(0, model)));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  const auto synced = [&](uint64_t offset) {
+    const Bytes bytes = random_content(cluster, 4096);
+    std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+    KINTSUGI_ASSERT_OK(cluster.run(file.write(offset, bytes)));
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  };
+  const auto kept = [&] {
+    uint64_t bytes = 0;
+    const auto where = cluster.run(cluster.client().extents("/file"));
+    for (const proto::Stripe& stripe : where->stripes())
+      bytes += stripe.inline_data().size();
+    return bytes;
+  };
+  // Too few extents for the file to be worth being written anew as a whole.
+  for (uint64_t i = 0; i < 40; ++i)
+    synced(i * 100'000);
+  EXPECT_EQ(kept(), 40u * 4096);
+  cluster.run_for(60s);
+  EXPECT_EQ(kept(), 0u);
+  for (uint64_t i = 0; i < 100; ++i)
+    synced(i * 40'000);
+  EXPECT_LE(kept(), 256u << 10);
+  Bytes found(model.size());
+  KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
+  EXPECT_TRUE(found == model);
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->close()));
+  opened->reset();
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
 /// A write that begins whenever.
 Status write_some(SimulatedCluster& cluster, client::OpenFile& file, Bytes& model) {
   const uint64_t offset = cluster.random_below(model.size() - 20'000);

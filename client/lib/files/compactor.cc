@@ -61,6 +61,11 @@ bool worth_compacting(const CompactionWindow& window) {
   return waste * 3 > static_cast<double>(bytes);
 }
 
+bool has_inline(const CompactionWindow& window) {
+  return std::ranges::any_of(window.extents,
+                             [](const LocatedExtent& extent) { return extent.stripe->is_inline(); });
+}
+
 void Compactor::want(const std::vector<uint64_t>& inodes) {
   for (const uint64_t inode : inodes)
     if (waiting_.size() < kMaxWaiting) waiting_.insert(inode);
@@ -92,10 +97,16 @@ asio::awaitable<Result<uint64_t>> Compactor::compact(uint64_t inode) {
     const uint64_t end = std::min(attributes.size(), begin + window_bytes);
     KINTSUGI_CO_ASSIGN(const CompactionWindow window, co_await locate(inode, begin, end));
     begin = window.extents.size() == kMaxExtents ? window.end() : end;
-    if (window.extents.empty() || !worth_compacting(window)) continue;
-    const Status status = co_await move(inode, window);
+    if (window.extents.empty()) continue;
+    CompactionWindow badly = window;
+    if (!worth_compacting(window)) {
+      // What lies well stays; only what burdens the metaserver goes to a stripe.
+      if (!has_inline(window)) continue;
+      std::erase_if(badly.extents, [](const LocatedExtent& extent) { return !extent.stripe->is_inline(); });
+    }
+    const Status status = co_await move(inode, window, badly);
     if (status.ok()) {
-      for (const LocatedExtent& extent : window.extents)
+      for (const LocatedExtent& extent : badly.extents)
         moved += extent.length;
       on_moved(inode, window.begin(), window.end());
     } else if (status.code() != Code::kConflict) {
@@ -145,10 +156,11 @@ asio::awaitable<Result<std::vector<std::byte>>> Compactor::read(const Compaction
   co_return bytes;
 }
 
-asio::awaitable<Status> Compactor::move(uint64_t inode, const CompactionWindow& window) {
+asio::awaitable<Status> Compactor::move(uint64_t inode, const CompactionWindow& window,
+                                        const CompactionWindow& moved) {
   sight::Module module{
       context_, kCompact, {double(window.end() - window.begin()), double(window.extents.size())}};
-  const auto bytes = co_await read(window);
+  const auto bytes = co_await read(moved);
   if (!bytes) co_return module.finish(bytes.error());
   MemorySource source(*bytes);
   Upload upload(resources_, WhichFile{.inode = inode}, "", bytes->size());
@@ -161,7 +173,13 @@ asio::awaitable<Status> Compactor::move(uint64_t inode, const CompactionWindow& 
     writer.take_sealed(*request.mutable_sealed());
     proto::OpenReadResponse packed;
     writer.add_extents(*packed.mutable_extents());
-    add_file_extents(runs_of(window), 0, packed.extents(), *request.mutable_extents());
+    add_file_extents(runs_of(moved), 0, packed.extents(), *request.mutable_extents());
+    if (moved.extents.size() < window.extents.size()) {
+      for (const LocatedExtent& extent : window.extents)
+        if (!extent.stripe->is_inline()) put_extent(extent, *request.add_extents());
+      std::ranges::sort(*request.mutable_extents(), {},
+                        [](const proto::Extent& extent) { return extent.file_offset(); });
+    }
     for (const LocatedExtent& extent : window.extents)
       put_extent(extent, *request.add_replaced());
     const auto written = co_await calls_.write_extents(std::move(request));

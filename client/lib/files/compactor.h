@@ -26,6 +26,8 @@ struct CompactionWindow {
 
 /// Bytes are written anew when they lie in many pieces, or when more than a quarter of what their stripes hold is waste.
 bool worth_compacting(const CompactionWindow& window);
+/// The metaserver keeps some of the bytes itself.
+bool has_inline(const CompactionWindow& window);
 
 /// One file at a time, window by window. The bytes are read from stripes, which never change, and the metaserver takes the new
 /// extents only if the file still has exactly those that were read: whoever writes meanwhile wins. Between two windows it rests, and
@@ -61,7 +63,8 @@ class Compactor {
   /// The extents that touch [begin, end), clipped to it; the first kMaxExtents of them.
   asio::awaitable<Result<CompactionWindow>> locate(uint64_t inode, uint64_t begin, uint64_t end);
   asio::awaitable<Result<std::vector<std::byte>>> read(const CompactionWindow& window);
-  asio::awaitable<Status> move(uint64_t inode, const CompactionWindow& window);
+  /// `moved` are those extents of the window whose bytes are written anew.
+  asio::awaitable<Status> move(uint64_t inode, const CompactionWindow& window, const CompactionWindow& moved);
 
   Resources& resources_;
   InodeCalls& calls_;

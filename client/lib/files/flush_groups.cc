@@ -9,6 +9,15 @@ bool may_pass_later(Code code) {
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kCancelled;
 }
 
+uint64_t extents_of(const proto::WriteExtentsRequest& request) {
+  uint64_t extents = static_cast<uint64_t>(request.extents_size());
+  for (const proto::FileExtents& file : request.more())
+    extents += static_cast<uint64_t>(file.extents_size());
+  return extents;
+}
+
+constexpr sight::Site kFlushInline{"client.flush_inline", {"files"}};
+
 }  // namespace
 
 FlushGroups::FlushGroups(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context)
@@ -88,17 +97,63 @@ asio::awaitable<void> FlushGroups::drop_unused() {
   dropping_ = false;
 }
 
-asio::awaitable<void> FlushGroups::write_group(const Group& group) {
-  std::vector<UploadMember> members;
-  for (const auto& waiting : group)
-    members.push_back(waiting->member);
+void FlushGroups::take(const Group& group, const std::vector<size_t>& told,
+                       const Result<proto::WriteExtentsResponse>& written) {
   const auto all = [&](const Status& status) {
     for (const auto& waiting : group)
       if (!waiting->result) waiting->result = status;
   };
+  if (!written) {
+    // A quota that one file would exceed must not keep the others from being written.
+    const bool one_of_them = group.size() > 1 && !may_pass_later(written.error().code());
+    for (const auto& waiting : group) {
+      if (one_of_them) waiting->alone = true;
+      if (one_of_them) queue_.push_back(waiting);
+    }
+    if (!one_of_them) all(written.error());
+    return;
+  }
+  const auto take_one = [&](size_t i, int code, const proto::Attributes& attributes) {
+    auto& result = group[told[i]]->result;
+    if (code == static_cast<int>(Code::kOk)) {
+      result = attributes;
+    } else {
+      result = Status{Code::kStale, "the file is gone, or was given to other clients"};
+    }
+  };
+  take_one(0, written->code(), written->attributes());
+  for (int i = 0; i < written->more_size() && static_cast<size_t>(i) + 1 < told.size(); ++i)
+    take_one(static_cast<size_t>(i) + 1, written->more(i).code(), written->more(i).attributes());
+  all({Code::kCancelled, "given up"});
+}
+
+asio::awaitable<bool> FlushGroups::write_inline(const Group& group,
+                                                const std::vector<UploadMember>& members) {
+  if (resources_.now() < inline_again_ || !fits_inline(members)) co_return false;
+  std::vector<size_t> told;
+  proto::WriteExtentsRequest request = inline_request(members, told);
+  if (told.empty()) co_return false;
+  const sight::Task task(context_, kFlushInline, {static_cast<double>(members.size())});
+  const uint64_t extents = extents_of(request);
+  const auto written = co_await calls_.write_extents(std::move(request));
+  if (!written && written.error().code() == Code::kLimitExceeded) {
+    inline_again_ = resources_.now() + kAllToStripes;
+    co_return false;
+  }
+  ++counts_.inline_groups;
+  counts_.extents += extents;
+  take(group, told, written);
+  co_return true;
+}
+
+asio::awaitable<void> FlushGroups::write_group(const Group& group) {
+  std::vector<UploadMember> members;
+  for (const auto& waiting : group)
+    members.push_back(waiting->member);
+  ++counts_.groups;
+  if (co_await write_inline(group, members)) co_return;
   std::unique_ptr<Upload> prepared = take_prepared(members);
   GroupUpload upload(resources_, context_, std::move(members), std::move(prepared));
-  ++counts_.groups;
   Status status = co_await upload.run();
   std::vector<size_t> told;
   proto::WriteExtentsRequest request;
@@ -108,36 +163,13 @@ asio::awaitable<void> FlushGroups::write_group(const Group& group) {
   }
   if (!status.ok()) {
     co_await upload.abort();
-    all(status);
+    for (const auto& waiting : group)
+      waiting->result = status;
     co_return;
   }
   counts_.stripes += upload.stripes();
-  counts_.extents += static_cast<uint64_t>(request.extents_size());
-  for (const proto::FileExtents& file : request.more())
-    counts_.extents += static_cast<uint64_t>(file.extents_size());
-  const auto written = co_await calls_.write_extents(std::move(request));
-  if (!written) {
-    // A quota that one file would exceed must not keep the others from being written.
-    const bool one_of_them = group.size() > 1 && !may_pass_later(written.error().code());
-    for (const auto& waiting : group) {
-      if (one_of_them) waiting->alone = true;
-      if (one_of_them) queue_.push_back(waiting);
-    }
-    if (!one_of_them) all(written.error());
-    co_return;
-  }
-  const auto take = [&](size_t i, int code, const proto::Attributes& attributes) {
-    auto& result = group[told[i]]->result;
-    if (code == static_cast<int>(Code::kOk)) {
-      result = attributes;
-    } else {
-      result = Status{Code::kStale, "the file is gone, or was given to other clients"};
-    }
-  };
-  take(0, written->code(), written->attributes());
-  for (int i = 0; i < written->more_size() && static_cast<size_t>(i) + 1 < told.size(); ++i)
-    take(static_cast<size_t>(i) + 1, written->more(i).code(), written->more(i).attributes());
-  all({Code::kCancelled, "given up"});
+  counts_.extents += extents_of(request);
+  take(group, told, co_await calls_.write_extents(std::move(request)));
 }
 
 }  // namespace kintsugi::client

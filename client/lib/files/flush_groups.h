@@ -25,8 +25,12 @@ class FlushGroups {
   /// A stripe that was allocated ahead and that nothing came for is given up after so long.
   static constexpr Duration kPreparedFor = std::chrono::milliseconds(500);
 
+  /// For so long the metaserver is not asked again to keep bytes itself after it refused to.
+  static constexpr Duration kAllToStripes = std::chrono::seconds(10);
+
   struct Counts {
     uint64_t stripes = 0, extents = 0, groups = 0;
+    uint64_t inline_groups = 0;  ///< whose bytes went to the metaserver
   };
 
   FlushGroups(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context);
@@ -48,6 +52,11 @@ class FlushGroups {
   asio::awaitable<void> run();
   Group next_group();
   asio::awaitable<void> write_group(const Group& group);
+  /// Nothing: the metaserver keeps none of it.
+  asio::awaitable<bool> write_inline(const Group& group, const std::vector<UploadMember>& members);
+  /// Tells the members `told` of the group's what became of the call.
+  void take(const Group& group, const std::vector<size_t>& told,
+            const Result<proto::WriteExtentsResponse>& written);
   /// The upload that was prepared for such a group, if there is one; in any case the next one is prepared.
   std::unique_ptr<Upload> take_prepared(const std::vector<UploadMember>& members);
   asio::awaitable<void> drop_unused();
@@ -59,6 +68,7 @@ class FlushGroups {
   std::deque<std::shared_ptr<Waiting>> queue_;
   size_t running_ = 0;
   Counts counts_;
+  TimePoint inline_again_{};
   runtime::Event done_;
 
   struct Prepared {

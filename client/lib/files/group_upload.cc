@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "common/base/assert.h"
+#include "common/base/crc32c.h"
+#include "common/proto/inline_data.h"
 
 namespace kintsugi::client {
 
@@ -79,9 +81,50 @@ void describe(const UploadMember& member, Message& file) {
   file.set_kill_privileges(member.ranges->kill_privileges());
 }
 
+/// With the first member that is told, the request itself, and with each other one a part of it.
+template <class Tell>
+void tell_of(proto::WriteExtentsRequest& request, const std::vector<size_t>& told, const Tell& tell) {
+  if (told.empty()) {
+    tell(request);
+  } else {
+    tell(*request.add_more());
+  }
+}
+
 constexpr sight::Site kFlush{"client.flush_files", {"files"}};
 
 }  // namespace
+
+bool fits_inline(const std::vector<UploadMember>& members) {
+  const auto small = [](const UploadMember& member) {
+    return member.ranges->bytes() <= proto::kMaxInlineFileBytes;
+  };
+  return std::ranges::all_of(members, small) && bytes_of(members) <= proto::kMaxInlineCallBytes;
+}
+
+proto::WriteExtentsRequest inline_request(const std::vector<UploadMember>& members,
+                                          std::vector<size_t>& told) {
+  proto::WriteExtentsRequest request;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const UploadMember& member = members[i];
+    if (*member.discarded) continue;
+    tell_of(request, told, [&](auto& file) {
+      describe(member, file);
+      std::string& data = *file.mutable_inline_data();
+      data.reserve(member.ranges->bytes());
+      for (const auto& [offset, piece] : member.ranges->pieces())
+        data.append(reinterpret_cast<const char*>(piece.bytes().data()), piece.length());
+      file.set_inline_crc(crc32c(std::as_bytes(std::span(data))));
+      for (const ByteRange& run : member.ranges->runs()) {
+        proto::Extent& extent = *file.add_extents();
+        extent.set_file_offset(run.begin);
+        extent.set_length(run.length());
+      }
+    });
+    told.push_back(i);
+  }
+  return request;
+}
 
 GroupUpload::GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members,
                          std::unique_ptr<Upload> prepared)
@@ -120,15 +163,10 @@ proto::WriteExtentsRequest GroupUpload::request(std::vector<size_t>& told) {
     const UploadMember& member = members_[i];
     const uint64_t begin = std::exchange(at, at + member.ranges->bytes());
     if (*member.discarded) continue;
-    const auto tell = [&](auto& file) {
+    tell_of(request, told, [&](auto& file) {
       describe(member, file);
       add_file_extents(member.ranges->runs(), begin, packed_.extents(), *file.mutable_extents());
-    };
-    if (told.empty()) {
-      tell(request);
-    } else {
-      tell(*request.add_more());
-    }
+    });
     told.push_back(i);
   }
   return request;

@@ -48,6 +48,12 @@ struct UploadMember {
   const bool* discarded = nullptr;      ///< once it is true, nothing of the file is to be written any more
 };
 
+/// The bytes of the members are few enough for the metaserver to keep them itself, and their pieces for one call.
+bool fits_inline(const std::vector<UploadMember>& members);
+/// A call that brings the bytes of the members that were not discarded, whose places in `members` are in `told`.
+proto::WriteExtentsRequest inline_request(const std::vector<UploadMember>& members,
+                                          std::vector<size_t>& told);
+
 /// Use once. At most one cell of bytes goes to copies, everything else to stripes of the policy.
 class GroupUpload {
  public:

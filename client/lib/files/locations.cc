@@ -4,6 +4,15 @@
 #include <iterator>
 
 namespace kintsugi::client {
+namespace {
+
+constexpr size_t kBytesOfExtent = 256;  ///< about what the place of an extent takes
+
+size_t weight_of(const LocatedExtent& extent) {
+  return 1 + (extent.stripe->is_inline() ? extent.stripe->inline_data().size() / kBytesOfExtent : 0);
+}
+
+}  // namespace
 
 uint64_t Locations::known_from(uint64_t offset, TimePoint now) {
   if (!known_.empty() && now - oldest_ > kLifetime) forget_all();
@@ -38,14 +47,17 @@ uint64_t Locations::next_hole(uint64_t offset, uint64_t end) const {
 void Locations::learn(uint64_t begin, uint64_t end, const std::vector<LocatedExtent>& extents,
                       TimePoint now) {
   if (begin >= end) return;
-  if (budget_.used + extents.size() > budget_.limit) forget_all();
+  size_t weight = 0;
+  for (const LocatedExtent& extent : extents)
+    weight += weight_of(extent);
+  if (budget_.used + weight > budget_.limit) forget_all();
   drop(begin, end);
   if (known_.empty()) oldest_ = now;
   for (const LocatedExtent& extent : extents) {
     if (extent.end() <= begin || extent.offset >= end) continue;
     const LocatedExtent clipped = extent.clipped(begin, end);
     extents_.insert_or_assign(clipped.offset, clipped);
-    ++budget_.used;
+    budget_.used += weight_of(clipped);
   }
   auto next = known_.lower_bound(begin);
   if (next != known_.begin() && std::prev(next)->second == begin) {
@@ -67,11 +79,11 @@ void Locations::drop(uint64_t begin, uint64_t end) {
   while (at != extents_.end() && at->first < end) {
     const LocatedExtent extent = at->second;
     at = extents_.erase(at);
-    --budget_.used;
+    budget_.used -= weight_of(extent);
     for (const auto& [from, to] : {std::pair(extent.offset, begin), std::pair(end, extent.end())}) {
       if (from >= to) continue;
       extents_.emplace(from, extent.clipped(from, to));
-      ++budget_.used;
+      budget_.used += weight_of(extent);
     }
     at = extents_.lower_bound(std::min(end, extent.end()));
     if (extent.end() > end) break;
@@ -97,7 +109,8 @@ void Locations::forget(uint64_t begin, uint64_t end) {
 void Locations::forget_all() {
   ++epoch_;
   forgotten_.clear();  // nothing that was asked for before is fresh
-  budget_.used -= extents_.size();
+  for (const auto& [offset, extent] : extents_)
+    budget_.used -= weight_of(extent);
   extents_.clear();
   known_.clear();
 }

@@ -12,7 +12,7 @@
 
 namespace kintsugi::client {
 
-/// How many extents all files together remember.
+/// How many extents all files together remember. One whose bytes came along counts for as many as take that much memory.
 struct LocationBudget {
   size_t limit = 0;
   size_t used = 0;

@@ -162,6 +162,10 @@ asio::awaitable<Status> StoredReader::try_read(uint64_t offset, std::span<std::b
   const sight::Task task(shared_.context(), kReadRange, {static_cast<double>(into.size())});
   if (extents.size() == 1 && extents.front().offset <= offset && extents.front().end() >= end) {
     const LocatedExtent part = extents.front().clipped(offset, end);
+    if (part.stripe->is_inline()) {
+      std::memcpy(into.data(), part.stripe->inline_data().data() + part.stripe_offset, into.size());
+      co_return Status{};
+    }
     if (is_small_read(shared_.resources, part)) {
       ++shared_.counts.windows_read;
       const Status direct = co_await small_read(shared_.resources, task.context(), part, into);
@@ -199,6 +203,7 @@ uint64_t StoredReader::unit_end(uint64_t begin, uint64_t bytes, uint64_t size) c
   const std::vector<LocatedExtent> last = locations_.find(end - 1, end);
   if (last.empty()) return end;
   const LocatedExtent& extent = last.front();
+  if (extent.stripe->is_inline()) return end;
   const uint64_t row = uint64_t{extent.stripe->policy.k} * extent.stripe->policy.cell_bytes;
   const uint64_t in_stripe = extent.stripe_offset + (end - extent.offset);
   const uint64_t back = in_stripe % row;

@@ -97,6 +97,7 @@ asio::awaitable<Status> FileReader::read_all() {
 
 bool FileReader::is_long(const LocatedExtent& extent) const {
   // A file of few bytes in one extent is read the same way whatever they are.
+  if (extent.stripe->is_inline()) return false;
   return extent.length >= kLongExtent || (extent.offset <= planned_ && extent.end() >= end_);
 }
 

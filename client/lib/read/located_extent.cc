@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/base/assert.h"
+#include "common/base/crc32c.h"
 
 namespace kintsugi::client {
 
@@ -18,6 +19,15 @@ LocatedExtent LocatedExtent::clipped(uint64_t begin, uint64_t end) const {
 Result<std::vector<LocatedExtent>> located_extents(const proto::OpenReadResponse& answer) {
   std::unordered_map<uint64_t, std::shared_ptr<const LocatedStripe>> stripes;
   for (const proto::Stripe& stripe : answer.stripes()) {
+    if (stripe.chunks().empty()) {
+      auto kept = std::make_shared<const LocatedStripe>(LocatedStripe{stripe, {}});
+      if (kept->inline_data().size() != stripe.length() || crc32c(kept->inline_data()) != stripe.inline_crc())
+        return Status{
+            Code::kCorrupt,
+            fmt::format("stripe {}: the metaserver sent other bytes than were written", stripe.stripe_id())};
+      stripes[stripe.stripe_id()] = std::move(kept);
+      continue;
+    }
     KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(stripe.policy()));
     if (stripe.chunks_size() != static_cast<int>(policy.chunks()))
       return Status{Code::kInternal, fmt::format("stripe {} makes no sense", stripe.stripe_id())};

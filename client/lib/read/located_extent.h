@@ -15,7 +15,11 @@ namespace kintsugi::client {
 /// A stripe with the addresses and capabilities that reading takes.
 struct LocatedStripe {
   proto::Stripe stripe;
-  erasure::Policy policy;
+  erasure::Policy policy;  ///< of an inline stripe: any
+
+  /// It has no chunks: the metaserver keeps its bytes, and `stripe` has them, checked.
+  bool is_inline() const { return stripe.chunks().empty(); }
+  std::span<const std::byte> inline_data() const { return std::as_bytes(std::span(stripe.inline_data())); }
 };
 
 struct LocatedExtent {
@@ -30,7 +34,7 @@ struct LocatedExtent {
 };
 
 /// The extents of an answer, in file order. kInternal when it makes no sense: an extent beyond its stripe, out of order, or
-/// of a stripe that the answer does not have.
+/// of a stripe that the answer does not have. kCorrupt: bytes that came along are others than were written.
 Result<std::vector<LocatedExtent>> located_extents(const proto::OpenReadResponse& answer);
 
 }  // namespace kintsugi::client

@@ -62,6 +62,17 @@ void RangeRead::plan() {
     run_of_[i] = runs_.size() - 1;
   }
   for (Run& run : runs_) {
+    if (run.stripe->is_inline()) {
+      auto part = std::make_unique<Part>();
+      part->stripe = run.stripe;
+      part->window.window.stripe_offset = run.begin;
+      part->window.window.bytes = run.end - run.begin;
+      part->bytes = {run.stripe->inline_data().subspan(run.begin, run.end - run.begin)};
+      run.first_window = windows_.size();
+      run.windows = 1;
+      windows_.push_back(std::move(part));
+      continue;
+    }
     const erasure::Policy& policy = run.stripe->policy;
     const std::shared_ptr<const proto::Stripe> stripe(run.stripe, &run.stripe->stripe);
     WindowPlan plan(policy, stripe->length(), run.begin, run.end - run.begin,
@@ -94,7 +105,7 @@ asio::awaitable<Status> RangeRead::run(Lease lease) {
     co_await read_part(windows_.front().get(), std::move(lease));
   } else {
     for (const auto& part : windows_) {
-      if (part->small) continue;
+      if (part->small || part->stripe->is_inline()) continue;
       const size_t buffers = part->single ? SingleFetch::buffers_needed(part->window)
                                           : WindowReader::buffers_needed(part->window);
       if (lease.count() < buffers + (small_.empty() ? 0 : 1)) {

@@ -20,7 +20,7 @@ const proto::ChunkPlacement& place_of(const LocatedExtent& part, const erasure::
 }  // namespace
 
 bool is_small_read(const Resources& resources, const LocatedExtent& part) {
-  if (part.length == 0 || part.length > kMaxSmallRead) return false;
+  if (part.length == 0 || part.length > kMaxSmallRead || part.stripe->is_inline()) return false;
   const erasure::Location begin = erasure::locate(part.stripe->policy, part.stripe_offset);
   const erasure::Location last = erasure::locate(part.stripe->policy, part.stripe_offset + part.length - 1);
   if (begin.chunk != last.chunk || last.chunk_offset - begin.chunk_offset != part.length - 1) return false;

@@ -104,6 +104,7 @@ std::unique_ptr<Program> SimulatedCluster::make_metaserver() {
   options.metaserver.listen = {"metaserver", kMetaserverPort};
   options.metaserver.default_policy = options_.policy;
   options.metaserver.chunk_bytes = options_.chunk_bytes;
+  options.metaserver.inline_bytes = options_.inline_bytes;
   options.metaserver.heartbeat_interval = options_.heartbeat_interval;
   options.metaserver.suspect_after = options_.suspect_after;
   options.metaserver.dead_after = options_.dead_after;

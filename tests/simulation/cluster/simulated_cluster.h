@@ -65,6 +65,7 @@ struct ClusterOptions {
   /// of 1 MiB are files of their own, smaller ones share segments.
   std::string policy = "rs-6-3-64k";
   uint64_t chunk_bytes = uint64_t{1} << 20;
+  uint64_t inline_bytes = uint64_t{1} << 30;  ///< of small writes that the metaserver keeps
   Duration repair_delay{};
   repair_manager::Options repairs;  ///< but for `delay`
   /// Rates of server i, each way: what its network card does, and what it is told. Servers beyond the end are fast and
