@@ -341,19 +341,33 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
     fill(request.inode(), response);
     for (const proto::FileExtents& file : request.more())
       fill(file.inode(), *response.add_more());
+    // These know by themselves what was carried out before.
+    if (request.has_names())
+      KINTSUGI_CO_TRY(module.finish(
+          co_await names_.write_names(module.context(), request.names(), *response.mutable_names())));
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   }
   Transaction transaction(state_.store);
   std::vector<ChunkId> missing;
   FreedStripes freed;
-  const Status written = write(transaction, request, response, missing, freed);
+  std::vector<InodeId> granted;
+  Status written;
+  if (request.has_names() && request.names().session() != request.change().session())
+    written = {Code::kInvalidArgument, "the names are another client's"};
+  if (written.ok() && request.has_names())
+    written = names_.write_along(transaction, request.names(), *response.mutable_names(), granted);
+  if (written.ok()) written = write(transaction, request, response, missing, freed);
   if (written.ok()) {
     for (const proto::SealedStripe& sealed : request.sealed())
       note_placed(sealed);
     state_.uploads.ended(UploadId{request.upload_id()});
   }
-  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(
-      module.context(), written.with_context(fmt::format("inode {}", id)), transaction, std::move(freed))));
+  status = co_await state_.finish(module.context(), written.with_context(fmt::format("inode {}", id)),
+                                  transaction, std::move(freed));
+  if (!status.ok())
+    for (const InodeId lease : granted)
+      state_.leases.give_back(request.names().session(), lease);
+  KINTSUGI_CO_TRY(module.finish(status));
   report_missing(missing);
   for (const proto::SealedStripe& sealed : request.sealed())
     report_unreachable(sealed);

@@ -6,6 +6,7 @@
 
 #include "common/rpc/server.h"
 #include "metaserver/service/meta_state.h"
+#include "metaserver/service/names_service.h"
 
 namespace kintsugi::metaserver {
 
@@ -18,7 +19,7 @@ inline constexpr int kMaxExtentsReplaced = 16'384;                ///< of one co
 /// One function for each RPC. `state` must outlive it.
 class FileService {
  public:
-  explicit FileService(MetaState& state) : state_(state) {}
+  FileService(MetaState& state, NamesService& names) : state_(state), names_(names) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -75,6 +76,7 @@ class FileService {
   void note_placed(const proto::SealedStripe& sealed);
 
   MetaState& state_;
+  NamesService& names_;
 };
 
 }  // namespace kintsugi::metaserver

@@ -14,7 +14,8 @@ constexpr sight::Site kRebalance{"metaserver.rebalance"};
 constexpr sight::Site kExpireUploads{"metaserver.expire_uploads"};
 constexpr sight::Site kExpireSessions{"metaserver.expire_sessions"};
 constexpr sight::Site kExpireQuarantine{"metaserver.expire_quarantine"};
-constexpr uint32_t kFormatVersion = 2;
+/// 2: extents are keys of their own, and inodes know their parents. 3: stripes may keep their bytes in their records.
+constexpr uint32_t kFormatVersion = 3;
 constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
 constexpr Duration kLookPause = std::chrono::milliseconds(50);  ///< between steps over all files
 constexpr Duration kPassPause = std::chrono::minutes(10);       ///< between passes
@@ -35,9 +36,9 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       server_(runtime, secret, state_.options.recorder),
       namespace_service_(state_),
       allocation_service_(state_),
-      file_service_(state_),
-      inode_service_(state_),
       names_service_(state_),
+      file_service_(state_, names_service_),
+      inode_service_(state_),
       quota_service_(state_),
       snapshot_service_(state_),
       trash_service_(state_),
@@ -134,22 +135,22 @@ asio::awaitable<Status> MetaServer::open_store() {
 asio::awaitable<Status> MetaServer::convert(proto::StoredCluster cluster) {
   if (cluster.format_version() == kFormatVersion) co_return Status{};
   log::info("the metadata are brought from format {} to {}", cluster.format_version(), kFormatVersion);
-  for (bool more = true; more;) {
+  const bool first = cluster.format_version() < 2;
+  for (bool more = first; more;) {
     Transaction transaction(state_.store);
     more = convert_extents_step(transaction);
     if (more) KINTSUGI_CO_TRY(co_await state_.store.commit(transaction.take()));
   }
   std::string after;
-  for (bool more = true; more;) {
+  for (bool more = first; more;) {
     Transaction transaction(state_.store);
     more = note_parents_step(transaction, after);
-    if (!more) {
-      cluster.set_format_version(kFormatVersion);
-      transaction.put_message(keys::cluster(), cluster);
-    }
     KINTSUGI_CO_TRY(co_await state_.store.commit(transaction.take()));
   }
-  co_return Status{};
+  Transaction transaction(state_.store);
+  cluster.set_format_version(kFormatVersion);
+  transaction.put_message(keys::cluster(), cluster);
+  co_return co_await state_.store.commit(transaction.take());
 }
 
 asio::awaitable<void> MetaServer::stop() {

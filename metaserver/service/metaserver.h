@@ -90,9 +90,9 @@ class MetaServer {
   rpc::Server server_;
   NamespaceService namespace_service_;
   AllocationService allocation_service_;
+  NamesService names_service_;
   FileService file_service_;
   InodeService inode_service_;
-  NamesService names_service_;
   QuotaService quota_service_;
   SnapshotService snapshot_service_;
   TrashService trash_service_;

@@ -133,29 +133,36 @@ Status NamesService::apply(Transaction& transaction, const proto::NameChange& ch
   return set_attributes(transaction, change, round, written);
 }
 
-asio::awaitable<Status> NamesService::carry_out(Context context, const proto::WriteNamesRequest& request,
-                                                int begin, int end, proto::WriteNamesResponse& response) {
-  Round round;
+Status NamesService::apply_all(Transaction& transaction, const proto::WriteNamesRequest& request, int begin,
+                               int end, Round& round, proto::WriteNamesResponse& response) {
   round.session = request.session();
   round.reserved = reserved_for(Reader(state_.store), request.session());
-  Transaction transaction(state_.store);
-  Status status = state_.check_room();
-  for (int i = begin; i < end && status.ok(); ++i) {
+  KINTSUGI_TRY(state_.check_room());
+  for (int i = begin; i < end; ++i) {
     Written& written = *response.mutable_changes(i);
     written.Clear();
-    status = apply(transaction, request.changes(i), round, written);
+    const Status status = apply(transaction, request.changes(i), round, written);
     // It has changed nothing, so that the others can go on.
     if (status.code() == Code::kStale) {
       written.set_code(static_cast<int>(status.code()));
-      status = {};
+    } else if (!status.ok()) {
+      return status;
     }
-    if (status.ok() && request.changes(i).make().hold_for() == request.session())
+    if (request.changes(i).make().hold_for() == request.session())
       state_.sessions.hold(request.session(), InodeId{request.changes(i).inode()});
   }
   transaction.by = request.session();
   // Their kernels were told of what they made, and attributes that they changed, before this was heard of.
-  for (int i = begin; i < end && status.ok(); ++i)
+  for (int i = begin; i < end; ++i)
     state_.promises.made(round.session, InodeId{request.changes(i).inode()});
+  return {};
+}
+
+asio::awaitable<Status> NamesService::carry_out(Context context, const proto::WriteNamesRequest& request,
+                                                int begin, int end, proto::WriteNamesResponse& response) {
+  Round round;
+  Transaction transaction(state_.store);
+  Status status = apply_all(transaction, request, begin, end, round, response);
   status = co_await state_.finish(context, status, transaction);
   if (!status.ok())
     for (const InodeId id : round.granted)
@@ -163,16 +170,32 @@ asio::awaitable<Status> NamesService::carry_out(Context context, const proto::Wr
   co_return status;
 }
 
+Status NamesService::check(const proto::WriteNamesRequest& request) const {
+  if (request.session() == 0) return {Code::kInvalidArgument, "session 0 has no leases"};
+  if (request.changes_size() > kMaxChanges)
+    return {Code::kLimitExceeded, fmt::format("at most {} changes are made at once", kMaxChanges)};
+  // After a start of the metaserver nobody knows who has which lease before they have told.
+  if (state_.sessions.has_to_tell(request.session()))
+    return {Code::kUnavailable, "the session is not known: it has to tell what it holds"};
+  return {};
+}
+
+Status NamesService::write_along(Transaction& transaction, const proto::WriteNamesRequest& request,
+                                 proto::WriteNamesResponse& response, std::vector<InodeId>& granted) {
+  KINTSUGI_TRY(check(request));
+  for (int i = 0; i < request.changes_size(); ++i)
+    response.add_changes();
+  Round round;
+  const Status status = apply_all(transaction, request, 0, request.changes_size(), round, response);
+  granted.insert(granted.end(), round.granted.begin(), round.granted.end());
+  return status;
+}
+
 asio::awaitable<Status> NamesService::write_names(Context context, const proto::WriteNamesRequest& request,
                                                   proto::WriteNamesResponse& response) {
   sight::Module module{context, kWriteNames, {double(request.changes_size())}};
-  if (request.session() == 0) co_return module.finish({Code::kInvalidArgument, "session 0 has no leases"});
-  if (request.changes_size() > kMaxChanges)
-    co_return module.finish(
-        {Code::kLimitExceeded, fmt::format("at most {} changes are made at once", kMaxChanges)});
-  // After a start of the metaserver nobody knows who has which lease before they have told.
-  if (state_.sessions.has_to_tell(request.session()))
-    co_return module.finish({Code::kUnavailable, "the session is not known: it has to tell what it holds"});
+  const Status sensible = check(request);
+  if (!sensible.ok()) co_return module.finish(sensible);
   for (int i = 0; i < request.changes_size(); ++i)
     response.add_changes();
   Status status = co_await carry_out(module.context(), request, 0, request.changes_size(), response);

@@ -22,6 +22,13 @@ class NamesService {
   explicit NamesService(MetaState& state) : state_(state) {}
   void register_on(rpc::Server& server);
 
+  asio::awaitable<Status> write_names(Context context, const proto::WriteNamesRequest& request,
+                                      proto::WriteNamesResponse& response);
+  /// All of the changes as a part of the transaction. Adds the leases that were granted, which are to be given back when it is not
+  /// committed. An error: it must not be.
+  Status write_along(Transaction& transaction, const proto::WriteNamesRequest& request,
+                     proto::WriteNamesResponse& response, std::vector<InodeId>& granted);
+
  private:
   using Written = proto::WriteNamesResponse::Written;
   /// What the changes of one call have in common.
@@ -31,11 +38,13 @@ class NamesService {
     std::map<InodeId, std::string> policies;  ///< of new files, by directory
     std::vector<InodeId> granted;             ///< leases
   };
+  Status check(const proto::WriteNamesRequest& request) const;
+  /// Changes [begin, end), all or none. The leases of an error are to be given back.
+  Status apply_all(Transaction& transaction, const proto::WriteNamesRequest& request, int begin, int end,
+                   Round& round, proto::WriteNamesResponse& response);
 
   asio::awaitable<Status> reserve_inodes(Context context, const proto::ReserveInodesRequest& request,
                                          proto::ReserveInodesResponse& response);
-  asio::awaitable<Status> write_names(Context context, const proto::WriteNamesRequest& request,
-                                      proto::WriteNamesResponse& response);
 
   /// Commits changes [begin, end), all or none.
   asio::awaitable<Status> carry_out(Context context, const proto::WriteNamesRequest& request, int begin,

@@ -1,4 +1,5 @@
 // Names that a session gives by itself under the lease of a directory: who sees them when, and which are refused.
+#include "common/base/crc32c.h"
 #include "metaserver/service/names_service.h"
 #include "tests/metaserver/metaserver_rig.h"
 
@@ -145,6 +146,54 @@ TEST(LeasedNames, WhatCannotBeIsRefusedAndTheRestIsDone) {
             (Codes{Code::kOk, Code::kInvalidArgument, Code::kAlreadyExists, Code::kStale, Code::kOk}));
   EXPECT_EQ(rig.lookup(kOwner, rig.directory, "g").value(), rig.first + 3);
   EXPECT_EQ(rig.lookup(kOwner, 1, "not-our-directory").error().code(), Code::kNotFound);
+}
+
+TEST(LeasedNames, ComeAlongWithTheBytesOfANewFileOrNothingIsDone) {
+  NamesRig rig;
+  const auto request = [&](uint64_t inode, const std::string& name, uint64_t number) {
+    proto::WriteExtentsRequest request;
+    request.mutable_change()->set_session(kOwner);
+    request.mutable_change()->set_number(number);
+    request.mutable_change()->set_generation(1);
+    request.set_inode(inode);
+    request.set_size_at_least(4);
+    request.add_extents()->set_length(4);
+    request.set_inline_data("four");
+    request.set_inline_crc(crc32c(std::as_bytes(std::span(request.inline_data()))));
+    request.mutable_names()->set_session(kOwner);
+    NamesRig::add(*request.mutable_names(), inode, rig.directory, name);
+    return request;
+  };
+  const auto send = [&](const proto::WriteExtentsRequest& request) {
+    return rig.call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request);
+  };
+  const auto made = send(request(rig.first, "f", 2));
+  ASSERT_TRUE(made) << made.error();
+  ASSERT_EQ(made->names().changes_size(), 1);
+  EXPECT_TRUE(made->names().changes(0).lease());
+  EXPECT_EQ(made->attributes().size(), 4u);
+  const auto again = send(request(rig.first, "f", 2));
+  ASSERT_TRUE(again) << "the answer was lost: " << again.error();
+  ASSERT_EQ(again->names().changes_size(), 1);
+  EXPECT_EQ(again->names().changes(0).code(), static_cast<int>(Code::kOk));
+  EXPECT_EQ(again->names().changes(0).attributes().inode(), rig.first);
+  // The name is taken: neither the inode nor the bytes are there, and the lease of the inode is nobody's.
+  EXPECT_EQ(send(request(rig.first + 1, "f", 3)).error().code(), Code::kAlreadyExists);
+  EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{rig.first + 1}, kOwner));
+  // The bytes make no sense: the name is not there.
+  proto::WriteExtentsRequest odd = request(rig.first + 2, "g", 4);
+  odd.set_inline_crc(7);
+  EXPECT_EQ(send(odd).error().code(), Code::kCorrupt);
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "g").error().code(), Code::kNotFound);
+  odd = request(rig.first + 2, "g", 4);
+  odd.mutable_names()->set_session(kOther);
+  EXPECT_EQ(send(odd).error().code(), Code::kInvalidArgument) << "names of another session";
+  rig.restart();
+  rig.heartbeat_all();
+  for (const uint64_t session : {kOwner, kOther})
+    KINTSUGI_EXPECT_OK(rig.keep(session, [](auto& request) { request.set_all(true); }));
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").value(), rig.first);
+  EXPECT_EQ(rig.open("/d/f")->stripes(0).inline_data(), "four");
 }
 
 TEST(LeasedNames, AnIdOfAnotherSessionIsRefused) {

@@ -281,6 +281,7 @@ class MaliciousClient : public MetaServerRig {
         extent.set_length(request.inline_data().size());
       }
     }
+    if (chance(4)) *request.mutable_names() = write_names();
     request.set_size_at_least(number());
     request.set_modified_ns(static_cast<int64_t>(number()));
     for (uint64_t i = draw(3); i > 0; --i) {

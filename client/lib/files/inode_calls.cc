@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/log/log.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
@@ -9,6 +10,10 @@ namespace {
 
 constexpr Duration kFirstBackoff = 100ms, kLongestBackoff = 2s;
 constexpr Duration kForEver = std::chrono::hours(24 * 365);
+
+bool may_pass(const Status& status) {
+  return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
+}
 
 }  // namespace
 
@@ -22,13 +27,16 @@ InodeCalls::InodeCalls(Resources& resources, Session& session, Duration io_timeo
 asio::awaitable<Status> InodeCalls::call(rpc::Method method, const Message& request, Message& response) {
   const bool for_itself = method == rpc::Method::kWriteNames || method == rpc::Method::kReserveInodes;
   if (!for_itself && is_ahead()) KINTSUGI_CO_TRY(co_await catch_up());
+  co_return co_await call_now(method, request, response);
+}
+
+asio::awaitable<Status> InodeCalls::call_now(rpc::Method method, const Message& request, Message& response) {
   Context context;
   context.recorder = resources_.options.recorder;
   const TimePoint give_up = resources_.now() + io_timeout_;
   for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
     Status status = co_await link_.call(context, method, request, response);
-    const bool may_pass = status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
-    if (!may_pass || resources_.now() + backoff >= give_up) co_return status;
+    if (!may_pass(status) || resources_.now() + backoff >= give_up) co_return status;
     if (!co_await resources_.background.sleep_for(backoff))
       co_return Status{Code::kCancelled, "the client is stopping"};
   }
@@ -144,7 +152,21 @@ asio::awaitable<Status> InodeCalls::set_xattr(proto::SetXattrRequest request, ui
 
 asio::awaitable<Result<proto::WriteExtentsResponse>> InodeCalls::write_extents(
     proto::WriteExtentsRequest request) {
-  return change<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, std::move(request));
+  // Its number comes first: others that have theirs may wait for the very changes that are taken along.
+  const Session::Turn turn = co_await session_.begin_change(0);
+  *request.mutable_change() = turn.change();
+  proto::WriteExtentsResponse response;
+  if (is_ahead() && take_along(*request.mutable_names())) {
+    const Status along = co_await call_now(rpc::Method::kWriteExtents, request, response);
+    taken_along(request.names(), along.ok() ? &response.names() : nullptr);
+    if (along.ok()) co_return response;
+    if (may_pass(along)) co_return along;  // it was tried for as long as anything is
+    // Nothing of it was done. What was in the way, one of the names or the bytes, is found out one after the other.
+    log::debug("inode {}: not written along with names: {}", request.inode(), along.to_string());
+  }
+  request.clear_names();
+  KINTSUGI_CO_TRY(co_await call(rpc::Method::kWriteExtents, request, response));
+  co_return response;
 }
 
 asio::awaitable<Result<proto::CopyExtentsResponse>> InodeCalls::copy_extents(

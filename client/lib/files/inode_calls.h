@@ -40,6 +40,7 @@ class InodeCalls {
   asio::awaitable<Result<proto::Attributes>> unlink(proto::UnlinkRequest request, uint64_t tag = 0);
   asio::awaitable<Result<proto::Attributes>> move(proto::MoveRequest request, uint64_t tag = 0);
   asio::awaitable<Status> set_xattr(proto::SetXattrRequest request, uint64_t tag = 0);
+  /// Takes along what the metaserver does not know yet, when that is little.
   asio::awaitable<Result<proto::WriteExtentsResponse>> write_extents(proto::WriteExtentsRequest request);
   asio::awaitable<Result<proto::CopyExtentsResponse>> copy_extents(proto::CopyExtentsRequest request);
   /// Ids for inodes that this session makes by itself, and what it did (LeasedNames).
@@ -51,6 +52,9 @@ class InodeCalls {
   /// Something was answered here that the metaserver does not know: catch_up() comes before any other call.
   std::function<bool()> is_ahead = [] { return false; };
   std::function<asio::awaitable<Status>()> catch_up;
+  /// All of that as a part of another call, whose outcome `taken_along` is told (nothing: it is not carried out). False: not now.
+  std::function<bool(proto::WriteNamesRequest&)> take_along = [](proto::WriteNamesRequest&) { return false; };
+  std::function<void(const proto::WriteNamesRequest&, const proto::WriteNamesResponse*)> taken_along;
   /// Called with new directories of which the session has the lease. Without it none is asked for.
   std::function<void(const proto::Attributes& directory, const std::string& file_policy)> on_directory_lease;
 
@@ -60,6 +64,8 @@ class InodeCalls {
   using Message = google::protobuf::MessageLite;
 
   asio::awaitable<Status> call(rpc::Method method, const Message& request, Message& response);
+  /// The same where the metaserver need not know anything before.
+  asio::awaitable<Status> call_now(rpc::Method method, const Message& request, Message& response);
   template <class Response, class Request>
   asio::awaitable<Result<Response>> ask(rpc::Method method, Request request);
   /// With a number of the session.

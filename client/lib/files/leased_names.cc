@@ -330,8 +330,31 @@ asio::awaitable<Status> LeasedNames::flush() {
 
 asio::awaitable<Status> LeasedNames::write_some() {
   proto::WriteNamesRequest request;
+  fill(request, std::min(log_.size(), kAtOnce));
+  const auto answer = co_await calls_.write_names(request);
+  if (!answer) co_return answer.error();
+  co_return take(request, *answer);
+}
+
+bool LeasedNames::write_along(proto::WriteNamesRequest& request) {
+  if (writing_ || log_.empty() || !is_little()) return false;
+  writing_ = true;
+  fill(request, log_.size());
+  return true;
+}
+
+void LeasedNames::written_along(const proto::WriteNamesRequest& request,
+                                const proto::WriteNamesResponse* answer) {
+  if (answer) {
+    const Status taken = take(request, *answer);
+    if (!taken.ok()) log::warning("names are written again: {}", taken.to_string());
+  }
+  writing_ = false;
+  written_.notify_all();
+}
+
+void LeasedNames::fill(proto::WriteNamesRequest& request, size_t count) {
   request.set_session(session_.id());
-  const size_t count = std::min(log_.size(), kAtOnce);
   for (size_t i = 0; i < count; ++i) {
     proto::NameChange& change = *request.add_changes();
     change = log_.at(i);
@@ -339,17 +362,19 @@ asio::awaitable<Status> LeasedNames::write_some() {
     if (session_.is_held(change.inode())) change.mutable_make()->set_hold_for(session_.id());
     if (!session_.has_lease(change.inode())) change.mutable_make()->set_lease(false);
   }
-  const auto answer = co_await calls_.write_names(request);
-  if (!answer) co_return answer.error();
-  if (answer->changes_size() != request.changes_size())
-    co_return Status{Code::kCorrupt, "the metaserver answered something else than it was asked"};
+}
+
+Status LeasedNames::take(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse& answer) {
+  if (answer.changes_size() != request.changes_size())
+    return {Code::kCorrupt, "the metaserver answered something else than it was asked"};
+  const auto count = static_cast<size_t>(request.changes_size());
   log_.drop(count);
   dropped_ += count;
   waits_since_.reset();
   if (!log_.empty()) waits_since_ = resources_.now();
   for (int i = 0; i < request.changes_size(); ++i)
-    written(request.changes(i), answer->changes(i));
-  co_return Status{};
+    written(request.changes(i), answer.changes(i));
+  return {};
 }
 
 void LeasedNames::written(const proto::NameChange& change,

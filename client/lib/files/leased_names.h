@@ -28,6 +28,7 @@ namespace kintsugi::client {
 class LeasedNames {
  public:
   static constexpr size_t kMaxDirectories = 50'000;
+  static constexpr size_t kAlong = 64;        ///< changes at most that go along with another call
   static constexpr size_t kAtOnce = 500;      ///< changes in one call
   static constexpr size_t kBeginAt = 128;     ///< changes that wait until a call is begun
   static constexpr uint32_t kReserve = 4000;  ///< ids in one call, asked for when half of them are left
@@ -66,6 +67,11 @@ class LeasedNames {
   size_t known() const { return names_; }
   /// What was changed before is durable at the metaserver; what it refused is told by `on_refused`. kUnavailable.
   asio::awaitable<Status> flush();
+  /// Puts all that is not written out yet into a call that goes to the metaserver anyway, of which written_along() has to be told
+  /// (nothing: it is not carried out). False: it is being written out already, or is too much.
+  bool write_along(proto::WriteNamesRequest& request);
+  void written_along(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse* answer);
+  bool is_little() const { return log_.size() <= kAlong; }
   /// Begins a flush() and does not wait for it.
   void start_flush();
   /// Begins it when something has waited for so long.
@@ -103,6 +109,9 @@ class LeasedNames {
                           int64_t now_ns) const;
   bool append(proto::NameChange change);
   asio::awaitable<Status> write_some();
+  /// The first changes of the log, as they are to be made by now.
+  void fill(proto::WriteNamesRequest& request, size_t count);
+  Status take(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse& answer);
   void written(const proto::NameChange& change, const proto::WriteNamesResponse::Written& written);
   asio::awaitable<void> flush_in_background();
 

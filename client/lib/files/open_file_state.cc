@@ -497,8 +497,8 @@ asio::awaitable<Status> OpenFileState::flush() {
   while (exclusive_)
     co_await changed_.wait();
   if (!gone_.ok()) co_return gone_;
-  // The names go ahead of the bytes, which take longer.
-  shared_.names.start_flush();
+  // Few names go along with the bytes; many go ahead of them, which take longer.
+  if (is_clean() || !shared_.names.is_little()) shared_.names.start_flush();
   KINTSUGI_CO_TRY(co_await drain());
   co_return co_await shared_.names.flush();
 }

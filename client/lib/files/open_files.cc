@@ -115,6 +115,13 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
     : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal, name_log)) {
   shared_->calls.is_ahead = [shared = shared_.get()] { return shared->names.pending(); };
   shared_->calls.catch_up = [shared = shared_.get()] { return shared->names.flush(); };
+  shared_->calls.take_along = [shared = shared_.get()](proto::WriteNamesRequest& request) {
+    return shared->names.write_along(request);
+  };
+  shared_->calls.taken_along = [shared = shared_.get()](const proto::WriteNamesRequest& request,
+                                                        const proto::WriteNamesResponse* answer) {
+    shared->names.written_along(request, answer);
+  };
   if (options.lease_directories) {
     shared_->calls.on_directory_lease = [shared = shared_.get()](const proto::Attributes& directory,
                                                                  const std::string& file_policy) {
