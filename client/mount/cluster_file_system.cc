@@ -411,14 +411,15 @@ asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(
 }
 
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& caller, proto::Attributes told,
-                                                                 OpenFlags flags, bool made_now) {
+                                                                 OpenFlags flags, bool made_now,
+                                                                 const proto::OpenReadResponse* where) {
   // Said here and not only by the metaserver: what is written reaches it later.
   if ((writes(flags.flags) || (flags.flags & O_TRUNC) != 0) && (told.inode() & kSnapshotBit) != 0) {
     files_.session().hold(told.inode());
     files_.session().release(told.inode());
     co_return Status{Code::kReadOnly, "is in a snapshot"};
   }
-  std::unique_ptr<client::OpenHandle> handle = files_.open(told, true);
+  std::unique_ptr<client::OpenHandle> handle = files_.open(told, true, where);
   if ((flags.flags & O_TRUNC) != 0 && handle->file().size() > 0) {
     proto::SetAttributesRequest request;
     *request.mutable_caller() = caller_of(caller);
@@ -452,11 +453,13 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& c
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller, NodeId node,
                                                             OpenFlags flags) {
   KINTSUGI_CO_TRY(check_handles());
-  auto told = co_await files_.calls().get(node, true, writes(flags.flags));
+  proto::OpenReadResponse where;
+  auto told =
+      co_await files_.calls().get(node, true, writes(flags.flags), writes(flags.flags) ? nullptr : &where);
   if (!told) co_return told.error();
   if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
   beliefs_.told(caller, *told);
-  co_return co_await open_told(caller, std::move(*told), flags, false);
+  co_return co_await open_told(caller, std::move(*told), flags, false, &where);
 }
 
 asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& caller, NodeId parent,

@@ -134,7 +134,8 @@ class ClusterFileSystem final : public FileSystem {
   asio::awaitable<Result<proto::Attributes>> make(const Caller& caller, NodeId parent, std::string_view name,
                                                   const NewNode& node, bool hold);
   asio::awaitable<Result<OpenAnswer>> open_told(const Caller& caller, proto::Attributes told, OpenFlags flags,
-                                                bool made_now);
+                                                bool made_now,
+                                                const proto::OpenReadResponse* where = nullptr);
   /// Before a file takes the place of another one, what is still to be written out of it is: a program that writes a new version
   /// and renames it must not be left with neither.
   asio::awaitable<Status> write_out_before_replacing(const Caller& caller, NodeId parent,

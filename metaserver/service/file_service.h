@@ -22,6 +22,9 @@ class FileService {
   FileService(MetaState& state, NamesService& names) : state_(state), names_(names) {}
   void register_on(rpc::Server& server);
 
+  /// Where the range lies, as it is now.
+  Status read_extents(const proto::OpenReadRequest& request, proto::OpenReadResponse& response) const;
+
  private:
   using Empty = proto::Empty;
   asio::awaitable<Status> open_read(Context context, const proto::OpenReadRequest& request,
@@ -39,7 +42,6 @@ class FileService {
   asio::awaitable<Status> abort_upload(Context context, const proto::AbortUploadRequest& request,
                                        Empty& response);
 
-  Status read_extents(const proto::OpenReadRequest& request, proto::OpenReadResponse& response) const;
   /// The file that a repeated commit has made already.
   std::optional<proto::Attributes> committed_before(const proto::CommitFileRequest& request) const;
   Result<proto::Attributes> commit(Transaction& transaction, const proto::CommitFileRequest& request,

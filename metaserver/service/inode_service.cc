@@ -138,6 +138,14 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   if (found.ok()) state_.promises.made(request.session(), id);
   if (found.ok() && request.lease())
     response.set_lease(state_.may_keep_back(id) && state_.leases.grant(request.session(), id));
+  const proto::Attributes& attributes = response.attributes();
+  if (found.ok() && request.where() && attributes.type() == proto::Attributes::FILE &&
+      attributes.size() <= kSmallFile) {
+    proto::OpenReadRequest all;
+    all.set_inode(request.inode());
+    if (!files_.read_extents(all, *response.mutable_where()).ok()) response.clear_where();
+    response.mutable_where()->clear_attributes();
+  }
   // What its owner changes is not heard of here from now on.
   if (response.lease()) co_await state_.promises.heard(state_.promises.changed(id, request.session()));
   co_return module.finish(co_await state_.finish_read(module.context(), found));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/rpc/server.h"
+#include "metaserver/service/file_service.h"
 #include "metaserver/service/meta_state.h"
 
 namespace kintsugi::metaserver {
@@ -9,7 +10,7 @@ namespace kintsugi::metaserver {
 /// One function for each RPC. `state` must outlive it.
 class InodeService {
  public:
-  explicit InodeService(MetaState& state) : state_(state) {}
+  InodeService(MetaState& state, const FileService& files) : state_(state), files_(files) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -55,7 +56,11 @@ class InodeService {
   Status attributes_of(InodeId id, InodeResponse& response) const;
   Status find(const proto::LookupRequest& request, InodeResponse& response) const;
 
+  /// Of files of at most so many bytes whoever opens one is told where they lie.
+  static constexpr uint64_t kSmallFile = 256 << 10;
+
   MetaState& state_;
+  const FileService& files_;
 };
 
 }  // namespace kintsugi::metaserver

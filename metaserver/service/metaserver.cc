@@ -38,7 +38,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       allocation_service_(state_),
       names_service_(state_),
       file_service_(state_, names_service_),
-      inode_service_(state_),
+      inode_service_(state_, file_service_),
       quota_service_(state_),
       snapshot_service_(state_),
       trash_service_(state_),

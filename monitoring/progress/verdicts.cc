@@ -21,7 +21,7 @@ bool is_client(const std::string& kind) {
 }
 
 /// Direct observation of a process, not the rarity of a sojourn, says how sure such a verdict is.
-constexpr double kObserved = 0.995, kInferred = 0.95;
+constexpr double kObserved = 0.995, kLost = 0.99, kInferred = 0.95;
 
 class Writer {
  public:
@@ -206,7 +206,7 @@ class Writer {
     } else if (sink.place == Place::kSilent) {
       probability = silence(verdict, culprit, sink);
     } else if (sink.place == Place::kLink) {
-      probability = 0.99;
+      probability = sink.either_end ? kInferred : kLost;
     } else if (sink.place == Place::kCaller) {
       probability = sink.process >= 0 ? kInferred : 0.5;
     }

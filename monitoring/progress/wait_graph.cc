@@ -155,6 +155,7 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
   const bool pair_is_quiet = own && *own > kQuiet;
   if (others_move && (pair_is_quiet || unserved_[address].size() < 2)) {
     const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");
+    vertices_[link].either_end = false;
     vertices_[link].why =
         pair_is_quiet ? "nothing comes through between the two, while others are answered"
                       : "a request has no task at the callee, which answers others: a message was lost";
@@ -165,6 +166,16 @@ void WaitGraph::add_unserved(uint32_t task, int target) {
   if (unserved_[address].size() < 2 && idle && *idle < kQuiet) {
     vertices_[task].unresolved = true;
     return;
+  }
+  if (unserved_[address].size() < 2) {
+    const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");
+    if (vertices_[link].why.empty()) {
+      vertices_[link].either_end = true;
+      vertices_[link].why =
+          "one process alone has requests there without a task, and nobody else asks for anything: it is the "
+          "callee, or what lies between";
+    }
+    return connect(task, link);
   }
   const uint32_t callee = vertex(Place::kNotServed, target, -1, "");
   if (vertices_[callee].name.empty()) vertices_[callee].why = "it reports, but has no task for the request";

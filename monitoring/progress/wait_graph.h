@@ -41,6 +41,7 @@ struct Vertex {
   bool feeds = false;       ///< what it waits for moves, or is not its business: it holds nobody up
   bool unresolved = false;  ///< it waits for something that the reports do not show
   bool doubtful = false;    ///< it is blamed only because what it waits for is not to be seen
+  bool either_end = false;  ///< of kLink: it may as well be one of the two
   std::string why;          ///< a sentence about how it came to be blamed
 };
 

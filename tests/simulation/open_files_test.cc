@@ -64,10 +64,15 @@ asio::awaitable<Status> read_into(client::OpenFile& file, uint64_t offset, Bytes
   co_return Status{};
 }
 
+/// The metaserver keeps nothing itself, soon too much, or all that it is sent.
+uint64_t inline_bytes_for(uint64_t seed) {
+  return seed % 3 == 0 ? 0 : seed % 3 == 1 ? 64 << 10 : 1 << 30;
+}
+
 TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
   for (const uint64_t seed : seeds({1, 2, 3, 4})) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    SimulatedCluster cluster({.seed = seed});
+    SimulatedCluster cluster({.seed = seed, .inline_bytes = inline_bytes_for(seed)});
     KINTSUGI_ASSERT_OK(cluster.start());
     const uint64_t inode = make_file(cluster, "/file");
     auto files = cluster.client().open_files({.dirty_bytes = 4 << 20});
@@ -199,7 +204,7 @@ TEST(OpenFilesInACluster, WhatOneClientClosedTheOtherSeesWhenItOpensIt) {
   uint64_t kept_back = 0;
   for (const uint64_t seed : seeds({1, 2, 3, 4, 5, 6})) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    SimulatedCluster cluster({.seed = seed});
+    SimulatedCluster cluster({.seed = seed, .inline_bytes = inline_bytes_for(seed)});
     KINTSUGI_ASSERT_OK(cluster.start());
     constexpr size_t kFiles = 4;
     std::vector<uint64_t> inodes;
@@ -385,7 +390,7 @@ Status write_some(SimulatedCluster& cluster, client::OpenFile& file, Bytes& mode
 TEST(OpenFilesInACluster, ACompactionNeverWinsAgainstAWriter) {
   for (const uint64_t seed : seeds({1, 2, 3, 4})) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    SimulatedCluster cluster({.seed = seed});
+    SimulatedCluster cluster({.seed = seed, .inline_bytes = inline_bytes_for(seed)});
     KINTSUGI_ASSERT_OK(cluster.start());
     const uint64_t inode = make_file(cluster, "/file");
     auto writer = cluster.client().open_files(), other = cluster.client().open_files();

@@ -15,6 +15,7 @@
 #include "client/lib/files/locations.h"
 #include "client/lib/files/open_files.h"
 #include "client/lib/files/session.h"
+#include "client/lib/read/packed_reads.h"
 #include "client/lib/resources.h"
 #include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
@@ -61,6 +62,7 @@ struct FilesShared {
   Compactor compactor;
   DirtyBuffers buffers;
   LocationBudget locations;
+  PackedReads packed;
   bool handed_over = false;       ///< another process goes on: nothing is written out here any more
   uint64_t read_ahead_bytes = 0;  ///< held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;

@@ -73,16 +73,19 @@ asio::awaitable<Result<proto::Attributes>> InodeCalls::lookup(proto::LookupReque
   co_return std::move(*answer.mutable_attributes());
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::get(uint64_t inode, bool open, bool for_writing) {
+asio::awaitable<Result<proto::Attributes>> InodeCalls::get(uint64_t inode, bool open, bool for_writing,
+                                                           proto::OpenReadResponse* where) {
   proto::GetInodeRequest request;
   request.set_inode(inode);
   request.set_session(session_.id());
   request.set_hold(open);
   request.set_lease(for_writing && session_.may_want_lease(inode));
+  request.set_where(where != nullptr);
   const Session::Asking asking(session_);
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
                      co_await ask<proto::InodeResponse>(rpc::Method::kGetInode, std::move(request)));
   if (answer.lease()) session_.granted(inode);
+  if (where) *where = std::move(*answer.mutable_where());
   co_return std::move(*answer.mutable_attributes());
 }
 

@@ -25,7 +25,9 @@ class InodeCalls {
   // ---- looking
   asio::awaitable<Result<proto::Attributes>> lookup(proto::LookupRequest request);
   /// `open`: the session holds it from now on; `for_writing`: with a write lease if that can be (Session::has_lease).
-  asio::awaitable<Result<proto::Attributes>> get(uint64_t inode, bool open = false, bool for_writing = false);
+  /// `where`: is told where the bytes of a small file lie.
+  asio::awaitable<Result<proto::Attributes>> get(uint64_t inode, bool open = false, bool for_writing = false,
+                                                 proto::OpenReadResponse* where = nullptr);
   asio::awaitable<Result<proto::ListResponse>> list(proto::ListInodeRequest request);
   asio::awaitable<Result<std::string>> get_xattr(proto::GetXattrRequest request);
   asio::awaitable<Result<std::vector<std::string>>> list_xattrs(uint64_t inode);

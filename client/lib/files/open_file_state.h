@@ -47,6 +47,8 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   /// Others may have changed the file when the attributes are newer than what this process knows of.
   void adopt(const proto::Attributes& attributes);
   void invalidate(uint64_t begin, uint64_t end);
+  /// Where the bytes of a small file lie that has just been opened. May be empty.
+  void lies(const proto::OpenReadResponse& where) { stored_reader_.learn(where, stored_.size()); }
   void discard(Status why);
   /// Others have seen the file, and may have changed it, without what is not written out here: that is given up, and handles are
   /// told.

@@ -244,7 +244,9 @@ std::optional<proto::Attributes> OpenFiles::set_attributes(const proto::SetAttri
 asio::awaitable<Result<std::unique_ptr<OpenHandle>>> OpenFiles::open(uint64_t inode, bool for_writing) {
   // Held first: it could lose its last name while its attributes are on their way.
   shared_->session.hold(inode);
-  const auto attributes = co_await shared_->calls.get(inode, true, for_writing);
+  proto::OpenReadResponse where;
+  const auto attributes =
+      co_await shared_->calls.get(inode, true, for_writing, for_writing ? nullptr : &where);
   Status status = attributes ? Status{} : attributes.error();
   if (status.ok() && attributes->type() == proto::Attributes::DIRECTORY)
     status = {Code::kIsDirectory, fmt::format("inode {} is a directory", inode)};
@@ -252,18 +254,20 @@ asio::awaitable<Result<std::unique_ptr<OpenHandle>>> OpenFiles::open(uint64_t in
     shared_->session.release(inode);
     co_return status;
   }
-  auto handle = open(*attributes, true);
+  auto handle = open(*attributes, true, &where);
   shared_->session.release(inode);
   co_return handle;
 }
 
-std::unique_ptr<OpenHandle> OpenFiles::open(const proto::Attributes& attributes, bool held) {
+std::unique_ptr<OpenHandle> OpenFiles::open(const proto::Attributes& attributes, bool held,
+                                            const proto::OpenReadResponse* where) {
   const uint64_t inode = attributes.inode();
   auto& state = shared_->files[inode];
   if (state) {
     state->adopt(attributes);
   } else {
     state = std::make_shared<OpenFileState>(*shared_, attributes);
+    if (where) state->lies(*where);
   }
   if (held) {
     shared_->session.held(inode);

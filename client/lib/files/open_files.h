@@ -47,8 +47,10 @@ class OpenFiles {
   /// Opens the file by its number: asks for its attributes, and holds it. kNotFound, kStale; kIsDirectory.
   /// `for_writing`: with a write lease if that can be.
   asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(uint64_t inode, bool for_writing = false);
-  /// The same without a call: the attributes were just told. `held`: the metaserver knows that this session holds it.
-  std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false);
+  /// The same without a call: the attributes were just told, and with them where the bytes lie. `held`: the metaserver knows that
+  /// this session holds it.
+  std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false,
+                                   const proto::OpenReadResponse* where = nullptr);
   /// The file, when it is open or has something that is not written out; else null.
   std::unique_ptr<OpenFile> find(uint64_t inode);
 

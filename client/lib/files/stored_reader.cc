@@ -77,6 +77,13 @@ asio::awaitable<Status> StoredReader::locate(uint64_t begin, uint64_t end) {
   }
 }
 
+void StoredReader::learn(const proto::OpenReadResponse& where, uint64_t size) {
+  if (where.extents().empty()) return;
+  const auto extents = located_extents(where);
+  if (!extents || extents->empty()) return;  // whoever reads asks, and is told what is wrong
+  locations_.learn(0, where.more() ? extents->back().end() : size, *extents, shared_.resources.now());
+}
+
 asio::awaitable<Result<uint64_t>> StoredReader::next_data(uint64_t offset, uint64_t end) {
   while (offset < end) {
     const uint64_t until = std::min(end, offset + kLocateBytes);
@@ -167,8 +174,9 @@ asio::awaitable<Status> StoredReader::try_read(uint64_t offset, std::span<std::b
       co_return Status{};
     }
     if (is_small_read(shared_.resources, part)) {
+      if (shared_.packed.copy(part, into)) co_return Status{};
       ++shared_.counts.windows_read;
-      const Status direct = co_await small_read(shared_.resources, task.context(), part, into);
+      const Status direct = co_await read_packed(task.context(), part, into);
       if (direct.ok()) co_return direct;
       // Others chunks of the stripe have it, too.
       log::debug("inode {} at {}: {}", inode_, offset, direct.to_string());
@@ -184,6 +192,18 @@ asio::awaitable<Status> StoredReader::try_read(uint64_t offset, std::span<std::b
   }
   KINTSUGI_CO_TRY(co_await read.run(std::move(lease)));
   read.copy(offset, into);
+  co_return Status{};
+}
+
+asio::awaitable<Status> StoredReader::read_packed(Context context, LocatedExtent part,
+                                                  std::span<std::byte> into) {
+  LocatedExtent wide = shared_.packed.widened(part);
+  if (wide.length == part.length || !is_small_read(shared_.resources, wide))
+    co_return co_await small_read(shared_.resources, context, part, into);
+  std::vector<std::byte> bytes(wide.length);
+  KINTSUGI_CO_TRY(co_await small_read(shared_.resources, context, wide, bytes));
+  std::memcpy(into.data(), bytes.data(), into.size());
+  shared_.packed.keep(wide, std::move(bytes));
   co_return Status{};
 }
 

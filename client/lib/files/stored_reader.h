@@ -29,6 +29,8 @@ class StoredReader {
   asio::awaitable<Result<uint64_t>> next_data(uint64_t offset, uint64_t end);
   asio::awaitable<Result<uint64_t>> next_hole(uint64_t offset, uint64_t end);
 
+  /// What came with the attributes of a file of that size. Empty: nothing did.
+  void learn(const proto::OpenReadResponse& where, uint64_t size);
   /// The range changed.
   void forget(uint64_t begin, uint64_t end);
   /// Drops what was read ahead and not asked for since `before`.
@@ -52,6 +54,8 @@ class StoredReader {
   asio::awaitable<Status> locate(uint64_t begin, uint64_t end);
   asio::awaitable<Status> read_now(uint64_t offset, std::span<std::byte> into);
   asio::awaitable<Status> try_read(uint64_t offset, std::span<std::byte> into);
+  /// A small read, with what lies behind it in the stripe when it follows on another one.
+  asio::awaitable<Status> read_packed(Context context, LocatedExtent part, std::span<std::byte> into);
   asio::awaitable<void> read_unit(std::shared_ptr<void> owner, std::shared_ptr<Unit> unit);
   asio::awaitable<Status> read_unit_now(Unit& unit);
   std::shared_ptr<Unit> unit_at(uint64_t offset) const;
