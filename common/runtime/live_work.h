@@ -102,7 +102,7 @@ static_assert(sizeof(TaskRecord) == 320);
 /// Transitions of all tasks of the process between two states, since its start.
 struct EdgeTotals {
   uint16_t from, to;
-  uint32_t reserved;
+  uint32_t task_edge;  ///< which of its own edges it was to the task that took it last; for the writer only
   uint64_t count;
   int64_t sum_q8, sum_sq_q16;  ///< of x = log2(nanoseconds spent in `from` before), in 1/256 and its square
   uint32_t histogram[32];      ///< by octave: bucket i has 2^i ns and more, the last one is open
@@ -145,6 +145,7 @@ struct EndedWait {
   LiveRecord record;
 };
 
+/// `roles` and `targets` are powers of two.
 struct LiveLimits {
   uint32_t records = 8192;
   uint32_t tasks = 4096;
@@ -170,7 +171,7 @@ class LiveWork {
   // ---- what the loop's thread writes. Calls of other threads do nothing: the first one that opens a record is the loop's.
 
   struct Opening {
-    const Site* site = nullptr;  ///< null: a wait
+    const Site* site = nullptr;
     std::source_location where;
     RegionKind kind = RegionKind::kModule;
     uint64_t trace_id = 0, span_id = 0, parent_span_id = 0, path = 0;
@@ -181,10 +182,14 @@ class LiveWork {
     uint64_t target = 0, target_span = 0;
     int64_t now_ns = 0;
   };
+  /// REQUIRES: the opening has a site.
   /// A region of the kind kFree is held by the task of its parent and lies beside the stack (see LiveRecord::below).
   /// A region whose parent is not the top of its task stands beside what is open there: it begins a task, which counts as
   /// implicit. A wait lies on the top of its parent's task, unless that is a wait too.
   LiveHandle open(LiveHandle parent, const Opening& opening);
+  /// Opens a wait without a site, in the task that is open in `context`; without one nothing is opened.
+  LiveHandle open_wait(const Context& context, WaitKind wait, uint64_t target, uint64_t target_span,
+                       uint8_t need, std::source_location where);
   struct Closed {
     int64_t covered_ns = 0;  ///< what children and waits took
     uint64_t role_path = 0;
@@ -192,6 +197,8 @@ class LiveWork {
   };
   /// `outcome` says how it ended; a wait that ended badly is remembered for a while.
   Closed close(LiveHandle record, int64_t now_ns, Code outcome = Code::kOk);
+  /// The same, now, of what open_wait() opened.
+  void close_wait(LiveHandle wait, Code outcome);
   /// Something moved: `progress` is a count in the site's unit.
   void progress(LiveHandle record, uint64_t progress, int64_t now_ns);
   /// The same, as an amount that is added.
@@ -225,18 +232,48 @@ class LiveWork {
   bool is_owner();
   void drop() { dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   LiveRecord* find(LiveHandle handle);
-  uint32_t begin_task(const Opening& opening, uint32_t parent_task, uint32_t root, uint16_t role,
+  /// Where a record that is opened belongs.
+  struct Standing {
+    uint32_t task = 0;  ///< 0: there is no room for it
+    uint32_t below = 0;
+    uint16_t role = 0, state = 0;
+    uint8_t flags = 0;
+    uint64_t role_path = 0;
+  };
+  int64_t own_now_ns();  ///< REQUIRES: is_owner()
+  uint32_t take_slot();  ///< 0: none is free
+  void free_slot(uint32_t slot);
+  void fill(LiveRecord& record, const Opening& opening, const Standing& standing, RegionKind kind);
+  void step_on(uint32_t slot, const Standing& standing, WaitKind wait, uint64_t target, int64_t now_ns);
+  void end_wait(const LiveRecord& record, int64_t duration_ns, int64_t now_ns, Code outcome);
+  void step_off(LiveRecord& record, uint32_t slot, int64_t duration_ns, int64_t now_ns, Code outcome,
+                const Site* site);
+  uint32_t begin_task(bool background, int64_t now_ns, uint32_t parent_task, uint32_t root, uint16_t role,
                       bool implicit);
-  void end_task(uint32_t task, int64_t now_ns, bool failed);
   uint16_t state_of(uint64_t role_path, const Site* last_child, WaitKind wait, uint16_t role);
   uint16_t role_of(const Site& site);
   void move(TaskRecord& task, uint16_t to, int64_t now_ns);
-  void count_edge(uint16_t from, uint16_t to, int64_t sojourn_ns);
+  EdgeTotals* count_edge(uint16_t from, uint16_t to, int64_t sojourn_ns);
   void count_wait(uint16_t state, uint64_t target, int64_t ns);
   void count_submitted(uint64_t target);
   void count_completed(uint64_t target, int64_t ns);
+
+  // What happens seldom. These save the registers that they use, so that what happens always keeps its values in them.
+  [[clang::preserve_most]] Standing stand_as_task(const Site* site, WaitKind wait, bool background,
+                                                  int64_t now_ns, const LiveRecord* parent, uint32_t slot,
+                                                  bool implicit);
+  [[clang::preserve_most]] void end_task(uint32_t task, int64_t now_ns, bool failed);
+  [[clang::preserve_most]] uint16_t new_state(uint64_t key, uint64_t role_path, const Site* last_child,
+                                              WaitKind wait, uint16_t role);
+  [[clang::preserve_most]] uint16_t find_edge(uint16_t from, uint16_t to);
+  [[clang::preserve_most]] uint16_t find_wait_state(const LiveRecord& under, WaitKind wait);
+  [[clang::preserve_most]] uint16_t new_wait(uint16_t state, uint64_t target);
+  [[clang::preserve_most]] void take_other_edge(TaskRecord& task, EdgeTotals* totals, uint16_t from,
+                                                uint16_t to, int64_t now_ns);
+  [[clang::preserve_most]] void come_to(TaskRecord& task, uint16_t state, int64_t now_ns);
+  [[clang::preserve_most]] void remember(const LiveRecord& record, int64_t now_ns, Code outcome);
+  [[clang::preserve_most]] int64_t calibrate(uint64_t ticks);
   TargetTotals* find_target(uint64_t id);
-  int64_t calibrate(uint64_t ticks);
 
   const Clock& clock_;
   LiveLimits limits_;
@@ -252,6 +289,13 @@ class LiveWork {
   ZeroedArray<StateRecord> states_;
   std::atomic<uint32_t> states_used_{1};
   ZeroedArray<uint16_t> state_index_;
+  /// What came after a state the last time, which is mostly what comes after it again.
+  struct Hint {
+    uint16_t next, edge;  ///< edge: as in edge_index_; 0: none yet
+    uint16_t wait_state;  ///< where a task stands that waits there; 0: none yet
+    WaitKind wait;
+  };
+  ZeroedArray<Hint> hints_;  ///< by state; for the writer only
   ZeroedArray<EdgeTotals> edges_;
   std::atomic<uint32_t> edges_used_{0};
   ZeroedArray<uint16_t> edge_index_;

@@ -65,21 +65,11 @@ void Wait::begin(const Context& context, WaitKind kind, uint64_t target, uint64_
                  std::source_location where) {
   LiveWork& live = recorder_->live();
   if (target_span == 0 && kind == WaitKind::kJoin) target_span = context.trace.span_id;
-  handle_ = live.open(context.live, {.where = where,
-                                     .kind = RegionKind::kWait,
-                                     .trace_id = context.trace.trace_id,
-                                     .span_id = context.trace.span_id,
-                                     .path = context.trace.path,
-                                     .wait = kind,
-                                     .need = need,
-                                     .target = target,
-                                     .target_span = target_span,
-                                     .now_ns = live.now_ns()});
+  handle_ = live.open_wait(context, kind, target, target_span, need, where);
 }
 
 void Wait::end() {
-  LiveWork& live = recorder_->live();
-  if (handle_.slot != 0) live.close(handle_, live.now_ns(), code_);
+  if (handle_.slot != 0) recorder_->live().close_wait(handle_, code_);
 }
 
 void advance(const Context& context, uint64_t amount) {

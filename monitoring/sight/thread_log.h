@@ -25,13 +25,14 @@ class EventRing {
   void collect(size_t at_most, std::vector<Event>& newest) const;
 
  private:
-  static constexpr size_t kWords = (sizeof(Event) + 7) / 8;
+  static constexpr size_t kWords = sizeof(Event) / 8;
   struct Slot {
     std::atomic<uint64_t> sequence{0};  ///< 0 empty, odd being written, 2 * (push number + 1) whole
     std::array<std::atomic<uint64_t>, kWords> words{};
   };
   ZeroedArray<Slot> slots_;
   std::atomic<uint64_t> pushed_{0};
+  size_t next_ = 0;  ///< the slot of the next push: a division less than by its number
 };
 
 /// Open-addressed table from path to totals. Entries are made as paths come and never removed, so a reader may walk it at

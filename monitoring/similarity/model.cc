@@ -37,7 +37,9 @@ Model::Model(std::vector<Edge> edges) : edges_(std::move(edges)) {
       edges_[kept++] = edges_[i];
   edges_.resize(kept);
   for (const Edge& edge : edges_) {
-    left_[edge.transition.from] += edge.count;
+    const uint64_t from = edge.transition.from;
+    if (left_.empty() || left_.back().state != from) left_.push_back({from, 0});
+    left_.back().count += edge.count;
     count_ += edge.count;
   }
 }
@@ -50,8 +52,9 @@ const Edge* Model::find(Transition transition) const {
 }
 
 double Model::left(uint64_t state) const {
-  const auto found = left_.find(state);
-  return found == left_.end() ? 0 : found->second;
+  const auto found = std::lower_bound(left_.begin(), left_.end(), state,
+                                      [](const Left& entry, uint64_t s) { return entry.state < s; });
+  return found != left_.end() && found->state == state ? found->count : 0;
 }
 
 double Model::probability(const Edge& edge) const {

@@ -54,7 +54,13 @@ class Model {
 
  private:
   std::vector<Edge> edges_;
-  std::unordered_map<uint64_t, double> left_;
+  /// How often a state was left.
+  struct Left {
+    uint64_t state;
+    double count;
+  };
+  std::vector<Left>
+      left_;  ///< ascending; a hash table takes three times as much, and thousands of models are kept
   double count_ = 0;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <thread>
 
 #include <Eigen/Core>
@@ -16,8 +15,6 @@ namespace {
 constexpr size_t kLane = 8;
 constexpr float kLeastDeviation = 0.1f;
 constexpr float kOnlyInOne = 10;
-/// Makes a step of a clamped line, and 1 of whatever is not 0.
-constexpr float kSteep = 1e6f, kHuge = 1e30f;
 /// Fewer members than this are compared each with each.
 constexpr size_t kExact = 64;
 /// Of more, so many are those that everybody is compared with, groups are made, and members say which grouping is best.
@@ -63,54 +60,39 @@ void Population::add(const Model& model) {
 }
 
 double Population::distance(size_t a, size_t b) const {
+  const EdgeColumns of_a = columns(a), of_b = columns(b);
   const auto width = static_cast<Eigen::Index>(width_);
-  const auto row = [&](const std::vector<float>& column, size_t member) {
-    return Row(column.data() + member * width_, width);
-  };
-  const Row mean_a = row(mean_, a), mean_b = row(mean_, b), deviation_a = row(deviation_, a),
-            deviation_b = row(deviation_, b);
-  const Row share_a = row(share_, a), share_b = row(share_, b), state_a = row(state_share_, a),
-            state_b = row(state_share_, b);
-  const auto count_a = static_cast<float>(counts_[a]), count_b = static_cast<float>(counts_[b]);
+  const Row share_a(of_a.share, width), share_b(of_b.share, width);
   const float busiest = (share_a + share_b).maxCoeff();
   if (busiest <= 0) return 0;
+  thread_local Eigen::ArrayXf terms;
+  terms.resize(width);
+  if (!edge_terms(of_a, of_b, busiest, width_, terms.data())) return terms.sum();
 
-  // The same formulas as time_difference() has, for all edges at once: C over A + B of the closed form, and α by tanh. Conditions are
-  // factors of 0 and 1 made by clamping: then everything here is computed four edges at a time.
-  thread_local Eigen::ArrayXf variance, apart, differs, mask, sum;
-  const auto made = [](const Row& share) { return (share * kHuge).min(1.0f); };
-  variance = deviation_a.square() + deviation_b.square();
-  apart = mean_a - mean_b;
-  differs = 1 - 2 * std::numbers::sqrt2_v<float> * deviation_a * deviation_b /
-                    (variance.sqrt() * (deviation_a + deviation_b)) *
-                    (-apart.square() / (2 * variance)).exp();
-  constexpr float kHalfLn2 = std::numbers::ln2_v<float> / 2;
-  apart += kHalfLn2 * (deviation_a.square() - deviation_b.square());  // of the logarithms of the linear means
-  differs = differs.max(0.0f) * (1 + 4 * (apart * kHalfLn2).tanh().square());
-  mask = ((share_a * count_a).min(share_b * count_b) - static_cast<float>(Support::kFew) + 0.5f) * kSteep;
-  differs = differs.min(mask.max(1.0f));
-  mask = made(share_a) * made(share_b);
-  sum = differs * mask;
   // An edge that only one has says something when the other left the state often enough without it.
   const float unlikely = -static_cast<float>(std::log(Support::kUnlikely));
-  const auto left_often = static_cast<float>(Support::kLeftOften);
-  mask = (made(share_a) - made(share_b)).abs();
-  if (mask.sum() > 0.5f)
-    for (Eigen::Index e = 0; e < width; ++e) {
-      if (mask(e) == 0) continue;
-      const bool turned = share_a(e) <= 0;
-      const float has = turned ? share_b(e) * count_b : share_a(e) * count_a;
-      const float left = turned ? state_a(e) * count_a : state_b(e) * count_b;
-      const float probability = turned ? share_b(e) / state_b(e) : share_a(e) / state_a(e);
-      if (has < static_cast<float>(Support::kFew) || left < left_often) continue;
-      if (probability >= 1 || -std::log1p(-probability) * left > unlikely) sum(e) = kOnlyInOne;
-    }
-  sum *= ((share_a + share_b) / busiest).sqrt();
-  // Ways out of states: the squared differences of their probabilities.
-  mask = (((state_a * count_a).min(state_b * count_b) - left_often + 0.5f) * kSteep).max(0.0f).min(1.0f);
-  apart = share_a / state_a.max(1 / kHuge) - share_b / state_b.max(1 / kHuge);
-  sum += mask * apart.square() * ((state_a + state_b) / busiest).min(1.0f).sqrt();
-  return sum.sum();
+  for (Eigen::Index e = 0; e < width; ++e) {
+    if ((share_a(e) > 0) == (share_b(e) > 0)) continue;
+    const bool in_a = share_a(e) > 0;
+    const EdgeColumns &has = in_a ? of_a : of_b, &lacks = in_a ? of_b : of_a;
+    const float left = lacks.state_share[e] * lacks.count;
+    if (has.share[e] * has.count < static_cast<float>(Support::kFew) ||
+        left < static_cast<float>(Support::kLeftOften))
+      continue;
+    const float probability = has.share[e] / has.state_share[e];
+    if (probability >= 1 || -std::log1p(-probability) * left > unlikely)
+      terms(e) += kOnlyInOne * std::sqrt(has.share[e] / busiest);
+  }
+  return terms.sum();
+}
+
+EdgeColumns Population::columns(size_t member) const {
+  const size_t begin = member * width_;
+  return {.mean = mean_.data() + begin,
+          .deviation = deviation_.data() + begin,
+          .share = share_.data() + begin,
+          .state_share = state_share_.data() + begin,
+          .count = static_cast<float>(counts_[member])};
 }
 
 size_t Population::bytes() const {

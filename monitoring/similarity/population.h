@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "monitoring/similarity/difference.h"
+#include "monitoring/similarity/edge_terms.h"
 
 namespace kintsugi::similarity {
 
@@ -23,6 +24,8 @@ class Population {
   size_t bytes() const;
 
  private:
+  EdgeColumns columns(size_t member) const;
+
   std::vector<Transition> edges_;
   size_t width_;  ///< edges, rounded up to whole vectors
   std::vector<float> mean_, deviation_, share_,

@@ -188,6 +188,59 @@ TEST(LiveWork, TransitionsSayHowLongATaskStoodWhere) {
   EXPECT_EQ((edges[{2, 3}].histogram[10]), 3u);
 }
 
+TEST(LiveWork, WaitsAndRegionsThatAlternateInTwoTasksAreCountedWhereTheyBelong) {
+  using State = std::tuple<uint64_t, const Site*, WaitKind>;  // role path, last child, what is waited for
+  using Edges = std::map<std::pair<State, State>, uint64_t>;
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  Task first{recorder.root_context(), kBranch}, second{recorder.root_context(), kBranch};
+  const uint64_t base = runtime::child_path(0, kBranch);
+  const State outside{0, nullptr, WaitKind::kNone};
+  Edges all, own;
+  const Site* last_child[2] = {};
+  for (int task = 0; task < 2; ++task)
+    ++all[{outside, {base, nullptr, WaitKind::kNone}}];
+  ++own[{outside, {base, nullptr, WaitKind::kNone}}];
+  std::mt19937 random(3);
+  for (int step = 0; step < 20'000; ++step) {
+    clock.advance(1us);
+    const int task = random() % 2 == 0 ? 0 : 1;
+    const Context context = (task == 0 ? first : second).context();
+    const State from{base, last_child[task], WaitKind::kNone};
+    State in = from, back = from;
+    if (const auto draw = random() % 4; draw < 2) {
+      std::get<2>(in) = draw == 0 ? WaitKind::kResource : WaitKind::kSibling;
+      Wait wait{context, std::get<2>(in)};
+    } else {
+      const Site& site = draw == 2 ? kInner : kOuter;
+      in = {runtime::child_path(base, site), nullptr, WaitKind::kNone};
+      std::get<1>(back) = last_child[task] = &site;
+      Module module{context, site};
+    }
+    for (Edges* edges : {&all, &own}) {
+      if (edges == &own && task != 0) continue;
+      ++(*edges)[{from, in}];
+      ++(*edges)[{in, back}];
+    }
+  }
+  const auto states = recorder.live().states(0);
+  const auto state = [&](uint16_t number) {
+    return State{states[number].role_path, states[number].last_child, states[number].wait};
+  };
+  Edges counted, counted_own;
+  for (const runtime::EdgeTotals& edge : recorder.live().edges())
+    counted[{state(edge.from), state(edge.to)}] += edge.count;
+  EXPECT_EQ(counted, all);
+  LiveRecord record;
+  TaskRecord task;
+  ASSERT_TRUE(recorder.live().read_record(first.context().live.slot, record));
+  ASSERT_TRUE(recorder.live().read_task(record.task, task));
+  for (size_t i = 0; i < task.edge_count; ++i)
+    counted_own[{state(task.edges[i].from), state(task.edges[i].to)}] += task.edges[i].count;
+  EXPECT_EQ(task.overflowed, 0);
+  EXPECT_EQ(counted_own, own);
+}
+
 TEST(LiveWork, EqualWorkHasEqualRolePathsAtAnyDepth) {
   HandClock clock;
   Recorder recorder(clock, 1);

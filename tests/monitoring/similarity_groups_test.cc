@@ -278,6 +278,29 @@ TEST(Population, ComparesAsDifferenceDoes) {
   EXPECT_EQ(oddest(population, 1, 1).front(), 5u);
 }
 
+TEST(Population, ComparesModelsOfRareEdgesAndTimesFarApartAsDifferenceDoes) {
+  Draws draws(10);
+  std::vector<Model> models;
+  for (int i = 0; i < 30; ++i) {
+    std::vector<Edge> edges;
+    for (uint64_t state = 1; state <= 25; ++state)
+      for (uint64_t way = 0; way < 3; ++way)
+        if (draws.below(4) != 0)
+          edges.push_back(made(state, state + 1 + way, 1 + std::floor(std::exp2(draws.uniform(0, 9))),
+                               draws.below(2) == 0 ? draws.uniform(0, 30) : 12 + 0.2 * draws.normal(),
+                               draws.uniform(0, 4)));
+    models.emplace_back(edges);
+  }
+  Population population(transitions_of(models), models.size());
+  for (const Model& model : models)
+    population.add(model);
+  for (size_t a = 0; a < models.size(); ++a)
+    for (size_t b = 0; b < models.size(); ++b) {
+      const double exact = difference(models[a], models[b], Form::kOurs);
+      EXPECT_NEAR(population.distance(a, b), exact, 1e-4 + 1e-5 * exact) << a << " " << b;
+    }
+}
+
 TEST(Population, FindsPlantedOnesAmongThousandsOnSamples) {
   Draws draws(9);
   std::vector<Model> models;
