@@ -84,9 +84,12 @@ void LeasedLocks::want_lease(uint64_t inode) {
 asio::awaitable<Status> LeasedLocks::tell(uint64_t inode, bool takes) {
   KINTSUGI_CO_TRY(co_await telling_.acquire(TimePoint::max()));
   Status told;
+  const auto is_unclear = [&] { return session_.locks_at(inode, takes) == Session::LocksAt::kUnclear; };
   // Whoever was before may have told.
-  if (session_.locks_at(inode, takes) == Session::LocksAt::kUnclear) told = co_await session_.tell();
+  if (is_unclear()) told = co_await session_.tell();
   telling_.release();
+  if (told.ok() && is_unclear())
+    co_return Status{Code::kUnavailable, "the metaserver has not heard yet which locks there are"};
   co_return told;
 }
 

@@ -22,9 +22,13 @@ struct OwnLocks::Record {
   uint16_t type, whole_file;
 };
 
+/// The first one's place has the bounds.
+constexpr size_t OwnLocks::records_of_half() {
+  return kBytes / 2 / sizeof(Record) - 1;
+}
+
 OwnLocks::OwnLocks(uint64_t session, std::span<std::byte> region) : session_(session), region_(region) {
-  constexpr size_t kRecordsOfHalf = kBytes / 2 / sizeof(Record) - 1;  // the first one's place has the bounds
-  static_assert(2 * kMaxLocks + kMostNew < kRecordsOfHalf);
+  static_assert(2 * kMaxLocks + kMostNew < records_of_half());
   KINTSUGI_ASSERT(region_.empty() || region_.size() == kBytes);
   if (!region_.empty()) read();
 }
@@ -73,6 +77,7 @@ void OwnLocks::begin_anew() {
   if (region_.empty()) return;
   const uint32_t half = 1 - bounds().half;
   uint32_t count = 0;
+  KINTSUGI_ASSERT(table_.count() <= records_of_half());
   for (const proto::HeldLock& held : table_.of(session_)) {
     const proto::FileLock& lock = held.lock();
     records(half)[count++] = {held.inode(),     lock.begin(), lock.end(),

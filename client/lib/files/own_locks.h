@@ -39,6 +39,7 @@ class OwnLocks {
   struct Bounds {
     uint32_t half = 0, count = 0;
   };
+  static constexpr size_t records_of_half();
   Bounds bounds() const;
   void set_bounds(Bounds bounds);
   Record* records(uint32_t half);
