@@ -116,8 +116,9 @@ asio::awaitable<Result<DegradedReadReport>> Client::read_lost_chunk(uint64_t str
 }
 
 std::unique_ptr<OpenFiles> Client::open_files(FilesOptions options, std::unique_ptr<DirtyMemory> memory,
-                                              ChangeJournal* journal, std::span<std::byte> name_log) {
-  return std::make_unique<OpenFiles>(*resources_, options, std::move(memory), journal, name_log);
+                                              ChangeJournal* journal, std::span<std::byte> name_log,
+                                              std::span<std::byte> own_locks) {
+  return std::make_unique<OpenFiles>(*resources_, options, std::move(memory), journal, name_log, own_locks);
 }
 
 // ---- namespace

@@ -57,7 +57,8 @@ class Client {
   /// Files that are open for reading and writing, with a session of their own. It ends before this client stops.
   std::unique_ptr<OpenFiles> open_files(FilesOptions options = {},
                                         std::unique_ptr<DirtyMemory> memory = nullptr,
-                                        ChangeJournal* journal = nullptr, std::span<std::byte> name_log = {});
+                                        ChangeJournal* journal = nullptr, std::span<std::byte> name_log = {},
+                                        std::span<std::byte> own_locks = {});
 
   // ---- namespace
   asio::awaitable<Result<proto::Attributes>> stat(std::string path);

@@ -776,7 +776,7 @@ asio::awaitable<Status> ClusterFileSystem::unlock(NodeId node, LockOwner owner, 
   LockRequest request;
   request.owner = owner;
   request.flock = whole_file;
-  const auto done = co_await files_.calls().lock(lock_request(node, request));
+  const auto done = co_await files_.locks().lock(lock_request(node, request));
   co_return done ? Status{} : done.error();
 }
 
@@ -784,7 +784,7 @@ asio::awaitable<Result<Lock>> ClusterFileSystem::get_lock(const Caller&, NodeId 
                                                           const LockRequest& request) {
   proto::LockRequest wanted = lock_request(node, request);
   wanted.set_test_only(true);
-  const auto found = co_await files_.calls().lock(std::move(wanted));
+  const auto found = co_await files_.locks().lock(std::move(wanted));
   if (!found) co_return found.error();
   Lock lock;
   if (found->granted()) co_return lock;
@@ -804,7 +804,7 @@ asio::awaitable<Status> ClusterFileSystem::set_lock(const Caller& caller, NodeId
   for (Duration pause = kFirstLockPause;; pause = std::min(2 * pause, kLongestLockPause)) {
     proto::LockRequest wanted = lock_request(node, request);
     wanted.set_waits(request.wait);
-    const auto answer = co_await files_.calls().lock(std::move(wanted));
+    const auto answer = co_await files_.locks().lock(std::move(wanted));
     if (!answer) co_return answer.error();
     if (answer->granted()) {
       if (caller.interrupt->abandoned()) (void)co_await unlock(node, request.owner, request.flock);

@@ -32,7 +32,8 @@ struct ClusterFileSystemOptions {
 /// know.
 ///
 /// A file that was written through a descriptor is written out when that is closed, or under a write lease once somebody else
-/// wants it: who opens it then, wherever, sees it (close-to-open). Advisory locks are the metaserver's; one that waits asks again and again.
+/// wants it: who opens it then, wherever, sees it (close-to-open). Advisory locks are decided under the lease (LeasedLocks) or by the metaserver; one that
+/// waits asks again and again.
 class ClusterFileSystem final : public FileSystem {
  public:
   /// References outlive it. `notifier` may be null: then the kernel believes for `cached_for` what others have changed.

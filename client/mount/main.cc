@@ -41,7 +41,8 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   files_options.kernel_believes = arguments.cached_for > Duration{};
   SharedRoom room(seat.state().room());
   client::Client client(runtime.runtime(), std::move(options), secret);
-  auto files = client.open_files(files_options, room.dirty_memory(), &room.journal(), room.name_log());
+  auto files = client.open_files(files_options, room.dirty_memory(), &room.journal(), room.name_log(),
+                                 room.own_locks());
   if (seat.takes_over()) {
     const uint64_t bytes = files->recover();
     log::info("takes over from a process that ended, with {} bytes that it had not written out", bytes);

@@ -7,6 +7,7 @@ namespace {
 
 constexpr size_t kJournalBytes = 64 << 10;  // whole pages, so that the dirty bytes begin at one
 static_assert(sizeof(client::ChangeJournal) <= kJournalBytes);
+constexpr size_t kBeforeDirty = kJournalBytes + client::NameLog::kBytes + client::OwnLocks::kBytes;
 
 class RoomMemory final : public client::DirtyMemory {
  public:
@@ -22,12 +23,13 @@ class RoomMemory final : public client::DirtyMemory {
 SharedRoom::SharedRoom(std::span<std::byte> room)
     : journal_(reinterpret_cast<client::ChangeJournal*>(room.data())),
       names_(room.subspan(kJournalBytes, client::NameLog::kBytes)),
-      dirty_(room.subspan(kJournalBytes + client::NameLog::kBytes)) {
-  KINTSUGI_ASSERT(room.size() > kJournalBytes + client::NameLog::kBytes);
+      locks_(room.subspan(kJournalBytes + client::NameLog::kBytes, client::OwnLocks::kBytes)),
+      dirty_(room.subspan(kBeforeDirty)) {
+  KINTSUGI_ASSERT(room.size() > kBeforeDirty);
 }
 
 size_t SharedRoom::bytes_needed(size_t dirty_region_bytes) {
-  return kJournalBytes + client::NameLog::kBytes + dirty_region_bytes;
+  return kBeforeDirty + dirty_region_bytes;
 }
 
 std::unique_ptr<client::DirtyMemory> SharedRoom::dirty_memory() const {

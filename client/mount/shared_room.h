@@ -1,5 +1,5 @@
 /// What the cluster's mount keeps in the memory that outlives its process: the session, the journal of changes that may have
-/// been carried out, the names that the metaserver does not know yet, and the bytes that are not durable yet.
+/// been carried out, the names that the metaserver does not know yet, the locks, and the bytes that are not durable yet.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "client/lib/files/dirty_memory.h"
 #include "client/lib/files/name_log.h"
+#include "client/lib/files/own_locks.h"
 #include "client/lib/files/session.h"
 
 namespace kintsugi::mount {
@@ -21,11 +22,12 @@ class SharedRoom {
   static size_t bytes_needed(size_t dirty_region_bytes);
   client::ChangeJournal& journal() { return *journal_; }
   std::span<std::byte> name_log() const { return names_; }
+  std::span<std::byte> own_locks() const { return locks_; }
   std::unique_ptr<client::DirtyMemory> dirty_memory() const;
 
  private:
   client::ChangeJournal* journal_;
-  std::span<std::byte> names_, dirty_;
+  std::span<std::byte> names_, locks_, dirty_;
 };
 
 }  // namespace kintsugi::mount

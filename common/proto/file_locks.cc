@@ -73,6 +73,12 @@ Result<bool> FileLocks::set(InodeId inode, const proto::FileLock& wanted, bool w
   return true;
 }
 
+void FileLocks::add_beside(InodeId inode, const proto::FileLock& lock, bool whole_file) {
+  if (count_ >= kMaxLocks) return;
+  locks_[{inode, whole_file}].push_back(lock);
+  ++count_;
+}
+
 void FileLocks::session_ended(uint64_t session) {
   for (auto at = locks_.begin(); at != locks_.end();) {
     count_ -=
@@ -88,17 +94,42 @@ bool FileLocks::any(InodeId inode, bool whole_file, uint64_t owner) const {
          });
 }
 
+bool FileLocks::any_of_others(InodeId inode, uint64_t session) const {
+  for (auto at = locks_.lower_bound({inode, false}); at != locks_.end() && at->first.inode == inode; ++at)
+    for (const proto::FileLock& lock : at->second)
+      if (lock.session() != session) return true;
+  return false;
+}
+
+void FileLocks::forget(InodeId inode, uint64_t session) {
+  for (auto at = locks_.lower_bound({inode, false}); at != locks_.end() && at->first.inode == inode;) {
+    count_ -=
+        std::erase_if(at->second, [&](const proto::FileLock& lock) { return lock.session() == session; });
+    at = at->second.empty() ? locks_.erase(at) : std::next(at);
+  }
+}
+
+void FileLocks::add(const Table::value_type& locks, uint64_t session, std::vector<proto::HeldLock>& to) {
+  for (const proto::FileLock& lock : locks.second) {
+    if (lock.session() != session) continue;
+    proto::HeldLock& one = to.emplace_back();
+    one.set_inode(locks.first.inode.value);
+    one.set_whole_file(locks.first.whole_file);
+    *one.mutable_lock() = lock;
+  }
+}
+
 std::vector<proto::HeldLock> FileLocks::of(uint64_t session) const {
   std::vector<proto::HeldLock> held;
-  for (const auto& [key, locks] : locks_) {
-    for (const proto::FileLock& lock : locks) {
-      if (lock.session() != session) continue;
-      proto::HeldLock& one = held.emplace_back();
-      one.set_inode(key.inode.value);
-      one.set_whole_file(key.whole_file);
-      *one.mutable_lock() = lock;
-    }
-  }
+  for (const auto& locks : locks_)
+    add(locks, session, held);
+  return held;
+}
+
+std::vector<proto::HeldLock> FileLocks::of(uint64_t session, InodeId inode) const {
+  std::vector<proto::HeldLock> held;
+  for (auto at = locks_.lower_bound({inode, false}); at != locks_.end() && at->first.inode == inode; ++at)
+    add(*at, session, held);
   return held;
 }
 

@@ -20,10 +20,17 @@ class FileLocks {
   /// Takes, changes or (NONE) gives back what the owner has of the range. False: another owner has it.
   /// kLimitExceeded, kInvalidArgument.
   Result<bool> set(InodeId inode, const proto::FileLock& wanted, bool whole_file);
+  /// Adds one beside whatever its session has there. REQUIRES: no other session has anything there.
+  void add_beside(InodeId inode, const proto::FileLock& lock, bool whole_file);
   void session_ended(uint64_t session);
   bool any(InodeId inode, bool whole_file, uint64_t owner) const;
-  /// Those of one session.
+  /// Some other session has locks of the inode.
+  bool any_of_others(InodeId inode, uint64_t session) const;
+  /// Forgets what the session has of the inode.
+  void forget(InodeId inode, uint64_t session);
+  /// Those of one session, of all inodes or of one.
   std::vector<proto::HeldLock> of(uint64_t session) const;
+  std::vector<proto::HeldLock> of(uint64_t session, InodeId inode) const;
   size_t count() const { return count_; }
 
  private:
@@ -32,7 +39,10 @@ class FileLocks {
     bool whole_file = false;
     auto operator<=>(const Key&) const = default;
   };
-  std::map<Key, std::vector<proto::FileLock>> locks_;
+  using Table = std::map<Key, std::vector<proto::FileLock>>;
+  static void add(const Table::value_type& locks, uint64_t session, std::vector<proto::HeldLock>& to);
+
+  Table locks_;
   size_t count_ = 0;
 };
 

@@ -27,6 +27,12 @@ bool Leases::inherit(uint64_t session, InodeId inode) {
   return true;
 }
 
+bool Leases::has_to_tell(InodeId inode, uint64_t session) const {
+  const auto holder = holders_.find(session);
+  return holder != holders_.end() &&
+         (holder->second.leases.contains(inode) || holder->second.lost.contains(inode));
+}
+
 void Leases::give_back(uint64_t session, InodeId inode) {
   const auto holder = holders_.find(session);
   if (holder == holders_.end()) return;
@@ -123,7 +129,10 @@ asio::awaitable<Status> Leases::settle(InodeId inode, uint64_t session) {
                      inode);
         holder.leases.erase(inode);
         holder.to_recall.erase(inode);
-        if (holder.lost.size() < kMaxOfSession) holder.lost.insert(inode);
+        if (holder.lost.size() < kMaxOfSession) {
+          holder.lost.insert(inode);
+          on_lost(lease.session, inode);
+        }
         leases_.erase(found);
         settled_.notify_all();
         continue;

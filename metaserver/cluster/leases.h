@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -46,6 +47,15 @@ class Leases {
     const auto found = leases_.find(inode);
     return found != leases_.end() && found->second.session == session;
   }
+  /// The session has the lease or has lost it and not said yet that it has given up what it kept back: only it knows what it
+  /// did under it.
+  bool has_to_tell(InodeId inode, uint64_t session) const;
+  bool owned_by_another(InodeId inode, uint64_t session) const {
+    const auto found = leases_.find(inode);
+    return found != leases_.end() && found->second.session != session;
+  }
+  /// Called when a session that is silent loses a lease.
+  std::function<void(uint64_t session, InodeId inode)> on_lost = [](uint64_t, InodeId) {};
   /// The session needs it no longer, or was not given it after all.
   void give_back(uint64_t session, InodeId inode);
   /// Nothing has to be settled before `session` sees whatever it likes.

@@ -37,6 +37,10 @@ Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessi
   }
   Session& session = found->second;
   session.last_heard = clock_.now();
+  if (request.number() != 0) {
+    if (request.number() <= session.last_number) return {Code::kConflict, "a later message came before"};
+    session.last_number = request.number();
+  }
   if (request.all()) {
     for (const InodeId inode : std::set<InodeId>(session.held))
       let_go(session, inode);

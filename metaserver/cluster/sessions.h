@@ -28,7 +28,7 @@ class Sessions {
   /// Loads the sessions that there were (keys::Kind::kChange): they may go on.
   void load(const Reader& reader);
 
-  /// kInvalidArgument, kLimitExceeded.
+  /// kInvalidArgument, kLimitExceeded; kConflict: it was overtaken by a later message of the session.
   Status keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
   bool known(uint64_t session) const { return sessions_.contains(session); }
   /// The session has opened the inode. Session 0 is none.
@@ -59,9 +59,10 @@ class Sessions {
  private:
   struct Session {
     TimePoint last_heard;
-    bool told_all = false;   ///< everything that it holds
-    bool noted = false;      ///< durably
-    bool of_before = false;  ///< there since before the metaserver started
+    uint64_t last_number = 0;  ///< of its messages
+    bool told_all = false;     ///< everything that it holds
+    bool noted = false;        ///< durably
+    bool of_before = false;    ///< there since before the metaserver started
     std::set<InodeId> held;
   };
   void let_go(Session& session, InodeId inode);

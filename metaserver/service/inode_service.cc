@@ -136,8 +136,7 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   const Status found = numbered(attributes_of(id, response), request.inode());
   if (found.ok() && request.hold()) state_.sessions.hold(request.session(), id);
   if (found.ok()) state_.promises.made(request.session(), id);
-  if (found.ok() && request.lease())
-    response.set_lease(state_.may_keep_back(id) && state_.leases.grant(request.session(), id));
+  if (found.ok() && request.lease()) response.set_lease(state_.grant_lease(request.session(), id));
   const proto::Attributes& attributes = response.attributes();
   if (found.ok() && request.where() && attributes.type() == proto::Attributes::FILE &&
       attributes.size() <= kSmallFile) {
@@ -231,13 +230,12 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
       if (response.lease()) response.set_file_policy(state_.policies.of_directory(state_.store, *made));
       co_return module.finish(named(status, request.name()));
     }
-    if (status.ok() && request.lease())
-      response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
+    if (status.ok() && request.lease()) response.set_lease(state_.grant_lease(request.hold_for(), *made));
     co_return module.finish(named(status, request.name()));
   }
   state_.sessions.hold(request.hold_for(), *made);
   if (request.lease() && request.type() != proto::Attributes::DIRECTORY)
-    response.set_lease(state_.may_keep_back(*made) && state_.leases.grant(request.hold_for(), *made));
+    response.set_lease(state_.grant_lease(request.hold_for(), *made));
   state_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
   state_.promises.made(request.change().session(), *made);
   co_return module.finish(co_await state_.finish_repeated(module.context(), attributes_of(*made, response)));
@@ -380,31 +378,23 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
   const Status kept = state_.sessions.keep(request, response);
   for (const ServerId server : state_.slow.list())
     response.add_slow_servers(server.value);
-  if (kept.ok() && unknown && request.all()) {
-    // One that somebody else has got meanwhile is lost.
-    for (const proto::HeldLock& held : request.lock())
-      if (held.lock().session() == request.session())
-        (void)state_.locks.set(InodeId{held.inode()}, held.lock(), held.whole_file());
-  }
-  if (kept.ok() && request.ask_locks()) {
-    for (proto::HeldLock& held : state_.locks.of(request.session()))
-      *response.add_lock() = std::move(held);
-  }
-  // After a restart the metaserver must know that this session may still tell what it holds.
-  Transaction transaction(state_.store);
-  const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
-  if (note) note_session(transaction, request.session());
-  const Status status = co_await state_.finish(module.context(), kept, transaction);
-  if (status.ok() && note) state_.sessions.noted(request.session());
-  if (status.ok() && !request.ends()) {
+  if (kept.ok() && !request.ends()) {
     state_.promises.session_is(request.session(), request.believes());
     state_.promises.session_heard(request.session(), request.heard());
     // While it had the lease its kernel was told of the inode, and of names in it, without a call.
     for (const uint64_t inode : request.give_back())
       state_.promises.made(request.session(), InodeId{inode}, Promises::kAttributes | Promises::kNames);
   }
+  // Before anything else runs: others do not wait any more for a session that has told.
+  if (kept.ok()) state_.leased_locks.keep(request, unknown, response);
+  if (kept.ok()) state_.leases.keep(request, response);
+  // After a restart the metaserver must know that this session may still tell what it holds.
+  Transaction transaction(state_.store);
+  const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
+  if (note) note_session(transaction, request.session());
+  const Status status = co_await state_.finish(module.context(), kept, transaction);
+  if (status.ok() && note) state_.sessions.noted(request.session());
   if (status.ok() && request.ends()) state_.promises.ended(request.session());
-  if (status.ok()) state_.leases.keep(request, response);
   if (status.ok() && !request.ends()) {
     const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactionsAtOnce);
     for (const InodeId inode : state_.compactions.take(request.session(), wanted))
@@ -435,14 +425,20 @@ asio::awaitable<Status> InodeService::await_recalls(Context context,
   co_return module.finish({});
 }
 
-Status InodeService::take_lock(const proto::LockRequest& request, proto::LockResponse& response) {
-  const InodeId id{request.inode()};
+Status InodeService::may_ask_for_lock(const proto::LockRequest& request) const {
   const uint64_t session = request.lock().session();
   const bool gives_back = request.lock().type() == proto::FileLock::NONE;
   // What is known of locks is not complete until those that had some before a restart have told.
   if (state_.sessions.has_to_tell(session) ||
       (!gives_back && state_.sessions.others_have_to_tell(session, Leases::kTakeOver)))
     return {Code::kUnavailable, "the metaserver has just started and asks clients for their locks"};
+  return {};
+}
+
+Status InodeService::take_lock(const proto::LockRequest& request, proto::LockResponse& response) {
+  const InodeId id{request.inode()};
+  const uint64_t session = request.lock().session();
+  const bool gives_back = request.lock().type() == proto::FileLock::NONE;
   const std::vector<proto::FileLock> others =
       state_.locks.conflicts(id, request.lock(), request.whole_file());
   response.set_granted(others.empty());
@@ -466,7 +462,11 @@ Status InodeService::take_lock(const proto::LockRequest& request, proto::LockRes
 asio::awaitable<Status> InodeService::lock(Context context, const proto::LockRequest& request,
                                            proto::LockResponse& response) {
   sight::Module module{context, kLock};
-  const Status taken = take_lock(request, response);
+  // While another session has the lease, it has locks that are not known here.
+  Status taken = may_ask_for_lock(request);
+  if (taken.ok() && request.lock().type() != proto::FileLock::NONE)
+    taken = co_await state_.leases.settle(InodeId{request.inode()}, request.lock().session());
+  if (taken.ok()) taken = take_lock(request, response);
   co_return module.finish(co_await state_.finish_read(module.context(), numbered(taken, request.inode())));
 }
 

@@ -30,6 +30,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       news(runtime),
       leases(runtime, sessions, news),
       promises(runtime, news),
+      leased_locks(locks, leases),
       lock_waits(runtime.clock),
       compactions(runtime.clock),
       inodes(inode_ids, runtime.clock, &snapshots, &trash),

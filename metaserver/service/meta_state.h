@@ -19,6 +19,7 @@
 #include "metaserver/cluster/compactions.h"
 #include "metaserver/cluster/garbage.h"
 #include "metaserver/cluster/history.h"
+#include "metaserver/cluster/leased_locks.h"
 #include "metaserver/cluster/leases.h"
 #include "metaserver/cluster/lock_waits.h"
 #include "metaserver/cluster/options.h"
@@ -79,6 +80,11 @@ struct MetaState {
   /// of an error after a close. Not so below a quota, nor while a server's disks are nearly full.
   bool may_keep_back(InodeId inode);
   bool may_keep_back(const proto::StoredInode& inode);
+  /// Gives the session the write lease of a file, if it may have it. While it does it decides about locks there, so nobody else
+  /// may have one.
+  bool grant_lease(uint64_t session, InodeId file) {
+    return may_keep_back(file) && !locks.any_of_others(file, session) && leases.grant(session, file);
+  }
   static constexpr uint64_t kKeepBackReserve = 1ull << 30;  ///< bytes that each server has free
   /// Returns once no client keeps back any name in the directories of the path, nor in what it leads to. kUnavailable.
   asio::awaitable<Status> settle_path(std::string_view path);
@@ -126,6 +132,7 @@ struct MetaState {
   Leases leases;
   Promises promises;
   FileLocks locks;
+  LeasedLocks leased_locks;
   LockWaits lock_waits;
   Compactions compactions;
   Inodes inodes;

@@ -318,6 +318,7 @@ class MaliciousClient : public MetaServerRig {
       request.add_release(inode());
       request.add_lease(inode());
       request.add_give_back(inode());
+      request.add_locks_of(inode());
       proto::HeldLock& held = *request.add_lock();
       held.set_inode(inode());
       held.set_whole_file(chance(2));

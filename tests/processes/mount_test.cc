@@ -490,6 +490,76 @@ TEST_F(Mounts, LocksHoldOverAllMounts) {
   ::close(c);
 }
 
+TEST_F(Mounts, LocksThatNobodyElseAskedForOutliveTheProcessOfTheMount) {
+  const std::string one = start_and_mount(), other = mount();
+  const int a = ::open((one + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_CREAT, 0644);
+  const int second = ::open((one + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(a, 0);
+  ASSERT_GE(second, 0);
+  struct flock range{};
+  range.l_type = F_WRLCK;
+  range.l_start = 10;
+  range.l_len = 10;
+  for (int i = 0; i < 300; ++i) {
+    range.l_type = i % 2 == 0 ? F_WRLCK : F_UNLCK;
+    ASSERT_EQ(::fcntl(a, F_OFD_SETLK, &range), 0) << std::strerror(errno);
+  }
+  range.l_type = F_WRLCK;
+  ASSERT_EQ(::fcntl(a, F_OFD_SETLK, &range), 0);
+  ASSERT_EQ(code(::fcntl(second, F_OFD_SETLK, &range)), EAGAIN) << "of another owner on the same mount";
+  const pid_t child = child_of(parent_of(one));
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  EXPECT_EQ(code(::fcntl(second, F_OFD_SETLK, &range)), EAGAIN);
+  const int b = ::open((other + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(b, 0);
+  EXPECT_EQ(code(::fcntl(b, F_OFD_SETLK, &range)), EAGAIN);
+  range.l_type = F_UNLCK;
+  ASSERT_EQ(::fcntl(a, F_OFD_SETLK, &range), 0);
+  range.l_type = F_WRLCK;
+  EXPECT_EQ(::fcntl(b, F_OFD_SETLK, &range), 0) << std::strerror(errno);
+  EXPECT_EQ(code(::fcntl(a, F_OFD_SETLK, &range)), EAGAIN);
+  for (const int file : {a, second, b})
+    ::close(file);
+}
+
+TEST_F(Mounts, OneThatWaitsForALockUnderALeaseMayBeInterrupted) {
+  const std::string mounted = start_and_mount();
+  const int a = ::open((mounted + "/lock").c_str(), O_RDWR | O_CLOEXEC | O_CREAT, 0644);
+  const int b = ::open((mounted + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  for (const bool whole_file : {true, false}) {
+    const auto lock = [&](int file, bool wait, short type = F_WRLCK) {
+      struct flock range{};
+      range.l_type = type;
+      range.l_len = 10;
+      return whole_file ? ::flock(file, (type == F_UNLCK ? LOCK_UN : LOCK_EX) | (wait ? 0 : LOCK_NB))
+                        : ::fcntl(file, wait ? F_OFD_SETLKW : F_OFD_SETLK, &range);
+    };
+    ASSERT_EQ(lock(a, false), 0);
+    struct sigaction action{}, before{};
+    action.sa_handler = [](int) {};
+    ::sigaction(SIGUSR1, &action, &before);
+    std::atomic<int> result = -1;
+    std::thread waits([&] { result = code(lock(b, true)); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(result, -1) << "it waits";
+    EXPECT_TRUE(eventually(
+        [&] {
+          if (result == -1) ::pthread_kill(waits.native_handle(), SIGUSR1);
+          return result != -1;
+        },
+        seconds(5)));
+    waits.join();
+    EXPECT_EQ(result, EINTR);
+    ::sigaction(SIGUSR1, &before, nullptr);
+    std::thread granted([&] { EXPECT_EQ(lock(b, true), 0) << std::strerror(errno); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(lock(a, false, F_UNLCK), 0);
+    granted.join();
+  }
+  ::close(a);
+  ::close(b);
+}
+
 TEST_F(Mounts, FilesWithoutANameLiveUntilTheyAreClosed) {
   const std::string mounted = start_and_mount();
   std::mt19937_64 dice(5);

@@ -465,9 +465,11 @@ TEST(OpenFilesInACluster, LocksOutliveTheMetaserverAndTheProcessOfTheClient) {
     KINTSUGI_ASSERT_OK(cluster.start());
     const uint64_t inode = make_file(cluster, "/file");
     client::ChangeJournal journal;
-    auto owner = cluster.client().open_files({}, nullptr, &journal), other = cluster.client().open_files();
+    std::vector<std::byte> region(client::OwnLocks::kBytes);
+    const auto open = [&] { return cluster.client().open_files({}, nullptr, &journal, {}, region); };
+    auto owner = open(), other = cluster.client().open_files();
     const auto lock = [&](client::OpenFiles& files, proto::FileLock::Type type) {
-      const auto answer = cluster.run(files.calls().lock(lock_request(inode, files, type)));
+      const auto answer = cluster.run(files.locks().lock(lock_request(inode, files, type)));
       EXPECT_TRUE(answer) << answer.error();
       return answer && answer->granted();
     };
@@ -480,7 +482,7 @@ TEST(OpenFilesInACluster, LocksOutliveTheMetaserverAndTheProcessOfTheClient) {
       } else {
         KINTSUGI_EXPECT_OK(cluster.run(owner->stop(true)));
         owner.reset();
-        owner = cluster.client().open_files({}, nullptr, &journal);
+        owner = open();
         cluster.run_for(1s);
       }
       EXPECT_FALSE(lock(*other, proto::FileLock::SHARED)) << "after " << i;

@@ -11,6 +11,7 @@
 #include "client/lib/files/files_options.h"
 #include "client/lib/files/flush_groups.h"
 #include "client/lib/files/inode_calls.h"
+#include "client/lib/files/leased_locks.h"
 #include "client/lib/files/leased_names.h"
 #include "client/lib/files/locations.h"
 #include "client/lib/files/open_files.h"
@@ -30,7 +31,7 @@ struct FilesShared {
   static constexpr size_t kBegunAtOnce = 1024;  ///< flushes that are begun because it is time
 
   FilesShared(Resources& the_resources, FilesOptions the_options, std::unique_ptr<DirtyMemory> the_memory,
-              ChangeJournal* journal, std::span<std::byte> name_log);
+              ChangeJournal* journal, std::span<std::byte> name_log, std::span<std::byte> own_locks);
 
   Context context() const;
   /// When an operation that begins now is given up.
@@ -48,6 +49,8 @@ struct FilesShared {
   void forget(uint64_t inode);
   /// Somebody else wants to see these files, whose leases have ended here: writes them out and gives the leases back.
   asio::awaitable<void> give_back(std::vector<uint64_t> inodes);
+  /// Asks for the lease of an open file.
+  asio::awaitable<void> want_lease(uint64_t inode);
   /// Writes out what is due, and drops what was read ahead and nobody took.
   asio::awaitable<void> tick();
 
@@ -56,6 +59,7 @@ struct FilesShared {
   const std::unique_ptr<DirtyMemory> memory;
   Session session;
   InodeCalls calls;
+  LeasedLocks locks;
   runtime::TaskGroup tasks;  ///< flushes and reads ahead
   LeasedNames names;
   FlushGroups groups;

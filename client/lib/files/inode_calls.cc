@@ -188,8 +188,9 @@ asio::awaitable<Result<proto::WriteNamesResponse>> InodeCalls::write_names(
 }
 
 asio::awaitable<Result<proto::LockResponse>> InodeCalls::lock(proto::LockRequest request) {
+  KINTSUGI_CO_TRY(session_.locks().check_room(request));
   const auto answer = co_await ask<proto::LockResponse>(rpc::Method::kLock, request);
-  if (answer && answer->granted() && !request.test_only()) session_.locked(request);
+  if (answer && answer->granted() && !request.test_only()) (void)session_.locks().set(request);
   co_return answer;
 }
 

@@ -48,7 +48,8 @@ class InodeCalls {
   /// Ids for inodes that this session makes by itself, and what it did (LeasedNames).
   asio::awaitable<Result<proto::ReserveInodesResponse>> reserve_inodes(proto::ReserveInodesRequest request);
   asio::awaitable<Result<proto::WriteNamesResponse>> write_names(const proto::WriteNamesRequest& request);
-  /// Never waits for a lock that another one has: `granted` is false then.
+  /// Never waits for a lock that another one has: `granted` is false then. Not for an inode of which this session has the lease
+  /// (LeasedLocks).
   asio::awaitable<Result<proto::LockResponse>> lock(proto::LockRequest request);
 
   /// Something was answered here that the metaserver does not know: catch_up() comes before any other call.

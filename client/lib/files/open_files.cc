@@ -23,12 +23,13 @@ std::unique_ptr<DirtyMemory> or_of_process(std::unique_ptr<DirtyMemory> memory, 
 
 FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
                          std::unique_ptr<DirtyMemory> the_memory, ChangeJournal* journal,
-                         std::span<std::byte> name_log)
+                         std::span<std::byte> name_log, std::span<std::byte> own_locks)
     : resources(the_resources),
       options(the_options),
       memory(or_of_process(std::move(the_memory), options.dirty_bytes)),
-      session(resources, journal),
+      session(resources, journal, own_locks),
       calls(resources, session, options.io_timeout),
+      locks(resources, session, calls, options.io_timeout),
       tasks(resources.runtime),
       names(resources, session, calls, tasks, name_log, options.known_names),
       groups(resources, calls, tasks, context()),
@@ -87,6 +88,15 @@ asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
   if (!told.ok()) log::debug("leases are given back later: {}", told.to_string());
 }
 
+asio::awaitable<void> FilesShared::want_lease(uint64_t inode) {
+  if (!files.contains(inode) || !session.is_held(inode)) co_return;
+  const auto told = co_await calls.get(inode, true, true);
+  if (!session.is_held(inode)) session.release_again(inode);  // it was closed meanwhile
+  const auto file = files.find(inode);
+  if (told && file != files.end()) file->second->adopt(*told);
+  if (file == files.end() && session.has_lease(inode)) session.give_back(inode);
+}
+
 asio::awaitable<void> FilesShared::tick() {
   TimePoint drop_at = resources.now() + kKeepReadAhead;
   while (co_await ticker.sleep_for(kTick)) {
@@ -111,8 +121,13 @@ asio::awaitable<void> FilesShared::tick() {
 // ---- the table
 
 OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory,
-                     ChangeJournal* journal, std::span<std::byte> name_log)
-    : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal, name_log)) {
+                     ChangeJournal* journal, std::span<std::byte> name_log, std::span<std::byte> own_locks)
+    : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal, name_log,
+                                            own_locks)) {
+  shared_->locks.on_wait = [this](uint64_t inode) { give_back(inode); };
+  shared_->locks.on_taken_by_call = [shared = shared_.get()](uint64_t inode) {
+    shared->tasks.spawn(shared->want_lease(inode));
+  };
   shared_->calls.is_ahead = [shared = shared_.get()] { return shared->names.pending(); };
   shared_->calls.catch_up = [shared = shared_.get()] { return shared->names.flush(); };
   shared_->calls.take_along = [shared = shared_.get()](proto::WriteNamesRequest& request) {
@@ -199,6 +214,10 @@ Session& OpenFiles::session() {
 
 InodeCalls& OpenFiles::calls() {
   return shared_->calls;
+}
+
+LeasedLocks& OpenFiles::locks() {
+  return shared_->locks;
 }
 
 LeasedNames& OpenFiles::names() {

@@ -11,6 +11,7 @@
 #include "client/lib/files/dirty_memory.h"
 #include "client/lib/files/files_options.h"
 #include "client/lib/files/inode_calls.h"
+#include "client/lib/files/leased_locks.h"
 #include "client/lib/files/leased_names.h"
 #include "client/lib/files/open_file.h"
 #include "client/lib/files/session.h"
@@ -34,13 +35,15 @@ class OpenFiles {
   };
 
   /// `memory` null: memory of this process. `journal` null, or all zero: a new session (Session).
-  /// `name_log` (NameLog::kBytes): memory that the next process goes on with, too.
+  /// `name_log` (NameLog::kBytes), `own_locks` (OwnLocks::kBytes): memory that the next process goes on with, too.
   OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory = nullptr,
-            ChangeJournal* journal = nullptr, std::span<std::byte> name_log = {});
+            ChangeJournal* journal = nullptr, std::span<std::byte> name_log = {},
+            std::span<std::byte> own_locks = {});
   ~OpenFiles();
 
   Session& session();
   InodeCalls& calls();
+  LeasedLocks& locks();
   /// What a mount makes and looks up under leases of directories.
   LeasedNames& names();
 

@@ -13,11 +13,12 @@ constexpr size_t kMaxShared = 20'000;
 
 }  // namespace
 
-Session::Session(Resources& resources, ChangeJournal* journal)
+Session::Session(Resources& resources, ChangeJournal* journal, std::span<std::byte> own_locks)
     : resources_(resources),
       journal_(journal ? *journal : own_journal_),
       takes_over_(journal_.session != 0),
       id_(takes_over_ ? journal_.session : resources.runtime.random.next() | 1),
+      locks_(id_, own_locks),
       ended_(resources.runtime),
       telling_(resources.runtime, 1),
       recalls_(resources.runtime, resources.secret),
@@ -101,6 +102,7 @@ void Session::give_back(uint64_t inode) {
 
 asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& tell_all) {
   request.set_session(id_);
+  request.set_number(uint64_t{journal_.generation} << 32 | ++told_);
   if (!request.ends()) {
     request.set_compacts(room_for_compaction());
     request.set_ask_locks(ask_locks_);
@@ -115,8 +117,10 @@ asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& t
   if (status.ok() && !response.lost().empty()) lost(response.lost());
   if (status.ok() && request.ask_locks()) {
     ask_locks_ = false;
-    for (const proto::HeldLock& held : response.lock())
-      (void)locks_.set(InodeId{held.inode()}, held.lock(), held.whole_file());
+    locks_.replace(response.lock());
+  } else if (status.ok()) {
+    for (const proto::HeldLock& lost : response.lock())
+      locks_.lost(lost);
   }
   if (status.ok() && !response.compact().empty())
     on_compact({response.compact().begin(), response.compact().end()});
@@ -147,10 +151,14 @@ asio::awaitable<Status> Session::tell() {
       request.set_all(true);
       for (const auto& [inode, times] : holds_)
         request.add_hold(inode);
-      for (const std::set<uint64_t>* leases : {&leases_, &ending_})
-        for (const uint64_t inode : *leases)
-          if (!unknown_.contains(inode)) request.add_lease(inode);
-      for (proto::HeldLock& held : locks_.of(id_))
+      const auto add_lease = [&](uint64_t inode) {
+        if (!unknown_.contains(inode)) request.add_lease(inode);
+      };
+      for (const uint64_t inode : leases_)
+        add_lease(inode);
+      for (const auto& [inode, had] : ending_)
+        add_lease(inode);
+      for (proto::HeldLock& held : locks_.table().of(id_))
         *request.add_lock() = std::move(held);
       news_held_.clear();
       news_released_.clear();
@@ -169,17 +177,38 @@ asio::awaitable<Status> Session::tell() {
     // The lease that a call brings which is under way now may be the one that this gives back.
     if (asking_ > 0) ended_early_.insert(giving_back_.begin(), giving_back_.end());
     request.mutable_give_back()->Add(giving_back_.begin(), giving_back_.end());
+    for (const uint64_t inode : giving_back_) {
+      if (!decided_.contains(inode)) continue;
+      request.add_locks_of(inode);
+      if (all_) continue;
+      for (proto::HeldLock& held : locks_.table().of(id_, InodeId{inode}))
+        *request.add_lock() = std::move(held);
+    }
+    const TimePoint sent = resources_.now();
     bool tell_all = false;
     status = co_await send(std::move(request), tell_all);
-    // What may not have arrived is told again.
-    if (!status.ok()) news_given_back_.merge(giving_back_);
-    giving_back_.clear();
+    // What may not have arrived is told again, and no lease of it is asked for before.
+    if (status.ok()) {
+      for (const uint64_t inode : giving_back_)
+        decided_.erase(inode);
+      giving_back_.clear();
+    }
+    if (status.ok() && !tell_all) decides_until_ = sent + kDecidesFor;
     // After an error nobody knows what arrived.
     all_ = !status.ok() || tell_all;
   } while (status.ok() &&
            (all_ || !news_held_.empty() || !news_released_.empty() || !news_given_back_.empty()));
   telling_.release();
   co_return status;
+}
+
+Session::LocksAt Session::locks_at(uint64_t inode, bool takes) const {
+  if (ask_locks_) return LocksAt::kUnclear;
+  const auto ending = ending_.find(inode);
+  const bool has = leases_.contains(inode) || (ending != ending_.end() && ending->second);
+  if (!has) return decided_.contains(inode) ? LocksAt::kUnclear : LocksAt::kMetaserver;
+  // What is given back needs nobody to know.
+  return takes && resources_.now() >= decides_until_ ? LocksAt::kUnclear : LocksAt::kHere;
 }
 
 asio::awaitable<void> Session::keep() {

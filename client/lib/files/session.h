@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "client/lib/files/own_locks.h"
 #include "client/lib/resources.h"
 #include "common/base/status.h"
-#include "common/proto/file_locks.h"
 #include "common/proto/inode.pb.h"
 #include "common/proto/promises.h"
 #include "common/rpc/client.h"
@@ -43,10 +43,14 @@ class Session {
  public:
   static constexpr Duration kKeepInterval = std::chrono::seconds(5);
   static constexpr size_t kMaxInodesAtOnce = 10'000;  ///< in one call
+  /// After it was told something the metaserver gives no lock that this session may have to others for longer than this, even
+  /// if it starts anew meanwhile and hears nothing from here (Leases::kTakeOver).
+  static constexpr Duration kDecidesFor = std::chrono::seconds(8);
 
   /// `journal` null: nobody goes on with this session. One that another process has left goes on with its session. It
-  /// outlives the session.
-  explicit Session(Resources& resources, ChangeJournal* journal = nullptr);
+  /// outlives the session, as does `own_locks` (OwnLocks).
+  explicit Session(Resources& resources, ChangeJournal* journal = nullptr,
+                   std::span<std::byte> own_locks = {});
   ~Session();
 
   uint64_t id() const { return id_; }
@@ -118,8 +122,9 @@ class Session {
   bool is_ending(uint64_t inode) const { return ending_.contains(inode); }
   /// From here on nothing more is kept back; give_back() follows once what was is durable.
   void end_lease(uint64_t inode) {
-    ending_.insert(inode);
-    if (leases_.erase(inode) == 0 && asking_ > 0) ended_early_.insert(inode);
+    const bool had = leases_.erase(inode) > 0;
+    if (!had && asking_ > 0) ended_early_.insert(inode);
+    ending_.try_emplace(inode, had);
   }
   /// The metaserver hears of it with the next word, or by tell().
   void give_back(uint64_t inode);
@@ -141,15 +146,18 @@ class Session {
   /// Others change names in the directory: none are to be believed.
   bool is_shared(uint64_t directory) const;
 
-  // ---- locks
-  /// The metaserver granted it, or took it back: a metaserver that starts anew is told of what there is.
-  void locked(const proto::LockRequest& request) {
-    (void)locks_.set(InodeId{request.inode()}, request.lock(), request.whole_file());
-  }
+  // ---- locks: a metaserver that starts anew is told of what there is
+  OwnLocks& locks() { return locks_; }
   /// That owner of this session has such locks, or may have them from the process before.
   bool has_locks(uint64_t inode, bool whole_file, uint64_t owner) const {
-    return ask_locks_ || locks_.any(InodeId{inode}, whole_file, owner);
+    return ask_locks_ || locks_.table().any(InodeId{inode}, whole_file, owner);
   }
+  /// Who decides about locks of the inode: this session while it has the lease and takes no longer than kDecidesFor to hear from
+  /// the metaserver. kUnclear: tell() has to come first.
+  enum class LocksAt { kHere, kMetaserver, kUnclear };
+  LocksAt locks_at(uint64_t inode, bool takes) const;
+  /// This session does: what the metaserver knows of locks there is old. REQUIRES: kHere.
+  void decides(uint64_t inode) { decided_.insert(inode); }
 
   /// How many more files this client would compact now (Compactor).
   std::function<uint32_t()> room_for_compaction = [] { return 0; };
@@ -179,13 +187,18 @@ class Session {
   std::set<uint64_t> under_way_;                  ///< numbers of changes
   std::map<uint64_t, uint64_t> holds_;            ///< inode -> how often
   std::set<uint64_t> news_held_, news_released_;  ///< not told yet
-  std::set<uint64_t> leases_, ending_;            ///< write leases; those of `ending_` are given back soon
-  std::set<uint64_t> unknown_;                    ///< leases of inodes that the metaserver has not heard of
-  std::set<uint64_t> ended_early_;                ///< recalled or given back while `asking_`
+  std::set<uint64_t> leases_;                     ///< write leases
+  std::map<uint64_t, bool> ending_;  ///< that are given back soon; whether it was known to have them
+  std::set<uint64_t> unknown_;       ///< leases of inodes that the metaserver has not heard of
+  std::set<uint64_t> ended_early_;   ///< recalled or given back while `asking_`
   size_t asking_ = 0;
   std::set<uint64_t> news_given_back_;  ///< not told yet
-  std::set<uint64_t> giving_back_;      ///< being told
-  FileLocks locks_;                     ///< of this session
+  std::set<uint64_t> giving_back_;      ///< being told, or told without an answer
+  OwnLocks locks_;
+  std::set<uint64_t>
+      decided_;  ///< inodes of whose locks the metaserver will be told when their lease is given back
+  TimePoint decides_until_ = TimePoint::min();
+  uint64_t told_ = 0;  ///< messages
   /// Changes by others: the last one's number that was told, those that on_changed() is to be called with, and up to which
   /// number it has returned.
   uint64_t told_change_ = 0, heard_change_ = 0;

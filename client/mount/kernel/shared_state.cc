@@ -12,7 +12,7 @@ namespace kintsugi::mount {
 
 namespace {
 
-constexpr uint64_t kMagic = 0x6b696e7473756732;  // changes with the layout
+constexpr uint64_t kMagic = 0x6b696e7473756733;  // changes with the layout
 constexpr size_t kHeaderBytes = 64 << 10;
 
 }  // namespace

@@ -1,0 +1,33 @@
+/// Locks of inodes under a lease: the session that has the lease decides about them, and is asked to give it back before anybody
+/// else locks anything there.
+#pragma once
+
+#include <cstdint>
+
+#include "common/proto/file_locks.h"
+#include "common/proto/inode.pb.h"
+#include "metaserver/cluster/leases.h"
+
+namespace kintsugi::metaserver {
+
+/// What is known here of the locks of an inode under a lease is what was so when the session got it, and means nothing until the
+/// session has told what is left: with the end of the lease, after a start of the metaserver, or when another process
+/// goes on with the session.
+class LeasedLocks {
+ public:
+  /// References outlive it. Hears from `leases` which are lost.
+  LeasedLocks(FileLocks& locks, Leases& leases);
+
+  /// What a session tells of its locks, and is told. REQUIRES: comes before Leases::keep, which ends leases.
+  /// `unknown`: it was not known, or has not told anything since the metaserver started.
+  void keep(const proto::KeepSessionRequest& request, bool unknown, proto::KeepSessionResponse& response);
+
+ private:
+  /// Nobody knows what the session has locked there: everything, until it says what, or its session has ended.
+  void lost(uint64_t session, InodeId inode);
+
+  FileLocks& locks_;
+  const Leases& leases_;
+};
+
+}  // namespace kintsugi::metaserver
