@@ -175,6 +175,10 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(cons
                                                                             std::optional<Handle>) {
   if (const proto::Attributes* made = files_.names().made(node)) co_return answer_of(caller, *made);
   if (const proto::Attributes* leased = files_.names().directory(node)) co_return answer_of(caller, *leased);
+  // The kernel asks again after each write. Under a write lease all that others could do is a link to it, of which we hear.
+  const Lifetime confirmed = files_.session().has_lease(node) ? beliefs_.still_confirmed(node) : Lifetime{};
+  if (confirmed > Lifetime{})
+    if (const auto file = files_.find(node)) co_return AttributesAnswer{shown(file->attributes()), confirmed};
   const auto found = co_await files_.calls().get(node);
   if (found) {
     files_.names().told(*found);
@@ -204,13 +208,13 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(cons
   request.set_kill_privileges(changes.kill_setid || owner_to_what_it_is);
   request.set_opened_for_writing(changes.handle.has_value());
   if (const auto known = files_.set_attributes(request)) {
-    beliefs_.told(caller, *known);
+    beliefs_.told_changed(caller, *known);
     co_return AttributesAnswer{shown(*known), beliefs_.lasts(caller)};
   }
   if (const auto file = files_.find(node)) {
     const auto changed = co_await file->set_attributes(std::move(request));
     if (!changed) co_return changed.error();
-    beliefs_.told(caller, *changed);
+    beliefs_.told_changed(caller, *changed);
     co_return AttributesAnswer{shown(*changed), beliefs_.lasts(caller)};
   }
   const auto changed = co_await files_.calls().set_attributes(std::move(request), caller.unique);
@@ -300,7 +304,9 @@ asio::awaitable<Status> ClusterFileSystem::unlink(const Caller& caller, NodeId p
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);
   request.set_name(std::string(name));
-  co_return co_await files_.names().unlink(std::move(request), caller.unique);
+  const Status removed = co_await files_.names().unlink(std::move(request), caller.unique);
+  beliefs_.any_may_have_changed();
+  co_return removed;
 }
 
 asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller, NodeId parent,
@@ -364,7 +370,9 @@ asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId p
   request.set_to_name(std::string(new_name));
   request.set_no_replace(flags.no_replace);
   request.set_exchange(flags.exchange);
-  KINTSUGI_CO_TRY(co_await files_.names().move(std::move(request), caller.unique));
+  const Status moved = co_await files_.names().move(std::move(request), caller.unique);
+  beliefs_.any_may_have_changed();
+  KINTSUGI_CO_TRY(moved);
   auto directory = directory_names_.extract({parent, std::string(name)});
   auto other = directory_names_.extract({new_parent, std::string(new_name)});
   if (directory) {
@@ -751,7 +759,9 @@ asio::awaitable<Status> ClusterFileSystem::remove_xattr(const Caller& caller, No
   request.set_inode(node);
   request.set_name(std::string(name));
   request.set_remove(true);
-  co_return co_await files_.calls().set_xattr(std::move(request), caller.unique);
+  const Status removed = co_await files_.calls().set_xattr(std::move(request), caller.unique);
+  beliefs_.any_may_have_changed();
+  co_return removed;
 }
 
 // ---- locks

@@ -20,8 +20,23 @@ Lifetime KernelBeliefs::lasts(const Caller& caller, NodeId directory) const {
 }
 
 void KernelBeliefs::told(const Caller& caller, const proto::Attributes& attributes) {
+  told_changed(caller, attributes);
+  Told& told = inodes_[attributes.inode()];
+  told.asked = caller.asked;
+  told.confirmed_until = told.until;
+}
+
+void KernelBeliefs::told_changed(const Caller& caller, const proto::Attributes& attributes) {
   if (inodes_.size() >= options_.remembered) inodes_.clear();
-  inodes_[attributes.inode()] = {attributes.has_xattrs(), clock_.now() + lasts(caller)};
+  Told& told = inodes_[attributes.inode()];
+  told.has_xattrs = attributes.has_xattrs();
+  told.until = clock_.now() + lasts(caller);
+}
+
+Lifetime KernelBeliefs::still_confirmed(NodeId node) const {
+  const auto told = inodes_.find(node);
+  if (told == inodes_.end() || told->second.asked <= changed_here_) return {};
+  return std::max(Lifetime{}, Lifetime{told->second.confirmed_until - clock_.now()});
 }
 
 bool KernelBeliefs::is_without_xattrs(NodeId node) const {

@@ -33,8 +33,15 @@ class KernelBeliefs {
   /// The kernel may believe for so long that there is, or is not, a name in this directory.
   Lifetime lasts(const Caller& caller, NodeId directory) const;
 
-  /// The kernel is told these attributes.
+  /// The kernel is told these attributes, with which the metaserver has just answered, so that it tells of what others change of them
+  /// for a while; or which nobody else can know of yet.
   void told(const Caller& caller, const proto::Attributes& attributes);
+  /// The kernel is told attributes that were changed here, under a write lease.
+  void told_changed(const Caller& caller, const proto::Attributes& attributes);
+  /// This mount did something that may have changed the attributes of any inode, as the end of a name does.
+  void any_may_have_changed() { changed_here_ = clock_.now(); }
+  /// For so long nobody else changes them unheard. Nothing: the metaserver has to be asked.
+  Lifetime still_confirmed(NodeId node) const;
   /// The inode was told a moment ago, and had no extended attributes.
   bool is_without_xattrs(NodeId node) const;
   void forget(NodeId node) { inodes_.erase(node); }
@@ -46,6 +53,7 @@ class KernelBeliefs {
   struct Told {
     bool has_xattrs = false;
     TimePoint until;  ///< it is believed
+    TimePoint asked = TimePoint::min(), confirmed_until{};
   };
   runtime::Clock& clock_;
   client::Session& session_;
@@ -53,6 +61,7 @@ class KernelBeliefs {
   runtime::TaskGroup& tasks_;
   const Options options_;
   bool expires_names_ = false;
+  TimePoint changed_here_ = TimePoint::min();
   std::unordered_map<NodeId, Told> inodes_;  ///< bounded: those of the last moments
 };
 
