@@ -24,6 +24,9 @@ int fail(const Status& status, int exit_status = 1) {
   return exit_status;
 }
 
+/// An application that makes one request after the other gives the next one within about this time.
+constexpr Duration kBusyPoll = std::chrono::microseconds(50);
+
 asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
                            const MountArguments& arguments, const rpc::Secret& secret) {
   sight::Recorder recorder(runtime.runtime().clock, runtime.runtime().random.next(),
@@ -72,7 +75,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
 
 int run_child(ChildSeat& seat, const MountArguments& arguments, const rpc::Secret& secret) {
   if (!arguments.log_file.empty()) log::set_file(arguments.log_file);
-  runtime::ProductionRuntime runtime;
+  runtime::ProductionRuntime runtime(kBusyPoll);
   return runtime::run_on(runtime, serve(runtime, seat, arguments, secret));
 }
 

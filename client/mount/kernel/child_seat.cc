@@ -68,7 +68,10 @@ asio::awaitable<int> ChildSeat::serve(runtime::ProductionRuntime& runtime, FileS
   asio::posix::stream_descriptor control(runtime.io(), ::dup(control_));
   tasks.spawn(obey(control, connection, std::move(flush)));
   if (adopted) say(kSayReady);
+  // An application that makes one request after the other makes the next one as soon as it has its answer.
+  runtime.expects_soon = [&connection] { return connection.in_flight() == 0; };
   auto ending = co_await connection.serve();
+  runtime.expects_soon = [] { return false; };
   boost::system::error_code ignored;
   control.cancel(ignored);
   control.close(ignored);

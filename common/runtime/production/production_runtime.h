@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -19,12 +20,18 @@ namespace kintsugi::runtime {
 /// joined before it is destroyed (run_on() runs a coroutine that does so).
 class ProductionRuntime {
  public:
-  ProductionRuntime();
+  /// `busy_poll`: while `expects_soon` says so, and events do follow one another within about that time, the loop looks for the next
+  /// one for so long before its thread sleeps. To wake a processor that has halted takes longer than many a request, most of all in
+  /// virtual machines. 0: it sleeps at once.
+  explicit ProductionRuntime(Duration busy_poll = {});
   ProductionRuntime(const ProductionRuntime&) = delete;
   ProductionRuntime& operator=(const ProductionRuntime&) = delete;
 
   Runtime& runtime() { return runtime_; }
   asio::io_context& io() { return io_; }
+
+  /// An event is likely to come at once that nobody waits for yet, as the next request of an application. Asked on the loop's thread.
+  std::function<bool()> expects_soon = [] { return false; };
 
   /// Serves the event loop on this thread until stop(). May be called again afterwards.
   void run();
@@ -36,6 +43,10 @@ class ProductionRuntime {
   void wait_until_running() const { running_.wait(false); }
 
  private:
+  /// Runs handlers until stop(), looking for the next one for `busy_poll_` before it sleeps, as long as that is of any use.
+  void run_awake();
+
+  const Duration busy_poll_;
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
   SteadyClock clock_;
