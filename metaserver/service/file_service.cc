@@ -252,11 +252,16 @@ Status FileService::compact(Transaction& transaction, const proto::WriteExtentsR
             fmt::format("at most {} extents are replaced at once", kMaxExtentsReplaced)};
   KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, id));
   if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
+  // What is in no new stripe has to be as it was: whoever could name other bytes would read what is not the file's. Both are in file
+  // order, or else they are refused.
   std::vector<StripeId> named = stripes;
+  auto old = request.replaced().begin();
   for (const proto::Extent& extent : request.extents()) {
     const StripeId stripe{extent.stripe_id()};
     if (std::ranges::binary_search(stripes, stripe)) continue;
-    if (std::ranges::none_of(request.replaced(), [&](const proto::Extent& old) { return same(old, extent); }))
+    while (old != request.replaced().end() && old->file_offset() < extent.file_offset())
+      ++old;
+    if (old == request.replaced().end() || !same(*old, extent))
       return {Code::kInvalidArgument, fmt::format("stripe {} is neither new nor where it was", stripe)};
     named.push_back(stripe);
   }

@@ -128,6 +128,7 @@ def record(arguments):
         done = max((json.loads(line)["number"] for line in arguments.journal.read_text().splitlines()), default=-1)
     enter_own_network()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="diagnosis-", dir=arguments.dir)).resolve()
     cluster = Watched(arguments.bin.resolve(), work / "cluster")
     load = Load(cluster, work, arguments.seed)
@@ -158,6 +159,7 @@ def record(arguments):
 
 def healthy(arguments):
     enter_own_network()
+    arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="healthy-", dir=arguments.dir)).resolve()
     cluster = Watched(arguments.bin.resolve(), work / "cluster")
     load = Load(cluster, work, arguments.seed)
