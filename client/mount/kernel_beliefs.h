@@ -1,4 +1,5 @@
-/// What the kernel may believe of what it was told, and what it has to forget when others change it (decision 028).
+/// KernelBeliefs says for how long the kernel may believe what it was told of inodes and names, and has it forget that when others
+/// change them (decision 028).
 #pragma once
 
 #include <unordered_map>

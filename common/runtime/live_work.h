@@ -289,7 +289,7 @@ class LiveWork {
   ZeroedArray<StateRecord> states_;
   std::atomic<uint32_t> states_used_{1};
   ZeroedArray<uint16_t> state_index_;
-  /// What came after a state the last time, which is mostly what comes after it again.
+  /// A hint notes which state followed a state the last time. The same one mostly follows again, and then no index is searched.
   struct Hint {
     uint16_t next, edge;  ///< edge: as in edge_index_; 0: none yet
     uint16_t wait_state;  ///< where a task stands that waits there; 0: none yet

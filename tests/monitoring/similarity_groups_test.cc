@@ -260,6 +260,19 @@ Model random_model(Draws& draws, double shift) {
   return Model(edges);
 }
 
+/// A population of the models, each distance in which is that of difference() within these errors.
+Population compared(const std::vector<Model>& models, double absolute, double relative) {
+  Population population(transitions_of(models), models.size());
+  for (const Model& model : models)
+    population.add(model);
+  for (size_t a = 0; a < models.size(); ++a)
+    for (size_t b = 0; b < models.size(); ++b) {
+      const double exact = difference(models[a], models[b], Form::kOurs);
+      EXPECT_NEAR(population.distance(a, b), exact, absolute + relative * exact) << a << " " << b;
+    }
+  return population;
+}
+
 TEST(Population, ComparesAsDifferenceDoes) {
   Draws draws(8);
   std::vector<Model> models;
@@ -267,14 +280,7 @@ TEST(Population, ComparesAsDifferenceDoes) {
     models.push_back(random_model(draws, i == 5 ? 1.5 : 0));
   std::vector<Edge> fewer(models[3].edges().begin(), models[3].edges().end() - 7);
   models.emplace_back(fewer);
-  Population population(transitions_of(models), models.size());
-  for (const Model& model : models)
-    population.add(model);
-  for (size_t a = 0; a < models.size(); ++a)
-    for (size_t b = 0; b < models.size(); ++b) {
-      const double exact = difference(models[a], models[b], Form::kOurs);
-      EXPECT_NEAR(population.distance(a, b), exact, 1e-3 + 1e-3 * exact) << a << " " << b;
-    }
+  const Population population = compared(models, 1e-3, 1e-3);
   EXPECT_EQ(oddest(population, 1, 1).front(), 5u);
 }
 
@@ -291,14 +297,7 @@ TEST(Population, ComparesModelsOfRareEdgesAndTimesFarApartAsDifferenceDoes) {
                                draws.uniform(0, 4)));
     models.emplace_back(edges);
   }
-  Population population(transitions_of(models), models.size());
-  for (const Model& model : models)
-    population.add(model);
-  for (size_t a = 0; a < models.size(); ++a)
-    for (size_t b = 0; b < models.size(); ++b) {
-      const double exact = difference(models[a], models[b], Form::kOurs);
-      EXPECT_NEAR(population.distance(a, b), exact, 1e-4 + 1e-5 * exact) << a << " " << b;
-    }
+  (void)compared(models, 1e-4, 1e-5);
 }
 
 TEST(Population, FindsPlantedOnesAmongThousandsOnSamples) {

@@ -100,7 +100,7 @@ asio::awaitable<Result<uint64_t>> Compactor::compact(uint64_t inode) {
     if (window.extents.empty()) continue;
     CompactionWindow badly = window;
     if (!worth_compacting(window)) {
-      // What lies well stays; only what burdens the metaserver goes to a stripe.
+      // The window is not worth being written anew, so its extents stay where they are, but for the bytes that the metaserver keeps itself.
       if (!has_inline(window)) continue;
       std::erase_if(badly.extents, [](const LocatedExtent& extent) { return !extent.stripe->is_inline(); });
     }

@@ -67,7 +67,7 @@ class InodeCalls {
   using Message = google::protobuf::MessageLite;
 
   asio::awaitable<Status> call(rpc::Method method, const Message& request, Message& response);
-  /// The same where the metaserver need not know anything before.
+  /// Makes the call at once, without a catch_up() before it: for a call that needs none of the changes that were answered here.
   asio::awaitable<Status> call_now(rpc::Method method, const Message& request, Message& response);
   template <class Response, class Request>
   asio::awaitable<Result<Response>> ask(rpc::Method method, Request request);

@@ -28,7 +28,7 @@ asio::awaitable<Result<proto::LockResponse>> LeasedLocks::lock(proto::LockReques
       case Session::LocksAt::kMetaserver: co_return co_await ask(std::move(request));
       case Session::LocksAt::kHere:
         if (!asked_.contains(inode)) co_return decide(request);
-        // What was asked for before the lease came decides with.
+        // Calls for locks of this inode from before the lease came are still under way: their answers change what is decided here.
         co_await answered_.wait();
         break;
       case Session::LocksAt::kUnclear: {

@@ -187,7 +187,7 @@ asio::awaitable<Status> Session::tell() {
     const TimePoint sent = resources_.now();
     bool tell_all = false;
     status = co_await send(std::move(request), tell_all);
-    // What may not have arrived is told again, and no lease of it is asked for before.
+    // After an error the inodes stay in giving_back_: they are told once more, and until then none of their leases is asked for.
     if (status.ok()) {
       for (const uint64_t inode : giving_back_)
         decided_.erase(inode);
@@ -207,7 +207,7 @@ Session::LocksAt Session::locks_at(uint64_t inode, bool takes) const {
   const auto ending = ending_.find(inode);
   const bool has = leases_.contains(inode) || (ending != ending_.end() && ending->second);
   if (!has) return decided_.contains(inode) ? LocksAt::kUnclear : LocksAt::kMetaserver;
-  // What is given back needs nobody to know.
+  // Locks are taken only while the metaserver has heard of this session lately; they are given back at any time.
   return takes && resources_.now() >= decides_until_ ? LocksAt::kUnclear : LocksAt::kHere;
 }
 

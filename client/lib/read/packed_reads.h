@@ -22,7 +22,8 @@ class PackedReads {
 
   /// Copies the part, if all of it is kept.
   bool copy(const LocatedExtent& part, std::span<std::byte> into);
-  /// What is to be read of the stripe instead of the part: more, when the part follows on the last read there.
+  /// Returns the range of the stripe that is to be read for the part: it is longer than the part when that follows on the last read
+  /// of the stripe.
   LocatedExtent widened(const LocatedExtent& part);
   /// Keeps what was read ahead. `from` is what widened() returned.
   void keep(const LocatedExtent& from, std::vector<std::byte> bytes);
