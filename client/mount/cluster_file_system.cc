@@ -304,9 +304,13 @@ asio::awaitable<Status> ClusterFileSystem::unlink(const Caller& caller, NodeId p
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);
   request.set_name(std::string(name));
-  const Status removed = co_await files_.names().unlink(std::move(request), caller.unique);
-  beliefs_.any_may_have_changed();
-  co_return removed;
+  const auto removed = co_await files_.names().unlink(std::move(request), caller.unique);
+  if (removed && *removed != 0) {
+    beliefs_.forget(*removed);
+  } else {
+    beliefs_.any_may_have_changed();
+  }
+  co_return removed ? Status{} : removed.error();
 }
 
 asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller, NodeId parent,
@@ -327,7 +331,8 @@ asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller
   request.set_parent(parent);
   request.set_name(std::string(name));
   request.set_directory(true);
-  KINTSUGI_CO_TRY(co_await files_.names().unlink(std::move(request), caller.unique));
+  const auto unlinked = co_await files_.names().unlink(std::move(request), caller.unique);
+  if (!unlinked) co_return unlinked.error();
   if (removed && removed->type() == proto::Attributes::DIRECTORY) {
     removed->set_links(0);
     if (removed_directories_.size() >= options_.remembered / kRemovedShare) removed_directories_.clear();

@@ -60,7 +60,9 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
                                           .who = [name = "mount at " + arguments.directory] {
                                             return sight::Reporting{.kind = "mount", .name = name};
                                           }});
-  const int status = co_await seat.serve(runtime, *file_system, {},
+  ConnectionOptions connection;
+  if (arguments.keep_awake) connection.awake_device = device_to_keep_awake();
+  const int status = co_await seat.serve(runtime, *file_system, std::move(connection),
                                          [&]() -> asio::awaitable<Status> { return files->sync_all(); });
   observer.reset();
   notifier.close();

@@ -16,6 +16,8 @@ namespace {
 constexpr std::array kPassedOver{"rw",      "defaults", "auto", "noauto", "user",  "nouser",  "users",
                                  "_netdev", "nofail",   "dev",  "async",  "owner", "relatime"};
 
+constexpr std::array kWithoutValue{"--help", "--foreground", "--keep-awake", "--no-keep-awake"};
+
 Status apply_option(const std::string& option, MountArguments& arguments, std::vector<std::string>& flags) {
   const size_t equals = option.find('=');
   if (equals != option.npos) {
@@ -23,8 +25,7 @@ Status apply_option(const std::string& option, MountArguments& arguments, std::v
     if (name.starts_with("x-") || name.starts_with("comment")) return {};
     if (name == "fsname" || name == "subtype") return {};
     std::replace(name.begin(), name.end(), '_', '-');
-    flags.push_back("--" + name);
-    flags.push_back(option.substr(equals + 1));
+    flags.push_back("--" + name + "=" + option.substr(equals + 1));
     return {};
   }
   MountOptions& options = arguments.options;
@@ -86,6 +87,8 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
   settings.add("write_behind", &arguments.write_behind,
                "what was written is written out after this at the latest");
   settings.add("cached_for", &arguments.cached_for, "names and attributes are believed so long");
+  settings.add("keep_awake", &arguments.keep_awake,
+               "a virtual machine's processors do not halt while applications use the mount");
   settings.add("log_file", &arguments.log_file, "where the log goes (default: standard error)");
 
   std::vector<std::string> flags, positional;
@@ -97,8 +100,9 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
       KINTSUGI_TRY(apply_options(argument.substr(2), arguments, flags));
     } else if (argument.starts_with("--")) {
       flags.push_back(argument);
-      const bool takes_value = argument.find('=') == argument.npos && argument != "--help" &&
-                               argument != "--foreground" && i + 1 < argc;
+      const bool takes_value =
+          argument.find('=') == argument.npos && i + 1 < argc &&
+          std::find(kWithoutValue.begin(), kWithoutValue.end(), argument) == kWithoutValue.end();
       if (takes_value) flags.push_back(argv[++i]);
     } else if (argument == "-f") {
       arguments.foreground = true;

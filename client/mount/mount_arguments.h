@@ -23,6 +23,7 @@ struct MountArguments {
   uint64_t read_ahead_bytes = uint64_t{64} << 20;
   Duration write_behind = std::chrono::seconds(2);
   Duration cached_for = std::chrono::seconds(1);
+  bool keep_awake = true;
   std::string log_file;
 };
 

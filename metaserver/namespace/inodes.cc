@@ -373,7 +373,8 @@ Status Inodes::unlink(Transaction& transaction, const Caller& caller, InodeId pa
     KINTSUGI_TRY(snapshots_->check_removal(transaction, entry->id, how.recursive));
   if (trash_ != nullptr && discard(transaction, parent, name, *entry, inode, is_empty)) return {};
   transaction.remove(keys::entry(parent, name));
-  touch(transaction, parent, entry->is_directory() ? -1 : 0);
+  const int64_t now = now_ns();
+  touch(transaction, parent, entry->is_directory() ? -1 : 0, how.at_ns > 0 ? std::min(how.at_ns, now) : now);
   drop(transaction, *entry, how.held, freed, is_empty);
   return {};
 }

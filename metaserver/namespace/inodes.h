@@ -75,6 +75,7 @@ class Inodes {
     bool recursive = false;  ///< a directory goes with all below it: at once for everybody, reclaimed later
     /// Says whether somebody has the inode open, so that it must live on.
     std::function<bool(InodeId)> held = [](InodeId) { return false; };
+    int64_t at_ns = 0;  ///< when it was removed; 0, or later than now: now
   };
   /// Removes a name, and the inode with its last one, or moves it into the trash (trash.h). kNotEmpty.
   Status unlink(Transaction& transaction, const Caller& caller, InodeId parent, std::string_view name,

@@ -360,7 +360,7 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
   if (request.has_names() && request.names().session() != request.change().session())
     written = {Code::kInvalidArgument, "the names are another client's"};
   if (written.ok() && request.has_names())
-    written = names_.write_along(transaction, request.names(), *response.mutable_names(), granted);
+    written = names_.write_along(transaction, request.names(), *response.mutable_names(), granted, freed);
   if (written.ok()) written = write(transaction, request, response, missing, freed);
   if (written.ok()) {
     for (const proto::SealedStripe& sealed : request.sealed())

@@ -99,6 +99,29 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
   return {};
 }
 
+Status NamesService::unlink(Transaction& transaction, const proto::NameChange& change, Round& round,
+                            Written& written) {
+  const InodeId id{change.inode()}, parent{change.unlink().parent()};
+  const auto entry =
+      transaction.get_message<proto::StoredDirectoryEntry>(keys::entry(parent, change.unlink().name()));
+  // The name may be another inode's by now: this one has lost it before.
+  if (entry && entry->inode() == id.value) {
+    if (!state_.leases.owns(parent, round.session))
+      return {Code::kStale, "was done under a lease that others have by now"};
+    Inodes::Unlinked how;
+    how.kind = Inodes::Kind::kOther;
+    how.held = [this](InodeId inode) { return state_.sessions.held(inode); };
+    how.at_ns = change.at_ns();
+    KINTSUGI_TRY(state_.inodes.unlink(transaction, Caller::from(change.unlink().caller()), parent,
+                                      change.unlink().name(), how, round.freed));
+  }
+  if (const auto left = transaction.get_message<proto::StoredInode>(keys::inode(id))) {
+    *written.mutable_attributes() = to_attributes(id, *left);
+    written.set_lease(state_.leases.owns(id, round.session));
+  }
+  return {};
+}
+
 Status NamesService::set_attributes(Transaction& transaction, const proto::NameChange& change,
                                     const Round& round, Written& written) {
   if (change.attributes().has_size()) return {Code::kInvalidArgument, "is not changed so under a lease"};
@@ -126,6 +149,7 @@ Status NamesService::apply(Transaction& transaction, const proto::NameChange& ch
     if (!done && !state_.leases.owns(InodeId{change.make().parent()}, round.session)) return lost;
     return make(transaction, change, round, written);
   }
+  if (change.has_unlink()) return unlink(transaction, change, round, written);
   const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
   if (!stored) return lost;
   if (!state_.leases.owns(id, round.session) && !state_.leases.owns(InodeId{stored->parent()}, round.session))
@@ -137,7 +161,8 @@ Status NamesService::apply_all(Transaction& transaction, const proto::WriteNames
                                int end, Round& round, proto::WriteNamesResponse& response) {
   round.session = request.session();
   round.reserved = reserved_for(Reader(state_.store), request.session());
-  KINTSUGI_TRY(state_.check_room());
+  for (int i = begin; i < end; ++i)
+    if (request.changes(i).has_make()) KINTSUGI_TRY(state_.check_room());
   for (int i = begin; i < end; ++i) {
     Written& written = *response.mutable_changes(i);
     written.Clear();
@@ -163,7 +188,7 @@ asio::awaitable<Status> NamesService::carry_out(Context context, const proto::Wr
   Round round;
   Transaction transaction(state_.store);
   Status status = apply_all(transaction, request, begin, end, round, response);
-  status = co_await state_.finish(context, status, transaction);
+  status = co_await state_.finish(context, status, transaction, std::move(round.freed));
   if (!status.ok())
     for (const InodeId id : round.granted)
       state_.leases.give_back(round.session, id);
@@ -181,13 +206,15 @@ Status NamesService::check(const proto::WriteNamesRequest& request) const {
 }
 
 Status NamesService::write_along(Transaction& transaction, const proto::WriteNamesRequest& request,
-                                 proto::WriteNamesResponse& response, std::vector<InodeId>& granted) {
+                                 proto::WriteNamesResponse& response, std::vector<InodeId>& granted,
+                                 FreedStripes& freed) {
   KINTSUGI_TRY(check(request));
   for (int i = 0; i < request.changes_size(); ++i)
     response.add_changes();
   Round round;
   const Status status = apply_all(transaction, request, 0, request.changes_size(), round, response);
   granted.insert(granted.end(), round.granted.begin(), round.granted.end());
+  std::ranges::move(round.freed, std::back_inserter(freed));
   return status;
 }
 

@@ -25,9 +25,9 @@ class NamesService {
   asio::awaitable<Status> write_names(Context context, const proto::WriteNamesRequest& request,
                                       proto::WriteNamesResponse& response);
   /// All of the changes as a part of the transaction. Adds the leases that were granted, which are to be given back when it is not
-  /// committed. An error: it must not be.
+  /// committed, and the stripes that are freed. An error: it must not be.
   Status write_along(Transaction& transaction, const proto::WriteNamesRequest& request,
-                     proto::WriteNamesResponse& response, std::vector<InodeId>& granted);
+                     proto::WriteNamesResponse& response, std::vector<InodeId>& granted, FreedStripes& freed);
 
  private:
   using Written = proto::WriteNamesResponse::Written;
@@ -37,6 +37,7 @@ class NamesService {
     std::vector<ReservedInodes> reserved;
     std::map<InodeId, std::string> policies;  ///< of new files, by directory
     std::vector<InodeId> granted;             ///< leases
+    FreedStripes freed;
   };
   Status check(const proto::WriteNamesRequest& request) const;
   /// Changes [begin, end), all or none. The leases of an error are to be given back.
@@ -52,6 +53,7 @@ class NamesService {
   /// kStale, before anything is changed: the lease under which it was done is another's by now.
   Status apply(Transaction& transaction, const proto::NameChange& change, Round& round, Written& written);
   Status make(Transaction& transaction, const proto::NameChange& change, Round& round, Written& written);
+  Status unlink(Transaction& transaction, const proto::NameChange& change, Round& round, Written& written);
   Status set_attributes(Transaction& transaction, const proto::NameChange& change, const Round& round,
                         Written& written);
   void grant(const proto::StoredInode& inode, InodeId id, Round& round, Written& written);

@@ -48,6 +48,21 @@ struct NamesRig : MetaServerRig {
     change.mutable_make()->set_mode(0644);
     change.mutable_make()->set_lease(true);
   }
+  static void remove(proto::WriteNamesRequest& request, uint64_t inode, uint64_t parent,
+                     const std::string& name) {
+    proto::NameChange& change = *request.add_changes();
+    change.set_inode(inode);
+    change.mutable_unlink()->set_parent(parent);
+    change.mutable_unlink()->set_name(name);
+  }
+  Result<proto::Attributes> get(uint64_t inode) {
+    proto::GetInodeRequest request;
+    request.set_session(kOwner);
+    request.set_inode(inode);
+    const auto found = call<proto::InodeResponse>(rpc::Method::kGetInode, request);
+    if (!found) return found.error();
+    return found->attributes();
+  }
   /// The code of each change.
   Result<std::vector<Code>> write(proto::WriteNamesRequest request, uint64_t session = kOwner) {
     request.set_session(session);
@@ -132,6 +147,49 @@ TEST(LeasedNames, WhatIsWrittenTwiceIsThereOnce) {
   EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kOk})) << "the answer was lost";
   EXPECT_EQ(rig.lookup(kOwner, rig.directory, "sub").value(), rig.first);
   EXPECT_EQ(rig.lookup(kOwner, rig.first, "f").value(), rig.first + 1);
+}
+
+TEST(LeasedNames, ANameThatIsRemovedTwiceIsRemovedOnceAndANewOneStays) {
+  NamesRig rig;
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  NamesRig::remove(request, rig.first, rig.directory, "f");
+  NamesRig::add(request, rig.first + 1, rig.directory, "f");
+  EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kOk, Code::kOk}));
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").value(), rig.first + 1);
+  proto::WriteNamesRequest again;
+  NamesRig::remove(again, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(again).value(), Codes{Code::kOk}) << "the answer was lost";
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").value(), rig.first + 1) << "that is another file";
+  EXPECT_EQ(rig.get(rig.first).error().code(), Code::kStale);
+}
+
+TEST(LeasedNames, AFileThatIsOpenOutlivesTheRemovalOfItsName) {
+  NamesRig rig;
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  request.mutable_changes(0)->mutable_make()->set_hold_for(kOwner);
+  NamesRig::remove(request, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kOk}));
+  const auto open = rig.get(rig.first);
+  ASSERT_TRUE(open) << open.error();
+  EXPECT_EQ(open->links(), 0u);
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").error().code(), Code::kNotFound);
+}
+
+TEST(LeasedNames, OnlyTheOwnerOfTheDirectoryRemovesAndNoDirectories) {
+  NamesRig rig;
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  NamesRig::add(request, rig.first + 1, rig.directory, "sub", proto::Attributes::DIRECTORY);
+  EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kOk}));
+  proto::WriteNamesRequest removal;
+  NamesRig::remove(removal, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(removal, kOther).value(), Codes{Code::kStale});
+  NamesRig::remove(removal, rig.first + 1, rig.directory, "sub");
+  EXPECT_EQ(rig.write(removal).value(), (Codes{Code::kOk, Code::kIsDirectory}));
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").error().code(), Code::kNotFound);
+  EXPECT_EQ(rig.lookup(kOwner, rig.directory, "sub").value(), rig.first + 1);
 }
 
 TEST(LeasedNames, WhatCannotBeIsRefusedAndTheRestIsDone) {

@@ -354,6 +354,7 @@ class MaliciousClient : public MetaServerRig {
       change.set_at_ns(static_cast<int64_t>(number()));
       if (!chance(4)) *change.mutable_make() = make();
       if (chance(3)) *change.mutable_attributes() = set_attributes();
+      if (chance(3)) *change.mutable_unlink() = unlink();
     }
     return request;
   }

@@ -168,7 +168,8 @@ class Beliefs {
         proto::UnlinkRequest request;
         request.set_parent(directory);
         request.set_name(name);
-        KINTSUGI_EXPECT_OK(cluster.run(mount.files->names().unlink(std::move(request))));
+        const auto unlinked = cluster.run(mount.files->names().unlink(std::move(request)));
+        ASSERT_TRUE(unlinked) << unlinked.error();
         mount.shown.erase(known->second);
         mount.names.erase(known->first);
         truth_.erase(known);

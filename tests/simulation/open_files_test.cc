@@ -69,6 +69,42 @@ uint64_t inline_bytes_for(uint64_t seed) {
   return seed % 3 == 0 ? 0 : seed % 3 == 1 ? 64 << 10 : 1 << 30;
 }
 
+TEST(OpenFilesInACluster, WhatWasSyncedUnderALeaseIsReadBackWithoutACall) {
+  SimulatedCluster cluster({.seed = 1});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  const uint64_t inode = make_file(cluster, "/file");
+  auto files = cluster.client().open_files({.dirty_bytes = 4 << 20});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
+  auto opened = cluster.run(files->open(inode, true));
+  ASSERT_TRUE(opened) << opened.error();
+  client::OpenFile& file = (*opened)->file();
+  ASSERT_TRUE(files->session().has_lease(inode));
+  Bytes model(20'000);
+  const auto write = [&](uint64_t offset, uint64_t length) {
+    const Bytes bytes = random_content(cluster, length);
+    KINTSUGI_ASSERT_OK(cluster.run(file.write(offset, bytes)));
+    std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
+  };
+  write(0, 20'000);  // too much to be kept
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  Bytes all(model.size());
+  KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, all)));
+  EXPECT_EQ(all, model);
+  const uint64_t asked = files->counts().locates;
+  // Each sync with two runs, which lie partly over those of the one before.
+  for (const uint64_t offset : {1'000, 3'000, 4'500}) {
+    write(offset, 4'000);
+    write(offset + 8'000, 500);
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+    Bytes found(model.size());
+    KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
+    EXPECT_EQ(found, model);
+  }
+  EXPECT_EQ(files->counts().locates, asked);
+  KINTSUGI_EXPECT_OK(cluster.run((*opened)->close()));
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+}
+
 TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
   for (const uint64_t seed : seeds({1, 2, 3, 4})) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -76,7 +112,8 @@ TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
     KINTSUGI_ASSERT_OK(cluster.start());
     const uint64_t inode = make_file(cluster, "/file");
     auto files = cluster.client().open_files({.dirty_bytes = 4 << 20});
-    auto opened = cluster.run(files->open(inode));
+    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
+    auto opened = cluster.run(files->open(inode, seed % 2 == 0));
     ASSERT_TRUE(opened) << opened.error();
     client::OpenHandle& handle = **opened;
     client::OpenFile& file = handle.file();

@@ -18,6 +18,12 @@ bool is_usual_name(std::string_view name) {
          !name.starts_with(".trash");
 }
 
+/// Nothing that the metaserver would have to look at keeps the caller from changing names in the directory.
+bool may_change(const proto::Attributes& directory, const proto::Caller& caller) {
+  return caller.uid() == 0 || (caller.uid() == directory.uid() &&
+                               (directory.mode() & kOwnerWritesAndSearches) == kOwnerWritesAndSearches);
+}
+
 }  // namespace
 
 LeasedNames::LeasedNames(Resources& resources, Session& session, InodeCalls& calls, runtime::TaskGroup& tasks,
@@ -34,8 +40,11 @@ LeasedNames::LeasedNames(Resources& resources, Session& session, InodeCalls& cal
     const proto::NameChange& change = log_.at(i);
     ++changes_of_[change.inode()];
     if (change.has_make() && change.tag() != 0) made_before_[change.tag()] = change.inode();
+    if (change.has_unlink() && change.tag() != 0) unlinked_before_[change.tag()] = change.inode();
     // A metaserver that starts anew must be told under which leases it was done.
-    const uint64_t leased = change.has_make() ? change.make().parent() : change.inode();
+    const uint64_t leased = change.has_make()     ? change.make().parent()
+                            : change.has_unlink() ? change.unlink().parent()
+                                                  : change.inode();
     if (!session_.is_unknown(leased)) session_.took_over_lease(leased);
     if (change.has_make() && change.make().lease()) session_.made(change.inode());
   }
@@ -85,7 +94,7 @@ void LeasedNames::name_given(uint64_t parent, std::string_view name) {
   if (directory == directories_.end()) return;
   directory->second.is_current = false;
   // It may take the place of another inode.
-  if (directory->second.names.insert_or_assign(std::string(name), 0).second) ++names_;
+  if (directory->second.names.insert_or_assign(std::string(name), Named{}).second) ++names_;
   if (names_ > max_names_) make_room();
 }
 
@@ -103,7 +112,7 @@ asio::awaitable<Result<proto::Attributes>> LeasedNames::lookup(proto::LookupRequ
   if (is_absent(request.parent(), request.name())) co_return Status{Code::kNotFound, "does not exist"};
   if (const auto directory = directories_.find(request.parent()); directory != directories_.end()) {
     const auto found = directory->second.names.find(request.name());
-    const auto* attributes = found == directory->second.names.end() ? nullptr : made(found->second);
+    const auto* attributes = found == directory->second.names.end() ? nullptr : made(found->second.inode);
     if (attributes != nullptr) co_return *attributes;
   }
   co_return co_await calls_.lookup(std::move(request));
@@ -122,16 +131,24 @@ asio::awaitable<Result<proto::Attributes>> LeasedNames::make(proto::MakeInodeReq
 
 asio::awaitable<Result<proto::Attributes>> LeasedNames::link(proto::LinkRequest request, uint64_t tag) {
   name_given(request.parent(), request.name());
+  if (linked_.size() < kMaxLinked) {
+    linked_.insert(request.inode());
+  } else {
+    may_be_linked_ = true;
+  }
   co_return co_await calls_.link(std::move(request), tag);
 }
 
-asio::awaitable<Status> LeasedNames::unlink(proto::UnlinkRequest request, uint64_t tag) {
+asio::awaitable<Result<uint64_t>> LeasedNames::unlink(proto::UnlinkRequest request, uint64_t tag) {
+  if (const auto before = unlinked_before_.find(tag); before != unlinked_before_.end())
+    co_return before->second;
+  if (const auto inode = unlink_here(request, tag)) co_return *inode;
   const uint64_t parent = request.parent();
   const std::string name = request.name();
   const auto unlinked = co_await calls_.unlink(std::move(request), tag);
   if (!unlinked) co_return unlinked.error();
   name_taken(parent, name);
-  co_return Status{};
+  co_return 0;
 }
 
 asio::awaitable<Status> LeasedNames::move(proto::MoveRequest request, uint64_t tag) {
@@ -193,9 +210,41 @@ bool LeasedNames::may_make(const Directory& directory, const proto::MakeInodeReq
   if (request.type() == Attributes::DIRECTORY && directories_.size() >= kMaxDirectories) return false;
   // An access list of the directory would be inherited.
   if (directory.attributes.has_xattrs()) return false;
-  const uint32_t uid = request.caller().uid();
-  return uid == 0 || (uid == directory.attributes.uid() &&
-                      (directory.attributes.mode() & kOwnerWritesAndSearches) == kOwnerWritesAndSearches);
+  return may_change(directory.attributes, request.caller());
+}
+
+std::optional<uint64_t> LeasedNames::unlink_here(const proto::UnlinkRequest& request, uint64_t tag) {
+  const auto parent = directories_.find(request.parent());
+  if (parent == directories_.end() || request.directory() || tasks_.stopping()) return std::nullopt;
+  const auto named = parent->second.names.find(request.name());
+  if (named == parent->second.names.end() || named->second.inode == 0 || named->second.is_directory)
+    return std::nullopt;
+  // Whoever has it open by another name is to see one link fewer.
+  const uint64_t inode = named->second.inode;
+  if (may_be_linked_ || linked_.contains(inode)) return std::nullopt;
+  if (!may_change(parent->second.attributes, request.caller())) return std::nullopt;
+  const int64_t now = resources_.runtime.clock.wall_now().time_since_epoch().count();
+  proto::NameChange change;
+  change.set_inode(inode);
+  change.set_at_ns(now);
+  change.set_tag(tag);
+  *change.mutable_unlink() = request;
+  if (!append(std::move(change))) return std::nullopt;
+  parent->second.names.erase(named);
+  --names_;
+  touch(parent->second, now);
+  if (const auto known = made_.find(inode); known != made_.end()) {
+    known->second.set_links(0);
+    known->second.set_changed_ns(now);
+  }
+  return inode;
+}
+
+void LeasedNames::touch(Directory& directory, int64_t now_ns) {
+  directory.attributes.set_modified_ns(now_ns);
+  directory.attributes.set_changed_ns(now_ns);
+  if (const auto known = made_.find(directory.attributes.inode()); known != made_.end())
+    known->second = directory.attributes;
 }
 
 proto::Attributes LeasedNames::fresh(const Directory& directory, const proto::MakeInodeRequest& request,
@@ -270,13 +319,10 @@ std::optional<proto::Attributes> LeasedNames::make_here(const proto::MakeInodeRe
   if (lease) session_.made(*id);
   made_[*id] = attributes;
   Directory& parent = found->second;
-  parent.names.emplace(request.name(), *id);
+  parent.names.emplace(request.name(), Named{*id, is_directory});
   ++names_;
-  parent.attributes.set_modified_ns(now);
-  parent.attributes.set_changed_ns(now);
   if (is_directory) parent.attributes.set_links(parent.attributes.links() + 1);
-  if (const auto known = made_.find(request.parent()); known != made_.end())
-    known->second = parent.attributes;
+  touch(parent, now);
   if (is_directory) {
     const std::string policy = parent.file_policy;
     directories_[*id] = {attributes, true, policy, {}};
@@ -399,7 +445,12 @@ void LeasedNames::written(const proto::NameChange& change,
     }
     if (change.make().type() == proto::Attributes::DIRECTORY && !written.lease()) forget(inode);
   }
-  if (status.ok() && last) on_written(written.attributes(), written.lease());
+  if (change.has_unlink() && !status.ok()) {
+    log::warning("'{}' in directory {} is not removed: {}", change.unlink().name(), change.unlink().parent(),
+                 status.to_string());
+    name_given(change.unlink().parent(), change.unlink().name());
+  }
+  if (status.ok() && last && written.has_attributes()) on_written(written.attributes(), written.lease());
 }
 
 }  // namespace kintsugi::client

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "client/lib/files/inode_calls.h"
@@ -28,10 +29,11 @@ namespace kintsugi::client {
 class LeasedNames {
  public:
   static constexpr size_t kMaxDirectories = 50'000;
-  static constexpr size_t kAlong = 64;        ///< changes at most that go along with another call
-  static constexpr size_t kAtOnce = 500;      ///< changes in one call
-  static constexpr size_t kBeginAt = 128;     ///< changes that wait until a call is begun
-  static constexpr uint32_t kReserve = 4000;  ///< ids in one call, asked for when half of them are left
+  static constexpr size_t kAlong = 64;          ///< changes at most that go along with another call
+  static constexpr size_t kAtOnce = 500;        ///< changes in one call
+  static constexpr size_t kBeginAt = 128;       ///< changes that wait until a call is begun
+  static constexpr size_t kMaxLinked = 10'000;  ///< inodes with another name that are remembered
+  static constexpr uint32_t kReserve = 4000;    ///< ids in one call, asked for when half of them are left
 
   /// `region` of the log: see NameLog. Over all directories about `max_names` are known. What is referred to outlives it; `tasks`
   /// runs what goes on in the background.
@@ -58,7 +60,8 @@ class LeasedNames {
   asio::awaitable<Result<proto::Attributes>> lookup(proto::LookupRequest request);
   asio::awaitable<Result<proto::Attributes>> make(proto::MakeInodeRequest request, uint64_t tag = 0);
   asio::awaitable<Result<proto::Attributes>> link(proto::LinkRequest request, uint64_t tag = 0);
-  asio::awaitable<Status> unlink(proto::UnlinkRequest request, uint64_t tag = 0);
+  /// The inode whose name is gone, if that is known; 0: any.
+  asio::awaitable<Result<uint64_t>> unlink(proto::UnlinkRequest request, uint64_t tag = 0);
   asio::awaitable<Status> move(proto::MoveRequest request, uint64_t tag = 0);
   /// A change of attributes of an inode that is leased, or was made here. False: there is no room for it.
   bool set_attributes(proto::SetAttributesRequest request, const proto::Attributes& result);
@@ -87,11 +90,15 @@ class LeasedNames {
       [](const proto::Attributes&, bool) {};
 
  private:
+  struct Named {
+    uint64_t inode = 0;  ///< that was made here; 0: ask
+    bool is_directory = false;
+  };
   struct Directory {
     proto::Attributes attributes;
     bool is_current = true;  ///< nothing that the metaserver did has changed the attributes since
     std::string file_policy;
-    std::map<std::string, uint64_t, std::less<>> names;  ///< and inodes that were made here; 0: ask
+    std::map<std::string, Named, std::less<>> names;
   };
   /// No such name is there, for certain.
   bool is_absent(uint64_t parent, std::string_view name) const;
@@ -105,6 +112,10 @@ class LeasedNames {
   /// None: only the metaserver can, or has to say why not.
   std::optional<proto::Attributes> make_here(const proto::MakeInodeRequest& request, uint64_t tag);
   bool may_make(const Directory& directory, const proto::MakeInodeRequest& request) const;
+  /// The inode that has lost its name. None: only the metaserver can, or has to say why not.
+  std::optional<uint64_t> unlink_here(const proto::UnlinkRequest& request, uint64_t tag);
+  /// The directory's content changed, at that time.
+  void touch(Directory& directory, int64_t now_ns);
   proto::Attributes fresh(const Directory& directory, const proto::MakeInodeRequest& request, uint64_t inode,
                           int64_t now_ns) const;
   bool append(proto::NameChange change);
@@ -125,8 +136,10 @@ class LeasedNames {
   std::unordered_map<uint64_t, Directory> directories_;
   std::unordered_map<uint64_t, proto::Attributes> made_;  ///< inodes that are in the log
   std::unordered_map<uint64_t, size_t> changes_of_;       ///< in the log, by inode
-  std::unordered_map<uint64_t, uint64_t>
-      made_before_;  ///< by tag: inodes that a process before this one had made
+  /// Inodes that a process before this one had made, and whose name it had removed, by tag.
+  std::unordered_map<uint64_t, uint64_t> made_before_, unlinked_before_;
+  std::unordered_set<uint64_t> linked_;  ///< inodes that were given another name; bounded
+  bool may_be_linked_ = false;           ///< there were more of them than are remembered
   size_t names_ = 0;
   std::deque<std::pair<uint64_t, uint64_t>> ids_;  ///< reserved: from, count
   bool reserving_ = false, writing_ = false, in_background_ = false;

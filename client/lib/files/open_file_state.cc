@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
+#include "common/proto/inline_data.h"
 #include "erasure/policy.h"
 
 namespace kintsugi::client {
@@ -395,6 +396,9 @@ void OpenFileState::layer_is_durable(const Layer& layer, const proto::Attributes
   take(attributes);
   for (const ByteRange& run : layer.ranges.runs())
     stored_reader_.forget(run.begin, run.end);
+  // Databases read back at once what they have synced.
+  if (layer.ranges.bytes() <= proto::kMaxInlineFileBytes && shared_.session.has_lease(inode_))
+    stored_reader_.learn_written(layer.ranges);
   // Its buffers are free before the next layer may be part of the file: whoever finds them in the memory of a process that
   // died would write old bytes over newer ones.
   const auto durable = std::move(layers_.front());

@@ -84,6 +84,18 @@ void StoredReader::learn(const proto::OpenReadResponse& where, uint64_t size) {
   locations_.learn(0, where.more() ? extents->back().end() : size, *extents, shared_.resources.now());
 }
 
+void StoredReader::learn_written(const DirtyRanges& ranges) {
+  for (const ByteRange& run : ranges.runs()) {
+    const auto stored = std::make_shared<LocatedStripe>();
+    std::string& bytes = *stored->stripe.mutable_inline_data();
+    bytes.resize(run.length());
+    std::vector<ByteRange> missing{run};
+    ranges.overlay(run.begin, std::as_writable_bytes(std::span(bytes)), missing);
+    stored->stripe.set_length(bytes.size());
+    locations_.learn(run.begin, run.end, {{run.begin, run.length(), stored, 0}}, shared_.resources.now());
+  }
+}
+
 asio::awaitable<Result<uint64_t>> StoredReader::next_data(uint64_t offset, uint64_t end) {
   while (offset < end) {
     const uint64_t until = std::min(end, offset + kLocateBytes);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "client/lib/files/dirty_ranges.h"
 #include "client/lib/files/files_shared.h"
 #include "client/lib/files/locations.h"
 #include "client/lib/files/read_streams.h"
@@ -31,6 +32,8 @@ class StoredReader {
 
   /// What came with the attributes of a file of that size. Empty: nothing did.
   void learn(const proto::OpenReadResponse& where, uint64_t size);
+  /// These bytes were stored just now, and nobody else may change them unheard: whoever reads them back need not ask for them.
+  void learn_written(const DirtyRanges& ranges);
   /// The range changed.
   void forget(uint64_t begin, uint64_t end);
   /// Drops what was read ahead and not asked for since `before`.

@@ -17,7 +17,8 @@ struct LocatedStripe {
   proto::Stripe stripe;
   erasure::Policy policy;  ///< of an inline stripe: any
 
-  /// It has no chunks: the metaserver keeps its bytes, and `stripe` has them, checked.
+  /// It has no chunks: the metaserver keeps its bytes, and `stripe` has them, checked; or they were written here a moment ago
+  /// (then it has no number either).
   bool is_inline() const { return stripe.chunks().empty(); }
   std::span<const std::byte> inline_data() const { return std::as_bytes(std::span(stripe.inline_data())); }
 };

@@ -23,6 +23,12 @@ uint64_t window_bytes(const Memory& memory, const erasure::Policy& policy) {
   return std::clamp<uint64_t>(buffers * Memory::kBufferBytes, Memory::kBufferBytes, kMaxChunkBytes);
 }
 
+/// Extents of different answers may name the same stripe. Bytes that were written here are in stripes without a number.
+bool is_same(const LocatedStripe& one, const LocatedStripe& other) {
+  return &one == &other ||
+         (one.stripe.stripe_id() != 0 && one.stripe.stripe_id() == other.stripe.stripe_id());
+}
+
 }  // namespace
 
 RangeRead::RangeRead(Resources& resources, Context context, uint64_t begin, uint64_t end,
@@ -51,8 +57,7 @@ void RangeRead::plan() {
   for (const size_t i : order) {
     const LocatedExtent& part = parts[i];
     const uint64_t part_end = part.stripe_offset + part.length;
-    const bool joins = !runs_.empty() &&
-                       runs_.back().stripe->stripe.stripe_id() == part.stripe->stripe.stripe_id() &&
+    const bool joins = !runs_.empty() && is_same(*runs_.back().stripe, *part.stripe) &&
                        part.stripe_offset <= runs_.back().end + kNear;
     if (joins) {
       runs_.back().end = std::max(runs_.back().end, part_end);

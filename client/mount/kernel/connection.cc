@@ -36,6 +36,7 @@ Connection::Connection(runtime::ProductionRuntime& runtime, int device, FileSyst
       options_(std::move(options)),
       dispatcher_(file_system),
       device_(runtime.io(), device),
+      keep_awake_(clock_, options_.awake_device),
       // One more than wait for answers: there is always one to read interrupts into.
       buffers_(runtime.runtime(), 2 * (options_.large_buffers + 1), buffer_bytes(options_.handshake)),
       changed_(runtime.runtime()) {
@@ -250,6 +251,7 @@ void Connection::start(std::span<const std::byte> bytes) {
     }
   }
   request.arrived = request.caller.asked = clock_.now();
+  keep_awake_.touch(request.arrived);
   if (!options_.journal.empty()) {
     options_.journal[request.slot].store(request.answer_as, std::memory_order_relaxed);
   }

@@ -11,6 +11,7 @@
 
 #include "client/mount/kernel/dispatcher.h"
 #include "client/mount/kernel/handshake.h"
+#include "client/mount/kernel/keep_awake.h"
 #include "common/runtime/event.h"
 #include "common/runtime/production/production_runtime.h"
 
@@ -37,6 +38,8 @@ struct ConnectionOptions {
   /// One word for each request in flight, in memory that outlives this process: for kernels that cannot resend, so that
   /// the next process can fail what was lost. Empty, or 2 * max_in_flight words.
   std::span<std::atomic<uint64_t>> journal;
+  /// For KeepAwake. Empty: processors halt as they please.
+  std::string awake_device;
 };
 
 enum class Ending {
@@ -91,6 +94,7 @@ class Connection {
   ConnectionOptions options_;
   Dispatcher dispatcher_;
   asio::posix::stream_descriptor device_;
+  KeepAwake keep_awake_;
   runtime::BufferPool buffers_;
   runtime::Buffer reading_into_;
   bool reading_ = false;
