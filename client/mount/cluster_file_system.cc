@@ -105,7 +105,6 @@ ClusterFileSystem::Held ClusterFileSystem::held() const {
 
 void ClusterFileSystem::forget(NodeId node, uint64_t) {
   beliefs_.forget(node);
-  if (files_.names().is_leased(node)) files_.give_back(node);
   removed_directories_.erase(node);
 }
 

@@ -69,6 +69,8 @@ class KeyValueStore : public ReadView {
 
   /// Completes when everything that reads have seen so far is durable. At once when nothing is pending.
   virtual asio::awaitable<Status> durable() = 0;
+  /// durable() would complete at once, and well.
+  virtual bool is_durable() const = 0;
 
   /// Waits for what is pending and closes. No other call may follow.
   virtual asio::awaitable<void> close() = 0;

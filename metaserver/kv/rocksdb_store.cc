@@ -245,6 +245,10 @@ asio::awaitable<Status> RocksDbStore::durable() {
   return state_->barrier.wait(state_->barrier.issued());
 }
 
+bool RocksDbStore::is_durable() const {
+  return !state_->barrier.pending();
+}
+
 asio::awaitable<void> RocksDbStore::close() {
   const Status last = co_await durable();
   if (!last.ok()) log::error("metadata store closes after a failure: {}", last.message());

@@ -37,6 +37,7 @@ class RocksDbStore final : public KeyValueStore {
   uint64_t position() const override;
   uint64_t free_bytes() const override;
   asio::awaitable<Status> durable() override;
+  bool is_durable() const override;
   asio::awaitable<void> close() override;
 
  private:

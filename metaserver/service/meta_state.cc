@@ -116,6 +116,7 @@ asio::awaitable<Status> MetaState::settle_path(std::string_view text) {
 }
 
 asio::awaitable<Status> MetaState::finish_read(Context context, Status done) {
+  if (store.is_durable()) co_return done;
   const sight::Wait wait(context, sight::WaitKind::kStore);
   const Status durable = co_await store.durable();
   co_return durable.ok() ? std::move(done) : durable;

@@ -71,6 +71,7 @@ class MemoryStore final : public KeyValueStore {
   uint64_t position() const override { return disk_.position_; }
   uint64_t free_bytes() const override { return disk_.free_bytes; }
   asio::awaitable<Status> durable() override;
+  bool is_durable() const override { return !barrier_.pending(); }
   asio::awaitable<void> close() override;
 
  private:
