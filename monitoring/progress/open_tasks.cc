@@ -9,6 +9,9 @@ namespace {
 /// A task that goes round among few states without progress, such as one that sends empty frames to keep a stream open, stands
 /// still although each of its waits is short; what goes round for so long makes no progress.
 constexpr Duration kLongestRound = 12s;
+/// A request of which the callee shows nothing for so long is lost, or not heard, however long such requests take that it has heard.
+/// Reports of the two are up to a second apart.
+constexpr Duration kUnheard = 4s;
 constexpr int kMaxDepth = 64;
 const std::vector<uint32_t> kNobody;
 
@@ -43,6 +46,8 @@ OpenTasks::OpenTasks(const model::Snapshot& snapshot, const Sojourns& sojourns, 
       last = record->span();
     }
   }
+  for (OpenTask& task : tasks_)
+    task.stalled = task.stalled || is_unheard(task);
 }
 
 void OpenTasks::add_process(uint32_t index, const Settings& settings) {
@@ -96,6 +101,13 @@ bool OpenTasks::is_stalled(const OpenTask& task, const Sojourns& sojourns, const
   const bool counts = std::any_of(task.records.begin(), task.records.end(),
                                   [](const proto::SightLive* record) { return record->progress() > 0; });
   return counts && task.still >= kLongestRound;
+}
+
+bool OpenTasks::is_unheard(const OpenTask& task) const {
+  const proto::SightLive& top = task.top();
+  return top.wait() == proto::WAIT_CALL && top.target_span() != 0 && task.still >= kUnheard &&
+         duration_of(top.age_ns()) >= kUnheard && process_at(top.target()) >= 0 &&
+         begun_by(top.target_span()).empty();
 }
 
 const std::vector<uint32_t>& OpenTasks::begun_by(uint64_t span) const {

@@ -64,6 +64,8 @@ class OpenTasks {
  private:
   void add_process(uint32_t index, const Settings& settings);
   bool is_stalled(const OpenTask& task, const Sojourns& sojourns, const Settings& settings) const;
+  /// It waits for the answer to a call, and who is called has no task for that.
+  bool is_unheard(const OpenTask& task) const;
 
   const model::Snapshot& snapshot_;
   std::vector<ProcessState> processes_;

@@ -361,6 +361,27 @@ TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswer
               testing::UnorderedElementsAre("server 1", "server 2"));
 }
 
+TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForIsNamedBeforeOneThatItWorksOn) {
+  for (const bool heard : {false, true}) {
+    ReportRig rig;
+    const RigTask caller = rig.task(rig.server(1), "repair_manager.repair", 0, 77, 4500ms);
+    const uint64_t span = rig.call(caller, proto::WAIT_CALL, 2);
+    const uint64_t callee = rig.server(2);
+    if (heard) rig.task(callee, "chunkserver.repair_chunk", span, 77, 4500ms);
+    proto::SightRole& role = *rig.report(callee).add_roles();
+    role.set_role(7);
+    role.set_name("serve.ReadChunk");
+    std::vector<Verdict> verdicts;
+    for (uint64_t round = 0; round < 6; round++) {
+      role.set_begun(100 + round);
+      verdicts = diagnose(rig.snapshot(), {}, rig.history());
+    }
+    ASSERT_THAT(verdicts, SizeIs(heard ? 0 : 1))
+        << "nobody knows how long either usually takes: five seconds are no hang";
+    if (!heard) EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+  }
+}
+
 TEST(WaitGraph, ACalleeThatGoesOnToServeOthersHearsThem) {
   // Those others are gone before they report anything.
   for (const bool serves : {true, false}) {
