@@ -465,6 +465,11 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& c
 asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller, NodeId node,
                                                             OpenFlags flags) {
   KINTSUGI_CO_TRY(check_handles());
+  const proto::Attributes* unsent = files_.names().unsent(node);
+  if (unsent && (!writes(flags.flags) || files_.session().has_lease(node))) {
+    beliefs_.told(caller, *unsent);
+    co_return co_await open_told(caller, *unsent, flags, true);
+  }
   proto::OpenReadResponse where;
   auto told =
       co_await files_.calls().get(node, true, writes(flags.flags), writes(flags.flags) ? nullptr : &where);

@@ -102,6 +102,38 @@ TEST_F(MountTables, AreBoundedWhileNamesAreLookedUpAndNothingIsForgotten) {
   }
 }
 
+TEST_F(MountTables, AFileThatWasJustMadeIsOpenedWithoutACallAndLivesOnWithoutItsName) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  cluster.run_for(1s);  // ids are reserved
+  const auto made =
+      cluster.run(mount->create(caller, directory, "f", {.mode = S_IFREG | 0644}, {.flags = O_RDWR}));
+  ASSERT_TRUE(made) << made.error();
+  const NodeId file = made->entry.node;
+  const auto write = [&](Handle handle, uint64_t offset, const std::string& text) {
+    const auto wrote = cluster.run(mount->write(
+        caller, file, {.handle = handle, .offset = offset, .data = std::as_bytes(std::span(text))}));
+    ASSERT_TRUE(wrote) << wrote.error();
+  };
+  write(made->open.handle, 0, "what it ");
+  KINTSUGI_EXPECT_OK(cluster.run(mount->release(caller, file, {.handle = made->open.handle})));
+  const Duration before = cluster.elapsed();
+  const auto opened = cluster.run(mount->open(caller, file, {.flags = O_RDWR}));
+  ASSERT_TRUE(opened) << opened.error();
+  EXPECT_EQ(cluster.elapsed(), before) << "somebody was asked";
+  KINTSUGI_EXPECT_OK(cluster.run(mount->unlink(caller, directory, "f")));
+  write(opened->handle, 8, "holds");
+  cluster.run_for(20s);
+  KINTSUGI_EXPECT_OK(cluster.run(mount->fsync(caller, file, opened->handle, false)));
+  const auto read =
+      cluster.run(mount->read(caller, file, {.handle = opened->handle, .offset = 0, .bytes = 100}));
+  ASSERT_TRUE(read) << read.error();
+  std::string found;
+  for (const auto& range : read->ranges)
+    found.append(reinterpret_cast<const char*>(range.data()), range.size());
+  EXPECT_EQ(found, "what it holds");
+  KINTSUGI_EXPECT_OK(cluster.run(mount->release(caller, file, {.handle = opened->handle})));
+}
+
 TEST_F(MountTables, AFileThatWasMadeAndNeverOpenedHasNoLease) {
   const NodeId directory = make_directory(kRootNode, "d");
   cluster.run_for(1s);  // ids are reserved
