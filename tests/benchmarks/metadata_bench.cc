@@ -1,5 +1,5 @@
 // Metadata operations a second: a metaserver on RocksDB (synced) and a client with many concurrent callers,
-// each on its own thread, over loopback RPC.
+// each on its own thread, over loopback RPC. First by path, then by inode, as a mount and the library do it.
 //
 //   metadata_bench [callers] [creates] [stats] [directory [recorded]]
 //
@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "common/log/log.h"
+#include "common/proto/inode.pb.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
 #include "common/runtime/production/run.h"
@@ -29,7 +30,11 @@ struct Load {
   runtime::Endpoint at;
   uint64_t left;
   uint64_t failed = 0;
+  uint64_t changes = 0;  ///< numbers of the session's changes
+  std::vector<uint64_t> directories, files;
 };
+
+constexpr uint64_t kSession = 1;
 
 std::string path_of(uint64_t i) {
   return fmt::format("/bench/d{}/file-{}", i % kDirectories, i);
@@ -55,6 +60,93 @@ asio::awaitable<void> stat_files(Load& load, uint64_t files) {
     const Status found = co_await load.client.call(Context{}, load.at, rpc::Method::kStat, request, response);
     if (!found.ok()) ++load.failed;
   }
+}
+
+asio::awaitable<Result<uint64_t>> make_inode(Load& load, uint64_t parent, std::string name,
+                                             proto::Attributes::Type type) {
+  proto::MakeInodeRequest request;
+  request.set_parent(parent);
+  request.set_name(std::move(name));
+  request.set_type(type);
+  request.set_mode(type == proto::Attributes::DIRECTORY ? 0755 : 0644);
+  request.set_lease(type == proto::Attributes::DIRECTORY);
+  request.mutable_change()->set_session(kSession);
+  request.mutable_change()->set_number(++load.changes);
+  request.mutable_change()->set_generation(1);
+  proto::InodeResponse response;
+  KINTSUGI_CO_TRY(co_await load.client.call(Context{}, load.at, rpc::Method::kMakeInode, request, response));
+  co_return response.attributes().inode();
+}
+
+asio::awaitable<void> create_inodes(Load& load) {
+  while (load.left > 0) {
+    const uint64_t i = --load.left;
+    const auto made = co_await make_inode(load, load.directories[i % kDirectories],
+                                          fmt::format("inode-{}", i), proto::Attributes::FILE);
+    if (made) {
+      load.files.push_back(*made);
+    } else {
+      ++load.failed;
+    }
+  }
+}
+
+asio::awaitable<void> stat_inodes(Load& load) {
+  while (load.left > 0) {
+    proto::GetInodeRequest request;
+    request.set_session(kSession);
+    request.set_inode(load.files[--load.left * 7919 % load.files.size()]);
+    proto::InodeResponse response;
+    const Status found =
+        co_await load.client.call(Context{}, load.at, rpc::Method::kGetInode, request, response);
+    if (!found.ok()) ++load.failed;
+  }
+}
+
+/// What a client makes under the lease of a directory, and tells later (LeasedNames): each caller has a directory of its own.
+asio::awaitable<void> write_names(Load& load, uint64_t directory) {
+  constexpr uint32_t kAtOnce = 500;
+  uint64_t number = 0;
+  while (load.left > 0) {
+    proto::ReserveInodesRequest reserve;
+    reserve.set_session(kSession);
+    reserve.set_count(static_cast<uint32_t>(std::min<uint64_t>(kAtOnce, load.left)));
+    proto::ReserveInodesResponse reserved;
+    Status status =
+        co_await load.client.call(Context{}, load.at, rpc::Method::kReserveInodes, reserve, reserved);
+    const uint64_t count = std::min<uint64_t>(reserved.count(), load.left);
+    load.left -= status.ok() ? count : load.left;
+    proto::WriteNamesRequest request;
+    request.set_session(kSession);
+    for (uint64_t i = 0; i < count; ++i) {
+      proto::NameChange& change = *request.add_changes();
+      change.set_inode(reserved.first() + i);
+      change.mutable_make()->set_parent(directory);
+      change.mutable_make()->set_name(fmt::format("leased-{}", ++number));
+      change.mutable_make()->set_type(proto::Attributes::FILE);
+      change.mutable_make()->set_mode(0644);
+    }
+    proto::WriteNamesResponse response;
+    if (status.ok())
+      status = co_await load.client.call(Context{}, load.at, rpc::Method::kWriteNames, request, response);
+    for (const auto& change : response.changes())
+      load.failed += change.code() != 0;
+    if (!status.ok()) load.failed += count;
+  }
+}
+
+asio::awaitable<Status> make_directories_by_inode(Load& load) {
+  proto::KeepSessionRequest keep;
+  keep.set_session(kSession);
+  keep.set_all(true);
+  proto::KeepSessionResponse kept;
+  KINTSUGI_CO_TRY(co_await load.client.call(Context{}, load.at, rpc::Method::kKeepSession, keep, kept));
+  for (int i = 0; i < kDirectories; ++i) {
+    KINTSUGI_CO_ASSIGN(const uint64_t inode,
+                       co_await make_inode(load, 1, fmt::format("d{}", i), proto::Attributes::DIRECTORY));
+    load.directories.push_back(inode);
+  }
+  co_return Status{};
 }
 
 asio::awaitable<Status> make_directories(Load& load) {
@@ -123,6 +215,16 @@ int run(int callers, uint64_t creates, uint64_t stats, const std::string& direct
     measure(client_side, "create", load, callers, [&] { return create_files(load); });
     load.left = stats;
     measure(client_side, "stat", load, callers, [&] { return stat_files(load, creates); });
+    const Status by_inode = runtime::run_on(client_side, make_directories_by_inode(load));
+    if (!by_inode.ok()) return std::fprintf(stderr, "%s\n", by_inode.to_string().c_str()), 1;
+    load.left = creates;
+    measure(client_side, "make", load, callers, [&] { return create_inodes(load); });
+    load.left = creates;
+    size_t next = 0;
+    measure(client_side, "leased", load, kDirectories / 4,
+            [&] { return write_names(load, load.directories[next++]); });
+    load.left = stats;
+    measure(client_side, "get", load, callers, [&] { return stat_inodes(load); });
     runtime::run_on(client_side, client.stop());
   }
   runtime::run_on(server_side, meta.stop());
