@@ -92,7 +92,7 @@ class Locks {
     bool ends = false;  ///< once nothing is under way
     std::optional<TimePoint> cut_at;
     TimePoint rejoins_at = TimePoint::min();
-    TimePoint rejoined_at = TimePoint::min();
+    TimePoint rejoined_at{};
     std::optional<TimePoint> silent_since;  ///< it may not have told anything since
   };
 
