@@ -65,7 +65,8 @@ class Locks {
         asio::co_spawn(cluster.client_node(i).runtime().executor, work(i, owner), asio::detached);
       }
       if (clients_[i].cut_at && now() >= clients_[i].rejoins_at) rejoin(i);
-      if (clients_[i].ends && clients_[i].busy.empty()) replace_process(i);
+      // To hand over it waits for calls that are under way, and while it is cut off they do not end.
+      if (clients_[i].ends && clients_[i].busy.empty() && !clients_[i].cut_at) replace_process(i);
     }
     const size_t which = cluster.random_below(kClients);
     switch (cluster.random_below(30)) {
@@ -255,8 +256,9 @@ class Locks {
 };
 
 TEST(LeasedLocks, ExcludeOneAnotherWhoeverIsCutOffKilledOrCrashes) {
+  const std::vector<uint64_t> chosen = seeds({1, 2, 3, 4, 5, 6});
   uint64_t here = 0, by_call = 0, refused = 0, processes = 0;
-  for (const uint64_t seed : seeds({1, 2, 3, 4, 5, 6})) {
+  for (const uint64_t seed : chosen) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Locks locks(seed);
     locks.start();
@@ -270,6 +272,7 @@ TEST(LeasedLocks, ExcludeOneAnotherWhoeverIsCutOffKilledOrCrashes) {
     processes += locks.processes;
     if (testing::Test::HasFailure()) return;
   }
+  if (chosen.size() == 1) return;  // of which little is to be seen
   EXPECT_GT(here, 150u) << "nothing is decided by clients: this shows nothing";
   EXPECT_GT(by_call, 50u);
   EXPECT_GT(refused, 50u);
