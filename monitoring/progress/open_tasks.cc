@@ -96,7 +96,9 @@ bool OpenTasks::is_stalled(const OpenTask& task, const Sojourns& sojourns, const
   if (process.silent || process.spinning) return true;  // nothing in it can go on
   if (top.wait() == proto::WAIT_TIMER) return false;
   const Duration limit = sojourns.limit(state_key(*snapshot_.processes[task.process], top.state()), settings);
-  if (task.still < limit) return false;
+  // While code holds the event loop nothing of the process can move: it will be said to run before anything in it is said to stand still.
+  const auto held = duration_of(snapshot_.processes[task.process]->last().loop().stalled_ns());
+  if (task.still - held < limit) return false;
   if (duration_of(top.age_ns()) >= limit) return true;
   const bool counts = std::any_of(task.records.begin(), task.records.end(),
                                   [](const proto::SightLive* record) { return record->progress() > 0; });

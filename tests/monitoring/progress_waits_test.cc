@@ -508,6 +508,18 @@ TEST(WaitGraph, AWaitThatIsUsuallyShortIsAHangAfterASecond) {
   EXPECT_THAT(rig.diagnose(), SizeIs(1));
 }
 
+TEST(WaitGraph, WhatCannotMoveWhileCodeHoldsTheLoopDoesNotStandStill) {
+  for (const bool held : {false, true}) {
+    ReportRig rig;
+    const uint64_t server = rig.server(1);
+    const RigTask task = rig.task(server, "chunkserver.commit", 0, 77, 2200ms);
+    rig.disk(task, "sda");
+    rig.usual(server, "chunkserver.commit", proto::WAIT_DISK, 1'000);
+    if (held) rig.report(server).mutable_loop()->set_stalled_ns(1'900'000'000);
+    EXPECT_THAT(rig.diagnose(), SizeIs(held ? 0 : 1));
+  }
+}
+
 TEST(WaitGraph, AChainSurvivesTheDeadlineThatEndedIt) {
   ReportRig rig;
   const uint64_t caller = rig.client(), callee = rig.server(2);
