@@ -28,7 +28,7 @@ void LeasedLocks::lost(uint64_t session, InodeId inode) {
     locks_.add_beside(inode, whatever_it_has(session, proto::FileLock::EXCLUSIVE), whole_file);
 }
 
-void LeasedLocks::keep(const proto::KeepSessionRequest& request, bool unknown,
+void LeasedLocks::keep(const proto::KeepSessionRequest& request, bool unknown, bool doubtful,
                        proto::KeepSessionResponse& response) {
   if (request.ends()) return;
   const uint64_t session = request.session();
@@ -47,11 +47,12 @@ void LeasedLocks::keep(const proto::KeepSessionRequest& request, bool unknown,
   for (const uint64_t inode : request.give_back())
     for (const bool whole_file : {false, true})
       (void)locks_.set(InodeId{inode}, whatever_it_has(session, proto::FileLock::NONE), whole_file);
+  const bool stale = unknown && doubtful;
   for (const proto::HeldLock& held : request.lock()) {
     const InodeId inode{held.inode()};
     const bool news = told.contains(inode) || (unknown && request.all());
     if (!news || held.lock().session() != session) continue;
-    const bool others = leases_.owned_by_another(inode, session);
+    const bool others = leases_.owned_by_another(inode, session) || stale;
     Result<bool> has_it = false;
     if (!others) has_it = locks_.set(inode, held.lock(), held.whole_file());
     // It must not go on telling what somebody else has got meanwhile.

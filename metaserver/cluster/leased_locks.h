@@ -19,8 +19,10 @@ class LeasedLocks {
   LeasedLocks(FileLocks& locks, Leases& leases);
 
   /// What a session tells of its locks, and is told. REQUIRES: comes before Leases::keep, which ends leases.
-  /// `unknown`: it was not known, or has not told anything since the metaserver started.
-  void keep(const proto::KeepSessionRequest& request, bool unknown, proto::KeepSessionResponse& response);
+  /// `unknown`: it was not known, or has not told anything since the metaserver started; `doubtful`: and what it had may be others' by
+  /// now (Sessions::is_doubtful): it has none of it any more.
+  void keep(const proto::KeepSessionRequest& request, bool unknown, bool doubtful,
+            proto::KeepSessionResponse& response);
 
  private:
   /// Nobody knows what the session has locked there: everything, until it says what, or its session has ended.

@@ -54,6 +54,8 @@ class Leases {
     const auto found = leases_.find(inode);
     return found != leases_.end() && found->second.session != session;
   }
+  /// Makes durable that the session loses a lease by its silence, before anybody else gets it (Sessions::lost_something).
+  std::function<asio::awaitable<Status>(uint64_t session)> note_loss;
   /// Called when a session that is silent loses a lease.
   std::function<void(uint64_t session, InodeId inode)> on_lost = [](uint64_t, InodeId) {};
   /// The session needs it no longer, or was not given it after all.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "metaserver/namespace/changes.h"
 #include "metaserver/schema/keys.h"
 
 namespace kintsugi::metaserver {
@@ -13,6 +14,8 @@ void Sessions::load(const Reader& reader) {
     session.of_before = session.noted = true;
     return true;
   });
+  for (auto& [id, session] : sessions_)
+    session.lost = noted_loss(reader, id);
   loaded_ = clock_.now();
   if (!sessions_.empty()) telling_until_ = loaded_ + kIdle;
 }
@@ -96,7 +99,23 @@ bool Sessions::others_have_to_tell(uint64_t session, Duration limit) const {
 
 bool Sessions::may_tell_leases(uint64_t session, Duration limit) const {
   const auto found = sessions_.find(session);
-  return found != sessions_.end() && found->second.of_before && clock_.now() < loaded_ + limit;
+  return found != sessions_.end() && found->second.of_before && !found->second.lost &&
+         clock_.now() < loaded_ + limit;
+}
+
+void Sessions::lost_something(uint64_t session, bool lost) {
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end()) found->second.lost = lost;
+}
+
+bool Sessions::has_lost(uint64_t session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() || found->second.lost;
+}
+
+bool Sessions::is_doubtful(uint64_t session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() || !found->second.of_before || found->second.lost;
 }
 
 void Sessions::noted(uint64_t session) {

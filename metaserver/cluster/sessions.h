@@ -45,6 +45,12 @@ class Sessions {
   /// The next process of the metaserver will know that there was this session.
   void noted(uint64_t session);
   bool is_noted(uint64_t session) const;
+  /// It lost leases or locks by its silence and has not said yet that it knows, durably (note_loss).
+  void lost_something(uint64_t session, bool lost);
+  /// The same, or nothing is known of the session: what it tells of what it had is not to be believed.
+  bool has_lost(uint64_t session) const;
+  /// It had ended, or was never there, or has_lost(): whatever it tells to a metaserver that does not know it may be others' by now.
+  bool is_doubtful(uint64_t session) const;
   /// It is not known, or was known before the start and has not told yet.
   bool has_to_tell(uint64_t session) const;
   /// The minimum for one that is not known.
@@ -62,6 +68,7 @@ class Sessions {
     uint64_t last_number = 0;  ///< of its messages
     bool told_all = false;     ///< everything that it holds
     bool noted = false;        ///< durably
+    bool lost = false;         ///< durably
     bool of_before = false;    ///< there since before the metaserver started
     std::set<InodeId> held;
   };

@@ -41,7 +41,23 @@ std::string reservation_key(uint64_t session, uint64_t slot) {
   return keys::change(session, kGenerations * kMaxChangesUnderWay + 1 + slot);
 }
 
+std::string loss_key(uint64_t session) {
+  return reservation_key(session, kMaxReservations);
+}
+
 }  // namespace
+
+void note_loss(Transaction& transaction, uint64_t session, bool lost) {
+  if (lost) {
+    transaction.put_message(loss_key(session), proto::StoredChange{});
+  } else {
+    transaction.remove(loss_key(session));
+  }
+}
+
+bool noted_loss(const Reader& reader, uint64_t session) {
+  return reader.get(loss_key(session)).has_value();
+}
 
 std::vector<ReservedInodes> reserved_for(const Reader& reader, uint64_t session) {
   std::vector<ReservedInodes> found;

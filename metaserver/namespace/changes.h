@@ -22,6 +22,11 @@ void note_change(Transaction& transaction, const proto::Change& change, InodeId 
 /// There is such a session, whatever it changes.
 void note_session(Transaction& transaction, uint64_t session);
 
+/// The session lost leases or locks by its silence, and may not know it yet: a metaserver that starts anew does not believe what it tells
+/// of what it had. Not `lost`: it knows.
+void note_loss(Transaction& transaction, uint64_t session, bool lost);
+bool noted_loss(const Reader& reader, uint64_t session);
+
 /// Ids of inodes that only one session may use: [first, first + count).
 struct ReservedInodes {
   uint64_t first = 0;

@@ -386,14 +386,19 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
       state_.promises.made(request.session(), InodeId{inode}, Promises::kAttributes | Promises::kNames);
   }
   // Before anything else runs: others do not wait any more for a session that has told.
-  if (kept.ok()) state_.leased_locks.keep(request, unknown, response);
+  if (kept.ok())
+    state_.leased_locks.keep(request, unknown, state_.sessions.is_doubtful(request.session()), response);
   if (kept.ok()) state_.leases.keep(request, response);
   // After a restart the metaserver must know that this session may still tell what it holds.
   Transaction transaction(state_.store);
   const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
   if (note) note_session(transaction, request.session());
+  const bool lost = response.lost_size() > 0 || (!request.ask_locks() && response.lock_size() > 0);
+  const bool news = kept.ok() && !request.ends() && lost != state_.sessions.has_lost(request.session());
+  if (news) note_loss(transaction, request.session(), lost);
   const Status status = co_await state_.finish(module.context(), kept, transaction);
   if (status.ok() && note) state_.sessions.noted(request.session());
+  if (status.ok() && news) state_.sessions.lost_something(request.session(), lost);
   if (status.ok() && request.ends()) state_.promises.ended(request.session());
   if (status.ok() && !request.ends()) {
     const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactionsAtOnce);

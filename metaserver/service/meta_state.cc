@@ -1,6 +1,7 @@
 #include "metaserver/service/meta_state.h"
 
 #include "common/runtime/fault_points.h"
+#include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/path.h"
 #include "monitoring/sight/module.h"
 
@@ -46,7 +47,15 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       uploads(allocations, options, runtime.clock),
       block_reports(servers, chunks, garbage, allocations, history, quarantine, runtime.clock),
       rebalancer(servers, chunks, slow, runtime.clock),
-      servers_changed(runtime) {}
+      servers_changed(runtime) {
+  leases.note_loss = [this](uint64_t session) -> asio::awaitable<Status> {
+    Transaction transaction(store);
+    metaserver::note_loss(transaction, session, true);
+    const Status noted = co_await store.commit(transaction.take());
+    if (noted.ok()) sessions.lost_something(session, true);
+    co_return noted;
+  };
+}
 
 Status MetaState::check_room() {
   const TimePoint now = runtime.clock.now();

@@ -275,6 +275,36 @@ TEST(LeasedNames, AnOwnerThatWasSilentIsRefusedLater) {
       << "another has been told that there is no such name";
 }
 
+TEST(LeasedNames, WhoLostALeaseBySilenceDoesNotHaveItAfterARestartEither) {
+  NamesRig rig;
+  EXPECT_FALSE(rig.lookup(kOther, rig.directory, "f"));
+  EXPECT_FALSE(rig.lookup(kOther, rig.directory, "f"));
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kNotFound)
+      << "it has lost the lease";
+  rig.restart();
+  // It has not heard of that, and is the first to tell.
+  const auto tell = [&](auto fill) { return rig.keep(kOwner, fill); };
+  KINTSUGI_EXPECT_OK(tell([&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.directory);
+  }));
+  KINTSUGI_EXPECT_OK(rig.keep(kOther, [](auto& request) { request.set_all(true); }));
+  proto::WriteNamesRequest request;
+  NamesRig::add(request, rig.first, rig.directory, "f");
+  EXPECT_EQ(rig.write(request).value(), Codes{Code::kStale})
+      << "another has been told that there is no such name";
+  // Once it knows, it is believed again.
+  KINTSUGI_EXPECT_OK(tell([&](auto& request) { request.add_give_back(rig.directory); }));
+  EXPECT_FALSE(rig.meta->state().sessions.has_lost(kOwner));
+  rig.restart();
+  KINTSUGI_EXPECT_OK(rig.keep(kOther, [](auto& request) { request.set_all(true); }));
+  KINTSUGI_EXPECT_OK(tell([&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.first + 7);
+  }));
+  EXPECT_TRUE(rig.meta->state().leases.owns(InodeId{rig.first + 7}, kOwner));
+}
+
 TEST(LeasedNames, AfterARestartTheyComeOnceTheSessionHasToldOfItsLeases) {
   NamesRig rig;
   rig.restart();

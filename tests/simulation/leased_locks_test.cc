@@ -138,10 +138,10 @@ class Locks {
   }
   void crash_metaserver(Crash how) {
     // A client that has lost locks, and not heard of it, may be the first to tell the next process of the metaserver of them.
-    all_in_doubt_ = in_doubt(0) || in_doubt(1);
-    if (all_in_doubt_)
-      for (Taken& one : taken_)
-        one.doubtful = true;
+    for (size_t i = 0; i < kClients; ++i)
+      if (in_doubt(i))
+        for (Taken& one : taken_)
+          one.doubtful = true;
     cluster.crash_metaserver(how);
     cluster.run_for(cluster.random_time(0s, 3s));
     cluster.restart_metaserver();
@@ -245,8 +245,6 @@ class Locks {
           << one.owner;
       return true;
     });
-    // Before it has told anything others are given what it will claim.
-    news.doubtful = all_in_doubt_ && now() - *metaserver_started_ < kSlowToTell;
     taken_.push_back(std::move(news));
   }
 
@@ -254,7 +252,6 @@ class Locks {
   Client clients_[kClients];
   std::list<Taken> taken_;
   std::optional<TimePoint> metaserver_started_;
-  bool all_in_doubt_ = false;  ///< a client was in doubt when the metaserver ended that ran before
   bool ending_ = false;
 };
 
