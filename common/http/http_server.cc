@@ -9,6 +9,7 @@
 #include <boost/beast/http.hpp>
 
 #include "common/log/log.h"
+#include "common/runtime/production/patient_listen.h"
 
 namespace kintsugi::http {
 
@@ -132,8 +133,7 @@ Status HttpServer::start(const runtime::Endpoint& at) {
   const tcp::endpoint endpoint(address, at.port);
   state_->acceptor.open(endpoint.protocol(), error);
   if (!error) state_->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) state_->acceptor.bind(endpoint, error);
-  if (!error) state_->acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) runtime::listen_patiently(state_->acceptor, endpoint, error);
   if (error)
     return {Code::kUnavailable, fmt::format("cannot listen on http {}: {}", at.to_string(), error.message())};
   asio::co_spawn(state_->executor, accept_all(state_), asio::detached);

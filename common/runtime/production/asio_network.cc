@@ -5,6 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "common/runtime/event.h"
+#include "common/runtime/production/patient_listen.h"
 #include "common/runtime/production/tcp_connection.h"
 #include "common/runtime/production/tcp_listener.h"
 #include "common/runtime/task_group.h"
@@ -123,8 +124,7 @@ Result<std::unique_ptr<Listener>> AsioNetwork::listen(Endpoint at) {
   error_code error;
   acceptor.open(address.protocol(), error);
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(address, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) listen_patiently(acceptor, address, error);
   if (error) return status_from_errno(error.value(), fmt::format("listen on {}", at.to_string()));
   return std::make_unique<TcpListener>(std::move(acceptor), clock_);
 }
