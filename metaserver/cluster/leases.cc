@@ -124,12 +124,12 @@ asio::awaitable<Status> Leases::settle(InodeId inode, uint64_t session) {
       Holder& holder = holders_[lease.session];
       recall(inode, lease);
       const TimePoint heard = std::max(lease.recalled, sessions_.last_heard(lease.session));
-      if (now - heard >= kTakeOver && note_loss && !sessions_.has_lost(lease.session)) {
-        // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss.
-        KINTSUGI_CO_TRY(co_await note_loss(lease.session));
-        continue;
-      }
       if (now - heard >= kTakeOver) {
+        if (note_loss && !sessions_.has_lost(lease.session)) {
+          // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss.
+          KINTSUGI_CO_TRY(co_await note_loss(lease.session));
+          continue;
+        }
         log::warning("session {:x} does not answer: it has lost the write lease of inode {}", lease.session,
                      inode);
         holder.leases.erase(inode);

@@ -394,7 +394,10 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
   const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
   if (note) note_session(transaction, request.session());
   const bool lost = response.lost_size() > 0 || (!request.ask_locks() && response.lock_size() > 0);
-  const bool news = kept.ok() && !request.ends() && lost != state_.sessions.has_lost(request.session());
+  // Who has not told everything yet may not know of it either.
+  const bool knows = !lost && !state_.sessions.has_to_tell(request.session());
+  const bool news =
+      kept.ok() && !request.ends() && (lost || knows) && lost != state_.sessions.has_lost(request.session());
   if (news) note_loss(transaction, request.session(), lost);
   const Status status = co_await state_.finish(module.context(), kept, transaction);
   if (status.ok() && note) state_.sessions.noted(request.session());

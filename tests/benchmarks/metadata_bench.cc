@@ -103,7 +103,7 @@ asio::awaitable<void> stat_inodes(Load& load) {
   }
 }
 
-/// What a client makes under the lease of a directory, and tells later (LeasedNames): each caller has a directory of its own.
+/// Makes files as a client does under the lease of a directory: many in one call (LeasedNames). Each caller has a directory of its own.
 asio::awaitable<void> write_names(Load& load, uint64_t directory) {
   constexpr uint32_t kAtOnce = 500;
   uint64_t number = 0;

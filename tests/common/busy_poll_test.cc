@@ -22,7 +22,7 @@ Duration processor_time() {
   return time(used.ru_utime) + time(used.ru_stime);
 }
 
-/// What the loop's thread takes of a processor while it waits: some short waits, of which it learns, and then a longer one.
+/// Returns the processor time that the loop's thread takes during a long wait. Some short ones come before, of which it learns.
 Duration taken_by(ProductionRuntime& runtime) {
   Duration taken{};
   const auto wait = [&](Duration time) -> asio::awaitable<void> {

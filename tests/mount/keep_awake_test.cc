@@ -11,7 +11,7 @@ namespace {
 
 constexpr int32_t kNothing = 2'000'000'000;
 
-/// What was asked for, first to last: a file takes what the kernel's device would be told.
+/// Returns the bounds that were asked for, first to last. A file stands for the kernel's device and keeps what is written to it.
 std::vector<int32_t> asked_of(const std::string& device) {
   const std::string bytes = contents_of(device);
   std::vector<int32_t> asked(bytes.size() / sizeof(int32_t));

@@ -55,7 +55,8 @@ class LeasedNames {
 
   /// An inode that was made here and that the metaserver may not know yet. Null: ask the metaserver.
   const proto::Attributes* made(uint64_t inode) const;
-  /// The same as long as the metaserver has not been sent it either: whoever opens it now is told with it (Session::held).
+  /// Returns made() as long as the metaserver has not been sent the inode either. Who opens it then needs no call: that it is held goes
+  /// along with it (Session::held).
   const proto::Attributes* unsent(uint64_t inode) const { return writing_ ? nullptr : made(inode); }
 
   // ---- the calls of InodeCalls, without a call where that can be
