@@ -71,6 +71,7 @@ std::string what(const Verdict& verdict) {
              (verdict.factor() > 0 ? fmt::format(", and computes {:.1f} times slower", verdict.factor())
                                    : "");
     case Verdict::HOST: return "is short of processor" + sufferers(verdict);
+    case Verdict::MESSAGES: return "what it sends is damaged, missing, or comes twice";
     default: return region;
   }
 }
@@ -144,9 +145,9 @@ std::string text(const Document& document, int indent) {
 }  // namespace
 
 std::string_view kind_name(Verdict::Kind kind) {
-  constexpr std::array<std::string_view, 12> kNames = {"stuck",  "running",   "silent",   "not served",
-                                                       "device", "link",      "deadlock", "client",
-                                                       "slow",   "behaviour", "resource", "host"};
+  constexpr std::array<std::string_view, 13> kNames = {
+      "stuck",  "running", "silent",    "not served", "device", "link",    "deadlock",
+      "client", "slow",    "behaviour", "resource",   "host",   "messages"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }
@@ -170,7 +171,8 @@ std::string_view wait_name(WaitKind wait) {
 std::string describe(const Verdict& verdict) {
   std::string line = fmt::format("{}: {}", who(verdict), what(verdict));
   const bool is_hang = verdict.kind() != Verdict::SLOW && verdict.kind() != Verdict::BEHAVIOUR &&
-                       verdict.kind() != Verdict::RESOURCE && verdict.kind() != Verdict::HOST;
+                       verdict.kind() != Verdict::RESOURCE && verdict.kind() != Verdict::HOST &&
+                       verdict.kind() != Verdict::MESSAGES;
   if (verdict.since_ns() > 0)
     line += fmt::format(", {} {}", is_hang ? "still for" : "for", duration_text(verdict.since_ns()));
   if (verdict.waiters() > 0) {
@@ -179,7 +181,9 @@ std::string describe(const Verdict& verdict) {
     if (servers > 0) line += fmt::format(" on {} {}", servers, servers == 1 ? "server" : "servers");
     line += verdict.waiters() == 1 ? " waits for it" : " wait for it";
   }
-  if (verdict.masked()) line += ", the operations went on without it";
+  if (verdict.masked())
+    line += verdict.kind() == Verdict::CLIENT ? ", only its own operations wait"
+                                              : ", the operations went on without it";
   if (verdict.gone_around()) line += ", reads, placements and repairs go around it";
   if (verdict.operations_size() > 0) line += ", " + printable(verdict.operations(0));
   if (verdict.operations_size() > 1) line += fmt::format(" and {} more", verdict.operations_size() - 1);

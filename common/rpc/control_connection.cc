@@ -124,7 +124,11 @@ Status ControlConnection::take_response(const FrameView& frame) {
   size_t slot = header.request_id & ((uint64_t{1} << kSlotBits) - 1);
   uint64_t generation = header.request_id >> kSlotBits;
   bool wanted = slot < slots_.size() && slots_[slot].call != nullptr && slots_[slot].generation == generation;
-  if (!wanted) return {};  // late: its caller has given up
+  if (!wanted) {  // late: its caller has given up; or it comes twice
+    if (slot < slots_.size() && slots_[slot].answered == generation) ++repeated_;
+    return {};
+  }
+  slots_[slot].answered = generation;
   Status error;
   if (header.status == Code::kOk) {
     slots_[slot].call->response.assign(reinterpret_cast<const char*>(frame.message.data()),

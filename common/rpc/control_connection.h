@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -46,6 +47,8 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   bool is_suspect() const { return suspect_; }
   bool has_calls() const { return free_slots_.size() < slots_.size(); }
   TimePoint last_used() const { return last_used_; }
+  /// How many answers came a second time since this was asked last.
+  uint64_t take_repeated() { return std::exchange(repeated_, 0); }
   /// Closes as soon as no call is in flight: at once, or when the last one ends.
   void retire();
   /// Fails every call with `why`.
@@ -57,6 +60,7 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   struct Slot {
     PendingCall* call = nullptr;
     uint64_t generation = 1;
+    uint64_t answered = 0;  ///< the last generation that ended with an answer
   };
 
   // Spawned coroutines get `self` as a parameter: it must be held before they first run.
@@ -76,6 +80,7 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   BatchWriter writer_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;
+  uint64_t repeated_ = 0;
 
   runtime::TimerId timer_ = runtime::TimerId::kNone;
   TimePoint timer_due_ = TimePoint::max();

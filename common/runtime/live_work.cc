@@ -720,6 +720,11 @@ void LiveWork::count_submitted(uint64_t id) {
   if (TargetTotals* const target = find_target(id)) add(target->submitted, uint64_t{1});
 }
 
+void LiveWork::complain(uint64_t id) {
+  if (!is_owner()) return;
+  if (TargetTotals* const target = find_target(id)) add(target->complaints, uint64_t{1});
+}
+
 void LiveWork::count_completed(uint64_t id, int64_t ns) {
   TargetTotals* const target = find_target(id);
   if (target == nullptr) return;
@@ -785,6 +790,7 @@ std::vector<TargetTotals> LiveWork::targets() const {
     copy.submitted = get(target.submitted);
     copy.completed = get(target.completed);
     copy.busy_ns = get(target.busy_ns);
+    copy.complaints = get(target.complaints);
     targets.push_back(copy);
   }
   return targets;

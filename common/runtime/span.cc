@@ -86,6 +86,10 @@ uint64_t peer_target(const Context& context, const Endpoint& peer) {
   return id;
 }
 
+void complain_of(const Context& context, const Endpoint& peer) {
+  if (const uint64_t id = peer_target(context, peer); id != 0) context.recorder->live().complain(id);
+}
+
 uint64_t named_target(const Context& context, std::string_view name, bool device) {
   if (!kSightCompiled || context.recorder == nullptr) return 0;
   const uint64_t id = mix_bits(hash_name(name));

@@ -1,6 +1,7 @@
 #include "metaserver/service/server_service.h"
 
 #include "common/log/log.h"
+#include "common/runtime/span.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -119,6 +120,11 @@ asio::awaitable<Status> ServerService::report_chunk(Context context, const proto
       fmt::format("a reader found it {} on server {}: {}", request.corrupt() ? "corrupt" : "unreadable",
                   state_.servers.name_of(server), request.detail().substr(0, kMaxDetailBytes));
   if (state_.report_lost(chunk, server, why, request.corrupt())) log::warning("chunk {}: {}", chunk, why);
+  const ServerRecord* record = state_.servers.find(server);
+  if (request.corrupt() && record != nullptr) {
+    if (const auto address = runtime::Endpoint::parse(record->stored.address()))
+      runtime::complain_of(context, *address);
+  }
   co_return module.finish(co_await state_.finish_read(module.context()));
 }
 

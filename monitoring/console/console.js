@@ -83,7 +83,7 @@ function alarmCard(alarm, width) {
   const sureness = { certain: "bad", likely: "warn", unsure: "" }[alarm.confidence] ?? "";
   const who = [alarm.server || "an unknown process", alarm.peer].filter(Boolean).join(" and ");
   const title = element("h3", "", who, element("span", `badge ${kind ? "warn" : "bad"}`, alarm.kind),
-    element("span", `badge ${sureness}`, alarm.confidence), alarm.masked ? element("span", "badge good", "masked: operations went on") : "");
+    element("span", `badge ${sureness}`, alarm.confidence), alarm.masked ? element("span", "badge good", alarm.kind === "client" ? "nobody else waits" : "masked: operations went on") : "");
   const where = element("p", "", element("code", "", alarm.region || alarm.device || "no region"), alarm.device && alarm.region ? ` (${alarm.device})` : "");
   if (alarm.file) where.append(" at ", element("code", "", place(alarm.file, alarm.line)), alarm.function ? ` in ${alarm.function}` : "");
   const facts = [

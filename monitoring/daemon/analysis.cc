@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 
@@ -11,6 +12,7 @@
 
 #include "common/proto/verdicts.h"
 #include "monitoring/daemon/detectors.h"
+#include "monitoring/daemon/process_windows.h"
 #include "monitoring/daemon/record_log.h"
 
 namespace kintsugi::monitoring {
@@ -39,7 +41,7 @@ int usage() {
   std::string names;
   for (const auto& [name, method] : kMethods)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-  std::fprintf(stderr, "usage: kintsugi-monitor analyse [--method NAME] PATH...\nmethods: %s\n",
+  std::fprintf(stderr, "usage: kintsugi-monitor analyse [--method NAME | --windows] PATH...\nmethods: %s\n",
                names.c_str());
   return 2;
 }
@@ -68,13 +70,55 @@ void print(const model::Snapshot& snapshot, const std::vector<proto::Verdict>& v
              static_cast<double>(snapshot.wall_ns) / 1e9, snapshot.processes.size(), list);
 }
 
+/// False, and said why, when a file is not one of snapshots.
+bool for_each_snapshot(const std::vector<fs::path>& segments,
+                       const std::function<void(const model::Snapshot&)>& use) {
+  for (const fs::path& path : segments) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    for (std::string_view record : RecordLog::parse(bytes)) {
+      const auto snapshot = model::parse_snapshot(record);
+      if (!snapshot) {
+        std::fprintf(stderr, "kintsugi-monitor: %s: %s\n", path.c_str(), snapshot.error().message().c_str());
+        return false;
+      }
+      use(*snapshot);
+    }
+  }
+  return true;
+}
+
+bool print_verdicts(const std::vector<fs::path>& segments, const DetectorSettings& settings) {
+  const std::vector<std::unique_ptr<Detector>> detectors = make_detectors(settings);
+  return for_each_snapshot(segments, [&](const model::Snapshot& snapshot) {
+    std::vector<proto::Verdict> verdicts;
+    for (const auto& detector : detectors) {
+      for (proto::Verdict& verdict : detector->examine(snapshot))
+        verdicts.push_back(std::move(verdict));
+    }
+    print(snapshot, verdicts);
+  });
+}
+
+bool print_windows(const std::vector<fs::path>& segments) {
+  ProcessWindows windows;
+  return for_each_snapshot(segments, [&](const model::Snapshot& snapshot) {
+    for (const JudgedWindow& window : windows.add(snapshot))
+      fmt::print("{}\n", to_json(window, windows.names()));
+  });
+}
+
 }  // namespace
 
 int analyse(const std::vector<std::string>& arguments) {
   DetectorSettings settings;
   std::vector<fs::path> segments;
-  bool named = false;
+  bool named = false, windows = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--windows") {
+      windows = true;
+      continue;
+    }
     if (arguments[i] == "--method") {
       const auto method = method_called(i + 1 < arguments.size() ? arguments[i + 1] : "");
       if (!method) return usage();
@@ -92,26 +136,8 @@ int analyse(const std::vector<std::string>& arguments) {
     }
     segments.insert(segments.end(), found->begin(), found->end());
   }
-  if (!named) return usage();
-  const std::vector<std::unique_ptr<Detector>> detectors = make_detectors(settings);
-  for (const fs::path& path : segments) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    for (std::string_view record : RecordLog::parse(bytes)) {
-      const auto snapshot = model::parse_snapshot(record);
-      if (!snapshot) {
-        std::fprintf(stderr, "kintsugi-monitor: %s: %s\n", path.c_str(), snapshot.error().message().c_str());
-        return 1;
-      }
-      std::vector<proto::Verdict> verdicts;
-      for (const auto& detector : detectors) {
-        for (proto::Verdict& verdict : detector->examine(*snapshot))
-          verdicts.push_back(std::move(verdict));
-      }
-      print(*snapshot, verdicts);
-    }
-  }
-  return 0;
+  if (!named || (windows && settings.only_progress)) return usage();
+  return (windows ? print_windows(segments) : print_verdicts(segments, settings)) ? 0 : 1;
 }
 
 }  // namespace kintsugi::monitoring

@@ -30,6 +30,7 @@ std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& se
   if (settings.only_progress) return detectors;
   detectors.push_back(std::make_unique<FailSlowDetector>());
   detectors.push_back(std::make_unique<MemoryDetector>());
+  detectors.push_back(std::make_unique<ComplaintDetector>());
   detectors.push_back(std::make_unique<WorkerDetector>());
   if (settings.behaviour) detectors.push_back(std::make_unique<BehaviourDetector>());
   return detectors;

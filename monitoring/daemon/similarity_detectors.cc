@@ -1,13 +1,8 @@
 #include "monitoring/daemon/similarity_detectors.h"
 
-#include <fmt/format.h>
-
-#include "common/proto/verdicts.h"
-
 namespace kintsugi::monitoring {
 namespace {
 
-constexpr size_t kMostStates = 65'536;  ///< whose names are remembered
 /// Who lacked a processor in this time measures times that say nothing of its disks and links.
 constexpr Duration kLately = std::chrono::seconds(10);
 
@@ -97,14 +92,31 @@ std::vector<proto::Verdict> MemoryDetector::examine(const model::Snapshot& snaps
   return watch_.alarms(snapshot.taken);
 }
 
+// ---- messages ---------------------------------------------------------------------------------------------------------
+
+std::vector<proto::Verdict> ComplaintDetector::examine(const model::Snapshot& snapshot) {
+  std::vector<similarity::Complaints> totals;
+  for (const auto& view : snapshot.processes)
+    for (const proto::SightDevice& device : view->last().devices())
+      if (device.peer())
+        totals.push_back(
+            {.process = view->process(), .of_address = device.name(), .count = device.complaints()});
+  watch_.look(totals, snapshot.taken);
+  std::vector<proto::Verdict> found = watch_.alarms(snapshot.taken);
+  for (proto::Verdict& verdict : found) {
+    const model::ProcessView* of = snapshot.at(verdict.server());
+    if (of == nullptr) continue;
+    verdict.set_server(of->display());
+    verdict.set_server_id(of->last().server_id());
+    verdict.set_process(of->process());
+    verdict.set_process_kind(of->last().kind());
+  }
+  return found;
+}
+
 // ---- workers ---------------------------------------------------------------------------------------------------------
 
-WorkerDetector::WorkerDetector()
-    : watch_([this](uint64_t state) {
-        const auto known = states_.find(state);
-        return known == states_.end() ? similarity::StateInfo{.name = fmt::format("state {:x}", state)}
-                                      : known->second;
-      }) {}
+WorkerDetector::WorkerDetector() : watch_([this](uint64_t state) { return names_.describe(state); }) {}
 
 std::vector<proto::Verdict> WorkerDetector::examine(const model::Snapshot& snapshot) {
   shares_.update(snapshot);
@@ -123,7 +135,7 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
   for (const auto& view : snapshot.processes) {
     if (view->edges().empty() || view->last().last()) continue;
     if (totals.size() >= kMostProcesses) break;
-    learn_names(*view);
+    names_.learn(*view);
     Totals& now = totals[view->process()];
     now.begun = view->tasks_begun();
     const auto before = totals_.find(view->process());
@@ -161,30 +173,6 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
 
 bool WorkerDetector::lacked_processor(uint64_t process) const {
   return shares_.since(process, window_began_).suffers();
-}
-
-void WorkerDetector::learn_names(const model::ProcessView& view) {
-  bool all_known = true;
-  for (const auto& [key, edge] : view.edges())
-    all_known = all_known && states_.contains(model::state_key(view, edge.from()));
-  if (all_known) return;
-  const proto::SightReport everything = view.to_report();
-  std::unordered_map<uint64_t, const proto::SightPath*> regions;  // by role path
-  for (const proto::SightPath& path : everything.new_paths())
-    regions.emplace(path.role_path(), &path);
-  for (const proto::SightState& state : everything.new_states()) {
-    const uint64_t key = model::state_key(view, state.state());
-    const auto region = regions.find(state.role_path());
-    if (key == 0 || region == regions.end() || states_.contains(key) || states_.size() >= kMostStates)
-      continue;
-    std::string name = region->second->site();
-    if (state.wait() != proto::WAIT_NONE) name += fmt::format(" [{}]", proto::wait_name(state.wait()));
-    states_.emplace(key, similarity::StateInfo{.name = std::move(name),
-                                               .file = region->second->file(),
-                                               .function = region->second->function(),
-                                               .line = region->second->line(),
-                                               .computes = state.wait() == proto::WAIT_NONE});
-  }
 }
 
 }  // namespace kintsugi::monitoring

@@ -1,14 +1,15 @@
-/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, memory that grows, and workers that take
-/// their time.
+/// Detectors that compare servers with their peers and with themselves: disks and links that fail slowly, memory that grows, messages that are
+/// damaged, and workers that take their time.
 #pragma once
 
 #include <map>
 #include <string>
-#include <unordered_map>
 
 #include "monitoring/daemon/detector.h"
+#include "monitoring/daemon/state_names.h"
 #include "monitoring/model/worker_model.h"
 #include "monitoring/progress/processor_shares.h"
+#include "monitoring/similarity/complaints.h"
 #include "monitoring/similarity/fail_slow.h"
 #include "monitoring/similarity/memory_watch.h"
 #include "monitoring/similarity/watch.h"
@@ -36,6 +37,16 @@ class MemoryDetector final : public Detector {
   similarity::MemoryWatch watch_;
 };
 
+/// Processes whose messages others find damaged, missing, or twice.
+class ComplaintDetector final : public Detector {
+ public:
+  std::string_view name() const override { return "complaints"; }
+  std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override;
+
+ private:
+  similarity::ComplaintWatch watch_;
+};
+
 /// Servers whose workers do otherwise than their peers and than before, window by window.
 class WorkerDetector final : public Detector {
  public:
@@ -58,11 +69,10 @@ class WorkerDetector final : public Detector {
     uint64_t begun = 0;                    ///< tasks of all roles
   };
   void add_window(const model::Snapshot& snapshot);
-  void learn_names(const model::ProcessView& view);
   bool lacked_processor(uint64_t process) const;
 
-  std::map<uint64_t, Totals> totals_;                           ///< by process
-  std::unordered_map<uint64_t, similarity::StateInfo> states_;  ///< by the key that is equal in all processes
+  std::map<uint64_t, Totals> totals_;  ///< by process
+  StateNames names_;
   TimePoint window_began_{};
   progress::ProcessorShares shares_;
   similarity::Watch watch_;

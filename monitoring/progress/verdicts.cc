@@ -35,7 +35,8 @@ class Writer {
     place(verdict, culprit);
     waiters(verdict, culprit);
     verdict.set_kind(kind(culprit, sink));
-    verdict.set_masked(culprit.masked);
+    verdict.set_masked(culprit.masked ||
+                       (verdict.kind() == Verdict::CLIENT && holds_up_only_itself(culprit, sink)));
     for (const uint32_t v : culprit.chain)
       *verdict.add_chain() = link_of(tasks_, graph_, v);
     for (proto::ChainLink& place : source_slice(tasks_, graph_, culprit))
@@ -61,6 +62,20 @@ class Writer {
     }
     if (culprit.knot) return link_of_knot(culprit).first >= 0 ? Verdict::LINK : Verdict::DEADLOCK;
     return at_client ? Verdict::CLIENT : Verdict::STUCK;
+  }
+
+  /// An application that does not read or write, and all who wait for it work for its own operations. Behind a mount are others that wait.
+  bool holds_up_only_itself(const Culprit& culprit, const Vertex& sink) const {
+    if (sink.process >= 0 && snapshot_.processes[sink.process]->last().kind() != "client") return false;
+    std::set<uint64_t> own;  // traces
+    for (uint32_t task = 0; sink.process >= 0 && task < tasks_.all().size(); task++)
+      if (static_cast<int>(tasks_[task].process) == sink.process) own.insert(tasks_[task].trace());
+    if (is_task(culprit.blamed)) own.insert(tasks_[culprit.blamed].trace());
+    return std::all_of(culprit.waiters.begin(), culprit.waiters.end(), [&](uint32_t v) {
+      const Vertex& waiter = graph_.vertices()[v];
+      if (waiter.place == Place::kEnded) return own.contains(waiter.ended->trace);
+      return !is_task(v) || own.contains(tasks_[v].trace());
+    });
   }
 
   /// Two tasks that wait for each other over one stream: a message was lost, or they disagree about whose turn it is. The processes, or -1.

@@ -1,6 +1,7 @@
 #include "monitoring/sight/reporter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -356,10 +357,10 @@ void Reporter::tell_totals(proto::SightReport& report, int64_t now) {
     if (!is_new) place->second = std::min(place->second, record.entered_ns);
   }
   for (const runtime::TargetTotals& target : recorder_.live().targets()) {
-    if (target.submitted == 0) continue;
+    if (target.submitted == 0 && target.complaints == 0) continue;
     const auto pending = oldest.find(target.id);
     const bool waits = pending != oldest.end() && now - pending->second >= limits_.still.count();
-    if (!all && !target.device && !waits) continue;
+    if (!all && !target.device && !waits && target.complaints == 0) continue;
     proto::SightDevice& told = *report.add_devices();
     told.set_name(target.name);
     told.set_peer(!target.device);
@@ -368,23 +369,30 @@ void Reporter::tell_totals(proto::SightReport& report, int64_t now) {
     if (pending != oldest.end()) told.set_oldest_pending_ns(since(now, pending->second));
     told.set_calls_open(target.submitted - target.completed);
     told.set_busy_ns(target.busy_ns);
+    told.set_complaints(target.complaints);
   }
   if (!all) return;
 
-  // What grew, what grew most first.
-  auto edges = recorder_.live().edges();
-  const auto key = [](const runtime::EdgeTotals& edge) { return uint32_t{edge.from} << 16 | edge.to; };
-  const auto growth = [&](const runtime::EdgeTotals& edge) {
-    const auto told = told_edges_.find(key(edge));
-    return edge.count - (told == told_edges_.end() ? 0 : told->second);
+  // What grew: what took most time first, so that one long stay does not have to wait for what happens often.
+  struct Grown {
+    runtime::EdgeTotals edge;
+    double ns = 0;
   };
-  std::erase_if(edges, [&](const runtime::EdgeTotals& edge) { return growth(edge) == 0; });
-  std::sort(edges.begin(), edges.end(), [&](const runtime::EdgeTotals& a, const runtime::EdgeTotals& b) {
-    const uint64_t grown_a = growth(a), grown_b = growth(b);
-    return grown_a != grown_b ? grown_a > grown_b : key(a) < key(b);
+  const auto key = [](const runtime::EdgeTotals& edge) { return uint32_t{edge.from} << 16 | edge.to; };
+  std::vector<Grown> grown;
+  for (const runtime::EdgeTotals& edge : recorder_.live().edges()) {
+    const auto known = told_edges_.find(key(edge));
+    const ToldEdge told = known == told_edges_.end() ? ToldEdge{} : known->second;
+    if (edge.count == told.count) continue;
+    const auto count = static_cast<double>(edge.count - told.count);
+    const double usual = static_cast<double>(edge.sum_q8 - told.sum_q8) / 256 / count;  // log2 of ns
+    grown.push_back({.edge = edge, .ns = count * std::exp2(usual)});
+  }
+  std::sort(grown.begin(), grown.end(), [&](const Grown& a, const Grown& b) {
+    return a.ns != b.ns ? a.ns > b.ns : key(a.edge) < key(b.edge);
   });
   size_t bytes = 0;
-  for (const runtime::EdgeTotals& edge : edges) {
+  for (const auto& [edge, ns] : grown) {
     if (bytes > limits_.totals_bytes) break;
     proto::SightEdge& told = *report.add_edges();
     told.set_from(edge.from);
@@ -399,7 +407,7 @@ void Reporter::tell_totals(proto::SightReport& report, int64_t now) {
       told.add_buckets(edge.histogram[i]);
     bytes += told.ByteSizeLong() + 4;
     // As if it were delivered: a report that is lost is made up for when the edge grows again.
-    told_edges_[key(edge)] = edge.count;
+    told_edges_[key(edge)] = {.count = edge.count, .sum_q8 = edge.sum_q8};
   }
   auto waits = recorder_.live().waits();
   std::sort(waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });

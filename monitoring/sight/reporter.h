@@ -73,7 +73,11 @@ class Reporter {
   bool all_live_ = true;  ///< asked for, and for the first report
   std::unordered_set<uint64_t> told_paths_, telling_paths_;
   uint32_t told_states_ = 1, telling_states_ = 1;
-  std::unordered_map<uint32_t, uint64_t> told_edges_;  ///< by both states: the count that was told last
+  struct ToldEdge {
+    uint64_t count = 0;
+    int64_t sum_q8 = 0;
+  };
+  std::unordered_map<uint32_t, ToldEdge> told_edges_;  ///< by both states: what was told last
   std::vector<uint64_t> told_begun_;                   ///< by role: how many tasks, as it was told last
   std::map<uint64_t, runtime::LiveRecord> places_;     ///< of open regions, by path
   std::map<uint64_t, uint64_t> parents_;               ///< of open regions, by path

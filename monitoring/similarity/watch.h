@@ -47,9 +47,11 @@ struct Worker {
 };
 
 struct StateInfo {
-  std::string name;  ///< for people: region and what is waited for
+  std::string name;    ///< for people: region and what is waited for
+  std::string region;  ///< the whole calling context
   std::string file, function;
   uint32_t line = 0;
+  proto::WaitKind wait = proto::WAIT_NONE;
   bool computes = false;  ///< it waits for nothing
 };
 

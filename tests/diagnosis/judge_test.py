@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts" /
 
 import faults  # noqa: E402
 import judge  # noqa: E402
+import phases  # noqa: E402
 import simulated  # noqa: E402
 
 
@@ -44,6 +45,10 @@ class Right(unittest.TestCase):
     def test_what_holds_nobody_up_has_no_right_verdict(self):
         one = injection(kind="repeat", harmless=True, verdicts=[verdict("chunkserver-3")])
         self.assertEqual([right for _, right in judge.judged_verdicts(one)], [False])
+
+    def test_whose_messages_come_twice_or_damaged_may_be_said(self):
+        one = injection(kind="repeat", harmless=True, verdicts=[verdict("chunkserver-3", kind="messages"), verdict("chunkserver-4", kind="messages")])
+        self.assertEqual([right for _, right in judge.judged_verdicts(one)], [True, False])
 
     def test_what_stood_before_is_wrong_and_what_comes_late_is_right_when_it_names_the_server(self):
         one = injection(before=[verdict("chunkserver-3")], verdicts=[], aftermath=[verdict("chunkserver-3"), verdict("chunkserver-4")])
@@ -153,7 +158,7 @@ class NoCluster:
 
 class Draws(unittest.TestCase):
     def test_a_seed_and_a_number_draw_the_same_fault_again(self):
-        for which in ("hangs", "interference"):
+        for which in ("hangs", "interference", "phases"):
             one, again = (faults.Fault(random.Random("5 17"), NoCluster(), which).describe() for _ in range(2))
             self.assertEqual(one, again)
 
@@ -169,6 +174,43 @@ class Draws(unittest.TestCase):
         for one in drawn:
             self.assertNotEqual(one.harmless, one.kind in faults.RIGHT_KINDS, one.kind)
             self.assertEqual(one.outside, one.point == "", one.kind)
+
+    def test_the_classes_of_phases_are_drawn_in_turns(self):
+        drawn = [faults.Fault(random.Random(f"6 {number}"), NoCluster(), "phases", number) for number in range(300)]
+        counts = {name: sum(phases.class_of(one.describe()) == name for one in drawn) for name in ("loop", "stall", "processor", "memory", "slow disk", "message")}
+        self.assertEqual(set(counts.values()), {50})
+        self.assertEqual({one.seconds for one in drawn if one.kind in ("cpu-loop", "delay")}, set(faults.PHASE_SECONDS))
+
+
+def window(server, began, score=0.0, tops=(), because="time"):
+    top = [{"region": region, "wait": wait, "file": "", "magnitude": 1.0} for region, wait in tops]
+    ours = {"score": score, "because": because, "excess_s": score, "top": top}
+    return {"server": server, "kind": "chunkserver", "began": began, "ended": began + 10, "ours": ours, "text": {"score": -score, "top": []},
+            "semi": {"score": 0.0, "top": []}}
+
+
+class Phases(unittest.TestCase):
+    """The fault of injection() is from 101 to 110, healthy since 60."""
+
+    def answer(self, windows, method="ours", **more):
+        return phases.Run(injection(kind="delay", **more), windows, 60.0).answer(method)[:3]
+
+    def test_the_window_with_the_highest_score_its_server_and_its_transitions(self):
+        windows = [window("chunkserver-3", 70, 1), window("chunkserver-4", 95, 2), window("chunkserver-3", 98, 9, [("a > chunkserver.read_chunk", "")])]
+        self.assertEqual(self.answer(windows), (True, True, True))
+        self.assertEqual(self.answer(windows, "text"), (False, True, False), "its scores are the other way round")
+
+    def test_a_window_before_the_fault_is_wrong_and_one_after_the_run_is_none(self):
+        windows = [window("chunkserver-3", 70, 9), window("chunkserver-3", 98, 5), window("chunkserver-3", 111, 99), window("chunkserver-3", 50, 99)]
+        self.assertEqual(self.answer(windows), (False, True, False))
+        self.assertEqual(phases.Run(injection(), windows, 60.0).chance(), 0.5)
+
+    def test_where_no_window_is_odd_the_monitors_verdict_counts(self):
+        windows = [window("chunkserver-4", 70, 2), window("chunkserver-3", 98, 1)]
+        said = [verdict("chunkserver-3", kind="messages", region="")]
+        self.assertEqual(self.answer(windows, verdicts=said), (True, True, False))
+        self.assertEqual(self.answer(windows, verdicts=said, method="windows"), (False, False, False))
+        self.assertEqual(self.answer(windows, verdicts=[verdict("chunkserver-5", kind="messages")]), (True, False, False))
 
 
 if __name__ == "__main__":

@@ -474,6 +474,22 @@ TEST(WaitGraph, AClientThatDoesNotReadIsNoServersFault) {
   ASSERT_THAT(verdicts, SizeIs(1));
   EXPECT_EQ(verdicts[0].kind(), Verdict::CLIENT);
   EXPECT_EQ(verdicts[0].server(), "client 10.0.1.1");
+  EXPECT_TRUE(verdicts[0].masked());  // it is its own operation that waits
+}
+
+TEST(WaitGraph, AClientThatHoldsUpAnotherIsACulprit) {
+  ReportRig rig;
+  const uint64_t server = rig.server(1);
+  const RigTask reader = rig.task(rig.client(), "client.write_sink", 0, 77);
+  const RigTask serving = rig.task(server, "chunkserver.read_chunk", reader.span, 77);
+  rig.wait(serving, proto::WAIT_UPSTREAM, reader.span);
+  const RigTask other = rig.task(rig.client("client 10.0.1.2"), "client.open", 0, 88);
+  const RigTask waiting = rig.task(server, "chunkserver.seal", rig.call(other, proto::WAIT_CALL, 1), 88);
+  rig.wait(waiting, proto::WAIT_SIBLING, serving.span);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "client 10.0.1.1");
+  EXPECT_FALSE(verdicts[0].masked());
 }
 
 TEST(WaitGraph, WhoeverWaitsForOneThatMovesIsNotStuck) {

@@ -176,6 +176,37 @@ TEST(Reporter, AReportIsBoundedAndKeepsTheOldest) {
   EXPECT_EQ(report.live(1).span(), tasks[0]->context().trace.span_id);
 }
 
+TEST(Reporter, OneLongStayIsToldBeforeWhatHappensOften) {
+  Rig rig;
+  Reporter small(rig.recorder, 42, {.kind = "chunkserver"}, {.totals_bytes = 1});
+  for (int i = 0; i < 1000; ++i) {
+    const Task often{rig.recorder.root_context(), kSend};
+    rig.clock.advance(1us);
+  }
+  {
+    const Task once{rig.recorder.root_context(), kServe};
+    rig.clock.advance(5s);
+  }
+  const auto edges = small.make(rig.clock.now(), rig.clock.wall_now()).edges();
+  ASSERT_GE(edges.size(), 1);
+  EXPECT_EQ(edges[0].count(), 1u);
+  ASSERT_EQ(edges[0].buckets_size(), 32);
+  EXPECT_EQ(edges[0].buckets(31), 1u) << "it is open";
+}
+
+TEST(Reporter, WhoseMessagesAreDamagedIsToldAtOnce) {
+  Rig rig;
+  (void)rig.report();
+  rig.deliver();
+  runtime::complain_of(rig.recorder.root_context(), {"10.0.0.9", 9700});
+  runtime::complain_of(rig.recorder.root_context(), {"10.0.0.9", 9700});
+  const auto report = rig.report();
+  ASSERT_EQ(report.devices_size(), 1);
+  EXPECT_EQ(report.devices(0).name(), "10.0.0.9:9700");
+  EXPECT_TRUE(report.devices(0).peer());
+  EXPECT_EQ(report.devices(0).complaints(), 2u);
+}
+
 TEST(Reporter, AnIdleProcessCostsLittle) {
   Rig rig;
   Module loop{rig.recorder.root_context(), kPut};

@@ -1,24 +1,28 @@
 #!/usr/bin/env python3
 """Faults in a running cluster, and whether `kintsugi diagnose` names the culprit.
 
-    scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--faults interference] [--seed 1] [--bin build/release/bin]
+    scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--faults interference|phases] [--seed 1] [--bin build/release/bin]
                                              [--dir DIRECTORY]
     scripts/lab/diagnosis/campaign.py report --journal campaign.journal
     scripts/lab/diagnosis/campaign.py compare --journal campaign.journal --snapshots KEPT
+    scripts/lab/diagnosis/campaign.py phases --journal phases.journal --snapshots KEPT
     scripts/lab/diagnosis/campaign.py healthy --minutes 240
 
 `record` makes a cluster of ten chunkservers with its monitor below DIRECTORY, has four clients use it, and injects one fault after the other
 (faults.py): drawn by seed and number, begun at a random pass of a random place, watched until five seconds after the first verdict, at most 25 s, ended,
 and the cluster is left alone until it is healthy. What only makes things slow (`--faults interference`) is watched until 25 s after the first verdict, at
-most 100 s. Every injection is a line of the journal, also one that nothing passed by (a redraw), and a later run goes on after the last. It needs root
+most 100 s. Those of `--faults phases` last 15 s each, after 25 s without one, and are judged by
+`phases` (phases.py). Every injection is a line of the journal, also one that nothing passed by (a redraw), and a later run goes on after the last. It needs root
 (control groups, a network of its own), nft, and tc for slow links. What it did is undone at the end, also after a signal.
 Seeds 1 to 100 are for development; figures are quoted from others.
 
-`report` and `compare` (judge.py) read journals and snapshots only. `healthy` makes no faults but restarts servers, and counts alarms. The program that
+`report` and `compare` (judge.py) read journals and snapshots only. `healthy` makes no faults but what happens every day (restarts, a
+server that is drained and comes back, storms of repairs, a reader that stops), and counts alarms. The program that
 records does not know what is right, and the one that judges does not see the cluster.
 """
 
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -31,12 +35,14 @@ import tempfile
 import time
 
 import judge
+import phases
 from faults import Fault
 from load import Load
 from watched import Watched, enter_own_network
 
 AFTER, AFTER_SLOW, REACH, HEALTHY, PATIENCE = 5.0, 25.0, 20.0, 3.0, 45.0
-WARM_UP = {"hangs": 10, "interference": 200}  # seconds: what is slow is known from what was usual
+PHASE, REST = 15.0, 25.0  # seconds that a fault of a phase is let do its work, and before each without one
+WARM_UP = {"hangs": 10, "interference": 200, "phases": 120}  # seconds: what is slow is known from what was usual
 
 
 def kept(verdict):
@@ -100,7 +106,10 @@ def watch(fault, cluster, seen):
                 return None
         seen.add(cluster.verdicts())
         now = seen.elapsed()
-        if reached is not None:
+        if reached is not None and fault.set == "phases":
+            if now - reached > PHASE:
+                return reached
+        elif reached is not None:
             if now - reached > (judge.WATCH_HARMLESS if fault.harmless else judge.WATCH_SLOW if fault.slow else judge.WATCH):
                 return reached
             if seen.first is not None and now > max(seen.first, reached) + (AFTER_SLOW if fault.slow else AFTER):
@@ -131,18 +140,21 @@ def record(arguments):
     arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="diagnosis-", dir=arguments.dir)).resolve()
     cluster = Watched(arguments.bin.resolve(), work / "cluster")
-    load = Load(cluster, work, arguments.seed)
+    load = Load(cluster, work, arguments.seed, arguments.pace)
     try:
         load.start()
         time.sleep(WARM_UP[arguments.faults])
         wait_until_healthy(cluster, Seen())
         for number in range(done + 1, arguments.injections):
-            fault = Fault(random.Random(f"{arguments.seed} {number}"), cluster, arguments.faults)
+            fault = Fault(random.Random(f"{arguments.seed} {number}"), cluster, arguments.faults, number)
             if arguments.only and fault.kind not in arguments.only:
                 continue
+            if fault.set == "phases":
+                time.sleep(REST)
             began = time.time()
             result = inject(cluster, fault)
             line = json.dumps({"seed": arguments.seed, "number": number, "unix": began, "took": round(time.time() - began, 1), **fault.describe(), **result,
+                               "pace": arguments.pace,
                                "load": [load.done, load.failed, load.wrong]})
             with open(arguments.journal, "a", encoding="utf-8") as journal:
                 journal.write(line + "\n")
@@ -157,33 +169,85 @@ def record(arguments):
         shutil.rmtree(work, ignore_errors=True)
 
 
+class Everyday:
+    """What happens in a cluster without anything being wrong: one of these each minute, in turns, at servers drawn by seed."""
+
+    def __init__(self, cluster, load, rng):
+        self.cluster, self.load, self.rng = cluster, load, rng
+        self.events = [self.restart_server, self.drain, self.reader_that_stops, self.undrain, self.storm, self.restart_metaserver]
+        self.drained, self.running = None, []
+
+    def next(self, number):
+        event = self.events[number % len(self.events)]
+        try:
+            event()
+        except subprocess.SubprocessError as error:  # an operation that a restart met
+            print(f"{event.__name__}: {error}", flush=True)
+        self.running = [one for one in self.running if one.poll() is None]
+
+    def server(self):
+        return f"chunkserver-{self.rng.randrange(1, 11)}"
+
+    def restart_server(self):
+        self.cluster.restart(self.server())
+
+    def restart_metaserver(self):
+        self.cluster.restart("metaserver")
+
+    def drain(self):
+        self.drained = self.server()
+        self.load.run("server", "drain", self.drained)
+
+    def undrain(self):  # the others have its chunks: now they are balanced anew
+        self.load.run("server", "undrain", self.drained)
+
+    def storm(self):
+        stripe = json.loads(self.load.run("stat", "/kept", "--json"))["extents"][0]["stripe_id"]
+        self.begin([f'"{self.cluster.kintsugi}" repair run --chunk {stripe}:{chunk} >/dev/null 2>&1' for chunk in range(9) for _ in range(2)])
+
+    def reader_that_stops(self):
+        self.begin([f'"{self.cluster.kintsugi}" cat /kept | (head -c 1000 >/dev/null; sleep 40; cat >/dev/null)'])
+
+    def begin(self, commands):
+        self.running += [subprocess.Popen(["sh", "-c", command], env=self.cluster.environment) for command in commands]
+
+    def stop(self):
+        for one in self.running:
+            one.wait()
+
+
 def healthy(arguments):
     enter_own_network()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     arguments.dir.mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="healthy-", dir=arguments.dir)).resolve()
-    cluster = Watched(arguments.bin.resolve(), work / "cluster")
-    load = Load(cluster, work, arguments.seed)
+    cluster = Watched(arguments.bin.resolve(), work / "cluster", "behaviour = true\n")
+    load = Load(cluster, work, arguments.seed, arguments.pace)
+    everyday = Everyday(cluster, load, random.Random(f"healthy {arguments.seed}"))
     load.start()
-    began, alarms, rng = time.time(), {}, random.Random(f"healthy {arguments.seed}")
-    restart = began + 60
+    began, alarms, masked, minutes = time.time(), {}, {}, 0
     try:
         while time.time() - began < 60 * arguments.minutes:
             for verdict in cluster.verdicts() or []:
-                if not verdict["masked"] and verdict["id"] not in alarms:
-                    alarms[verdict["id"]] = verdict["line_of_text"]
+                kind = masked if verdict["masked"] else alarms
+                if verdict["id"] not in kind:
+                    kind[verdict["id"]] = verdict["kind"]
                     print(f"{time.time() - began:.0f} s: {verdict['line_of_text']}", flush=True)
-            if time.time() > restart:  # a restart is no fault
-                name = f"chunkserver-{rng.randrange(1, 11)}"
-                os.kill(cluster.pid(name), signal.SIGTERM)
-                time.sleep(1)
-                subprocess.run([cluster.kintsugi, "cluster", "start", "--dir", cluster.directory], check=True, stdout=subprocess.DEVNULL)
-                restart = time.time() + 60
+            if time.time() - began > 60 * (minutes + 1):
+                everyday.next(minutes)
+                minutes += 1
             time.sleep(1)
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        everyday.stop()
         load.stop()
+        if arguments.keep:
+            shutil.copytree(work / "cluster" / "data" / "monitor", arguments.keep, dirs_exist_ok=True)
         cluster.stop()
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{(time.time() - began) / 60:.0f} minutes, {load.done} operations ({load.failed} failed, {load.wrong} wrong), {len(alarms)} alarms")
+        beside = ", ".join(f"{count} {kind}" for kind, count in sorted(collections.Counter(masked.values()).items())) or "none"
+        print(f"{(time.time() - began) / 60:.0f} minutes, {load.done} operations ({load.failed} failed, {load.wrong} wrong), {len(alarms)} alarms; "
+              f"verdicts that hold nobody up: {beside}")
 
 
 def main():
@@ -199,6 +263,7 @@ def main():
     recording.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     recording.add_argument("--keep", type=pathlib.Path, help="copy the monitor's directory here, for `kintsugi-monitor analyse`")
     recording.set_defaults(run=record)
+    recording.add_argument("--pace", type=float, default=1, help="clients rest so many times longer: several campaigns side by side")
     judging = commands.add_parser("report")
     judging.add_argument("--journal", type=pathlib.Path, nargs="+", default=[pathlib.Path("campaign.journal")])
     judging.set_defaults(run=judge.report)
@@ -207,11 +272,19 @@ def main():
     comparing.add_argument("--snapshots", type=pathlib.Path, nargs="+", required=True, help="what `record --keep` kept, of each journal")
     comparing.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
     comparing.set_defaults(run=judge.compare)
+    windows = commands.add_parser("phases")
+    windows.add_argument("--journal", type=pathlib.Path, nargs="+", required=True)
+    windows.add_argument("--snapshots", type=pathlib.Path, nargs="+", required=True, help="what `record --keep` kept, of each journal")
+    windows.add_argument("--only", nargs="+", default=[], help="kinds of fault; the others are left out")
+    windows.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    windows.set_defaults(run=phases.judge)
     quiet = commands.add_parser("healthy")
     quiet.add_argument("--minutes", type=float, default=240)
     quiet.add_argument("--seed", type=int, default=1)
     quiet.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
     quiet.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
+    quiet.add_argument("--pace", type=float, default=1, help="clients rest so many times longer")
+    quiet.add_argument("--keep", type=pathlib.Path, help="copy the monitor's directory here, for `kintsugi-monitor analyse`")
     quiet.set_defaults(run=healthy)
     arguments = parser.parse_args()
     arguments.run(arguments)

@@ -3,8 +3,9 @@
 A fault knows nothing of the monitor, and the monitor nothing of it. Those of the class "outside" use no fault point: surroundings.py does them to the
 process, its control group or its packets. Regions are those that enclose the place in the code.
 
-There are two sets. Hangs stop something at once, and are named within seconds. Interference makes it slower, or takes what it needs (the classes of faults
-of Laguna et al. 2015 that are no hangs): it is watched for longer, for what is slow is judged by several windows of ten seconds.
+There are three sets. Hangs stop something at once, and are named within seconds. Interference makes it slower, or takes what it needs: it is watched for
+longer, for what is slow is judged by several windows of ten seconds. Phases are the faults of Laguna et al. 2012 and 2015, one class after the other: each
+lasts for a window or two after some without a fault, and what is judged is in which window it was, at which server, and at which transition.
 """
 
 import json
@@ -49,6 +50,12 @@ SLOW_MESSAGES = [("serve-call", "Stat", "metaserver"), ("serve-call", "AllocateS
 # What a right verdict is called, where naming the server is not all of the answer.
 RIGHT_KINDS = {"hog": ["resource"], "machine-hog": ["host"], "memory-walk": ["resource"], "leak": ["resource"], "slow-disk": ["slow", "device"],
                "slow-link": ["slow", "link"], "slow-messages": ["slow"]}
+# Phases: loops and stalls of a place that end by themselves, competitors for the processor, memory, a slow disk, messages.
+PHASES = ["loop", "stall", "hog", "memory", "slow-disk", "message"]
+PHASE_SECONDS = [1, 5, 10]
+PHASE_WALK_SECONDS = 15
+PHASE_MEMORY = ["memory-walk", "leak"]
+PHASE_MESSAGES = {"drop": 2, "repeat": 2, "slow-messages": 2, "lost-frames": 2, "damaged-frames": 2}
 MEMORY_BYTES, WALK_SECONDS, LEAKS, MESSAGE_SECONDS = 512 << 20, 60, 12, 0.3
 LOOP_SECONDS, DELAY_SECONDS, PAUSE_SECONDS = 12, 10, 10
 SERVERS = 10
@@ -61,17 +68,22 @@ def draw(rng, shares):
 class Fault:
     """One of them, drawn from `rng`. `server`, `peer` and `regions` say what a right answer names: all of the former, and one of the latter (none: any)."""
 
-    def __init__(self, rng, cluster, faults="hangs"):
+    def __init__(self, rng, cluster, faults="hangs", number=0):
         self.cluster, self.set = cluster, faults
         self.point, self.detail, self.peer, self.regions, self.file = "", "", "", [], ""
         self.action, self.times, self.seconds, self.bytes, self.skip = "", 1, 0, 0, 0
         self.outside = rng.random() < OUTSIDE_SHARE
-        (self.draw_interference if faults == "interference" else self.draw_hang)(rng)
+        if faults == "phases":
+            self.draw_phase(rng, PHASES[number % len(PHASES)])
+        elif faults == "interference":
+            self.draw_interference(rng, draw(rng, INTERFERENCE_OUTSIDE if self.outside else INTERFERENCE_INSIDE))
+        else:
+            self.draw_hang(rng, draw(rng, OUTSIDE if self.outside else INSIDE))
         if self.outside:
             self.means = self.from_outside()
 
-    def draw_hang(self, rng):
-        self.kind = draw(rng, OUTSIDE if self.outside else INSIDE)
+    def draw_hang(self, rng, kind):
+        self.kind = kind
         one, other = (f"chunkserver-{number}" for number in rng.sample(range(1, SERVERS + 1), 2))
         at_metaserver = rng.random() < 0.1
         if self.outside:
@@ -88,8 +100,19 @@ class Fault:
             self.server = "metaserver" if where == "metaserver" else one
         self.skip = rng.randrange(0, SKIP_RARE.get(self.detail, SKIP_RARE.get(self.point, SKIP)))
 
-    def draw_interference(self, rng):
-        self.kind = draw(rng, INTERFERENCE_OUTSIDE if self.outside else INTERFERENCE_INSIDE)
+    def draw_phase(self, rng, what):
+        self.outside = what in ("hog", "slow-disk")
+        if what in ("loop", "stall"):
+            self.draw_hang(rng, "cpu-loop" if what == "loop" else "delay")
+            self.seconds = rng.choice(PHASE_SECONDS)
+        elif what == "message" and (kind := draw(rng, PHASE_MESSAGES)) == "drop":
+            self.draw_hang(rng, kind)
+        else:
+            self.draw_interference(rng, kind if what == "message" else rng.choice(PHASE_MEMORY) if what == "memory" else what)
+            self.seconds = PHASE_WALK_SECONDS if self.kind == "memory-walk" else self.seconds
+
+    def draw_interference(self, rng, kind):
+        self.kind = kind
         self.server = f"chunkserver-{rng.randrange(1, SERVERS + 1)}"
         if self.kind == "machine-hog":
             self.server = ""
@@ -136,11 +159,12 @@ class Fault:
 
     @property
     def harmless(self):
+        """Nobody is held up by it, so that no verdict is right."""
         return self.kind in ("repeat", "lost-frames", "damaged-frames")
 
     def describe(self):
-        return {"class": "outside" if self.outside else "point", "kind": self.kind, "point": self.point, "detail": self.detail, "server": self.server,
-                "peer": self.peer, "skip": self.skip, "regions": self.regions, "file": self.file, "harmless": self.harmless,
+        return {"set": self.set, "class": "outside" if self.outside else "point", "kind": self.kind, "point": self.point, "detail": self.detail, "server": self.server,
+                "peer": self.peer, "seconds": self.seconds, "skip": self.skip, "regions": self.regions, "file": self.file, "harmless": self.harmless,
                 "right_kinds": RIGHT_KINDS.get(self.kind, [])}
 
     def _fault(self, *words):
@@ -172,6 +196,8 @@ class Fault:
         for _ in range(40):
             try:
                 self._fault("clear", self.server)
-                return
+                break
             except (subprocess.SubprocessError, ValueError):
                 pass
+        if self.kind == "leak" and self.set == "phases":
+            self.cluster.restart(self.server)  # it would have too much memory for ever

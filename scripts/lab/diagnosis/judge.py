@@ -1,6 +1,6 @@
 """Judges journals of campaign.py: what was named, how much of it was right, how soon. It sees journals and snapshots, and never a cluster.
 
-A verdict is right when it names the server that the fault was at, or, of a link, both ends. Faults that hold nobody up have no right verdict. One that says
+A verdict is right when it names the server that the fault was at, or, of a link, both ends. Of faults that hold nobody up only whose messages they were is right. One that says
 that the machine is short of processor accuses nobody in the cluster: it counts only where a fault takes the machine's processors. Whatever stood
 before an injection is wrong. So is what first came after its end, unless it names the fault's server: reports come a second late.
 """
@@ -38,7 +38,9 @@ def is_right(injection, verdict):
     if injection["kind"] == "machine-hog":
         return verdict["kind"] == "host"
     named = (verdict["server"], verdict["peer"])
-    return not injection["harmless"] and all(end in named for end in (injection["server"], injection["peer"]) if end)
+    # Of what holds nobody up, it may be said whose messages they were.
+    may_be_said = not injection["harmless"] or verdict["kind"] == "messages"
+    return may_be_said and all(end in named for end in (injection["server"], injection["peer"]) if end)
 
 
 def has_region(injection, verdict):

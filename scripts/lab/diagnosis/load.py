@@ -12,14 +12,15 @@ LIMIT = 90  # seconds that an operation may take: a fault may hold it up
 
 
 class Load:
-    def __init__(self, cluster, directory, seed):
+    def __init__(self, cluster, directory, seed, pace=1.0):
+        """`pace`: with 2, clients rest for twice as long between operations."""
         self.cluster, self.directory = cluster, pathlib.Path(directory)
         self.rng = random.Random(f"load {seed}")
         self.stopping = threading.Event()
         self.done, self.failed, self.wrong = 0, 0, 0
         (self.directory / "big").write_bytes(os.urandom(14 << 20))
         (self.directory / "small").write_bytes(os.urandom(3000))
-        self.threads = [threading.Thread(target=self.repeat, args=(work, pause)) for work, pause in
+        self.threads = [threading.Thread(target=self.repeat, args=(work, pause * pace)) for work, pause in
                         [(self.transfer, 0.3), (self.transfer, 0.7), (self.metadata, 0.3), (self.repair, 0.4)]]
 
     def start(self):

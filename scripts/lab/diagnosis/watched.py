@@ -30,12 +30,13 @@ def enter_own_network():
 
 
 class Watched(Cluster):
-    def __init__(self, binaries, directory):
+    def __init__(self, binaries, directory, settings=""):
+        """`settings`: further ones of the monitor."""
         super().__init__(binaries, directory)
         self.groups = {}
         config = self.directory / "etc" / "monitor.toml"
         # Every second is kept: other methods are judged on the same snapshots.
-        config.write_text(config.read_text() + 'snapshot_interval = "1s"\nsnapshot_bytes = "4GiB"\n')
+        config.write_text(config.read_text() + 'snapshot_interval = "1s"\nsnapshot_bytes = "4GiB"\n' + settings)
         self.restart("monitor")
         document = json.loads((self.directory / "cluster.json").read_text())
         self.addresses = {"metaserver": document["metaserver"]}
@@ -44,19 +45,20 @@ class Watched(Cluster):
         # Started from inside of its group, so that all its sockets belong there. The metaserver last: the others look for it again.
         for name in [*(f"chunkserver-{number}" for number in range(1, SERVERS + 1)), "metaserver"]:
             self.groups[name] = f"kintsugi-{os.getpid()}-{name}"
-            self.restart(name, CGROUP / "unified" / self.groups[name])
+            self.restart(name)
         for line in (self.directory / "env").read_text().splitlines():
             words = line.removeprefix("export ").split("=", 1)
             if words[0] == "KINTSUGI_MONITOR":
                 self.environment["KINTSUGI_MONITOR"] = words[1].strip("'\"")
 
-    def restart(self, name, group=None):
+    def restart(self, name):
         pid = self.pid(name)
         os.kill(pid, signal.SIGTERM)
         while pathlib.Path(f"/proc/{pid}").exists():
             time.sleep(0.1)
         enter = None
-        if group is not None:
+        if name in self.groups:
+            group = CGROUP / "unified" / self.groups[name]
             group.mkdir(exist_ok=True)
             enter = lambda: (group / "cgroup.procs").write_text(str(os.getpid()))  # noqa: E731
         subprocess.run([self.kintsugi, "cluster", "start", "--dir", self.directory], check=True, stdout=subprocess.DEVNULL, preexec_fn=enter)

@@ -1,0 +1,151 @@
+#include "monitoring/daemon/process_windows.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "common/proto/verdicts.h"
+
+namespace kintsugi::monitoring {
+namespace {
+
+using Document = nlohmann::ordered_json;
+
+uint64_t transitions_of(const model::ProcessView& view) {
+  uint64_t count = 0;
+  for (const auto& [key, edge] : view.edges())
+    count += edge.count();
+  return count;
+}
+
+/// Ours are of log times. The text's are of seconds, which the octaves tell.
+similarity::Model model_of(const model::WorkerModel& window, similarity::Form form) {
+  std::vector<similarity::Edge> edges;
+  for (const auto& [key, edge] : window.edges()) {
+    similarity::Edge one{.transition = {key.first, key.second}, .count = static_cast<double>(edge.count)};
+    if (form == similarity::Form::kOurs) {
+      one.mean = edge.mean();
+      one.squares = edge.deviation() * edge.deviation() * one.count;
+    } else {
+      double sum = 0, squares = 0;
+      for (size_t i = 0; i < edge.octaves.size(); ++i) {
+        const double seconds = 1.5 * std::ldexp(1.0, static_cast<int>(i)) / 1e9;
+        sum += static_cast<double>(edge.octaves[i]) * seconds;
+        squares += static_cast<double>(edge.octaves[i]) * seconds * seconds;
+      }
+      one.mean = sum / one.count;
+      one.squares = std::max(0.0, squares - one.mean * one.mean * one.count);
+    }
+    edges.push_back(one);
+  }
+  return similarity::Model(std::move(edges));
+}
+
+Document of_transition(const similarity::Transition& transition, double magnitude, const StateNames& names) {
+  const similarity::StateInfo state = names.describe(transition.from);
+  return {{"region", state.region.empty() ? state.name : state.region},
+          {"wait", state.wait == proto::WAIT_NONE ? "" : proto::wait_name(state.wait)},
+          {"file", state.file},
+          {"magnitude", magnitude}};
+}
+
+Document of_terms(const std::vector<similarity::Term>& terms, const StateNames& names) {
+  Document out = Document::array();
+  for (const similarity::Term& term : terms)
+    out.push_back(of_transition(term.transition, term.magnitude, names));
+  return out;
+}
+
+constexpr std::string_view kBecause[] = {"time", "memory", "processor"};
+
+}  // namespace
+
+ProcessWindows::ProcessWindows()
+    : odd_([this](uint64_t state) {
+        switch (names_.describe(state).wait) {
+          case proto::WAIT_NONE: return similarity::StateUse::kWorks;
+          case proto::WAIT_DISK:
+          case proto::WAIT_STORE: return similarity::StateUse::kDevice;
+          default: return similarity::StateUse::kWaits;
+        }
+      }) {}
+
+void ProcessWindows::compare(const model::WorkerModel& window, const Process& process,
+                             JudgedWindow& judged) const {
+  if (process.past.empty()) return;
+  model::WorkerModel past;
+  for (const model::WorkerModel& each : process.past)
+    past.merge(each);
+  for (const auto form : {similarity::Form::kText, similarity::Form::kOurs}) {
+    const similarity::Model now = model_of(window, form), before = model_of(past, form);
+    const bool text = form == similarity::Form::kText;
+    (text ? judged.text : judged.semi) = similarity::difference(now, before, form);
+    (text ? judged.text_top : judged.semi_top) = similarity::characteristic_transitions(now, before, form);
+  }
+}
+
+std::vector<JudgedWindow> ProcessWindows::add(const model::Snapshot& snapshot) {
+  std::vector<JudgedWindow> out;
+  for (const auto& view : snapshot.processes) {
+    const proto::SightReport& last = view->last();
+    if (last.last() || (last.kind() != "chunkserver" && last.kind() != "metaserver")) continue;
+    const uint64_t count = transitions_of(*view);
+    Process& process = processes_[view->process()];
+    if (count == process.count) continue;
+    names_.learn(*view);
+    const model::WorkerModel totals = model::WorkerModel::of(*view);
+    const uint64_t delayed_ns = last.system().loop_delay_ns();
+    if (process.count > 0) {  // the first one is not known to be as long as the others
+      const model::WorkerModel window = totals.since(process.totals);
+      similarity::ProcessWindow told{
+          .process = view->process(),
+          .kind = last.kind(),
+          .began = process.began,
+          .ended = view->arrived(),
+          .stays = {},
+          .memory_bytes = static_cast<double>(last.system().memory_bytes()),
+          .delayed_s = delayed_ns > process.delayed_ns
+                           ? static_cast<double>(delayed_ns - process.delayed_ns) / 1e9
+                           : 0};
+      for (const auto& [key, edge] : window.edges())
+        told.stays.push_back({.transition = {key.first, key.second}, .by_octave = edge.octaves});
+      JudgedWindow judged{.server = view->display(),
+                          .kind = last.kind(),
+                          .began_wall_ns = process.began_wall_ns,
+                          .ended_wall_ns = snapshot.wall_ns,
+                          .ours = odd_.add(told)};
+      compare(window, process, judged);
+      if (judged.ours.score <= similarity::OddWindows::kOdd) {
+        process.past.push_back(window);
+        if (process.past.size() > kReferences) process.past.pop_front();
+      }
+      out.push_back(std::move(judged));
+    }
+    process.totals = totals;
+    process.count = count;
+    process.began = view->arrived();
+    process.began_wall_ns = snapshot.wall_ns;
+    process.delayed_ns = delayed_ns;
+  }
+  return out;
+}
+
+std::string to_json(const JudgedWindow& window, const StateNames& names) {
+  Document top = Document::array();
+  for (const similarity::OddTransition& one : window.ours.top)
+    top.push_back(of_transition(one.transition, one.excess_s, names));
+  return Document{{"server", window.server},
+                  {"kind", window.kind},
+                  {"began", static_cast<double>(window.began_wall_ns) / 1e9},
+                  {"ended", static_cast<double>(window.ended_wall_ns) / 1e9},
+                  {"ours",
+                   {{"score", window.ours.score},
+                    {"because", kBecause[static_cast<size_t>(window.ours.because)]},
+                    {"excess_s", window.ours.excess_s},
+                    {"top", top}}},
+                  {"text", {{"score", window.text}, {"top", of_terms(window.text_top, names)}}},
+                  {"semi", {{"score", window.semi}, {"top", of_terms(window.semi_top, names)}}}}
+      .dump();
+}
+
+}  // namespace kintsugi::monitoring

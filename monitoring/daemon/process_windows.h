@@ -1,0 +1,55 @@
+/// What each server did from one of its reports of totals to the next, judged window by window: ours beside AutomaDeD's differences. For analysis of snapshots; not
+/// thread-safe.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "monitoring/daemon/state_names.h"
+#include "monitoring/model/snapshot.h"
+#include "monitoring/model/worker_model.h"
+#include "monitoring/similarity/difference.h"
+#include "monitoring/similarity/odd_windows.h"
+
+namespace kintsugi::monitoring {
+
+struct JudgedWindow {
+  std::string server, kind;
+  int64_t began_wall_ns = 0, ended_wall_ns = 0;
+  similarity::OddWindow ours;
+  /// The difference to its own past windows that were not odd, in the text's form and in the one of log times, and what contributes most.
+  double text = 0, semi = 0;
+  std::vector<similarity::Term> text_top, semi_top;
+};
+
+class ProcessWindows {
+ public:
+  static constexpr size_t kReferences = 8;
+
+  ProcessWindows();
+  /// The windows that have ended with this snapshot. `snapshot.taken` grows from call to call.
+  std::vector<JudgedWindow> add(const model::Snapshot& snapshot);
+  const StateNames& names() const { return names_; }
+
+ private:
+  struct Process {
+    model::WorkerModel totals;
+    uint64_t count = 0;  ///< of transitions in them
+    TimePoint began{};
+    int64_t began_wall_ns = 0;
+    uint64_t delayed_ns = 0;
+    std::deque<model::WorkerModel> past;
+  };
+  void compare(const model::WorkerModel& window, const Process& process, JudgedWindow& judged) const;
+
+  StateNames names_;
+  similarity::OddWindows odd_;
+  std::map<uint64_t, Process> processes_;
+};
+
+/// As one line of JSON.
+std::string to_json(const JudgedWindow& window, const StateNames& names);
+
+}  // namespace kintsugi::monitoring

@@ -1,0 +1,107 @@
+/// In which window, at which server and at which transition something was unlike everything before: AutomaDeD's three questions (Laguna 2012, sections 3.3.4
+/// and 3.4), answered by the longest stays in states instead of by their means.
+///
+/// A server has hundreds of requests at once, so that one that stalls, or a loop that holds all of them up for a second, hardly moves the mean of any transition. What it
+/// moves is the time that stays took beyond all that is usual of that transition: the *excess*. Waits for others do not count, for they are what a fault elsewhere
+/// does to this server.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/runtime/clock.h"
+#include "monitoring/similarity/model.h"
+
+namespace kintsugi::similarity {
+
+/// A transition in a window.
+struct Stays {
+  static constexpr size_t kOctaves = 32;
+
+  Transition transition;
+  /// Stays in the state before it, by their length: number i has 2^i ns and more, the last one is open.
+  std::array<uint64_t, kOctaves> by_octave{};
+};
+
+/// What one process did from one report of its totals to the next.
+struct ProcessWindow {
+  uint64_t process = 0;
+  std::string kind;  ///< chunkserver, metaserver: what it is compared with
+  TimePoint began{}, ended{};
+  std::vector<Stays> stays;
+  double memory_bytes = 0;  ///< at its end
+  double delayed_s = 0;     ///< its event loop could have run, and had no processor
+};
+
+/// What a stay in a state says.
+enum class StateUse : uint8_t {
+  kWorks,   ///< the process itself is at work, or should be
+  kDevice,  ///< its disk or store is
+  kWaits,   ///< others are, or nobody: for an answer, a sibling, a timer, work to come
+};
+
+enum class OddBecause : uint8_t { kTime, kMemory, kProcessor };
+
+struct OddTransition {
+  Transition transition;
+  double excess_s = 0;
+};
+
+struct OddWindow {
+  double score =
+      0;  ///< how many times its usual spread it is away from what is usual; the largest of the three
+  OddBecause because = OddBecause::kTime;
+  double excess_s = 0;
+  std::vector<OddTransition> top;  ///< what took most of the excess first; at most kShown
+};
+
+/// Not thread-safe.
+class OddWindows {
+ public:
+  static constexpr size_t kShown = 5;
+  static constexpr double kOdd = 4;  ///< with a higher score a window says nothing of what is usual
+  static constexpr size_t kReferences = 60;
+  /// Of a transition: beyond this quantile, and an octave more, is the excess.
+  static constexpr double kUsual = 0.998;
+  static constexpr double kFew = 100;  ///< with fewer stays the longest one of them is what is usual
+  /// What a state is held for that hardly anything is known of: 2^27 ns are 134 ms.
+  static constexpr size_t kUnknownOctave = 27;
+  static constexpr double kMostStays = 1e6;  ///< of a transition, before older ones count for half
+  static constexpr size_t kMostTransitions = 65'536, kMostProcesses = 16'384;
+
+  explicit OddWindows(std::function<StateUse(uint64_t state)> use) : use_(std::move(use)) {}
+
+  /// Judges it against earlier windows of all processes of its kind, and remembers it unless it is odd. In the order of their ends.
+  OddWindow add(const ProcessWindow& window);
+
+ private:
+  struct Usual {
+    std::array<double, Stays::kOctaves> by_octave{};
+    double count = 0;
+  };
+  struct Values {
+    double excess = 0, memory = 0, delayed = 0;
+  };
+  struct Known {
+    std::string kind;
+    std::deque<Values> past;  ///< of windows that were not odd
+    Values last;              ///< of whatever window
+    TimePoint ended{};
+  };
+
+  size_t usual_octave(const std::string& kind, const Transition& transition) const;
+  double of_peers(const ProcessWindow& window, double Values::* value) const;
+  double score(const ProcessWindow& window, const Known& known, double now, double Values::* value,
+               double least, double least_share) const;
+  void remember(const ProcessWindow& window);
+
+  std::function<StateUse(uint64_t state)> use_;
+  std::map<std::string, std::map<Transition, Usual>> usual_;  ///< by kind
+  std::map<uint64_t, Known> known_;
+};
+
+}  // namespace kintsugi::similarity
