@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "common/daemon/daemon.h"
+#include "common/http/http_post.h"
 #include "monitoring/daemon/analysis.h"
 #include "monitoring/daemon/http_pages.h"
 #include "monitoring/daemon/monitor.h"
@@ -26,6 +27,10 @@ void add_settings(daemon::Settings& settings, MonitorOptions& options) {
                "time between two snapshots that are kept while nothing is wrong", 1s, 24h);
   settings.add("behaviour", &options.detectors.behaviour,
                "also tell, unsurely, of executions that take longer than their inputs say");
+  settings.add(
+      "trace_collector", &options.trace_collector,
+      "http://host:port/v1/traces of a collector that all processes send traces to, as OTLP; empty: none");
+  settings.add("trace_share", &options.trace_share, "how many of all traces are sent there", 0, 1);
   settings.require("metaserver");
   settings.require("data_dir");
 }
@@ -58,6 +63,9 @@ class Daemon final : public daemon::Daemon {
 
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const MonitorOptions& options) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
+  const auto collector = http::Url::parse(options.trace_collector);
+  if (!options.trace_collector.empty() && !collector)
+    return collector.error().with_context("trace_collector");
   return std::make_unique<Daemon>(shell, options);
 }
 

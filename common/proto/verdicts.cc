@@ -71,7 +71,8 @@ std::string what(const Verdict& verdict) {
              (verdict.factor() > 0 ? fmt::format(", and computes {:.1f} times slower", verdict.factor())
                                    : "");
     case Verdict::HOST: return "is short of processor" + sufferers(verdict);
-    case Verdict::MESSAGES: return "what it sends is damaged, missing, or comes twice";
+    case Verdict::MESSAGES:
+      return "what it sends is damaged, missing, or comes twice" + (region.empty() ? "" : " in " + region);
     default: return region;
   }
 }

@@ -37,8 +37,8 @@ asio::awaitable<Result<std::string>> send(std::shared_ptr<PeerPool> shared, Cont
     control = std::move(*dialled);
   }
   Result<std::string> answer = co_await control->call(span.context().trace, deadline, method, request);
-  for (uint64_t repeated = control->take_repeated(); repeated > 0; --repeated)
-    runtime::complain_of(span.context(), to);
+  for (const Method repeated : control->take_repeated())
+    runtime::complain_of(span.context(), to, static_cast<uint16_t>(repeated));
   if (!answer) span.set_code(answer.error().code());
   co_return answer;
 }

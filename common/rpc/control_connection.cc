@@ -125,7 +125,8 @@ Status ControlConnection::take_response(const FrameView& frame) {
   uint64_t generation = header.request_id >> kSlotBits;
   bool wanted = slot < slots_.size() && slots_[slot].call != nullptr && slots_[slot].generation == generation;
   if (!wanted) {  // late: its caller has given up; or it comes twice
-    if (slot < slots_.size() && slots_[slot].answered == generation) ++repeated_;
+    const bool is_again = slot < slots_.size() && slots_[slot].answered == generation;
+    if (is_again && repeated_.size() < kMostRepeated) repeated_.push_back(header.method);
     return {};
   }
   slots_[slot].answered = generation;

@@ -31,6 +31,7 @@ struct PendingCall {
 class ControlConnection : public std::enable_shared_from_this<ControlConnection> {
  public:
   static constexpr size_t kMaxCallsInFlight = 1 << 16;
+  static constexpr size_t kMostRepeated = 64;
 
   ControlConnection(const runtime::Runtime& runtime, std::shared_ptr<BufferedConnection> connection);
 
@@ -47,8 +48,8 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   bool is_suspect() const { return suspect_; }
   bool has_calls() const { return free_slots_.size() < slots_.size(); }
   TimePoint last_used() const { return last_used_; }
-  /// How many answers came a second time since this was asked last.
-  uint64_t take_repeated() { return std::exchange(repeated_, 0); }
+  /// Whose answers came a second time since this was asked last; some of them when they were very many.
+  std::vector<Method> take_repeated() { return std::exchange(repeated_, {}); }
   /// Closes as soon as no call is in flight: at once, or when the last one ends.
   void retire();
   /// Fails every call with `why`.
@@ -80,7 +81,7 @@ class ControlConnection : public std::enable_shared_from_this<ControlConnection>
   BatchWriter writer_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;
-  uint64_t repeated_ = 0;
+  std::vector<Method> repeated_;  ///< at most kMostRepeated
 
   runtime::TimerId timer_ = runtime::TimerId::kNone;
   TimePoint timer_due_ = TimePoint::max();

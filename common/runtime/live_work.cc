@@ -720,9 +720,11 @@ void LiveWork::count_submitted(uint64_t id) {
   if (TargetTotals* const target = find_target(id)) add(target->submitted, uint64_t{1});
 }
 
-void LiveWork::complain(uint64_t id) {
-  if (!is_owner()) return;
-  if (TargetTotals* const target = find_target(id)) add(target->complaints, uint64_t{1});
+void LiveWork::complain(uint64_t id, uint16_t method) {
+  TargetTotals* const target = is_owner() ? find_target(id) : nullptr;
+  if (target == nullptr) return;
+  std::atomic_ref<uint64_t>(target->complained_of).store(method, std::memory_order_relaxed);
+  add(target->complaints, uint64_t{1});
 }
 
 void LiveWork::count_completed(uint64_t id, int64_t ns) {
@@ -791,6 +793,7 @@ std::vector<TargetTotals> LiveWork::targets() const {
     copy.completed = get(target.completed);
     copy.busy_ns = get(target.busy_ns);
     copy.complaints = get(target.complaints);
+    copy.complained_of = get(target.complained_of);
     targets.push_back(copy);
   }
   return targets;

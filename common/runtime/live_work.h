@@ -136,6 +136,7 @@ struct TargetTotals {
   bool device;
   uint64_t submitted, completed, busy_ns;  ///< waits of kind kCall and kDisk for it
   uint64_t complaints;                     ///< messages of it that were damaged, missing, or came twice
+  uint64_t complained_of;  ///< the number of the RPC method whose message was the last of them
 };
 
 /// A wait that ended without what it waited for.
@@ -208,7 +209,7 @@ class LiveWork {
   /// Makes a name known under an id (a hash of it) that records have as their target. Cheap when it is known already.
   void name_target(uint64_t id, std::string_view name, bool device = false);
   /// A message of a peer was damaged, missing, or came twice.
-  void complain(uint64_t target);
+  void complain(uint64_t target, uint16_t method);
   bool knows_target(uint64_t id) { return is_owner() && find_target(id) != nullptr; }
 
   // ---- what any thread may read. A record that is being written meanwhile is left out.

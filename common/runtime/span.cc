@@ -86,8 +86,8 @@ uint64_t peer_target(const Context& context, const Endpoint& peer) {
   return id;
 }
 
-void complain_of(const Context& context, const Endpoint& peer) {
-  if (const uint64_t id = peer_target(context, peer); id != 0) context.recorder->live().complain(id);
+void complain_of(const Context& context, const Endpoint& peer, uint16_t method) {
+  if (const uint64_t id = peer_target(context, peer); id != 0) context.recorder->live().complain(id, method);
 }
 
 uint64_t named_target(const Context& context, std::string_view name, bool device) {

@@ -165,8 +165,8 @@ void advance(const Context& context, uint64_t amount);
 
 /// The id of a peer as what is waited for. Its name becomes known when it is used for the first time.
 uint64_t peer_target(const Context& context, const Endpoint& peer);
-/// A message of the peer was damaged, missing, or came twice: whoever watches the cluster counts them.
-void complain_of(const Context& context, const Endpoint& peer);
+/// A message of the peer, of the RPC method of that number, was damaged, missing, or came twice: whoever watches the cluster counts them.
+void complain_of(const Context& context, const Endpoint& peer, uint16_t method);
 /// The id of something else with a name, as a disk.
 uint64_t named_target(const Context& context, std::string_view name, bool device = false);
 

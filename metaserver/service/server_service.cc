@@ -123,7 +123,7 @@ asio::awaitable<Status> ServerService::report_chunk(Context context, const proto
   const ServerRecord* record = state_.servers.find(server);
   if (request.corrupt() && record != nullptr) {
     if (const auto address = runtime::Endpoint::parse(record->stored.address()))
-      runtime::complain_of(context, *address);
+      runtime::complain_of(context, *address, static_cast<uint16_t>(rpc::Method::kReadChunk));
   }
   co_return module.finish(co_await state_.finish_read(module.context()));
 }

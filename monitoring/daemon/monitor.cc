@@ -40,6 +40,7 @@ Monitor::Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::S
                  kMostWaitingSnapshots),
       tasks_(runtime) {
   intake_.register_on(server_);
+  intake_.send_traces_to(options_.trace_collector, options_.trace_share);
   server_.handle<&Monitor::diagnose>(rpc::Method::kDiagnose, *this);
   server_.handle<&Monitor::ping>(rpc::Method::kPing, *this);
 }

@@ -8,6 +8,11 @@ void ReportIntake::register_on(rpc::Server& server) {
   server.handle<&ReportIntake::report>(rpc::Method::kSightReport, *this);
 }
 
+void ReportIntake::send_traces_to(std::string collector, double share) {
+  trace_collector_ = std::move(collector);
+  trace_share_ = share;
+}
+
 bool ReportIntake::Bucket::take(double amount, double rate, double most, TimePoint now) {
   left = std::min(most, left + rate * to_seconds(now - filled));
   filled = now;
@@ -53,6 +58,8 @@ asio::awaitable<Status> ReportIntake::report(Context, const proto::SightReport& 
   ++counters_.accepted;
   counters_.bytes += bytes;
   response.set_interval_ms(kIntervalMs);
+  response.set_trace_collector(trace_collector_);
+  response.set_trace_share(trace_share_);
   const model::ProcessView* view = processes_.find(process);
   KINTSUGI_ASSERT(view != nullptr);
   response.set_dictionary(view->lacks_dictionary());

@@ -38,6 +38,8 @@ class ReportIntake {
   ReportIntake(const runtime::Runtime& runtime, const std::vector<std::unique_ptr<Detector>>& detectors)
       : runtime_(runtime), detectors_(detectors), all_{kAllBurstBytes, runtime.clock.now()} {}
   void register_on(rpc::Server& server);
+  /// From now on every process is told to send a share of its traces there; an empty `collector`: none.
+  void send_traces_to(std::string collector, double share);
 
   const model::Processes& processes() const { return processes_; }
   const Counters& counters() const { return counters_; }
@@ -65,6 +67,8 @@ class ReportIntake {
   std::map<uint64_t, Quota> quotas_;  ///< of processes that reported lately; at most as many as are held
   Bucket all_;
   Counters counters_;
+  std::string trace_collector_;
+  double trace_share_ = 0;
 };
 
 }  // namespace kintsugi::monitoring

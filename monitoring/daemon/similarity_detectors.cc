@@ -99,8 +99,10 @@ std::vector<proto::Verdict> ComplaintDetector::examine(const model::Snapshot& sn
   for (const auto& view : snapshot.processes)
     for (const proto::SightDevice& device : view->last().devices())
       if (device.peer())
-        totals.push_back(
-            {.process = view->process(), .of_address = device.name(), .count = device.complaints()});
+        totals.push_back({.process = view->process(),
+                          .of_address = device.name(),
+                          .count = device.complaints(),
+                          .method = device.complained_of()});
   watch_.look(totals, snapshot.taken);
   std::vector<proto::Verdict> found = watch_.alarms(snapshot.taken);
   for (proto::Verdict& verdict : found) {

@@ -12,6 +12,7 @@
 #include "common/runtime/production/processor_time.h"
 #include "common/runtime/production/run.h"
 #include "monitoring/sight/stack_sample.h"
+#include "monitoring/sight/trace_exporter.h"
 
 namespace kintsugi::sight {
 
@@ -24,9 +25,9 @@ constexpr size_t kMostStack = 32;
 
 }  // namespace
 
-asio::awaitable<bool> ReportSender::find_monitor() {
+asio::awaitable<bool> ReportSender::find_monitor(Duration limit) {
   Context context;  // calls are not recorded: who reports about the process is no part of what it does
-  context.deadline = runtime_.clock.now() + kCallLimit;
+  context.deadline = runtime_.clock.now() + limit;
   proto::FindMonitorResponse found;
   const Status called = co_await client_.call(context, metaserver_, rpc::Method::kFindMonitor,
                                               proto::FindMonitorRequest::default_instance(), found);
@@ -57,6 +58,7 @@ asio::awaitable<void> ReportSender::send(rpc::Client& client, bool last) {
   want_stack_ = answer.stack();
   if (answer.interval_ms() != 0)
     interval_ = std::clamp<Duration>(std::chrono::milliseconds(answer.interval_ms()), kShortest, kLongest);
+  if (on_answer && !last) co_await on_answer(answer);
 }
 
 asio::awaitable<void> ReportSender::run(runtime::TaskGroup& tasks) {
@@ -67,7 +69,7 @@ asio::awaitable<void> ReportSender::run(runtime::TaskGroup& tasks) {
     const TimePoint began = runtime_.clock.now();
     if (!monitor_ && began >= ask_at) {
       ask_at = began + kAskAgain;
-      (void)co_await find_monitor();
+      (void)co_await find_monitor(kCallLimit);
     }
     if (monitor_ && !tasks.stopping()) co_await send(client_, false);
     (void)co_await tasks.sleep_until(std::max(began + interval_, runtime_.clock.now() + kShortest));
@@ -80,15 +82,23 @@ asio::awaitable<void> ReportSender::run(runtime::TaskGroup& tasks) {
   co_await tasks.join();
 }
 
+asio::awaitable<void> ReportSender::say_goodbye() {
+  if (co_await find_monitor(kGoodbyeLimit)) co_await send(client_, true);
+  co_await client_.stop();
+}
+
 struct Observer::State : std::enable_shared_from_this<Observer::State> {
   State(runtime::ProductionRuntime& observed, const Recorder& recorder, const rpc::Secret& secret,
         ObserverOptions given)
       : observed(observed),
         secret(secret),
         options(std::move(given)),
-        reporter(recorder, observed.runtime().random.next(), {}) {}
+        recorder(recorder),
+        reporter(recorder, observed.runtime().random.next(), {}),
+        exporter(recorder) {}
 
   void run();
+  bool has_complaints() const;
   asio::awaitable<void> serve(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks);
   asio::awaitable<void> tick(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks);
   void post_tick(TimePoint now);
@@ -98,7 +108,9 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   runtime::ProductionRuntime& observed;
   const rpc::Secret secret;
   ObserverOptions options;
+  const Recorder& recorder;
   Reporter reporter;
+  TraceExporter exporter;  ///< the observer's thread uses it
 
   std::mutex mutex;
   std::condition_variable stopped;
@@ -184,15 +196,32 @@ asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, ru
     return watch_loop(own.runtime().clock.now(), with_stack);
   };
   sender.ask_system = [this] { return ask_system(); };
+  sender.on_answer = [this, &own](const proto::SightReportAnswer& answer) {
+    return exporter.send(own.io().get_executor(),
+                         {.collector = answer.trace_collector(), .share = answer.trace_share()},
+                         reporter.who(), own.runtime().clock.wall_now());
+  };
   co_await sender.run(tasks);
 }
 
+bool Observer::State::has_complaints() const {
+  return std::ranges::any_of(recorder.live().targets(),
+                             [](const runtime::TargetTotals& target) { return target.complaints > 0; });
+}
+
 void Observer::State::run() {
+  bool ended = false;
   {
     std::unique_lock lock(mutex);
-    if (stopped.wait_for(lock, options.quiet_for, [this] { return stopping; })) return;
+    ended = stopped.wait_for(lock, options.quiet_for, [this] { return stopping; });
   }
+  if (ended && !has_complaints()) return;
   runtime::ProductionRuntime here;
+  if (ended) {
+    if (options.who) reporter.set_who(options.who());
+    ReportSender sender(here.runtime(), secret, reporter, options.metaserver);
+    return runtime::run_on(here, sender.say_goodbye());
+  }
   {
     runtime::TaskGroup group(here.runtime());
     bool go = false;

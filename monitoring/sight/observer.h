@@ -34,13 +34,17 @@ class ReportSender {
 
   /// Runs until `tasks` is asked to stop, and then says that the process ends.
   asio::awaitable<void> run(runtime::TaskGroup& tasks);
+  /// One report of a process that ends, when there is a monitor; within twice kGoodbyeLimit.
+  asio::awaitable<void> say_goodbye();
 
   std::function<proto::SightLoop(bool with_stack)> watch_loop = [](bool) { return proto::SightLoop(); };
   /// What the operating system says of the process, for every report.
   std::function<proto::SightSystem()> ask_system = [] { return proto::SightSystem(); };
+  /// Called with every answer of the monitor.
+  std::function<asio::awaitable<void>(const proto::SightReportAnswer& answer)> on_answer;
 
  private:
-  asio::awaitable<bool> find_monitor();
+  asio::awaitable<bool> find_monitor(Duration limit);
   asio::awaitable<void> send(rpc::Client& client, bool last);
 
   runtime::Runtime runtime_;
@@ -55,11 +59,11 @@ class ReportSender {
 
 struct ObserverOptions {
   runtime::Endpoint metaserver;
-  /// Called on the observed loop now and then, until the observer goes: who the process is by now.
+  /// Called on the observed loop now and then, or while the observer is being destroyed: who the process is by now.
   std::function<Reporting()> who;
   /// The stack of a loop that is stuck is read by way of SIGURG, for which a handler is set then. Not for libraries.
   bool sample_stacks = true;
-  /// Nothing is done before the process is this old: a command that ends sooner costs nothing.
+  /// Nothing is done before the process is this old: a command that ends sooner costs nothing, unless it has complaints.
   Duration quiet_for{};
 };
 

@@ -8,7 +8,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
-#include "common/base/hash.h"
+#include "monitoring/sight/otlp.h"
 #include "monitoring/sight/reporter.h"
 
 namespace kintsugi::sight {
@@ -116,41 +116,6 @@ std::string render_events_json(const Recorder& recorder, size_t at_most) {
   return events.dump();
 }
 
-/// What comes before a trace's number in the 16 bytes of a W3C trace id.
-constexpr uint64_t kTracePrefix = hash_name("kintsugi");
-
-nlohmann::json otlp_attribute(std::string_view name, double value) {
-  return {{"key", std::string(name)}, {"value", {{"doubleValue", value}}}};
-}
-
-nlohmann::json otlp_span(const Event& event, int64_t wall_minus_clock_ns) {
-  nlohmann::json attributes = nlohmann::json::array();
-  for (size_t i = 0; i < event.input_count; ++i)
-    attributes.push_back(otlp_attribute(event.site->inputs[i], event.inputs[i]));
-  for (size_t i = 0; i < kMaxOutputs; ++i)
-    if (event.output_mask & (1u << i))
-      attributes.push_back(otlp_attribute(event.site->outputs[i], event.outputs[i]));
-  attributes.push_back(otlp_attribute("self_seconds", to_seconds(event.self)));
-  const int64_t start = event.entered.time_since_epoch().count() + wall_minus_clock_ns;
-  const std::string_view name = event.site->name;
-  nlohmann::json span = {
-      {"traceId", fmt::format("{:016x}{:016x}", kTracePrefix, event.trace_id)},
-      {"spanId", fmt::format("{:016x}", event.span_id)},
-      {"name", std::string(name)},
-      // SPAN_KIND_CLIENT, SERVER, INTERNAL
-      {"kind", name.starts_with("call.")    ? 3
-               : name.starts_with("serve.") ? 2
-                                            : 1},
-      {"startTimeUnixNano", std::to_string(start)},
-      {"endTimeUnixNano", std::to_string(start + event.duration.count())},
-      {"attributes", std::move(attributes)},
-      {"status", event.code == Code::kOk
-                     ? nlohmann::json::object()
-                     : nlohmann::json{{"code", 2}, {"message", std::string(code_name(event.code))}}}};
-  if (event.parent_span_id != 0) span["parentSpanId"] = fmt::format("{:016x}", event.parent_span_id);
-  return span;
-}
-
 std::string render_live(const Recorder& recorder) {
   struct Line {
     int64_t entered;
@@ -213,18 +178,10 @@ uint64_t trace_of_query(std::string_view query) {
 }
 
 std::string trace_as_otlp(const Recorder& recorder, uint64_t trace_id, int64_t wall_minus_clock_ns) {
-  nlohmann::json spans = nlohmann::json::array();
-  for (const Event& event : recorder.recent_events(SIZE_MAX)) {
-    if (trace_id != 0 && event.trace_id != trace_id) continue;
-    if (spans.size() >= kEventsShown) break;
-    spans.push_back(otlp_span(event, wall_minus_clock_ns));
-  }
-  const nlohmann::json service = {{"key", "service.name"}, {"value", {{"stringValue", "kintsugi"}}}};
-  const nlohmann::json scope = {{"scope", {{"name", "kintsugi.sight"}}}, {"spans", std::move(spans)}};
-  const nlohmann::json resource = {{"resource", {{"attributes", nlohmann::json::array({service})}}},
-                                   {"scopeSpans", nlohmann::json::array({scope})}};
-  const nlohmann::json request = {{"resourceSpans", nlohmann::json::array({resource})}};
-  return request.dump();
+  std::vector<Event> events = recorder.recent_events(SIZE_MAX);
+  if (trace_id != 0) std::erase_if(events, [&](const Event& event) { return event.trace_id != trace_id; });
+  if (events.size() > kEventsShown) events.resize(kEventsShown);
+  return otlp_request(events, {}, wall_minus_clock_ns);
 }
 
 }  // namespace kintsugi::sight

@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "common/rpc/method.h"
+
 namespace kintsugi::sight {
 
 namespace {
@@ -370,6 +372,8 @@ void Reporter::tell_totals(proto::SightReport& report, int64_t now) {
     told.set_calls_open(target.submitted - target.completed);
     told.set_busy_ns(target.busy_ns);
     told.set_complaints(target.complaints);
+    if (target.complaints > 0)
+      told.set_complained_of(std::string(rpc::method_name(static_cast<rpc::Method>(target.complained_of))));
   }
   if (!all) return;
 

@@ -19,6 +19,7 @@ void ComplaintWatch::look(const std::vector<Complaints>& totals, TimePoint now) 
     if (of.count == 0) of.first = now;
     of.count += more;
     of.last = now;
+    of.method = total.method;
   }
   std::erase_if(totals_, [&](const auto& entry) { return now - entry.second.seen > settings_.forgotten; });
   std::erase_if(of_, [&](const auto& entry) { return now - entry.second.last > settings_.remembered; });
@@ -30,6 +31,7 @@ std::vector<proto::Verdict> ComplaintWatch::alarms(TimePoint now) const {
     proto::Verdict verdict;
     verdict.set_kind(proto::Verdict::MESSAGES);
     verdict.set_server(address);
+    if (!of.method.empty()) verdict.set_region("serve." + of.method);
     verdict.set_masked(true);
     const bool many = of.count >= settings_.likely;
     verdict.set_confidence(many ? proto::Verdict::LIKELY : proto::Verdict::UNSURE);

@@ -23,6 +23,7 @@ struct Complaints {
   uint64_t process = 0;    ///< of who complains
   std::string of_address;  ///< whose messages they were
   uint64_t count = 0;
+  std::string method;  ///< of the last of them
 };
 
 class ComplaintWatch {
@@ -37,6 +38,7 @@ class ComplaintWatch {
  private:
   struct Of {
     uint64_t count = 0;  ///< since the first of them
+    std::string method;
     TimePoint first{}, last{};
   };
   ComplaintSettings settings_;

@@ -12,7 +12,7 @@ namespace {
 constexpr double kLeastExcess = 0.1, kLeastDelay = 0.3, kLeastMemory = 16 << 20, kLeastMemoryShare = 0.05;
 /// A process that was not heard of for so long is no peer any more.
 constexpr auto kPeersWithin = std::chrono::seconds(20);
-/// Where processor and time are both odd, times are what the lack of a processor does.
+/// Where it lacks a processor and takes its time, that is what the lack of a processor does.
 constexpr double kLacksProcessor = OddWindows::kOdd;
 
 double seconds_of(size_t octave) {
@@ -102,9 +102,11 @@ OddWindow OddWindows::add(const ProcessWindow& window) {
   const double memory = score(window, known, now.memory, &Values::memory, kLeastMemory, kLeastMemoryShare);
   const double processor = score(window, known, now.delayed, &Values::delayed, kLeastDelay, 0);
   out.score = std::max({time, memory, processor});
-  out.because = processor >= kLacksProcessor                 ? OddBecause::kProcessor
-                : memory >= std::max(time, OddWindows::kOdd) ? OddBecause::kMemory
-                                                             : OddBecause::kTime;
+  const bool takes_memory =
+      memory >= kOdd && memory >= processor && (memory >= time || processor >= kLacksProcessor);
+  out.because = takes_memory                   ? OddBecause::kMemory
+                : processor >= kLacksProcessor ? OddBecause::kProcessor
+                                               : OddBecause::kTime;
   known.last = now;
   known.ended = window.ended;
   if (out.score > kOdd) return out;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/rpc/method.h"
 #include "monitoring/sight/module.h"
 #include "tests/monitoring/hand_clock.h"
 
@@ -198,13 +199,14 @@ TEST(Reporter, WhoseMessagesAreDamagedIsToldAtOnce) {
   Rig rig;
   (void)rig.report();
   rig.deliver();
-  runtime::complain_of(rig.recorder.root_context(), {"10.0.0.9", 9700});
-  runtime::complain_of(rig.recorder.root_context(), {"10.0.0.9", 9700});
+  for (const rpc::Method method : {rpc::Method::kStat, rpc::Method::kReadChunk})
+    runtime::complain_of(rig.recorder.root_context(), {"10.0.0.9", 9700}, static_cast<uint16_t>(method));
   const auto report = rig.report();
   ASSERT_EQ(report.devices_size(), 1);
   EXPECT_EQ(report.devices(0).name(), "10.0.0.9:9700");
   EXPECT_TRUE(report.devices(0).peer());
   EXPECT_EQ(report.devices(0).complaints(), 2u);
+  EXPECT_EQ(report.devices(0).complained_of(), "ReadChunk");
 }
 
 TEST(Reporter, AnIdleProcessCostsLittle) {

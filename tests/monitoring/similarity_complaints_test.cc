@@ -20,9 +20,10 @@ TEST(ComplaintWatch, NobodyIsNamedWithoutAComplaint) {
 
 TEST(ComplaintWatch, OneIsUnsureAndSeveralAreLikelyWhoeverComplains) {
   ComplaintWatch watch;
-  watch.look({{1, "a:1", 1}}, kBegin);
+  watch.look({{1, "a:1", 1, "ReadChunk"}}, kBegin);
   ASSERT_THAT(watch.alarms(kBegin), SizeIs(1));
   EXPECT_EQ(watch.alarms(kBegin)[0].confidence(), Verdict::UNSURE);
+  EXPECT_EQ(watch.alarms(kBegin)[0].region(), "serve.ReadChunk");
   watch.look({{1, "a:1", 2}, {2, "a:1", 1}, {3, "b:1", 1}}, kBegin + 2s);
   const auto found = watch.alarms(kBegin + 3s);
   ASSERT_THAT(found, SizeIs(2));

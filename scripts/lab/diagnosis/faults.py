@@ -56,6 +56,8 @@ PHASE_SECONDS = [1, 5, 10]
 PHASE_WALK_SECONDS = 15
 PHASE_MEMORY = ["memory-walk", "leak"]
 PHASE_MESSAGES = {"drop": 2, "repeat": 2, "slow-messages": 2, "lost-frames": 2, "damaged-frames": 2}
+# Bytes a second: the metaserver writes so little that it hardly notices what makes a chunkserver slow.
+SLOW_DISK, SLOW_METADATA = 1 << 20, 32 << 10
 MEMORY_BYTES, WALK_SECONDS, LEAKS, MESSAGE_SECONDS = 512 << 20, 60, 12, 0.3
 LOOP_SECONDS, DELAY_SECONDS, PAUSE_SECONDS = 12, 10, 10
 SERVERS = 10
@@ -149,7 +151,7 @@ class Fault:
                 "dead-link": lambda: surroundings.dead_pair(self.cluster, self.server, self.peer),
                 "hog": lambda: surroundings.Crowded(pid),
                 "machine-hog": surroundings.crowded_machine,
-                "slow-disk": lambda: surroundings.slow_disk(pid, directory),
+                "slow-disk": lambda: surroundings.slow_disk(pid, directory, SLOW_METADATA if self.server == "metaserver" else SLOW_DISK),
                 "slow-link": lambda: surroundings.SlowLink(self.cluster.port(self.server))}[self.kind]()
 
     @property

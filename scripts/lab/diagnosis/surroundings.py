@@ -150,11 +150,11 @@ def hanging_disk(pid, directory):
     return Grouped(pid, "blkio", before=[(file, f"{disk} 1") for file in files], at_end=[(file, f"{disk} 0") for file in files])
 
 
-def slow_disk(pid, directory):
-    """A mebibyte a second each way."""
+def slow_disk(pid, directory, rate):
+    """So many bytes a second each way."""
     files = ["blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"]
     disk = disk_of(directory)
-    return Grouped(pid, "blkio", before=[(file, f"{disk} {1 << 20}") for file in files], at_end=[(file, f"{disk} 0") for file in files])
+    return Grouped(pid, "blkio", before=[(file, f"{disk} {rate}") for file in files], at_end=[(file, f"{disk} 0") for file in files])
 
 
 class SlowLink:
