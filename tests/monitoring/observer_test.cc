@@ -133,6 +133,30 @@ TEST(Observer, AStuckLoopIsReportedWithItsOpenWorkAndItsStack) {
   EXPECT_TRUE(monitor.wait_for([](const auto& report) { return report.last(); }).last());
 }
 
+TEST(Observer, ACommandThatEndsAtOnceReportsOnlyWhenItHasAComplaint) {
+  const rpc::Secret secret = test_secret();
+  Monitor monitor(secret);
+  runtime::ProductionRuntime observed;
+  const auto run_command = [&](const std::string& name, bool complains) {
+    Recorder recorder(observed.runtime().clock, 1);
+    const ObserverOptions options{.metaserver = monitor.endpoint(),
+                                  .who = [name] { return Reporting{.kind = "client", .name = name}; },
+                                  .quiet_for = 1h};
+    const Observer observer(observed, recorder, secret, options);
+    if (complains)
+      runtime::complain_of(recorder.root_context(), {"10.0.0.9", 9700},
+                           static_cast<uint16_t>(rpc::Method::kStat));
+  };
+  run_command("content", false);
+  run_command("complainer", true);
+  // The reports come in their order: the first one is the second command's.
+  const auto report = monitor.wait_for([](const auto&) { return true; });
+  EXPECT_EQ(report.name(), "complainer");
+  EXPECT_TRUE(report.last());
+  ASSERT_EQ(report.devices_size(), 1);
+  EXPECT_EQ(report.devices(0).complaints(), 1u);
+}
+
 TEST(Observer, AMetaserverThatDoesNotAnswerHarmsNobody) {
   const rpc::Secret secret = test_secret();
   runtime::ProductionRuntime observed;
