@@ -64,4 +64,4 @@ class Load:
 
     def repair(self, _name):
         stripe = json.loads(self.run("stat", "/kept", "--json"))["extents"][0]["stripe_id"]
-        self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(9)}", "--shape", self.rng.choice(["chain", "binomial", "star"]))
+        self.run("repair", "run", "--chunk", f"{stripe}:{self.rng.randrange(9)}", "--shape", self.rng.choice(["chain", "ppr", "star"]))
