@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "monitoring/daemon/detectors.h"
+#include "monitoring/daemon/process_windows.h"
 #include "monitoring/daemon/similarity_detectors.h"
 
 namespace kintsugi::monitoring {
@@ -25,6 +26,7 @@ class Reports {
       const double noise = 1 + 0.1 * std::sin(static_cast<double>(seconds_ * 7 + server * 3));
       busy_[server] += static_cast<uint64_t>(100 * 2e6 * takes * noise);
       log_sums_[server] += static_cast<int64_t>(100 * 256 * std::log2(2e6 * takes * noise));
+      octaves_[server][static_cast<size_t>(std::log2(2e6 * takes * noise))] += 100;
       EXPECT_TRUE(processes_.accept(report(server), now_).ok());
     }
     return processes_.snapshot(now_, 0, {});
@@ -76,6 +78,8 @@ class Reports {
     edge.set_count(count);
     edge.set_sum(log_sums_[server]);
     const double mean = static_cast<double>(log_sums_[server]) / 256 / static_cast<double>(count);
+    for (const uint32_t stays : octaves_[server])
+      edge.add_buckets(stays);
     edge.set_sum_sq(static_cast<int64_t>((mean * mean + 0.01) * 65536 * static_cast<double>(count)));
     return report;
   }
@@ -84,6 +88,7 @@ class Reports {
   uint64_t seconds_ = 0, delayed_ns_ = 0;
   std::map<uint64_t, uint64_t> busy_;
   std::map<uint64_t, int64_t> log_sums_;
+  std::map<uint64_t, std::array<uint32_t, 32>> octaves_;
   model::Processes processes_;
 };
 
@@ -149,6 +154,23 @@ TEST(Detectors, AllSayNothingOfAHealthyClusterAndOfNone) {
     for (const auto& detector : detectors)
       EXPECT_TRUE(detector->examine(snapshot).empty()) << detector->name();
   }
+}
+
+TEST(ProcessWindows, TheWindowOfAServerThatTakesLongerIsOddAndSaysWhere) {
+  ProcessWindows windows;
+  Reports reports;
+  for (int i = 0; i < 60; ++i)
+    for (const JudgedWindow& window : windows.add(reports.second(0, 1)))
+      EXPECT_LE(window.ours.score, similarity::OddWindows::kOdd) << window.server << " in second " << i;
+  const auto judged = windows.add(reports.second(3, 50));
+  ASSERT_EQ(judged.size(), Reports::kServers);
+  for (const JudgedWindow& window : judged)
+    EXPECT_EQ(window.ours.score > similarity::OddWindows::kOdd, window.server == "server-3") << window.server;
+  const std::string line = to_json(judged[2], windows.names());
+  EXPECT_THAT(line, testing::HasSubstr(R"("server":"server-3")"));
+  EXPECT_THAT(line, testing::HasSubstr(R"("because":"time")"));
+  EXPECT_THAT(line, testing::HasSubstr(R"("region":"disk.read")"));
+  EXPECT_GT(judged[2].semi, judged[1].semi) << "AutomaDeD's distance sees so much, too";
 }
 
 }  // namespace
