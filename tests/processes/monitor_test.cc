@@ -200,7 +200,8 @@ TEST_F(Monitor, SnapshotsAreAnalysedWithoutACluster) {
   const Outcome windows =
       run_command({program, "analyse", "--windows", cluster_directory() + "/data/monitor"});
   EXPECT_EQ(windows.exit_code, 0) << windows.err;
-  EXPECT_EQ(run_command({program, "analyse", "--windows", "--method", "waits", "x"}).exit_code, 2);
+  EXPECT_EQ(
+      run_command({program, "analyse", "--windows", "--method", "waits", cluster_directory()}).exit_code, 2);
   EXPECT_EQ(run_command({program, "analyse"}).exit_code, 2);
   EXPECT_EQ(run_command({program, "analyse", "--method", "magic", "x"}).exit_code, 2);
   EXPECT_EQ(run_command({program, "analyse", path("nothing")}).exit_code, 1);
