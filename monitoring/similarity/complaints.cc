@@ -38,10 +38,10 @@ std::vector<proto::Verdict> ComplaintWatch::alarms(TimePoint now) const {
     verdict.set_probability(many ? 0.95 : 0.5);
     verdict.set_since_ns(static_cast<uint64_t>(std::max<int64_t>(0, (now - of.first).count())));
     verdict.set_factor(static_cast<double>(of.count));
-    verdict.add_why(
-        fmt::format("its receivers count {} of them; the network, or memory or the disk of this machine, "
-                    "changes what passes it",
-                    of.count));
+    verdict.add_why(fmt::format(
+        "whoever got them has counted {} lately; the network, or the memory or disk of this machine, "
+        "changes what passes it",
+        of.count));
     found.push_back(std::move(verdict));
   }
   std::ranges::sort(found, [](const auto& a, const auto& b) { return a.factor() > b.factor(); });
