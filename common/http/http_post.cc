@@ -16,7 +16,7 @@ using asio::ip::tcp;
 namespace {
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-/// Of an answer, of which only the status is wanted.
+/// An answer may be so long; only its status is wanted.
 constexpr uint64_t kMostAnswer = 1 << 20;
 
 Status failed(const Url& to, const boost::system::error_code& error) {

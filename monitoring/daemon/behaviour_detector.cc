@@ -10,7 +10,6 @@ namespace {
 constexpr Duration kLately = std::chrono::seconds(15);
 constexpr double kLateShare = 0.1;  ///< of the time that it had something to do
 constexpr Duration kForget = std::chrono::minutes(1);
-constexpr int kDeepest = 32;  ///< regions around one
 
 behaviour::DetectorSettings settings() {
   behaviour::DetectorSettings settings;
@@ -23,21 +22,10 @@ bool is_server(const proto::SightReport& report) {
   return report.kind() == "chunkserver" || report.kind() == "metaserver" || report.kind() == "repair-manager";
 }
 
-/// "chunkserver.partial_sum > disk.read", as far as the dictionary knows it.
-std::string region_of(const model::ProcessView& view, const proto::SightPath& path) {
-  std::string region = path.site();
-  const proto::SightPath* parent = view.path(path.parent());
-  for (int depth = 0; parent != nullptr && depth < kDeepest; ++depth) {
-    region = parent->site() + " > " + region;
-    parent = view.path(parent->parent());
-  }
-  return region;
-}
-
 behaviour::Module module_of(const model::ProcessView& view, const proto::SightPath& path) {
   return {.process_kind = view.last().kind(),
           .role_path = path.role_path(),
-          .region = region_of(view, path),
+          .region = view.region(path.path()),
           .file = path.file(),
           .function = path.function(),
           .line = path.line(),

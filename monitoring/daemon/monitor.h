@@ -33,8 +33,9 @@ struct MonitorOptions {
   /// A snapshot is kept so often while nothing is wrong; while an alarm stands, and for kAfterAlarm, each second.
   Duration snapshot_interval = std::chrono::seconds(10);
   DetectorSettings detectors;
-  std::string trace_collector;  ///< "http://host:port/v1/traces", told to all processes; empty: traces are sent nowhere
-  double trace_share = 0.01;    ///< of all traces
+  std::string
+      trace_collector;  ///< "http://host:port/v1/traces", told to all processes; empty: traces are sent nowhere
+  double trace_share = 0.01;  ///< of all traces
   TraceRecorder* recorder = nullptr;
 };
 

@@ -5,38 +5,36 @@
 #include <nlohmann/json.hpp>
 
 #include "common/proto/verdicts.h"
+#include "monitoring/daemon/log_times.h"
 
 namespace kintsugi::monitoring {
 namespace {
 
 using Document = nlohmann::ordered_json;
 
-uint64_t transitions_of(const model::ProcessView& view) {
+uint64_t total_transitions(const model::ProcessView& view) {
   uint64_t count = 0;
   for (const auto& [key, edge] : view.edges())
     count += edge.count();
   return count;
 }
 
-/// Ours are of log times. The text's are of seconds, which the octaves tell.
-similarity::Model model_of(const model::WorkerModel& window, similarity::Form form) {
+/// The text's model is one of seconds, which the octaves tell.
+similarity::Model seconds_of(const model::WorkerModel& window) {
   std::vector<similarity::Edge> edges;
   for (const auto& [key, edge] : window.edges()) {
-    similarity::Edge one{.transition = {key.first, key.second}, .count = static_cast<double>(edge.count)};
-    if (form == similarity::Form::kOurs) {
-      one.mean = edge.mean();
-      one.squares = edge.deviation() * edge.deviation() * one.count;
-    } else {
-      double sum = 0, squares = 0;
-      for (size_t i = 0; i < edge.octaves.size(); ++i) {
-        const double seconds = 1.5 * std::ldexp(1.0, static_cast<int>(i)) / 1e9;
-        sum += static_cast<double>(edge.octaves[i]) * seconds;
-        squares += static_cast<double>(edge.octaves[i]) * seconds * seconds;
-      }
-      one.mean = sum / one.count;
-      one.squares = std::max(0.0, squares - one.mean * one.mean * one.count);
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < edge.octaves.size(); ++i) {
+      const double seconds = 1.5 * std::ldexp(1.0, static_cast<int>(i)) / 1e9;
+      sum += static_cast<double>(edge.octaves[i]) * seconds;
+      squares += static_cast<double>(edge.octaves[i]) * seconds * seconds;
     }
-    edges.push_back(one);
+    const auto count = static_cast<double>(edge.count);
+    const double mean = sum / count;
+    edges.push_back({.transition = {key.first, key.second},
+                     .count = count,
+                     .mean = mean,
+                     .squares = std::max(0.0, squares - mean * mean * count)});
   }
   return similarity::Model(std::move(edges));
 }
@@ -76,12 +74,13 @@ void ProcessWindows::compare(const model::WorkerModel& window, const Process& pr
   model::WorkerModel past;
   for (const model::WorkerModel& each : process.past)
     past.merge(each);
-  for (const auto form : {similarity::Form::kText, similarity::Form::kOurs}) {
-    const similarity::Model now = model_of(window, form), before = model_of(past, form);
-    const bool text = form == similarity::Form::kText;
-    (text ? judged.text : judged.semi) = similarity::difference(now, before, form);
-    (text ? judged.text_top : judged.semi_top) = similarity::characteristic_transitions(now, before, form);
-  }
+  const auto judge = [&](similarity::Form form, const similarity::Model& now, const similarity::Model& before,
+                         double& score, std::vector<similarity::Term>& top) {
+    score = similarity::difference(now, before, form);
+    top = similarity::characteristic_transitions(now, before, form);
+  };
+  judge(similarity::Form::kText, seconds_of(window), seconds_of(past), judged.text, judged.text_top);
+  judge(similarity::Form::kOurs, log_times_of(window), log_times_of(past), judged.semi, judged.semi_top);
 }
 
 std::vector<JudgedWindow> ProcessWindows::add(const model::Snapshot& snapshot) {
@@ -89,7 +88,7 @@ std::vector<JudgedWindow> ProcessWindows::add(const model::Snapshot& snapshot) {
   for (const auto& view : snapshot.processes) {
     const proto::SightReport& last = view->last();
     if (last.last() || (last.kind() != "chunkserver" && last.kind() != "metaserver")) continue;
-    const uint64_t count = transitions_of(*view);
+    const uint64_t count = total_transitions(*view);
     Process& process = processes_[view->process()];
     if (count == process.count) continue;
     names_.learn(*view);

@@ -49,7 +49,7 @@ class ProcessWindows {
   std::map<uint64_t, Process> processes_;
 };
 
-/// As one line of JSON.
+/// Returns one line of JSON.
 std::string to_json(const JudgedWindow& window, const StateNames& names);
 
 }  // namespace kintsugi::monitoring

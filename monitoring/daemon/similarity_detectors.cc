@@ -1,5 +1,7 @@
 #include "monitoring/daemon/similarity_detectors.h"
 
+#include "monitoring/daemon/log_times.h"
+
 namespace kintsugi::monitoring {
 namespace {
 
@@ -11,20 +13,6 @@ double transitions(const model::WorkerModel& window) {
   for (const auto& [key, edge] : window.edges())
     count += static_cast<double>(edge.count);
   return count;
-}
-
-similarity::Model model_of(const model::WorkerModel& window) {
-  std::vector<similarity::Edge> edges;
-  for (const auto& [key, edge] : window.edges()) {
-    if (edge.count == 0) continue;
-    const auto count = static_cast<double>(edge.count);
-    const double deviation = edge.deviation();
-    edges.push_back({.transition = {key.first, key.second},
-                     .count = count,
-                     .mean = edge.mean(),
-                     .squares = deviation * deviation * count});
-  }
-  return similarity::Model(std::move(edges));
 }
 
 }  // namespace
@@ -164,7 +152,7 @@ void WorkerDetector::add_window(const model::Snapshot& snapshot) {
                          .process = view->process(),
                          .process_kind = view->last().kind(),
                          .role = role,
-                         .model = model_of(window),
+                         .model = log_times_of(window),
                          .load = {static_cast<double>(begun) / seconds},
                          .lacked_processor = lacked_processor(view->process())});
     }

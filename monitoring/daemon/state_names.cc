@@ -6,25 +6,6 @@
 #include "monitoring/model/worker_model.h"
 
 namespace kintsugi::monitoring {
-namespace {
-
-constexpr int kMaxDepth = 32;
-
-/// "chunkserver.write_chunk > chunkserver.commit".
-std::string region_of(const model::ProcessView& view, const proto::SightPath* path) {
-  std::string text;
-  for (int depth = 0; path != nullptr && depth < kMaxDepth; ++depth) {
-    // A caller's region in another process has no name here.
-    if (!path->site().empty() && path->site()[0] != '(')
-      text = path->site() + (text.empty() ? "" : " > ") + text;
-    if (path->parent() == path->path()) break;
-    path = view.path(path->parent());
-  }
-  return text;
-}
-
-}  // namespace
-
 similarity::StateInfo StateNames::describe(uint64_t state) const {
   const auto known = states_.find(state);
   return known == states_.end() ? similarity::StateInfo{.name = fmt::format("state {:x}", state)}
@@ -47,7 +28,7 @@ void StateNames::learn(const model::ProcessView& view) {
     std::string name = region->second->site();
     if (state.wait() != proto::WAIT_NONE) name += fmt::format(" [{}]", proto::wait_name(state.wait()));
     states_.emplace(key, similarity::StateInfo{.name = std::move(name),
-                                               .region = region_of(view, region->second),
+                                               .region = view.region(region->second->path()),
                                                .file = region->second->file(),
                                                .function = region->second->function(),
                                                .line = region->second->line(),

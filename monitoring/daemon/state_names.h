@@ -14,7 +14,7 @@ class StateNames {
 
   /// Takes in what the process has told since.
   void learn(const model::ProcessView& view);
-  /// Of a state that is not known, its key.
+  /// A state that is not known is named by its key.
   similarity::StateInfo describe(uint64_t state) const;
 
  private:

@@ -7,6 +7,8 @@
 namespace kintsugi::model {
 namespace {
 
+constexpr int kDeepestRegion = 64;
+
 uint64_t edge_key(const proto::SightEdge& edge) {
   return static_cast<uint64_t>(edge.from()) << 32 | edge.to();
 }
@@ -83,6 +85,18 @@ Status ProcessView::accept(proto::SightReport report, TimePoint arrived) {
   report.clear_waits();
   last_ = std::move(report);
   return Status();
+}
+
+std::string ProcessView::region(uint64_t path) const {
+  std::string text;
+  const proto::SightPath* at = this->path(path);
+  for (int depth = 0; at != nullptr && depth < kDeepestRegion; depth++) {
+    // The region of a caller in another process has no name here.
+    if (!at->site().empty() && at->site()[0] != '(') text = at->site() + (text.empty() ? "" : " > ") + text;
+    if (at->parent() == at->path()) break;
+    at = this->path(at->parent());
+  }
+  return text;
 }
 
 void ProcessView::merge_dictionary(const proto::SightReport& report) {

@@ -50,6 +50,8 @@ class ProcessView {
   /// Null when the id is unknown: reports may be lost, and the dictionary is sent once.
   const proto::SightPath* path(uint64_t path) const;
   const proto::SightState* state(uint32_t state) const;
+  /// The names from the outermost region to that of the path, "chunkserver.write_chunk > chunkserver.commit", as far as the dictionary has them.
+  std::string region(uint64_t path) const;
   /// Empty when unknown.
   const std::string& role_name(uint32_t role) const;
   /// Names of all roles that were ever told, by number: a single report tells some of them only.

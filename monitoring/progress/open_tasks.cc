@@ -12,7 +12,6 @@ constexpr Duration kLongestRound = 12s;
 /// A request of which the callee shows nothing for so long is lost, or not heard, however long such requests take that it has heard.
 /// Reports of the two are up to a second apart.
 constexpr Duration kUnheard = 4s;
-constexpr int kMaxDepth = 64;
 const std::vector<uint32_t> kNobody;
 
 Duration duration_of(uint64_t ns) {
@@ -134,19 +133,7 @@ int OpenTasks::process_at(const std::string& address) const {
 }
 
 std::string OpenTasks::region(uint32_t process, const proto::SightLive& record) const {
-  const model::ProcessView& view = *snapshot_.processes[process];
-  std::vector<const std::string*> sites;
-  const proto::SightPath* path = view.path(record.path());
-  for (int depth = 0; path != nullptr && depth < kMaxDepth; depth++) {
-    // A caller's region in another process has no name here.
-    if (!path->site().empty() && path->site()[0] != '(') sites.push_back(&path->site());
-    if (path->parent() == path->path()) break;
-    path = view.path(path->parent());
-  }
-  std::string text;
-  for (auto site = sites.rbegin(); site != sites.rend(); ++site)
-    text += (text.empty() ? "" : " > ") + **site;
-  return text;
+  return snapshot_.processes[process]->region(record.path());
 }
 
 std::string OpenTasks::region(uint32_t task) const {

@@ -8,7 +8,7 @@
 namespace kintsugi::sight {
 namespace {
 
-/// What comes before a trace's number in the 16 bytes of a W3C trace id.
+/// A W3C trace id has 16 bytes: these eight, and then the trace's number.
 constexpr uint64_t kTracePrefix = hash_name("kintsugi");
 
 nlohmann::json otlp_attribute(std::string_view name, double value) {

@@ -377,7 +377,7 @@ void Reporter::tell_totals(proto::SightReport& report, int64_t now) {
   }
   if (!all) return;
 
-  // What grew: what took most time first, so that one long stay does not have to wait for what happens often.
+  // Transitions that grew are told in the order of the time that they took: one long stay does not have to wait for what happens often.
   struct Grown {
     runtime::EdgeTotals edge;
     double ns = 0;

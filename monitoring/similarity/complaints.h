@@ -18,7 +18,7 @@ struct ComplaintSettings {
   Duration forgotten = std::chrono::minutes(10);  ///< a pair that was not told for so long
 };
 
-/// What one process has counted of the messages of another since its start.
+/// One process counts bad messages of another from its own start on.
 struct Complaints {
   uint64_t process = 0;    ///< of who complains
   std::string of_address;  ///< whose messages they were

@@ -37,7 +37,7 @@ size_t OddWindows::usual_octave(const std::string& kind, const Transition& trans
   return usual.count < kFew ? std::max(octave, kUnknownOctave) : octave;
 }
 
-/// What changes at all processes of a kind at once is no fault of one of them.
+/// Returns the median of the other processes of its kind: a change that all of them show is no fault of one.
 double OddWindows::of_peers(const ProcessWindow& window, double Values::* value) const {
   std::vector<double> values;
   for (const auto& [process, known] : known_)

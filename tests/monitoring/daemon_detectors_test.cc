@@ -156,6 +156,34 @@ TEST(Detectors, AllSayNothingOfAHealthyClusterAndOfNone) {
   }
 }
 
+TEST(ComplaintDetector, NamesTheServerAtTheAddressThatOthersComplainOf) {
+  model::Processes processes;
+  const auto report = [&](uint64_t process, const std::string& name, uint64_t complaints) {
+    proto::SightReport report;
+    report.set_process(process);
+    report.set_kind("chunkserver");
+    report.set_name(name);
+    report.set_address(name + ":1");
+    report.set_server_id(process);
+    report.set_sequence(1);
+    proto::SightDevice& peer = *report.add_devices();
+    peer.set_name("server-2:1");
+    peer.set_peer(true);
+    peer.set_complaints(complaints);
+    peer.set_complained_of("ReadChunk");
+    EXPECT_TRUE(processes.accept(report, TimePoint(1h)).ok());
+  };
+  report(1, "server-1", 3);
+  report(2, "server-2", 0);
+  ComplaintDetector detector;
+  const auto found = detector.examine(processes.snapshot(TimePoint(1h), 0, {}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind(), proto::Verdict::MESSAGES);
+  EXPECT_EQ(found[0].server(), "server-2");
+  EXPECT_EQ(found[0].server_id(), 2u);
+  EXPECT_EQ(found[0].region(), "serve.ReadChunk");
+}
+
 TEST(ProcessWindows, TheWindowOfAServerThatTakesLongerIsOddAndSaysWhere) {
   ProcessWindows windows;
   Reports reports;

@@ -5,7 +5,8 @@ windows of all servers in it, ten seconds each, come from `kintsugi-monitor anal
 score, and that window's server. It is right when the fault was going on at some time of the window; `chance` is how often a window of the run that was picked blindly
 would be. Transitions are those of the named server's odd windows, the five largest.
 
-What holds nobody's time up is not to be seen in times: when no window is odd, ours takes what stood among the monitor's verdicts. The column `windows` is without that.
+What holds nobody's time up is not to be seen in times: when no window is odd, ours takes what stood among the monitor's verdicts. The method `windows` is without that.
+Of a link that such a verdict names either end counts, and it counts as in the right window, for it was raised while the fault was going on.
 """
 
 import collections
