@@ -65,8 +65,9 @@ std::string what(const Verdict& verdict) {
       return verdict.factor() > 0 ? fmt::format("{} is {:.1f} times slower", region, verdict.factor())
                                   : region + " is slow";
     case Verdict::RESOURCE:
-      if (!region.empty())
+      if (!region.empty() && verdict.factor() > 0)
         return fmt::format("takes {:.1f} times as much {} as it did", verdict.factor(), region);
+      if (!region.empty()) return "has no processor in " + region;
       return "has too little processor or memory for itself" +
              (verdict.factor() > 0 ? fmt::format(", and computes {:.1f} times slower", verdict.factor())
                                    : "");

@@ -19,8 +19,10 @@ using proto::Verdict;
 /// The windows that a slowdown needs, and one for those that are told last.
 constexpr Duration kSlowAfter = 10s * (Slowdowns::kWindows + 1);
 
-/// A loop that stands still and waits for a processor for so much of the time does not run on without end.
+/// A loop that stands still and waits for a processor for so much of the time does not run on without end,
 constexpr double kStarved = 0.7;
+/// unless it had one for so long all the same: nothing that it does at one place takes that.
+constexpr double kRunsOnS = 0.5;
 
 /// Processes whose loop is held, or that nobody hears, though nobody happens to wait for them now.
 void add_processes(const OpenTasks& tasks, std::vector<Verdict>& verdicts) {
@@ -109,7 +111,8 @@ void tell_starved(const model::Snapshot& snapshot, const ProcessorShares& shares
     const auto stood = std::min<uint64_t>(verdict.since_ns(), static_cast<uint64_t>(Duration(1h).count()));
     const ProcessorShares::Share share =
         shares.since(verdict.process(), snapshot.taken - Duration(static_cast<int64_t>(stood)));
-    if (!share.known || share.delayed < kStarved) continue;
+    const double ran_s = share.ran * static_cast<double>(stood) / 1e9;
+    if (!share.known || share.delayed < kStarved || ran_s >= kRunsOnS) continue;
     verdict.set_kind(Verdict::RESOURCE);
     verdict.add_why(
         fmt::format("it could run, and had no processor, {:.0f} % of the time that it stands still",

@@ -12,7 +12,7 @@
 namespace kintsugi::similarity {
 
 struct ComplaintSettings {
-  Duration remembered = std::chrono::seconds(60);  ///< after the last complaint
+  Duration remembered = std::chrono::seconds(30);  ///< after the last complaint
   uint64_t likely = 3;   ///< so many of them are hardly one block of a disk that has rotted
   size_t most = 16'384;  ///< pairs of processes that are known
   Duration forgotten = std::chrono::minutes(10);  ///< a pair that was not told for so long

@@ -97,6 +97,9 @@ TEST(VerdictText, WhoTakesMoreOfSomethingIsNotWhoLacksIt) {
   verdict.set_region("memory");
   verdict.set_factor(3.5);
   EXPECT_EQ(describe(verdict), "server 4: takes 3.5 times as much memory as it did; likely");
+  verdict.set_region("serve.Stat");
+  verdict.clear_factor();
+  EXPECT_EQ(describe(verdict), "server 4: has no processor in serve.Stat; likely");
 }
 
 TEST(VerdictText, AMachineIsNamedWithThoseThatItMakesSlow) {

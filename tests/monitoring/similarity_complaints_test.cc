@@ -42,7 +42,7 @@ TEST(ComplaintWatch, TheSameTotalAgainIsNoNewComplaintAlsoAfterAReportWithoutIt)
   watch.look({{1, "a:1", 2}}, kBegin + 2s);
   EXPECT_EQ(watch.alarms(kBegin + 2s)[0].factor(), 2);
   watch.look({{1, "a:1", 2}}, kBegin + 61s);
-  EXPECT_THAT(watch.alarms(kBegin + 61s), IsEmpty()) << "a minute after the last one";
+  EXPECT_THAT(watch.alarms(kBegin + 31s), IsEmpty()) << "half a minute after the last one";
 }
 
 TEST(ComplaintWatch, GarbageIsBounded) {
