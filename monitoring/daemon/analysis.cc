@@ -93,6 +93,7 @@ bool print_verdicts(const std::vector<fs::path>& segments, const DetectorSetting
   return for_each_snapshot(segments, [&](const model::Snapshot& snapshot) {
     std::vector<proto::Verdict> verdicts;
     for (const auto& detector : detectors) {
+      detector->hear(verdicts, snapshot.taken);
       for (proto::Verdict& verdict : detector->examine(snapshot))
         verdicts.push_back(std::move(verdict));
     }

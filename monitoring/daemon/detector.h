@@ -17,6 +17,8 @@ class Detector {
 
   /// For people and logs: "progress".
   virtual std::string_view name() const = 0;
+  /// What the detectors before it found in this round. Called before examine().
+  virtual void hear(const std::vector<proto::Verdict>& /*found*/, TimePoint /*now*/) {}
   /// What is wrong now, the worst first, without ids and wall times. `snapshot.taken` grows from call to call.
   virtual std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) = 0;
 

@@ -2,6 +2,7 @@
 
 #include "monitoring/daemon/behaviour_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
+#include "monitoring/daemon/window_detector.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -32,6 +33,7 @@ std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& se
   detectors.push_back(std::make_unique<MemoryDetector>());
   detectors.push_back(std::make_unique<ComplaintDetector>());
   detectors.push_back(std::make_unique<WorkerDetector>());
+  detectors.push_back(std::make_unique<WindowDetector>());
   if (settings.behaviour) detectors.push_back(std::make_unique<BehaviourDetector>());
   return detectors;
 }

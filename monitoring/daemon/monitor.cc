@@ -101,6 +101,7 @@ void Monitor::round() {
   trends_.look(snapshot);
   std::vector<proto::Verdict> found;
   for (const auto& detector : detectors_) {
+    detector->hear(found, now);
     for (proto::Verdict& verdict : detector->examine(snapshot))
       found.push_back(std::move(verdict));
   }

@@ -1,6 +1,7 @@
 #include "monitoring/daemon/process_windows.h"
 
 #include <cmath>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -58,8 +59,8 @@ constexpr std::string_view kBecause[] = {"time", "memory", "processor"};
 
 }  // namespace
 
-ProcessWindows::ProcessWindows()
-    : odd_([this](uint64_t state) {
+ProcessWindows::ProcessWindows(Methods methods)
+    : methods_(methods), odd_([this](uint64_t state) {
         switch (names_.describe(state).wait) {
           case proto::WAIT_NONE: return similarity::StateUse::kWorks;
           case proto::WAIT_DISK:
@@ -85,9 +86,11 @@ void ProcessWindows::compare(const model::WorkerModel& window, const Process& pr
 
 std::vector<JudgedWindow> ProcessWindows::add(const model::Snapshot& snapshot) {
   std::vector<JudgedWindow> out;
+  std::set<uint64_t> there;
   for (const auto& view : snapshot.processes) {
     const proto::SightReport& last = view->last();
     if (last.last() || (last.kind() != "chunkserver" && last.kind() != "metaserver")) continue;
+    there.insert(view->process());
     const uint64_t count = total_transitions(*view);
     Process& process = processes_[view->process()];
     if (count == process.count) continue;
@@ -108,13 +111,16 @@ std::vector<JudgedWindow> ProcessWindows::add(const model::Snapshot& snapshot) {
                            : 0};
       for (const auto& [key, edge] : window.edges())
         told.stays.push_back({.transition = {key.first, key.second}, .by_octave = edge.octaves});
-      JudgedWindow judged{.server = view->display(),
+      JudgedWindow judged{.process = view->process(),
+                          .server_id = last.server_id(),
+                          .server = view->display(),
                           .kind = last.kind(),
+                          .began = process.began,
                           .began_wall_ns = process.began_wall_ns,
                           .ended_wall_ns = snapshot.wall_ns,
                           .ours = odd_.add(told)};
-      compare(window, process, judged);
-      if (judged.ours.score <= similarity::OddWindows::kOdd) {
+      if (methods_ == Methods::kAll) compare(window, process, judged);
+      if (methods_ == Methods::kAll && judged.ours.score <= similarity::OddWindows::kOdd) {
         process.past.push_back(window);
         if (process.past.size() > kReferences) process.past.pop_front();
       }
@@ -126,6 +132,7 @@ std::vector<JudgedWindow> ProcessWindows::add(const model::Snapshot& snapshot) {
     process.began_wall_ns = snapshot.wall_ns;
     process.delayed_ns = delayed_ns;
   }
+  std::erase_if(processes_, [&](const auto& process) { return !there.contains(process.first); });
   return out;
 }
 

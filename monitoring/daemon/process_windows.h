@@ -1,5 +1,5 @@
-/// What each server did from one of its reports of totals to the next, judged window by window: ours beside AutomaDeD's differences. For analysis of snapshots; not
-/// thread-safe.
+/// What each server did from one of its reports of totals to the next, judged window by window: ours, and for analysis of snapshots AutomaDeD's differences beside it.
+/// Not thread-safe.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,9 @@
 namespace kintsugi::monitoring {
 
 struct JudgedWindow {
+  uint64_t process = 0, server_id = 0;
   std::string server, kind;
+  TimePoint began{};
   int64_t began_wall_ns = 0, ended_wall_ns = 0;
   similarity::OddWindow ours;
   /// The difference to its own past windows that were not odd, in the text's form and in the one of log times, and what contributes most.
@@ -28,7 +30,8 @@ class ProcessWindows {
  public:
   static constexpr size_t kReferences = 8;
 
-  ProcessWindows();
+  enum class Methods { kOurs, kAll };
+  explicit ProcessWindows(Methods methods = Methods::kAll);
   /// The windows that have ended with this snapshot. `snapshot.taken` grows from call to call.
   std::vector<JudgedWindow> add(const model::Snapshot& snapshot);
   const StateNames& names() const { return names_; }
@@ -44,6 +47,7 @@ class ProcessWindows {
   };
   void compare(const model::WorkerModel& window, const Process& process, JudgedWindow& judged) const;
 
+  const Methods methods_;
   StateNames names_;
   similarity::OddWindows odd_;
   std::map<uint64_t, Process> processes_;

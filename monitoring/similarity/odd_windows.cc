@@ -95,7 +95,8 @@ OddWindow OddWindows::add(const ProcessWindow& window) {
   if (out.top.size() > kShown) out.top.resize(kShown);
   out.excess_s = now.excess;
 
-  if (!known_.contains(window.process) && known_.size() >= kMostProcesses) known_.erase(known_.begin());
+  if (!known_.contains(window.process) && known_.size() >= kMostProcesses)
+    known_.erase(std::ranges::min_element(known_, {}, [](const auto& each) { return each.second.ended; }));
   Known& known = known_[window.process];
   known.kind = window.kind;
   const double time = score(window, known, now.excess, &Values::excess, kLeastExcess, 0);

@@ -6,6 +6,7 @@
 #include "monitoring/daemon/detectors.h"
 #include "monitoring/daemon/process_windows.h"
 #include "monitoring/daemon/similarity_detectors.h"
+#include "monitoring/daemon/window_detector.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 class Reports {
  public:
   static constexpr uint64_t kServers = 6;
+  bool all_are_slow = false;  ///< and not only the one
   uint64_t starved = 0;  ///< 4: this server could run for more than half of each second and has no processor
 
   /// A second passes; `slow` (0: none) takes `factor` times as long for everything.
@@ -21,7 +23,7 @@ class Reports {
     now_ += 1s;
     ++seconds_;
     for (uint64_t server = 1; server <= kServers; ++server) {
-      const double takes = server == slow ? factor : 1;
+      const double takes = server == slow || all_are_slow ? factor : 1;
       // Some seconds are better than others.
       const double noise = 1 + 0.1 * std::sin(static_cast<double>(seconds_ * 7 + server * 3));
       busy_[server] += static_cast<uint64_t>(100 * 2e6 * takes * noise);
@@ -199,6 +201,62 @@ TEST(ProcessWindows, TheWindowOfAServerThatTakesLongerIsOddAndSaysWhere) {
   EXPECT_THAT(line, testing::HasSubstr(R"("because":"time")"));
   EXPECT_THAT(line, testing::HasSubstr(R"("region":"disk.read")"));
   EXPECT_GT(judged[2].semi, judged[1].semi) << "AutomaDeD's distance sees so much, too";
+}
+
+/// A detector that has seen a minute of what is usual.
+struct Windows {
+  Windows() {
+    for (int i = 0; i < 60; ++i)
+      EXPECT_TRUE(second(0, 1).empty()) << "in second " << i;
+  }
+  std::vector<proto::Verdict> second(uint64_t slow, double factor,
+                                     const std::vector<proto::Verdict>& found = {}) {
+    const model::Snapshot snapshot = reports.second(slow, factor);
+    detector.hear(found, snapshot.taken);
+    return detector.examine(snapshot);
+  }
+  Reports reports;
+  WindowDetector detector;
+};
+
+TEST(WindowDetector, NamesAServerOfWhichTwoWindowsInARowAreOddForAsLongAsTheyAre) {
+  Windows windows;
+  EXPECT_TRUE(windows.second(3, 50).empty()) << "one window may be a hiccup";
+  EXPECT_TRUE(windows.second(0, 1).empty());
+  EXPECT_TRUE(windows.second(3, 50).empty()) << "they are not in a row";
+  const auto found = windows.second(3, 50);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind(), proto::Verdict::SLOW);
+  EXPECT_EQ(found[0].server(), "server-3");
+  EXPECT_EQ(found[0].server_id(), 103u);
+  EXPECT_EQ(found[0].region(), "disk.read");
+  EXPECT_EQ(found[0].file(), "chunkserver/store/chunk_reader.cc");
+  EXPECT_GE(found[0].since_ns(), 2'000'000'000u) << "since the first of them began";
+  EXPECT_EQ(windows.second(3, 50).size(), 1u);
+  EXPECT_TRUE(windows.second(0, 1).empty());
+}
+
+TEST(WindowDetector, SaysNothingOfWhoWasNamedOrWaitedForSomebodyWhoWas) {
+  for (const bool is_culprit : {true, false}) {
+    Windows windows;
+    proto::Verdict stuck;
+    stuck.set_kind(proto::Verdict::STUCK);
+    stuck.set_server(is_culprit ? "server-3" : "server-1");
+    stuck.add_servers_waiting("server-3");
+    EXPECT_TRUE(windows.second(3, 50, {stuck}).empty());
+    for (int i = 0; i < 55; ++i)
+      EXPECT_TRUE(windows.second(3, 50).empty()) << "of the same time";
+    for (int i = 0; i < 10; ++i)
+      (void)windows.second(3, 50);
+    EXPECT_EQ(windows.second(3, 50).size(), 1u) << "it still is, long after what was said";
+  }
+}
+
+TEST(WindowDetector, SaysNothingWhereMostServersOfAKindTakeLonger) {
+  Windows windows;
+  windows.reports.all_are_slow = true;
+  EXPECT_TRUE(windows.second(0, 50).empty());
+  EXPECT_TRUE(windows.second(0, 50).empty());
 }
 
 }  // namespace

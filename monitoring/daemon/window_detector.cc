@@ -1,0 +1,91 @@
+#include "monitoring/daemon/window_detector.h"
+
+#include <algorithm>
+
+#include "common/proto/verdicts.h"
+
+namespace kintsugi::monitoring {
+
+void WindowDetector::hear(const std::vector<proto::Verdict>& found, TimePoint now) {
+  for (const proto::Verdict& verdict : found) {
+    named_at_[verdict.server()] = now;
+    named_at_[verdict.peer()] = now;
+    for (const std::string& waiting : verdict.servers_waiting())
+      named_at_[waiting] = now;
+  }
+  std::erase_if(named_at_, [&](const auto& named) { return now - named.second > kNamedLately; });
+}
+
+std::vector<proto::Verdict> WindowDetector::examine(const model::Snapshot& snapshot) {
+  for (const JudgedWindow& window : windows_.add(snapshot))
+    look(window, snapshot);
+  std::erase_if(servers_,
+                [&](const auto& server) { return snapshot.taken - server.second.ended > kForgotten; });
+  std::vector<proto::Verdict> found;
+  for (auto& [process, server] : servers_) {
+    if (!server.stands || named_at_.contains(server.name)) continue;
+    found.push_back(server.verdict);
+    found.back().set_since_ns(static_cast<uint64_t>((snapshot.taken - server.began).count()));
+  }
+  return found;
+}
+
+/// Others of its kind are not odd at the same time.
+bool WindowDetector::is_alone(uint64_t process) const {
+  const Server& one = servers_.at(process);
+  size_t peers = 0, odd = 0;
+  for (const auto& [other, server] : servers_) {
+    if (other == process || server.kind != one.kind || one.ended - server.ended > kInARow) continue;
+    ++peers;
+    odd += server.odd ? 1 : 0;
+  }
+  return peers < kLeastPeers || 2 * odd < peers;
+}
+
+void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& snapshot) {
+  Server& server = servers_[window.process];
+  server.name = window.server;
+  server.kind = window.kind;
+  const TimePoint before = std::exchange(server.ended, snapshot.taken);
+  const similarity::OddWindow& ours = window.ours;
+  const bool is_odd = ours.score > similarity::OddWindows::kOdd &&
+                      ours.because == similarity::OddBecause::kTime && !ours.top.empty();
+  const bool was_odd = std::exchange(server.odd, is_odd) && snapshot.taken - before <= kInARow;
+  if (!is_odd) {
+    server.stands = false;
+    return;
+  }
+  if (!was_odd) {
+    server.began = window.began;
+    server.stands = false;
+    return;
+  }
+  // As long as it stands it is one alarm, whichever transition took most in the last window.
+  if (server.stands || !is_alone(window.process)) return;
+  server.stands = true;
+  const similarity::StateInfo state = windows_.names().describe(ours.top.front().transition.from);
+  proto::Verdict& verdict = server.verdict;
+  verdict.Clear();
+  verdict.set_kind(proto::Verdict::SLOW);
+  verdict.set_server(window.server);
+  verdict.set_server_id(window.server_id);
+  verdict.set_process(window.process);
+  verdict.set_process_kind(window.kind);
+  verdict.set_region(state.region.empty() ? state.name : state.region);
+  verdict.set_file(state.file);
+  verdict.set_line(state.line);
+  verdict.set_function(state.function);
+  verdict.set_confidence(proto::Verdict::LIKELY);
+  verdict.add_why(
+      fmt::format("in two windows in a row it took longer than is usual of a {}, by {:.1f} s in the last "
+                  "one: {:.0f} times "
+                  "as much as windows differ as a rule",
+                  window.kind, ours.excess_s, ours.score));
+  for (const similarity::OddTransition& one : ours.top) {
+    const similarity::StateInfo stay = windows_.names().describe(one.transition.from);
+    verdict.add_why(fmt::format("{:.1f} s of it {} {}", one.excess_s,
+                                stay.wait == proto::WAIT_NONE ? "at work in" : "waiting in", stay.name));
+  }
+}
+
+}  // namespace kintsugi::monitoring
