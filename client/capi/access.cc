@@ -50,7 +50,7 @@ Result<bool> is_granted(std::string_view list, const proto::Caller& caller, uint
   return in_one ? granted : (other & wanted) == wanted;
 }
 
-asio::awaitable<Status> check_access(client::InodeCalls& calls, proto::Caller caller,
+asio::awaitable<Status> check_access(Context context, client::InodeCalls& calls, proto::Caller caller,
                                      proto::Attributes attributes, uint32_t wanted) {
   const Status denied{Code::kAccessDenied, "may not be opened so by this user"};
   if (caller.uid() == 0) co_return Status{};
@@ -61,7 +61,7 @@ asio::awaitable<Status> check_access(client::InodeCalls& calls, proto::Caller ca
     *request.mutable_caller() = caller;
     request.set_inode(attributes.inode());
     request.set_name("system.posix_acl_access");
-    const auto list = co_await calls.get_xattr(std::move(request));
+    const auto list = co_await calls.get_xattr(context, std::move(request));
     if (!list && list.error().code() != Code::kNoData) co_return list.error();
     if (list) {
       const auto granted = is_granted(*list, caller, attributes.gid(), wanted);

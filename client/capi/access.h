@@ -14,7 +14,7 @@ namespace kintsugi::capi {
 inline constexpr uint32_t kMayRead = 4, kMayWrite = 2;
 
 /// By mode and access list. kAccessDenied.
-asio::awaitable<Status> check_access(client::InodeCalls& calls, proto::Caller caller,
+asio::awaitable<Status> check_access(Context context, client::InodeCalls& calls, proto::Caller caller,
                                      proto::Attributes attributes, uint32_t wanted);
 
 /// What an access list grants to a caller who is neither the owner nor root; `list` is the value of system.posix_acl_access.

@@ -51,6 +51,7 @@ class Connection {
   // ---- from tasks, on the connection's thread
   client::Client& client() { return client_->async(); }
   client::OpenFiles& files() { return *files_; }
+  Context context() { return client().context(); }
   client::InodeCalls& calls() { return files_->calls(); }
   const proto::Caller& caller() const { return settings_.caller; }
   uint32_t umask() const { return settings_.umask; }

@@ -13,13 +13,14 @@ constexpr uint32_t kEntriesAtOnce = 1000;
 
 asio::awaitable<Outcome> Directory::open(ConnectionPtr connection, std::string path,
                                          std::shared_ptr<Directory>& opened) {
-  const auto place =
-      co_await walk(connection->calls(), connection->caller(), std::move(path), LastName::kFollow);
+  const auto place = co_await walk(connection->context(), connection->calls(), connection->caller(),
+                                   std::move(path), LastName::kFollow);
   if (!place) co_return place.error();
   if (!place->found) co_return Status{Code::kNotFound, place->name + " does not exist"};
   if (place->found->type() != proto::Attributes::DIRECTORY)
     co_return Status{Code::kNotDirectory, place->name + " is not a directory"};
-  KINTSUGI_CO_TRY(co_await check_access(connection->calls(), connection->caller(), *place->found, kMayRead));
+  KINTSUGI_CO_TRY(co_await check_access(connection->context(), connection->calls(), connection->caller(),
+                                        *place->found, kMayRead));
   opened = std::make_shared<Directory>(connection, place->found->inode());
   co_return int64_t{0};
 }
@@ -46,7 +47,7 @@ asio::awaitable<Outcome> Directory::fetch() {
   request.set_after(after_);
   request.set_limit(kEntriesAtOnce);
   request.set_names_only(true);
-  auto page = co_await connection_->calls().list(std::move(request));
+  auto page = co_await connection_->calls().list(connection_->context(), std::move(request));
   if (!page) co_return page.error();
   page_ = std::move(*page);
   at_ = 0;

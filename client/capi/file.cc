@@ -69,7 +69,7 @@ asio::awaitable<Outcome> File::close(FilePtr self) {
   self->closing_ = true;
   while (self->uses_ > 0)
     co_await self->idle_->wait();
-  const Status status = co_await self->handle_->close(/*wait=*/true);
+  const Status status = co_await self->handle_->close(self->connection_->context(), /*wait=*/true);
   self->handle_.reset();
   self->idle_.reset();
   self->connection_->open().erase(self);
@@ -80,7 +80,7 @@ asio::awaitable<Outcome> File::read(FilePtr self, std::span<std::byte> into, uin
   const Use use(*self);
   if (!use) co_return closed();
   if (!self->readable()) co_return Status{Code::kBadHandle, "the file is not open for reading"};
-  const auto bytes = co_await self->handle_->file().read(offset, into);
+  const auto bytes = co_await self->handle_->file().read(self->connection_->context(), offset, into);
   if (!bytes) co_return bytes.error();
   co_return static_cast<int64_t>(*bytes);
 }
@@ -91,19 +91,21 @@ asio::awaitable<Outcome> File::write(FilePtr self, std::span<const std::byte> by
   KINTSUGI_CO_TRY(self->may_write());
   client::OpenFile& file = self->handle_->file();
   if ((self->flags_ & O_APPEND) != 0) {
-    const auto at = co_await file.append(bytes, self->kills_privileges());
+    const auto at = co_await file.append(self->connection_->context(), bytes, self->kills_privileges());
     if (!at) co_return at.error();
   } else {
-    KINTSUGI_CO_TRY(co_await file.write(offset, bytes, self->kills_privileges()));
+    KINTSUGI_CO_TRY(
+        co_await file.write(self->connection_->context(), offset, bytes, self->kills_privileges()));
   }
-  if ((self->flags_ & (O_SYNC | O_DSYNC)) != 0) KINTSUGI_CO_TRY(co_await self->handle_->sync());
+  if ((self->flags_ & (O_SYNC | O_DSYNC)) != 0)
+    KINTSUGI_CO_TRY(co_await self->handle_->sync(self->connection_->context()));
   co_return static_cast<int64_t>(bytes.size());
 }
 
 asio::awaitable<Outcome> File::sync(FilePtr self) {
   const Use use(*self);
   if (!use) co_return closed();
-  co_return outcome_of(co_await self->handle_->sync());
+  co_return outcome_of(co_await self->handle_->sync(self->connection_->context()));
 }
 
 asio::awaitable<Outcome> File::truncate(FilePtr self, uint64_t size) {
@@ -127,7 +129,7 @@ asio::awaitable<Outcome> File::set_size(uint64_t size) {
   request.set_size(size);
   request.set_opened_for_writing(true);
   request.set_kill_privileges(kills_privileges());
-  const auto changed = co_await handle_->file().set_attributes(std::move(request));
+  const auto changed = co_await handle_->file().set_attributes(connection_->context(), std::move(request));
   if (!changed) co_return changed.error();
   co_return int64_t{0};
 }
@@ -143,14 +145,16 @@ asio::awaitable<Outcome> File::allocate(FilePtr self, int mode, uint64_t offset,
   how.zero_range = (mode & FALLOC_FL_ZERO_RANGE) != 0;
   const bool known = (mode & ~kKnown) == 0 && !(how.punch_hole && (!how.keep_size || how.zero_range));
   if (!known) co_return Status{Code::kNotSupported, "space is not allocated so"};
-  co_return outcome_of(co_await self->handle_->file().allocate(how, offset, length));
+  co_return outcome_of(
+      co_await self->handle_->file().allocate(self->connection_->context(), how, offset, length));
 }
 
 asio::awaitable<Outcome> File::seek(FilePtr self, uint64_t offset, bool data) {
   const Use use(*self);
   if (!use) co_return closed();
   client::OpenFile& file = self->handle_->file();
-  const auto found = data ? co_await file.seek_data(offset) : co_await file.seek_hole(offset);
+  const auto found = data ? co_await file.seek_data(self->connection_->context(), offset)
+                          : co_await file.seek_hole(self->connection_->context(), offset);
   if (found) co_return static_cast<int64_t>(*found);
   const Code code = found.error().code();
   // An offset beyond the end is ENXIO, as lseek(2) has it.
@@ -175,7 +179,8 @@ asio::awaitable<Outcome> File::copy_range(FilePtr from, uint64_t from_offset, Fi
   const uint64_t apart = std::max(from_offset, to_offset) - std::min(from_offset, to_offset);
   if (source.inode() == target.inode() && apart < length)
     co_return Status{Code::kInvalidArgument, "the ranges overlap"};
-  const auto copied = co_await target.copy_range(source, from_offset, to_offset, length);
+  const auto copied =
+      co_await target.copy_range(to->connection_->context(), source, from_offset, to_offset, length);
   if (!copied) co_return copied.error();
   co_return static_cast<int64_t>(*copied);
 }
@@ -183,7 +188,8 @@ asio::awaitable<Outcome> File::copy_range(FilePtr from, uint64_t from_offset, Fi
 asio::awaitable<Outcome> File::stat(FilePtr self, struct kintsugi_stat* into) {
   const Use use(*self);
   if (!use) co_return closed();
-  const auto told = co_await self->connection_->calls().get(self->handle_->file().inode());
+  const auto told =
+      co_await self->connection_->calls().get(self->connection_->context(), self->handle_->file().inode());
   if (!told) co_return told.error();
   fill(*into, *self->connection_, *told);
   co_return int64_t{0};

@@ -28,7 +28,7 @@ asio::awaitable<Result<proto::Attributes>> make(Connection& connection, uint64_t
   request.set_mode(mode & 07777);
   request.set_umask(connection.umask());
   request.set_hold_for(connection.files().session().id());
-  return connection.calls().make(std::move(request));
+  return connection.calls().make(connection.context(), std::move(request));
 }
 
 asio::awaitable<Status> open_nameless(ConnectionPtr connection, Place place, int flags, uint32_t mode,
@@ -55,8 +55,8 @@ Status check_type(const Place& place, int flags) {
 
 asio::awaitable<Status> open_existing(ConnectionPtr connection, const proto::Attributes& attributes,
                                       int flags, FilePtr& opened) {
-  KINTSUGI_CO_TRY(
-      co_await check_access(connection->calls(), connection->caller(), attributes, wanted_by(flags)));
+  KINTSUGI_CO_TRY(co_await check_access(connection->context(), connection->calls(), connection->caller(),
+                                        attributes, wanted_by(flags)));
   const FilePtr file = File::open(connection, connection->files().open(attributes), flags);
   if ((flags & O_TRUNC) != 0) {
     const auto cut = co_await File::empty(file);
@@ -82,7 +82,8 @@ asio::awaitable<Status> open_file(ConnectionPtr connection, std::string path, in
   const LastName last_name =
       exclusive || (flags & O_NOFOLLOW) != 0 ? LastName::kDoNotFollow : LastName::kFollow;
   for (int attempt = 1;; ++attempt) {
-    auto place = co_await walk(connection->calls(), connection->caller(), path, last_name);
+    auto place =
+        co_await walk(connection->context(), connection->calls(), connection->caller(), path, last_name);
     if (!place) co_return place.error();
     if (nameless) co_return co_await open_nameless(connection, std::move(*place), flags, mode, opened);
     if (place->found) {

@@ -12,7 +12,8 @@ namespace {
 /// What is at a path, which must be something.
 asio::awaitable<Result<proto::Attributes>> find(Connection& connection, std::string path,
                                                 LastName last_name) {
-  auto place = co_await walk(connection.calls(), connection.caller(), std::move(path), last_name);
+  auto place = co_await walk(connection.context(), connection.calls(), connection.caller(), std::move(path),
+                             last_name);
   if (!place) co_return place.error();
   if (!place->found) co_return Status{Code::kNotFound, place->name + " does not exist"};
   co_return std::move(*place->found);
@@ -20,8 +21,8 @@ asio::awaitable<Result<proto::Attributes>> find(Connection& connection, std::str
 
 /// Where a name is to be made or taken away. `nameless`: the error for "/", "." and "..".
 asio::awaitable<Result<Place>> last_name_of(Connection& connection, std::string path, Code nameless) {
-  auto place =
-      co_await walk(connection.calls(), connection.caller(), std::move(path), LastName::kDoNotResolve);
+  auto place = co_await walk(connection.context(), connection.calls(), connection.caller(), std::move(path),
+                             LastName::kDoNotResolve);
   if (place && place->parent == 0) co_return Status{nameless, "the path has no last name"};
   co_return place;
 }
@@ -31,13 +32,13 @@ asio::awaitable<Result<proto::Attributes>> look_up(Connection& connection, const
   *request.mutable_caller() = connection.caller();
   request.set_parent(place.parent);
   request.set_name(place.name);
-  return connection.calls().lookup(std::move(request));
+  return connection.calls().lookup(connection.context(), std::move(request));
 }
 
 /// The metaserver must know what is open here before a name goes.
 asio::awaitable<Status> tell_holds(Connection& connection) {
   client::Session& session = connection.files().session();
-  if (session.has_untold()) co_return co_await session.tell();
+  if (session.has_untold()) co_return co_await session.tell(connection.context());
   co_return Status{};
 }
 
@@ -89,8 +90,9 @@ asio::awaitable<Outcome> change_attributes(ConnectionPtr connection, std::string
   request.set_inode(found->inode());
   // An open file knows what is not written out yet.
   const auto file = connection->files().find(found->inode());
-  co_return outcome_of_change(file ? co_await file->set_attributes(std::move(request))
-                                   : co_await connection->calls().set_attributes(std::move(request)));
+  co_return outcome_of_change(
+      file ? co_await file->set_attributes(connection->context(), std::move(request))
+           : co_await connection->calls().set_attributes(connection->context(), std::move(request)));
 }
 
 // ---- names
@@ -105,7 +107,7 @@ asio::awaitable<Outcome> make_directory(ConnectionPtr connection, std::string pa
   request.set_type(proto::Attributes::DIRECTORY);
   request.set_mode(mode & 07777);
   request.set_umask(connection->umask());
-  co_return outcome_of_change(co_await connection->calls().make(std::move(request)));
+  co_return outcome_of_change(co_await connection->calls().make(connection->context(), std::move(request)));
 }
 
 asio::awaitable<Outcome> make_symlink(ConnectionPtr connection, std::string target, std::string path) {
@@ -120,7 +122,7 @@ asio::awaitable<Outcome> make_symlink(ConnectionPtr connection, std::string targ
   request.set_name(place->name);
   request.set_type(proto::Attributes::SYMLINK);
   request.set_target(target);
-  co_return outcome_of_change(co_await connection->calls().make(std::move(request)));
+  co_return outcome_of_change(co_await connection->calls().make(connection->context(), std::move(request)));
 }
 
 asio::awaitable<Outcome> read_symlink(ConnectionPtr connection, std::string path, std::span<char> into) {
@@ -143,7 +145,7 @@ asio::awaitable<Outcome> make_link(ConnectionPtr connection, std::string from, s
   request.set_inode(source->inode());
   request.set_parent(place->parent);
   request.set_name(place->name);
-  co_return outcome_of_change(co_await connection->calls().link(std::move(request)));
+  co_return outcome_of_change(co_await connection->calls().link(connection->context(), std::move(request)));
 }
 
 asio::awaitable<Outcome> remove(ConnectionPtr connection, std::string path, bool directory) {
@@ -165,7 +167,7 @@ asio::awaitable<Outcome> remove(ConnectionPtr connection, std::string path, bool
   request.set_parent(place->parent);
   request.set_name(place->name);
   request.set_directory(directory);
-  co_return outcome_of_change(co_await connection->calls().unlink(std::move(request)));
+  co_return outcome_of_change(co_await connection->calls().unlink(connection->context(), std::move(request)));
 }
 
 asio::awaitable<Outcome> rename(ConnectionPtr connection, std::string from, std::string to, unsigned flags) {
@@ -191,7 +193,7 @@ asio::awaitable<Outcome> rename(ConnectionPtr connection, std::string from, std:
   request.set_to_name(target->name);
   request.set_no_replace((flags & RENAME_NOREPLACE) != 0);
   request.set_exchange((flags & RENAME_EXCHANGE) != 0);
-  co_return outcome_of_change(co_await connection->calls().move(std::move(request)));
+  co_return outcome_of_change(co_await connection->calls().move(connection->context(), std::move(request)));
 }
 
 // ---- extended attributes
@@ -204,7 +206,7 @@ asio::awaitable<Outcome> get_xattr(ConnectionPtr connection, std::string path, s
   *request.mutable_caller() = connection->caller();
   request.set_inode(found->inode());
   request.set_name(std::move(name));
-  const auto value = co_await connection->calls().get_xattr(std::move(request));
+  const auto value = co_await connection->calls().get_xattr(connection->context(), std::move(request));
   if (!value) co_return value.error();
   co_return copy_all(*value, into);
 }
@@ -215,13 +217,13 @@ asio::awaitable<Outcome> set_xattr(ConnectionPtr connection, std::string path,
   if (!found) co_return found.error();
   *request.mutable_caller() = connection->caller();
   request.set_inode(found->inode());
-  co_return outcome_of(co_await connection->calls().set_xattr(std::move(request)));
+  co_return outcome_of(co_await connection->calls().set_xattr(connection->context(), std::move(request)));
 }
 
 asio::awaitable<Outcome> list_xattrs(ConnectionPtr connection, std::string path, std::span<char> into) {
   const auto found = co_await find(*connection, std::move(path), LastName::kFollow);
   if (!found) co_return found.error();
-  const auto names = co_await connection->calls().list_xattrs(found->inode());
+  const auto names = co_await connection->calls().list_xattrs(connection->context(), found->inode());
   if (!names) co_return names.error();
   std::string all;
   for (const std::string& name : *names) {

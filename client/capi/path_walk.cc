@@ -19,8 +19,8 @@ std::deque<std::string> split(const std::string& path) {
 
 }  // namespace
 
-asio::awaitable<Result<Place>> walk(client::InodeCalls& calls, proto::Caller caller, std::string path,
-                                    LastName last_name) {
+asio::awaitable<Result<Place>> walk(Context context, client::InodeCalls& calls, proto::Caller caller,
+                                    std::string path, LastName last_name) {
   if (path.empty()) co_return Status{Code::kNotFound, "the path is empty"};
   if (path.size() > kMaxPathBytes) co_return Status{Code::kNameTooLong, "the path is too long"};
   std::deque<std::string> names = split(path);
@@ -39,7 +39,7 @@ asio::awaitable<Result<Place>> walk(client::InodeCalls& calls, proto::Caller cal
     *request.mutable_caller() = caller;
     request.set_parent(directory);
     request.set_name(name);
-    auto found = co_await calls.lookup(std::move(request));
+    auto found = co_await calls.lookup(context, std::move(request));
     if (!found && is_last && found.error().code() == Code::kNotFound) co_return place;
     if (!found) co_return found.error();
     const bool follows = !is_last || ends_with_slash || last_name == LastName::kFollow;
@@ -64,7 +64,7 @@ asio::awaitable<Result<Place>> walk(client::InodeCalls& calls, proto::Caller cal
     here = std::move(*found);
   }
   if (!here) {
-    auto root = co_await calls.get(directory);
+    auto root = co_await calls.get(context, directory);
     if (!root) co_return root.error();
     here = std::move(*root);
   }

@@ -32,7 +32,7 @@ enum class LastName {
 
 /// The metaserver checks that the caller may search the directories on the way. It is no error that nothing has the last name, but
 /// kNotFound when one before it does not exist; kNotDirectory, kAccessDenied, kNameTooLong, kSymlinkLoop.
-asio::awaitable<Result<Place>> walk(client::InodeCalls& calls, proto::Caller caller, std::string path,
-                                    LastName last_name);
+asio::awaitable<Result<Place>> walk(Context context, client::InodeCalls& calls, proto::Caller caller,
+                                    std::string path, LastName last_name);
 
 }  // namespace kintsugi::capi

@@ -32,9 +32,7 @@ Client::Client(const runtime::Runtime& runtime, Options options, rpc::Secret sec
 Client::~Client() = default;
 
 Context Client::context() const {
-  Context context;
-  context.recorder = resources_->options.recorder;
-  return context;
+  return resources_->context();
 }
 
 asio::awaitable<Result<proto::ChangeFaultsResponse>> Client::change_faults(
@@ -60,9 +58,10 @@ asio::awaitable<void> Client::stop() {
 
 template <class Response>
 asio::awaitable<Result<Response>> Client::ask(Method method, std::unique_ptr<const Message> request,
-                                              Repeat repeat, Duration limit) {
+                                              Repeat repeat, Duration limit, std::optional<Context> within) {
   Response response;
-  KINTSUGI_CO_TRY(co_await resources_->meta.call(context(), method, *request, response, repeat, limit));
+  KINTSUGI_CO_TRY(
+      co_await resources_->meta.call(within.value_or(context()), method, *request, response, repeat, limit));
   co_return response;
 }
 
@@ -195,8 +194,9 @@ asio::awaitable<Result<proto::DiskUsageResponse>> Client::disk_usage(std::string
                                        Repeat::kAllowed, MetaLink::kLongCallLimit);
 }
 
-asio::awaitable<Result<proto::DiskFreeResponse>> Client::disk_free() {
-  return ask<proto::DiskFreeResponse>(Method::kDiskFree, std::make_unique<proto::Empty>());
+asio::awaitable<Result<proto::DiskFreeResponse>> Client::disk_free(std::optional<Context> within) {
+  return ask<proto::DiskFreeResponse>(Method::kDiskFree, std::make_unique<proto::Empty>(), Repeat::kAllowed,
+                                      MetaLink::kCallLimit, within);
 }
 
 // ---- quotas, snapshots, trash
@@ -215,10 +215,12 @@ asio::awaitable<Result<proto::GetQuotasResponse>> Client::quotas_at(std::string 
                                        request_for<proto::GetQuotasRequest>(std::move(path)));
 }
 
-asio::awaitable<Result<proto::GetQuotasResponse>> Client::quotas_of(uint64_t inode) {
+asio::awaitable<Result<proto::GetQuotasResponse>> Client::quotas_of(uint64_t inode,
+                                                                    std::optional<Context> within) {
   auto request = std::make_unique<proto::GetQuotasRequest>();
   request->set_inode(inode);
-  return ask<proto::GetQuotasResponse>(Method::kGetQuotas, std::move(request));
+  return ask<proto::GetQuotasResponse>(Method::kGetQuotas, std::move(request), Repeat::kAllowed,
+                                       MetaLink::kCallLimit, within);
 }
 
 asio::awaitable<Result<proto::ListQuotasResponse>> Client::list_quotas(uint64_t after) {

@@ -60,6 +60,9 @@ class Client {
                                         ChangeJournal* journal = nullptr, std::span<std::byte> name_log = {},
                                         std::span<std::byte> own_locks = {});
 
+  /// The root of work that goes on beside the operations below: recorded as theirs are.
+  Context context() const;
+
   // ---- namespace
   asio::awaitable<Result<proto::Attributes>> stat(std::string path);
   /// Lists one page: entries whose names are greater than `after`.
@@ -76,15 +79,17 @@ class Client {
   asio::awaitable<Status> set_policy(std::string path, std::string policy);
 
   asio::awaitable<Result<proto::DiskUsageResponse>> disk_usage(std::string path);
-  asio::awaitable<Result<proto::DiskFreeResponse>> disk_free();
+  /// `within`: it is a part of that work.
+  asio::awaitable<Result<proto::DiskFreeResponse>> disk_free(std::optional<Context> within = {});
 
   // ---- quotas, snapshots, trash of directories
   /// Without limits: the directory has no quota any more.
   asio::awaitable<Status> set_quota(std::string path, std::optional<uint64_t> max_bytes,
                                     std::optional<uint64_t> max_files);
-  /// Those that limit what is at a path, the nearest first; those that limit what is at an inode.
+  /// Those that limit what is at a path, the nearest first; those that limit what is at an inode (`within`: as a part of that work).
   asio::awaitable<Result<proto::GetQuotasResponse>> quotas_at(std::string path);
-  asio::awaitable<Result<proto::GetQuotasResponse>> quotas_of(uint64_t inode);
+  asio::awaitable<Result<proto::GetQuotasResponse>> quotas_of(uint64_t inode,
+                                                              std::optional<Context> within = {});
   /// One page of all: continue after its last directory while `more`.
   asio::awaitable<Result<proto::ListQuotasResponse>> list_quotas(uint64_t after = 0);
 
@@ -152,12 +157,12 @@ class Client {
   /// Whoever looks for the cause of a hang does not wait for long.
   static constexpr Duration kDiagnoseLimit = std::chrono::seconds(2);
 
-  Context context() const;
   /// Calls the metaserver. It owns the request, so that the functions that fill one need not be coroutines.
   template <class Response>
   asio::awaitable<Result<Response>> ask(rpc::Method method, std::unique_ptr<const Message> request,
                                         Repeat repeat = Repeat::kAllowed,
-                                        Duration limit = MetaLink::kCallLimit);
+                                        Duration limit = MetaLink::kCallLimit,
+                                        std::optional<Context> within = {});
   /// Makes a call whose response holds nothing but the outcome.
   asio::awaitable<Status> tell(rpc::Method method, std::unique_ptr<const Message> request,
                                Repeat repeat = Repeat::kAllowed, Duration limit = MetaLink::kCallLimit);

@@ -29,6 +29,8 @@ struct Resources {
         reports(meta, background) {}
 
   TimePoint now() const { return runtime.clock.now(); }
+  /// The root of what is begun here: recorded, below nothing, and without a deadline.
+  Context context() const;
 
   const runtime::Runtime runtime;
   const Options options;

@@ -91,7 +91,7 @@ asio::awaitable<void> ClusterFileSystem::close_all() {
   co_await tasks_.join();
   auto handles = std::exchange(handles_, {});
   for (auto& [handle, file] : handles)
-    (void)co_await file->handle->close();
+    (void)co_await file->handle->close(client_.context());
 }
 
 ClusterFileSystem::Held ClusterFileSystem::held() const {
@@ -162,7 +162,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller& caller, N
   proto::LookupRequest request;
   request.set_parent(parent);
   request.set_name(std::string(name));
-  const auto found = co_await files_.names().lookup(std::move(request));
+  const auto found = co_await files_.names().lookup(caller.context, std::move(request));
   if (found) co_return entry_of(caller, parent, name, *found);
   if (found.error().code() != Code::kNotFound) co_return found.error();
   Entry none;
@@ -178,7 +178,7 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(cons
   const Lifetime confirmed = files_.session().has_lease(node) ? beliefs_.still_confirmed(node) : Lifetime{};
   if (confirmed > Lifetime{})
     if (const auto file = files_.find(node)) co_return AttributesAnswer{shown(file->attributes()), confirmed};
-  const auto found = co_await files_.calls().get(node);
+  const auto found = co_await files_.calls().get(caller.context, node);
   if (found) {
     files_.names().told(*found);
     co_return answer_of(caller, *found);
@@ -211,21 +211,22 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(cons
     co_return AttributesAnswer{shown(*known), beliefs_.lasts(caller)};
   }
   if (const auto file = files_.find(node)) {
-    const auto changed = co_await file->set_attributes(std::move(request));
+    const auto changed = co_await file->set_attributes(caller.context, std::move(request));
     if (!changed) co_return changed.error();
     beliefs_.told_changed(caller, *changed);
     co_return AttributesAnswer{shown(*changed), beliefs_.lasts(caller)};
   }
-  const auto changed = co_await files_.calls().set_attributes(std::move(request), caller.unique);
+  const auto changed =
+      co_await files_.calls().set_attributes(caller.context, std::move(request), caller.unique);
   if (!changed) co_return changed.error();
   files_.names().told(*changed);
   co_return answer_of(caller, *changed);
 }
 
-asio::awaitable<Result<std::string>> ClusterFileSystem::read_link(const Caller&, NodeId node) {
+asio::awaitable<Result<std::string>> ClusterFileSystem::read_link(const Caller& caller, NodeId node) {
   const proto::Attributes* made = files_.names().made(node);
   if (made != nullptr && made->type() == proto::Attributes::SYMLINK) co_return made->target();
-  const auto found = co_await files_.calls().get(node);
+  const auto found = co_await files_.calls().get(caller.context, node);
   if (!found) co_return found.error();
   if (found->type() != proto::Attributes::SYMLINK)
     co_return Status{Code::kInvalidArgument, "is no symbolic link"};
@@ -247,7 +248,7 @@ asio::awaitable<Result<proto::Attributes>> ClusterFileSystem::make(const Caller&
   request.set_umask(node.umask);
   request.set_device(node.device);
   if (hold) request.set_hold_for(files_.session().id());
-  co_return co_await files_.names().make(std::move(request), caller.unique);
+  co_return co_await files_.names().make(caller.context, std::move(request), caller.unique);
 }
 
 asio::awaitable<Result<Entry>> ClusterFileSystem::make_node(const Caller& caller, NodeId parent,
@@ -274,7 +275,7 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::symlink(const Caller& caller, 
   request.set_name(std::string(name));
   request.set_type(proto::Attributes::SYMLINK);
   request.set_target(std::string(target));
-  const auto made = co_await files_.names().make(std::move(request), caller.unique);
+  const auto made = co_await files_.names().make(caller.context, std::move(request), caller.unique);
   if (!made) co_return made.error();
   co_return entry_of(caller, parent, name, *made);
 }
@@ -286,24 +287,24 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::link(const Caller& caller, Nod
   request.set_inode(node);
   request.set_parent(new_parent);
   request.set_name(std::string(new_name));
-  const auto linked = co_await files_.names().link(std::move(request), caller.unique);
+  const auto linked = co_await files_.names().link(caller.context, std::move(request), caller.unique);
   if (!linked) co_return linked.error();
   co_return entry_of(caller, new_parent, new_name, *linked);
 }
 
-asio::awaitable<Status> ClusterFileSystem::tell_holds() {
-  if (files_.session().has_untold()) co_return co_await files_.session().tell();
+asio::awaitable<Status> ClusterFileSystem::tell_holds(const Caller& caller) {
+  if (files_.session().has_untold()) co_return co_await files_.session().tell(caller.context);
   co_return Status{};
 }
 
 asio::awaitable<Status> ClusterFileSystem::unlink(const Caller& caller, NodeId parent,
                                                   std::string_view name) {
-  KINTSUGI_CO_TRY(co_await tell_holds());
+  KINTSUGI_CO_TRY(co_await tell_holds(caller));
   proto::UnlinkRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);
   request.set_name(std::string(name));
-  const auto removed = co_await files_.names().unlink(std::move(request), caller.unique);
+  const auto removed = co_await files_.names().unlink(caller.context, std::move(request), caller.unique);
   if (removed && *removed != 0) {
     beliefs_.forget(*removed);
   } else {
@@ -314,11 +315,11 @@ asio::awaitable<Status> ClusterFileSystem::unlink(const Caller& caller, NodeId p
 
 asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller, NodeId parent,
                                                             std::string_view name) {
-  KINTSUGI_CO_TRY(co_await tell_holds());
+  KINTSUGI_CO_TRY(co_await tell_holds(caller));
   proto::LookupRequest look;
   look.set_parent(parent);
   look.set_name(std::string(name));
-  auto removed = co_await files_.calls().lookup(std::move(look));
+  auto removed = co_await files_.calls().lookup(caller.context, std::move(look));
   // The kernel would take the directory that it knows by this name for dead: where that is another one, or was told by a process
   // before this one, it has to look again, which it does when it is told so.
   const auto known = directory_names_.extract({parent, std::string(name)});
@@ -330,7 +331,7 @@ asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller
   request.set_parent(parent);
   request.set_name(std::string(name));
   request.set_directory(true);
-  const auto unlinked = co_await files_.names().unlink(std::move(request), caller.unique);
+  const auto unlinked = co_await files_.names().unlink(caller.context, std::move(request), caller.unique);
   if (!unlinked) co_return unlinked.error();
   if (removed && removed->type() == proto::Attributes::DIRECTORY) {
     removed->set_links(0);
@@ -349,21 +350,21 @@ asio::awaitable<Status> ClusterFileSystem::write_out_before_replacing(const Call
     *request.mutable_caller() = caller_of(caller);
     request.set_parent(directory);
     request.set_name(std::string(entry));
-    return files_.calls().lookup(std::move(request));
+    return files_.calls().lookup(caller.context, std::move(request));
   };
   // Whatever is wrong with the names the rename itself says.
   if (!co_await look(new_parent, new_name)) co_return Status{};
   const auto moved = co_await look(parent, name);
   if (!moved) co_return Status{};
   const auto file = files_.find(moved->inode());
-  co_return file ? co_await file->flush() : Status{};
+  co_return file ? co_await file->flush(caller.context) : Status{};
 }
 
 asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId parent, std::string_view name,
                                                   NodeId new_parent, std::string_view new_name,
                                                   RenameFlags flags) {
   if (flags.whiteout) co_return Status{Code::kInvalidArgument, "there are no whiteouts"};
-  KINTSUGI_CO_TRY(co_await tell_holds());
+  KINTSUGI_CO_TRY(co_await tell_holds(caller));
   if (!flags.no_replace && files_.has_dirty())
     KINTSUGI_CO_TRY(co_await write_out_before_replacing(caller, parent, name, new_parent, new_name));
   proto::MoveRequest request;
@@ -374,7 +375,7 @@ asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId p
   request.set_to_name(std::string(new_name));
   request.set_no_replace(flags.no_replace);
   request.set_exchange(flags.exchange);
-  const Status moved = co_await files_.names().move(std::move(request), caller.unique);
+  const Status moved = co_await files_.names().move(caller.context, std::move(request), caller.unique);
   beliefs_.any_may_have_changed();
   KINTSUGI_CO_TRY(moved);
   auto directory = directory_names_.extract({parent, std::string(name)});
@@ -406,13 +407,14 @@ Status ClusterFileSystem::check_handles() const {
           fmt::format("{} files are open, as many as there may be", options_.open_handles)};
 }
 
-asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(NodeId node, Handle handle) {
+asio::awaitable<Result<ClusterFileSystem::OpenedPtr>> ClusterFileSystem::opened(const Caller& caller,
+                                                                                NodeId node, Handle handle) {
   if (const auto found = handles_.find(handle); found != handles_.end()) co_return found->second;
-  auto again = co_await files_.open(node, true);
+  auto again = co_await files_.open(caller.context, node, true);
   if (!again) co_return again.error();
   // Several requests may have come for it meanwhile.
   if (const auto found = handles_.find(handle); found != handles_.end()) {
-    (void)co_await (*again)->close();
+    (void)co_await (*again)->close(caller.context);
     co_return found->second;
   }
   auto file = std::make_shared<OpenedFile>();
@@ -438,9 +440,9 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& c
     request.set_size(0);
     request.set_opened_for_writing(true);
     request.set_kill_privileges(flags.kill_setid);
-    const auto cut = co_await handle->file().set_attributes(std::move(request));
+    const auto cut = co_await handle->file().set_attributes(caller.context, std::move(request));
     if (!cut) {
-      (void)co_await handle->close();
+      (void)co_await handle->close(caller.context);
       co_return cut.error();
     }
   }
@@ -453,8 +455,11 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& c
   cached = version;
   // What the kernel believes of the file may be as old as its last answer: who opens it sees what others have closed. This
   // waits for no lock of the kernel, since no pages are concerned.
-  if (!answer.keep_cache && !made_now && notifier_ != nullptr)
+  if (!answer.keep_cache && !made_now && notifier_ != nullptr) {
+    const runtime::Wait wait(caller.context, runtime::WaitKind::kResource,
+                             runtime::named_target(caller.context, "kernel"));
     (void)co_await notifier_->invalidate_inode(told.inode(), -1, 0);
+  }
   answer.direct_io = (flags.flags & O_DIRECT) != 0;
   answer.parallel_direct_writes = answer.direct_io;
   answer.no_flush = !writes(flags.flags);
@@ -471,8 +476,8 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open(const Caller& caller
     co_return co_await open_told(caller, *unsent, flags, true);
   }
   proto::OpenReadResponse where;
-  auto told =
-      co_await files_.calls().get(node, true, writes(flags.flags), writes(flags.flags) ? nullptr : &where);
+  auto told = co_await files_.calls().get(caller.context, node, true, writes(flags.flags),
+                                          writes(flags.flags) ? nullptr : &where);
   if (!told) co_return told.error();
   if (told->type() == proto::Attributes::DIRECTORY) co_return Status{Code::kIsDirectory, "is a directory"};
   beliefs_.told(caller, *told);
@@ -489,8 +494,8 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& ca
     proto::LookupRequest request;
     request.set_parent(parent);
     request.set_name(std::string(name));
-    made = co_await files_.calls().lookup(std::move(request));
-    if (made) made = co_await files_.calls().get(made->inode(), true, writes(flags.flags));
+    made = co_await files_.calls().lookup(caller.context, std::move(request));
+    if (made) made = co_await files_.calls().get(caller.context, made->inode(), true, writes(flags.flags));
   }
   if (!made) co_return made.error();
   if (made->type() != proto::Attributes::FILE)
@@ -512,15 +517,17 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create_nameless(const C
   co_return CreateAnswer{entry_of(caller, parent, {}, *made), std::move(opened)};
 }
 
-asio::awaitable<Result<ReadAnswer>> ClusterFileSystem::read(const Caller&, NodeId node,
+asio::awaitable<Result<ReadAnswer>> ClusterFileSystem::read(const Caller& caller, NodeId node,
                                                             const ReadRequest& request) {
-  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, request.handle));
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(caller, node, request.handle));
   runtime::Buffer buffer = buffers_.try_acquire();
   if (!buffer) {
+    const runtime::Wait wait(caller.context, runtime::WaitKind::kResource,
+                             runtime::named_target(caller.context, "buffers"));
     KINTSUGI_CO_ASSIGN(buffer, co_await buffers_.acquire(TimePoint::max()));
   }
   const auto into = buffer.first(std::min<size_t>(request.bytes, buffer.size()));
-  const auto bytes = co_await file->handle->file().read(request.offset, into);
+  const auto bytes = co_await file->handle->file().read(caller.context, request.offset, into);
   if (!bytes) co_return bytes.error();
   ReadAnswer answer;
   answer.ranges.push_back(into.first(*bytes));
@@ -528,71 +535,73 @@ asio::awaitable<Result<ReadAnswer>> ClusterFileSystem::read(const Caller&, NodeI
   co_return answer;
 }
 
-asio::awaitable<Result<uint32_t>> ClusterFileSystem::write(const Caller&, NodeId node,
+asio::awaitable<Result<uint32_t>> ClusterFileSystem::write(const Caller& caller, NodeId node,
                                                            const WriteRequest& request) {
-  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, request.handle));
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(caller, node, request.handle));
   client::OpenHandle& handle = *file->handle;
   file->written = true;
   Status written;
   if ((request.flags & O_APPEND) != 0 && !request.from_page_cache) {
-    const auto at = co_await handle.file().append(request.data, request.kill_setid);
+    const auto at = co_await handle.file().append(caller.context, request.data, request.kill_setid);
     if (!at) written = at.error();
   } else {
-    written = co_await handle.file().write(request.offset, request.data, request.kill_setid);
+    written = co_await handle.file().write(caller.context, request.offset, request.data, request.kill_setid);
   }
-  if (written.ok() && (request.flags & (O_SYNC | O_DSYNC)) != 0) written = co_await handle.sync();
+  if (written.ok() && (request.flags & (O_SYNC | O_DSYNC)) != 0)
+    written = co_await handle.sync(caller.context);
   if (!written.ok()) co_return written;
   co_return static_cast<uint32_t>(request.data.size());
 }
 
-asio::awaitable<Status> ClusterFileSystem::flush(const Caller&, NodeId node, Handle handle, LockOwner owner) {
-  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
-  if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(node, owner, false);
+asio::awaitable<Status> ClusterFileSystem::flush(const Caller& caller, NodeId node, Handle handle,
+                                                 LockOwner owner) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(caller, node, handle));
+  if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(caller, node, owner, false);
   // Under a write lease it may wait a little: who opens the file elsewhere has it written out first.
   if (files_.session().has_lease(node)) co_return file->handle->check();
   if (!std::exchange(file->written, false)) co_return file->handle->check();
-  co_return co_await file->handle->sync();
+  co_return co_await file->handle->sync(caller.context);
 }
 
-asio::awaitable<Status> ClusterFileSystem::release(const Caller&, NodeId node,
+asio::awaitable<Status> ClusterFileSystem::release(const Caller& caller, NodeId node,
                                                    const ReleaseRequest& request) {
-  if (request.unlock_flock) (void)co_await unlock(node, request.lock_owner, true);
+  if (request.unlock_flock) (void)co_await unlock(caller, node, request.lock_owner, true);
   const auto found = handles_.find(request.handle);
   if (found == handles_.end()) co_return Status{};
   const OpenedPtr file = found->second;
   handles_.erase(found);
   for (const LockOwner owner : file->lock_owners)
-    if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(node, owner, false);
+    if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(caller, node, owner, false);
   const proto::Attributes now = file->handle->file().attributes();
   if (cached_.size() >= options_.remembered) cached_.clear();
   cached_[node] = {now.modified_ns(), now.size()};
-  co_return co_await file->handle->close();
+  co_return co_await file->handle->close(caller.context);
 }
 
-asio::awaitable<Status> ClusterFileSystem::fsync(const Caller&, NodeId node, Handle handle, bool) {
-  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
-  co_return co_await file->handle->sync();
+asio::awaitable<Status> ClusterFileSystem::fsync(const Caller& caller, NodeId node, Handle handle, bool) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(caller, node, handle));
+  co_return co_await file->handle->sync(caller.context);
 }
 
-asio::awaitable<Status> ClusterFileSystem::allocate(const Caller&, NodeId node, Handle handle, int mode,
-                                                    uint64_t offset, uint64_t bytes) {
+asio::awaitable<Status> ClusterFileSystem::allocate(const Caller& caller, NodeId node, Handle handle,
+                                                    int mode, uint64_t offset, uint64_t bytes) {
   constexpr int kKnown = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
   if ((mode & ~kKnown) != 0) co_return Status{Code::kNotSupported, "ranges are not inserted or collapsed"};
-  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(caller, node, handle));
   file->written = true;
   client::AllocateMode how;
   how.keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
   how.punch_hole = (mode & FALLOC_FL_PUNCH_HOLE) != 0;
   how.zero_range = (mode & FALLOC_FL_ZERO_RANGE) != 0;
-  co_return co_await file->handle->file().allocate(how, offset, bytes);
+  co_return co_await file->handle->file().allocate(caller.context, how, offset, bytes);
 }
 
-asio::awaitable<Result<uint64_t>> ClusterFileSystem::seek(const Caller&, NodeId node, Handle handle,
+asio::awaitable<Result<uint64_t>> ClusterFileSystem::seek(const Caller& caller, NodeId node, Handle handle,
                                                           uint64_t offset, SeekTo what) {
-  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(node, handle));
+  KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(caller, node, handle));
   client::OpenFile& open = file->handle->file();
-  const auto found =
-      what == SeekTo::kData ? co_await open.seek_data(offset) : co_await open.seek_hole(offset);
+  const auto found = what == SeekTo::kData ? co_await open.seek_data(caller.context, offset)
+                                           : co_await open.seek_hole(caller.context, offset);
   if (found) co_return *found;
   const Code code = found.error().code();
   if (code == Code::kNoData || code == Code::kRange)
@@ -600,17 +609,19 @@ asio::awaitable<Result<uint64_t>> ClusterFileSystem::seek(const Caller&, NodeId 
   co_return found.error();
 }
 
-asio::awaitable<Result<uint64_t>> ClusterFileSystem::copy_range(const Caller&, const CopyRange& range) {
-  KINTSUGI_CO_ASSIGN(const OpenedPtr from, co_await opened(range.from, range.from_handle));
-  KINTSUGI_CO_ASSIGN(const OpenedPtr to, co_await opened(range.to, range.to_handle));
+asio::awaitable<Result<uint64_t>> ClusterFileSystem::copy_range(const Caller& caller,
+                                                                const CopyRange& range) {
+  KINTSUGI_CO_ASSIGN(const OpenedPtr from, co_await opened(caller, range.from, range.from_handle));
+  KINTSUGI_CO_ASSIGN(const OpenedPtr to, co_await opened(caller, range.to, range.to_handle));
   to->written = true;
-  co_return co_await to->handle->file().copy_range(from->handle->file(), range.from_offset, range.to_offset,
-                                                   range.bytes);
+  co_return co_await to->handle->file().copy_range(caller.context, from->handle->file(), range.from_offset,
+                                                   range.to_offset, range.bytes);
 }
 
 // ---- directories
 
-asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Caller&, NodeId, OpenFlags) {
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Caller& caller, NodeId,
+                                                                      OpenFlags) {
   KINTSUGI_CO_TRY(check_handles());
   OpenAnswer answer;
   answer.handle = next_handle_++;
@@ -621,7 +632,11 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Call
 asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller& caller, NodeId node, Handle handle,
                                                           uint64_t cookie, bool plus,
                                                           DirectoryListing& into) {
-  KINTSUGI_CO_TRY(co_await listings_.acquire(TimePoint::max()));
+  {
+    const runtime::Wait wait(caller.context, runtime::WaitKind::kResource,
+                             runtime::named_target(caller.context, "listings"));
+    KINTSUGI_CO_TRY(co_await listings_.acquire(TimePoint::max()));
+  }
   const Status listed = co_await list_entries(caller, node, handle, cookie, plus, into);
   listings_.release();
   co_return listed;
@@ -649,7 +664,7 @@ asio::awaitable<Status> ClusterFileSystem::list_entries(const Caller& caller, No
     request.set_after(name);
     request.set_limit(static_cast<uint32_t>(std::clamp<size_t>(into.room(kUsualName) + skip, 1, 2000)));
     request.set_names_only(!plus);
-    const auto page = co_await files_.calls().list(std::move(request));
+    const auto page = co_await files_.calls().list(caller.context, std::move(request));
     // One that was removed while it is open has nothing in it.
     if (!page && page.error().code() == Code::kStale) co_return Status{};
     if (!page) co_return page.error();
@@ -675,19 +690,19 @@ asio::awaitable<Status> ClusterFileSystem::list_entries(const Caller& caller, No
   }
 }
 
-asio::awaitable<Status> ClusterFileSystem::release_directory(const Caller&, NodeId, Handle handle) {
+asio::awaitable<Status> ClusterFileSystem::release_directory(const Caller& caller, NodeId, Handle handle) {
   directories_.erase(handle);
   co_return Status{};
 }
 
-asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller&, NodeId, Handle, bool) {
-  co_return co_await files_.names().flush();
+asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller& caller, NodeId, Handle, bool) {
+  co_return co_await files_.names().flush(caller.context);
 }
 
-asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller&, NodeId node) {
-  KINTSUGI_CO_ASSIGN(FileSystemSpace space, co_await cluster_space());
+asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller& caller, NodeId node) {
+  KINTSUGI_CO_ASSIGN(FileSystemSpace space, co_await cluster_space(caller.context));
   // Where quotas hold there is no more room than they leave. What cannot be asked for one limits nothing here.
-  const auto limits = co_await client_.quotas_of(node);
+  const auto limits = co_await client_.quotas_of(node, caller.context);
   if (!limits) co_return space;
   for (const proto::Quota& quota : limits->quotas()) {
     if (quota.has_max_bytes()) {
@@ -704,9 +719,9 @@ asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller&,
   co_return space;
 }
 
-asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::cluster_space() {
+asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::cluster_space(Context context) {
   if (space_ && runtime_.clock.now() - space_->first < kSpaceKnownFor) co_return space_->second;
-  const auto free = co_await client_.disk_free();
+  const auto free = co_await client_.disk_free(context);
   if (!free) co_return free.error();
   FileSystemSpace space;
   space.block_bytes = space.fragment_bytes = kBlockBytes;
@@ -739,7 +754,7 @@ asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeI
   // What is made there may inherit from it.
   if (files_.names().is_leased(node)) files_.give_back(node);
   beliefs_.forget(node);
-  const Status set = co_await files_.calls().set_xattr(std::move(request), caller.unique);
+  const Status set = co_await files_.calls().set_xattr(caller.context, std::move(request), caller.unique);
   beliefs_.forget(node);
   co_return set;
 }
@@ -754,11 +769,12 @@ asio::awaitable<Result<std::string>> ClusterFileSystem::get_xattr(const Caller& 
   *request.mutable_caller() = caller_of(caller);
   request.set_inode(node);
   request.set_name(std::string(name));
-  co_return co_await files_.calls().get_xattr(std::move(request));
+  co_return co_await files_.calls().get_xattr(caller.context, std::move(request));
 }
 
-asio::awaitable<Result<std::vector<std::string>>> ClusterFileSystem::list_xattrs(const Caller&, NodeId node) {
-  return files_.calls().list_xattrs(node);
+asio::awaitable<Result<std::vector<std::string>>> ClusterFileSystem::list_xattrs(const Caller& caller,
+                                                                                 NodeId node) {
+  return files_.calls().list_xattrs(caller.context, node);
 }
 
 asio::awaitable<Status> ClusterFileSystem::remove_xattr(const Caller& caller, NodeId node,
@@ -768,7 +784,7 @@ asio::awaitable<Status> ClusterFileSystem::remove_xattr(const Caller& caller, No
   request.set_inode(node);
   request.set_name(std::string(name));
   request.set_remove(true);
-  const Status removed = co_await files_.calls().set_xattr(std::move(request), caller.unique);
+  const Status removed = co_await files_.calls().set_xattr(caller.context, std::move(request), caller.unique);
   beliefs_.any_may_have_changed();
   co_return removed;
 }
@@ -791,19 +807,20 @@ proto::LockRequest ClusterFileSystem::lock_request(NodeId node, const LockReques
   return wanted;
 }
 
-asio::awaitable<Status> ClusterFileSystem::unlock(NodeId node, LockOwner owner, bool whole_file) {
+asio::awaitable<Status> ClusterFileSystem::unlock(const Caller& caller, NodeId node, LockOwner owner,
+                                                  bool whole_file) {
   LockRequest request;
   request.owner = owner;
   request.flock = whole_file;
-  const auto done = co_await files_.locks().lock(lock_request(node, request));
+  const auto done = co_await files_.locks().lock(caller.context, lock_request(node, request));
   co_return done ? Status{} : done.error();
 }
 
-asio::awaitable<Result<Lock>> ClusterFileSystem::get_lock(const Caller&, NodeId node,
+asio::awaitable<Result<Lock>> ClusterFileSystem::get_lock(const Caller& caller, NodeId node,
                                                           const LockRequest& request) {
   proto::LockRequest wanted = lock_request(node, request);
   wanted.set_test_only(true);
-  const auto found = co_await files_.locks().lock(std::move(wanted));
+  const auto found = co_await files_.locks().lock(caller.context, std::move(wanted));
   if (!found) co_return found.error();
   Lock lock;
   if (found->granted()) co_return lock;
@@ -823,17 +840,18 @@ asio::awaitable<Status> ClusterFileSystem::set_lock(const Caller& caller, NodeId
   for (Duration pause = kFirstLockPause;; pause = std::min(2 * pause, kLongestLockPause)) {
     proto::LockRequest wanted = lock_request(node, request);
     wanted.set_waits(request.wait);
-    const auto answer = co_await files_.locks().lock(std::move(wanted));
+    const auto answer = co_await files_.locks().lock(caller.context, std::move(wanted));
     if (!answer) co_return answer.error();
     if (answer->granted()) {
-      if (caller.interrupt->abandoned()) (void)co_await unlock(node, request.owner, request.flock);
+      if (caller.interrupt->abandoned()) (void)co_await unlock(caller, node, request.owner, request.flock);
       co_return Status{};
     }
     if (!request.wait) co_return Status{Code::kWouldBlock, "somebody else has the lock"};
-    if (caller.interrupt->requested() || !co_await tasks_.sleep_for(pause))
-      co_return Status{Code::kInterrupted, "the wait for a lock was interrupted"};
-    if (caller.interrupt->requested())
-      co_return Status{Code::kInterrupted, "the wait for a lock was interrupted"};
+    const Status interrupted{Code::kInterrupted, "the wait for a lock was interrupted"};
+    if (caller.interrupt->requested()) co_return interrupted;
+    const runtime::Wait wait(caller.context, runtime::WaitKind::kTimer);
+    if (!co_await tasks_.sleep_for(pause)) co_return interrupted;
+    if (caller.interrupt->requested()) co_return interrupted;
   }
 }
 

@@ -121,7 +121,7 @@ class ClusterFileSystem final : public FileSystem {
   using OpenedPtr = std::shared_ptr<OpenedFile>;
 
   /// The open file of a handle, which is opened if a process before this one gave it out.
-  asio::awaitable<Result<OpenedPtr>> opened(NodeId node, Handle handle);
+  asio::awaitable<Result<OpenedPtr>> opened(const Caller& caller, NodeId node, Handle handle);
   Handle keep(std::unique_ptr<client::OpenHandle> handle);
   /// kLimitExceeded: there must not be one more handle.
   Status check_handles() const;
@@ -143,9 +143,9 @@ class ClusterFileSystem final : public FileSystem {
                                                      std::string_view name, NodeId new_parent,
                                                      std::string_view new_name);
   /// The metaserver must know what is open here before a name goes.
-  asio::awaitable<Status> tell_holds();
+  asio::awaitable<Status> tell_holds(const Caller& caller);
   proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;
-  asio::awaitable<Status> unlock(NodeId node, LockOwner owner, bool whole_file);
+  asio::awaitable<Status> unlock(const Caller& caller, NodeId node, LockOwner owner, bool whole_file);
 
   runtime::Runtime runtime_;
   client::Client& client_;
@@ -166,7 +166,7 @@ class ClusterFileSystem final : public FileSystem {
     bool operator==(const Version&) const = default;
   };
   std::unordered_map<NodeId, Version> cached_;  ///< bounded: of which contents the page cache may have pages
-  asio::awaitable<Result<FileSystemSpace>> cluster_space();
+  asio::awaitable<Result<FileSystemSpace>> cluster_space(Context context);
   std::optional<std::pair<TimePoint, FileSystemSpace>> space_;  ///< of the whole cluster
   Handle next_handle_;
   runtime::BufferPool buffers_;

@@ -29,8 +29,7 @@ constexpr Duration kBusyPoll = std::chrono::microseconds(50);
 
 asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
                            const MountArguments& arguments, const rpc::Secret& secret) {
-  sight::Recorder recorder(runtime.runtime().clock, runtime.runtime().random.next(),
-                           {.ring_events = 1024, .max_paths = 256});
+  sight::Recorder recorder(runtime.runtime().clock, runtime.runtime().random.next(), {.ring_events = 1024});
   client::Options options;
   options.metaserver = arguments.metaserver;
   options.memory_bytes = arguments.memory_bytes;
@@ -61,9 +60,11 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
                                             return sight::Reporting{.kind = "mount", .name = name};
                                           }});
   ConnectionOptions connection;
+  connection.context = client.context();
   if (arguments.keep_awake) connection.awake_device = device_to_keep_awake();
-  const int status = co_await seat.serve(runtime, *file_system, std::move(connection),
-                                         [&]() -> asio::awaitable<Status> { return files->sync_all(); });
+  const int status =
+      co_await seat.serve(runtime, *file_system, std::move(connection),
+                          [&]() -> asio::awaitable<Status> { return files->sync_all(client.context()); });
   observer.reset();
   notifier.close();
   co_await file_system->close_all();

@@ -26,22 +26,22 @@ struct Rig {
     return cluster.run(std::move(task));
   }
   std::unique_ptr<OpenHandle> open(uint64_t inode) {
-    auto opened = run(files->open(inode));
+    auto opened = run(files->open({}, inode));
     KINTSUGI_ASSERT(opened);
     return std::move(*opened);
   }
   Status write(OpenHandle& handle, uint64_t offset, std::span<const std::byte> bytes) {
-    return run(handle.file().write(offset, bytes));
+    return run(handle.file().write({}, offset, bytes));
   }
   Bytes read(OpenHandle& handle, uint64_t offset, uint64_t length) {
     Bytes bytes(length);
-    const auto read = run(handle.file().read(offset, bytes));
+    const auto read = run(handle.file().read({}, offset, bytes));
     EXPECT_TRUE(read) << read.error();
     bytes.resize(read ? *read : 0);
     return bytes;
   }
   void close(std::unique_ptr<OpenHandle>& handle) {
-    (void)run(handle->close(true));
+    (void)run(handle->close({}, true));
     handle.reset();
   }
 
@@ -88,21 +88,21 @@ TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
       switch (random.below(20)) {
         case 0: {
           const uint64_t size = random.below(kMost);
-          ASSERT_EQ(rig.run(handle->file().truncate(size)), Status{});
+          ASSERT_EQ(rig.run(handle->file().truncate({}, size)), Status{});
           model.resize(size);
           break;
         }
         case 1: {
           const bool punch = random.below(2) == 0;
           ASSERT_EQ(rig.run(handle->file().allocate(
-                        {.keep_size = true, .punch_hole = punch, .zero_range = !punch}, offset, length)),
+                        {}, {.keep_size = true, .punch_hole = punch, .zero_range = !punch}, offset, length)),
                     Status{});
           for (uint64_t i = offset; i < std::min<uint64_t>(offset + length, model.size()); ++i)
             model[i] = std::byte{};
           break;
         }
         case 2: {
-          ASSERT_EQ(rig.run(handle->sync()), Status{});
+          ASSERT_EQ(rig.run(handle->sync({})), Status{});
           break;
         }
         case 3: {
@@ -112,7 +112,7 @@ TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
         case 4: {
           if (model.empty()) break;
           const uint64_t from = random.below(model.size());
-          const auto copied = rig.run(handle->file().copy_range(handle->file(), from, offset, length));
+          const auto copied = rig.run(handle->file().copy_range({}, handle->file(), from, offset, length));
           ASSERT_TRUE(copied) << copied.error();
           const Bytes bytes = part(model, from, length);
           ASSERT_EQ(*copied, bytes.size());
@@ -139,18 +139,18 @@ TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
       ASSERT_EQ(handle->file().size(), model.size());
     }
     EXPECT_EQ(difference(rig.read(*handle, 0, 2 * kMost), model), "");
-    ASSERT_EQ(rig.run(handle->sync()), Status{});
+    ASSERT_EQ(rig.run(handle->sync({})), Status{});
     EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.size(), model.size());
     // Another process sees the same.
     auto others = rig.cluster.open_files();
-    auto other = rig.run(others->open(inode));
+    auto other = rig.run(others->open({}, inode));
     ASSERT_TRUE(other);
     Bytes seen(2 * kMost);
-    const auto read = rig.run((*other)->file().read(0, seen));
+    const auto read = rig.run((*other)->file().read({}, 0, seen));
     ASSERT_TRUE(read) << read.error();
     seen.resize(*read);
     EXPECT_EQ(difference(seen, model), "");
-    (void)rig.run((*other)->close());
+    (void)rig.run((*other)->close({}));
     other->reset();
     (void)rig.run(others->stop());
     rig.close(handle);
@@ -164,15 +164,15 @@ TEST(OpenFile, TellsAFailedWriteToEveryHandleOnceAndKeepsTheBytes) {
   const Bytes bytes = random_bytes(50'000, 1);
   rig.cluster.meta.refuses_writes = {Code::kNoSpace, "full"};
   ASSERT_EQ(rig.write(*first, 0, bytes), Status{});
-  EXPECT_EQ(rig.run(first->sync()).code(), Code::kNoSpace);
+  EXPECT_EQ(rig.run(first->sync({})).code(), Code::kNoSpace);
   EXPECT_EQ(second->check().code(), Code::kNoSpace);
   EXPECT_EQ(second->check(), Status{});
   auto third = rig.open(inode);
   EXPECT_EQ(third->check(), Status{}) << "it was opened after the failure";
-  EXPECT_EQ(rig.run(first->sync()).code(), Code::kNoSpace) << "they are still not durable";
+  EXPECT_EQ(rig.run(first->sync({})).code(), Code::kNoSpace) << "they are still not durable";
   EXPECT_TRUE(rig.read(*third, 0, bytes.size()) == bytes);
   rig.cluster.meta.refuses_writes = {};
-  EXPECT_EQ(rig.run(second->sync()), Status{});
+  EXPECT_EQ(rig.run(second->sync({})), Status{});
   EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.size(), bytes.size());
   for (auto* handle : {&first, &second, &third})
     rig.close(*handle);
@@ -184,7 +184,7 @@ TEST(OpenFile, GivesFailedBytesUpWithItsLastHandle) {
   auto handle = rig.open(inode);
   rig.cluster.meta.refuses_writes = {Code::kQuota, "too much"};
   ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
-  EXPECT_EQ(rig.run(handle->close(true)).code(), Code::kQuota);
+  EXPECT_EQ(rig.run(handle->close({}, true)).code(), Code::kQuota);
   handle.reset();
   EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
   EXPECT_FALSE(rig.files->find(inode));
@@ -196,7 +196,7 @@ TEST(OpenFile, OfAnInodeThatIsGoneSaysSoAndFreesItsMemory) {
   auto handle = rig.open(inode);
   ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
   rig.cluster.meta.inodes.erase(inode);
-  EXPECT_EQ(rig.run(handle->sync()).code(), Code::kStale);
+  EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kStale);
   EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
   EXPECT_EQ(rig.write(*handle, 0, random_bytes(1, 1)).code(), Code::kStale);
   rig.close(handle);
@@ -210,7 +210,7 @@ TEST(OpenFile, WaitsWhileAMetaserverDoesNotAnswer) {
   ASSERT_EQ(rig.write(*handle, 7, bytes), Status{});
   rig.cluster.meta.refuses_writes = {Code::kUnavailable, "starting"};
   std::optional<Status> synced;
-  const auto sync = [&]() -> asio::awaitable<void> { synced = co_await handle->sync(); };
+  const auto sync = [&]() -> asio::awaitable<void> { synced = co_await handle->sync({}); };
   asio::co_spawn(rig.cluster.simulation.executor(), sync(), asio::detached);
   rig.cluster.simulation.run_for(std::chrono::minutes(5));
   EXPECT_FALSE(synced);
@@ -228,11 +228,11 @@ TEST(OpenFile, FailsAfterTheIoTimeout) {
   ASSERT_EQ(rig.write(*handle, 7, random_bytes(100, 1)), Status{});
   rig.cluster.meta.refuses_writes = {Code::kUnavailable, "starting"};
   const TimePoint began = rig.cluster.simulation.now();
-  EXPECT_EQ(rig.run(handle->sync()).code(), Code::kUnavailable);
+  EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kUnavailable);
   EXPECT_GE(rig.cluster.simulation.now() - began, std::chrono::seconds(55));
   EXPECT_LE(rig.cluster.simulation.now() - began, std::chrono::seconds(150));
   rig.cluster.meta.refuses_writes = {};
-  EXPECT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.run(handle->sync({})), Status{});
   rig.close(handle);
 }
 
@@ -242,7 +242,7 @@ TEST(OpenFile, ChangesThatAreRepeatedAreCarriedOutOnce) {
   auto handle = rig.open(inode);
   ASSERT_EQ(rig.write(*handle, 0, random_bytes(100, 1)), Status{});
   rig.cluster.meta.lose_answers = 1;
-  EXPECT_EQ(rig.run(handle->sync()), Status{});
+  EXPECT_EQ(rig.run(handle->sync({})), Status{});
   EXPECT_EQ(rig.cluster.meta.extent_writes.size(), 1u);
   rig.close(handle);
 }
@@ -254,12 +254,12 @@ TEST(OpenFile, PacksScatteredWritesIntoOneStripe) {
   // 100 blocks of 4 KiB: more than a cell of 64 KiB, less than a stripe.
   for (uint64_t i = 0; i < 100; ++i)
     ASSERT_EQ(rig.write(*handle, i * 64 * 1024, random_bytes(4096, i)), Status{});
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   EXPECT_EQ(rig.cluster.meta.stripes.size(), 1u);
   EXPECT_EQ(rig.cluster.meta.inodes[inode].extents.size(), 100u);
   // A block alone goes to copies.
   ASSERT_EQ(rig.write(*handle, 0, random_bytes(4096, 1000)), Status{});
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   ASSERT_EQ(rig.cluster.meta.stripes.size(), 2u);
   EXPECT_TRUE(rig.cluster.meta.stripes.rbegin()->second.policy().starts_with("replication"))
       << rig.cluster.meta.stripes.rbegin()->second.policy();
@@ -277,14 +277,14 @@ TEST(OpenFile, FewBytesThatSomebodyWaitsForGoToTheMetaserverAlone) {
   auto handle = rig.open(inode);
   Bytes model = random_bytes(100'000, 1);
   ASSERT_EQ(rig.write(*handle, 0, model), Status{});
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   EXPECT_EQ(rig.files->counts().stripes_written, 1u) << "that is too much for the metaserver";
   for (const uint64_t offset : {4096u, 40'000u}) {
     const Bytes bytes = random_bytes(4096, offset);
     ASSERT_EQ(rig.write(*handle, offset, bytes), Status{});
     std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
   }
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   EXPECT_EQ(rig.files->counts().stripes_written, 1u);
   EXPECT_TRUE(rig.read(*handle, 0, model.size()) == model);
   // Bytes that the metaserver keeps need no chunkserver.
@@ -300,14 +300,14 @@ TEST(OpenFile, AMetaserverThatKeepsNoBytesIsNotAskedEachTime) {
   auto handle = rig.open(inode);
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(rig.write(*handle, 0, random_bytes(4096, 1)), Status{});
-    ASSERT_EQ(rig.run(handle->sync()), Status{});
+    ASSERT_EQ(rig.run(handle->sync({})), Status{});
   }
   EXPECT_EQ(rig.files->counts().stripes_written, 5u);
   EXPECT_EQ(rig.cluster.meta.inline_refused, 1u);
   rig.cluster.meta.keeps_inline = true;
   rig.cluster.simulation.run_for(FlushGroups::kAllToStripes);
   ASSERT_EQ(rig.write(*handle, 0, random_bytes(4096, 1)), Status{});
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   EXPECT_EQ(rig.files->counts().stripes_written, 5u);
   rig.close(handle);
 }
@@ -321,7 +321,7 @@ TEST(OpenFile, SequentialBytesOfAStripeAreOneExtent) {
   for (uint64_t at = 0; at < bytes.size(); at += 128 * 1024)
     ASSERT_EQ(rig.write(*handle, at, std::span(bytes).subspan(at, 128 * 1024)), Status{});
   EXPECT_LE(rig.files->counts().dirty_memory, 3u << 20);
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   EXPECT_LE(rig.cluster.meta.inodes[inode].extents.size(), 8u);
   EXPECT_TRUE(rig.read(*handle, 0, bytes.size()) == bytes);
   rig.close(handle);
@@ -361,18 +361,18 @@ TEST(OpenFile, KnowsItsHolesAndData) {
   ASSERT_EQ(rig.write(*handle, 10 * kMiB, random_bytes(kMiB, 1)), Status{});
   for (const bool synced : {false, true}) {
     SCOPED_TRACE(synced);
-    if (synced) ASSERT_EQ(rig.run(handle->sync()), Status{});
+    if (synced) ASSERT_EQ(rig.run(handle->sync({})), Status{});
     if (synced) ASSERT_EQ(rig.write(*handle, 20 * kMiB, random_bytes(100, 1)), Status{});
-    EXPECT_EQ(*rig.run(handle->file().seek_data(0)), 10 * kMiB);
-    EXPECT_EQ(*rig.run(handle->file().seek_data(10 * kMiB + 5)), 10 * kMiB + 5);
-    EXPECT_EQ(*rig.run(handle->file().seek_hole(0)), 0u);
-    EXPECT_EQ(*rig.run(handle->file().seek_hole(10 * kMiB)), 11 * kMiB);
+    EXPECT_EQ(*rig.run(handle->file().seek_data({}, 0)), 10 * kMiB);
+    EXPECT_EQ(*rig.run(handle->file().seek_data({}, 10 * kMiB + 5)), 10 * kMiB + 5);
+    EXPECT_EQ(*rig.run(handle->file().seek_hole({}, 0)), 0u);
+    EXPECT_EQ(*rig.run(handle->file().seek_hole({}, 10 * kMiB)), 11 * kMiB);
   }
-  EXPECT_EQ(*rig.run(handle->file().seek_data(11 * kMiB)), 20 * kMiB);
-  EXPECT_EQ(*rig.run(handle->file().seek_hole(20 * kMiB)), 20 * kMiB + 100);
-  EXPECT_EQ(rig.run(handle->file().seek_data(20 * kMiB + 100)).error().code(), Code::kRange);
-  ASSERT_EQ(rig.run(handle->file().truncate(30 * kMiB)), Status{});
-  EXPECT_EQ(rig.run(handle->file().seek_data(21 * kMiB)).error().code(), Code::kNoData);
+  EXPECT_EQ(*rig.run(handle->file().seek_data({}, 11 * kMiB)), 20 * kMiB);
+  EXPECT_EQ(*rig.run(handle->file().seek_hole({}, 20 * kMiB)), 20 * kMiB + 100);
+  EXPECT_EQ(rig.run(handle->file().seek_data({}, 20 * kMiB + 100)).error().code(), Code::kRange);
+  ASSERT_EQ(rig.run(handle->file().truncate({}, 30 * kMiB)), Status{});
+  EXPECT_EQ(rig.run(handle->file().seek_data({}, 21 * kMiB)).error().code(), Code::kNoData);
   rig.close(handle);
 }
 
@@ -381,11 +381,11 @@ TEST(OpenFile, HasTheTimeAndTheModeThatFollowFromUnwrittenBytes) {
   const uint64_t inode = rig.cluster.meta.add_inode();
   rig.cluster.meta.inodes[inode].attributes.set_mode(06755);
   auto handle = rig.open(inode);
-  ASSERT_EQ(rig.run(handle->file().write(0, random_bytes(10, 1), true)), Status{});
+  ASSERT_EQ(rig.run(handle->file().write({}, 0, random_bytes(10, 1), true)), Status{});
   const int64_t written = handle->file().attributes().modified_ns();
   EXPECT_GT(written, 0);
   EXPECT_EQ(handle->file().attributes().mode(), 0755u);
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.mode(), 0755u);
   EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.modified_ns(), written);
   // A time that was set is not overwritten by what was written before.
@@ -393,11 +393,11 @@ TEST(OpenFile, HasTheTimeAndTheModeThatFollowFromUnwrittenBytes) {
   proto::SetAttributesRequest request;
   request.set_modified_ns(77);
   const size_t writes = rig.cluster.meta.extent_writes.size();
-  const auto changed = rig.run(handle->file().set_attributes(request));
+  const auto changed = rig.run(handle->file().set_attributes({}, request));
   ASSERT_TRUE(changed);
   EXPECT_EQ(rig.cluster.meta.extent_writes.size(), writes) << "nor is that a reason to write anything out";
   EXPECT_EQ(changed->modified_ns(), 77);
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.modified_ns(), 77);
   rig.close(handle);
 }
@@ -408,7 +408,7 @@ TEST(OpenFile, ReadsAroundLostServersAndFindsChunksThatMoved) {
   auto handle = rig.open(inode);
   const Bytes bytes = random_bytes(2'000'000, 1);
   ASSERT_EQ(rig.write(*handle, 0, bytes), Status{});
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   ASSERT_TRUE(rig.read(*handle, 0, bytes.size()) == bytes);
   rig.cluster.kill(0);
   rig.cluster.kill(1);
@@ -422,20 +422,20 @@ TEST(OpenFile, SeesWhatOthersWroteWhenToldSo) {
   Rig rig(14);
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto others = rig.cluster.open_files();
-  auto other = rig.run(others->open(inode));
+  auto other = rig.run(others->open({}, inode));
   auto handle = rig.open(inode);
   for (uint64_t round = 0; round < 3; ++round) {
     const Bytes bytes = random_bytes(100'000 + round, round);
     ASSERT_EQ(rig.write(*handle, 0, bytes), Status{});
-    ASSERT_EQ(rig.run(handle->sync()), Status{});
-    ASSERT_TRUE(rig.run((*other)->file().refresh()));
+    ASSERT_EQ(rig.run(handle->sync({})), Status{});
+    ASSERT_TRUE(rig.run((*other)->file().refresh({})));
     Bytes seen(bytes.size() + 10);
-    const auto read = rig.run((*other)->file().read(0, seen));
+    const auto read = rig.run((*other)->file().read({}, 0, seen));
     ASSERT_TRUE(read);
     seen.resize(*read);
     EXPECT_TRUE(seen == bytes) << round;
   }
-  (void)rig.run((*other)->close());
+  (void)rig.run((*other)->close({}));
   other->reset();
   (void)rig.run(others->stop());
   rig.close(handle);
@@ -457,7 +457,7 @@ TEST(OpenFile, AProcessThatTakesOverHasWhatWasNotWrittenOut) {
   auto handle = rig.open(inode);
   Bytes model = random_bytes(200'000, 1);
   ASSERT_EQ(rig.write(*handle, 0, model), Status{});
-  ASSERT_EQ(rig.run(handle->sync()), Status{});
+  ASSERT_EQ(rig.run(handle->sync({})), Status{});
   const auto write = [&](uint64_t offset, const Bytes& bytes) {
     ASSERT_EQ(rig.write(*handle, offset, bytes), Status{});
     model.resize(std::max<uint64_t>(model.size(), offset + bytes.size()));
@@ -469,7 +469,7 @@ TEST(OpenFile, AProcessThatTakesOverHasWhatWasNotWrittenOut) {
   write(110'000, random_bytes(5000, 3));                    // over it
   write(215'000, random_bytes(9000, 4));
   (void)rig.run(rig.files->stop(true));
-  (void)rig.run(handle->close());
+  (void)rig.run(handle->close({}));
   handle.reset();
   rig.files.reset();
   rig.cluster.meta.refuses_writes = {};
@@ -478,7 +478,7 @@ TEST(OpenFile, AProcessThatTakesOverHasWhatWasNotWrittenOut) {
   EXPECT_GE(rig.files->recover(), 120'000u);
   handle = rig.open(inode);
   EXPECT_EQ(difference(rig.read(*handle, 0, 300'000), model), "");
-  ASSERT_EQ(rig.run(rig.files->sync_all()), Status{});
+  ASSERT_EQ(rig.run(rig.files->sync_all({})), Status{});
   EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
   EXPECT_EQ(difference(rig.read(*handle, 0, 300'000), model), "");
   rig.close(handle);

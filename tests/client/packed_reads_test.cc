@@ -66,26 +66,26 @@ TEST(PackedReads, SaveCallsToChunkserversWhenSmallFilesAreReadInTurn) {
   for (size_t i = 0; i < 40; ++i) {
     inodes.push_back(cluster.meta.add_inode());
     contents.emplace_back(3000 + 10 * i, static_cast<std::byte>(i));
-    auto opened = cluster.run(files->open(inodes.back()));
+    auto opened = cluster.run(files->open({}, inodes.back()));
     ASSERT_TRUE(opened);
-    KINTSUGI_ASSERT_OK(cluster.run((*opened)->file().write(0, contents.back())));
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->file().write({}, 0, contents.back())));
     handles.push_back(std::move(*opened));
   }
   // All of them are written out together, a while later.
   cluster.simulation.run_for(std::chrono::seconds(10));
   for (auto& handle : handles)
-    KINTSUGI_ASSERT_OK(cluster.run(handle->close()));
+    KINTSUGI_ASSERT_OK(cluster.run(handle->close({})));
   handles.clear();
   const uint64_t before = reads();
   for (size_t i = 0; i < inodes.size(); ++i) {
-    auto opened = cluster.run(files->open(inodes[i]));
+    auto opened = cluster.run(files->open({}, inodes[i]));
     ASSERT_TRUE(opened);
     Bytes bytes(8192);
-    const auto read = cluster.run((*opened)->file().read(0, bytes));
+    const auto read = cluster.run((*opened)->file().read({}, 0, bytes));
     ASSERT_TRUE(read) << read.error();
     bytes.resize(*read);
     EXPECT_TRUE(bytes == contents[i]) << i;
-    KINTSUGI_ASSERT_OK(cluster.run((*opened)->close()));
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->close({})));
   }
   EXPECT_LE(reads() - before, inodes.size() / 2);
   (void)cluster.run(files->stop());

@@ -20,14 +20,14 @@ struct Rig {
     cluster.meta.policy = "rs-3-2-256k";
     cluster.meta.chunk_bytes = 1 << 20;
     files = cluster.open_files({.read_ahead_bytes = 0});
-    auto opened = cluster.run(files->open(cluster.meta.add_inode()));
+    auto opened = cluster.run(files->open({}, cluster.meta.add_inode()));
     KINTSUGI_ASSERT(opened);
     handle = std::move(*opened);
-    KINTSUGI_EXPECT_OK(cluster.run(handle->file().write(0, bytes)));
-    KINTSUGI_EXPECT_OK(cluster.run(handle->sync()));
+    KINTSUGI_EXPECT_OK(cluster.run(handle->file().write({}, 0, bytes)));
+    KINTSUGI_EXPECT_OK(cluster.run(handle->sync({})));
   }
   ~Rig() {
-    (void)cluster.run(handle->close(true));
+    (void)cluster.run(handle->close({}, true));
     handle.reset();
     (void)cluster.run(files->stop());
   }
@@ -36,7 +36,7 @@ struct Rig {
   double read(uint64_t cell, uint64_t length = kCell) {
     std::vector<std::byte> into(length);
     const TimePoint began = cluster.simulation.now();
-    const auto read = cluster.run(handle->file().read(cell * kCell, into));
+    const auto read = cluster.run(handle->file().read({}, cell * kCell, into));
     EXPECT_TRUE(read) << read.error();
     EXPECT_TRUE(std::equal(into.begin(), into.end(), bytes.begin() + static_cast<ptrdiff_t>(cell * kCell)));
     return to_seconds(cluster.simulation.now() - began) * 1e3;

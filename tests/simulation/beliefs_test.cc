@@ -45,7 +45,7 @@ class Beliefs {
       mount.files->session().on_changed = [this, i](client::Session::Changes changes) {
         return forget(i, std::move(changes));
       };
-      KINTSUGI_ASSERT_OK(cluster.run(mount.files->session().tell()));
+      KINTSUGI_ASSERT_OK(cluster.run(mount.files->session().tell({})));
     }
     for (size_t i = 0; i < 2; ++i)
       make(i, kRoot, fmt::format("d{}", i), proto::Attributes::DIRECTORY);
@@ -115,7 +115,7 @@ class Beliefs {
     proto::LookupRequest request;
     request.set_parent(directory);
     request.set_name(name);
-    const auto found = co_await mount.files->names().lookup(std::move(request));
+    const auto found = co_await mount.files->names().lookup({}, std::move(request));
     if (found) believe(i, asked, directory, name, *found);
     if (!found && found.error().code() == Code::kNotFound)
       mount.names[{directory, name}] = {kAbsent, now() + valid_name(i, asked, directory)};
@@ -150,7 +150,7 @@ class Beliefs {
     request.set_mode(0755);
     const TimePoint asked = now();
     const bool exists = truth_.contains({parent, name});
-    const auto made = cluster.run(mounts[i].files->names().make(std::move(request)));
+    const auto made = cluster.run(mounts[i].files->names().make({}, std::move(request)));
     ASSERT_EQ(made ? Code::kOk : made.error().code(), exists ? Code::kAlreadyExists : Code::kOk);
     if (exists) return;
     truth_[{parent, name}] = made->inode();
@@ -168,7 +168,7 @@ class Beliefs {
         proto::UnlinkRequest request;
         request.set_parent(directory);
         request.set_name(name);
-        const auto unlinked = cluster.run(mount.files->names().unlink(std::move(request)));
+        const auto unlinked = cluster.run(mount.files->names().unlink({}, std::move(request)));
         ASSERT_TRUE(unlinked) << unlinked.error();
         mount.shown.erase(known->second);
         mount.names.erase(known->first);
@@ -182,7 +182,7 @@ class Beliefs {
         request.set_inode(known->second);
         request.set_mode(mode);
         if (!mount.files->set_attributes(request)) {
-          const auto set = cluster.run(mount.files->calls().set_attributes(std::move(request)));
+          const auto set = cluster.run(mount.files->calls().set_attributes({}, std::move(request)));
           ASSERT_TRUE(set) << set.error();
         }
         modes_[known->second] = mode;
@@ -197,7 +197,7 @@ class Beliefs {
         request.set_name(name);
         request.set_to_parent(to.first);
         request.set_to_name(to.second);
-        KINTSUGI_EXPECT_OK(cluster.run(mount.files->names().move(std::move(request))));
+        KINTSUGI_EXPECT_OK(cluster.run(mount.files->names().move({}, std::move(request))));
         if (to == known->first) return;
         truth_[to] = known->second;
         truth_.erase({directory, name});

@@ -42,7 +42,7 @@ class Locks {
     for (size_t i = 0; i < kClients; ++i) {
       clients_[i].region.resize(client::OwnLocks::kBytes);
       open_client(i);
-      KINTSUGI_ASSERT_OK(cluster.run(clients_[i].files->session().tell()));
+      KINTSUGI_ASSERT_OK(cluster.run(clients_[i].files->session().tell({})));
     }
   }
   ~Locks() {
@@ -173,14 +173,14 @@ class Locks {
     const size_t likely = cluster.random_below(seldom) == 0 ? file : i % kFiles;
     std::unique_ptr<client::OpenHandle> handle;
     if (cluster.random_below(3) > 0) {
-      auto opened = co_await one.files->open(inodes_[likely], true);
+      auto opened = co_await one.files->open({}, inodes_[likely], true);
       if (opened) handle = std::move(*opened);
     }
     if (handle && cluster.random_below(4) == 0)
-      (void)co_await handle->file().write(cluster.random_below(9000), std::vector<std::byte>(100));
+      (void)co_await handle->file().write({}, cluster.random_below(9000), std::vector<std::byte>(100));
     for (int more = static_cast<int>(cluster.random_below(4)); more >= 0; --more)
       co_await change_lock(i, owner, likely);
-    if (handle) (void)co_await handle->close();
+    if (handle) (void)co_await handle->close({});
     one.busy.erase(owner);
   }
 
@@ -199,7 +199,7 @@ class Locks {
       });
       lock.set_type(proto::FileLock::NONE);
       lock.set_end((uint64_t{1} << 63) - 1);
-      const auto answer = co_await clients_[i].files->locks().lock(request);
+      const auto answer = co_await clients_[i].files->locks().lock({}, request);
       EXPECT_TRUE(answer && answer->granted());
       co_return;
     }
@@ -214,7 +214,7 @@ class Locks {
     for (int tries = request.waits() ? 5 : 1; tries > 0; --tries) {
       const bool here =
           clients_[i].files->session().locks_at(inodes_[file], true) == client::Session::LocksAt::kHere;
-      const auto answer = co_await clients_[i].files->locks().lock(request);
+      const auto answer = co_await clients_[i].files->locks().lock({}, request);
       if (!answer) {
         EXPECT_EQ(answer.error().code(), Code::kDeadlock) << answer.error();
         co_return;

@@ -26,7 +26,7 @@ class Names {
     KINTSUGI_ASSERT_OK(cluster.start());
     for (int i = 0; i < 2; ++i) {
       clients.push_back(cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true}));
-      KINTSUGI_ASSERT_OK(cluster.run(clients.back()->session().tell()));
+      KINTSUGI_ASSERT_OK(cluster.run(clients.back()->session().tell({})));
       const std::string name = fmt::format("d{}", i);
       const auto made = cluster.run(make(*clients.back(), kRoot, name, proto::Attributes::DIRECTORY));
       KINTSUGI_ASSERT(made);
@@ -46,7 +46,7 @@ class Names {
     request.set_name(name);
     request.set_type(type);
     request.set_mode(0755);
-    return files.names().make(std::move(request));
+    return files.names().make({}, std::move(request));
   }
 
   /// An inode is known to those only that have been led to it.
@@ -57,7 +57,8 @@ class Names {
       proto::LookupRequest request;
       request.set_parent(at);
       request.set_name(path.substr(begin, end - begin));
-      KINTSUGI_CO_ASSIGN(const proto::Attributes found, co_await files.names().lookup(std::move(request)));
+      KINTSUGI_CO_ASSIGN(const proto::Attributes found,
+                         co_await files.names().lookup({}, std::move(request)));
       at = found.inode();
       begin = end + 1;
     }
@@ -88,7 +89,7 @@ class Names {
         for (const Directory& directory : directories)
           request.set_directory(request.directory() || (exists && directory.inode == known->second));
         if (request.directory()) break;
-        const auto unlinked = cluster.run(files.names().unlink(std::move(request)));
+        const auto unlinked = cluster.run(files.names().unlink({}, std::move(request)));
         ASSERT_EQ(unlinked ? Code::kOk : unlinked.error().code(), exists ? Code::kOk : Code::kNotFound);
         removed_back += unlinked && *unlinked != 0;
         if (exists) directories[which].names.erase(known);
@@ -118,7 +119,7 @@ class Names {
         proto::LookupRequest request;
         request.set_parent(directories[which].inode);
         request.set_name(name);
-        const auto found = cluster.run(files.names().lookup(std::move(request)));
+        const auto found = cluster.run(files.names().lookup({}, std::move(request)));
         ASSERT_EQ(found ? Code::kOk : found.error().code(), exists ? Code::kOk : Code::kNotFound);
         if (!exists) break;
         EXPECT_EQ(found->inode(), known->second);
@@ -141,7 +142,7 @@ class Names {
   }
 
   asio::awaitable<Status> set_by_call(client::OpenFiles& files, proto::SetAttributesRequest request) {
-    const auto set = co_await files.calls().set_attributes(std::move(request));
+    const auto set = co_await files.calls().set_attributes({}, std::move(request));
     co_return set ? Status{} : set.error();
   }
 
@@ -186,7 +187,7 @@ TEST(LeasedNamesInACluster, NoMoreAreKnownThanThereMayBe) {
   KINTSUGI_ASSERT_OK(cluster.start());
   auto files =
       cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true, .known_names = kKnown});
-  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
   proto::MakeInodeRequest request;
   request.set_mode(0755);
   uint64_t first = 0, last = 0, made_here = 0;
@@ -194,7 +195,7 @@ TEST(LeasedNamesInACluster, NoMoreAreKnownThanThereMayBe) {
     request.set_parent(kRoot);
     request.set_name(name);
     request.set_type(proto::Attributes::DIRECTORY);
-    const auto directory = cluster.run(files->names().make(request));
+    const auto directory = cluster.run(files->names().make({}, request));
     ASSERT_TRUE(directory) << directory.error();
     cluster.run_for(1s);  // ids are reserved
     last = directory->inode();
@@ -204,7 +205,7 @@ TEST(LeasedNamesInACluster, NoMoreAreKnownThanThereMayBe) {
     // In the last one are more than may be known.
     for (int i = 0; i < (name == std::string_view("d2") ? 100 : 25); ++i) {
       request.set_name(fmt::format("f{:03}", i));
-      const auto file = cluster.run(files->names().make(request));
+      const auto file = cluster.run(files->names().make({}, request));
       ASSERT_TRUE(file) << file.error();
       made_here += files->names().made(file->inode()) != nullptr;
       EXPECT_LE(files->names().known(), kKnown);
@@ -233,13 +234,13 @@ TEST(LeasedNamesInACluster, TheNextProcessGoesOnWithWhatTheLastOneHadAnswered) {
     std::vector<std::byte> log(client::NameLog::kBytes);
     const client::FilesOptions options{.dirty_bytes = 4 << 20, .lease_directories = true};
     auto files = cluster.client().open_files(options, nullptr, &journal, log);
-    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
+    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
     proto::MakeInodeRequest request;
     request.set_parent(kRoot);
     request.set_name("d");
     request.set_type(proto::Attributes::DIRECTORY);
     request.set_mode(0755);
-    const auto directory = cluster.run(files->names().make(request));
+    const auto directory = cluster.run(files->names().make({}, request));
     ASSERT_TRUE(directory) << directory.error();
     cluster.run_for(1s);
     request.set_parent(directory->inode());
@@ -247,7 +248,7 @@ TEST(LeasedNamesInACluster, TheNextProcessGoesOnWithWhatTheLastOneHadAnswered) {
     std::map<std::string, uint64_t> made;
     for (int i = 0; i < 20; ++i) {
       request.set_name(fmt::format("f{}", i));
-      const auto file = cluster.run(files->names().make(request, 100 + i));
+      const auto file = cluster.run(files->names().make({}, request, 100 + i));
       ASSERT_TRUE(file) << file.error();
       made[request.name()] = file->inode();
     }
@@ -255,7 +256,7 @@ TEST(LeasedNamesInACluster, TheNextProcessGoesOnWithWhatTheLastOneHadAnswered) {
     proto::UnlinkRequest removal;
     removal.set_parent(directory->inode());
     removal.set_name("f3");
-    const auto removed = cluster.run(files->names().unlink(removal, 120));
+    const auto removed = cluster.run(files->names().unlink({}, removal, 120));
     ASSERT_TRUE(removed) << removed.error();
     EXPECT_EQ(*removed, made["f3"]) << "it is removed without a call";
     made.erase("f3");
@@ -265,10 +266,10 @@ TEST(LeasedNamesInACluster, TheNextProcessGoesOnWithWhatTheLastOneHadAnswered) {
     if (both) cluster.restart_metaserver();
     files = cluster.client().open_files(options, nullptr, &journal, log);
     // The kernel sends a request again whose answer it did not get.
-    const auto again = cluster.run(files->names().make(request, 119));
+    const auto again = cluster.run(files->names().make({}, request, 119));
     ASSERT_TRUE(again) << again.error();
     EXPECT_EQ(again->inode(), made["f19"]);
-    const auto removed_again = cluster.run(files->names().unlink(removal, 120));
+    const auto removed_again = cluster.run(files->names().unlink({}, removal, 120));
     ASSERT_TRUE(removed_again) << removed_again.error();
     const auto listed = cluster.run(cluster.client().list("/d"));
     ASSERT_TRUE(listed) << listed.error();

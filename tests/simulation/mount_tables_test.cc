@@ -21,7 +21,7 @@ class MountTables : public testing::Test {
   void SetUp() override {
     KINTSUGI_ASSERT_OK(cluster.start());
     files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
-    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
+    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
     mount = std::make_unique<ClusterFileSystem>(cluster.client_node().runtime(), cluster.client(), *files,
                                                 nullptr, kSmall);
     caller.interrupt = &interrupt;

@@ -59,7 +59,7 @@ Status under_fault(SimulatedCluster& cluster, asio::awaitable<Status> operation)
 }
 
 asio::awaitable<Status> read_into(client::OpenFile& file, uint64_t offset, Bytes& into) {
-  KINTSUGI_CO_ASSIGN(const size_t filled, co_await file.read(offset, into));
+  KINTSUGI_CO_ASSIGN(const size_t filled, co_await file.read({}, offset, into));
   into.resize(filled);
   co_return Status{};
 }
@@ -74,19 +74,19 @@ TEST(OpenFilesInACluster, WhatWasSyncedUnderALeaseIsReadBackWithoutACall) {
   KINTSUGI_ASSERT_OK(cluster.start());
   const uint64_t inode = make_file(cluster, "/file");
   auto files = cluster.client().open_files({.dirty_bytes = 4 << 20});
-  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
-  auto opened = cluster.run(files->open(inode, true));
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  auto opened = cluster.run(files->open({}, inode, true));
   ASSERT_TRUE(opened) << opened.error();
   client::OpenFile& file = (*opened)->file();
   ASSERT_TRUE(files->session().has_lease(inode));
   Bytes model(20'000);
   const auto write = [&](uint64_t offset, uint64_t length) {
     const Bytes bytes = random_content(cluster, length);
-    KINTSUGI_ASSERT_OK(cluster.run(file.write(offset, bytes)));
+    KINTSUGI_ASSERT_OK(cluster.run(file.write({}, offset, bytes)));
     std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
   };
   write(0, 20'000);  // too much to be kept
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
   Bytes all(model.size());
   KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, all)));
   EXPECT_EQ(all, model);
@@ -95,13 +95,13 @@ TEST(OpenFilesInACluster, WhatWasSyncedUnderALeaseIsReadBackWithoutACall) {
   for (const uint64_t offset : {1'000, 3'000, 4'500}) {
     write(offset, 4'000);
     write(offset + 8'000, 500);
-    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
     Bytes found(model.size());
     KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
     EXPECT_EQ(found, model);
   }
   EXPECT_EQ(files->counts().locates, asked);
-  KINTSUGI_EXPECT_OK(cluster.run((*opened)->close()));
+  KINTSUGI_EXPECT_OK(cluster.run((*opened)->close({})));
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
 
@@ -112,8 +112,8 @@ TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
     KINTSUGI_ASSERT_OK(cluster.start());
     const uint64_t inode = make_file(cluster, "/file");
     auto files = cluster.client().open_files({.dirty_bytes = 4 << 20});
-    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell()));
-    auto opened = cluster.run(files->open(inode, seed % 2 == 0));
+    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+    auto opened = cluster.run(files->open({}, inode, seed % 2 == 0));
     ASSERT_TRUE(opened) << opened.error();
     client::OpenHandle& handle = **opened;
     client::OpenFile& file = handle.file();
@@ -128,17 +128,17 @@ TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
       switch (random(10)) {
         case 0: {
           const uint64_t size = random(3'000'000);
-          KINTSUGI_ASSERT_OK(run(file.truncate(size)));
+          KINTSUGI_ASSERT_OK(run(file.truncate({}, size)));
           model.resize(size);
           break;
         }
         case 1: {
-          KINTSUGI_ASSERT_OK(run(file.allocate({.keep_size = true, .punch_hole = true}, offset, length)));
+          KINTSUGI_ASSERT_OK(run(file.allocate({}, {.keep_size = true, .punch_hole = true}, offset, length)));
           for (uint64_t i = offset; i < std::min<uint64_t>(offset + length, model.size()); ++i)
             model[i] = std::byte{};
           break;
         }
-        case 2: KINTSUGI_ASSERT_OK(run(handle.sync())); break;
+        case 2: KINTSUGI_ASSERT_OK(run(handle.sync({}))); break;
         case 3:
         case 4:
         case 5: {
@@ -149,13 +149,13 @@ TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
         }
         default: {
           const Bytes bytes = random_content(cluster, length);
-          KINTSUGI_ASSERT_OK(run(file.write(offset, bytes)));
+          KINTSUGI_ASSERT_OK(run(file.write({}, offset, bytes)));
           model.resize(std::max<uint64_t>(model.size(), offset + length));
           std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
         }
       }
     }
-    KINTSUGI_ASSERT_OK(cluster.run(handle.close(true)));
+    KINTSUGI_ASSERT_OK(cluster.run(handle.close({}, true)));
     opened->reset();
     KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
     files.reset();
@@ -168,24 +168,24 @@ TEST(OpenFilesInACluster, HoldWhatTheModelSaysThroughCrashes) {
 
 /// Opens the file for writing, changes it, and closes it as the mount does: without waiting for anything under a lease.
 Status change_and_close(SimulatedCluster& cluster, client::OpenFiles& files, uint64_t inode, Bytes& model) {
-  auto opened = cluster.run(files.open(inode, true));
+  auto opened = cluster.run(files.open({}, inode, true));
   if (!opened) return opened.error();
   const uint64_t offset = cluster.random_below(100'000);
   const Bytes bytes =
       random_content(cluster, 1 + cluster.random_below(cluster.random_below(4) == 0 ? 900'000 : 5000));
-  KINTSUGI_TRY(cluster.run((*opened)->file().write(offset, bytes)));
-  KINTSUGI_TRY(cluster.run((*opened)->close(!files.session().has_lease(inode))));
+  KINTSUGI_TRY(cluster.run((*opened)->file().write({}, offset, bytes)));
+  KINTSUGI_TRY(cluster.run((*opened)->close({}, !files.session().has_lease(inode))));
   model.resize(std::max<uint64_t>(model.size(), offset + bytes.size()));
   std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
   return {};
 }
 
 Result<Bytes> open_and_read(SimulatedCluster& cluster, client::OpenFiles& files, uint64_t inode) {
-  auto opened = cluster.run(files.open(inode));
+  auto opened = cluster.run(files.open({}, inode));
   if (!opened) return opened.error();
   Bytes found((*opened)->file().size());
   KINTSUGI_TRY(cluster.run(read_into((*opened)->file(), 0, found)));
-  KINTSUGI_TRY(cluster.run((*opened)->close()));
+  KINTSUGI_TRY(cluster.run((*opened)->close({})));
   return found;
 }
 
@@ -194,15 +194,15 @@ TEST(OpenFilesInACluster, NothingChangesForThoseWhoLookWhenBytesAreWrittenOut) {
   KINTSUGI_ASSERT_OK(cluster.start());
   const uint64_t inode = make_file(cluster, "/file");
   auto files = cluster.client().open_files({});
-  auto opened = cluster.run(files->open(inode));
+  auto opened = cluster.run(files->open({}, inode));
   ASSERT_TRUE(opened) << opened.error();
   client::OpenFile& file = (*opened)->file();
-  KINTSUGI_ASSERT_OK(cluster.run(file.write(0, random_content(cluster, 10))));
+  KINTSUGI_ASSERT_OK(cluster.run(file.write({}, 0, random_content(cluster, 10))));
   const int64_t now = file.attributes().modified_ns();
   const auto set = [&](const std::function<void(proto::SetAttributesRequest&)>& fill) {
     proto::SetAttributesRequest request;
     fill(request);
-    const auto done = cluster.run(file.set_attributes(std::move(request)));
+    const auto done = cluster.run(file.set_attributes({}, std::move(request)));
     KINTSUGI_ASSERT(done);
   };
   const std::vector<std::function<void()>> after_a_write{
@@ -213,11 +213,11 @@ TEST(OpenFilesInACluster, NothingChangesForThoseWhoLookWhenBytesAreWrittenOut) {
       [&] { set([](auto& request) { request.set_modified_ns(-5'000'000'000); }); },
       [&] { set([&](auto& request) { request.set_modified_ns(2 * now); }); },
       [&] { set([](auto& request) { request.set_size(70'000); }); },
-      [&] { KINTSUGI_ASSERT_OK(cluster.run(file.write(100'000, random_content(cluster, 100)))); },
+      [&] { KINTSUGI_ASSERT_OK(cluster.run(file.write({}, 100'000, random_content(cluster, 100)))); },
   };
   for (size_t way = 0; way < after_a_write.size(); ++way) {
     cluster.run_for(1s);
-    KINTSUGI_ASSERT_OK(cluster.run(file.write(0, random_content(cluster, 5000), true)));
+    KINTSUGI_ASSERT_OK(cluster.run(file.write({}, 0, random_content(cluster, 5000), true)));
     cluster.run_for(10ms);
     after_a_write[way]();
     cluster.run_for(10ms);
@@ -225,7 +225,7 @@ TEST(OpenFilesInACluster, NothingChangesForThoseWhoLookWhenBytesAreWrittenOut) {
     EXPECT_GT(before.used_bytes(), 0u) << way;
     if (way == 1)
       EXPECT_EQ(before.mode(), 04755u) << "the mode was set after the write that took the bits away";
-    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
     const proto::Attributes after = file.attributes();
     EXPECT_EQ(after.modified_ns(), before.modified_ns()) << way;
     EXPECT_EQ(after.changed_ns(), before.changed_ns()) << way;
@@ -233,7 +233,7 @@ TEST(OpenFilesInACluster, NothingChangesForThoseWhoLookWhenBytesAreWrittenOut) {
     EXPECT_EQ(after.size(), before.size()) << way;
     EXPECT_LT(after.changed_ns(), 3 * now / 2) << way << ": a time that is set is not the time of the change";
   }
-  (void)cluster.run((*opened)->close(true));
+  (void)cluster.run((*opened)->close({}, true));
   (void)cluster.run(files->stop());
 }
 
@@ -291,26 +291,26 @@ TEST(OpenFilesInACluster, ThousandsOfSmallOverwritesAreReadBackAtOnce) {
   KINTSUGI_ASSERT_OK(cluster.start());
   const uint64_t inode = make_file(cluster, "/file");
   auto files = cluster.client().open_files();
-  auto opened = cluster.run(files->open(inode));
+  auto opened = cluster.run(files->open({}, inode));
   ASSERT_TRUE(opened) << opened.error();
   Bytes model = random_content(cluster, 16 << 20);
   client::OpenFile& file = (*opened)->file();
-  KINTSUGI_ASSERT_OK(cluster.run(file.write(0, model)));
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  KINTSUGI_ASSERT_OK(cluster.run(file.write({}, 0, model)));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
   for (int i = 0; i < 3000; ++i) {
     const uint64_t offset = cluster.random_below(4096) * 4096;
     const Bytes bytes = random_content(cluster, 4096);
-    KINTSUGI_ASSERT_OK(cluster.run(file.write(offset, bytes)));
+    KINTSUGI_ASSERT_OK(cluster.run(file.write({}, offset, bytes)));
     std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
   }
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
   Bytes found(model.size());
   KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
   EXPECT_TRUE(found == model);
   const auto back = cluster.get("/file");
   ASSERT_TRUE(back) << back.error();
   EXPECT_TRUE(*back == model);
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->close()));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->close({})));
   opened->reset();
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
@@ -323,7 +323,7 @@ struct Layout {
 Layout layout_of(SimulatedCluster& cluster, client::OpenFiles& files, uint64_t inode) {
   Layout layout;
   for (uint64_t offset = 0;;) {
-    const auto page = cluster.run(files.calls().locate(inode, offset, 0));
+    const auto page = cluster.run(files.calls().locate({}, inode, offset, 0));
     KINTSUGI_ASSERT(page);
     for (const proto::Extent& extent : page->extents()) {
       if (extent.file_offset() + extent.length() <= offset) continue;
@@ -341,20 +341,20 @@ TEST(OpenFilesInACluster, ScatteredBytesAreWrittenAnewWithinAMinute) {
   KINTSUGI_ASSERT_OK(cluster.start());
   const uint64_t inode = make_file(cluster, "/file");
   auto files = cluster.client().open_files();
-  auto opened = cluster.run(files->open(inode));
+  auto opened = cluster.run(files->open({}, inode));
   ASSERT_TRUE(opened) << opened.error();
   client::OpenFile& file = (*opened)->file();
   Bytes model = random_content(cluster, 16 << 20);
-  KINTSUGI_ASSERT_OK(cluster.run(file.write(0, model)));
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  KINTSUGI_ASSERT_OK(cluster.run(file.write({}, 0, model)));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
   const Layout at_first = layout_of(cluster, *files, inode);
   for (int i = 0; i < 2000; ++i) {
     const uint64_t offset = cluster.random_below(4096) * 4096;
     const Bytes bytes = random_content(cluster, 4096);
-    KINTSUGI_ASSERT_OK(cluster.run(file.write(offset, bytes)));
+    KINTSUGI_ASSERT_OK(cluster.run(file.write({}, offset, bytes)));
     std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
   }
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
   const proto::Attributes before = file.attributes();
   const Layout scattered = layout_of(cluster, *files, inode);
   EXPECT_GT(scattered.extents, 1000u) << "nothing is scattered: this shows nothing";
@@ -366,11 +366,11 @@ TEST(OpenFilesInACluster, ScatteredBytesAreWrittenAnewWithinAMinute) {
   Bytes found(model.size());
   KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
   EXPECT_TRUE(found == model);
-  const auto attributes = cluster.run(file.refresh());
+  const auto attributes = cluster.run(file.refresh({}));
   ASSERT_TRUE(attributes) << attributes.error();
   EXPECT_EQ(attributes->modified_ns(), before.modified_ns()) << "nobody wrote";
   EXPECT_EQ(attributes->changed_ns(), before.changed_ns());
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->close()));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->close({})));
   opened->reset();
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
@@ -380,17 +380,17 @@ TEST(OpenFilesInACluster, WhatTheMetaserverKeepsGoesToStripesBeforeItIsTooMuch) 
   KINTSUGI_ASSERT_OK(cluster.start());
   const uint64_t inode = make_file(cluster, "/file");
   auto files = cluster.client().open_files();
-  auto opened = cluster.run(files->open(inode));
+  auto opened = cluster.run(files->open({}, inode));
   ASSERT_TRUE(opened) << opened.error();
   client::OpenFile& file = (*opened)->file();
   Bytes model = random_content(cluster, 4 << 20);
-  KINTSUGI_ASSERT_OK(cluster.run(file.write(0, model)));
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+  KINTSUGI_ASSERT_OK(cluster.run(file.write({}, 0, model)));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
   const auto synced = [&](uint64_t offset) {
     const Bytes bytes = random_content(cluster, 4096);
     std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
-    KINTSUGI_ASSERT_OK(cluster.run(file.write(offset, bytes)));
-    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+    KINTSUGI_ASSERT_OK(cluster.run(file.write({}, offset, bytes)));
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
   };
   const auto kept = [&] {
     uint64_t bytes = 0;
@@ -411,7 +411,7 @@ TEST(OpenFilesInACluster, WhatTheMetaserverKeepsGoesToStripesBeforeItIsTooMuch) 
   Bytes found(model.size());
   KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
   EXPECT_TRUE(found == model);
-  KINTSUGI_ASSERT_OK(cluster.run((*opened)->close()));
+  KINTSUGI_ASSERT_OK(cluster.run((*opened)->close({})));
   opened->reset();
   KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
 }
@@ -421,7 +421,7 @@ Status write_some(SimulatedCluster& cluster, client::OpenFile& file, Bytes& mode
   const uint64_t offset = cluster.random_below(model.size() - 20'000);
   const Bytes bytes = random_content(cluster, 1 + cluster.random_below(20'000));
   std::ranges::copy(bytes, model.begin() + static_cast<ptrdiff_t>(offset));
-  return cluster.run(file.write(offset, bytes));
+  return cluster.run(file.write({}, offset, bytes));
 }
 
 TEST(OpenFilesInACluster, ACompactionNeverWinsAgainstAWriter) {
@@ -431,15 +431,15 @@ TEST(OpenFilesInACluster, ACompactionNeverWinsAgainstAWriter) {
     KINTSUGI_ASSERT_OK(cluster.start());
     const uint64_t inode = make_file(cluster, "/file");
     auto writer = cluster.client().open_files(), other = cluster.client().open_files();
-    auto opened = cluster.run(writer->open(inode));
+    auto opened = cluster.run(writer->open({}, inode));
     ASSERT_TRUE(opened) << opened.error();
     client::OpenFile& file = (*opened)->file();
     Bytes model = random_content(cluster, 3 << 20);
-    KINTSUGI_ASSERT_OK(cluster.run(file.write(0, model)));
+    KINTSUGI_ASSERT_OK(cluster.run(file.write({}, 0, model)));
     for (int round = 0; round < 12; ++round) {
       for (int i = 0; i < 150; ++i)
         KINTSUGI_ASSERT_OK(write_some(cluster, file, model));
-      KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync()));
+      KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
       client::OpenFiles& compacting = cluster.random_below(2) == 0 ? *writer : *other;
       compacting.session().on_compact({inode});
       for (int i = 0; i < 8; ++i) {
@@ -447,18 +447,18 @@ TEST(OpenFilesInACluster, ACompactionNeverWinsAgainstAWriter) {
         switch (cluster.random_below(8)) {
           case 0: {
             const uint64_t size = 1'000'000 + cluster.random_below(2 << 20);
-            KINTSUGI_ASSERT_OK(cluster.run(file.truncate(size)));
+            KINTSUGI_ASSERT_OK(cluster.run(file.truncate({}, size)));
             model.resize(size);
             break;
           }
           case 1: {
             const uint64_t offset = cluster.random_below(model.size() - 20'000);
             KINTSUGI_ASSERT_OK(
-                cluster.run(file.allocate({.keep_size = true, .punch_hole = true}, offset, 20'000)));
+                cluster.run(file.allocate({}, {.keep_size = true, .punch_hole = true}, offset, 20'000)));
             std::fill_n(model.begin() + static_cast<ptrdiff_t>(offset), 20'000, std::byte{});
             break;
           }
-          case 2: KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync())); break;
+          case 2: KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({}))); break;
           case 3:
             if (cluster.random_below(6) == 0) {
               cluster.crash_metaserver(Crash::kKill);
@@ -473,7 +473,7 @@ TEST(OpenFilesInACluster, ACompactionNeverWinsAgainstAWriter) {
       KINTSUGI_ASSERT_OK(cluster.run(read_into(file, 0, found)));
       ASSERT_TRUE(found == model) << "round " << round;
     }
-    KINTSUGI_ASSERT_OK(cluster.run((*opened)->close(true)));
+    KINTSUGI_ASSERT_OK(cluster.run((*opened)->close({}, true)));
     opened->reset();
     const auto back = cluster.get("/file");
     ASSERT_TRUE(back) << back.error();
@@ -506,7 +506,7 @@ TEST(OpenFilesInACluster, LocksOutliveTheMetaserverAndTheProcessOfTheClient) {
     const auto open = [&] { return cluster.client().open_files({}, nullptr, &journal, {}, region); };
     auto owner = open(), other = cluster.client().open_files();
     const auto lock = [&](client::OpenFiles& files, proto::FileLock::Type type) {
-      const auto answer = cluster.run(files.locks().lock(lock_request(inode, files, type)));
+      const auto answer = cluster.run(files.locks().lock({}, lock_request(inode, files, type)));
       EXPECT_TRUE(answer) << answer.error();
       return answer && answer->granted();
     };

@@ -1,7 +1,12 @@
 // What an operation does on all machines hangs together: its spans form one tree, and whatever runs side by side in a
 // process is marked as a task of its own.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "client/mount/cluster_file_system.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/reporter.h"
+#include "tests/expect_ok.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
 namespace kintsugi::simulation {
@@ -200,6 +205,188 @@ TEST(Traces, AHangingDiskIsSeenInTheTablesOfWhoWaitsForIt) {
   cluster.unhang(4);
   cluster.crash_chunkserver(4, Crash::kKill);
   (void)cluster.finish(put);
+}
+
+/// A mount in the cluster, of which the kernel asks something.
+class MountTasks : public testing::Test {
+ protected:
+  static constexpr sight::Site kRequest{"mount.request"};
+
+  void SetUp() override {
+    KINTSUGI_ASSERT_OK(cluster.start());
+    files = cluster.client().open_files({.dirty_bytes = 16 << 20, .lease_directories = true});
+    KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+    mount = std::make_unique<mount::ClusterFileSystem>(cluster.client_node().runtime(), cluster.client(),
+                                                       *files, nullptr, mount::ClusterFileSystemOptions{});
+  }
+  void TearDown() override {
+    cluster.run(mount->close_all());
+    mount.reset();
+    KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  }
+
+  /// As the connection to the kernel does it. `ask` begins the operation for a caller that outlives it; whatever else it refers to has to, too.
+  template <class Ask>
+  auto request(const sight::Site& site, Ask ask) -> decltype(ask(std::declval<const mount::Caller&>())) {
+    const sight::Task task(cluster.client().context(), site);
+    mount::Interrupt interrupt;
+    mount::Caller caller;
+    caller.context = task.context();
+    caller.interrupt = &interrupt;
+    co_return co_await ask(caller);
+  }
+  template <class Ask>
+  auto run(const sight::Site& site, Ask ask) {
+    return cluster.run(request(site, std::move(ask)));
+  }
+  mount::CreateAnswer make_file(std::string_view name) {
+    const mount::NewNode node{.mode = S_IFREG | 0644};
+    auto made = run(kRequest, [&](const mount::Caller& caller) {
+      return mount->create(caller, mount::kRootNode, name, node, {.flags = O_RDWR});
+    });
+    KINTSUGI_EXPECT_OK(made ? Status{} : made.error());
+    KINTSUGI_ASSERT(made);
+    return *made;
+  }
+  /// What operations refer to lives as long as the test.
+  template <class T>
+  const T& keep(T value) {
+    const auto held = std::make_shared<const T>(std::move(value));
+    kept.push_back(held);
+    return *held;
+  }
+  const mount::WriteRequest& bytes_of(mount::Handle handle) {
+    return keep(mount::WriteRequest{.handle = handle, .offset = 0, .data = content});
+  }
+  /// Begins it; what comes of it is told by no one.
+  template <class Ask>
+  void begin(const sight::Site& site, Ask ask) {
+    const auto ignore = [](MountTasks* self, const sight::Site& where, Ask what) -> asio::awaitable<void> {
+      (void)co_await self->request(where, std::move(what));
+      --self->begun;
+    };
+    ++begun;
+    asio::co_spawn(cluster.client_node().runtime().executor, ignore(this, site, std::move(ask)),
+                   asio::detached);
+  }
+
+  SimulatedCluster cluster{{.seed = 4}};
+  std::vector<std::byte> content = std::vector<std::byte>(1 << 20, std::byte{7});
+  std::vector<std::shared_ptr<const void>> kept;
+  std::unique_ptr<client::OpenFiles> files;
+  std::unique_ptr<mount::ClusterFileSystem> mount;
+  int begun = 0;
+};
+
+TEST_F(MountTasks, WhatTheKernelAsksIsOneTreeOverAllMachines) {
+  static constexpr sight::Site kWrite{"mount.write"}, kSync{"mount.fsync"}, kRead{"mount.read"},
+      kLookUp{"mount.lookup"}, kSpace{"mount.space"}, kLock{"mount.set_lock"};
+  const auto file = make_file("file");
+  const mount::Handle handle = file.open.handle;
+  ASSERT_TRUE(run(kWrite, [&](const mount::Caller& caller) {
+    return mount->write(caller, file.entry.node, bytes_of(handle));
+  }));
+  KINTSUGI_ASSERT_OK(run(kSync, [&](const mount::Caller& caller) {
+    return mount->fsync(caller, file.entry.node, handle, false);
+  }));
+  ASSERT_TRUE(run(kRead, [&](const mount::Caller& caller) {
+    return mount->read(caller, file.entry.node,
+                       keep(mount::ReadRequest{.handle = handle, .offset = 0, .bytes = 1 << 20}));
+  }));
+  ASSERT_TRUE(run(kLookUp, [&](const mount::Caller& caller) {
+    return mount->lookup(caller, mount::kRootNode, "another");
+  }));
+  ASSERT_TRUE(
+      run(kSpace, [&](const mount::Caller& caller) { return mount->space(caller, mount::kRootNode); }));
+  KINTSUGI_ASSERT_OK(run(kLock, [&](const mount::Caller& caller) {
+    return mount->set_lock(
+        caller, file.entry.node,
+        keep(mount::LockRequest{.handle = handle, .owner = 1, .lock = {.type = mount::LockType::kWrite}}));
+  }));
+  (void)run(kRequest, [&](const mount::Caller& caller) {
+    return mount->rename(caller, mount::kRootNode, "file", mount::kRootNode, "renamed", {});
+  });
+  (void)run(kRequest, [&](const mount::Caller& caller) {
+    return mount->release(caller, file.entry.node, keep(mount::ReleaseRequest{.handle = handle}));
+  });
+  (void)run(kRequest,
+            [&](const mount::Caller& caller) { return mount->unlink(caller, mount::kRootNode, "renamed"); });
+  cluster.run_for(5s);
+  expect_trees(cluster);
+
+  EXPECT_TRUE(parts_of(cluster, "mount.lookup").at("metaserver").contains("serve.Lookup"));
+  EXPECT_TRUE(parts_of(cluster, "mount.space").at("metaserver").contains("serve.DiskFree"));
+  EXPECT_GE(servers_with(parts_of(cluster, "mount.read"), "serve.ReadChunk"), 6u);
+  // What was written is written out for all who wait for it, in a task of its own.
+  const auto written = parts_of(cluster, "client.write_out");
+  EXPECT_GE(servers_with(written, "chunkserver.write_chunk"), 9u);
+  EXPECT_TRUE(written.at("metaserver").contains("serve.WriteExtents"));
+}
+
+TEST_F(MountTasks, WhoeverDoesNotGoOnSaysWhatItWaitsFor) {
+  static constexpr sight::Site kWaits{"mount.waits"};
+  const auto first = make_file("first"), second = make_file("second"), stored = make_file("stored");
+  const auto write = [&](const mount::CreateAnswer& file) {
+    ASSERT_TRUE(run(kRequest, [&](const mount::Caller& caller) {
+      return mount->write(caller, file.entry.node, bytes_of(file.open.handle));
+    }));
+  };
+  write(stored);
+  KINTSUGI_ASSERT_OK(cluster.run(files->sync_all({})));
+  write(first);
+  write(second);
+  files->find(stored.entry.node)->invalidate();
+  cluster.crash_metaserver(Crash::kKill);
+
+  const auto sync = [&](const mount::CreateAnswer& file) {
+    begin(kWaits, [this, file](const mount::Caller& caller) {
+      return mount->fsync(caller, file.entry.node, file.open.handle, false);
+    });
+  };
+  sync(first);
+  sync(first);
+  sync(second);
+  // A change of the size waits until what was written before is durable, and reads and writes wait for the change.
+  begin(kWaits, [this, first](const mount::Caller& caller) {
+    return mount->set_attributes(
+        caller, first.entry.node,
+        keep(mount::AttributeChanges{.size_bytes = 10, .handle = first.open.handle}));
+  });
+  cluster.run_for(100ms);
+  for (const auto& file : {first, stored, stored})
+    begin(kWaits, [this, file](const mount::Caller& caller) {
+      return mount->read(caller, file.entry.node,
+                         keep(mount::ReadRequest{.handle = file.open.handle, .offset = 0, .bytes = 4096}));
+    });
+  begin(kWaits, [this, first](const mount::Caller& caller) {
+    return mount->write(caller, first.entry.node, bytes_of(first.open.handle));
+  });
+  begin(kWaits, [this](const mount::Caller& caller) { return mount->lookup(caller, mount::kRootNode, "x"); });
+  begin(kWaits, [this](const mount::Caller& caller) { return mount->space(caller, mount::kRootNode); });
+  begin(kWaits,
+        [this](const mount::Caller& caller) { return mount->unlink(caller, mount::kRootNode, "stored"); });
+  begin(kWaits,
+        [this](const mount::Caller& caller) { return mount->unlink(caller, mount::kRootNode, "second"); });
+  cluster.run_for(4s);
+
+  const auto& live = cluster.recorders().at("client")->live();
+  std::map<uint32_t, bool> waits;  // by task
+  std::map<uint32_t, std::string> roots;
+  LiveRecord record;
+  for (uint32_t slot = 1; slot < live.record_slots(); ++slot) {
+    if (!live.read_record(slot, record)) continue;
+    waits[record.task] = waits[record.task] || record.wait != runtime::WaitKind::kNone;
+    if (record.below == 0 && record.site != nullptr) roots[record.task] = record.site->name;
+  }
+  size_t requests = 0;
+  for (const auto& [task, name] : roots) {
+    EXPECT_TRUE(waits[task]) << name << " stands still and does not say why";
+    requests += name == "mount.waits" ? 1 : 0;
+  }
+  EXPECT_GE(requests, 10u) << "they did not need the metaserver: this shows little";
+  cluster.restart_metaserver();
+  cluster.run_for(1min);
+  EXPECT_EQ(begun, 0);
 }
 
 }  // namespace

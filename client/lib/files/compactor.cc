@@ -85,7 +85,7 @@ asio::awaitable<void> Compactor::run() {
 }
 
 asio::awaitable<Result<uint64_t>> Compactor::compact(uint64_t inode) {
-  KINTSUGI_CO_ASSIGN(const proto::Attributes attributes, co_await calls_.get(inode));
+  KINTSUGI_CO_ASSIGN(const proto::Attributes attributes, co_await calls_.get(context_, inode));
   if (attributes.type() != proto::Attributes::FILE) co_return Status{Code::kInvalidArgument, "is no file"};
   KINTSUGI_CO_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(attributes.policy()));
   const uint64_t row = uint64_t{policy.k} * policy.cell_bytes;
@@ -123,7 +123,7 @@ asio::awaitable<Result<CompactionWindow>> Compactor::locate(uint64_t inode, uint
   CompactionWindow window;
   while (begin < end && window.extents.size() < kMaxExtents) {
     KINTSUGI_CO_ASSIGN(const proto::OpenReadResponse answer,
-                       co_await calls_.locate(inode, begin, end - begin));
+                       co_await calls_.locate(context_, inode, begin, end - begin));
     KINTSUGI_CO_ASSIGN(const std::vector<LocatedExtent> extents, located_extents(answer));
     for (const LocatedExtent& extent : extents) {
       if (window.extents.size() == kMaxExtents) break;
@@ -182,7 +182,7 @@ asio::awaitable<Status> Compactor::move(uint64_t inode, const CompactionWindow& 
     }
     for (const LocatedExtent& extent : window.extents)
       put_extent(extent, *request.add_replaced());
-    const auto written = co_await calls_.write_extents(std::move(request));
+    const auto written = co_await calls_.write_extents(module.context(), std::move(request));
     if (!written) status = written.error();
   }
   if (!status.ok()) co_await upload.abort(module.context());

@@ -16,6 +16,7 @@ uint64_t extents_of(const proto::WriteExtentsRequest& request) {
   return extents;
 }
 
+constexpr sight::Site kFlush{"client.flush_files", {"files"}};
 constexpr sight::Site kFlushInline{"client.flush_inline", {"files"}};
 
 }  // namespace
@@ -23,15 +24,19 @@ constexpr sight::Site kFlushInline{"client.flush_inline", {"files"}};
 FlushGroups::FlushGroups(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context)
     : resources_(resources), calls_(calls), tasks_(tasks), context_(context), done_(resources.runtime) {}
 
-asio::awaitable<Result<proto::Attributes>> FlushGroups::write(UploadMember member) {
+asio::awaitable<Result<proto::Attributes>> FlushGroups::write(Context context, UploadMember member) {
   const auto waiting = std::make_shared<Waiting>(std::move(member));
   queue_.push_back(waiting);
   if (running_ < kAtOnce) {
     ++running_;
     tasks_.spawn(run());
   }
-  while (!waiting->result)
+  while (!waiting->result) {
+    const auto kind = waiting->span != 0 ? runtime::WaitKind::kSibling : runtime::WaitKind::kResource;
+    const uint64_t turns = waiting->span != 0 ? 0 : runtime::named_target(context, "groups of files");
+    const runtime::Wait wait(context, kind, turns, waiting->span);
     co_await done_.wait();
+  }
   co_return std::move(*waiting->result);
 }
 
@@ -127,15 +132,15 @@ void FlushGroups::take(const Group& group, const std::vector<size_t>& told,
   all({Code::kCancelled, "given up"});
 }
 
-asio::awaitable<bool> FlushGroups::write_inline(const Group& group,
+asio::awaitable<bool> FlushGroups::write_inline(Context context, const Group& group,
                                                 const std::vector<UploadMember>& members) {
   if (resources_.now() < inline_again_ || !fits_inline(members)) co_return false;
   std::vector<size_t> told;
   proto::WriteExtentsRequest request = inline_request(members, told);
   if (told.empty()) co_return false;
-  const sight::Task task(context_, kFlushInline, {static_cast<double>(members.size())});
+  const sight::Module module(context, kFlushInline, {static_cast<double>(members.size())});
   const uint64_t extents = extents_of(request);
-  const auto written = co_await calls_.write_extents(std::move(request));
+  const auto written = co_await calls_.write_extents(module.context(), std::move(request));
   if (!written && written.error().code() == Code::kLimitExceeded) {
     inline_again_ = resources_.now() + kAllToStripes;
     co_return false;
@@ -147,13 +152,16 @@ asio::awaitable<bool> FlushGroups::write_inline(const Group& group,
 }
 
 asio::awaitable<void> FlushGroups::write_group(const Group& group) {
+  const sight::Task task(context_, kFlush, {static_cast<double>(group.size())});
   std::vector<UploadMember> members;
-  for (const auto& waiting : group)
+  for (const auto& waiting : group) {
+    waiting->span = task.context().trace.span_id;
     members.push_back(waiting->member);
+  }
   ++counts_.groups;
-  if (co_await write_inline(group, members)) co_return;
+  if (co_await write_inline(task.context(), group, members)) co_return;
   std::unique_ptr<Upload> prepared = take_prepared(members);
-  GroupUpload upload(resources_, context_, std::move(members), std::move(prepared));
+  GroupUpload upload(resources_, task.context(), std::move(members), std::move(prepared));
   Status status = co_await upload.run();
   std::vector<size_t> told;
   proto::WriteExtentsRequest request;
@@ -169,7 +177,7 @@ asio::awaitable<void> FlushGroups::write_group(const Group& group) {
   }
   counts_.stripes += upload.stripes();
   counts_.extents += extents_of(request);
-  take(group, told, co_await calls_.write_extents(std::move(request)));
+  take(group, told, co_await calls_.write_extents(task.context(), std::move(request)));
 }
 
 }  // namespace kintsugi::client

@@ -37,7 +37,7 @@ class FlushGroups {
 
   /// Durable on return, with the file's attributes then. kStale: the file is gone, or its lease was lost. kCancelled: it was
   /// discarded meanwhile. REQUIRES: at most kMaxMemberBytes, and nothing older of the file is still to be written.
-  asio::awaitable<Result<proto::Attributes>> write(UploadMember member);
+  asio::awaitable<Result<proto::Attributes>> write(Context context, UploadMember member);
 
   const Counts& counts() const { return counts_; }
 
@@ -46,6 +46,7 @@ class FlushGroups {
     UploadMember member;
     bool alone = false;  ///< it may be what others failed for
     std::optional<Result<proto::Attributes>> result;
+    uint64_t span = 0;  ///< of the region that writes its group; 0: it waits for its turn
   };
   using Group = std::vector<std::shared_ptr<Waiting>>;
 
@@ -53,7 +54,8 @@ class FlushGroups {
   Group next_group();
   asio::awaitable<void> write_group(const Group& group);
   /// Nothing: the metaserver keeps none of it.
-  asio::awaitable<bool> write_inline(const Group& group, const std::vector<UploadMember>& members);
+  asio::awaitable<bool> write_inline(Context context, const Group& group,
+                                     const std::vector<UploadMember>& members);
   /// Tells the members `told` of the group's what became of the call.
   void take(const Group& group, const std::vector<size_t>& told,
             const Result<proto::WriteExtentsResponse>& written);

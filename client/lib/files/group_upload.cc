@@ -91,8 +91,6 @@ void tell_of(proto::WriteExtentsRequest& request, const std::vector<size_t>& tol
   }
 }
 
-constexpr sight::Site kFlush{"client.flush_files", {"files"}};
-
 }  // namespace
 
 bool fits_inline(const std::vector<UploadMember>& members) {
@@ -129,8 +127,7 @@ proto::WriteExtentsRequest inline_request(const std::vector<UploadMember>& membe
 GroupUpload::GroupUpload(Resources& resources, Context context, std::vector<UploadMember> members,
                          std::unique_ptr<Upload> prepared)
     : resources_(resources),
-      task_(context, kFlush, {static_cast<double>(members.size())}),
-      context_(task_.context()),
+      context_(context),
       members_(std::move(members)),
       upload_(prepared ? std::move(prepared)
                        : std::make_unique<Upload>(resources, file_of(members_), members_.front().policy,

@@ -12,7 +12,6 @@
 #include "client/lib/write/striped_writer.h"
 #include "client/lib/write/upload.h"
 #include "common/proto/inode.pb.h"
-#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 
@@ -75,7 +74,6 @@ class GroupUpload {
 
  private:
   Resources& resources_;
-  const sight::Task task_;
   const Context context_;
   const std::vector<UploadMember> members_;
   PackedSource source_;

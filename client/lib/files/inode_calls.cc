@@ -24,57 +24,59 @@ InodeCalls::InodeCalls(Resources& resources, Session& session, Duration io_timeo
       link_(resources.runtime, resources.options.metaserver, io_timeout_, resources.rpc,
             resources.background) {}
 
-asio::awaitable<Status> InodeCalls::call(rpc::Method method, const Message& request, Message& response) {
+asio::awaitable<Status> InodeCalls::call(Context context, rpc::Method method, const Message& request,
+                                         Message& response) {
   const bool for_itself = method == rpc::Method::kWriteNames || method == rpc::Method::kReserveInodes;
-  if (!for_itself && is_ahead()) KINTSUGI_CO_TRY(co_await catch_up());
-  co_return co_await call_now(method, request, response);
+  if (!for_itself && is_ahead()) KINTSUGI_CO_TRY(co_await catch_up(context));
+  co_return co_await call_now(context, method, request, response);
 }
 
-asio::awaitable<Status> InodeCalls::call_now(rpc::Method method, const Message& request, Message& response) {
-  Context context;
-  context.recorder = resources_.options.recorder;
+asio::awaitable<Status> InodeCalls::call_now(Context context, rpc::Method method, const Message& request,
+                                             Message& response) {
   const TimePoint give_up = resources_.now() + io_timeout_;
   for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
     Status status = co_await link_.call(context, method, request, response);
     if (!may_pass(status) || resources_.now() + backoff >= give_up) co_return status;
+    const runtime::Wait wait(context, runtime::WaitKind::kTimer);
     if (!co_await resources_.background.sleep_for(backoff))
       co_return Status{Code::kCancelled, "the client is stopping"};
   }
 }
 
 template <class Response, class Request>
-asio::awaitable<Result<Response>> InodeCalls::ask(rpc::Method method, Request request) {
+asio::awaitable<Result<Response>> InodeCalls::ask(Context context, rpc::Method method, Request request) {
   Response response;
-  KINTSUGI_CO_TRY(co_await call(method, request, response));
+  KINTSUGI_CO_TRY(co_await call(context, method, request, response));
   co_return response;
 }
 
 template <class Response, class Request>
-asio::awaitable<Result<Response>> InodeCalls::change(rpc::Method method, Request request, uint64_t tag) {
-  const Session::Turn turn = co_await session_.begin_change(tag);
+asio::awaitable<Result<Response>> InodeCalls::change(Context context, rpc::Method method, Request request,
+                                                     uint64_t tag) {
+  const Session::Turn turn = co_await session_.begin_change(context, tag);
   *request.mutable_change() = turn.change();
   Response response;
-  KINTSUGI_CO_TRY(co_await call(method, request, response));
+  KINTSUGI_CO_TRY(co_await call(context, method, request, response));
   co_return response;
 }
 
 template <class Request>
-asio::awaitable<Result<proto::Attributes>> InodeCalls::change_inode(rpc::Method method, Request request,
-                                                                    uint64_t tag) {
+asio::awaitable<Result<proto::Attributes>> InodeCalls::change_inode(Context context, rpc::Method method,
+                                                                    Request request, uint64_t tag) {
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
-                     co_await change<proto::InodeResponse>(method, std::move(request), tag));
+                     co_await change<proto::InodeResponse>(context, method, std::move(request), tag));
   co_return std::move(*answer.mutable_attributes());
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::lookup(proto::LookupRequest request) {
+asio::awaitable<Result<proto::Attributes>> InodeCalls::lookup(Context context, proto::LookupRequest request) {
   request.set_session(session_.id());
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
-                     co_await ask<proto::InodeResponse>(rpc::Method::kLookup, std::move(request)));
+                     co_await ask<proto::InodeResponse>(context, rpc::Method::kLookup, std::move(request)));
   co_return std::move(*answer.mutable_attributes());
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::get(uint64_t inode, bool open, bool for_writing,
-                                                           proto::OpenReadResponse* where) {
+asio::awaitable<Result<proto::Attributes>> InodeCalls::get(Context context, uint64_t inode, bool open,
+                                                           bool for_writing, proto::OpenReadResponse* where) {
   proto::GetInodeRequest request;
   request.set_inode(inode);
   request.set_session(session_.id());
@@ -83,84 +85,93 @@ asio::awaitable<Result<proto::Attributes>> InodeCalls::get(uint64_t inode, bool 
   request.set_where(where != nullptr);
   const Session::Asking asking(session_);
   KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
-                     co_await ask<proto::InodeResponse>(rpc::Method::kGetInode, std::move(request)));
+                     co_await ask<proto::InodeResponse>(context, rpc::Method::kGetInode, std::move(request)));
   if (answer.lease()) session_.granted(inode);
   if (where) *where = std::move(*answer.mutable_where());
   co_return std::move(*answer.mutable_attributes());
 }
 
-asio::awaitable<Result<proto::ListResponse>> InodeCalls::list(proto::ListInodeRequest request) {
+asio::awaitable<Result<proto::ListResponse>> InodeCalls::list(Context context,
+                                                              proto::ListInodeRequest request) {
   request.set_session(session_.id());
-  return ask<proto::ListResponse>(rpc::Method::kListInode, std::move(request));
+  return ask<proto::ListResponse>(context, rpc::Method::kListInode, std::move(request));
 }
 
-asio::awaitable<Result<std::string>> InodeCalls::get_xattr(proto::GetXattrRequest request) {
-  KINTSUGI_CO_ASSIGN(proto::GetXattrResponse answer,
-                     co_await ask<proto::GetXattrResponse>(rpc::Method::kGetXattr, std::move(request)));
+asio::awaitable<Result<std::string>> InodeCalls::get_xattr(Context context, proto::GetXattrRequest request) {
+  KINTSUGI_CO_ASSIGN(
+      proto::GetXattrResponse answer,
+      co_await ask<proto::GetXattrResponse>(context, rpc::Method::kGetXattr, std::move(request)));
   co_return std::move(*answer.mutable_value());
 }
 
-asio::awaitable<Result<std::vector<std::string>>> InodeCalls::list_xattrs(uint64_t inode) {
+asio::awaitable<Result<std::vector<std::string>>> InodeCalls::list_xattrs(Context context, uint64_t inode) {
   proto::ListXattrsRequest request;
   request.set_inode(inode);
-  KINTSUGI_CO_ASSIGN(proto::ListXattrsResponse answer,
-                     co_await ask<proto::ListXattrsResponse>(rpc::Method::kListXattrs, std::move(request)));
+  KINTSUGI_CO_ASSIGN(
+      proto::ListXattrsResponse answer,
+      co_await ask<proto::ListXattrsResponse>(context, rpc::Method::kListXattrs, std::move(request)));
   co_return std::vector<std::string>(answer.names().begin(), answer.names().end());
 }
 
-asio::awaitable<Result<proto::OpenReadResponse>> InodeCalls::locate(uint64_t inode, uint64_t offset,
-                                                                    uint64_t length) {
+asio::awaitable<Result<proto::OpenReadResponse>> InodeCalls::locate(Context context, uint64_t inode,
+                                                                    uint64_t offset, uint64_t length) {
   proto::OpenReadRequest request;
   request.set_inode(inode);
   request.set_session(session_.id());
   request.set_offset(offset);
   request.set_length(length);
-  return ask<proto::OpenReadResponse>(rpc::Method::kOpenRead, std::move(request));
+  return ask<proto::OpenReadResponse>(context, rpc::Method::kOpenRead, std::move(request));
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::set_attributes(proto::SetAttributesRequest request,
+asio::awaitable<Result<proto::Attributes>> InodeCalls::set_attributes(Context context,
+                                                                      proto::SetAttributesRequest request,
                                                                       uint64_t tag) {
-  return change_inode(rpc::Method::kSetAttributes, std::move(request), tag);
+  return change_inode(context, rpc::Method::kSetAttributes, std::move(request), tag);
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::make(proto::MakeInodeRequest request, uint64_t tag) {
+asio::awaitable<Result<proto::Attributes>> InodeCalls::make(Context context, proto::MakeInodeRequest request,
+                                                            uint64_t tag) {
   const bool directory = request.type() == proto::Attributes::DIRECTORY && on_directory_lease != nullptr;
   const bool file = request.hold_for() == session_.id() && request.type() == proto::Attributes::FILE;
   request.set_lease(file || directory);
   const Session::Asking asking(session_);
-  KINTSUGI_CO_ASSIGN(proto::InodeResponse answer,
-                     co_await change<proto::InodeResponse>(rpc::Method::kMakeInode, std::move(request), tag));
+  KINTSUGI_CO_ASSIGN(
+      proto::InodeResponse answer,
+      co_await change<proto::InodeResponse>(context, rpc::Method::kMakeInode, std::move(request), tag));
   if (answer.lease()) session_.granted(answer.attributes().inode());
   if (answer.lease() && directory && session_.has_lease(answer.attributes().inode()))
     on_directory_lease(answer.attributes(), answer.file_policy());
   co_return std::move(*answer.mutable_attributes());
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::link(proto::LinkRequest request, uint64_t tag) {
-  return change_inode(rpc::Method::kLink, std::move(request), tag);
+asio::awaitable<Result<proto::Attributes>> InodeCalls::link(Context context, proto::LinkRequest request,
+                                                            uint64_t tag) {
+  return change_inode(context, rpc::Method::kLink, std::move(request), tag);
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::unlink(proto::UnlinkRequest request, uint64_t tag) {
-  return change_inode(rpc::Method::kUnlink, std::move(request), tag);
+asio::awaitable<Result<proto::Attributes>> InodeCalls::unlink(Context context, proto::UnlinkRequest request,
+                                                              uint64_t tag) {
+  return change_inode(context, rpc::Method::kUnlink, std::move(request), tag);
 }
 
-asio::awaitable<Result<proto::Attributes>> InodeCalls::move(proto::MoveRequest request, uint64_t tag) {
-  return change_inode(rpc::Method::kMove, std::move(request), tag);
+asio::awaitable<Result<proto::Attributes>> InodeCalls::move(Context context, proto::MoveRequest request,
+                                                            uint64_t tag) {
+  return change_inode(context, rpc::Method::kMove, std::move(request), tag);
 }
 
-asio::awaitable<Status> InodeCalls::set_xattr(proto::SetXattrRequest request, uint64_t tag) {
-  const auto answer = co_await change<proto::Empty>(rpc::Method::kSetXattr, std::move(request), tag);
+asio::awaitable<Status> InodeCalls::set_xattr(Context context, proto::SetXattrRequest request, uint64_t tag) {
+  const auto answer = co_await change<proto::Empty>(context, rpc::Method::kSetXattr, std::move(request), tag);
   co_return answer ? Status{} : answer.error();
 }
 
 asio::awaitable<Result<proto::WriteExtentsResponse>> InodeCalls::write_extents(
-    proto::WriteExtentsRequest request) {
+    Context context, proto::WriteExtentsRequest request) {
   // Its number comes first: others that have theirs may wait for the very changes that are taken along.
-  const Session::Turn turn = co_await session_.begin_change(0);
+  const Session::Turn turn = co_await session_.begin_change(context, 0);
   *request.mutable_change() = turn.change();
   proto::WriteExtentsResponse response;
-  if (is_ahead() && take_along(*request.mutable_names())) {
-    const Status along = co_await call_now(rpc::Method::kWriteExtents, request, response);
+  if (is_ahead() && take_along(context, *request.mutable_names())) {
+    const Status along = co_await call_now(context, rpc::Method::kWriteExtents, request, response);
     taken_along(request.names(), along.ok() ? &response.names() : nullptr);
     if (along.ok()) co_return response;
     if (may_pass(along)) co_return along;  // it was tried for as long as anything is
@@ -168,28 +179,28 @@ asio::awaitable<Result<proto::WriteExtentsResponse>> InodeCalls::write_extents(
     log::debug("inode {}: not written along with names: {}", request.inode(), along.to_string());
   }
   request.clear_names();
-  KINTSUGI_CO_TRY(co_await call(rpc::Method::kWriteExtents, request, response));
+  KINTSUGI_CO_TRY(co_await call(context, rpc::Method::kWriteExtents, request, response));
   co_return response;
 }
 
 asio::awaitable<Result<proto::CopyExtentsResponse>> InodeCalls::copy_extents(
-    proto::CopyExtentsRequest request) {
-  return change<proto::CopyExtentsResponse>(rpc::Method::kCopyExtents, std::move(request));
+    Context context, proto::CopyExtentsRequest request) {
+  return change<proto::CopyExtentsResponse>(context, rpc::Method::kCopyExtents, std::move(request));
 }
 
 asio::awaitable<Result<proto::ReserveInodesResponse>> InodeCalls::reserve_inodes(
-    proto::ReserveInodesRequest request) {
-  return ask<proto::ReserveInodesResponse>(rpc::Method::kReserveInodes, std::move(request));
+    Context context, proto::ReserveInodesRequest request) {
+  return ask<proto::ReserveInodesResponse>(context, rpc::Method::kReserveInodes, std::move(request));
 }
 
 asio::awaitable<Result<proto::WriteNamesResponse>> InodeCalls::write_names(
-    const proto::WriteNamesRequest& request) {
-  return ask<proto::WriteNamesResponse>(rpc::Method::kWriteNames, request);
+    Context context, const proto::WriteNamesRequest& request) {
+  return ask<proto::WriteNamesResponse>(context, rpc::Method::kWriteNames, request);
 }
 
-asio::awaitable<Result<proto::LockResponse>> InodeCalls::lock(proto::LockRequest request) {
+asio::awaitable<Result<proto::LockResponse>> InodeCalls::lock(Context context, proto::LockRequest request) {
   KINTSUGI_CO_TRY(session_.locks().check_room(request));
-  const auto answer = co_await ask<proto::LockResponse>(rpc::Method::kLock, request);
+  const auto answer = co_await ask<proto::LockResponse>(context, rpc::Method::kLock, request);
   if (answer && answer->granted() && !request.test_only()) (void)session_.locks().set(request);
   co_return answer;
 }

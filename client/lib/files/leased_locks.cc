@@ -20,21 +20,26 @@ LeasedLocks::LeasedLocks(Resources& resources, Session& session, InodeCalls& cal
       answered_(resources.runtime),
       telling_(resources.runtime, 1) {}
 
-asio::awaitable<Result<proto::LockResponse>> LeasedLocks::lock(proto::LockRequest request) {
+asio::awaitable<Result<proto::LockResponse>> LeasedLocks::lock(Context context, proto::LockRequest request) {
   const uint64_t inode = request.inode();
   const TimePoint give_up = resources_.now() + io_timeout_;
   while (true) {
     switch (session_.locks_at(inode, takes(request))) {
-      case Session::LocksAt::kMetaserver: co_return co_await ask(std::move(request));
+      case Session::LocksAt::kMetaserver: co_return co_await ask(context, std::move(request));
       case Session::LocksAt::kHere:
         if (!asked_.contains(inode)) co_return decide(request);
         // Calls for locks of this inode from before the lease came are still under way: their answers change what is decided here.
-        co_await answered_.wait();
+        {
+          const runtime::Wait wait(context, runtime::WaitKind::kResource,
+                                   runtime::named_target(context, "answers to locks"));
+          co_await answered_.wait();
+        }
         break;
       case Session::LocksAt::kUnclear: {
-        const Status told = co_await tell(inode, takes(request));
+        const Status told = co_await tell(context, inode, takes(request));
         if (told.ok()) break;
         if (resources_.now() + kPause >= give_up) co_return told;
+        const runtime::Wait wait(context, runtime::WaitKind::kTimer);
         if (!co_await resources_.background.sleep_for(kPause))
           co_return Status{Code::kCancelled, "the client is stopping"};
       }
@@ -59,11 +64,11 @@ Result<proto::LockResponse> LeasedLocks::decide(const proto::LockRequest& reques
   return response;
 }
 
-asio::awaitable<Result<proto::LockResponse>> LeasedLocks::ask(proto::LockRequest request) {
+asio::awaitable<Result<proto::LockResponse>> LeasedLocks::ask(Context context, proto::LockRequest request) {
   const uint64_t inode = request.inode();
   const bool waits = request.waits(), keeps = takes(request) && !request.test_only();
   ++asked_[inode];
-  auto answer = co_await calls_.lock(std::move(request));
+  auto answer = co_await calls_.lock(context, std::move(request));
   const auto asked = asked_.find(inode);
   if (--asked->second == 0) asked_.erase(asked);
   answered_.notify_all();
@@ -81,12 +86,16 @@ void LeasedLocks::want_lease(uint64_t inode) {
   if (session_.may_want_lease(inode)) on_taken_by_call(inode);
 }
 
-asio::awaitable<Status> LeasedLocks::tell(uint64_t inode, bool takes) {
-  KINTSUGI_CO_TRY(co_await telling_.acquire(TimePoint::max()));
+asio::awaitable<Status> LeasedLocks::tell(Context context, uint64_t inode, bool takes) {
+  {
+    const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, telling_span_);
+    KINTSUGI_CO_TRY(co_await telling_.acquire(TimePoint::max()));
+  }
+  telling_span_ = context.trace.span_id;
   Status told;
   const auto is_unclear = [&] { return session_.locks_at(inode, takes) == Session::LocksAt::kUnclear; };
   // Whoever was before may have told.
-  if (is_unclear()) told = co_await session_.tell();
+  if (is_unclear()) told = co_await session_.tell(context);
   telling_.release();
   if (told.ok() && is_unclear())
     co_return Status{Code::kUnavailable, "the metaserver has not heard yet which locks there are"};

@@ -22,7 +22,7 @@ class LeasedLocks {
 
   /// Takes, tests or gives back a lock. Never waits for a lock that another one has: `granted` is false then.
   /// kDeadlock: one that waits would wait for itself; kStale; kLimitExceeded: too many locks; kUnavailable.
-  asio::awaitable<Result<proto::LockResponse>> lock(proto::LockRequest request);
+  asio::awaitable<Result<proto::LockResponse>> lock(Context context, proto::LockRequest request);
 
   /// Called when an owner waits for a range that another one has: who waits for whom on which machine only the metaserver
   /// knows, so the lease should end.
@@ -36,10 +36,10 @@ class LeasedLocks {
   static constexpr size_t kMaxWanted = 1'000;
 
   Result<proto::LockResponse> decide(const proto::LockRequest& request);
-  asio::awaitable<Result<proto::LockResponse>> ask(proto::LockRequest request);
+  asio::awaitable<Result<proto::LockResponse>> ask(Context context, proto::LockRequest request);
   void want_lease(uint64_t inode);
   /// Tells the metaserver what it has to hear before anybody can decide.
-  asio::awaitable<Status> tell(uint64_t inode, bool takes);
+  asio::awaitable<Status> tell(Context context, uint64_t inode, bool takes);
 
   Resources& resources_;
   Session& session_;
@@ -49,6 +49,7 @@ class LeasedLocks {
   std::map<uint64_t, TimePoint> wanted_;  ///< bounded: when on_taken_by_call() was called last
   runtime::Event answered_;
   runtime::Semaphore telling_;
+  uint64_t telling_span_ = 0;  ///< the region that tells now, for those who wait for it
 };
 
 }  // namespace kintsugi::client

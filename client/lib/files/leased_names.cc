@@ -4,6 +4,7 @@
 
 #include "common/base/assert.h"
 #include "common/log/log.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
@@ -17,6 +18,8 @@ bool is_usual_name(std::string_view name) {
          name.find('/') == name.npos && name.find('\0') == name.npos && !name.starts_with(".snapshots") &&
          !name.starts_with(".trash");
 }
+
+constexpr sight::Site kWriteNames{"client.write_names"}, kReserveInodes{"client.reserve_inodes"};
 
 /// Nothing that the metaserver would have to look at keeps the caller from changing names in the directory.
 bool may_change(const proto::Attributes& directory, const proto::Caller& caller) {
@@ -108,54 +111,58 @@ void LeasedNames::name_taken(uint64_t parent, std::string_view name) {
   --names_;
 }
 
-asio::awaitable<Result<proto::Attributes>> LeasedNames::lookup(proto::LookupRequest request) {
+asio::awaitable<Result<proto::Attributes>> LeasedNames::lookup(Context context,
+                                                               proto::LookupRequest request) {
   if (is_absent(request.parent(), request.name())) co_return Status{Code::kNotFound, "does not exist"};
   if (const auto directory = directories_.find(request.parent()); directory != directories_.end()) {
     const auto found = directory->second.names.find(request.name());
     const auto* attributes = found == directory->second.names.end() ? nullptr : made(found->second.inode);
     if (attributes != nullptr) co_return *attributes;
   }
-  co_return co_await calls_.lookup(std::move(request));
+  co_return co_await calls_.lookup(context, std::move(request));
 }
 
-asio::awaitable<Result<proto::Attributes>> LeasedNames::make(proto::MakeInodeRequest request, uint64_t tag) {
+asio::awaitable<Result<proto::Attributes>> LeasedNames::make(Context context, proto::MakeInodeRequest request,
+                                                             uint64_t tag) {
   // The kernel asks once more for what a process before this one had answered nobody.
   if (const auto before = made_before_.find(tag); before != made_before_.end()) {
     const bool hold = request.hold_for() != 0;
-    co_return co_await calls_.get(before->second, hold, hold);
+    co_return co_await calls_.get(context, before->second, hold, hold);
   }
   if (auto made = make_here(request, tag)) co_return std::move(*made);
   name_given(request.parent(), request.name());
-  co_return co_await calls_.make(std::move(request), tag);
+  co_return co_await calls_.make(context, std::move(request), tag);
 }
 
-asio::awaitable<Result<proto::Attributes>> LeasedNames::link(proto::LinkRequest request, uint64_t tag) {
+asio::awaitable<Result<proto::Attributes>> LeasedNames::link(Context context, proto::LinkRequest request,
+                                                             uint64_t tag) {
   name_given(request.parent(), request.name());
   if (linked_.size() < kMaxLinked) {
     linked_.insert(request.inode());
   } else {
     may_be_linked_ = true;
   }
-  co_return co_await calls_.link(std::move(request), tag);
+  co_return co_await calls_.link(context, std::move(request), tag);
 }
 
-asio::awaitable<Result<uint64_t>> LeasedNames::unlink(proto::UnlinkRequest request, uint64_t tag) {
+asio::awaitable<Result<uint64_t>> LeasedNames::unlink(Context context, proto::UnlinkRequest request,
+                                                      uint64_t tag) {
   if (const auto before = unlinked_before_.find(tag); before != unlinked_before_.end())
     co_return before->second;
   if (const auto inode = unlink_here(request, tag)) co_return *inode;
   const uint64_t parent = request.parent();
   const std::string name = request.name();
-  const auto unlinked = co_await calls_.unlink(std::move(request), tag);
+  const auto unlinked = co_await calls_.unlink(context, std::move(request), tag);
   if (!unlinked) co_return unlinked.error();
   name_taken(parent, name);
   co_return 0;
 }
 
-asio::awaitable<Status> LeasedNames::move(proto::MoveRequest request, uint64_t tag) {
+asio::awaitable<Status> LeasedNames::move(Context context, proto::MoveRequest request, uint64_t tag) {
   // The old name stays among those that the metaserver is asked for: a rename between two names of one inode does nothing.
   name_given(request.parent(), request.name());
   name_given(request.to_parent(), request.to_name());
-  const auto moved = co_await calls_.move(std::move(request), tag);
+  const auto moved = co_await calls_.move(context, std::move(request), tag);
   co_return moved ? Status{} : moved.error();
 }
 
@@ -174,10 +181,11 @@ void LeasedNames::make_room() {
 // ---- ids
 
 asio::awaitable<void> LeasedNames::reserve() {
+  const sight::BackgroundTask task(resources_.context(), kReserveInodes);
   proto::ReserveInodesRequest request;
   request.set_session(session_.id());
   request.set_count(kReserve);
-  const auto reserved = co_await calls_.reserve_inodes(std::move(request));
+  const auto reserved = co_await calls_.reserve_inodes(task.context(), std::move(request));
   reserving_ = false;
   if (!reserved) {
     log::debug("no ids are reserved: {}", reserved.error().to_string());
@@ -353,20 +361,23 @@ void LeasedNames::tick(Duration at_most) {
 }
 
 asio::awaitable<void> LeasedNames::flush_in_background() {
-  const Status status = co_await flush();
+  const sight::Task task(resources_.context(), kWriteNames);
+  const Status status = co_await flush(task.context());
   in_background_ = false;
   if (!status.ok()) log::debug("names are written later: {}", status.to_string());
 }
 
-asio::awaitable<Status> LeasedNames::flush() {
+asio::awaitable<Status> LeasedNames::flush(Context context) {
   const uint64_t last = appended_;
   while (dropped_ < last) {
     if (writing_) {
+      const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, writing_span_);
       co_await written_.wait();
       continue;
     }
     writing_ = true;
-    const Status status = co_await write_some();
+    writing_span_ = context.trace.span_id;
+    const Status status = co_await write_some(context);
     writing_ = false;
     written_.notify_all();
     if (!status.ok()) co_return status;
@@ -374,17 +385,18 @@ asio::awaitable<Status> LeasedNames::flush() {
   co_return Status{};
 }
 
-asio::awaitable<Status> LeasedNames::write_some() {
+asio::awaitable<Status> LeasedNames::write_some(Context context) {
   proto::WriteNamesRequest request;
   fill(request, std::min(log_.size(), kAtOnce));
-  const auto answer = co_await calls_.write_names(request);
+  const auto answer = co_await calls_.write_names(context, request);
   if (!answer) co_return answer.error();
   co_return take(request, *answer);
 }
 
-bool LeasedNames::write_along(proto::WriteNamesRequest& request) {
+bool LeasedNames::write_along(const Context& context, proto::WriteNamesRequest& request) {
   if (writing_ || log_.empty() || !is_little()) return false;
   writing_ = true;
+  writing_span_ = context.trace.span_id;
   fill(request, log_.size());
   return true;
 }

@@ -60,22 +60,24 @@ class LeasedNames {
   const proto::Attributes* unsent(uint64_t inode) const { return writing_ ? nullptr : made(inode); }
 
   // ---- the calls of InodeCalls, without a call where that can be
-  asio::awaitable<Result<proto::Attributes>> lookup(proto::LookupRequest request);
-  asio::awaitable<Result<proto::Attributes>> make(proto::MakeInodeRequest request, uint64_t tag = 0);
-  asio::awaitable<Result<proto::Attributes>> link(proto::LinkRequest request, uint64_t tag = 0);
+  asio::awaitable<Result<proto::Attributes>> lookup(Context context, proto::LookupRequest request);
+  asio::awaitable<Result<proto::Attributes>> make(Context context, proto::MakeInodeRequest request,
+                                                  uint64_t tag = 0);
+  asio::awaitable<Result<proto::Attributes>> link(Context context, proto::LinkRequest request,
+                                                  uint64_t tag = 0);
   /// The inode whose name is gone, if that is known; 0: any.
-  asio::awaitable<Result<uint64_t>> unlink(proto::UnlinkRequest request, uint64_t tag = 0);
-  asio::awaitable<Status> move(proto::MoveRequest request, uint64_t tag = 0);
+  asio::awaitable<Result<uint64_t>> unlink(Context context, proto::UnlinkRequest request, uint64_t tag = 0);
+  asio::awaitable<Status> move(Context context, proto::MoveRequest request, uint64_t tag = 0);
   /// A change of attributes of an inode that is leased, or was made here. False: there is no room for it.
   bool set_attributes(proto::SetAttributesRequest request, const proto::Attributes& result);
 
   bool pending() const { return !log_.empty(); }
   size_t known() const { return names_; }
   /// What was changed before is durable at the metaserver; what it refused is told by `on_refused`. kUnavailable.
-  asio::awaitable<Status> flush();
+  asio::awaitable<Status> flush(Context context);
   /// Puts all that is not written out yet into a call that goes to the metaserver anyway, of which written_along() has to be told
   /// (nothing: it is not carried out). False: it is being written out already, or is too much.
-  bool write_along(proto::WriteNamesRequest& request);
+  bool write_along(const Context& context, proto::WriteNamesRequest& request);
   void written_along(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse* answer);
   bool is_little() const { return log_.size() <= kAlong; }
   /// Begins a flush() and does not wait for it.
@@ -122,7 +124,7 @@ class LeasedNames {
   proto::Attributes fresh(const Directory& directory, const proto::MakeInodeRequest& request, uint64_t inode,
                           int64_t now_ns) const;
   bool append(proto::NameChange change);
-  asio::awaitable<Status> write_some();
+  asio::awaitable<Status> write_some(Context context);
   /// The first changes of the log, as they are to be made by now.
   void fill(proto::WriteNamesRequest& request, size_t count);
   Status take(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse& answer);
@@ -147,6 +149,7 @@ class LeasedNames {
   std::deque<std::pair<uint64_t, uint64_t>> ids_;  ///< reserved: from, count
   bool reserving_ = false, writing_ = false, in_background_ = false;
   uint64_t appended_ = 0, dropped_ = 0;  ///< changes, ever
+  uint64_t writing_span_ = 0;            ///< the region that writes out now, for those who wait for it
   runtime::Event written_;
 };
 

@@ -17,54 +17,57 @@ uint64_t OpenFile::size() const {
   return state_->size();
 }
 
-asio::awaitable<Result<size_t>> OpenFile::read(uint64_t offset, std::span<std::byte> into) {
-  return state_->read(offset, into);
+asio::awaitable<Result<size_t>> OpenFile::read(Context context, uint64_t offset, std::span<std::byte> into) {
+  return state_->read(context, offset, into);
 }
 
-asio::awaitable<Status> OpenFile::write(uint64_t offset, std::span<const std::byte> bytes,
+asio::awaitable<Status> OpenFile::write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                         bool kill_privileges) {
-  return state_->write(offset, bytes, kill_privileges);
+  return state_->write(context, offset, bytes, kill_privileges);
 }
 
-asio::awaitable<Result<uint64_t>> OpenFile::append(std::span<const std::byte> bytes, bool kill_privileges) {
-  return state_->append(bytes, kill_privileges);
+asio::awaitable<Result<uint64_t>> OpenFile::append(Context context, std::span<const std::byte> bytes,
+                                                   bool kill_privileges) {
+  return state_->append(context, bytes, kill_privileges);
 }
 
-asio::awaitable<Result<proto::Attributes>> OpenFile::set_attributes(proto::SetAttributesRequest request) {
-  return state_->set_attributes(std::move(request));
+asio::awaitable<Result<proto::Attributes>> OpenFile::set_attributes(Context context,
+                                                                    proto::SetAttributesRequest request) {
+  return state_->set_attributes(context, std::move(request));
 }
 
-asio::awaitable<Status> OpenFile::truncate(uint64_t size) {
+asio::awaitable<Status> OpenFile::truncate(Context context, uint64_t size) {
   proto::SetAttributesRequest request;
   request.set_size(size);
   request.set_opened_for_writing(true);
-  const auto changed = co_await state_->set_attributes(std::move(request));
+  const auto changed = co_await state_->set_attributes(context, std::move(request));
   co_return changed ? Status{} : changed.error();
 }
 
-asio::awaitable<Status> OpenFile::allocate(AllocateMode mode, uint64_t offset, uint64_t length) {
-  return state_->allocate(mode, offset, length);
+asio::awaitable<Status> OpenFile::allocate(Context context, AllocateMode mode, uint64_t offset,
+                                           uint64_t length) {
+  return state_->allocate(context, mode, offset, length);
 }
 
-asio::awaitable<Result<uint64_t>> OpenFile::seek_data(uint64_t offset) {
-  return state_->seek(offset, true);
+asio::awaitable<Result<uint64_t>> OpenFile::seek_data(Context context, uint64_t offset) {
+  return state_->seek(context, offset, true);
 }
 
-asio::awaitable<Result<uint64_t>> OpenFile::seek_hole(uint64_t offset) {
-  return state_->seek(offset, false);
+asio::awaitable<Result<uint64_t>> OpenFile::seek_hole(Context context, uint64_t offset) {
+  return state_->seek(context, offset, false);
 }
 
-asio::awaitable<Result<uint64_t>> OpenFile::copy_range(OpenFile& from, uint64_t from_offset,
+asio::awaitable<Result<uint64_t>> OpenFile::copy_range(Context context, OpenFile& from, uint64_t from_offset,
                                                        uint64_t to_offset, uint64_t length) {
-  return state_->copy_range(*from.state_, from_offset, to_offset, length);
+  return state_->copy_range(context, *from.state_, from_offset, to_offset, length);
 }
 
-asio::awaitable<Status> OpenFile::flush() {
-  return state_->flush();
+asio::awaitable<Status> OpenFile::flush(Context context) {
+  return state_->flush(context);
 }
 
-asio::awaitable<Result<proto::Attributes>> OpenFile::refresh() {
-  return state_->refresh();
+asio::awaitable<Result<proto::Attributes>> OpenFile::refresh(Context context) {
+  return state_->refresh(context);
 }
 
 void OpenFile::adopt(const proto::Attributes& attributes) {
@@ -96,16 +99,16 @@ Status OpenHandle::check() {
   return state.last_error();
 }
 
-asio::awaitable<Status> OpenHandle::sync() {
-  const Status status = co_await file_.state()->flush();
+asio::awaitable<Status> OpenHandle::sync(Context context) {
+  const Status status = co_await file_.state()->flush(context);
   const Status seen = check();
   co_return status.ok() ? seen : status;
 }
 
-asio::awaitable<Status> OpenHandle::close(bool wait) {
+asio::awaitable<Status> OpenHandle::close(Context context, bool wait) {
   KINTSUGI_ASSERT(!closed_);
   Status status;
-  if (wait) status = co_await file_.state()->flush();
+  if (wait) status = co_await file_.state()->flush(context);
   const Status seen = check();
   if (status.ok()) status = seen;
   closed_ = true;

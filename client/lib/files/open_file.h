@@ -39,35 +39,37 @@ class OpenFile {
   uint64_t size() const;
 
   /// Fills `into` from `offset` on; fewer bytes only at the end of the file. Returns how many.
-  asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<Result<size_t>> read(Context context, uint64_t offset, std::span<std::byte> into);
   /// Ok: the bytes are taken, all of them; `bytes` is the caller's again. Waits while too much is not written out.
   /// `kill_privileges`: as after a write by a user that is not root.
-  asio::awaitable<Status> write(uint64_t offset, std::span<const std::byte> bytes,
+  asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                 bool kill_privileges = false);
   /// Writes at the end of the file as this process knows it; returns the offset.
-  asio::awaitable<Result<uint64_t>> append(std::span<const std::byte> bytes, bool kill_privileges = false);
+  asio::awaitable<Result<uint64_t>> append(Context context, std::span<const std::byte> bytes,
+                                           bool kill_privileges = false);
 
   /// Any change of attributes, the size included, in order with the writes. `change` and `inode` are filled in here.
-  asio::awaitable<Result<proto::Attributes>> set_attributes(proto::SetAttributesRequest request);
-  asio::awaitable<Status> truncate(uint64_t size);
+  asio::awaitable<Result<proto::Attributes>> set_attributes(Context context,
+                                                            proto::SetAttributesRequest request);
+  asio::awaitable<Status> truncate(Context context, uint64_t size);
   /// kNotSupported: a mode that there is none of.
-  asio::awaitable<Status> allocate(AllocateMode mode, uint64_t offset, uint64_t length);
+  asio::awaitable<Status> allocate(Context context, AllocateMode mode, uint64_t offset, uint64_t length);
   /// The first byte from `offset` on that is data, or in a hole (the end of the file is one). kNoData: none; kRange: beyond
   /// the end. What is not written out yet is data.
-  asio::awaitable<Result<uint64_t>> seek_data(uint64_t offset);
-  asio::awaitable<Result<uint64_t>> seek_hole(uint64_t offset);
+  asio::awaitable<Result<uint64_t>> seek_data(Context context, uint64_t offset);
+  asio::awaitable<Result<uint64_t>> seek_hole(Context context, uint64_t offset);
   /// Has this file share `length` bytes of `from`, cut at the end of that; returns how many bytes were copied, which may be
   /// fewer. Both are written out before.
-  asio::awaitable<Result<uint64_t>> copy_range(OpenFile& from, uint64_t from_offset, uint64_t to_offset,
-                                               uint64_t length);
+  asio::awaitable<Result<uint64_t>> copy_range(Context context, OpenFile& from, uint64_t from_offset,
+                                               uint64_t to_offset, uint64_t length);
 
   /// Everything written before is durable; or the error that an attempt ended with. Handles use OpenHandle::sync, which
   /// misses no error.
-  asio::awaitable<Status> flush();
+  asio::awaitable<Status> flush(Context context);
 
   // ---- what others do to the file
   /// Asks the metaserver; what was changed by others since is seen from now on (close-to-open).
-  asio::awaitable<Result<proto::Attributes>> refresh();
+  asio::awaitable<Result<proto::Attributes>> refresh(Context context);
   /// Takes attributes that the metaserver told in another answer.
   void adopt(const proto::Attributes& attributes);
   /// Another client changes that range (length 0: to the end): what is known or read ahead of it is forgotten.
@@ -91,13 +93,13 @@ class OpenHandle {
   OpenFile& file() { return file_; }
   /// Everything that was written to the file before is durable. Every error of writing out is told once to each handle that
   /// was open when it happened: by its next sync, check or close.
-  asio::awaitable<Status> sync();
+  asio::awaitable<Status> sync(Context context);
   /// An error that was not told yet, without writing out. What close(2) of one of several descriptors says.
   Status check();
   /// The last close of a file writes it out first when `wait`, else it is written out in the background: at once, or under a
   /// write lease (Session::has_lease) after FilesOptions::write_behind or when another client wants it. Bytes whose writing
   /// has failed for good are given up with the last handle.
-  asio::awaitable<Status> close(bool wait = false);
+  asio::awaitable<Status> close(Context context, bool wait = false);
 
  private:
   OpenFile file_;

@@ -8,6 +8,7 @@
 #include "common/log/log.h"
 #include "common/proto/inline_data.h"
 #include "erasure/policy.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
@@ -21,6 +22,8 @@ constexpr uint32_t kSetUid = 04000, kSetGid = 02000, kGroupExecutes = 0010;
 constexpr Duration kFirstBackoff = 100ms, kLongestBackoff = 2s;
 constexpr Duration kRetryFailed = 10s;  ///< but for sync, which tries at once
 constexpr int kMaxRefusals = 3;         ///< times an upload that was given up is begun again
+
+constexpr sight::Site kWriteOut{"client.write_out", {"bytes"}};
 
 uint32_t without_privileges(uint32_t mode) {
   return mode & ~(kSetUid | ((mode & kGroupExecutes) != 0 ? kSetGid : 0));
@@ -106,8 +109,8 @@ void OpenFileState::adopt(const proto::Attributes& attributes) {
   if (!same) stored_reader_.forget(0, UINT64_MAX);
 }
 
-asio::awaitable<Result<proto::Attributes>> OpenFileState::refresh() {
-  const auto found = co_await shared_.calls.get(inode_);
+asio::awaitable<Result<proto::Attributes>> OpenFileState::refresh(Context context) {
+  const auto found = co_await shared_.calls.get(context, inode_);
   if (!found) co_return found.error();
   adopt(*found);
   co_return attributes();
@@ -117,12 +120,22 @@ void OpenFileState::invalidate(uint64_t begin, uint64_t end) {
   stored_reader_.forget(begin, end);
 }
 
+asio::awaitable<void> OpenFileState::wait_for_change(Context context, uint64_t span) {
+  const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, span);
+  co_await changed_.wait();
+}
+
+asio::awaitable<void> OpenFileState::wait_while_exclusive(Context context) {
+  while (exclusive_)
+    co_await wait_for_change(context, exclusive_span_);
+}
+
 // ---- reading
 
-asio::awaitable<Result<size_t>> OpenFileState::read(uint64_t offset, std::span<std::byte> into) {
+asio::awaitable<Result<size_t>> OpenFileState::read(Context context, uint64_t offset,
+                                                    std::span<std::byte> into) {
   const auto self = shared_from_this();
-  while (exclusive_)
-    co_await changed_.wait();
+  if (exclusive_) co_await wait_while_exclusive(context);
   const uint64_t size = this->size();
   if (offset >= size || into.empty()) co_return size_t{0};
   into = into.first(std::min<uint64_t>(into.size(), size - offset));
@@ -141,17 +154,16 @@ asio::awaitable<Result<size_t>> OpenFileState::read(uint64_t offset, std::span<s
     for (uint64_t at = 0; at < stored; at += kReadStep) {
       const uint64_t bytes = std::min(stored - at, kReadStep);
       stored_reader_.note_read(self, range.begin + at, bytes, stored_size);
-      KINTSUGI_CO_TRY(co_await stored_reader_.read(range.begin + at, part.subspan(at, bytes)));
+      KINTSUGI_CO_TRY(co_await stored_reader_.read(context, range.begin + at, part.subspan(at, bytes)));
     }
     std::ranges::fill(part.subspan(stored), std::byte{});
   }
   co_return into.size();
 }
 
-asio::awaitable<Result<uint64_t>> OpenFileState::seek(uint64_t offset, bool data) {
+asio::awaitable<Result<uint64_t>> OpenFileState::seek(Context context, uint64_t offset, bool data) {
   const auto self = shared_from_this();
-  while (exclusive_)
-    co_await changed_.wait();
+  if (exclusive_) co_await wait_while_exclusive(context);
   const uint64_t size = this->size();
   if (offset >= size) co_return Status{Code::kRange, "beyond the end of the file"};
   const auto each = [this](auto look) {
@@ -163,8 +175,8 @@ asio::awaitable<Result<uint64_t>> OpenFileState::seek(uint64_t offset, bool data
     uint64_t next = UINT64_MAX;
     each([&](const DirtyRanges& ranges) { next = std::min(next, ranges.next_data(offset)); });
     if (next > offset) {
-      KINTSUGI_CO_ASSIGN(const uint64_t stored,
-                         co_await stored_reader_.next_data(offset, std::max(offset, stored_.size())));
+      KINTSUGI_CO_ASSIGN(const uint64_t stored, co_await stored_reader_.next_data(
+                                                    context, offset, std::max(offset, stored_.size())));
       if (stored < stored_.size()) next = std::min(next, stored);
     }
     if (next >= size) co_return Status{Code::kNoData, "no data until the end of the file"};
@@ -174,7 +186,7 @@ asio::awaitable<Result<uint64_t>> OpenFileState::seek(uint64_t offset, bool data
     const uint64_t before = offset;
     each([&](const DirtyRanges& ranges) { offset = std::max(offset, ranges.next_gap(offset)); });
     if (offset < stored_.size()) {
-      KINTSUGI_CO_ASSIGN(offset, co_await stored_reader_.next_hole(offset, stored_.size()));
+      KINTSUGI_CO_ASSIGN(offset, co_await stored_reader_.next_hole(context, offset, stored_.size()));
     }
     if (offset == before) break;
   }
@@ -183,15 +195,14 @@ asio::awaitable<Result<uint64_t>> OpenFileState::seek(uint64_t offset, bool data
 
 // ---- writing
 
-asio::awaitable<Status> OpenFileState::write(uint64_t offset, std::span<const std::byte> bytes,
-                                             bool kill_privileges) {
+asio::awaitable<Status> OpenFileState::write(Context context, uint64_t offset,
+                                             std::span<const std::byte> bytes, bool kill_privileges) {
   const auto self = shared_from_this();
   KINTSUGI_ASSERT(is_open());
   if (offset > kMaxFileBytes || bytes.size() > kMaxFileBytes - offset)
     co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
   for (size_t done = 0; done < bytes.size();) {
-    while (exclusive_)
-      co_await changed_.wait();
+    if (exclusive_) co_await wait_while_exclusive(context);
     if (!gone_.ok()) co_return gone_;
     const size_t share = shared_.buffers.total() / 2;
     size_t mine = dirty_.buffers();
@@ -209,28 +220,28 @@ asio::awaitable<Status> OpenFileState::write(uint64_t offset, std::span<const st
       advance();
     }
     if (shared_.buffers.free() < shared_.buffers.total() / 4) shared_.relieve();
-    if (done < bytes.size()) KINTSUGI_CO_TRY(co_await wait_for_room());
+    if (done < bytes.size()) KINTSUGI_CO_TRY(co_await wait_for_room(context));
   }
   co_return Status{};
 }
 
-asio::awaitable<Status> OpenFileState::wait_for_room() {
+asio::awaitable<Status> OpenFileState::wait_for_room(Context context) {
   // What this file cannot write out is in the way of itself: that is an error to tell, after another attempt.
-  if (has_failed()) co_return co_await drain();
+  if (has_failed()) co_return co_await drain(context);
   ++shared_.waiting_for_room;
   shared_.relieve();
+  runtime::Wait wait(context, runtime::WaitKind::kResource, runtime::named_target(context, "dirty memory"));
   const bool woken = co_await shared_.room.wait_until(shared_.give_up());
   --shared_.waiting_for_room;
   if (woken) co_return Status{};
   co_return Status{Code::kUnavailable, "no memory came free for what was written"};
 }
 
-asio::awaitable<Result<uint64_t>> OpenFileState::append(std::span<const std::byte> bytes,
+asio::awaitable<Result<uint64_t>> OpenFileState::append(Context context, std::span<const std::byte> bytes,
                                                         bool kill_privileges) {
-  while (exclusive_)
-    co_await changed_.wait();
+  if (exclusive_) co_await wait_while_exclusive(context);
   const uint64_t offset = size();
-  KINTSUGI_CO_TRY(co_await write(offset, bytes, kill_privileges));
+  KINTSUGI_CO_TRY(co_await write(context, offset, bytes, kill_privileges));
   co_return offset;
 }
 
@@ -313,7 +324,13 @@ void OpenFileState::start(std::shared_ptr<Layer> layer) {
 asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> self,
                                                  std::shared_ptr<Layer> layer) {
   ++shared_.counts.flushes;
-  const Status status = co_await write_out(layer);
+  Status status;
+  {
+    sight::Task task(shared_.context(), kWriteOut, {static_cast<double>(layer->ranges.bytes())});
+    layer->span = task.context().trace.span_id;
+    status = task.finish(co_await write_out(task.context(), layer));
+  }
+  layer->span = 0;
   layer->under_way = false;
   layer->failure = status;
   if (!status.ok() && !layer->discarded) {
@@ -336,39 +353,45 @@ asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> 
   if (is_clean() && !is_open()) shared_.forget(inode_);
 }
 
-asio::awaitable<Status> OpenFileState::write_out(std::shared_ptr<Layer> layer) {
+asio::awaitable<Status> OpenFileState::write_out(Context context, std::shared_ptr<Layer> layer) {
   const TimePoint give_up = shared_.give_up();
   int refusals = 0;
   for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
-    const Status status = co_await try_write_out(layer);
+    const Status status = co_await try_write_out(context, layer);
     if (status.ok() || layer->discarded) co_return status;
     // The metaserver may have given the upload up, as when it was not heard of for a while.
     const bool refused = status.code() == Code::kConflict || status.code() == Code::kNotFound;
     if (!may_pass(status.code()) && !(refused && ++refusals <= kMaxRefusals)) co_return status;
     if (shared_.resources.now() + backoff >= give_up) co_return status;
     log::debug("inode {}: writing out again: {}", inode_, status.to_string());
+    const runtime::Wait wait(context, runtime::WaitKind::kTimer);
     if (!co_await shared_.tasks.sleep_for(backoff)) co_return status;
   }
 }
 
-asio::awaitable<Status> OpenFileState::try_write_out(std::shared_ptr<Layer> layer) {
+asio::awaitable<Status> OpenFileState::try_write_out(Context context, std::shared_ptr<Layer> layer) {
   if (layer->discarded) co_return Status{Code::kCancelled, "given up"};
   // The metaserver has to know the file of which it is asked for the code.
-  if (stored_.policy().empty()) KINTSUGI_CO_TRY(co_await shared_.names.flush());
+  if (stored_.policy().empty()) KINTSUGI_CO_TRY(co_await shared_.names.flush(context));
   UploadMember member{inode_, stored_.policy(), layer, &layer->ranges, &layer->discarded};
   if (layer->ranges.bytes() <= FlushGroups::kMaxMemberBytes) {
-    KINTSUGI_CO_TRY(co_await wait_for_turn(*layer));
-    KINTSUGI_CO_ASSIGN(const proto::Attributes attributes, co_await shared_.groups.write(std::move(member)));
+    KINTSUGI_CO_TRY(co_await wait_for_turn(context, *layer));
+    KINTSUGI_CO_ASSIGN(const proto::Attributes attributes,
+                       co_await shared_.groups.write(context, std::move(member)));
     if (!layer->discarded) layer_is_durable(*layer, attributes);
     co_return Status{};
   }
-  KINTSUGI_CO_TRY(co_await shared_.flush_turns.acquire(TimePoint::max()));
+  {
+    const runtime::Wait wait(context, runtime::WaitKind::kResource,
+                             runtime::named_target(context, "turns to write out"));
+    KINTSUGI_CO_TRY(co_await shared_.flush_turns.acquire(TimePoint::max()));
+  }
   std::vector<UploadMember> alone;
   alone.push_back(std::move(member));
-  GroupUpload upload(shared_.resources, shared_.context(), std::move(alone));
+  GroupUpload upload(shared_.resources, context, std::move(alone));
   Status status = co_await upload.run();
   shared_.flush_turns.release();
-  if (status.ok()) status = co_await wait_for_turn(*layer);
+  if (status.ok()) status = co_await wait_for_turn(context, *layer);
   if (!status.ok()) {
     co_await upload.abort();
     co_return status;
@@ -377,16 +400,16 @@ asio::awaitable<Status> OpenFileState::try_write_out(std::shared_ptr<Layer> laye
   proto::WriteExtentsRequest request = upload.request(told);
   shared_.counts.extents_written += static_cast<uint64_t>(request.extents_size());
   shared_.counts.stripes_written += upload.stripes();
-  const auto written = co_await shared_.calls.write_extents(std::move(request));
+  const auto written = co_await shared_.calls.write_extents(context, std::move(request));
   if (!written) co_return written.error();
   if (!layer->discarded) layer_is_durable(*layer, written->attributes());
   co_return Status{};
 }
 
-asio::awaitable<Status> OpenFileState::wait_for_turn(const Layer& layer) {
+asio::awaitable<Status> OpenFileState::wait_for_turn(Context context, const Layer& layer) {
   while (!layer.discarded && layers_.front().get() != &layer) {
     if (!layers_.front()->under_way) co_return Status{Code::kCancelled, "what was written before failed"};
-    co_await changed_.wait();
+    co_await wait_for_change(context, writing_span());
   }
   co_return layer.discarded ? Status{Code::kCancelled, "given up"} : Status{};
 }
@@ -471,14 +494,14 @@ bool OpenFileState::has_under_way() const {
   return std::ranges::any_of(layers_, [](const auto& layer) { return layer->under_way; });
 }
 
-asio::awaitable<Status> OpenFileState::drain_exclusively() {
+asio::awaitable<Status> OpenFileState::drain_exclusively(Context context) {
   draining_ = true;
-  const Status status = co_await drain();
+  const Status status = co_await drain(context);
   draining_ = false;
   co_return status;
 }
 
-asio::awaitable<Status> OpenFileState::drain() {
+asio::awaitable<Status> OpenFileState::drain(Context context) {
   retry_failed();
   if (!dirty_.empty()) want_all_ = true;
   advance();
@@ -487,24 +510,23 @@ asio::awaitable<Status> OpenFileState::drain() {
   };
   const uint64_t errors_before = errors_;
   while (want_all_ && !failure())
-    co_await changed_.wait();
+    co_await wait_for_change(context, writing_span());
   const uint64_t last = layers_made_;
   while (!layers_.empty() && layers_.front()->number <= last && !failure())
-    co_await changed_.wait();
+    co_await wait_for_change(context, writing_span());
   if (failure()) co_return *failure();
   // What was discarded is not durable either.
   co_return errors_ == errors_before ? Status{} : last_error_;
 }
 
-asio::awaitable<Status> OpenFileState::flush() {
+asio::awaitable<Status> OpenFileState::flush(Context context) {
   const auto self = shared_from_this();
-  while (exclusive_)
-    co_await changed_.wait();
+  if (exclusive_) co_await wait_while_exclusive(context);
   if (!gone_.ok()) co_return gone_;
   // Few names go along with the bytes; many go ahead of them, which take longer.
   if (is_clean() || !shared_.names.is_little()) shared_.names.start_flush();
-  KINTSUGI_CO_TRY(co_await drain());
-  co_return co_await shared_.names.flush();
+  KINTSUGI_CO_TRY(co_await drain(context));
+  co_return co_await shared_.names.flush(context);
 }
 
 void OpenFileState::recover(DirtyPiece piece) {
@@ -523,11 +545,15 @@ void OpenFileState::recover(DirtyPiece piece) {
 
 // ---- operations on the whole file
 
-asio::awaitable<void> OpenFileState::begin_exclusive() {
-  (void)co_await exclusive_turn_.acquire(TimePoint::max());
+asio::awaitable<void> OpenFileState::begin_exclusive(Context context) {
+  {
+    const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, exclusive_span_);
+    (void)co_await exclusive_turn_.acquire(TimePoint::max());
+  }
   exclusive_ = true;
+  exclusive_span_ = context.trace.span_id;
   while (has_under_way())
-    co_await changed_.wait();
+    co_await wait_for_change(context, writing_span());
 }
 
 void OpenFileState::end_exclusive() {
@@ -538,7 +564,7 @@ void OpenFileState::end_exclusive() {
 }
 
 asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
-    proto::SetAttributesRequest request) {
+    Context context, proto::SetAttributesRequest request) {
   const auto self = shared_from_this();
   if (request.has_size() && request.size() > kMaxFileBytes)
     co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
@@ -546,27 +572,28 @@ asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
   const bool times = request.has_modified_ns() || request.modified_now();
   const bool ends_kill = request.has_mode() && kills_privileges();
   if (!request.has_size() && !times && !ends_kill) {
-    const auto changed = co_await shared_.calls.set_attributes(std::move(request));
+    const auto changed = co_await shared_.calls.set_attributes(context, std::move(request));
     if (!changed) co_return changed.error();
     take(*changed);
     co_return attributes();
   }
-  co_await begin_exclusive();
+  co_await begin_exclusive(context);
   proto::Attributes result;
-  const Status status = co_await set_attributes_exclusively(request, result);
+  const Status status = co_await set_attributes_exclusively(context, request, result);
   end_exclusive();
   if (!status.ok()) co_return status;
   co_return result;
 }
 
-asio::awaitable<Status> OpenFileState::set_attributes_exclusively(proto::SetAttributesRequest& request,
+asio::awaitable<Status> OpenFileState::set_attributes_exclusively(Context context,
+                                                                  proto::SetAttributesRequest& request,
                                                                   proto::Attributes& result) {
   const std::optional<uint64_t> size = request.has_size() ? std::optional(request.size()) : std::nullopt;
   // Bytes of time 0 get the time at which they are written out, and what is written next must not be older than what was before.
   const int64_t now = shared_.resources.runtime.clock.wall_now().time_since_epoch().count();
   const bool odd = request.has_modified_ns() && (request.modified_ns() <= 0 || request.modified_ns() > now);
-  if (!size && odd) KINTSUGI_CO_TRY(co_await drain_exclusively());
-  const auto changed = co_await shared_.calls.set_attributes(request);
+  if (!size && odd) KINTSUGI_CO_TRY(co_await drain_exclusively(context));
+  const auto changed = co_await shared_.calls.set_attributes(context, request);
   if (!changed) co_return changed.error();
   if (size) {
     each_dirty([&](DirtyRanges& ranges) { ranges.cut(*size); });
@@ -584,7 +611,8 @@ asio::awaitable<Status> OpenFileState::set_attributes_exclusively(proto::SetAttr
   co_return Status{};
 }
 
-asio::awaitable<Status> OpenFileState::allocate(AllocateMode mode, uint64_t offset, uint64_t length) {
+asio::awaitable<Status> OpenFileState::allocate(Context context, AllocateMode mode, uint64_t offset,
+                                                uint64_t length) {
   const auto self = shared_from_this();
   if (length == 0 || (mode.punch_hole && (!mode.keep_size || mode.zero_range)))
     co_return Status{mode.punch_hole ? Code::kNotSupported : Code::kInvalidArgument,
@@ -592,8 +620,8 @@ asio::awaitable<Status> OpenFileState::allocate(AllocateMode mode, uint64_t offs
   if (offset > kMaxFileBytes || length > kMaxFileBytes - offset)
     co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
   if (mode.punch_hole || mode.zero_range) {
-    co_await begin_exclusive();
-    const Status status = co_await make_hole(mode, offset, length);
+    co_await begin_exclusive(context);
+    const Status status = co_await make_hole(context, mode, offset, length);
     end_exclusive();
     co_return status;
   }
@@ -602,12 +630,13 @@ asio::awaitable<Status> OpenFileState::allocate(AllocateMode mode, uint64_t offs
   proto::SetAttributesRequest request;
   request.set_size(offset + length);
   request.set_opened_for_writing(true);
-  const auto changed = co_await set_attributes(std::move(request));
+  const auto changed = co_await set_attributes(context, std::move(request));
   co_return changed ? Status{} : changed.error();
 }
 
-asio::awaitable<Status> OpenFileState::make_hole(AllocateMode mode, uint64_t offset, uint64_t length) {
-  KINTSUGI_CO_TRY(co_await drain_exclusively());
+asio::awaitable<Status> OpenFileState::make_hole(Context context, AllocateMode mode, uint64_t offset,
+                                                 uint64_t length) {
+  KINTSUGI_CO_TRY(co_await drain_exclusively(context));
   const uint64_t end = mode.keep_size ? std::min(offset + length, size()) : offset + length;
   if (end <= offset) co_return Status{};
   proto::WriteExtentsRequest request;
@@ -616,27 +645,29 @@ asio::awaitable<Status> OpenFileState::make_hole(AllocateMode mode, uint64_t off
   hole.set_file_offset(offset);
   hole.set_length(end - offset);
   if (!mode.keep_size) request.set_size_at_least(end);
-  const auto written = co_await shared_.calls.write_extents(std::move(request));
+  const auto written = co_await shared_.calls.write_extents(context, std::move(request));
   if (!written) co_return written.error();
   take(written->attributes());
   stored_reader_.forget(offset, end);
   co_return Status{};
 }
 
-asio::awaitable<Result<uint64_t>> OpenFileState::copy_range(OpenFileState& from, uint64_t from_offset,
-                                                            uint64_t to_offset, uint64_t length) {
+asio::awaitable<Result<uint64_t>> OpenFileState::copy_range(Context context, OpenFileState& from,
+                                                            uint64_t from_offset, uint64_t to_offset,
+                                                            uint64_t length) {
   const auto self = shared_from_this();
   const auto other = from.shared_from_this();
-  if (&from != this) KINTSUGI_CO_TRY(co_await from.flush());
-  co_await begin_exclusive();
-  auto copied = co_await copy_into(from, from_offset, to_offset, length);
+  if (&from != this) KINTSUGI_CO_TRY(co_await from.flush(context));
+  co_await begin_exclusive(context);
+  auto copied = co_await copy_into(context, from, from_offset, to_offset, length);
   end_exclusive();
   co_return copied;
 }
 
-asio::awaitable<Result<uint64_t>> OpenFileState::copy_into(OpenFileState& from, uint64_t from_offset,
-                                                           uint64_t to_offset, uint64_t length) {
-  KINTSUGI_CO_TRY(co_await drain_exclusively());
+asio::awaitable<Result<uint64_t>> OpenFileState::copy_into(Context context, OpenFileState& from,
+                                                           uint64_t from_offset, uint64_t to_offset,
+                                                           uint64_t length) {
+  KINTSUGI_CO_TRY(co_await drain_exclusively(context));
   const uint64_t there = from.size() > from_offset ? from.size() - from_offset : 0;
   length = std::min(length, there);
   uint64_t done = 0;
@@ -647,7 +678,7 @@ asio::awaitable<Result<uint64_t>> OpenFileState::copy_into(OpenFileState& from, 
     request.set_to(inode_);
     request.set_to_offset(to_offset + done);
     request.set_length(length - done);
-    const auto answer = co_await shared_.calls.copy_extents(std::move(request));
+    const auto answer = co_await shared_.calls.copy_extents(context, std::move(request));
     if (!answer && done == 0) co_return answer.error();
     if (!answer || answer->length() == 0) break;
     stored_reader_.forget(to_offset + done, to_offset + done + answer->length());

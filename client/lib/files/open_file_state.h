@@ -32,18 +32,21 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   proto::Attributes attributes() const;
   uint64_t size() const;
 
-  asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<std::byte> into);
-  asio::awaitable<Status> write(uint64_t offset, std::span<const std::byte> bytes, bool kill_privileges);
-  asio::awaitable<Result<uint64_t>> append(std::span<const std::byte> bytes, bool kill_privileges);
-  asio::awaitable<Status> flush();
+  asio::awaitable<Result<size_t>> read(Context context, uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
+                                bool kill_privileges);
+  asio::awaitable<Result<uint64_t>> append(Context context, std::span<const std::byte> bytes,
+                                           bool kill_privileges);
+  asio::awaitable<Status> flush(Context context);
 
-  asio::awaitable<Result<proto::Attributes>> set_attributes(proto::SetAttributesRequest request);
-  asio::awaitable<Status> allocate(AllocateMode mode, uint64_t offset, uint64_t length);
-  asio::awaitable<Result<uint64_t>> seek(uint64_t offset, bool data);
-  asio::awaitable<Result<uint64_t>> copy_range(OpenFileState& from, uint64_t from_offset, uint64_t to_offset,
-                                               uint64_t length);
+  asio::awaitable<Result<proto::Attributes>> set_attributes(Context context,
+                                                            proto::SetAttributesRequest request);
+  asio::awaitable<Status> allocate(Context context, AllocateMode mode, uint64_t offset, uint64_t length);
+  asio::awaitable<Result<uint64_t>> seek(Context context, uint64_t offset, bool data);
+  asio::awaitable<Result<uint64_t>> copy_range(Context context, OpenFileState& from, uint64_t from_offset,
+                                               uint64_t to_offset, uint64_t length);
 
-  asio::awaitable<Result<proto::Attributes>> refresh();
+  asio::awaitable<Result<proto::Attributes>> refresh(Context context);
   /// Others may have changed the file when the attributes are newer than what this process knows of.
   void adopt(const proto::Attributes& attributes);
   void invalidate(uint64_t begin, uint64_t end);
@@ -86,6 +89,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   /// Bytes that are being written out, or whose writing has failed.
   struct Layer {
     uint64_t number = 0;
+    uint64_t span = 0;  ///< of the region that writes it out
     DirtyRanges ranges;
     bool under_way = false;
     bool discarded = false;
@@ -101,21 +105,26 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   void start(std::shared_ptr<Layer> layer);
   void retry_failed();
   asio::awaitable<void> flush_layer(std::shared_ptr<OpenFileState> self, std::shared_ptr<Layer> layer);
-  asio::awaitable<Status> write_out(std::shared_ptr<Layer> layer);
-  asio::awaitable<Status> try_write_out(std::shared_ptr<Layer> layer);
+  asio::awaitable<Status> write_out(Context context, std::shared_ptr<Layer> layer);
+  asio::awaitable<Status> try_write_out(Context context, std::shared_ptr<Layer> layer);
   /// Waits until the layers before it are durable.
-  asio::awaitable<Status> wait_for_turn(const Layer& layer);
+  asio::awaitable<Status> wait_for_turn(Context context, const Layer& layer);
   void layer_is_durable(const Layer& layer, const proto::Attributes& attributes);
   void record_error(const Status& status);
   /// Everything written before is durable. The error of the oldest layer that failed.
-  asio::awaitable<Status> drain();
+  asio::awaitable<Status> drain(Context context);
   /// The same inside of an exclusive operation.
-  asio::awaitable<Status> drain_exclusively();
-  asio::awaitable<Status> wait_for_room();
+  asio::awaitable<Status> drain_exclusively(Context context);
+  asio::awaitable<Status> wait_for_room(Context context);
   void note_dirty();
   void note_clean();
   /// Bytes of a contiguous run that are worth being written out at once.
   uint64_t full_bytes();
+  /// Until something changes; `span`: the region that is waited for.
+  asio::awaitable<void> wait_for_change(Context context, uint64_t span);
+  asio::awaitable<void> wait_while_exclusive(Context context);
+  /// The region that writes out the oldest bytes that are being written out.
+  uint64_t writing_span() const { return layers_.empty() ? 0 : layers_.front()->span; }
   /// No exclusive operation is in the way.
   bool may_freeze() const { return (!exclusive_ || draining_) && !shared_.handed_over; }
   bool has_failed() const;
@@ -124,13 +133,13 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   bool has_under_way() const;
 
   /// Begins an exclusive operation: end_exclusive() ends it.
-  asio::awaitable<void> begin_exclusive();
+  asio::awaitable<void> begin_exclusive(Context context);
   void end_exclusive();
-  asio::awaitable<Status> set_attributes_exclusively(proto::SetAttributesRequest& request,
+  asio::awaitable<Status> set_attributes_exclusively(Context context, proto::SetAttributesRequest& request,
                                                      proto::Attributes& attributes);
-  asio::awaitable<Status> make_hole(AllocateMode mode, uint64_t offset, uint64_t length);
-  asio::awaitable<Result<uint64_t>> copy_into(OpenFileState& from, uint64_t from_offset, uint64_t to_offset,
-                                              uint64_t length);
+  asio::awaitable<Status> make_hole(Context context, AllocateMode mode, uint64_t offset, uint64_t length);
+  asio::awaitable<Result<uint64_t>> copy_into(Context context, OpenFileState& from, uint64_t from_offset,
+                                              uint64_t to_offset, uint64_t length);
   FilesShared& shared_;
   const uint64_t inode_;
   proto::Attributes stored_;  ///< as last heard
@@ -152,6 +161,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   TimePoint retry_after_{};  ///< layers that failed, in the background
 
   bool exclusive_ = false, draining_ = false;
+  uint64_t exclusive_span_ = 0;  ///< the region of the exclusive operation
   runtime::Semaphore exclusive_turn_;
   runtime::Event changed_;
 };

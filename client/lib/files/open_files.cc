@@ -4,13 +4,15 @@
 #include "client/lib/files/open_file_state.h"
 #include "common/base/assert.h"
 #include "common/log/log.h"
-#include "monitoring/sight/recorder.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
 
 constexpr Duration kTick = 200ms;
 constexpr Duration kKeepReadAhead = 5s;  ///< what was read ahead and is not asked for
+
+constexpr sight::Site kGiveBack{"client.give_back_leases", {"inodes"}};
 
 std::unique_ptr<DirtyMemory> or_of_process(std::unique_ptr<DirtyMemory> memory, size_t bytes) {
   if (memory) return memory;
@@ -41,9 +43,7 @@ FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
       ticker(resources.runtime) {}
 
 Context FilesShared::context() const {
-  Context context;
-  context.recorder = resources.options.recorder;
-  return context;
+  return resources.context();
 }
 
 TimePoint FilesShared::give_up() const {
@@ -69,9 +69,12 @@ void FilesShared::forget(uint64_t inode) {
 }
 
 asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
+  sight::Task task(context(), kGiveBack, {static_cast<double>(inodes.size())});
   // Whoever wants to see them waits for this; it is tried as long as they do.
-  while (!(co_await names.flush()).ok())
+  while (!(co_await names.flush(task.context())).ok()) {
+    const runtime::Wait wait(task.context(), runtime::WaitKind::kTimer);
     if (!co_await tasks.sleep_for(kTick)) co_return;
+  }
   std::vector<std::shared_ptr<OpenFileState>> dirty;
   for (const uint64_t inode : inodes) {
     const auto file = files.find(inode);
@@ -81,16 +84,16 @@ asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
   }
   // What cannot be written is told to whoever has the file open here, and is no reason to keep others waiting.
   for (const auto& file : dirty)
-    (void)co_await file->flush();
+    (void)co_await file->flush(task.context());
   for (const uint64_t inode : inodes)
     session.give_back(inode);
-  const Status told = co_await session.tell();
+  const Status told = task.finish(co_await session.tell(task.context()));
   if (!told.ok()) log::debug("leases are given back later: {}", told.to_string());
 }
 
 asio::awaitable<void> FilesShared::want_lease(uint64_t inode) {
   if (!files.contains(inode) || !session.is_held(inode)) co_return;
-  const auto told = co_await calls.get(inode, true, true);
+  const auto told = co_await calls.get(context(), inode, true, true);
   if (!session.is_held(inode)) session.release_again(inode);  // it was closed meanwhile
   const auto file = files.find(inode);
   if (told && file != files.end()) file->second->adopt(*told);
@@ -129,9 +132,12 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
     shared->tasks.spawn(shared->want_lease(inode));
   };
   shared_->calls.is_ahead = [shared = shared_.get()] { return shared->names.pending(); };
-  shared_->calls.catch_up = [shared = shared_.get()] { return shared->names.flush(); };
-  shared_->calls.take_along = [shared = shared_.get()](proto::WriteNamesRequest& request) {
-    return shared->names.write_along(request);
+  shared_->calls.catch_up = [shared = shared_.get()](Context context) {
+    return shared->names.flush(context);
+  };
+  shared_->calls.take_along = [shared = shared_.get()](const Context& context,
+                                                       proto::WriteNamesRequest& request) {
+    return shared->names.write_along(context, request);
   };
   shared_->calls.taken_along = [shared = shared_.get()](const proto::WriteNamesRequest& request,
                                                         const proto::WriteNamesResponse* answer) {
@@ -260,12 +266,13 @@ std::optional<proto::Attributes> OpenFiles::set_attributes(const proto::SetAttri
   return file->second->attributes();
 }
 
-asio::awaitable<Result<std::unique_ptr<OpenHandle>>> OpenFiles::open(uint64_t inode, bool for_writing) {
+asio::awaitable<Result<std::unique_ptr<OpenHandle>>> OpenFiles::open(Context context, uint64_t inode,
+                                                                     bool for_writing) {
   // Held first: it could lose its last name while its attributes are on their way.
   shared_->session.hold(inode);
   proto::OpenReadResponse where;
   const auto attributes =
-      co_await shared_->calls.get(inode, true, for_writing, for_writing ? nullptr : &where);
+      co_await shared_->calls.get(context, inode, true, for_writing, for_writing ? nullptr : &where);
   Status status = attributes ? Status{} : attributes.error();
   if (status.ok() && attributes->type() == proto::Attributes::DIRECTORY)
     status = {Code::kIsDirectory, fmt::format("inode {} is a directory", inode)};
@@ -330,7 +337,7 @@ uint64_t OpenFiles::recover() {
   return bytes;
 }
 
-asio::awaitable<Status> OpenFiles::sync_all() {
+asio::awaitable<Status> OpenFiles::sync_all(Context context) {
   shared_->names.start_flush();
   std::vector<std::shared_ptr<OpenFileState>> dirty;
   for (const auto& [inode, state] : shared_->files) {
@@ -340,10 +347,10 @@ asio::awaitable<Status> OpenFiles::sync_all() {
     state->start_flush();
   Status first;
   for (const auto& state : dirty) {
-    const Status status = co_await state->flush();
+    const Status status = co_await state->flush(context);
     if (first.ok()) first = status;
   }
-  const Status names = co_await shared_->names.flush();
+  const Status names = co_await shared_->names.flush(context);
   if (first.ok()) first = names;
   co_return first;
 }
@@ -353,7 +360,7 @@ asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
   if (hand_over) {
     shared_->handed_over = true;
   } else {
-    status = co_await sync_all();
+    status = co_await sync_all(shared_->context());
   }
   // With the end of the session all leases are given back.
   shared_->session.on_recall = shared_->session.on_lost = [](const std::vector<uint64_t>&) {};

@@ -49,7 +49,8 @@ class OpenFiles {
 
   /// Opens the file by its number: asks for its attributes, and holds it. kNotFound, kStale; kIsDirectory.
   /// `for_writing`: with a write lease if that can be.
-  asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(uint64_t inode, bool for_writing = false);
+  asio::awaitable<Result<std::unique_ptr<OpenHandle>>> open(Context context, uint64_t inode,
+                                                            bool for_writing = false);
   /// The same without a call: the attributes were just told, and with them where the bytes lie. `held`: the metaserver knows that
   /// this session holds it.
   std::unique_ptr<OpenHandle> open(const proto::Attributes& attributes, bool held = false,
@@ -70,7 +71,7 @@ class OpenFiles {
   /// anything is opened. Returns how many bytes there are.
   uint64_t recover();
   /// Everything that was written to any file before is durable; the first error.
-  asio::awaitable<Status> sync_all();
+  asio::awaitable<Status> sync_all(Context context);
   /// Writes everything out and ends the session; `hand_over`: leaves both to another process.
   asio::awaitable<Status> stop(bool hand_over = false);
 

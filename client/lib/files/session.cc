@@ -2,6 +2,7 @@
 
 #include "common/base/assert.h"
 #include "common/log/log.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
 namespace {
@@ -10,6 +11,8 @@ constexpr Duration kTellLimit = 5s;
 constexpr Duration kRecallsLimit = 40s;  ///< longer than a metaserver lets such a call wait
 constexpr Duration kFirstPause = 100ms;
 constexpr size_t kMaxShared = 20'000;
+
+constexpr sight::Site kKeep{"client.keep_session"};
 
 }  // namespace
 
@@ -39,7 +42,7 @@ Session::Turn::~Turn() {
     session_->end_change(change_.number());
 }
 
-asio::awaitable<Session::Turn> Session::begin_change(uint64_t tag) {
+asio::awaitable<Session::Turn> Session::begin_change(Context context, uint64_t tag) {
   proto::Change change;
   change.set_session(id_);
   if (tag != 0 && takes_over_) {
@@ -50,8 +53,11 @@ asio::awaitable<Session::Turn> Session::begin_change(uint64_t tag) {
       co_return Turn(this, std::move(change));
     }
   }
-  while (!under_way_.empty() && next_number_ - *under_way_.begin() >= kMaxChangesUnderWay)
+  while (!under_way_.empty() && next_number_ - *under_way_.begin() >= kMaxChangesUnderWay) {
+    const runtime::Wait wait(context, runtime::WaitKind::kResource,
+                             runtime::named_target(context, "changes under way"));
     co_await ended_.wait();
+  }
   change.set_number(next_number_++);
   change.set_generation(journal_.generation);
   under_way_.insert(change.number());
@@ -100,7 +106,7 @@ void Session::give_back(uint64_t inode) {
   news_given_back_.insert(inode);
 }
 
-asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& tell_all) {
+asio::awaitable<Status> Session::send(Context context, proto::KeepSessionRequest request, bool& tell_all) {
   request.set_session(id_);
   request.set_number(uint64_t{journal_.generation} << 32 | ++told_);
   if (!request.ends()) {
@@ -111,7 +117,7 @@ asio::awaitable<Status> Session::send(proto::KeepSessionRequest request, bool& t
   }
   proto::KeepSessionResponse response;
   const Status status =
-      co_await resources_.meta.call_once(Context{}, rpc::Method::kKeepSession, request, response, kTellLimit);
+      co_await resources_.meta.call_once(context, rpc::Method::kKeepSession, request, response, kTellLimit);
   tell_all = status.ok() && response.tell_all();
   if (status.ok()) resources_.health.told_slow(response.slow_servers());
   if (status.ok() && !response.lost().empty()) lost(response.lost());
@@ -141,8 +147,12 @@ void Session::lost(const google::protobuf::RepeatedField<uint64_t>& inodes) {
     give_back(inode);
 }
 
-asio::awaitable<Status> Session::tell() {
-  KINTSUGI_CO_TRY(co_await telling_.acquire(TimePoint::max()));
+asio::awaitable<Status> Session::tell(Context context) {
+  {
+    const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, telling_span_);
+    KINTSUGI_CO_TRY(co_await telling_.acquire(TimePoint::max()));
+  }
+  telling_span_ = context.trace.span_id;
   Status status;
   do {
     proto::KeepSessionRequest request;
@@ -186,7 +196,7 @@ asio::awaitable<Status> Session::tell() {
     }
     const TimePoint sent = resources_.now();
     bool tell_all = false;
-    status = co_await send(std::move(request), tell_all);
+    status = co_await send(context, std::move(request), tell_all);
     // After an error the inodes stay in giving_back_: they are told once more, and until then none of their leases is asked for.
     if (status.ok()) {
       for (const uint64_t inode : giving_back_)
@@ -211,9 +221,14 @@ Session::LocksAt Session::locks_at(uint64_t inode, bool takes) const {
   return takes && resources_.now() >= decides_until_ ? LocksAt::kUnclear : LocksAt::kHere;
 }
 
+asio::awaitable<Status> Session::tell_in_background() {
+  sight::BackgroundTask task(resources_.context(), kKeep);
+  co_return task.finish(co_await tell(task.context()));
+}
+
 asio::awaitable<void> Session::keep() {
   do {
-    const Status status = co_await tell();
+    const Status status = co_await tell_in_background();
     if (!status.ok()) log::debug("session {:x}: {}", id_, status.to_string());
   } while (co_await tasks_.sleep_for(kKeepInterval));
 }
@@ -239,7 +254,7 @@ asio::awaitable<void> Session::await_recalls() {
     if (status.ok()) {
       all_ = true;
       told_change_ = heard_change_ = 0;
-      if ((co_await tell()).ok()) continue;
+      if ((co_await tell_in_background()).ok()) continue;
     }
     if (!co_await tasks_.sleep_for(pause)) break;
     pause = std::min(2 * pause, kKeepInterval);
@@ -271,7 +286,7 @@ asio::awaitable<void> Session::hear() {
     if (on_changed) co_await on_changed(std::move(next.changes));
     heard_change_ = next.number;
     // When it does not arrive the metaserver waits until nothing can be believed any more.
-    (void)co_await tell();
+    (void)co_await tell_in_background();
   }
   hearing_ = false;
 }
@@ -300,7 +315,7 @@ asio::awaitable<void> Session::stop(bool keep) {
   request.set_ends(true);
   bool tell_all = false;
   // Only a courtesy: the metaserver ends sessions that say nothing.
-  (void)co_await send(std::move(request), tell_all);
+  (void)co_await send(resources_.context(), std::move(request), tell_all);
 }
 
 }  // namespace kintsugi::client

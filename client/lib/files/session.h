@@ -68,8 +68,8 @@ class Session {
     Session* session_;
     proto::Change change_;
   };
-  /// Waits while too many changes are under way. A `tag` that a former process of the session used gets the same number once more.
-  asio::awaitable<Turn> begin_change(uint64_t tag = 0);
+  /// Waits while too many changes are under way, on behalf of `context`. A `tag` that a former process of the session used gets the same number once more.
+  asio::awaitable<Turn> begin_change(Context context, uint64_t tag = 0);
 
   /// The inode is open from now on, once more. The metaserver hears of it within kKeepInterval.
   void hold(uint64_t inode);
@@ -83,7 +83,7 @@ class Session {
   /// Some inode is open and the metaserver has not heard of it: another process may take its last name.
   bool has_untold() const { return all_ || !news_held_.empty(); }
   /// Tells now what is new, as fsync of a directory or a test may want.
-  asio::awaitable<Status> tell();
+  asio::awaitable<Status> tell(Context context);
 
   // ---- write leases: what was written to such an inode may be kept back
   /// One may be asked for: none is on its way back.
@@ -170,9 +170,10 @@ class Session {
   asio::awaitable<void> stop(bool keep = false);
 
  private:
+  asio::awaitable<Status> tell_in_background();
   asio::awaitable<void> keep();
   asio::awaitable<void> await_recalls();
-  asio::awaitable<Status> send(proto::KeepSessionRequest request, bool& tell_all);
+  asio::awaitable<Status> send(Context context, proto::KeepSessionRequest request, bool& tell_all);
   void lost(const google::protobuf::RepeatedField<uint64_t>& inodes);
   void changed(const proto::AwaitRecallsResponse& response);
   asio::awaitable<void> hear();
@@ -215,7 +216,8 @@ class Session {
   bool ask_locks_ = takes_over_;                          ///< those of the process before are not known yet
   runtime::Event ended_;                                  ///< a change
   runtime::Semaphore telling_;
-  rpc::Client recalls_;  ///< of its own: stopping it ends the call that waits for recalls
+  uint64_t telling_span_ = 0;  ///< the region that tells now, for those who wait for it
+  rpc::Client recalls_;        ///< of its own: stopping it ends the call that waits for recalls
   runtime::TaskGroup tasks_;
 };
 

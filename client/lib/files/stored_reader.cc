@@ -36,12 +36,16 @@ StoredReader::~StoredReader() {
 
 // ---- where the bytes are
 
-asio::awaitable<Status> StoredReader::locate(uint64_t begin, uint64_t end) {
+asio::awaitable<Status> StoredReader::locate(Context context, uint64_t begin, uint64_t end) {
   bool aligned = true;
   while (true) {
     const uint64_t known = locations_.known_from(begin, shared_.resources.now());
     if (known >= end) co_return Status{};
-    KINTSUGI_CO_TRY(co_await locating_.acquire(TimePoint::max()));
+    {
+      const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, locating_span_);
+      KINTSUGI_CO_TRY(co_await locating_.acquire(TimePoint::max()));
+    }
+    locating_span_ = context.trace.span_id;
     const uint64_t still = locations_.known_from(begin, shared_.resources.now());
     if (still > known || still >= end) {  // somebody else asked meanwhile
       locating_.release();
@@ -55,7 +59,7 @@ asio::awaitable<Status> StoredReader::locate(uint64_t begin, uint64_t end) {
     const uint64_t to = std::max(end, from + kLocateBytes);
     const uint64_t epoch = locations_.epoch();
     ++shared_.counts.locates;
-    const auto answer = co_await shared_.calls.locate(inode_, from, to - from);
+    const auto answer = co_await shared_.calls.locate(context, inode_, from, to - from);
     locating_.release();
     if (!answer) co_return answer.error();
     shared_.resources.health.told_slow(answer->slow_servers());
@@ -96,20 +100,20 @@ void StoredReader::learn_written(const DirtyRanges& ranges) {
   }
 }
 
-asio::awaitable<Result<uint64_t>> StoredReader::next_data(uint64_t offset, uint64_t end) {
+asio::awaitable<Result<uint64_t>> StoredReader::next_data(Context context, uint64_t offset, uint64_t end) {
   while (offset < end) {
     const uint64_t until = std::min(end, offset + kLocateBytes);
-    KINTSUGI_CO_TRY(co_await locate(offset, until));
+    KINTSUGI_CO_TRY(co_await locate(context, offset, until));
     offset = locations_.next_data(offset, until);
     if (offset < until) break;
   }
   co_return std::min(offset, end);
 }
 
-asio::awaitable<Result<uint64_t>> StoredReader::next_hole(uint64_t offset, uint64_t end) {
+asio::awaitable<Result<uint64_t>> StoredReader::next_hole(Context context, uint64_t offset, uint64_t end) {
   while (offset < end) {
     const uint64_t until = std::min(end, offset + kLocateBytes);
-    KINTSUGI_CO_TRY(co_await locate(offset, until));
+    KINTSUGI_CO_TRY(co_await locate(context, offset, until));
     offset = locations_.next_hole(offset, until);
     if (offset < until) break;
   }
@@ -118,15 +122,17 @@ asio::awaitable<Result<uint64_t>> StoredReader::next_hole(uint64_t offset, uint6
 
 // ---- reading
 
-asio::awaitable<Status> StoredReader::read(uint64_t offset, std::span<std::byte> into) {
+asio::awaitable<Status> StoredReader::read(Context context, uint64_t offset, std::span<std::byte> into) {
   uint64_t done = 0;
   while (done < into.size()) {
     const uint64_t at = offset + done;
     const auto unit = unit_at(at);
     if (unit) {
       unit->used = shared_.resources.now();
-      while (!unit->result && !unit->dropped)
+      while (!unit->result && !unit->dropped) {
+        const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, unit->span);
         co_await changed_.wait();
+      }
       if (unit->result && unit->result->ok() && !unit->dropped) {
         const uint64_t bytes = std::min<uint64_t>(into.size() - done, unit->end - at);
         unit->read->copy(at, into.subspan(done, bytes));
@@ -139,17 +145,17 @@ asio::awaitable<Status> StoredReader::read(uint64_t offset, std::span<std::byte>
     for (const auto& other : units_) {
       if (other->begin > at) bytes = std::min(bytes, other->begin - at);
     }
-    KINTSUGI_CO_TRY(co_await read_now(at, into.subspan(done, bytes)));
+    KINTSUGI_CO_TRY(co_await read_now(context, at, into.subspan(done, bytes)));
     done += bytes;
   }
   co_return Status{};
 }
 
-asio::awaitable<Status> StoredReader::read_now(uint64_t offset, std::span<std::byte> into) {
+asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset, std::span<std::byte> into) {
   const TimePoint give_up = shared_.give_up();
   Duration backoff = kFirstBackoff;
   for (int attempt = 0;; ++attempt) {
-    const Status status = co_await try_read(offset, into);
+    const Status status = co_await try_read(context, offset, into);
     switch (status.code()) {
       case Code::kUnavailable:
       case Code::kDeadlineExceeded:
@@ -164,21 +170,22 @@ asio::awaitable<Status> StoredReader::read_now(uint64_t offset, std::span<std::b
     if (now + backoff >= give_up)
       co_return status.with_context(fmt::format("inode {} at {}", inode_, offset));
     if (attempt == 0) continue;
+    const runtime::Wait wait(context, runtime::WaitKind::kTimer);
     if (!co_await shared_.resources.background.sleep_for(backoff))
       co_return Status{Code::kCancelled, "the client is stopping"};
     backoff = std::min(2 * backoff, kLongestBackoff);
   }
 }
 
-asio::awaitable<Status> StoredReader::try_read(uint64_t offset, std::span<std::byte> into) {
+asio::awaitable<Status> StoredReader::try_read(Context context, uint64_t offset, std::span<std::byte> into) {
   const uint64_t end = offset + into.size();
-  KINTSUGI_CO_TRY(co_await locate(offset, end));
+  KINTSUGI_CO_TRY(co_await locate(context, offset, end));
   std::vector<LocatedExtent> extents = locations_.find(offset, end);
   if (extents.empty()) {
     std::memset(into.data(), 0, into.size());
     co_return Status{};
   }
-  const sight::Task task(shared_.context(), kReadRange, {static_cast<double>(into.size())});
+  const sight::Module module(context, kReadRange, {static_cast<double>(into.size())});
   if (extents.size() == 1 && extents.front().offset <= offset && extents.front().end() >= end) {
     const LocatedExtent part = extents.front().clipped(offset, end);
     if (part.stripe->is_inline()) {
@@ -188,17 +195,19 @@ asio::awaitable<Status> StoredReader::try_read(uint64_t offset, std::span<std::b
     if (is_small_read(shared_.resources, part)) {
       if (shared_.packed.copy(part, into)) co_return Status{};
       ++shared_.counts.windows_read;
-      const Status direct = co_await read_packed(task.context(), part, into);
+      const Status direct = co_await read_packed(module.context(), part, into);
       if (direct.ok()) co_return direct;
       // Others chunks of the stripe have it, too.
       log::debug("inode {} at {}: {}", inode_, offset, direct.to_string());
     }
   }
-  RangeRead read(shared_.resources, task.context(), offset, end, std::move(extents));
+  RangeRead read(shared_.resources, module.context(), offset, end, std::move(extents));
   shared_.counts.windows_read += read.windows();
   Lease lease = shared_.resources.memory.try_reserve(read.buffers_needed());
   if (lease.count() == 0) {
     drop_idle(TimePoint::max());
+    const runtime::Wait wait(module.context(), runtime::WaitKind::kResource,
+                             runtime::named_target(context, "memory"));
     KINTSUGI_CO_ASSIGN(lease, co_await shared_.resources.memory.reserve(
                                   read.buffers_needed(), shared_.resources.now() + kMemoryLimit));
   }
@@ -277,18 +286,21 @@ void StoredReader::note_read(std::shared_ptr<void> owner, uint64_t offset, uint6
 asio::awaitable<void> StoredReader::read_unit(std::shared_ptr<void> owner, std::shared_ptr<Unit> unit) {
   (void)owner;
   Status status{Code::kCancelled, "dropped"};
-  if (!unit->dropped) status = co_await read_unit_now(*unit);
+  if (!unit->dropped) {
+    sight::BackgroundTask task(shared_.context(), kReadAhead, {static_cast<double>(unit->end - unit->begin)});
+    unit->span = task.context().trace.span_id;
+    status = task.finish(co_await read_unit_now(task.context(), *unit));
+  }
   if (!status.ok() || unit->dropped) unit->read.reset();
   unit->result = status;
   if (!status.ok()) drop(*unit);
   changed_.notify_all();
 }
 
-asio::awaitable<Status> StoredReader::read_unit_now(Unit& unit) {
-  KINTSUGI_CO_TRY(co_await locate(unit.begin, unit.end));
+asio::awaitable<Status> StoredReader::read_unit_now(Context context, Unit& unit) {
+  KINTSUGI_CO_TRY(co_await locate(context, unit.begin, unit.end));
   if (unit.dropped) co_return Status{Code::kCancelled, "dropped"};
-  const sight::Task task(shared_.context(), kReadAhead, {static_cast<double>(unit.end - unit.begin)});
-  auto read = std::make_unique<RangeRead>(shared_.resources, task.context(), unit.begin, unit.end,
+  auto read = std::make_unique<RangeRead>(shared_.resources, context, unit.begin, unit.end,
                                           locations_.find(unit.begin, unit.end));
   shared_.counts.windows_read += read->windows();
   Lease lease = shared_.resources.memory.try_reserve(read->buffers_needed());

@@ -22,13 +22,13 @@ class StoredReader {
   ~StoredReader();
 
   /// Fills `into`, which may reach beyond the end of what is stored: zeros. Tries again until the I/O timeout.
-  asio::awaitable<Status> read(uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<Status> read(Context context, uint64_t offset, std::span<std::byte> into);
   /// A reader read that range of the file, which is `size` bytes long: begins to read ahead, if that pays. `owner` owns this.
   void note_read(std::shared_ptr<void> owner, uint64_t offset, uint64_t length, uint64_t size);
 
   /// The first byte from `offset` on that is stored, or that is in a hole; `end` when there is none before.
-  asio::awaitable<Result<uint64_t>> next_data(uint64_t offset, uint64_t end);
-  asio::awaitable<Result<uint64_t>> next_hole(uint64_t offset, uint64_t end);
+  asio::awaitable<Result<uint64_t>> next_data(Context context, uint64_t offset, uint64_t end);
+  asio::awaitable<Result<uint64_t>> next_hole(Context context, uint64_t offset, uint64_t end);
 
   /// What came with the attributes of a file of that size. Empty: nothing did.
   void learn(const proto::OpenReadResponse& where, uint64_t size);
@@ -51,16 +51,17 @@ class StoredReader {
     std::optional<Status> result;
     bool dropped = false;  ///< it is in units_ no more
     TimePoint used{};
+    uint64_t span = 0;  ///< of the region that reads it, for those who wait for it
   };
 
   /// Asks the metaserver for what is not known of the range, and of what lies around it.
-  asio::awaitable<Status> locate(uint64_t begin, uint64_t end);
-  asio::awaitable<Status> read_now(uint64_t offset, std::span<std::byte> into);
-  asio::awaitable<Status> try_read(uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<Status> locate(Context context, uint64_t begin, uint64_t end);
+  asio::awaitable<Status> read_now(Context context, uint64_t offset, std::span<std::byte> into);
+  asio::awaitable<Status> try_read(Context context, uint64_t offset, std::span<std::byte> into);
   /// A small read, with what lies behind it in the stripe when it follows on another one.
   asio::awaitable<Status> read_packed(Context context, LocatedExtent part, std::span<std::byte> into);
   asio::awaitable<void> read_unit(std::shared_ptr<void> owner, std::shared_ptr<Unit> unit);
-  asio::awaitable<Status> read_unit_now(Unit& unit);
+  asio::awaitable<Status> read_unit_now(Context context, Unit& unit);
   std::shared_ptr<Unit> unit_at(uint64_t offset) const;
   /// Where a unit that begins there ends best: with a row of a stripe.
   uint64_t unit_end(uint64_t begin, uint64_t bytes, uint64_t size) const;
@@ -73,6 +74,7 @@ class StoredReader {
   ReadStreams streams_;
   std::deque<std::shared_ptr<Unit>> units_;  ///< disjoint
   runtime::Semaphore locating_;
+  uint64_t locating_span_ = 0;  ///< the region that asks now, for those who wait for it
   runtime::Event changed_;
 };
 

@@ -7,6 +7,7 @@
 #include "client/mount/kernel/caller_process.h"
 #include "common/base/errno_of.h"
 #include "common/log/log.h"
+#include "monitoring/sight/module.h"
 
 namespace kintsugi::mount {
 
@@ -272,9 +273,15 @@ void Connection::start(std::span<const std::byte> bytes) {
 }
 
 asio::awaitable<void> Connection::handle(Request& request) {
-  const int error = co_await dispatcher_.serve(request);
-  const bool delivered = answer(request, error);
-  if (!delivered && error == 0) co_await dispatcher_.undo(request);
+  {
+    sight::Task task(options_.context, Dispatcher::site(request.opcode),
+                     {static_cast<double>(request.body.size())});
+    request.caller.context = task.context();
+    const int error = co_await dispatcher_.serve(request);
+    if (error != 0) task.set_code(status_from_errno(error, "answered").code());
+    const bool delivered = answer(request, error);
+    if (!delivered && error == 0) co_await dispatcher_.undo(request);
+  }
   finish(request);
 }
 

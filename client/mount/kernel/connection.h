@@ -38,6 +38,8 @@ struct ConnectionOptions {
   /// One word for each request in flight, in memory that outlives this process: for kernels that cannot resend, so that
   /// the next process can fail what was lost. Empty, or 2 * max_in_flight words.
   std::span<std::atomic<uint64_t>> journal;
+  /// Requests are recorded as tasks at its recorder.
+  Context context;
   /// For KeepAwake. Empty: processors halt as they please.
   std::string awake_device;
 };

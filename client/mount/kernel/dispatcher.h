@@ -4,6 +4,7 @@
 
 #include "client/mount/kernel/arguments.h"
 #include "client/mount/kernel/request.h"
+#include "monitoring/sight/site.h"
 
 namespace kintsugi::mount {
 
@@ -20,6 +21,8 @@ class Dispatcher {
 
   /// True for the opcodes that serve() knows; others are answered with ENOSYS.
   static bool known(uint32_t opcode);
+  /// The region of an opcode that serve() knows: what its requests are called in traces and diagnoses.
+  static const sight::Site& site(uint32_t opcode);
   /// Runs the operation; fills request.reply and request.granted. Returns 0 or an errno.
   asio::awaitable<int> serve(Request& request);
   /// Gives back what `request` was granted, for its answer did not reach the kernel.

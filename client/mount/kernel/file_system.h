@@ -21,6 +21,7 @@
 
 #include "common/base/status.h"
 #include "common/runtime/clock.h"
+#include "common/runtime/context.h"
 
 namespace kintsugi {
 namespace asio = boost::asio;
@@ -76,6 +77,7 @@ class Interrupt {
 
 /// Who asks. It lives until the operation's coroutine has returned, whether its answer was still wanted or not.
 struct Caller {
+  Context context;  ///< of the operation, which is a task of its own
   uint32_t uid = 0;
   uint32_t gid = 0;
   TimePoint asked;   ///< when the request was read
