@@ -371,11 +371,17 @@ TEST_F(MountTasks, WhoeverDoesNotGoOnSaysWhatItWaitsFor) {
 
   const auto& live = cluster.recorders().at("client")->live();
   std::map<uint32_t, bool> waits;  // by task
+  std::set<uint64_t> open;
+  for (uint32_t slot = 1; slot < live.record_slots(); ++slot)
+    if (LiveRecord one; live.read_record(slot, one)) open.insert(one.span_id);
   std::map<uint32_t, std::string> roots;
   LiveRecord record;
   for (uint32_t slot = 1; slot < live.record_slots(); ++slot) {
     if (!live.read_record(slot, record)) continue;
     waits[record.task] = waits[record.task] || record.wait != runtime::WaitKind::kNone;
+    if (record.wait == runtime::WaitKind::kSibling)
+      EXPECT_TRUE(open.contains(record.target_span))
+          << record.where.function_name() << " waits for a region that is not open";
     if (record.below == 0 && record.site != nullptr) roots[record.task] = record.site->name;
   }
   size_t requests = 0;

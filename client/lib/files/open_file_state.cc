@@ -328,6 +328,7 @@ asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> 
   {
     sight::Task task(shared_.context(), kWriteOut, {static_cast<double>(layer->ranges.bytes())});
     layer->span = task.context().trace.span_id;
+    changed_.notify_all();  // whoever waits for it says so from now on
     status = task.finish(co_await write_out(task.context(), layer));
   }
   layer->span = 0;

@@ -289,6 +289,7 @@ asio::awaitable<void> StoredReader::read_unit(std::shared_ptr<void> owner, std::
   if (!unit->dropped) {
     sight::BackgroundTask task(shared_.context(), kReadAhead, {static_cast<double>(unit->end - unit->begin)});
     unit->span = task.context().trace.span_id;
+    changed_.notify_all();  // whoever waits for it says so from now on
     status = task.finish(co_await read_unit_now(task.context(), *unit));
   }
   if (!status.ok() || unit->dropped) unit->read.reset();
