@@ -84,14 +84,15 @@ Samples thinned(const Samples& samples, size_t count, uint64_t seed) {
 
 /// (distance, error's size) of what lies beyond the half that was learnt. `upper`: the upper half is learnt.
 std::vector<std::pair<double, double>> errors_beyond(const Samples& similar, size_t input, bool upper,
-                                                     const FitSettings& fit, double share) {
+                                                     const Estimator& whole, const FitSettings& fit,
+                                                     const ErrorSettings& errors) {
   std::vector<size_t> order(similar.size());
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = i;
   const auto& along = similar.inputs[input];
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return upper ? along[a] > along[b] : along[a] < along[b]; });
-  const auto learnt = static_cast<size_t>(share * static_cast<double>(order.size()));
+  const auto learnt = static_cast<size_t>(errors.extrapolation_share * static_cast<double>(order.size()));
   if (learnt < 4 || learnt == order.size()) return {};
   const Samples training =
       similar.select({order.begin(), order.begin() + static_cast<std::ptrdiff_t>(learnt)});
@@ -99,7 +100,9 @@ std::vector<std::pair<double, double>> errors_beyond(const Samples& similar, siz
   if (range.deviation == 0) return {};
   FitSettings settings = fit;
   settings.split_depth = 0;
-  const Estimator model = Estimator::fit(training, settings);
+  // A section beside a split does not follow from the half: it would be the one that was fitted to everything.
+  const bool same_form = errors.same_form && whole.sections() == 1;
+  const Estimator model = same_form ? whole.refit(training) : Estimator::fit(training, settings);
   std::vector<std::pair<double, double>> out;
   for (size_t k = learnt; k < order.size(); ++k) {
     const double error = relative_error(similar.observed[order[k]], model.predict(similar.row(order[k])));
@@ -182,10 +185,10 @@ double combined_error(double base, std::span<const double> others, std::span<con
 
 ExtrapolationErrors ExtrapolationErrors::learn(const Samples& samples, const Estimator& model,
                                                const FitSettings& fit, const ErrorSettings& settings,
-                                               double inside) {
+                                               const ErrorSizes& inside) {
   ExtrapolationErrors out;
   out.settings_ = settings;
-  out.inside_ = inside;
+  out.inside_ = inside.mean;
   const size_t features = samples.features();
   out.above_.resize(features);
   out.below_.resize(features);
@@ -196,9 +199,9 @@ ExtrapolationErrors ExtrapolationErrors::learn(const Samples& samples, const Est
     Samples used =
         similar.size() >= settings.least_similar ? samples.select(similar) : projected(samples, f, model);
     used = thinned(used, settings.extrapolation_samples, fit.seed);
-    out.above_[f] = {errors_beyond(used, f, false, fit, settings.extrapolation_share), settings.shape};
+    out.above_[f] = {errors_beyond(used, f, false, model, fit, settings), settings.shape, inside.ratio()};
     if (settings.both_tails)
-      out.below_[f] = {errors_beyond(used, f, true, fit, settings.extrapolation_share), settings.shape};
+      out.below_[f] = {errors_beyond(used, f, true, model, fit, settings), settings.shape, inside.ratio()};
   }
   // The error components of inputs that move together are not counted twice.
   const Samples some = thinned(samples, kMicSamples, fit.seed);

@@ -25,9 +25,15 @@ struct ErrorSettings {
   /// Inside of the range of what was learnt an input adds nothing, and the mean error inside is counted once. False: every input's curve counts
   /// everywhere, as in the text.
   bool range_counts = true;
+  /// What the model's own form errs by beyond the half that it is fitted to; that the form may be another is for its rivals to say. False: what the
+  /// form errs by that this half alone would choose, as in the text.
+  bool same_form = true;
 
   static ErrorSettings text() {
-    return {.shape = ErrorByDistance::Shape::kQuadratic, .both_tails = false, .range_counts = false};
+    return {.shape = ErrorByDistance::Shape::kQuadratic,
+            .both_tails = false,
+            .range_counts = false,
+            .same_form = false};
   }
 };
 
@@ -59,6 +65,13 @@ struct Range {
 /// `others`.
 double combined_error(double base, std::span<const double> others, std::span<const double> mic_to_base);
 
+/// How large the errors inside are.
+struct ErrorSizes {
+  double mean = 0, median = 0;
+  /// How much larger the mean is, which a heavy tail moves and the median not.
+  double ratio() const { return median > 0 ? mean / median : 1; }
+};
+
 /// How the error grows with the distance from what was learnt, input by input.
 class ExtrapolationErrors {
  public:
@@ -71,9 +84,8 @@ class ExtrapolationErrors {
     };
     std::vector<Beyond> beyond;  ///< inputs outside of what was learnt
   };
-  /// `inside` is the mean size of the error inside.
   static ExtrapolationErrors learn(const Samples& samples, const Estimator& model, const FitSettings& fit,
-                                   const ErrorSettings& settings, double inside);
+                                   const ErrorSettings& settings, const ErrorSizes& inside);
   At at(std::span<const double> inputs) const;
   const std::vector<Range>& ranges() const { return ranges_; }
 

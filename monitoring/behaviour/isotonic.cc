@@ -6,10 +6,12 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 
+#include "common/base/statistics.h"
+
 namespace kintsugi::behaviour {
 namespace {
 
-/// Pairs are averaged in groups of about this many along the distance first, so that single large errors at the far end do not decide how
+/// Pairs are taken together in groups of about this many along the distance first, so that single large errors at the far end do not decide how
 /// steep the curve goes on.
 constexpr size_t kGroup = 10;
 constexpr size_t kMostGroups = 20;
@@ -40,7 +42,8 @@ std::vector<double> isotonic(const std::vector<double>& values, const std::vecto
   return out;
 }
 
-ErrorByDistance::ErrorByDistance(std::vector<std::pair<double, double>> pairs, Shape shape)
+ErrorByDistance::ErrorByDistance(std::vector<std::pair<double, double>> pairs, Shape shape,
+                                 double mean_to_median)
     : shape_(shape), empty_(pairs.empty()) {
   if (empty_) return;
   std::sort(pairs.begin(), pairs.end());
@@ -61,14 +64,15 @@ ErrorByDistance::ErrorByDistance(std::vector<std::pair<double, double>> pairs, S
   std::vector<double> distances, errors, weights;
   for (size_t g = 0; g < groups; ++g) {
     const size_t begin = g * pairs.size() / groups, end = (g + 1) * pairs.size() / groups;
-    double distance = 0, error = 0;
+    double distance = 0;
+    std::vector<double> sizes;
     for (size_t i = begin; i < end; ++i) {
       distance += pairs[i].first;
-      error += pairs[i].second;
+      sizes.push_back(pairs[i].second);
     }
     const auto count = static_cast<double>(end - begin);
     distances.push_back(distance / count);
-    errors.push_back(error / count);
+    errors.push_back(median_of(sizes) * mean_to_median);
     weights.push_back(count);
   }
   errors = isotonic(errors, weights);

@@ -15,8 +15,9 @@ class ErrorByDistance {
     kRising,  ///< isotonic regression, never falling; beyond the last point it goes on as steeply as it rose over the far half
   };
   ErrorByDistance() = default;
-  /// `pairs` of (distance, error's size), in any order. Without any the error is 0 everywhere.
-  ErrorByDistance(std::vector<std::pair<double, double>> pairs, Shape shape);
+  /// `pairs` of (distance, error's size), in any order. Without any the error is 0 everywhere. The rising curve follows the medians of groups of pairs, times
+  /// `mean_to_median`: a single execution of a heavy tail would lift the mean of its group, and with it everything beyond.
+  ErrorByDistance(std::vector<std::pair<double, double>> pairs, Shape shape, double mean_to_median = 1);
 
   /// Not below 0.
   double at(double distance) const;

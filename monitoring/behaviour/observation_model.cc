@@ -33,8 +33,8 @@ ObservationModel ObservationModel::learn(const Samples& samples, const LearningS
   out.far_error_ = quantile_of_sorted(sizes, 1 - out.far_chance_);
   out.off_error_ = quantile_of_sorted(sizes, 1 - out.off_chance_);
   out.inside_ = ErrorDensity::of(std::move(errors));
-  out.beyond_ =
-      ExtrapolationErrors::learn(samples, *out.estimator_, settings.fit, settings.errors, out.inside_error_);
+  out.beyond_ = ExtrapolationErrors::learn(samples, *out.estimator_, settings.fit, settings.errors,
+                                           {.mean = out.inside_error_, .median = median_of(sizes)});
   return out;
 }
 

@@ -12,8 +12,9 @@ namespace {
 
 /// Inputs that span less than this are not taken by their logarithm.
 constexpr double kWideSpan = 4;
-/// A simpler form is taken when its squared error is at most this much larger.
-constexpr double kHardlyWorse = 1.03;
+/// How many standard errors of the difference the errors of one fit may be larger than those of the best one, on the same executions, so that it
+/// still counts as good: of another penalty, and of another form.
+constexpr double kPenaltiesApart = 2, kFormsApart = 3;
 /// In robust fits an execution further than this many robust deviations away counts less.
 constexpr double kFar = 2.5;
 
@@ -24,6 +25,31 @@ Eigen::VectorXd vector_of(const std::vector<double>& values) {
 double error_of(double actual, double predicted, bool relative) {
   if (!relative) return actual - predicted;
   return std::log2(actual) - std::log2(predicted);
+}
+
+/// Which of several fits are as good as the best of them, by their out-of-fold errors of the same executions. They are compared execution by
+/// execution, so that what no fit can foresee counts for none. An error beyond the usual, of which `deviation` is the robust deviation, counts as the
+/// usual one: the heavy tail would be most of the squares else, and hide that a fit misses the law.
+std::vector<bool> as_good(std::vector<std::vector<double>> errors, double deviation, double apart) {
+  const double most = deviation > 0 ? kFar * deviation : std::numeric_limits<double>::infinity();
+  std::vector<double> losses;
+  for (auto& of_fit : errors) {
+    for (double& error : of_fit) {
+      const double size = std::min(std::abs(error), most);
+      error = size * size;
+    }
+    losses.push_back(mean_of(of_fit));
+  }
+  const auto best =
+      errors[static_cast<size_t>(std::min_element(losses.begin(), losses.end()) - losses.begin())];
+  std::vector<bool> out;
+  for (auto& of_fit : errors) {
+    for (size_t i = 0; i < of_fit.size(); ++i)
+      of_fit[i] -= best[i];
+    out.push_back(mean_of(of_fit) <=
+                  apart * deviation_of(of_fit) / std::sqrt(static_cast<double>(of_fit.size())));
+  }
+  return out;
 }
 
 }  // namespace
@@ -141,7 +167,8 @@ size_t Section::terms_used() const {
   return static_cast<size_t>((line_.coefficients.array() != 0).count());
 }
 
-void Section::fit_form(const Samples& samples, const FitSettings& settings, const Eigen::VectorXd& sizes) {
+std::vector<double> Section::fit_form(const Samples& samples, const FitSettings& settings,
+                                      const Eigen::VectorXd& sizes) {
   const size_t n = samples.size();
   const bool relative = form_.target != Target::kPlain;
   sparing_ = settings.sparing;
@@ -159,10 +186,12 @@ void Section::fit_form(const Samples& samples, const FitSettings& settings, cons
   std::vector<std::vector<Eigen::Index>> members(folds);
   for (size_t i = 0; i < n; ++i)
     members[i % folds].push_back(static_cast<Eigen::Index>(order[i]));
+  std::vector<Eigen::MatrixXd> rows_of_fold;
   Moments all(terms_.size());
   for (const auto& member : members) {
+    rows_of_fold.emplace_back(rows(member, Eigen::all));
     Moments part(terms_.size());
-    part.add(rows(member, Eigen::all), target(member), weights(member));
+    part.add(rows_of_fold.back(), target(member), weights(member));
     all += part;
     parts.push_back(std::move(part));
   }
@@ -186,28 +215,37 @@ void Section::fit_form(const Samples& samples, const FitSettings& settings, cons
   size_t best = 0;
   for (size_t p = 1; p < path.size(); ++p)
     if (mean_of(held_out[p]) < mean_of(held_out[best])) best = p;
-  if (sparing_) {
-    const double bound =
-        mean_of(held_out[best]) + deviation_of(held_out[best]) / std::sqrt(static_cast<double>(folds));
-    for (size_t p = 0; p < best; ++p)
-      if (mean_of(held_out[p]) <= bound) {
-        best = p;
-        break;
+  const auto errors_with = [&](size_t penalty) {
+    std::vector<double> errors(n, 0);
+    for (size_t fold = 0; fold < folds && folds > 1; ++fold) {
+      const Line& line = lines[fold][penalty];
+      const Eigen::VectorXd fitted = rows_of_fold[fold] * line.coefficients;
+      for (size_t k = 0; k < members[fold].size(); ++k) {
+        const auto i = static_cast<size_t>(members[fold][k]);
+        errors[i] = error_of(samples.observed[i],
+                             value_of(fitted(static_cast<Eigen::Index>(k)) + line.intercept), relative);
       }
-  }
-  squared_error_ = 0;
-  for (size_t fold = 0; fold < folds && folds > 1; ++fold) {
-    line_ = lines[fold][best];
-    for (Eigen::Index i : members[fold]) {
-      const double fitted = rows.row(i).dot(line_.coefficients) + line_.intercept;
-      const double error = error_of(samples.observed[static_cast<size_t>(i)], value_of(fitted), relative);
-      squared_error_ += error * error;
     }
+    return errors;
+  };
+  if (sparing_) {
+    std::vector<std::vector<double>> errors;
+    for (size_t p = 0; p < path.size(); ++p)
+      errors.push_back(errors_with(p));
+    const double deviation = robust_deviation_of(errors[best]);
+    const auto good = as_good(std::move(errors), deviation, kPenaltiesApart);
+    if (const auto largest = std::find(good.begin(), good.end(), true); largest != good.end())
+      best = static_cast<size_t>(largest - good.begin());
   }
+  std::vector<double> errors = errors_with(best);
+  squared_error_ = 0;
+  for (double error : errors)
+    squared_error_ += error * error;
   penalty_ = path.empty() ? 0 : path[best];
   for (size_t p = 0; p <= best && p < path.size(); ++p)
     whole.solve(path[p]);
   line_ = sparing_ ? whole.relaxed() : whole.line();
+  return errors;
 }
 
 Section Section::fit(const Samples& samples, const FitSettings& settings) {
@@ -226,22 +264,29 @@ Section Section::fit(const Samples& samples, const FitSettings& settings) {
     sizes(static_cast<Eigen::Index>(i)) = first.predict(samples.row(i));
 
   std::vector<Section> tried;
+  std::vector<std::vector<double>> errors;
   for (uint32_t degree = 1; degree <= settings.degree; ++degree)
     for (const Form& form : {Form{Target::kRelative, false, degree}, Form{Target::kLog, true, degree},
                              Form{Target::kLog, false, degree}}) {
       Section section;
       section.form_ = form;
-      section.fit_form(samples, settings, sizes);
+      errors.push_back(section.fit_form(samples, settings, sizes));
       tried.push_back(std::move(section));
     }
-  double least = std::numeric_limits<double>::infinity();
-  for (const Section& section : tried)
-    least = std::min(least, section.squared_error_);
-  std::erase_if(tried, [&](const Section& section) { return section.squared_error_ > least * kHardlyWorse; });
-  if (tried.empty()) return first;
-  Section chosen = std::move(tried.front());
-  chosen.rivals_ = std::make_shared<const std::vector<Section>>(std::make_move_iterator(tried.begin() + 1),
-                                                                std::make_move_iterator(tried.end()));
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const auto& of_form : errors)
+    narrowest = std::min(narrowest, robust_deviation_of(of_form));
+  const auto good = as_good(std::move(errors), narrowest, kFormsApart);
+  std::vector<Section> equal;
+  for (bool steep : {false, true}) {
+    for (size_t k = 0; k < tried.size(); ++k)
+      if (good[k] && tried[k].form_.steep() == steep) equal.push_back(std::move(tried[k]));
+    if (!equal.empty()) break;
+  }
+  if (equal.empty()) return first;
+  Section chosen = std::move(equal.front());
+  chosen.rivals_ = std::make_shared<const std::vector<Section>>(std::make_move_iterator(equal.begin() + 1),
+                                                                std::make_move_iterator(equal.end()));
   return chosen;
 }
 

@@ -24,8 +24,8 @@ struct FitSettings {
   uint32_t degree = 3;
   uint32_t folds = 3;
   size_t penalties = 50;
-  /// The largest penalty whose error is within one standard error of the least, instead of the one with the least; and the chosen terms
-  /// are fitted again without the penalty.
+  /// The largest penalty whose errors are within two standard errors of the best one's, execution by execution, instead of the best one; and the
+  /// chosen terms are fitted again without the penalty.
   bool sparing = true;
   /// Kinds of target and degree are tried one after the other, and inputs also by their logarithm. False: kPlain, `degree`, inputs as they are.
   bool choose_form = true;
@@ -50,10 +50,13 @@ class Section {
     Target target = Target::kPlain;
     bool log_inputs = false;  ///< of those inputs that span more than two octaves
     uint32_t degree = 3;
+    /// Outside of what was learnt it may grow by orders of magnitude that nothing inside speaks for. Only what no other form fits is taken for
+    /// such a law.
+    bool steep() const { return target == Target::kLog && (degree > 2 || !log_inputs); }
     bool operator==(const Form&) const = default;
   };
 
-  /// The form with the smallest out-of-fold error, or a simpler one that is hardly worse. REQUIRES: samples not empty, no NaN.
+  /// The simplest of the forms that fit as well as the best one, those that are not steep before those that are. REQUIRES: samples not empty, no NaN.
   static Section fit(const Samples& samples, const FitSettings& settings);
   /// Of the same form and penalty, to other samples.
   Section refit(const Samples& samples) const;
@@ -71,7 +74,9 @@ class Section {
  private:
   void set_scales(const Samples& samples);
   Eigen::MatrixXd rows_of(const Samples& samples) const;
-  void fit_form(const Samples& samples, const FitSettings& settings, const Eigen::VectorXd& sizes);
+  /// Returns the out-of-fold error of each execution.
+  std::vector<double> fit_form(const Samples& samples, const FitSettings& settings,
+                               const Eigen::VectorXd& sizes);
   Eigen::VectorXd weights_of(const Samples& samples, const Eigen::VectorXd& sizes) const;
   Eigen::VectorXd target_of(const Samples& samples) const;
   double value_of(double fitted) const;

@@ -79,6 +79,41 @@ TEST(Estimator, ASmoothLawIsNotSplit) {
   EXPECT_NEAR(far / ((80e3 + 4 * 64e6) * 1.2), 1, 0.15) << "sixteen times beyond what it learnt from";
 }
 
+TEST(Estimator, AHeavyTailDoesNotHideThatAFormMissesTheLaw) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    Draws draws(seed);
+    Samples samples;
+    samples.inputs.resize(2);
+    for (int i = 0; i < 2000; ++i) {
+      const double a = std::floor(64e3 * std::pow(62.5, draws.uniform())),
+                   b = std::floor(draws.uniform(4, 13));
+      double time = (5e3 + 0.05 * a * b) * std::exp(0.03 * draws.normal());
+      if (draws.uniform() < 0.01) time *= 1.3 + draws.exponential();
+      samples.inputs[0].push_back(a);
+      samples.inputs[1].push_back(b);
+      samples.observed.push_back(time);
+    }
+    const Estimator estimator = Estimator::fit(samples, {});
+    const std::vector<double> far{1e7, 30};
+    EXPECT_NEAR(estimator.predict(far), 5e3 + 0.05 * 1e7 * 30, 0.05 * 0.05 * 1e7 * 30) << "seed " << seed;
+    EXPECT_LT(estimator.section(far).disagreement(far), 0.3) << "seed " << seed;
+  }
+}
+
+TEST(Estimator, ASteepLawIsLearntWhereNothingElseFits) {
+  Draws draws(4);
+  Samples samples;
+  samples.inputs.resize(1);
+  for (int i = 0; i < 500; ++i) {
+    samples.inputs[0].push_back(draws.uniform(0, 20));
+    samples.observed.push_back(1e4 * std::exp(0.5 * samples.inputs[0].back() + 0.05 * draws.normal()));
+  }
+  const Estimator estimator = Estimator::fit(samples, {.split_depth = 0});
+  const std::vector<double> at{18};
+  EXPECT_TRUE(estimator.section(at).form().steep());
+  EXPECT_NEAR(estimator.predict(at) / (1e4 * std::exp(9)), 1, 0.05);
+}
+
 TEST(Estimator, SaysThatItKnowsNothingOfNoise) {
   Draws draws(4);
   Samples samples;
