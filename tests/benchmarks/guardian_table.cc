@@ -1,5 +1,6 @@
-// How often Guardian and thresholds are wrong, by the distance from what was learnt, and how often they find planted faults; the share of executions
-// inside the 90 % intervals; R² of each module. On modules of known laws with multiplicative noise, heavy tails and load.
+// How often Guardian and thresholds are wrong, by the distance from what was learnt, and how often they find planted faults, by intensity and beside
+// the alarms of the same rule on series without any; the share of executions inside the 90 % intervals; R² of each module. On modules of known
+// laws with multiplicative noise, heavy tails and load.
 //
 //   guardian_table [SEED [EXECUTIONS]]      prints Markdown
 #include <cmath>
