@@ -41,6 +41,7 @@ void WaitGraph::index_processes() {
     const OpenTask& task = tasks_[i];
     const int process = static_cast<int>(task.process);
     const proto::SightLive& top = task.top();
+    if (tasks_.processes()[process].silent) continue;  // it may have ended, and what it asked with it
     if (task.stalled && is_stream_wait(top.wait()) && tasks_.begun_by(top.target_span()).empty())
       unserved_[top.target()].insert(process);
   }

@@ -404,6 +404,29 @@ TEST(WaitGraph, ACalleeThatGoesOnToServeOthersHearsThem) {
   }
 }
 
+TEST(WaitGraph, WhatCommandsAskedThatAreOverSaysNothingOfTheCallee) {
+  ReportRig rig;
+  rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  for (const int number : {5, 6}) {  // they were interrupted, and could not say goodbye
+    const uint64_t command = rig.server(number);
+    rig.report(command).set_kind("client");
+    rig.call(rig.task(command, "client.stat"), proto::WAIT_CALL, 2);
+    rig.silence(command, 20s);
+  }
+  proto::SightRole& role = *rig.report(rig.server(2)).add_roles();
+  role.set_role(7);
+  role.set_name("serve.ReadChunk");
+  std::vector<Verdict> verdicts;
+  for (uint64_t round = 0; round < 6; round++) {
+    role.set_begun(100 + round);
+    verdicts = diagnose(rig.snapshot(), {}, rig.history());
+  }
+  const auto links = std::ranges::count(verdicts, Verdict::LINK, &Verdict::kind);
+  const auto not_served = std::ranges::count(verdicts, Verdict::NOT_SERVED, &Verdict::kind);
+  EXPECT_EQ(links, 1) << "the one who still waits does not hear the callee, which serves others";
+  EXPECT_EQ(not_served, 0);
+}
+
 TEST(WaitGraph, RequestsOfManyThatACalleeHasNoTaskForAreNotServed) {
   ReportRig rig;
   rig.server(2);
