@@ -1,4 +1,4 @@
-/// What workers did, as similarity compares it.
+/// This turns what workers did into the model that similarity compares.
 #pragma once
 
 #include "monitoring/model/worker_model.h"

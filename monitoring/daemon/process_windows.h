@@ -1,4 +1,4 @@
-/// What each server did from one of its reports of totals to the next, judged window by window: ours, and for analysis of snapshots AutomaDeD's differences beside it.
+/// This judges what each server did from one of its reports of totals to the next, window by window: by our method, and for analysis of snapshots also by AutomaDeD's differences.
 /// Not thread-safe.
 #pragma once
 

@@ -60,7 +60,7 @@ void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& sna
     server.stands = false;
     return;
   }
-  // As long as it stands it is one alarm, whichever transition took most in the last window.
+  // A server whose windows stay odd has one alarm, with the region of its first one, whichever transition took most in the last window.
   if (server.stands || !is_alone(window.process)) return;
   server.stands = true;
   const similarity::StateInfo state = windows_.names().describe(ours.top.front().transition.from);

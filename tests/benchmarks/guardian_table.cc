@@ -123,7 +123,7 @@ struct Series {
   }
 };
 
-/// What an alarm line that is moved up and down finds, and how often it is wrong: a series alarms when five of its values are above.
+/// Moves the line above which an execution is flagged up and down, and tells what each line finds and how often it is wrong. A series alarms when five of its values are above the line.
 struct Ranking {
   std::vector<double> healthy, buggy;
   static double score(std::vector<double> values) {

@@ -186,7 +186,7 @@ TEST(LackOfAProcessor, ALoopThatStandsStillForItIsNotSaidToRunOnWithoutEnd) {
   };
   for (const auto& [delayed, ran, kind] :
        {Case{0.95, 0.01, Verdict::RESOURCE}, Case{0.3, 0.1, Verdict::RUNNING},
-        // What runs for a second in one place is a loop, on however busy a machine.
+        // Code that runs for a second in one place is a loop, however busy the machine is.
         Case{0.8, 0.2, Verdict::RUNNING}}) {
     BusyMachine rig;
     rig.windows(3);

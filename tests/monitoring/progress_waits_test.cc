@@ -361,6 +361,19 @@ TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswer
               testing::UnorderedElementsAre("server 1", "server 2"));
 }
 
+/// The last of six rounds in which the process begins to serve one request more each time.
+std::vector<Verdict> while_it_serves_others(ReportRig& rig, uint64_t process) {
+  proto::SightRole& role = *rig.report(process).add_roles();
+  role.set_role(7);
+  role.set_name("serve.ReadChunk");
+  std::vector<Verdict> verdicts;
+  for (uint64_t round = 0; round < 6; round++) {
+    role.set_begun(100 + round);
+    verdicts = diagnose(rig.snapshot(), {}, rig.history());
+  }
+  return verdicts;
+}
+
 TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForIsNamedBeforeOneThatItWorksOn) {
   for (const bool heard : {false, true}) {
     ReportRig rig;
@@ -368,14 +381,7 @@ TEST(WaitGraph, ARequestThatTheCalleeHasNoTaskForIsNamedBeforeOneThatItWorksOn) 
     const uint64_t span = rig.call(caller, proto::WAIT_CALL, 2);
     const uint64_t callee = rig.server(2);
     if (heard) rig.task(callee, "chunkserver.repair_chunk", span, 77, 4500ms);
-    proto::SightRole& role = *rig.report(callee).add_roles();
-    role.set_role(7);
-    role.set_name("serve.ReadChunk");
-    std::vector<Verdict> verdicts;
-    for (uint64_t round = 0; round < 6; round++) {
-      role.set_begun(100 + round);
-      verdicts = diagnose(rig.snapshot(), {}, rig.history());
-    }
+    const auto verdicts = while_it_serves_others(rig, callee);
     ASSERT_THAT(verdicts, SizeIs(heard ? 0 : 1))
         << "nobody knows how long either usually takes: five seconds are no hang";
     if (!heard) EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
@@ -413,14 +419,7 @@ TEST(WaitGraph, WhatCommandsAskedThatAreOverSaysNothingOfTheCallee) {
     rig.call(rig.task(command, "client.stat"), proto::WAIT_CALL, 2);
     rig.silence(command, 20s);
   }
-  proto::SightRole& role = *rig.report(rig.server(2)).add_roles();
-  role.set_role(7);
-  role.set_name("serve.ReadChunk");
-  std::vector<Verdict> verdicts;
-  for (uint64_t round = 0; round < 6; round++) {
-    role.set_begun(100 + round);
-    verdicts = diagnose(rig.snapshot(), {}, rig.history());
-  }
+  const auto verdicts = while_it_serves_others(rig, rig.server(2));
   const auto links = std::ranges::count(verdicts, Verdict::LINK, &Verdict::kind);
   const auto not_served = std::ranges::count(verdicts, Verdict::NOT_SERVED, &Verdict::kind);
   EXPECT_EQ(links, 1) << "the one who still waits does not hear the callee, which serves others";

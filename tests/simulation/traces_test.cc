@@ -248,7 +248,7 @@ class MountTasks : public testing::Test {
     KINTSUGI_ASSERT(made);
     return *made;
   }
-  /// What operations refer to lives as long as the test.
+  /// Keeps a value for as long as the test, since an operation refers to it until it ends.
   template <class T>
   const T& keep(T value) {
     const auto held = std::make_shared<const T>(std::move(value));
@@ -317,7 +317,7 @@ TEST_F(MountTasks, WhatTheKernelAsksIsOneTreeOverAllMachines) {
   EXPECT_TRUE(parts_of(cluster, "mount.lookup").at("metaserver").contains("serve.Lookup"));
   EXPECT_TRUE(parts_of(cluster, "mount.space").at("metaserver").contains("serve.DiskFree"));
   EXPECT_GE(servers_with(parts_of(cluster, "mount.read"), "serve.ReadChunk"), 6u);
-  // What was written is written out for all who wait for it, in a task of its own.
+  // A task of its own writes the bytes out, for all who wait for them.
   const auto written = parts_of(cluster, "client.write_out");
   EXPECT_GE(servers_with(written, "chunkserver.write_chunk"), 9u);
   EXPECT_TRUE(written.at("metaserver").contains("serve.WriteExtents"));
