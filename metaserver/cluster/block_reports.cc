@@ -6,6 +6,8 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr Duration kAskAgainAfter = std::chrono::seconds(30);
+/// For so long after a metaserver's start, servers may still be carrying out what the process before it ordered.
+constexpr Duration kOrdersOutlive = std::chrono::seconds(30);
 
 ChunkId id_of(const proto::ReportedChunk& chunk) {
   return {StripeId{chunk.stripe_id()}, chunk.index()};
@@ -90,6 +92,8 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   const TimePoint decidable = server->last_doubt + ChunkMap::kPlacedMemory;
   server->report_again = report.began < decidable ? decidable : TimePoint::max();
   if (report.too_early) server->report_again = std::min(server->report_again, allocations_.settles_at());
+  if (report.began < started_ + kOrdersOutlive)
+    server->report_again = std::min(server->report_again, report.began + kOrdersOutlive);
   return true;
 }
 

@@ -14,7 +14,8 @@
 ///
 /// A server that starts may have lost what was written to it before. When its first report lacks a chunk that was placed just
 /// then, or when a stripe is sealed that was allocated before the server registered, it is asked for another report some
-/// time later, which decides.
+/// time later, which decides. So is every server that reports to a metaserver that has just started: a repair that the process
+/// before this one ordered may have left a copy after the report, which no commit of this process will ever speak of.
 #pragma once
 
 #include <map>
@@ -40,7 +41,7 @@ class BlockReports {
   /// A report that takes longer is given up: what was placed since it began is no longer remembered.
   static constexpr Duration kMaxDuration = ChunkMap::kPlacedMemoryOfReports - ChunkMap::kPlacedMemory;
 
-  /// References must outlive it.
+  /// References must outlive it. Its process starts now.
   BlockReports(ServerRegistry& servers, ChunkMap& chunks, Garbage& garbage, const Allocations& allocations,
                History& history, Quarantine& quarantine, const runtime::Clock& clock)
       : servers_(servers),
@@ -49,7 +50,8 @@ class BlockReports {
         allocations_(allocations),
         history_(history),
         quarantine_(quarantine),
-        clock_(clock) {}
+        clock_(clock),
+        started_(clock.now()) {}
 
   /// A chunk that the server does not have as it was written, and why it is thought so.
   struct LostChunk {
@@ -104,6 +106,7 @@ class BlockReports {
   History& history_;
   Quarantine& quarantine_;
   const runtime::Clock& clock_;
+  const TimePoint started_;
   std::map<ServerId, Report> reports_;
   uint64_t unknown_chunks_ = 0, quarantined_ = 0;
 };

@@ -30,16 +30,15 @@ std::vector<proto::Verdict> WindowDetector::examine(const model::Snapshot& snaps
   return found;
 }
 
-/// Others of its kind are not odd at the same time.
 bool WindowDetector::is_alone(uint64_t process) const {
   const Server& one = servers_.at(process);
-  size_t peers = 0, odd = 0;
+  size_t peers = 0, alike = 0;
   for (const auto& [other, server] : servers_) {
     if (other == process || server.kind != one.kind || one.ended - server.ended > kInARow) continue;
     ++peers;
-    odd += server.odd ? 1 : 0;
+    alike += 2 * server.score >= one.score ? 1 : 0;
   }
-  return peers < kLeastPeers || 2 * odd < peers;
+  return peers < kLeastPeers || kShare * alike < peers;
 }
 
 void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& snapshot) {
@@ -48,8 +47,9 @@ void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& sna
   server.kind = window.kind;
   const TimePoint before = std::exchange(server.ended, snapshot.taken);
   const similarity::OddWindow& ours = window.ours;
-  const bool is_odd = ours.score > similarity::OddWindows::kOdd &&
-                      ours.because == similarity::OddBecause::kTime && !ours.top.empty();
+  const bool takes_time = ours.because == similarity::OddBecause::kTime && !ours.top.empty();
+  server.score = takes_time ? ours.score : 0;
+  const bool is_odd = server.score > similarity::OddWindows::kOdd;
   const bool was_odd = std::exchange(server.odd, is_odd) && snapshot.taken - before <= kInARow;
   if (!is_odd) {
     server.stands = false;

@@ -31,6 +31,11 @@ struct ProcessState {
   bool complete = false;  ///< its last report held everything that is open
 };
 
+/// It waits for the other end of a call or of a stream.
+inline bool is_stream_wait(proto::WaitKind wait) {
+  return wait == proto::WAIT_CALL || wait == proto::WAIT_RECEIVE || wait == proto::WAIT_SEND;
+}
+
 class OpenTasks {
  public:
   /// The snapshot outlives this.
@@ -53,6 +58,8 @@ class OpenTasks {
   const std::vector<uint32_t>& of_trace(uint64_t trace) const;
   /// By address; -1: nobody who is called there has reported.
   int process_at(const std::string& address) const;
+  /// By process id; -1: it has not reported, or is forgotten.
+  int process_of(uint64_t process) const;
 
   /// "chunkserver.partial_sum > partial_sum_own > disk.read", as far as the dictionary of the process knows.
   std::string region(uint32_t task) const;

@@ -5,22 +5,14 @@
 namespace kintsugi::progress {
 namespace {
 
-/// A pair of processes that has moved nothing for so long, while one waits for the other, does not hear each other. Counters of peers that
-/// nobody waits for are reported every ten seconds only.
-constexpr Duration kQuiet = 4s, kLately = 12s;
-/// By then whoever takes no more requests has ended those that it had, as a rule.
-constexpr Duration kDrained = 2s;
 /// Slots and buffers are waited for under load, too: who waits for one that nobody seems to hold is blamed only after this.
 constexpr Duration kLongForResource = 12s;
 constexpr size_t kMostHolders = 64;
 
-bool is_stream_wait(proto::WaitKind wait) {
-  return wait == proto::WAIT_CALL || wait == proto::WAIT_RECEIVE || wait == proto::WAIT_SEND;
-}
-
 }  // namespace
 
-WaitGraph::WaitGraph(const OpenTasks& tasks, History::State& history) : tasks_(tasks), history_(history) {
+WaitGraph::WaitGraph(const OpenTasks& tasks, History::State& history)
+    : tasks_(tasks), history_(history), hearing_(tasks, history) {
   const auto count = static_cast<uint32_t>(tasks.all().size());
   vertices_.resize(count);
   edges_.resize(count);
@@ -30,21 +22,9 @@ WaitGraph::WaitGraph(const OpenTasks& tasks, History::State& history) : tasks_(t
     vertices_[i].stalled = tasks[i].stalled;
     if (tasks[i].stalled) stalled_of_process_[vertices_[i].process].push_back(i);
   }
-  index_processes();
   for (uint32_t i = 0; i < count; i++)
     if (tasks[i].stalled) add_edges(i);
   add_ended();
-}
-
-void WaitGraph::index_processes() {
-  for (uint32_t i = 0; i < tasks_.all().size(); i++) {
-    const OpenTask& task = tasks_[i];
-    const int process = static_cast<int>(task.process);
-    const proto::SightLive& top = task.top();
-    if (tasks_.processes()[process].silent) continue;  // it may have ended, and what it asked with it
-    if (task.stalled && is_stream_wait(top.wait()) && tasks_.begun_by(top.target_span()).empty())
-      unserved_[top.target()].insert(process);
-  }
 }
 
 uint32_t WaitGraph::vertex(Place place, int process, int peer, const std::string& name) {
@@ -136,73 +116,29 @@ void WaitGraph::add_call(uint32_t task, const std::string& address, uint64_t spa
 }
 
 void WaitGraph::add_unserved(uint32_t task, int target) {
-  const auto& processes = tasks_.snapshot().processes;
   unresolved(task, target);
   if (!tasks_.processes()[target].complete) return;
-  const TimePoint now = tasks_.snapshot().taken;
-  const std::string& address = processes[target]->last().address();
-  const int caller = static_cast<int>(tasks_[task].process);
-  const auto own = history_.unmoved(processes[caller]->process(), address, now);
-  const std::set<int>& movers = movers_of(target);
-  // Clients that come and go count nothing that lasts, but the callee begins to serve them.
-  const Duration waited(
-      static_cast<int64_t>(std::min<uint64_t>(tasks_[task].top().age_ns(), int64_t{1} << 60)));
-  // What it has served since it should have begun this request, was served for others, too.
-  const bool serves = unserved_[address].size() < 2 && tasks_[task].still > kDrained &&
-                      history_.moved_within(processes[target]->process(), History::State::kServed, now,
-                                            tasks_[task].still - kDrained);
-  const bool others_move = movers.size() > movers.count(caller) || serves ||
-                           history_.served_after(processes[target]->process(), now - waited);
-  const bool pair_is_quiet = own && *own > kQuiet;
-  if (others_move && (pair_is_quiet || unserved_[address].size() < 2)) {
-    const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");
-    vertices_[link].either_end = false;
-    vertices_[link].why =
-        pair_is_quiet ? "nothing comes through between the two, while others are answered"
-                      : "a request has no task at the callee, which answers others: a message was lost";
-    return connect(task, link);
-  }
-  // One request may be lost while the callee happens to have nothing else to do: that takes a while to tell.
-  const auto idle = history_.unmoved(processes[target]->process(), History::State::kServed, now);
-  if (unserved_[address].size() < 2 && idle && *idle < kQuiet) {
+  const Hearing::Finding finding = hearing_.of_open(task, target);
+  if (finding.what == Hearing::What::kUnclear)
     vertices_[task].unresolved = true;
-    return;
-  }
-  if (unserved_[address].size() < 2) {
-    const uint32_t link = vertex(Place::kLink, std::min(caller, target), std::max(caller, target), "");
-    if (vertices_[link].why.empty()) {
-      vertices_[link].either_end = true;
-      vertices_[link].why =
-          "one process alone has requests there without a task, and nobody else asks for anything: it is the "
-          "callee, or what lies between";
-    }
-    return connect(task, link);
-  }
-  const uint32_t callee = vertex(Place::kNotServed, target, -1, "");
-  if (vertices_[callee].name.empty()) vertices_[callee].why = "it reports, but has no task for the request";
-  connect(task, callee);
+  else
+    connect(task, unheard(finding, static_cast<int>(tasks_[task].process), target));
 }
 
-const std::set<int>& WaitGraph::movers_of(int target) {
-  const auto [at, is_new] = movers_.try_emplace(target);
-  std::set<int>& movers = at->second;
-  if (!is_new) return movers;
-  const auto& processes = tasks_.snapshot().processes;
-  const std::string& address = processes[target]->last().address();
-  for (size_t i = 0; i < processes.size() && movers.size() < 2; i++)
-    if (static_cast<int>(i) != target &&
-        history_.moved_within(processes[i]->process(), address, tasks_.snapshot().taken, kLately))
-      movers.insert(static_cast<int>(i));
-  // Work that moves there, for whoever asked for it.
-  for (uint32_t task = 0; task < tasks_.all().size() && movers.size() < 2; task++) {
-    if (static_cast<int>(tasks_[task].process) != target || tasks_[task].stalled) continue;
-    const uint64_t span = tasks_[task].root().parent();
-    for (const std::vector<uint32_t>* callers : {&tasks_.at_stream(span), &tasks_.holding(span)})
-      for (const uint32_t caller : *callers)
-        if (static_cast<int>(tasks_[caller].process) != target)
-          movers.insert(static_cast<int>(tasks_[caller].process));
+uint32_t WaitGraph::unheard(const Hearing::Finding& finding, int caller, int callee) {
+  if (finding.what == Hearing::What::kNotServed) {
+    const uint32_t place = vertex(Place::kNotServed, callee, -1, "");
+    vertices_[place].why = finding.why;
+    return place;
   }
-  return movers;
+  const uint32_t link = vertex(Place::kLink, std::min(caller, callee), std::max(caller, callee), "");
+  const bool is_sure = finding.what == Hearing::What::kLink;
+  // What one request leaves open another may decide.
+  if (is_sure || vertices_[link].why.empty()) {
+    vertices_[link].either_end = !is_sure;
+    vertices_[link].why = finding.why;
+  }
+  return link;
 }
 
 std::vector<uint32_t> WaitGraph::callers_by_path(uint32_t task) const {
@@ -340,7 +276,7 @@ void WaitGraph::add_device(uint32_t task) {
 }
 
 void WaitGraph::add_ended() {
-  for (const auto& [key, ended] : history_.ended) {
+  for (const auto& [key, ended] : history_.ended.all()) {
     std::vector<uint32_t> targets;
     for (const uint32_t callee : tasks_.begun_by(ended.target_span))
       if (tasks_[callee].stalled) targets.push_back(callee);
@@ -350,6 +286,10 @@ void WaitGraph::add_ended() {
         targets.push_back(vertex(Place::kSilent, target, -1, ""));
       else if (target >= 0 && tasks_.processes()[target].spinning)
         targets.push_back(vertex(Place::kRunning, target, -1, ""));
+      else if (const int caller = tasks_.process_of(ended.process); caller >= 0 && target >= 0)
+        if (const auto finding = hearing_.of_given_up(ended, caller, target);
+            finding.what != Hearing::What::kUnclear)
+          targets.push_back(unheard(finding, caller, target));
     }
     if (targets.empty()) continue;
     vertices_.push_back({.place = Place::kEnded, .ended = &ended, .stalled = false});

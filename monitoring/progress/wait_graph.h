@@ -2,11 +2,11 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "monitoring/progress/hearing.h"
 #include "monitoring/progress/history.h"
 #include "monitoring/progress/open_tasks.h"
 
@@ -66,12 +66,11 @@ class WaitGraph {
   void unresolved(uint32_t from, int process);
   void nobody_there(uint32_t task, const char* why);
 
-  void index_processes();
   void add_edges(uint32_t task);
   void add_call(uint32_t task, const std::string& address, uint64_t span);
   void add_unserved(uint32_t task, int target);
-  /// Processes that the target has answered lately; two of them are enough to know.
-  const std::set<int>& movers_of(int target);
+  /// The place that is to blame when `callee` shows nothing of a request of `caller`.
+  uint32_t unheard(const Hearing::Finding& finding, int caller, int callee);
   void add_upstream(uint32_t task);
   /// Tasks from whose calling context the handler was called, of the same operation.
   std::vector<uint32_t> callers_by_path(uint32_t task) const;
@@ -83,13 +82,11 @@ class WaitGraph {
 
   const OpenTasks& tasks_;
   History::State& history_;
+  Hearing hearing_;
   std::vector<Vertex> vertices_;  ///< the first ones are the tasks, in their order
   std::vector<std::vector<WaitEdge>> edges_;
   std::map<std::tuple<Place, int, int, std::string>, uint32_t> by_name_;
   std::map<int, std::vector<uint32_t>> stalled_of_process_;
-  std::map<int, std::set<int>> movers_;
-  std::unordered_map<std::string, std::set<int>>
-      unserved_;  ///< who has calls to an address open that no task there serves
 };
 
 }  // namespace kintsugi::progress

@@ -119,6 +119,7 @@ void expect_found_by_one_more_report(MetaServerRig& rig, const FakeServer& serve
 
 TEST(BlockReport, FindsWhatAServerLostThatStartedRightAfterItWasPlaced) {
   MetaServerRig rig;
+  rig.pass(70);  // what is asked for after a start is over
   KINTSUGI_ASSERT_OK(rig.put("/f"));
   const proto::Stripe stripe = rig.open("/f")->stripes(0);
   FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
@@ -147,6 +148,7 @@ TEST(BlockReport, FindsWhatAServerLostThatStartedBeforeTheStripeWasSealed) {
 
 TEST(BlockReport, FindsWhatAServerToldAsLostBeforeTheStripeWasSealed) {
   MetaServerRig rig;
+  rig.pass(70);  // what is asked for after a start is over
   const auto allocated = rig.allocate("/f");
   ASSERT_TRUE(allocated) << allocated.error();
   const proto::SealedStripe sealed = rig.write(*allocated, 300'000);
@@ -187,6 +189,28 @@ TEST(BlockReport, WhatWasReportedTooSoonAfterAStartIsDecidedOnceThatIsOver) {
   EXPECT_EQ(rig.meta->stats().quarantined_chunks, 0u);
   rig.pass(100);
   EXPECT_EQ(rig.meta->stats().quarantined_chunks, 1u) << "without another report that somebody wants";
+}
+
+TEST(BlockReport, FindsTheCopyOfARepairThatTheProcessBeforeOrdered) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  FakeServer* holder = nullptr;
+  FakeServer* destination = nullptr;
+  for (FakeServer& server : rig.servers)
+    (server.chunks.empty() ? destination : holder) = &server;
+  ASSERT_TRUE(holder && destination);
+  const auto [chunk, written] = *holder->chunks.begin();
+  rig.pass(70);
+  rig.restart();
+  rig.pass(5);
+  ASSERT_TRUE(rig.server(destination->id).chunks.empty());
+  destination->chunks[chunk] = written;  // its repair ends after the report, and its commit found nobody
+  rig.pass(40);
+  EXPECT_TRUE(destination->chunks.empty()) << "the copy stays until the next whole report";
+  EXPECT_TRUE(holder->chunks.contains(chunk));
+  const uint64_t reports = destination->report;
+  rig.pass(120);
+  EXPECT_EQ(destination->report, reports) << "it is asked once";
 }
 
 TEST(BlockReport, RefusesPagesOutOfOrder) {

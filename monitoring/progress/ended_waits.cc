@@ -1,0 +1,118 @@
+#include "monitoring/progress/ended_waits.h"
+
+#include <algorithm>
+
+namespace kintsugi::progress {
+namespace {
+
+/// A call that was given up sooner may have been under way to a callee that is only busy.
+constexpr Duration kLeastUnheard = 3s;
+/// What it means that a call was given up is no news for longer: a link that stays broken has others given up.
+constexpr Duration kUnheardIsNews = 12s;
+/// What a process counts of a peer is as old as its report.
+constexpr Duration kBetweenReports = 1s;
+/// Who gave up a call says so within a second or two.
+constexpr Duration kForgetSpan = 10s;
+constexpr Duration kForgetProcess = 2min;
+
+/// A process may report anything.
+Duration duration_of(uint64_t ns) {
+  return Duration(static_cast<int64_t>(std::min<uint64_t>(ns, int64_t{1} << 60)));
+}
+
+template <class Times>
+void forget(Times& times, TimePoint now, Duration after) {
+  std::erase_if(times, [&](const auto& entry) { return now - entry.second > after; });
+}
+
+}  // namespace
+
+TimePoint EndedWait::made() const {
+  return ended - duration_of(age_ns);
+}
+
+void EndedWaits::observe(const OpenTasks& tasks, const Movement& movement, Duration remember) {
+  const TimePoint now = tasks.snapshot().taken;
+  observe_heard(tasks);
+  observe_unwell(tasks);
+  for (const auto& [process, record] : tasks.ended())
+    take(tasks, process, *record, movement);
+  std::erase_if(ended_, [&](const auto& entry) { return now - entry.second.ended > remember; });
+}
+
+void EndedWaits::observe_heard(const OpenTasks& tasks) {
+  const TimePoint now = tasks.snapshot().taken;
+  for (const OpenTask& task : tasks.all()) {
+    const uint64_t span = task.root().parent();
+    if (span == 0) continue;
+    if (heard_.size() < kMaxHeard || heard_.contains(span)) heard_[span] = now;
+    const model::ProcessView& callee = *tasks.snapshot().processes[task.process];
+    const TimePoint begun = callee.arrived() - duration_of(task.root().age_ns());
+    for (const std::vector<uint32_t>* callers : {&tasks.at_stream(span), &tasks.holding(span)})
+      for (const uint32_t caller : *callers) {
+        const std::pair key(tasks.view(caller).process(), callee.process());
+        if (heard_by_.size() >= kMaxHeard && !heard_by_.contains(key)) continue;
+        heard_by_[key] = std::max(heard_by_[key], begun);
+      }
+  }
+  forget(heard_, now, kForgetSpan);
+  forget(heard_by_, now, kForgetProcess);
+}
+
+void EndedWaits::observe_unwell(const OpenTasks& tasks) {
+  const TimePoint now = tasks.snapshot().taken;
+  for (size_t i = 0; i < tasks.processes().size(); i++)
+    if (tasks.processes()[i].silent || tasks.processes()[i].spinning)
+      unwell_[tasks.snapshot().processes[i]->process()] = now;
+  forget(unwell_, now, kForgetProcess);
+}
+
+void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::SightLive& record,
+                      const Movement& movement) {
+  const model::ProcessView& view = *tasks.snapshot().processes[process];
+  const Key key(view.process(), record.span(), record.target_span());
+  const bool heard = heard_.contains(record.target_span());
+  if (const auto known = ended_.find(key); known != ended_.end()) {
+    known->second.heard |= heard;
+    return;
+  }
+  if (ended_.size() >= kMaxEnded) return;
+  const proto::SightPath* path = view.path(record.path());
+  EndedWait wait{.process = view.process(),
+                 .display = view.display(),
+                 .region = tasks.region(process, record),
+                 .role = path == nullptr ? "" : path->site(),
+                 .target = record.target(),
+                 .trace = record.trace(),
+                 .target_span = record.target_span(),
+                 .age_ns = record.age_ns(),
+                 .wait = record.wait(),
+                 .file = record.file(),
+                 .function = record.function(),
+                 .line = record.line(),
+                 .outcome = record.outcome(),
+                 .ended = view.arrived() - duration_of(record.ended_ago_ns()),
+                 .heard = heard};
+  if (const int at = is_stream_wait(wait.wait) ? tasks.process_at(wait.target) : -1; at >= 0) {
+    const model::ProcessView& callee = *tasks.snapshot().processes[at];
+    const TimePoint started = callee.arrived() - duration_of(callee.last().uptime_ns());
+    if (started <= wait.made()) wait.callee = callee.process();
+  }
+  wait.others_served = movement.served_after(wait.callee, wait.made() + kBetweenReports);
+  ended_.emplace(key, std::move(wait));
+}
+
+bool EndedWaits::is_unheard(const EndedWait& call, const Movement& movement, TimePoint now) const {
+  if (call.callee == 0 || call.heard || call.ended - call.made() < kLeastUnheard) return false;
+  if (now - call.ended > kUnheardIsNews) return false;
+  const auto heard = heard_by_.find({call.process, call.callee});
+  if (heard != heard_by_.end() && heard->second >= call.made()) return false;
+  for (const uint64_t end : {call.process, call.callee})
+    if (const auto unwell = unwell_.find(end); unwell != unwell_.end() && unwell->second >= call.made())
+      return false;
+  // Who calls the other by streams alone counts nothing.
+  const auto quiet = movement.unmoved(call.process, call.target, now);
+  return !quiet || *quiet + kBetweenReports >= now - call.made();
+}
+
+}  // namespace kintsugi::progress

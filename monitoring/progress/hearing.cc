@@ -1,0 +1,112 @@
+#include "monitoring/progress/hearing.h"
+
+#include <algorithm>
+
+namespace kintsugi::progress {
+namespace {
+
+/// A pair of processes that has moved nothing for so long, while one waits for the other, does not hear each other. Counters of peers that
+/// nobody waits for are reported every ten seconds only.
+constexpr Duration kQuiet = 4s, kLately = 12s;
+/// By then whoever takes no more requests has ended those that it had, as a rule.
+constexpr Duration kDrained = 2s;
+
+}  // namespace
+
+Hearing::Hearing(const OpenTasks& tasks, const History::State& history) : tasks_(tasks), history_(history) {
+  const auto& processes = tasks.processes();
+  std::set<std::pair<int, int>> unheard;  // caller and callee
+  for (const OpenTask& task : tasks.all()) {
+    const proto::SightLive& top = task.top();
+    if (processes[task.process].silent) continue;  // it may have ended, and what it asked with it
+    if (!task.stalled || !is_stream_wait(top.wait()) || !tasks.begun_by(top.target_span()).empty()) continue;
+    const int caller = static_cast<int>(task.process), callee = tasks.process_at(top.target());
+    unserved_[top.target()].insert(caller);
+    if (callee >= 0 && processes[callee].complete) unheard.emplace(caller, callee);
+  }
+  for (const auto& [key, call] : history.ended.all())
+    if (history.ended.is_unheard(call, history.movement, tasks.snapshot().taken))
+      unheard.emplace(tasks.process_of(call.process), tasks.process_at(call.target));
+  for (const auto& [caller, callee] : unheard)
+    if (caller < callee && caller >= 0 && unheard.contains({callee, caller})) {
+      estranged_[caller].insert(callee);
+      estranged_[callee].insert(caller);
+    }
+}
+
+Hearing::Finding Hearing::of_open(uint32_t task, int callee) {
+  const auto& processes = tasks_.snapshot().processes;
+  const TimePoint now = tasks_.snapshot().taken;
+  const uint64_t callee_id = processes[callee]->process();
+  const std::string& address = processes[callee]->last().address();
+  const int caller = static_cast<int>(tasks_[task].process);
+  if (is_broken(caller, callee))
+    return {What::kLink, "neither of the two hears the other, while others are answered"};
+
+  const auto own = history_.movement.unmoved(processes[caller]->process(), address, now);
+  const std::set<int>& answered = answered_by(callee);
+  // Clients that come and go count nothing that lasts, but the callee begins to serve them.
+  const Duration waited(
+      static_cast<int64_t>(std::min<uint64_t>(tasks_[task].top().age_ns(), int64_t{1} << 60)));
+  const bool is_alone = unserved_[address].size() < 2;
+  // What it has served since it should have begun this request, was served for others, too.
+  const bool serves =
+      is_alone && tasks_[task].still > kDrained &&
+      history_.movement.moved_within(callee_id, Movement::kServed, now, tasks_[task].still - kDrained);
+  const bool others_move = answered.size() > answered.count(caller) || serves ||
+                           history_.movement.served_after(callee_id, now - waited);
+  const bool pair_is_quiet = own && *own > kQuiet;
+  if (others_move && pair_is_quiet)
+    return {What::kLink, "nothing comes through between the two, while others are answered"};
+  if (others_move && is_alone)
+    return {What::kLink, "a request has no task at the callee, which answers others: a message was lost"};
+  if (!is_alone) return {What::kNotServed, "it reports, but has no task for the request"};
+  // One request may be lost while the callee happens to have nothing else to do: that takes a while to tell.
+  const auto idle = history_.movement.unmoved(callee_id, Movement::kServed, now);
+  if (idle && *idle < kQuiet) return {};
+  return {What::kEitherEnd,
+          "one process alone has requests there without a task, and nobody else asks for anything: it is the "
+          "callee, or what lies between"};
+}
+
+Hearing::Finding Hearing::of_given_up(const EndedWait& call, int caller, int callee) const {
+  if (tasks_.processes()[caller].silent || tasks_.snapshot().processes[callee]->last().last()) return {};
+  if (!history_.ended.is_unheard(call, history_.movement, tasks_.snapshot().taken)) return {};
+  if (is_broken(caller, callee))
+    return {What::kLink, "both gave up what they had asked the other, and heard nothing of it"};
+  if (call.others_served)
+    return {What::kEitherEnd,
+            "what was asked was given up, and nothing of it was heard at the callee, which served others "
+            "meanwhile"};
+  return {};
+}
+
+bool Hearing::is_broken(int one, int other) const {
+  const auto from_one = estranged_.find(one), from_other = estranged_.find(other);
+  if (from_one == estranged_.end() || !from_one->second.contains(other)) return false;
+  return from_one->second.size() == 1 && from_other->second.size() == 1;
+}
+
+const std::set<int>& Hearing::answered_by(int callee) {
+  const auto [at, is_new] = answered_.try_emplace(callee);
+  std::set<int>& answered = at->second;
+  if (!is_new) return answered;
+  const auto& processes = tasks_.snapshot().processes;
+  const std::string& address = processes[callee]->last().address();
+  for (size_t i = 0; i < processes.size() && answered.size() < 2; i++)
+    if (static_cast<int>(i) != callee &&
+        history_.movement.moved_within(processes[i]->process(), address, tasks_.snapshot().taken, kLately))
+      answered.insert(static_cast<int>(i));
+  // Work that moves there, for whoever asked for it.
+  for (uint32_t task = 0; task < tasks_.all().size() && answered.size() < 2; task++) {
+    if (static_cast<int>(tasks_[task].process) != callee || tasks_[task].stalled) continue;
+    const uint64_t span = tasks_[task].root().parent();
+    for (const std::vector<uint32_t>* callers : {&tasks_.at_stream(span), &tasks_.holding(span)})
+      for (const uint32_t caller : *callers)
+        if (static_cast<int>(tasks_[caller].process) != callee)
+          answered.insert(static_cast<int>(tasks_[caller].process));
+  }
+  return answered;
+}
+
+}  // namespace kintsugi::progress

@@ -1,0 +1,52 @@
+/// When something last moved at a process: between it and a peer or a device, and in what it serves. From counters that reports hold.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "monitoring/model/snapshot.h"
+
+namespace kintsugi::progress {
+
+/// Bounded; processes that are gone are forgotten. Not thread-safe.
+class Movement {
+ public:
+  static constexpr size_t kMaxCounters = 262'144;
+  /// As the name of a counter: the calls that a process has served.
+  static constexpr const char* kServed = "served calls";
+
+  void observe(const model::Snapshot& snapshot);
+
+  /// Since when nothing has moved between a process and one of its peers or devices; nullopt: it never said anything about it.
+  std::optional<Duration> unmoved(uint64_t process, const std::string& name, TimePoint now) const;
+  /// True when a change was seen, and not long ago.
+  bool moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const;
+  /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
+  bool served_after(uint64_t process, TimePoint since) const;
+
+ private:
+  struct Counter {
+    uint64_t value = 0;
+    TimePoint moved{};
+    bool changed = false;  ///< false: it was only seen for the first time
+  };
+  /// Requests that a process has begun to serve, by its roles' names.
+  struct Served {
+    struct Role {
+      uint64_t begun = 0;
+      TimePoint told{};
+    };
+    std::map<std::string, Role> roles;
+    TimePoint grew_since{};  ///< a count has grown after this
+  };
+
+  void count(const model::ProcessView& view);
+  void count_served(const model::ProcessView& view);
+
+  std::map<std::pair<uint64_t, std::string>, Counter> counters_;
+  std::map<uint64_t, Served> served_;  ///< by process; of those in the last snapshot
+};
+
+}  // namespace kintsugi::progress

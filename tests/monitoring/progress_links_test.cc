@@ -1,0 +1,245 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/proto/verdicts.h"
+#include "tests/monitoring/report_rig.h"
+
+namespace kintsugi::progress {
+namespace {
+
+using proto::Verdict;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+TEST(Hearing, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswered) {
+  ReportRig rig;
+  const uint64_t caller = rig.server(1), callee = rig.server(2), other = rig.server(3);
+  rig.call(rig.task(caller, "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  for (const uint64_t process : {caller, other}) {
+    rig.device(process, ReportRig::address(2)).set_peer(true);
+    rig.device(process, ReportRig::address(2)).set_completed(10);
+  }
+  (void)callee;
+  Settings settings;
+  std::vector<Verdict> verdicts;
+  for (int round = 0; round < 8; round++) {
+    rig.device(other, ReportRig::address(2)).set_completed(11 + round);
+    verdicts = diagnose(rig.snapshot(), settings, rig.history());
+  }
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+  EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
+              testing::UnorderedElementsAre("server 1", "server 2"));
+}
+
+/// The last of six rounds in which the process begins to serve one request more each time.
+std::vector<Verdict> while_it_serves_others(ReportRig& rig, uint64_t process) {
+  proto::SightRole& role = *rig.report(process).add_roles();
+  role.set_role(7);
+  role.set_name("serve.ReadChunk");
+  std::vector<Verdict> verdicts;
+  for (uint64_t round = 0; round < 6; round++) {
+    role.set_begun(100 + round);
+    verdicts = diagnose(rig.snapshot(), {}, rig.history());
+  }
+  return verdicts;
+}
+
+TEST(Hearing, ARequestThatTheCalleeHasNoTaskForIsNamedBeforeOneThatItWorksOn) {
+  for (const bool heard : {false, true}) {
+    ReportRig rig;
+    const RigTask caller = rig.task(rig.server(1), "repair_manager.repair", 0, 77, 4500ms);
+    const uint64_t span = rig.call(caller, proto::WAIT_CALL, 2);
+    const uint64_t callee = rig.server(2);
+    if (heard) rig.task(callee, "chunkserver.repair_chunk", span, 77, 4500ms);
+    const auto verdicts = while_it_serves_others(rig, callee);
+    ASSERT_THAT(verdicts, SizeIs(heard ? 0 : 1))
+        << "nobody knows how long either usually takes: five seconds are no hang";
+    if (!heard) EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+  }
+}
+
+TEST(Hearing, ACalleeThatGoesOnToServeOthersHearsThem) {
+  // Those others are gone before they report anything.
+  for (const bool serves : {true, false}) {
+    ReportRig rig;
+    rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+    proto::SightRole& role = *rig.report(rig.server(2)).add_roles();
+    role.set_role(7);
+    role.set_name("serve.ReadChunk");
+    std::vector<Verdict> verdicts;
+    for (uint64_t round = 0; round < 6; round++) {
+      role.set_begun(serves ? 100 + round : 100);
+      verdicts = diagnose(rig.snapshot(), {}, rig.history());
+    }
+    ASSERT_THAT(verdicts, SizeIs(1));
+    EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+    const std::set<std::string> named{verdicts[0].server(), verdicts[0].peer()};
+    EXPECT_EQ(named, std::set<std::string>({"server 1", "server 2"}));
+    EXPECT_EQ(verdicts[0].confidence(), serves ? Verdict::CERTAIN : Verdict::LIKELY)
+        << "without others that are served it may be the callee";
+  }
+}
+
+TEST(Hearing, WhatCommandsAskedThatAreOverSaysNothingOfTheCallee) {
+  ReportRig rig;
+  rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  for (const int number : {5, 6}) {  // they were interrupted, and could not say goodbye
+    const uint64_t command = rig.server(number);
+    rig.report(command).set_kind("client");
+    rig.call(rig.task(command, "client.stat"), proto::WAIT_CALL, 2);
+    rig.silence(command, 20s);
+  }
+  const auto verdicts = while_it_serves_others(rig, rig.server(2));
+  const auto links = std::ranges::count(verdicts, Verdict::LINK, &Verdict::kind);
+  const auto not_served = std::ranges::count(verdicts, Verdict::NOT_SERVED, &Verdict::kind);
+  EXPECT_EQ(links, 1) << "the one who still waits does not hear the callee, which serves others";
+  EXPECT_EQ(not_served, 0);
+}
+
+TEST(Hearing, RequestsOfManyThatACalleeHasNoTaskForAreNotServed) {
+  ReportRig rig;
+  rig.server(2);
+  for (const int number : {1, 3, 4})
+    rig.call(rig.task(rig.server(number), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::NOT_SERVED);
+  EXPECT_EQ(verdicts[0].server(), "server 2");
+}
+
+TEST(Hearing, WhoDoesNotShowEverythingIsAskedBeforeItIsBlamed) {
+  ReportRig rig;
+  const uint64_t callee = rig.server(2);
+  rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+  rig.report(callee).set_all_live(false);
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
+  EXPECT_TRUE(rig.history().wants_everything(callee));
+  rig.report(callee).set_all_live(true);
+  for (int round = 0; round < 4; round++)  // whether it serves anybody has to be seen
+    EXPECT_THAT(diagnose(rig.snapshot(), {}, rig.history()), IsEmpty());
+  EXPECT_THAT(rig.diagnose(), SizeIs(1));
+  // As long as a verdict rests on it: else the verdict would come and go.
+  EXPECT_TRUE(rig.history().wants_everything(callee));
+}
+
+TEST(Hearing, TwoThatDoNotHearEachOtherAreALinkThoughNobodyElseAsksThemAnything) {
+  for (const bool both : {false, true}) {
+    ReportRig rig;
+    rig.server(2);
+    rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+    if (both) rig.call(rig.task(rig.server(2), "chunkserver.repair_chunk"), proto::WAIT_CALL, 1);
+    std::vector<Verdict> verdicts;
+    for (int round = 0; round < 6; round++)  // whether one of them serves anybody has to be seen
+      verdicts = diagnose(rig.snapshot(), {}, rig.history());
+    ASSERT_THAT(verdicts, SizeIs(1));
+    EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+    EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
+                UnorderedElementsAre("server 1", "server 2"));
+    EXPECT_EQ(verdicts[0].confidence(), both ? Verdict::CERTAIN : Verdict::LIKELY);
+  }
+}
+
+TEST(Hearing, WhoeverDoesNotHearSeveralIsNoSingleLink) {
+  ReportRig rig;
+  for (const int one : {1, 2, 3}) {
+    for (const int other : {1, 2, 3})
+      if (one != other && (one == 2 || other == 2))
+        rig.call(rig.task(rig.server(one), "chunkserver.repair_chunk"), proto::WAIT_CALL, other);
+  }
+  for (const Verdict& verdict : rig.diagnose())
+    EXPECT_FALSE(verdict.kind() == Verdict::LINK && verdict.confidence() == Verdict::CERTAIN)
+        << proto::describe(verdict);
+}
+
+/// Server 1 gives up a request to server 2 after eight seconds.
+struct GivenUp : ReportRig {
+  uint64_t caller = server(1), callee = server(2);
+  RigTask asking = task(caller, "chunkserver.repair_chunk", 0, 77, 8s);
+  uint64_t span = call(asking, proto::WAIT_CALL, 2);
+  proto::SightRole& serves = *report(callee).add_roles();
+  bool others_answered = false;  ///< further calls of the caller are answered meanwhile
+
+  GivenUp() {
+    serves.set_role(7);
+    serves.set_name("serve.ReadChunk");
+    report(callee).set_uptime_ns(static_cast<uint64_t>(Duration(1h).count()));
+    device(caller, address(2)).set_peer(true);
+  }
+  /// What is found in the rounds while it waits, and in those after it has given up.
+  std::vector<Verdict> run(bool others, Duration unwell = 0s) {
+    const proto::SightLive root = live(asking);
+    proto::SightLive waiting = report(caller).live(1);
+    for (int second = 1; second <= 8; second++) {
+      serves.set_begun(100 + (others ? second : 0));
+      device(caller, address(2)).set_completed(others_answered ? second : 0);
+      report(caller).clear_live();
+      for (proto::SightLive record : {root, waiting}) {
+        record.set_age_ns(1'000'000'000ull * second);
+        record.set_still_ns(record.age_ns());
+        *report(caller).add_live() = record;
+      }
+      (void)progress::diagnose(snapshot(), {}, history());
+    }
+    if (unwell > 0s) report(callee).mutable_loop()->set_stalled_ns(static_cast<uint64_t>(unwell.count()));
+    waiting.set_age_ns(8'000'000'000);
+    waiting.set_ended_ago_ns(1);
+    waiting.set_outcome(static_cast<uint32_t>(Code::kDeadlineExceeded));
+    report(caller).clear_live();
+    *report(caller).add_live() = waiting;
+    (void)progress::diagnose(snapshot(), {}, history());
+    report(caller).clear_live();
+    report(callee).clear_loop();
+    return diagnose();
+  }
+};
+
+TEST(Hearing, ARequestThatWasGivenUpUnheardNamesTheLinkAndHoldsNobodyUp) {
+  GivenUp rig;
+  const auto verdicts = rig.run(/*others=*/true);
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
+  EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
+              UnorderedElementsAre("server 1", "server 2"));
+  EXPECT_TRUE(verdicts[0].masked());
+  EXPECT_NE(verdicts[0].confidence(), Verdict::CERTAIN) << "the callee was not asked for everything in time";
+  EXPECT_THAT(verdicts[0].chain(0).state(), HasSubstr("deadline"));
+}
+
+TEST(Hearing, WhatWasGivenUpIsForgottenSoonOrWhenTheNextRequestIsHeard) {
+  for (const bool heard : {false, true}) {
+    GivenUp rig;
+    ASSERT_THAT(rig.run(/*others=*/true), SizeIs(1));
+    if (heard) {
+      const RigTask again = rig.task(rig.caller, "chunkserver.repair_chunk", 0, 78, 900ms);
+      rig.task(rig.callee, "chunkserver.read_chunk", rig.call(again, proto::WAIT_CALL, 2), 78, 800ms);
+    } else {
+      rig.sleep(12s);
+    }
+    EXPECT_THAT(rig.diagnose(), IsEmpty());
+  }
+}
+
+TEST(Hearing, ARequestThatWasGivenUpAccusesNobodyOfWhomElseNothingIsKnown) {
+  EXPECT_THAT(GivenUp().run(/*others=*/false), IsEmpty()) << "the callee served nobody: it may be slow";
+
+  GivenUp heard;
+  heard.moves(heard.task(heard.callee, "chunkserver.read_chunk", heard.span));
+  EXPECT_THAT(heard.run(/*others=*/true), IsEmpty()) << "the callee had a task for it";
+
+  GivenUp held;
+  EXPECT_THAT(held.run(/*others=*/true, /*unwell=*/6s), IsEmpty()) << "the callee stood still as a whole";
+
+  GivenUp started;
+  started.report(started.callee).set_uptime_ns(4'000'000'000);
+  EXPECT_THAT(started.run(/*others=*/true), IsEmpty()) << "who was asked is not there any more";
+
+  GivenUp answered;
+  answered.others_answered = true;
+  EXPECT_THAT(answered.run(/*others=*/true), IsEmpty()) << "other answers came through";
+}
+
+}  // namespace
+}  // namespace kintsugi::progress
