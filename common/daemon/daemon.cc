@@ -71,7 +71,8 @@ void add_pages(Shell& shell, const std::string& effective, const bool& started,
                        : http::Response{.status = 503, .body = health.message() + "\n"};
   });
   shell.http.handle("/metrics", [&metrics = shell.metrics](std::string_view) {
-    return http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics.text()};
+    return http::Response{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                          .late_body = metrics.read()};
   });
   shell.http.handle("/debug/settings", [&](std::string_view) { return http::Response{.body = effective}; });
 }

@@ -5,6 +5,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
@@ -32,6 +33,7 @@ struct HttpServer::State {
   tcp::acceptor acceptor;
   std::map<std::string, Handler, std::less<>> handlers;
   std::set<beast::tcp_stream*> open;
+  asio::thread_pool writer{1};  ///< for late bodies
   bool stopped = false;
 
   Response answer(const beast::http::request<beast::http::empty_body>& request) const {
@@ -70,6 +72,23 @@ class Listed {
   beast::tcp_stream& stream_;
 };
 
+/// Makes the body on `writer`, and comes back to `executor`. An exception becomes a 500.
+asio::awaitable<void> write_late(asio::any_io_executor executor, asio::thread_pool& writer,
+                                 Response& response) {
+  const auto initiate = [&](auto handler) {
+    asio::post(writer, [executor, &response, handler = std::move(handler)]() mutable {
+      try {
+        response.body = response.late_body();
+      } catch (const std::exception& failure) {
+        log::error("http: {}", failure.what());
+        response = {.status = 500, .body = fmt::format("failed: {}\n", failure.what())};
+      }
+      asio::post(executor, std::move(handler));
+    });
+  };
+  co_await asio::async_initiate<const asio::use_awaitable_t<>&, void()>(initiate, asio::use_awaitable);
+}
+
 /// `State` is private to HttpServer; the coroutines below take it as a parameter so that it outlives them.
 template <class State>
 asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
@@ -84,6 +103,8 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
     // may be gone.
     if (read_error || state->stopped) break;
     Response response = state->answer(request);
+    if (response.late_body) co_await write_late(state->executor, state->writer, response);
+    if (state->stopped) break;
     beast::http::response<beast::http::string_body> message(beast::http::status(response.status),
                                                             request.version());
     message.set(beast::http::field::content_type, response.content_type);
@@ -152,6 +173,8 @@ void HttpServer::stop() {
   state_->acceptor.close(ignored);
   for (beast::tcp_stream* stream : state_->open)
     stream->close();
+  // What is being written comes back to the executor, which the caller may end next.
+  state_->writer.join();
 }
 
 }  // namespace kintsugi::http

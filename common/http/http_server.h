@@ -18,6 +18,9 @@ struct Response {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
+  /// When it is set it makes the body, on a thread of the server's own: for long pages, which would hold the daemon's thread. It
+  /// owns all that it touches.
+  std::function<std::string()> late_body{};
 };
 
 class HttpServer {

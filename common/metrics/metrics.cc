@@ -87,7 +87,7 @@ void Metrics::add_process_metrics() {
   gauge("process_open_fds", "Open file descriptors.", {}, open_fds);
 }
 
-std::string Metrics::text() const {
+std::function<std::string()> Metrics::read() const {
   std::vector<prometheus::MetricFamily> families;
   for (const auto& [name, value] : state_->values) {
     prometheus::MetricFamily family{name, value.help, value.type, {}};
@@ -113,9 +113,11 @@ std::string Metrics::text() const {
   for (const auto& collectable : state_->collectables)
     for (auto& family : collectable->Collect())
       families.push_back(std::move(family));
-  std::ostringstream out;
-  prometheus::TextSerializer{}.Serialize(out, families);
-  return out.str();
+  return [families = std::move(families)] {
+    std::ostringstream out;
+    prometheus::TextSerializer{}.Serialize(out, families);
+    return out.str();
+  };
 }
 
 }  // namespace kintsugi::metrics

@@ -90,10 +90,12 @@ Judgement judged(double actual, double expected, double deviation) {
 
 TEST(Guardian, JudgesAsWorked) {
   const auto normal = judged(128, 0.2, 0.05);
+  EXPECT_NEAR(normal.error, 0.28, 1e-9);
   EXPECT_NEAR(normal.beyond, 0.08, 1e-9);
   EXPECT_NEAR(normal.probability, 0.8904, 5e-4);
   EXPECT_FALSE(is_anomaly(normal, Variant::kB, false));
   EXPECT_TRUE(is_anomaly(normal, Variant::kA, false));
+  EXPECT_NEAR(judged(124, 0.2, 0.05).beyond, 0.04, 1e-9);
   EXPECT_NEAR(judged(124, 0.2, 0.05).probability, 0.5763, 5e-4);
   EXPECT_EQ(judged(119, 0.2, 0.05).beyond, 0);
   EXPECT_EQ(judged(119, 0.2, 0.05).probability, 0);
@@ -102,6 +104,7 @@ TEST(Guardian, JudgesAsWorked) {
   EXPECT_NEAR(gross.probability, 1, 1e-4);
   EXPECT_TRUE(is_anomaly(gross, Variant::kB, false));
   const auto alarm = judged(130, 0.2, 0.05);
+  EXPECT_NEAR(alarm.beyond, 0.10, 1e-9);
   EXPECT_NEAR(alarm.probability, 0.9545, 5e-4);
   EXPECT_TRUE(is_anomaly(alarm, Variant::kB, false));
   EXPECT_TRUE(is_anomaly(alarm, Variant::kFixed10, false));
@@ -249,6 +252,19 @@ TEST(Guardian, FindsWhatIsSlowerByTwoThirdsFarOutsideOfWhatItLearnt) {
   EXPECT_GE(found, 9u);
   EXPECT_EQ(wrong, 0u);
   EXPECT_GE(flagged, 10 * RecentExecutions::kRemembered * 9 / 10);
+}
+
+TEST(Guardian, AModelIsADetectorFromAnR2OfFourFifthsOn) {
+  LearningSettings settings;
+  EXPECT_EQ(settings.fit.least_r2, 0.8);
+  const Samples samples = reads(1, 400, 0.05);
+  const double r2 = ObservationModel::learn(samples, settings).r2();
+  for (const double apart : {-0.001, 0.001}) {
+    settings.fit.least_r2 = r2 + apart;
+    const ObservationModel model = ObservationModel::learn(samples, settings);
+    EXPECT_EQ(model.r2(), r2) << "it is told in either case";
+    EXPECT_EQ(model.usable(), apart < 0);
+  }
 }
 
 TEST(Guardian, AModelOfNoiseIsNoDetector) {

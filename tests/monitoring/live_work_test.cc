@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -97,10 +98,17 @@ TEST(LiveWork, SelfTimeIsWhatChildrenAndWaitsLeave) {
     clock.advance(1ms);
     outer.output(0, 3);
   }
+  ASSERT_EQ(recorder.recent_events(10).size(), 2u) << "one of each region, and none of a wait";
   const Event event = recorder.recent_events(1)[0];
   EXPECT_EQ(event.duration, 10ms);
   EXPECT_EQ(event.self, 3ms);
+  ASSERT_EQ(event.input_count, 2);
+  EXPECT_EQ(event.site->inputs[0], "x");
+  EXPECT_EQ(event.inputs[0], 1.0f);
+  EXPECT_EQ(event.site->inputs[1], "y");
   EXPECT_EQ(event.inputs[1], 2.0f);
+  EXPECT_EQ(event.output_mask, 1);
+  EXPECT_EQ(event.site->outputs[0], "r");
   EXPECT_EQ(event.outputs[0], 3.0f);
 }
 
@@ -118,6 +126,32 @@ TEST(LiveWork, ChildrenSideBySideAreTasksAndOnlyUnmarkedOnesAreCounted) {
   EXPECT_EQ(recorder.live().implicit_places()[0], "test.inner beside what is open in test.outer");
 }
 
+TEST(LiveWork, TwoChildrenSideBySideAreTwoTasksThatTheirParentJoins) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  Module outer{recorder.root_context(), kOuter};
+  Task first{outer.context(), kBranch}, second{outer.context(), kBranch};
+  Wait join{outer.context(), WaitKind::kJoin};
+  const LiveWork& live = recorder.live();
+  LiveRecord parent, top;
+  TaskRecord task;
+  ASSERT_TRUE(live.read_record(outer.context().live.slot, parent));
+  std::set<uint32_t> children;
+  for (const Task* child : {&first, &second}) {
+    LiveRecord record;
+    ASSERT_TRUE(live.read_record(child->context().live.slot, record));
+    ASSERT_TRUE(live.read_task(record.task, task));
+    EXPECT_EQ(task.parent_task, parent.task);
+    children.insert(record.task);
+  }
+  EXPECT_EQ(children.size(), 2u);
+  EXPECT_FALSE(children.contains(parent.task));
+  ASSERT_TRUE(live.read_task(parent.task, task));
+  ASSERT_TRUE(live.read_record(task.top, top));
+  EXPECT_EQ(top.wait, WaitKind::kJoin);
+  EXPECT_EQ(top.target_span, outer.context().trace.span_id) << "it waits for its own children";
+}
+
 TEST(LiveWork, ACopyOfAContextThatOutlivesItsModuleChangesNothing) {
   HandClock clock;
   Recorder recorder(clock, 1);
@@ -126,7 +160,8 @@ TEST(LiveWork, ACopyOfAContextThatOutlivesItsModuleChangesNothing) {
     Module gone{recorder.root_context(), kOuter};
     stale = gone.context();
   }
-  Module here{recorder.root_context(), kInner};  // in the same slot
+  Module here{recorder.root_context(), kInner};
+  ASSERT_EQ(here.context().live.slot, stale.live.slot);
   recorder.live().progress(stale.live, 99, 0);
   Wait wait{stale, WaitKind::kDisk};
   const auto records = open_records(recorder.live());

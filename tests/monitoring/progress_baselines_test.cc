@@ -141,6 +141,22 @@ TEST(Methods, TheBaselinesAnswerOnTheSameSnapshots) {
   EXPECT_THAT(fetches.diagnose({.method = Method::kSilence}), IsEmpty());
 }
 
+TEST(Methods, WhereNoPathWasEverSeenNobodyIsNamedSurely) {
+  for (const Method method :
+       {Method::kTargetsHidden, Method::kProdometer, Method::kAutomaDeD, Method::kAutomaDeDSemi}) {
+    ReportRig rig;  // nobody tells of a transition
+    rig.task(rig.server(1), "chunkserver.read_chunk");
+    rig.task(rig.server(2), "chunkserver.partial_sum");
+    const auto verdicts = rig.diagnose({.method = method});
+    EXPECT_THAT(verdicts, SizeIs(2)) << "neither depends on the other";
+    for (const Verdict& verdict : verdicts) {
+      EXPECT_EQ(verdict.confidence(), Verdict::UNSURE);
+      EXPECT_EQ(verdict.probability(), 0.5);
+      EXPECT_THAT(verdict.why(), ElementsAre("by its progress, not by what others wait for"));
+    }
+  }
+}
+
 TEST(Methods, SiblingsThatDoNotSayWhatTheyWaitForAreOrderedByTheirProgress) {
   for (const Method method : {Method::kWaits, Method::kWaitsOnly}) {
     ReportRig rig;

@@ -54,6 +54,13 @@ TEST(Loops, TheFiveTypesOfTheTextAreOneLoopEach) {
   }
 }
 
+TEST(Loops, TheSecondTypeHasALongCircuitAndAShortOne) {
+  auto found = *circuits(graph_of(10, {{0, 1}, {1, 2}, {2, 3}, {1, 3}, {3, 1}, {3, 9}}), 100);
+  for (std::vector<uint32_t>& circuit : found)
+    std::sort(circuit.begin(), circuit.end());
+  EXPECT_THAT(found, UnorderedElementsAre(ElementsAre(1, 2, 3), ElementsAre(1, 3)));
+}
+
 TEST(Loops, CircuitsMergedByEntryMissWhatAnInnerLoopAdds) {
   // h = 0, a = 1, n = 2, b = 3: a receive at the top of an inner while.
   const Successors graph = graph_of(4, {{0, 1}, {1, 2}, {2, 1}, {1, 3}, {3, 0}});
@@ -120,17 +127,30 @@ TEST(Loops, NaturalLoopsAreTheClosedMergedCircuitsOfRandomGraphs) {
   EXPECT_GT(differ, 0);  // plain merging is not the same
 }
 
-TEST(Loops, ManyWaysThroughOneLoopAreOneLoop) {
-  // n diamonds in a row have 2^n circuits.
-  constexpr uint32_t kDiamonds = 20;
-  Successors graph(3 * kDiamonds + 1);
-  for (uint32_t i = 0; i < kDiamonds; i++) {
+/// A loop around diamonds in a row: n of them have 2^n circuits.
+Successors loop_of_diamonds(uint32_t diamonds) {
+  Successors graph(3 * diamonds + 1);
+  for (uint32_t i = 0; i < diamonds; i++) {
     graph[3 * i] = {3 * i + 1, 3 * i + 2};
     graph[3 * i + 1] = graph[3 * i + 2] = {3 * i + 3};
   }
-  graph[3 * kDiamonds] = {0};
+  graph[3 * diamonds] = {0};
+  return graph;
+}
+
+TEST(Loops, ManyWaysThroughOneLoopAreOneLoop) {
+  EXPECT_THAT(*circuits(loop_of_diamonds(10), 2'000), SizeIs(1'024));
+  const Successors graph = loop_of_diamonds(20);
   EXPECT_THAT(natural_loops(graph, {0}), SizeIs(1));
   EXPECT_EQ(circuits(graph, 1'000), std::nullopt);
+}
+
+TEST(LoopOrder, TasksInALoopOfAMillionCircuitsAreCompared) {
+  const Successors graph = loop_of_diamonds(20);
+  const auto rounds = [](double count) { return [count](uint32_t, uint32_t) { return count; }; };
+  const auto loops = natural_loops(graph, {0});
+  EXPECT_EQ(LoopOrder(graph, loops).compare(1, rounds(8), 31, rounds(7)), Order::kFirstWaits);
+  EXPECT_EQ(LoopOrder(graph, loops).compare(1, rounds(7), 31, rounds(7)), Order::kSecondWaits);
 }
 
 /// The lexicographic example: outer loop {2,3,4,5}, inner loop {3,4}.
@@ -169,6 +189,20 @@ TEST(LoopOrder, OuterIterationsDecideBeforeInnerOnes) {
     EXPECT_EQ(nested.order(3, 1, text_form), Order::kFirstWaits);  // 34 > 33
     EXPECT_EQ(nested.order(2, 1, text_form), Order::kFirstWaits);  // at 5, three hops against two
     EXPECT_EQ(nested.order(2, 3, text_form), Order::kFirstWaits);  // at 5, three hops against one
+  }
+}
+
+TEST(LoopOrder, IterationsAreTheCountsOfAllBackedgesTogether) {
+  // The fourth type of loop: 1 -> 2 -> 1 and 1 -> 3 -> 1.
+  const Successors graph = graph_of(10, {{0, 1}, {1, 2}, {1, 3}, {2, 1}, {3, 1}, {1, 9}});
+  const auto loops = natural_loops(graph, {0});
+  const auto counts = [](double by_two, double by_three) {
+    return [=](uint32_t from, uint32_t to) { return to != 1 ? 0 : from == 2 ? by_two : by_three; };
+  };
+  for (const bool text_form : {false, true}) {
+    const LoopOrder order(graph, loops, text_form);
+    EXPECT_EQ(order.compare(1, counts(3, 4), 1, counts(6, 0)), Order::kFirstWaits) << "seven against six";
+    EXPECT_EQ(order.compare(1, counts(3, 3), 1, counts(6, 0)), Order::kNone);
   }
 }
 
@@ -215,6 +249,10 @@ TEST(PathProbability, DependencesOfFigure4) {
   EXPECT_NEAR(p(1, 10), 0.3, 1e-9);
   EXPECT_NEAR(p(3, 8), 0.9, 1e-9);
   EXPECT_NEAR(p(8, 3), 0, 1e-9);
+  for (const int later : {3, 5, 8, 10})
+    EXPECT_NEAR(p(later, 1), 0, 1e-9) << later;
+  for (const int branch : {3, 5, 8})
+    EXPECT_EQ(dependence(p(branch, 10), p(10, branch), 0.001), kNoDependence) << branch;
 
   const std::map<char, int> at{{'a', 1}, {'b', 3}, {'c', 5}, {'d', 8}, {'e', 10}};
   std::map<char, std::string> waits_for;
@@ -275,13 +313,19 @@ TEST(PathProbability, CountsOfNestedLoopsWithoutThemMislead) {
     return dependence(p(x, y), p(y, x), epsilon);
   };
   const Markov closed = model(0);
+  const HittingProbability certain(closed);
+  for (const int from : {3, 4, 5})
+    for (const int to : {3, 4, 5})
+      EXPECT_NEAR(certain(closed.find(from), closed.find(to)), 1, 1e-9) << from << " to " << to;
   for (const auto& [from, to] : {std::pair(3, 4), {3, 5}, {4, 5}})
     EXPECT_EQ(table(closed, from, to, 0.001), kUndefined);
   const Markov open = model(9);
   const HittingProbability p(open);
   EXPECT_NEAR(p(open.find(3), open.find(4)), 1, 1e-9);
   EXPECT_NEAR(p(open.find(4), open.find(3)), 0.9586, 5e-5);
+  EXPECT_NEAR(p(open.find(3), open.find(5)), 1, 1e-9);
   EXPECT_NEAR(p(open.find(5), open.find(3)), 0.775, 5e-5);
+  EXPECT_NEAR(p(open.find(4), open.find(5)), 1, 1e-9);
   EXPECT_NEAR(p(open.find(5), open.find(4)), 0.775, 5e-5);
   EXPECT_EQ(table(open, 4, 3, 0.001), kFirstOnSecond);
   EXPECT_EQ(table(open, 5, 3, 0.001), kFirstOnSecond);
@@ -316,6 +360,8 @@ TEST(PathProbability, APathThatWasNeverSeenIsNoDependence) {
   model.add(1, 2);
   model.add(3, 4);
   const HittingProbability p(model);
+  EXPECT_EQ(p(model.find(1), model.find(4)), 0);
+  EXPECT_EQ(p(model.find(4), model.find(1)), 0);
   EXPECT_EQ(dependence(p(model.find(1), model.find(4)), p(model.find(4), model.find(1)), 0.001),
             kNoDependence);
 }

@@ -1,3 +1,6 @@
+#include <set>
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,12 +61,25 @@ TEST(WaitGraph, NamesTheDiskOfTheMiddleOfAChain) {
   EXPECT_FALSE(verdict.masked());
   // From the repair's root to the disk, and nobody twice.
   ASSERT_GE(verdict.chain_size(), 7);
+  EXPECT_EQ(verdict.chain(0).process(), "metaserver");
   EXPECT_EQ(verdict.chain(0).region(), "repair_manager.repair");
   EXPECT_EQ(verdict.chain(0).waits_for(), "server 1");
   EXPECT_EQ(verdict.chain(verdict.chain_size() - 1).region(), "device sdb");
   EXPECT_THAT(proto::describe(verdict),
               HasSubstr("server 4: chunkserver.partial_sum_own (sdb), still for 40 s, "
                         "10 tasks on 4 servers wait for it"));
+}
+
+TEST(WaitGraph, WhoHasDoneLeastIsNotTheCulpritOfAChain) {
+  // C ran ahead of B by its window, and what stands above B waits for it: by counts root or A would be behind.
+  Chain chain;
+  for (const auto& [task, units] : {std::pair(chain.root_task, 39), std::pair(chain.a_task, 39),
+                                    std::pair(chain.b_task, 40), std::pair(chain.c_task, 42)})
+    chain.live(task).set_progress(units);
+  const auto verdicts = chain.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "server 4");
+  EXPECT_EQ(verdicts[0].device(), "sdb");
 }
 
 TEST(SourceSlice, BeginsAtTheCulpritAndGoesOutOverTheCallsThatBroughtTheWork) {
@@ -105,6 +121,11 @@ TEST(WaitGraph, ALostFrameOfAStreamBlamesTheLink) {
   EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
   EXPECT_EQ(verdicts[0].server(), "server 4");
   EXPECT_EQ(verdicts[0].peer(), "server 2");
+  std::set<std::tuple<std::string, std::string, proto::WaitKind>> links;
+  for (const proto::ChainLink& link : verdicts[0].chain())
+    links.emplace(link.process(), link.region(), link.wait());
+  EXPECT_TRUE(links.contains({"server 2", "repair_tree.child_sum", proto::WAIT_RECEIVE}));
+  EXPECT_TRUE(links.contains({"server 4", "chunkserver.partial_sum", proto::WAIT_UPSTREAM}));
 }
 
 TEST(WaitGraph, ALoopThatIsHeldByCodeIsNamedWithItsStack) {
@@ -225,6 +246,35 @@ TEST(WaitGraph, APutWhoseOneServerHangsNamesItsDiskAndNotTheOtherSenders) {
   EXPECT_EQ(verdicts[0].server(), "server 5");
   EXPECT_EQ(verdicts[0].device(), "sdc");
   EXPECT_EQ(verdicts[0].waiters(), 18u);
+}
+
+TEST(WaitGraph, APutThatGoesOnWithoutAStuckServerIsReportedAsMasked) {
+  // The sender has given that server up for another one. What it had begun there stands where it was.
+  ReportRig rig;
+  const uint64_t writer = rig.client();
+  const RigTask main = rig.task(writer, "client.write_file");
+  for (int i = 1; i <= 9; i++) {
+    const RigTask sender = rig.task(writer, "client.send_chunk", main.span);
+    const uint64_t span = rig.call(sender, proto::WAIT_SEND, i);
+    if (i == 5) {
+      proto::SightLive& wait = *rig.report(writer).mutable_live(rig.report(writer).live_size() - 1);
+      wait.set_ended_ago_ns(100'000'000);
+      wait.set_outcome(static_cast<uint32_t>(Code::kDeadlineExceeded));
+    }
+    const RigTask handler = rig.task(rig.server(i), "chunkserver.write_chunk", span);
+    rig.moves(sender);
+    if (i == 5)
+      rig.disk(handler, "sdc");
+    else
+      rig.moves(handler);
+  }
+  rig.wait(main, proto::WAIT_JOIN, main.span);
+  const auto verdicts = rig.diagnose();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].server(), "server 5");
+  EXPECT_EQ(verdicts[0].device(), "sdc");
+  EXPECT_TRUE(verdicts[0].masked());
+  EXPECT_EQ(verdicts[0].waiters(), 1u) << "the wait that has ended";
 }
 
 TEST(WaitGraph, AHandlersCallerIsFoundByItsCallingContextWhileItDoesSomethingElse) {
@@ -598,6 +648,19 @@ TEST(WaitGraph, AStuckNodeIsNamedAtEachPositionOfABinomialTree) {
     const auto verdicts = pipeline.diagnose();
     ASSERT_THAT(verdicts, SizeIs(1)) << stuck;
     EXPECT_EQ(verdicts[0].server(), "server " + std::to_string(stuck + 1));
+  }
+}
+
+TEST(WaitGraph, AStuckNodeIsNamedAtEachPositionOfSeveralTreesAtOnce) {
+  for (int stuck = 0; stuck < 12; stuck++) {
+    Pipeline pipeline;
+    pipeline.add(chain_of(12), stuck, 77);
+    pipeline.add(binomial_of(12), stuck, 78);
+    pipeline.add(chain_of(12), stuck, 79);
+    const auto verdicts = pipeline.diagnose();
+    ASSERT_THAT(verdicts, SizeIs(1)) << stuck;
+    EXPECT_EQ(verdicts[0].server(), "server " + std::to_string(stuck + 1));
+    EXPECT_EQ(verdicts[0].operations_size(), 3);
   }
 }
 

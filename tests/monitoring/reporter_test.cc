@@ -57,6 +57,18 @@ TEST(Reporter, TellsWhatStandsStillWithItsPlaceAndWhatItWaitsFor) {
   EXPECT_EQ(report.devices(0).oldest_pending_ns(), uint64_t(Duration(7s).count()));
 }
 
+TEST(Reporter, WhatDoesNotMoveIsToldFromASecondOn) {
+  Rig rig;
+  (void)rig.report();
+  rig.deliver();
+  Module put{rig.recorder.root_context(), kPut};
+  rig.clock.advance(999ms);
+  EXPECT_EQ(rig.report().live_size(), 0);
+  rig.clock.advance(1ms);
+  ASSERT_EQ(rig.report().live_size(), 1);
+  EXPECT_EQ(rig.report().live(0).still_ns(), uint64_t(Duration(1s).count()));
+}
+
 TEST(Reporter, WhatMovesIsLeftOutUnlessAllIsAskedFor) {
   Rig rig;
   (void)rig.report();

@@ -67,6 +67,10 @@ TEST(Difference, TextFormIsTheWorkedOne) {
   const Model a({edge(3, 1, 4, 2.0, 0.2), edge(3, 2, 6, 1, 0.1)}),
       b({edge(3, 1, 5, 2.6, 0.2), edge(3, 2, 5, 1, 0.1)});
   EXPECT_NEAR(exit_difference(a, b, 3), 0.02, 1e-9);
+  const double squared = squared_l2({2.0, 0.2}, {2.6, 0.2});
+  EXPECT_NEAR(squared, 2.523622, 1e-6);
+  EXPECT_NEAR(time_difference(*a.find({3, 1}), *b.find({3, 1}), Form::kText) / squared, 1.156522, 1e-6)
+      << "alpha";
   EXPECT_NEAR(time_difference(*a.find({3, 1}), *b.find({3, 1}), Form::kText), 2.918624, 1e-5);
   EXPECT_NEAR(difference(a, b, Form::kText), 2.938624, 1e-5);
   const Model more({edge(3, 1, 5, 2.6, 0.2), edge(3, 2, 5, 1, 0.1), edge(1, 3, 1, 1, 1)});
@@ -92,6 +96,22 @@ TEST(Difference, NoiseWeightsAreTheWorkedOnes) {
   EXPECT_NEAR(noise.at({3, 1}), 0.392988, 1e-6);
   const Model a({edge(3, 1, 10, 2.0, 0.2)}), b({edge(3, 1, 10, 2.6, 0.2)});
   EXPECT_NEAR(difference(a, b, Form::kText, &noise), 7.426741, 1e-4);
+}
+
+TEST(Difference, NoNoiseWeightIsBelowATenthOfTheirMedian) {
+  // The first transition takes equally long in both, the others do not.
+  const std::vector<Model> samples{
+      Model({edge(1, 2, 10, 2.0, 0.2), edge(2, 3, 10, 2.0, 0.2), edge(3, 1, 10, 2.0, 0.2)}),
+      Model({edge(1, 2, 10, 2.0, 0.2), edge(2, 3, 10, 2.1, 0.2), edge(3, 1, 10, 2.1, 0.2)})};
+  const auto noise = noise_weights(samples, Form::kText);
+  EXPECT_NEAR(noise.at({2, 3}), 0.171746, 1e-6);
+  EXPECT_NEAR(noise.at({1, 2}), 0.0171746, 1e-7);
+}
+
+TEST(Difference, FewerThanFiveExecutionsDifferByAtMostOneInOurs) {
+  const Edge usual = edge(1, 2, 1000, 10, 0.3);
+  EXPECT_EQ(time_difference(usual, edge(1, 2, 4, 14, 0.3), Form::kOurs), 1);
+  EXPECT_GT(time_difference(usual, edge(1, 2, 5, 14, 0.3), Form::kOurs), 2);
 }
 
 TEST(Difference, TheTextsFormDependsOnTheUnitOfTimeAndOursDoesNot) {

@@ -123,6 +123,7 @@ TEST(Medoids, TheWorkedGroups) {
     two.push_back(kPoints[medoid]);
   std::sort(two.begin(), two.end());
   EXPECT_EQ(two[0], 1.05);
+  EXPECT_EQ(two[1], 5.1);
   const Medoids best = best_medoids(points, 6);
   EXPECT_EQ(best.medoids.size(), 3u);
   EXPECT_EQ(best.size_of(best.group[10]), 1u);
@@ -134,9 +135,11 @@ TEST(Medoids, TheTextMissesTheOnlyOutlierAndOursDoesNot) {
   const auto text = text_outliers(best_medoids(points, 6));
   const auto score = std::find_if(text.begin(), text.end(), [](const Suspect& s) { return s.member == 10; });
   EXPECT_EQ(score->score, 0);
-  const auto two = text_outliers(around_medoids(points, 2));
+  const Medoids halves = around_medoids(points, 2);
+  const auto two = text_outliers(halves);
   EXPECT_EQ(two[0].member, 10u);
   EXPECT_NEAR(two[0].score, 2.44, 0.005);
+  EXPECT_NEAR(halves.distance[10] / two[0].score, 1.595, 5e-4) << "the deviation, which it inflates itself";
   EXPECT_EQ(outliers(best_medoids(points, 6), distance)[0].member, 10u);
   EXPECT_GT(outliers(best_medoids(points, 6), distance)[0].score, 10);
 

@@ -98,6 +98,25 @@ size_t expect_callers(const SimulatedCluster& cluster) {
   return handlers;
 }
 
+/// Every request that was served has the span of the call that brought it as its parent, and no two have the same. Returns by
+/// method how many were served.
+std::map<std::string, size_t> expect_own_spans(const SimulatedCluster& cluster) {
+  std::map<std::string, size_t> served;
+  for (const auto& [id, trace] : traces(cluster)) {
+    std::set<uint64_t> calls;
+    for (const auto& [span, here] : trace) {
+      if (!here.site.starts_with("serve.")) continue;
+      const std::string method = here.site.substr(here.site.find('.') + 1);
+      ++served[method];
+      EXPECT_TRUE(calls.insert(here.parent).second)
+          << here.site << " on " << here.machine << " has the span of another call";
+      if (const auto call = trace.find(here.parent); call != trace.end())
+        EXPECT_EQ(call->second.site, "call." + method);
+    }
+  }
+  return served;
+}
+
 size_t servers_with(const std::map<std::string, std::set<std::string>>& parts, const std::string& site) {
   return static_cast<size_t>(std::ranges::count_if(parts, [&](const auto& part) {
     return part.first.starts_with("server-") && part.second.contains(site);
@@ -114,6 +133,12 @@ TEST(Traces, APutAndAGetAreOneTreeOverAllMachines) {
   ASSERT_EQ(cluster.run(cluster.client().make_directory("/directory", false)), Status{});
   cluster.run_for(5s);
   expect_trees(cluster);
+
+  auto served = expect_own_spans(cluster);
+  EXPECT_GE(served["WriteChunk"], 9u);
+  EXPECT_GE(served["ReadChunk"], 6u);
+  EXPECT_GE(served["CommitFile"], 2u);
+  EXPECT_GE(served["Heartbeat"], 9u);
 
   const auto put = parts_of(cluster, "client.write_file");
   EXPECT_TRUE(put.at("client").contains("client.send_chunk"));
@@ -157,6 +182,11 @@ TEST(Traces, ADegradedReadAndARepairAreOneTreeOverAllMachines) {
             Status{});
   cluster.run_for(5s);
   expect_trees(cluster, earlier);
+
+  auto served = expect_own_spans(cluster);
+  EXPECT_GE(served["PartialSum"], 12u);
+  EXPECT_EQ(served["RepairChunk"], 1u);
+  EXPECT_GE(served["PlanRead"], 1u);
 
   const auto read = parts_of(cluster, "client.read_lost_chunk");
   EXPECT_GE(servers_with(read, "chunkserver.partial_sum"), 6u) << "a chain of all helpers";
