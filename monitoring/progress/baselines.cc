@@ -13,6 +13,21 @@ namespace {
 
 using proto::Verdict;
 
+std::vector<Verdict> oldest_span(const OpenTasks& tasks) {
+  const std::vector<OpenTask>& all = tasks.all();
+  uint32_t oldest = 0;
+  bool found = false;
+  for (uint32_t i = 0; i < all.size(); i++) {
+    if (!all[i].stalled) continue;
+    if (!found || all[i].root().age_ns() > all[oldest].root().age_ns()) oldest = i;
+    found = true;
+  }
+  if (!found) return {};
+  return {verdict_of_task(tasks, oldest)};
+}
+
+}  // namespace
+
 Verdict verdict_of_process(const OpenTasks& tasks, size_t index, Verdict::Kind kind) {
   const model::ProcessView& view = *tasks.snapshot().processes[index];
   Verdict verdict;
@@ -26,7 +41,22 @@ Verdict verdict_of_process(const OpenTasks& tasks, size_t index, Verdict::Kind k
   return verdict;
 }
 
-/// The least progressed, put together by process and region; how many operations each holds up orders them.
+Verdict verdict_of_task(const OpenTasks& tasks, uint32_t task) {
+  const OpenTask& open = tasks[task];
+  Verdict verdict = verdict_of_process(tasks, open.process, Verdict::STUCK);
+  const std::string& kind = verdict.process_kind();
+  if (kind == "client" || kind == "mount") verdict.set_kind(Verdict::CLIENT);
+  verdict.set_region(tasks.region(task));
+  verdict.set_file(open.top().file());
+  verdict.set_line(open.top().line());
+  verdict.set_function(open.top().function());
+  verdict.set_since_ns(static_cast<uint64_t>(open.still.count()));
+  verdict.set_probability(0.5);
+  verdict.set_confidence(Verdict::UNSURE);
+  verdict.add_why("by its progress, not by what others wait for");
+  return verdict;
+}
+
 std::vector<Verdict> verdicts_of(const OpenTasks& tasks, const std::vector<Standing>& standing,
                                  const std::vector<uint32_t>& least, const Settings& settings) {
   struct Place {
@@ -62,37 +92,6 @@ std::vector<Verdict> verdicts_of(const OpenTasks& tasks, const std::vector<Stand
   return verdicts;
 }
 
-std::vector<Verdict> oldest_span(const OpenTasks& tasks) {
-  const std::vector<OpenTask>& all = tasks.all();
-  uint32_t oldest = 0;
-  bool found = false;
-  for (uint32_t i = 0; i < all.size(); i++) {
-    if (!all[i].stalled) continue;
-    if (!found || all[i].root().age_ns() > all[oldest].root().age_ns()) oldest = i;
-    found = true;
-  }
-  if (!found) return {};
-  return {verdict_of_task(tasks, oldest)};
-}
-
-}  // namespace
-
-Verdict verdict_of_task(const OpenTasks& tasks, uint32_t task) {
-  const OpenTask& open = tasks[task];
-  Verdict verdict = verdict_of_process(tasks, open.process, Verdict::STUCK);
-  const std::string& kind = verdict.process_kind();
-  if (kind == "client" || kind == "mount") verdict.set_kind(Verdict::CLIENT);
-  verdict.set_region(tasks.region(task));
-  verdict.set_file(open.top().file());
-  verdict.set_line(open.top().line());
-  verdict.set_function(open.top().function());
-  verdict.set_since_ns(static_cast<uint64_t>(open.still.count()));
-  verdict.set_probability(0.5);
-  verdict.set_confidence(Verdict::UNSURE);
-  verdict.add_why("by its progress, not by what others wait for");
-  return verdict;
-}
-
 std::vector<Verdict> process_verdicts(const OpenTasks& tasks, bool loops) {
   std::vector<Verdict> verdicts;
   for (size_t i = 0; i < tasks.processes().size(); i++) {
@@ -125,19 +124,14 @@ std::vector<Verdict> process_verdicts(const OpenTasks& tasks, bool loops) {
 std::vector<Verdict> baseline_verdicts(const OpenTasks& tasks, const Settings& settings) {
   if (settings.method == Method::kSilence) return process_verdicts(tasks, false);
   if (settings.method == Method::kOldestSpan) return oldest_span(tasks);
-  const bool ours = settings.method == Method::kTargetsHidden;
-  std::vector<Verdict> verdicts;
-  if (ours) verdicts = process_verdicts(tasks, true);
-  if (!verdicts.empty()) return verdicts;
   const std::vector<Standing> standing = standing_tasks(tasks);
   if (standing.empty()) return {};
-  const GlobalModel model = global_model(tasks, standing, ours);
+  const GlobalModel model = global_model(tasks, standing, false);
   DependenceGraph graph;
   switch (settings.method) {
     case Method::kProdometer: graph = prodometer(standing, model); break;
     case Method::kAutomaDeD: graph = automaded(standing, model, true); break;
-    case Method::kAutomaDeDSemi: graph = automaded(standing, model, false); break;
-    default: graph = without_targets(standing, model); break;
+    default: graph = automaded(standing, model, false); break;
   }
   return verdicts_of(tasks, standing, least_progressed(graph), settings);
 }

@@ -7,6 +7,7 @@
 #include "common/base/hash.h"
 #include "monitoring/progress/baselines.h"
 #include "monitoring/progress/culprits.h"
+#include "monitoring/progress/hidden_targets.h"
 #include "monitoring/progress/history.h"
 #include "monitoring/progress/progress_order.h"
 #include "monitoring/progress/verdicts.h"
@@ -140,9 +141,11 @@ std::vector<Verdict> diagnose(const model::Snapshot& snapshot, const Settings& s
   state.observe(tasks, settings);
   state.shares.update(snapshot);
   state.wanted.clear();
+  const bool hidden = settings.method == Method::kTargetsHidden;
   const bool by_waits = settings.method == Method::kWaits || settings.method == Method::kWaitsOnly;
-  std::vector<Verdict> verdicts =
-      by_waits ? from_waits(tasks, sojourns, settings, state) : baseline_verdicts(tasks, settings);
+  std::vector<Verdict> verdicts = by_waits ? from_waits(tasks, sojourns, settings, state)
+                                  : hidden ? verdicts_without_targets(tasks, state.movement, settings)
+                                           : baseline_verdicts(tasks, settings);
   keep_lasting(tasks, settings, state, verdicts);
   if (by_waits && settings.slow) add_slow(snapshot, state, verdicts);
   return verdicts;

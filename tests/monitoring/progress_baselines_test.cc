@@ -131,6 +131,55 @@ TEST(Methods, WithTargetsHiddenWhoWaitsForNobodyIsTheLeastProgressed) {
   EXPECT_EQ(verdicts[0].confidence(), Verdict::UNSURE);
 }
 
+/// Server 1 waits for an answer, and nobody is seen to work on it.
+struct Unheard : ReportRig {
+  Unheard() {
+    call(task(server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+    for (const int number : {2, 3, 4})
+      server(number);
+  }
+  std::vector<Verdict> hidden() {
+    return progress::diagnose(snapshot(), {.method = Method::kTargetsHidden}, history());
+  }
+};
+
+TEST(Methods, WithTargetsHiddenWhoWaitsForOthersIsNobodysCulprit) {
+  Unheard rig;
+  for (int round = 0; round < 6; round++)
+    EXPECT_THAT(rig.hidden(), IsEmpty());
+}
+
+TEST(Methods, WithTargetsHiddenAServerThatDoesNotReportIsWhomOthersMayWaitFor) {
+  Unheard rig;
+  rig.silence(rig.server(3), 9s);
+  (void)rig.hidden();
+  const auto verdicts = rig.hidden();
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_EQ(verdicts[0].kind(), Verdict::SILENT);
+  EXPECT_EQ(verdicts[0].server(), "server 3");
+  EXPECT_EQ(verdicts[0].confidence(), Verdict::UNSURE);
+}
+
+TEST(Methods, WithTargetsHiddenTheOnlyServerThatServesNobodyIsWhomOthersMayWaitFor) {
+  for (const int idle : {1, 2}) {
+    Unheard rig;
+    std::vector<proto::SightRole*> roles;
+    for (const int number : {1, 2, 3, 4}) {
+      roles.push_back(rig.report(rig.server(number)).add_roles());
+      roles.back()->set_role(7);
+      roles.back()->set_name("serve.ReadChunk");
+    }
+    std::vector<Verdict> verdicts;
+    for (uint64_t round = 0; round < 6; round++) {
+      for (size_t i = 0; i < roles.size(); i++)
+        roles[i]->set_begun(100 + (i == 2 || (idle == 2 && i == 1) ? 0 : round));
+      verdicts = rig.hidden();
+    }
+    ASSERT_THAT(verdicts, SizeIs(idle == 1 ? 1 : 0)) << "one of two may have nothing to do";
+    if (idle == 1) EXPECT_EQ(verdicts[0].server(), "server 3");
+  }
+}
+
 TEST(Methods, TheBaselinesAnswerOnTheSameSnapshots) {
   for (const Method method :
        {Method::kProdometer, Method::kAutomaDeD, Method::kAutomaDeDSemi, Method::kOldestSpan}) {
