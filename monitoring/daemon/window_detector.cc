@@ -20,7 +20,7 @@ std::vector<proto::Verdict> WindowDetector::examine(const model::Snapshot& snaps
   for (const JudgedWindow& window : windows_.add(snapshot))
     look(window, snapshot);
   std::erase_if(servers_,
-                [&](const auto& server) { return snapshot.taken - server.second.ended > kForgotten; });
+                [&](const auto& server) { return snapshot.taken - server.second.last.ended > kForgotten; });
   std::vector<proto::Verdict> found;
   for (auto& [process, server] : servers_) {
     if (!server.stands || named_at_.contains(server.name)) continue;
@@ -32,11 +32,17 @@ std::vector<proto::Verdict> WindowDetector::examine(const model::Snapshot& snaps
 
 bool WindowDetector::is_alone(uint64_t process) const {
   const Server& one = servers_.at(process);
+  const double least = std::min(one.last.score, one.before.score) / 2;
   size_t peers = 0, alike = 0;
   for (const auto& [other, server] : servers_) {
-    if (other == process || server.kind != one.kind || one.ended - server.ended > kInARow) continue;
+    if (other == process || (server.kind != one.kind && server.machine != one.machine)) continue;
+    // Their windows end at other times than this one's.
+    const auto is_odd = [&](const Server::Scored& window) {
+      return window.score >= least && one.last.ended - window.ended <= kInARow;
+    };
+    if (one.last.ended - server.last.ended > kInARow) continue;
     ++peers;
-    alike += 2 * server.score >= one.score ? 1 : 0;
+    alike += is_odd(server.last) || is_odd(server.before) ? 1 : 0;
   }
   return peers < kLeastPeers || kShare * alike < peers;
 }
@@ -45,23 +51,27 @@ void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& sna
   Server& server = servers_[window.process];
   server.name = window.server;
   server.kind = window.kind;
-  const TimePoint before = std::exchange(server.ended, snapshot.taken);
+  if (const int view = snapshot.index_of(window.process); view >= 0)
+    server.machine = snapshot.processes[view]->last().system().machine();
   const similarity::OddWindow& ours = window.ours;
   const bool takes_time = ours.because == similarity::OddBecause::kTime && !ours.top.empty();
-  server.score = takes_time ? ours.score : 0;
-  const bool is_odd = server.score > similarity::OddWindows::kOdd;
-  const bool was_odd = std::exchange(server.odd, is_odd) && snapshot.taken - before <= kInARow;
+  server.before = std::exchange(server.last, {takes_time ? ours.score : 0, snapshot.taken});
+  const bool is_odd = server.last.score > similarity::OddWindows::kOdd;
+  const bool was_odd = server.before.score > similarity::OddWindows::kOdd &&
+                       server.last.ended - server.before.ended <= kInARow;
   if (!is_odd) {
     server.stands = false;
     return;
   }
   if (!was_odd) {
     server.began = window.began;
+    server.together = server.last.score;
     server.stands = false;
     return;
   }
+  server.together += server.last.score;
   // A server whose windows stay odd has one alarm, with the region of its first one, whichever transition took most in the last window.
-  if (server.stands || !is_alone(window.process)) return;
+  if (server.stands || server.together < kEnough || !is_alone(window.process)) return;
   server.stands = true;
   const similarity::StateInfo state = windows_.names().describe(ours.top.front().transition.from);
   proto::Verdict& verdict = server.verdict;
@@ -77,7 +87,7 @@ void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& sna
   verdict.set_function(state.function);
   verdict.set_confidence(proto::Verdict::LIKELY);
   verdict.add_why(
-      fmt::format("in two windows in a row it took longer than is usual of a {}, by {:.1f} s in the last "
+      fmt::format("in windows in a row it took longer than is usual of a {}, by {:.1f} s in the last "
                   "one: {:.0f} times "
                   "as much as windows differ as a rule",
                   window.kind, ours.excess_s, ours.score));

@@ -1,4 +1,4 @@
-/// Servers that take their time: two windows in a row in which stays took far longer than what is usual of their transitions
+/// Servers that take their time: windows in a row, two at least, in which stays took far longer than what is usual of their transitions
 /// (similarity/odd_windows.h). What is late by a moment each time holds nobody up for good, so that no wait names it.
 #pragma once
 
@@ -13,14 +13,16 @@
 namespace kintsugi::monitoring {
 
 /// One SLOW verdict for each such server, as long as its windows are odd. Nothing is said of who was named by another detector lately, or waited for
-/// somebody who was: its windows are odd for that. Nor where a fifth of the others of its kind are half as odd at the same time: that is the load, or a disk
-/// that several of them share.
+/// somebody who was: its windows are odd for that. Nor where a fifth of the others, of its kind or on its machine, are half as odd about the same time: that is
+/// the load, or a disk that they share.
 class WindowDetector final : public Detector {
  public:
   static constexpr Duration kInARow =
       std::chrono::seconds(20);  ///< between the ends of windows that follow one another
   static constexpr Duration kNamedLately = std::chrono::seconds(60);
   static constexpr Duration kForgotten = std::chrono::seconds(60);  ///< a server without a window for so long
+  /// What the scores of the windows in a row have to make together: two that are just odd may be two hiccups of a disk.
+  static constexpr double kEnough = 4 * similarity::OddWindows::kOdd;
   static constexpr size_t kLeastPeers = 2;
   static constexpr size_t kShare = 5;  ///< one of so many others is a fifth
 
@@ -30,15 +32,20 @@ class WindowDetector final : public Detector {
 
  private:
   struct Server {
-    std::string name, kind;
-    bool odd = false;            ///< its last window was, for its times
-    double score = 0;            ///< of that window; 0: for something else than its times
-    TimePoint began{}, ended{};  ///< of the windows in a row that were, and of the last one
+    std::string name, kind, machine;
+    /// A window's score; 0: it was odd for something else than its times.
+    struct Scored {
+      double score = 0;
+      TimePoint ended{};
+    };
+    Scored last, before;  ///< its last window, and the one before that
+    TimePoint began{};    ///< of the windows in a row that were odd
+    double together = 0;  ///< their scores
     bool stands = false;
     proto::Verdict verdict;
   };
   void look(const JudgedWindow& window, const model::Snapshot& snapshot);
-  /// Hardly any others of its kind are as odd at the same time.
+  /// Hardly any others are as odd in these two windows.
   bool is_alone(uint64_t process) const;
 
   ProcessWindows windows_{ProcessWindows::Methods::kOurs};

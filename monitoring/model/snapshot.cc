@@ -6,6 +6,12 @@
 
 namespace kintsugi::model {
 
+int Snapshot::index_of(uint64_t process) const {
+  const auto at =
+      std::ranges::lower_bound(processes, process, {}, [](const auto& view) { return view->process(); });
+  return at == processes.end() || (*at)->process() != process ? -1 : static_cast<int>(at - processes.begin());
+}
+
 const ProcessView* Snapshot::at(std::string_view address) const {
   if (address.empty()) return nullptr;
   const ProcessView* best = nullptr;

@@ -30,6 +30,8 @@ struct Snapshot {
   Duration silent(const ProcessView& view) const { return taken - view.arrived(); }
   /// Null when no process is called there, or the address is empty. When several are, the one that reported last.
   const ProcessView* at(std::string_view address) const;
+  /// Its place in `processes`; -1: it has not reported, or is forgotten.
+  int index_of(uint64_t process) const;
   const ServerLife* server(std::string_view address, uint64_t server_id) const;
 };
 

@@ -26,7 +26,7 @@ Hearing::Hearing(const OpenTasks& tasks, const History::State& history) : tasks_
   }
   for (const auto& [key, call] : history.ended.all())
     if (history.ended.is_unheard(call, history.movement, tasks.snapshot().taken))
-      unheard.emplace(tasks.process_of(call.process), tasks.process_at(call.target));
+      unheard.emplace(tasks.snapshot().index_of(call.process), tasks.process_at(call.target));
   for (const auto& [caller, callee] : unheard)
     if (caller < callee && caller >= 0 && unheard.contains({callee, caller})) {
       estranged_[caller].insert(callee);

@@ -132,13 +132,6 @@ int OpenTasks::process_at(const std::string& address) const {
   return found == by_address_.end() ? -1 : found->second;
 }
 
-int OpenTasks::process_of(uint64_t process) const {
-  const auto& views = snapshot_.processes;  // by process id
-  const auto at =
-      std::ranges::lower_bound(views, process, {}, [](const auto& view) { return view->process(); });
-  return at == views.end() || (*at)->process() != process ? -1 : static_cast<int>(at - views.begin());
-}
-
 std::string OpenTasks::region(uint32_t process, const proto::SightLive& record) const {
   return snapshot_.processes[process]->region(record.path());
 }

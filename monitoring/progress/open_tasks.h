@@ -58,8 +58,6 @@ class OpenTasks {
   const std::vector<uint32_t>& of_trace(uint64_t trace) const;
   /// By address; -1: nobody who is called there has reported.
   int process_at(const std::string& address) const;
-  /// By process id; -1: it has not reported, or is forgotten.
-  int process_of(uint64_t process) const;
 
   /// "chunkserver.partial_sum > partial_sum_own > disk.read", as far as the dictionary of the process knows.
   std::string region(uint32_t task) const;

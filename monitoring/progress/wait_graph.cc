@@ -286,7 +286,7 @@ void WaitGraph::add_ended() {
         targets.push_back(vertex(Place::kSilent, target, -1, ""));
       else if (target >= 0 && tasks_.processes()[target].spinning)
         targets.push_back(vertex(Place::kRunning, target, -1, ""));
-      else if (const int caller = tasks_.process_of(ended.process); caller >= 0 && target >= 0)
+      else if (const int caller = tasks_.snapshot().index_of(ended.process); caller >= 0 && target >= 0)
         if (const auto finding = hearing_.of_given_up(ended, caller, target);
             finding.what != Hearing::What::kUnclear)
           targets.push_back(unheard(finding, caller, target));

@@ -16,7 +16,9 @@ class Reports {
  public:
   static constexpr uint64_t kServers = 6;
   bool all_are_slow = false;    ///< and not only the one
+  uint32_t slow_stays = 100;    ///< of a hundred in each second
   uint64_t nearly_as_slow = 0;  ///< this server is, too
+  uint64_t a_little_slow = 0;   ///< and this one takes eight times as long
   uint64_t starved = 0;  ///< 4: this server could run for more than half of each second and has no processor
 
   /// A second passes; `slow` (0: none) takes `factor` times as long for everything.
@@ -26,12 +28,14 @@ class Reports {
     for (uint64_t server = 1; server <= kServers; ++server) {
       const double takes = server == slow || all_are_slow ? factor
                            : server == nearly_as_slow     ? 0.8 * factor
+                           : server == a_little_slow      ? 8
                                                           : 1;
       // Some seconds are better than others.
       const double noise = 1 + 0.1 * std::sin(static_cast<double>(seconds_ * 7 + server * 3));
       busy_[server] += static_cast<uint64_t>(100 * 2e6 * takes * noise);
       log_sums_[server] += static_cast<int64_t>(100 * 256 * std::log2(2e6 * takes * noise));
-      octaves_[server][static_cast<size_t>(std::log2(2e6 * takes * noise))] += 100;
+      octaves_[server][static_cast<size_t>(std::log2(2e6 * takes * noise))] += slow_stays;
+      octaves_[server][static_cast<size_t>(std::log2(2e6 * noise))] += 100 - slow_stays;
       EXPECT_TRUE(processes_.accept(report(server), now_).ok());
     }
     return processes_.snapshot(now_, 0, {});
@@ -239,6 +243,19 @@ TEST(WindowDetector, NamesAServerOfWhichTwoWindowsInARowAreOddForAsLongAsTheyAre
   EXPECT_TRUE(windows.second(0, 1).empty());
 }
 
+TEST(WindowDetector, WindowsThatAreJustOddHaveToBeMoreThanTwo) {
+  Windows windows;
+  windows.reports.slow_stays = 6;  // 0.6 s of each second
+  for (int hiccups = 0; hiccups < 2; ++hiccups) {
+    EXPECT_TRUE(windows.second(3, 50).empty());
+    EXPECT_TRUE(windows.second(3, 50).empty());
+    EXPECT_TRUE(windows.second(0, 1).empty()) << "what was before it counts no more";
+  }
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(windows.second(3, 50).empty());
+  EXPECT_EQ(windows.second(3, 50).size(), 1u);
+}
+
 TEST(WindowDetector, SaysNothingOfWhoWasNamedOrWaitedForSomebodyWhoWas) {
   for (const bool is_culprit : {true, false}) {
     Windows windows;
@@ -268,6 +285,14 @@ TEST(WindowDetector, SaysNothingWhereAFifthOfTheOthersTakeLongerAtTheSameTime) {
   EXPECT_TRUE(windows.second(3, 50).empty());
   EXPECT_TRUE(windows.second(3, 50).empty()) << "it may be a disk that both of them share";
   windows.reports.nearly_as_slow = 0;
+  EXPECT_TRUE(windows.second(3, 50).empty()) << "windows of different servers end at different times";
+  EXPECT_EQ(windows.second(3, 50).size(), 1u);
+}
+
+TEST(WindowDetector, AServerThatTakesMuchLongerThanOthersOnItsMachineIsNamedAllTheSame) {
+  Windows windows;
+  windows.reports.a_little_slow = 2;
+  EXPECT_TRUE(windows.second(3, 50).empty());
   EXPECT_EQ(windows.second(3, 50).size(), 1u);
 }
 
