@@ -173,7 +173,7 @@ void HttpServer::stop() {
   state_->acceptor.close(ignored);
   for (beast::tcp_stream* stream : state_->open)
     stream->close();
-  // What is being written comes back to the executor, which the caller may end next.
+  // A body that is being written comes back to the executor, which the caller may end next.
   state_->writer.join();
 }
 

@@ -21,7 +21,7 @@ class WindowDetector final : public Detector {
       std::chrono::seconds(20);  ///< between the ends of windows that follow one another
   static constexpr Duration kNamedLately = std::chrono::seconds(60);
   static constexpr Duration kForgotten = std::chrono::seconds(60);  ///< a server without a window for so long
-  /// What the scores of the windows in a row have to make together: two that are just odd may be two hiccups of a disk.
+  /// The scores of the windows in a row have to make so much together: two that are just odd may be two hiccups of a disk.
   static constexpr double kEnough = 4 * similarity::OddWindows::kOdd;
   static constexpr size_t kLeastPeers = 2;
   static constexpr size_t kShare = 5;  ///< one of so many others is a fifth

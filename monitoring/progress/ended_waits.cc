@@ -7,9 +7,9 @@ namespace {
 
 /// A call that was given up sooner may have been under way to a callee that is only busy.
 constexpr Duration kLeastUnheard = 3s;
-/// What it means that a call was given up is no news for longer: a link that stays broken has others given up.
+/// A call that was given up longer ago says nothing of now: a link that stays broken has others given up.
 constexpr Duration kUnheardIsNews = 12s;
-/// What a process counts of a peer is as old as its report.
+/// Counts of peers are as old as the report that holds them.
 constexpr Duration kBetweenReports = 1s;
 /// Who gave up a call says so within a second or two.
 constexpr Duration kForgetSpan = 10s;

@@ -49,7 +49,7 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) {
   const Duration waited(
       static_cast<int64_t>(std::min<uint64_t>(tasks_[task].top().age_ns(), int64_t{1} << 60)));
   const bool is_alone = unserved_[address].size() < 2;
-  // What it has served since it should have begun this request, was served for others, too.
+  // Requests that it has served since it should have begun this one came from others, too.
   const bool serves =
       is_alone && tasks_[task].still > kDrained &&
       history_.movement.moved_within(callee_id, Movement::kServed, now, tasks_[task].still - kDrained);

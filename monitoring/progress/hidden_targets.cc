@@ -32,7 +32,7 @@ std::vector<Verdict> silent_servers(const OpenTasks& tasks) {
   return verdicts;
 }
 
-/// Of each kind the only server that has begun to serve nothing since, while most others have.
+/// The servers that have begun to serve nothing since, as the only ones of their kinds.
 std::vector<Verdict> idle_servers(const OpenTasks& tasks, const Movement& movement, TimePoint since) {
   struct Kind {
     std::vector<size_t> idle;

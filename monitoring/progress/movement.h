@@ -14,7 +14,7 @@ namespace kintsugi::progress {
 class Movement {
  public:
   static constexpr size_t kMaxCounters = 262'144;
-  /// As the name of a counter: the calls that a process has served.
+  /// The name of the counter of calls that a process has served.
   static constexpr const char* kServed = "served calls";
 
   void observe(const model::Snapshot& snapshot);

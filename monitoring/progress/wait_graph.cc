@@ -133,7 +133,7 @@ uint32_t WaitGraph::unheard(const Hearing::Finding& finding, int caller, int cal
   }
   const uint32_t link = vertex(Place::kLink, std::min(caller, callee), std::max(caller, callee), "");
   const bool is_sure = finding.what == Hearing::What::kLink;
-  // What one request leaves open another may decide.
+  // Another request may decide where this one leaves it open.
   if (is_sure || vertices_[link].why.empty()) {
     vertices_[link].either_end = !is_sure;
     vertices_[link].why = finding.why;

@@ -20,98 +20,104 @@ namespace {
 
 using asio::ip::tcp;
 
+void ask(tcp::socket& socket, const std::string& path) {
+  asio::write(socket, asio::buffer("GET " + path + " HTTP/1.1\r\nHost: here\r\n\r\n"));
+}
+
 /// Sends one request over `socket` and returns its answer's status line; empty when the server hung up.
 std::string get(tcp::socket& socket, const std::string& path) {
+  ask(socket, path);
   boost::system::error_code error;
-  asio::write(socket, asio::buffer("GET " + path + " HTTP/1.1\r\nHost: here\r\n\r\n"), error);
   std::string answer;
   asio::read_until(socket, asio::dynamic_buffer(answer), "last words\n", error);
   return answer.substr(0, answer.find("\r\n"));
 }
 
-TEST(HttpServer, AnswersThatAHandlerFailedAndServesOn) {
-  log::set_sink([](log::Level, std::string_view) {});
-  asio::io_context loop;
-  HttpServer server(loop.get_executor());
-  server.handle("/bad", [](std::string_view) -> Response { throw std::runtime_error("last words"); });
-  server.handle("/good", [](std::string_view) { return Response{.body = "last words\n"}; });
-  KINTSUGI_ASSERT_OK(server.start({"127.0.0.1", 0}));
-  const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server.local_endpoint().port);
-  std::thread thread([&] { loop.run(); });
-  {
-    asio::io_context here;
-    tcp::socket socket(here);
-    socket.connect(endpoint);
-    EXPECT_EQ(get(socket, "/bad"), "HTTP/1.1 500 Internal Server Error");
-    EXPECT_EQ(get(socket, "/good"), "HTTP/1.1 200 OK");
+/// A server that runs on a thread of its own. The log is silent meanwhile.
+struct Serving {
+  asio::io_context loop, here;
+  HttpServer server{loop.get_executor()};
+  std::thread thread;
+
+  Serving() {
+    log::set_sink([](log::Level, std::string_view) {});
   }
-  asio::post(loop, [&] { server.stop(); });
-  thread.join();  // nothing is left to run after stop
-  log::set_sink({});
+  ~Serving() {
+    stop();
+    log::set_sink({});
+  }
+  /// REQUIRES: all pages are known.
+  void start() {
+    KINTSUGI_ASSERT_OK(server.start({"127.0.0.1", 0}));
+    thread = std::thread([this] { loop.run(); });
+  }
+  /// Returns once nothing is left to run.
+  void stop() {
+    asio::post(loop, [this] { server.stop(); });
+    if (thread.joinable()) thread.join();
+  }
+  tcp::socket connect() {
+    tcp::socket socket(here);
+    socket.connect({asio::ip::address_v4::loopback(), server.local_endpoint().port});
+    return socket;
+  }
+};
+
+TEST(HttpServer, AnswersThatAHandlerFailedAndServesOn) {
+  Serving serving;
+  serving.server.handle("/bad", [](std::string_view) -> Response { throw std::runtime_error("last words"); });
+  serving.server.handle("/good", [](std::string_view) { return Response{.body = "last words\n"}; });
+  serving.start();
+  tcp::socket socket = serving.connect();
+  EXPECT_EQ(get(socket, "/bad"), "HTTP/1.1 500 Internal Server Error");
+  EXPECT_EQ(get(socket, "/good"), "HTTP/1.1 200 OK");
 }
 
 TEST(HttpServer, ALateBodyIsMadeWhileTheLoopServesOthers) {
-  log::set_sink([](log::Level, std::string_view) {});
-  asio::io_context loop;
-  HttpServer server(loop.get_executor());
+  Serving serving;
   std::promise<void> served;
-  server.handle("/late", [&](std::string_view) {
+  serving.server.handle("/late", [&](std::string_view) {
     return Response{.late_body = [&] {
       const bool others = served.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready;
       return others ? "last words\n" : "nobody was served meanwhile: last words\n";
     }};
   });
-  server.handle("/now", [&](std::string_view) {
+  serving.server.handle("/now", [&](std::string_view) {
     served.set_value();
     return Response{.body = "last words\n"};
   });
-  server.handle("/bad", [](std::string_view) {
+  serving.server.handle("/bad", [](std::string_view) {
     return Response{.late_body = []() -> std::string { throw std::runtime_error("last words"); }};
   });
-  KINTSUGI_ASSERT_OK(server.start({"127.0.0.1", 0}));
-  const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server.local_endpoint().port);
-  std::thread thread([&] { loop.run(); });
-  {
-    asio::io_context here;
-    tcp::socket first(here), second(here);
-    first.connect(endpoint);
-    second.connect(endpoint);
-    asio::write(first, asio::buffer(std::string("GET /late HTTP/1.1\r\nHost: here\r\n\r\n")));
-    EXPECT_EQ(get(second, "/now"), "HTTP/1.1 200 OK");
-    std::string answer;
-    asio::read_until(first, asio::dynamic_buffer(answer), "last words\n");
-    EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), "last words\n");
-    EXPECT_EQ(get(second, "/bad"), "HTTP/1.1 500 Internal Server Error");
-  }
-  asio::post(loop, [&] { server.stop(); });
-  thread.join();
-  log::set_sink({});
+  serving.start();
+  tcp::socket first = serving.connect(), second = serving.connect();
+  ask(first, "/late");
+  EXPECT_EQ(get(second, "/now"), "HTTP/1.1 200 OK");
+  std::string answer;
+  asio::read_until(first, asio::dynamic_buffer(answer), "last words\n");
+  EXPECT_EQ(answer.substr(answer.find("\r\n\r\n") + 4), "last words\n");
+  EXPECT_EQ(get(second, "/bad"), "HTTP/1.1 500 Internal Server Error");
 }
 
 TEST(HttpServer, StopsWhileABodyIsBeingMade) {
-  asio::io_context loop;
-  HttpServer server(loop.get_executor());
+  Serving serving;
   std::promise<void> begun, may_end;
-  server.handle("/late", [&](std::string_view) {
+  serving.server.handle("/late", [&](std::string_view) {
     return Response{.late_body = [&] {
       begun.set_value();
       may_end.get_future().wait();
       return std::string("last words\n");
     }};
   });
-  KINTSUGI_ASSERT_OK(server.start({"127.0.0.1", 0}));
-  const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), server.local_endpoint().port);
-  std::thread thread([&] { loop.run(); });
-  asio::io_context here;
-  tcp::socket socket(here);
-  socket.connect(endpoint);
-  asio::write(socket, asio::buffer(std::string("GET /late HTTP/1.1\r\nHost: here\r\n\r\n")));
+  serving.start();
+  tcp::socket socket = serving.connect();
+  ask(socket, "/late");
   begun.get_future().wait();
-  asio::post(loop, [&] { server.stop(); });
+  asio::post(serving.loop, [&] { serving.server.stop(); });
   may_end.set_value();
-  thread.join();  // nothing is left to run, and nothing hangs
-  boost::system::error_code error;
+  serving.stop();
   std::string answer;
+  boost::system::error_code error;
   asio::read_until(socket, asio::dynamic_buffer(answer), "last words\n", error);
   EXPECT_TRUE(error || answer.ends_with("last words\n"));
 }
