@@ -1,5 +1,6 @@
 #include "common/http/http_server.h"
 
+#include <atomic>
 #include <set>
 
 #include <boost/asio/as_tuple.hpp>
@@ -34,7 +35,7 @@ struct HttpServer::State {
   std::map<std::string, Handler, std::less<>> handlers;
   std::set<beast::tcp_stream*> open;
   asio::thread_pool writer{1};  ///< for late bodies
-  bool stopped = false;
+  std::atomic<bool> stopped = false;
 
   Response answer(const beast::http::request<beast::http::empty_body>& request) const {
     if (request.method() != beast::http::verb::get) return {405, "text/plain", "only GET is served here\n"};
@@ -72,18 +73,18 @@ class Listed {
   beast::tcp_stream& stream_;
 };
 
-/// Makes the body on `writer`, and comes back to `executor`. An exception becomes a 500.
-asio::awaitable<void> write_late(asio::any_io_executor executor, asio::thread_pool& writer,
-                                 Response& response) {
+/// Makes the body on the server's thread for that, and comes back to the loop. An exception becomes a 500.
+template <class State>
+asio::awaitable<void> write_late(State& state, Response& response) {
   const auto initiate = [&](auto handler) {
-    asio::post(writer, [executor, &response, handler = std::move(handler)]() mutable {
+    asio::post(state.writer, [&state, &response, handler = std::move(handler)]() mutable {
       try {
-        response.body = response.late_body();
+        if (!state.stopped) response.body = response.late_body();
       } catch (const std::exception& failure) {
         log::error("http: {}", failure.what());
         response = {.status = 500, .body = fmt::format("failed: {}\n", failure.what())};
       }
-      asio::post(executor, std::move(handler));
+      asio::post(state.executor, std::move(handler));
     });
   };
   co_await asio::async_initiate<const asio::use_awaitable_t<>&, void()>(initiate, asio::use_awaitable);
@@ -103,7 +104,7 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
     // may be gone.
     if (read_error || state->stopped) break;
     Response response = state->answer(request);
-    if (response.late_body) co_await write_late(state->executor, state->writer, response);
+    if (response.late_body) co_await write_late(*state, response);
     if (state->stopped) break;
     beast::http::response<beast::http::string_body> message(beast::http::status(response.status),
                                                             request.version());

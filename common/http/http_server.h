@@ -36,7 +36,7 @@ class HttpServer {
   Status start(const runtime::Endpoint& at);
   runtime::Endpoint local_endpoint() const;
   /// Closes the listener and every connection. No handler is called any more, and no coroutine of the server is left
-  /// after the executor's next turns. Idempotent.
+  /// after the executor's next turns. Waits for a late body that is being made; those that have not begun are dropped. Idempotent.
   void stop();
 
   static constexpr size_t kMaxConnections = 64;

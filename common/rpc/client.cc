@@ -93,11 +93,12 @@ asio::awaitable<Result<std::unique_ptr<Stream>>> Client::open_stream(
       stream->record(context, std::move(span));
       co_return stream;
     }
-    if (sent.code() != Code::kUnavailable) co_return sent;
+    if (sent.code() != Code::kUnavailable) co_return opening.finish(std::move(sent));
     // The peer went away while the connection idled: nothing has reached it, so a new connection may carry the call.
   }
-  KINTSUGI_CO_ASSIGN(auto connection, co_await pool.dial_stream(to, context.deadline));
-  auto stream = std::make_unique<Stream>(std::move(connection), clock, method, state->next_stream_id++,
+  auto connection = co_await pool.dial_stream(to, context.deadline);
+  if (!connection) co_return opening.finish(connection.error());
+  auto stream = std::make_unique<Stream>(std::move(*connection), clock, method, state->next_stream_id++,
                                          context.deadline);
   KINTSUGI_CO_TRY(opening.finish(co_await stream->send_request(span->context().trace, request)));
   stream->record(context, std::move(span));

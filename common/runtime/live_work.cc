@@ -429,6 +429,7 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
 [[gnu::noinline]] void LiveWork::remember(const LiveRecord& record, int64_t now_ns, Code outcome) {
   if (outcome != Code::kDeadlineExceeded && outcome != Code::kCancelled && outcome != Code::kUnavailable)
     return;
+  if (record.wait == WaitKind::kCall) count_unanswered(record.target);
   EndedWait& ended = ended_[ended_next_++ % ended_.size()];
   const Writing<EndedWait> writing(ended);
   put(ended.outcome, outcome);
@@ -734,6 +735,10 @@ void LiveWork::count_completed(uint64_t id, int64_t ns) {
   add(target->busy_ns, static_cast<uint64_t>(std::max<int64_t>(ns, 0)));
 }
 
+void LiveWork::count_unanswered(uint64_t id) {
+  if (TargetTotals* const target = find_target(id)) add(target->unanswered, uint64_t{1});
+}
+
 bool LiveWork::read_record(uint32_t slot, LiveRecord& record) const {
   return slot != 0 && slot < record_slots() && copy_whole(records_[slot], record) &&
          record.kind != RegionKind::kFree;
@@ -792,6 +797,7 @@ std::vector<TargetTotals> LiveWork::targets() const {
     copy.submitted = get(target.submitted);
     copy.completed = get(target.completed);
     copy.busy_ns = get(target.busy_ns);
+    copy.unanswered = get(target.unanswered);
     copy.complaints = get(target.complaints);
     copy.complained_of = get(target.complained_of);
     targets.push_back(copy);

@@ -135,6 +135,7 @@ struct TargetTotals {
   char name[kNameBytes + 1];
   bool device;
   uint64_t submitted, completed, busy_ns;  ///< waits of kind kCall and kDisk for it
+  uint64_t unanswered;                     ///< of the completed: were given up
   uint64_t complaints;                     ///< messages of it that were damaged, missing, or came twice
   uint64_t complained_of;  ///< the number of the RPC method whose message was the last of them
 };
@@ -261,6 +262,7 @@ class LiveWork {
   void count_wait(uint16_t state, uint64_t target, int64_t ns);
   void count_submitted(uint64_t target);
   void count_completed(uint64_t target, int64_t ns);
+  void count_unanswered(uint64_t target);
 
   // What happens seldom. These save the registers that they use, so that what happens always keeps its values in them.
   [[clang::preserve_most]] Standing stand_as_task(const Site* site, WaitKind wait, bool background,

@@ -6,7 +6,8 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr Duration kAskAgainAfter = std::chrono::seconds(30);
-/// For so long after a metaserver's start, servers may still be carrying out what the process before it ordered.
+/// For so long after a metaserver's start, servers are usually still carrying out what the process before it ordered. Copies of repairs that take
+/// longer are found by the next report, within an hour.
 constexpr Duration kOrdersOutlive = std::chrono::seconds(30);
 
 ChunkId id_of(const proto::ReportedChunk& chunk) {

@@ -35,7 +35,8 @@ bool WindowDetector::is_alone(uint64_t process) const {
   const double least = std::min(one.last.score, one.before.score) / 2;
   size_t peers = 0, alike = 0;
   for (const auto& [other, server] : servers_) {
-    if (other == process || (server.kind != one.kind && server.machine != one.machine)) continue;
+    const bool shares_machine = !one.machine.empty() && server.machine == one.machine;
+    if (other == process || (server.kind != one.kind && !shares_machine)) continue;
     // Their windows end at other times than this one's.
     const auto is_odd = [&](const Server::Scored& window) {
       return window.score >= least && one.last.ended - window.ended <= kInARow;
@@ -55,7 +56,7 @@ void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& sna
     server.machine = snapshot.processes[view]->last().system().machine();
   const similarity::OddWindow& ours = window.ours;
   const bool takes_time = ours.because == similarity::OddBecause::kTime && !ours.top.empty();
-  server.before = std::exchange(server.last, {takes_time ? ours.score : 0, snapshot.taken});
+  server.before = std::exchange(server.last, {takes_time ? ours.time_score : 0, snapshot.taken});
   const bool is_odd = server.last.score > similarity::OddWindows::kOdd;
   const bool was_odd = server.before.score > similarity::OddWindows::kOdd &&
                        server.last.ended - server.before.ended <= kInARow;
@@ -65,13 +66,16 @@ void WindowDetector::look(const JudgedWindow& window, const model::Snapshot& sna
   }
   if (!was_odd) {
     server.began = window.began;
+    server.row = 1;
     server.together = server.last.score;
     server.stands = false;
     return;
   }
+  ++server.row;
   server.together += server.last.score;
   // A server whose windows stay odd has one alarm, with the region of its first one, whichever transition took most in the last window.
-  if (server.stands || server.together < kEnough || !is_alone(window.process)) return;
+  if (server.stands || server.row < kLeastRow || server.together < kEnough || !is_alone(window.process))
+    return;
   server.stands = true;
   const similarity::StateInfo state = windows_.names().describe(ours.top.front().transition.from);
   proto::Verdict& verdict = server.verdict;

@@ -1,4 +1,4 @@
-/// Servers that take their time: windows in a row, two at least, in which stays took far longer than what is usual of their transitions
+/// Servers that take their time: windows in a row, three at least, in which stays took far longer than what is usual of their transitions
 /// (similarity/odd_windows.h). What is late by a moment each time holds nobody up for good, so that no wait names it.
 #pragma once
 
@@ -21,7 +21,9 @@ class WindowDetector final : public Detector {
       std::chrono::seconds(20);  ///< between the ends of windows that follow one another
   static constexpr Duration kNamedLately = std::chrono::seconds(60);
   static constexpr Duration kForgotten = std::chrono::seconds(60);  ///< a server without a window for so long
-  /// The scores of the windows in a row have to make so much together: two that are just odd may be two hiccups of a disk.
+  /// When the third one ends all others have told theirs of the time of the first two.
+  static constexpr size_t kLeastRow = 3;
+  /// The scores of the windows in a row have to make so much together: some that are just odd may be hiccups of a disk.
   static constexpr double kEnough = 4 * similarity::OddWindows::kOdd;
   static constexpr size_t kLeastPeers = 2;
   static constexpr size_t kShare = 5;  ///< one of so many others is a fifth
@@ -33,19 +35,20 @@ class WindowDetector final : public Detector {
  private:
   struct Server {
     std::string name, kind, machine;
-    /// A window's score; 0: it was odd for something else than its times.
+    /// The score of a window's times; 0: it was odd for something else.
     struct Scored {
       double score = 0;
       TimePoint ended{};
     };
     Scored last, before;  ///< its last window, and the one before that
     TimePoint began{};    ///< of the windows in a row that were odd
+    size_t row = 0;       ///< how many they are
     double together = 0;  ///< their scores
     bool stands = false;
     proto::Verdict verdict;
   };
   void look(const JudgedWindow& window, const model::Snapshot& snapshot);
-  /// Hardly any others are as odd in these two windows.
+  /// Hardly any others are as odd about the time of its last two windows.
   bool is_alone(uint64_t process) const;
 
   ProcessWindows windows_{ProcessWindows::Methods::kOurs};

@@ -9,16 +9,12 @@ namespace {
 constexpr Duration kLeastUnheard = 3s;
 /// A call that was given up longer ago says nothing of now: a link that stays broken has others given up.
 constexpr Duration kUnheardIsNews = 12s;
-/// Counts of peers are as old as the report that holds them.
 constexpr Duration kBetweenReports = 1s;
-/// Who gave up a call says so within a second or two.
-constexpr Duration kForgetSpan = 10s;
-constexpr Duration kForgetProcess = 2min;
-
-/// A process may report anything.
-Duration duration_of(uint64_t ns) {
-  return Duration(static_cast<int64_t>(std::min<uint64_t>(ns, int64_t{1} << 60)));
-}
+/// Answers of a peer are told while a call there is a second old, and may have come before that.
+constexpr Duration kToldLate = 2s;
+constexpr Duration kForgetSpan = 1min;
+/// No call takes longer.
+constexpr Duration kForgetProcess = 30min;
 
 template <class Times>
 void forget(Times& times, TimePoint now, Duration after) {
@@ -72,11 +68,14 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
   const model::ProcessView& view = *tasks.snapshot().processes[process];
   const Key key(view.process(), record.span(), record.target_span());
   const bool heard = heard_.contains(record.target_span());
-  if (const auto known = ended_.find(key); known != ended_.end()) {
+  const TimePoint ended = view.arrived() - duration_of(record.ended_ago_ns());
+  const auto known = ended_.find(key);
+  // The same one is told again in the next report or two; a later one of the same place replaces it.
+  if (known != ended_.end() && ended - known->second.ended < kBetweenReports) {
     known->second.heard |= heard;
     return;
   }
-  if (ended_.size() >= kMaxEnded) return;
+  if (known == ended_.end() && ended_.size() >= kMaxEnded) return;
   const proto::SightPath* path = view.path(record.path());
   EndedWait wait{.process = view.process(),
                  .display = view.display(),
@@ -91,7 +90,7 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
                  .function = record.function(),
                  .line = record.line(),
                  .outcome = record.outcome(),
-                 .ended = view.arrived() - duration_of(record.ended_ago_ns()),
+                 .ended = ended,
                  .heard = heard};
   if (const int at = is_stream_wait(wait.wait) ? tasks.process_at(wait.target) : -1; at >= 0) {
     const model::ProcessView& callee = *tasks.snapshot().processes[at];
@@ -99,20 +98,20 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
     if (started <= wait.made()) wait.callee = callee.process();
   }
   wait.others_served = movement.served_after(wait.callee, wait.made() + kBetweenReports);
-  ended_.emplace(key, std::move(wait));
+  ended_[key] = std::move(wait);
 }
 
 bool EndedWaits::is_unheard(const EndedWait& call, const Movement& movement, TimePoint now) const {
-  if (call.callee == 0 || call.heard || call.ended - call.made() < kLeastUnheard) return false;
-  if (now - call.ended > kUnheardIsNews) return false;
+  if (call.callee == 0 || call.ended - call.made() < kLeastUnheard || now - call.ended > kUnheardIsNews)
+    return false;
+  // What found no place in the table may have been heard.
+  if (call.heard || heard_.contains(call.target_span) || heard_.size() >= kMaxHeard) return false;
   const auto heard = heard_by_.find({call.process, call.callee});
   if (heard != heard_by_.end() && heard->second >= call.made()) return false;
   for (const uint64_t end : {call.process, call.callee})
     if (const auto unwell = unwell_.find(end); unwell != unwell_.end() && unwell->second >= call.made())
       return false;
-  // Who calls the other by streams alone counts nothing.
-  const auto quiet = movement.unmoved(call.process, call.target, now);
-  return !quiet || *quiet + kBetweenReports >= now - call.made();
+  return !movement.moved_after(call.process, call.target, call.made() + kToldLate);
 }
 
 }  // namespace kintsugi::progress

@@ -26,12 +26,16 @@ Hearing::Hearing(const OpenTasks& tasks, const History::State& history) : tasks_
   }
   for (const auto& [key, call] : history.ended.all())
     if (history.ended.is_unheard(call, history.movement, tasks.snapshot().taken))
-      unheard.emplace(tasks.snapshot().index_of(call.process), tasks.process_at(call.target));
+      unheard.emplace(tasks.snapshot().index_of(call.process), tasks.snapshot().index_of(call.callee));
+  std::map<int, std::set<int>> partners;  // whom it does not hear, or who does not hear it
+  for (const auto& [caller, callee] : unheard) {
+    partners[caller].insert(callee);
+    partners[callee].insert(caller);
+  }
   for (const auto& [caller, callee] : unheard)
-    if (caller < callee && caller >= 0 && unheard.contains({callee, caller})) {
-      estranged_[caller].insert(callee);
-      estranged_[callee].insert(caller);
-    }
+    if (caller != callee && unheard.contains({callee, caller}) && partners[caller].size() == 1 &&
+        partners[callee].size() == 1)
+      broken_.emplace(std::min(caller, callee), std::max(caller, callee));
 }
 
 Hearing::Finding Hearing::of_open(uint32_t task, int callee) {
@@ -40,14 +44,14 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) {
   const uint64_t callee_id = processes[callee]->process();
   const std::string& address = processes[callee]->last().address();
   const int caller = static_cast<int>(tasks_[task].process);
+  if (caller == callee) return {What::kNotServed, "it has no task for a request of its own"};
   if (is_broken(caller, callee))
-    return {What::kLink, "neither of the two hears the other, while others are answered"};
+    return {What::kLink, "neither of the two hears the other, and nobody else misses either of them"};
 
   const auto own = history_.movement.unmoved(processes[caller]->process(), address, now);
   const std::set<int>& answered = answered_by(callee);
   // Clients that come and go count nothing that lasts, but the callee begins to serve them.
-  const Duration waited(
-      static_cast<int64_t>(std::min<uint64_t>(tasks_[task].top().age_ns(), int64_t{1} << 60)));
+  const Duration waited = duration_of(tasks_[task].top().age_ns());
   const bool is_alone = unserved_[address].size() < 2;
   // Requests that it has served since it should have begun this one came from others, too.
   const bool serves =
@@ -70,10 +74,14 @@ Hearing::Finding Hearing::of_open(uint32_t task, int callee) {
 }
 
 Hearing::Finding Hearing::of_given_up(const EndedWait& call, int caller, int callee) const {
-  if (tasks_.processes()[caller].silent || tasks_.snapshot().processes[callee]->last().last()) return {};
+  const model::ProcessView& asked = *tasks_.snapshot().processes[callee];
+  // Who is called there now may be another process than the one that was.
+  if (caller == callee || tasks_.processes()[caller].silent || asked.last().last() ||
+      asked.process() != call.callee)
+    return {};
   if (!history_.ended.is_unheard(call, history_.movement, tasks_.snapshot().taken)) return {};
   if (is_broken(caller, callee))
-    return {What::kLink, "both gave up what they had asked the other, and heard nothing of it"};
+    return {What::kEitherEnd, "both gave up what they had asked the other, and heard nothing of it"};
   if (call.others_served)
     return {What::kEitherEnd,
             "what was asked was given up, and nothing of it was heard at the callee, which served others "
@@ -82,9 +90,7 @@ Hearing::Finding Hearing::of_given_up(const EndedWait& call, int caller, int cal
 }
 
 bool Hearing::is_broken(int one, int other) const {
-  const auto from_one = estranged_.find(one), from_other = estranged_.find(other);
-  if (from_one == estranged_.end() || !from_one->second.contains(other)) return false;
-  return from_one->second.size() == 1 && from_other->second.size() == 1;
+  return broken_.contains({std::min(one, other), std::max(one, other)});
 }
 
 const std::set<int>& Hearing::answered_by(int callee) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "monitoring/progress/history.h"
 #include "monitoring/progress/open_tasks.h"
@@ -32,11 +33,11 @@ class Hearing {
 
   /// The task's request to process `callee`, which shows everything that is open in it, and has no task for this.
   Finding of_open(uint32_t task, int callee);
-  /// A request that was given up. Never kNotServed.
+  /// A request that was given up. Never kNotServed nor kLink: the callee was not asked for everything meanwhile.
   Finding of_given_up(const EndedWait& call, int caller, int callee) const;
 
  private:
-  /// Neither of the two hears the other, and that is so of no other pair with one of them: else it would be cut off from more than a link.
+  /// Neither of the two hears the other, and nobody else misses, or is missed by, one of them: else it would be cut off from more than a link.
   bool is_broken(int one, int other) const;
   /// Processes that the callee has answered lately; two of them are enough to know.
   const std::set<int>& answered_by(int callee);
@@ -44,9 +45,8 @@ class Hearing {
   const OpenTasks& tasks_;
   const History::State& history_;
   std::unordered_map<std::string, std::set<int>>
-      unserved_;  ///< by address: who has requests open there without a task
-  /// Who has requests at whom that show nothing there, open ones or given up, in both directions.
-  std::map<int, std::set<int>> estranged_;
+      unserved_;                          ///< by address: who has requests open there without a task
+  std::set<std::pair<int, int>> broken_;  ///< the smaller index first
   std::map<int, std::set<int>> answered_;
 };
 

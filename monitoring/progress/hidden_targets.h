@@ -8,7 +8,7 @@
 
 namespace kintsugi::progress {
 
-/// The least progressed of each operation, as far as they wait for nobody by the kinds of their waits. Where an operation shows no such task the culprit is not among
+/// The least progressed of each operation, as far as they wait for nobody by the kinds of their waits. Where no operation shows such a task the culprit is not among
 /// those that are seen: then servers that do not report, or the one that serves nobody while most of its kind do. `movement` has seen the snapshot.
 std::vector<proto::Verdict> verdicts_without_targets(const OpenTasks& tasks, const Movement& movement,
                                                      const Settings& settings);

@@ -6,7 +6,6 @@
 namespace kintsugi::progress {
 namespace {
 
-constexpr Duration kForgetCounter = 10min;
 /// The names of roles that serve requests begin so (common/rpc/method.cc).
 constexpr std::string_view kServeRoles = "serve.";
 
@@ -20,8 +19,7 @@ void Movement::observe(const model::Snapshot& snapshot) {
     count_served(*view);
   }
   std::erase_if(served_, [&](const auto& entry) { return !known.contains(entry.first); });
-  std::erase_if(counters_,
-                [&](const auto& entry) { return snapshot.taken - entry.second.moved > kForgetCounter; });
+  std::erase_if(counters_, [&](const auto& entry) { return !known.contains(entry.first.first); });
 }
 
 void Movement::count(const model::ProcessView& view) {
@@ -35,7 +33,7 @@ void Movement::count(const model::ProcessView& view) {
     }
   };
   for (const proto::SightDevice& device : view.last().devices())
-    set(device.name(), device.completed() + device.bytes_in());
+    set(device.name(), device.has_answers() ? device.answers() : device.completed() + device.bytes_in());
   // Other reports hold some of the roles only.
   if (!view.last().all_live()) return;
   uint64_t served = 0;
@@ -51,7 +49,8 @@ void Movement::count_served(const model::ProcessView& view) {
     if (!name.starts_with(kServeRoles)) continue;
     const auto [at, is_new] = process.roles.try_emplace(name, Served::Role{told.begun(), view.arrived()});
     if (is_new || at->second.told == view.arrived()) continue;
-    if (told.begun() > at->second.begun) process.grew_since = std::max(process.grew_since, at->second.told);
+    if (told.begun() > at->second.begun)
+      process.grew_since = std::max(process.grew_since.value_or(at->second.told), at->second.told);
     at->second = {told.begun(), view.arrived()};
   }
 }
@@ -67,9 +66,14 @@ bool Movement::moved_within(uint64_t process, const std::string& name, TimePoint
   return found != counters_.end() && found->second.changed && now - found->second.moved <= within;
 }
 
+bool Movement::moved_after(uint64_t process, const std::string& name, TimePoint since) const {
+  const auto found = counters_.find({process, name});
+  return found != counters_.end() && found->second.changed && found->second.moved > since;
+}
+
 bool Movement::served_after(uint64_t process, TimePoint since) const {
   const auto found = served_.find(process);
-  return found != served_.end() && found->second.grew_since > since;
+  return found != served_.end() && found->second.grew_since && *found->second.grew_since > since;
 }
 
 }  // namespace kintsugi::progress

@@ -23,6 +23,8 @@ class Movement {
   std::optional<Duration> unmoved(uint64_t process, const std::string& name, TimePoint now) const;
   /// True when a change was seen, and not long ago.
   bool moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const;
+  /// True when a change was seen after `since`. What had never been told before is no change.
+  bool moved_after(uint64_t process, const std::string& name, TimePoint since) const;
   /// True when the process began to serve some request later than `since`: two reports that both came after it show so.
   bool served_after(uint64_t process, TimePoint since) const;
 
@@ -39,7 +41,7 @@ class Movement {
       TimePoint told{};
     };
     std::map<std::string, Role> roles;
-    TimePoint grew_since{};  ///< a count has grown after this
+    std::optional<TimePoint> grew_since;  ///< a count has grown after this
   };
 
   void count(const model::ProcessView& view);

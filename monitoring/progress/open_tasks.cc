@@ -14,10 +14,6 @@ constexpr Duration kLongestRound = 12s;
 constexpr Duration kUnheard = 4s;
 const std::vector<uint32_t> kNobody;
 
-Duration duration_of(uint64_t ns) {
-  return Duration(static_cast<int64_t>(std::min<uint64_t>(ns, std::numeric_limits<int64_t>::max())));
-}
-
 const std::vector<uint32_t>& find(const std::unordered_map<uint64_t, std::vector<uint32_t>>& index,
                                   uint64_t span) {
   const auto found = span == 0 ? index.end() : index.find(span);

@@ -1,6 +1,7 @@
 /// The open tasks of all processes, put together from their live records, and found by the spans that they hold.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -30,6 +31,11 @@ struct ProcessState {
   bool spinning = false;  ///< its event loop is held by running code
   bool complete = false;  ///< its last report held everything that is open
 };
+
+/// A process may report anything: an age that no clock holds is a long one.
+inline Duration duration_of(uint64_t ns) {
+  return Duration(static_cast<int64_t>(std::min<uint64_t>(ns, uint64_t{1} << 60)));
+}
 
 /// It waits for the other end of a call or of a stream.
 inline bool is_stream_wait(proto::WaitKind wait) {

@@ -4,16 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "monitoring/progress/open_tasks.h"
+
 namespace kintsugi::progress {
 namespace {
 
 /// Windows of different processes end at different times; they are judged together so often.
 constexpr Duration kRound = 10s;
 constexpr const char* kStoreName = "key-value store";
-
-bool is_for_another(proto::WaitKind wait) {
-  return wait == proto::WAIT_CALL || wait == proto::WAIT_RECEIVE || wait == proto::WAIT_SEND;
-}
 
 bool is_for_device(proto::WaitKind wait) {
   return wait == proto::WAIT_DISK || wait == proto::WAIT_STORE;
@@ -90,7 +88,7 @@ std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snaps
       Node node;
       if (is_for_device(state->wait())) {
         node = {view->process(), key.second.empty() ? std::string(kStoreName) : key.second};
-      } else if (is_for_another(state->wait())) {
+      } else if (is_stream_wait(state->wait())) {
         const auto target = by_address.find(key.second);
         if (target == by_address.end()) continue;
         node = {target->second, ""};

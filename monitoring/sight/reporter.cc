@@ -368,6 +368,7 @@ void Reporter::tell_totals(proto::SightReport& report, int64_t now) {
     told.set_peer(!target.device);
     told.set_submitted(target.submitted);
     told.set_completed(target.completed);
+    if (!target.device) told.set_answers(target.completed - std::min(target.completed, target.unanswered));
     if (pending != oldest.end()) told.set_oldest_pending_ns(since(now, pending->second));
     told.set_calls_open(target.submitted - target.completed);
     told.set_busy_ns(target.busy_ns);

@@ -102,6 +102,7 @@ OddWindow OddWindows::add(const ProcessWindow& window) {
   const double time = score(window, known, now.excess, &Values::excess, kLeastExcess, 0);
   const double memory = score(window, known, now.memory, &Values::memory, kLeastMemory, kLeastMemoryShare);
   const double processor = score(window, known, now.delayed, &Values::delayed, kLeastDelay, 0);
+  out.time_score = time;
   out.score = std::max({time, memory, processor});
   const bool takes_memory =
       memory >= kOdd && memory >= processor && (memory >= time || processor >= kLacksProcessor);

@@ -55,6 +55,7 @@ struct OddWindow {
   double score =
       0;  ///< how many times its usual spread it is away from what is usual; the largest of the three
   OddBecause because = OddBecause::kTime;
+  double time_score = 0;  ///< of its times alone
   double excess_s = 0;
   std::vector<OddTransition> top;  ///< what took most of the excess first; at most kShown
 };

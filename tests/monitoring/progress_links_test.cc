@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,16 +145,22 @@ TEST(Hearing, TwoThatDoNotHearEachOtherAreALinkThoughNobodyElseAsksThemAnything)
   }
 }
 
-TEST(Hearing, WhoeverDoesNotHearSeveralIsNoSingleLink) {
-  ReportRig rig;
-  for (const int one : {1, 2, 3}) {
-    for (const int other : {1, 2, 3})
-      if (one != other && (one == 2 || other == 2))
-        rig.call(rig.task(rig.server(one), "chunkserver.repair_chunk"), proto::WAIT_CALL, other);
+TEST(Hearing, WhoIsCutOffFromAllIsNoLinkThoughItMissesOneOfThemItself) {
+  for (const bool both_ways : {true, false}) {
+    ReportRig rig;
+    for (const int other : {1, 3}) {
+      rig.call(rig.task(rig.server(other), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
+      if (other == 1 || both_ways)
+        rig.call(rig.task(rig.server(2), "chunkserver.repair_chunk"), proto::WAIT_CALL, other);
+    }
+    bool not_served = false;
+    for (const Verdict& verdict : rig.diagnose()) {
+      EXPECT_FALSE(verdict.kind() == Verdict::LINK && verdict.confidence() == Verdict::CERTAIN)
+          << proto::describe(verdict);
+      not_served = not_served || (verdict.kind() == Verdict::NOT_SERVED && verdict.server() == "server 2");
+    }
+    EXPECT_TRUE(not_served);
   }
-  for (const Verdict& verdict : rig.diagnose())
-    EXPECT_FALSE(verdict.kind() == Verdict::LINK && verdict.confidence() == Verdict::CERTAIN)
-        << proto::describe(verdict);
 }
 
 /// Server 1 gives up a request to server 2 after eight seconds.
@@ -174,7 +183,7 @@ struct GivenUp : ReportRig {
     proto::SightLive waiting = report(caller).live(1);
     for (int second = 1; second <= 8; second++) {
       serves.set_begun(100 + (others ? second : 0));
-      device(caller, address(2)).set_completed(others_answered ? second : 0);
+      device(caller, address(2)).set_answers(others_answered ? second : 0);
       report(caller).clear_live();
       for (proto::SightLive record : {root, waiting}) {
         record.set_age_ns(1'000'000'000ull * second);
@@ -187,6 +196,7 @@ struct GivenUp : ReportRig {
     waiting.set_age_ns(8'000'000'000);
     waiting.set_ended_ago_ns(1);
     waiting.set_outcome(static_cast<uint32_t>(Code::kDeadlineExceeded));
+    device(caller, address(2)).set_completed(20);  // so it counts, but as no answer
     report(caller).clear_live();
     *report(caller).add_live() = waiting;
     (void)progress::diagnose(snapshot(), {}, history());
@@ -220,6 +230,13 @@ TEST(Hearing, WhatWasGivenUpIsForgottenSoonOrWhenTheNextRequestIsHeard) {
     }
     EXPECT_THAT(rig.diagnose(), IsEmpty());
   }
+}
+
+TEST(Hearing, WhatWasGivenUpSaysNothingOfAProcessThatCameAfterTheCallee) {
+  GivenUp rig;
+  ASSERT_THAT(rig.run(/*others=*/true), SizeIs(1));
+  rig.report(rig.callee).set_process(4711);  // started again at the same address
+  EXPECT_THAT(rig.diagnose(), IsEmpty());
 }
 
 TEST(Hearing, ARequestThatWasGivenUpAccusesNobodyOfWhomElseNothingIsKnown) {

@@ -36,7 +36,6 @@ struct Pipeline : ReportRig {
       }
       node[i] = task(server(number), "chunkserver.partial_sum", caller, trace);
       own[i] = task(server(number), "chunkserver.partial_sum_own", node[i].span, trace);
-      callers_.push_back(caller);
     }
     for (size_t i = 0; i < parent.size(); i++) {
       const bool above = is_above(parent, static_cast<int>(i), stuck);
@@ -76,7 +75,6 @@ struct Pipeline : ReportRig {
     }
     return 0;
   }
-  std::vector<uint64_t> callers_;
 };
 
 std::vector<int> chain_of(int nodes) {
