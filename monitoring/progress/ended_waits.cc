@@ -70,7 +70,7 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
   const bool heard = heard_.contains(record.target_span());
   const TimePoint ended = view.arrived() - duration_of(record.ended_ago_ns());
   const auto known = ended_.find(key);
-  // The same one is told again in the next report or two; a later one of the same place replaces it.
+  // A wait is told again in the next report or two; a later one of the same place replaces it.
   if (known != ended_.end() && ended - known->second.ended < kBetweenReports) {
     known->second.heard |= heard;
     return;
@@ -104,7 +104,7 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
 bool EndedWaits::is_unheard(const EndedWait& call, const Movement& movement, TimePoint now) const {
   if (call.callee == 0 || call.ended - call.made() < kLeastUnheard || now - call.ended > kUnheardIsNews)
     return false;
-  // What found no place in the table may have been heard.
+  // A call that found no place in the table may have been heard.
   if (call.heard || heard_.contains(call.target_span) || heard_.size() >= kMaxHeard) return false;
   const auto heard = heard_by_.find({call.process, call.callee});
   if (heard != heard_by_.end() && heard->second >= call.made()) return false;

@@ -55,7 +55,7 @@ void wait(benchmark::State& state) {
 }
 BENCHMARK(wait)->ArgName("disk")->Arg(0)->Arg(1);
 
-/// What a scrape of /metrics takes of the loop (another thread writes the text), with so many calling contexts.
+/// A scrape of /metrics holds the loop for this long with so many calling contexts; another thread writes the text.
 void scrape(benchmark::State& state) {
   Rig rig;
   http::HttpServer http(rig.production.io().get_executor());

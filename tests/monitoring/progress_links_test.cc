@@ -177,7 +177,7 @@ struct GivenUp : ReportRig {
     report(callee).set_uptime_ns(static_cast<uint64_t>(Duration(1h).count()));
     device(caller, address(2)).set_peer(true);
   }
-  /// What is found in the rounds while it waits, and in those after it has given up.
+  /// Rounds pass while it waits, and after it has given up; returns what is found in the last one.
   std::vector<Verdict> run(bool others, Duration unwell = 0s) {
     const proto::SightLive root = live(asking);
     proto::SightLive waiting = report(caller).live(1);
