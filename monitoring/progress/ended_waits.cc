@@ -52,7 +52,10 @@ void EndedWaits::observe_heard(const OpenTasks& tasks) {
       }
   }
   forget(heard_, now, kForgetSpan);
-  forget(heard_by_, now, kForgetProcess);
+  // Commands come and go by the thousand: who is gone accuses nobody.
+  std::erase_if(heard_by_, [&](const auto& entry) {
+    return now - entry.second > kForgetProcess || tasks.snapshot().index_of(entry.first.first) < 0;
+  });
 }
 
 void EndedWaits::observe_unwell(const OpenTasks& tasks) {
@@ -104,8 +107,9 @@ void EndedWaits::take(const OpenTasks& tasks, uint32_t process, const proto::Sig
 bool EndedWaits::is_unheard(const EndedWait& call, const Movement& movement, TimePoint now) const {
   if (call.callee == 0 || call.ended - call.made() < kLeastUnheard || now - call.ended > kUnheardIsNews)
     return false;
-  // A call that found no place in the table may have been heard.
-  if (call.heard || heard_.contains(call.target_span) || heard_.size() >= kMaxHeard) return false;
+  // A call that found no place in a table may have been heard.
+  if (heard_.size() >= kMaxHeard || heard_by_.size() >= kMaxHeard) return false;
+  if (call.heard || heard_.contains(call.target_span)) return false;
   const auto heard = heard_by_.find({call.process, call.callee});
   if (heard != heard_by_.end() && heard->second >= call.made()) return false;
   for (const uint64_t end : {call.process, call.callee})

@@ -124,7 +124,7 @@ TEST(Hearing, WhoDoesNotShowEverythingIsAskedBeforeItIsBlamed) {
   for (int round = 0; round < 4; round++)  // whether it serves anybody has to be seen
     EXPECT_THAT(diagnose(rig.snapshot(), {}, rig.history()), IsEmpty());
   EXPECT_THAT(rig.diagnose(), SizeIs(1));
-  // As long as a verdict rests on it: else the verdict would come and go.
+  // It goes on to be asked as long as a verdict rests on it: else the verdict would come and go.
   EXPECT_TRUE(rig.history().wants_everything(callee));
 }
 
