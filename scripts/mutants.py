@@ -8,7 +8,7 @@
     scripts/mutants.py --journal FILE       keeps outcomes in FILE, and goes on where an interrupted run ended
 
 The tree must have been built before (scripts/build.sh). One line a mutant says which seed caught it; replay that with
-build/release/mutants/NAME/kintsugi-simulate --seeds SEED..SEED. The exit status is 0 when all were caught, 1 when one
+build/test/mutants/NAME/kintsugi-simulate --seeds SEED..SEED. The exit status is 0 when all were caught, 1 when one
 survived, and 2 when one could not be judged.
 """
 
@@ -278,7 +278,7 @@ def parse(argv):
     parser.add_argument("--list", type=pathlib.Path, default=MUTANTS, metavar="FILE", help="another list of mutants")
     parser.add_argument("--short", action="store_true", help="only those that are marked short, on few seeds")
     parser.add_argument("--seeds", type=int, help=f"how many seeds (default: {SEEDS}, with --short {SHORT_SEEDS})")
-    parser.add_argument("--build", default=ROOT / "build/release", help="the build directory (default: build/release)")
+    parser.add_argument("--build", default=ROOT / "build/test", help="the build directory (default: build/test)")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (default: 2)")
     parser.add_argument("--journal", metavar="FILE", help="keeps outcomes, and passes over mutants that have one")
     parser.add_argument("--compile-only", action="store_true", help="only looks whether they compile")

@@ -46,6 +46,9 @@ int errno_of(const Status& status) {
     case Code::kSymlinkLoop: return ELOOP;
     case Code::kNoDevice: return ENXIO;
     case Code::kReadOnly: return EROFS;
+    case Code::kMediumError: return EIO;
+    case Code::kReadOnlyDevice: return EROFS;
+    case Code::kOutOfMemory: return ENOMEM;
   }
   return EIO;
 }

@@ -46,6 +46,9 @@ std::string_view code_name(Code code) {
     case Code::kSymlinkLoop: return "too many symbolic links";
     case Code::kNoDevice: return "no such device";
     case Code::kReadOnly: return "read-only";
+    case Code::kMediumError: return "medium error";
+    case Code::kReadOnlyDevice: return "read-only device";
+    case Code::kOutOfMemory: return "out of memory";
   }
   return "unknown code";
 }

@@ -52,9 +52,12 @@ enum class Code : uint8_t {
   kTooBig = 32,
   kSymlinkLoop = 33,
   kNoDevice = 34,
-  kReadOnly = 35,  ///< it is in a snapshot
+  kReadOnly = 35,        ///< it is in a snapshot
+  kMediumError = 36,     ///< the disk cannot read what lies there; what lies elsewhere on it may be well
+  kReadOnlyDevice = 37,  ///< the file system takes no writes (any more); what is on it may be readable
+  kOutOfMemory = 38,     ///< this process or its kernel had no memory for it just now
 };
-inline constexpr Code kLastCode = Code::kReadOnly;
+inline constexpr Code kLastCode = Code::kOutOfMemory;
 
 /// The name of a code for people: "not found", "corrupt", ...
 std::string_view code_name(Code code);
