@@ -73,6 +73,8 @@ const Inspector::Server* Inspector::server_with(ServerId id) const {
 }
 
 size_t Inspector::tolerated(const proto::StoredStripe& stripe) {
+  // One whose bytes the metaserver keeps itself has no code and no chunks.
+  if (stripe.chunks_size() == 0) return 0;
   const auto policy = erasure::Policy::parse(stripe.policy());
   KINTSUGI_ASSERT(policy);
   return policy->tolerated();

@@ -23,6 +23,15 @@ constexpr std::array<std::string_view, kActs> kNames = {"put",
                                                         "read",
                                                         "list",
                                                         "set-policy",
+                                                        "append",
+                                                        "change-mode",
+                                                        "read-log",
+                                                        "kept-put",
+                                                        "kept-remove",
+                                                        "kept-rename",
+                                                        "snapshot",
+                                                        "drop-snapshot",
+                                                        "look-at-snapshot",
                                                         "crash-server",
                                                         "crash-meta",
                                                         "crash-client",
@@ -71,6 +80,13 @@ std::array<uint32_t, kActs> draw_weights(SimRandom& random) {
   std::array<uint32_t, kActs> weights{};
   for (size_t act = 0; act < kFirstFault; ++act)
     weights[act] = 1 + static_cast<uint32_t>(random.below(12));
+  // What holds on to state for long takes part in half of the seeds each.
+  const auto leave_out = [&](Act first, Act last) {
+    for (size_t act = static_cast<size_t>(first); act <= static_cast<size_t>(last); ++act)
+      weights[act] = 0;
+  };
+  if (random.coin()) leave_out(Act::kAppend, Act::kReadLog);
+  if (random.coin()) leave_out(Act::kKeptPut, Act::kLookAtSnapshot);
   weights[static_cast<size_t>(Act::kPut)] += 10;
   weights[static_cast<size_t>(Act::kRead)] += 6;
   weights[static_cast<size_t>(Act::kSetPolicy)] = random.below(4) == 0 ? 3 : 0;
@@ -148,6 +164,9 @@ Schedule make_schedule(uint64_t seed, size_t steps) {
   schedule.largest_file = random.below(10) == 0 ? 5'000'000 : 20'000 + random.below(600'000);
   schedule.most_operations = 2 + random.below(6);
   schedule.failed_disks_stay = random.coin();
+  cluster.clients = 3;
+  schedule.quota = random.below(3) == 0;
+  schedule.trash = random.below(3) == 0;
   const auto weights = draw_weights(random);
   for (uint32_t number = 0; number < steps; ++number)
     schedule.steps.push_back({number, draw_act(random, weights), random.next(), draw_pause(random)});

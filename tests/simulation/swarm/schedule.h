@@ -23,6 +23,17 @@ enum class Act : uint8_t {
   kRead,
   kList,
   kSetPolicy,
+  // Of clients with open files (Appenders).
+  kAppend,
+  kChangeMode,
+  kReadLog,
+  // In a directory that is kept by snapshots, a quota or a trash (KeptTrees).
+  kKeptPut,
+  kKeptRemove,
+  kKeptRename,
+  kSnapshot,
+  kDropSnapshot,
+  kLookAtSnapshot,
   // Machines and processes.
   kCrashServer,  ///< or restart it, when it is down
   kCrashMetaserver,
@@ -77,7 +88,8 @@ struct Schedule {
   ClusterOptions cluster;
   std::vector<std::string> policies;  ///< that kSetPolicy chooses from, which the cluster is large enough for
   uint64_t largest_file = 0;
-  size_t most_operations = 6;  ///< under way at once
+  bool quota = false, trash = false;  ///< of the directory that KeptTrees use
+  size_t most_operations = 6;         ///< under way at once
   std::vector<Step> steps;
   /// A server one of whose disks failed is not started again when faults end: nobody else comes to mend what it forgot.
   bool failed_disks_stay = false;

@@ -18,7 +18,8 @@ void Swarm::mend_network() {
   SimNetwork& network = cluster_.network();
   network.heal();
   network.set_extra_latency("metaserver", {});
-  network.set_extra_latency("client", {});
+  for (size_t client = 0; client < cluster_.clients(); ++client)
+    network.set_extra_latency(SimulatedCluster::client_name(client), {});
   for (size_t server = 0; server < cluster_.chunkservers(); ++server) {
     network.set_extra_latency(SimulatedCluster::name(server), {});
     network.set_link(SimulatedCluster::name(server), 0, 0);
@@ -88,13 +89,15 @@ Finding Swarm::settle() {
   const TimePoint began = cluster_.simulation().now();
   end_faults();
   // A drain that was asked for must not come after it is taken back below.
-  const auto all_ended = [this] { return files_.under_way() == 0 && *asking_ == 0; };
+  const auto all_ended = [this] { return under_way() == 0 && *asking_ == 0; };
   if (!cluster_.simulation().run_until(all_ended, SimulatedCluster::kOperationLimit))
     return {Violation::kNoEnd, "an operation does not end although all faults are over"};
   for (const auto& [server, id] : std::exchange(drained_, {}))
     (void)cluster_.run(cluster_.client().drain_server(id.value, false));
   if (Finding finding = wait_until([this] { return well(); }, Violation::kNotHealed)) return finding;
   if (Finding finding = files_.read_everything()) return finding;
+  if (Finding finding = appenders_.read_everything()) return finding;
+  if (Finding finding = trees_.look_at_everything()) return finding;
   // Every chunk is read on its server, parity too; what is damaged is repaired when the check returns.
   const auto deep = cluster_.run(cluster_.client().deep_check("/"));
   if (!deep) return {Violation::kUnreadable, "fsck --deep: " + deep.error().to_string()};
@@ -114,6 +117,8 @@ Finding Swarm::settle() {
   if (!fsck) return {Violation::kUnreadable, "fsck: " + fsck.error().to_string()};
   if (fsck->missing_chunks() + fsck->degraded_stripes() + fsck->lost_stripes() > 0)
     return {Violation::kNotHealed, "everything is in its place, but fsck says otherwise"};
+  // What snapshots keep belongs to no file: it is let go of before all that is kept for nobody must be gone.
+  if (Finding finding = trees_.let_go()) return finding;
   if (!rolled_back_)
     if (Finding finding = wait_until([this] { return inspector_.cleared(); }, Violation::kSpaceLeaked))
       return finding;

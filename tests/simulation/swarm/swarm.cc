@@ -19,7 +19,12 @@ constexpr size_t kLinesKept = 40;
 }  // namespace
 
 Swarm::Swarm(const Schedule& schedule)
-    : schedule_(schedule), cluster_(schedule.cluster), inspector_(cluster_), files_(cluster_, coverage_) {
+    : schedule_(schedule),
+      cluster_(schedule.cluster),
+      inspector_(cluster_),
+      files_(cluster_, coverage_),
+      appenders_(cluster_, coverage_),
+      trees_(cluster_, coverage_, {.quota = schedule.quota, .trash = schedule.trash}) {
   log::set_sink([this](log::Level, std::string_view line) { take_line(line); });
   for (size_t i = 0; i < schedule.cluster.late_servers; ++i)
     absent_.insert(cluster_.chunkservers() - 1 - i);
@@ -28,6 +33,9 @@ Swarm::Swarm(const Schedule& schedule)
 Swarm::~Swarm() {
   // Operations may still be under way when a run ended early, and end with the cluster only.
   files_.client_crashed();
+  trees_.client_crashed();
+  if (ended_early_) end_faults();
+  appenders_.stop();
   log::set_sink({});
 }
 
@@ -67,6 +75,7 @@ Finding Swarm::run_guarded(const std::function<bool(const Step&)>& wanted) {
     return {};
   } catch (const BeyondWhatCodesBear&) {
     ++coverage_.outcomes["run beyond what its code bears"];
+    ended_early_ = true;
     return {};
   } catch (const std::exception& error) {
     return {Violation::kStuck, error.what()};
@@ -76,6 +85,8 @@ Finding Swarm::run_guarded(const std::function<bool(const Step&)>& wanted) {
 Finding Swarm::start() {
   Status status = cluster_.start();
   if (status.ok()) status = files_.make_directories(kDirectories);
+  if (status.ok()) status = appenders_.start();
+  if (status.ok()) status = trees_.start();
   if (!status.ok()) return {Violation::kNotHealed, "the cluster does not start: " + status.to_string()};
   older_metadata_ = cluster_.copy_metadata();
   ++coverage_.codes[schedule_.cluster.policy];
@@ -99,15 +110,23 @@ Finding Swarm::step(const Step& step) {
 
 Finding Swarm::pass(Duration time) {
   cluster_.run_for(time);
-  if (Finding finding = files_.take_finding()) return finding;
-  if (files_.writes_under_way() == 0) inspector_.no_write_is_under_way();
+  if (Finding finding = take_finding()) return finding;
+  if (files_.writes_under_way() + appenders_.under_way() + trees_.under_way() == 0)
+    inspector_.no_write_is_under_way();
   return inspector_.look();
+}
+
+Finding Swarm::take_finding() {
+  if (Finding finding = files_.take_finding()) return finding;
+  if (Finding finding = appenders_.take_finding()) return finding;
+  return trees_.take_finding();
 }
 
 // ---- acts ------------------------------------------------------------------------------------------------
 
 bool Swarm::act(Act act, SimRandom& dice) {
   if (act <= Act::kSetPolicy) return operate(act, dice);
+  if (act <= Act::kLookAtSnapshot) return operate_beside(act, dice);
   switch (act) {
     case Act::kCrashServer: return crash_or_restart_server(dice);
     case Act::kRestart: return restart_server(dice);
@@ -141,6 +160,20 @@ bool Swarm::operate(Act act, SimRandom& dice) {
   constexpr Kind kKinds[] = {Kind::kPut,    Kind::kCreate, Kind::kRemove,
                              Kind::kRename, Kind::kRead,   Kind::kList};
   return begin(kKinds[static_cast<size_t>(act)], dice);
+}
+
+bool Swarm::operate_beside(Act act, SimRandom& dice) {
+  switch (act) {
+    case Act::kAppend: return appenders_.begin_append(dice);
+    case Act::kChangeMode: return appenders_.begin_change_mode(dice);
+    case Act::kReadLog: return appenders_.begin_read(dice);
+    case Act::kKeptPut: return trees_.begin_put(dice);
+    case Act::kKeptRemove: return trees_.begin_remove(dice);
+    case Act::kKeptRename: return trees_.begin_rename(dice);
+    case Act::kSnapshot: return trees_.begin_snapshot(dice);
+    case Act::kDropSnapshot: return trees_.begin_drop(dice);
+    default: return trees_.begin_look(dice);
+  }
 }
 
 bool Swarm::begin(LinearDirectory::Kind kind, SimRandom& dice) {
@@ -191,6 +224,7 @@ bool Swarm::crash_or_restart_metaserver(SimRandom& dice) {
 
 void Swarm::client_crashed() {
   files_.client_crashed();
+  trees_.client_crashed();
   asking_ = std::make_shared<size_t>(0);
 }
 
@@ -213,7 +247,7 @@ bool Swarm::break_something(Act act, SimRandom& dice) {
   const size_t server = any_server(dice);
   const std::string name = SimulatedCluster::name(server);
   const std::string other = dice.coin()   ? std::string("metaserver")
-                            : dice.coin() ? std::string("client")
+                            : dice.coin() ? SimulatedCluster::client_name(dice.below(cluster_.clients()))
                                           : SimulatedCluster::name(any_server(dice));
   SimNetwork& network = cluster_.network();
   SimDisk& disk = cluster_.disk(server);
@@ -366,7 +400,7 @@ bool Swarm::add_server() {
 
 Finding Swarm::roll_back(SimRandom& dice) {
   // What clients were told meanwhile would be forgotten with the older metadata: they must be quiet.
-  const auto quiet = [this] { return files_.under_way() == 0; };
+  const auto quiet = [this] { return under_way() == 0; };
   if (!cluster_.simulation().run_until(quiet, std::chrono::seconds(20))) return pass({});
   // That metadata are older is known from what servers were told of newer ones: all that run have been told, then.
   mend_network();

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "tests/simulation/cluster/simulated_cluster.h"
+#include "tests/simulation/swarm/appenders.h"
 #include "tests/simulation/swarm/coverage.h"
 #include "tests/simulation/swarm/file_operations.h"
 #include "tests/simulation/swarm/inspector.h"
+#include "tests/simulation/swarm/kept_trees.h"
 #include "tests/simulation/swarm/schedule.h"
 #include "tests/simulation/swarm/violation.h"
 
@@ -42,6 +44,7 @@ class Swarm {
   /// Returns true when the act had an effect.
   bool act(Act act, SimRandom& dice);
   bool operate(Act act, SimRandom& dice);
+  bool operate_beside(Act act, SimRandom& dice);
   bool break_something(Act act, SimRandom& dice);
   bool damage(Act act, SimRandom& dice);
   bool begin(LinearDirectory::Kind kind, SimRandom& dice);
@@ -65,6 +68,9 @@ class Swarm {
   void mend_network();
   Finding wait_until(const std::function<Status()>& ok, Violation otherwise);
   Status well();
+  /// Operations of clients that have not ended.
+  size_t under_way() const { return files_.under_way() + appenders_.under_way() + trees_.under_way(); }
+  Finding take_finding();
   /// The server runs, and not all of its disks have failed.
   bool has_a_disk(size_t server);
 
@@ -78,6 +84,8 @@ class Swarm {
   SimulatedCluster cluster_;
   Inspector inspector_;
   FileOperations files_;
+  Appenders appenders_;
+  KeptTrees trees_;
   std::set<size_t> absent_;             ///< servers that were not added yet
   std::set<size_t> hung_;               ///< servers that must be started again when faults end
   std::set<size_t> sick_;               ///< servers with a disk that may have failed
@@ -85,6 +93,7 @@ class Swarm {
   std::shared_ptr<size_t> asking_ = std::make_shared<size_t>(0);  ///< drains that the present client asks for
   std::optional<MemoryStoreDisk::Copy> older_metadata_;
   bool rolled_back_ = false;
+  bool ended_early_ = false;  ///< within a round: faults may still be about
 };
 
 }  // namespace kintsugi::simulation
