@@ -1,7 +1,7 @@
 /// Clients with open files: each appends records to a log of its own, several at once, while others read it and change its mode.
 ///
 /// What must hold: a record whose append and sync returned ok is in the log once and whole, at every read that begins after
-/// that; no record is there twice, in parts, or without having been written. A record that failed may be there or not.
+/// that; no record is there twice, or without having been written. One that failed may be there, as a whole or in part, or not.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ namespace kintsugi::simulation {
 class Appenders {
  public:
   static constexpr size_t kMostUnderWay = 8;
-  static constexpr uint64_t kLargestRecord = 300'000;
+  static constexpr uint64_t kLargestRecord = 900'000;
 
   Appenders(SimulatedCluster& cluster, Coverage& coverage) : cluster_(cluster), coverage_(coverage) {}
 
