@@ -1,5 +1,7 @@
 #include "metaserver/namespace/directory_policies.h"
 
+#include "metaserver/namespace/change_time.h"
+
 namespace kintsugi::metaserver {
 namespace {
 
@@ -16,7 +18,7 @@ Status DirectoryPolicies::set(Transaction& transaction, std::string_view text, c
   }
   proto::StoredInode inode = load_inode(transaction.store(), entry.id);
   inode.set_policy(policy);
-  inode.set_changed_ns(clock_.wall_now().time_since_epoch().count());
+  note_change(inode, clock_.wall_now().time_since_epoch().count());
   transaction.put_message(keys::inode(entry.id), inode);
   if (!policy.empty()) transaction.put(keys::policy(policy), "");
   return {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "metaserver/namespace/change_time.h"
 #include "metaserver/namespace/path.h"
 #include "metaserver/namespace/quotas.h"
 #include "metaserver/namespace/reclaim.h"
@@ -227,7 +228,7 @@ proto::StoredInode Inodes::touch(Transaction& transaction, InodeId directory, in
   inode->set_links(inode->links() + static_cast<uint32_t>(link_change));
   if (at_ns == 0) at_ns = now_ns();
   inode->set_modified_ns(at_ns);
-  inode->set_changed_ns(at_ns);
+  note_change(*inode, at_ns);
   transaction.put_message(keys::inode(directory), *inode);
   return std::move(*inode);
 }
@@ -343,7 +344,7 @@ Status Inodes::link(Transaction& transaction, const Caller& caller, InodeId id, 
     inode.set_linked(true);
   }
   inode.set_links(inode.links() + 1);
-  inode.set_changed_ns(now_ns());
+  note_change(inode, now_ns());
   transaction.put_message(keys::inode(id), inode);
   put_entry(transaction, parent, name, {id, static_cast<proto::Attributes::Type>(inode.type())});
   touch(transaction, parent, 0);
@@ -398,7 +399,7 @@ bool Inodes::discard(Transaction& transaction, InodeId parent, std::string_view 
   transaction.remove(keys::entry(parent, name));
   put_entry(transaction, *bin, entry_name, entry);
   inode.set_parent(bin->value);
-  inode.set_changed_ns(now_ns());
+  note_change(inode, now_ns());
   transaction.put_message(keys::inode(entry.id), inode);
   touch(transaction, parent, entry.is_directory() ? -1 : 0);
   touch(transaction, *bin, entry.is_directory() ? +1 : 0);
@@ -464,7 +465,7 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
   put_entry(transaction, to, to_name, *moved);
   if (!moved->is_directory() && inode.links() > 1) inode.set_linked(true);
   inode.set_parent(to.value);
-  inode.set_changed_ns(now_ns());
+  note_change(inode, now_ns());
   transaction.put_message(keys::inode(moved->id), inode);
   const int gained = moved->is_directory() ? 1 : 0, lost = target && target->is_directory() ? 1 : 0;
   touch(transaction, to, gained - lost);
@@ -472,7 +473,7 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
     put_entry(transaction, from, from_name, *target);
     if (!target->is_directory() && target_inode->links() > 1) target_inode->set_linked(true);
     target_inode->set_parent(from.value);
-    target_inode->set_changed_ns(now_ns());
+    note_change(*target_inode, now_ns());
     transaction.put_message(keys::inode(target->id), *target_inode);
     touch(transaction, from, lost - gained);
     return {};
@@ -556,7 +557,7 @@ Status Inodes::set_attributes(Transaction& transaction, const Caller& caller,
   if (request.has_accessed_ns()) inode.set_accessed_ns(request.accessed_ns());
   if (request.modified_now()) inode.set_modified_ns(now);
   if (request.accessed_now()) inode.set_accessed_ns(now);
-  inode.set_changed_ns(now);
+  note_change(inode, now);
   transaction.put_message(keys::inode(id), inode);
   return {};
 }
@@ -590,7 +591,7 @@ Status Inodes::set_xattr(Transaction& transaction, const Caller& caller,
   // An access list is always there: it is the mode's when none was set.
   if (request.remove() && !exists && is_access_list(name)) return {};
   if ((request.replace() || request.remove()) && !exists) return {Code::kNoData, "has no such attribute"};
-  inode.set_changed_ns(now_ns());
+  note_change(inode, now_ns());
   bool stored = !request.remove();
   if (stored && is_access_list(name)) {
     KINTSUGI_ASSIGN(const AccessList list, AccessList::parse(request.value()));

@@ -1,5 +1,6 @@
 #include "metaserver/namespace/reclaim.h"
 
+#include "metaserver/namespace/change_time.h"
 #include "metaserver/schema/extents.h"
 
 namespace kintsugi::metaserver {
@@ -61,7 +62,7 @@ bool is_empty_directory(const Reader& reader, InodeId directory) {
 void drop_name(Transaction& transaction, Entry entry, const DropOptions& options, FreedStripes& freed) {
   auto inode = transaction.get_message<proto::StoredInode>(keys::inode(entry.id));
   KINTSUGI_ASSERT(inode);
-  if (options.now_ns != 0) inode->set_changed_ns(options.now_ns);
+  if (options.now_ns != 0) note_change(*inode, options.now_ns);
   const bool last = entry.is_directory() || inode->links() <= 1;
   inode->set_links(last ? 0 : inode->links() - 1);
   if (!last) inode->set_linked(true);

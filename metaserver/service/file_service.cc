@@ -1,6 +1,7 @@
 #include "metaserver/service/file_service.h"
 
 #include "erasure/policy.h"
+#include "metaserver/namespace/change_time.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/schema/inline_data.h"
 #include "monitoring/sight/module.h"
@@ -422,7 +423,7 @@ Status FileService::copy(Transaction& transaction, const proto::CopyExtentsReque
   writer.finish(to, freed);
   to.set_size(std::max(to.size(), request.to_offset() + length));
   to.set_modified_ns(state_.inodes.now_ns());
-  to.set_changed_ns(state_.inodes.now_ns());
+  note_change(to, state_.inodes.now_ns());
   transaction.put_message(keys::inode(to_id), to);
   response.set_length(length);
   *response.mutable_attributes() = to_attributes(to_id, to);

@@ -1,5 +1,6 @@
 #include "metaserver/service/names_service.h"
 
+#include "metaserver/namespace/change_time.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -129,10 +130,12 @@ Status NamesService::set_attributes(Transaction& transaction, const proto::NameC
   proto::SetAttributesRequest request = change.attributes();
   request.set_inode(id.value);
   FreedStripes freed;
+  const auto before = transaction.get_message<proto::StoredInode>(keys::inode(id));
   KINTSUGI_TRY(state_.inodes.set_attributes(transaction, Caller::from(request.caller()), request, freed));
   auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
   if (change.at_ns() != 0 && change.at_ns() < stored->changed_ns()) {
-    stored->set_changed_ns(change.at_ns());
+    stored->set_changed_ns(before->changed_ns());
+    note_change(*stored, change.at_ns());
     transaction.put_message(keys::inode(id), *stored);
   }
   *written.mutable_attributes() = to_attributes(id, *stored);

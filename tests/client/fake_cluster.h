@@ -108,10 +108,11 @@ class FakeMetaServer {
   std::vector<proto::WriteExtentsRequest> extent_writes;  ///< those that were carried out
   std::set<std::pair<uint64_t, uint64_t>> changes;        ///< that were carried out: session, number
   uint64_t inline_refused = 0;
-  bool keeps_inline = false;  ///< bytes that come with WriteExtents
-  Status refuses_writes;      ///< what WriteExtents is answered with
-  int locates = 0;            ///< OpenRead calls
-  uint64_t lose_answers = 0;  ///< of the next changes: they are carried out all the same
+  bool keeps_inline = false;             ///< bytes that come with WriteExtents
+  Status refuses_writes;                 ///< what WriteExtents is answered with
+  int locates = 0;                       ///< OpenRead calls
+  Duration attributes_answered_after{};  ///< SetAttributes is carried out at once, and its answer comes late
+  uint64_t lose_answers = 0;             ///< of the next changes: they are carried out all the same
   /// An empty file.
   uint64_t add_inode();
 

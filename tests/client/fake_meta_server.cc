@@ -1,4 +1,5 @@
 #include "common/base/crc32c.h"
+#include "common/runtime/task_group.h"
 #include "erasure/layout.h"
 #include "erasure/repair_equation.h"
 #include "tests/client/fake_cluster.h"
@@ -42,7 +43,16 @@ void FakeMetaServer::start() {
   answer(Method::kPlanRead, &FakeMetaServer::plan_read);
   answer(Method::kFinishRead, &FakeMetaServer::finish_read);
   answer(Method::kGetInode, &FakeMetaServer::get_inode);
-  answer(Method::kSetAttributes, &FakeMetaServer::set_attributes);
+  server_->handle(Method::kSetAttributes,
+                  [this](Context, const proto::SetAttributesRequest& request,
+                         proto::InodeResponse& response) -> asio::awaitable<Status> {
+                    const Status status = set_attributes(request, response);
+                    if (attributes_answered_after > Duration{}) {
+                      runtime::TaskGroup sleeping(node.runtime());
+                      (void)co_await sleeping.sleep_for(attributes_answered_after);
+                    }
+                    co_return status;
+                  });
   answer(Method::kWriteExtents, &FakeMetaServer::write_extents);
   answer(Method::kCopyExtents, &FakeMetaServer::copy_extents);
   answer(Method::kKeepSession, &FakeMetaServer::keep_session);

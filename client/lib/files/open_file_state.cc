@@ -41,6 +41,7 @@ OpenFileState::OpenFileState(FilesShared& shared, proto::Attributes attributes)
       stored_(std::move(attributes)),
       stored_reader_(shared, inode_),
       exclusive_turn_(shared.resources.runtime, 1),
+      append_turn_(shared.resources.runtime, 1),
       changed_(shared.resources.runtime) {
   stored_reader_.on_attributes = [this](const proto::Attributes& found) { adopt(found); };
 }
@@ -98,7 +99,9 @@ uint64_t OpenFileState::dirty_bytes() const {
 }
 
 void OpenFileState::take(const proto::Attributes& attributes) {
-  if (attributes.inode() == inode_) stored_ = attributes;
+  if (attributes.inode() != inode_ || attributes.changed_ns() < heard_ns_) return;
+  stored_ = attributes;
+  heard_ns_ = attributes.changed_ns();
 }
 
 void OpenFileState::adopt(const proto::Attributes& attributes) {
@@ -106,6 +109,8 @@ void OpenFileState::adopt(const proto::Attributes& attributes) {
   const bool same = attributes.changed_ns() == stored_.changed_ns() &&
                     attributes.modified_ns() == stored_.modified_ns() && attributes.size() == stored_.size();
   stored_ = attributes;
+  // Under a lease these may be what this process made of them, by a clock of its own.
+  if (!shared_.session.has_lease(inode_)) heard_ns_ = std::max(heard_ns_, attributes.changed_ns());
   if (!same) stored_reader_.forget(0, UINT64_MAX);
 }
 
@@ -239,9 +244,18 @@ asio::awaitable<Status> OpenFileState::wait_for_room(Context context) {
 
 asio::awaitable<Result<uint64_t>> OpenFileState::append(Context context, std::span<const std::byte> bytes,
                                                         bool kill_privileges) {
+  const auto self = shared_from_this();
+  {
+    const runtime::Wait wait(context, runtime::WaitKind::kResource,
+                             runtime::named_target(context, "turns to append"));
+    KINTSUGI_CO_TRY(co_await append_turn_.acquire(shared_.give_up()));
+  }
+  // A write may wait for room when a part of it is taken already: another append would begin in the middle of this one.
   if (exclusive_) co_await wait_while_exclusive(context);
   const uint64_t offset = size();
-  KINTSUGI_CO_TRY(co_await write(context, offset, bytes, kill_privileges));
+  const Status written = co_await write(context, offset, bytes, kill_privileges);
+  append_turn_.release();
+  if (!written.ok()) co_return written;
   co_return offset;
 }
 

@@ -58,7 +58,8 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   void lease_lost();
   /// There is no such inode at the metaserver: whatever is done with it fails.
   void is_gone(const Status& why);
-  /// Attributes of a change of our own, as the metaserver has them or will have them.
+  /// Attributes in the metaserver's answer to a change of our own. One that comes late, after the answer to a later change, says
+  /// nothing new: it would bring the size of before back.
   void take(const proto::Attributes& attributes);
   /// Attributes may be changed without a call: nothing that is under way carries old ones, and they are known.
   bool may_set_attributes() const { return !exclusive_ && layers_.empty() && stored_.changed_ns() != 0; }
@@ -142,7 +143,9 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
                                               uint64_t to_offset, uint64_t length);
   FilesShared& shared_;
   const uint64_t inode_;
-  proto::Attributes stored_;  ///< as last heard
+  proto::Attributes
+      stored_;  ///< as last heard, with what was changed under a lease and the metaserver has not heard of
+  int64_t heard_ns_ = 0;  ///< the latest change that an answer of the metaserver told of
   StoredReader stored_reader_;
   size_t handles_ = 0;
 
@@ -163,6 +166,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   bool exclusive_ = false, draining_ = false;
   uint64_t exclusive_span_ = 0;  ///< the region of the exclusive operation
   runtime::Semaphore exclusive_turn_;
+  runtime::Semaphore append_turn_;  ///< held from the choice of the offset until the bytes are taken
   runtime::Event changed_;
 };
 
