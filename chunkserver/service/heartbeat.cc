@@ -1,6 +1,20 @@
 #include "chunkserver/service/heartbeat.h"
 
 namespace kintsugi::chunkserver {
+namespace {
+
+proto::DiskState::Health health_of(DiskCondition condition) {
+  switch (condition) {
+    case DiskCondition::kWell: return proto::DiskState::WELL;
+    case DiskCondition::kSlow: return proto::DiskState::SLOW;
+    case DiskCondition::kHung: return proto::DiskState::HUNG;
+    case DiskCondition::kReadOnly: return proto::DiskState::READ_ONLY;
+    case DiskCondition::kFailed: return proto::DiskState::FAILED;
+  }
+  return proto::DiskState::FAILED;
+}
+
+}  // namespace
 
 Heartbeat::Heartbeat(const runtime::Clock& clock, const ServiceCounters& counters, ChunkStore& store,
                      const LinkRates& rates, std::function<double()> cpu_seconds)
@@ -8,7 +22,25 @@ Heartbeat::Heartbeat(const runtime::Clock& clock, const ServiceCounters& counter
       load_(clock, counters, store, rates, std::move(cpu_seconds)),
       cache_(store.cache(), store.usage(), clock) {}
 
-void Heartbeat::fill(proto::HeartbeatRequest& request, const StoreSpace& space) {
+void Heartbeat::fill_disks(proto::HeartbeatRequest& request) const {
+  uint32_t position = 0;
+  for (const DiskReport& disk : store_.disk_reports()) {
+    proto::DiskState& told = *request.add_disk_states();
+    told.set_disk(position++);
+    told.set_path(disk.path);
+    told.set_health(health_of(disk.condition));
+    told.set_reason(disk.reason);
+    told.set_total_bytes(disk.total_bytes);
+    told.set_free_bytes(disk.free_bytes);
+    told.set_chunks(disk.chunks);
+    told.set_read_errors(disk.read_errors);
+    told.set_write_errors(disk.write_errors);
+    told.set_oldest_call_seconds(to_seconds(disk.oldest_call));
+  }
+}
+
+void Heartbeat::fill(proto::HeartbeatRequest& request) {
+  const StoreSpace space = store_.known_space();
   request.set_total_bytes(space.total_bytes);
   request.set_free_bytes(space.free_bytes);
   for (const runtime::DiskSpace& device : space.devices) {
@@ -21,6 +53,7 @@ void Heartbeat::fill(proto::HeartbeatRequest& request, const StoreSpace& space) 
   request.set_stored_bytes(space.stored_bytes);
   request.set_disks(space.disks);
   request.set_failed_disks(space.failed_disks);
+  fill_disks(request);
   load_.fill(request);
   cache_.fill(request);
   for (const ChunkInfo& chunk : store_.take_lost())

@@ -1,4 +1,4 @@
-/// The contents of a chunkserver's heartbeats: space, load, changes of the cache, and chunks that were lost.
+/// The contents of a chunkserver's heartbeats: disks, space, load, changes of the cache, and chunks that were lost.
 #pragma once
 
 #include <deque>
@@ -11,9 +11,11 @@
 
 namespace kintsugi::chunkserver {
 
+/// Everything in it is known already: no disk is asked, so that one that hangs does not make the server look dead.
 class Heartbeat {
  public:
-  static constexpr size_t kMaxLost = 1000;  ///< told in one heartbeat; more wait for the next one
+  static constexpr size_t kMaxLost =
+      1000;  ///< told in one heartbeat; the next one follows at once while there are more
 
   /// References outlive it. `cpu_seconds` gives what this process used so far; it may be empty.
   Heartbeat(const runtime::Clock& clock, const ServiceCounters& counters, ChunkStore& store,
@@ -22,11 +24,15 @@ class Heartbeat {
   /// The metaserver knows nothing of the cache: the next heartbeat begins anew.
   void restate() { cache_.restate(); }
   /// Fills in everything but who the server is.
-  void fill(proto::HeartbeatRequest& request, const StoreSpace& space);
+  void fill(proto::HeartbeatRequest& request);
   /// The metaserver has taken this heartbeat. Without this call, what was in it is told again.
   void delivered(const proto::HeartbeatRequest& request);
+  /// Lost chunks wait to be told: those of a disk that failed must not count as healthy for minutes.
+  bool more_to_tell() const { return !lost_.empty(); }
 
  private:
+  void fill_disks(proto::HeartbeatRequest& request) const;
+
   ChunkStore& store_;
   LoadReport load_;
   CacheReport cache_;

@@ -56,7 +56,8 @@ asio::awaitable<void> MetaserverLink::run() {
     } else {
       status = co_await send_heartbeat();
       const TimePoint next = std::min(runtime_.clock.now() + interval_, report_due_);
-      if (status.ok() && registered_) (void)co_await tasks_.sleep_until(next);
+      const bool rest = status.ok() && registered_ && !heartbeat_.more_to_tell();
+      if (rest) (void)co_await tasks_.sleep_until(next);
     }
     if (refused_) co_return;
     if (status.ok()) {
@@ -143,14 +144,17 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
   size_t reported = 0;
   while (!request.last()) {
     // One more than a page tells whether this is the last.
-    std::vector<ChunkInfo> chunks = store_.list(after, kReportPage + 1);
+    std::vector<ListedChunk> chunks = store_.list_with_disks(after, kReportPage + 1);
     request.set_last(chunks.size() <= kReportPage);
     if (!request.last()) chunks.pop_back();
     request.clear_chunks();
-    for (const ChunkInfo& chunk : chunks)
-      fill(*request.add_chunks(), chunk);
+    for (const ListedChunk& chunk : chunks) {
+      proto::ReportedChunk& told = *request.add_chunks();
+      fill(told, chunk.info);
+      told.set_disk(chunk.disk);
+    }
     reported += chunks.size();
-    if (!chunks.empty()) after = chunks.back().id;
+    if (!chunks.empty()) after = chunks.back().info.id;
     const Context context = module.context().with_deadline(runtime_.clock.now() + kCallLimit);
     proto::Empty response;
     Status called =
@@ -165,14 +169,11 @@ asio::awaitable<Status> MetaserverLink::report_blocks() {
 asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   sight::BackgroundTask module{call_context(), kHeartbeat};
   KINTSUGI_FAULT_POINT(runtime_.faults, runtime::FaultPoint::kHeartbeat);
-  sight::Wait wait(module.context(), sight::WaitKind::kDisk);
-  const StoreSpace space = co_await store_.space();
-  wait.stop();
   proto::HeartbeatRequest request;
   request.set_server_id(store_.identity().server.value);
   request.set_incarnation(incarnation_);
   request.set_sequence(++sequence_);
-  heartbeat_.fill(request, space);
+  heartbeat_.fill(request);
   *request.mutable_sight() = sight::summarise(recorder_, {});
   acknowledge_orders(request);
   proto::HeartbeatResponse response;
@@ -182,7 +183,7 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   // A metaserver that does not know this server has taken nothing of what it was told.
   if (!response.register_again()) heartbeat_.delivered(request);
   obey(response);
-  co_await keep_mark(response.metadata());
+  keep_mark(response.metadata());
   co_return module.finish({});
 }
 
@@ -215,15 +216,14 @@ void MetaserverLink::acknowledge_orders(proto::HeartbeatRequest& request) {
   request.set_orders_done(orders_done_);
 }
 
-asio::awaitable<void> MetaserverLink::keep_mark(const proto::MetadataMark& mark) {
-  if (mark.epoch() == 0) co_return;
+void MetaserverLink::keep_mark(const proto::MetadataMark& mark) {
+  if (mark.epoch() == 0) return;
   const bool new_epoch = mark.epoch() != store_.identity().metadata.epoch;
   mark_ = mark;
   // Later chunks are proven by the mark in memory unless this server dies, too; a new epoch is worth a sync at once.
-  if (!new_epoch && runtime_.clock.now() < mark_kept_ + kMarkInterval) co_return;
+  if (!new_epoch && runtime_.clock.now() < mark_kept_ + kMarkInterval) return;
   mark_kept_ = runtime_.clock.now();
-  const Status kept = co_await store_.keep_metadata_mark({mark.epoch(), mark.position()});
-  if (!kept.ok()) log::warning("the mark of the metadata cannot be kept: {}", kept.to_string());
+  store_.keep_metadata_mark({mark.epoch(), mark.position()});
 }
 
 }  // namespace kintsugi::chunkserver

@@ -68,7 +68,7 @@ class MetaserverLink {
   void take_orders(const proto::HeartbeatResponse& response);
   /// Tells the metaserver which of its orders have arrived and which are done, so that it forgets only the latter.
   void acknowledge_orders(proto::HeartbeatRequest& request);
-  asio::awaitable<void> keep_mark(const proto::MetadataMark& mark);
+  void keep_mark(const proto::MetadataMark& mark);
   Context call_context();
 
   const runtime::Runtime& runtime_;
@@ -78,7 +78,7 @@ class MetaserverLink {
   rpc::Client& client_;
   sight::Recorder& recorder_;
   LinkOptions options_;
-  uint64_t incarnation_;  ///< random: tells this run of the server from the one before
+  uint64_t incarnation_;   ///< random: tells this run of the server from the one before
   uint64_t replaces_ = 0;  ///< the run of the server whose place it takes, as the metaserver told it
   uint64_t sequence_ = 0, reports_ = 0;
   bool registered_ = false, refused_ = false;

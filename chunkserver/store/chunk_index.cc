@@ -1,5 +1,7 @@
 #include "chunkserver/store/chunk_index.h"
 
+#include "chunkserver/store/store_root.h"
+
 namespace kintsugi::chunkserver {
 
 const ChunkIndex::Entry* ChunkIndex::find(ChunkId id) const {
@@ -17,6 +19,7 @@ void ChunkIndex::insert(Entry entry) {
   const auto [place, inserted] = entries_.emplace(entry.info.id, entry);
   KINTSUGI_ASSERT(inserted);
   stored_bytes_ += entry.info.length;
+  if (entry.root != nullptr) ++entry.root->chunks;
 }
 
 std::optional<ChunkIndex::Entry> ChunkIndex::erase(ChunkId id) {
@@ -25,6 +28,7 @@ std::optional<ChunkIndex::Entry> ChunkIndex::erase(ChunkId id) {
   const Entry erased = found->second;
   entries_.erase(found);
   stored_bytes_ -= erased.info.length;
+  if (erased.root != nullptr) --erased.root->chunks;
   return erased;
 }
 

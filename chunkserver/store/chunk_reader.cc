@@ -10,6 +10,11 @@ namespace {
 
 constexpr sight::Site kReadBlocks{"chunkserver.read_blocks", {"bytes"}};
 
+/// The bytes are not what they must be, or cannot be read; what lies elsewhere on the disk may be well.
+bool is_lost(Code code) {
+  return code == Code::kCorrupt || code == Code::kMediumError;
+}
+
 }  // namespace
 
 uint64_t ChunkReader::bytes_of(uint64_t first_block, uint64_t end_block) const {
@@ -65,12 +70,13 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
 asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t first_block,
                                                     std::span<std::byte> into, uint64_t bytes) {
   sight::Module module{context, kReadBlocks, {double(bytes)}};
-  if (chunk_->disk->failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
+  if (Status answers = chunk_->disk->check_answers(); !answers.ok())
+    co_return module.finish(std::move(answers));
   Status status = co_await read_and_check(module.context(), first_block, into, bytes);
-  if (status.code() == Code::kCorrupt) {
+  if (is_lost(status.code())) {
     // Once more: bytes that went wrong in memory or on the way may be right on the disk.
     status = co_await read_and_check(module.context(), first_block, into, bytes);
-    if (status.code() == Code::kCorrupt) store_.drop_corrupt(chunk_->info.id, chunk_->generation, status);
+    if (is_lost(status.code())) store_.drop_corrupt(chunk_->info.id, chunk_->generation, status);
   }
   co_return module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
 }

@@ -39,7 +39,8 @@ class ChunkReader {
     std::span<const uint32_t> block_crcs;  ///< valid as long as the reader
   };
   /// Reads blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`. kCorrupt names the
-  /// block, and the chunk is quarantined and reported lost. kInvalidArgument: beyond the end. REQUIRES: `buffer` holds
+  /// block, kMediumError: the disk cannot read it; the chunk is quarantined and reported lost after both. kUnavailable:
+  /// its disk hangs. kInvalidArgument: beyond the end. REQUIRES: `buffer` holds
   /// them; its address and size are multiples of kDiskAlignment.
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,
                                               std::span<std::byte> buffer);

@@ -24,6 +24,7 @@ std::vector<std::unique_ptr<StoreRoot>> make_roots(const runtime::Runtime& runti
   for (const std::string& path : options.disks) {
     roots.push_back(
         std::make_unique<StoreRoot>(runtime, path, options.segments, options.disk_bytes_per_second));
+    roots.back()->position = static_cast<uint32_t>(roots.size() - 1);
   }
   return roots;
 }
@@ -79,11 +80,13 @@ asio::awaitable<Status> ChunkStore::start() {
       lost_.push_back({id, 0, 0});
     surplus.insert(surplus.end(), loader.surplus().begin(), loader.surplus().end());
   }
-  if (emptiest_root(roots_) == nullptr) co_return Status{Code::kUnavailable, "none of the disks can be used"};
+  const bool usable = std::ranges::any_of(roots_, [](const auto& root) { return !root->disk.failed(); });
+  if (!usable) co_return Status{Code::kUnavailable, "none of the disks can be used"};
   for (auto& root : roots_) {
     if (root->disk.failed()) continue;
     root->segments.start(tasks_);
     tasks_.spawn(root->guard.watch(tasks_));
+    tasks_.spawn(root->disk.keep_space_fresh(tasks_));
   }
   tasks_.spawn(walk_.run());
   for (const Entry& copy : surplus)
@@ -111,8 +114,11 @@ asio::awaitable<Status> ChunkStore::lock_disks() {
   co_return Status{};
 }
 
-asio::awaitable<Status> ChunkStore::keep_metadata_mark(MetadataMark mark) {
-  co_return co_await chunkserver::keep_metadata_mark(roots_, identity_, mark);
+void ChunkStore::keep_metadata_mark(MetadataMark mark) {
+  identity_.metadata = mark;
+  for (const auto& root : roots_) {
+    if (root->disk.takes_writes() && !root->saving_mark) tasks_.spawn(save_mark(*root, identity_));
+  }
 }
 
 asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster, uint32_t number) {
@@ -188,7 +194,7 @@ StoreRoot* ChunkStore::choose_root(ChunkId id, uint64_t max_bytes) {
   // Beside a copy that is here already, so that taking its place is one step.
   if (const Entry* here = index_.find(id)) {
     const DataDisk& disk = here->root->disk;
-    if (!disk.failed() && disk.free_bytes() >= kReservedBytes + max_bytes) return here->root;
+    if (disk.takes_writes() && disk.free_bytes() >= kReservedBytes + max_bytes) return here->root;
   }
   return emptiest_root(roots_);
 }
@@ -262,8 +268,11 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
     co_return std::make_unique<ChunkReader>(*this, std::move(cached), purpose);
   sight::Module module{context, kOpen};
   const Entry entry = *found;
+  if (Status answers = entry.root->disk.check_answers(); !answers.ok())
+    co_return module.finish(answers.with_context(fmt::format("chunk {}", id)));
   DiskWait wait(module.context(), entry.root->disk);
   auto chunk = co_await open_copy(entry);
+  if (!chunk && chunk.error().code() == Code::kMediumError) chunk = co_await open_copy(entry);  // as reads do
   wait.stop();
   // No claim is held: the chunk may have been removed or replaced while it was opened.
   if (index_.find(id) == nullptr) co_return module.finish(not_here(id));
@@ -273,8 +282,9 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
     co_return module.finish(std::move(meanwhile));
   }
   if (!chunk) {
-    // A file that vanished is as lost as one that is damaged.
-    bool bad = chunk.error().code() == Code::kCorrupt || chunk.error().code() == Code::kNotFound;
+    // A file that vanished, or that the disk cannot read, is as lost as one that is damaged.
+    const Code code = chunk.error().code();
+    const bool bad = code == Code::kCorrupt || code == Code::kNotFound || code == Code::kMediumError;
     if (bad) drop_corrupt(id, entry.generation, chunk.error());
     co_return module.finish(chunk.error().with_context(fmt::format("chunk {}", id)));
   }
@@ -305,6 +315,7 @@ asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
 }
 
 asio::awaitable<Status> ChunkStore::remove_claimed(Context context, ChunkId id) {
+  if (const Entry* here = index_.find(id)) KINTSUGI_CO_TRY(here->root->disk.check_answers());
   removed_.add(id, runtime_.clock.now());
   // Out of the index first: from here on nobody opens it. Readers that have it open keep the file.
   const std::optional<Entry> entry = erase(id);
@@ -328,11 +339,11 @@ std::vector<ChunkInfo> ChunkStore::list(ChunkId after, size_t limit) const {
   return index_.list(after, limit);
 }
 
-asio::awaitable<StoreSpace> ChunkStore::space() {
-  for (auto& root : roots_) {
-    if (!root->disk.failed()) (void)co_await root->disk.refresh_space();  // counted by the disk itself
-  }
-  co_return known_space();
+std::vector<ListedChunk> ChunkStore::list_with_disks(ChunkId after, size_t limit) const {
+  std::vector<ListedChunk> chunks;
+  for (const Entry& entry : index_.entries(after, limit))
+    chunks.push_back({entry.info, entry.root->position});
+  return chunks;
 }
 
 StoreSpace ChunkStore::known_space() const {
@@ -344,11 +355,13 @@ StoreSpace ChunkStore::known_space() const {
       continue;
     }
     const DataDisk& disk = root->disk;
+    // What is free on a disk that takes nothing new is of no use to anybody.
+    const uint64_t free_bytes = disk.takes_writes() ? disk.free_bytes() : 0;
     const auto known = std::ranges::find(space.devices, disk.device(), &runtime::DiskSpace::device);
     if (known != space.devices.end() && disk.device() != 0) {
-      known->free_bytes = std::min(known->free_bytes, disk.free_bytes());
+      known->free_bytes = std::min(known->free_bytes, free_bytes);
     } else {
-      space.devices.push_back({disk.total_bytes(), disk.free_bytes(), disk.device()});
+      space.devices.push_back({disk.total_bytes(), free_bytes, disk.device()});
     }
   }
   for (const runtime::DiskSpace& device : space.devices) {
@@ -358,6 +371,23 @@ StoreSpace ChunkStore::known_space() const {
   space.chunks = index_.size();
   space.stored_bytes = index_.stored_bytes();
   return space;
+}
+
+std::vector<DiskReport> ChunkStore::disk_reports() const {
+  std::vector<DiskReport> reports;
+  for (const auto& root : roots_) {
+    const DiskHealth& health = root->health;
+    reports.push_back({.path = root->disk.root(),
+                       .condition = health.condition(),
+                       .reason = health.reason(),
+                       .total_bytes = root->disk.total_bytes(),
+                       .free_bytes = root->disk.free_bytes(),
+                       .chunks = root->chunks,
+                       .read_errors = health.read_errors(),
+                       .write_errors = health.write_errors(),
+                       .oldest_call = health.oldest_call()});
+  }
+  return reports;
 }
 
 std::vector<Duration> ChunkStore::disk_busy_times() const {

@@ -44,6 +44,22 @@ struct StoreSpace {
   uint32_t disks = 0, failed_disks = 0;
 };
 
+/// What is known of one disk, without asking it.
+struct DiskReport {
+  std::string path;
+  DiskCondition condition = DiskCondition::kWell;
+  std::string reason;  ///< for people; empty: it is well
+  uint64_t total_bytes = 0, free_bytes = 0;
+  uint64_t chunks = 0;
+  uint64_t read_errors = 0, write_errors = 0;  ///< since the start
+  Duration oldest_call{};                      ///< age of the oldest call that has not returned
+};
+
+struct ListedChunk {
+  ChunkInfo info;
+  uint32_t disk = 0;  ///< its position in the options
+};
+
 struct StoreCounters {
   uint64_t chunks_committed = 0, chunks_removed = 0;
   uint64_t corrupt_chunks = 0;  ///< found at start, by a read, or when the files were looked at (FileWalk)
@@ -70,8 +86,8 @@ class ChunkStore {
   const Identity& identity() const { return identity_; }
   /// Binds the disks to the cluster, in which this server has `number`; kConflict when they belong to another one.
   asio::awaitable<Status> join_cluster(std::string cluster, uint32_t number);
-  /// Keeps what the metaserver said of its metadata, durably.
-  asio::awaitable<Status> keep_metadata_mark(MetadataMark mark);
+  /// Begins to write what the metaserver said of its metadata to each disk that takes writes; waits for none.
+  void keep_metadata_mark(MetadataMark mark);
 
   /// kConflict: the chunk was removed from here lately. A client writes a chunk once, so that what it writes is late then.
   Status check_not_removed(ChunkId id);
@@ -83,8 +99,8 @@ class ChunkStore {
   /// `header` names (kCorrupt). kConflict: it was removed lately, so this call is a late one. Other errors are those of create()
   /// and commit().
   asio::awaitable<Status> put_small(Context context, ChunkHeader header, std::span<const std::byte> data);
-  /// Opens a chunk for reading. kNotFound; kCorrupt (it is quarantined and reported lost now); kIoError; kUnavailable:
-  /// it was replaced meanwhile, and may be opened again.
+  /// Opens a chunk for reading. kNotFound; kCorrupt and kMediumError (it is quarantined and reported lost now); kIoError;
+  /// kUnavailable: it was replaced meanwhile, and may be opened again, or its disk hangs.
   asio::awaitable<Result<std::unique_ptr<ChunkReader>>> open(Context context, ChunkId id,
                                                              ReadFor purpose = ReadFor::kBackground);
   /// The chunk is hidden at once, and gone for good on return. kNotFound.
@@ -93,13 +109,15 @@ class ChunkStore {
   std::optional<ChunkInfo> find(ChunkId id) const;
   /// Up to `limit` chunks greater than `after`, sorted by id.
   std::vector<ChunkInfo> list(ChunkId after, size_t limit) const;
-  /// Asks the disks.
-  asio::awaitable<StoreSpace> space();
+  /// Lists chunks like list(), with the position of the disk of each.
+  std::vector<ListedChunk> list_with_disks(ChunkId after, size_t limit) const;
   const StoreCounters& counters() const { return counters_; }
   size_t chunks() const { return index_.size(); }
   uint64_t stored_bytes() const { return index_.stored_bytes(); }
-  /// The space as the last call of space() found it.
+  /// The space as it was found last (DataDisk::kSpaceEvery): nothing waits for a disk here.
   StoreSpace known_space() const;
+  /// One for each disk, in the order of the options.
+  std::vector<DiskReport> disk_reports() const;
   size_t open_writers() const { return writers_.count(); }
   ChunkCache& cache() { return cache_; }
   UsageProfile& usage() { return usage_; }

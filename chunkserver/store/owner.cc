@@ -1,23 +1,19 @@
 #include "chunkserver/store/owner.h"
 
+#include "common/log/log.h"
+
 namespace kintsugi::chunkserver {
 namespace {
 
-enum class FullDisks { kFail, kMayLag };
+/// A disk that is full or read-only may keep an older record of the same server in the same cluster: its chunks can be read,
+/// and other disks know more.
+bool may_lag(const Status& saved, const Identity& on_disk, const Identity& wanted) {
+  const bool cannot_write = saved.code() == Code::kNoSpace || saved.code() == Code::kReadOnlyDevice;
+  return cannot_write && on_disk.server == wanted.server && on_disk.cluster == wanted.cluster;
+}
 
-/// A full disk may keep an older record of the same server in the same cluster: its chunks can be read, and other disks
-/// know more.
-asio::awaitable<Status> save_on_all(StoreRoots roots, const Identity& identity, FullDisks full) {
-  for (auto& root : roots) {
-    if (root->disk.failed() || root->identity == identity) continue;
-    const Status saved = co_await save_identity(root->disk, identity);
-    const bool same_owner =
-        root->identity.server == identity.server && root->identity.cluster == identity.cluster;
-    if (saved.code() == Code::kNoSpace && same_owner && full == FullDisks::kMayLag) continue;
-    KINTSUGI_CO_TRY(saved);
-    root->identity = identity;
-  }
-  co_return Status{};
+bool same_owner(const Identity& a, const Identity& b) {
+  return a.server == b.server && a.cluster == b.cluster && a.number == b.number;
 }
 
 std::string describe(const Identity& identity) {
@@ -70,7 +66,8 @@ asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::R
     if (root->disk.failed() || root->identity == identity) continue;
     Status saved = co_await save_identity(root->disk, identity);
     // A disk that is full keeps an older mark: another one has the later mark, and its chunks can still be read.
-    if (saved.code() == Code::kNoSpace && root->identity.server) continue;
+    const bool lags = saved.code() == Code::kNoSpace || saved.code() == Code::kReadOnlyDevice;
+    if (lags && root->identity.server) continue;
     if (!saved.ok()) root->disk.fail(saved);
     root->identity = identity;
   }
@@ -86,12 +83,27 @@ asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::
   }
   identity.cluster = std::move(cluster);
   identity.number = number;
-  co_return co_await save_on_all(roots, identity, FullDisks::kMayLag);
+  for (auto& root : roots) {
+    // The mark of the metadata has its own time: a server that registers again waits for no disk.
+    if (root->disk.failed() || same_owner(root->identity, identity)) continue;
+    const Status saved = co_await save_identity(root->disk, identity);
+    if (may_lag(saved, root->identity, identity)) continue;
+    KINTSUGI_CO_TRY(saved);
+    root->identity = identity;
+  }
+  co_return Status{};
 }
 
-asio::awaitable<Status> keep_metadata_mark(StoreRoots roots, Identity& identity, MetadataMark mark) {
-  identity.metadata = mark;
-  co_return co_await save_on_all(roots, identity, FullDisks::kFail);
+asio::awaitable<void> save_mark(StoreRoot& root, Identity identity) {
+  if (root.identity == identity) co_return;
+  root.saving_mark = true;
+  const Status saved = co_await save_identity(root.disk, identity);
+  root.saving_mark = false;
+  if (saved.ok()) {
+    root.identity = identity;
+  } else {
+    log::warning("disk {} does not get the mark of the metadata: {}", root.disk.root(), saved.to_string());
+  }
 }
 
 }  // namespace kintsugi::chunkserver

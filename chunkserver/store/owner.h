@@ -16,11 +16,12 @@ namespace kintsugi::chunkserver {
 /// others cannot be used.
 asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::Random& random);
 
-/// Binds the disks to the cluster, in which the server has this number. kConflict: `identity` names another cluster.
+/// Binds the disks to the cluster, in which the server has this number; asks no disk that is bound so already. kConflict:
+/// `identity` names another cluster.
 asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster,
                                      uint32_t number);
 
-/// Makes the mark durable on all disks.
-asio::awaitable<Status> keep_metadata_mark(StoreRoots roots, Identity& identity, MetadataMark mark);
+/// Makes the mark of `identity` durable on one disk. REQUIRES: no other call for it is under way (StoreRoot::saving_mark).
+asio::awaitable<void> save_mark(StoreRoot& root, Identity identity);
 
 }  // namespace kintsugi::chunkserver

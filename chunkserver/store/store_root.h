@@ -16,26 +16,31 @@ namespace kintsugi::chunkserver {
 struct StoreRoot {
   StoreRoot(const runtime::Runtime& runtime, std::string path, SegmentLimits limits,
             uint64_t bytes_per_second)
-      : device(runtime, bytes_per_second),
-        disk(device, std::move(path)),
+      : health(runtime.clock),
+        device(runtime, health, bytes_per_second),
+        disk(device, health, std::move(path)),
         guard(disk),
         segments(runtime, disk, limits) {}
   StoreRoot(const StoreRoot&) = delete;
 
+  uint32_t position = 0;  ///< among the disks of the store, from 0 on
+  DiskHealth health;
   LimitedDisk device;
   DataDisk disk;
   RootGuard guard;
   SegmentLog segments;
-  Identity identity;  ///< as it stands on the disk
+  Identity identity;         ///< as it stands on the disk
+  bool saving_mark = false;  ///< the metadata's mark is being written to it
+  size_t chunks = 0;         ///< that the index has of this disk; counted by ChunkIndex
 };
 
 using StoreRoots = std::span<const std::unique_ptr<StoreRoot>>;
 
-/// The working disk with the most free space; null when none works.
+/// The disk with the most free space among those that take new chunks; null when none does.
 inline StoreRoot* emptiest_root(StoreRoots roots) {
   StoreRoot* best = nullptr;
   for (const auto& root : roots) {
-    if (root->disk.failed()) continue;
+    if (!root->disk.takes_writes()) continue;
     if (best == nullptr || root->disk.free_bytes() > best->disk.free_bytes()) best = root.get();
   }
   return best;

@@ -106,6 +106,9 @@ Status status_from_errno(int error, std::string_view what) {
     case EMFILE:
     case ENFILE: code = Code::kLimitExceeded; break;
     case ECANCELED: code = Code::kCancelled; break;
+    case EROFS: code = Code::kReadOnlyDevice; break;
+    case ENOMEM:
+    case EAGAIN: code = Code::kOutOfMemory; break;
     default: break;
   }
   return {code, fmt::format("{}: {}", what, std::strerror(error))};

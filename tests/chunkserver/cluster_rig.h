@@ -77,8 +77,9 @@ class ClusterRig {
     std::unique_ptr<runtime::Runtime> runtime;
     std::unique_ptr<ChunkServer> server;
   };
-  std::string server_name;      ///< of servers that are started from now on; empty: none
-  std::vector<Status> refused;  ///< reasons for which servers were told to end
+  std::vector<std::string> disks{"/disk"};  ///< of servers that are started from now on
+  std::string server_name;                  ///< of servers that are started from now on; empty: none
+  std::vector<Status> refused;              ///< reasons for which servers were told to end
   runtime::Endpoint endpoint(size_t i) const { return {host(i), 7000}; }
   std::string host(size_t i) const { return "server" + std::to_string(i); }
   ChunkStore& store(size_t i) { return servers[i].server->store(); }
@@ -164,7 +165,7 @@ inline void ClusterRig::start_server(size_t i) {
   options.listen = endpoint(i);
   options.name = server_name;
   options.metaserver = {"meta", 7000};
-  options.disks = {"/disk"};
+  options.disks = disks;
   options.rack = "rack" + std::to_string(i % 3);
   servers[i].runtime = std::make_unique<runtime::Runtime>(servers[i].node->runtime());
   servers[i].server = std::make_unique<ChunkServer>(*servers[i].runtime, options, secret);

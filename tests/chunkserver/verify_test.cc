@@ -222,16 +222,33 @@ TEST(VerifyChunks, RunsFewCallsAtATimeAndEndsThemWhenTheirCallersLeave) {
   EXPECT_LT(rig.simulation.now() - began, 1s) << "it rests, and is woken";
 }
 
-TEST(VerifyChunks, SaysWhatADiskThatFailsKeepsFromItAndGoesOn) {
+TEST(VerifyChunks, SaysWhatAShortageOfMemoryKeepsFromItAndGoesOn) {
   ClusterRig rig(1);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(2 * kMiB, 1)));
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(2 * kMiB, 2)));
-  disk_of(rig).fail_next(1, Code::kIoError, file_of(1), simulation::DiskOp::kRead);
+  disk_of(rig).fail_next(1, Code::kOutOfMemory, file_of(1), simulation::DiskOp::kRead);
   const auto verified = verify(rig, {chunk_id(1), chunk_id(2)});
   ASSERT_TRUE(verified) << verified.error();
   EXPECT_EQ(verified->chunks.at(0).verdict(), VerifiedChunk::UNREADABLE);
   EXPECT_EQ(verified->chunks.at(1).verdict(), VerifiedChunk::WHOLE);
   EXPECT_TRUE(rig.get(0, chunk_id(1))) << "nothing was proven against it";
+}
+
+TEST(VerifyChunks, FindsAChunkThatTheDiskCannotReadAndLosesItAlone) {
+  ClusterRig rig(1);
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(2 * kMiB, 1)));
+  KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(2 * kMiB, 2)));
+  KINTSUGI_ASSERT_OK(disk_of(rig).spoil(file_of(1), kMiB));
+  const auto verified = verify(rig, {chunk_id(1), chunk_id(2)});
+  ASSERT_TRUE(verified) << verified.error();
+  EXPECT_EQ(verified->chunks.at(0).verdict(), VerifiedChunk::UNREADABLE);
+  EXPECT_EQ(verified->chunks.at(1).verdict(), VerifiedChunk::WHOLE);
+  EXPECT_FALSE(rig.store(0).find(chunk_id(1)));
+  rig.simulation.run_for(2s);
+  size_t told = 0;
+  for (const auto& heartbeat : rig.meta.heartbeats)
+    told += static_cast<size_t>(heartbeat.lost_size());
+  EXPECT_EQ(told, 1u);
 }
 
 }  // namespace

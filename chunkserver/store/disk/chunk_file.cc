@@ -101,6 +101,7 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   Status renamed = disk_.note(co_await disk_.disk().rename(temporary_path_, path));
   if (renamed.code() == Code::kNotFound) disk_.forget_chunk_directory(id_);
   KINTSUGI_CO_TRY(std::move(renamed));
+  disk_.note_left_tmp();
   // The commit point. Before it a power loss may bring back the directory as it was.
   Status synced = disk_.note(co_await disk_.disk().sync_directory(directory));
   if (!synced.ok()) {
@@ -121,8 +122,8 @@ asio::awaitable<void> ChunkFileWriter::discard() {
   if (!made_) co_return;
   made_ = false;
   // The name is new at every attempt and tmp/ is emptied at start, so that a failure here leaves only bytes.
-  Status removed = co_await disk_.disk().remove(temporary_path_);
-  if (removed.code() == Code::kIoError) (void)disk_.note(std::move(removed));
+  (void)disk_.note(co_await disk_.disk().remove(temporary_path_));
+  disk_.note_left_tmp();
 }
 
 namespace {

@@ -50,7 +50,9 @@ asio::awaitable<Status> DataDisk::empty_temporary_directory() {
   if (!left) co_return note(left.error());
   for (const std::string& name : *left) {
     std::string path = temporary_directory() + "/" + name;
-    KINTSUGI_CO_TRY(note(co_await disk_.remove(path)));
+    Status removed = note(co_await disk_.remove(path));
+    if (removed.code() == Code::kReadOnlyDevice) co_return Status{};  // what it has can still be read
+    KINTSUGI_CO_TRY(std::move(removed));
   }
   co_return Status{};
 }
@@ -88,24 +90,48 @@ asio::awaitable<void> DataDisk::quarantine(std::string path, std::string name) {
 }
 
 Status DataDisk::note(Status status) {
-  if (status.code() == Code::kIoError && !failed_ && ++io_errors_ > kMaxIoErrors) fail(status);
+  if (status.ok() || failed()) return status;
+  const bool could_write = takes_writes();
+  if (health_.note(status)) {
+    fail(status);
+  } else if (could_write && health_.condition() == DiskCondition::kReadOnly) {
+    log::error("disk {} is read-only: its chunks are still read, and it takes no new ones: {}", root_,
+               status.message());
+  }
   return status;
 }
 
+Status DataDisk::check_answers() const {
+  if (failed()) return {Code::kIoError, fmt::format("disk {} has failed", root_)};
+  if (!answers()) return {Code::kUnavailable, fmt::format("disk {} hangs: {}", root_, health_.reason())};
+  return {};
+}
+
 void DataDisk::fail(const Status& why) {
-  if (failed_) return;
-  failed_ = true;
+  if (failed()) return;
+  health_.fail(why);
   log::error("disk {} is dropped: {}", root_, why.to_string());
   if (on_failed) on_failed();
 }
 
 asio::awaitable<Status> DataDisk::refresh_space() {
-  // Before the sync a power loss could bring back what was discarded, so that its space is not free for certain.
-  KINTSUGI_CO_TRY(note(co_await disk_.sync_directory(temporary_directory())));
+  // Before the sync a power loss could bring back what left tmp/, so that its space is not free for certain.
+  if (std::exchange(left_tmp_, false)) {
+    Status synced = note(co_await disk_.sync_directory(temporary_directory()));
+    if (!synced.ok()) {
+      left_tmp_ = true;
+      co_return synced;
+    }
+  }
   auto space = co_await disk_.space(root_);
   if (!space) co_return note(space.error());
   space_ = *space;
   co_return Status{};
+}
+
+asio::awaitable<void> DataDisk::keep_space_fresh(runtime::TaskGroup& tasks) {
+  while (!failed() && co_await tasks.sleep_for(kSpaceEvery))
+    (void)co_await refresh_space();  // errors are judged by the disk's health
 }
 
 void DataDisk::take_back_promise(uint64_t bytes, uint64_t written) {

@@ -8,12 +8,14 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "chunkserver/store/disk/chunk_info.h"
+#include "chunkserver/store/disk/disk_health.h"
 #include "common/base/status.h"
 #include "common/runtime/disk.h"
+#include "common/runtime/task_group.h"
 
 namespace kintsugi::chunkserver {
 
-/// The disk is dropped, alone, once it showed more than kMaxIoErrors. Its directory holds:
+/// The disk is dropped, alone, once its errors are too many (DiskHealth). Its directory holds:
 ///
 /// ```
 /// lock          root_guard.h; locked by the process that uses the directory
@@ -25,9 +27,11 @@ namespace kintsugi::chunkserver {
 /// ```
 class DataDisk {
  public:
-  static constexpr size_t kMaxIoErrors = 8;
+  static constexpr Duration kSpaceEvery = std::chrono::seconds(1);
 
-  DataDisk(runtime::Disk& disk, std::string root) : disk_(disk), root_(std::move(root)) {}
+  /// `disk` and `health`, which knows of the calls to the disk, outlive it.
+  DataDisk(runtime::Disk& disk, DiskHealth& health, std::string root)
+      : disk_(disk), health_(health), root_(std::move(root)) {}
   DataDisk(const DataDisk&) = delete;
 
   runtime::Disk& disk() const { return disk_; }
@@ -50,15 +54,24 @@ class DataDisk {
   /// Moves a bad file out of the way, if it can.
   asio::awaitable<void> quarantine(std::string path, std::string name);
 
-  /// Hands the status through and counts it when it is an I/O error. May call `on_failed`.
+  const DiskHealth& health() const { return health_; }
+  /// Hands the status through, and has its health judge it when it is an error. May call `on_failed`.
   Status note(Status status);
-  bool failed() const { return failed_; }
+  bool failed() const { return health_.failed(); }
+  bool answers() const { return health_.answers(); }
+  bool takes_writes() const { return health_.takes_writes(); }
+  /// kIoError: the disk failed. kUnavailable: it hangs, so that nobody should begin to wait for it.
+  Status check_answers() const;
   /// Drops the disk; `on_failed` runs once.
   void fail(const Status& why);
   std::function<void()> on_failed;
 
   // Free space as last refreshed from the disk, less what writers were promised since.
   asio::awaitable<Status> refresh_space();
+  /// Refreshes it every kSpaceEvery, until the disk has failed or `tasks` stop. Whoever wants to know takes what is known.
+  asio::awaitable<void> keep_space_fresh(runtime::TaskGroup& tasks);
+  /// A file in tmp/ was removed or renamed: until that is durable, a loss of power may bring it back there.
+  void note_left_tmp() { left_tmp_ = true; }
   uint64_t total_bytes() const { return space_.total_bytes; }
   uint64_t device() const { return space_.device; }  ///< as runtime::DiskSpace has it
   uint64_t free_bytes() const { return space_.free_bytes > promised_ ? space_.free_bytes - promised_ : 0; }
@@ -71,10 +84,10 @@ class DataDisk {
   asio::awaitable<Status> continue_quarantine_names();
 
   runtime::Disk& disk_;
+  DiskHealth& health_;
   std::string root_;
   uint64_t next_name_ = 1;
-  size_t io_errors_ = 0;
-  bool failed_ = false;
+  bool left_tmp_ = true;
   std::set<std::string> made_;
   runtime::DiskSpace space_;
   uint64_t promised_ = 0;  ///< the largest sizes of chunks that are being written

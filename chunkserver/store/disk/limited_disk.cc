@@ -15,28 +15,39 @@ class LimitedDisk::LimitedFile final : public runtime::File {
     Busy busy(disk_);
     disk_.bytes_read_ += into.size();
     if (disk_.rate_ > 0) co_await disk_.pace(into.size());
+    const DiskHealth::Call under_way(disk_.health_);
     if (runtime::is_armed(disk_.faults_)) {
       const auto fault = co_await disk_.faults_->pass(runtime::FaultPoint::kDiskRead, path_);
+      // What a real disk says when it cannot read.
+      if (fault.status.code() == Code::kIoError) co_return Status{Code::kMediumError, fault.status.message()};
       if (!fault.status.ok()) co_return fault.status;
       if (fault.corrupt) co_return co_await read_wrongly(offset, into);
     }
-    co_return co_await file_->read(offset, into);
+    auto bytes = co_await file_->read(offset, into);
+    if (bytes) disk_.health_.read_succeeded();
+    co_return bytes;
   }
   asio::awaitable<Status> write(uint64_t offset, std::span<const std::byte> from) override {
     Busy busy(disk_);
     disk_.bytes_written_ += from.size();
     if (disk_.rate_ > 0) co_await disk_.pace(from.size());
+    const DiskHealth::Call under_way(disk_.health_);
     KINTSUGI_FAULT_POINT(disk_.faults_, runtime::FaultPoint::kDiskWrite, path_);
-    co_return co_await file_->write(offset, from);
+    Status written = co_await file_->write(offset, from);
+    if (written.ok()) disk_.health_.write_succeeded();
+    co_return written;
   }
   asio::awaitable<Status> sync() override {
     Busy busy(disk_);
+    const DiskHealth::Call under_way(disk_.health_);
     KINTSUGI_FAULT_POINT(disk_.faults_, runtime::FaultPoint::kDiskSync, path_);
-    co_return co_await file_->sync();
+    Status synced = co_await file_->sync();
+    if (synced.ok()) disk_.health_.write_succeeded();
+    co_return synced;
   }
-  asio::awaitable<Status> allocate(uint64_t bytes) override { return file_->allocate(bytes); }
-  asio::awaitable<Status> truncate(uint64_t bytes) override { return file_->truncate(bytes); }
-  asio::awaitable<Result<uint64_t>> size() override { return file_->size(); }
+  asio::awaitable<Status> allocate(uint64_t bytes) override { return disk_.call(file_->allocate(bytes)); }
+  asio::awaitable<Status> truncate(uint64_t bytes) override { return disk_.call(file_->truncate(bytes)); }
+  asio::awaitable<Result<uint64_t>> size() override { return disk_.call(file_->size()); }
 
  private:
   /// One byte comes back as another one.
@@ -65,7 +76,7 @@ Duration LimitedDisk::busy_time() const {
 
 asio::awaitable<Result<std::unique_ptr<runtime::File>>> LimitedDisk::open(std::string path,
                                                                           runtime::OpenMode mode) {
-  auto file = co_await disk_.open(path, mode);
+  auto file = co_await call(disk_.open(path, mode));
   if (!file) co_return file.error();
   co_return std::unique_ptr<runtime::File>(new LimitedFile(*this, std::move(path), std::move(*file)));
 }

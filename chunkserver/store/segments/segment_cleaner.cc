@@ -84,7 +84,12 @@ asio::awaitable<Result<std::unique_ptr<SegmentCleaner::Copy>>> SegmentCleaner::r
   const SegmentIndex::Live live = *found;
   AlignedMemory memory(live.record_bytes());
   auto read = co_await segment.file->read(live.offset, memory.span());
-  if (!read) co_return disk_.note(read.error());
+  if (!read) {
+    Status failed = disk_.note(read.error());
+    // The record is lost alone. Its owner drops it, so that the next attempt finds the segment without it.
+    if (failed.code() == Code::kMediumError) on_corrupt(id);
+    co_return failed;
+  }
   auto header = decode_record_header(memory.first(*read), segment.salt, live.offset);
   if (header && header->info == live.info && *read >= kRecordHeaderBytes + live.info.length) {
     // The data goes along as it is: a block that is damaged stays so, with its CRC in the header to tell its readers.

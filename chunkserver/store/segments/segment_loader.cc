@@ -83,6 +83,9 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
   segment->salt = name.salt;
   segment->path = disk.segments_directory() + "/" + file_name;
   auto file = co_await disk.disk().open(segment->path, runtime::OpenMode::kReadWrite);
+  // A file system that became read-only still serves what it has.
+  if (!file && disk.note(file.error()).code() == Code::kReadOnlyDevice)
+    file = co_await disk.disk().open(segment->path, runtime::OpenMode::kRead);
   if (!file) co_return disk.note(file.error());
   segment->file = std::move(*file);
   auto size = co_await segment->file->size();
@@ -91,11 +94,12 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
   KINTSUGI_CO_TRY(co_await drop_torn(disk, *segment, found));
   if (found.records.empty()) {
     segment->file.reset();
+    if (!disk.takes_writes()) co_return found.damaged;
     KINTSUGI_CO_TRY(disk.note(co_await disk.disk().remove(segment->path)));
     co_return found.damaged;
   }
   segment->end = found.records.back().offset + found.records.back().record_bytes();
-  if (segment->end < *size) {
+  if (segment->end < *size && disk.takes_writes()) {
     // So that what is torn is not found again: at the next start it would not be the last group any more.
     KINTSUGI_CO_TRY(disk.note(co_await segment->file->truncate(segment->end)));
     KINTSUGI_CO_TRY(disk.note(co_await segment->file->sync()));

@@ -165,7 +165,9 @@ asio::awaitable<Status> ChunkFetch::receive_frame(uint32_t payload_bytes, std::s
 void ChunkFetch::report(const Status& failure) {
   log::debug("{}", failure.to_string());
   const ServerId server{range_.chunk.server_id()};
-  if (failure.code() == Code::kCorrupt || failure.code() == Code::kNotFound) {
+  const bool lost = failure.code() == Code::kCorrupt || failure.code() == Code::kNotFound ||
+                    failure.code() == Code::kMediumError;
+  if (lost) {
     resources_.reports.report(context_, range_.id(), server, failure);
   } else {
     resources_.health.failed(server);

@@ -39,6 +39,8 @@ asio::awaitable<Result<size_t>> UringFile::read(uint64_t offset, std::span<std::
                   .bytes = static_cast<uint32_t>(std::min(into.size() - done, kMaxTransferBytes)),
                   .offset = offset + done};
     int count = co_await run(call);
+    // What lies there cannot be read; the disk may be well elsewhere.
+    if (count == -EIO) co_return Status{Code::kMediumError, failure(count, "read").message()};
     if (count < 0) co_return failure(count, "read");
     done += static_cast<size_t>(count);
     // This is the end of the file: behind an odd size O_DIRECT could not even ask.

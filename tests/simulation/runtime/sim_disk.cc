@@ -11,6 +11,17 @@ namespace {
 /// A dead disk still takes a moment to refuse, so that no retry loop stops the clock.
 constexpr Duration kDeadDelay = std::chrono::milliseconds(1);
 
+bool changes_something(DiskOp op) {
+  switch (op) {
+    case DiskOp::kWrite:
+    case DiskOp::kAllocate:
+    case DiskOp::kTruncate:
+    case DiskOp::kRename:
+    case DiskOp::kRemove: return true;
+    default: return false;
+  }
+}
+
 Duration times(Duration duration, double factor) {
   return Duration(static_cast<int64_t>(static_cast<double>(duration.count()) * factor));
 }
@@ -68,6 +79,23 @@ void SimDisk::mend_disk(const std::string& prefix) {
   make_volume(prefix)->broken = false;
 }
 
+void SimDisk::set_hung(bool hung, const std::string& prefix) {
+  const auto volume = make_volume(prefix);
+  volume->hung = hung;
+  if (hung) return;
+  for (auto& finish : std::exchange(volume->stuck, {}))
+    clock_.call_at(clock_.now() + speed_.latency, std::move(finish));
+}
+void SimDisk::set_read_only(bool read_only, const std::string& prefix) {
+  make_volume(prefix)->read_only = read_only;
+}
+
+Status SimDisk::spoil(const std::string& path, uint64_t offset) {
+  KINTSUGI_ASSIGN(InodePtr inode, tree_.find(path));
+  inode->bad_blocks.insert(offset - offset % runtime::kDiskAlignment);
+  return {};
+}
+
 void SimDisk::fail_next(size_t count, Code code, const std::string& prefix, std::optional<DiskOp> only) {
   KINTSUGI_ASSERT(code != Code::kOk);
   if (count > 0) faults_.push_back({prefix, count, code, only});
@@ -75,8 +103,11 @@ void SimDisk::fail_next(size_t count, Code code, const std::string& prefix, std:
 
 void SimDisk::forget_faults() {
   faults_.clear();
-  for (const auto& [prefix, volume] : volumes_)
+  for (const auto& [prefix, volume] : volumes_) {
     volume->broken = false;
+    volume->read_only = false;
+    if (volume->hung) set_hung(false, prefix);
+  }
 }
 
 Status SimDisk::flip_bit(const std::string& path, uint64_t offset, unsigned bit) {
@@ -105,12 +136,17 @@ Status SimDisk::resize(const std::string& path, uint64_t bytes) {
 }
 
 Status SimDisk::injected_fault(const Request& request) {
-  if (request.volume->broken) return {Code::kIoError, request.path + ": input/output error"};
+  const auto as_told = [&](Code code) {
+    return code == Code::kIoError && request.op == DiskOp::kRead ? Code::kMediumError : code;
+  };
+  if (request.volume->broken) return {as_told(Code::kIoError), request.path + ": input/output error"};
+  if (request.volume->read_only && changes_something(request.op))
+    return {Code::kReadOnlyDevice, request.path + ": read-only file system"};
   for (auto fault = faults_.begin(); fault != faults_.end(); ++fault) {
     if (!lies_below(request.path, fault->prefix) || (fault->only && *fault->only != request.op)) continue;
     const Code code = fault->code;
     if (--fault->count == 0) faults_.erase(fault);
-    return {code, request.path + ": injected fault"};
+    return {as_told(code), request.path + ": injected fault"};
   }
   return {};
 }
@@ -127,6 +163,18 @@ TimePoint SimDisk::completion_time(const Request& request) {
   return volume.free_at + times(sync ? speed_.sync_latency : speed_.latency, volume.slowness);
 }
 
+void SimDisk::begin(const Request& request, std::shared_ptr<Pending> pending) {
+  auto finish = [pending = std::move(pending)] {
+    if (!pending->result) pending->result = Status{};
+    pending->done.open();
+  };
+  if (request.volume->hung) {
+    request.volume->stuck.push_back(std::move(finish));
+  } else {
+    clock_.call_at(completion_time(request), std::move(finish));
+  }
+}
+
 asio::awaitable<Status> SimDisk::perform(std::shared_ptr<Life> life, Request request) {
   auto pending = std::make_shared<Pending>();
   const uint64_t number = next_operation_++;
@@ -135,10 +183,7 @@ asio::awaitable<Status> SimDisk::perform(std::shared_ptr<Life> life, Request req
     pending->offset = request.offset;
     pending->data = request.data;
     life->pending[number] = pending;
-    clock_.call_at(completion_time(request), [pending] {
-      if (!pending->result) pending->result = Status{};
-      pending->done.open();
-    });
+    begin(request, pending);
   } else {
     clock_.call_at(clock_.now() + kDeadDelay, [pending] {
       pending->result = Status{Code::kCancelled, "this machine crashed"};

@@ -65,11 +65,19 @@ class SimDisk {
   void set_capacity(const std::string& prefix, uint64_t bytes);
   void fill(const std::string& prefix = "/");  ///< takes all free bytes, until set_capacity or removals
   void set_slow(double factor, const std::string& prefix = "/");  ///< 1 is normal
-  void break_disk(const std::string& prefix);                     ///< every operation fails with kIoError
+  /// Every operation fails: reads with kMediumError, as below, others with kIoError.
+  void break_disk(const std::string& prefix);
+  /// What is asked of the volume does not return until it is no longer hung.
+  void set_hung(bool hung, const std::string& prefix = "/");
+  /// The file system refuses writes with kReadOnlyDevice, as one does that was remounted after an error.
+  void set_read_only(bool read_only, const std::string& prefix = "/");
+  /// The block at `offset` cannot be read (kMediumError) until it is written again. kNotFound.
+  Status spoil(const std::string& path, uint64_t offset);
   void mend_disk(const std::string& prefix);
-  /// The next `count` operations (of kind `only`) below `prefix` fail with `code` and change nothing.
+  /// The next `count` operations (of kind `only`) below `prefix` fail with `code` and change nothing. A read that gets
+  /// kIoError says kMediumError, as those of real disks do.
   void fail_next(size_t count, Code code, const std::string& prefix = "/", std::optional<DiskOp> only = {});
-  /// Nothing is broken any longer, and no failure is still to come.
+  /// Nothing is broken, hung or read-only any longer, and no failure is still to come. Bad blocks stay.
   void forget_faults();
   /// Flips a stored bit, durably, as bit rot does. kNotFound; kInvalidArgument past the end.
   Status flip_bit(const std::string& path, uint64_t offset, unsigned bit = 0);
@@ -113,6 +121,7 @@ class SimDisk {
   /// Waits as long as the operation takes. An error (a fault, a crash) means that it has no effect.
   asio::awaitable<Status> perform(std::shared_ptr<Life> life, Request request);
   Status injected_fault(const Request& request);
+  void begin(const Request& request, std::shared_ptr<Pending> pending);
   TimePoint completion_time(const Request& request);
 
   std::shared_ptr<Volume> volume_of(const std::string& path) const;

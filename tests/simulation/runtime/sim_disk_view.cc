@@ -23,14 +23,16 @@ asio::awaitable<Result<std::unique_ptr<runtime::File>>> DiskView::open(std::stri
                                                                        runtime::OpenMode mode) {
   KINTSUGI_CO_TRY(co_await perform(DiskOp::kOpen, path));
   InodePtr inode;
+  const bool for_writing = mode != runtime::OpenMode::kRead;
+  if (for_writing && disk_.volume_of(path)->read_only)
+    co_return Status{Code::kReadOnlyDevice, path + ": read-only file system"};
   if (mode == runtime::OpenMode::kCreate) {
     KINTSUGI_CO_ASSIGN(inode, disk_.tree_.make_file(path, disk_.volume_of(path), now()));
   } else {
     KINTSUGI_CO_ASSIGN(inode, disk_.tree_.find(path));
     if (inode->is_directory) co_return Status{Code::kIsDirectory, path + ": is a directory"};
   }
-  const bool writable = mode != runtime::OpenMode::kRead;
-  co_return std::make_unique<SimFile>(disk_, life_, std::move(inode), std::move(path), writable);
+  co_return std::make_unique<SimFile>(disk_, life_, std::move(inode), std::move(path), for_writing);
 }
 
 asio::awaitable<Status> DiskView::rename(std::string from, std::string to) {
@@ -48,6 +50,8 @@ asio::awaitable<Status> DiskView::remove(std::string path) {
 
 asio::awaitable<Status> DiskView::make_directory(std::string path) {
   KINTSUGI_CO_TRY(co_await perform(DiskOp::kMakeDirectory, path));
+  if (disk_.volume_of(path)->read_only && !disk_.exists(path))
+    co_return Status{Code::kReadOnlyDevice, path + ": read-only file system"};
   co_return disk_.tree_.make_directory(path, now());
 }
 
@@ -103,6 +107,9 @@ Status SimFile::check_writable() const {
 asio::awaitable<Result<size_t>> SimFile::read(uint64_t offset, std::span<std::byte> into) {
   KINTSUGI_ASSERT(aligned(offset) && aligned(into.size()) && aligned(into.data()));
   KINTSUGI_CO_TRY(co_await perform(DiskOp::kRead, offset, into.size()));
+  const auto bad = inode_->bad_blocks.lower_bound(offset);
+  if (bad != inode_->bad_blocks.end() && *bad < offset + into.size())
+    co_return Status{Code::kMediumError, path_ + ": a block cannot be read"};
   disk_.counters_.bytes_read += into.size();
   co_return inode_->content.current().read(offset, into);
 }
@@ -116,6 +123,7 @@ asio::awaitable<Status> SimFile::write(uint64_t offset, std::span<const std::byt
     KINTSUGI_CO_TRY(inode_->charge(end).with_context("write " + path_));
   disk_.counters_.bytes_written += from.size();
   inode_->content.write(offset, from);
+  inode_->bad_blocks.erase(inode_->bad_blocks.lower_bound(offset), inode_->bad_blocks.lower_bound(end));
   co_return Status{};
 }
 

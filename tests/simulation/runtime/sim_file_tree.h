@@ -2,8 +2,10 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,10 @@ struct Volume {
   uint64_t used_bytes = 0;
   double slowness = 1.0;
   bool broken = false;
+  bool hung = false;       ///< what is asked of it does not return
+  bool read_only = false;  ///< what would change something is refused
+  std::vector<std::function<void()>>
+      stuck;          ///< finish the operations that were asked of it while it was hung
   TimePoint free_at;  ///< when the device has moved all bytes asked of it so far
 
   uint64_t free_bytes() const { return capacity_bytes > used_bytes ? capacity_bytes - used_bytes : 0; }
@@ -42,6 +48,7 @@ struct Inode {
   SimFileContent content;  ///< when it is a file
   std::shared_ptr<Volume> volume;
   uint64_t charged_bytes = 0;
+  std::set<uint64_t> bad_blocks;  ///< multiples of kDiskAlignment that cannot be read until they are written
   const SimLock* lock = nullptr;  ///< the last one, as long as it lives
 
   /// Accounts for a size of `bytes`. kNoSpace: nothing changed.

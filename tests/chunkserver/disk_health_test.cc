@@ -1,0 +1,251 @@
+// One disk of several that is slow, hung, read-only or has bad sectors: only what lies on it suffers, and nothing is lost
+// that comes back.
+#include "chunkserver/store/disk/disk_health.h"
+
+#include "tests/chunkserver/cluster_rig.h"
+#include "tests/expect_ok.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+constexpr uint64_t kChunks = 12;
+
+DiskCondition condition(const StoreRig& rig, size_t disk) {
+  return rig.store->disk_reports().at(disk).condition;
+}
+
+/// Large and small chunks on both of two disks of equal size.
+void fill_two_disks(StoreRig& rig) {
+  for (const char* disk : {"/d0", "/d1"})
+    rig.node.disk().set_capacity(disk, uint64_t{1} << 30);
+  rig.start();
+  for (uint64_t stripe = 1; stripe <= kChunks; ++stripe) {
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(2 * kMiB, stripe)));
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe, 1), chunk_bytes(5000, stripe)));
+  }
+  for (const DiskReport& disk : rig.store->disk_reports())
+    ASSERT_GT(disk.chunks, 4u) << disk.path;
+}
+
+std::set<ChunkId> chunks_of(const StoreRig& rig, uint32_t disk) {
+  std::set<ChunkId> chunks;
+  for (const ListedChunk& chunk : rig.store->list_with_disks({}, 1000))
+    if (chunk.disk == disk) chunks.insert(chunk.info.id);
+  return chunks;
+}
+
+TEST(DiskHealth, ErrorsThatLieFarApartNeverMakeADiskFail) {
+  StoreRig rig;
+  DiskHealth health(rig.node.runtime().clock);
+  for (int i = 0; i < 500; ++i) {
+    EXPECT_FALSE(health.note({Code::kIoError, "write"}));
+    rig.simulation.run_for(30s);
+  }
+  EXPECT_EQ(health.write_errors(), 500u);
+  EXPECT_EQ(health.condition(), DiskCondition::kWell);
+}
+
+TEST(DiskHealth, ErrorsOfWritesAreJudgedApartFromThoseOfReads) {
+  StoreRig rig;
+  DiskHealth health(rig.node.runtime().clock);
+  for (int i = 0; i < 60; ++i)
+    EXPECT_FALSE(health.note({Code::kMediumError, "read"}));
+  for (int i = 0; i < 8; ++i)
+    EXPECT_FALSE(health.note({Code::kIoError, "sync"}));
+  EXPECT_TRUE(health.note({Code::kIoError, "sync"}));
+  EXPECT_EQ(health.read_errors(), 60u);
+}
+
+TEST(DiskHealth, ADiskWithAFewBadSectorsAmongManyGoodOnesStays) {
+  StoreRig rig;
+  DiskHealth health(rig.node.runtime().clock);
+  for (int chunk = 0; chunk < 20'000; ++chunk) {
+    if (chunk % 100 == 0) {
+      EXPECT_FALSE(health.note({Code::kMediumError, "read"}));
+    } else {
+      health.read_succeeded();
+    }
+  }
+}
+
+TEST(DiskHealth, ABadSectorCostsTheChunkThatLiesOnItAndNotTheDisk) {
+  StoreRig rig(1, 2);
+  fill_two_disks(rig);
+  const std::set<ChunkId> on_first = chunks_of(rig, 0);
+  const ChunkId large = *std::ranges::find_if(on_first, [](ChunkId id) { return id.index == 0; });
+  const std::string path =
+      fmt::format("/d0/chunks/{:02x}/{:016x}-0", large.stripe.value & 0xff, large.stripe.value);
+  KINTSUGI_ASSERT_OK(rig.node.disk().spoil(path, 4096 + kMiB));
+  for (int round = 0; round < 20; ++round)
+    EXPECT_FALSE(rig.get(large));
+  ASSERT_FALSE(rig.store->find(large));
+  const auto lost = rig.store->take_lost();
+  ASSERT_EQ(lost.size(), 1u) << "it is told, to be repaired";
+  EXPECT_EQ(lost[0].id, large);
+  EXPECT_EQ(rig.store->counters().corrupt_chunks, 1u);
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kWell);
+  EXPECT_GT(rig.store->disk_reports().at(0).read_errors, 0u);
+  EXPECT_EQ(rig.store->chunks(), 2 * kChunks - 1);
+  // A repair may put it back here.
+  KINTSUGI_EXPECT_OK(rig.put(large, chunk_bytes(2 * kMiB, large.stripe.value)));
+  EXPECT_EQ(*rig.get(large), chunk_bytes(2 * kMiB, large.stripe.value));
+}
+
+TEST(DiskHealth, ABadBlockUnderTheHeaderOfASmallChunkCostsThatChunkAlone) {
+  StoreRig rig;
+  rig.start();
+  for (uint64_t stripe = 1; stripe <= 3; ++stripe)
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(3000, stripe)));
+  KINTSUGI_ASSERT_OK(rig.node.disk().spoil("/d0/segments/" + rig.files("/d0/segments").at(0), 0));
+  EXPECT_FALSE(rig.get(chunk_id(1)));
+  EXPECT_FALSE(rig.store->find(chunk_id(1)));
+  for (uint64_t stripe = 2; stripe <= 3; ++stripe)
+    EXPECT_EQ(*rig.get(chunk_id(stripe)), chunk_bytes(3000, stripe));
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kWell);
+}
+
+TEST(DiskHealth, TheCleanerThatMeetsABadBlockDropsThatChunkAndGoesOn) {
+  SegmentLimits segments;
+  segments.segment_bytes = 256 * 1024;
+  segments.allocation_step_bytes = 64 * 1024;
+  StoreRig rig(1, 1, segments);
+  rig.start();
+  for (uint64_t stripe = 1; stripe <= 60; ++stripe)
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(20'000, stripe)));
+  const std::string first = "/d0/segments/" + rig.files("/d0/segments").at(0);
+  for (uint64_t stripe = 2; stripe <= 60; ++stripe) {
+    if (stripe % 10 != 0) {
+      KINTSUGI_ASSERT_OK(rig.remove(chunk_id(stripe)));
+    }
+  }
+  KINTSUGI_ASSERT_OK(rig.node.disk().spoil(first, 8192));  // in chunk 1, which lives
+  rig.simulation.run_for(20min);
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kWell);
+  EXPECT_LE(rig.store->disk_reports().at(0).read_errors, 3u) << "it is not read again and again";
+  EXPECT_FALSE(rig.store->find(chunk_id(1)));
+  EXPECT_EQ(rig.store->take_lost().size(), 1u);
+  EXPECT_FALSE(rig.node.disk().exists(first)) << "the segment is cleaned";
+  for (uint64_t stripe = 10; stripe <= 60; stripe += 10)
+    EXPECT_EQ(*rig.get(chunk_id(stripe)), chunk_bytes(20'000, stripe));
+}
+
+TEST(DiskHealth, AReadOnlyDiskServesWhatItHasAndTakesNothingNew) {
+  StoreRig rig(1, 2);
+  fill_two_disks(rig);
+  const std::set<ChunkId> on_first = chunks_of(rig, 0);
+  rig.node.disk().set_read_only(true, "/d0");
+  // Enough that each disk would get some.
+  for (uint64_t stripe = 100; stripe < 116; ++stripe)
+    (void)rig.put(chunk_id(stripe), chunk_bytes(2 * kMiB, stripe));
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kReadOnly);
+  EXPECT_FALSE(rig.store->disk_reports().at(0).reason.empty());
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    KINTSUGI_EXPECT_OK(rig.put(chunk_id(200 + restarts), chunk_bytes(2 * kMiB, 200)));
+    EXPECT_TRUE(rig.store->take_lost().empty());
+    for (const ChunkId id : on_first) {
+      const size_t bytes = id.index == 0 ? 2 * kMiB : 5000;
+      const auto read = rig.get(id);
+      ASSERT_TRUE(read) << read.error();
+      EXPECT_EQ(*read, chunk_bytes(bytes, id.stripe.value));
+    }
+    EXPECT_EQ(rig.store->known_space().failed_disks, 0u);
+    rig.restart();
+  }
+}
+
+TEST(DiskHealth, AShortageOfMemoryDropsNothing) {
+  StoreRig rig;
+  rig.start();
+  KINTSUGI_ASSERT_OK(rig.put(chunk_id(1), chunk_bytes(2 * kMiB, 1)));
+  rig.node.disk().fail_next(200, Code::kOutOfMemory, "/d0");
+  for (int i = 0; i < 20; ++i)
+    (void)rig.get(chunk_id(1));
+  rig.simulation.run_for(30s);
+  rig.node.disk().forget_faults();
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kWell);
+  EXPECT_EQ(*rig.get(chunk_id(1)), chunk_bytes(2 * kMiB, 1));
+}
+
+TEST(DiskHealth, AHungDiskHoldsUpNoOtherOneAndKeepsItsChunks) {
+  StoreRig rig(1, 2);
+  fill_two_disks(rig);
+  const std::set<ChunkId> on_first = chunks_of(rig, 0), on_second = chunks_of(rig, 1);
+  rig.node.disk().set_hung(true, "/d0");
+  rig.simulation.run_for(15s);
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kHung);
+  EXPECT_EQ(condition(rig, 1), DiskCondition::kWell);
+  EXPECT_GT(rig.store->disk_reports().at(0).oldest_call, DiskHealth::kHungAfter);
+  const TimePoint before = rig.simulation.now();
+  for (const ChunkId id : on_first)
+    EXPECT_EQ(rig.get(id).error().code(), Code::kUnavailable);
+  EXPECT_EQ(rig.simulation.run(rig.store->remove(Context{}, *on_first.begin())).code(), Code::kUnavailable);
+  for (const ChunkId id : on_second)
+    EXPECT_TRUE(rig.get(id));
+  for (uint64_t stripe = 100; stripe < 110; ++stripe)
+    KINTSUGI_EXPECT_OK(rig.put(chunk_id(stripe), chunk_bytes(2 * kMiB, stripe)));
+  EXPECT_LT(rig.simulation.now() - before, 1s);
+  EXPECT_TRUE(rig.store->take_lost().empty()) << "what hangs is not lost";
+  rig.node.disk().set_hung(false, "/d0");
+  rig.simulation.run_for(1s);
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kSlow);
+  for (const ChunkId id : on_first)
+    EXPECT_TRUE(rig.get(id)) << id;
+  rig.simulation.run_for(DiskHealth::kSlowFor);
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kWell);
+}
+
+TEST(DiskHealth, AHungDiskStopsNoHeartbeatAndIsToldInEachOfThem) {
+  ClusterRig rig(1);
+  rig.stop_server(0);
+  rig.disks = {"/disk", "/second"};
+  rig.servers[0].node->disk().set_capacity("/second", uint64_t{1} << 41);
+  rig.start_server(0);
+  rig.simulation.run_for(3s);
+  rig.meta.heartbeats.clear();
+  rig.servers[0].node->disk().set_hung(true, "/second");
+  // The mark of the metadata goes to all disks, and no heartbeat may wait for that either.
+  rig.meta.next_answer.mutable_metadata()->set_epoch(3);
+  rig.simulation.run_for(20s);
+  EXPECT_GE(rig.meta.heartbeats.size(), 18u);
+  const auto& disks = rig.meta.heartbeats.back().disk_states();
+  ASSERT_EQ(disks.size(), 2);
+  EXPECT_EQ(disks[0].health(), proto::DiskState::WELL);
+  EXPECT_EQ(disks[1].health(), proto::DiskState::HUNG);
+  EXPECT_EQ(disks[1].path(), "/second");
+  EXPECT_GT(disks[1].oldest_call_seconds(), 10);
+  EXPECT_FALSE(disks[1].reason().empty());
+  // Also one that must register anew, as after a restart of the metaserver, waits for no disk.
+  rig.meta.next_answer.set_register_again(true);
+  const size_t registrations = rig.meta.registrations.size();
+  rig.meta.heartbeats.clear();
+  rig.simulation.run_for(5s);
+  EXPECT_EQ(rig.meta.registrations.size(), registrations + 1);
+  EXPECT_GE(rig.meta.heartbeats.size(), 3u);
+  rig.servers[0].node->disk().forget_faults();
+}
+
+TEST(DiskHealth, ALostDiskIsToldWithoutAPause) {
+  ClusterRig rig(1);
+  rig.stop_server(0);
+  rig.disks = {"/disk", "/second"};
+  rig.start_server(0);
+  constexpr uint64_t kMany = 3500;
+  for (uint64_t stripe = 1; stripe <= kMany; ++stripe)
+    KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(stripe), chunk_bytes(100, stripe)));
+  const auto disks = rig.store(0).disk_reports();
+  const size_t fuller = disks.at(0).chunks > disks.at(1).chunks ? 0 : 1;
+  const uint64_t on_it = disks.at(fuller).chunks;
+  ASSERT_GT(on_it, Heartbeat::kMaxLost);
+  KINTSUGI_ASSERT_OK(rig.servers[0].node->disk().remove_all(disks.at(fuller).path));
+  rig.meta.heartbeats.clear();
+  rig.simulation.run_for(7s);  // the directory's absence is noticed within five
+  std::set<ChunkId> told;
+  for (const auto& heartbeat : rig.meta.heartbeats)
+    for (const auto& lost : heartbeat.lost())
+      told.insert({StripeId{lost.stripe_id()}, lost.index()});
+  EXPECT_EQ(told.size(), on_it);
+}
+
+}  // namespace
+}  // namespace kintsugi::chunkserver
