@@ -6,7 +6,9 @@
 #include "chunkserver/service/pages.h"
 #include "common/base/server_name.h"
 #include "common/daemon/daemon.h"
+#include "common/daemon/disk_paths.h"
 #include "common/daemon/memory_share.h"
+#include "common/daemon/private_directory.h"
 #include "common/log/log.h"
 #include "monitoring/sight/observer.h"
 
@@ -30,7 +32,8 @@ void add_settings(daemon::Settings& settings, Options& options, MemorySettings& 
   settings.add("listen", &options.listen, "host:port for clients and other servers; port 0 picks one");
   settings.add("advertise", &options.advertise, "host others reach this server by (default: that of listen)");
   settings.add("metaserver", &options.metaserver, "host:port of the metaserver");
-  settings.add("disks", &options.disks, "directories to keep chunks in, one for each disk");
+  settings.add("disks", &options.disks,
+               "directories to keep chunks in, one for each disk; they must be there");
   settings.add("name", &options.name, "what people call this server (default: its host:port)");
   settings.add("rack", &options.rack, "failure domain of this server");
   settings.add("daemons_on_machine", &memory.daemons_on_machine,
@@ -123,8 +126,14 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
                                              const MemorySettings& memory) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
   if (!options.name.empty()) KINTSUGI_TRY(check_server_name(options.name).with_context("name"));
-  for (std::string& disk : options.disks)
+  std::vector<daemon::DiskPath> disks;
+  for (std::string& disk : options.disks) {
     disk = std::filesystem::absolute(disk).string();
+    disks.push_back(daemon::look_at(disk));
+  }
+  KINTSUGI_TRY(daemon::check_disk_paths(disks));
+  for (const std::string& disk : options.disks)
+    daemon::keep_private(disk);
   set_memory(options, memory);
   return std::make_unique<Daemon>(shell, options);
 }

@@ -1,6 +1,7 @@
 // kintsugi-metaserver: keeps the namespace and the stripe map, and repairs what is lost.
 #include "common/daemon/daemon.h"
 #include "common/daemon/memory_share.h"
+#include "common/daemon/private_directory.h"
 #include "common/log/log.h"
 #include "common/proto/names.h"
 #include "metaserver/daemon/http_pages.h"
@@ -121,6 +122,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
   repair_manager::Options& repairs = options.parts.repairs;
   KINTSUGI_ASSIGN(repairs.schedule, repair_manager::parse_schedule(options.repair_schedule));
   KINTSUGI_ASSIGN(repairs.shape, proto::parse_shape(options.repair_shape));
+  daemon::keep_private(options.data_dir);
   KINTSUGI_ASSIGN(std::unique_ptr<RocksDbStore> store,
                   RocksDbStore::open(shell.runtime.executor, options.data_dir, memory_of(options)));
   return std::make_unique<Daemon>(shell, options.parts, std::move(store));

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "common/daemon/daemon.h"
+#include "common/daemon/private_directory.h"
 #include "common/http/http_post.h"
 #include "monitoring/daemon/analysis.h"
 #include "monitoring/daemon/http_pages.h"
@@ -66,6 +67,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const Monitor
   const auto collector = http::Url::parse(options.trace_collector);
   if (!options.trace_collector.empty() && !collector)
     return collector.error().with_context("trace_collector");
+  daemon::keep_private(options.data_dir);
   return std::make_unique<Daemon>(shell, options);
 }
 

@@ -201,6 +201,7 @@ Status bring_up(const LocalCluster& cluster, std::set<std::string>& launched) {
 Status start(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const DirectoryLock lock, lock_for_start(arguments));
   KINTSUGI_ASSIGN(LocalCluster cluster, load_or_create(arguments));
+  KINTSUGI_TRY(cluster.close_to_others());
   KINTSUGI_TRY(follow_move(cluster));
   const LocalClusterOptions before = cluster.options();
   std::set<std::string> launched;

@@ -120,11 +120,10 @@ Result<LocalCluster> LocalCluster::load(const std::string& directory) {
 Result<LocalCluster> LocalCluster::create(const std::string& directory, const LocalClusterOptions& options) {
   LocalCluster cluster(directory);
   cluster.options_ = options;
-  for (const char* part : {"etc", "log", "run", "data/meta"}) {
-    std::error_code error;
-    fs::create_directories(cluster.directory_ + "/" + part, error);
-    if (error) return status_from_errno(error.value(), cluster.directory_ + "/" + part);
-  }
+  KINTSUGI_TRY(cluster.close_to_others());
+  std::error_code error;
+  fs::create_directories(cluster.directory_ + "/data/meta", error);
+  if (error) return status_from_errno(error.value(), cluster.directory_ + "/data/meta");
   auto secret = rpc::Secret::create(cluster.secret_file());
   if (!secret && secret.error().code() != Code::kAlreadyExists) return secret.error();
   {
@@ -139,6 +138,22 @@ Result<LocalCluster> LocalCluster::create(const std::string& directory, const Lo
   KINTSUGI_TRY(cluster.write_env());
   KINTSUGI_TRY(cluster.save());
   return cluster;
+}
+
+Status LocalCluster::close_to_others() const {
+  std::error_code error;
+  for (const char* part : {"etc", "log", "run", "data"}) {
+    const std::string path = directory_ + "/" + part;
+    fs::create_directory(path, error);
+    if (!error) fs::permissions(path, fs::perms::owner_all, error);
+    if (error) return status_from_errno(error.value(), path);
+  }
+  const std::string description = directory_ + "/cluster.json";
+  fs::permissions(description, fs::perms::owner_read | fs::perms::owner_write, error);
+  // A cluster that is just being made has none.
+  if (error && error != std::errc::no_such_file_or_directory)
+    return status_from_errno(error.value(), description);
+  return {};
 }
 
 Status LocalCluster::write_env() const {
@@ -322,7 +337,7 @@ Status LocalCluster::save() const {
   for (const Chunkserver& server : chunkservers_) {
     json["chunkservers"].push_back({{"listen", server.listen}, {"http", server.http}, {"rack", server.rack}});
   }
-  return write_file(directory_ + "/cluster.json", json.pretty() + "\n");
+  return write_file(directory_ + "/cluster.json", json.pretty() + "\n", 0600);
 }
 
 }  // namespace kintsugi::cli

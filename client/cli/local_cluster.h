@@ -53,6 +53,9 @@ class LocalCluster {
   /// data stays for the next growth.
   Status shrink(const LocalClusterOptions& before, std::chrono::milliseconds patience);
 
+  /// Has only the owner read what the cluster keeps: data, logs, settings and where its daemons are. Makes the directories for
+  /// these that are not there.
+  Status close_to_others() const;
   /// The directory that the cluster's files name, if it is another one than it is in.
   std::optional<std::string> moved_from() const;
   /// Has the daemons' files and `env` name the directory that the cluster is in. REQUIRES: no daemon runs.

@@ -120,7 +120,7 @@ DirectoryLock::~DirectoryLock() {
 }
 
 Status LocalDaemon::start() const {
-  const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (out < 0) return status_from_errno(errno, output);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

@@ -18,6 +18,7 @@ namespace {
 // This is plain memory without locks, since signal handlers use it.
 char process_name[64];
 char file_path[PATH_MAX];
+void (*before_last_words)() = [] {};
 alignas(16) char handler_stack[64 << 10];  // an overflown stack cannot carry its own handler
 
 /// A text of bounded length: the rest is cut off.
@@ -109,7 +110,12 @@ void set_last_words_file(const std::string& path) {
   std::memcpy(file_path, path.c_str(), path.size() + 1);
 }
 
+void set_before_last_words(void (*wait)()) {
+  before_last_words = wait;
+}
+
 void write_last_words(std::string_view text) {
+  before_last_words();
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   Words line;

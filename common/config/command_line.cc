@@ -21,7 +21,11 @@ Settings::CommandLine::CommandLine(Settings& settings)
   app.add_option("--config", config_file_, "settings as TOML; flags override them")->type_name("FILE");
   for (size_t i = 0; i < values_.size(); ++i) {
     const Setting& setting = settings.settings_[i];
-    const std::string flag = setting.flag(), help = setting.help + (setting.required ? " (required)" : "");
+    const std::string flag = setting.flag();
+    const std::string help =
+        setting.help +
+        (setting.kind == Kind::kList ? "; several with commas between them, or the flag again" : "") +
+        (setting.required ? " (required)" : "");
     // An empty part of the help is left out.
     const bool has_default = setting.default_text != "\"\"" && setting.default_text != "[]";
     if (setting.kind == Kind::kBool) {
@@ -31,7 +35,7 @@ Settings::CommandLine::CommandLine(Settings& settings)
     }
     auto* option = app.add_option(flag, values_[i], help)->allow_extra_args(false)->expected(1);
     if (setting.kind == Kind::kList) {
-      option->take_all();
+      option->take_all()->delimiter(',');
     } else {
       option->take_last();
     }
@@ -39,6 +43,7 @@ Settings::CommandLine::CommandLine(Settings& settings)
                        : setting.kind == Kind::kBytes  ? "SIZE"
                        : setting.kind == Kind::kNumber ? "N"
                        : setting.kind == Kind::kDouble ? "X"
+                       : setting.kind == Kind::kList   ? "TEXT,..."
                                                        : "TEXT";
     option->type_name(type);
     if (has_default) option->default_str(setting.default_text);

@@ -43,7 +43,7 @@ class Settings {
            double max = std::numeric_limits<double>::max());
   void add(std::string key, Duration* value, std::string help, Duration min = Duration::zero(),
            Duration max = Duration::max());
-  void add(std::string key, std::vector<std::string>* value, std::string help);  ///< the flag may be repeated
+  void add(std::string key, std::vector<std::string>* value, std::string help);  ///< flags: --key a,b or --key a --key b
   template <std::unsigned_integral T>
     requires(!std::same_as<T, bool>)
   void add(std::string key, T* value, std::string help, T min = 0, T max = std::numeric_limits<T>::max()) {

@@ -8,6 +8,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <malloc.h>
+#include <sys/stat.h>
 
 #include "common/base/last_words.h"
 #include "common/log/log.h"
@@ -21,6 +22,10 @@ namespace {
 constexpr Duration kGiveBackInterval = 1min;
 /// A daemon that uses less of a processor than this is at rest: it takes a tenth of that to send or answer heartbeats.
 constexpr double kAtRest = 0.005;
+/// Takes all rights of everybody but the owner from files and directories that are made.
+constexpr mode_t kOwnerOnly = 0077;
+/// The end of a daemon waits so long for the log's disk.
+constexpr auto kLastLines = 1s;
 
 asio::awaitable<void> give_memory_back(runtime::TaskGroup& tasks, Daemon& daemon) {
   for (std::clock_t before = std::clock(); co_await tasks.sleep_for(kGiveBackInterval);) {
@@ -44,8 +49,22 @@ asio::awaitable<void> wait_for_end(Shell& shell) {
   shell.ending.on_end = [] {};
 }
 
+/// Whoever moves log files away says so with SIGHUP.
+asio::awaitable<void> reopen_log(runtime::TaskGroup& tasks, asio::signal_set& hangups) {
+  const auto stop = tasks.on_stop([&hangups] { hangups.cancel(); });
+  while (!tasks.stopping()) {
+    boost::system::error_code cancelled;
+    co_await hangups.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    if (cancelled) break;
+    log::reopen_file();
+    log::info("signal {} (SIGHUP): the log file is opened again", SIGHUP);
+  }
+}
+
 /// Runs the daemon from start() to stop(); `started` is set once start() has succeeded.
-asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, bool& started) {
+asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, asio::signal_set& hangups, bool& started) {
+  runtime::TaskGroup log_tasks(shell.runtime);
+  log_tasks.spawn(reopen_log(log_tasks, hangups));
   Status status = co_await daemon.start();
   started = status.ok();
   if (started) {
@@ -59,6 +78,8 @@ asio::awaitable<Status> serve(Shell& shell, Daemon& daemon, bool& started) {
   // Pages end first: the parts that they show are about to go.
   shell.http.stop();
   co_await daemon.stop();
+  log_tasks.request_stop();
+  co_await log_tasks.join();
   co_return status;
 }
 
@@ -80,8 +101,13 @@ void add_pages(Shell& shell, const std::string& effective, const bool& started,
 Status run_parsed(const Settings& settings, const Make& make, int& exit_status) {
   KINTSUGI_ASSIGN(const rpc::Secret secret, rpc::Secret::load(settings.secret_file));
   runtime::ProductionRuntime production;
+  // It keeps a signal that comes before anybody waits for one: a start may take long.
+  asio::signal_set hangups(production.io(), SIGHUP);
   metrics::Metrics metrics;
   metrics.add_process_metrics();
+  metrics.counter("kintsugi_log_lines_dropped_total",
+                  "Lines missing in the log file because its disk was too slow", {},
+                  [] { return static_cast<double>(log::dropped_lines()); });
   http::HttpServer http(production.io().get_executor());
   Shell shell{production, production.runtime(), secret, http, metrics};
   std::unique_ptr<Daemon> daemon;
@@ -95,7 +121,7 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
     shell.http_address = http.local_endpoint().to_string();
   }
   KINTSUGI_ASSIGN(daemon, make(shell));
-  Status status = runtime::run_on(production, serve(shell, *daemon, started));
+  Status status = runtime::run_on(production, serve(shell, *daemon, hangups, started));
   if (started) exit_status = shell.ending.exit_status();
   return status;
 }
@@ -119,19 +145,22 @@ void Ending::end(Status why, int exit_status) {
 }
 
 int run(int argc, const char* const* argv, Settings& settings, const Make& make) {
+  // What a daemon writes may hold what only its user may read: contents of files, names, where things are.
+  ::umask(kOwnerOnly);
   install_last_words(settings.program());
+  // A hangup never ends a daemon: from run_parsed() on it opens the log file again.
+  std::signal(SIGHUP, SIG_IGN);
   settings.parse_or_exit(argc, argv);
-  if (!settings.log_file.empty()) log::set_file(settings.log_file);
+  if (!settings.log_file.empty()) log::set_file(settings.log_file, log::Writing::kInBackground);
   log::info("{} starts with\n{}", settings.program(), settings.effective());
   int exit_status = kExitFailed;
   const Status status = run_parsed(settings, make, exit_status);
-  if (status.ok()) {
-    log::info("stopped");
-    return exit_status;
-  }
+  if (status.ok()) log::info("stopped");
   // Without a log file the log is standard error: one line there is enough.
-  if (!settings.log_file.empty()) log::error("{} ends: {}", settings.program(), status.to_string());
-  std::fprintf(stderr, "%s: %s\n", settings.program().c_str(), status.to_string().c_str());
+  if (!status.ok() && !settings.log_file.empty())
+    log::error("{} ends: {}", settings.program(), status.to_string());
+  if (!status.ok()) std::fprintf(stderr, "%s: %s\n", settings.program().c_str(), status.to_string().c_str());
+  log::flush(kLastLines);
   return exit_status;
 }
 

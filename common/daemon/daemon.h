@@ -84,6 +84,7 @@ using Make = std::function<Result<std::unique_ptr<Daemon>>(Shell&)>;
 
 inline constexpr int kExitFailed = 1;
 
+/// What the process makes from now on only its user can read. SIGHUP opens the log file again, for whoever moved it away.
 /// Parses the settings, makes the daemon and serves until SIGTERM, SIGINT or Ending::end. Returns the exit status of
 /// main: 0 after a signal, kExitFailed when the daemon was not made or did not start, or what Ending::end was given.
 /// Exits by itself with 2 when the command line or the file of settings is not understood, with 0 after --help. Errors are

@@ -1,7 +1,7 @@
 #include "common/http/http_server.h"
 
 #include <atomic>
-#include <set>
+#include <map>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -10,6 +10,7 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
+#include "common/http/open_connections.h"
 #include "common/log/log.h"
 #include "common/runtime/production/patient_listen.h"
 
@@ -33,7 +34,7 @@ struct HttpServer::State {
   asio::any_io_executor executor;
   tcp::acceptor acceptor;
   std::map<std::string, Handler, std::less<>> handlers;
-  std::set<beast::tcp_stream*> open;
+  OpenConnections open;
   asio::thread_pool writer{1};  ///< for late bodies
   std::atomic<bool> stopped = false;
 
@@ -59,20 +60,6 @@ struct HttpServer::State {
 
 namespace {
 
-/// Keeps a stream among the open connections for as long as it lives, however the coroutine ends.
-class Listed {
- public:
-  Listed(std::set<beast::tcp_stream*>& open, beast::tcp_stream& stream) : open_(open), stream_(stream) {
-    open_.insert(&stream_);
-  }
-  ~Listed() { open_.erase(&stream_); }
-  Listed(const Listed&) = delete;
-
- private:
-  std::set<beast::tcp_stream*>& open_;
-  beast::tcp_stream& stream_;
-};
-
 /// Makes the body on the server's thread for that, and comes back to the loop. An exception becomes a 500.
 template <class State>
 asio::awaitable<void> write_late(State& state, Response& response) {
@@ -94,7 +81,7 @@ asio::awaitable<void> write_late(State& state, Response& response) {
 template <class State>
 asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
   beast::tcp_stream stream(std::move(socket));
-  Listed listed(state->open, stream);
+  OpenConnections::Guard open(state->open, stream);
   beast::flat_buffer buffer(kMaxRequestBytes);
   while (!state->stopped) {
     stream.expires_after(kRequestLimit);
@@ -102,7 +89,7 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
     auto [read_error, read_bytes] = co_await beast::http::async_read(stream, buffer, request, kTuple);
     // A request that was read in the turn in which stop() was called is not answered: the objects that pages show
     // may be gone.
-    if (read_error || state->stopped) break;
+    if (read_error || state->stopped || !open.begin_answer()) break;
     Response response = state->answer(request);
     if (response.late_body) co_await write_late(*state, response);
     if (state->stopped) break;
@@ -115,6 +102,7 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
     stream.expires_after(kRequestLimit);
     auto [write_error, written] = co_await beast::http::async_write(stream, message, kTuple);
     if (write_error || !request.keep_alive()) break;
+    open.end_answer();
   }
 }
 
@@ -130,7 +118,6 @@ asio::awaitable<void> accept_all(std::shared_ptr<State> state) {
       co_await pause.async_wait(kTuple);
       continue;
     }
-    if (state->open.size() >= HttpServer::kMaxConnections) continue;  // closed by going out of scope
     asio::co_spawn(state->executor, serve(state, std::move(socket)), asio::detached);
   }
 }
@@ -172,8 +159,7 @@ void HttpServer::stop() {
   state_->stopped = true;
   boost::system::error_code ignored;
   state_->acceptor.close(ignored);
-  for (beast::tcp_stream* stream : state_->open)
-    stream->close();
+  state_->open.close_all();
   // A body that is being written comes back to the executor, which the caller may end next.
   state_->writer.join();
 }

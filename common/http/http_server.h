@@ -1,5 +1,5 @@
-/// A daemon's small HTTP side: /metrics, /healthz and /debug pages. GET only, bounded connections, short
-/// deadlines. Real sockets only: the simulator reads the same functions directly.
+/// A daemon's small HTTP side: /metrics, /healthz and /debug pages. GET only, bounded connections of which those that
+/// ask nothing make room (OpenConnections), short deadlines. Real sockets only: the simulator reads the same functions directly.
 #pragma once
 
 #include <functional>
@@ -38,8 +38,6 @@ class HttpServer {
   /// Closes the listener and every connection. No handler is called any more, and no coroutine of the server is left
   /// after the executor's next turns. Waits for a late body that is being made; those that have not begun are dropped. Idempotent.
   void stop();
-
-  static constexpr size_t kMaxConnections = 64;
 
  private:
   struct State;

@@ -90,6 +90,10 @@ TEST_F(SettingsTest, ReadsEveryTypeFromFlags) {
   EXPECT_EQ(options_.repair_delay, 0s);
   EXPECT_EQ(options_.cache_bytes, 1u << 30);
   EXPECT_EQ(options_.data_dirs, (std::vector<std::string>{"/a", "/b"}));
+  KINTSUGI_EXPECT_OK(parse({"--data-dirs", "/a,/b c", "--data-dirs=/d"}));
+  EXPECT_EQ(options_.data_dirs, (std::vector<std::string>{"/a", "/b c", "/d"}));
+  KINTSUGI_EXPECT_OK(settings_.load_text("data_dirs = ['/a,b']", "k.toml"));
+  EXPECT_EQ(options_.data_dirs, (std::vector<std::string>{"/a,b"})) << "in a file a comma is part of a path";
   KINTSUGI_EXPECT_OK(parse({"--verify"}));
   EXPECT_TRUE(options_.verify);
   KINTSUGI_EXPECT_OK(parse({"--verify=false"}));

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "common/daemon/disk_paths.h"
+#include "common/daemon/private_directory.h"
 #include "common/log/log.h"
 #include "tests/expect_ok.h"
 
@@ -96,6 +98,77 @@ TEST_F(DaemonDeathTest, DoesNotStartWithoutItsSecret) {
   std::filesystem::remove(directory_ + "/secret");
   EXPECT_EXIT(run_and_exit({}, [](Shell&) { std::abort(); }), ::testing::ExitedWithCode(kExitFailed),
               "secret");
+}
+
+TEST_F(DaemonDeathTest, WritesWhatOnlyItsUserReads) {
+  const auto write = [this](Shell& shell) {
+    std::ofstream(directory_ + "/made") << "private";
+    std::filesystem::create_directory(directory_ + "/made-directory");
+    asio::post(shell.runtime.executor, [] { ::raise(SIGTERM); });
+  };
+  EXPECT_EXIT(run_and_exit({}, write), ::testing::ExitedWithCode(0), "");
+  using std::filesystem::perms;
+  const auto mode = [this](const char* name) {
+    return std::filesystem::status(directory_ + name).permissions();
+  };
+  EXPECT_EQ(mode("/made"), perms::owner_read | perms::owner_write);
+  EXPECT_EQ(mode("/made-directory"), perms::owner_all);
+  EXPECT_EQ(mode("/log"), perms::owner_read | perms::owner_write);
+}
+
+TEST_F(DaemonDeathTest, OpensItsLogAgainAfterAHangup) {
+  const auto hang_up = [this](Shell& shell) {
+    log::info("before the move");
+    log::flush(1s);
+    std::filesystem::rename(log(), directory_ + "/moved");
+    ::raise(SIGHUP);
+    asio::post(shell.runtime.executor, [] { ::raise(SIGTERM); });
+  };
+  EXPECT_EXIT(run_and_exit({}, hang_up), ::testing::ExitedWithCode(0), "");
+  const std::string text = logged();
+  EXPECT_NE(text.find("is opened again"), std::string::npos) << text;
+  EXPECT_EQ(text.find("before the move"), std::string::npos) << text;
+}
+
+TEST(PrivateDirectory, IsClosedAndMissingOnesAreNotMade) {
+  const std::string directory = ::testing::TempDir() + "kintsugi-private-" + std::to_string(::getpid());
+  keep_private(directory);
+  EXPECT_FALSE(std::filesystem::exists(directory));
+  std::filesystem::create_directory(directory);
+  std::filesystem::permissions(directory, std::filesystem::perms(0755));
+  keep_private(directory);
+  EXPECT_EQ(std::filesystem::status(directory).permissions(), std::filesystem::perms(0700));
+  std::filesystem::remove(directory);
+}
+
+TEST(DiskPaths, ThatAreMissingOrNotMountedAreRefused) {
+  const DiskPath full{.path = "/d1", .exists = true, .mounted = true};
+  const DiskPath fresh{.path = "/d2", .exists = true, .empty = true, .mounted = true};
+  const DiskPath unmounted{.path = "/d3", .exists = true, .empty = true};
+  const DiskPath plain{.path = "/d4", .exists = true};
+  const DiskPath missing{.path = "/nope"};
+  KINTSUGI_EXPECT_OK(check_disk_paths({full, fresh}));
+  // Nobody knows of a disk that should be there: directories of one file system, or the only one.
+  KINTSUGI_EXPECT_OK(check_disk_paths({unmounted}));
+  KINTSUGI_EXPECT_OK(check_disk_paths({plain, unmounted}));
+  KINTSUGI_EXPECT_OK(check_disk_paths({unmounted, unmounted}));
+  KINTSUGI_EXPECT_OK(check_disk_paths({full, plain}));
+  for (const std::vector<DiskPath>& wrong : {std::vector{full, missing}, {missing}, {full, unmounted, fresh}})
+    EXPECT_EQ(check_disk_paths(wrong).code(), Code::kNotFound);
+  EXPECT_NE(check_disk_paths({full, missing}).message().find("/nope"), std::string::npos);
+  EXPECT_NE(check_disk_paths({full, unmounted}).message().find("/d3"), std::string::npos);
+}
+
+TEST(DiskPaths, AreLookedAtAsTheyAre) {
+  const std::string directory = ::testing::TempDir() + "kintsugi-paths-" + std::to_string(::getpid());
+  EXPECT_FALSE(look_at(directory).exists);
+  std::filesystem::create_directory(directory);
+  EXPECT_TRUE(look_at(directory).exists && look_at(directory).empty && !look_at(directory).mounted);
+  std::ofstream(directory + "/file") << "x";
+  EXPECT_FALSE(look_at(directory).empty);
+  EXPECT_FALSE(look_at(directory + "/file").exists);
+  EXPECT_TRUE(look_at("/proc").mounted);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(Daemon, MustBeToldByWhichAddressOthersReachItWhenItListensAtAll) {

@@ -12,7 +12,9 @@
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
 #include <gtest/gtest.h>
+#include <poll.h>
 
+#include "common/http/open_connections.h"
 #include "common/log/log.h"
 #include "tests/expect_ok.h"
 
@@ -129,6 +131,58 @@ TEST(HttpServer, StopsOnceTheBodyThatIsBeingMadeIsReadyAndSendsItToNobody) {
   asio::read_until(socket, asio::dynamic_buffer(answer), "last words\n", error);
   EXPECT_TRUE(error);
   EXPECT_EQ(answer, "");
+}
+
+/// Whether the server has hung up on `socket`, waiting for that for as long as `limit` says.
+bool hung_up(tcp::socket& socket, std::chrono::milliseconds limit) {
+  pollfd ready{.fd = socket.native_handle(), .events = POLLIN, .revents = 0};
+  char byte;
+  return ::poll(&ready, 1, static_cast<int>(limit.count())) == 1 &&
+         ::recv(socket.native_handle(), &byte, 1, MSG_PEEK) <= 0;
+}
+
+TEST(HttpServer, SocketsThatAskNothingKeepNobodyOut) {
+  Serving serving;
+  serving.server.handle("/good", [](std::string_view) { return Response{.body = "last words\n"}; });
+  serving.start();
+  std::vector<tcp::socket> silent;
+  for (size_t i = 0; i < 2 * OpenConnections::kMost; ++i) {
+    silent.push_back(serving.connect());
+    asio::write(silent.back(), asio::buffer("GET / HT", 8));
+    if (i % 16 != 0) continue;
+    tcp::socket honest = serving.connect();
+    ASSERT_EQ(get(honest, "/good"), "HTTP/1.1 200 OK") << i << " others are silent";
+  }
+  // The first made room for those that came later, which are not hung up on.
+  EXPECT_TRUE(hung_up(silent.front(), std::chrono::seconds(10)));
+  EXPECT_FALSE(hung_up(silent.back(), std::chrono::milliseconds(0)));
+}
+
+TEST(HttpServer, WhoIsBeingAnsweredDoesNotMakeRoomForWhoAsksNothing) {
+  Serving serving;
+  std::promise<void> begun, others;
+  serving.server.handle("/late", [&](std::string_view) {
+    return Response{.late_body = [&] {
+      begun.set_value();
+      others.get_future().wait();
+      return std::string("last words\n");
+    }};
+  });
+  serving.server.handle("/good", [](std::string_view) { return Response{.body = "last words\n"}; });
+  serving.start();
+  tcp::socket asking = serving.connect();
+  ask(asking, "/late");
+  begun.get_future().wait();
+  std::vector<tcp::socket> silent;
+  for (size_t i = 0; i < 2 * OpenConnections::kMostOfAnAddress; ++i)
+    silent.push_back(serving.connect());
+  tcp::socket honest = serving.connect();
+  EXPECT_EQ(get(honest, "/good"), "HTTP/1.1 200 OK");
+  others.set_value();
+  boost::system::error_code error;
+  std::string answer;
+  asio::read_until(asking, asio::dynamic_buffer(answer), "last words\n", error);
+  EXPECT_EQ(answer.substr(0, answer.find("\r\n")), "HTTP/1.1 200 OK") << error.message();
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+// Who may read what daemons write, and what becomes of log files that are moved away.
+#include <csignal>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/processes/process_cluster.h"
+
+namespace kintsugi::processes {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+class DaemonFiles : public ProcessCluster {
+ protected:
+  /// The files of the cluster that a user who is nobody here can read, one a line.
+  std::string readable_by_others() const {
+    fs::permissions(path("."), fs::perms(0755));  // others come as far as the cluster
+    return run_command({"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "find",
+                        cluster_directory(), "-type", "f", "-readable", "-not", "-name", "env"})
+        .out;
+  }
+  static mode_t mode_of(const std::string& file) {
+    struct stat state{};
+    EXPECT_EQ(::stat(file.c_str(), &state), 0) << file;
+    return state.st_mode & 0777;
+  }
+  std::string log_of(const std::string& daemon) const {
+    return cluster_directory() + "/log/" + daemon + ".log";
+  }
+  std::string logged(const std::string& daemon) const {
+    return fs::exists(log_of(daemon)) ? read_file(log_of(daemon)) : "";
+  }
+};
+
+TEST_F(DaemonFiles, AreReadByNobodyElse) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"put", make_file("file", 300'000, 1), "/file"}).exit_code, 0);
+  EXPECT_EQ(readable_by_others(), "");
+}
+
+TEST_F(DaemonFiles, OfAnEarlierVersionAreClosedByTheNextStart) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  for (const char* part : {"data", "log", "run", "etc", "cluster.json"})
+    run_command({"chmod", "-R", "a+rX", cluster_directory() + "/" + part});
+  EXPECT_THAT(readable_by_others(), HasSubstr("/data/meta/"));
+  kill9("metaserver");
+  kill9("chunkserver-1");
+  restart_missing();
+  EXPECT_EQ(readable_by_others(), "");
+  // A directory that stands somewhere else is closed by its daemon.
+  EXPECT_EQ(mode_of(cluster_directory() + "/data/meta"), 0700u);
+  EXPECT_EQ(mode_of(cluster_directory() + "/data/chunkserver-1"), 0700u);
+}
+
+TEST_F(DaemonFiles, OfLogsAreOpenedAgainByAHangupThatEndsNobody) {
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k", "--repair-managers", "1"});
+  const std::vector<std::string> daemons{"metaserver", "chunkserver-1", "chunkserver-4", "repair-manager-1",
+                                         "monitor"};
+  std::vector<pid_t> before;
+  for (const std::string& daemon : daemons) {
+    before.push_back(pid_of(daemon));
+    fs::rename(log_of(daemon), log_of(daemon) + ".moved");
+    send(daemon, SIGHUP);
+  }
+  for (size_t i = 0; i < daemons.size(); ++i) {
+    EXPECT_TRUE(eventually([&] { return logged(daemons[i]).find("is opened again") != std::string::npos; },
+                           seconds(20)))
+        << daemons[i] << ": " << logged(daemons[i]);
+    EXPECT_EQ(pid_of(daemons[i]), before[i]);
+    EXPECT_EQ(::kill(before[i], 0), 0) << daemons[i];
+  }
+  EXPECT_EQ(kintsugi({"put", make_file("file", 1'000, 1), "/file"}).exit_code, 0);
+}
+
+TEST_F(DaemonFiles, SurviveAHangupDuringTheStart) {
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  for (int round = 0; round < 5; ++round) {
+    kill9("metaserver");
+    BackgroundCommand again(
+        {KINTSUGI_BINARIES "/kintsugi-metaserver", "--config", cluster_directory() + "/etc/metaserver.toml"},
+        {});
+    // The first instants are exec's: what is not yet a daemon cannot take a signal.
+    ASSERT_TRUE(eventually(
+        [&] {
+          return fs::read_symlink("/proc/" + std::to_string(again.pid()) + "/exe").filename() ==
+                 "kintsugi-metaserver";
+        },
+        seconds(20)));
+    ::usleep(static_cast<useconds_t>(20'000 * (round + 1)));
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(again.send(SIGHUP)) << "round " << round << ", signal " << i;
+      ::usleep(5'000);
+    }
+    EXPECT_TRUE(again.running()) << "round " << round;
+  }
+  restart_missing();
+}
+
+}  // namespace
+}  // namespace kintsugi::processes
