@@ -110,7 +110,8 @@ std::string give_temporary_name(const Descriptor& file, const std::string& direc
 
 /// The error of a file that could not be put at `path`, by errno.
 Status refusal(const std::string& path) {
-  if (errno == ENOENT) return {Code::kNotFound, directory_of(path) + " does not exist"};
+  if (errno == ENOENT)
+    return {Code::kNotFound, "the local directory " + directory_of(path) + " does not exist"};
   if (errno == EEXIST) return {Code::kAlreadyExists, path + " exists already (--replace replaces it)"};
   return status_from_errno(errno, path);
 }

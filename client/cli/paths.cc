@@ -9,6 +9,13 @@ Status check_remote(const std::string& path) {
   return {Code::kInvalidArgument, fmt::format("{}: a path in the cluster begins with /", path)};
 }
 
+Status check_new_name(const std::string& path) {
+  const std::string name = base_name(path);
+  if (name != ".snapshots" && name != ".trash") return {};
+  return {Code::kInvalidArgument, fmt::format("{}: the name {} is kept for what {} holds", path, name,
+                                              name == ".trash" ? "the trash" : "snapshots")};
+}
+
 std::string trimmed(std::string path) {
   while (path.size() > 1 && path.ends_with('/'))
     path.pop_back();
