@@ -11,9 +11,10 @@ Status check_remote(const std::string& path) {
 
 Status check_new_name(const std::string& path) {
   const std::string name = base_name(path);
-  if (name != ".snapshots" && name != ".trash") return {};
-  return {Code::kInvalidArgument, fmt::format("{}: the name {} is kept for what {} holds", path, name,
-                                              name == ".trash" ? "the trash" : "snapshots")};
+  const bool is_trash = name == ".trash";
+  if (name != ".snapshots" && !is_trash) return {};
+  return {Code::kInvalidArgument, fmt::format("{}: this name is kept for {} of its directory", path,
+                                              is_trash ? "the trash" : "the snapshots")};
 }
 
 std::string trimmed(std::string path) {

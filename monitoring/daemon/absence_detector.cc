@@ -112,16 +112,16 @@ std::optional<Verdict> AbsenceDetector::absent_server(const model::Snapshot& sna
 std::vector<Verdict> AbsenceDetector::examine(const model::Snapshot& snapshot) {
   std::map<uint64_t, TimePoint> absent;
   std::vector<Verdict> found;
-  const auto take = [&](uint64_t id, std::optional<Verdict> verdict) {
+  const auto take = [&](uint64_t id, std::optional<Verdict> verdict, Duration lasts) {
     if (!verdict) return;
     const auto known = since_.find(id);
     const TimePoint since = known == since_.end() ? snapshot.taken : known->second;
     absent.emplace(id, since);
-    if (snapshot.taken - since >= kLasts) found.push_back(std::move(*verdict));
+    if (snapshot.taken - since >= lasts) found.push_back(std::move(*verdict));
   };
-  take(kMetaserver, absent_metaserver(snapshot));
+  take(kMetaserver, absent_metaserver(snapshot), kLasts);
   for (const model::ServerLife& life : snapshot.servers)
-    take(life.server_id, absent_server(snapshot, life));
+    take(life.server_id, absent_server(snapshot, life), kSilence);
   since_ = std::move(absent);
   return found;
 }

@@ -17,7 +17,7 @@ class AbsenceDetector final : public Detector {
   static constexpr Duration kSilence = std::chrono::seconds(3);
   /// The metaserver is asked every second, and has a second for its answer.
   static constexpr Duration kUnanswered = std::chrono::seconds(4);
-  /// A party has to be absent for so long.
+  /// The metaserver has to be found absent for so long, a server for kSilence.
   static constexpr Duration kLasts = std::chrono::seconds(1);
 
   std::string_view name() const override { return "absence"; }

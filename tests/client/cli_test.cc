@@ -208,7 +208,7 @@ TEST_F(CommandLine, NamesThatTheClusterGivesAMeaningAreNotMade) {
   for (const char* path : {"/.snapshots", "/a/.trash/"}) {
     const Outcome outcome = kintsugi({"mkdir", path});
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_NE(outcome.error.find("is kept for what"), std::string::npos) << outcome.error;
+    EXPECT_NE(outcome.error.find("is kept for the"), std::string::npos) << outcome.error;
   }
 }
 
