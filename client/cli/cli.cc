@@ -32,7 +32,8 @@ int run(int argc, char** argv) {
   const Command program = all_commands();
   const Invocation invocation = parse(program, "kintsugi 0.2.0", argc, argv);
   if (invocation.command == nullptr) return invocation.exit_code;
-  return Session(invocation.name, invocation.json).run(invocation.command->run);
+  const bool says_ok = !invocation.command->prints_json;
+  return Session(invocation.name, invocation.json, says_ok).run(invocation.command->run);
 }
 
 }  // namespace kintsugi::cli

@@ -51,15 +51,38 @@ Status check_arguments(const Arguments& arguments) {
   return {Code::kInvalidArgument, "--chunk-size: must be between 1MiB and 256MiB"};
 }
 
-/// A sentence that says why no files can be stored yet; empty when they can.
-std::string shortage(const LocalClusterOptions& options) {
+/// The policies that a new cluster takes when nobody chose one: the first that the chunkservers suffice for.
+constexpr std::string_view kFittingPolicies[] = {kDefaultPolicy, "rs-4-2-1024k", "rs-3-2-1024k",
+                                                 "rs-2-1-1024k", "replication-2-1024k"};
+
+uint32_t servers_for(std::string_view policy) {
+  const auto parsed = erasure::Policy::parse(policy);
+  return parsed ? parsed->chunks() : 0;
+}
+
+/// The policy for so many chunkservers; empty: the metaserver's default is one. kInvalidArgument when there is none.
+Result<std::string> fitting_policy(uint32_t chunkservers) {
+  for (const std::string_view policy : kFittingPolicies)
+    if (servers_for(policy) <= chunkservers) return policy == kDefaultPolicy ? "" : std::string(policy);
+  return Status{Code::kInvalidArgument,
+                "one chunkserver can keep nothing twice: take 2 at least (3 for an erasure code, 9 for " +
+                    std::string(kDefaultPolicy) + ")"};
+}
+
+/// Sentences on the default policy when it is not the usual one, or files cannot be stored with it yet; empty: all is as usual.
+std::string note_on_policy(const LocalClusterOptions& options, bool is_new, bool was_chosen) {
   const std::string name = options.policy.empty() ? std::string(kDefaultPolicy) : options.policy;
-  const auto policy = erasure::Policy::parse(name);
-  if (!policy || policy->chunks() <= options.chunkservers) return "";
+  const uint32_t needed = servers_for(name);
+  if (needed > options.chunkservers) {
+    return fmt::format(
+        "Files with the default policy {} need {} chunkservers; with fewer, `kintsugi put --policy NAME` or "
+        "`kintsugi policy set / NAME` takes another.\n",
+        name, needed);
+  }
+  if (!is_new || was_chosen || options.policy.empty()) return "";
   return fmt::format(
-      "Files with the default policy {} need {} chunkservers; with fewer, `kintsugi put --policy NAME` or "
-      "`kintsugi policy set / NAME` takes another.\n",
-      name, policy->chunks());
+      "New files get the policy {}, since {} needs {} chunkservers; --policy chooses another.\n", name,
+      kDefaultPolicy, servers_for(kDefaultPolicy));
 }
 
 Result<DirectoryLock> lock_for_start(const Arguments& arguments) {
@@ -80,6 +103,9 @@ Result<LocalCluster> load_or_create(const Arguments& arguments) {
   if (!cluster && cluster.error().code() == Code::kNotFound) {
     wanted.chunkservers = arguments.chunkservers.value_or(wanted.chunkservers);
     wanted.repair_managers = arguments.repair_managers.value_or(wanted.repair_managers);
+    if (wanted.policy.empty()) {
+      KINTSUGI_ASSIGN(wanted.policy, fitting_policy(wanted.chunkservers));
+    }
     return LocalCluster::create(arguments.directory, wanted);
   }
   if (!cluster) return cluster;
@@ -200,6 +226,7 @@ Status bring_up(const LocalCluster& cluster, std::set<std::string>& launched) {
 
 Status start(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const DirectoryLock lock, lock_for_start(arguments));
+  const bool is_new = !LocalCluster::load(arguments.directory);
   KINTSUGI_ASSIGN(LocalCluster cluster, load_or_create(arguments));
   KINTSUGI_TRY(cluster.close_to_others());
   KINTSUGI_TRY(follow_move(cluster));
@@ -210,7 +237,7 @@ Status start(Session& session, const Arguments& arguments) {
   if (!up.ok()) {
     // A cluster that did not come up has not grown either.
     const Status shrunk = cluster.shrink(before, kStopPatience);
-    if (!shrunk.ok()) session.complain(describe(shrunk));
+    if (!shrunk.ok()) session.complain(shrunk);
     return up;
   }
   if (session.json) {
@@ -218,6 +245,8 @@ Status start(Session& session, const Arguments& arguments) {
                 {"metaserver", cluster.metaserver_address()},
                 {"chunkservers", cluster.options().chunkservers},
                 {"repair_managers", cluster.options().repair_managers},
+                {"policy",
+                 cluster.options().policy.empty() ? std::string(kDefaultPolicy) : cluster.options().policy},
                 {"console", console_of(cluster)},
                 {"started", launched.size()},
                 {"env", cluster.env_file()}});
@@ -230,7 +259,7 @@ Status start(Session& session, const Arguments& arguments) {
              launched.empty() ? "all of them ran already" : counted(launched.size(), "daemon") + " started");
   if (const std::string console = console_of(cluster); !console.empty())
     fmt::print("Its monitor, in a browser: {}\n", console);
-  fmt::print("{}", shortage(cluster.options()));
+  fmt::print("{}", note_on_policy(cluster.options(), is_new, !arguments.options.policy.empty()));
   fmt::print("Next:  . {}\n       kintsugi put FILE /NAME\n", cluster.env_file());
   return {};
 }
@@ -262,6 +291,9 @@ Status stop(Session& session, const Arguments& arguments) {
 /// Fails when a daemon is not running, after it printed everything.
 Status status(Session& session, const Arguments& arguments) {
   KINTSUGI_ASSIGN(const LocalCluster cluster, LocalCluster::load(arguments.directory));
+  // First, so that a user who may not read the secret gets one line and no half of an answer.
+  KINTSUGI_ASSIGN(const auto client,
+                  Session::connect_to(cluster.metaserver_address(), cluster.secret_file(), kOneAnswer));
   Json daemons = Json::array(), servers = Json::array();
   size_t dead = 0;
   for (const LocalDaemon& daemon : cluster.daemons()) {
@@ -271,9 +303,7 @@ Status status(Session& session, const Arguments& arguments) {
     if (!session.json)
       fmt::print("{:<16} {}\n", daemon.name, pid != 0 ? fmt::format("alive  pid {}", pid) : "dead");
   }
-  const auto client = Session::connect_to(cluster.metaserver_address(), cluster.secret_file(), kOneAnswer);
-  if (!client) return client.error();
-  const auto listed = (*client)->run((*client)->async().list_servers());
+  const auto listed = client->run(client->async().list_servers());
   if (listed) {
     if (!session.json) fmt::print("\n");
     for (const proto::ServerState& server : by_number(*listed)) {

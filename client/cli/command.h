@@ -81,7 +81,9 @@ struct Command {
   std::string help;
   std::vector<Command> commands = {};  ///< a group has these and nothing of what follows
   std::vector<Option> options = {};
-  bool prints_json = false;            ///< takes --json (Session::json)
+  bool prints_json =
+      false;  ///< with --json it prints a document of its own; else that is {"ok": true} (Session::run)
+  bool prints_bytes = false;           ///< what it prints is what files hold: there is no --json
   std::function<Status()> check = {};  ///< called when all options are set; what it refuses is wrong usage
   Run run = {};
 };

@@ -1,4 +1,5 @@
 // diagnose: what is stuck or slow in the cluster, and who waits for it.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -69,38 +70,55 @@ void print_verdict(const proto::Verdict& verdict, const Arguments& arguments) {
   if (arguments.slice > 0) print_slice(verdict, arguments);
 }
 
-/// How many verdicts say that somebody is held up: operations go on in spite of the others.
-int culprits(const proto::DiagnoseResponse& answer) {
-  return static_cast<int>(std::ranges::count_if(
-      answer.verdicts(), [](const proto::Verdict& verdict) { return !verdict.masked(); }));
+using Judged = bool (*)(const proto::Verdict&);
+
+int count(const proto::DiagnoseResponse& answer, Judged is_so) {
+  return static_cast<int>(std::ranges::count_if(answer.verdicts(), is_so));
+}
+
+/// Operations do not go on without it, if there are any.
+bool is_wrong(const proto::Verdict& verdict) {
+  return !verdict.masked();
 }
 
 std::string conclusion(const proto::DiagnoseResponse& answer) {
-  const int stuck = culprits(answer), masked = answer.verdicts_size() - stuck;
+  const int wrong = count(answer, is_wrong), masked = answer.verdicts_size() - wrong;
   // A server that does not report may be stuck without anybody knowing.
   const bool all_report = answer.servers() > 0 && answer.servers_reporting() == answer.servers();
-  std::string text = stuck > 0    ? counted(static_cast<uint64_t>(stuck), "culprit")
+  std::string text = wrong > 0    ? counted(static_cast<uint64_t>(wrong), "culprit")
                      : all_report ? "nothing is stuck"
                                   : "nothing is known to be stuck";
   if (masked > 0)
-    text += fmt::format(", {} that nobody waits for", counted(static_cast<uint64_t>(masked), "culprit"));
+    text +=
+        fmt::format(", {} that operations go on without", counted(static_cast<uint64_t>(masked), "culprit"));
   if (answer.servers() > 0)
     text += fmt::format("; {} of {} servers report", answer.servers_reporting(), answer.servers());
   if (answer.reduced()) text += "; no monitor answers, this is what heartbeats tell";
   return text;
 }
 
-void print_answer(const proto::DiagnoseResponse& answer, const Arguments& arguments) {
-  for (const proto::Verdict& verdict : answer.verdicts())
-    print_verdict(verdict, arguments);
-  fmt::print("{}\n", conclusion(answer));
-  if (!arguments.history) return;
+/// Alarms that stand, then those that are over: none is left out because it is only a moment old.
+void print_history(const proto::DiagnoseResponse& answer) {
+  int alarms = 0;
+  for (const proto::Verdict& verdict : answer.verdicts()) {
+    if (verdict.raised_wall_ns() == 0) continue;  // nobody has kept it as an alarm
+    fmt::print("{}, still standing: {}\n", local_time(verdict.raised_wall_ns()), proto::describe(verdict));
+    ++alarms;
+  }
   for (const proto::Verdict& verdict : answer.history()) {
     fmt::print("{}, for {:.0f} s: {}\n", local_time(verdict.raised_wall_ns()),
                static_cast<double>(verdict.cleared_wall_ns() - verdict.raised_wall_ns()) / 1e9,
                proto::describe(verdict));
+    ++alarms;
   }
-  if (answer.history().empty()) fmt::print("no alarms so far\n");
+  if (alarms == 0) fmt::print("no alarms so far\n");
+}
+
+void print_answer(const proto::DiagnoseResponse& answer, const Arguments& arguments) {
+  for (const proto::Verdict& verdict : answer.verdicts())
+    print_verdict(verdict, arguments);
+  fmt::print("{}\n", conclusion(answer));
+  if (arguments.history) print_history(answer);
 }
 
 /// The text by which --watch knows whether anything changed: it leaves out the times that grow.
@@ -133,7 +151,23 @@ Status watch(Session& session, BlockingClient& client, const Arguments& argument
   return {};
 }
 
-/// Fails when somebody is held up, after it printed everything.
+/// Ok when nothing is wrong, or operations go on without whatever is.
+Status judge(const proto::DiagnoseResponse& answer) {
+  if (count(answer, proto::is_metaserver_silent) > 0) {
+    return {
+        Code::kUnavailable,
+        "the metaserver does not answer: nothing can be stored or found until it is back; start it again"};
+  }
+  const int wrong = count(answer, is_wrong), holding = count(answer, proto::holds_up);
+  if (wrong == 0) return {};
+  const auto culprits = [](int number) { return counted(static_cast<uint64_t>(number), "culprit"); };
+  if (holding > 0)
+    return {Code::kUnavailable,
+            fmt::format("{} hold{} others up", culprits(holding), holding == 1 ? "s" : "")};
+  return {Code::kUnavailable, fmt::format("{}, for which nobody waits now", culprits(wrong))};
+}
+
+/// Fails when anything is wrong, after it printed everything.
 Status diagnose(Session& session, BlockingClient& client, const Arguments& arguments) {
   if (arguments.watch) return watch(session, client, arguments);
   KINTSUGI_ASSIGN(const proto::DiagnoseResponse answer, ask(client, arguments));
@@ -142,11 +176,7 @@ Status diagnose(Session& session, BlockingClient& client, const Arguments& argum
   } else {
     print_answer(answer, arguments);
   }
-  const int stuck = culprits(answer);
-  if (stuck == 0) return {};
-  return {Code::kUnavailable,
-          fmt::format("{} hold{} others up", counted(static_cast<uint64_t>(stuck), "culprit"),
-                      stuck == 1 ? "s" : "")};
+  return judge(answer);
 }
 
 }  // namespace

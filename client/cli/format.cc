@@ -1,5 +1,6 @@
 #include "client/cli/format.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -191,6 +192,48 @@ Json to_json(const proto::RepairRecord& record, const ServerNames& names) {
     json["servers"].push_back(std::move(one));
   }
   return json;
+}
+
+std::string not_reported_text(const google::protobuf::RepeatedPtrField<proto::ServerName>& servers) {
+  constexpr int kShown = 8;
+  if (servers.empty()) return "";
+  std::string text = fmt::format(
+      "{} {} not reported all chunks yet: ", counted(static_cast<uint64_t>(servers.size()), "server"),
+      servers.size() == 1 ? "has" : "have");
+  for (int i = 0; i < std::min(servers.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + servers[i].name();
+  if (servers.size() > kShown) text += fmt::format(" and {} more", servers.size() - kShown);
+  return text;
+}
+
+std::string health_text(const proto::StripeHealth& health) {
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
+  if (health.degraded() > 0)
+    add(fmt::format("{} missing in {}", counted(health.missing_chunks(), "chunk"),
+                    counted(health.degraded(), "stripe")));
+  if (health.without_spare() > 0)
+    add(fmt::format("{} cannot lose another chunk", counted(health.without_spare(), "stripe")));
+  if (health.unreadable() > 0) add(fmt::format("{} cannot be read", counted(health.unreadable(), "stripe")));
+  if (!health.not_reported().empty()) add(not_reported_text(health.not_reported()));
+  return text;
+}
+
+Json names_json(const google::protobuf::RepeatedPtrField<proto::ServerName>& servers) {
+  Json names = Json::array();
+  for (const proto::ServerName& server : servers)
+    names.push_back({{"server_id", std::to_string(server.server_id())},
+                     {"server_number", server.number()},
+                     {"server_name", server.name()}});
+  return names;
+}
+
+Json to_json(const proto::StripeHealth& health) {
+  return {{"degraded_stripes", health.degraded()},
+          {"stripes_without_spare", health.without_spare()},
+          {"unreadable_stripes", health.unreadable()},
+          {"missing_chunks", health.missing_chunks()},
+          {"servers_not_reported", names_json(health.not_reported())}};
 }
 
 }  // namespace kintsugi::cli

@@ -18,6 +18,12 @@ std::string rate_text(uint64_t bytes, double seconds);             ///< "0.84 s,
 std::string local_time(int64_t nanoseconds);                       ///< "2026-01-31 17:05:09"
 std::string mode_text(const proto::Attributes& attributes);        ///< "drwxr-xr-x"
 std::string liveness_text(proto::ServerState::Liveness liveness);  ///< "alive", "suspect", "dead"
+/// What is missing, in a sentence without an end; empty: nothing is, and all servers have said what they have.
+std::string health_text(const proto::StripeHealth& health);
+/// "3 servers have not reported all chunks yet: store-1, store-2, store-3"; empty: none.
+std::string not_reported_text(const google::protobuf::RepeatedPtrField<proto::ServerName>& servers);
+Json to_json(const proto::StripeHealth& health);
+Json names_json(const google::protobuf::RepeatedPtrField<proto::ServerName>& servers);
 std::string chunks_text(
     const proto::RepairRecord& record);  ///< "81:3", "81:3,7" when one pass rebuilt several
 

@@ -40,7 +40,8 @@ Status check_arguments(const FsckArguments& arguments) {
 struct FsckTotals {
   uint64_t files = 0, directories = 0, stripes = 0, chunks = 0, missing_chunks = 0, degraded = 0, lost = 0;
   uint64_t hanging_chunks = 0, waiting = 0;
-  std::map<uint64_t, proto::FsckHanging> hanging;  ///< by server
+  std::map<uint64_t, proto::FsckHanging> hanging;      ///< by server
+  std::map<uint64_t, proto::ServerName> not_reported;  ///< at some page, by server
 
   void add(const proto::FsckResponse& page) {
     files += page.files();
@@ -52,10 +53,18 @@ struct FsckTotals {
     lost += page.lost_stripes();
     hanging_chunks += page.hanging_chunks();
     waiting += page.waiting_stripes();
+    for (const proto::ServerName& server : page.not_reported())
+      not_reported.emplace(server.server_id(), server);
     for (const proto::FsckHanging& server : page.hanging()) {
       const auto [entry, is_new] = hanging.try_emplace(server.server().server_id(), server);
       if (!is_new) entry->second.set_chunks(entry->second.chunks() + server.chunks());
     }
+  }
+  google::protobuf::RepeatedPtrField<proto::ServerName> unreported() const {
+    google::protobuf::RepeatedPtrField<proto::ServerName> names;
+    for (const auto& [id, name] : not_reported)
+      *names.Add() = name;
+    return names;
   }
   bool nothing_missing() const { return missing_chunks == 0 && degraded == 0 && lost == 0; }
 };
@@ -259,6 +268,8 @@ Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool d
   }
   if (totals.hanging_chunks > 0)
     add(fmt::format("{} on servers that do not answer", counted(totals.hanging_chunks, "chunk")));
+  if (!totals.not_reported.empty())
+    add(not_reported_text(totals.unreported()) + " (what they lost meanwhile is not known before)");
   if (deep && !deep->report.whole()) {
     const DeepCheckReport& report = deep->report;
     uint64_t unread = 0;
@@ -280,6 +291,8 @@ Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool d
 std::string_view conclusion(const FsckTotals& totals, const std::optional<Deep>& deep) {
   if (!totals.nothing_missing() || (deep && !deep->report.whole())) return "not whole";
   if (totals.hanging_chunks > 0) return "nothing is missing, but servers do not answer";
+  if (!totals.not_reported.empty())
+    return "nothing is known to be missing, but servers have not reported yet";
   return deep ? "all whole" : "all whole, as far as the metaserver knows (fsck --deep reads every chunk)";
 }
 
@@ -312,6 +325,7 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
                   {"hanging_chunks", totals.hanging_chunks},
                   {"waiting_stripes", totals.waiting},
                   {"hanging", std::move(hanging)},
+                  {"servers_not_reported", names_json(totals.unreported())},
                   {"problems", std::move(problems)}};
     if (deep) document["deep"] = to_json(deep->report, deep->seconds);
     print_json(document);

@@ -111,7 +111,10 @@ Result<LocalCluster> LocalCluster::load(const std::string& directory) {
     for (const auto& server : json.at("chunkservers"))
       cluster.chunkservers_.push_back({server.at("listen"), server.at("http"), server.at("rack")});
   } catch (const nlohmann::json::exception& error) {
-    return Status{Code::kCorrupt, fmt::format("{}: {}", path, error.what())};
+    return Status{Code::kCorrupt,
+                  fmt::format("{} is not as `kintsugi cluster start` wrote it, and the cluster cannot be "
+                              "found without it: put a copy back ({})",
+                              path, error.what())};
   }
   cluster.options_.chunkservers = static_cast<uint32_t>(cluster.chunkservers_.size());
   return cluster;

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -111,7 +110,8 @@ std::string give_temporary_name(const Descriptor& file, const std::string& direc
 
 /// The error of a file that could not be put at `path`, by errno.
 Status refusal(const std::string& path) {
-  if (errno == ENOENT) return {Code::kNotFound, directory_of(path) + " does not exist"};
+  if (errno == ENOENT)
+    return {Code::kNotFound, "the local directory " + directory_of(path) + " does not exist"};
   if (errno == EEXIST) return {Code::kAlreadyExists, path + " exists already (--replace replaces it)"};
   return status_from_errno(errno, path);
 }
@@ -159,14 +159,26 @@ Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, 
   if (path != "-") {
     // A pipe or a device may have taken the place of the file that was there when the transfer was planned.
     if (!S_ISREG(attributes.st_mode)) return Status{Code::kInvalidArgument, path + " is not a regular file"};
-    source->size_ = static_cast<uint64_t>(attributes.st_size);
-    source->mode_ = attributes.st_mode & 07777;
-    source->modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
-    source->find_holes(static_cast<uint64_t>(attributes.st_blocks) * kStatBlock);
-    if (attributes.st_size > static_cast<off_t>(kQuickBytes))
-      (void)::posix_fadvise(source->file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    KINTSUGI_TRY(source->take_regular(attributes));
   }
   return source;
+}
+
+Status LocalSource::take_regular(const struct stat& attributes) {
+  mode_ = attributes.st_mode & 07777;
+  modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
+  if (attributes.st_size == 0) {
+    // Files of /proc, and of some network file systems, have bytes all the same.
+    std::byte first{};
+    const ssize_t got = ::pread(file_.get(), &first, sizeof first, 0);
+    if (got < 0) return status_from_errno(errno, path_);
+    if (got > 0) return {};
+  }
+  size_ = static_cast<uint64_t>(attributes.st_size);
+  find_holes(static_cast<uint64_t>(attributes.st_blocks) * kStatBlock);
+  if (attributes.st_size > static_cast<off_t>(kQuickBytes))
+    (void)::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  return {};
 }
 
 std::optional<uint64_t> LocalSource::size() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <boost/asio/thread_pool.hpp>
+#include <sys/stat.h>
 
 #include "client/lib/io.h"
 #include "common/base/status.h"
@@ -30,7 +31,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// A regular file, which can be read at any offset, or standard input, which is read once from its beginning.
+/// A regular file, which can be read at any offset, or standard input, which is read once from its beginning. So is a file that
+/// has bytes though its size is 0 by stat, as those in /proc: only its end says how long it is.
 class LocalSource : public client::Source {
  public:
   /// Opens a file for reading; "-" is standard input, whatever that is. kIsDirectory for a directory, kInvalidArgument for
@@ -40,7 +42,7 @@ class LocalSource : public client::Source {
                                                    int cancelled = kNever);
 
   asio::awaitable<Result<size_t>> read(uint64_t offset, std::span<const std::span<std::byte>> into) override;
-  /// None of a pipe; of a file, as it is now.
+  /// None of what is read in order; of another file, as it is now.
   std::optional<uint64_t> size() const override;
   std::optional<std::vector<client::DataRange>> data() const override { return data_; }
 
@@ -51,6 +53,7 @@ class LocalSource : public client::Source {
   static constexpr int kNever = -1;
 
   LocalSource(asio::thread_pool& threads, int cancelled) : threads_(threads), cancelled_(cancelled) {}
+  Status take_regular(const struct stat& attributes);
   void find_holes(uint64_t allocated);
   Result<size_t> read_now(uint64_t offset, std::span<const std::span<std::byte>> into);
   /// Reads a small file without waiting for its disk; false when its bytes are not in the page cache.
@@ -60,7 +63,7 @@ class LocalSource : public client::Source {
   const int cancelled_;
   std::string path_;
   Descriptor file_;
-  std::optional<uint64_t> size_;  ///< when it was opened
+  std::optional<uint64_t> size_;  ///< when it was opened; none: it is read in order, to its end
   std::optional<std::vector<client::DataRange>> data_;
   uint32_t mode_ = 0644;
   int64_t modified_ns_ = 0;

@@ -35,7 +35,7 @@ template <class One>
 Status for_each_path(Session& session, const Arguments& arguments, One one) {
   for (const std::string& path : arguments.paths) {
     const Status status = one(path);
-    if (!status.ok()) session.complain(describe(status));
+    if (!status.ok()) session.complain(status);
   }
   return {};
 }
@@ -186,7 +186,8 @@ Status remove_directories(Session& session, BlockingClient& client, const Argume
 }
 
 Status make_directories(Session& session, BlockingClient& client, const Arguments& arguments) {
-  return for_each_path(session, arguments, [&](const std::string& path) {
+  return for_each_path(session, arguments, [&](const std::string& path) -> Status {
+    KINTSUGI_TRY(check_new_name(path));
     return client.make_directory(path, arguments.parents);
   });
 }
@@ -226,7 +227,8 @@ Status disk_free(Session& session, BlockingClient& client) {
                 {"servers_alive", free.servers_alive()},
                 {"servers", free.servers()},
                 {"files", free.files()},
-                {"stripes", free.stripes()}});
+                {"stripes", free.stripes()},
+                {"health", to_json(free.health())}});
     return {};
   }
   fmt::print("{} free of {}, room for {} of files with {}; {} stored; {} of {} servers alive; {}, {}\n",
@@ -234,6 +236,7 @@ Status disk_free(Session& session, BlockingClient& client) {
              human_bytes(free.storable_bytes()), free.policy(), human_bytes(free.stored_bytes()),
              free.servers_alive(), free.servers(), counted(free.files(), "file"),
              counted(free.stripes(), "stripe"));
+  if (const std::string lacks = health_text(free.health()); !lacks.empty()) fmt::print("{}\n", lacks);
   return {};
 }
 

@@ -1,7 +1,9 @@
 #include "client/cli/parser.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <span>
 
@@ -12,13 +14,26 @@
 #include <fmt/ranges.h>
 
 #include "client/cli/printable.h"
+#include "client/cli/session.h"
 #include "common/config/usage_error.h"
 
 namespace kintsugi::cli {
 namespace {
 
 constexpr int kWrongUsage = 2;
+constexpr std::string_view kJson = "--json";
 constexpr int kAnyNumber = CLI::detail::expected_max_vector_size;
+
+/// What every command has in common, below the list of them.
+constexpr const char* kFooter =
+    "Environment:\n"
+    "  KINTSUGI_META         where the metaserver is, as host:port\n"
+    "  KINTSUGI_SECRET_FILE  the file with the cluster's secret, readable by its owner alone\n"
+    "  KINTSUGI_MONITOR      where the monitor is, for diagnose while the metaserver does not answer\n"
+    "  (the file `env` in a local cluster's directory sets them: . cluster/env)\n"
+    "\n"
+    "Exit codes: 0 done, 1 failed or something is wrong, 2 wrong usage; 128 + N ended by signal N.\n"
+    "Every command but cat takes --json (docs/cli_json.md).";
 
 // ---- from texts to values
 
@@ -51,14 +66,40 @@ Status read_number(const Option& option, const std::string& text, T& number) {
                            option.most == kUnbounded ? "on" : fmt::format("to {}", option.most)));
 }
 
+/// The factor of "k", "KiB", "m" and so on, in any case; 0: there is no such unit.
+double unit_of(std::string unit) {
+  static constexpr std::string_view kLetters = "kmgtpe";
+  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (unit.empty() || unit == "b") return 1;
+  const size_t power = kLetters.find(unit.front());
+  const std::string_view rest = std::string_view(unit).substr(1);
+  if (power == std::string_view::npos || (!rest.empty() && rest != "b" && rest != "ib")) return 0;
+  return std::exp2(10.0 * static_cast<double>(power + 1));
+}
+
 Status read_bytes(const std::string& text, uint64_t& bytes) {
-  static const CLI::AsSizeValue to_number(false);
-  std::string number = text;
-  try {
-    if (to_number(number).empty() && read_number(Option{}, number, bytes).ok()) return {};
-  } catch (const CLI::ParseError&) {  // a unit that does not exist
+  const Status refused = wrong(fmt::format("{} is not a size such as 4096, 512KiB or 1.5GiB", text));
+  size_t digits = 0;
+  while (digits < text.size() &&
+         (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
+    ++digits;
+  const char* end = text.data() + digits;
+  size_t blanks = digits;
+  while (blanks < text.size() && text[blanks] == ' ')
+    ++blanks;
+  const double unit = unit_of(text.substr(blanks));
+  if (digits == 0 || unit == 0) return refused;
+  uint64_t whole = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, whole);
+  if (stop == end && error == std::errc() && static_cast<double>(whole) * unit < 0x1p64) {
+    bytes = whole * static_cast<uint64_t>(unit);
+    return {};
   }
-  return wrong(fmt::format("{} is not a size such as 4096, 512KiB or 1GiB", text));
+  double number = 0;
+  const auto read = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (read.ptr != end || read.ec != std::errc() || number * unit >= 0x1p64) return refused;
+  bytes = static_cast<uint64_t>(number * unit);
+  return {};
 }
 
 Status read_chunk(const std::string& text, ChunkId& chunk) {
@@ -178,12 +219,16 @@ std::string words_of(const std::string& path) {
   return space == std::string::npos ? "" : path.substr(space + 1);
 }
 
+bool asks_for_json(std::span<const char* const> words) {
+  return std::ranges::any_of(words, [](std::string_view word) { return word == kJson; });
+}
+
 /// Prints the one line about wrong usage: "kintsugi: policy list: ... (see kintsugi policy list --help)".
-Invocation complain(const std::string& path, std::string_view what) {
+Invocation complain(const std::string& path, std::string_view what, bool json) {
   const std::string program = path.substr(0, path.find(' ')), words = words_of(path);
   const std::string line = fmt::format("{}: {}{}{} (see {} --help)\n", program, words,
                                        words.empty() ? "" : ": ", shown_message(what), path);
-  std::fputs(line.c_str(), stderr);
+  std::fputs(json ? (error_json(words, Code::kInvalidArgument, what) + "\n").c_str() : line.c_str(), stderr);
   return {.exit_code = kWrongUsage};
 }
 
@@ -193,10 +238,14 @@ Invocation parse_command(const Command& command, const std::string& path,
   CLI::App app;
   describe(app, path, command);
   Invocation invocation;
-  Option json{"--json", &invocation.json, "Print one JSON document"};
+  const bool wants_json = asks_for_json(words);
+  if (wants_json && command.prints_bytes)
+    return complain(path, "it writes what files hold, and takes no --json", wants_json);
+  Option json{std::string(kJson), &invocation.json,
+              "Print one JSON document; errors are documents on stderr"};
   for (const Option& option : command.options)
     add_option(app, option);
-  if (command.prints_json) add_option(app, json);
+  if (!command.prints_bytes) add_option(app, json);
   // An option that is excluded may come later in the table, so all are there before this.
   for (const Option& option : command.options) {
     if (!option.excludes.empty()) app.get_option(option.names)->excludes(app.get_option(option.excludes));
@@ -207,10 +256,10 @@ Invocation parse_command(const Command& command, const std::string& path,
     std::fputs(app.help().c_str(), stdout);
     return {};
   } catch (const CLI::ParseError& error) {
-    return complain(path, config::usage_error(app, error));
+    return complain(path, config::usage_error(app, error), wants_json);
   }
   if (const Status status = command.check ? command.check() : Status{}; !status.ok())
-    return complain(path, status.message());
+    return complain(path, status.message(), wants_json);
   invocation.command = &command;
   invocation.name = words_of(path);
   return invocation;
@@ -228,7 +277,10 @@ Invocation parse(const Command& program, const std::string& version, int argc, c
       CLI::App app;
       describe(app, path, *group);
       app.require_subcommand(1);
-      if (group == &program) app.set_version_flag("--version", version);
+      if (group == &program) {
+        app.set_version_flag("--version", version);
+        app.footer(kFooter);
+      }
       std::fputs(word == "--version" ? (version + "\n").c_str() : app.help().c_str(), stdout);
       return {};
     }
@@ -238,10 +290,11 @@ Invocation parse(const Command& program, const std::string& version, int argc, c
       std::vector<std::string> names;
       for (const Command& command : group->commands)
         names.push_back(command.name);
+      const bool json = asks_for_json(words);
       if (word.empty())
-        return complain(path, fmt::format("a command is missing, one of: {}", fmt::join(names, ", ")));
-      return complain(path,
-                      fmt::format("{}: no such {}", word, word.starts_with('-') ? "option" : "command"));
+        return complain(path, fmt::format("a command is missing, one of: {}", fmt::join(names, ", ")), json);
+      return complain(path, fmt::format("{}: no such {}", word, word.starts_with('-') ? "option" : "command"),
+                      json);
     }
     path += " " + word;
     group = &*found;

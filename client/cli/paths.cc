@@ -9,6 +9,14 @@ Status check_remote(const std::string& path) {
   return {Code::kInvalidArgument, fmt::format("{}: a path in the cluster begins with /", path)};
 }
 
+Status check_new_name(const std::string& path) {
+  const std::string name = base_name(path);
+  const bool is_trash = name == ".trash";
+  if (name != ".snapshots" && !is_trash) return {};
+  return {Code::kInvalidArgument, fmt::format("{}: this name is kept for {} of its directory", path,
+                                              is_trash ? "the trash" : "the snapshots")};
+}
+
 std::string trimmed(std::string path) {
   while (path.size() > 1 && path.ends_with('/'))
     path.pop_back();

@@ -9,6 +9,9 @@ namespace kintsugi::cli {
 
 /// kInvalidArgument unless the remote path is absolute.
 Status check_remote(const std::string& path);
+/// kInvalidArgument when the path ends in a name that the cluster gives a meaning: what is made there would be in the way of
+/// snapshots, or of the trash.
+Status check_new_name(const std::string& path);
 /// "/a/b" and "c" make "/a/b/c".
 std::string join(const std::string& directory, const std::string& name);
 /// The last component without trailing slashes; empty for "/".

@@ -1,4 +1,5 @@
 // policy list, get, set.
+#include <algorithm>
 #include <cstdio>
 
 #include "client/cli/commands.h"
@@ -6,6 +7,7 @@
 #include "client/cli/paths.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
+#include "erasure/policy.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -16,15 +18,43 @@ struct Arguments {
   std::string path, policy;
 };
 
+/// Chunkservers that may get chunks; those that are only suspect may be back at once.
+uint32_t usable_servers(const proto::ListServersResponse& answer) {
+  return static_cast<uint32_t>(std::ranges::count_if(answer.servers(), [](const proto::ServerState& server) {
+    return server.liveness() != proto::ServerState::DEAD && !server.draining();
+  }));
+}
+
+Result<uint32_t> count_servers(BlockingClient& client) {
+  KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
+  return usable_servers(answer);
+}
+
+/// How many servers a stripe of the policy needs.
+uint32_t servers_for(const std::string& policy) {
+  const auto parsed = erasure::Policy::parse(policy);
+  return parsed ? parsed->chunks() : 0;
+}
+
 Status list(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::ListPoliciesResponse answer, client.run(client.async().list_policies()));
-  Json names = Json::array();
+  KINTSUGI_ASSIGN(const uint32_t there, count_servers(client));
+  Json names = Json::array(), servers = Json::array();
   for (const std::string& name : answer.policies()) {
+    const uint32_t needed = servers_for(name);
     names.push_back(name);
-    if (!session.json)
-      std::printf("%s%s\n", name.c_str(), name == answer.default_policy() ? "  (default)" : "");
+    servers.push_back({{"policy", name}, {"servers_needed", needed}, {"fits", needed <= there}});
+    if (session.json) continue;
+    fmt::print("{:<20} needs {:>2} servers{}{}\n", name, needed,
+               needed <= there ? "" : fmt::format(", {} are there: too few", there),
+               name == answer.default_policy() ? "  (default)" : "");
   }
-  if (session.json) print_json({{"policies", std::move(names)}, {"default_policy", answer.default_policy()}});
+  if (session.json) {
+    print_json({{"policies", std::move(names)},
+                {"default_policy", answer.default_policy()},
+                {"servers", there},
+                {"needs", std::move(servers)}});
+  }
   return {};
 }
 
@@ -43,9 +73,21 @@ Status get(Session& session, BlockingClient& client, const Arguments& arguments)
   return {};
 }
 
-Status set(Session&, BlockingClient& client, const Arguments& arguments) {
+/// Sets it though there may be too few servers now, since more may come; but says so.
+Status set(Session& session, BlockingClient& client, const Arguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
-  return client.run(client.async().set_policy(arguments.path, arguments.policy));
+  KINTSUGI_TRY(client.run(client.async().set_policy(arguments.path, arguments.policy)));
+  KINTSUGI_ASSIGN(const uint32_t there, count_servers(client));
+  const uint32_t needed = servers_for(arguments.policy);
+  if (session.json) {
+    print_json({{"ok", true}, {"servers_needed", needed}, {"servers", there}});
+  } else if (needed > there) {
+    fmt::print(
+        "{} is set, but it needs {} servers and {} are there: large files cannot be stored below {} before "
+        "there are more.\n",
+        arguments.policy, needed, there, shown_name(arguments.path));
+  }
+  return {};
 }
 
 }  // namespace
@@ -67,6 +109,7 @@ std::vector<Command> policy_commands() {
                          .help = "Set the policy for new files below a directory",
                          .options = {{"PATH", &a->path, "Directory in the cluster", kRequired},
                                      {"POLICY", &a->policy, "For example rs-6-3-1024k", kRequired}},
+                         .prints_json = true,
                          .run = connected(a, set)}}}};
 }
 

@@ -33,11 +33,12 @@ std::string state_text(const proto::ServerState& server) {
 
 Status list(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
+  KINTSUGI_ASSIGN(const proto::DiskFreeResponse free, client.run(client.async().disk_free()));
   if (session.json) {
     Json servers = Json::array();
     for (const proto::ServerState& server : by_number(answer))
       servers.push_back(to_json(server));
-    print_json({{"servers", std::move(servers)}});
+    print_json({{"servers", std::move(servers)}, {"health", to_json(free.health())}});
     return {};
   }
   const std::vector<proto::ServerState> servers = by_number(answer);
@@ -51,6 +52,7 @@ Status list(Session& session, BlockingClient& client) {
                human_bytes(server.free_bytes()), human_bytes(server.stored_bytes()), server.chunks(),
                link_text(server), server.repairs(), server.seconds_since_heartbeat());
   }
+  if (const std::string lacks = health_text(free.health()); !lacks.empty()) fmt::print("{}\n", lacks);
   return {};
 }
 

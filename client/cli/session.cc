@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "client/cli/json.h"
 #include "client/cli/local_cluster.h"
 #include "client/cli/printable.h"
 
@@ -60,12 +61,13 @@ Run connected(std::function<Status(Session&, client::BlockingClient&)> action) {
 
 int Session::run(const Run& work) {
   const Status status = work(*this);
-  if (!status.ok()) complain(describe(status) + what_to_start(status));
+  if (!status.ok()) complain(status.code(), describe(status) + what_to_start(status));
+  if (json && says_ok_ && complaints_ == 0) print_json({{"ok", true}});
   if (interruption_) interruption_->end_if_requested();
   interruption_.reset();
   client_.reset();
   // Output that did not arrive is a failure of the command, and only this flush tells.
-  if (std::fflush(stdout) != 0) complain("standard output: write error");
+  if (std::fflush(stdout) != 0) complain(Code::kIoError, "standard output: write error");
   return complaints_ > 0 ? 1 : 0;
 }
 
@@ -77,12 +79,19 @@ std::string Session::what_to_start(const Status& status) const {
   return fmt::format("; it is not running: kintsugi cluster start --dir {}", cluster->directory());
 }
 
-void Session::complain(std::string_view what) {
+void Session::complain(Code code, std::string_view what) {
   if (interrupted()) return;
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   ++complaints_;
-  std::fprintf(stderr, "kintsugi: %s: %s\n", command_.c_str(), shown_message(what).c_str());
+  const std::string line = json ? error_json(command_, code, what)
+                                : fmt::format("kintsugi: {}: {}", command_, shown_message(what));
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+std::string error_json(std::string_view command, Code code, std::string_view message) {
+  Json error{{"command", command}, {"code", code_name(code)}, {"message", message}};
+  return Json{{"error", std::move(error)}}.compact();
 }
 
 std::string describe(const Status& status) {

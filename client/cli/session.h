@@ -17,11 +17,19 @@ namespace kintsugi::cli {
 inline constexpr const char* kMetaVariable = "KINTSUGI_META";
 inline constexpr const char* kSecretVariable = "KINTSUGI_SECRET_FILE";
 
+/// The sentence for a person, which always names the kind of error.
+std::string describe(const Status& status);
+
+/// An error as --json has it, on one line: {"error":{"command":"put","code":"not found","message":"..."}}.
+std::string error_json(std::string_view command, Code code, std::string_view message);
+
 /// Lives as long as the command runs.
 class Session {
  public:
-  /// `command`: its words, as errors name it.
-  Session(std::string command, bool json) : json(json), command_(std::move(command)) {}
+  /// `command`: its words, as errors name it. `says_ok`: with --json run() prints {"ok": true} once the work is done, since the
+  /// command has nothing else to tell.
+  Session(std::string command, bool json, bool says_ok)
+      : json(json), command_(std::move(command)), says_ok_(says_ok) {}
 
   /// The client of the cluster that the environment names; connects on first use. From then on an interruption cancels the
   /// client, and the process ends by it once the work has ended.
@@ -31,12 +39,13 @@ class Session {
                                                                     const std::string& secret_file,
                                                                     Duration retry_limit);
 
-  /// Does the command's work and disconnects. Returns the exit code: 0, or 1 after one line on stderr.
+  /// Does the command's work and disconnects. Returns the exit code: 0, or 1 after at least one line on stderr.
   int run(const Run& work);
 
-  /// Prints one line on stderr ("kintsugi: put: ..."); the command then ends with 1 though it goes on. Any thread may call.
-  /// Nothing is printed once the command is interrupted: whoever did that knows why it fails.
-  void complain(std::string_view what);
+  /// Prints one line on stderr ("kintsugi: put: ...", or error_json's); the command then ends with 1 though it goes on. Any thread
+  /// may call. Nothing is printed once the command is interrupted: whoever did that knows why it fails.
+  void complain(const Status& status) { complain(status.code(), describe(status)); }
+  void complain(Code code, std::string_view what);
 
   bool interrupted() const { return interruption_ && interruption_->requested(); }
   /// Becomes readable when the command is interrupted (Interruption::descriptor). REQUIRES: connect() was called.
@@ -49,13 +58,11 @@ class Session {
   std::string what_to_start(const Status& status) const;
 
   const std::string command_;
+  const bool says_ok_;
   std::string secret_file_;  ///< once connected
   std::unique_ptr<client::BlockingClient> client_;
   std::optional<Interruption> interruption_;  ///< of the client
   int complaints_ = 0;
 };
-
-/// The sentence for a person, which always names the kind of error.
-std::string describe(const Status& status);
 
 }  // namespace kintsugi::cli

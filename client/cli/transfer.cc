@@ -107,7 +107,7 @@ asio::awaitable<void> Transfer::move_file(MoveOne move, const TransferFile& file
   if (status.ok()) {
     ++moved_files_;
   } else {
-    session_.complain(describe(status));
+    session_.complain(status);
   }
   if (is_small(file)) window_.record(clock.now() - began);
   --(is_small(file) ? small_files_ : large_files_);
@@ -185,7 +185,7 @@ asio::awaitable<Status> cat_all(Session& session, client::Client& client,
   for (const std::string& path : paths) {
     auto read = co_await client.read(path, *sink);
     if (!read && read.error().code() == Code::kIoError) co_return read.error();  // nobody listens
-    if (!read) session.complain(describe(read.error()));
+    if (!read) session.complain(read.error());
   }
   co_return Status{};
 }
@@ -205,11 +205,12 @@ Status put(Session& session, client::BlockingClient& client, const std::vector<s
   TransferPlan plan;
   for (const std::string& source : sources) {
     const auto target = put_target(source, destination, into_directory);
-    Status status = target ? Status{} : target.error();
+    Status status = target ? check_new_name(*target) : target.error();
     if (status.ok() && !options.replace) status = check_free(client, *target);
     if (status.ok())
-      status = plan.add_put(source, *target, [&](std::string_view what) { session.complain(what); });
-    if (!status.ok()) session.complain(describe(status));
+      status = plan.add_put(source, *target,
+                            [&](Code code, std::string_view what) { session.complain(code, what); });
+    if (!status.ok()) session.complain(status);
   }
   Transfer transfer(session, client, options, "put", plan);
   KINTSUGI_TRY(client.run(make_remote_directories(client.async(), plan, options.replace)));

@@ -54,6 +54,7 @@ std::vector<Command> transfer_commands() {
       {.name = "cat",
        .help = "Write files to standard output",
        .options = {{"PATH", &a->paths, "Files in the cluster", kRequired}},
+       .prints_bytes = true,
        .run = connected(a, run_cat)}};
 }
 

@@ -80,7 +80,8 @@ void TransferPlan::add_local_entries(TransferDirectory directory, const Complain
        entries.increment(error))
     paths.push_back(entries->path());
   // A directory that could not be listed, or not to its end, must not go missing unsaid.
-  if (error) complain(describe(status_from_errno(error.value(), directory.local)));
+  if (const Status failed = status_from_errno(error.value(), directory.local); error)
+    complain(failed.code(), describe(failed));
   std::sort(paths.begin(), paths.end());
   for (const fs::path& path : paths) {
     std::string remote = join(directory.remote, path.filename().string());
@@ -91,7 +92,7 @@ void TransferPlan::add_local_entries(TransferDirectory directory, const Complain
       const uint64_t bytes = fs::file_size(path, error);
       add_file(path.string(), std::move(remote), error ? 0 : bytes);
     } else {
-      complain(fmt::format("{}: {}, skipped", path.string(), kind_of(entry)));
+      complain(Code::kNotSupported, fmt::format("{}: {}, skipped", path.string(), kind_of(entry)));
     }
   }
 }
@@ -100,7 +101,11 @@ void TransferPlan::add_local_entries(TransferDirectory directory, const Complain
 
 asio::awaitable<Status> TransferPlan::add_get(client::Client& client, std::string source,
                                               std::string target) {
-  KINTSUGI_CO_ASSIGN(const proto::Attributes attributes, co_await client.stat(source));
+  const auto found = co_await client.stat(source);
+  if (!found && found.error().code() == Code::kNotFound)
+    co_return Status{Code::kNotFound, found.error().message() + " in the cluster"};
+  if (!found) co_return found.error();
+  const proto::Attributes& attributes = *found;
   std::error_code error;
   if (fs::is_directory(target, error) && !base_name(source).empty())
     target = join(trimmed(target), base_name(source));

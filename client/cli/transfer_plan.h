@@ -26,7 +26,7 @@ struct TransferDirectory {
 class TransferPlan {
  public:
   /// Is told what is left out, in a sentence for a person.
-  using Complain = std::function<void(std::string_view)>;
+  using Complain = std::function<void(Code, std::string_view)>;
 
   /// Adds what a put of `source` ("-": standard input) to the path `target` moves. kInvalidArgument for a pipe, a socket or a
   /// device, which may never end. A symbolic link that is named here is followed; those met inside a tree are left out, as

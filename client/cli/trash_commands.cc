@@ -18,16 +18,20 @@ struct Arguments {
   std::string path, entry, to, retention;
 };
 
-/// "7d", "12h", "30m", "45s"; "0" is no time.
+/// "2w", "7d", "12h", "30m", "45s"; "7" is as many days, and "0" is no time.
 Result<Duration> parse_time(const std::string& text) {
-  const Status refused{Code::kInvalidArgument, "'" + text + "' is no time: 7d, 12h, 30m and 45s are"};
+  const Status refused{Code::kInvalidArgument, "'" + text + "' is no time: 2w, 7d, 12h, 30m and 45s are"};
   constexpr uint64_t kMostSeconds = 100ull * 366 * 86'400;
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   if (error != std::errc{}) return refused;
-  if (number == 0 && unit.empty()) return Duration{};
-  const uint64_t seconds = unit == "d" ? 86'400 : unit == "h" ? 3600 : unit == "m" ? 60 : unit == "s" ? 1 : 0;
+  const uint64_t seconds = unit == "w"                   ? 7 * 86'400
+                           : unit == "d" || unit.empty() ? 86'400
+                           : unit == "h"                 ? 3600
+                           : unit == "m"                 ? 60
+                           : unit == "s"                 ? 1
+                                                         : 0;
   if (seconds == 0 || number > kMostSeconds / seconds) return refused;
   return Duration(std::chrono::seconds(number * seconds));
 }
@@ -67,12 +71,16 @@ Status list(Session& session, BlockingClient& client, const Arguments& arguments
   return {};
 }
 
-Status restore(Session&, BlockingClient& client, const Arguments& arguments) {
+Status restore(Session& session, BlockingClient& client, const Arguments& arguments) {
   KINTSUGI_TRY(check_remote(arguments.path));
   if (!arguments.to.empty()) KINTSUGI_TRY(check_remote(arguments.to));
   KINTSUGI_ASSIGN(const proto::RestoreTrashResponse answer,
                   client.run(client.async().restore_trash(arguments.path, arguments.entry, arguments.to)));
-  fmt::print("{}\n", shown_name(answer.path()));
+  if (session.json) {
+    print_json({{"path", answer.path()}});
+  } else {
+    fmt::print("{}\n", shown_name(answer.path()));
+  }
   return {};
 }
 
@@ -92,7 +100,8 @@ std::vector<Command> trash_commands() {
                {.name = "set",
                 .help = "Keep what is removed below a directory, in .trash there, for a time",
                 .options = {{"PATH", &a->path, "Directory in the cluster", kRequired},
-                            {"--retention", &a->retention, "As in 7d, 12h, 30m; 0: keep nothing", kRequired}},
+                            {"--retention", &a->retention,
+                             "As in 2w, 7d, 12h, 30m; a number alone: days; 0: keep nothing", kRequired}},
                 .check =
                     [a] {
                       const Result<Duration> parsed = parse_time(a->retention);
@@ -109,6 +118,7 @@ std::vector<Command> trash_commands() {
                 .options = {directory,
                             {"ENTRY", &a->entry, "As trash list shows it", kRequired},
                             {"--to", &a->to, "Path in the cluster; default: where it was"}},
+                .prints_json = true,
                 .run = connected(a, restore)},
                {.name = "empty",
                 .help = "Remove an entry for good, or everything",

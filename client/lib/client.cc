@@ -1,9 +1,12 @@
 #include "client/lib/client.h"
 
+#include <algorithm>
+
 #include "client/lib/check/deep_check.h"
 #include "client/lib/resources.h"
 #include "common/base/assert.h"
 #include "common/proto/sight.pb.h"
+#include "common/proto/verdicts.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/recorder.h"
 
@@ -352,6 +355,21 @@ asio::awaitable<Result<proto::RunRepairResponse>> Client::run_repair(proto::RunR
   co_return answer;
 }
 
+namespace {
+
+/// A monitor needs some seconds to be sure of what this client has just met.
+void add_silent_metaserver(proto::DiagnoseResponse& response, const Status& asked) {
+  if (std::ranges::any_of(response.verdicts(), proto::is_metaserver_silent)) return;
+  proto::Verdict& verdict = *response.add_verdicts();
+  verdict.set_kind(proto::Verdict::SILENT);
+  verdict.set_server("metaserver");
+  verdict.set_process_kind("metaserver");
+  verdict.set_confidence(proto::Verdict::LIKELY);
+  verdict.add_why(fmt::format("it does not answer this command: {}", asked.message()));
+}
+
+}  // namespace
+
 asio::awaitable<Result<proto::DiagnoseResponse>> Client::diagnose(
     proto::DiagnoseRequest request, std::optional<runtime::Endpoint> known_monitor) {
   proto::FindMonitorResponse found;
@@ -364,16 +382,26 @@ asio::awaitable<Result<proto::DiagnoseResponse>> Client::diagnose(
   if (monitor) {
     const Context limited = context().with_deadline(resources_->now() + kDiagnoseLimit);
     answered = co_await resources_->rpc.call(limited, *monitor, Method::kDiagnose, request, response);
-    if (answered.ok()) co_return response;
+    if (answered.ok()) {
+      if (!asked.ok()) add_silent_metaserver(response, asked);
+      co_return response;
+    }
     answered = answered.with_context(fmt::format("the monitor at {}", monitor->to_string()));
   }
   response.Clear();
   const Status reduced =
       co_await resources_->meta.call_once(context(), Method::kDiagnose, request, response, kDiagnoseLimit);
-  if (!reduced.ok()) {
-    co_return Status{Code::kUnavailable, fmt::format("{}; the metaserver: {}", answered.message(),
-                                                     asked.ok() ? reduced.message() : asked.message())};
+  if (!reduced.ok() && !asked.ok()) {
+    const std::string why =
+        monitor ? answered.message() : "no monitor was asked (KINTSUGI_MONITOR can name one)";
+    co_return Status{
+        Code::kUnavailable,
+        fmt::format("the metaserver cannot be reached, and nothing can be stored or found without it: {}; {}",
+                    asked.message(), why)};
   }
+  if (!reduced.ok())
+    co_return Status{Code::kUnavailable,
+                     fmt::format("{}; the metaserver: {}", answered.message(), reduced.message())};
   response.set_reduced(true);
   co_return response;
 }

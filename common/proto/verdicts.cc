@@ -55,7 +55,10 @@ std::string what(const Verdict& verdict) {
   const std::string region = printable(verdict.region());
   switch (verdict.kind()) {
     case Verdict::RUNNING: return "runs on without end" + (region.empty() ? "" : " in " + region);
-    case Verdict::SILENT: return "does not report and answers nobody";
+    case Verdict::SILENT:
+      return is_metaserver_silent(verdict)
+                 ? "does not report and answers nobody: nothing can be stored or found without it"
+                 : "does not report and answers nobody";
     case Verdict::NOT_SERVED: return "does not serve " + (region.empty() ? "a request" : region);
     case Verdict::DEVICE:
       return fmt::format("{} ({})", region.empty() ? "disk" : region, printable(verdict.device()));
@@ -112,7 +115,7 @@ Document document(const Verdict& verdict) {
   Document result = {{"id", verdict.id()},
                      {"kind", kind_name(verdict.kind())},
                      {"server", verdict.server()},
-                     {"server_id", fmt::format("{:016x}", verdict.server_id())},
+                     {"server_id", std::to_string(verdict.server_id())},
                      {"process", fmt::format("{:016x}", verdict.process())},
                      {"process_kind", verdict.process_kind()},
                      {"peer", verdict.peer()},
@@ -152,6 +155,14 @@ std::string_view kind_name(Verdict::Kind kind) {
       "client", "slow",    "behaviour", "resource",   "host",   "messages"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+bool holds_up(const Verdict& verdict) {
+  return !verdict.masked() && (verdict.waiters() > 0 || is_metaserver_silent(verdict));
+}
+
+bool is_metaserver_silent(const Verdict& verdict) {
+  return verdict.kind() == Verdict::SILENT && verdict.process_kind() == "metaserver";
 }
 
 std::string_view confidence_name(Verdict::Confidence confidence) {

@@ -10,6 +10,10 @@ namespace kintsugi::proto {
 
 /// "stuck", "running", "silent", "not served", "device", "link", "deadlock", "client", "slow", "behaviour", "resource", "host".
 std::string_view kind_name(Verdict::Kind kind);
+/// Somebody waits for it, and has nothing to go on with meanwhile.
+bool holds_up(const Verdict& verdict);
+/// The metaserver does not answer: without it nothing can be stored or found.
+bool is_metaserver_silent(const Verdict& verdict);
 /// "certain", "likely", "unsure".
 std::string_view confidence_name(Verdict::Confidence confidence);
 /// "call", "receive", "send", "upstream", "join", "sibling", "resource", "disk", "store", "timer", "idle"; "runs" for none.

@@ -91,7 +91,13 @@ Result<bool> BlockReports::take_page(Transaction& transaction, const proto::Bloc
   if (report.undecided && server->first_report) server->last_doubt = clock_.now();
   server->first_report = false;
   const TimePoint decidable = server->last_doubt + ChunkMap::kPlacedMemory;
-  server->report_again = report.began < decidable ? decidable : TimePoint::max();
+  const bool is_doubted = report.began < decidable;
+  server->report_again = is_doubted ? decidable : TimePoint::max();
+  if (is_doubted) {
+    doubted_.insert(id);
+  } else {
+    doubted_.erase(id);
+  }
   if (report.too_early) server->report_again = std::min(server->report_again, allocations_.settles_at());
   if (report.began < started_ + kOrdersOutlive)
     server->report_again = std::min(server->report_again, report.began + kOrdersOutlive);
@@ -192,6 +198,7 @@ void BlockReports::note_sealed(ServerId id, std::optional<TimePoint> allocated) 
   ServerRecord* server = servers_.find(id);
   if (!server || (allocated && *allocated > std::max(server->registered_at, server->lost_early))) return;
   server->last_doubt = clock_.now();
+  doubted_.insert(id);
   server->report_again = std::min(server->report_again, server->last_doubt + ChunkMap::kPlacedMemory);
 }
 

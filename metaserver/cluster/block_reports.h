@@ -20,6 +20,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,12 @@ class BlockReports {
   /// The server is to be asked for a report now; then not again for a while.
   bool should_ask(ServerId server);
 
+  /// The server has told all of its chunks since it registered, and nothing is left open: no later report is needed to say whether a
+  /// chunk that was placed just before the report is there.
+  bool reported(const ServerRecord& server) const {
+    return server.registered && !server.first_report && !doubted_.contains(server.id);
+  }
+
   uint64_t unknown_chunks() const { return unknown_chunks_; }
 
  private:
@@ -108,6 +115,7 @@ class BlockReports {
   const runtime::Clock& clock_;
   const TimePoint started_;
   std::map<ServerId, Report> reports_;
+  std::set<ServerId> doubted_;  ///< a later report has to say whether they have what was placed on them just then
   uint64_t unknown_chunks_ = 0, quarantined_ = 0;
 };
 

@@ -80,9 +80,12 @@ std::vector<ServerId> choose_servers(size_t count, std::span<const Candidate> ca
   return most_in_a_rack(of_fast) <= most_in_a_rack(of_all) ? without_slow : chosen;
 }
 
-Status too_few_servers(const erasure::Policy& policy, const UsableServers& usable) {
-  std::string why =
-      fmt::format("policy {} needs {} servers; {} are alive", policy.name(), policy.chunks(), usable.alive);
+Status too_few_servers(const erasure::Policy& chosen, const erasure::Policy& policy,
+                       const UsableServers& usable) {
+  std::string why = policy == chosen ? fmt::format("policy {}", chosen.name())
+                                     : fmt::format("policy {} keeps {} copies of a small file, for which it",
+                                                   chosen.name(), policy.chunks());
+  why += fmt::format(" needs {} servers; {} are alive", policy.chunks(), usable.alive);
   std::string separator = ", of which ";
   const auto add = [&](size_t count, std::string_view what) {
     if (count == 0) return;

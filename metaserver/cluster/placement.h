@@ -41,7 +41,9 @@ struct UsableServers {
 };
 
 /// The error "policy rs-6-3-1024k needs 9 servers; 10 are alive, of which 7 have less than 64.0 MiB free". kNoSpace when
-/// space is what is missing, else kUnavailable.
-Status too_few_servers(const erasure::Policy& policy, const UsableServers& usable);
+/// space is what is missing, else kUnavailable. It names the policy that people chose; `policy` is that of the stripe, which has
+/// copies instead when the file is small.
+Status too_few_servers(const erasure::Policy& chosen, const erasure::Policy& policy,
+                       const UsableServers& usable);
 
 }  // namespace kintsugi::metaserver

@@ -28,6 +28,16 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
         [](MetaDaemon& d) { return d.metaserver().stats().servers_dead; });
   gauge("chunks_lost", "Chunks reported missing or corrupt",
         [](MetaDaemon& d) { return d.metaserver().stats().lost_chunks; });
+  gauge("chunks_missing", "Chunks that cannot be read now, as counted in the background",
+        [](MetaDaemon& d) { return d.metaserver().stats().health.missing_chunks(); });
+  gauge("stripes_degraded", "Stripes that lack a chunk, or more",
+        [](MetaDaemon& d) { return d.metaserver().stats().health.degraded(); });
+  gauge("stripes_without_spare", "Degraded stripes that cannot be read after one more loss",
+        [](MetaDaemon& d) { return d.metaserver().stats().health.without_spare(); });
+  gauge("stripes_unreadable", "Degraded stripes of which too few chunks are left to read them",
+        [](MetaDaemon& d) { return d.metaserver().stats().health.unreadable(); });
+  gauge("servers_not_reported", "Chunkservers that have yet to say which of their chunks they have",
+        [](MetaDaemon& d) { return d.metaserver().state().servers_not_reported().size(); });
   gauge("quarantined_chunks", "Chunks that no file names and that may not be garbage",
         [](MetaDaemon& d) { return d.metaserver().stats().quarantined_chunks; });
   gauge("metadata_in_doubt", "1 while the metadata is older than chunks beside it and nothing is deleted",

@@ -63,7 +63,7 @@ Result<std::vector<ServerId>> AllocationService::choose(const Policies& policies
   const bool away = exclude.empty() && usable.servers.size() + usable.full < policy.chunks() &&
                     state_.servers.servers().size() >= policy.chunks();
   if (!lacking.empty() && !(away && erasure::Code::get(policy)->may_lack(lacking)))
-    return too_few_servers(policy, usable);
+    return too_few_servers(policies.file, policy, usable);
   std::vector<ServerId> servers = choose_servers(count, usable.servers, {}, state_.runtime.random);
   servers.resize(policy.chunks());
   return servers;

@@ -27,6 +27,8 @@ Status FsckPage::fill() {
   if (!response_.more())
     check_saved(in_saved ? std::string_view(request_.after()).substr(1) : std::string_view());
   name_hanging_servers();
+  for (proto::ServerName& name : state_.servers_not_reported())
+    *response_.add_not_reported() = std::move(name);
   return {};
 }
 

@@ -40,6 +40,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       slow(servers, runtime.clock),
       caches(runtime.clock),
       chunks(servers, runtime.clock),
+      health(chunks),
       garbage(chunks, runtime.clock),
       history(runtime, options, store, stripe_ids, servers),
       quarantine(options, runtime.clock),
@@ -207,9 +208,25 @@ proto::ServerState MetaState::state_of(const ServerRecord& server) const {
   proto::ServerState state = servers.state_of(server);
   state.set_cached_chunks(caches.cached_chunks(server.id));
   if (const proto::SlowServer* why = slow.find(server.id)) *state.mutable_slow() = *why;
+  state.set_reported(block_reports.reported(server));
   // Its last heartbeat may not count yet what was placed there just now: it must not look drained.
   if (server.stored.draining() && state.chunks() == 0 && holds_chunks(server.id)) state.set_chunks(1);
   return state;
+}
+
+std::vector<proto::ServerName> MetaState::servers_not_reported() const {
+  std::vector<proto::ServerName> names;
+  for (const auto& [id, server] : servers.servers())
+    if (server.liveness != proto::ServerState::DEAD && !block_reports.reported(server))
+      names.push_back(servers.names().of(id));
+  return names;
+}
+
+proto::StripeHealth MetaState::stripe_health() const {
+  proto::StripeHealth known = health.counts();
+  for (proto::ServerName& name : servers_not_reported())
+    *known.add_not_reported() = std::move(name);
+  return known;
 }
 
 proto::Stripe MetaState::describe(StripeId id, const proto::StoredStripe& stored, uint32_t operations,

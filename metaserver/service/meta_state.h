@@ -30,6 +30,7 @@
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/cluster/sessions.h"
 #include "metaserver/cluster/slow_servers.h"
+#include "metaserver/cluster/stripe_health.h"
 #include "metaserver/cluster/uploads.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/namespace/directory_policies.h"
@@ -105,6 +106,9 @@ struct MetaState {
   void scan_chunks_of(ServerId server, ChunkId after, const std::function<bool(ChunkId)>& visit) const;
 
   proto::ServerState state_of(const ServerRecord& server) const;
+  /// What is known of all stripes, and the servers that have yet to say which chunks they have.
+  proto::StripeHealth stripe_health() const;
+  std::vector<proto::ServerName> servers_not_reported() const;
   std::string address_of(ServerId server) const;  ///< empty when it is dead or unknown
   /// Servers that take new chunks: alive, not being drained, not in `exclude`, with room for `chunk_bytes`.
   UsableServers usable_servers(const std::vector<ServerId>& exclude, uint64_t chunk_bytes) const;
@@ -141,6 +145,7 @@ struct MetaState {
   SlowServers slow;
   CacheMap caches;
   ChunkMap chunks;
+  StripeHealth health;
   Garbage garbage;
   History history;
   Quarantine quarantine;

@@ -19,6 +19,8 @@ constexpr uint32_t kFormatVersion = 3;
 constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
 constexpr Duration kLookPause = std::chrono::milliseconds(50);  ///< between steps over all files
 constexpr Duration kPassPause = std::chrono::minutes(10);       ///< between passes
+/// Between steps, and between passes, over the chunks that cannot be read.
+constexpr Duration kHealthStepPause = std::chrono::milliseconds(10), kHealthPause = std::chrono::seconds(1);
 constexpr std::string_view kWellKnownPolicies[] = {"rs-3-2-1024k",     "rs-6-3-1024k",
                                                    "rs-10-4-1024k",    "replication-3-1024k",
                                                    "lrc-12-2-2-1024k", "rrs-12-4-1024k"};
@@ -100,6 +102,7 @@ asio::awaitable<Status> MetaServer::start() {
     return state_.trash.expire_step(transaction, state_.inodes, held, freed);
   }));
   tasks_.spawn(look_at_layouts_forever());
+  tasks_.spawn(count_degraded_stripes_forever());
   tasks_.spawn(expire_uploads_forever());
   tasks_.spawn(expire_sessions_forever());
   tasks_.spawn(expire_quarantine_forever());
@@ -216,6 +219,12 @@ asio::awaitable<void> MetaServer::look_at_layouts_forever() {
                                         state_.inline_is_crowded(Transaction(state_.store)));
 }
 
+asio::awaitable<void> MetaServer::count_degraded_stripes_forever() {
+  bool more = false;
+  while (co_await tasks_.sleep_for(more ? kHealthStepPause : kHealthPause))
+    more = state_.health.step(Reader(state_.store));
+}
+
 asio::awaitable<void> MetaServer::rebalance_forever() {
   while (true) {
     const bool slept = co_await tasks_.sleep_for(Rebalancer::kInterval);
@@ -303,6 +312,7 @@ MetaServerStats MetaServer::stats() const {
   stats.servers_suspect = state_.servers.count(proto::ServerState::SUSPECT);
   stats.servers_dead = state_.servers.count(proto::ServerState::DEAD);
   stats.lost_chunks = state_.chunks.lost_chunks();
+  stats.health = state_.health.counts();
   stats.live_uploads = state_.uploads.live();
   stats.quarantined_chunks = state_.quarantine.count();
   stats.in_doubt = state_.history.doubt().has_value();

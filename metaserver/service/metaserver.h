@@ -38,6 +38,7 @@ struct MetaServerStats {
   uint64_t files = 0, directories = 0, stripes = 0;
   size_t servers_alive = 0, servers_suspect = 0, servers_dead = 0;
   size_t lost_chunks = 0;  ///< reported missing or corrupt by servers and readers
+  proto::StripeHealth health;
   size_t live_uploads = 0;
   uint64_t quarantined_chunks = 0;
   bool in_doubt = false;  ///< the metadata is older than chunks beside it
@@ -78,6 +79,7 @@ class MetaServer {
   Context background() const;
   asio::awaitable<void> step_forever(std::function<bool(Transaction&, FreedStripes&)> step);
   asio::awaitable<void> look_at_layouts_forever();
+  asio::awaitable<void> count_degraded_stripes_forever();
   asio::awaitable<void> rebalance_forever();
   asio::awaitable<void> expire_uploads_forever();
   asio::awaitable<void> expire_sessions_forever();

@@ -220,6 +220,7 @@ asio::awaitable<Status> NamespaceService::disk_free(Context context, const Empty
   const auto totals = reader.get_message<proto::StoredTotals>(keys::totals()).value_or(proto::StoredTotals{});
   response.set_files(totals.files());
   response.set_stripes(totals.stripes());
+  *response.mutable_health() = state_.stripe_health();
   co_return module.finish(co_await state_.finish_read(module.context()));
 }
 

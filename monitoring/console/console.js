@@ -8,6 +8,7 @@ const by = (id) => document.getElementById(id);
 const last = new Map();   // the data of each section when it was drawn
 const opened = new Set(); // keys of what the reader has unfolded
 let minutes = 60;
+let overview = null;      // the last one: repairs and stripes are told together
 let alarms = { standing: [], history: [], now_unix_s: Date.now() / 1000 };
 
 function element(name, className, ...children) {
@@ -84,7 +85,8 @@ function alarmCard(alarm, width) {
   const who = [alarm.server || "an unknown process", alarm.peer].filter(Boolean).join(" and ");
   const title = element("h3", "", who, element("span", `badge ${kind ? "warn" : "bad"}`, alarm.kind),
     element("span", `badge ${sureness}`, alarm.confidence), alarm.masked ? element("span", "badge good", alarm.kind === "client" ? "nobody else waits" : "masked: operations went on") : "");
-  const where = element("p", "", element("code", "", alarm.region || alarm.device || "no region"), alarm.device && alarm.region ? ` (${alarm.device})` : "");
+  const where = alarm.kind === "silent" ? element("p", "", "does not report and answers nobody") :
+    element("p", "", element("code", "", alarm.region || alarm.device || "no region"), alarm.device && alarm.region ? ` (${alarm.device})` : "");
   if (alarm.file) where.append(" at ", element("code", "", place(alarm.file, alarm.line)), alarm.function ? ` in ${alarm.function}` : "");
   const facts = [
     alarm.since_s > 0 ? `for ${seconds(alarm.since_s)}` : "",
@@ -146,16 +148,31 @@ function tile(server) {
   return made;
 }
 
-function drawServers({ servers }) {
+function partTile(part) {
+  const isMonitor = part.kind === "monitor";
+  const [level, state] = isMonitor ? (part.replaced ? ["warn", "→ replaced"] : ["", "✓ alive"])
+    : !part.answers ? ["bad", "✕ does not answer"] : part.alarms.length ? ["bad", "! alarm"] : ["", "✓ alive"];
+  const facts = isMonitor ? `up for ${seconds(part.uptime_s)}`
+    : [part.answers ? "" : part.answered_s_ago === null ? "has never answered this monitor" : `answered ${seconds(part.answered_s_ago)} ago`,
+      part.answers ? "" : "nothing can be stored or found without it",
+      part.silent_s === null ? "does not report" : part.silent_s > 3 ? `last report ${seconds(part.silent_s)} ago` : ""].filter(Boolean).join(" · ");
+  const made = element("div", `tile ${level}`, element("div", "top", element("span", "", part.name), element("span", "state", state)),
+    element("div", "facts", facts || part.address));
+  made.title = part.address;
+  return made;
+}
+
+function drawServers({ parts, servers }) {
   const racks = new Map();
   for (const server of servers) {
     const rack = server.rack || "";
     racks.set(rack, [...(racks.get(rack) ?? []), server]);
   }
   by("map-note").textContent = counted(servers.length, "chunkserver") + (racks.size > 1 ? ` in ${counted(racks.size, "rack")}` : "");
-  if (servers.length === 0) return by("map-body").replaceChildren(empty("No chunkserver is known yet."));
+  const first = element("div", "card rack", element("div", "tiles", ...parts.map(partTile)));
+  if (servers.length === 0) return by("map-body").replaceChildren(first, empty("No chunkserver is known yet."));
   const cards = [...racks].map(([rack, members]) => element("div", "card rack", rack ? element("h3", "", rack) : "", element("div", "tiles", ...members.map(tile))));
-  by("map-body").replaceChildren(element("div", `racks${racks.size === 1 ? " one" : ""}`, ...cards));
+  by("map-body").replaceChildren(first, element("div", `racks${racks.size === 1 ? " one" : ""}`, ...cards));
 }
 
 // ---- repairs
@@ -193,7 +210,12 @@ function drawRepairs(data) {
     (data.unrepairable > 0 ? `, ${data.unrepairable} unrepairable` : "");
   const shown = data.running.slice(0, 8).map(repairCard);
   if (data.running.length > shown.length) shown.push(empty(`and ${data.running.length - shown.length} more`));
-  by("repair-list").replaceChildren(shown.length ? element("div", "repairs", ...shown) : empty("Nothing is being repaired.", data.unrepairable === 0));
+  const lacks = overview ? missing(overview) : "";
+  const waiting = data.queued + data.delayed;
+  const words = lacks || waiting > 0 ? `Nothing is being repaired now${waiting > 0 ? `; ${counted(waiting, "repair")} wait${waiting === 1 ? "s" : ""}` : ""}${lacks ? `; ${lacks}` : ""}.`
+    : "Nothing is being repaired, and nothing is missing.";
+  const isWell = overview && !lacks && waiting === 0 && overview.metaserver.answers;
+  by("repair-list").replaceChildren(shown.length ? element("div", "repairs", ...shown) : empty(words, isWell));
 }
 
 // ---- tables
@@ -233,17 +255,30 @@ function drawProcesses({ processes }) {
 
 // ---- the whole
 
+// What is missing, in words; empty: nothing is.
+function missing({ stripes, repairs }) {
+  return [stripes.unreadable > 0 ? `${counted(stripes.unreadable, "stripe")} cannot be read` : "",
+    stripes.without_spare > 0 ? `${counted(stripes.without_spare, "stripe")} cannot lose another chunk` : "",
+    stripes.degraded > 0 ? `${counted(stripes.degraded, "stripe")} of ${stripes.all} lack${stripes.degraded === 1 ? "s" : ""} chunks` : "",
+    repairs.unrepairable > 0 ? `${counted(repairs.unrepairable, "chunk")} cannot be repaired` : "",
+    stripes.servers_not_reported > 0 ? `${counted(stripes.servers_not_reported, "server")} ha${stripes.servers_not_reported === 1 ? "s" : "ve"} not said yet which chunks they have` : "",
+  ].filter(Boolean).join(", ");
+}
+
 function drawOverview(data) {
-  const stuck = data.alarms - data.masked_alarms;
+  const stuck = data.alarms - data.masked_alarms, lacks = missing(data);
+  overview = data;
+  redraw("repairs");
   const reports = `${data.servers.reporting} of ${data.servers.all} servers report`;
-  const silent = data.metaserver.answered_s_ago === null || data.metaserver.answered_s_ago > 5;
   let level = "good", text = `Nothing is stuck; ${reports}.`;
   if (data.servers.reporting < data.servers.all || data.servers.all === 0) [level, text] = ["warn", `Nothing is known to be stuck; ${reports}.`];
-  if (silent) [level, text] = ["warn", "The metaserver does not answer the monitor."];
   if (data.servers.dead + data.servers.suspect > 0 && stuck === 0)
     [level, text] = ["warn", `${counted(data.servers.dead, "server")} dead, ${data.servers.suspect} suspect; ${reports}.`];
   if (data.masked_alarms > 0 && stuck === 0) [level, text] = ["warn", `${counted(data.masked_alarms, "culprit")}, but operations go on; ${reports}.`];
-  if (stuck > 0) [level, text] = ["bad", `${counted(stuck, "culprit")} hold${stuck === 1 ? "s" : ""} others up; ${reports}.`];
+  if (stuck > 0) [level, text] = ["bad", `${counted(stuck, "culprit")}, but nobody waits for ${stuck === 1 ? "it" : "them"} now; ${reports}.`];
+  if (data.holding_alarms > 0) [level, text] = ["bad", `${counted(data.holding_alarms, "culprit")} hold${data.holding_alarms === 1 ? "s" : ""} others up; ${reports}.`];
+  if (lacks) [level, text] = [level === "bad" || data.stripes.unreadable > 0 ? "bad" : "warn", `${lacks[0].toUpperCase()}${lacks.slice(1)}. ${text}`];
+  if (!data.metaserver.answers) [level, text] = ["bad", "The metaserver does not answer: nothing can be stored or found until it is back. What is shown of the servers may be old."];
   if (data.monitor.replaced) [level, text] = ["warn", "Another monitor was started later: this one is not asked any more."];
   const verdict = by("verdict");
   verdict.className = `verdict ${level}`;

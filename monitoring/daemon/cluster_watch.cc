@@ -68,6 +68,9 @@ asio::awaitable<Status> ClusterWatch::turn() {
   KINTSUGI_CO_TRY(
       (co_await call(rpc::Method::kRepairStatus, proto::Empty(), repairs)).with_context("repairs"));
   repairs_ = std::move(repairs);
+  proto::DiskFreeResponse space;
+  KINTSUGI_CO_TRY((co_await call(rpc::Method::kDiskFree, proto::Empty(), space)).with_context("space"));
+  space_ = std::move(space);
   co_return Status{};
 }
 

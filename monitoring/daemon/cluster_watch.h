@@ -41,6 +41,8 @@ class ClusterWatch {
   /// The metaserver has others go around the server.
   bool gone_around(uint64_t server_id) const;
   const proto::RepairStatusResponse& repairs() const { return repairs_; }
+  /// Room, and how many stripes lack chunks.
+  const proto::DiskFreeResponse& space() const { return space_; }
   /// How long ago the metaserver answered last; none: never.
   std::optional<Duration> answered_ago() const;
   /// Another monitor was started later: this one is not asked any more.
@@ -59,6 +61,7 @@ class ClusterWatch {
   proto::RegisterMonitorRequest request_;
   proto::ListServersResponse servers_;
   proto::RepairStatusResponse repairs_;
+  proto::DiskFreeResponse space_;
   std::optional<TimePoint> answered_;
   bool replaced_ = false;
   bool started_ = false;

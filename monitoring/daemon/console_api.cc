@@ -1,15 +1,17 @@
 #include "monitoring/daemon/console_api.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/base/statistics.h"
 #include "common/proto/names.h"
 #include "common/proto/verdicts.h"
+#include "monitoring/daemon/absence_detector.h"
+#include "monitoring/daemon/region_table.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -45,14 +47,6 @@ double silence(const model::Snapshot& snapshot, const model::ProcessView& view) 
   return std::max(0.0, to_seconds(snapshot.silent(view)));
 }
 
-/// The middle one; 0 when there are none.
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 }  // namespace
 
 std::string ConsoleApi::overview() const {
@@ -63,6 +57,8 @@ std::string ConsoleApi::overview() const {
   };
   const ReportIntake::Counters& reports = monitor_.intake().counters();
   const std::optional<Duration> answered = monitor_.watch().answered_ago();
+  const proto::DiskFreeResponse& space = monitor_.watch().space();
+  const proto::StripeHealth& health = space.health();
   return text(
       {{"monitor",
         {{"address", answer.monitor()},
@@ -72,6 +68,7 @@ std::string ConsoleApi::overview() const {
          {"replaced", monitor_.watch().replaced()}}},
        {"metaserver",
         {{"address", monitor_.watch().metaserver().to_string()},
+         {"answers", answered && *answered <= AbsenceDetector::kUnanswered},
          {"answered_s_ago", answered ? Document(to_seconds(*answered)) : Document()}}},
        {"servers",
         {{"all", servers.size()},
@@ -79,9 +76,22 @@ std::string ConsoleApi::overview() const {
          {"suspect", count(proto::ServerState::SUSPECT)},
          {"dead", count(proto::ServerState::DEAD)},
          {"reporting", answer.servers_reporting()}}},
+       {"stripes",
+        {{"all", space.stripes()},
+         {"degraded", health.degraded()},
+         {"without_spare", health.without_spare()},
+         {"unreadable", health.unreadable()},
+         {"missing_chunks", health.missing_chunks()},
+         {"servers_not_reported", health.not_reported_size()}}},
+       {"space",
+        {{"total_bytes", space.total_bytes()},
+         {"free_bytes", space.free_bytes()},
+         {"storable_bytes", space.storable_bytes()},
+         {"files", space.files()}}},
        {"processes", monitor_.intake().processes().size()},
        {"alarms", answer.verdicts_size()},
        {"masked_alarms", std::ranges::count_if(answer.verdicts(), [](const auto& v) { return v.masked(); })},
+       {"holding_alarms", std::ranges::count_if(answer.verdicts(), proto::holds_up)},
        {"repairs",
         {{"running", monitor_.watch().repairs().running_size()},
          {"queued", monitor_.watch().repairs().queued()},
@@ -109,7 +119,7 @@ std::string ConsoleApi::servers() const {
   Document rows = Document::array();
   for (const proto::ServerState& server : ordered) {
     if (rows.size() >= kMostRows) break;
-    Document row = {{"id", hex(server.server_id())},
+    Document row = {{"server_id", std::to_string(server.server_id())},
                     {"number", server.number()},
                     {"name", server.name()},
                     {"address", server.address()},
@@ -141,7 +151,30 @@ std::string ConsoleApi::servers() const {
     }
     rows.push_back(std::move(row));
   }
-  return text({{"servers", std::move(rows)}});
+  return text({{"parts", parts(snapshot)}, {"servers", std::move(rows)}});
+}
+
+/// The metaserver and this monitor: without the first nothing goes on, and without the second nobody says so.
+Document ConsoleApi::parts(const model::Snapshot& snapshot) const {
+  const ClusterWatch& watch = monitor_.watch();
+  const std::optional<Duration> answered = watch.answered_ago();
+  Document metaserver = {{"kind", "metaserver"},
+                         {"name", "metaserver"},
+                         {"address", watch.metaserver().to_string()},
+                         {"answers", answered && *answered <= AbsenceDetector::kUnanswered},
+                         {"answered_s_ago", answered ? Document(to_seconds(*answered)) : Document()},
+                         {"silent_s", nullptr},
+                         {"alarms", Document::array()}};
+  for (const auto& view : snapshot.processes)
+    if (view->last().kind() == "metaserver") metaserver["silent_s"] = silence(snapshot, *view);
+  for (const proto::Verdict& verdict : monitor_.alarms().standing())
+    if (verdict.process_kind() == "metaserver") metaserver["alarms"].push_back(verdict.id());
+  Document monitor = {{"kind", "monitor"},
+                      {"name", "monitor"},
+                      {"address", monitor_.endpoint().to_string()},
+                      {"uptime_s", to_seconds(monitor_.uptime())},
+                      {"replaced", watch.replaced()}};
+  return Document::array({std::move(metaserver), std::move(monitor)});
 }
 
 std::string ConsoleApi::processes() const {
@@ -214,19 +247,20 @@ std::string ConsoleApi::repairs() const {
     Document edges = Document::array();
     for (const proto::RepairEdge& edge : record.edges()) {
       nodes.insert(edge.from());
-      edges.push_back(
-          {{"from", hex(edge.from())}, {"to", hex(edge.to())}, {"rate", rate(edge.from(), edge.to())}});
+      edges.push_back({{"from", std::to_string(edge.from())},
+                       {"to", std::to_string(edge.to())},
+                       {"rate", rate(edge.from(), edge.to())}});
     }
     Document named = Document::array();
     for (uint64_t node : nodes) {
       const auto name = names.find(node);
-      named.push_back({{"id", hex(node)},
+      named.push_back({{"id", std::to_string(node)},
                        {"name", node == 0             ? "a client"
-                                : name == names.end() ? hex(node)
+                                : name == names.end() ? std::to_string(node)
                                                       : name->second},
                        {"root", node == record.destination()}});
     }
-    running.push_back({{"repair_id", hex(record.repair_id())},
+    running.push_back({{"repair_id", record.repair_id()},
                        {"kind", proto::kind_name(record.kind())},
                        {"stripe_id", record.stripe_id()},
                        {"index", record.index()},
@@ -271,7 +305,7 @@ std::string ConsoleApi::devices() const {
   }
   std::map<std::pair<std::string, bool>, double> usual;
   for (auto& [kind, values] : latencies)
-    usual[kind] = median(std::move(values));
+    usual[kind] = median_of(values);
   const auto factor = [&](const Row& row) {
     const double typical = usual[{row.view->last().kind(), row.device->peer()}];
     return typical > 0 ? row.trend.latency_seconds / typical : 0;
@@ -296,123 +330,11 @@ std::string ConsoleApi::devices() const {
   return text({{"devices", std::move(list)}});
 }
 
-// ---- regions -------------------------------------------------------------------------------------------------------
-
-namespace {
-
-/// Times in a region, over processes.
-struct RegionTotals {
-  uint64_t count = 0;
-  double sum_log2 = 0;  ///< of log2(nanoseconds)
-  std::vector<uint64_t> buckets;
-  double per_second = 0;
-  std::map<std::string, std::pair<uint64_t, double>>
-      by_process;  ///< count and sum, by the name of the process
-};
-
-double typical_seconds(uint64_t count, double sum_log2) {
-  return count == 0 ? 0 : std::exp2(sum_log2 / static_cast<double>(count)) / 1e9;
-}
-
-/// The upper end of the octave in which it lies.
-double percentile_seconds(const RegionTotals& region, double fraction) {
-  uint64_t all = 0, below = 0;
-  for (uint64_t bucket : region.buckets)
-    all += bucket;
-  for (size_t octave = 0; octave < region.buckets.size(); ++octave) {
-    below += region.buckets[octave];
-    if (all > 0 && static_cast<double>(below) >= fraction * static_cast<double>(all))
-      return std::exp2(static_cast<double>(octave + 1)) / 1e9;
-  }
-  return 0;
-}
-
-/// Names of the states of a process: the region, and after which of its children.
-std::map<uint32_t, std::string> names_of_states(const proto::SightReport& everything) {
-  std::map<uint64_t, std::string> sites;  // by role path
-  for (const proto::SightPath& path : everything.new_paths())
-    sites.emplace(path.role_path(), path.site());
-  std::map<uint32_t, std::string> roles, names;
-  for (const proto::SightRole& role : everything.roles())
-    roles[role.role()] = role.name();
-  for (const proto::SightState& state : everything.new_states()) {
-    const auto site = sites.find(state.role_path());
-    std::string name = site == sites.end() ? fmt::format("state {}", state.state()) : site->second;
-    const std::string& role = roles[state.role()];
-    if (!role.empty() && role != name) name = role + " > " + name;
-    if (state.wait() != proto::WAIT_NONE) name += fmt::format(" [{}]", proto::wait_name(state.wait()));
-    names[state.state()] = std::move(name);
-  }
-  return names;
-}
-
-bool is_idle(const model::ProcessView& view, uint32_t state) {
-  const proto::SightState* known = view.state(state);
-  return known != nullptr && (known->wait() == proto::WAIT_IDLE || known->wait() == proto::WAIT_TIMER);
-}
-
-}  // namespace
-
 std::string ConsoleApi::regions() {
-  const model::Snapshot snapshot = monitor_.snapshot();
-  if (!regions_.empty() && snapshot.taken - regions_at_ < kRegionsFresh) return regions_;
-  std::map<std::string, RegionTotals> regions;
-  size_t looked_at = 0;
-  for (const auto& view : snapshot.processes) {
-    if (view->edges().empty()) continue;
-    if (++looked_at > Trends::kMostModelled) break;
-    const std::map<uint32_t, std::string> names = names_of_states(view->to_report());
-    double window = monitor_.trends().growth_seconds(view->process(), snapshot.taken);
-    if (window <= 0) window = seconds(view->last().uptime_ns());
-    for (const auto& [key, edge] : view->edges()) {
-      const Trends::Growth growth = monitor_.trends().growth(*view, edge);
-      const auto name = names.find(edge.from());
-      if (growth.count == 0 || name == names.end() || is_idle(*view, edge.from())) continue;
-      RegionTotals& region = regions[name->second];
-      const double sum = static_cast<double>(growth.sum) / 256;
-      region.count += growth.count;
-      region.sum_log2 += sum;
-      region.buckets.resize(std::max(region.buckets.size(), growth.buckets.size()));
-      for (size_t i = 0; i < growth.buckets.size(); ++i)
-        region.buckets[i] += growth.buckets[i];
-      if (window > 0) region.per_second += static_cast<double>(growth.count) / window;
-      auto& [count, of_process] = region.by_process[view->display()];
-      count += growth.count;
-      of_process += sum;
-    }
-  }
-  std::vector<std::pair<std::string, RegionTotals>> ordered(regions.begin(), regions.end());
-  const auto total = [](const auto& entry) {
-    return typical_seconds(entry.second.count, entry.second.sum_log2) *
-           static_cast<double>(entry.second.count);
-  };
-  std::ranges::stable_sort(ordered, std::greater{}, total);
-  if (ordered.size() > kMostRegions) ordered.resize(kMostRegions);
-  Document list = Document::array();
-  for (const auto& [name, region] : ordered) {
-    std::string slowest;
-    double slowest_seconds = 0;
-    std::vector<double> all;
-    for (const auto& [process, of_process] : region.by_process) {
-      const double typical = typical_seconds(of_process.first, of_process.second);
-      all.push_back(typical);
-      if (typical <= slowest_seconds) continue;
-      slowest = process;
-      slowest_seconds = typical;
-    }
-    const double usual = median(all);
-    list.push_back({{"region", name},
-                    {"count", region.count},
-                    {"per_second", region.per_second},
-                    {"typical_s", typical_seconds(region.count, region.sum_log2)},
-                    {"p99_s", percentile_seconds(region, 0.99)},
-                    {"processes", region.by_process.size()},
-                    {"slowest", slowest},
-                    {"slowest_s", slowest_seconds},
-                    {"slowest_factor", usual > 0 ? slowest_seconds / usual : 0}});
-  }
-  regions_ = text({{"regions", std::move(list)}});
-  regions_at_ = snapshot.taken;
+  const TimePoint now = monitor_.snapshot().taken;
+  if (!regions_.empty() && now - regions_at_ < kRegionsFresh) return regions_;
+  regions_ = text({{"regions", RegionTable(monitor_).make()}});
+  regions_at_ = now;
   return regions_;
 }
 

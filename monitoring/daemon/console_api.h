@@ -3,15 +3,17 @@
 
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "monitoring/daemon/monitor.h"
 
 namespace kintsugi::monitoring {
 
-/// Each function makes a whole document. Ids are strings of 16 hexadecimal digits, times are in seconds, rates in bytes per second.
+/// Each function makes a whole document. Ids of servers are strings of decimal digits, as in the
+/// command line tool, those of processes of 16 hexadecimal ones. Times are in seconds, rates in bytes per second.
 class ConsoleApi {
  public:
   static constexpr size_t kMostRows = 1000;    ///< of a list
-  static constexpr size_t kMostRegions = 200;  ///< the busiest
   static constexpr size_t kMostHistory = 200;  ///< the newest
   static constexpr Duration kRegionsFresh =
       std::chrono::seconds(5);  ///< so long a list of regions is shown again
@@ -28,6 +30,8 @@ class ConsoleApi {
   std::string regions();          ///< regions of code, and how long they take
 
  private:
+  nlohmann::ordered_json parts(const model::Snapshot& snapshot) const;
+
   const Monitor& monitor_;
   std::string regions_;  ///< the last document of regions()
   TimePoint regions_at_{};

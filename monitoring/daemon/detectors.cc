@@ -1,5 +1,6 @@
 #include "monitoring/daemon/detectors.h"
 
+#include "monitoring/daemon/absence_detector.h"
 #include "monitoring/daemon/behaviour_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
 #include "monitoring/daemon/window_detector.h"
@@ -29,6 +30,7 @@ std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& se
   std::vector<std::unique_ptr<Detector>> detectors;
   detectors.push_back(std::make_unique<ProgressDetector>(settings.progress));
   if (settings.only_progress) return detectors;
+  detectors.push_back(std::make_unique<AbsenceDetector>());
   detectors.push_back(std::make_unique<FailSlowDetector>());
   detectors.push_back(std::make_unique<MemoryDetector>());
   detectors.push_back(std::make_unique<ComplaintDetector>());

@@ -77,8 +77,11 @@ asio::awaitable<void> Monitor::stop() {
 }
 
 model::Snapshot Monitor::snapshot() const {
-  return intake_.processes().snapshot(runtime_.clock.now(),
-                                      runtime_.clock.wall_now().time_since_epoch().count(), watch_.lives());
+  model::Snapshot snapshot = intake_.processes().snapshot(
+      runtime_.clock.now(), runtime_.clock.wall_now().time_since_epoch().count(), watch_.lives());
+  snapshot.metaserver = {.address = watch_.metaserver().to_string(),
+                         .unanswered = watch_.answered_ago().value_or(uptime())};
+  return snapshot;
 }
 
 asio::awaitable<void> Monitor::rounds() {

@@ -18,9 +18,8 @@ std::optional<proto::SlowServer> slow_server(const proto::Verdict& verdict,
     slow.set_server_id(verdict.server_id());
     slow.set_part(proto::SlowServer::DISK);
     slow.set_name(verdict.device());
-  } else if (verdict.kind() == proto::Verdict::SLOW && !verdict.peer().empty()) {
-    const auto at = std::ranges::find(servers, verdict.peer(), &model::ServerLife::address);
-    if (at != servers.end()) slow.set_server_id(at->server_id);
+  } else if (verdict.kind() == proto::Verdict::SLOW && verdict.servers_waiting_size() > 0) {
+    slow.set_server_id(verdict.server_id());
     slow.set_part(proto::SlowServer::LINK);
   }
   const auto known = std::ranges::find(servers, slow.server_id(), &model::ServerLife::server_id);

@@ -66,7 +66,8 @@ const ProcessView* Processes::find(uint64_t process) const {
 }
 
 Snapshot Processes::snapshot(TimePoint now, int64_t wall_ns, std::vector<ServerLife> servers) const {
-  Snapshot snapshot{.taken = now, .wall_ns = wall_ns, .processes = {}, .servers = std::move(servers)};
+  Snapshot snapshot{
+      .taken = now, .wall_ns = wall_ns, .processes = {}, .servers = std::move(servers), .metaserver = {}};
   for (const auto& [process, view] : views_)
     if (!view->empty()) snapshot.processes.push_back(view);
   return snapshot;
@@ -92,6 +93,11 @@ std::string serialise(const Snapshot& snapshot) {
     server.set_name(life.name);
     server.set_liveness(static_cast<proto::SightSnapshotServer::Liveness>(life.liveness));
   }
+  if (snapshot.metaserver.unanswered) {
+    message.mutable_metaserver()->set_address(snapshot.metaserver.address);
+    message.mutable_metaserver()->set_unanswered_ns(
+        static_cast<uint64_t>(std::max<int64_t>(snapshot.metaserver.unanswered->count(), 0)));
+  }
   return message.SerializeAsString();
 }
 
@@ -102,7 +108,8 @@ Result<Snapshot> parse_snapshot(std::string_view bytes) {
   Snapshot snapshot{.taken = TimePoint(Duration(message.taken_ns())),
                     .wall_ns = message.wall_ns(),
                     .processes = {},
-                    .servers = {}};
+                    .servers = {},
+                    .metaserver = {}};
   // Durations are clamped: a difference to `taken` must not overflow.
   const auto before = [&](uint64_t ns) {
     return snapshot.taken - Duration(std::min<uint64_t>(ns, int64_t{1} << 61));
@@ -119,6 +126,10 @@ Result<Snapshot> parse_snapshot(std::string_view bytes) {
                                 .address = server.address(),
                                 .name = server.name(),
                                 .liveness = static_cast<Liveness>(std::min<int>(server.liveness(), 2))});
+  if (message.has_metaserver())
+    snapshot.metaserver = {
+        .address = message.metaserver().address(),
+        .unanswered = Duration(std::min<uint64_t>(message.metaserver().unanswered_ns(), int64_t{1} << 61))};
   return snapshot;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,12 +21,20 @@ struct ServerLife {
   Liveness liveness = Liveness::kAlive;
 };
 
+/// The metaserver as the monitor knows it by asking it, whether it reports or not.
+struct MetaserverLife {
+  std::string address;
+  /// Since it answered the monitor last, or since the monitor began to ask. None: nobody asked, as in snapshots of older monitors.
+  std::optional<Duration> unanswered;
+};
+
 /// The views are shared with the Processes that made it, and show what is reported later, too: make one, analyse it, drop it.
 struct Snapshot {
   TimePoint taken{};
   int64_t wall_ns = 0;
   std::vector<std::shared_ptr<const ProcessView>> processes;  ///< none is empty(); by process id
   std::vector<ServerLife> servers;
+  MetaserverLife metaserver;
 
   Duration silent(const ProcessView& view) const { return taken - view.arrived(); }
   /// Null when no process is called there, or the address is empty. When several are, the one that reported last.

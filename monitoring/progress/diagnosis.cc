@@ -159,6 +159,9 @@ uint64_t identity(const Verdict& verdict) {
   const bool is_region = verdict.kind() == Verdict::STUCK || verdict.kind() == Verdict::CLIENT ||
                          verdict.kind() == Verdict::SLOW || verdict.kind() == Verdict::BEHAVIOUR;
   if (is_region) hash = mix_bits(hash ^ hash_name(verdict.region()));
+  // A server that is silent is the same whether its process is known or not: the monitor may have been started later.
+  const bool is_server = verdict.server_id() != 0 || verdict.process_kind() == "metaserver";
+  if (verdict.kind() == Verdict::SILENT && is_server) return mix_bits(hash ^ verdict.server_id());
   return mix_bits(hash ^ verdict.process());
 }
 

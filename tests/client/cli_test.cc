@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "client/cli/json.h"
 #include "client/cli/local_cluster.h"
@@ -81,7 +82,6 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"cluster", "start", "--chunkservers", "0"},
       {"cluster", "start", "--repair-delay", "-1"},
       {"rmdir"},
-      {"fsck", "--json", "--list-missing"},
       {"fsck", "--deep", "--list-missing"},
       {"fsck", "--rate", "1MiB"},
       {"fsck", "--deep", "--rate", "1KiB"},
@@ -94,6 +94,40 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
     EXPECT_EQ(outcome.code, 2);
     expect_one_line(outcome);
   }
+}
+
+TEST_F(CommandLine, ErrorsAreDocumentsWithJson) {
+  const std::vector<std::pair<std::vector<std::string>, int>> wrong{{{"fsck", "--json", "--list-missing"}, 2},
+                                                                    {{"nonsense", "--json"}, 2},
+                                                                    {{"policy", "--json"}, 2},
+                                                                    {{"cat", "/a", "--json"}, 2},
+                                                                    {{"rm", "--json"}, 2},
+                                                                    {{"rm", "/a", "--json"}, 1},
+                                                                    {{"ls", "relative", "--json"}, 1}};
+  for (const auto& [words, code] : wrong) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const Outcome outcome = kintsugi(words);
+    EXPECT_EQ(outcome.code, code);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+    const auto document = nlohmann::json::parse(outcome.error, nullptr, false);
+    ASSERT_TRUE(document.is_object()) << outcome.error;
+    EXPECT_FALSE(document.at("error").at("code").get<std::string>().empty());
+    EXPECT_FALSE(document.at("error").at("message").get<std::string>().empty());
+    EXPECT_TRUE(document.at("error").contains("command"));
+  }
+}
+
+TEST_F(CommandLine, SizesAndTimesMayHaveFractionsAndUnits) {
+  const auto is_taken = [](std::vector<std::string> words) { return kintsugi(std::move(words)).code == 1; };
+  for (const char* size : {"0", "4096", "1.5g", "1.5GiB", "512KiB", "10 MB", "0.5k", "7b", "15e"})
+    EXPECT_TRUE(is_taken({"quota", "set", "/a", "--bytes", size})) << size;
+  for (const char* size : {"", "g", "1.2.3", "-1", "1x", "1kibi", "16e", "1e9999", "1 2", "."})
+    EXPECT_FALSE(is_taken({"quota", "set", "/a", "--bytes", size})) << size;
+  for (const char* time : {"0", "7", "2w", "7d", "12h", "30m", "45s"})
+    EXPECT_TRUE(is_taken({"trash", "set", "/a", "--retention", time})) << time;
+  for (const char* time : {"", "w", "1y", "-1d", "1.5d", "99999999999w"})
+    EXPECT_FALSE(is_taken({"trash", "set", "/a", "--retention", time})) << time;
 }
 
 TEST_F(CommandLine, NamesACommandThatDoesNotExist) {
@@ -154,6 +188,27 @@ TEST_F(CommandLine, PrintsHelpWithZero) {
   for (const char* command : {"put", "get", "cat", "ls", "stat", "rm", "mv", "mkdir", "rmdir", "du", "df",
                               "policy", "server", "stripe", "repair", "fsck", "cluster"}) {
     EXPECT_NE(outcome.out.find(command), std::string::npos) << command;
+  }
+  for (const char* common : {"KINTSUGI_META", "KINTSUGI_SECRET_FILE", "KINTSUGI_MONITOR", "Exit codes"})
+    EXPECT_NE(outcome.out.find(common), std::string::npos) << common;
+}
+
+TEST_F(CommandLine, ANewClusterGetsAPolicyThatItsServersSufficeFor) {
+  const Outcome refused = kintsugi({"cluster", "start", "--dir", directory + "/one", "--chunkservers", "1"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.error.find("take 2 at least"), std::string::npos) << refused.error;
+}
+
+TEST_F(CommandLine, NamesThatTheClusterGivesAMeaningAreNotMade) {
+  ::setenv(kMetaVariable, "127.0.0.1:1", 1);
+  const std::string secret = directory + "/secret";
+  std::ofstream(secret) << std::string(64, 'a') << "\n";
+  fs::permissions(secret, static_cast<fs::perms>(0600));
+  ::setenv(kSecretVariable, secret.c_str(), 1);
+  for (const char* path : {"/.snapshots", "/a/.trash/"}) {
+    const Outcome outcome = kintsugi({"mkdir", path});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_NE(outcome.error.find("is kept for the"), std::string::npos) << outcome.error;
   }
 }
 

@@ -103,6 +103,27 @@ TEST_F(LocalFiles, SinkThatIsNotFinishedLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(directory));
 }
 
+TEST_F(LocalFiles, SourceWhoseSizeIsZeroByStatIsReadToItsEnd) {
+  const std::string path = "/proc/self/cmdline";
+  auto source = LocalSource::open(path, threads);
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->size(), std::nullopt);
+  std::string all(4096, 0);
+  const std::array<std::span<std::byte>, 1> range{std::as_writable_bytes(std::span(all))};
+  const auto got = wait((*source)->read(0, range));
+  ASSERT_TRUE(got);
+  all.resize(*got);
+  EXPECT_FALSE(all.empty());
+  EXPECT_EQ(all, *read_file(path));
+
+  std::ofstream(directory + "/empty").close();
+  auto empty = LocalSource::open(directory + "/empty", threads);
+  ASSERT_TRUE(empty);
+  EXPECT_EQ((*empty)->size(), 0u);
+  // What cannot be read is no empty file.
+  EXPECT_FALSE(LocalSource::open("/proc/self/mem", threads));
+}
+
 TEST_F(LocalFiles, SourceFillsRangesInOrderAndEndsWithTheFile) {
   const std::string path = directory + "/in";
   std::ofstream(path) << "0123456789";

@@ -139,7 +139,7 @@ TEST(VerdictJson, HasEveryFieldByItsName) {
   const Json expected = {{"id", 7},
                          {"kind", "stuck"},
                          {"server", "server 4"},
-                         {"server_id", "000000000000001f"},
+                         {"server_id", "31"},
                          {"process", "0000000000000abc"},
                          {"process_kind", "chunkserver"},
                          {"peer", ""},

@@ -93,15 +93,15 @@ TEST(Placement, SaysWhatIsMissing) {
   EXPECT_TRUE(choose_servers(9, servers({4, 4}), {}, random).empty());
   const erasure::Policy policy{6, 3, 1 << 20};
   UsableServers usable{.servers = servers({3}), .alive = 3};
-  EXPECT_EQ(too_few_servers(policy, usable),
+  EXPECT_EQ(too_few_servers(policy, policy, usable),
             (Status{Code::kUnavailable, "policy rs-6-3-1024k needs 9 servers; 3 are alive"}));
   usable = {.servers = servers({3}), .alive = 10, .full = 7, .needed_bytes = 64 << 20};
   EXPECT_EQ(
-      too_few_servers(policy, usable),
+      too_few_servers(policy, policy, usable),
       (Status{Code::kNoSpace,
               "policy rs-6-3-1024k needs 9 servers; 10 are alive, of which 7 have less than 64 MiB free"}));
   usable = {.servers = servers({3}), .alive = 6, .draining = 2, .excluded = 1};
-  EXPECT_EQ(too_few_servers(policy, usable).message(),
+  EXPECT_EQ(too_few_servers(policy, policy, usable).message(),
             "policy rs-6-3-1024k needs 9 servers; 6 are alive, of which 2 are being drained, 1 failed for "
             "this client "
             "lately");

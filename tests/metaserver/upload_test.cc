@@ -294,6 +294,14 @@ TEST(Upload, SaysHowManyServersAPolicyNeeds) {
             "policy replication-3-64k needs 3 servers; 4 are alive, of which 4 have less than 64 MiB free");
 }
 
+TEST(Upload, NamesThePolicyThatPeopleChoseThoughASmallFileGetsCopies) {
+  MetaServerRig rig(1, 2, 2);
+  const auto refused = rig.allocate("/f", 0, "", /*file_bytes=*/1000);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "policy rs-3-2-64k keeps 3 copies of a small file, for which it needs 3 servers; 2 are alive");
+}
+
 TEST(Upload, IsRefusedWhileTheMetaserversDiskIsNearlyFullAndDeletionsGoOn) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f"));

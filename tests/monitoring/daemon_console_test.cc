@@ -30,6 +30,36 @@ TEST_F(ConsoleTest, EveryDocumentIsThereBeforeAnybodyReports) {
   EXPECT_TRUE(parsed(api.overview()).at("metaserver").at("answered_s_ago").is_null());
 }
 
+TEST_F(ConsoleTest, TheMetaserverAndTheMonitorArePartsOfTheCluster) {
+  rig.report_for(3);
+  Json parts = parsed(api.servers()).at("parts");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].at("kind"), "metaserver");
+  EXPECT_TRUE(parts[0].at("answers"));
+  EXPECT_EQ(parts[1].at("kind"), "monitor");
+  rig.kill_metaserver();
+  rig.report_for(10);
+  parts = parsed(api.servers()).at("parts");
+  EXPECT_FALSE(parts[0].at("answers"));
+  EXPECT_EQ(parts[0].at("alarms").size(), 1u);
+  const Json overview = parsed(api.overview());
+  EXPECT_FALSE(overview.at("metaserver").at("answers"));
+  EXPECT_EQ(overview.at("holding_alarms"), 1);
+}
+
+TEST_F(ConsoleTest, StripesThatLackChunksArePartOfTheOverview) {
+  proto::StripeHealth& health = *rig.meta->space.mutable_health();
+  health.set_degraded(8);
+  health.set_without_spare(3);
+  health.set_missing_chunks(11);
+  rig.report_for(3);
+  const Json stripes = parsed(api.overview()).at("stripes");
+  EXPECT_EQ(stripes.at("degraded"), 8);
+  EXPECT_EQ(stripes.at("without_spare"), 3);
+  EXPECT_EQ(stripes.at("unreadable"), 0);
+  EXPECT_EQ(stripes.at("missing_chunks"), 11);
+}
+
 TEST_F(ConsoleTest, ServersAndAlarmsBelongTogether) {
   rig.report_for(12);
   rig.report_for(4, /*stuck=*/2);

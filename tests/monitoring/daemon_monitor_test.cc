@@ -123,14 +123,11 @@ TEST(Monitor, AProcessThatWasStartedAgainTakesThePlaceOfTheFormer) {
 TEST(Monitor, GoesOnWithoutAMetaserverAndFindsItAgain) {
   MonitorRig rig;
   rig.report_for(12);
-  rig.meta_node.crash();
-  rig.report_for(6, /*stuck=*/3);
+  rig.kill_metaserver();
+  rig.report_for(3, /*stuck=*/3);
   ASSERT_EQ(rig.diagnose().verdicts_size(), 1);
   EXPECT_EQ(rig.diagnose().servers(), 3u) << "as it said last";
-  rig.simulation.run(rig.meta->stop());
-  rig.meta_node.restart();
-  rig.meta = std::make_unique<FakeMetaserver>(rig.meta_node.runtime());
-  KINTSUGI_ASSERT_OK(rig.meta->start({"10.0.0.1", 7000}));
+  rig.restart_metaserver();
   rig.report_for(5);
   EXPECT_GE(rig.meta->registrations, 2);
 }

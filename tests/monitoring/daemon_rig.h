@@ -48,6 +48,12 @@ class FakeMetaserver {
                      response = repairs;
                      co_return Status{};
                    });
+    server_.handle(
+        rpc::Method::kDiskFree,
+        [this](Context, const proto::Empty&, proto::DiskFreeResponse& response) -> asio::awaitable<Status> {
+          response = space;
+          co_return Status{};
+        });
   }
   Status start(const runtime::Endpoint& at) { return server_.start(at); }
   asio::awaitable<void> stop() { return server_.stop(); }
@@ -57,6 +63,7 @@ class FakeMetaserver {
   proto::RegisterMonitorRequest registered;
   proto::ListServersResponse servers;
   proto::RepairStatusResponse repairs;
+  proto::DiskFreeResponse space;
 
  private:
   rpc::Server server_;
@@ -131,7 +138,8 @@ class MonitorRig {
   void report_for(int seconds, uint64_t stuck = 0, Duration stalled = 10s) {
     for (int i = 0; i < seconds; ++i) {
       for (uint64_t server = 1; server <= kServers; ++server)
-        EXPECT_TRUE(send(report(server, server == stuck ? stalled + i * 1s : Duration{})));
+        if (server != silent)
+          EXPECT_TRUE(send(report(server, server == stuck ? stalled + i * 1s : Duration{})));
       simulation.run_for(1s);
     }
   }
@@ -145,6 +153,20 @@ class MonitorRig {
     return answer;
   }
 
+  /// The metaserver's process dies, or is there again.
+  void kill_metaserver() {
+    meta_node.crash();
+    simulation.run(meta->stop());
+  }
+  void restart_metaserver() {
+    const proto::ListServersResponse servers = meta->servers;
+    meta_node.restart();
+    meta = std::make_unique<FakeMetaserver>(meta_node.runtime());
+    meta->servers = servers;
+    KINTSUGI_EXPECT_OK(meta->start(options_.metaserver));
+  }
+
+  uint64_t silent = 0;  ///< the server of this number does not report; 0: none
   simulation::Simulation simulation;
   simulation::SimNode meta_node, monitor_node, process_node;
   std::unique_ptr<FakeMetaserver> meta;

@@ -27,7 +27,9 @@ TEST(SlowServers, AreThoseWithASlowDiskAndThoseThatMostFindSlow) {
   ASSERT_TRUE(disk);
   EXPECT_EQ(disk->server_id(), 11u);
   EXPECT_EQ(disk->part(), proto::SlowServer::DISK);
-  const auto links = slow_server(verdict(proto::Verdict::SLOW, 4, 0, "10.0.0.2:7000"), kServers);
+  proto::Verdict slow_to_others = verdict(proto::Verdict::SLOW, 4, 12);
+  slow_to_others.add_servers_waiting("one");
+  const auto links = slow_server(slow_to_others, kServers);
   ASSERT_TRUE(links);
   EXPECT_EQ(links->server_id(), 12u);
   EXPECT_EQ(links->part(), proto::SlowServer::LINK);
@@ -41,7 +43,9 @@ TEST(SlowServers, AreNobodyElse) {
       << "one link: which end?";
   EXPECT_FALSE(slow_server(verdict(proto::Verdict::SLOW, 3, 11), kServers))
       << "a process, not its disk or links";
-  EXPECT_FALSE(slow_server(verdict(proto::Verdict::SLOW, 3, 0, "10.0.0.9:7000"), kServers));
+  proto::Verdict of_nobody = verdict(proto::Verdict::SLOW, 3, 99);
+  of_nobody.add_servers_waiting("one");
+  EXPECT_FALSE(slow_server(of_nobody, kServers)) << "no chunkserver";
 }
 
 TEST(SlowServers, ComeTheSlowestFirst) {

@@ -206,6 +206,47 @@ TEST_F(Everyday, ATruncatedConfigStopsADaemonWithOneLine) {
   }
 }
 
+TEST_F(Everyday, AFileWhoseSizeIsZeroByStatIsStoredWhole) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  for (const char* source : {"/proc/version", "/proc/filesystems"}) {
+    const Outcome put = kintsugi({"put", "--replace", source, "/file"});
+    EXPECT_EQ(put.exit_code, 0) << put.err;
+    const std::string stored = kintsugi({"cat", "/file"}).out;
+    EXPECT_FALSE(stored.empty());
+    EXPECT_EQ(stored, read_file(source));
+  }
+}
+
+TEST_F(Everyday, AClusterOfThreeServersStoresFilesWithoutAWordOnPolicies) {
+  start({"--chunkservers", "3"});
+  EXPECT_EQ(kintsugi({"put", make_file("small", 1000, 1), "/small"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"put", make_file("large", 5'000'000, 2), "/large"}).exit_code, 0);
+  EXPECT_NE(kintsugi({"stat", "/large"}).out.find("rs-2-1-1024k"), std::string::npos);
+  const Outcome list = kintsugi({"policy", "list"});
+  EXPECT_NE(list.out.find("needs  3 servers  (default)"), std::string::npos) << list.out;
+  EXPECT_NE(list.out.find("needs  9 servers, 3 are there: too few"), std::string::npos) << list.out;
+  const Outcome set = kintsugi({"policy", "set", "/", "rs-6-3-1024k"});
+  EXPECT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_NE(set.out.find("needs 9 servers and 3 are there"), std::string::npos) << set.out;
+  const Outcome refused = kintsugi({"put", path("small"), "/other"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("policy rs-6-3-1024k keeps 4 copies of a small file"), std::string::npos)
+      << refused.err;
+}
+
+TEST_F(Everyday, MissingDataIsSaidByEverybodyWhoIsAsked) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"put", make_file("large", 3'000'000, 2), "/large"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"df"}).out.find("missing"), std::string::npos);
+  kill9("chunkserver-2");
+  ASSERT_TRUE(
+      eventually([&] { return kintsugi({"df"}).out.find("cannot lose another chunk") != std::string::npos; },
+                 std::chrono::seconds(40)))
+      << kintsugi({"df"}).out;
+  EXPECT_NE(kintsugi({"server", "list"}).out.find("missing in"), std::string::npos);
+  EXPECT_NE(kintsugi({"df", "--json"}).out.find("\"stripes_without_spare\": 1"), std::string::npos);
+}
+
 TEST_F(Everyday, AStoppedClusterStartsAgainWithEverything) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   const std::string file = make_file("file", 3000000, 4);

@@ -147,6 +147,41 @@ TEST_F(Monitor, NamesWhoIsStuckAlsoAfterItWasKilledInTheMiddleOfIt) {
   EXPECT_THAT(hanging.out, HasSubstr("the made up client")) << hanging.err;
 }
 
+TEST_F(Monitor, MissesTheMetaserverOfAnIdleCluster) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_TRUE(eventually(
+      [&] { return kintsugi({"diagnose"}).out.find("3 of 3 servers report") != std::string::npos; },
+      seconds(30)));
+  ASSERT_EQ(kintsugi({"diagnose"}).exit_code, 0);
+  kill9("metaserver");
+  const auto alarm_stands = [&] {
+    const Json alarms = api("alarms").at("standing");
+    return std::ranges::any_of(alarms, [](const Json& alarm) {
+      return alarm.at("process_kind") == "metaserver" && alarm.at("kind") == "silent";
+    });
+  };
+  EXPECT_TRUE(eventually(alarm_stands, seconds(10))) << page("/api/v1/alarms");
+  EXPECT_FALSE(api("overview").at("metaserver").at("answers")) << "no green picture";
+  const Json part = api("servers").at("parts").at(0);
+  EXPECT_EQ(part.at("kind"), "metaserver");
+  EXPECT_FALSE(part.at("answers"));
+  EXPECT_FALSE(part.at("alarms").empty());
+
+  std::vector<std::string> there = environment();
+  const Outcome unasked = run_command(command({"diagnose"}), there);
+  EXPECT_EQ(unasked.exit_code, 1);
+  EXPECT_THAT(unasked.err, HasSubstr("the metaserver cannot be reached"));
+  there.push_back("KINTSUGI_MONITOR=" + cluster_json().at("monitor").get<std::string>());
+  const Outcome asked = run_command(command({"diagnose", "--history"}), there);
+  EXPECT_EQ(asked.exit_code, 1);
+  EXPECT_THAT(asked.out, HasSubstr("metaserver: does not report and answers nobody"));
+  EXPECT_THAT(asked.out, HasSubstr("still standing: metaserver")) << "the alarm is part of the history, too";
+  EXPECT_THAT(asked.err, HasSubstr("the metaserver does not answer"));
+  restart_missing();
+  EXPECT_TRUE(eventually([&] { return kintsugi({"diagnose"}).exit_code == 0; }, seconds(20)))
+      << kintsugi({"diagnose"}).out;
+}
+
 TEST_F(Monitor, ThatStoodStillItselfAccusesNobody) {
   start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
   StuckProcess healthy(cluster_json().at("monitor"), cluster_directory() + "/secret", /*stuck=*/false);

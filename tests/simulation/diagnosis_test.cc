@@ -201,6 +201,46 @@ TEST_F(Diagnosis, ALoopAndAStopAreToldFromEachOther) {
       << in_words(cluster.verdicts());
 }
 
+TEST_F(Diagnosis, TheMetaserverOfAnIdleClusterIsMissedWithinTenSeconds) {
+  Watched watched(61);
+  SimulatedCluster& cluster = watched.cluster;
+  KINTSUGI_ASSERT_OK(cluster.start());
+  cluster.run_for(kWarmUp);
+  ASSERT_TRUE(cluster.verdicts().empty()) << in_words(cluster.verdicts());
+  cluster.crash_metaserver(Crash::kKill);
+  const auto of_metaserver = [](const Verdict& v) {
+    return v.kind() == Verdict::SILENT && v.server() == "metaserver" && !v.masked();
+  };
+  EXPECT_TRUE(watched.says(of_metaserver, kNamedWithin)) << in_words(cluster.verdicts());
+  cluster.run_for(50s);
+  ASSERT_EQ(cluster.verdicts().size(), 1u) << in_words(cluster.verdicts());
+  EXPECT_TRUE(of_metaserver(cluster.verdicts().front()));
+  cluster.restart_metaserver();
+  cluster.run_for(20s);
+  EXPECT_TRUE(cluster.verdicts().empty()) << in_words(cluster.verdicts());
+}
+
+TEST_F(Diagnosis, AMonitorThatIsStartedAgainKnowsWhoIsSilent) {
+  Watched watched(62);
+  SimulatedCluster& cluster = watched.cluster;
+  KINTSUGI_ASSERT_OK(cluster.start());
+  cluster.run_for(kWarmUp);
+  const auto of_server = [](const Verdict& v) {
+    return v.kind() == Verdict::SILENT && v.server() == "server-4";
+  };
+  cluster.node(4).stop_process();
+  EXPECT_TRUE(watched.says(of_server, kNamedWithin + 5s)) << in_words(cluster.verdicts());
+  cluster.run_for(12s);
+  cluster.crash_monitor();
+  cluster.restart_monitor();
+  EXPECT_TRUE(watched.says(of_server, kNamedWithin)) << in_words(cluster.verdicts());
+  cluster.run_for(60s);
+  EXPECT_TRUE(watched.says(of_server, 1s)) << "it is found, and not only remembered";
+  cluster.node(4).continue_process();
+  cluster.run_for(20s);
+  EXPECT_FALSE(watched.says(of_server, 1s)) << in_words(cluster.verdicts());
+}
+
 TEST_F(Diagnosis, ARestartIsNoReasonForAnAlarm) {
   Watched watched(41);
   SimulatedCluster& cluster = watched.cluster;

@@ -1,0 +1,169 @@
+// Every command with --json: one document on standard output, errors as documents on the other, ids in one form.
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/processes/process_cluster.h"
+
+namespace kintsugi::processes {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+class JsonOutput : public ProcessCluster {
+ protected:
+  /// The commands that the help lists, in words: "put", "policy list".
+  std::set<std::string> all_commands(const std::string& group = "") const {
+    Words words;
+    if (!group.empty()) words.push_back(group);
+    words.push_back("--help");
+    std::istringstream help(kintsugi(words).out);
+    std::set<std::string> names;
+    bool listed = false;
+    for (std::string line; std::getline(help, line);) {
+      if (line.starts_with("Subcommands:")) listed = true;
+      if (line.empty()) listed = false;
+      if (!listed || !line.starts_with("  ")) continue;
+      const std::string name = line.substr(2, line.find(' ', 2) - 2);
+      if (!group.empty()) {
+        names.insert(group + " " + name);
+        continue;
+      }
+      const std::set<std::string> inner = all_commands(name);
+      if (inner.empty()) names.insert(name);
+      names.insert(inner.begin(), inner.end());
+    }
+    return names;
+  }
+  Json document(Words words) const {
+    words.push_back("--json");
+    const Outcome outcome = kintsugi(words);
+    const Json parsed = Json::parse(outcome.out, nullptr, false);
+    EXPECT_EQ(outcome.exit_code, 0) << testing::PrintToString(words) << outcome.err;
+    EXPECT_EQ(outcome.err, "") << testing::PrintToString(words);
+    EXPECT_TRUE(parsed.is_object()) << testing::PrintToString(words) << outcome.out;
+    return parsed;
+  }
+};
+
+TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"put", make_file("large", 1'000'000, 1), "/large"}).exit_code, 0);
+  const std::string stripe =
+      std::to_string(document({"stat", "/large"}).at("stripes").at(0).at("stripe_id").get<uint64_t>());
+  std::set<std::string> done{"cat"};
+  const auto does = [&](const std::string& command, const Words& arguments) {
+    std::istringstream words(command);
+    Words all;
+    for (std::string word; words >> word;)
+      all.push_back(word);
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    done.insert(command);
+    return document(all);
+  };
+  const std::string file = make_file("file", 1000, 2);
+  does("cluster start", {"--dir", cluster_directory()});
+  does("cluster status", {"--dir", cluster_directory()});
+  EXPECT_EQ(does("mkdir", {"/d", "/e"}).at("ok"), true);
+  EXPECT_EQ(does("put", {file, "/d/f"}).at("files"), 1);
+  does("get", {"/d/f", path("back")});
+  EXPECT_EQ(does("ls", {"/d"}).at("entries").size(), 1u);
+  does("stat", {"/d/f"});
+  does("mv", {"/d/f", "/d/g"});
+  does("rmdir", {"/e"});
+  does("du", {"/"});
+  EXPECT_EQ(does("df", {}).at("health").at("degraded_stripes"), 0);
+  does("policy list", {});
+  does("policy get", {"/"});
+  EXPECT_EQ(does("policy set", {"/d", "rs-6-3-64k"}).at("servers_needed"), 9);
+  does("quota set", {"/d", "--bytes", "1.5g"});
+  EXPECT_EQ(does("quota show", {"/d"}).at("quotas").at(0).at("max_bytes"), 3ull << 29);
+  does("quota list", {});
+  does("quota remove", {"/d"});
+  does("snapshot create", {"/d", "one"});
+  does("snapshot list", {});
+  does("snapshot delete", {"/d", "one"});
+  does("trash set", {"/d", "--retention", "1w"});
+  does("rm", {"/d/g"});
+  const Json trash = does("trash list", {"/d"});
+  EXPECT_EQ(trash.at("retention_ns"), 7ull * 86'400 * 1'000'000'000);
+  EXPECT_EQ(
+      does("trash restore", {"/d", trash.at("entries").at(0).at("entry").get<std::string>()}).at("path"),
+      "/d/g");
+  does("trash empty", {"/d"});
+  does("server list", {});
+  does("server drain", {"chunkserver-4"});
+  does("server undrain", {"chunkserver-4"});
+  does("stripe show", {stripe});
+  ASSERT_TRUE(eventually([&] { return kintsugi({"fsck"}).exit_code == 0; }, std::chrono::seconds(60)));
+  EXPECT_TRUE(does("fsck", {}).at("servers_not_reported").empty());
+  ASSERT_TRUE(eventually([&] { return kintsugi({"diagnose"}).exit_code == 0; }, std::chrono::seconds(20)));
+  does("diagnose", {});
+  does("metadata status", {});
+  does("quarantine list", {});
+  does("quarantine empty", {});
+  does("repair status", {});
+  does("repair history", {});
+  does("repair run", {"--chunk", stripe + ":0"});
+  does("bench put", {"--files", "2", "--size", "1000"});
+  does("bench get", {"--files", "2", "--size", "1000"});
+  does("bench metadata", {"--operations", "10"});
+  does("bench degraded-read", {"--chunk", stripe + ":1", "--runs", "1"});
+#ifdef KINTSUGI_FAULT_POINTS
+  does("fault set", {"metaserver", "start-repair", "delay", "--delay", "0.1"});
+  does("fault list", {"metaserver"});
+  does("fault clear", {"metaserver"});
+#else
+  done.insert({"fault set", "fault list", "fault clear"});
+#endif
+  // What cannot be done with this cluster is refused with a document.
+  for (const auto& [command, words] :
+       std::map<std::string, Words>{{"metadata accept", {"metadata", "accept"}},
+                                    {"quarantine keep", {"quarantine", "keep", "--stripe", "4711"}},
+                                    {"server remove", {"server", "remove", "chunkserver-1"}}}) {
+    Words all = words;
+    all.push_back("--json");
+    const Outcome outcome = kintsugi(all);
+    const Json parsed = Json::parse(outcome.exit_code == 0 ? outcome.out : outcome.err, nullptr, false);
+    EXPECT_TRUE(parsed.is_object()) << command << outcome.out << outcome.err;
+    done.insert(command);
+  }
+  does("cluster stop", {"--dir", cluster_directory()});
+  EXPECT_EQ(done, all_commands()) << "a command is missing here, or is no more";
+}
+
+TEST_F(JsonOutput, ServersHaveOneIdWhoeverNamesThem) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"put", make_file("large", 1'000'000, 1), "/large"}).exit_code, 0);
+  std::set<std::string> ids, of_stripe;
+  const Json servers = document({"server", "list"}), file = document({"stat", "/large"});
+  for (const Json& server : servers.at("servers"))
+    ids.insert(server.at("server_id").get<std::string>());
+  EXPECT_EQ(ids.size(), 3u);
+  for (const Json& chunk : file.at("stripes").at(0).at("chunks"))
+    of_stripe.insert(chunk.at("server_id").get<std::string>());
+  EXPECT_EQ(of_stripe, ids);
+  kill9("chunkserver-2");
+  ASSERT_TRUE(eventually([&] { return kintsugi({"diagnose"}).exit_code == 1; }, std::chrono::seconds(30)));
+  const Json verdict = Json::parse(kintsugi({"diagnose", "--json"}).out).at("verdicts").at(0);
+  EXPECT_TRUE(ids.contains(verdict.at("server_id").get<std::string>())) << verdict;
+}
+
+TEST_F(JsonOutput, ErrorsNameTheirCodeAndOneOfSeveralPathsStopsNothing) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"mkdir", "/a"}).exit_code, 0);
+  const Outcome outcome = kintsugi({"rmdir", "/none", "/a", "--json"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out, "") << "it is not ok";
+  const Json error = Json::parse(outcome.err, nullptr, false);
+  ASSERT_TRUE(error.is_object()) << outcome.err;
+  EXPECT_EQ(error.at("error").at("command"), "rmdir");
+  EXPECT_EQ(error.at("error").at("code"), "not found");
+  EXPECT_EQ(kintsugi({"ls", "/"}).out, "");
+}
+
+}  // namespace
+}  // namespace kintsugi::processes
