@@ -341,7 +341,7 @@ bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) {
   for (const keys::SavedKey& at : found) {
     const auto bytes = transaction.get(at.value());
     KINTSUGI_ASSERT(bytes);
-    const SavedValue saved = SavedValue::parse(*bytes);
+    SavedValue saved = SavedValue::parse(*bytes);
     uint64_t older = saved.born;  // the newest one before this that needs nothing of it
     const keys::Range before = keys::SavedKey::values_of(at.key, 0, number);
     transaction.scan(before, [&](std::string_view other, std::string_view) {
@@ -357,9 +357,12 @@ bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) {
     const uint64_t length = extent ? Reader::parse<proto::StoredExtent>(*saved.value).length() : 0;
     if (heir != candidates.end()) {
       const keys::SavedKey inherited{at.key, *heir};
-      transaction.put(inherited.value(), *bytes);
-      transaction.put(inherited.listed(), "");
       proto::StoredSnapshot& takes = all_.at(*heir);
+      // The kin of an heir further down are not all that may need it: it may be of another directory beside the heir's.
+      if (std::find(above.begin(), above.end(), InodeId{takes.directory()}) == above.end())
+        saved.in_any = true;
+      transaction.put(inherited.value(), saved.serialise());
+      transaction.put(inherited.listed(), "");
       takes.set_kept_records(takes.kept_records() + 1);
       takes.set_kept_bytes(takes.kept_bytes() + length);
       touched.insert(*heir);

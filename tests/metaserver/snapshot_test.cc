@@ -177,6 +177,30 @@ TEST(Snapshots, AreCoveredByFsckAndByRepair) {
   EXPECT_EQ(listed.size(), 30u);
 }
 
+TEST(Snapshots, KeepWhatANewerOneOfADirectoryBesideThemInherited) {
+  SnapshotRig rig;
+  for (const char* path : {"/d", "/d/a", "/d/b"})
+    KINTSUGI_ASSERT_OK(rig.make_directory(path));
+  KINTSUGI_ASSERT_OK(rig.put("/d/a/f"));
+  KINTSUGI_ASSERT_OK(rig.create("/d/a", "needs"));
+  const Dump before = rig.dump("/d/a/.snapshots/needs");
+  KINTSUGI_ASSERT_OK(rig.create("/d/b", "beside"));
+  KINTSUGI_ASSERT_OK(rig.create("/d", "above"));
+  KINTSUGI_ASSERT_OK(rig.remove("/d/a/f"));
+  // What was saved for the one above goes to the one beside, which is the next older.
+  KINTSUGI_ASSERT_OK(rig.destroy("/d", "above"));
+  rig.settle();
+  EXPECT_EQ(rig.dump("/d/a/.snapshots/needs"), before);
+  KINTSUGI_ASSERT_OK(rig.destroy("/d/b", "beside"));
+  rig.settle();
+  EXPECT_EQ(rig.dump("/d/a/.snapshots/needs"), before);
+  rig.expect_references_exact();
+  rig.expect_all_chunks_in_place();
+  KINTSUGI_ASSERT_OK(rig.destroy("/d/a", "needs"));
+  rig.settle();
+  EXPECT_EQ(rig.count(keys::Kind::kSaved), 0u);
+}
+
 TEST(Snapshots, AreLimitedInNumber) {
   SnapshotRig rig;
   KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
