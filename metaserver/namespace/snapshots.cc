@@ -19,17 +19,6 @@ bool is_extent(std::string_view key) {
   return static_cast<keys::Kind>(key[0]) == keys::Kind::kExtent;
 }
 
-/// There is a value that was saved for this snapshot or a later one.
-bool is_saved(const Transaction& transaction, std::string_view key, uint64_t snapshot) {
-  bool found = false;
-  const keys::Range range = keys::saved_from(key, snapshot);
-  transaction.scan(range, [&](std::string_view, std::string_view) {
-    found = true;
-    return false;
-  });
-  return found;
-}
-
 /// Counts what saved extents name. A stripe that the transaction has freed comes back.
 void refer(Transaction& transaction, StripeId id, uint64_t extents, uint64_t bytes, FreedStripes& freed) {
   auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
@@ -177,7 +166,7 @@ class Snapshots::Preserving {
   }
 
   void save(const std::string& key, const Cover& cover) {
-    if (cover.newest == 0 || is_saved(transaction_, key, cover.newest)) return;
+    if (cover.newest == 0 || find_saved(before_.view(), key, cover.newest)) return;
     SavedValue saved{before_.get(key), cover.born, cover.in_any};
     proto::StoredSnapshot& snapshot = snapshots_.all_.at(cover.newest);
     snapshot.set_kept_records(snapshot.kept_records() + 1);
@@ -189,8 +178,9 @@ class Snapshots::Preserving {
       refs.bytes += extent.length();
       snapshot.set_kept_bytes(snapshot.kept_bytes() + extent.length());
     }
-    transaction_.put(keys::saved(key, cover.newest), saved.serialise());
-    transaction_.put(keys::saved_for(cover.newest, key), "");
+    const keys::SavedKey at{key, cover.newest};
+    transaction_.put(at.value(), saved.serialise());
+    transaction_.put(at.listed(), "");
   }
 
   Snapshots& snapshots_;
@@ -335,41 +325,44 @@ bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) {
         std::find(over.begin(), over.end(), directory) != over.end())
       kin.insert(it->first);
   }
-  std::vector<std::string> found;
-  keys::Range left = keys::all(keys::Kind::kSavedFor, number);
+  std::vector<keys::SavedKey> found;
+  keys::Range left = keys::SavedKey::listed_for(number);
   // Nothing more is saved for it, so what was deleted up to here need not be passed over again.
   if (number == deleted_of_) left.begin = deleted_up_to_ + '\0';
   transaction.scan(left, [&](std::string_view key, std::string_view) {
-    found.emplace_back(keys::key_of_saved_for(key));
+    found.push_back(keys::SavedKey::of_listed(key));
     return found.size() < kValuesAStep;
   });
   if (!found.empty()) {
     deleted_of_ = number;
-    deleted_up_to_ = keys::saved_for(number, found.back());
+    deleted_up_to_ = found.back().listed();
   }
   std::set<uint64_t> touched;
-  for (const std::string& key : found) {
-    const auto bytes = transaction.get(keys::saved(key, number));
+  for (const keys::SavedKey& at : found) {
+    const auto bytes = transaction.get(at.value());
     KINTSUGI_ASSERT(bytes);
-    const SavedValue saved = SavedValue::parse(*bytes);
+    SavedValue saved = SavedValue::parse(*bytes);
     uint64_t older = saved.born;  // the newest one before this that needs nothing of it
-    keys::Range before = keys::saved_from(key, 0);
-    before.end = keys::saved(key, number);
+    const keys::Range before = keys::SavedKey::values_of(at.key, 0, number);
     transaction.scan(before, [&](std::string_view other, std::string_view) {
-      older = std::max(older, keys::snapshot_of_saved(other));
+      older = std::max(older, keys::SavedKey::of_value(other).number);
       return true;
     });
     const std::set<uint64_t>& candidates = saved.in_any ? any : kin;
     const auto heir =
         candidates.upper_bound(older) == candidates.end() ? candidates.end() : std::prev(candidates.end());
-    transaction.remove(keys::saved(key, number));
-    transaction.remove(keys::saved_for(number, key));
-    const bool extent = saved.value && is_extent(key);
+    transaction.remove(at.value());
+    transaction.remove(at.listed());
+    const bool extent = saved.value && is_extent(at.key);
     const uint64_t length = extent ? Reader::parse<proto::StoredExtent>(*saved.value).length() : 0;
     if (heir != candidates.end()) {
-      transaction.put(keys::saved(key, *heir), *bytes);
-      transaction.put(keys::saved_for(*heir, key), "");
+      const keys::SavedKey inherited{at.key, *heir};
       proto::StoredSnapshot& takes = all_.at(*heir);
+      // The kin of an heir further down are not all that may need it: it may be of another directory beside the heir's.
+      if (std::find(above.begin(), above.end(), InodeId{takes.directory()}) == above.end())
+        saved.in_any = true;
+      transaction.put(inherited.value(), saved.serialise());
+      transaction.put(inherited.listed(), "");
       takes.set_kept_records(takes.kept_records() + 1);
       takes.set_kept_bytes(takes.kept_bytes() + length);
       touched.insert(*heir);

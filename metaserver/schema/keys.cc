@@ -143,14 +143,6 @@ std::string unmarked(InodeId directory) {
 std::string snapshot(uint64_t number) {
   return with_id(Kind::kSnapshot, number);
 }
-std::string saved(std::string_view key, uint64_t snapshot) {
-  std::string saved = make(Kind::kSaved, key.size() + 8).append(key);
-  append(saved, snapshot);
-  return saved;
-}
-std::string saved_for(uint64_t snapshot, std::string_view key) {
-  return with_id(Kind::kSavedFor, snapshot).append(key);
-}
 std::string trash(InodeId directory) {
   return with_id(Kind::kTrash, directory.value);
 }
@@ -158,22 +150,35 @@ std::string trashed(InodeId directory, std::string_view name) {
   return with_id(Kind::kTrashed, directory.value).append(name);
 }
 
-Range saved_from(std::string_view key, uint64_t first) {
-  // Numbers of snapshots are small: no number has all bits set.
-  return {saved(key, first), saved(key, UINT64_MAX)};
+std::string SavedKey::value() const {
+  KINTSUGI_ASSERT(number <= kEnd);
+  std::string saved = make(Kind::kSaved, key.size() + 8).append(key);
+  append(saved, number);
+  return saved;
 }
-Range saved_in(const Range& range) {
+std::string SavedKey::listed() const {
+  KINTSUGI_ASSERT(number <= kEnd);
+  return with_id(Kind::kSavedFor, number).append(key);
+}
+SavedKey SavedKey::of_value(std::string_view stored) {
+  KINTSUGI_ASSERT(stored.size() > 9);
+  return {std::string(stored.substr(1, stored.size() - 9)), id_at(stored, stored.size() - 8)};
+}
+SavedKey SavedKey::of_listed(std::string_view stored) {
+  KINTSUGI_ASSERT(stored.size() > 9);
+  return {std::string(stored.substr(9)), id_at(stored, 1)};
+}
+Range SavedKey::values_of(std::string_view key, uint64_t first, uint64_t end) {
+  return {SavedKey{std::string(key), first}.value(), SavedKey{std::string(key), end}.value()};
+}
+Range SavedKey::values_in(const Range& range) {
+  if (range.end.empty()) return {make(Kind::kSaved).append(range.begin), all(Kind::kSaved).end};
   return {make(Kind::kSaved).append(range.begin), make(Kind::kSaved).append(range.end)};
 }
-std::string_view key_of_saved(std::string_view saved) {
-  return saved.substr(1, saved.size() - 9);
+Range SavedKey::listed_for(uint64_t number) {
+  return all(Kind::kSavedFor, number);
 }
-uint64_t snapshot_of_saved(std::string_view saved) {
-  return id_at(saved, saved.size() - 8);
-}
-std::string_view key_of_saved_for(std::string_view key) {
-  return key.substr(9);
-}
+
 std::string_view name_of_trashed(std::string_view key) {
   return key.substr(9);
 }
@@ -196,7 +201,7 @@ Range entries(InodeId parent, std::string_view after) {
 
 Range extents_after(InodeId content, uint64_t offset) {
   Range range = all(Kind::kExtent, content.value);
-  if (offset < UINT64_MAX) range.begin = extent(content, offset + 1);
+  range.begin = offset < UINT64_MAX ? extent(content, offset + 1) : range.end;
   return range;
 }
 

@@ -71,8 +71,6 @@ std::string upload_stripe(UploadId upload, StripeId stripe);
 std::string quota(InodeId directory);
 std::string unmarked(InodeId directory);
 std::string snapshot(uint64_t number);
-std::string saved(std::string_view key, uint64_t snapshot);
-std::string saved_for(uint64_t snapshot, std::string_view key);
 std::string trash(InodeId directory);
 std::string trashed(InodeId directory, std::string_view name);
 
@@ -88,12 +86,32 @@ Range entries(InodeId parent, std::string_view after = {});
 /// The extents that end after `offset`.
 Range extents_after(InodeId content, uint64_t offset);
 
-/// The saved values of one key for the snapshots from `first` on, and those of all keys in a range.
-Range saved_from(std::string_view key, uint64_t first);
-Range saved_in(const Range& range);
-std::string_view key_of_saved(std::string_view saved);
-uint64_t snapshot_of_saved(std::string_view saved);
-std::string_view key_of_saved_for(std::string_view key);
+/// Where the value is that a key had when a snapshot was made. Nothing else makes or reads keys of the kinds kSaved and
+/// kSavedFor: a number follows a name there, so a range must not take the rest of a longer name for a number.
+struct SavedKey {
+  /// Numbers of snapshots begin with a zero byte, and no name holds one. So the values of one key lie together, before
+  /// those of all keys that begin with it.
+  static constexpr uint64_t kEnd = (uint64_t{1} << 56) - 1;  ///< all numbers are less
+
+  std::string key;
+  uint64_t number = 0;  ///< of the snapshot
+
+  std::string value() const;   ///< the key of kind kSaved
+  std::string listed() const;  ///< the key of kind kSavedFor
+
+  /// REQUIRES: a key of that kind.
+  static SavedKey of_value(std::string_view stored);
+  static SavedKey of_listed(std::string_view stored);
+
+  /// The values of one key for the snapshots from `first` on, but before `end`.
+  static Range values_of(std::string_view key, uint64_t first, uint64_t end = kEnd);
+  /// The values of all keys in a range, and of some keys before it that begin its first one: compare the keys.
+  static Range values_in(const Range& range);
+  /// What is listed for one snapshot.
+  static Range listed_for(uint64_t number);
+
+  bool operator==(const SavedKey&) const = default;
+};
 std::string_view name_of_trashed(std::string_view key);
 
 std::string_view name_of_entry(std::string_view key);

@@ -57,17 +57,17 @@ class SavedCursor {
   SavedCursor(const ReadView& store, const keys::Range& range, uint64_t snapshot)
       : range_(range),
         snapshot_(snapshot),
-        cursor_(store, keys::saved_in(range).begin, keys::saved_in(range).end) {}
+        cursor_(store, keys::SavedKey::values_in(range).begin, keys::SavedKey::values_in(range).end) {}
 
   const Pair* peek() {
     while (!next_) {
       const Pair* saved = cursor_.peek();
       if (saved == nullptr) return nullptr;
-      const std::string_view key = keys::key_of_saved(saved->first);
-      const bool wanted = keys::snapshot_of_saved(saved->first) >= snapshot_ && key != last_ &&
-                          key >= range_.begin && (range_.end.empty() || key < range_.end);
+      keys::SavedKey at = keys::SavedKey::of_value(saved->first);
+      const bool wanted = at.number >= snapshot_ && at.key != last_ && at.key >= range_.begin &&
+                          (range_.end.empty() || at.key < range_.end);
       if (wanted) {
-        last_ = key;
+        last_ = std::move(at.key);
         next_.emplace(last_, SavedValue::parse(*saved->second).value);
       }
       cursor_.take();
@@ -117,14 +117,20 @@ bool is_saved_kind(std::string_view key) {
   }
 }
 
-std::optional<std::string> SnapshotView::get(std::string_view key) const {
-  if (!is_saved_kind(key)) return store_.get(key);
+std::optional<SavedValue> find_saved(const ReadView& store, std::string_view key, uint64_t snapshot) {
   std::optional<SavedValue> saved;
-  const keys::Range range = keys::saved_from(key, snapshot_);
-  store_.scan(range.begin, range.end, [&](std::string_view, std::string_view value) {
-    saved = SavedValue::parse(value);
+  const keys::Range range = keys::SavedKey::values_of(key, snapshot);
+  store.scan(range.begin, range.end, [&](std::string_view stored, std::string_view value) {
+    // A client may ask for a name with a NUL, which could pass for the first byte of a number.
+    if (keys::SavedKey::of_value(stored).key == key) saved = SavedValue::parse(value);
     return false;
   });
+  return saved;
+}
+
+std::optional<std::string> SnapshotView::get(std::string_view key) const {
+  if (!is_saved_kind(key)) return store_.get(key);
+  std::optional<SavedValue> saved = find_saved(store_, key, snapshot_);
   return saved ? std::move(saved->value) : store_.get(key);
 }
 

@@ -39,6 +39,9 @@ class SnapshotView final : public ReadView {
   const uint64_t snapshot_;
 };
 
+/// What is saved of the very key for the snapshot, or for the next one that has anything of it. None: it is as now.
+std::optional<SavedValue> find_saved(const ReadView& store, std::string_view key, uint64_t snapshot);
+
 /// Keys of this kind are saved for snapshots.
 bool is_saved_kind(std::string_view key);
 

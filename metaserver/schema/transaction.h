@@ -23,6 +23,7 @@ class Reader {
 
   using Visit = std::function<bool(std::string_view, std::string_view)>;
 
+  const ReadView& view() const { return view_; }
   std::optional<std::string> get(std::string_view key) const { return view_.get(key); }
   void scan(const keys::Range& range, const Visit& visit) const { view_.scan(range.begin, range.end, visit); }
   template <class Message>

@@ -37,19 +37,18 @@ void FsckPage::check_saved(std::string_view after) {
   const auto root = state_.places.at(request_.path().empty() ? "/" : request_.path());
   if (!root || root->slot() != 0 || root->lists_snapshots()) return;
   const auto snapshots = state_.snapshots.below(reader_, root->id());
-  keys::Range range = keys::saved_in(keys::all(keys::Kind::kExtent));
+  keys::Range range = keys::SavedKey::values_in(keys::all(keys::Kind::kExtent));
   if (!after.empty()) range.begin = std::string(after) + '\0';
   std::set<uint64_t> seen;
   reader_.scan(range, [&](std::string_view key, std::string_view value) {
     ++inodes_;
-    const auto snapshot = snapshots.find(keys::snapshot_of_saved(key));
+    const keys::SavedKey at = keys::SavedKey::of_value(key);
+    const auto snapshot = snapshots.find(at.number);
     const SavedValue saved = SavedValue::parse(value);
     if (snapshot != snapshots.end() && saved.value) {
       const StripeId stripe{Reader::parse<proto::StoredExtent>(*saved.value).stripe_id()};
       if (seen.insert(stripe.value).second)
-        check_stripe(
-            fmt::format("{} (content {})", snapshot->second, keys::first_id(keys::key_of_saved(key))),
-            stripe);
+        check_stripe(fmt::format("{} (content {})", snapshot->second, keys::first_id(at.key)), stripe);
     }
     if (!full()) return true;
     end_at(kSavedAfter + std::string(key), 0);
