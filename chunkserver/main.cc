@@ -2,6 +2,8 @@
 #include <ctime>
 #include <filesystem>
 
+#include <unistd.h>
+
 #include "chunkserver/service/chunkserver.h"
 #include "chunkserver/service/pages.h"
 #include "common/base/server_name.h"
@@ -26,6 +28,8 @@ struct MemorySettings {
 };
 
 constexpr uint64_t kLeastBuffers = 16ull << 20, kMostBuffers = 64ull << 20;
+/// How long a server that stops waits for a disk that hangs.
+constexpr Duration kStopLimit = std::chrono::seconds(10);
 constexpr uint64_t kLeastCache = 8ull << 20, kMostCache = 1ull << 40;
 
 void add_settings(daemon::Settings& settings, Options& options, MemorySettings& memory) {
@@ -88,7 +92,11 @@ class Daemon final : public daemon::Daemon {
   }
   asio::awaitable<void> stop() override {
     observer_.reset();
-    return server_.stop();
+    runtime::TaskGroup patience(shell_.runtime);
+    patience.spawn(wait_for_no_hung_disk(patience));
+    co_await server_.stop();
+    patience.request_stop();
+    co_await patience.join();
   }
   void give_memory_back() override { server_.give_memory_back(); }
   Status health() const override {
@@ -96,6 +104,18 @@ class Daemon final : public daemon::Daemon {
   }
 
  private:
+  /// Ends the process when it should have stopped and a disk hangs: what is asked of such a disk may never return, and nothing
+  /// that was acknowledged waits for it.
+  asio::awaitable<void> wait_for_no_hung_disk(runtime::TaskGroup& patience) {
+    while (co_await patience.sleep_for(kStopLimit)) {
+      for (const DiskReport& disk : server_.store().disk_reports()) {
+        if (disk.condition != DiskCondition::kHung) continue;
+        log::error("stopped without waiting any longer for disk {}, which hangs: {}", disk.path, disk.reason);
+        _exit(shell_.ending.exit_status());
+      }
+    }
+  }
+
   sight::ObserverOptions observed() {
     return {.metaserver = metaserver_, .who = [this] {
               return sight::Reporting{.kind = "chunkserver",
@@ -135,6 +155,7 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
   for (const std::string& disk : options.disks)
     daemon::keep_private(disk);
   set_memory(options, memory);
+  shell.production.disk().separate(options.disks);
   return std::make_unique<Daemon>(shell, options);
 }
 

@@ -5,20 +5,31 @@
 namespace kintsugi::chunkserver {
 namespace {
 
+/// A user rate below this, in bytes a second, is only the memory of users that have gone.
+constexpr double kNoUsers = 10'000;
+/// A writer and a reader make progress with so many.
+constexpr size_t kLeastBuffersOfADisk = 6;
+
+size_t buffer_count(const Options& options) {
+  return std::max<size_t>(ChunkServer::kMinBuffers, options.buffer_memory_bytes / ChunkServer::kBufferBytes);
+}
+
+/// One disk may have all of them, one of several twice its part: while the others are idle it is as fast as ever, and when it
+/// hangs they have enough.
+size_t buffers_per_disk(const Options& options) {
+  const size_t count = buffer_count(options);
+  if (options.disks.size() <= 1) return count;
+  return std::max(kLeastBuffersOfADisk, 2 * count / (options.disks.size() + 1));
+}
+
 StoreOptions store_options(const Options& options) {
   StoreOptions store;
   store.disks = options.disks;
   store.segments = options.segments;
   store.cache_bytes = options.cache_memory_bytes;
   store.disk_bytes_per_second = options.disk_bytes_per_second;
+  store.buffers_per_disk = buffers_per_disk(options);
   return store;
-}
-
-/// A user rate below this, in bytes a second, is only the memory of users that have gone.
-constexpr double kNoUsers = 10'000;
-
-size_t buffer_count(const Options& options) {
-  return std::max<size_t>(ChunkServer::kMinBuffers, options.buffer_memory_bytes / ChunkServer::kBufferBytes);
 }
 
 }  // namespace

@@ -26,6 +26,25 @@ void add_space_metrics(metrics::Metrics& metrics, ChunkStore& store) {
                   [&store] { return double(store.counters().chunks_removed); });
 }
 
+/// Disks are told apart by their directories.
+void add_disk_metrics(metrics::Metrics& metrics, ChunkStore& store) {
+  const std::vector<DiskReport> disks = store.disk_reports();
+  for (size_t i = 0; i < disks.size(); ++i) {
+    const metrics::Labels disk{{"disk", disks[i].path}};
+    metrics.gauge("kintsugi_disk_health", "0: well, 1: slow, 2: hung, 3: read-only, 4: failed.", disk,
+                  [&store, i] { return double(store.disk_reports()[i].condition); });
+    metrics.gauge("kintsugi_disk_oldest_call_seconds", "Age of the oldest call that has not returned.", disk,
+                  [&store, i] { return to_seconds(store.disk_reports()[i].oldest_call); });
+    metrics.gauge("kintsugi_disk_chunks", "Chunks on the disk.", disk,
+                  [&store, i] { return double(store.disk_reports()[i].chunks); });
+    const std::string help = "Calls that the disk answered with an input/output error.";
+    metrics.counter("kintsugi_disk_errors_total", help, {{"disk", disks[i].path}, {"call", "read"}},
+                    [&store, i] { return double(store.disk_reports()[i].read_errors); });
+    metrics.counter("kintsugi_disk_errors_total", help, {{"disk", disks[i].path}, {"call", "write"}},
+                    [&store, i] { return double(store.disk_reports()[i].write_errors); });
+  }
+}
+
 void add_cache_metrics(metrics::Metrics& metrics, ChunkCache& cache) {
   const std::vector<std::tuple<std::string, std::string, const uint64_t*>> reads{
       {"user", "hit", &cache.counters().hits},
@@ -93,6 +112,7 @@ void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
                  return labels;
                });
   add_space_metrics(metrics, server.store());
+  add_disk_metrics(metrics, server.store());
   add_cache_metrics(metrics, server.store().cache());
   add_link_metrics(metrics, server);
   metrics.counter("kintsugi_chunkserver_read_bytes_total", "Chunk bytes sent to readers.", {},

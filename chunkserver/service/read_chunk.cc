@@ -41,7 +41,7 @@ asio::awaitable<Result<ChunkSender::Frame>> ChunkSender::read_frame(Reading& rea
   {
     sight::Wait wait(reading.context, sight::WaitKind::kResource,
                      runtime::named_target(reading.context, "buffers"));
-    KINTSUGI_CO_ASSIGN(frame.buffer, co_await buffers_.acquire(limit));
+    KINTSUGI_CO_ASSIGN(frame.buffer, co_await buffers_.acquire(limit, reading.chunk.share_of_buffers()));
   }
   frame.offset = reading.next * kBlockBytes;
   const uint64_t count = std::min(reading.frame_blocks, reading.end - reading.next);

@@ -52,7 +52,8 @@ asio::awaitable<Status> SmallChunks::read(Context context, const proto::ReadSmal
                fmt::format("has {} bytes, not {} from {} on", length, request.length(), request.offset())};
   if (!checked.ok()) co_return module.finish(checked.with_context(fmt::format("chunk {}", id)));
   sight::Wait wait(module.context(), sight::WaitKind::kResource, runtime::named_target(context, "buffers"));
-  auto buffer = co_await buffers_.acquire(context.with_deadline(clock_.now() + kBufferWaitLimit).deadline);
+  const TimePoint limit = context.with_deadline(clock_.now() + kBufferWaitLimit).deadline;
+  auto buffer = co_await buffers_.acquire(limit, (*chunk)->share_of_buffers());
   wait.stop();
   if (!buffer) co_return module.finish(buffer.error());
   const uint64_t begin = whole ? 0 : request.offset(), bytes = whole ? length : request.length();

@@ -27,6 +27,8 @@ class ChunkReader {
   ChunkReader(ChunkStore& store, std::shared_ptr<OpenChunk> chunk, ReadFor purpose)
       : store_(store), chunk_(std::move(chunk)), purpose_(purpose) {}
 
+  /// Whoever reads into buffers that are lent takes them as this disk's.
+  runtime::Semaphore& share_of_buffers() const { return chunk_->disk->share_of_buffers(); }
   uint64_t length() const { return chunk_->info.length; }
   uint32_t crc() const { return chunk_->info.crc; }
   const std::string& policy() const { return chunk_->policy; }

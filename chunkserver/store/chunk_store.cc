@@ -22,8 +22,8 @@ std::vector<std::unique_ptr<StoreRoot>> make_roots(const runtime::Runtime& runti
                                                    const StoreOptions& options) {
   std::vector<std::unique_ptr<StoreRoot>> roots;
   for (const std::string& path : options.disks) {
-    roots.push_back(
-        std::make_unique<StoreRoot>(runtime, path, options.segments, options.disk_bytes_per_second));
+    roots.push_back(std::make_unique<StoreRoot>(runtime, path, options.segments,
+                                                options.disk_bytes_per_second, options.buffers_per_disk));
     roots.back()->position = static_cast<uint32_t>(roots.size() - 1);
   }
   return roots;
@@ -206,7 +206,12 @@ asio::awaitable<Status> ChunkStore::commit(Context context, FinishedChunk chunk)
   const ChunkIndex::Claim claim = co_await index_.claim(id);
   wait.stop();
   Status status = co_await commit_claimed(context, chunk);
-  if (!status.ok() && chunk.file) co_await chunk.file->discard();
+  if (status.ok() || !chunk.file) co_return status;
+  if (chunk.root.disk.answers()) {
+    co_await chunk.file->discard();
+  } else {
+    discard_later(std::move(chunk.file));
+  }
   co_return status;
 }
 
@@ -223,7 +228,7 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChun
     old = *here;
   }
   const bool same_place = old && old->root == &root && old->in_segment == in_segment;
-  if (root.disk.failed()) co_return Status{Code::kIoError, "the disk of the chunk failed"};
+  KINTSUGI_CO_TRY(root.disk.check_answers());
   if (in_segment) {
     KINTSUGI_CO_TRY(co_await root.segments.append(context, std::move(chunk.header),
                                                   std::move(chunk.block_crcs), chunk.data));

@@ -35,6 +35,7 @@ struct StoreOptions {
   SegmentLimits segments;
   uint64_t cache_bytes = 0;            ///< size of the cache of chunks; 0: none
   uint64_t disk_bytes_per_second = 0;  ///< limit for each disk's reads and writes; 0: none
+  size_t buffers_per_disk = 1 << 20;   ///< DataDisk::share_of_buffers
 };
 
 struct StoreSpace {

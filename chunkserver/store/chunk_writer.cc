@@ -61,7 +61,8 @@ asio::awaitable<Status> ChunkWriter::append_checked(Context context, runtime::Bu
   sight::Module module{context, kAppend, {double(bytes)}};
   Status accepted = accept(buffer.first(bytes));
   if (!accepted.ok()) co_return module.finish(accepted.with_context(fmt::format("chunk {}", id_)));
-  if (room_.disk().failed()) co_return module.finish({Code::kIoError, "the disk of the chunk failed"});
+  if (Status answers = room_.disk().check_answers(); !answers.ok())
+    co_return module.finish(std::move(answers));
   Status stored = co_await store_part(module.context(), std::move(buffer), bytes);
   if (stored.ok()) {
     length_ += bytes;
@@ -138,7 +139,10 @@ asio::awaitable<void> ChunkWriter::abort() {
   if (room_.left()) co_return;
   room_.leave(length_);
   small_ = AlignedMemory();
-  if (file_) co_await file_->discard();
+  if (!file_) co_return;
+  // What was begun on a disk that hangs is cleared away when it answers again: the store waits for that, and nobody else.
+  if (!room_.disk().answers()) co_return store_.discard_later(std::move(file_));
+  co_await file_->discard();
   file_.reset();
 }
 

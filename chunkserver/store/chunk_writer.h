@@ -39,8 +39,11 @@ class ChunkWriter {
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
 
+  /// Whoever fills buffers that are lent for append() takes them as this disk's.
+  runtime::Semaphore& share_of_buffers() { return room_.disk().share_of_buffers(); }
   /// Appends the next `bytes` of the chunk, whose blocks must have the given CRCs. kCorrupt: a block does not match;
-  /// kInvalidArgument: beyond max_bytes, or after a part that was not whole blocks; kNoSpace; kIoError.
+  /// kInvalidArgument: beyond max_bytes, or after a part that was not whole blocks; kNoSpace; kIoError;
+  /// kUnavailable: the disk hangs.
   asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes,
                                  std::vector<uint32_t> block_crcs);
   /// Appends bytes that were made here: their CRCs are computed.

@@ -15,10 +15,10 @@ namespace kintsugi::chunkserver {
 
 struct StoreRoot {
   StoreRoot(const runtime::Runtime& runtime, std::string path, SegmentLimits limits,
-            uint64_t bytes_per_second)
+            uint64_t bytes_per_second, size_t buffers)
       : health(runtime.clock),
         device(runtime, health, bytes_per_second),
-        disk(device, health, std::move(path)),
+        disk(runtime, device, health, std::move(path), buffers),
         guard(disk),
         segments(runtime, disk, limits) {}
   StoreRoot(const StoreRoot&) = delete;

@@ -98,6 +98,35 @@ Json why_slow(const proto::SlowServer& slow) {
 
 }  // namespace
 
+std::string health_text(proto::DiskState::Health health) {
+  switch (health) {
+    case proto::DiskState::WELL: return "well";
+    case proto::DiskState::SLOW: return "slow";
+    case proto::DiskState::HUNG: return "hung";
+    case proto::DiskState::READ_ONLY: return "read-only";
+    case proto::DiskState::FAILED: return "failed";
+    default: return "unknown";
+  }
+}
+
+static Json disks_json(const proto::ServerState& server) {
+  Json disks = Json::array();
+  for (const proto::DiskState& disk : server.disk_states()) {
+    disks.push_back({{"disk", disk.disk()},
+                     {"path", disk.path()},
+                     {"health", health_text(disk.health())},
+                     {"reason", disk.reason()},
+                     {"total_bytes", disk.total_bytes()},
+                     {"free_bytes", disk.free_bytes()},
+                     {"chunks", disk.chunks()},
+                     {"read_errors", disk.read_errors()},
+                     {"write_errors", disk.write_errors()},
+                     {"oldest_call_seconds", disk.oldest_call_seconds()},
+                     {"full", disk.full()}});
+  }
+  return disks;
+}
+
 Json to_json(const proto::ServerState& server) {
   return {{"server_id", std::to_string(server.server_id())},
           {"number", server.number()},
@@ -112,6 +141,7 @@ Json to_json(const proto::ServerState& server) {
           {"chunks", server.chunks()},
           {"disks", server.disks()},
           {"failed_disks", server.failed_disks()},
+          {"disk_states", disks_json(server)},
           {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
           {"user_bytes_per_second", server.user_bytes_per_second()},
           {"repairs", server.repairs()},

@@ -31,6 +31,17 @@ std::string state_text(const proto::ServerState& server) {
   return state;
 }
 
+/// One line for each disk that is not well.
+void print_disks(const proto::ServerState& server) {
+  for (const proto::DiskState& disk : server.disk_states()) {
+    if (disk.health() == proto::DiskState::WELL && !disk.full()) continue;
+    const bool sick = disk.health() != proto::DiskState::WELL;
+    fmt::print("    disk {}: {} ({} chunks){}{}\n", disk.path(),
+               sick ? health_text(disk.health()) : std::string("full"), disk.chunks(),
+               disk.reason().empty() ? "" : ": ", disk.reason());
+  }
+}
+
 Status list(Session& session, BlockingClient& client) {
   KINTSUGI_ASSIGN(const proto::ListServersResponse answer, client.run(client.async().list_servers()));
   KINTSUGI_ASSIGN(const proto::DiskFreeResponse free, client.run(client.async().disk_free()));
@@ -51,6 +62,7 @@ Status list(Session& session, BlockingClient& client) {
                server.rack().empty() ? "-" : server.rack(), state_text(server),
                human_bytes(server.free_bytes()), human_bytes(server.stored_bytes()), server.chunks(),
                link_text(server), server.repairs(), server.seconds_since_heartbeat());
+    print_disks(server);
   }
   if (const std::string lacks = health_text(free.health()); !lacks.empty()) fmt::print("{}\n", lacks);
   return {};

@@ -13,20 +13,27 @@ namespace kintsugi::runtime {
 
 Buffer::Buffer(Buffer&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
+      share_(std::exchange(other.share_, nullptr)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
-  if (pool_) pool_->give_back(data_);
+  give_back();
   pool_ = std::exchange(other.pool_, nullptr);
+  share_ = std::exchange(other.share_, nullptr);
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
   return *this;
 }
 
 Buffer::~Buffer() {
+  give_back();
+}
+
+void Buffer::give_back() {
   if (pool_) pool_->give_back(data_);
+  if (share_) share_->release();
 }
 
 BufferPool::BufferPool(const Runtime& runtime, size_t count, size_t buffer_bytes)
@@ -56,6 +63,17 @@ BufferPool::~BufferPool() {
 asio::awaitable<Result<Buffer>> BufferPool::acquire(TimePoint deadline) {
   KINTSUGI_CO_TRY(co_await slots_.acquire(deadline));
   co_return lend();
+}
+
+asio::awaitable<Result<Buffer>> BufferPool::acquire(TimePoint deadline, Semaphore& share) {
+  KINTSUGI_CO_TRY(co_await share.acquire(deadline));
+  auto buffer = co_await acquire(deadline);
+  if (buffer) {
+    buffer->share_ = &share;
+  } else {
+    share.release();
+  }
+  co_return buffer;
 }
 
 Buffer BufferPool::try_acquire() {

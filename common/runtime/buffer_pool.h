@@ -32,7 +32,9 @@ class Buffer {
  private:
   friend class BufferPool;
   Buffer(BufferPool* pool, std::byte* data, size_t size) : pool_(pool), data_(data), size_(size) {}
+  void give_back();
   BufferPool* pool_ = nullptr;
+  Semaphore* share_ = nullptr;  ///< whose slot it takes as well; null: none's
   std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
@@ -47,6 +49,9 @@ class BufferPool {
   /// Waits for a free buffer, first come, first served; kDeadlineExceeded. A task that holds a buffer acquires another
   /// only if the pool was sized for that: otherwise such tasks may wait for one another.
   asio::awaitable<Result<Buffer>> acquire(TimePoint deadline);
+  /// The same for one of several users that may have no more buffers than `share` has slots, so that one that does not
+  /// give its buffers back leaves some to the others. The share outlives the buffer.
+  asio::awaitable<Result<Buffer>> acquire(TimePoint deadline, Semaphore& share);
   /// Takes a free buffer; empty when there is none.
   Buffer try_acquire();
 

@@ -117,7 +117,10 @@ void BlockReports::compare_page(Transaction& transaction, ServerId server, Repor
     return true;
   });
   auto at = expected.begin();
+  const ServerRecord* record = servers_.find(server);
   for (const proto::ReportedChunk& reported : page.chunks()) {
+    // What lies on a disk that was given up is as good as not there, until the disk answers again.
+    if (record != nullptr && record->hung_disks.given_up(reported.disk())) continue;
     const ChunkId chunk = id_of(reported);
     while (at != expected.end() && *at < chunk)
       note_missing(server, report, *at++, lost);

@@ -126,6 +126,7 @@ Result<ServerRegistry::Before> ServerRegistry::register_server(Transaction& tran
   if (was_dead) log::info("server {} is back", name_of(id));
   server.liveness = proto::ServerState::ALIVE;
   server.registered = true;
+  server.hung_disks = {};
   server.last_heartbeat = clock_.now();
   server.wants_block_report = true;
   server.registered_at = clock_.now();
@@ -239,6 +240,7 @@ proto::ServerState ServerRegistry::state_of(const ServerRecord& server) const {
   state.set_seconds_since_heartbeat(to_seconds(clock_.now() - server.last_heartbeat));
   state.set_disks(server.load.disks());
   state.set_failed_disks(server.load.failed_disks());
+  *state.mutable_disk_states() = server.load.disk_states();
   state.set_user_bytes_per_second(server.load.user_bytes_per_second());
   state.set_repairs(server.load.repairs());
   state.set_repair_bytes_per_second(server.load.repair_bytes_per_second());

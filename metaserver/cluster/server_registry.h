@@ -11,6 +11,7 @@
 #include "common/proto/meta.pb.h"
 #include "common/proto/store.pb.h"
 #include "common/runtime/runtime.h"
+#include "metaserver/cluster/hung_disks.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/cluster/server_names.h"
 #include "metaserver/schema/transaction.h"
@@ -26,6 +27,7 @@ struct ServerRecord {
   bool registered = false;       ///< since this metaserver's start, or since it was dead
   TimePoint last_heartbeat;      ///< when this metaserver started, if there was none
   proto::HeartbeatRequest load;  ///< the last heartbeat
+  HungDisks hung_disks;          ///< as heartbeats tell since it registered
   bool wants_block_report = true;
   TimePoint block_report_due;  ///< when to ask for one that did not come by itself
   TimePoint registered_at;     ///< when it last did, with this metaserver

@@ -13,7 +13,7 @@ MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions option
       client_(runtime, secret),
       view_(metaserver_.state(), metaserver_.repairs(), client_),
       repairs_(runtime, options.repairs, view_, options.metaserver.recorder),
-      coordinator_(runtime, metaserver_.state(), repairs_),
+      coordinator_(runtime, metaserver_.state(), repairs_, options.repairs.delay),
       coordination_service_(
           metaserver_.state(), metaserver_.repairs(), view_, coordinator_,
           {.delay = options.repairs.delay, .max_per_server = options.repairs.max_per_server}),

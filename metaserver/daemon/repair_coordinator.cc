@@ -20,9 +20,10 @@ proto::RepairEvent make_event(proto::RepairEvent::Kind kind, ServerId server) {
 }  // namespace
 
 RepairCoordinator::RepairCoordinator(const runtime::Runtime& runtime, const MetaState& state,
-                                     repair_manager::RepairManager& hosted)
+                                     repair_manager::RepairManager& hosted, Duration repair_delay)
     : state_(state),
       hosted_(hosted),
+      repair_delay_(repair_delay),
       life_(first_number(runtime.clock)),
       shards_(runtime.clock, life_),
       log_(life_),

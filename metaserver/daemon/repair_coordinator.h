@@ -25,11 +25,12 @@ class RepairCoordinator final : public RepairHost {
 
   /// References outlive it.
   RepairCoordinator(const runtime::Runtime& runtime, const MetaState& state,
-                    repair_manager::RepairManager& hosted);
+                    repair_manager::RepairManager& hosted, Duration repair_delay);
 
   void start();
   asio::awaitable<void> stop();
 
+  Duration repair_delay() const override { return repair_delay_; }
   void server_dead(ServerId server) override;
   void server_returned(ServerId server) override;
   /// It may be a new server, or one with chunks that were missing.
@@ -59,6 +60,7 @@ class RepairCoordinator final : public RepairHost {
 
   const MetaState& state_;
   repair_manager::RepairManager& hosted_;
+  const Duration repair_delay_;
   const uint64_t life_;
   RepairShards shards_;
   RepairLog log_;

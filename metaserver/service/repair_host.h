@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/ids.h"
+#include "common/runtime/clock.h"
 #include "metaserver/cluster/rebalancer.h"
 
 namespace kintsugi::metaserver {
@@ -16,6 +17,9 @@ namespace kintsugi::metaserver {
 class RepairHost {
  public:
   virtual ~RepairHost() = default;
+
+  /// How long it waits for a server that is dead before it repairs what is on it.
+  virtual Duration repair_delay() const { return {}; }
 
   virtual void server_dead(ServerId) {}
   virtual void server_returned(ServerId) {}

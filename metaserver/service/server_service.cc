@@ -63,6 +63,7 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
     co_return Status{};
   }
   watch_.heard(server, context.connection);
+  watch_disks(server, request);
   state_.caches.apply(server, request);
   for (const proto::ReportedChunk& lost : request.lost()) {
     const std::string why =
@@ -92,6 +93,17 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
   if (auto mark = state_.history.mark()) *response.mutable_metadata() = *mark;
   module.output(0, response.delete_chunks_size());
   co_return Status{};
+}
+
+void ServerService::watch_disks(ServerId server, const proto::HeartbeatRequest& request) {
+  ServerRecord* record = state_.servers.find(server);
+  const TimePoint now = state_.runtime.clock.now();
+  // As long as a server may be silent until what it has is repaired.
+  const Duration patience = state_.options.dead_after + state_.host->repair_delay();
+  if (record == nullptr || !record->hung_disks.told(request, now, patience)) return;
+  record->report_again = now;
+  log::warning("server {}: what lies on its disks that hang for {:.0f} s counts as lost until they answer",
+               state_.servers.name_of(server), to_seconds(patience));
 }
 
 asio::awaitable<Status> ServerService::block_report(Context context, const proto::BlockReportRequest& request,

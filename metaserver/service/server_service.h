@@ -24,6 +24,8 @@ class ServerService {
                                        Empty& response);
   asio::awaitable<Status> report_chunk(Context context, const proto::ReportChunkRequest& request,
                                        Empty& response);
+  /// Asks for a block report when the wait for a disk that hangs is over, and when it answers again.
+  void watch_disks(ServerId server, const proto::HeartbeatRequest& request);
 
   MetaState& state_;
   ServerWatch& watch_;

@@ -1,6 +1,11 @@
+#include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -331,6 +336,127 @@ TEST_P(DiskTest, ALockEndsWithItsProcess) {
 
 INSTANTIATE_TEST_SUITE_P(OnADisk, DiskTest, ::testing::Values("/var/tmp"));
 INSTANTIATE_TEST_SUITE_P(InMemory, DiskTest, ::testing::Values("/dev/shm"));
+
+/// A pipe to which nobody writes: whoever reads from it waits, as for a disk that hangs.
+class Fifo {
+ public:
+  explicit Fifo(const std::string& path) {
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    writer_ = ::open(path.c_str(), O_RDWR);
+  }
+  ~Fifo() { release(); }
+  void release() {
+    if (const int writer = writer_.exchange(-1); writer >= 0) close(writer);
+  }
+
+ private:
+  std::atomic<int> writer_ = -1;
+};
+
+TEST(UringDisk, CallsThatHangOnOneDiskHoldUpNoOtherOne) {
+  ProductionRuntime production;
+  std::string root = "/var/tmp/kintsugi_disk_test_XXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  for (const char* name : {"/a", "/b"})
+    std::filesystem::create_directory(root + name);
+  production.disk().separate({root + "/a", root + "/b"});
+  Fifo fifo(root + "/a/fifo");
+  BufferPool pool(production.runtime(), 1, kBuffer);
+  Buffer data = pool.try_acquire();
+  std::unique_ptr<File> stuck;
+  size_t returned = 0;
+  auto hang = [&]() -> asio::awaitable<void> {
+    (void)co_await stuck->read(0, data.first(kDiskAlignment));
+    ++returned;
+  };
+  std::atomic<bool> served = false, too_late = false;
+  // Otherwise a failure would be a test that never ends.
+  std::thread watch([&] {
+    for (int i = 0; i < 2000 && !served; ++i)
+      usleep(10'000);
+    too_late = !served;
+    if (too_late) fifo.release();
+  });
+  auto body = [&]() -> asio::awaitable<void> {
+    Disk& disk = production.disk();
+    auto opened = co_await disk.open(root + "/a/fifo", OpenMode::kRead);
+    EXPECT_TRUE(opened);
+    if (!opened) co_return;
+    stuck = std::move(*opened);
+    TaskGroup tasks(production.runtime());
+    constexpr size_t kMany = 600;
+    for (size_t i = 0; i < kMany; ++i)
+      tasks.spawn(hang());
+    {
+      for (int round = 0; round < 20; ++round) {
+        auto file = co_await disk.open(root + "/b/file", OpenMode::kCreate);
+        EXPECT_TRUE(file);
+        if (!file) break;
+        KINTSUGI_EXPECT_OK(co_await (*file)->allocate(kBuffer));
+        KINTSUGI_EXPECT_OK(co_await (*file)->write(0, data.span()));
+        KINTSUGI_EXPECT_OK(co_await (*file)->sync());
+        KINTSUGI_EXPECT_OK(co_await (*file)->truncate(4096));
+        file->reset();
+        KINTSUGI_EXPECT_OK(co_await disk.make_directory(root + "/b/c"));
+        KINTSUGI_EXPECT_OK(co_await disk.rename(root + "/b/file", root + "/b/c/file"));
+        KINTSUGI_EXPECT_OK(co_await disk.sync_directory(root + "/b/c"));
+        auto names = co_await disk.list(root + "/b/c");
+        EXPECT_EQ(names->size(), 1u);
+        EXPECT_TRUE(co_await disk.space(root + "/b"));
+        EXPECT_TRUE(co_await disk.lock(root + "/b/lock"));
+        KINTSUGI_EXPECT_OK(co_await disk.remove(root + "/b/c/file"));
+      }
+    }
+    served = true;
+    EXPECT_EQ(returned, 0u);
+    fifo.release();
+    co_await tasks.join();
+    EXPECT_EQ(returned, kMany);
+    stuck.reset();
+  };
+  run_on(production, body());
+  watch.join();
+  EXPECT_FALSE(too_late);
+  std::filesystem::remove_all(root);
+}
+
+TEST(BlockingThread, ACallThatNeverReturnsKeepsNobodyFromEnding) {
+  ProductionRuntime production;
+  auto pipe_ends = std::make_shared<std::array<int, 2>>();
+  ASSERT_EQ(pipe2(pipe_ends->data(), O_CLOEXEC), 0);
+  std::atomic<bool> begun = false;
+  auto body = [&]() -> asio::awaitable<void> {
+    BlockingThread stuck(production.io()), other(production.io());
+    TaskGroup tasks(production.runtime());
+    tasks.spawn([](BlockingThread& thread, std::shared_ptr<std::array<int, 2>> ends,
+                   std::atomic<bool>& begun) -> asio::awaitable<void> {
+      begun = true;
+      (void)co_await thread.run([ends] {
+        char byte;
+        return static_cast<int>(::read((*ends)[0], &byte, 1));
+      });
+    }(stuck, pipe_ends, begun));
+    const int answer = co_await other.run([] { return 42; });
+    EXPECT_EQ(answer, 42);
+    EXPECT_TRUE(begun);
+    EXPECT_EQ(::write((*pipe_ends)[1], "x", 1), 1);  // so that the task, which somebody must join, ends
+    co_await tasks.join();
+    // This one is never answered.
+    auto forgotten = [](BlockingThread& thread,
+                        std::shared_ptr<std::array<int, 2>> ends) -> asio::awaitable<void> {
+      (void)co_await thread.run([ends] {
+        char byte;
+        return static_cast<int>(::read((*ends)[0], &byte, 1));
+      });
+    };
+    asio::co_spawn(production.io(), forgotten(stuck, pipe_ends), asio::detached);
+    EXPECT_EQ(co_await other.run([] { return 7; }), 7);
+    stuck.shut_down();
+    EXPECT_EQ(co_await stuck.run([] { return 1; }), -ECANCELED);
+  };
+  run_on(production, body());
+  EXPECT_EQ(::write((*pipe_ends)[1], "x", 1), 1);
+}
 
 TEST(UringDisk, AFileThatOutlivesItsDiskFailsCleanly) {
   ProductionRuntime production;

@@ -227,5 +227,40 @@ TEST(BlockReport, RefusesPagesOutOfOrder) {
   EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kBlockReport, page).error().code(), Code::kConflict);
 }
 
+TEST(BlockReport, WhatLiesOnAHungDiskIsLostAfterTheDelayAndBackWhenItAnswers) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f", 8));
+  const auto odd_chunks = [](const FakeServer& server) {
+    std::set<ChunkId> odd;
+    for (const auto& [id, bytes] : server.chunks)
+      if (id.index % 2 == 1) odd.insert(id);
+    return odd;
+  };
+  FakeServer* server = nullptr;
+  for (FakeServer& candidate : rig.servers) {
+    if (!odd_chunks(candidate).empty()) server = &candidate;
+  }
+  ASSERT_NE(server, nullptr);
+  rig.pass(40);
+  rig.told = {};
+  server->second_disk_hangs = true;
+  rig.pass(60);
+  rig.send_report(*server);  // as one comes every hour
+  EXPECT_TRUE(rig.told.lost.empty()) << "the delay of repairs is not over";
+  rig.pass(20);
+  std::set<ChunkId> lost;
+  for (const auto& [chunk, why] : rig.told.lost)
+    lost.insert(chunk);
+  EXPECT_EQ(lost, odd_chunks(*server)) << "those of the disk, and no other";
+  EXPECT_TRUE(server->deleted.empty());
+  for (ChunkId chunk : lost)
+    EXPECT_TRUE(rig.meta->state().chunks.lost(chunk));
+  server->second_disk_hangs = false;
+  rig.pass(5);
+  for (ChunkId chunk : lost)
+    EXPECT_FALSE(rig.meta->state().chunks.lost(chunk));
+  EXPECT_TRUE(server->deleted.empty());
+}
+
 }  // namespace
 }  // namespace kintsugi::metaserver

@@ -34,6 +34,11 @@ void MetaServerRig::heartbeat(FakeServer& server) {
   request.set_sequence(++server.sequence);
   request.set_orders_received(server.orders);
   request.set_orders_done(server.deletes_later ? 0 : server.orders);
+  for (uint32_t disk : {0u, 1u}) {
+    proto::DiskState& state = *request.add_disk_states();
+    state.set_disk(disk);
+    if (disk == 1 && server.second_disk_hangs) state.set_health(proto::DiskState::HUNG);
+  }
   request.set_total_bytes(1ull << 41);
   request.set_free_bytes(server.free_bytes);
   proto::DeviceSpace& device = *request.add_devices();
@@ -79,6 +84,7 @@ void MetaServerRig::send_report(FakeServer& server, int page_size) {
       chunk->set_index(at->first.index);
       chunk->set_length(at->second.first);
       chunk->set_crc(at->second.second);
+      chunk->set_disk(at->first.index % 2);
     }
     page.set_last(at == server.chunks.end());
     const auto taken = call<proto::Empty>(rpc::Method::kBlockReport, page);

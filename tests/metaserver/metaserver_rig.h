@@ -44,6 +44,7 @@ struct FakeServer {
   bool loses_answers = false;  ///< of its heartbeats
   bool deletes_later = false;  ///< orders arrive and are not carried out yet
   uint64_t free_bytes = 1ull << 40;
+  bool second_disk_hangs = false;                           ///< of two; chunks with odd indices are on it
   std::map<ChunkId, std::pair<uint64_t, uint32_t>> chunks;  ///< length, crc
   std::vector<ChunkId> lost;
   std::vector<ChunkId> deleted;
@@ -62,6 +63,7 @@ struct Told {
 class NotingHost final : public RepairHost {
  public:
   explicit NotingHost(Told& told) : told_(told) {}
+  Duration repair_delay() const override { return 60s; }
   void server_dead(ServerId id) override { told_.dead.push_back(id); }
   void server_returned(ServerId id) override { told_.returned.push_back(id); }
   void block_report_complete(ServerId id) override { told_.reported.push_back(id); }

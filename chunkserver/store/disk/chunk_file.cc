@@ -8,7 +8,12 @@ namespace kintsugi::chunkserver {
 
 ChunkFileWriter::ChunkFileWriter(const runtime::Runtime& runtime, DataDisk& disk, ChunkId id,
                                  uint64_t max_bytes)
-    : disk_(disk), id_(id), max_bytes_(max_bytes), finished_one_(runtime), writes_(runtime) {}
+    : disk_(disk),
+      clock_(runtime.clock),
+      id_(id),
+      max_bytes_(max_bytes),
+      finished_one_(runtime),
+      writes_(runtime) {}
 
 ChunkFileWriter::~ChunkFileWriter() {
   KINTSUGI_ASSERT(in_flight_ == 0);
@@ -36,8 +41,10 @@ asio::awaitable<Status> ChunkFileWriter::reserve(uint64_t end) {
 }
 
 asio::awaitable<Status> ChunkFileWriter::write(runtime::Buffer buffer, size_t bytes) {
-  while (in_flight_ >= kMaxWritesInFlight)
-    co_await finished_one_.wait();
+  while (in_flight_ >= kMaxWritesInFlight) {
+    KINTSUGI_CO_TRY(disk_.check_answers());
+    (void)co_await finished_one_.wait_until(clock_.now() + kLookAgain);
+  }
   size_t padded = aligned(bytes);
   KINTSUGI_CO_TRY(co_await reserve(kChunkDataOffset + written_ + padded));
   std::memset(buffer.data() + bytes, 0, padded - bytes);

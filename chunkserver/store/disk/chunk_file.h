@@ -47,7 +47,10 @@ class ChunkFileWriter {
   asio::awaitable<void> drain();
   asio::awaitable<Status> finish(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces);
 
+  static constexpr Duration kLookAgain = std::chrono::seconds(1);  ///< whether the disk hangs
+
   DataDisk& disk_;
+  const runtime::Clock& clock_;
   ChunkId id_;
   uint64_t max_bytes_;
   std::string temporary_path_;

@@ -11,6 +11,7 @@
 #include "chunkserver/store/disk/disk_health.h"
 #include "common/base/status.h"
 #include "common/runtime/disk.h"
+#include "common/runtime/event.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::chunkserver {
@@ -29,9 +30,11 @@ class DataDisk {
  public:
   static constexpr Duration kSpaceEvery = std::chrono::seconds(1);
 
-  /// `disk` and `health`, which knows of the calls to the disk, outlive it.
-  DataDisk(runtime::Disk& disk, DiskHealth& health, std::string root)
-      : disk_(disk), health_(health), root_(std::move(root)) {}
+  /// `disk` and `health`, which knows of the calls to the disk, outlive it. Transfers of its chunks may have so many of the
+  /// server's `buffers` at once: what a disk that hangs keeps, others lack.
+  DataDisk(const runtime::Runtime& runtime, runtime::Disk& disk, DiskHealth& health, std::string root,
+           size_t buffers)
+      : disk_(disk), health_(health), root_(std::move(root)), share_of_buffers_(runtime, buffers) {}
   DataDisk(const DataDisk&) = delete;
 
   runtime::Disk& disk() const { return disk_; }
@@ -66,6 +69,8 @@ class DataDisk {
   void fail(const Status& why);
   std::function<void()> on_failed;
 
+  runtime::Semaphore& share_of_buffers() { return share_of_buffers_; }
+
   // Free space as last refreshed from the disk, less what writers were promised since.
   asio::awaitable<Status> refresh_space();
   /// Refreshes it every kSpaceEvery, until the disk has failed or `tasks` stop. Whoever wants to know takes what is known.
@@ -86,6 +91,7 @@ class DataDisk {
   runtime::Disk& disk_;
   DiskHealth& health_;
   std::string root_;
+  runtime::Semaphore share_of_buffers_;
   uint64_t next_name_ = 1;
   bool left_tmp_ = true;
   std::set<std::string> made_;

@@ -29,6 +29,8 @@ class ProductionRuntime {
 
   Runtime& runtime() { return runtime_; }
   asio::io_context& io() { return io_; }
+  /// The disk of runtime(), which may be told of disks that should have a worker each.
+  UringDisk& disk() { return disk_; }
 
   /// An event is likely to come at once that nobody waits for yet, as the next request of an application. Asked on the loop's thread.
   std::function<bool()> expects_soon = [] { return false; };

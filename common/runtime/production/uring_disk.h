@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "common/runtime/disk.h"
-#include "common/runtime/production/uring_queue.h"
+#include "common/runtime/production/disk_worker.h"
 
 namespace kintsugi::runtime {
 
@@ -14,6 +16,10 @@ class UringDisk final : public Disk {
  public:
   explicit UringDisk(asio::io_context& io);
   ~UringDisk() override;
+
+  /// Gives each of these directories a worker of its own, for everything below it: one that hangs holds up the calls to no
+  /// other. REQUIRES: called once at most, before anything is asked of the disk.
+  void separate(const std::vector<std::string>& roots);
 
   asio::awaitable<Result<std::unique_ptr<File>>> open(std::string path, OpenMode mode) override;
   asio::awaitable<Status> rename(std::string from, std::string to) override;
@@ -26,7 +32,19 @@ class UringDisk final : public Disk {
   asio::awaitable<Result<std::unique_ptr<FileLock>>> lock(std::string path) override;
 
  private:
-  std::shared_ptr<UringQueue> queue_;
+  /// Calls to one disk that are with the kernel at once, when it has a worker of its own.
+  static constexpr unsigned kInFlightEach = 128;
+
+  struct Separate {
+    std::string root;
+    std::shared_ptr<DiskWorker> worker;
+  };
+  DiskWorker& worker_of(const std::string& path) const { return *shared_worker_of(path); }
+  const std::shared_ptr<DiskWorker>& shared_worker_of(const std::string& path) const;
+
+  asio::io_context& io_;
+  const std::shared_ptr<DiskWorker> rest_;  ///< for paths that are below no separate root
+  std::vector<Separate> separate_;
 };
 
 }  // namespace kintsugi::runtime

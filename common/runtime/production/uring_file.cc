@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@ namespace kintsugi::runtime {
 namespace {
 
 constexpr int kMaxAttempts = 16;               // for a call that comes back with EAGAIN or EINTR
+constexpr unsigned kPauseMicroseconds = 2000;  // after EAGAIN
 constexpr size_t kMaxTransferBytes = 1 << 30;  // in one call; the kernel's own limit is just below 2 GiB
 
 bool is_aligned(uint64_t offset, const void* data, size_t bytes) {
@@ -22,11 +24,11 @@ bool is_aligned(uint64_t offset, const void* data, size_t bytes) {
 
 }  // namespace
 
-UringFile::UringFile(std::shared_ptr<UringQueue> queue, int fd, bool direct, std::string path)
-    : queue_(std::move(queue)), fd_(fd), direct_(direct), path_(std::move(path)) {}
+UringFile::UringFile(std::shared_ptr<DiskWorker> worker, int fd, bool direct, std::string path)
+    : worker_(std::move(worker)), fd_(fd), direct_(direct), path_(std::move(path)) {}
 
 UringFile::~UringFile() {
-  queue_->close_later(fd_);
+  worker_->queue->close_later(fd_);
 }
 
 asio::awaitable<Result<size_t>> UringFile::read(uint64_t offset, std::span<std::byte> into) {
@@ -77,12 +79,8 @@ asio::awaitable<Status> UringFile::sync() {
 
 asio::awaitable<Status> UringFile::allocate(uint64_t bytes) {
   if (bytes == 0) co_return Status{};
-  // The filesystem would take all that is left before it finds that this is not enough, and starve everybody meanwhile.
-  struct statvfs space;
-  struct stat attributes;
-  if (fstatvfs(fd_, &space) != 0 || fstat(fd_, &attributes) != 0) co_return failure(-errno, "allocate");
-  const uint64_t has = static_cast<uint64_t>(attributes.st_blocks) * 512;
-  if (bytes > has + uint64_t{space.f_bavail} * space.f_frsize) co_return failure(-ENOSPC, "allocate");
+  const int fits = co_await check_space(bytes);
+  if (fits < 0) co_return failure(fits, "allocate");
   DiskCall call{.kind = DiskCall::Kind::kAllocate, .fd = fd_, .offset = bytes};
   int result = co_await run(call);
   if (result == -EOPNOTSUPP) {  // no reservation on this filesystem: at least the size is promised
@@ -94,22 +92,42 @@ asio::awaitable<Status> UringFile::allocate(uint64_t bytes) {
   co_return failure(result, "allocate");
 }
 
+asio::awaitable<int> UringFile::check_space(uint64_t bytes) {
+  return worker_->thread.run([fd = fd_, bytes] {
+    struct statvfs space;
+    struct stat attributes;
+    if (fstatvfs(fd, &space) != 0 || fstat(fd, &attributes) != 0) return -errno;
+    const uint64_t has = static_cast<uint64_t>(attributes.st_blocks) * 512;
+    return bytes > has + uint64_t{space.f_bavail} * space.f_frsize ? -ENOSPC : 0;
+  });
+}
+
 asio::awaitable<Status> UringFile::truncate(uint64_t bytes) {
-  int result = ftruncate(fd_, static_cast<off_t>(bytes)) == 0 ? 0 : -errno;
+  const int result = co_await worker_->thread.run(
+      [fd = fd_, bytes] { return ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : -errno; });
   co_return failure(result, "truncate");
 }
 
 asio::awaitable<Result<uint64_t>> UringFile::size() {
-  struct stat attributes;
-  if (fstat(fd_, &attributes) != 0) co_return failure(-errno, "stat");
-  co_return static_cast<uint64_t>(attributes.st_size);
+  // In place: what the kernel knows of an open file it tells without asking the disk.
+  struct statx found{};
+  if (statx(fd_, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &found) != 0)
+    co_return failure(-errno, "stat");
+  co_return found.stx_size;
 }
 
 asio::awaitable<int> UringFile::run(DiskCall call) {
   int result = 0;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    result = co_await queue_->run(call);
+    result = co_await worker_->queue->run(call);
     if (result != -EAGAIN && result != -EINTR) break;
+    // The kernel is short of something, such as memory: at once it still would be.
+    if (result == -EAGAIN) {
+      (void)co_await worker_->thread.run([] {
+        usleep(kPauseMicroseconds);
+        return 0;
+      });
+    }
   }
   co_return result;
 }

@@ -13,14 +13,14 @@
 
 namespace kintsugi::runtime {
 
-UringQueue::UringQueue(asio::io_context& io) : io_(io), event_(io), slots_(kMaxInFlight) {
-  for (uint32_t slot = kMaxInFlight; slot-- > 0;)
+UringQueue::UringQueue(asio::io_context& io, Limits limits) : io_(io), event_(io), slots_(limits.in_flight) {
+  for (uint32_t slot = limits.in_flight; slot-- > 0;)
     free_slots_.push_back(slot);
-  ring_ready_ = set_up_ring();
+  ring_ready_ = set_up_ring(limits);
 }
 
-std::shared_ptr<UringQueue> UringQueue::create(asio::io_context& io) {
-  std::shared_ptr<UringQueue> queue(new UringQueue(io));
+std::shared_ptr<UringQueue> UringQueue::create(asio::io_context& io, Limits limits) {
+  std::shared_ptr<UringQueue> queue(new UringQueue(io, limits));
   if (queue->ring_ready_) queue->watch();
   return queue;
 }
@@ -30,14 +30,14 @@ UringQueue::~UringQueue() {
   if (ring_ready_) io_uring_queue_exit(&ring_);
 }
 
-bool UringQueue::set_up_ring() {
+bool UringQueue::set_up_ring(Limits limits) {
   // Cooperative: completions are posted at our next system call instead of interrupting our computations.
   io_uring_params params{};
   params.flags = IORING_SETUP_COOP_TASKRUN;
-  int error = io_uring_queue_init_params(kMaxInFlight, &ring_, &params);
+  int error = io_uring_queue_init_params(limits.in_flight, &ring_, &params);
   if (error == -EINVAL) {  // before Linux 5.19
     params = {};
-    error = io_uring_queue_init_params(kMaxInFlight, &ring_, &params);
+    error = io_uring_queue_init_params(limits.in_flight, &ring_, &params);
   }
   if (error < 0) {
     log::warning("no io_uring ({}): disk calls block the event loop", std::strerror(-error));
@@ -48,6 +48,9 @@ bool UringQueue::set_up_ring() {
   event_.assign(fd);
   error = io_uring_register_eventfd(&ring_, fd);
   KINTSUGI_ASSERT(error == 0);
+  unsigned threads[2] = {limits.kernel_threads, 0};
+  // Kernels before 5.15 know no such limit: there the default stays.
+  if (limits.kernel_threads > 0) (void)io_uring_register_iowq_max_workers(&ring_, threads);
   return true;
 }
 
@@ -148,8 +151,8 @@ void UringQueue::shut_down() {
   boost::system::error_code ignored;
   event_.close(ignored);
   // The kernel may still write into buffers that die after us.
-  if (ring_ready_) submit();
   while (ring_ready_ && free_slots_.size() < slots_.size()) {
+    submit();  // each time: what the kernel refused for a moment is in a slot, but not with it yet
     io_uring_cqe* completion = nullptr;
     if (io_uring_wait_cqe(&ring_, &completion) < 0) continue;
     auto slot = static_cast<uint32_t>(completion->user_data);

@@ -20,12 +20,20 @@ namespace asio = boost::asio;
 
 namespace kintsugi::runtime {
 
-/// At most kMaxInFlight calls are with the kernel; more wait in order. Calls are unordered among each other. The queue
+/// At most Limits::in_flight calls are with the kernel; more wait in order. Calls are unordered among each other. The queue
 /// is shared by the disk, its open files, and handlers under way, and belongs to the thread of `io`. REQUIRES:
 /// shut_down() is called before its owner lets go of it.
 class UringQueue : public std::enable_shared_from_this<UringQueue> {
  public:
-  static std::shared_ptr<UringQueue> create(asio::io_context& io);
+  static constexpr unsigned kMaxInFlight = 256;
+  struct Limits {
+    unsigned in_flight = kMaxInFlight;
+    /// Threads that the kernel may use for calls that block, of all queues of the loop's thread together; 0: its default,
+    /// which is a few for each processor: as many calls to one disk that hangs stop those to all others.
+    unsigned kernel_threads = 0;
+  };
+
+  static std::shared_ptr<UringQueue> create(asio::io_context& io, Limits limits);
   ~UringQueue();
   UringQueue(const UringQueue&) = delete;
   UringQueue& operator=(const UringQueue&) = delete;
@@ -39,16 +47,14 @@ class UringQueue : public std::enable_shared_from_this<UringQueue> {
   /// fail with -ECANCELED.
   void shut_down();
 
-  static constexpr unsigned kMaxInFlight = 256;
-
  private:
   struct Request {
     DiskCall call;
     Resumption<int> caller;  // empty when nobody waits
   };
 
-  explicit UringQueue(asio::io_context& io);
-  bool set_up_ring();
+  UringQueue(asio::io_context& io, Limits limits);
+  bool set_up_ring(Limits limits);
   void enqueue(DiskCall call, Resumption<int> caller);
   void schedule_flush();
   void flush();
