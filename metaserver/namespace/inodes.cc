@@ -556,7 +556,8 @@ Status Inodes::set_attributes(Transaction& transaction, const Caller& caller,
   if (request.has_accessed_ns()) inode.set_accessed_ns(request.accessed_ns());
   if (request.modified_now()) inode.set_modified_ns(now);
   if (request.accessed_now()) inode.set_accessed_ns(now);
-  inode.set_changed_ns(now);
+  // It never goes back: clients tell by it which of two answers is newer.
+  inode.set_changed_ns(std::max(now, inode.changed_ns() + 1));
   transaction.put_message(keys::inode(id), inode);
   return {};
 }

@@ -44,7 +44,8 @@ class OpenFile {
   /// `kill_privileges`: as after a write by a user that is not root.
   asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                 bool kill_privileges = false);
-  /// Writes at the end of the file as this process knows it; returns the offset.
+  /// Writes at the end of the file as this process knows it, whole: no other write or append of this process comes between.
+  /// Returns the offset.
   asio::awaitable<Result<uint64_t>> append(Context context, std::span<const std::byte> bytes,
                                            bool kill_privileges = false);
 
