@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "client/lib/files/append_log.h"
+#include "client/lib/files/dirty_buffers.h"
 #include "client/lib/files/open_files.h"
 #include "common/runtime/task_group.h"
 #include "tests/client/fake_cluster.h"
@@ -117,6 +119,141 @@ TEST(SharedFile, AnAnswerThatWasAskedForAfterTheLastOneIsTakenWhateverTheClockSa
   shared.cluster.run(shared.append(Bytes(500, std::byte{'b'}), 1000));
   shared.cluster.run(shared.sync());
   EXPECT_EQ(shared.file().size(), 1500u);
+}
+
+/// The memory of a process that was killed, and of the next one.
+class Lasting : public DirtyMemory {
+ public:
+  explicit Lasting(std::span<std::byte> region) : region_(region) {}
+  std::span<std::byte> region() override { return region_; }
+
+ private:
+  std::span<std::byte> region_;
+};
+
+/// A process that appends, is killed before it has answered, and is followed by another one that is asked for the same again.
+struct KilledAppender {
+  explicit KilledAppender(uint64_t seed) : cluster(seed), inode(cluster.meta.add_inode()) {}
+
+  void begin() {
+    files = cluster.open_files({}, std::make_unique<Lasting>(dirty.region()));
+    files->note_appends(std::as_writable_bytes(std::span(appends)));
+    (void)files->recover();
+    auto opened = cluster.run(files->open({}, inode));
+    KINTSUGI_ASSERT(opened);
+    handle = std::move(*opened);
+  }
+  void end(bool killed) {
+    if (killed) (void)cluster.run(files->stop(true));
+    (void)cluster.run(handle->close({}, !killed));
+    handle.reset();
+    if (!killed) (void)cluster.run(files->stop());
+    files.reset();
+  }
+  uint64_t append(uint64_t request, std::string_view text) {
+    const auto at = cluster.run(handle->file().append({}, std::as_bytes(std::span(text)), false, request));
+    EXPECT_TRUE(at) << at.error();
+    return at ? *at : UINT64_MAX;
+  }
+  std::string contents() {
+    std::string text(handle->file().size(), '\0');
+    const auto read = cluster.run(handle->file().read({}, 0, std::as_writable_bytes(std::span(text))));
+    EXPECT_TRUE(read && *read == text.size());
+    return text;
+  }
+
+  FakeCluster cluster;
+  ProcessDirtyMemory dirty{DirtyBuffers::region_bytes(4 << 20)};
+  std::vector<uint64_t> appends = std::vector<uint64_t>(AppendLog::kBytes / sizeof(uint64_t));
+  const uint64_t inode;
+  std::unique_ptr<OpenFiles> files;
+  std::unique_ptr<OpenHandle> handle;
+};
+
+TEST(SharedFile, AnAppendThatIsAskedForAgainAfterAKillIsThereOnce) {
+  for (const bool synced : {false, true}) {
+    KilledAppender appender(11);
+    appender.begin();
+    EXPECT_EQ(appender.append(2, "one,"), 0u);
+    EXPECT_EQ(appender.append(4, "two,"), 4u);
+    if (synced) EXPECT_EQ(appender.cluster.run(appender.handle->sync({})), Status{});
+    appender.end(true);
+    appender.begin();
+    EXPECT_EQ(appender.append(4, "two,"), 4u);
+    EXPECT_EQ(appender.append(6, "three"), 8u);
+    EXPECT_EQ(appender.contents(), "one,two,three");
+    // Killed once more: what the first process left behind is still known.
+    appender.end(true);
+    appender.begin();
+    EXPECT_EQ(appender.append(6, "three"), 8u);
+    EXPECT_EQ(appender.contents(), "one,two,three");
+    appender.end(false);
+  }
+}
+
+TEST(SharedFile, AnAppendOfWhichAKilledProcessTookOnlyAPartIsCompleted) {
+  KilledAppender appender(12);
+  appender.begin();
+  EXPECT_EQ(appender.append(2, "one,"), 0u);
+  EXPECT_EQ(appender.append(4, "tw"), 4u);  // as far as it came
+  appender.end(true);
+  appender.begin();
+  EXPECT_EQ(appender.append(4, "two,"), 4u);
+  EXPECT_EQ(appender.contents(), "one,two,");
+  appender.end(false);
+}
+
+TEST(SharedFile, AnAppendThatIsAskedForAgainOverwritesNothingThatOthersAppended) {
+  for (const bool lost : {false, true}) {
+    KilledAppender appender(13);
+    appender.begin();
+    EXPECT_EQ(appender.append(4, "mine,"), 0u);
+    EXPECT_EQ(appender.cluster.run(appender.handle->sync({})), Status{});
+    if (lost) EXPECT_EQ(appender.cluster.run(appender.handle->file().truncate({}, 0)), Status{});
+    EXPECT_EQ(appender.append(0, "that of others,"), lost ? 0u : 5u);
+    EXPECT_EQ(appender.cluster.run(appender.handle->sync({})), Status{});
+    appender.end(true);
+    appender.begin();
+    EXPECT_EQ(appender.append(4, "mine,"), lost ? 15u : 0u);
+    EXPECT_EQ(appender.contents(), lost ? "that of others,mine," : "mine,that of others,");
+    appender.end(false);
+  }
+}
+
+TEST(AppendLog, KnowsWhatWasBegunUntilThousandsOfOthersWere) {
+  std::vector<uint64_t> region(AppendLog::kBytes / sizeof(uint64_t));
+  const auto bytes = std::as_writable_bytes(std::span(region));
+  {
+    AppendLog log(bytes);
+    EXPECT_EQ(log.begun(7, 1), std::nullopt);
+    const AppendLog::Note waits(log, 7, 1, 100);
+    for (uint64_t request = 2; request < 20'000; ++request)
+      const AppendLog::Note note(log, 7, request, request);
+    const AppendLog next(bytes);
+    EXPECT_EQ(next.begun(7, 1), 100u) << "it is under way";
+    EXPECT_EQ(next.begun(8, 1), std::nullopt) << "of another file";
+    EXPECT_EQ(next.begun(7, 19'999), 19'999u);
+    EXPECT_EQ(next.begun(7, 17'000), 17'000u);
+    EXPECT_EQ(next.begun(7, 2), std::nullopt) << "it ended long ago";
+  }
+  // The next process uses what is oldest first.
+  AppendLog next(bytes);
+  for (uint64_t request = 20'000; request < 21'000; ++request)
+    const AppendLog::Note note(next, 7, request, request);
+  const AppendLog last(bytes);
+  EXPECT_EQ(last.begun(7, 19'999), 19'999u);
+  EXPECT_EQ(last.begun(7, 20'999), 20'999u);
+}
+
+TEST(AppendLog, BelievesNoTornNote) {
+  std::vector<uint64_t> region(AppendLog::kBytes / sizeof(uint64_t));
+  AppendLog log(std::as_writable_bytes(std::span(region)));
+  const AppendLog::Note note(log, 7, 1, 100);
+  for (size_t word = 0; word < 5; ++word) {
+    std::vector<uint64_t> torn = region;
+    torn[word] ^= 1;
+    EXPECT_EQ(AppendLog(std::as_writable_bytes(std::span(torn))).begun(7, 1), std::nullopt) << word;
+  }
 }
 
 /// The file and what it must be. Changes of sizes and bytes have the order in which they were begun.

@@ -210,14 +210,37 @@ asio::awaitable<Status> OpenFileState::write(Context context, uint64_t offset,
 }
 
 asio::awaitable<Result<uint64_t>> OpenFileState::append(Context context, std::span<const std::byte> bytes,
-                                                        bool kill_privileges) {
+                                                        bool kill_privileges, uint64_t request) {
   const auto self = shared_from_this();
   KINTSUGI_CO_TRY(co_await take_turn(context));
-  const uint64_t offset = size();
-  const Status written = co_await write_in_turn(context, offset, bytes, kill_privileges);
+  const auto appended = co_await append_in_turn(context, bytes, kill_privileges, request);
   turn_.release();
-  if (!written.ok()) co_return written;
+  co_return appended;
+}
+
+asio::awaitable<Result<uint64_t>> OpenFileState::append_in_turn(Context context,
+                                                                std::span<const std::byte> bytes,
+                                                                bool kill_privileges, uint64_t request) {
+  uint64_t offset = size();
+  if (const auto begun = shared_.appends->begun(inode_, request)) {
+    const bool others_followed = *begun < size() && size() - *begun > bytes.size();
+    if (!others_followed) {
+      offset = std::min(*begun, size());
+    } else {
+      KINTSUGI_CO_ASSIGN(const bool there, co_await holds(context, *begun, bytes));
+      if (there) co_return *begun;
+    }
+  }
+  const AppendLog::Note note(*shared_.appends, inode_, request, offset);
+  KINTSUGI_CO_TRY(co_await write_in_turn(context, offset, bytes, kill_privileges));
   co_return offset;
+}
+
+asio::awaitable<Result<bool>> OpenFileState::holds(Context context, uint64_t offset,
+                                                   std::span<const std::byte> bytes) {
+  std::vector<std::byte> found(bytes.size());
+  KINTSUGI_CO_ASSIGN(const size_t read, co_await this->read(context, offset, found));
+  co_return read == bytes.size() && std::ranges::equal(found, bytes);
 }
 
 asio::awaitable<Status> OpenFileState::take_turn(Context context) {
@@ -357,8 +380,13 @@ asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> 
   layer->under_way = false;
   layer->failure = status;
   if (!status.ok() && !layer->discarded) {
-    log::info("inode {}: writing out failed: {}", inode_, status.to_string());
     const bool first = layers_.front() == layer;
+    if (status.code() != Code::kStale) {
+      log::info("inode {}: writing out failed: {}", inode_, status.to_string());
+    } else if (is_open()) {
+      log::warning("inode {}: {} bytes are lost: the file is open here and gone at the metaserver", inode_,
+                   dirty_bytes());
+    }  // else its last name was removed: nobody will ask for the bytes
     if (status.code() == Code::kStale) {
       gone_ = status;
       discard(status);

@@ -37,7 +37,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                 bool kill_privileges);
   asio::awaitable<Result<uint64_t>> append(Context context, std::span<const std::byte> bytes,
-                                           bool kill_privileges);
+                                           bool kill_privileges, uint64_t request);
   asio::awaitable<Status> flush(Context context);
 
   asio::awaitable<Result<proto::Attributes>> set_attributes(Context context,
@@ -125,6 +125,11 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   /// REQUIRES: the caller has the turn.
   asio::awaitable<Status> write_in_turn(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                         bool kill_privileges);
+  /// The same, at the end of the file; or where a process before this one put these bytes already.
+  asio::awaitable<Result<uint64_t>> append_in_turn(Context context, std::span<const std::byte> bytes,
+                                                   bool kill_privileges, uint64_t request);
+  /// What a process before this one began to append there is in the file, and others appended behind it.
+  asio::awaitable<Result<bool>> holds(Context context, uint64_t offset, std::span<const std::byte> bytes);
   /// Until every change that was begun before has ended. Ok: the turn is to be released.
   asio::awaitable<Status> take_turn(Context context);
   void note_dirty();

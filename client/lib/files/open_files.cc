@@ -321,6 +321,10 @@ bool OpenFiles::has_dirty() const {
   return !shared_->dirty_since.empty() || shared_->buffers.free() < shared_->buffers.total();
 }
 
+void OpenFiles::note_appends(std::span<std::byte> region) {
+  shared_->appends = std::make_unique<AppendLog>(region);
+}
+
 uint64_t OpenFiles::recover() {
   KINTSUGI_ASSERT(shared_->files.empty());
   uint64_t bytes = 0;
@@ -350,7 +354,9 @@ asio::awaitable<Status> OpenFiles::sync_all(Context context) {
   Status first;
   for (const auto& state : dirty) {
     const Status status = co_await state->flush(context);
-    if (first.ok()) first = status;
+    // A file that is gone and that nobody has open was removed: there is nothing of it to be kept.
+    const bool was_removed = status.code() == Code::kStale && !state->is_open();
+    if (first.ok() && !was_removed) first = status;
   }
   const Status names = co_await shared_->names.flush(context);
   if (first.ok()) first = names;
