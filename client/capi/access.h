@@ -7,19 +7,16 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "client/lib/files/inode_calls.h"
+#include "common/posix/access_list.h"
 #include "common/proto/inode.pb.h"
 
 namespace kintsugi::capi {
 
-inline constexpr uint32_t kMayRead = 4, kMayWrite = 2;
+using posix::kMayRead;
+using posix::kMayWrite;
 
 /// By mode and access list. kAccessDenied.
 asio::awaitable<Status> check_access(Context context, client::InodeCalls& calls, proto::Caller caller,
                                      proto::Attributes attributes, uint32_t wanted);
-
-/// What an access list grants to a caller who is neither the owner nor root; `list` is the value of system.posix_acl_access.
-/// kInvalidArgument: it is none.
-Result<bool> is_granted(std::string_view list, const proto::Caller& caller, uint32_t owning_group,
-                        uint32_t wanted);
 
 }  // namespace kintsugi::capi

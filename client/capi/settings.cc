@@ -1,5 +1,7 @@
 #include "client/capi/settings.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -13,8 +15,8 @@ constexpr size_t kMaxGroups = 65536;
 constexpr uint32_t kMaxOutstanding = 65536;
 constexpr uint64_t kMinDirtyBytes = 16 << 20;
 constexpr uint64_t kMaxMilliseconds = uint64_t{1000} * 3600 * 24 * 365;
-/// The first fields have been there from the first version on.
-constexpr size_t kSmallestOptions = sizeof(kintsugi_options);
+/// How long the structure was in the first version. It grows at its end only.
+constexpr size_t kSmallestOptions = offsetof(kintsugi_options, log_file) + sizeof(kintsugi_options::log_file);
 
 Status invalid(std::string why) {
   return {Code::kInvalidArgument, std::move(why)};
@@ -82,7 +84,9 @@ Result<ConnectionSettings> settings_of(const char* address, const char* secret_f
   kintsugi_options options = default_options();
   if (given != nullptr) {
     if (given->size < kSmallestOptions) return invalid("the options were not initialised");
-    std::memcpy(&options, given, sizeof options);
+    // A program of an older version has fewer fields, for the others the defaults hold; one of a newer version has more.
+    std::memcpy(&options, given, std::min<size_t>(given->size, sizeof options));
+    options.size = sizeof options;
   }
   KINTSUGI_TRY(check(options));
   ConnectionSettings settings;

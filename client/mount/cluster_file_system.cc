@@ -23,6 +23,7 @@ constexpr uint64_t kLockEnd = (uint64_t{1} << 63) - 1;
 constexpr Duration kFirstLockPause = 5ms, kLongestLockPause = 200ms;
 constexpr Duration kSpaceKnownFor = 1s;
 constexpr uint32_t kBlockBytes = 4096;
+constexpr uint32_t kSetIdBits = 06000;
 constexpr uint64_t kSnapshotBit = uint64_t{1}
                                   << 63;  ///< of ids of inodes in snapshots, as the metaserver makes them
 constexpr uint64_t kSpecialEntries = 2;   ///< "." and "..", which the metaserver does not list
@@ -142,6 +143,7 @@ Entry ClusterFileSystem::entry_of(const Caller& caller, NodeId parent, std::stri
   } else {
     if (directory_names_.size() >= options_.remembered) directory_names_.clear();
     directory_names_[key] = told.inode();
+    removed_directories_.erase(told.inode());  // it may come back out of the trash
   }
   beliefs_.told(caller, told);
   Entry entry;
@@ -172,6 +174,8 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller& caller, N
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller& caller, NodeId node,
                                                                             std::optional<Handle>) {
+  if (const auto removed = removed_directories_.find(node); removed != removed_directories_.end())
+    co_return AttributesAnswer{shown(removed->second), beliefs_.lasts(caller)};
   if (const proto::Attributes* made = files_.names().made(node)) co_return answer_of(caller, *made);
   if (const proto::Attributes* leased = files_.names().directory(node)) co_return answer_of(caller, *leased);
   // The kernel asks again after each write. Under a write lease all that others could do is a link to it, of which we hear.
@@ -179,13 +183,9 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(cons
   if (confirmed > Lifetime{})
     if (const auto file = files_.find(node)) co_return AttributesAnswer{shown(file->attributes()), confirmed};
   const auto found = co_await files_.calls().get(caller.context, node);
-  if (found) {
-    files_.names().told(*found);
-    co_return answer_of(caller, *found);
-  }
-  const auto removed = removed_directories_.find(node);
-  if (found.error().code() != Code::kStale || removed == removed_directories_.end()) co_return found.error();
-  co_return AttributesAnswer{shown(removed->second), beliefs_.lasts(caller)};
+  if (!found) co_return found.error();
+  files_.names().told(*found);
+  co_return answer_of(caller, *found);
 }
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
@@ -333,12 +333,15 @@ asio::awaitable<Status> ClusterFileSystem::remove_directory(const Caller& caller
   request.set_directory(true);
   const auto unlinked = co_await files_.names().unlink(caller.context, std::move(request), caller.unique);
   if (!unlinked) co_return unlinked.error();
-  if (removed && removed->type() == proto::Attributes::DIRECTORY) {
-    removed->set_links(0);
-    if (removed_directories_.size() >= options_.remembered / kRemovedShare) removed_directories_.clear();
-    removed_directories_.insert_or_assign(removed->inode(), std::move(*removed));
-  }
+  if (removed) directory_is_removed(std::move(*removed));
   co_return Status{};
+}
+
+void ClusterFileSystem::directory_is_removed(proto::Attributes directory) {
+  if (directory.type() != proto::Attributes::DIRECTORY) return;
+  directory.set_links(0);
+  if (removed_directories_.size() >= options_.remembered / kRemovedShare) removed_directories_.clear();
+  removed_directories_.insert_or_assign(directory.inode(), std::move(directory));
 }
 
 asio::awaitable<Status> ClusterFileSystem::write_out_before_replacing(const Caller& caller, NodeId parent,
@@ -367,6 +370,16 @@ asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId p
   KINTSUGI_CO_TRY(co_await tell_holds(caller));
   if (!flags.no_replace && files_.has_dirty())
     KINTSUGI_CO_TRY(co_await write_out_before_replacing(caller, parent, name, new_parent, new_name));
+  // Whoever has a directory open that is replaced goes on to see it, without a name.
+  std::optional<proto::Attributes> replaced;
+  if (!flags.no_replace && !flags.exchange &&
+      directory_names_.contains({new_parent, std::string(new_name)})) {
+    proto::LookupRequest look;
+    look.set_parent(new_parent);
+    look.set_name(std::string(new_name));
+    auto found = co_await files_.calls().lookup(caller.context, std::move(look));
+    if (found) replaced = std::move(*found);
+  }
   proto::MoveRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_parent(parent);
@@ -378,6 +391,7 @@ asio::awaitable<Status> ClusterFileSystem::rename(const Caller& caller, NodeId p
   const Status moved = co_await files_.names().move(caller.context, std::move(request), caller.unique);
   beliefs_.any_may_have_changed();
   KINTSUGI_CO_TRY(moved);
+  if (replaced) directory_is_removed(std::move(*replaced));
   auto directory = directory_names_.extract({parent, std::string(name)});
   auto other = directory_names_.extract({new_parent, std::string(new_name)});
   if (directory) {
@@ -447,9 +461,10 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& c
     }
   }
   const proto::Attributes now = handle->file().attributes();
-  const Version version{now.modified_ns(), now.size()};
+  // Not the time of the last write, which whoever copies files sets to what it was before.
+  const int64_t version = now.changed_ns();
   if (cached_.size() >= options_.remembered) cached_.clear();
-  Version& cached = cached_[told.inode()];
+  int64_t& cached = cached_[told.inode()];
   OpenAnswer answer;
   answer.keep_cache = cached == version;
   cached = version;
@@ -462,7 +477,6 @@ asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_told(const Caller& c
   }
   answer.direct_io = (flags.flags & O_DIRECT) != 0;
   answer.parallel_direct_writes = answer.direct_io;
-  answer.no_flush = !writes(flags.flags);
   answer.handle = keep(std::move(handle));
   co_return answer;
 }
@@ -540,15 +554,20 @@ asio::awaitable<Result<uint32_t>> ClusterFileSystem::write(const Caller& caller,
   KINTSUGI_CO_ASSIGN(const OpenedPtr file, co_await opened(caller, node, request.handle));
   client::OpenHandle& handle = *file->handle;
   file->written = true;
+  const bool kills = request.kill_setid && (handle.file().attributes().mode() & kSetIdBits) != 0;
   Status written;
   if ((request.flags & O_APPEND) != 0 && !request.from_page_cache) {
-    const auto at = co_await handle.file().append(caller.context, request.data, request.kill_setid);
+    // The kernel sends it again when this process is killed: the next one must not append it behind itself.
+    const auto at =
+        co_await handle.file().append(caller.context, request.data, request.kill_setid, caller.unique);
     if (!at) written = at.error();
   } else {
     written = co_await handle.file().write(caller.context, request.offset, request.data, request.kill_setid);
   }
   if (written.ok() && (request.flags & (O_SYNC | O_DSYNC)) != 0)
     written = co_await handle.sync(caller.context);
+  // After a direct write the kernel goes on to believe the mode. Attributes alone wait for none of its locks.
+  if (kills && notifier_ != nullptr) (void)co_await notifier_->invalidate_inode(node, -1, 0);
   if (!written.ok()) co_return written;
   co_return static_cast<uint32_t>(request.data.size());
 }
@@ -574,7 +593,7 @@ asio::awaitable<Status> ClusterFileSystem::release(const Caller& caller, NodeId 
     if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(caller, node, owner, false);
   const proto::Attributes now = file->handle->file().attributes();
   if (cached_.size() >= options_.remembered) cached_.clear();
-  cached_[node] = {now.modified_ns(), now.size()};
+  cached_[node] = now.changed_ns();
   co_return co_await file->handle->close(caller.context);
 }
 

@@ -142,6 +142,7 @@ class ClusterFileSystem final : public FileSystem {
   asio::awaitable<Status> write_out_before_replacing(const Caller& caller, NodeId parent,
                                                      std::string_view name, NodeId new_parent,
                                                      std::string_view new_name);
+  void directory_is_removed(proto::Attributes directory);
   /// The metaserver must know what is open here before a name goes.
   asio::awaitable<Status> tell_holds(const Caller& caller);
   proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;
@@ -160,12 +161,8 @@ class ClusterFileSystem final : public FileSystem {
   std::map<std::pair<NodeId, std::string>, NodeId, std::less<>> directory_names_;
   /// Bounded: directories that were removed through this mount, for those who still have them open or are in them.
   std::unordered_map<NodeId, proto::Attributes> removed_directories_;
-  struct Version {
-    int64_t modified_ns = 0;
-    uint64_t size = 0;
-    bool operator==(const Version&) const = default;
-  };
-  std::unordered_map<NodeId, Version> cached_;  ///< bounded: of which contents the page cache may have pages
+  /// Bounded: of which contents the page cache may have pages, by the time of the file's last change.
+  std::unordered_map<NodeId, int64_t> cached_;
   asio::awaitable<Result<FileSystemSpace>> cluster_space(Context context);
   std::optional<std::pair<TimePoint, FileSystemSpace>> space_;  ///< of the whole cluster
   Handle next_handle_;

@@ -45,6 +45,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   client::Client client(runtime.runtime(), std::move(options), secret);
   auto files = client.open_files(files_options, room.dirty_memory(), &room.journal(), room.name_log(),
                                  room.own_locks());
+  files->note_appends(room.appends());
   if (seat.takes_over()) {
     const uint64_t bytes = files->recover();
     log::info("takes over from a process that ended, with {} bytes that it had not written out", bytes);

@@ -7,7 +7,8 @@ namespace {
 
 constexpr size_t kJournalBytes = 64 << 10;  // whole pages, so that the dirty bytes begin at one
 static_assert(sizeof(client::ChangeJournal) <= kJournalBytes);
-constexpr size_t kBeforeDirty = kJournalBytes + client::NameLog::kBytes + client::OwnLocks::kBytes;
+constexpr size_t kBeforeAppends = kJournalBytes + client::NameLog::kBytes + client::OwnLocks::kBytes;
+constexpr size_t kBeforeDirty = kBeforeAppends + client::AppendLog::kBytes;
 
 class RoomMemory final : public client::DirtyMemory {
  public:
@@ -24,6 +25,7 @@ SharedRoom::SharedRoom(std::span<std::byte> room)
     : journal_(reinterpret_cast<client::ChangeJournal*>(room.data())),
       names_(room.subspan(kJournalBytes, client::NameLog::kBytes)),
       locks_(room.subspan(kJournalBytes + client::NameLog::kBytes, client::OwnLocks::kBytes)),
+      appends_(room.subspan(kBeforeAppends, client::AppendLog::kBytes)),
       dirty_(room.subspan(kBeforeDirty)) {
   KINTSUGI_ASSERT(room.size() > kBeforeDirty);
 }

@@ -1,11 +1,13 @@
 /// What the cluster's mount keeps in the memory that outlives its process: the session, the journal of changes that may have
-/// been carried out, the names that the metaserver does not know yet, the locks, and the bytes that are not durable yet.
+/// been carried out, the names that the metaserver does not know yet, the locks, where appends went, and the bytes that are not
+/// durable yet.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 
+#include "client/lib/files/append_log.h"
 #include "client/lib/files/dirty_memory.h"
 #include "client/lib/files/name_log.h"
 #include "client/lib/files/own_locks.h"
@@ -23,11 +25,12 @@ class SharedRoom {
   client::ChangeJournal& journal() { return *journal_; }
   std::span<std::byte> name_log() const { return names_; }
   std::span<std::byte> own_locks() const { return locks_; }
+  std::span<std::byte> appends() const { return appends_; }
   std::unique_ptr<client::DirtyMemory> dirty_memory() const;
 
  private:
   client::ChangeJournal* journal_;
-  std::span<std::byte> names_, locks_, dirty_;
+  std::span<std::byte> names_, locks_, appends_, dirty_;
 };
 
 }  // namespace kintsugi::mount

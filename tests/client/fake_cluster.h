@@ -108,11 +108,14 @@ class FakeMetaServer {
   std::vector<proto::WriteExtentsRequest> extent_writes;  ///< those that were carried out
   std::set<std::pair<uint64_t, uint64_t>> changes;        ///< that were carried out: session, number
   uint64_t inline_refused = 0;
-  bool keeps_inline = false;             ///< bytes that come with WriteExtents
-  Status refuses_writes;                 ///< what WriteExtents is answered with
-  int locates = 0;                       ///< OpenRead calls
-  Duration attributes_answered_after{};  ///< SetAttributes is carried out at once, and its answer comes late
-  uint64_t lose_answers = 0;             ///< of the next changes: they are carried out all the same
+  bool keeps_inline = false;  ///< bytes that come with WriteExtents
+  Status refuses_writes;      ///< what WriteExtents is answered with
+  int locates = 0;            ///< OpenRead calls
+  uint64_t lose_answers = 0;  ///< of the next changes: they are carried out all the same
+  /// Changes of this kind are carried out at once and answered only so much later.
+  std::map<rpc::Method, Duration> answers_after;
+  /// Changes are answered at any time up to that, and so out of order; one in four is asked for twice, as its first answer is lost.
+  Duration latest_answer{};
   /// An empty file.
   uint64_t add_inode();
 
@@ -125,6 +128,9 @@ class FakeMetaServer {
   /// Registers a function that answers at once.
   template <class Request, class Response>
   void answer(rpc::Method method, Status (FakeMetaServer::*function)(const Request&, Response&));
+  /// Registers a change, which may be answered late, twice and out of order.
+  template <class Request, class Response>
+  void answer_change(rpc::Method method, Status (FakeMetaServer::*function)(const Request&, Response&));
 
   Status ping(const proto::Empty& request, proto::Empty& response);
   Status stat(const proto::StatRequest& request, proto::StatResponse& response);
@@ -162,7 +168,9 @@ class FakeMetaServer {
   proto::ChunkPlacement place(uint32_t index, const std::set<uint64_t>& exclude);
 
   std::vector<std::unique_ptr<FakeChunkServer>>& servers_;
+  simulation::Simulation& simulation_;
   std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<runtime::TaskGroup> sleeping_;
   std::map<uint64_t, std::string> tickets_;  ///< by stripe
   uint64_t next_id_ = 1;
   uint64_t next_server_ = 0;

@@ -1,5 +1,4 @@
 #include "common/base/crc32c.h"
-#include "common/runtime/task_group.h"
 #include "erasure/layout.h"
 #include "erasure/repair_equation.h"
 #include "tests/client/fake_cluster.h"
@@ -8,10 +7,12 @@ namespace kintsugi::client {
 
 FakeMetaServer::FakeMetaServer(simulation::Simulation& simulation,
                                std::vector<std::unique_ptr<FakeChunkServer>>& servers)
-    : node(simulation, "meta"), servers_(servers) {}
+    : node(simulation, "meta"), servers_(servers), simulation_(simulation) {}
 
 asio::awaitable<void> FakeMetaServer::stop() {
+  sleeping_->request_stop();
   co_await server_->stop();
+  co_await sleeping_->join();
 }
 
 template <class Request, class Response>
@@ -24,8 +25,28 @@ void FakeMetaServer::answer(rpc::Method method,
       });
 }
 
+template <class Request, class Response>
+void FakeMetaServer::answer_change(rpc::Method method,
+                                   Status (FakeMetaServer::*function)(const Request&, Response&)) {
+  server_->handle(
+      method,
+      [this, method, function](Context, const Request& request,
+                               Response& response) -> asio::awaitable<Status> {
+        constexpr uint64_t kAskedTwice = 4;
+        if (latest_answer > Duration{} && lose_answers == 0 && simulation_.random().below(kAskedTwice) == 0)
+          lose_answers = 1;
+        const Status status = (this->*function)(request, response);
+        Duration wait = answers_after[method];
+        if (latest_answer > Duration{})
+          wait += Duration{simulation_.random().below(static_cast<uint64_t>(latest_answer.count()))};
+        if (wait > Duration{}) (void)co_await sleeping_->sleep_for(wait);
+        co_return status;
+      });
+}
+
 void FakeMetaServer::start() {
   using rpc::Method;
+  sleeping_ = std::make_unique<runtime::TaskGroup>(node.runtime());
   server_ = std::make_unique<rpc::Server>(node.runtime(), rpc::Secret{}, nullptr);
   answer(Method::kPing, &FakeMetaServer::ping);
   answer(Method::kStat, &FakeMetaServer::stat);
@@ -43,18 +64,9 @@ void FakeMetaServer::start() {
   answer(Method::kPlanRead, &FakeMetaServer::plan_read);
   answer(Method::kFinishRead, &FakeMetaServer::finish_read);
   answer(Method::kGetInode, &FakeMetaServer::get_inode);
-  server_->handle(Method::kSetAttributes,
-                  [this](Context, const proto::SetAttributesRequest& request,
-                         proto::InodeResponse& response) -> asio::awaitable<Status> {
-                    const Status status = set_attributes(request, response);
-                    if (attributes_answered_after > Duration{}) {
-                      runtime::TaskGroup sleeping(node.runtime());
-                      (void)co_await sleeping.sleep_for(attributes_answered_after);
-                    }
-                    co_return status;
-                  });
-  answer(Method::kWriteExtents, &FakeMetaServer::write_extents);
-  answer(Method::kCopyExtents, &FakeMetaServer::copy_extents);
+  answer_change(Method::kSetAttributes, &FakeMetaServer::set_attributes);
+  answer_change(Method::kWriteExtents, &FakeMetaServer::write_extents);
+  answer_change(Method::kCopyExtents, &FakeMetaServer::copy_extents);
   answer(Method::kKeepSession, &FakeMetaServer::keep_session);
   KINTSUGI_ASSERT(server_->start(endpoint()).ok());
 }

@@ -202,6 +202,23 @@ TEST(OpenFile, OfAnInodeThatIsGoneSaysSoAndFreesItsMemory) {
   rig.close(handle);
 }
 
+TEST(OpenFile, ThatWasRemovedAndClosedIsNoLossAndOneThatIsOpenIs) {
+  for (const bool open : {false, true}) {
+    Rig rig(16);
+    const uint64_t inode = rig.cluster.meta.add_inode();
+    auto handle = rig.open(inode);
+    ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
+    rig.cluster.meta.inodes.erase(inode);
+    if (!open) {
+      (void)rig.run(handle->close({}));
+      handle.reset();
+    }
+    EXPECT_EQ(rig.run(rig.files->sync_all({})).code(), open ? Code::kStale : Code::kOk);
+    EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
+    if (open) rig.close(handle);
+  }
+}
+
 TEST(OpenFile, WaitsWhileAMetaserverDoesNotAnswer) {
   Rig rig(4);
   const uint64_t inode = rig.cluster.meta.add_inode();

@@ -52,6 +52,29 @@ TEST(OwnLocks, AreFoundByTheNextProcessAfterEachChange) {
   EXPECT_GT(most, 500u);
 }
 
+TEST(OwnLocks, OfWhichARecordIsTornAreKnownUpToThatOne) {
+  std::vector<uint64_t> region(OwnLocks::kBytes / sizeof(uint64_t));
+  OwnLocks locks(kSession, std::as_writable_bytes(std::span(region)));
+  for (uint64_t inode = 1; inode <= 5; ++inode)
+    ASSERT_TRUE(*locks.set(request(inode, 1, proto::FileLock::EXCLUSIVE, 0, kToTheEnd)));
+  // Words that are not zero are of bounds and records: each bit of each of them is flipped once.
+  for (size_t word = 0; word < 100; ++word) {
+    if (region[word] == 0) continue;
+    for (int bit = 0; bit < 64; bit += 7) {
+      std::vector<uint64_t> left = region;
+      left[word] ^= uint64_t{1} << bit;
+      OwnLocks next(kSession, std::as_writable_bytes(std::span(left)));
+      const auto found = listed(next), all = listed(locks);
+      ASSERT_LT(found.size(), all.size()) << "word " << word << ", bit " << bit;
+      ASSERT_TRUE(std::equal(found.begin(), found.end(), all.begin()));
+      // It goes on from there.
+      ASSERT_TRUE(*next.set(request(9, 1, proto::FileLock::EXCLUSIVE, 0, kToTheEnd)));
+      EXPECT_EQ(OwnLocks(kSession, std::as_writable_bytes(std::span(left))).table().count(),
+                found.size() + 1);
+    }
+  }
+}
+
 TEST(OwnLocks, AreAsManyAsAMessageHolds) {
   std::vector<uint64_t> region(OwnLocks::kBytes / sizeof(uint64_t));
   OwnLocks locks(kSession, std::as_writable_bytes(std::span(region)));

@@ -21,7 +21,7 @@ exempt='^(metaserver/daemon/|metaserver/main\.cc)'
 # The rooms of an area from the bottom up: each knows itself and those before it. A room is a folder, or those files of a
 # folder that stand on a floor of their own.
 declare -A rooms=(
-  [common]="base log proto metrics runtime runtime/production config rpc http daemon proto/pch"
+  [common]="base log proto posix metrics runtime runtime/production config rpc http daemon proto/pch"
   [monitoring]="sight model progress similarity behaviour daemon main"
   [chunkserver]="store/disk store/segments store repair service main"
   [metaserver]="kv schema namespace cluster service daemon main"

@@ -128,6 +128,35 @@ TEST_F(Interrupts, AReadThatTakesLessThanASecondDoesNotFailThoughSignalsCome) {
   EXPECT_EQ(end_of(reader), 0);
 }
 
+TEST_F(Interrupts, AReadThatTakesLongFailsByNoSignalThatIsHandledAndEndsByOneThatKills) {
+  mount({.interrupt_patience = std::chrono::milliseconds(200)});
+  const std::string name = mounted_->path("a");
+  std::vector<pid_t> readers;
+  for (int i = 0; i < 2; ++i) {
+    readers.push_back(::fork());
+    if (readers.back() != 0) continue;
+    struct sigaction action{};
+    action.sa_handler = ignore_signal;
+    ::sigaction(SIGUSR1, &action, nullptr);
+    const int file = ::open(name.c_str(), O_RDONLY);
+    char got[5];
+    const ssize_t bytes = ::read(file, got, 5);
+    ::_exit(bytes == 5 ? 0 : errno);
+  }
+  ASSERT_TRUE(eventually([&] { return waiting() == 2; }));
+  for (const pid_t reader : readers)
+    ::kill(reader, SIGUSR1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_FALSE(ended(readers[0]));
+  EXPECT_FALSE(ended(readers[1]));
+  // The kernel says nothing of a second signal.
+  ::kill(readers[0], SIGTERM);
+  EXPECT_TRUE(eventually([&] { return ended(readers[0]); }));
+  EXPECT_TRUE(WIFSIGNALED(last_status_));
+  let_go();
+  EXPECT_EQ(end_of(readers[1]), 0);
+}
+
 TEST_F(Interrupts, ALockThatWaitsEndsAtOnceAndIsNotTakenLater) {
   mount();
   const std::string name = mounted_->path("a");

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "client/lib/files/append_log.h"
 #include "client/lib/files/compactor.h"
 #include "client/lib/files/dirty_buffers.h"
 #include "client/lib/files/files_options.h"
@@ -60,6 +61,7 @@ struct FilesShared {
   Session session;
   InodeCalls calls;
   LeasedLocks locks;
+  std::unique_ptr<AppendLog> appends = std::make_unique<AppendLog>();
   runtime::TaskGroup tasks;  ///< flushes and reads ahead
   LeasedNames names;
   FlushGroups groups;

@@ -27,8 +27,8 @@ asio::awaitable<Status> OpenFile::write(Context context, uint64_t offset, std::s
 }
 
 asio::awaitable<Result<uint64_t>> OpenFile::append(Context context, std::span<const std::byte> bytes,
-                                                   bool kill_privileges) {
-  return state_->append(context, bytes, kill_privileges);
+                                                   bool kill_privileges, uint64_t request) {
+  return state_->append(context, bytes, kill_privileges, request);
 }
 
 asio::awaitable<Result<proto::Attributes>> OpenFile::set_attributes(Context context,

@@ -44,9 +44,11 @@ class OpenFile {
   /// `kill_privileges`: as after a write by a user that is not root.
   asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                 bool kill_privileges = false);
-  /// Writes at the end of the file as this process knows it; returns the offset.
+  /// Writes at the end of the file as this process knows it, whole: no other write or append of this process comes between.
+  /// Returns the offset. `request`, unless 0: the number under which the same append may come again to the process that takes over
+  /// from this one: it goes where it went (OpenFiles::note_appends).
   asio::awaitable<Result<uint64_t>> append(Context context, std::span<const std::byte> bytes,
-                                           bool kill_privileges = false);
+                                           bool kill_privileges = false, uint64_t request = 0);
 
   /// Any change of attributes, the size included, in order with the writes. `change` and `inode` are filled in here.
   asio::awaitable<Result<proto::Attributes>> set_attributes(Context context,

@@ -40,8 +40,7 @@ OpenFileState::OpenFileState(FilesShared& shared, proto::Attributes attributes)
       inode_(attributes.inode()),
       stored_(std::move(attributes)),
       stored_reader_(shared, inode_),
-      exclusive_turn_(shared.resources.runtime, 1),
-      append_turn_(shared.resources.runtime, 1),
+      turn_(shared.resources.runtime, 1),
       changed_(shared.resources.runtime) {
   stored_reader_.on_attributes = [this](const proto::Attributes& found) { adopt(found); };
 }
@@ -98,10 +97,12 @@ uint64_t OpenFileState::dirty_bytes() const {
   return bytes;
 }
 
-void OpenFileState::take(const proto::Attributes& attributes) {
-  if (attributes.inode() != inode_ || attributes.changed_ns() < heard_ns_) return;
+void OpenFileState::take(const proto::Attributes& attributes, uint64_t since) {
+  if (attributes.inode() != inode_) return;
+  // Only what was heard while the call was under way can be newer than its answer.
+  if (since != heard_ && attributes.changed_ns() < stored_.changed_ns()) return;
   stored_ = attributes;
-  heard_ns_ = attributes.changed_ns();
+  ++heard_;
 }
 
 void OpenFileState::adopt(const proto::Attributes& attributes) {
@@ -109,8 +110,7 @@ void OpenFileState::adopt(const proto::Attributes& attributes) {
   const bool same = attributes.changed_ns() == stored_.changed_ns() &&
                     attributes.modified_ns() == stored_.modified_ns() && attributes.size() == stored_.size();
   stored_ = attributes;
-  // Under a lease these may be what this process made of them, by a clock of its own.
-  if (!shared_.session.has_lease(inode_)) heard_ns_ = std::max(heard_ns_, attributes.changed_ns());
+  ++heard_;
   if (!same) stored_reader_.forget(0, UINT64_MAX);
 }
 
@@ -132,7 +132,7 @@ asio::awaitable<void> OpenFileState::wait_for_change(Context context, uint64_t s
 
 asio::awaitable<void> OpenFileState::wait_while_exclusive(Context context) {
   while (exclusive_)
-    co_await wait_for_change(context, exclusive_span_);
+    co_await wait_for_change(context, turn_span_);
 }
 
 // ---- reading
@@ -203,11 +203,59 @@ asio::awaitable<Result<uint64_t>> OpenFileState::seek(Context context, uint64_t 
 asio::awaitable<Status> OpenFileState::write(Context context, uint64_t offset,
                                              std::span<const std::byte> bytes, bool kill_privileges) {
   const auto self = shared_from_this();
-  KINTSUGI_ASSERT(is_open());
+  KINTSUGI_CO_TRY(co_await take_turn(context));
+  Status written = co_await write_in_turn(context, offset, bytes, kill_privileges);
+  turn_.release();
+  co_return written;
+}
+
+asio::awaitable<Result<uint64_t>> OpenFileState::append(Context context, std::span<const std::byte> bytes,
+                                                        bool kill_privileges, uint64_t request) {
+  const auto self = shared_from_this();
+  KINTSUGI_CO_TRY(co_await take_turn(context));
+  const auto appended = co_await append_in_turn(context, bytes, kill_privileges, request);
+  turn_.release();
+  co_return appended;
+}
+
+asio::awaitable<Result<uint64_t>> OpenFileState::append_in_turn(Context context,
+                                                                std::span<const std::byte> bytes,
+                                                                bool kill_privileges, uint64_t request) {
+  uint64_t offset = size();
+  if (const auto begun = shared_.appends->begun(inode_, request)) {
+    const bool others_followed = *begun < size() && size() - *begun > bytes.size();
+    if (!others_followed) {
+      offset = std::min(*begun, size());
+    } else {
+      KINTSUGI_CO_ASSIGN(const bool there, co_await holds(context, *begun, bytes));
+      if (there) co_return *begun;
+    }
+  }
+  const AppendLog::Note note(*shared_.appends, inode_, request, offset);
+  KINTSUGI_CO_TRY(co_await write_in_turn(context, offset, bytes, kill_privileges));
+  co_return offset;
+}
+
+asio::awaitable<Result<bool>> OpenFileState::holds(Context context, uint64_t offset,
+                                                   std::span<const std::byte> bytes) {
+  std::vector<std::byte> found(bytes.size());
+  KINTSUGI_CO_ASSIGN(const size_t read, co_await this->read(context, offset, found));
+  co_return read == bytes.size() && std::ranges::equal(found, bytes);
+}
+
+asio::awaitable<Status> OpenFileState::take_turn(Context context) {
+  if (turn_.try_acquire()) co_return Status{};
+  const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, turn_span_);
+  if ((co_await turn_.acquire(shared_.give_up())).ok()) co_return Status{};
+  co_return Status{Code::kUnavailable, "what was begun before did not end in time"};
+}
+
+asio::awaitable<Status> OpenFileState::write_in_turn(Context context, uint64_t offset,
+                                                     std::span<const std::byte> bytes, bool kill_privileges) {
+  KINTSUGI_ASSERT(is_open() && !exclusive_);
   if (offset > kMaxFileBytes || bytes.size() > kMaxFileBytes - offset)
     co_return Status{Code::kFileTooLarge, "a file has at most 2^63 - 1 bytes"};
   for (size_t done = 0; done < bytes.size();) {
-    if (exclusive_) co_await wait_while_exclusive(context);
     if (!gone_.ok()) co_return gone_;
     const size_t share = shared_.buffers.total() / 2;
     size_t mine = dirty_.buffers();
@@ -240,23 +288,6 @@ asio::awaitable<Status> OpenFileState::wait_for_room(Context context) {
   --shared_.waiting_for_room;
   if (woken) co_return Status{};
   co_return Status{Code::kUnavailable, "no memory came free for what was written"};
-}
-
-asio::awaitable<Result<uint64_t>> OpenFileState::append(Context context, std::span<const std::byte> bytes,
-                                                        bool kill_privileges) {
-  const auto self = shared_from_this();
-  {
-    const runtime::Wait wait(context, runtime::WaitKind::kResource,
-                             runtime::named_target(context, "turns to append"));
-    KINTSUGI_CO_TRY(co_await append_turn_.acquire(shared_.give_up()));
-  }
-  // A write may wait for room when a part of it is taken already: another append would begin in the middle of this one.
-  if (exclusive_) co_await wait_while_exclusive(context);
-  const uint64_t offset = size();
-  const Status written = co_await write(context, offset, bytes, kill_privileges);
-  append_turn_.release();
-  if (!written.ok()) co_return written;
-  co_return offset;
 }
 
 void OpenFileState::note_dirty() {
@@ -349,8 +380,13 @@ asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> 
   layer->under_way = false;
   layer->failure = status;
   if (!status.ok() && !layer->discarded) {
-    log::info("inode {}: writing out failed: {}", inode_, status.to_string());
     const bool first = layers_.front() == layer;
+    if (status.code() != Code::kStale) {
+      log::info("inode {}: writing out failed: {}", inode_, status.to_string());
+    } else if (is_open()) {
+      log::warning("inode {}: {} bytes are lost: the file is open here and gone at the metaserver", inode_,
+                   dirty_bytes());
+    }  // else its last name was removed: nobody will ask for the bytes
     if (status.code() == Code::kStale) {
       gone_ = status;
       discard(status);
@@ -391,9 +427,10 @@ asio::awaitable<Status> OpenFileState::try_write_out(Context context, std::share
   UploadMember member{inode_, stored_.policy(), layer, &layer->ranges, &layer->discarded};
   if (layer->ranges.bytes() <= FlushGroups::kMaxMemberBytes) {
     KINTSUGI_CO_TRY(co_await wait_for_turn(context, *layer));
+    const uint64_t since = heard_;
     KINTSUGI_CO_ASSIGN(const proto::Attributes attributes,
                        co_await shared_.groups.write(context, std::move(member)));
-    if (!layer->discarded) layer_is_durable(*layer, attributes);
+    if (!layer->discarded) layer_is_durable(*layer, attributes, since);
     co_return Status{};
   }
   {
@@ -415,9 +452,10 @@ asio::awaitable<Status> OpenFileState::try_write_out(Context context, std::share
   proto::WriteExtentsRequest request = upload.request(told);
   shared_.counts.extents_written += static_cast<uint64_t>(request.extents_size());
   shared_.counts.stripes_written += upload.stripes();
+  const uint64_t since = heard_;
   const auto written = co_await shared_.calls.write_extents(context, std::move(request));
   if (!written) co_return written.error();
-  if (!layer->discarded) layer_is_durable(*layer, written->attributes());
+  if (!layer->discarded) layer_is_durable(*layer, written->attributes(), since);
   co_return Status{};
 }
 
@@ -429,9 +467,10 @@ asio::awaitable<Status> OpenFileState::wait_for_turn(Context context, const Laye
   co_return layer.discarded ? Status{Code::kCancelled, "given up"} : Status{};
 }
 
-void OpenFileState::layer_is_durable(const Layer& layer, const proto::Attributes& attributes) {
+void OpenFileState::layer_is_durable(const Layer& layer, const proto::Attributes& attributes,
+                                     uint64_t since) {
   KINTSUGI_ASSERT(layers_.front().get() == &layer);
-  take(attributes);
+  take(attributes, since);
   for (const ByteRange& run : layer.ranges.runs())
     stored_reader_.forget(run.begin, run.end);
   // Databases read back at once what they have synced.
@@ -562,18 +601,18 @@ void OpenFileState::recover(DirtyPiece piece) {
 
 asio::awaitable<void> OpenFileState::begin_exclusive(Context context) {
   {
-    const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, exclusive_span_);
-    (void)co_await exclusive_turn_.acquire(TimePoint::max());
+    const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, turn_span_);
+    (void)co_await turn_.acquire(TimePoint::max());
   }
   exclusive_ = true;
-  exclusive_span_ = context.trace.span_id;
+  turn_span_ = context.trace.span_id;
   while (has_under_way())
     co_await wait_for_change(context, writing_span());
 }
 
 void OpenFileState::end_exclusive() {
   exclusive_ = false;
-  exclusive_turn_.release();
+  turn_.release();
   advance();
   changed_.notify_all();
 }
@@ -587,9 +626,12 @@ asio::awaitable<Result<proto::Attributes>> OpenFileState::set_attributes(
   const bool times = request.has_modified_ns() || request.modified_now();
   const bool ends_kill = request.has_mode() && kills_privileges();
   if (!request.has_size() && !times && !ends_kill) {
+    const uint64_t since = heard_;
+    ++changes_under_way_;
     const auto changed = co_await shared_.calls.set_attributes(context, std::move(request));
+    --changes_under_way_;
     if (!changed) co_return changed.error();
-    take(*changed);
+    take(*changed, since);
     co_return attributes();
   }
   co_await begin_exclusive(context);
@@ -608,6 +650,7 @@ asio::awaitable<Status> OpenFileState::set_attributes_exclusively(Context contex
   const int64_t now = shared_.resources.runtime.clock.wall_now().time_since_epoch().count();
   const bool odd = request.has_modified_ns() && (request.modified_ns() <= 0 || request.modified_ns() > now);
   if (!size && odd) KINTSUGI_CO_TRY(co_await drain_exclusively(context));
+  const uint64_t since = heard_;
   const auto changed = co_await shared_.calls.set_attributes(context, request);
   if (!changed) co_return changed.error();
   if (size) {
@@ -621,7 +664,7 @@ asio::awaitable<Status> OpenFileState::set_attributes_exclusively(Context contex
   if (size || request.has_modified_ns() || request.modified_now())
     each_dirty([&](DirtyRanges& ranges) { ranges.set_modified(changed->modified_ns()); });
   if (request.has_mode()) each_dirty([](DirtyRanges& ranges) { ranges.keep_privileges(); });
-  take(*changed);
+  take(*changed, since);
   result = attributes();
   co_return Status{};
 }
@@ -660,9 +703,10 @@ asio::awaitable<Status> OpenFileState::make_hole(Context context, AllocateMode m
   hole.set_file_offset(offset);
   hole.set_length(end - offset);
   if (!mode.keep_size) request.set_size_at_least(end);
+  const uint64_t since = heard_;
   const auto written = co_await shared_.calls.write_extents(context, std::move(request));
   if (!written) co_return written.error();
-  take(written->attributes());
+  take(written->attributes(), since);
   stored_reader_.forget(offset, end);
   co_return Status{};
 }
@@ -693,11 +737,12 @@ asio::awaitable<Result<uint64_t>> OpenFileState::copy_into(Context context, Open
     request.set_to(inode_);
     request.set_to_offset(to_offset + done);
     request.set_length(length - done);
+    const uint64_t since = heard_;
     const auto answer = co_await shared_.calls.copy_extents(context, std::move(request));
     if (!answer && done == 0) co_return answer.error();
     if (!answer || answer->length() == 0) break;
     stored_reader_.forget(to_offset + done, to_offset + done + answer->length());
-    take(answer->attributes());
+    take(answer->attributes(), since);
     done += answer->length();
   }
   co_return done;

@@ -21,8 +21,9 @@ namespace kintsugi::client {
 /// durable. Two layers may be uploaded at the same time; they become part of the file in their order. Newer bytes lie over
 /// older ones: dirty_ over the layers, a later layer over an earlier one, all over what is stored.
 ///
-/// Operations on the whole file (truncate, punch, ...) are exclusive: they wait until no layer is under way, and reads and writes wait
-/// until they have ended.
+/// Changes have an order, as under the lock of an inode in a local file system: each write, append and operation on the whole
+/// file takes `turn_`, and keeps it until it has ended. So an append is whole, also where it waits for memory. Operations on the
+/// whole file (truncate, punch, ...) are exclusive moreover: they wait until no layer is under way, and reads wait for them.
 class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
  public:
   OpenFileState(FilesShared& shared, proto::Attributes attributes);
@@ -36,7 +37,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   asio::awaitable<Status> write(Context context, uint64_t offset, std::span<const std::byte> bytes,
                                 bool kill_privileges);
   asio::awaitable<Result<uint64_t>> append(Context context, std::span<const std::byte> bytes,
-                                           bool kill_privileges);
+                                           bool kill_privileges, uint64_t request);
   asio::awaitable<Status> flush(Context context);
 
   asio::awaitable<Result<proto::Attributes>> set_attributes(Context context,
@@ -58,11 +59,15 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   void lease_lost();
   /// There is no such inode at the metaserver: whatever is done with it fails.
   void is_gone(const Status& why);
-  /// Attributes in the metaserver's answer to a change of our own. One that comes late, after the answer to a later change, says
-  /// nothing new: it would bring the size of before back.
-  void take(const proto::Attributes& attributes);
+  /// The attributes that the metaserver told when it had carried out a change of our own, which was sent when `heard()` was
+  /// `since`. An answer that was overtaken by a newer one changes nothing.
+  void take(const proto::Attributes& attributes, uint64_t since);
+  /// How often attributes were heard of the metaserver.
+  uint64_t heard() const { return heard_; }
   /// Attributes may be changed without a call: nothing that is under way carries old ones, and they are known.
-  bool may_set_attributes() const { return !exclusive_ && layers_.empty() && stored_.changed_ns() != 0; }
+  bool may_set_attributes() const {
+    return !exclusive_ && changes_under_way_ == 0 && layers_.empty() && stored_.changed_ns() != 0;
+  }
   void attributes_set(const proto::Attributes& attributes, bool modified);
 
   // ---- for handles
@@ -110,13 +115,23 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   asio::awaitable<Status> try_write_out(Context context, std::shared_ptr<Layer> layer);
   /// Waits until the layers before it are durable.
   asio::awaitable<Status> wait_for_turn(Context context, const Layer& layer);
-  void layer_is_durable(const Layer& layer, const proto::Attributes& attributes);
+  void layer_is_durable(const Layer& layer, const proto::Attributes& attributes, uint64_t since);
   void record_error(const Status& status);
   /// Everything written before is durable. The error of the oldest layer that failed.
   asio::awaitable<Status> drain(Context context);
   /// The same inside of an exclusive operation.
   asio::awaitable<Status> drain_exclusively(Context context);
   asio::awaitable<Status> wait_for_room(Context context);
+  /// REQUIRES: the caller has the turn.
+  asio::awaitable<Status> write_in_turn(Context context, uint64_t offset, std::span<const std::byte> bytes,
+                                        bool kill_privileges);
+  /// The same, at the end of the file; or where a process before this one put these bytes already.
+  asio::awaitable<Result<uint64_t>> append_in_turn(Context context, std::span<const std::byte> bytes,
+                                                   bool kill_privileges, uint64_t request);
+  /// What a process before this one began to append there is in the file, and others appended behind it.
+  asio::awaitable<Result<bool>> holds(Context context, uint64_t offset, std::span<const std::byte> bytes);
+  /// Until every change that was begun before has ended. Ok: the turn is to be released.
+  asio::awaitable<Status> take_turn(Context context);
   void note_dirty();
   void note_clean();
   /// Bytes of a contiguous run that are worth being written out at once.
@@ -143,9 +158,7 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
                                               uint64_t to_offset, uint64_t length);
   FilesShared& shared_;
   const uint64_t inode_;
-  proto::Attributes
-      stored_;  ///< as last heard, with what was changed under a lease and the metaserver has not heard of
-  int64_t heard_ns_ = 0;  ///< the latest change that an answer of the metaserver told of
+  proto::Attributes stored_;  ///< as last heard
   StoredReader stored_reader_;
   size_t handles_ = 0;
 
@@ -164,9 +177,10 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   TimePoint retry_after_{};  ///< layers that failed, in the background
 
   bool exclusive_ = false, draining_ = false;
-  uint64_t exclusive_span_ = 0;  ///< the region of the exclusive operation
-  runtime::Semaphore exclusive_turn_;
-  runtime::Semaphore append_turn_;  ///< held from the choice of the offset until the bytes are taken
+  uint64_t turn_span_ = 0;  ///< the region of the exclusive operation
+  uint64_t heard_ = 0;
+  size_t changes_under_way_ = 0;  ///< calls that change attributes and wait for no turn
+  runtime::Semaphore turn_;       ///< one change at a time
   runtime::Event changed_;
 };
 

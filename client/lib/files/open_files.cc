@@ -167,7 +167,8 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
   shared_->names.on_written = [shared = shared_.get()](const proto::Attributes& attributes, bool lease) {
     const uint64_t inode = attributes.inode();
     const auto file = shared->files.find(inode);
-    if (file != shared->files.end()) file->second->take(attributes);
+    // Names carry no sizes: what was heard of the file meanwhile is never older.
+    if (file != shared->files.end()) file->second->take(attributes, 0);
     if (lease == shared->session.has_lease(inode)) return;
     // It is not needed any more, or the metaserver would rather not give it: then nothing is kept back.
     if (lease && shared->session.is_ending(inode)) return;
@@ -258,7 +259,8 @@ std::optional<proto::Attributes> OpenFiles::set_attributes(const proto::SetAttri
   if (change.has_gid()) now.set_gid(change.gid());
   if (change.has_modified_ns()) now.set_modified_ns(change.modified_ns());
   if (change.has_accessed_ns()) now.set_accessed_ns(change.accessed_ns());
-  now.set_changed_ns(at);
+  // Never back, whatever this machine's clock says: by this time answers are put in their order.
+  now.set_changed_ns(std::max(at, now.changed_ns() + 1));
   const bool modified = change.has_modified_ns();
   if (!shared_->names.set_attributes(std::move(change), now)) return std::nullopt;
   if (file == shared_->files.end()) return now;
@@ -319,6 +321,10 @@ bool OpenFiles::has_dirty() const {
   return !shared_->dirty_since.empty() || shared_->buffers.free() < shared_->buffers.total();
 }
 
+void OpenFiles::note_appends(std::span<std::byte> region) {
+  shared_->appends = std::make_unique<AppendLog>(region);
+}
+
 uint64_t OpenFiles::recover() {
   KINTSUGI_ASSERT(shared_->files.empty());
   uint64_t bytes = 0;
@@ -348,7 +354,9 @@ asio::awaitable<Status> OpenFiles::sync_all(Context context) {
   Status first;
   for (const auto& state : dirty) {
     const Status status = co_await state->flush(context);
-    if (first.ok()) first = status;
+    // A file that is gone and that nobody has open was removed: there is nothing of it to be kept.
+    const bool was_removed = status.code() == Code::kStale && !state->is_open();
+    if (first.ok() && !was_removed) first = status;
   }
   const Status names = co_await shared_->names.flush(context);
   if (first.ok()) first = names;

@@ -67,6 +67,9 @@ class OpenFiles {
   /// Something was written and is not durable yet.
   bool has_dirty() const;
 
+  /// Appends that are asked for by a number are noted there (AppendLog::kBytes), so that the next process carries them out once.
+  /// To be called before anything is opened.
+  void note_appends(std::span<std::byte> region);
   /// Takes over what the process before left in the memory: these files have it as unwritten data. To be called once, before
   /// anything is opened. Returns how many bytes there are.
   uint64_t recover();

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "common/base/assert.h"
+#include "common/base/sealed_record.h"
 #include "common/log/log.h"
 
 namespace kintsugi::client {
@@ -16,10 +17,17 @@ constexpr size_t kBeginAnewAt = 1024;  ///< records; or twice as many as there a
 
 }  // namespace
 
-struct OwnLocks::Record {
+struct OwnLocks::Change {
   uint64_t inode, begin, end, owner;
   uint32_t pid;
   uint16_t type, whole_file;
+};
+
+struct OwnLocks::Record : SealedRecord<Change> {
+  void seal(uint64_t inode, bool whole_file, const proto::FileLock& lock) {
+    SealedRecord::seal({inode, lock.begin(), lock.end(), lock.owner(), lock.pid(),
+                        static_cast<uint16_t>(lock.type()), static_cast<uint16_t>(whole_file)});
+  }
 };
 
 /// The first one's place has the bounds.
@@ -37,39 +45,54 @@ OwnLocks::Record* OwnLocks::records(uint32_t half) {
   return reinterpret_cast<Record*>(region_.data() + half * (kBytes / 2)) + 1;
 }
 
+uint64_t OwnLocks::word_of(Bounds bounds) {
+  const uint32_t packed = bounds.half << 31 | bounds.count;
+  return uint64_t{crc32c(std::as_bytes(std::span(&packed, 1)))} << 32 | packed;
+}
+
 OwnLocks::Bounds OwnLocks::bounds() const {
-  const auto word = *reinterpret_cast<const uint64_t*>(region_.data());
-  return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
+  const auto packed = static_cast<uint32_t>(*reinterpret_cast<const uint64_t*>(region_.data()));
+  return {packed >> 31, packed & ~(uint32_t{1} << 31)};
 }
 
 void OwnLocks::set_bounds(Bounds bounds) {
   // One word, after what it counts: a process that dies leaves the locks as they were or as they are now.
   std::atomic_ref word(*reinterpret_cast<uint64_t*>(region_.data()));
-  word.store(uint64_t{bounds.half} << 32 | bounds.count, std::memory_order_release);
+  word.store(word_of(bounds), std::memory_order_release);
 }
 
 void OwnLocks::read() {
+  const auto word = *reinterpret_cast<const uint64_t*>(region_.data());
+  if (word == 0) return;  // the first process of all
   const auto [half, count] = bounds();
-  for (uint32_t i = 0; i < count; ++i) {
-    const Record& record = records(half)[i];
+  const bool whole = word == word_of({half, count}) && count <= records_of_half();
+  uint32_t read = 0;
+  for (; whole && read < count; ++read) {
+    const Record& record = records(half)[read];
+    if (!record.whole()) break;
     proto::FileLock lock;
-    lock.set_type(static_cast<proto::FileLock::Type>(record.type));
-    lock.set_begin(record.begin);
-    lock.set_end(record.end);
+    lock.set_type(static_cast<proto::FileLock::Type>(record.body.type));
+    lock.set_begin(record.body.begin);
+    lock.set_end(record.body.end);
     lock.set_session(session_);
-    lock.set_owner(record.owner);
-    lock.set_pid(record.pid);
-    (void)table_.set(InodeId{record.inode}, lock, record.whole_file != 0);
+    lock.set_owner(record.body.owner);
+    lock.set_pid(record.body.pid);
+    (void)table_.set(InodeId{record.body.inode}, lock, record.body.whole_file != 0);
   }
+  if (whole && read == count) return;
+  log::error(
+      "the list of locks that the process before left is damaged: {} of its changes are known; programs may "
+      "hold locks "
+      "that others get, until they are started again",
+      read);
+  set_bounds({whole ? half : 0, read});
 }
 
 void OwnLocks::note(uint64_t inode, bool whole_file, const proto::FileLock& lock) {
   if (region_.empty()) return;
   const auto [half, count] = bounds();
   if (count >= std::max(kBeginAnewAt, 2 * table_.count())) return begin_anew();
-  records(half)[count] = {inode,        lock.begin(), lock.end(),
-                          lock.owner(), lock.pid(),   static_cast<uint16_t>(lock.type()),
-                          whole_file};
+  records(half)[count].seal(inode, whole_file, lock);
   set_bounds({half, count + 1});
 }
 
@@ -79,10 +102,7 @@ void OwnLocks::begin_anew() {
   uint32_t count = 0;
   KINTSUGI_ASSERT(table_.count() <= records_of_half());
   for (const proto::HeldLock& held : table_.of(session_)) {
-    const proto::FileLock& lock = held.lock();
-    records(half)[count++] = {held.inode(),     lock.begin(), lock.end(),
-                              lock.owner(),     lock.pid(),   static_cast<uint16_t>(lock.type()),
-                              held.whole_file()};
+    records(half)[count++].seal(held.inode(), held.whole_file(), held.lock());
   }
   set_bounds({half, count});
 }

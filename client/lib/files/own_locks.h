@@ -14,7 +14,9 @@ namespace kintsugi::client {
 
 /// Another process that is given the same region finds the locks as the last change left them: what was set is in the region
 /// before set() returns. There it is a log of changes; when that is long, what there is now begins a new one in the other half.
+/// Each change has a checksum, as have its bounds: what is damaged is said and not believed.
 class OwnLocks {
+  struct Change;
   struct Record;
 
  public:
@@ -40,6 +42,7 @@ class OwnLocks {
     uint32_t half = 0, count = 0;
   };
   static constexpr size_t records_of_half();
+  static uint64_t word_of(Bounds bounds);
   Bounds bounds() const;
   void set_bounds(Bounds bounds);
   Record* records(uint32_t half);

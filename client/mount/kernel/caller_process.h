@@ -9,7 +9,7 @@
 
 namespace kintsugi::mount {
 
-/// True if the thread was sent SIGKILL (or is ended by another signal) and only waits for its system call to return.
+/// True if a signal that ends the process is pending, and the thread only waits for its system call to return.
 bool was_killed(uint32_t thread);
 
 /// The supplementary groups of the thread. kNotFound: it is gone, or in another pid namespace.

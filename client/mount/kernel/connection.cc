@@ -327,12 +327,18 @@ void Connection::on_interrupt(const Request& message) {
   Request* request = in.error() == 0 ? find(id) : nullptr;
   // It may have been answered while the interrupt was on its way.
   if (request == nullptr || request->answered || request->interrupt.requested()) return;
-  const TimePoint due = std::max(clock_.now(), request->arrived + options_.interrupt_patience);
-  request->patience = clock_.call_at(due, [this, request] {
-    request->patience = runtime::TimerId::kNone;
-    abandon(*request);
-  });
+  look_after(*request, std::max(clock_.now(), request->arrived + options_.interrupt_patience));
   request->interrupt.request();
+}
+
+void Connection::look_after(Request& request, TimePoint due) {
+  request.patience = clock_.call_at(due, [this, &request] {
+    request.patience = runtime::TimerId::kNone;
+    // As in a local file system, a signal that a process handles ends the wait for a lock, and nothing else: programs take EINTR of
+    // an fsync for lost data. The kernel tells of the first signal only, and the one that kills may come later.
+    if (request.opcode == FUSE_SETLKW || was_killed(request.caller.pid)) return abandon(request);
+    look_after(request, clock_.now() + options_.interrupt_patience);
+  });
 }
 
 void Connection::housekeep() {

@@ -25,7 +25,7 @@ struct ConnectionOptions {
   size_t max_in_flight = 1024;
   /// Large writes that are being served at once, counted in the same way; each takes max_write_bytes while it is.
   size_t large_buffers = 32;
-  /// An interrupted request is answered with EINTR when it is that old.
+  /// An interrupted request is answered with EINTR when it is that old, if its caller was killed or waits for a lock.
   Duration interrupt_patience = std::chrono::seconds(1);
   /// How long stop() lets requests end before they are left to the next process.
   Duration stop_patience = std::chrono::seconds(30);
@@ -77,6 +77,8 @@ class Connection {
   void on_request(std::span<const std::byte> bytes);
   void on_init(std::span<const std::byte> bytes);
   void on_interrupt(const Request& message);
+  /// From `due` on the interrupted request is answered with EINTR once its caller was killed.
+  void look_after(Request& request, TimePoint due);
   void start(std::span<const std::byte> bytes);
   asio::awaitable<void> handle(Request& request);
   bool answer(Request& request, int error);

@@ -8,25 +8,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/sealed_record.h"
+
 namespace kintsugi::mount {
 
 namespace {
 
-constexpr uint64_t kMagic = 0x6b696e7473756733;  // changes with the layout
+constexpr uint64_t kMagic = 0x6b696e7473756734;  // changes with the layout
 constexpr size_t kHeaderBytes = 64 << 10;
 
 }  // namespace
 
+struct SharedState::Agreement {
+  uint64_t flags;
+  uint32_t minor, max_write_bytes, max_read_bytes, resend;
+};
+
 struct SharedState::Header {
   uint64_t magic;
   std::atomic<uint64_t> entered;
-  /// 1 once the fields below are complete: a process may be killed at any time.
+  /// 1 once `agreement` is complete: a process may be killed at any time.
   std::atomic<uint32_t> agreed;
-  uint32_t minor;
-  uint64_t flags;
-  uint32_t max_write_bytes;
-  uint32_t max_read_bytes;
-  uint32_t resend;
+  SealedRecord<Agreement> agreement;
   std::array<std::atomic<uint64_t>, kJournalWords> journal;
 };
 
@@ -53,6 +56,8 @@ Result<std::unique_ptr<SharedState>> SharedState::map(int descriptor) {
   auto* header = std::launder(static_cast<Header*>(memory));
   std::unique_ptr<SharedState> state(new SharedState(descriptor, header, bytes));
   if (header->magic != kMagic) return Status{Code::kCorrupt, "the mount's memfd is of another version"};
+  if (header->agreed.load(std::memory_order_acquire) != 0 && !header->agreement.whole())
+    return Status{Code::kCorrupt, "what was agreed with the kernel is damaged in the mount's memfd"};
   return state;
 }
 
@@ -69,19 +74,17 @@ SharedState::~SharedState() {
 
 std::optional<Negotiated> SharedState::negotiated() const {
   if (header_->agreed.load(std::memory_order_acquire) == 0) return {};
-  return Negotiated{.minor = header_->minor,
-                    .flags = header_->flags,
-                    .max_write_bytes = header_->max_write_bytes,
-                    .max_read_bytes = header_->max_read_bytes,
-                    .resend = header_->resend != 0};
+  const Agreement& agreement = header_->agreement.body;
+  return Negotiated{.minor = agreement.minor,
+                    .flags = agreement.flags,
+                    .max_write_bytes = agreement.max_write_bytes,
+                    .max_read_bytes = agreement.max_read_bytes,
+                    .resend = agreement.resend != 0};
 }
 
 void SharedState::store(const Negotiated& negotiated) {
-  header_->minor = negotiated.minor;
-  header_->flags = negotiated.flags;
-  header_->max_write_bytes = negotiated.max_write_bytes;
-  header_->max_read_bytes = negotiated.max_read_bytes;
-  header_->resend = negotiated.resend ? 1 : 0;
+  header_->agreement.seal({negotiated.flags, negotiated.minor, negotiated.max_write_bytes,
+                           negotiated.max_read_bytes, negotiated.resend ? 1u : 0u});
   header_->agreed.store(1, std::memory_order_release);
 }
 

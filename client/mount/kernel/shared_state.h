@@ -18,7 +18,7 @@ class SharedState {
  public:
   /// A new memfd with room for `room_bytes` (which take memory when they are used). Returns the descriptor.
   static Result<int> create(uint64_t room_bytes);
-  /// Maps what create() made, in this or another process. Owns `descriptor`. kCorrupt: made by a version that differs.
+  /// Maps what create() made, in this or another process. Owns `descriptor`. kCorrupt: made by a version that differs, or damaged.
   static Result<std::unique_ptr<SharedState>> map(int descriptor);
   ~SharedState();
   SharedState(const SharedState&) = delete;
@@ -37,6 +37,7 @@ class SharedState {
   int descriptor() const { return descriptor_; }
 
  private:
+  struct Agreement;
   struct Header;
   SharedState(int descriptor, Header* header, size_t bytes);
 

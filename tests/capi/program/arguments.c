@@ -29,6 +29,18 @@ static void connections(void) {
   EXPECT(options.size, sizeof options);
   options.max_outstanding = 0;
   EXPECT(kintsugi_connect(NULL, NULL, &options, &none), -EINVAL);
+  /* As a program that was built with a later version: what it has more is not known here, nor what lies behind it. */
+  struct {
+    struct kintsugi_options known;
+    uint64_t later;
+  } newer;
+  EXPECT(kintsugi_options_init(&newer.known, sizeof newer.known), 0);
+  newer.known.size = sizeof newer;
+  newer.known.umask = 01000;
+  EXPECT(kintsugi_connect(NULL, NULL, &newer.known, &none), -EINVAL);
+  newer.known.umask = 022;
+  newer.known.connect_timeout_ms = 300;
+  EXPECT(kintsugi_connect("127.0.0.1:1", NULL, &newer.known, &none), -EIO);
   /* Nobody listens there. */
   EXPECT(kintsugi_options_init(&options, sizeof options), 0);
   options.connect_timeout_ms = 300;
