@@ -12,6 +12,7 @@
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel/notifier.h"
 #include "client/mount/kernel_beliefs.h"
+#include "client/mount/last_known.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
@@ -167,10 +168,13 @@ class ClusterFileSystem final : public FileSystem {
   };
   std::unordered_map<NodeId, Version> cached_;  ///< bounded: of which contents the page cache may have pages
   asio::awaitable<Result<FileSystemSpace>> cluster_space(Context context);
+  /// Asks for what LastKnown holds, before anybody needs it.
+  asio::awaitable<void> learn();
   std::optional<std::pair<TimePoint, FileSystemSpace>> space_;  ///< of the whole cluster
   Handle next_handle_;
   runtime::BufferPool buffers_;
-  runtime::TaskGroup tasks_;  ///< only to sleep: locks that wait, names that cannot be expired
+  runtime::TaskGroup tasks_;  ///< short ones: locks that wait, names that cannot be expired, learn()
+  LastKnown last_known_;
   KernelBeliefs beliefs_;
 };
 

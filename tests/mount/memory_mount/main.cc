@@ -25,8 +25,8 @@ int serve(ChildSeat& seat, const char* state_directory) {
   ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
   runtime::ProductionRuntime runtime;
   MemoryFileSystem file_system(runtime.runtime(), state_directory);
-  return runtime::run_on(
-      runtime, seat.serve(runtime, file_system, {}, []() -> asio::awaitable<Status> { co_return Status{}; }));
+  MountEvents nothing;
+  return runtime::run_on(runtime, seat.serve(runtime, file_system, {}, nothing));
 }
 
 int fail(const Status& status) {
