@@ -6,26 +6,30 @@
 #include "client/lib/client.h"
 #include "common/runtime/clock.h"
 #include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
 
 namespace kintsugi::mount {
 
-/// While it watches, something has to be written out within kPatience, again and again; else it says in the log what is lost, and
-/// cancels all that the client does, so that everything which waits for servers fails soon. A process that does not end then
-/// within kLastPatience is killed by SIGALRM.
+/// While it watches, something has to be written out again and again: within kPatience when the metaserver does not answer, and within
+/// kLongPatience when it does, since then servers are slow or are coming back. Else it says in the log what is lost, and cancels all that
+/// the client does, so that everything which waits for servers fails soon. A process that does not end then within kLastPatience
+/// is killed by SIGALRM.
 class EndWatch {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(20);
+  static constexpr Duration kLongPatience = std::chrono::minutes(5);
   static constexpr Duration kLastPatience = std::chrono::seconds(15);
 
   /// All outlive it. `what` is what ends, for the log.
-  EndWatch(runtime::Clock& clock, client::Client& client, client::OpenFiles& files, std::string what);
-  ~EndWatch() { stop(); }
+  EndWatch(const runtime::Runtime& runtime, client::Client& client, client::OpenFiles& files,
+           std::string what);
   EndWatch(const EndWatch&) = delete;
   EndWatch& operator=(const EndWatch&) = delete;
 
   void start();
-  void stop();
-  bool gave_up() const { return gave_up_; }
+  void pause() { watching_ = false; }
+  /// REQUIRED before it is destroyed.
+  asio::awaitable<void> stop();
 
  private:
   struct Progress {
@@ -34,8 +38,9 @@ class EndWatch {
     bool operator==(const Progress&) const = default;
   };
   Progress now() const;
-  void look();
-  void give_up(const Progress& left);
+  asio::awaitable<void> watch();
+  asio::awaitable<bool> metaserver_answers();
+  void give_up(const Progress& left, Duration waited);
 
   runtime::Clock& clock_;
   client::Client& client_;
@@ -43,8 +48,8 @@ class EndWatch {
   const std::string what_;
   Progress last_;
   TimePoint since_;
-  runtime::TimerId timer_ = runtime::TimerId::kNone;
-  bool gave_up_ = false;
+  bool watching_ = false, running_ = false;
+  runtime::TaskGroup tasks_;
 };
 
 }  // namespace kintsugi::mount

@@ -48,7 +48,7 @@ class ClusterMount final : public MountEvents {
   asio::awaitable<Status> write_back(bool unmounts) override {
     if (unmounts) watch_.start();
     const Status status = co_await files_.sync_all(client_.context());
-    if (unmounts && !gone_) watch_.stop();
+    if (unmounts && !gone_) watch_.pause();
     co_return status;
   }
   void gone() override {
@@ -99,7 +99,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   ConnectionOptions connection;
   connection.context = client.context();
   if (arguments.keep_awake) connection.awake_device = device_to_keep_awake();
-  EndWatch watch(runtime.runtime().clock, client, *files, "the mount at " + arguments.directory);
+  EndWatch watch(runtime.runtime(), client, *files, "the mount at " + arguments.directory);
   ClusterMount events(client, *files, watch, arguments);
   const int status = co_await seat.serve(runtime, *file_system, std::move(connection), events);
   observer.reset();
@@ -107,7 +107,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   co_await file_system->close_all();
   const Status stopped = co_await files->stop(seat.handed_over());
   if (!stopped.ok()) log::error("not everything could be written out: {}", stopped.to_string());
-  watch.stop();
+  co_await watch.stop();
   file_system.reset();
   files.reset();
   co_await client.stop();
