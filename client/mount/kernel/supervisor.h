@@ -19,7 +19,7 @@ struct SupervisorOptions {
   /// with ChildSeat::take().
   std::vector<std::string> arguments;
   uint64_t state_bytes = uint64_t{1} << 30;  ///< of the file system's own in SharedState
-  int tell_ready = -1;                       ///< see detach(); the supervisor owns it
+  int tell_ready = -1;                       ///< see detach() (terminal.h); the supervisor owns it
 };
 
 /// One thread, which must be the only one of its process from the start: the supervisor forks.
@@ -88,10 +88,5 @@ class Supervisor {
   std::string descriptors_;  // the variable that tells the child its descriptors
   static constexpr size_t kDescriptorsBytes = 128;
 };
-
-/// Splits the program in two before it has threads: the new process returns the descriptor for
-/// SupervisorOptions::tell_ready, in a session of its own; the old one waits until the mount answers, and exits with 0 then,
-/// or else with the new process's exit status.
-Result<int> detach();
 
 }  // namespace kintsugi::mount

@@ -1,12 +1,15 @@
 #include "client/mount/kernel/terminal.h"
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
 
+#include "common/base/errno_of.h"
 #include "common/log/log.h"
 
 namespace kintsugi::mount {
@@ -48,6 +51,29 @@ void log_to_syslog() {
 void complain(const char* line) {
   if (to_syslog) return ::syslog(LOG_ERR, "%s", line);
   (void)!::write(STDERR_FILENO, line, std::strlen(line));
+}
+
+Result<int> detach() {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return status_from_errno(errno, "pipe");
+  const pid_t child = ::fork();
+  if (child < 0) return status_from_errno(errno, "fork");
+  if (child == 0) {
+    ::close(pipe[0]);
+    ::setsid();
+    return pipe[1];
+  }
+  ::close(pipe[1]);
+  char byte = 0;
+  ssize_t got;
+  do
+    got = ::read(pipe[0], &byte, 1);
+  while (got < 0 && errno == EINTR);
+  if (got == 1) ::_exit(0);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ::_exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : 1);
 }
 
 }  // namespace kintsugi::mount

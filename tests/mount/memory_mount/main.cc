@@ -9,6 +9,7 @@
 #include "client/mount/kernel/child_seat.h"
 #include "client/mount/kernel/mount_point.h"
 #include "client/mount/kernel/supervisor.h"
+#include "client/mount/kernel/terminal.h"
 #include "common/runtime/production/run.h"
 #include "tests/mount/memory_file_system.h"
 #include "tests/mount/memory_mount/bench.h"
