@@ -1,4 +1,6 @@
 // kintsugi-metaserver: keeps the namespace and the stripe map, and repairs what is lost.
+#include <unistd.h>
+
 #include "common/daemon/daemon.h"
 #include "common/daemon/memory_share.h"
 #include "common/daemon/private_directory.h"
@@ -27,6 +29,9 @@ struct Options {
 void add_settings(daemon::Settings& settings, Options& options) {
   MetaServerOptions& meta = options.parts.metaserver;
   repair_manager::Options& repairs = options.parts.repairs;
+  // A cluster of a user's own is that user's to write to.
+  meta.root_uid = ::geteuid();
+  meta.root_gid = ::getegid();
   settings.add("listen", &meta.listen, "host:port for RPCs");
   settings.add("data_dir", &options.data_dir, "directory to keep metadata in");
   settings.add("daemons_on_machine", &options.daemons_on_machine,

@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <vector>
+
+#include <unistd.h>
 
 #include "client/cli/json.h"
 #include "client/cli/local_cluster.h"
@@ -19,6 +22,15 @@ std::string where_variables_are_set() {
   return "the file `env` in a local cluster's directory sets it (`kintsugi cluster start` makes a cluster)";
 }
 
+client::ActingUser this_user() {
+  client::ActingUser user{::geteuid(), ::getegid(), {}};
+  const int count = ::getgroups(0, nullptr);
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(count, 0)));
+  if (count > 0 && ::getgroups(count, groups.data()) == count)
+    user.groups.assign(groups.begin(), groups.end());
+  return user;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<client::BlockingClient>> Session::connect_to(const std::string& metaserver,
@@ -29,6 +41,7 @@ Result<std::unique_ptr<client::BlockingClient>> Session::connect_to(const std::s
   if (!endpoint) return endpoint.error().with_context(kMetaVariable);
   options.metaserver = *endpoint;
   options.retry_limit = retry_limit;
+  options.user = this_user();
   auto secret = rpc::Secret::load(secret_file);
   if (!secret) return secret.error();
   return std::make_unique<client::BlockingClient>(options, *secret);

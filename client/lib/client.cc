@@ -16,13 +16,6 @@ namespace {
 constexpr sight::Site kRead{"client.read"};
 constexpr int kMaxReadAttempts = 4;  ///< of a file that others replace all the time
 
-template <class Request>
-std::unique_ptr<Request> request_for(std::string path) {
-  auto request = std::make_unique<Request>();
-  request->set_path(std::move(path));
-  return request;
-}
-
 }  // namespace
 
 using rpc::Method;
@@ -30,6 +23,7 @@ using rpc::Method;
 Client::Client(const runtime::Runtime& runtime, Options options, rpc::Secret secret) {
   KINTSUGI_ASSERT(options.memory_bytes >= kMinMemoryBytes);
   resources_ = std::make_unique<Resources>(runtime, std::move(options), secret);
+  session_ = resources_->runtime.random.next() | 1;
 }
 
 Client::~Client() = default;
@@ -57,6 +51,23 @@ void Client::cancel() {
 asio::awaitable<void> Client::stop() {
   cancel();
   co_await resources_->background.join();
+}
+
+template <class Request>
+void Client::sign(Request& request) {
+  if constexpr (requires { request.mutable_caller(); }) resources_->sign(request);
+  if constexpr (requires { request.mutable_change(); }) {
+    request.mutable_change()->set_session(session_);
+    request.mutable_change()->set_number(++last_change_);
+  }
+}
+
+template <class Request>
+std::unique_ptr<Request> Client::request_for(std::string path) {
+  auto request = std::make_unique<Request>();
+  request->set_path(std::move(path));
+  sign(*request);
+  return request;
 }
 
 template <class Response>
@@ -144,13 +155,13 @@ asio::awaitable<Status> Client::make_directory(std::string path, bool parents, u
   auto request = request_for<proto::MakeDirectoryRequest>(std::move(path));
   request->set_parents(parents);
   request->set_mode(mode);
-  return tell(Method::kMakeDirectory, std::move(request), parents ? Repeat::kAllowed : Repeat::kNever);
+  return tell(Method::kMakeDirectory, std::move(request));
 }
 
 asio::awaitable<Status> Client::remove(std::string path, bool recursive) {
   auto request = request_for<proto::RemoveRequest>(std::move(path));
   request->set_recursive(recursive);
-  return tell(Method::kRemove, std::move(request), Repeat::kNever, MetaLink::kLongCallLimit);
+  return tell(Method::kRemove, std::move(request), Repeat::kAllowed, MetaLink::kLongCallLimit);
 }
 
 asio::awaitable<Status> Client::rename(std::string from, std::string to, bool replace) {
@@ -158,13 +169,15 @@ asio::awaitable<Status> Client::rename(std::string from, std::string to, bool re
   request->set_from(std::move(from));
   request->set_to(std::move(to));
   request->set_replace(replace);
-  return tell(Method::kRename, std::move(request), Repeat::kNever);
+  sign(*request);
+  return tell(Method::kRename, std::move(request));
 }
 
 asio::awaitable<Result<proto::OpenReadResponse>> Client::extents(std::string path) {
   proto::OpenReadResponse whole, page;
   proto::OpenReadRequest request;
   request.set_path(std::move(path));
+  sign(request);
   while (true) {
     KINTSUGI_CO_TRY(co_await resources_->meta.call(context(), Method::kOpenRead, request, page));
     *whole.mutable_attributes() = page.attributes();
@@ -235,13 +248,13 @@ asio::awaitable<Result<proto::ListQuotasResponse>> Client::list_quotas(uint64_t 
 asio::awaitable<Status> Client::create_snapshot(std::string path, std::string name) {
   auto request = request_for<proto::CreateSnapshotRequest>(std::move(path));
   request->set_name(std::move(name));
-  return tell(Method::kCreateSnapshot, std::move(request), Repeat::kNever);
+  return tell(Method::kCreateSnapshot, std::move(request));
 }
 
 asio::awaitable<Status> Client::delete_snapshot(std::string path, std::string name) {
   auto request = request_for<proto::DeleteSnapshotRequest>(std::move(path));
   request->set_name(std::move(name));
-  return tell(Method::kDeleteSnapshot, std::move(request), Repeat::kNever);
+  return tell(Method::kDeleteSnapshot, std::move(request));
 }
 
 asio::awaitable<Result<proto::ListSnapshotsResponse>> Client::list_snapshots(std::string path) {

@@ -167,7 +167,15 @@ class Client {
   asio::awaitable<Status> tell(rpc::Method method, std::unique_ptr<const Message> request,
                                Repeat repeat = Repeat::kAllowed, Duration limit = MetaLink::kCallLimit);
 
+  /// Says in a request for whom it is made, and gives a change the number by which the metaserver knows it when it comes again.
+  template <class Request>
+  void sign(Request& request);
+  template <class Request>
+  std::unique_ptr<Request> request_for(std::string path);
+
   std::unique_ptr<Resources> resources_;
+  uint64_t session_ = 0;      ///< for changes by path: it holds nothing at the metaserver
+  uint64_t last_change_ = 0;  ///< the number of one
 };
 
 }  // namespace kintsugi::client

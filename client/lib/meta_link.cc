@@ -33,6 +33,13 @@ Status MetaLink::silence(std::string_view detail) const {
                                           detail.empty() ? "" : ": ", detail)};
 }
 
+Status MetaLink::no_metaserver(std::string_view detail) const {
+  return {Code::kNotSupported,
+          fmt::format(
+              "the daemon at {} is no metaserver ({}): KINTSUGI_META has to be the metaserver's host:port",
+              metaserver_.to_string(), detail)};
+}
+
 asio::awaitable<Status> MetaLink::call_once(Context context, rpc::Method method, const Message& request,
                                             Message& response, Duration limit) {
   return rpc_.call(context.with_deadline(runtime_.clock.now() + limit), metaserver_, method, request,
@@ -85,6 +92,7 @@ asio::awaitable<Status> MetaLink::call(Context context, rpc::Method method, cons
     const Status answer = co_await call_once(context, method, request, response, limit);
     if (answer.ok()) has_answered_ = ever_answered_ = true;
     if (answer.code() == Code::kUnavailable) has_answered_ = false;
+    if (answer.code() == Code::kNotSupported && !ever_answered_) co_return no_metaserver(answer.message());
     // Only what is kUnavailable may not have reached the metaserver: any other error is its answer, or came too late.
     if (repeat == Repeat::kNever || answer.code() != Code::kUnavailable) co_return answer;
     const bool there = co_await answers(context);

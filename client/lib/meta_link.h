@@ -48,6 +48,7 @@ class MetaLink {
   asio::awaitable<Status> wait_until_it_answers(Context context, TimePoint began);
   TimePoint give_up(const Context& context, TimePoint began) const;
   Status silence(std::string_view detail) const;
+  Status no_metaserver(std::string_view detail) const;
 
   const runtime::Runtime& runtime_;
   const runtime::Endpoint metaserver_;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "common/runtime/clock.h"
 #include "common/runtime/network.h"
@@ -12,6 +14,12 @@ class Recorder;
 
 namespace kintsugi::client {
 
+/// For whom operations on paths are done: the metaserver checks permissions for it, and what is made belongs to it.
+struct ActingUser {
+  uint32_t uid = 0, gid = 0;
+  std::vector<uint32_t> groups;  ///< supplementary ones
+};
+
 struct Options {
   runtime::Endpoint metaserver;
   /// Bound on all file data in flight, whatever the number and size of files. At least kMinMemoryBytes.
@@ -21,6 +29,7 @@ struct Options {
   /// A chunk that lags is never replaced sooner than this. Without HedgeBudget it has longer.
   Duration hedge_floor = std::chrono::milliseconds(10);
   Duration late_hedge_floor = std::chrono::milliseconds(100);
+  ActingUser user;                      ///< root, unless it is set
   sight::Recorder* recorder = nullptr;  ///< may be null
 };
 

@@ -7,6 +7,7 @@
 #include "client/lib/meta_link.h"
 #include "client/lib/options.h"
 #include "client/lib/server_turns.h"
+#include "common/proto/types.pb.h"
 #include "common/rpc/client.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
@@ -31,6 +32,15 @@ struct Resources {
   TimePoint now() const { return runtime.clock.now(); }
   /// The root of what is begun here: recorded, below nothing, and without a deadline.
   Context context() const;
+  /// Says in a request by path for whom it is made.
+  template <class Request>
+  void sign(Request& request) const {
+    if (options.user.uid == 0) return;
+    proto::Caller& caller = *request.mutable_caller();
+    caller.set_uid(options.user.uid);
+    caller.set_gid(options.user.gid);
+    caller.mutable_groups()->Add(options.user.groups.begin(), options.user.groups.end());
+  }
 
   const runtime::Runtime runtime;
   const Options options;

@@ -75,12 +75,20 @@ ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Cl
       next_handle_(runtime.random.next() << 24 | 1),
       buffers_(runtime, kBuffers, kBufferBytes),
       tasks_(runtime),
+      last_known_(runtime.clock),
       beliefs_(runtime, files.session(), notifier, tasks_, {options.cached_for, options.remembered}) {}
 
 ClusterFileSystem::~ClusterFileSystem() = default;
 
 void ClusterFileSystem::started(const Negotiated& negotiated) {
   beliefs_.can_expire_names((negotiated.flags & FUSE_HAS_EXPIRE_ONLY) != 0);
+  tasks_.spawn(learn());
+}
+
+asio::awaitable<void> ClusterFileSystem::learn() {
+  const Context context = last_known_.asking(client_.context(), true);
+  if (const auto root = co_await files_.calls().get(context, options_.root)) last_known_.root = *root;
+  if (const auto told = co_await cluster_space(context)) last_known_.space = *told;
 }
 
 asio::awaitable<void> ClusterFileSystem::destroyed() {
@@ -182,10 +190,17 @@ asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(cons
   const Lifetime confirmed = files_.session().has_lease(node) ? beliefs_.still_confirmed(node) : Lifetime{};
   if (confirmed > Lifetime{})
     if (const auto file = files_.find(node)) co_return AttributesAnswer{shown(file->attributes()), confirmed};
-  const auto found = co_await files_.calls().get(caller.context, node);
-  if (!found) co_return found.error();
-  files_.names().told(*found);
-  co_return answer_of(caller, *found);
+  const bool is_root = node == options_.root;
+  const bool remembered = is_root && last_known_.root.has_value();
+  const auto found = co_await files_.calls().get(last_known_.asking(caller.context, remembered), node);
+  if (found) {
+    files_.names().told(*found);
+    if (is_root) last_known_.root = *found;
+    co_return answer_of(caller, *found);
+  }
+  if (remembered && LastKnown::is_away(found.error()))
+    co_return AttributesAnswer{shown(*last_known_.root), Lifetime{}};
+  co_return found.error();
 }
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
@@ -719,9 +734,14 @@ asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller& caller,
 }
 
 asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller& caller, NodeId node) {
-  KINTSUGI_CO_ASSIGN(FileSystemSpace space, co_await cluster_space(caller.context));
+  const Context context = last_known_.asking(caller.context, last_known_.space.has_value());
+  const auto told = co_await cluster_space(context);
+  if (!told && last_known_.space && LastKnown::is_away(told.error())) co_return *last_known_.space;
+  if (!told) co_return told.error();
+  FileSystemSpace space = *told;
+  last_known_.space = space;
   // Where quotas hold there is no more room than they leave. What cannot be asked for one limits nothing here.
-  const auto limits = co_await client_.quotas_of(node, caller.context);
+  const auto limits = co_await client_.quotas_of(node, context);
   if (!limits) co_return space;
   for (const proto::Quota& quota : limits->quotas()) {
     if (quota.has_max_bytes()) {

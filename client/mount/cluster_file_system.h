@@ -12,6 +12,7 @@
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel/notifier.h"
 #include "client/mount/kernel_beliefs.h"
+#include "client/mount/last_known.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
@@ -164,10 +165,13 @@ class ClusterFileSystem final : public FileSystem {
   /// Bounded: of which contents the page cache may have pages, by the time of the file's last change.
   std::unordered_map<NodeId, int64_t> cached_;
   asio::awaitable<Result<FileSystemSpace>> cluster_space(Context context);
+  /// Asks for what LastKnown holds, before anybody needs it.
+  asio::awaitable<void> learn();
   std::optional<std::pair<TimePoint, FileSystemSpace>> space_;  ///< of the whole cluster
   Handle next_handle_;
   runtime::BufferPool buffers_;
-  runtime::TaskGroup tasks_;  ///< only to sleep: locks that wait, names that cannot be expired
+  runtime::TaskGroup tasks_;  ///< short ones: locks that wait, names that cannot be expired, learn()
+  LastKnown last_known_;
   KernelBeliefs beliefs_;
 };
 

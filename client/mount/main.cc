@@ -4,8 +4,11 @@
 #include "client/lib/client.h"
 #include "client/lib/files/dirty_buffers.h"
 #include "client/mount/cluster_file_system.h"
+#include "client/mount/end_watch.h"
+#include "client/mount/first_contact.h"
 #include "client/mount/kernel/child_seat.h"
 #include "client/mount/kernel/supervisor.h"
+#include "client/mount/kernel/terminal.h"
 #include "client/mount/mount_arguments.h"
 #include "client/mount/shared_room.h"
 #include "common/log/log.h"
@@ -26,6 +29,40 @@ int fail(const Status& status, int exit_status = 1) {
 
 /// An application that makes one request after the other gives the next one within about this time.
 constexpr Duration kBusyPoll = std::chrono::microseconds(50);
+
+/// In the background the terminal is the caller's again once the mount is ready, and the log goes to syslog, unless it has a file.
+void leave_terminal_to_caller(const MountArguments& arguments) {
+  if (arguments.foreground) return;
+  leave_terminal();
+  if (arguments.log_file.empty()) log_to_syslog();
+}
+
+/// The mount of a cluster, as its seat sees it.
+class ClusterMount final : public MountEvents {
+ public:
+  ClusterMount(client::Client& client, client::OpenFiles& files, EndWatch& watch,
+               const MountArguments& arguments)
+      : client_(client), files_(files), watch_(watch), arguments_(arguments) {}
+
+  void ready() override { leave_terminal_to_caller(arguments_); }
+  asio::awaitable<Status> write_back(bool unmounts) override {
+    if (unmounts) watch_.start();
+    const Status status = co_await files_.sync_all(client_.context());
+    if (unmounts && !gone_) watch_.pause();
+    co_return status;
+  }
+  void gone() override {
+    gone_ = true;
+    watch_.start();
+  }
+
+ private:
+  client::Client& client_;
+  client::OpenFiles& files_;
+  EndWatch& watch_;
+  const MountArguments& arguments_;
+  bool gone_ = false;
+};
 
 asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
                            const MountArguments& arguments, const rpc::Secret& secret) {
@@ -63,14 +100,15 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
   ConnectionOptions connection;
   connection.context = client.context();
   if (arguments.keep_awake) connection.awake_device = device_to_keep_awake();
-  const int status =
-      co_await seat.serve(runtime, *file_system, std::move(connection),
-                          [&]() -> asio::awaitable<Status> { return files->sync_all(client.context()); });
+  EndWatch watch(runtime.runtime(), client, *files, "the mount at " + arguments.directory);
+  ClusterMount events(client, *files, watch, arguments);
+  const int status = co_await seat.serve(runtime, *file_system, std::move(connection), events);
   observer.reset();
   notifier.close();
   co_await file_system->close_all();
   const Status stopped = co_await files->stop(seat.handed_over());
   if (!stopped.ok()) log::error("not everything could be written out: {}", stopped.to_string());
+  co_await watch.stop();
   file_system.reset();
   files.reset();
   co_await client.stop();
@@ -79,6 +117,7 @@ asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, ChildSeat& seat,
 
 int run_child(ChildSeat& seat, const MountArguments& arguments, const rpc::Secret& secret) {
   if (!arguments.log_file.empty()) log::set_file(arguments.log_file);
+  if (seat.takes_over()) leave_terminal_to_caller(arguments);
   runtime::ProductionRuntime runtime(kBusyPoll);
   return runtime::run_on(runtime, serve(runtime, seat, arguments, secret));
 }
@@ -91,6 +130,7 @@ int run(int argc, char** argv) {
   const auto secret = rpc::Secret::load(arguments->secret_file);
   if (!secret) return fail(secret.error());
   if (*seat) return run_child(**seat, *arguments, *secret);
+  if (const Status asked = check_metaserver(*arguments, *secret); !asked.ok()) return fail(asked);
   int tell_ready = -1;
   if (!arguments->foreground) {
     const auto detached = detach();

@@ -13,16 +13,55 @@
 namespace kintsugi::mount {
 namespace {
 
-constexpr std::array kPassedOver{"rw",      "defaults", "auto", "noauto", "user",  "nouser",  "users",
-                                 "_netdev", "nofail",   "dev",  "async",  "owner", "relatime"};
+/// Options of mount(8) that mean nothing here, or what is the case anyway: reads never change access times.
+constexpr std::array kPassedOver{
+    "rw",         "defaults", "auto",    "noauto",     "nouser",     "_netdev",       "nofail",
+    "async",      "relatime", "noatime", "nodiratime", "norelatime", "strictatime",   "lazytime",
+    "nolazytime", "silent",   "loud",    "diratime",   "atime",      "nostrictatime", "default_permissions"};
 
-constexpr std::array kWithoutValue{"--help", "--foreground", "--keep-awake", "--no-keep-awake"};
+struct Refused {
+  std::string_view name, why;
+};
+/// Options that people know from other file systems, and what is to be done in their place.
+constexpr std::array kRefused{
+    Refused{"sync", "not every write is synced: open with O_SYNC, or call fsync"},
+    Refused{"dirsync", "not every name is synced: call fsync of the directory"},
+    Refused{"mand", "Linux has no mandatory locks any more"},
+    Refused{"uid", "files have the owners that the cluster keeps for them: use chown"},
+    Refused{"gid", "files have the groups that the cluster keeps for them: use chgrp"},
+    Refused{"umask", "files have the modes that the cluster keeps for them: use chmod"},
+    Refused{"max_read", "the mount agrees with the kernel about the size of reads (1 MiB)"},
+    Refused{"attr_timeout", "use cached_for"},
+    Refused{"entry_timeout", "use cached_for"},
+};
+
+constexpr std::array kWithoutValue{"--help", "--version", "--foreground", "--keep-awake", "--no-keep-awake"};
+
+Status check_option(std::string_view name) {
+  for (const Refused& refused : kRefused)
+    if (name == refused.name)
+      return {Code::kInvalidArgument, fmt::format("-o {} is not offered: {}", name, refused.why)};
+  return {};
+}
+
+/// What mount(8) says of options that let users mount: others that come after it may take it back.
+void no_privileges(MountOptions& options, bool no_exec) {
+  options.no_suid = options.no_dev = true;
+  if (no_exec) options.no_exec = true;
+}
+
+bool is_for_others(std::string_view option) {
+  return option.empty() || option.starts_with("x-") || option.starts_with("X-") ||
+         option.starts_with("comment") ||
+         std::find(kPassedOver.begin(), kPassedOver.end(), option) != kPassedOver.end();
+}
 
 Status apply_option(const std::string& option, MountArguments& arguments, std::vector<std::string>& flags) {
   const size_t equals = option.find('=');
+  KINTSUGI_TRY(check_option(std::string_view(option).substr(0, equals)));
+  if (is_for_others(option)) return {};
   if (equals != option.npos) {
     std::string name = option.substr(0, equals);
-    if (name.starts_with("x-") || name.starts_with("comment")) return {};
     if (name == "fsname" || name == "subtype") return {};
     std::replace(name.begin(), name.end(), '_', '-');
     flags.push_back("--" + name + "=" + option.substr(equals + 1));
@@ -31,21 +70,23 @@ Status apply_option(const std::string& option, MountArguments& arguments, std::v
   MountOptions& options = arguments.options;
   if (option == "ro") {
     options.read_only = true;
+  } else if (option == "user" || option == "users") {
+    no_privileges(options, true);
+  } else if (option == "owner" || option == "group") {
+    no_privileges(options, false);
   } else if (option == "nosuid" || option == "suid") {
     options.no_suid = option == "nosuid";
-  } else if (option == "nodev") {
-    options.no_dev = true;
+  } else if (option == "nodev" || option == "dev") {
+    options.no_dev = option == "nodev";
   } else if (option == "exec" || option == "noexec") {
     options.no_exec = option == "noexec";
   } else if (option == "allow_other" || option == "noallow_other") {
     options.allow_other = option == "allow_other";
   } else if (option == "foreground") {
     arguments.foreground = true;
-  } else if (!option.starts_with("x-") && !option.empty() &&
-             std::find(kPassedOver.begin(), kPassedOver.end(), option) == kPassedOver.end()) {
+  } else {
     return {Code::kInvalidArgument, fmt::format("-o {}: there is no such option", option)};
   }
-  if (option == "dev") options.no_dev = false;
   return {};
 }
 
@@ -77,6 +118,8 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
   settings.add("secret_file", &arguments.secret_file,
                "the cluster's secret (default: $KINTSUGI_SECRET_FILE)");
   settings.add("foreground", &arguments.foreground, "stay in the foreground, as for systemd");
+  settings.add("wait", &arguments.wait,
+               "how long to wait for the metaserver before the mount fails and nothing is mounted", 1s);
   settings.add("io_timeout", &arguments.io_timeout,
                "operations wait so long for servers, then fail with EIO; 0: for ever");
   settings.add_bytes("dirty", &arguments.dirty_bytes, "bound on bytes that are written and not durable yet",
@@ -89,7 +132,8 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
   settings.add("cached_for", &arguments.cached_for, "names and attributes are believed so long");
   settings.add("keep_awake", &arguments.keep_awake,
                "a virtual machine's processors do not halt while applications use the mount");
-  settings.add("log_file", &arguments.log_file, "where the log goes (default: standard error)");
+  settings.add("log_file", &arguments.log_file,
+               "where the log goes (default: syslog; in the foreground standard error)");
 
   std::vector<std::string> flags, positional;
   for (int i = 1; i < argc; ++i) {
@@ -104,6 +148,8 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
           argument.find('=') == argument.npos && i + 1 < argc &&
           std::find(kWithoutValue.begin(), kWithoutValue.end(), argument) == kWithoutValue.end();
       if (takes_value) flags.push_back(argv[++i]);
+    } else if (argument == "-h") {
+      flags.push_back("--help");
     } else if (argument == "-f") {
       arguments.foreground = true;
     } else if (argument != "-v" && argument != "-n" &&

@@ -17,6 +17,7 @@ struct MountArguments {
   std::string directory;  ///< absolute
   MountOptions options;
   bool foreground = false;
+  Duration wait = std::chrono::seconds(10);        ///< for the metaserver, before anything is mounted
   Duration io_timeout = std::chrono::minutes(10);  ///< 0: for ever
   uint64_t dirty_bytes = uint64_t{128} << 20;
   uint64_t memory_bytes = uint64_t{128} << 20;

@@ -1,5 +1,8 @@
 #include "common/config/command_line.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -17,7 +20,8 @@ Settings::CommandLine::CommandLine(Settings& settings)
   CLI::App& app = parser_->app;
   app.description(settings.description_);
   app.name(settings.program_);
-  app.set_help_flag("--help", "print this and exit");
+  app.set_help_flag("-h,--help", "print this and exit");
+  app.set_version_flag("--version", settings.program_ + " " + KINTSUGI_VERSION, "print the version and exit");
   app.add_option("--config", config_file_, "settings as TOML; flags override them")->type_name("FILE");
   for (size_t i = 0; i < values_.size(); ++i) {
     const Setting& setting = settings.settings_[i];
@@ -57,6 +61,9 @@ Status Settings::CommandLine::read(int argc, const char* const* argv) {
     parser_->app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     help_wanted_ = true;
+  } catch (const CLI::CallForVersion& version) {
+    std::printf("%s\n", version.what());
+    std::exit(0);
   } catch (const CLI::ParseError& error) {
     return {Code::kInvalidArgument, usage_error(parser_->app, error) + " (see --help)"};
   }

@@ -16,6 +16,7 @@ namespace kintsugi::metaserver {
 struct MetaServerOptions {
   runtime::Endpoint listen{"127.0.0.1", 0};
   std::string default_policy = "rs-6-3-1024k";  ///< given to the root directory when the cluster is made
+  uint32_t root_uid = 0, root_gid = 0;          ///< who owns the root directory when the cluster is made
   uint64_t chunk_bytes = 64ull << 20;           ///< largest chunk; 1 to 256 MiB
   uint64_t inline_bytes = 1ull << 30;  ///< bytes of small writes that the metadata keeps, at most; 0: none
   Duration heartbeat_interval = 1s;

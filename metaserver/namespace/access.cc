@@ -12,6 +12,11 @@ Status check_access(const Transaction& transaction, const Caller& caller, InodeI
   return {Code::kAccessDenied, "may not be accessed so by this user"};
 }
 
+Status check_root(const Caller& caller) {
+  if (caller.is_root()) return {};
+  return {Code::kNotPermitted, "only root may do this"};
+}
+
 Status check_sticky(const Caller& caller, const proto::StoredInode& directory,
                     const proto::StoredInode& entry) {
   if ((directory.mode() & kSticky) == 0 || caller.is_root()) return {};

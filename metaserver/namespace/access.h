@@ -25,6 +25,9 @@ inline constexpr uint32_t kPermissionBits = 07777, kSetUid = 04000, kSetGid = 02
 Status check_access(const Transaction& transaction, const Caller& caller, InodeId id,
                     const proto::StoredInode& inode, uint32_t wanted);
 
+/// Ok for root, else kNotPermitted: for what is the operator's.
+Status check_root(const Caller& caller);
+
 /// An entry of `directory` may be removed or renamed by the caller, as far as its sticky bit is concerned. kNotPermitted.
 Status check_sticky(const Caller& caller, const proto::StoredInode& directory,
                     const proto::StoredInode& entry);

@@ -25,8 +25,11 @@ bool about_target(Code code) {
 
 }  // namespace
 
-void Namespace::format(Transaction& transaction, const std::string& policy) const {
+void Namespace::format(Transaction& transaction, const std::string& policy, uint32_t uid,
+                       uint32_t gid) const {
   proto::StoredInode root = inodes_.fresh(proto::Attributes::DIRECTORY, kDefaultDirectoryMode);
+  root.set_uid(uid);
+  root.set_gid(gid);
   root.set_policy(policy);
   root.set_parent(kRootInode.value);
   transaction.put_message(keys::inode(kRootInode), root);
@@ -51,8 +54,8 @@ Result<proto::ListResponse> Namespace::list(const Transaction& transaction, std:
   return response;
 }
 
-Status Namespace::make_directory(Transaction& transaction, std::string_view text, bool parents,
-                                 uint32_t mode) {
+Status Namespace::make_directory(Transaction& transaction, std::string_view text, bool parents, uint32_t mode,
+                                 const Caller& caller) {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   NewInode made;
   made.type = proto::Attributes::DIRECTORY;
@@ -75,7 +78,7 @@ Status Namespace::make_directory(Transaction& transaction, std::string_view text
       at = *next;
       continue;
     }
-    const Result<InodeId> id = inodes_.make(transaction, Caller::root(), at.id, path.names[i], made);
+    const Result<InodeId> id = inodes_.make(transaction, caller, at.id, path.names[i], made);
     if (!id) return about(path_text(upto), id.error().code(), id.error().message());
     at.id = *id;
     making = true;
@@ -83,19 +86,19 @@ Status Namespace::make_directory(Transaction& transaction, std::string_view text
   return {};
 }
 
-Status Namespace::remove(Transaction& transaction, std::string_view text, bool recursive,
-                         FreedStripes& freed) {
+Status Namespace::remove(Transaction& transaction, std::string_view text, bool recursive, FreedStripes& freed,
+                         const Caller& caller) {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   if (path.is_root()) return about("/", Code::kInvalidArgument, "cannot be removed");
   KINTSUGI_ASSIGN(const InodeId parent, walk_to_parent(transaction.store(), path));
   Inodes::Unlinked how;
   how.recursive = recursive;
   how.held = held_;
-  return about(path, inodes_.unlink(transaction, Caller::root(), parent, path.names.back(), how, freed));
+  return about(path, inodes_.unlink(transaction, caller, parent, path.names.back(), how, freed));
 }
 
 Status Namespace::rename(Transaction& transaction, std::string_view from_text, std::string_view to_text,
-                         bool replace, FreedStripes& freed) {
+                         bool replace, FreedStripes& freed, const Caller& caller) {
   KINTSUGI_ASSIGN(const Path from, Path::parse(from_text));
   KINTSUGI_ASSIGN(const Path to, Path::parse(to_text));
   if (from.is_root() || to.is_root()) return about("/", Code::kInvalidArgument, "cannot be renamed");
@@ -105,17 +108,34 @@ Status Namespace::rename(Transaction& transaction, std::string_view from_text, s
     return about(path_text(from.names), Code::kNotFound, "does not exist");
   KINTSUGI_ASSIGN(const InodeId to_parent, walk_to_parent(reader, to));
   const auto target = replace ? Inodes::Target::kReplace : Inodes::Target::kMustNotExist;
-  const Status moved = inodes_.move(transaction, Caller::root(), from_parent, from.names.back(), to_parent,
+  const Status moved = inodes_.move(transaction, caller, from_parent, from.names.back(), to_parent,
                                     to.names.back(), target, held_, freed);
   return about(about_target(moved.code()) ? to : from, moved);
 }
 
+Status Namespace::take_over(const Transaction& transaction, const Caller& caller, InodeId parent,
+                            const std::optional<Entry>& target, NewFile& file) {
+  if (caller.is_root()) return {};
+  KINTSUGI_ASSIGN(const proto::StoredInode directory, Inodes::find(transaction, parent));
+  KINTSUGI_TRY(check_access(transaction, caller, parent, directory, kMayWrite | kMayExecute));
+  if (target) {
+    KINTSUGI_ASSIGN(const proto::StoredInode old, Inodes::find(transaction, target->id));
+    KINTSUGI_TRY(check_sticky(caller, directory, old));
+  }
+  file.uid = caller.uid;
+  if (!caller.in_group(file.gid)) file.gid = caller.gid;
+  if ((directory.mode() & kSetGid) != 0) file.gid = directory.gid();
+  if (!caller.in_group(file.gid)) file.mode &= ~kSetGid;
+  return {};
+}
+
 Result<proto::Attributes> Namespace::put_file(Transaction& transaction, std::string_view text, NewFile file,
-                                              bool replace, FreedStripes& freed) {
+                                              bool replace, FreedStripes& freed, const Caller& caller) {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   if (path.is_root()) return about("/", Code::kIsDirectory, "is a directory");
   KINTSUGI_ASSIGN(const InodeId parent, walk_to_parent(transaction.store(), path));
   const std::optional<Entry> target = find_entry(transaction.store(), parent, path.names.back());
+  KINTSUGI_TRY(about(path, take_over(transaction, caller, parent, target, file)));
   KINTSUGI_ASSIGN(const uint64_t id, inode_ids_.take());
   const Entry made{InodeId{id}, proto::Attributes::FILE};
   if (target && !replace) return about(path_text(path.names), Code::kAlreadyExists, "exists already");

@@ -10,6 +10,10 @@ namespace {
 
 constexpr uint32_t kReadOnlyBits = 0555;
 
+Status denied_at(std::span<const std::string_view> names) {
+  return {Code::kAccessDenied, path_text(names) + " may not be accessed so by this user"};
+}
+
 Status gone() {
   return {Code::kStale, "does not exist any more"};
 }
@@ -118,6 +122,55 @@ Result<proto::ListResponse> Places::list(const Place& directory, std::string_vie
     KINTSUGI_ASSIGN(*entry.mutable_attributes(), attributes(root));
   }
   return response;
+}
+
+// ---- permissions
+
+Result<Place> Places::follow(const Caller& caller, std::span<const std::string_view> names) const {
+  Place at(store_, kRootInode);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Result<Place> next = lookup(at, caller, names[i]);
+    if (!next) {
+      const bool denied = next.error().code() == Code::kAccessDenied;
+      return denied ? denied_at(names.first(i)) : next.error();
+    }
+    at = *next;
+  }
+  return at;
+}
+
+Status Places::check_at(const Caller& caller, std::span<const std::string_view> names,
+                        uint32_t wanted) const {
+  const Result<Place> place = follow(caller, names);
+  if (!place) return place.error().code() == Code::kAccessDenied ? place.error() : Status{};
+  const Transaction transaction(place->view());
+  const auto inode = transaction.get_message<proto::StoredInode>(keys::inode(place->id()));
+  if (!inode || metaserver::check_access(transaction, caller, place->id(), *inode, wanted).ok()) return {};
+  return denied_at(names);
+}
+
+Status Places::check_access(const Caller& caller, std::string_view text, uint32_t wanted) const {
+  if (caller.is_root()) return {};
+  KINTSUGI_ASSIGN(const Path path, Path::parse(text));
+  return check_at(caller, path.names, wanted);
+}
+
+Status Places::check_parent(const Caller& caller, std::string_view text, uint32_t wanted) const {
+  if (caller.is_root()) return {};
+  KINTSUGI_ASSIGN(const Path path, Path::parse(text));
+  const std::span<const std::string_view> names(path.names);
+  return names.empty() ? Status{} : check_at(caller, names.first(names.size() - 1), wanted);
+}
+
+Status Places::check_owner(const Caller& caller, std::string_view text) const {
+  if (caller.is_root()) return {};
+  KINTSUGI_ASSIGN(const Path path, Path::parse(text));
+  const Result<Place> place = follow(caller, path.names);
+  if (!place) return place.error().code() == Code::kAccessDenied ? place.error() : Status{};
+  const auto inode = Reader(place->view()).get_message<proto::StoredInode>(keys::inode(place->id()));
+  if (!inode || inode->uid() == caller.uid) return {};
+  return {Code::kNotPermitted, fmt::format("{} belongs to user {}: only that user and root may do this",
+                                           path_text(path.names), inode->uid())};
 }
 
 Status Places::check_writable(std::string_view path) const {

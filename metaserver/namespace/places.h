@@ -72,10 +72,20 @@ class Places {
   /// As Inodes::list.
   Result<proto::ListResponse> list(const Place& directory, std::string_view after, uint32_t limit,
                                    bool names_only) const;
+  /// Permissions of whoever names something by its path: every directory on the way has to be searched. What is not there is no error of
+  /// these: it is left to whoever follows the path. kAccessDenied, with the path.
+  Status check_access(const Caller& caller, std::string_view path, uint32_t wanted) const;
+  /// The same for the directory that holds, or would hold, the last name.
+  Status check_parent(const Caller& caller, std::string_view path, uint32_t wanted) const;
+  /// What the path leads to is the caller's, or the caller is root. kNotPermitted.
+  Status check_owner(const Caller& caller, std::string_view path) const;
   /// kReadOnly when the path leads into a snapshot. Other errors are left to whoever follows it.
   Status check_writable(std::string_view path) const;
 
  private:
+  Result<Place> follow(const Caller& caller, std::span<const std::string_view> names) const;
+  Status check_at(const Caller& caller, std::span<const std::string_view> names, uint32_t wanted) const;
+
   const ReadView& store_;
   const Snapshots& snapshots_;
 };

@@ -97,6 +97,9 @@ std::string change(uint64_t session, uint64_t slot) {
   append(key, slot);
   return key;
 }
+std::string request(uint64_t slot) {
+  return with_id(Kind::kRequest, slot);
+}
 std::string orphan(InodeId id) {
   return with_id(Kind::kOrphan, id.value);
 }

@@ -21,6 +21,7 @@ enum class Kind : char {
       'F',  ///< content, end in the file -> StoredExtent: the first one after an offset contains it or follows
   kXattr = 'Y',         ///< inode, name -> the extended attribute's value
   kChange = 'K',        ///< session, slot -> StoredChange
+  kRequest = 'a',       ///< slot -> proto::Change: a change by path that was carried out of late
   kEntry = 'D',         ///< parent, name -> StoredDirectoryEntry
   kOrphan = 'O',        ///< inode -> kHeld or nothing: unlinked, still to be reclaimed
   kStripe = 'S',        ///< stripe -> StoredStripe
@@ -56,6 +57,7 @@ std::string extents(InodeId id);
 std::string extent(InodeId content, uint64_t end);
 std::string xattr(InodeId id, std::string_view name);
 std::string change(uint64_t session, uint64_t slot);
+std::string request(uint64_t slot);
 std::string orphan(InodeId id);
 std::string entry(InodeId parent, std::string_view name);
 std::string stripe(StripeId id);

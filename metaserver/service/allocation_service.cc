@@ -38,6 +38,8 @@ Result<AllocationService::Policies> AllocationService::policies_for(
     name = inode.policy();
   } else if (name.empty()) {
     KINTSUGI_TRY(state_.places.check_writable(request.path()));
+    KINTSUGI_TRY(
+        state_.places.check_parent(Caller::from(request.caller()), request.path(), kMayWrite | kMayExecute));
     KINTSUGI_ASSIGN(const proto::GetPolicyResponse inherited,
                     state_.policies.for_new_file(state_.store, request.path()));
     name = inherited.policy();

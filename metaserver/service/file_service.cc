@@ -37,6 +37,8 @@ void FileService::register_on(rpc::Server& server) {
 
 Status FileService::read_extents(const proto::OpenReadRequest& request,
                                  proto::OpenReadResponse& response) const {
+  if (request.inode() == 0)
+    KINTSUGI_TRY(state_.places.check_access(Caller::from(request.caller()), request.path(), kMayRead));
   const std::string name = request.inode() != 0 ? fmt::format("inode {}", request.inode()) : request.path();
   const auto place =
       request.inode() != 0 ? state_.places.of(InodeId{request.inode()}) : state_.places.at(request.path());
@@ -159,6 +161,8 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
                                               std::vector<ChunkId>& missing, FreedStripes& freed) {
   KINTSUGI_TRY(state_.check_room());
   KINTSUGI_TRY(state_.places.check_writable(request.path()));
+  const Caller caller = Caller::from(request.caller());
+  KINTSUGI_TRY(state_.places.check_parent(caller, request.path(), kMayExecute));
   NewFile file;
   file.mode = request.mode();
   file.uid = request.uid();
@@ -185,7 +189,7 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
     file.policy = inherited.policy();
   }
   KINTSUGI_ASSIGN(proto::Attributes made, state_.names.put_file(transaction, request.path(), std::move(file),
-                                                                request.replace(), freed));
+                                                                request.replace(), freed, caller));
   state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
   if (const Status counted = state_.account(transaction); !counted.ok())
     return Status{counted.code(), request.path() + " " + counted.message()};

@@ -130,7 +130,8 @@ asio::awaitable<Status> MetaServer::open_store() {
   for (std::string_view policy : kWellKnownPolicies)
     transaction.put(keys::policy(policy), "");
   transaction.put(keys::policy(state_.options.default_policy), "");
-  state_.names.format(transaction, state_.options.default_policy);
+  state_.names.format(transaction, state_.options.default_policy, state_.options.root_uid,
+                      state_.options.root_gid);
   state_.cluster_id = cluster.cluster_id();
   co_return co_await state_.store.commit(transaction.take());
 }

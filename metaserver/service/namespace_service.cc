@@ -4,6 +4,7 @@
 
 #include "erasure/policy.h"
 #include "metaserver/cluster/capacity.h"
+#include "metaserver/namespace/requests.h"
 #include "metaserver/namespace/tree_walk.h"
 #include "monitoring/sight/module.h"
 
@@ -61,13 +62,19 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
     if (!settled.ok()) co_return module.finish(settled);
     place = state_.places.at(request.path());
   }
-  const Status found =
-      place ? extract(state_.places.attributes(*place), *response.mutable_attributes()) : place.error();
+  Status found = state_.places.check_parent(Caller::from(request.caller()), request.path(), kMayExecute);
+  if (found.ok())
+    found = place ? extract(state_.places.attributes(*place), *response.mutable_attributes()) : place.error();
   co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
 Status NamespaceService::list_path(const proto::ListRequest& request, proto::ListResponse& response) const {
+  const Caller caller = Caller::from(request.caller());
+  KINTSUGI_TRY(state_.places.check_parent(caller, request.path(), kMayExecute));
   KINTSUGI_ASSIGN(const Place place, state_.places.at(request.path()));
+  const auto found = Reader(place.view()).get_message<proto::StoredInode>(keys::inode(place.id()));
+  if (found && is_directory(*found))
+    KINTSUGI_TRY(state_.places.check_access(caller, request.path(), kMayRead | kMayExecute));
   if (place.slot() == 0 && !place.lists_snapshots())
     return extract(
         state_.names.list(Transaction(state_.store), request.path(), request.after(), request.limit()),
@@ -97,24 +104,59 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
 asio::awaitable<Status> NamespaceService::make_directory(Context context,
                                                          const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
+  if (request_carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   Transaction transaction(state_.store);
+  const Caller caller = Caller::from(request.caller());
   Status made = state_.check_room();
   if (made.ok()) made = state_.places.check_writable(request.path());
+  if (made.ok()) made = state_.places.check_parent(caller, request.path(), kMayExecute);
   if (made.ok())
-    made = state_.names.make_directory(transaction, request.path(), request.parents(), request.mode());
+    made =
+        state_.names.make_directory(transaction, request.path(), request.parents(), request.mode(), caller);
   if (made.ok()) made = about(request.path(), state_.account(transaction));
+  if (made.ok()) note_request(transaction, request.change());
   co_return module.finish(co_await state_.finish(module.context(), made, transaction));
+}
+
+asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest& request) {
+  const Caller caller = Caller::from(request.caller());
+  if (caller.is_root() || !request.recursive()) co_return Status{};
+  auto tree = TreeWalk::start(state_.store, request.path());
+  if (!tree) co_return Status{};  // whoever removes it says why
+  size_t inodes = 0;
+  while (const std::optional<TreeWalk::Item> item = tree->next(state_.store)) {
+    if (is_directory(item->inode)) {
+      const Transaction transaction(state_.store);
+      const bool others = (item->inode.mode() & kSticky) != 0 && item->inode.uid() != caller.uid;
+      const Status may =
+          check_access(transaction, caller, item->id, item->inode, kMayRead | kMayWrite | kMayExecute);
+      if (others || !may.ok())
+        co_return Status{Code::kAccessDenied,
+                         fmt::format("{} may not be emptied by this user: nothing is removed", item->path)};
+    }
+    if (++inodes % kInodesBetweenYields == 0)
+      co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+  }
+  co_return Status{};
 }
 
 asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRemove, {double(request.recursive())}};
+  if (request_carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await check_tree(request)));
+  const Caller caller = Caller::from(request.caller());
   Transaction transaction(state_.store);
   FreedStripes freed;
   Status removed = state_.places.check_writable(request.path());
-  if (removed.ok()) removed = state_.names.remove(transaction, request.path(), request.recursive(), freed);
+  if (removed.ok()) removed = state_.places.check_parent(caller, request.path(), kMayExecute);
+  if (removed.ok())
+    removed = state_.names.remove(transaction, request.path(), request.recursive(), freed, caller);
+  if (removed.ok()) note_request(transaction, request.change());
   if (removed.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
   co_return module.finish(co_await state_.finish(module.context(), removed, transaction, std::move(freed)));
 }
@@ -122,14 +164,21 @@ asio::awaitable<Status> NamespaceService::remove(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::rename(Context context, const proto::RenameRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRename};
+  if (request_carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   KINTSUGI_CO_TRY(module.finish(co_await state_.settle_paths({request.from(), request.to()})));
   Transaction transaction(state_.store);
   FreedStripes freed;
+  const Caller caller = Caller::from(request.caller());
   Status renamed = state_.places.check_writable(request.from());
   if (renamed.ok()) renamed = state_.places.check_writable(request.to());
+  if (renamed.ok()) renamed = state_.places.check_parent(caller, request.from(), kMayExecute);
+  if (renamed.ok()) renamed = state_.places.check_parent(caller, request.to(), kMayExecute);
   if (renamed.ok())
-    renamed = state_.names.rename(transaction, request.from(), request.to(), request.replace(), freed);
+    renamed =
+        state_.names.rename(transaction, request.from(), request.to(), request.replace(), freed, caller);
   if (renamed.ok()) renamed = about(request.to(), state_.account(transaction));
+  if (renamed.ok()) note_request(transaction, request.change());
   co_return module.finish(co_await state_.finish(module.context(), renamed, transaction, std::move(freed)));
 }
 
@@ -141,6 +190,7 @@ asio::awaitable<Status> NamespaceService::set_policy(Context context, const prot
   Transaction transaction(state_.store);
   std::string policy;
   Status set = extract(normalise_policy(request.policy()), policy);
+  if (set.ok()) set = state_.places.check_owner(Caller::from(request.caller()), request.path());
   if (set.ok()) set = state_.policies.set(transaction, request.path(), policy);
   co_return module.finish(co_await state_.finish(module.context(), set, transaction));
 }
@@ -168,6 +218,8 @@ asio::awaitable<Status> NamespaceService::disk_usage(Context context, const prot
                                                      proto::DiskUsageResponse& response) {
   sight::Module module{context, kDiskUsage};
   KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
+  KINTSUGI_CO_TRY(
+      module.finish(state_.places.check_access(Caller::from(request.caller()), request.path(), kMayRead)));
   const Result<Place> place = state_.places.at(request.path());
   if (!place) co_return module.finish(co_await state_.finish_read(module.context(), place.error()));
   if (place->lists_snapshots())

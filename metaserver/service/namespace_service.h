@@ -19,6 +19,9 @@ class NamespaceService {
                                proto::StatResponse& response);
   asio::awaitable<Status> list(Context context, const proto::ListRequest& request,
                                proto::ListResponse& response);
+  /// A caller who is not root may remove everything below the directory: it may change each directory there. Others get their turn
+  /// meanwhile. kAccessDenied, with the path.
+  asio::awaitable<Status> check_tree(const proto::RemoveRequest& request);
   asio::awaitable<Status> make_directory(Context context, const proto::MakeDirectoryRequest& request,
                                          Empty& response);
   asio::awaitable<Status> remove(Context context, const proto::RemoveRequest& request, Empty& response);

@@ -23,6 +23,7 @@ void QuotaService::register_on(rpc::Server& server) {
 asio::awaitable<Status> QuotaService::set(Context context, const proto::SetQuotaRequest& request,
                                           proto::Empty&) {
   sight::Module module{context, kSetQuota};
+  KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   // Leases are of what no quota holds.
   KINTSUGI_CO_TRY(module.finish(co_await state_.settle_below(request.path())));
   Transaction transaction(state_.store);

@@ -1,5 +1,6 @@
 #include "metaserver/service/snapshot_service.h"
 
+#include "metaserver/namespace/requests.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -21,15 +22,19 @@ void SnapshotService::register_on(rpc::Server& server) {
 asio::awaitable<Status> SnapshotService::create(Context context, const proto::CreateSnapshotRequest& request,
                                                 proto::Empty&) {
   sight::Module module{context, kCreate};
+  if (request_carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   // What clients closed and did not write out yet belongs to it.
   if (const Status settled = co_await state_.settle_below(request.path()); !settled.ok())
     co_return module.finish(settled);
   // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
   Transaction transaction(state_.store);
   Status made = state_.check_room();
+  if (made.ok()) made = state_.places.check_owner(Caller::from(request.caller()), request.path());
   if (made.ok())
     made = state_.snapshots.create(transaction, request.path(), request.name(), state_.inodes.now_ns(),
                                    state_.inode_ids.limit());
+  if (made.ok()) note_request(transaction, request.change());
   co_return module.finish(co_await state_.finish(module.context(), made, transaction));
 }
 
@@ -37,7 +42,11 @@ asio::awaitable<Status> SnapshotService::remove(Context context, const proto::De
                                                 proto::Empty&) {
   sight::Module module{context, kDelete};
   Transaction transaction(state_.store);
-  const Status removed = state_.snapshots.remove(transaction, request.path(), request.name());
+  if (request_carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
+  Status removed = state_.places.check_owner(Caller::from(request.caller()), request.path());
+  if (removed.ok()) removed = state_.snapshots.remove(transaction, request.path(), request.name());
+  if (removed.ok()) note_request(transaction, request.change());
   co_return module.finish(co_await state_.finish(module.context(), removed, transaction));
 }
 

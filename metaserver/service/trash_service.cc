@@ -23,6 +23,7 @@ void TrashService::register_on(rpc::Server& server) {
 asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrashRequest& request,
                                           proto::Empty&) {
   sight::Module module{context, kSet};
+  KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   Transaction transaction(state_.store);
   const Status set = state_.trash.set(transaction, state_.inodes, request.path(), request.retention_ns());
@@ -34,6 +35,7 @@ asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrash
 asio::awaitable<Status> TrashService::list(Context context, const proto::ListTrashRequest& request,
                                            proto::ListTrashResponse& response) {
   sight::Module module{context, kList};
+  KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   const Status listed =
       extract(state_.trash.list(Transaction(state_.store), request.path(), request.after(), request.limit()),
               response);
@@ -44,6 +46,7 @@ asio::awaitable<Status> TrashService::list(Context context, const proto::ListTra
 asio::awaitable<Status> TrashService::restore(Context context, const proto::RestoreTrashRequest& request,
                                               proto::RestoreTrashResponse& response) {
   sight::Module module{context, kRestore};
+  KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   Transaction transaction(state_.store);
   FreedStripes freed;
   const Status restored =
@@ -54,6 +57,7 @@ asio::awaitable<Status> TrashService::restore(Context context, const proto::Rest
 asio::awaitable<Status> TrashService::empty(Context context, const proto::EmptyTrashRequest& request,
                                             proto::Empty&) {
   sight::Module module{context, kEmpty};
+  KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   const auto held = [this](InodeId inode) { return state_.sessions.held(inode); };
   for (bool more = true; more;) {
     Transaction transaction(state_.store);

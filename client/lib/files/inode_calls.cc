@@ -33,7 +33,7 @@ asio::awaitable<Status> InodeCalls::call(Context context, rpc::Method method, co
 
 asio::awaitable<Status> InodeCalls::call_now(Context context, rpc::Method method, const Message& request,
                                              Message& response) {
-  const TimePoint give_up = resources_.now() + io_timeout_;
+  const TimePoint give_up = std::min(context.deadline, resources_.now() + io_timeout_);
   for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
     Status status = co_await link_.call(context, method, request, response);
     if (!may_pass(status) || resources_.now() + backoff >= give_up) co_return status;

@@ -40,6 +40,7 @@ asio::awaitable<Status> FileReader::locate(uint64_t offset, uint64_t end, Page& 
   proto::OpenReadRequest request;
   request.set_path(file_.path);
   request.set_inode(file_.inode);
+  resources_.sign(request);
   request.set_offset(offset);
   request.set_length(end == UINT64_MAX ? 0 : end - offset);
   proto::OpenReadResponse answer;

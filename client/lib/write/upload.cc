@@ -26,6 +26,7 @@ asio::awaitable<Status> Upload::allocate(Context context, proto::AllocateStripeR
   request.set_inode(file_.inode);
   request.set_policy(stripe_policy_);
   request.set_file_bytes(file_bytes_);
+  resources_.sign(request);
   for (const uint64_t server : excluded_)
     request.add_exclude(server);
   for (const ServerId server : resources_.health.avoided())
@@ -120,6 +121,7 @@ asio::awaitable<Status> Upload::commit(Context context, proto::CommitFileRequest
                                                   : upload_id_);
   request.set_path(file_.path);
   request.set_policy(file_policy_);
+  resources_.sign(request);
   proto::CommitFileResponse answer;
   const Status status =
       co_await resources_.meta.call(module.context(), rpc::Method::kCommitFile, request, answer);

@@ -52,22 +52,26 @@ void ChildSeat::say(char what) {
 }
 
 asio::awaitable<int> ChildSeat::serve(runtime::ProductionRuntime& runtime, FileSystem& file_system,
-                                      ConnectionOptions options,
-                                      std::function<asio::awaitable<Status>()> flush) {
+                                      ConnectionOptions options, MountEvents& events) {
   options.adopted = state_->negotiated();
   options.resend_first = takes_over_;
   options.max_in_flight = std::min(options.max_in_flight, SharedState::kJournalWords / 2);
   options.journal = state_->journal();
-  options.on_agreed = [this](const Negotiated& negotiated) {
+  options.on_agreed = [this, &events](const Negotiated& negotiated) {
     state_->store(negotiated);
+    events.ready();
     say(kSayReady);
   };
+  options.on_gone = [&events] { events.gone(); };
   const bool adopted = options.adopted.has_value();
   Connection connection(runtime, std::exchange(device_, -1), file_system, std::move(options));
   runtime::TaskGroup tasks(runtime.runtime());
   asio::posix::stream_descriptor control(runtime.io(), ::dup(control_));
-  tasks.spawn(obey(control, connection, std::move(flush)));
-  if (adopted) say(kSayReady);
+  tasks.spawn(obey(control, connection, events));
+  if (adopted) {
+    events.ready();
+    say(kSayReady);
+  }
   // An application that makes one request after the other makes the next one as soon as it has its answer.
   runtime.expects_soon = [&connection] { return connection.in_flight() == 0; };
   auto ending = co_await connection.serve();
@@ -85,7 +89,7 @@ asio::awaitable<int> ChildSeat::serve(runtime::ProductionRuntime& runtime, FileS
 }
 
 asio::awaitable<void> ChildSeat::obey(asio::posix::stream_descriptor& control, Connection& connection,
-                                      std::function<asio::awaitable<Status>()> flush) {
+                                      MountEvents& events) {
   for (;;) {
     char order = 0;
     boost::system::error_code error;
@@ -97,7 +101,11 @@ asio::awaitable<void> ChildSeat::obey(asio::posix::stream_descriptor& control, C
       log::warning("the parent process is gone: this mount works, but nobody would start it again");
       co_return;
     }
-    if (const Status status = co_await flush(); !status.ok()) {
+    if (order == kOrderEnd) {
+      connection.abandon_all();
+      co_return;
+    }
+    if (const Status status = co_await events.write_back(order == kOrderFlush); !status.ok()) {
       log::error("not everything could be written back: {}", status.to_string());
     }
     if (order == kOrderFlush) say(kSayFlushed);

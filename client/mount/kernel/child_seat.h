@@ -1,7 +1,6 @@
 /// The child's side of a Supervisor: what it inherits, and what the parent asks of it.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -16,10 +15,23 @@ namespace kintsugi::mount {
 inline constexpr const char* kSeatVariable = "KINTSUGI_MOUNT_SEAT";
 
 /// Single bytes over the control socket.
-inline constexpr char kOrderFlush = 'F', kOrderHandOver = 'H', kSayReady = 'R', kSayFlushed = 'f';
+inline constexpr char kOrderFlush = 'F', kOrderHandOver = 'H', kOrderEnd = 'E', kSayReady = 'R',
+                      kSayFlushed = 'f';
 
 /// The child's exit status when the connection was aborted, and the dead mount may be left behind.
 inline constexpr int kExitAborted = 76;
+
+/// What a seat tells whoever serves the mount.
+class MountEvents {
+ public:
+  virtual ~MountEvents() = default;
+  /// The mount answers; the caller of the program is told next.
+  virtual void ready() {}
+  /// Writes back all that is dirty. `unmounts`: the mount is going to end, and an answer has to come within a bounded time.
+  virtual asio::awaitable<Status> write_back(bool /*unmounts*/) { co_return Status{}; }
+  /// The file system is gone. Requests that are under way may still wait for something: serve() returns when they have ended.
+  virtual void gone() {}
+};
 
 class ChildSeat {
  public:
@@ -37,15 +49,15 @@ class ChildSeat {
   int take_notifier_socket() { return std::exchange(notifier_, -1); }
 
   /// Serves the mount with `file_system` until it is unmounted, or handed over to the next process; returns the exit status of
-  /// the program. `flush` writes back all that is dirty.
+  /// the program.
   asio::awaitable<int> serve(runtime::ProductionRuntime& runtime, FileSystem& file_system,
-                             ConnectionOptions options, std::function<asio::awaitable<Status>()> flush);
+                             ConnectionOptions options, MountEvents& events);
 
  private:
   ChildSeat(int device, std::unique_ptr<SharedState> state, int control, int notifier, bool takes_over);
   void say(char what);
   asio::awaitable<void> obey(asio::posix::stream_descriptor& control, Connection& connection,
-                             std::function<asio::awaitable<Status>()> flush);
+                             MountEvents& events);
 
   int device_;
   std::unique_ptr<SharedState> state_;

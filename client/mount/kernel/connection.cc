@@ -86,6 +86,7 @@ void Connection::end(Ending ending) {
   ending_ = ending;
   boost::system::error_code ignored;
   device_.cancel(ignored);
+  if (ending != Ending::kStopped && options_.on_gone) options_.on_gone();
   changed_.notify_all();
 }
 

@@ -35,6 +35,8 @@ struct ConnectionOptions {
   bool resend_first = false;
   /// Called when the kernel's INIT is going to be answered.
   std::function<void(const Negotiated&)> on_agreed;
+  /// Called once when the file system is unmounted or aborted, while requests that were under way may still wait for something.
+  std::function<void()> on_gone;
   /// One word for each request in flight, in memory that outlives this process: for kernels that cannot resend, so that
   /// the next process can fail what was lost. Empty, or 2 * max_in_flight words.
   std::span<std::atomic<uint64_t>> journal;
@@ -63,6 +65,8 @@ class Connection {
   asio::awaitable<Result<Ending>> serve();
   /// Ends serve() without an unmount. Locks that wait, and what takes longer than stop_patience, stays unanswered.
   void stop();
+  /// Ends serve() as an abort of the connection does: nothing is answered any more. The kernel hears of it when the device is closed.
+  void abandon_all() { end(Ending::kAborted); }
 
   size_t in_flight() const { return active_.size(); }
 

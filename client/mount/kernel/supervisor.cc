@@ -23,6 +23,7 @@
 #include "client/mount/kernel/mount_point.h"
 #include "client/mount/kernel/notifier.h"
 #include "client/mount/kernel/shared_state.h"
+#include "client/mount/kernel/terminal.h"
 
 namespace kintsugi::mount {
 
@@ -32,6 +33,7 @@ constexpr int64_t kQuickDeathMs = 1000;
 constexpr int64_t kLongestPauseMs = 5000;
 // After a fork that failed.
 constexpr int64_t kForkPauseMs = 1000;
+constexpr int64_t kOpenFilesMs = 60'000;
 
 // The supervisor runs on the machine itself, never in the simulator, so it may read its clock.
 int64_t now_ms() {
@@ -40,12 +42,11 @@ int64_t now_ms() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// One line on stderr, without allocation; what the child logs is its own business.
+// One line, without allocation; what the child logs is its own business.
 template <class... Args>
 void say(const char* format, Args... args) {
   char line[512];
-  const int bytes = std::snprintf(line, sizeof line, format, args...);
-  if (bytes > 0) (void)!::write(STDERR_FILENO, line, std::min(static_cast<size_t>(bytes), sizeof line - 1));
+  if (std::snprintf(line, sizeof line, format, args...) > 0) complain(line);
 }
 
 void close_if_open(int& descriptor) {
@@ -113,28 +114,46 @@ int Supervisor::run() {
   }
   while (true) {
     if (child_ == 0) {
-      if (gone() || failed_) break;
+      if (gone() || failed_ || ending_) break;
       if (now_ms() >= start_at_ms_ && !start_child()) start_at_ms_ = now_ms() + kForkPauseMs;
     }
     // The device is not among them: it would wake us for each request. A child whose file system is gone ends by itself.
     pollfd watched[] = {{signals_, POLLIN, 0}, {control_, POLLIN, 0}};
-    const int timeout = child_ != 0 ? -1 : static_cast<int>(std::max<int64_t>(start_at_ms_ - now_ms(), 0));
-    if (::poll(watched, 2, timeout) < 0 && errno != EINTR) return 1;
+    if (::poll(watched, 2, poll_timeout_ms()) < 0 && errno != EINTR) return 1;
     if (watched[1].revents != 0) on_control();
     if (watched[0].revents != 0) on_signals();
+    if (end_at_ms_ != 0 && now_ms() >= end_at_ms_) end_child();
   }
   tell_systemd("STOPPING=1\n");
+  if (ending_) unmounting_ = false;  // an attempt that failed is made once more
   if (failed_ || left_behind()) start_unmount();
   return failed_ ? (first_status_ == 0 ? 1 : first_status_) : 0;
+}
+
+int Supervisor::poll_timeout_ms() const {
+  int64_t at = INT64_MAX;
+  if (child_ == 0) at = start_at_ms_;
+  if (end_at_ms_ != 0) at = std::min(at, end_at_ms_);
+  return at == INT64_MAX ? -1 : static_cast<int>(std::max<int64_t>(at - now_ms(), 0));
+}
+
+// With the last descriptor of the device, which is ours, the kernel ends what still uses the mount.
+void Supervisor::end_child() {
+  end_at_ms_ = 0;
+  ending_ = true;
+  say("kintsugi-mount: files below %s are still open: the mount ends all the same, and they fail from now "
+      "on\n",
+      options_.directory.c_str());
+  ask_child(kOrderEnd);
 }
 
 /// After `umount -f` or an abort the directory may still be the dead mount. Another mount may be there by now, too: that one
 /// has another device, or answers.
 bool Supervisor::left_behind() const {
   if (mounted_device(options_.directory) != mounted_as_) return false;
+  if (aborted_ || ending_) return true;
   struct statvfs found{};  // which is never cached
-  return aborted_ ||
-         (::statvfs(options_.directory.c_str(), &found) != 0 && (errno == ENOTCONN || errno == ECONNABORTED));
+  return (::statvfs(options_.directory.c_str(), &found) != 0 && (errno == ENOTCONN || errno == ECONNABORTED));
 }
 
 bool Supervisor::gone() const {
@@ -185,6 +204,7 @@ pid_t Supervisor::start_notifier(int socket) {
     ::signal(signal, SIG_IGN);
   for (int* other : {&control_, &signals_, &state_, &binary_, &former_binary_, &options_.tell_ready})
     close_if_open(*other);
+  leave_terminal();
   write_notifications(socket, options_.device);
   ::_exit(0);
 }
@@ -222,12 +242,8 @@ void Supervisor::became_ready() {
     if (options_.tell_ready >= 0) {
       (void)!::write(options_.tell_ready, "R", 1);
       close_if_open(options_.tell_ready);
-      // Nobody reads what a detached process has to say.
-      if (const int null = ::open("/dev/null", O_RDWR); null >= 0) {
-        for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-          ::dup2(null, standard);
-        if (null > STDERR_FILENO) ::close(null);
-      }
+      leave_terminal();
+      log_to_syslog();
     }
   }
   if (stopping_ && !unmounting_) ask_child(kOrderFlush);
@@ -240,7 +256,10 @@ void Supervisor::on_signals() {
       case SIGCHLD: reap(); break;
       case SIGTERM:
       case SIGINT:
-        if (std::exchange(stopping_, true) || !child_ready_) {
+        if (ending_) {
+          if (child_ > 0) ::kill(child_, SIGKILL);
+        } else if (std::exchange(stopping_, true) || !child_ready_) {
+          if (unmounting_) end_at_ms_ = now_ms();
           start_unmount();
         } else {
           tell_systemd("STOPPING=1\n");
@@ -262,6 +281,7 @@ void Supervisor::ask_child(char order) {
 
 void Supervisor::start_unmount() {
   if (std::exchange(unmounting_, true)) return;
+  end_at_ms_ = now_ms() + kOpenFilesMs;
   // In a process of its own: the kernel may need answers from the child before it has unmounted, and the child may need us.
   const pid_t helper = ::fork();
   if (helper != 0) return;
@@ -322,29 +342,6 @@ void Supervisor::tell_systemd(const char* text) const {
   (void)!::sendto(socket, text, std::strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
                   reinterpret_cast<sockaddr*>(&address), bytes);
   ::close(socket);
-}
-
-Result<int> detach() {
-  int pipe[2];
-  if (::pipe2(pipe, O_CLOEXEC) != 0) return status_from_errno(errno, "pipe");
-  const pid_t child = ::fork();
-  if (child < 0) return status_from_errno(errno, "fork");
-  if (child == 0) {
-    ::close(pipe[0]);
-    ::setsid();
-    return pipe[1];
-  }
-  ::close(pipe[1]);
-  char byte = 0;
-  ssize_t got;
-  do
-    got = ::read(pipe[0], &byte, 1);
-  while (got < 0 && errno == EINTR);
-  if (got == 1) ::_exit(0);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  ::_exit(WIFEXITED(status) && WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : 1);
 }
 
 }  // namespace kintsugi::mount

@@ -19,7 +19,7 @@ struct SupervisorOptions {
   /// with ChildSeat::take().
   std::vector<std::string> arguments;
   uint64_t state_bytes = uint64_t{1} << 30;  ///< of the file system's own in SharedState
-  int tell_ready = -1;                       ///< see detach(); the supervisor owns it
+  int tell_ready = -1;                       ///< see detach() (terminal.h); the supervisor owns it
 };
 
 /// One thread, which must be the only one of its process from the start: the supervisor forks.
@@ -27,8 +27,9 @@ struct SupervisorOptions {
 /// - A child that dies is replaced at once; when children die within a second, again and again, after a pause of up to five
 ///   seconds. It never gives up while the file system is mounted. Only when the very first child ends before it was ready,
 ///   the file system is unmounted and run() returns the child's exit status.
-/// - SIGTERM and SIGINT: the child is asked to write back what is dirty; then the directory is unmounted (lazily: files that
-///   are open stay usable until they are closed). A second signal unmounts without waiting for the child.
+/// - SIGTERM and SIGINT: the child is asked to write back what is dirty, and answers within a bounded time, also when it cannot; then
+///   the directory is unmounted (lazily: files that are open stay usable for a minute, and fail after it). A second signal unmounts
+///   without waiting for the child, a third one does not wait for open files, a fourth one kills the child.
 /// - SIGHUP: the child is asked to write back and to leave, and the binary that is now at the path takes over. If that one
 ///   ends before it is ready, the former binary does.
 /// - A child that hangs is left alone: it may hold the only copy of what it could not write yet.
@@ -54,6 +55,8 @@ class Supervisor {
   void reap();
   void ask_child(char order);
   void start_unmount();
+  void end_child();
+  int poll_timeout_ms() const;
   void became_ready();
   bool gone() const;
   bool left_behind() const;
@@ -73,6 +76,8 @@ class Supervisor {
   bool ever_ready_ = false;
   bool stopping_ = false;
   bool unmounting_ = false;
+  int64_t end_at_ms_ = 0;  // when open files are waited for no longer; 0: they are
+  bool ending_ = false;    // the child was asked to end, whatever is open
   bool failed_ = false;
   bool aborted_ = false;
   int first_status_ = 0;
@@ -83,10 +88,5 @@ class Supervisor {
   std::string descriptors_;  // the variable that tells the child its descriptors
   static constexpr size_t kDescriptorsBytes = 128;
 };
-
-/// Splits the program in two before it has threads: the new process returns the descriptor for
-/// SupervisorOptions::tell_ready, in a session of its own; the old one waits until the mount answers, and exits with 0 then,
-/// or else with the new process's exit status.
-Result<int> detach();
 
 }  // namespace kintsugi::mount

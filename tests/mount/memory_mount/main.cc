@@ -9,6 +9,7 @@
 #include "client/mount/kernel/child_seat.h"
 #include "client/mount/kernel/mount_point.h"
 #include "client/mount/kernel/supervisor.h"
+#include "client/mount/kernel/terminal.h"
 #include "common/runtime/production/run.h"
 #include "tests/mount/memory_file_system.h"
 #include "tests/mount/memory_mount/bench.h"
@@ -25,8 +26,8 @@ int serve(ChildSeat& seat, const char* state_directory) {
   ::mallopt(M_TRIM_THRESHOLD, 64 << 20);
   runtime::ProductionRuntime runtime;
   MemoryFileSystem file_system(runtime.runtime(), state_directory);
-  return runtime::run_on(
-      runtime, seat.serve(runtime, file_system, {}, []() -> asio::awaitable<Status> { co_return Status{}; }));
+  MountEvents nothing;
+  return runtime::run_on(runtime, seat.serve(runtime, file_system, {}, nothing));
 }
 
 int fail(const Status& status) {
