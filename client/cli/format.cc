@@ -111,6 +111,7 @@ Json to_json(const proto::ServerState& server) {
           {"chunks", server.chunks()},
           {"disks", server.disks()},
           {"failed_disks", server.failed_disks()},
+          {"clock_difference_seconds", server.clock_difference_seconds()},
           {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
           {"user_bytes_per_second", server.user_bytes_per_second()},
           {"repairs", server.repairs()},
