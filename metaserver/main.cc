@@ -82,6 +82,12 @@ class Daemon final : public daemon::Daemon {
     daemon_ = std::make_unique<MetaDaemon>(shell.runtime, std::move(options), shell.secret, *store_);
     add_pages(shell.http, shell.metrics, *daemon_);
     sight::add_pages(shell.http, shell.metrics, recorder_);
+    shell.metrics.gauge("kintsugi_metadata_damaged_files",
+                        "Table files of the metadata store whose checksums are wrong, by the last check", {},
+                        [&check = store_->check()] { return static_cast<double>(check.damaged_files()); });
+    shell.metrics.counter("kintsugi_metadata_checks_total",
+                          "Checks of the checksums of the whole metadata store", {},
+                          [&check = store_->check()] { return static_cast<double>(check.checks()); });
   }
 
   asio::awaitable<Status> start() override {

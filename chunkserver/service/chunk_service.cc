@@ -4,11 +4,10 @@
 
 namespace kintsugi::chunkserver {
 
-ChunkService::ChunkService(const runtime::Runtime& runtime, const rpc::Secret& secret, ChunkStore& store,
+ChunkService::ChunkService(const runtime::Runtime& runtime, CapabilityJudge judge, ChunkStore& store,
                            runtime::BufferPool& buffers, ServiceCounters& counters, PartialSums& sums,
                            RepairSite& site)
-    : clock_(runtime.clock),
-      secret_(secret),
+    : judge_(judge),
       counters_(counters),
       receiver_(runtime, store, buffers, counters),
       sender_(runtime, store, buffers, counters),
@@ -31,7 +30,7 @@ void ChunkService::register_at(rpc::Server& server) {
 }
 
 Status ChunkService::check(const std::string& capability, ChunkId id, uint32_t operation) const {
-  return rpc::check_capability(secret_, capability, id, operation, clock_.wall_now());
+  return rpc::check_capability(judge_.secret, capability, id, operation, judge_.clock.now());
 }
 
 /// The right to read the node's own chunk, and to write what it stores.

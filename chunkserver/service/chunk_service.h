@@ -12,16 +12,23 @@
 #include "chunkserver/service/write_chunk.h"
 #include "common/proto/chunk.pb.h"
 #include "common/proto/types.pb.h"
+#include "common/rpc/metaserver_clock.h"
 #include "common/rpc/secret.h"
 #include "common/rpc/server.h"
 
 namespace kintsugi::chunkserver {
 
+/// By what capabilities are judged.
+struct CapabilityJudge {
+  const rpc::Secret& secret;
+  const rpc::MetaserverClock& clock;
+};
+
 /// Every call may fail with kPermissionDenied, and otherwise as the function that it is handed to.
 class ChunkService {
  public:
   /// References outlive the server's calls.
-  ChunkService(const runtime::Runtime& runtime, const rpc::Secret& secret, ChunkStore& store,
+  ChunkService(const runtime::Runtime& runtime, CapabilityJudge judge, ChunkStore& store,
                runtime::BufferPool& buffers, ServiceCounters& counters, PartialSums& sums, RepairSite& site);
 
   /// Maps the methods below. REQUIRES: the server has not started.
@@ -50,8 +57,7 @@ class ChunkService {
   Status check(const std::string& capability, ChunkId id, uint32_t operation) const;
   Status check_node(StripeId stripe, const proto::RepairNode& node) const;
 
-  const runtime::Clock& clock_;
-  const rpc::Secret& secret_;
+  const CapabilityJudge judge_;
   ServiceCounters& counters_;
   ChunkReceiver receiver_;
   ChunkSender sender_;

@@ -44,10 +44,11 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       store_(runtime_, store_options(options_)),
       client_(runtime_, secret_),
       server_(runtime_, secret_, &recorder_),
+      metaserver_clock_(runtime_.clock),
       pacer_(runtime_),
       sums_(runtime_, store_, buffers_, client_, pacer_, trees_),
       site_(runtime_, store_, buffers_, client_, pacer_, trees_),
-      service_(runtime_, secret_, store_, buffers_, counters_, sums_, site_),
+      service_(runtime_, {secret_, metaserver_clock_}, store_, buffers_, counters_, sums_, site_),
       rates_(runtime_.clock, traffic_, options_.link_up_bytes_per_second,
              options_.link_down_bytes_per_second),
       prober_(runtime_, counters_, client_, recorder_, rates_),
@@ -87,7 +88,8 @@ asio::awaitable<Status> ChunkServer::start() {
   }
   link_ = std::make_unique<MetaserverLink>(
       runtime_, store_, heartbeat_, prober_, client_, recorder_,
-      LinkOptions{options_.metaserver, address(), options_.name, options_.rack, http_address_});
+      LinkOptions{options_.metaserver, address(), options_.name, options_.rack, http_address_,
+                  options_.repair_bytes_per_second, metaserver_clock_});
   link_->on_refused = on_refused;
   link_->start();
   if (options_.probe_links) prober_.start();

@@ -71,6 +71,8 @@ class ChunkServer {
   const ServiceCounters& counters() const { return counters_; }
   const LinkRates& link_rates() const { return rates_; }
   const LinkTraffic& traffic() const { return traffic_; }
+  /// How far this machine's wall clock is ahead of the metaserver's.
+  Duration clock_ahead() const { return metaserver_clock_.own_ahead(); }
   sight::Recorder& recorder() { return recorder_; }
   const sight::Recorder& recorder() const { return recorder_; }
 
@@ -88,6 +90,7 @@ class ChunkServer {
   ChunkStore store_;
   rpc::Client client_;
   rpc::Server server_;
+  rpc::MetaserverClock metaserver_clock_;
   ServiceCounters counters_;
   RepairPacer pacer_;
   RunningTrees trees_;

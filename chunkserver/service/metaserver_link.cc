@@ -176,10 +176,14 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   heartbeat_.fill(request);
   *request.mutable_sight() = sight::summarise(recorder_, {});
   acknowledge_orders(request);
+  request.set_repair_limit_bytes_per_second(options_.repair_limit_bytes_per_second);
+  const TimePoint asked = runtime_.clock.now();
+  request.set_wall_clock_ns(runtime_.clock.wall_now().time_since_epoch().count());
   proto::HeartbeatResponse response;
   Status called = co_await client_.call(module.context(), options_.metaserver, rpc::Method::kHeartbeat,
                                         request, response);
   if (!called.ok()) co_return module.finish(note(std::move(called), "heartbeat"));
+  options_.metaserver_clock.heard(response.wall_clock_ns(), asked);
   // A metaserver that does not know this server has taken nothing of what it was told.
   if (!response.register_again()) heartbeat_.delivered(request);
   obey(response);

@@ -13,6 +13,7 @@
 #include "chunkserver/service/link_probe.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
+#include "common/rpc/metaserver_clock.h"
 #include "common/runtime/task_group.h"
 #include "monitoring/sight/recorder.h"
 
@@ -24,6 +25,8 @@ struct LinkOptions {
   std::string name;     ///< what people call it; empty: its address
   std::string rack;
   std::string http_address;
+  uint64_t repair_limit_bytes_per_second;  ///< told, so that repairs are planned with it; 0: none
+  rpc::MetaserverClock& metaserver_clock;  ///< set by the answers to heartbeats
 };
 
 /// Tries forever, with bounded backoff, until stopped.

@@ -115,6 +115,9 @@ void add_metrics(metrics::Metrics& metrics, ChunkServer& server) {
   add_disk_metrics(metrics, server.store());
   add_cache_metrics(metrics, server.store().cache());
   add_link_metrics(metrics, server);
+  metrics.gauge("kintsugi_chunkserver_clock_difference_seconds",
+                "This machine's wall clock less the metaserver's.", {},
+                [&server] { return to_seconds(server.clock_ahead()); });
   metrics.counter("kintsugi_chunkserver_read_bytes_total", "Chunk bytes sent to readers.", {},
                   [&counters] { return double(counters.bytes_read); });
   metrics.counter("kintsugi_chunkserver_written_bytes_total", "Chunk bytes received from writers.", {},

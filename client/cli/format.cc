@@ -142,6 +142,7 @@ Json to_json(const proto::ServerState& server) {
           {"disks", server.disks()},
           {"failed_disks", server.failed_disks()},
           {"disk_states", disks_json(server)},
+          {"clock_difference_seconds", server.clock_difference_seconds()},
           {"seconds_since_heartbeat", server.seconds_since_heartbeat()},
           {"user_bytes_per_second", server.user_bytes_per_second()},
           {"repairs", server.repairs()},

@@ -1,4 +1,5 @@
 // server list, drain, undrain, remove.
+#include <cmath>
 #include <cstdio>
 
 #include "client/cli/commands.h"
@@ -10,6 +11,9 @@ namespace kintsugi::cli {
 namespace {
 
 using client::BlockingClient;
+
+/// Clocks that differ by less, in seconds, are nothing to look after.
+constexpr double kClockShown = 60;
 
 /// The measured speed of the server's link, up and down in MB/s ("118/118"), or "-" while it is not known.
 std::string link_text(const proto::ServerState& server) {
@@ -24,6 +28,8 @@ std::string state_text(const proto::ServerState& server) {
   if (server.draining()) state += server.chunks() == 0 ? ", drained" : ", draining";
   if (server.failed_disks() > 0)
     state += fmt::format(", {} of {} disks failed", server.failed_disks(), server.disks());
+  if (const double ahead = server.clock_difference_seconds(); std::abs(ahead) >= kClockShown)
+    state += fmt::format(", its clock is {:.0f} s {}", std::abs(ahead), ahead > 0 ? "ahead" : "behind");
   if (server.has_slow())
     state += fmt::format(", gone around: {} {:.1f} times slower",
                          server.slow().part() == proto::SlowServer::DISK ? "disk" : "link",

@@ -4,6 +4,7 @@
 
 #include "common/base/server_name.h"
 #include "common/log/log.h"
+#include "common/rpc/metaserver_clock.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -146,15 +147,32 @@ Result<ServerRegistry::Verdict> ServerRegistry::heartbeat(const proto::Heartbeat
   server->load.clear_lost();
   server->load.clear_cache_changes();
   server->last_heartbeat = clock_.now();
+  compare_clocks(*server, request.wall_clock_ns());
   if (server->liveness == proto::ServerState::SUSPECT) server->liveness = proto::ServerState::ALIVE;
   return Verdict::kAccepted;
+}
+
+void ServerRegistry::compare_clocks(ServerRecord& server, int64_t its_wall_ns) const {
+  if (its_wall_ns == 0) return;  // earlier servers do not tell
+  server.clock_ahead = WallTime(std::chrono::nanoseconds(its_wall_ns)) - clock_.wall_now();
+  const Duration difference = std::chrono::abs(server.clock_ahead);
+  if (!server.clock_told && difference >= rpc::MetaserverClock::kTold) {
+    server.clock_told = true;
+    log::warning(
+        "the clock of server {} is {:.0f} s {} this metaserver's: nothing fails of it, but dates in logs and "
+        "of "
+        "files are wrong somewhere; have all machines follow NTP",
+        name_of(server.id), to_seconds(difference),
+        server.clock_ahead > Duration::zero() ? "ahead of" : "behind");
+  }
+  if (difference < rpc::MetaserverClock::kMended) server.clock_told = false;
 }
 
 void ServerRegistry::suspect(ServerId id, std::string_view why) {
   ServerRecord* server = find(id);
   if (!server || server->liveness != proto::ServerState::ALIVE) return;
-  log::warning("server {} at {} is suspect: its connection has ended, and it cannot be called: {}", id,
-               server->stored.address(), why);
+  log::warning("server {} at {} is suspect: its connection has ended, and it cannot be called: {}",
+               name_of(id), server->stored.address(), why);
   server->liveness = proto::ServerState::SUSPECT;
 }
 
@@ -249,6 +267,8 @@ proto::ServerState ServerRegistry::state_of(const ServerRecord& server) const {
   state.set_busy(server.load.busy());
   state.set_number(server.stored.number());
   state.set_name(name_of(server.id));
+  state.set_clock_difference_seconds(to_seconds(server.clock_ahead));
+  state.set_repair_limit_bytes_per_second(server.load.repair_limit_bytes_per_second());
   return state;
 }
 

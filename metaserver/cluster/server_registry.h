@@ -37,6 +37,8 @@ struct ServerRecord {
   TimePoint last_doubt =
       TimePoint::min();  ///< no report says yet whether a chunk is there that was placed then
   TimePoint report_again = TimePoint::max();  ///< when to ask for one that does
+  Duration clock_ahead{};                     ///< its wall clock less ours
+  bool clock_told = false;                    ///< that it differs, in the log
 };
 
 inline constexpr size_t kMaxServers = 10000;
@@ -100,6 +102,7 @@ class ServerRegistry {
   size_t count(Liveness liveness) const;
 
  private:
+  void compare_clocks(ServerRecord& server, int64_t its_wall_ns) const;
   Status check_incarnation(ServerId id, const proto::StoredServer& stored, uint64_t incarnation) const;
 
   const MetaServerOptions& options_;

@@ -47,6 +47,7 @@ asio::awaitable<Status> CoordinationService::join(Context, const proto::JoinRepa
   response.set_interval_ms(milliseconds(RepairShards::kInterval));
   response.set_lease_ms(milliseconds(RepairShards::kLease));
   response.set_max_per_server(std::max(1u, limits_.max_per_server / managers));
+  response.set_wall_clock_ns(state_.runtime.clock.wall_now().time_since_epoch().count());
   response.set_repair_delay_ms(milliseconds(limits_.delay));
   co_return Status{};
 }

@@ -36,6 +36,7 @@ std::vector<ServerView> RepairClusterView::servers() const {
                        .user_bytes_per_second = server.load.user_bytes_per_second(),
                        .up_bytes_per_second = server.load.up_bytes_per_second(),
                        .down_bytes_per_second = server.load.down_bytes_per_second(),
+                       .repair_limit_bytes_per_second = server.load.repair_limit_bytes_per_second(),
                        .busy = server.load.busy(),
                        .draining = server.stored.draining(),
                        .slow = state_.slow.contains(id)});

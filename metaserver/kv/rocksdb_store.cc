@@ -1,5 +1,7 @@
 #include "metaserver/kv/rocksdb_store.h"
 
+#include <cstdlib>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
@@ -10,13 +12,14 @@
 #include <rocksdb/write_batch.h>
 #include <sys/statvfs.h>
 
-#include "common/base/assert.h"
+#include "common/base/last_words.h"
 #include "common/log/log.h"
 #include "metaserver/kv/committer.h"
 #include "metaserver/kv/durability_barrier.h"
 #include "metaserver/kv/merged_scan.h"
 #include "metaserver/kv/pending_writes.h"
 #include "metaserver/kv/read_cache.h"
+#include "metaserver/kv/store_check.h"
 #include "metaserver/kv/wal_directory.h"
 
 namespace kintsugi::metaserver {
@@ -30,13 +33,24 @@ constexpr size_t kDeletionWindow = 16 << 10, kDeletions = 8 << 10;
 /// What was written goes into a file, where it can be compacted, after so many deletions.
 constexpr size_t kDeletionsAFlush = 50'000;
 
+/// Ends the process. Metadata that cannot be read must not look like metadata that is not there, nor a part of a range like all of it,
+/// and whoever asked has no way back: what it changed in memory so far is only right together with what it would have read. Nothing
+/// of that has been written or answered, so that a start after the repair of the file finds all that was acknowledged.
+[[noreturn]] void end_at_damage(rocksdb::DB& db, const rocksdb::Status& status) {
+  const std::string words = fmt::format(
+      "metadata store {} cannot be read any more: {}; restore that file from a copy, see "
+      "docs/runbooks/metadata_store.md",
+      db.GetName(), status.ToString());
+  log::error("{}", words);
+  write_last_words(words);
+  std::_Exit(EXIT_FAILURE);
+}
+
 std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view key) {
   std::string value;
   const rocksdb::Status status = db.Get(options, {key.data(), key.size()}, &value);
   if (status.IsNotFound()) return std::nullopt;
-  // Metadata that cannot be read must not look like metadata that is not there.
-  if (!status.ok()) log::error("metadata store: read: {}", status.ToString());
-  KINTSUGI_ASSERT(status.ok());
+  if (!status.ok()) end_at_damage(db, status);
   return value;
 }
 
@@ -44,14 +58,14 @@ std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& opt
 class RocksCursor {
  public:
   RocksCursor(rocksdb::DB& db, rocksdb::ReadOptions options, std::string_view begin, std::string_view end)
-      : upper_(end.data(), end.size()) {
+      : db_(db), upper_(end.data(), end.size()) {
     if (!end.empty()) options.iterate_upper_bound = &upper_;
     iterator_.reset(db.NewIterator(options));
     iterator_->Seek({begin.data(), begin.size()});
   }
   bool valid() const {
     const bool valid = iterator_->Valid();
-    if (!valid) KINTSUGI_ASSERT(iterator_->status().ok());
+    if (!valid && !iterator_->status().ok()) end_at_damage(db_, iterator_->status());
     return valid;
   }
   std::string_view key() const { return {iterator_->key().data(), iterator_->key().size()}; }
@@ -59,6 +73,7 @@ class RocksCursor {
   void next() { iterator_->Next(); }
 
  private:
+  rocksdb::DB& db_;
   rocksdb::Slice upper_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
@@ -120,9 +135,11 @@ rocksdb::Options make_options(const RocksDbMemory& memory) {
 }  // namespace
 
 struct RocksDbStore::State {
-  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_, const RocksDbMemory& memory)
+  State(asio::any_io_executor executor_, std::shared_ptr<rocksdb::DB> db_, const RocksDbMemory& memory,
+        Duration check_interval)
       : executor(std::move(executor_)),
         db(std::move(db_)),
+        check(db, check_interval),
         barrier(executor, [this](const Status& why) { on_failure(why); }),
         cache(memory.cache_bytes / kReadCacheShare) {}
 
@@ -142,6 +159,7 @@ struct RocksDbStore::State {
   asio::any_io_executor executor;
   std::function<void(const Status&)> on_failure;
   std::shared_ptr<rocksdb::DB> db;
+  StoreCheck check;
   DurabilityBarrier barrier;
   PendingWrites pending;
   ReadCache cache;
@@ -151,23 +169,25 @@ struct RocksDbStore::State {
 };
 
 Result<std::unique_ptr<RocksDbStore>> RocksDbStore::open(asio::any_io_executor executor,
-                                                         const std::string& directory, RocksDbMemory memory) {
+                                                         const std::string& directory, RocksDbMemory memory,
+                                                         Duration check_interval) {
   const std::string where = "metadata store " + directory;
   KINTSUGI_TRY(check_wal_directory(directory).with_context(where));
   rocksdb::DB* raw = nullptr;
   const rocksdb::Status opened = rocksdb::DB::Open(make_options(memory), directory, &raw);
   if (!opened.ok()) {
     const Code code = opened.IsCorruption() ? Code::kCorrupt : Code::kIoError;
-    return Status{code, opened.ToString()}.with_context(where);
+    const std::string_view help = opened.IsCorruption() ? "; see docs/runbooks/metadata_store.md" : "";
+    return Status{code, opened.ToString().append(help)}.with_context(where);
   }
-  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw), memory);
+  auto state = std::make_unique<State>(executor, std::shared_ptr<rocksdb::DB>(raw), memory, check_interval);
   auto write = [db = state->db, deletions = size_t{0}](const Committer::Batches& batches) mutable {
     rocksdb::WriteBatch all;
     for (const auto& batch : batches) {
       for (const Batch::Write& write : batch->writes) {
         if (!write.value) ++deletions;
         const rocksdb::Status added = write.value ? all.Put(write.key, *write.value) : all.Delete(write.key);
-        KINTSUGI_ASSERT(added.ok());
+        if (!added.ok()) return Status{Code::kIoError, "gather a commit: " + added.ToString()};
       }
     }
     rocksdb::WriteOptions sync;
@@ -227,6 +247,10 @@ asio::awaitable<Status> RocksDbStore::commit(Batch batch) {
   if (!state_->work) state_->work.emplace(state_->executor);
   state_->committer->submit(std::move(pending));
   co_return co_await state_->barrier.wait(sequence);
+}
+
+const StoreCheck& RocksDbStore::check() const {
+  return state_->check;
 }
 
 uint64_t RocksDbStore::position() const {

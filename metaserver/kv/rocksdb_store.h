@@ -7,6 +7,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "metaserver/kv/key_value_store.h"
+#include "metaserver/kv/store_check.h"
 
 namespace kintsugi::metaserver {
 
@@ -19,13 +20,16 @@ struct RocksDbMemory {
 
 /// Group commit: one committer thread takes all batches that came since its last sync, writes them as one and syncs
 /// once. Everything else runs on `executor`. Reads block the thread for as long as RocksDB needs (it usually reads
-/// from memory).
+/// from memory). A read that meets damage ends the process, with the file and the block in its last words.
 class RocksDbStore final : public KeyValueStore {
  public:
+  static constexpr Duration kCheckInterval = 24h;  ///< between two checks of all files (StoreCheck)
+
   /// Makes the directory when it does not exist. kIoError, kUnavailable when another process has it open, or kCorrupt when
   /// something is damaged that was acknowledged; the directory is left as it is then.
   static Result<std::unique_ptr<RocksDbStore>> open(asio::any_io_executor executor,
-                                                    const std::string& directory, RocksDbMemory memory = {});
+                                                    const std::string& directory, RocksDbMemory memory = {},
+                                                    Duration check_interval = kCheckInterval);
   /// Without close() what is pending may be lost, as in a crash.
   ~RocksDbStore() override;
 
@@ -39,6 +43,7 @@ class RocksDbStore final : public KeyValueStore {
   asio::awaitable<Status> durable() override;
   bool is_durable() const override;
   asio::awaitable<void> close() override;
+  const StoreCheck& check() const;
 
  private:
   struct State;

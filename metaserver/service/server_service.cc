@@ -58,6 +58,7 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
   const ServerId server{request.server_id()};
   const auto verdict = state_.servers.heartbeat(request);
   if (!verdict) co_return module.finish(co_await state_.finish_read(module.context(), verdict.error()));
+  response.set_wall_clock_ns(state_.runtime.clock.wall_now().time_since_epoch().count());
   if (*verdict == ServerRegistry::Verdict::kRegisterAgain) {
     response.set_register_again(true);
     co_return Status{};

@@ -25,6 +25,7 @@ RemoteClusterView::RemoteClusterView(const runtime::Runtime& runtime, rpc::Clien
                                      const rpc::Secret& secret, runtime::Endpoint metaserver,
                                      uint64_t manager_id)
     : runtime_(runtime),
+      metaserver_clock_(runtime.clock),
       client_(client),
       secret_(secret),
       metaserver_(std::move(metaserver)),

@@ -11,6 +11,7 @@
 #include "common/proto/coordination.pb.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
+#include "common/rpc/metaserver_clock.h"
 #include "common/rpc/secret.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
@@ -38,6 +39,7 @@ class RemoteClusterView final : public ClusterView {
 
   /// Says which stripes are this manager's, and until when.
   void set_shards(const proto::JoinRepairResponse& answer, TimePoint lease_end);
+  rpc::MetaserverClock& metaserver_clock() { return metaserver_clock_; }
   bool lease_over() const { return runtime_.clock.now() >= lease_end_; }
   bool mine(StripeId stripe) const { return shards_[repair_shard(stripe)] && !lease_over(); }
 
@@ -54,6 +56,7 @@ class RemoteClusterView final : public ClusterView {
   bool fetched(StripeId id) const override;
   asio::awaitable<Status> fetch(std::vector<StripeId> stripes) override;
   bool deletion_pending(ChunkId chunk, ServerId server) const override;
+  Duration clock_ahead() const override { return metaserver_clock_.own_ahead(); }
   std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const override;
   asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context context, runtime::Endpoint destination,
                                                               proto::RepairChunkRequest request) override;
@@ -86,6 +89,7 @@ class RemoteClusterView final : public ClusterView {
   Context limited(Context context) const { return context.with_deadline(runtime_.clock.now() + kCallLimit); }
 
   runtime::Runtime runtime_;
+  rpc::MetaserverClock metaserver_clock_;
   rpc::Client& client_;
   const rpc::Secret& secret_;
   const runtime::Endpoint metaserver_;

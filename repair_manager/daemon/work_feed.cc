@@ -88,6 +88,7 @@ asio::awaitable<Status> WorkFeed::join() {
 void WorkFeed::take_shards(const proto::JoinRepairResponse& answer, TimePoint asked) {
   // Repairs that were queued may have been dropped while the lease was over.
   const bool anew = answer.epoch() != epoch_ || view_.lease_over();
+  view_.metaserver_clock().heard(answer.wall_clock_ns(), asked);
   view_.set_shards(answer, asked + std::chrono::milliseconds(answer.lease_ms()));
   repairs_.set_limits(std::chrono::milliseconds(answer.repair_delay_ms()),
                       std::max(1u, answer.max_per_server()));

@@ -18,7 +18,9 @@ double repair_rate(const ServerView& server, const LinkModel& link) {
   };
   const double rate =
       std::min(or_typical(server.up_bytes_per_second), or_typical(server.down_bytes_per_second));
-  return std::max(rate - static_cast<double>(server.user_bytes_per_second), rate * kLeastShare);
+  const double left = std::max(rate - static_cast<double>(server.user_bytes_per_second), rate * kLeastShare);
+  const auto limit = static_cast<double>(server.repair_limit_bytes_per_second);
+  return limit > 0 ? std::min(left, limit) : left;
 }
 
 uint32_t parts(double chunks) {

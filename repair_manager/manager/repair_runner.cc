@@ -147,11 +147,14 @@ Duration RepairRunner::attempt_limit(const RepairPlan& plan) const {
   for (ServerId helper : plan.helpers)
     busiest = std::max(busiest, planner_.slots().load(helper).repairs());
   const double shared = std::max(1.0, busiest / kSharers);
-  // Compared as a double: the estimate may be longer than a Duration can be.
-  const std::chrono::duration<double> estimated{plan.choice.seconds * kDeadlineFactor * shared};
-  const auto bounded = std::min<std::chrono::duration<double>>(estimated, kMaxDeadline);
-  return std::clamp(std::chrono::duration_cast<Duration>(bounded), options_.min_deadline,
-                    std::max(options_.min_deadline, kMaxDeadline));
+  // Compared as doubles: an estimate may be longer than a Duration can be.
+  using Seconds = std::chrono::duration<double>;
+  const Seconds generous{plan.choice.seconds * kDeadlineFactor * shared};
+  // What servers let repairs have may be so little that a repair takes longer than kMaxDeadline as it was estimated.
+  const Seconds needed{plan.choice.seconds * std::max(1u, busiest) * kLeastFactor};
+  const auto most = std::min<Seconds>(std::max<Seconds>(kMaxDeadline, needed), kLongestDeadline);
+  const auto bounded = std::max<Seconds>(std::min(generous, most), options_.min_deadline);
+  return std::chrono::duration_cast<Duration>(bounded);
 }
 
 asio::awaitable<Status> RepairRunner::carry_out(Context context, std::shared_ptr<RepairRun> run) {

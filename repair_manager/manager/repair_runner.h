@@ -32,9 +32,12 @@ class RepairRunner {
   static constexpr Duration kTailBackoff = 30s;  ///< after Options::attempts_in_a_row failed ones
   /// Deadline of an attempt, as a multiple of its estimated duration on servers that do nothing else.
   static constexpr double kDeadlineFactor = 10;
-  static constexpr Duration kMaxDeadline = 30min;  ///< of one attempt, whatever was estimated
-  static constexpr Duration kCommitLimit = 30s;    ///< for committing one chunk
-  static constexpr Duration kGiveUpLimit = 5s;     ///< for telling a root that its repair is over
+  /// Deadline of one attempt at most, unless it needs longer by its estimate: then kLeastFactor times that, up to
+  /// kLongestDeadline.
+  static constexpr Duration kMaxDeadline = 30min, kLongestDeadline = 12h;
+  static constexpr double kLeastFactor = 2;
+  static constexpr Duration kCommitLimit = 30s;  ///< for committing one chunk
+  static constexpr Duration kGiveUpLimit = 5s;   ///< for telling a root that its repair is over
 
   /// All outlive it.
   RepairRunner(const runtime::Runtime& runtime, const Options& options, ClusterView& view,

@@ -7,7 +7,7 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-constexpr Duration kCapabilityLife = 1h;
+constexpr Duration kCapabilityLife = 1h;  // they are shown when an attempt begins, however long it takes
 // The picture of the servers may be this old. It may be older with many servers, because it takes longer to make.
 constexpr Duration kServersFresh = 100ms;
 constexpr Duration kServersFreshEach = 100us;
@@ -43,7 +43,7 @@ void RepairPlanner::suspect(ServerId server) {
 PlanBasis RepairPlanner::basis() const {
   return {.link = options_.link,
           .view = view_,
-          .expiry = runtime_.clock.wall_now() + kCapabilityLife,
+          .expiry = runtime_.clock.wall_now() - view_.clock_ahead() + kCapabilityLife,
           .id = RepairId{runtime_.random.next() | 1}};  // 0 is no id
 }
 

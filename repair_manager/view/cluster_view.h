@@ -26,9 +26,10 @@ struct ServerView {
   uint64_t free_bytes = 0;
   uint64_t user_bytes_per_second = 0;
   uint64_t up_bytes_per_second = 0, down_bytes_per_second = 0;  ///< of its link; 0: unknown
-  double busy = 0;        ///< share of its time that CPU or disks were busy, 0..1
-  bool draining = false;  ///< no destination
-  bool slow = false;      ///< found slower than its peers by the monitor: others are better
+  uint64_t repair_limit_bytes_per_second = 0;  ///< what repairs may send, and receive, at most; 0: no limit
+  double busy = 0;                             ///< share of its time that CPU or disks were busy, 0..1
+  bool draining = false;                       ///< no destination
+  bool slow = false;  ///< found slower than its peers by the monitor: others are better
 };
 
 struct ChunkView {
@@ -69,6 +70,8 @@ class ClusterView {
   /// The server is to delete an older copy of this chunk: until it did, a new one there would go with it.
   virtual bool deletion_pending(ChunkId chunk, ServerId server) const = 0;
 
+  /// How far this process's wall clock is ahead of the metaserver's, by which capabilities expire.
+  virtual Duration clock_ahead() const { return {}; }
   /// Signs an operation on one chunk (see rpc::ChunkOperations), for trees and their roots to show.
   virtual std::string capability(ChunkId chunk, uint32_t operations, WallTime expiry) const = 0;
 

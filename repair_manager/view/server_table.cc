@@ -58,7 +58,10 @@ std::string ServerTable::name_of(ServerId id) const {
 LinkRate ServerTable::link(const ServerView& server, double otherwise) const {
   const auto left = [&](uint64_t measured, double usual) {
     const double rate = measured > 0 ? static_cast<double>(measured) : usual > 0 ? usual : otherwise;
-    return std::max(rate - static_cast<double>(server.user_bytes_per_second), rate * kLeastRepairShare);
+    const double for_repairs =
+        std::max(rate - static_cast<double>(server.user_bytes_per_second), rate * kLeastRepairShare);
+    const auto limit = static_cast<double>(server.repair_limit_bytes_per_second);
+    return limit > 0 ? std::min(for_repairs, limit) : for_repairs;
   };
   return {left(server.up_bytes_per_second, usual_link_.up),
           left(server.down_bytes_per_second, usual_link_.down)};

@@ -46,7 +46,8 @@ class ServerTable {
   /// The median of the known link rates; 0: none is known.
   LinkRate usual_link() const { return usual_link_; }
   /// Returns the rate that a server's link has for repairs: its own (the usual one if that is unknown, or else
-  /// `otherwise` both ways) less what its users take, but at least kLeastRepairShare of it.
+  /// `otherwise` both ways) less what its users take, but at least kLeastRepairShare of it, and
+  /// no more than the server lets repairs have.
   LinkRate link(const ServerView& server, double otherwise) const;
 
   /// How much a server is to be avoided for its slow link, in repairs that it might take part in.

@@ -19,6 +19,7 @@ std::optional<ServerView> server_view(const proto::ServerState& state) {
                     .user_bytes_per_second = state.user_bytes_per_second(),
                     .up_bytes_per_second = state.up_bytes_per_second(),
                     .down_bytes_per_second = state.down_bytes_per_second(),
+                    .repair_limit_bytes_per_second = state.repair_limit_bytes_per_second(),
                     .busy = state.busy(),
                     .draining = state.draining(),
                     .slow = state.has_slow()};

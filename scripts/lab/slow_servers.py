@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads of 1 MiB while a server is slow, dead, or has a slow disk: their p99 beside that of the healthy cluster, in one run.
 
-    scripts/lab/slow_servers.py [--bin build/release/bin] [--library build/release/lib/libkintsugi.so] [--dir DIRECTORY] [--mib 2048]
+    scripts/lab/slow_servers.py [--bin build/test/bin] [--library build/test/lib/libkintsugi.so] [--dir DIRECTORY] [--mib 2048]
                                 [--reads 2000] [--readers 1] [--rounds 1] [--disk-rate 10] [--delay-ms 0] [--only NAME,...] [--json FILE]
 
 A cluster of ten chunkservers (rs-6-3-1024k, no cache of chunks: every read comes from a disk) is made below DIRECTORY, which has to be on a real
@@ -244,8 +244,8 @@ def main():
     if sys.argv[1:2] == ["--reader"]:
         read_for_ever(sys.argv[2], sys.argv[3], int(sys.argv[4]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
-    parser.add_argument("--library", type=pathlib.Path, default=pathlib.Path("build/release/lib/libkintsugi.so"))
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
+    parser.add_argument("--library", type=pathlib.Path, default=pathlib.Path("build/test/lib/libkintsugi.so"))
     parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--mib", type=int, default=2048)
     parser.add_argument("--reads", type=int, default=2000)

@@ -20,9 +20,16 @@ class DaemonFiles : public ProcessCluster {
   /// The files of the cluster that a user who is nobody here can read, one a line.
   std::string readable_by_others() const {
     fs::permissions(path("."), fs::perms(0755));  // others come as far as the cluster
-    return run_command({"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "find",
-                        cluster_directory(), "-type", "f", "-readable", "-not", "-name", "env"})
-        .out;
+    const Outcome found = run_command({"/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534",
+                                       "--clear-groups", "/usr/bin/find", cluster_directory(), "-type", "f",
+                                       "-readable", "-not", "-name", "env"});
+    EXPECT_NE(found.exit_code, 127) << found.err;
+    EXPECT_EQ(run_command({"/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                           "/usr/bin/test", "-r", cluster_directory() + "/env"})
+                  .exit_code,
+              0)
+        << "others come as far as the cluster";
+    return found.out;
   }
   static mode_t mode_of(const std::string& file) {
     struct stat state{};
@@ -48,7 +55,7 @@ TEST_F(DaemonFiles, OfAnEarlierVersionAreClosedByTheNextStart) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
   start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
   for (const char* part : {"data", "log", "run", "etc", "cluster.json"})
-    run_command({"chmod", "-R", "a+rX", cluster_directory() + "/" + part});
+    run_command({"/usr/bin/chmod", "-R", "a+rX", cluster_directory() + "/" + part});
   EXPECT_THAT(readable_by_others(), HasSubstr("/data/meta/"));
   kill9("metaserver");
   kill9("chunkserver-1");
@@ -77,6 +84,17 @@ TEST_F(DaemonFiles, OfLogsAreOpenedAgainByAHangupThatEndsNobody) {
     EXPECT_EQ(::kill(before[i], 0), 0) << daemons[i];
   }
   EXPECT_EQ(kintsugi({"put", make_file("file", 1'000, 1), "/file"}).exit_code, 0);
+}
+
+TEST_F(DaemonFiles, AreNotPutWhereADiskIsMissing) {
+  start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  const std::string missing = path("not-mounted");
+  const Outcome refused =
+      run_command({KINTSUGI_BINARIES "/kintsugi-chunkserver", "--metaserver", "127.0.0.1:1", "--secret-file",
+                   cluster_directory() + "/secret", "--disks", cluster_directory() + "/data," + missing});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("there is no directory " + missing));
+  EXPECT_FALSE(fs::exists(missing));
 }
 
 TEST_F(DaemonFiles, SurviveAHangupDuringTheStart) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults in a running cluster, and whether `kintsugi diagnose` names the culprit.
 
-    scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--faults interference|phases] [--seed 1] [--bin build/release/bin]
+    scripts/lab/diagnosis/campaign.py record --injections 300 --journal campaign.journal [--faults interference|phases] [--seed 1] [--bin build/test/bin]
                                              [--dir DIRECTORY]
     scripts/lab/diagnosis/campaign.py report --journal campaign.journal
     scripts/lab/diagnosis/campaign.py compare --journal campaign.journal --snapshots KEPT
@@ -259,7 +259,7 @@ def main():
     recording.add_argument("--faults", choices=WARM_UP, default="hangs", help="what to draw from; interference makes things slow, and takes two minutes each")
     recording.add_argument("--only", nargs="+", default=[], help="leave out all other kinds of fault, for development")
     recording.add_argument("--journal", type=pathlib.Path, default=pathlib.Path("campaign.journal"))
-    recording.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    recording.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
     recording.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     recording.add_argument("--keep", type=pathlib.Path, help="copy the monitor's directory here, for `kintsugi-monitor analyse`")
     recording.set_defaults(run=record)
@@ -270,18 +270,18 @@ def main():
     comparing = commands.add_parser("compare")
     comparing.add_argument("--journal", type=pathlib.Path, nargs="+", default=[pathlib.Path("campaign.journal")])
     comparing.add_argument("--snapshots", type=pathlib.Path, nargs="+", required=True, help="what `record --keep` kept, of each journal")
-    comparing.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    comparing.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
     comparing.set_defaults(run=judge.compare)
     windows = commands.add_parser("phases")
     windows.add_argument("--journal", type=pathlib.Path, nargs="+", required=True)
     windows.add_argument("--snapshots", type=pathlib.Path, nargs="+", required=True, help="what `record --keep` kept, of each journal")
     windows.add_argument("--only", nargs="+", default=[], help="kinds of fault; the others are left out")
-    windows.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    windows.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
     windows.set_defaults(run=phases.judge)
     quiet = commands.add_parser("healthy")
     quiet.add_argument("--minutes", type=float, default=240)
     quiet.add_argument("--seed", type=int, default=1)
-    quiet.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    quiet.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/test/bin"))
     quiet.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     quiet.add_argument("--pace", type=float, default=1, help="clients rest so many times longer")
     quiet.add_argument("--keep", type=pathlib.Path, help="copy the monitor's directory here, for `kintsugi-monitor analyse`")

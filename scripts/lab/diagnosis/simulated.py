@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges the journal of the simulated campaign: which faults were named, how much of what was said was right, how soon.
 
-    build/release/bin/kintsugi-simulate-faults --seeds 1..100 --journal simulated.journal
+    build/test/bin/kintsugi-simulate-faults --seeds 1..100 --journal simulated.journal
     scripts/lab/diagnosis/simulated.py simulated.journal [--misses]
 
 A verdict is right when it names the server; of a link, both of its ends; of a lost message, one that lost it. Faults that make something slow are judged apart:

@@ -13,7 +13,7 @@ namespace {
 std::string command(const Simulation& simulation) {
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
   if (test == nullptr) return simulation.replay_hint();
-  return fmt::format("{} build/release/bin/simulation_test --gtest_filter={}.{}", simulation.replay_hint(),
+  return fmt::format("{} build/test/bin/simulation_test --gtest_filter={}.{}", simulation.replay_hint(),
                      test->test_suite_name(), test->name());
 }
 

@@ -132,6 +132,7 @@ std::unique_ptr<Program> SimulatedCluster::make_chunkserver(size_t server) {
     network().set_link(name(server), rate, rate);
     options.link_up_bytes_per_second = options.link_down_bytes_per_second = rate;
   }
+  options.repair_bytes_per_second = options_.repair_bytes_per_second;
   // Small, so that segments fill up and are cleaned within a test.
   options.segments.segment_bytes = 4 << 20;
   options.segments.group_bytes = 1 << 20;

@@ -71,6 +71,7 @@ struct ClusterOptions {
   /// Rates of server i, each way: what its network card does, and what it is told. Servers beyond the end are fast and
   /// are told nothing.
   std::vector<uint64_t> link_bytes_per_second = {};
+  uint64_t repair_bytes_per_second = 0;  ///< setting repair.bandwidth of each chunkserver; 0: none
   Duration heartbeat_interval = 1s;
   Duration suspect_after = 3s;
   Duration dead_after = 10s;
@@ -203,6 +204,9 @@ class SimulatedCluster {
   void set_wall_offset(size_t server, Duration offset) { servers_[server]->node.set_wall_offset(offset); }
   void set_wall_drift(size_t server, int64_t ppm) { servers_[server]->node.set_wall_drift(ppm); }
   void set_metaserver_wall_offset(Duration offset) { metaserver_->node.set_wall_offset(offset); }
+  void set_repair_manager_wall_offset(size_t manager, Duration offset) {
+    managers_[manager]->node.set_wall_offset(offset);
+  }
   /// Its disk takes a million times longer, from the next operation on: whatever needs it hangs. What hangs
   /// already is not helped by unhang, only by a crash.
   void hang(size_t server) { disk(server).set_slow(1e6); }
