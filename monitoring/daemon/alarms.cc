@@ -10,7 +10,7 @@ namespace kintsugi::monitoring {
 
 bool is_worse(const proto::Verdict& a, const proto::Verdict& b) {
   const auto rank = [](const proto::Verdict& v) {
-    return std::tuple(!v.masked(), v.confidence(), v.waiters(), v.since_ns());
+    return std::tuple(!v.masked(), proto::is_metaserver_silent(v), v.confidence(), v.waiters(), v.since_ns());
   };
   return rank(a) > rank(b);
 }

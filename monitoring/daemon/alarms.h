@@ -56,7 +56,8 @@ class Alarms {
   Totals totals_;
 };
 
-/// Verdicts of which nobody could go on without come first, then the surer ones, then those that hold up more.
+/// Verdicts of which nobody could go on without come first, the silent metaserver before all, then the surer ones, then those that
+/// hold up more.
 bool is_worse(const proto::Verdict& a, const proto::Verdict& b);
 
 }  // namespace kintsugi::monitoring
