@@ -152,6 +152,7 @@ Json to_json(const proto::ServerState& server) {
           {"cached_chunks", server.cached_chunks()},
           {"busy", server.busy()},
           {"draining", server.draining()},
+          {"reported", server.reported()},
           {"slow", server.has_slow() ? why_slow(server.slow()) : Json()}};
 }
 

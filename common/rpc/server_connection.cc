@@ -94,9 +94,11 @@ Status ControlSession::start_call(const FrameView& frame) {
   if (header.payload_bytes != 0) return {Code::kCorrupt, "a unary request with a payload"};
   const UnaryHandler* handler = core_.unary_handler(header.method);
   if (handler == nullptr) {
-    Status unknown{Code::kNotSupported,
-                   fmt::format("this server has no unary method {} ({})", static_cast<int>(header.method),
-                               method_name(header.method))};
+    Status unknown{
+        Code::kNotSupported,
+        fmt::format(
+            "this daemon does not serve {} (method {}): its address is that of another kind of daemon",
+            method_name(header.method), static_cast<int>(header.method))};
     respond(header, std::move(unknown), proto::Empty::default_instance());
     return {};
   }

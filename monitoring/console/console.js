@@ -120,7 +120,9 @@ function drawTimeline() {
 
 // ---- cluster
 
-function healthOf(server) {
+function healthOf(server, known) {
+  // What the metaserver said last may be old: only who reports is there for sure.
+  if (!known) return server.silent_s !== null && server.silent_s <= 3 ? ["", "✓ reports"] : ["warn", "? not known"];
   if (server.liveness === "dead") return ["bad", "✕ dead"];
   if (server.alarms.length) return ["bad", server.slow_factor > 0 ? "! alarm, gone around" : "! alarm"];
   if (server.liveness === "suspect") return ["warn", "? suspect"];
@@ -130,8 +132,8 @@ function healthOf(server) {
   return ["", "✓ alive"];
 }
 
-function tile(server) {
-  const [level, state] = healthOf(server);
+function tile(server, known) {
+  const [level, state] = healthOf(server, known);
   const used = server.total_bytes > 0 ? 1 - server.free_bytes / server.total_bytes : 0;
   const fill = element("i");
   fill.style.width = `${(used * 100).toFixed(0)}%`;
@@ -171,7 +173,7 @@ function drawServers({ parts, servers }) {
   by("map-note").textContent = counted(servers.length, "chunkserver") + (racks.size > 1 ? ` in ${counted(racks.size, "rack")}` : "");
   const first = element("div", "card rack", element("div", "tiles", ...parts.map(partTile)));
   if (servers.length === 0) return by("map-body").replaceChildren(first, empty("No chunkserver is known yet."));
-  const cards = [...racks].map(([rack, members]) => element("div", "card rack", rack ? element("h3", "", rack) : "", element("div", "tiles", ...members.map(tile))));
+  const cards = [...racks].map(([rack, members]) => element("div", "card rack", rack ? element("h3", "", rack) : "", element("div", "tiles", ...members.map((server) => tile(server, parts.every((part) => part.answers !== false))))));
   by("map-body").replaceChildren(first, element("div", `racks${racks.size === 1 ? " one" : ""}`, ...cards));
 }
 

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <tuple>
 
+#include "common/proto/verdicts.h"
 #include "monitoring/progress/diagnosis.h"
 
 namespace kintsugi::monitoring {
 
 bool is_worse(const proto::Verdict& a, const proto::Verdict& b) {
   const auto rank = [](const proto::Verdict& v) {
-    return std::tuple(!v.masked(), v.confidence(), v.waiters(), v.since_ns());
+    return std::tuple(!v.masked(), proto::is_metaserver_silent(v), v.confidence(), v.waiters(), v.since_ns());
   };
   return rank(a) > rank(b);
 }
@@ -27,7 +28,8 @@ void Alarms::restore(proto::Verdict record) {
   if (history_.size() > kMostHistory) history_.pop_back();
 }
 
-std::vector<proto::Verdict> Alarms::round(std::vector<proto::Verdict> found, TimePoint now, WallTime wall) {
+std::vector<proto::Verdict> Alarms::round(std::vector<proto::Verdict> found, TimePoint now, WallTime wall,
+                                          const std::set<uint64_t>& heard) {
   if (started_ == TimePoint{}) started_ = now;
   std::vector<proto::Verdict> records;
   for (auto& [identity, alarm] : standing_)
@@ -53,9 +55,13 @@ std::vector<proto::Verdict> Alarms::round(std::vector<proto::Verdict> found, Tim
     totals_.raised += is_new;
     if (is_new || surer) records.push_back(alarm.verdict);
   }
-  if (now - started_ < kSettle) return records;
   for (auto entry = standing_.begin(); entry != standing_.end();) {
-    if (entry->second.clean_rounds < kCleanRounds) {
+    const proto::Verdict& verdict = entry->second.verdict;
+    const bool is_heard = verdict.kind() == proto::Verdict::SILENT &&
+                          (verdict.server_id() != 0 || proto::is_metaserver_silent(verdict)) &&
+                          heard.contains(verdict.server_id());
+    const bool settles = now - started_ < kSettle && !is_heard;
+    if (settles || entry->second.clean_rounds < kCleanRounds) {
       ++entry;
       continue;
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@ class Alarms {
   void restore(proto::Verdict record);
 
   /// One round of the detectors. Returns the records to be kept: of alarms that were raised, became more certain, or were
-  /// cleared.
-  std::vector<proto::Verdict> round(std::vector<proto::Verdict> found, TimePoint now, WallTime wall);
+  /// cleared. `heard`: ids of the servers that report, and 0 when the metaserver answers. Who is heard is silent no more, whatever
+  /// was found in an earlier life.
+  std::vector<proto::Verdict> round(std::vector<proto::Verdict> found, TimePoint now, WallTime wall,
+                                    const std::set<uint64_t>& heard = {});
 
   /// The worst first.
   std::vector<proto::Verdict> standing() const;
@@ -53,7 +56,8 @@ class Alarms {
   Totals totals_;
 };
 
-/// Verdicts of which nobody could go on without come first, then the surer ones, then those that hold up more.
+/// Verdicts of which nobody could go on without come first, the silent metaserver before all, then the surer ones, then those that
+/// hold up more.
 bool is_worse(const proto::Verdict& a, const proto::Verdict& b);
 
 }  // namespace kintsugi::monitoring

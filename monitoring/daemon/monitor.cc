@@ -6,6 +6,7 @@
 
 #include "common/log/log.h"
 #include "common/proto/verdicts.h"
+#include "monitoring/daemon/absence_detector.h"
 #include "monitoring/daemon/slow_servers.h"
 
 namespace kintsugi::monitoring {
@@ -92,6 +93,17 @@ asio::awaitable<void> Monitor::rounds() {
   }
 }
 
+std::set<uint64_t> Monitor::heard(const model::Snapshot& snapshot) const {
+  std::set<uint64_t> servers;
+  for (const auto& view : snapshot.processes)
+    if (view->last().server_id() != 0 && !view->last().last() &&
+        snapshot.silent(*view) < options_.detectors.progress.silence)
+      servers.insert(view->last().server_id());
+  const std::optional<Duration> answered = watch_.answered_ago();
+  if (answered && *answered < AbsenceDetector::kUnanswered) servers.insert(0);
+  return servers;
+}
+
 void Monitor::round() {
   intake_.forget();
   const TimePoint now = runtime_.clock.now();
@@ -109,7 +121,8 @@ void Monitor::round() {
       found.push_back(std::move(verdict));
   }
   if (!found.empty()) last_alarm_ = now;
-  const std::vector<proto::Verdict> records = alarms_.round(std::move(found), now, runtime_.clock.wall_now());
+  const std::vector<proto::Verdict> records =
+      alarms_.round(std::move(found), now, runtime_.clock.wall_now(), heard(snapshot));
   watch_.tell_slow(slow_servers(alarms_.standing(), snapshot.servers));
   last_round_ = runtime_.clock.now() - now;
   const Duration interval = now - last_alarm_ <= kAfterAlarm ? kRound : options_.snapshot_interval;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,8 @@ class Monitor {
   asio::awaitable<Status> ping(Context context, const proto::Empty& request, proto::Empty& response);
   asio::awaitable<void> rounds();
   void round();
+  /// As Alarms::round takes it.
+  std::set<uint64_t> heard(const model::Snapshot& snapshot) const;
 
   runtime::Runtime runtime_;
   const MonitorOptions options_;

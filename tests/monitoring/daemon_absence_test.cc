@@ -103,6 +103,20 @@ TEST(Absence, ARestartedMonitorKnowsTheServersThatWereSilentBefore) {
   EXPECT_EQ(rig.diagnose().verdicts_size(), 0);
 }
 
+TEST(Absence, AServerThatCameBackWhileTheMonitorWasAwayIsSilentNoMore) {
+  MonitorRig rig;
+  rig.report_for(12);
+  set_dead(rig, 2);
+  rig.report_for(8);
+  EXPECT_EQ(only_verdict(rig).server(), "server-2");
+  rig.crash(false);
+  rig.silent = 0;
+  rig.meta->servers.mutable_servers(1)->set_liveness(proto::ServerState::ALIVE);
+  rig.start();
+  rig.report_for(4);
+  EXPECT_EQ(rig.diagnose().verdicts_size(), 0) << "it reports, and nobody has to wait for that to settle";
+}
+
 TEST(Absence, AMonitorThatNeverHeardADeadServerNamesIt) {
   MonitorRig rig;
   set_dead(rig, 3);

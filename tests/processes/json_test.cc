@@ -45,8 +45,14 @@ class JsonOutput : public ProcessCluster {
     EXPECT_EQ(outcome.exit_code, 0) << testing::PrintToString(words) << outcome.err;
     EXPECT_EQ(outcome.err, "") << testing::PrintToString(words);
     EXPECT_TRUE(parsed.is_object()) << testing::PrintToString(words) << outcome.out;
+    for (const auto& [field, value] : parsed.items())
+      EXPECT_NE(reference_.find("`" + field + "`"), std::string::npos)
+          << testing::PrintToString(words) << " has the field " << field
+          << ", which docs/cli_json.md does not have";
     return parsed;
   }
+
+  const std::string reference_ = read_file(KINTSUGI_SOURCE "/docs/cli_json.md");
 };
 
 TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
