@@ -112,8 +112,7 @@ asio::awaitable<Result<bool>> Leases::settle(const proto::ListResponse& page, ui
 }
 
 asio::awaitable<Status> Leases::settle(InodeId inode, uint64_t session) {
-  const bool patient = session == 0 && sessions_.others_have_to_tell(session, kTakeOver);
-  const TimePoint give_up = clock_.now() + (patient ? kPatientWait : kWait);
+  const TimePoint give_up = clock_.now() + kWait;
   while (!settled(inode, session)) {
     const TimePoint now = clock_.now();
     if (stopping_ || now >= give_up)
@@ -124,14 +123,15 @@ asio::awaitable<Status> Leases::settle(InodeId inode, uint64_t session) {
       Lease& lease = found->second;
       Holder& holder = holders_[lease.session];
       recall(inode, lease);
-      if (now >= taken_away_at(lease)) {
+      const TimePoint heard = std::max(lease.recalled, sessions_.last_heard(lease.session));
+      if (now - heard >= kTakeOver) {
         if (note_loss && !sessions_.has_lost(lease.session)) {
           // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss.
           KINTSUGI_CO_TRY(co_await note_loss(lease.session));
           continue;
         }
-        log::warning("session {:x} does not give the write lease of inode {} back: it has lost it",
-                     lease.session, inode);
+        log::warning("session {:x} does not answer: it has lost the write lease of inode {}", lease.session,
+                     inode);
         holder.leases.erase(inode);
         holder.to_recall.erase(inode);
         if (holder.lost.size() < kMaxOfSession) {
@@ -142,48 +142,24 @@ asio::awaitable<Status> Leases::settle(InodeId inode, uint64_t session) {
         settled_.notify_all();
         continue;
       }
-      look_again = std::min(look_again, taken_away_at(lease));
+      look_again = std::min(look_again, heard + kTakeOver);
     }
     (void)co_await settled_.wait_until(look_again);
   }
   co_return Status{};
 }
 
-TimePoint Leases::taken_away_at(const Lease& lease) const {
-  if (lease.progress == TimePoint{}) return lease.recalled + kTakeOver;
-  return std::min(lease.progress + kTakeOver, lease.recalled + kLongestGiveBack);
-}
-
-void Leases::note_progress(InodeId inode) {
-  const auto lease = leases_.find(inode);
-  if (lease == leases_.end() || lease->second.recalled == TimePoint{}) return;
-  lease->second.progress = clock_.now();
-}
-
-asio::awaitable<Status> Leases::settle(std::vector<InodeId> inodes, uint64_t session) {
-  // While one is waited for, another may be leased again.
-  for (int round = 0;; ++round) {
-    std::vector<InodeId> unsettled;
-    for (const InodeId inode : inodes) {
-      if (settled(inode, session)) continue;
-      unsettled.push_back(inode);
-      if (const auto lease = leases_.find(inode); lease != leases_.end() && lease->second.session != session)
-        recall(inode, lease->second);
-    }
-    if (unsettled.empty()) co_return Status{};
-    if (round == kMaxRounds) co_return Status{Code::kUnavailable, "is in use by other clients"};
-    for (const InodeId inode : unsettled)
-      KINTSUGI_CO_TRY(co_await settle(inode, session));
-  }
-}
-
-asio::awaitable<Status> Leases::settle_all(std::function<bool(InodeId)> below) {
-  // Until those that have to tell of their leases have told, nobody knows whose they are.
-  KINTSUGI_CO_TRY(co_await settle(kRootInode, 0));
+asio::awaitable<Status> Leases::settle_all() {
   std::vector<InodeId> leased;
-  for (const auto& [inode, lease] : leases_)
-    if (below(inode)) leased.push_back(inode);
-  co_return co_await settle(std::move(leased), 0);
+  for (auto& [inode, lease] : leases_) {
+    recall(inode, lease);
+    leased.push_back(inode);
+  }
+  // One that nobody has a lease of waits for those that have to tell of theirs.
+  if (leased.empty()) leased.push_back(kRootInode);
+  for (const InodeId inode : leased)
+    KINTSUGI_CO_TRY(co_await settle(inode, 0));
+  co_return Status{};
 }
 
 Status Leases::check(InodeId inode, uint64_t session) const {

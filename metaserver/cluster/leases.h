@@ -27,17 +27,10 @@ namespace kintsugi::metaserver {
 /// Leases are not durable. After a start of the metaserver those that sessions had are told by them, which settle() waits for.
 class Leases {
  public:
-  /// A lease that is not given back for so long after it was recalled is taken away, unless its owner writes to the inode: then
-  /// only after kLongestGiveBack.
-  static constexpr Duration kTakeOver = std::chrono::seconds(10);
-  static constexpr Duration kLongestGiveBack = std::chrono::seconds(60);
-  static constexpr Duration kWait =
-      std::chrono::seconds(5);  ///< of one call that wants an inode; a session asks again
-  /// A call without a session is not repeated: after a start it waits longer than sessions of before are waited for.
-  static constexpr Duration kPatientWait = kTakeOver + std::chrono::seconds(2);
+  static constexpr Duration kTakeOver = std::chrono::seconds(10);  ///< of silence after a recall
+  static constexpr Duration kWait = std::chrono::seconds(5);       ///< of one call that wants an inode
   static constexpr Duration kTellAgain = std::chrono::seconds(1);
   static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
-  static constexpr int kMaxRounds = 64;  ///< in which a call waits for inodes that are leased again and again
 
   /// `news` is notified when a session is to give something back. References must outlive it.
   Leases(const runtime::Runtime& runtime, const Sessions& sessions, runtime::Event& news)
@@ -80,13 +73,8 @@ class Leases {
   bool settled(InodeId inode, uint64_t session) const;
   /// Returns once no other session keeps anything back. kUnavailable: it still does after kWait.
   asio::awaitable<Status> settle(InodeId inode, uint64_t session);
-  /// The same of several inodes, all at one moment: none of them is leased when it returns ok.
-  asio::awaitable<Status> settle(std::vector<InodeId> inodes, uint64_t session);
-  /// Returns once nobody keeps anything back of what `below` says belongs to it and was closed before. Their owners are asked at
-  /// once. kUnavailable: somebody still does after kWait.
-  asio::awaitable<Status> settle_all(std::function<bool(InodeId)> below);
-  /// Something that the owner kept back is on its way or has come: it is giving back what it has.
-  void note_progress(InodeId inode);
+  /// Returns once nobody keeps anything back of what was closed before. kUnavailable: somebody still does after kWait.
+  asio::awaitable<Status> settle_all();
   /// The same of all entries of a page of a listing, at once. False: nothing had to be waited for.
   asio::awaitable<Result<bool>> settle(const proto::ListResponse& page, uint64_t session);
   /// kStale: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
@@ -104,7 +92,6 @@ class Leases {
     uint64_t session = 0;
     TimePoint recalled{};  ///< when somebody first wanted it; none: nobody yet
     TimePoint told{};      ///< when its owner was to be told of that the last time
-    TimePoint progress{};  ///< when its owner wrote to the inode last, since it was recalled
   };
   struct Holder {
     std::set<InodeId> leases;
@@ -112,8 +99,6 @@ class Leases {
     std::set<InodeId> lost;  ///< until it says that it has given up what it kept back
   };
   void recall(InodeId inode, Lease& lease);
-  /// When the owner of a recalled lease has had enough time.
-  TimePoint taken_away_at(const Lease& lease) const;
 
   const runtime::Clock& clock_;
   const Sessions& sessions_;

@@ -60,7 +60,7 @@ void Promises::made(uint64_t session, InodeId inode, int what) {
     found->what |= what;
     return;
   }
-  promises.push_back({.session = session, .made = now, .what = what});
+  promises.push_back({session, now, what});
   ++count_[0];
 }
 
@@ -81,7 +81,6 @@ void Promises::change(InodeId inode, const std::vector<std::string>& names, uint
   struct Believer {
     int what = 0;
     TimePoint until;
-    std::vector<Promise*> promises;
   };
   std::map<uint64_t, Believer> believers;
   for (size_t i = 0; i < 2; ++i) {
@@ -89,9 +88,7 @@ void Promises::change(InodeId inode, const std::vector<std::string>& names, uint
     if (found == tables_[i].end()) continue;
     for (Promise& promise : found->second) {
       const TimePoint until = promise.made + kHolds;
-      if (promise.session == by) continue;
-      wait_for_broken(promise, hearers);
-      if (until <= now) continue;
+      if (promise.session == by || until <= now) continue;
       const int broken = names.empty() ? promise.what & ~kNames : promise.what;
       if (broken == 0) continue;
       // Other names in the directory are still believed.
@@ -99,48 +96,24 @@ void Promises::change(InodeId inode, const std::vector<std::string>& names, uint
       Believer& believer = believers[promise.session];
       believer.what |= broken;
       believer.until = std::max(believer.until, until);
-      believer.promises.push_back(&promise);
     }
+    count_[i] -= std::erase_if(found->second, [&](const Promise& promise) { return promise.what == 0; });
+    if (found->second.empty()) tables_[i].erase(found);
   }
   for (const auto& [id, believer] : believers) {
     const auto found = sessions_.find(id);
     if (found != sessions_.end() && !found->second.believes) continue;
     if (found != sessions_.end()) drop_expired(found->second);
-    for (Promise* promise : believer.promises)
-      promise->broken_until = believer.until;
     // One that has not said anything yet, or hears too little, is not told.
     if (found == sessions_.end() || found->second.untold.size() >= kMaxUntold) {
-      for (Promise* promise : believer.promises)
-        promise->broken_by = 0;
       hearers.until_ = std::max(hearers.until_, believer.until);
       continue;
     }
     Session& session = found->second;
-    for (Promise* promise : believer.promises)
-      promise->broken_by = session.last + 1;
     session.untold.push_back({++session.last, believer.until, inode, {}});
     if ((believer.what & kNames) != 0) session.untold.back().names = names;
     hearers.waits_.push_back({id, session.last, believer.until});
     news_.notify_all();
-  }
-  for (size_t i = 0; i < 2; ++i) {
-    const auto found = tables_[i].find(inode);
-    if (found == tables_[i].end()) continue;
-    count_[i] -= std::erase_if(found->second, [&](const Promise& promise) {
-      return promise.what == 0 && promise.broken_until <= now;
-    });
-    if (found->second.empty()) tables_[i].erase(found);
-  }
-}
-
-void Promises::wait_for_broken(const Promise& promise, Hearers& hearers) const {
-  if (promise.broken_until <= clock_.now()) return;
-  const auto session = sessions_.find(promise.session);
-  if (session != sessions_.end() && !session->second.believes) return;
-  if (promise.broken_by == 0) {
-    hearers.until_ = std::max(hearers.until_, promise.broken_until);
-  } else if (session == sessions_.end() || session->second.heard < promise.broken_by) {
-    hearers.waits_.push_back({promise.session, promise.broken_by, promise.broken_until});
   }
 }
 

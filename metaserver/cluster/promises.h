@@ -84,10 +84,6 @@ class Promises {
     uint64_t session;
     TimePoint made;
     int what;
-    /// The latest change that broke it: its number for the session (0: the session cannot be told), and how long the kernel may
-    /// still believe what was before. Whoever changes the inode again waits for that, too.
-    uint64_t broken_by = 0;
-    TimePoint broken_until = TimePoint::min();
   };
   using Table = std::unordered_map<InodeId, std::vector<Promise>>;
   struct Untold {
@@ -107,8 +103,6 @@ class Promises {
   void turn();
   void change(InodeId inode, const std::vector<std::string>& names, uint64_t by, Hearers& hearers);
   void drop_expired(Session& session) const;
-  /// Waits for what the promise was broken by before, if the session has not heard of it.
-  void wait_for_broken(const Promise& promise, Hearers& hearers) const;
   bool is_shared(uint64_t session, InodeId directory) const;
 
   const runtime::Clock& clock_;

@@ -82,8 +82,6 @@ asio::awaitable<void> AllocationService::wait_for_servers(Context context, const
 
 Status AllocationService::allocate(const proto::AllocateStripeRequest& request, const Policies& policies,
                                    proto::AllocateStripeResponse& response) {
-  // Its owner writes out what it kept back, if it is leased.
-  if (request.inode() != 0) state_.leases.note_progress(InodeId{request.inode()});
   KINTSUGI_TRY(state_.check_room());
   const std::string policy = policies.stripe.name();
   KINTSUGI_ASSIGN(const std::vector<ServerId> servers, choose(policies, request));

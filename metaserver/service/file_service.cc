@@ -337,13 +337,9 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
   const InodeId id{request.inode()};
   Status status;
   // A compaction changes nothing that anybody could see, or keeps back.
-  std::vector<InodeId> inodes;
-  if (request.replaced().empty()) inodes.push_back(id);
-  for (const proto::FileExtents& file : request.more())
-    inodes.push_back(InodeId{file.inode()});
-  status = co_await state_.leases.settle(inodes, request.change().session());
-  for (const InodeId inode : inodes)
-    if (state_.leases.owns(inode, request.change().session())) state_.leases.note_progress(inode);
+  if (request.replaced().empty()) status = co_await state_.leases.settle(id, request.change().session());
+  for (int i = 0; i < request.more_size() && status.ok(); ++i)
+    status = co_await state_.leases.settle(InodeId{request.more(i).inode()}, request.change().session());
   if (!status.ok()) co_return module.finish(status);
   if (carried_out(state_.store, request.change())) {
     const Reader reader(state_.store);
@@ -441,8 +437,10 @@ Status FileService::copy(Transaction& transaction, const proto::CopyExtentsReque
 asio::awaitable<Status> FileService::copy_extents(Context context, const proto::CopyExtentsRequest& request,
                                                   proto::CopyExtentsResponse& response) {
   sight::Module module{context, kCopyExtents, {double(request.length())}};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(
-      {InodeId{request.from()}, InodeId{request.to()}}, request.change().session())));
+  for (const uint64_t inode : {request.from(), request.to()}) {
+    const Status settled = co_await state_.leases.settle(InodeId{inode}, request.change().session());
+    if (!settled.ok()) co_return module.finish(settled);
+  }
   // To copy once more changes nothing.
   Transaction transaction(state_.store);
   FreedStripes freed;

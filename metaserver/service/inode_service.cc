@@ -399,8 +399,6 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
   const bool news =
       kept.ok() && !request.ends() && (lost || knows) && lost != state_.sessions.has_lost(request.session());
   if (news) note_loss(transaction, request.session(), lost);
-  // One that ends by itself is forgotten before it is answered: the next process of the metaserver need not wait for it.
-  if (kept.ok() && request.ends()) forget_changes(transaction, request.session());
   const Status status = co_await state_.finish(module.context(), kept, transaction);
   if (status.ok() && note) state_.sessions.noted(request.session());
   if (status.ok() && news) state_.sessions.lost_something(request.session(), lost);

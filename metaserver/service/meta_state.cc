@@ -1,7 +1,6 @@
 #include "metaserver/service/meta_state.h"
 
 #include "common/runtime/fault_points.h"
-#include "metaserver/namespace/ancestors.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/path.h"
 #include "monitoring/sight/module.h"
@@ -102,50 +101,28 @@ bool MetaState::may_keep_back(const proto::StoredInode& inode) {
   return inode.quota() == 0 && (of_file || (is_directory(inode) && !inode.has_xattrs()));
 }
 
-std::optional<InodeId> MetaState::unsettled_on(std::string_view text) const {
+asio::awaitable<Status> MetaState::settle_path(std::string_view text) {
   const Result<Path> path = Path::parse(text);
-  if (!path) return std::nullopt;  // whoever follows it says what is wrong with it
-  if (!leases.settled(kRootInode, 0)) return kRootInode;
-  Entry at{kRootInode, proto::Attributes::DIRECTORY};
-  for (const std::string_view name : path->names) {
-    const std::optional<Entry> next = find_entry(Reader(store), at.id, name);
-    if (!next || !next->is_directory()) return std::nullopt;
-    at = *next;
-    if (!leases.settled(at.id, 0)) return at.id;
-  }
-  return std::nullopt;
-}
-
-asio::awaitable<Status> MetaState::settle_path(std::string_view path) {
-  return settle_paths({std::string(path)});
-}
-
-asio::awaitable<Status> MetaState::settle_paths(std::vector<std::string> paths) {
+  if (!path) co_return Status{};  // whoever follows it says what is wrong with it
+  const auto first_unsettled = [&]() -> std::optional<InodeId> {
+    if (!leases.settled(kRootInode, 0)) return kRootInode;
+    Entry at{kRootInode, proto::Attributes::DIRECTORY};
+    for (const std::string_view name : path->names) {
+      const std::optional<Entry> next = find_entry(Reader(store), at.id, name);
+      if (!next || !next->is_directory()) return std::nullopt;
+      at = *next;
+      if (!leases.settled(at.id, 0)) return at.id;
+    }
+    return std::nullopt;
+  };
   for (int round = 0; !leases.all_settled(0); ++round) {
-    std::optional<InodeId> unsettled;
-    // While one path is waited for, another may be leased again: all of them are looked at after every wait.
-    for (const std::string& path : paths)
-      if (!unsettled) unsettled = unsettled_on(path);
+    const std::optional<InodeId> unsettled = first_unsettled();
     if (!unsettled) break;
     if (round == kMaxRoundsOfSettling)
-      co_return Status{Code::kUnavailable, paths.front() + " is in use by other clients"};
+      co_return Status{Code::kUnavailable, std::string(text) + " is in use by other clients"};
     KINTSUGI_CO_TRY(co_await leases.settle(*unsettled, 0));
   }
   co_return Status{};
-}
-
-asio::awaitable<Status> MetaState::settle_below(std::string_view text) {
-  KINTSUGI_CO_TRY(co_await settle_path(text));
-  const Result<Path> path = Path::parse(text);
-  if (!path) co_return Status{};
-  Entry directory{kRootInode, proto::Attributes::DIRECTORY};
-  for (const std::string_view name : path->names) {
-    const std::optional<Entry> next = find_entry(Reader(store), directory.id, name);
-    if (!next) co_return Status{};
-    directory = *next;
-  }
-  co_return co_await leases.settle_all(
-      [this, directory](InodeId inode) { return may_lie_within(Reader(store), inode, directory.id); });
 }
 
 asio::awaitable<Status> MetaState::finish_read(Context context, Status done) {

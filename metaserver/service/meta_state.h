@@ -89,10 +89,6 @@ struct MetaState {
   static constexpr uint64_t kKeepBackReserve = 1ull << 30;  ///< bytes that each server has free
   /// Returns once no client keeps back any name in the directories of the path, nor in what it leads to. kUnavailable.
   asio::awaitable<Status> settle_path(std::string_view path);
-  /// The same of several paths, all at one moment.
-  asio::awaitable<Status> settle_paths(std::vector<std::string> paths);
-  /// The same, and of everything that lies below the directory at the path and was closed before. kUnavailable.
-  asio::awaitable<Status> settle_below(std::string_view path);
   static constexpr int kMaxRoundsOfSettling = 64;  ///< leases that are waited for in one call
   /// Ends the repetition of a change that was carried out before: others may not have heard of it yet.
   asio::awaitable<Status> finish_repeated(Context context, Status done = {});
@@ -113,8 +109,6 @@ struct MetaState {
   /// What is known of all stripes, and the servers that have yet to say which chunks they have.
   proto::StripeHealth stripe_health() const;
   std::vector<proto::ServerName> servers_not_reported() const;
-  /// The first directory on the path in which a client keeps names back; none: there is none.
-  std::optional<InodeId> unsettled_on(std::string_view path) const;
   std::string address_of(ServerId server) const;  ///< empty when it is dead or unknown
   /// Servers that take new chunks: alive, not being drained, not in `exclude`, with room for `chunk_bytes`.
   UsableServers usable_servers(const std::vector<ServerId>& exclude, uint64_t chunk_bytes) const;

@@ -147,9 +147,6 @@ Status NamesService::apply(Transaction& transaction, const proto::NameChange& ch
                            Written& written) {
   const Status lost{Code::kStale, "was done under a lease that others have by now"};
   const InodeId id{change.inode()};
-  // Its owner writes out which names it gave.
-  if (change.has_make()) state_.leases.note_progress(InodeId{change.make().parent()});
-  if (change.has_unlink()) state_.leases.note_progress(InodeId{change.unlink().parent()});
   if (change.has_make()) {
     const bool done = transaction.get(keys::inode(id)).has_value();
     if (!done && !state_.leases.owns(InodeId{change.make().parent()}, round.session)) return lost;
