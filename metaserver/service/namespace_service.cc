@@ -122,8 +122,7 @@ asio::awaitable<Status> NamespaceService::remove(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::rename(Context context, const proto::RenameRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRename};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.from())));
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.to())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_paths({request.from(), request.to()})));
   Transaction transaction(state_.store);
   FreedStripes freed;
   Status renamed = state_.places.check_writable(request.from());
@@ -138,7 +137,7 @@ asio::awaitable<Status> NamespaceService::set_policy(Context context, const prot
                                                      Empty&) {
   sight::Module module{context, kSetPolicy};
   // Who makes files under the lease of a directory was told of its policy.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle_all()));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_below(request.path())));
   Transaction transaction(state_.store);
   std::string policy;
   Status set = extract(normalise_policy(request.policy()), policy);

@@ -22,7 +22,7 @@ asio::awaitable<Status> SnapshotService::create(Context context, const proto::Cr
                                                 proto::Empty&) {
   sight::Module module{context, kCreate};
   // What clients closed and did not write out yet belongs to it.
-  if (const Status settled = co_await state_.leases.settle_all(); !settled.ok())
+  if (const Status settled = co_await state_.settle_below(request.path()); !settled.ok())
     co_return module.finish(settled);
   // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
   Transaction transaction(state_.store);
