@@ -10,6 +10,7 @@ bool Leases::grant(uint64_t session, InodeId inode) {
   if (session == 0 || stopping_ || !sessions_.is_noted(session)) return false;
   if (const auto found = leases_.find(inode); found != leases_.end())
     return found->second.session == session && found->second.recalled == TimePoint{};
+  if (pauses_ > 0) return false;
   Holder& holder = holders_[session];
   if (holder.leases.size() >= kMaxOfSession || holder.lost.contains(inode) ||
       sessions_.held_by_others(inode, session))
@@ -64,8 +65,11 @@ void Leases::keep(const proto::KeepSessionRequest& request, proto::KeepSessionRe
     }
   }
   if (const auto holder = holders_.find(session); holder != holders_.end()) {
-    for (const InodeId inode : holder->second.lost)
+    // The session gives these back, and is told the rest then.
+    for (const InodeId inode : holder->second.lost) {
+      if (response.lost_size() == kMaxLostAtOnce) break;
       response.add_lost(inode.value);
+    }
   }
   settled_.notify_all();
 }
@@ -101,65 +105,76 @@ asio::awaitable<Result<bool>> Leases::settle(const proto::ListResponse& page, ui
   std::vector<InodeId> unsettled;
   for (const proto::DirectoryEntry& entry : page.entries()) {
     const InodeId inode{entry.attributes().inode()};
-    if (settled(inode, session)) continue;
-    unsettled.push_back(inode);
-    if (const auto lease = leases_.find(inode); lease != leases_.end() && lease->second.session != session)
-      recall(inode, lease->second);
+    if (!settled(inode, session)) unsettled.push_back(inode);
   }
-  for (const InodeId inode : unsettled)
-    KINTSUGI_CO_TRY(co_await settle(inode, session));
-  co_return !unsettled.empty();
+  const bool waits = !unsettled.empty();
+  KINTSUGI_CO_TRY(co_await settle(std::move(unsettled), session));
+  co_return waits;
 }
 
-asio::awaitable<Status> Leases::settle(InodeId inode, uint64_t session) {
+TimePoint Leases::revoked_at(const Lease& lease, Patience patience) const {
+  const TimePoint since = patience == Patience::kTenSeconds
+                              ? lease.recalled
+                              : std::max(lease.recalled, sessions_.last_heard(lease.session));
+  return since + kTakeOver;
+}
+
+asio::awaitable<Status> Leases::revoke(InodeId inode, uint64_t session) {
+  // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss.
+  if (note_loss && !sessions_.has_lost(session)) KINTSUGI_CO_TRY(co_await note_loss(session));
+  const auto found = leases_.find(inode);
+  if (found == leases_.end() || found->second.session != session) co_return Status{};  // it came meanwhile
+  log::warning(
+      "session {:x} does not give the write lease of inode {} back: it has lost it, and others see the file "
+      "as it is",
+      session, inode);
+  Holder& holder = holders_[session];
+  holder.leases.erase(inode);
+  holder.to_recall.erase(inode);
+  if (holder.lost.size() < kMaxOfSession) {
+    holder.lost.insert(inode);
+    on_lost(session, inode);
+  }
+  leases_.erase(found);
+  settled_.notify_all();
+  co_return Status{};
+}
+
+asio::awaitable<Status> Leases::settle(std::vector<InodeId> inodes, uint64_t session, Patience patience) {
   const TimePoint give_up = clock_.now() + kWait;
-  while (!settled(inode, session)) {
+  while (!inodes.empty()) {
     const TimePoint now = clock_.now();
+    const bool others_tell = sessions_.others_have_to_tell(session, kTakeOver);
+    InodeId unsettled = others_tell ? inodes.front() : InodeId{};
+    TimePoint look_again = std::min(give_up, now + kTellAgain);
+    bool revoked = false;
+    for (const InodeId inode : inodes) {
+      const auto found = leases_.find(inode);
+      if (found == leases_.end() || found->second.session == session) continue;
+      unsettled = inode;
+      recall(inode, found->second);
+      const TimePoint until = revoked_at(found->second, patience);
+      look_again = std::min(look_again, until);
+      if (until > now) continue;
+      KINTSUGI_CO_TRY(co_await revoke(inode, found->second.session));
+      revoked = true;
+    }
+    if (!unsettled) break;
+    if (revoked) continue;  // others may have got one meanwhile
     if (stopping_ || now >= give_up)
       co_return Status{Code::kUnavailable,
-                       fmt::format("inode {} is being written out by another client", inode)};
-    TimePoint look_again = std::min(give_up, now + kWait / 5);
-    if (const auto found = leases_.find(inode); found != leases_.end() && found->second.session != session) {
-      Lease& lease = found->second;
-      Holder& holder = holders_[lease.session];
-      recall(inode, lease);
-      const TimePoint heard = std::max(lease.recalled, sessions_.last_heard(lease.session));
-      if (now - heard >= kTakeOver) {
-        if (note_loss && !sessions_.has_lost(lease.session)) {
-          // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss.
-          KINTSUGI_CO_TRY(co_await note_loss(lease.session));
-          continue;
-        }
-        log::warning("session {:x} does not answer: it has lost the write lease of inode {}", lease.session,
-                     inode);
-        holder.leases.erase(inode);
-        holder.to_recall.erase(inode);
-        if (holder.lost.size() < kMaxOfSession) {
-          holder.lost.insert(inode);
-          on_lost(lease.session, inode);
-        }
-        leases_.erase(found);
-        settled_.notify_all();
-        continue;
-      }
-      look_again = std::min(look_again, heard + kTakeOver);
-    }
+                       fmt::format("inode {} is being written out by another client", unsettled)};
     (void)co_await settled_.wait_until(look_again);
   }
   co_return Status{};
 }
 
-asio::awaitable<Status> Leases::settle_all() {
-  std::vector<InodeId> leased;
-  for (auto& [inode, lease] : leases_) {
-    recall(inode, lease);
-    leased.push_back(inode);
-  }
-  // One that nobody has a lease of waits for those that have to tell of theirs.
-  if (leased.empty()) leased.push_back(kRootInode);
-  for (const InodeId inode : leased)
-    KINTSUGI_CO_TRY(co_await settle(inode, 0));
-  co_return Status{};
+std::vector<InodeId> Leases::leased() const {
+  std::vector<InodeId> all;
+  all.reserve(leases_.size());
+  for (const auto& [inode, lease] : leases_)
+    all.push_back(inode);
+  return all;
 }
 
 Status Leases::check(InodeId inode, uint64_t session) const {

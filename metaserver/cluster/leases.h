@@ -28,9 +28,11 @@ namespace kintsugi::metaserver {
 class Leases {
  public:
   static constexpr Duration kTakeOver = std::chrono::seconds(10);  ///< of silence after a recall
-  static constexpr Duration kWait = std::chrono::seconds(5);       ///< of one call that wants an inode
+  /// Of one call that wants inodes: longer than a silent session, or one of before a start, is waited for.
+  static constexpr Duration kWait = kTakeOver + std::chrono::seconds(2);
   static constexpr Duration kTellAgain = std::chrono::seconds(1);
   static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
+  static constexpr int kMaxLostAtOnce = 10'000;  ///< in one answer
 
   /// `news` is notified when a session is to give something back. References must outlive it.
   Leases(const runtime::Runtime& runtime, const Sessions& sessions, runtime::Event& news)
@@ -71,10 +73,30 @@ class Leases {
 
   /// Nothing has to be settled before `session` sees the inode.
   bool settled(InodeId inode, uint64_t session) const;
-  /// Returns once no other session keeps anything back. kUnavailable: it still does after kWait.
-  asio::awaitable<Status> settle(InodeId inode, uint64_t session);
-  /// Returns once nobody keeps anything back of what was closed before. kUnavailable: somebody still does after kWait.
-  asio::awaitable<Status> settle_all();
+  /// How long the owner of a lease that somebody wants may keep it.
+  enum class Patience {
+    kWhileItSpeaks,  ///< kTakeOver after its last word
+    kTenSeconds,     ///< kTakeOver after it was asked, whether it speaks or not
+  };
+  /// Returns once no other session keeps anything back of any of these inodes, all at the same moment. Their owners are asked at
+  /// once. kUnavailable: somebody still does after kWait. It is the only way to settle several inodes.
+  asio::awaitable<Status> settle(std::vector<InodeId> inodes, uint64_t session,
+                                 Patience patience = Patience::kWhileItSpeaks);
+  asio::awaitable<Status> settle(InodeId inode, uint64_t session) {
+    return settle(std::vector<InodeId>{inode}, session);
+  }
+  /// All inodes that some session has a lease of.
+  std::vector<InodeId> leased() const;
+  /// While one exists nobody gets a lease that the session has not got already.
+  class Pause {
+   public:
+    explicit Pause(Leases& leases) : leases_(leases) { ++leases_.pauses_; }
+    ~Pause() { --leases_.pauses_; }
+    Pause(const Pause&) = delete;
+
+   private:
+    Leases& leases_;
+  };
   /// The same of all entries of a page of a listing, at once. False: nothing had to be waited for.
   asio::awaitable<Result<bool>> settle(const proto::ListResponse& page, uint64_t session);
   /// kStale: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
@@ -99,11 +121,14 @@ class Leases {
     std::set<InodeId> lost;  ///< until it says that it has given up what it kept back
   };
   void recall(InodeId inode, Lease& lease);
+  TimePoint revoked_at(const Lease& lease, Patience patience) const;
+  asio::awaitable<Status> revoke(InodeId inode, uint64_t session);
 
   const runtime::Clock& clock_;
   const Sessions& sessions_;
   std::unordered_map<InodeId, Lease> leases_;
   std::map<uint64_t, Holder> holders_;
+  size_t pauses_ = 0;
   bool stopping_ = false;
   runtime::Event settled_;  ///< leases were given back, lost or told
   runtime::Event& recalled_;

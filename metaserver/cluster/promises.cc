@@ -36,6 +36,9 @@ void Promises::turn() {
   if (both) tables_[1].clear();
   if (both) count_[1] = 0;
   turned_ = now;
+  for (auto& [inode, all] : pending_)
+    std::erase_if(all, [&](const Pending& pending) { return pending.until <= now; });
+  std::erase_if(pending_, [](const auto& one) { return one.second.empty(); });
   std::erase_if(sessions_, [&](const auto& one) {
     return one.second.ended != TimePoint::max() && now - one.second.ended > 2 * kHolds;
   });
@@ -106,15 +109,33 @@ void Promises::change(InodeId inode, const std::vector<std::string>& names, uint
     if (found != sessions_.end()) drop_expired(found->second);
     // One that has not said anything yet, or hears too little, is not told.
     if (found == sessions_.end() || found->second.untold.size() >= kMaxUntold) {
-      hearers.until_ = std::max(hearers.until_, believer.until);
+      add_pending(inode, {id, kNeverTold, believer.until});
       continue;
     }
     Session& session = found->second;
     session.untold.push_back({++session.last, believer.until, inode, {}});
     if ((believer.what & kNames) != 0) session.untold.back().names = names;
-    hearers.waits_.push_back({id, session.last, believer.until});
+    add_pending(inode, {id, session.last, believer.until});
     news_.notify_all();
   }
+  // Also those that have not heard yet of an earlier change, and believe what was before that.
+  const auto pending = pending_.find(inode);
+  if (pending == pending_.end()) return;
+  for (const Pending& one : pending->second)
+    if (one.session != by && one.until > now) hearers.waits_.push_back({one.session, one.number, one.until});
+}
+
+void Promises::add_pending(InodeId inode, Pending added) {
+  if (added.number == kNeverTold) untellable_until_ = std::max(untellable_until_, added.until);
+  std::vector<Pending>& all = pending_[inode];
+  const auto before = std::ranges::find(all, added.session, &Pending::session);
+  if (before == all.end()) {
+    all.push_back(added);
+    return;
+  }
+  // Numbers grow: who has heard of the last has heard of all.
+  before->number = before->until > clock_.now() ? std::max(before->number, added.number) : added.number;
+  before->until = std::max(before->until, added.until);
 }
 
 bool Promises::is_shared(uint64_t id, InodeId directory) const {
@@ -128,7 +149,7 @@ Promises::Hearers Promises::changed(const Transaction& transaction) {
   turn();
   Hearers hearers;
   const TimePoint now = clock_.now();
-  if (count() == 0 && before_until_ <= now && unlisted_until_ <= now) return hearers;
+  if (count() == 0 && pending_.empty() && before_until_ <= now && unlisted_until_ <= now) return hearers;
   std::map<InodeId, std::vector<std::string>> inodes;
   transaction.visit_written(keys::all(keys::Kind::kInode),
                             [&](std::string_view key) { inodes.try_emplace(InodeId{keys::first_id(key)}); });
@@ -155,7 +176,7 @@ Promises::Hearers Promises::changed(InodeId inode, uint64_t by) {
 
 Promises::Hearers Promises::unheard() {
   Hearers hearers;
-  hearers.until_ = std::max(before_until_, unlisted_until_);
+  hearers.until_ = std::max({before_until_, unlisted_until_, untellable_until_});
   for (const auto& [id, session] : sessions_)
     if (!session.untold.empty())
       hearers.waits_.push_back(
@@ -169,8 +190,10 @@ asio::awaitable<void> Promises::heard(Hearers hearers) {
   for (const Hearers::Wait& wait : hearers.waits_) {
     while (!stopping_ && clock_.now() < wait.until) {
       const auto session = sessions_.find(wait.session);
-      const bool has_ended = session == sessions_.end() || !session->second.believes;
-      if (has_ended || session->second.heard >= wait.number) break;
+      const bool is_known = session != sessions_.end();
+      // Of one that is not known, and was never told, nobody knows whether it has ended.
+      const bool has_ended = is_known ? !session->second.believes : wait.number != kNeverTold;
+      if (has_ended || (is_known && session->second.heard >= wait.number)) break;
       (void)co_await heard_.wait_until(wait.until);
     }
   }

@@ -20,6 +20,7 @@ namespace kintsugi::metaserver {
 
 /// A change is made, those who may believe something else are told, and then the change is answered: whoever learns of it
 /// sees it on every mount. A session that says nothing is waited for until its kernel believes nothing any more (kBelieved).
+/// A second change that is made before a session has heard of the first waits for that session too.
 /// Promises are not durable: after a start, changes wait until those of before have passed.
 class Promises {
  public:
@@ -86,6 +87,14 @@ class Promises {
     int what;
   };
   using Table = std::unordered_map<InodeId, std::vector<Promise>>;
+  /// A session that has not heard of a change: it may still believe what was before, and every later change of the inode waits
+  /// for it as well.
+  struct Pending {
+    uint64_t session, number;
+    TimePoint until;
+  };
+  /// The number of a change that a session is not told of: only time ends what it believes.
+  static constexpr uint64_t kNeverTold = UINT64_MAX;
   struct Untold {
     uint64_t number;
     TimePoint until;
@@ -102,6 +111,7 @@ class Promises {
   };
   void turn();
   void change(InodeId inode, const std::vector<std::string>& names, uint64_t by, Hearers& hearers);
+  void add_pending(InodeId inode, Pending pending);
   void drop_expired(Session& session) const;
   bool is_shared(uint64_t session, InodeId directory) const;
 
@@ -111,10 +121,12 @@ class Promises {
   std::unordered_map<uint64_t, Session> sessions_;
   /// Promises since `turned_`, and from the kHolds before: what is older holds no more.
   Table tables_[2];
+  std::unordered_map<InodeId, std::vector<Pending>> pending_;
   size_t count_[2] = {0, 0};
   TimePoint turned_ = TimePoint::min();
-  TimePoint before_until_ = TimePoint::min();    ///< promises of a former process
-  TimePoint unlisted_until_ = TimePoint::min();  ///< there were too many to keep
+  TimePoint before_until_ = TimePoint::min();      ///< promises of a former process
+  TimePoint unlisted_until_ = TimePoint::min();    ///< there were too many to keep
+  TimePoint untellable_until_ = TimePoint::min();  ///< the last of `pending_` that are kNeverTold
   bool stopping_ = false;
 };
 

@@ -30,6 +30,42 @@ void Sessions::let_go(Session& session, InodeId inode) {
   if (--holders->second == 0) holders_.erase(holders);
 }
 
+Status Sessions::check_room(const Session& session, const proto::KeepSessionRequest& request) {
+  const bool begins = request.generation() == 0 || request.generation() == request.number();
+  const size_t before = !request.all() ? session.held.size() : begins ? 0 : session.listed.size();
+  if (before + static_cast<size_t>(request.hold_size()) <= kMaxHeld) return {};
+  return {Code::kLimitExceeded, "the client has too many files open"};
+}
+
+void Sessions::take_all(Session& session, const proto::KeepSessionRequest& request) {
+  if (request.generation() == 0 || request.generation() == request.number()) {
+    session.generation = request.generation();
+    session.listed.clear();
+    session.pages_lost = false;
+  } else if (request.generation() != session.generation) {
+    session.told_all =
+        false;  // the first pages came to another process of the metaserver: it has to begin anew
+    return;
+  }
+  for (const uint64_t inode : request.hold()) {
+    take(session, InodeId{inode});
+    session.listed.insert(InodeId{inode});
+  }
+  if (request.more()) return;
+  for (const InodeId inode : std::set<InodeId>(session.held))
+    if (!session.listed.contains(inode)) let_go(session, inode);
+  session.listed.clear();
+  session.generation = 0;
+  session.told_all = true;
+}
+
+bool Sessions::pages_lost(uint64_t id, bool lost) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return lost;
+  found->second.pages_lost |= lost;
+  return found->second.pages_lost;
+}
+
 Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response) {
   if (request.session() == 0) return {Code::kInvalidArgument, "session 0 is none"};
   auto found = sessions_.find(request.session());
@@ -44,15 +80,13 @@ Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessi
     if (request.number() <= session.last_number) return {Code::kConflict, "a later message came before"};
     session.last_number = request.number();
   }
+  KINTSUGI_TRY(check_room(session, request));
   if (request.all()) {
-    for (const InodeId inode : std::set<InodeId>(session.held))
-      let_go(session, inode);
-    session.told_all = true;
+    take_all(session, request);
+  } else {
+    for (const uint64_t inode : request.hold())
+      take(session, InodeId{inode});
   }
-  if (session.held.size() + static_cast<size_t>(request.hold_size()) > kMaxHeld)
-    return {Code::kLimitExceeded, "the client has too many files open"};
-  for (const uint64_t inode : request.hold())
-    take(session, InodeId{inode});
   for (const uint64_t inode : request.release())
     let_go(session, InodeId{inode});
   if (request.ends()) {
@@ -75,6 +109,7 @@ void Sessions::hold(uint64_t id, InodeId inode) {
     found->second.last_heard = clock_.now();
   }
   take(found->second, inode);
+  if (found->second.generation != 0) found->second.listed.insert(inode);
 }
 
 bool Sessions::held(InodeId inode) const {

@@ -28,7 +28,8 @@ class Sessions {
   /// Loads the sessions that there were (keys::Kind::kChange): they may go on.
   void load(const Reader& reader);
 
-  /// kInvalidArgument, kLimitExceeded; kConflict: it was overtaken by a later message of the session.
+  /// kInvalidArgument; kLimitExceeded: too many, and what it held it holds still; kConflict: it was overtaken by a later
+  /// message of the session. What it holds may come in pages: the first has the generation for its number.
   Status keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
   bool known(uint64_t session) const { return sessions_.contains(session); }
   /// The session has opened the inode. Session 0 is none.
@@ -42,6 +43,8 @@ class Sessions {
   bool others_have_to_tell(uint64_t session, Duration limit) const;
   /// It was there before the metaserver started, which is not longer than `limit` ago.
   bool may_tell_leases(uint64_t session, Duration limit) const;
+  /// Pages of what it holds are under way: whether one that came before, or this one, told the session of a loss.
+  bool pages_lost(uint64_t session, bool lost);
   /// The next process of the metaserver will know that there was this session.
   void noted(uint64_t session);
   bool is_noted(uint64_t session) const;
@@ -71,7 +74,12 @@ class Sessions {
     bool lost = false;         ///< durably
     bool of_before = false;    ///< there since before the metaserver started
     std::set<InodeId> held;
+    uint64_t generation = 0;   ///< of the pages that come now; 0: none do
+    std::set<InodeId> listed;  ///< what they named, and what it has opened since the first came
+    bool pages_lost = false;   ///< one of them told it of a loss
   };
+  static Status check_room(const Session& session, const proto::KeepSessionRequest& request);
+  void take_all(Session& session, const proto::KeepSessionRequest& request);
   void let_go(Session& session, InodeId inode);
   void take(Session& session, InodeId inode);
 

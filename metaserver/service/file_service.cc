@@ -335,11 +335,12 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
                                                    proto::WriteExtentsResponse& response) {
   sight::Module module{context, kWriteExtents, {double(request.extents_size()), double(request.more_size())}};
   const InodeId id{request.inode()};
-  Status status;
+  std::vector<InodeId> files;
   // A compaction changes nothing that anybody could see, or keeps back.
-  if (request.replaced().empty()) status = co_await state_.leases.settle(id, request.change().session());
-  for (int i = 0; i < request.more_size() && status.ok(); ++i)
-    status = co_await state_.leases.settle(InodeId{request.more(i).inode()}, request.change().session());
+  if (request.replaced().empty()) files.push_back(id);
+  for (const proto::FileExtents& file : request.more())
+    files.emplace_back(file.inode());
+  Status status = co_await state_.leases.settle(std::move(files), request.change().session());
   if (!status.ok()) co_return module.finish(status);
   if (carried_out(state_.store, request.change())) {
     const Reader reader(state_.store);
@@ -437,10 +438,8 @@ Status FileService::copy(Transaction& transaction, const proto::CopyExtentsReque
 asio::awaitable<Status> FileService::copy_extents(Context context, const proto::CopyExtentsRequest& request,
                                                   proto::CopyExtentsResponse& response) {
   sight::Module module{context, kCopyExtents, {double(request.length())}};
-  for (const uint64_t inode : {request.from(), request.to()}) {
-    const Status settled = co_await state_.leases.settle(InodeId{inode}, request.change().session());
-    if (!settled.ok()) co_return module.finish(settled);
-  }
+  const std::vector<InodeId> both{InodeId{request.from()}, InodeId{request.to()}};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(both, request.change().session())));
   // To copy once more changes nothing.
   Transaction transaction(state_.store);
   FreedStripes freed;

@@ -82,20 +82,18 @@ std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
 }
 
 asio::awaitable<Status> InodeService::settle(uint64_t session, std::vector<NameIn> names) {
-  const auto first_unsettled = [&]() -> std::optional<InodeId> {
-    for (const auto& [directory, name] : names) {
-      if (!state_.leases.settled(directory, session)) return directory;
-      const auto entry = name.empty() ? std::nullopt : find_entry(Reader(state_.store), directory, name);
-      if (entry && entry->is_directory() && !state_.leases.settled(entry->id, session)) return entry->id;
-    }
-    return std::nullopt;
-  };
   for (int round = 0; !state_.leases.all_settled(session); ++round) {
-    const std::optional<InodeId> unsettled = first_unsettled();
-    if (!unsettled) break;
+    std::vector<InodeId> unsettled;
+    for (const auto& [directory, name] : names) {
+      if (!state_.leases.settled(directory, session)) unsettled.push_back(directory);
+      const auto entry = name.empty() ? std::nullopt : find_entry(Reader(state_.store), directory, name);
+      if (entry && entry->is_directory() && !state_.leases.settled(entry->id, session))
+        unsettled.push_back(entry->id);
+    }
+    if (unsettled.empty()) break;
     if (round == MetaState::kMaxRoundsOfSettling)
       co_return Status{Code::kUnavailable, "is in use by other clients"};
-    KINTSUGI_CO_TRY(co_await state_.leases.settle(*unsettled, session));
+    KINTSUGI_CO_TRY(co_await state_.leases.settle(std::move(unsettled), session));
   }
   co_return Status{};
 }
@@ -391,13 +389,17 @@ asio::awaitable<Status> InodeService::keep_session(Context context, const proto:
   if (kept.ok()) state_.leases.keep(request, response);
   // After a restart the metaserver must know that this session may still tell what it holds.
   Transaction transaction(state_.store);
+  // A session that has ended by itself is not waited for by the next process of the metaserver either.
+  if (kept.ok() && request.ends()) forget_changes(transaction, request.session());
   const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
   if (note) note_session(transaction, request.session());
-  const bool lost = response.lost_size() > 0 || (!request.ask_locks() && response.lock_size() > 0);
+  bool lost = response.lost_size() > 0 || (!request.ask_locks() && response.lock_size() > 0);
+  // Only the last page says what is to be noted: what an earlier one noted would make the next ones doubtful.
+  if (request.generation() != 0) lost = state_.sessions.pages_lost(request.session(), lost);
   // Who has not told everything yet may not know of it either.
   const bool knows = !lost && !state_.sessions.has_to_tell(request.session());
-  const bool news =
-      kept.ok() && !request.ends() && (lost || knows) && lost != state_.sessions.has_lost(request.session());
+  const bool news = kept.ok() && !request.ends() && !request.more() && (lost || knows) &&
+                    lost != state_.sessions.has_lost(request.session());
   if (news) note_loss(transaction, request.session(), lost);
   const Status status = co_await state_.finish(module.context(), kept, transaction);
   if (status.ok() && note) state_.sessions.noted(request.session());

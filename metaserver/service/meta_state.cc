@@ -1,8 +1,9 @@
 #include "metaserver/service/meta_state.h"
 
+#include <unordered_map>
+
 #include "common/runtime/fault_points.h"
 #include "metaserver/namespace/changes.h"
-#include "metaserver/namespace/path.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -101,28 +102,77 @@ bool MetaState::may_keep_back(const proto::StoredInode& inode) {
   return inode.quota() == 0 && (of_file || (is_directory(inode) && !inode.has_xattrs()));
 }
 
-asio::awaitable<Status> MetaState::settle_path(std::string_view text) {
-  const Result<Path> path = Path::parse(text);
-  if (!path) co_return Status{};  // whoever follows it says what is wrong with it
-  const auto first_unsettled = [&]() -> std::optional<InodeId> {
-    if (!leases.settled(kRootInode, 0)) return kRootInode;
-    Entry at{kRootInode, proto::Attributes::DIRECTORY};
-    for (const std::string_view name : path->names) {
-      const std::optional<Entry> next = find_entry(Reader(store), at.id, name);
-      if (!next || !next->is_directory()) return std::nullopt;
-      at = *next;
-      if (!leases.settled(at.id, 0)) return at.id;
-    }
-    return std::nullopt;
-  };
+asio::awaitable<Status> MetaState::settle_paths(std::vector<std::string> paths) {
   for (int round = 0; !leases.all_settled(0); ++round) {
-    const std::optional<InodeId> unsettled = first_unsettled();
-    if (!unsettled) break;
+    std::vector<InodeId> unsettled;
+    for (const std::string& text : paths) {
+      const Result<Path> path = Path::parse(text);
+      if (!path) continue;  // whoever follows it says what is wrong with it
+      if (const auto first = first_unsettled(*path)) unsettled.push_back(*first);
+    }
+    if (unsettled.empty()) break;
     if (round == kMaxRoundsOfSettling)
-      co_return Status{Code::kUnavailable, std::string(text) + " is in use by other clients"};
-    KINTSUGI_CO_TRY(co_await leases.settle(*unsettled, 0));
+      co_return Status{Code::kUnavailable, paths.front() + " is in use by other clients"};
+    KINTSUGI_CO_TRY(co_await leases.settle(std::move(unsettled), 0));
   }
   co_return Status{};
+}
+
+std::optional<InodeId> MetaState::first_unsettled(const Path& path) const {
+  if (!leases.settled(kRootInode, 0)) return kRootInode;
+  Entry at{kRootInode, proto::Attributes::DIRECTORY};
+  for (const std::string_view name : path.names) {
+    const std::optional<Entry> next = find_entry(Reader(store), at.id, name);
+    if (!next || !next->is_directory()) return std::nullopt;
+    at = *next;
+    if (!leases.settled(at.id, 0)) return at.id;
+  }
+  return std::nullopt;
+}
+
+std::vector<InodeId> MetaState::leased_below(InodeId directory) const {
+  const Reader reader(store);
+  std::unordered_map<InodeId, bool> below{{directory, true}, {kRootInode, directory == kRootInode}};
+  const auto lies_below = [&](InodeId inode) {
+    std::vector<InodeId> passed;
+    bool is_below = false;
+    for (InodeId at = inode; at;) {
+      if (const auto known = below.find(at); known != below.end()) {
+        is_below = known->second;
+        break;
+      }
+      passed.push_back(at);
+      const auto stored = reader.get_message<proto::StoredInode>(keys::inode(at));
+      // One of several names may lie below.
+      is_below = stored && !is_directory(*stored) && stored->links() > 1;
+      if (is_below || !stored || passed.size() > kMaxDepthBelow) break;
+      at = InodeId{stored->parent()};
+    }
+    for (const InodeId one : passed)
+      below[one] = is_below;
+    return is_below;
+  };
+  std::vector<InodeId> found = leases.leased();
+  std::erase_if(found, [&](InodeId inode) { return !lies_below(inode); });
+  return found;
+}
+
+asio::awaitable<Status> MetaState::settle_below(std::string path) {
+  const Leases::Pause pause(leases);
+  for (int round = 0; round < kMaxRoundsOfSettling; ++round) {
+    KINTSUGI_CO_TRY(co_await settle_paths({path}));
+    const Result<Path> names = Path::parse(path);
+    if (!names) co_return Status{};
+    std::optional<Entry> at = Entry{kRootInode, proto::Attributes::DIRECTORY};
+    for (const std::string_view name : names->names) {
+      at = find_entry(Reader(store), at->id, name);
+      if (!at) co_return Status{};  // whoever follows the path says so
+    }
+    std::vector<InodeId> leased = leased_below(at->id);
+    if (leased.empty()) co_return Status{};
+    KINTSUGI_CO_TRY(co_await leases.settle(std::move(leased), 0, Leases::Patience::kTenSeconds));
+  }
+  co_return Status{Code::kUnavailable, path + " is in use by other clients"};
 }
 
 asio::awaitable<Status> MetaState::finish_read(Context context, Status done) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -35,6 +36,7 @@
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/namespace/directory_policies.h"
 #include "metaserver/namespace/namespace.h"
+#include "metaserver/namespace/path.h"
 #include "metaserver/namespace/places.h"
 #include "metaserver/namespace/quotas.h"
 #include "metaserver/namespace/snapshots.h"
@@ -88,7 +90,12 @@ struct MetaState {
   }
   static constexpr uint64_t kKeepBackReserve = 1ull << 30;  ///< bytes that each server has free
   /// Returns once no client keeps back any name in the directories of the path, nor in what it leads to. kUnavailable.
-  asio::awaitable<Status> settle_path(std::string_view path);
+  asio::awaitable<Status> settle_path(std::string_view path) { return settle_paths({std::string(path)}); }
+  /// The same of all of them, at the same moment.
+  asio::awaitable<Status> settle_paths(std::vector<std::string> paths);
+  /// Returns once no client keeps back anything of what lies below the directory and was closed before. Who is asked to give
+  /// something back and does not within Leases::kTakeOver has lost it. kUnavailable.
+  asio::awaitable<Status> settle_below(std::string path);
   static constexpr int kMaxRoundsOfSettling = 64;  ///< leases that are waited for in one call
   /// Ends the repetition of a change that was carried out before: others may not have heard of it yet.
   asio::awaitable<Status> finish_repeated(Context context, Status done = {});
@@ -161,6 +168,13 @@ struct MetaState {
 
   runtime::Event servers_changed;  ///< notified when one registers or dies, and when `stopping` is set
   bool stopping = false;
+
+ private:
+  static constexpr size_t kMaxDepthBelow = 10'000;  ///< a loop would be a damaged store
+  /// The first directory of the path that somebody keeps names back in.
+  std::optional<InodeId> first_unsettled(const Path& path) const;
+  /// What lies below the directory, or is it, and is leased.
+  std::vector<InodeId> leased_below(InodeId directory) const;
 };
 
 /// Moves the value of `result` to where it belongs, or hands its error on.

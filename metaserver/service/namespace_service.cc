@@ -166,8 +166,7 @@ asio::awaitable<Status> NamespaceService::rename(Context context, const proto::R
   sight::Module module{context, kRename};
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.from())));
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.to())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_paths({request.from(), request.to()})));
   Transaction transaction(state_.store);
   FreedStripes freed;
   const Caller caller = Caller::from(request.caller());
@@ -187,7 +186,7 @@ asio::awaitable<Status> NamespaceService::set_policy(Context context, const prot
                                                      Empty&) {
   sight::Module module{context, kSetPolicy};
   // Who makes files under the lease of a directory was told of its policy.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle_all()));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_below(request.path())));
   Transaction transaction(state_.store);
   std::string policy;
   Status set = extract(normalise_policy(request.policy()), policy);

@@ -25,7 +25,7 @@ asio::awaitable<Status> SnapshotService::create(Context context, const proto::Cr
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   // What clients closed and did not write out yet belongs to it.
-  if (const Status settled = co_await state_.leases.settle_all(); !settled.ok())
+  if (const Status settled = co_await state_.settle_below(request.path()); !settled.ok())
     co_return module.finish(settled);
   // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
   Transaction transaction(state_.store);

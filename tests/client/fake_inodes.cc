@@ -189,7 +189,7 @@ Status FakeMetaServer::keep_session(const proto::KeepSessionRequest& request,
   }
   const bool known = sessions.contains(request.session());
   std::set<uint64_t>& held = sessions[request.session()];
-  if (request.all()) held.clear();
+  if (request.all() && request.generation() == request.number()) held.clear();  // the first page
   held.insert(request.hold().begin(), request.hold().end());
   for (const uint64_t inode : request.release())
     held.erase(inode);

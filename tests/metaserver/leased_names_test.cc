@@ -31,6 +31,21 @@ struct NamesRig : MetaServerRig {
     first = reserved->first();
   }
 
+  /// A call that gives up before the metaserver does.
+  template <class Response>
+  Result<Response> call(rpc::Method method, const google::protobuf::MessageLite& request) {
+    const auto limited = [](MetaServerRig& rig, rpc::Method method,
+                            const google::protobuf::MessageLite& request,
+                            Response& response) -> asio::awaitable<Status> {
+      Context context;
+      context.deadline = rig.simulation.now() + 4s;
+      co_return co_await rig.client->call(context, {"10.0.0.1", 7000}, method, request, response);
+    };
+    Response response;
+    const Status status = simulation.run(limited(*this, method, request, response));
+    if (!status.ok()) return status;
+    return response;
+  }
   Status keep(uint64_t session, const std::function<void(proto::KeepSessionRequest&)>& fill) {
     proto::KeepSessionRequest request;
     request.set_session(session);
@@ -99,12 +114,12 @@ using Codes = std::vector<Code>;
 
 TEST(LeasedNames, OthersSeeThemOnceTheLeaseIsGivenBack) {
   NamesRig rig;
-  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kUnavailable)
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kDeadlineExceeded)
       << "whether there is such a name is the owner's to say";
   proto::WriteNamesRequest request;
   NamesRig::add(request, rig.first, rig.directory, "f");
   EXPECT_EQ(rig.write(request).value(), Codes{Code::kOk});
-  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kUnavailable);
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kDeadlineExceeded);
   KINTSUGI_EXPECT_OK(rig.give_back());
   EXPECT_EQ(rig.lookup(kOther, rig.directory, "g").error().code(), Code::kNotFound);
   KINTSUGI_EXPECT_OK(
@@ -121,13 +136,12 @@ TEST(LeasedNames, EverythingThatShowsOrChangesTheDirectoryWaitsForItsOwner) {
     request.set_path(method == rpc::Method::kMakeDirectory ? "/d/new" : "/d");
     return rig.call<proto::Empty>(method, request).error().code();
   };
-  EXPECT_EQ(by_path(rpc::Method::kMakeDirectory, proto::MakeDirectoryRequest{}), Code::kUnavailable);
-  EXPECT_EQ(by_path(rpc::Method::kRemove, proto::RemoveRequest{}), Code::kUnavailable);
-  EXPECT_EQ(by_path(rpc::Method::kSetQuota, proto::SetQuotaRequest{}), Code::kUnavailable);
+  EXPECT_EQ(by_path(rpc::Method::kMakeDirectory, proto::MakeDirectoryRequest{}), Code::kDeadlineExceeded);
+  EXPECT_EQ(by_path(rpc::Method::kRemove, proto::RemoveRequest{}), Code::kDeadlineExceeded);
   proto::ListRequest list;
   list.set_path("/d");
   still_there();
-  EXPECT_EQ(rig.call<proto::ListResponse>(rpc::Method::kList, list).error().code(), Code::kUnavailable);
+  EXPECT_EQ(rig.call<proto::ListResponse>(rpc::Method::kList, list).error().code(), Code::kDeadlineExceeded);
   proto::UnlinkRequest unlink;
   unlink.set_parent(1);
   unlink.set_name("d");
@@ -135,13 +149,14 @@ TEST(LeasedNames, EverythingThatShowsOrChangesTheDirectoryWaitsForItsOwner) {
   unlink.mutable_change()->set_session(kOther);
   unlink.mutable_change()->set_number(1);
   still_there();
-  EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kUnlink, unlink).error().code(), Code::kUnavailable)
+  EXPECT_EQ(rig.call<proto::Empty>(rpc::Method::kUnlink, unlink).error().code(), Code::kDeadlineExceeded)
       << "nobody knows whether it is empty";
   proto::ListInodeRequest page;
   page.set_session(kOther);
   page.set_directory(rig.directory);
   still_there();
-  EXPECT_EQ(rig.call<proto::ListResponse>(rpc::Method::kListInode, page).error().code(), Code::kUnavailable);
+  EXPECT_EQ(rig.call<proto::ListResponse>(rpc::Method::kListInode, page).error().code(),
+            Code::kDeadlineExceeded);
 }
 
 TEST(LeasedNames, WhatIsWrittenTwiceIsThereOnce) {
@@ -312,12 +327,13 @@ TEST(LeasedNames, AfterARestartTheyComeOnceTheSessionHasToldOfItsLeases) {
   proto::WriteNamesRequest request;
   NamesRig::add(request, rig.first, rig.directory, "f");
   EXPECT_EQ(rig.write(request).error().code(), Code::kUnavailable);
-  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kUnavailable);
+  EXPECT_EQ(rig.lookup(kOther, rig.directory, "f").error().code(), Code::kDeadlineExceeded);
   KINTSUGI_EXPECT_OK(rig.keep(kOwner, [&](auto& request) {
     request.set_all(true);
     request.add_lease(rig.directory);
   }));
   EXPECT_EQ(rig.write(request).value(), Codes{Code::kOk});
+  KINTSUGI_EXPECT_OK(rig.keep(kOther, [](auto& request) { request.set_all(true); }));
   EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").value(), rig.first);
 }
 

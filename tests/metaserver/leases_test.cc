@@ -1,6 +1,9 @@
 // Write leases: who has one, who is asked to give one back, and what happens to one whose owner is silent.
 #include "metaserver/cluster/leases.h"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -23,14 +26,49 @@ struct LeaseRig : MetaServerRig {
     const auto kept = call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, request);
     return kept ? Status{} : kept.error();
   }
+  /// A call that gives up before the metaserver does.
+  template <class Response>
+  Result<Response> call(rpc::Method method, const google::protobuf::MessageLite& request,
+                        Duration limit = 4s) {
+    Response response;
+    const Status status = simulation.run(call_async(method, request, response, limit));
+    if (!status.ok()) return status;
+    return response;
+  }
+  asio::awaitable<Status> call_async(rpc::Method method, const google::protobuf::MessageLite& request,
+                                     google::protobuf::MessageLite& response, Duration limit) {
+    Context context;
+    context.deadline = simulation.now() + limit;
+    co_return co_await client->call(context, {"10.0.0.1", 7000}, method, request, response);
+  }
+  template <class Request>
+  void in_background(rpc::Method method, Request request, std::optional<Status>& ended) {
+    const auto run = [](LeaseRig& rig, rpc::Method method, Request request,
+                        std::optional<Status>& ended) -> asio::awaitable<void> {
+      proto::Empty ignored;
+      ended = co_await rig.call_async(method, request, ignored, 30s);
+    };
+    asio::co_spawn(client_node.runtime().executor, run(*this, method, std::move(request), ended),
+                   asio::detached);
+  }
+  /// The session says every second that it is there, until `ended` or for so many seconds.
+  void beat(uint64_t session, const std::optional<Status>& ended, int seconds) {
+    for (int i = 0; i < seconds && !ended; ++i) {
+      KINTSUGI_EXPECT_OK(keep(session, [](auto&) {}));
+      simulation.run_for(1s);
+    }
+  }
   /// Whether the session got a lease, if it wanted one.
   Result<bool> get(uint64_t session, bool hold = false, bool lease = false) {
+    return get_of(inode, session, hold, lease);
+  }
+  Result<bool> get_of(uint64_t inode, uint64_t session, bool hold, bool lease, Duration limit = 4s) {
     proto::GetInodeRequest request;
     request.set_inode(inode);
     request.set_session(session);
     request.set_hold(hold);
     request.set_lease(lease);
-    const auto got = call<proto::InodeResponse>(rpc::Method::kGetInode, request);
+    const auto got = call<proto::InodeResponse>(rpc::Method::kGetInode, request, limit);
     if (!got) return got.error();
     return got->lease();
   }
@@ -60,7 +98,7 @@ TEST(Leases, OneWriterHasItUntilSomebodyElseWantsToSeeTheFile) {
   EXPECT_TRUE(*rig.get(kWriter, true, true));
   EXPECT_TRUE(*rig.get(kWriter, true, true)) << "it still has it";
   KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 1));
-  EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable) << "nothing was given back meanwhile";
+  EXPECT_EQ(rig.get(kReader).error().code(), Code::kDeadlineExceeded) << "nothing was given back meanwhile";
   EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode});
   EXPECT_FALSE(*rig.get(kWriter, true, true)) << "it is wanted back";
   KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
@@ -76,7 +114,9 @@ TEST(Leases, ListingsAndReadsByPathAskForIt) {
     EXPECT_TRUE(*rig.get(kWriter, false, true));
     const auto try_it = [&]() -> Code {
       if (way == 0) {
-        const auto read = rig.open("/f");
+        proto::OpenReadRequest open;
+        open.set_path("/f");
+        const auto read = rig.call<proto::OpenReadResponse>(rpc::Method::kOpenRead, open);
         return read ? Code::kOk : read.error().code();
       }
       if (way == 1) {
@@ -90,7 +130,7 @@ TEST(Leases, ListingsAndReadsByPathAskForIt) {
       const auto listed = rig.call<proto::ListResponse>(rpc::Method::kList, request);
       return listed ? Code::kOk : listed.error().code();
     };
-    EXPECT_EQ(try_it(), Code::kUnavailable) << way;
+    EXPECT_EQ(try_it(), Code::kDeadlineExceeded) << way;
     EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode}) << way;
     KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
     EXPECT_EQ(try_it(), Code::kOk) << way;
@@ -134,7 +174,7 @@ TEST(Leases, ARecallWhoseAnswerWasLostIsToldAgain) {
   EXPECT_TRUE(*rig.get(kWriter, true, true));
   for (int i = 0; i < 3; ++i) {
     KINTSUGI_EXPECT_OK(rig.keep(kWriter, [](auto&) {}));
-    EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable);
+    EXPECT_EQ(rig.get(kReader).error().code(), Code::kDeadlineExceeded);
     EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode}) << i;
   }
 }
@@ -144,7 +184,7 @@ TEST(Leases, AWriterThatSaysThatItIsThereIsWaitedFor) {
   EXPECT_TRUE(*rig.get(kWriter, true, true));
   for (int i = 0; i < 6; ++i) {
     KINTSUGI_EXPECT_OK(rig.keep(kWriter, [](auto&) {}));
-    EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable);
+    EXPECT_EQ(rig.get(kReader).error().code(), Code::kDeadlineExceeded);
   }
   KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 1));
 }
@@ -153,12 +193,13 @@ TEST(Leases, AfterARestartNobodySeesAFileBeforeThoseThatHadLeasesHaveToldOrAreSi
   LeaseRig rig;
   EXPECT_TRUE(*rig.get(kWriter, true, true));
   rig.restart();
-  EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable) << "who knows what the writer keeps back";
+  EXPECT_EQ(rig.get(kReader).error().code(), Code::kDeadlineExceeded)
+      << "who knows what the writer keeps back";
   KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
     request.set_all(true);
     request.add_lease(rig.inode);
   }));
-  EXPECT_EQ(rig.get(kReader).error().code(), Code::kUnavailable) << "the writer has a lease";
+  EXPECT_EQ(rig.get(kReader).error().code(), Code::kDeadlineExceeded) << "the writer has a lease";
   EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode});
   KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
   EXPECT_TRUE(rig.get(kReader));
@@ -185,6 +226,93 @@ TEST(Leases, AFileThatIsGoneIsInNobodysWayWhenManyAreWritten) {
   EXPECT_EQ(written->more(0).code(), static_cast<int>(Code::kOk));
   EXPECT_EQ(written->more(0).attributes().size(), 1'000'000u);
   EXPECT_EQ(rig.open("/g")->attributes().size(), 1'000'000u);
+}
+
+TEST(Leases, SeveralInodesAreSettledAtTheSameMoment) {
+  LeaseRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/g"));
+  const uint64_t other = rig.open("/g")->attributes().inode();
+  constexpr uint64_t kThird = 7;
+  KINTSUGI_EXPECT_OK(rig.keep(kThird, [](auto& request) { request.set_all(true); }));
+  ASSERT_TRUE(*rig.get(kWriter, false, true));
+  ASSERT_TRUE(*rig.get_of(other, kThird, false, true));
+  proto::CopyExtentsRequest copy;
+  copy.set_from(rig.inode);
+  copy.set_to(other);
+  copy.set_length(1000);
+  copy.mutable_change()->set_session(kReader);
+  copy.mutable_change()->set_number(1);
+  std::optional<Status> ended;
+  rig.in_background(rpc::Method::kCopyExtents, copy, ended);
+  rig.simulation.run_for(100ms);
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+  rig.simulation.run_for(100ms);
+  ASSERT_TRUE(*rig.get(kWriter, false, true)) << "it may write again while the copy waits for the other file";
+  KINTSUGI_EXPECT_OK(rig.keep(kThird, [&](auto& request) { request.add_give_back(other); }));
+  rig.simulation.run_for(100ms);
+  EXPECT_FALSE(ended) << "what the first file holds is its writer's to say, again";
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+  rig.simulation.run_for(100ms);
+  ASSERT_TRUE(ended);
+  KINTSUGI_EXPECT_OK(*ended);
+}
+
+TEST(Leases, ASnapshotAQuotaAndAPolicyWaitOnlyForWhatLiesBelowTheirDirectory) {
+  LeaseRig rig;
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  const TimePoint begin = rig.simulation.now();
+  proto::CreateSnapshotRequest snapshot;
+  snapshot.set_path("/d");
+  snapshot.set_name("one");
+  EXPECT_TRUE(rig.call<proto::Empty>(rpc::Method::kCreateSnapshot, snapshot));
+  proto::SetQuotaRequest quota;
+  quota.set_path("/d");
+  quota.set_max_bytes(1'000'000);
+  EXPECT_TRUE(rig.call<proto::Empty>(rpc::Method::kSetQuota, quota));
+  proto::SetPolicyRequest policy;
+  policy.set_path("/d");
+  policy.set_policy("rs-3-2-64k");
+  EXPECT_TRUE(rig.call<proto::Empty>(rpc::Method::kSetPolicy, policy));
+  EXPECT_LT(rig.simulation.now() - begin, 500ms);
+  KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 1));
+}
+
+TEST(Leases, WhoSpeaksAndNeverGivesBackHoldsUpNoSnapshotForMoreThanTenSeconds) {
+  LeaseRig rig;
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  proto::CreateSnapshotRequest snapshot;
+  snapshot.set_path("/");
+  snapshot.set_name("one");
+  std::optional<Status> ended;
+  const TimePoint begin = rig.simulation.now();
+  rig.in_background(rpc::Method::kCreateSnapshot, snapshot, ended);
+  rig.beat(kWriter, ended, 20);
+  ASSERT_TRUE(ended);
+  KINTSUGI_EXPECT_OK(*ended);
+  EXPECT_GE(rig.simulation.now() - begin, Leases::kTakeOver);
+  EXPECT_LE(rig.simulation.now() - begin, Leases::kTakeOver + 2s);
+  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kStale) << "it came too late";
+}
+
+TEST(Leases, ASessionThatHasEndedIsNotAwaitedAfterARestart) {
+  LeaseRig rig;
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  for (const uint64_t session : {kWriter, kReader})
+    KINTSUGI_EXPECT_OK(rig.keep(session, [](auto& request) { request.set_ends(true); }));
+  rig.restart();
+  const TimePoint begin = rig.simulation.now();
+  EXPECT_TRUE(rig.get(0));
+  EXPECT_LT(rig.simulation.now() - begin, 100ms);
+}
+
+TEST(Leases, ACallWaitsLongerAfterARestartThanTheMetaserverWaitsForASilentSession) {
+  LeaseRig rig;
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  rig.restart();
+  const TimePoint begin = rig.simulation.now();
+  EXPECT_TRUE(rig.get_of(rig.inode, 0, false, false, 30s)) << "late rather than never";
+  EXPECT_LE(rig.simulation.now() - begin, Leases::kTakeOver + 1s);
 }
 
 }  // namespace

@@ -59,6 +59,14 @@ struct PromiseRig : MetaServerRig {
     proto::InodeResponse response;
     ended = co_await call_async(rpc::Method::kMakeInode, request, response);
   }
+  asio::awaitable<void> set_in_background(proto::SetAttributesRequest request, std::optional<Status>& ended) {
+    proto::InodeResponse response;
+    ended = co_await call_async(rpc::Method::kSetAttributes, request, response);
+  }
+  asio::awaitable<void> get_in_background(proto::GetInodeRequest request, std::optional<Status>& ended) {
+    proto::InodeResponse response;
+    ended = co_await call_async(rpc::Method::kGetInode, request, response);
+  }
   proto::AwaitRecallsResponse await_news(uint64_t session, uint64_t after) {
     proto::AwaitRecallsRequest request;
     request.set_session(session);
@@ -153,6 +161,60 @@ TEST(Promises, ClientsWithoutAKernelAreNotWaitedFor) {
   rig.keep(kReader, 0, false);
   rig.look(kReader, "f");
   EXPECT_LT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 100ms);
+}
+
+TEST(Promises, ASecondAndAThirdChangeAndALeaseWaitForWhoHasNotHeardOfTheFirst) {
+  PromiseRig rig;
+  rig.look(kReader, "f");
+  std::optional<Status> ended[3];
+  for (int i = 0; i < 3; ++i) {
+    proto::SetAttributesRequest request;
+    request.mutable_change()->set_session(kWriter + i);
+    request.mutable_change()->set_number(++rig.number);
+    request.set_inode(rig.file);
+    request.set_mode(0600 + i);
+    asio::co_spawn(rig.client_node.runtime().executor, rig.set_in_background(request, ended[i]),
+                   asio::detached);
+    rig.simulation.run_for(50ms);
+  }
+  std::optional<Status> leased;
+  proto::GetInodeRequest wanted;
+  wanted.set_inode(rig.file);
+  wanted.set_session(kWriter);
+  wanted.set_hold(true);
+  wanted.set_lease(true);
+  asio::co_spawn(rig.client_node.runtime().executor, rig.get_in_background(wanted, leased), asio::detached);
+  rig.simulation.run_for(50ms);
+  for (const auto& one : ended)
+    EXPECT_FALSE(one) << "the reader's kernel believes what was before all of them";
+  EXPECT_FALSE(leased);
+  const proto::AwaitRecallsResponse news = rig.await_news(kReader, 0);
+  rig.keep(kReader, news.number());
+  rig.simulation.run_for(50ms);
+  for (const auto& one : ended) {
+    ASSERT_TRUE(one);
+    KINTSUGI_EXPECT_OK(*one);
+  }
+  ASSERT_TRUE(leased);
+  KINTSUGI_EXPECT_OK(*leased);
+}
+
+TEST(Promises, ALaterChangeWaitsAsLongForASessionThatCannotBeTold) {
+  PromiseRig rig;
+  constexpr uint64_t kUnknown = 99;  // it has said nothing of itself
+  rig.look(kUnknown, "f");
+  const TimePoint looked = rig.simulation.now();
+  std::optional<Status> first;
+  proto::SetAttributesRequest request;
+  request.mutable_change()->set_session(kWriter);
+  request.mutable_change()->set_number(++rig.number);
+  request.set_inode(rig.file);
+  request.set_mode(0600);
+  asio::co_spawn(rig.client_node.runtime().executor, rig.set_in_background(request, first), asio::detached);
+  rig.simulation.run_for(50ms);
+  KINTSUGI_EXPECT_OK(rig.chmod(7, 0640));
+  EXPECT_GT(rig.simulation.now() - looked, kBelieved);
+  EXPECT_TRUE(first);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Random histories of directories with snapshots: what a snapshot shows stays as it was, whatever the names are.
 #include "tests/metaserver/mean_names.h"
 #include "tests/metaserver/snapshot_rig.h"
-#include "tests/metaserver/test_seeds.h"
+#include "tests/test_seeds.h"
 
 namespace kintsugi::metaserver {
 namespace {

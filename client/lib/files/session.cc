@@ -88,6 +88,8 @@ void Session::hold(uint64_t inode) {
 void Session::held(uint64_t inode) {
   if (holds_[inode]++ > 0) return;
   news_released_.erase(inode);
+  // The pages that are under way do not name it.
+  if (telling_all_) news_held_.insert(inode);
 }
 
 void Session::release(uint64_t inode) {
@@ -147,6 +149,97 @@ void Session::lost(const google::protobuf::RepeatedField<uint64_t>& inodes) {
     give_back(inode);
 }
 
+Session::Everything Session::everything() {
+  Everything all;
+  // The number of the first page (send()).
+  all.generation = uint64_t{journal_.generation} << 32 | (told_ + 1);
+  for (const auto& [inode, times] : holds_)
+    all.holds.push_back(inode);
+  all.leases.assign(leases_.begin(), leases_.end());
+  for (const auto& [inode, had] : ending_)
+    all.leases.push_back(inode);
+  news_held_.clear();
+  news_released_.clear();
+  return all;
+}
+
+void Session::add_page(Everything& all, proto::KeepSessionRequest& request) const {
+  request.set_all(true);
+  request.set_generation(all.generation);
+  // All locks fit one message (OwnLocks), and those that another process had are asked for only once.
+  if (std::exchange(all.locks, false)) {
+    for (proto::HeldLock& held : locks_.table().of(id_))
+      *request.add_lock() = std::move(held);
+  }
+  size_t named = 0;
+  for (; !all.holds.empty() && named < kMaxInodesAtOnce; ++named, all.holds.pop_front())
+    if (holds_.contains(all.holds.front())) request.add_hold(all.holds.front());
+  for (; !all.leases.empty() && named < kMaxInodesAtOnce; ++named, all.leases.pop_front()) {
+    const uint64_t inode = all.leases.front();
+    // It may have been given back since the first page.
+    const bool has = leases_.contains(inode) || ending_.contains(inode);
+    if (has && !unknown_.contains(inode)) request.add_lease(inode);
+  }
+  request.set_more(!all.holds.empty() || !all.leases.empty());
+}
+
+void Session::add_news(proto::KeepSessionRequest& request) {
+  const auto some = [](std::set<uint64_t>& from, google::protobuf::RepeatedField<uint64_t>& to) {
+    while (!from.empty() && static_cast<size_t>(to.size()) < kMaxInodesAtOnce)
+      to.Add(from.extract(from.begin()).value());
+  };
+  some(news_held_, *request.mutable_hold());
+  some(news_released_, *request.mutable_release());
+}
+
+void Session::add_given_back(proto::KeepSessionRequest& request, bool with_locks) {
+  while (!news_given_back_.empty() && giving_back_.size() < kMaxInodesAtOnce)
+    giving_back_.insert(news_given_back_.extract(news_given_back_.begin()));
+  // The lease that a call brings which is under way now may be the one that this gives back.
+  if (asking_ > 0) ended_early_.insert(giving_back_.begin(), giving_back_.end());
+  request.mutable_give_back()->Add(giving_back_.begin(), giving_back_.end());
+  for (const uint64_t inode : giving_back_) {
+    if (!decided_.contains(inode)) continue;
+    request.add_locks_of(inode);
+    if (!with_locks) continue;
+    for (proto::HeldLock& held : locks_.table().of(id_, InodeId{inode}))
+      *request.add_lock() = std::move(held);
+  }
+}
+
+asio::awaitable<Status> Session::tell_page(Context context, proto::KeepSessionRequest request,
+                                           bool& tell_all) {
+  const TimePoint sent = resources_.now();
+  const bool more = request.more();
+  const Status status = co_await send(context, std::move(request), tell_all);
+  // After an error the inodes stay in giving_back_: they are told once more, and until then none of their leases is asked for.
+  if (status.ok()) {
+    for (const uint64_t inode : giving_back_)
+      decided_.erase(inode);
+    giving_back_.clear();
+  }
+  // Before the last page the metaserver cannot say otherwise than that it does not know everything.
+  if (status.ok() && !tell_all && !more) decides_until_ = sent + kDecidesFor;
+  co_return status;
+}
+
+asio::awaitable<Status> Session::tell_all_pages(Context context, bool& tell_all) {
+  Everything all = everything();
+  telling_all_ = true;
+  Status status;
+  bool more = true;
+  while (status.ok() && more) {
+    proto::KeepSessionRequest request;
+    const bool is_first = all.locks;
+    add_page(all, request);
+    more = request.more();
+    add_given_back(request, !is_first);
+    status = co_await tell_page(context, std::move(request), tell_all);
+  }
+  telling_all_ = false;
+  co_return status;
+}
+
 asio::awaitable<Status> Session::tell(Context context) {
   {
     const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, telling_span_);
@@ -155,55 +248,15 @@ asio::awaitable<Status> Session::tell(Context context) {
   telling_span_ = context.trace.span_id;
   Status status;
   do {
-    proto::KeepSessionRequest request;
-    std::set<uint64_t> held, released;
-    if (all_) {
-      request.set_all(true);
-      for (const auto& [inode, times] : holds_)
-        request.add_hold(inode);
-      const auto add_lease = [&](uint64_t inode) {
-        if (!unknown_.contains(inode)) request.add_lease(inode);
-      };
-      for (const uint64_t inode : leases_)
-        add_lease(inode);
-      for (const auto& [inode, had] : ending_)
-        add_lease(inode);
-      for (proto::HeldLock& held : locks_.table().of(id_))
-        *request.add_lock() = std::move(held);
-      news_held_.clear();
-      news_released_.clear();
-    } else {
-      const auto some = [](std::set<uint64_t>& from, std::set<uint64_t>& to) {
-        while (!from.empty() && to.size() < kMaxInodesAtOnce)
-          to.insert(from.extract(from.begin()));
-      };
-      some(news_held_, held);
-      some(news_released_, released);
-      request.mutable_hold()->Add(held.begin(), held.end());
-      request.mutable_release()->Add(released.begin(), released.end());
-    }
-    while (!news_given_back_.empty() && giving_back_.size() < kMaxInodesAtOnce)
-      giving_back_.insert(news_given_back_.extract(news_given_back_.begin()));
-    // The lease that a call brings which is under way now may be the one that this gives back.
-    if (asking_ > 0) ended_early_.insert(giving_back_.begin(), giving_back_.end());
-    request.mutable_give_back()->Add(giving_back_.begin(), giving_back_.end());
-    for (const uint64_t inode : giving_back_) {
-      if (!decided_.contains(inode)) continue;
-      request.add_locks_of(inode);
-      if (all_) continue;
-      for (proto::HeldLock& held : locks_.table().of(id_, InodeId{inode}))
-        *request.add_lock() = std::move(held);
-    }
-    const TimePoint sent = resources_.now();
     bool tell_all = false;
-    status = co_await send(context, std::move(request), tell_all);
-    // After an error the inodes stay in giving_back_: they are told once more, and until then none of their leases is asked for.
-    if (status.ok()) {
-      for (const uint64_t inode : giving_back_)
-        decided_.erase(inode);
-      giving_back_.clear();
+    if (all_) {
+      status = co_await tell_all_pages(context, tell_all);
+    } else {
+      proto::KeepSessionRequest request;
+      add_news(request);
+      add_given_back(request, true);
+      status = co_await tell_page(context, std::move(request), tell_all);
     }
-    if (status.ok() && !tell_all) decides_until_ = sent + kDecidesFor;
     // After an error nobody knows what arrived.
     all_ = !status.ok() || tell_all;
   } while (status.ok() &&

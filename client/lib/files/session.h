@@ -170,6 +170,18 @@ class Session {
   asio::awaitable<void> stop(bool keep = false);
 
  private:
+  /// What is told in pages when the metaserver may not know it: all that there was when the first was sent.
+  struct Everything {
+    uint64_t generation = 0;
+    std::deque<uint64_t> holds, leases;
+    bool locks = true;  ///< they are to be told, by the first page
+  };
+  Everything everything();
+  void add_page(Everything& all, proto::KeepSessionRequest& request) const;
+  void add_news(proto::KeepSessionRequest& request);
+  void add_given_back(proto::KeepSessionRequest& request, bool with_locks);
+  asio::awaitable<Status> tell_all_pages(Context context, bool& tell_all);
+  asio::awaitable<Status> tell_page(Context context, proto::KeepSessionRequest request, bool& tell_all);
   asio::awaitable<Status> tell_in_background();
   asio::awaitable<void> keep();
   asio::awaitable<void> await_recalls();
@@ -212,7 +224,8 @@ class Session {
   bool hearing_ = false;
   TimePoint changed_at_ = TimePoint::min();               ///< when the last was told
   std::unordered_map<uint64_t, TimePoint> shared_until_;  ///< directories in which no names are believed
-  bool all_ = true;                                       ///< the next message holds everything
+  bool all_ = true;                                       ///< everything is to be told
+  bool telling_all_ = false;                              ///< pages of it are under way
   bool ask_locks_ = takes_over_;                          ///< those of the process before are not known yet
   runtime::Event ended_;                                  ///< a change
   runtime::Semaphore telling_;
