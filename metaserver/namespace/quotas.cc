@@ -177,8 +177,15 @@ void Quotas::load(const Reader& reader) {
   });
 }
 
+void Quotas::follow(const Transaction& transaction) {
+  for (const auto& [key, value] : transaction.written(keys::all(keys::Kind::kQuota))) {
+    any_ = true;
+    counting_ = counting_ || (value && Reader::parse<proto::StoredQuota>(*value).counting());
+  }
+}
+
 Status Quotas::set(Transaction& transaction, std::string_view text, std::optional<uint64_t> max_bytes,
-                   std::optional<uint64_t> max_files) {
+                   std::optional<uint64_t> max_files) const {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   KINTSUGI_ASSIGN(const Entry entry, walk(transaction.store(), path.names));
   const std::string shown = path_text(path.names);
@@ -220,7 +227,6 @@ Status Quotas::set(Transaction& transaction, std::string_view text, std::optiona
     directory.set_quota(id);
     transaction.put_message(keys::inode(entry.id), directory);
     if (with_content) transaction.put(keys::unmarked(entry.id), "");
-    any_ = counting_ = true;
   }
   stored->set_path(shown);
   stored->clear_max_bytes();
@@ -232,7 +238,8 @@ Status Quotas::set(Transaction& transaction, std::string_view text, std::optiona
 }
 
 Status Quotas::account(Transaction& transaction, bool enforced) const {
-  if (!any_ || std::exchange(transaction.accounted, true)) return {};
+  const bool any = any_ || !transaction.written(keys::all(keys::Kind::kQuota)).empty();
+  if (!any || std::exchange(transaction.accounted, true)) return {};
   const Reader& before = transaction.store();
   std::map<uint64_t, Charge> charges;
   const auto count = [&](const proto::StoredInode& inode, uint64_t quota, int64_t sign) {
@@ -290,15 +297,16 @@ bool Quotas::mark_step(Transaction& transaction) {
     return false;
   });
   if (!directory) {
-    if (!std::exchange(counting_, false)) return false;
+    if (!counting_) return false;
+    counting_ = false;
     transaction.scan(keys::all(keys::Kind::kQuota), [&](std::string_view key, std::string_view value) {
       auto quota = Reader::parse<proto::StoredQuota>(value);
       if (!quota.counting()) return true;
       quota.set_counting(false);
       transaction.put_message(std::string(key), quota);
-      return true;
+      return counting_ = true;  // until the store has it otherwise
     });
-    return true;
+    return counting_;
   }
   const auto inode = transaction.get_message<proto::StoredInode>(keys::inode(*directory));
   size_t seen = 0;

@@ -37,13 +37,16 @@ Status move_across_quotas(Transaction& transaction, InodeId id, proto::StoredIno
 /// `inode`, which the caller stores, gets another name in a directory whose content counts for `quota`. kCrossDevice.
 Status link_across_quotas(const Transaction& transaction, proto::StoredInode& inode, uint64_t quota);
 
+/// Changes are made in transactions; what is in memory follows those that are handed to the store.
 class Quotas {
  public:
   void load(const Reader& reader);
+  /// REQUIRES: the transaction is handed to the store before anything else runs.
+  void follow(const Transaction& transaction);
 
   /// Sets the limits of a directory; neither: it has no quota any more. kNotFound, kNotDirectory, kLimitExceeded.
   Status set(Transaction& transaction, std::string_view path, std::optional<uint64_t> max_bytes,
-             std::optional<uint64_t> max_files);
+             std::optional<uint64_t> max_files) const;
 
   /// Counts what the transaction makes of inodes, once for each transaction, after the last change of an inode. kQuota: a
   /// quota would be exceeded by more than before; the transaction must be dropped. `enforced` false: it is only counted.

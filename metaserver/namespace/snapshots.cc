@@ -81,7 +81,7 @@ proto::Snapshot described(const Reader& reader, uint64_t number, const proto::St
 /// One transaction's work of saving.
 class Snapshots::Preserving {
  public:
-  Preserving(Snapshots& snapshots, Transaction& transaction, FreedStripes& freed)
+  Preserving(const Snapshots& snapshots, Transaction& transaction, FreedStripes& freed)
       : snapshots_(snapshots), transaction_(transaction), before_(transaction.store()), freed_(freed) {}
 
   void run() {
@@ -94,8 +94,8 @@ class Snapshots::Preserving {
       save(key, cover_of_content(InodeId{keys::first_id(key)}));
     for (const auto& [id, refs] : references_)
       refer(transaction_, StripeId{id}, refs.extents, refs.bytes, freed_);
-    for (const uint64_t number : touched_)
-      snapshots_.store(transaction_, number);
+    for (const auto& [number, snapshot] : keeps_)
+      transaction_.put_message(keys::snapshot(number), snapshot);
   }
 
  private:
@@ -168,9 +168,9 @@ class Snapshots::Preserving {
   void save(const std::string& key, const Cover& cover) {
     if (cover.newest == 0 || find_saved(before_.view(), key, cover.newest)) return;
     SavedValue saved{before_.get(key), cover.born, cover.in_any};
-    proto::StoredSnapshot& snapshot = snapshots_.all_.at(cover.newest);
+    proto::StoredSnapshot& snapshot =
+        keeps_.try_emplace(cover.newest, snapshots_.all_.at(cover.newest)).first->second;
     snapshot.set_kept_records(snapshot.kept_records() + 1);
-    touched_.insert(cover.newest);
     if (saved.value && is_extent(key)) {
       const auto extent = Reader::parse<proto::StoredExtent>(*saved.value);
       Refs& refs = references_[extent.stripe_id()];
@@ -183,13 +183,13 @@ class Snapshots::Preserving {
     transaction_.put(at.listed(), "");
   }
 
-  Snapshots& snapshots_;
+  const Snapshots& snapshots_;
   Transaction& transaction_;
   const Reader& before_;
   FreedStripes& freed_;
   std::map<InodeId, Cover> covers_, contents_;
-  std::map<uint64_t, Refs> references_;  ///< by stripe
-  std::set<uint64_t> touched_;           ///< snapshots that keep more
+  std::map<uint64_t, Refs> references_;              ///< by stripe
+  std::map<uint64_t, proto::StoredSnapshot> keeps_;  ///< snapshots that keep more, by number
 };
 
 void Snapshots::load(const Reader& reader) {
@@ -201,8 +201,21 @@ void Snapshots::load(const Reader& reader) {
   });
 }
 
-void Snapshots::store(Transaction& transaction, uint64_t number) const {
-  transaction.put_message(keys::snapshot(number), all_.at(number));
+void Snapshots::follow(const Transaction& transaction) {
+  for (const auto& [key, value] : transaction.written(keys::all(keys::Kind::kSnapshot))) {
+    const uint64_t number = keys::first_id(key);
+    if (value) {
+      all_[number] = Reader::parse<proto::StoredSnapshot>(*value);
+      by_directory_[InodeId{all_[number].directory()}].insert(number);
+    } else if (const auto gone = all_.find(number); gone != all_.end()) {
+      const auto siblings = by_directory_.find(InodeId{gone->second.directory()});
+      siblings->second.erase(number);
+      if (siblings->second.empty()) by_directory_.erase(siblings);
+      all_.erase(gone);
+    }
+  }
+  for (const auto& [key, value] : transaction.written(keys::all(keys::Kind::kSavedFor)))
+    if (!value) deleted_up_to_ = key;
 }
 
 uint64_t Snapshots::newest(uint64_t up_to) const {
@@ -232,7 +245,7 @@ std::vector<InodeId> Snapshots::domains_above(const Reader& reader, InodeId dire
 }
 
 Status Snapshots::create(Transaction& transaction, std::string_view text, const std::string& name,
-                         int64_t now_ns, uint64_t first_unused) {
+                         int64_t now_ns, uint64_t first_unused) const {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   KINTSUGI_ASSIGN(const Entry entry, walk(transaction.store(), path.names));
   const std::string shown = path_text(path.names);
@@ -265,24 +278,24 @@ Status Snapshots::create(Transaction& transaction, std::string_view text, const 
   do {
     last = last % (SnapshotInode::kSlots - 1) + 1;
   } while (used.contains(last));
-  proto::StoredSnapshot& made = all_[number];
+  proto::StoredSnapshot made;
   made.set_directory(entry.id.value);
   made.set_name(name);
   made.set_created_ns(now_ns);
   made.set_slot(last);
   made.set_path(shown);
-  by_directory_[entry.id].insert(number);
-  store(transaction, number);
+  transaction.put_message(keys::snapshot(number), made);
   return {};
 }
 
-Status Snapshots::remove(Transaction& transaction, std::string_view text, std::string_view name) {
+Status Snapshots::remove(Transaction& transaction, std::string_view text, std::string_view name) const {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   KINTSUGI_ASSIGN(const Entry entry, walk(transaction.store(), path.names));
-  for (auto& [number, snapshot] : all_) {
+  for (const auto& [number, snapshot] : all_) {
     if (InodeId{snapshot.directory()} != entry.id || snapshot.name() != name || snapshot.deleting()) continue;
-    snapshot.set_deleting(true);
-    store(transaction, number);
+    proto::StoredSnapshot deleting = snapshot;
+    deleting.set_deleting(true);
+    transaction.put_message(keys::snapshot(number), deleting);
     return {};
   }
   return {Code::kNotFound, fmt::format("{} has no snapshot {}", path_text(path.names), name)};
@@ -302,12 +315,12 @@ Result<proto::ListSnapshotsResponse> Snapshots::list(const Reader& reader, std::
   return response;
 }
 
-void Snapshots::preserve(Transaction& transaction, FreedStripes& freed) {
+void Snapshots::preserve(Transaction& transaction, FreedStripes& freed) const {
   if (newest(UINT64_MAX) == 0) return;
   Preserving(*this, transaction, freed).run();
 }
 
-bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) {
+bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) const {
   const auto deleting =
       std::find_if(all_.begin(), all_.end(), [](const auto& snapshot) { return snapshot.second.deleting(); });
   if (deleting == all_.end()) return false;
@@ -328,16 +341,13 @@ bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) {
   std::vector<keys::SavedKey> found;
   keys::Range left = keys::SavedKey::listed_for(number);
   // Nothing more is saved for it, so what was deleted up to here need not be passed over again.
-  if (number == deleted_of_) left.begin = deleted_up_to_ + '\0';
+  if (deleted_up_to_ > left.begin && deleted_up_to_ < left.end) left.begin = deleted_up_to_ + '\0';
   transaction.scan(left, [&](std::string_view key, std::string_view) {
     found.push_back(keys::SavedKey::of_listed(key));
     return found.size() < kValuesAStep;
   });
-  if (!found.empty()) {
-    deleted_of_ = number;
-    deleted_up_to_ = found.back().listed();
-  }
-  std::set<uint64_t> touched;
+  proto::StoredSnapshot gives = deleting->second;
+  std::map<uint64_t, proto::StoredSnapshot> heirs;
   for (const keys::SavedKey& at : found) {
     const auto bytes = transaction.get(at.value());
     KINTSUGI_ASSERT(bytes);
@@ -357,7 +367,7 @@ bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) {
     const uint64_t length = extent ? Reader::parse<proto::StoredExtent>(*saved.value).length() : 0;
     if (heir != candidates.end()) {
       const keys::SavedKey inherited{at.key, *heir};
-      proto::StoredSnapshot& takes = all_.at(*heir);
+      proto::StoredSnapshot& takes = heirs.try_emplace(*heir, all_.at(*heir)).first->second;
       // The kin of an heir further down are not all that may need it: it may be of another directory beside the heir's.
       if (std::find(above.begin(), above.end(), InodeId{takes.directory()}) == above.end())
         saved.in_any = true;
@@ -365,25 +375,19 @@ bool Snapshots::delete_step(Transaction& transaction, FreedStripes& freed) {
       transaction.put(inherited.listed(), "");
       takes.set_kept_records(takes.kept_records() + 1);
       takes.set_kept_bytes(takes.kept_bytes() + length);
-      touched.insert(*heir);
     } else if (extent) {
       drop_reference(transaction, Reader::parse<proto::StoredExtent>(*saved.value), freed);
     }
-    proto::StoredSnapshot& gives = deleting->second;
     gives.set_kept_records(gives.kept_records() - std::min<uint64_t>(gives.kept_records(), 1));
     gives.set_kept_bytes(gives.kept_bytes() - std::min(gives.kept_bytes(), length));
   }
-  for (const uint64_t other : touched)
-    store(transaction, other);
+  for (const auto& [other, takes] : heirs)
+    transaction.put_message(keys::snapshot(other), takes);
   if (found.size() == kValuesAStep) {
-    store(transaction, number);
-    return true;
+    transaction.put_message(keys::snapshot(number), gives);
+  } else {
+    transaction.remove(keys::snapshot(number));
   }
-  transaction.remove(keys::snapshot(number));
-  auto& siblings = by_directory_[directory];
-  siblings.erase(number);
-  if (siblings.empty()) by_directory_.erase(directory);
-  all_.erase(deleting);
   return true;
 }
 

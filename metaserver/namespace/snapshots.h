@@ -50,24 +50,27 @@ struct SnapshotInode {
   InodeId shown() const { return InodeId{kBit | uint64_t{slot} << kSlotShift | id.value}; }
 };
 
+/// Changes are made in transactions; what is in memory follows those that are handed to the store.
 class Snapshots {
  public:
   void load(const Reader& reader);
+  /// REQUIRES: the transaction is handed to the store before anything else runs.
+  void follow(const Transaction& transaction);
   bool any() const { return !all_.empty(); }
 
   /// `first_unused` is the least id that no inode has. kAlreadyExists, kLimitExceeded, kInvalidArgument, kNotDirectory.
   Status create(Transaction& transaction, std::string_view path, const std::string& name, int64_t now_ns,
-                uint64_t first_unused);
+                uint64_t first_unused) const;
   /// It cannot be read any more, and delete_step frees what it kept. kNotFound.
-  Status remove(Transaction& transaction, std::string_view path, std::string_view name);
+  Status remove(Transaction& transaction, std::string_view path, std::string_view name) const;
   /// Those of the directory; of all when `path` is empty.
   Result<proto::ListSnapshotsResponse> list(const Reader& reader, std::string_view path) const;
 
   /// Saves what the transaction is going to change, as far as snapshots need it, and takes stripes that they need out of
   /// `freed`. To be called last.
-  void preserve(Transaction& transaction, FreedStripes& freed);
+  void preserve(Transaction& transaction, FreedStripes& freed) const;
   /// One bounded step of deleting. False: nothing is to be deleted.
-  bool delete_step(Transaction& transaction, FreedStripes& freed);
+  bool delete_step(Transaction& transaction, FreedStripes& freed) const;
 
   // ---- what is readable
   struct Named {
@@ -104,14 +107,12 @@ class Snapshots {
 
   /// The directories with snapshots at and above one, the nearest first.
   std::vector<InodeId> domains_above(const Reader& reader, InodeId directory, bool* complete = nullptr) const;
-  void store(Transaction& transaction, uint64_t number) const;
   uint64_t newest(uint64_t up_to) const;
   uint64_t newest_of(InodeId directory, uint64_t up_to) const;
 
   std::map<uint64_t, proto::StoredSnapshot> all_;       ///< by number
   std::map<InodeId, std::set<uint64_t>> by_directory_;  ///< those that are being deleted, too
-  uint64_t deleted_of_ = 0;                             ///< the snapshot of the last delete_step
-  std::string deleted_up_to_;                           ///< key of the last record that it deleted
+  std::string deleted_up_to_;                           ///< key of the last record that delete_step deleted
 };
 
 }  // namespace kintsugi::metaserver

@@ -30,8 +30,19 @@ void Trash::load(const Reader& reader) {
   });
 }
 
+void Trash::follow(const Transaction& transaction) {
+  for (const auto& [key, value] : transaction.written(keys::all(keys::Kind::kTrash))) {
+    const InodeId directory{keys::first_id(key)};
+    if (value) {
+      all_[directory] = Reader::parse<proto::StoredTrash>(*value);
+    } else {
+      all_.erase(directory);
+    }
+  }
+}
+
 Status Trash::set(Transaction& transaction, const Inodes& inodes, std::string_view text,
-                  int64_t retention_ns) {
+                  int64_t retention_ns) const {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   KINTSUGI_ASSIGN(const Entry entry, walk(transaction.store(), path.names));
   const std::string shown = path_text(path.names);
@@ -49,17 +60,18 @@ Status Trash::set(Transaction& transaction, const Inodes& inodes, std::string_vi
       return {Code::kAlreadyExists,
               fmt::format("{} has a file {}, where its trash would be", shown, kTrashName)};
   }
-  proto::StoredTrash& trash = all_[entry.id];
+  proto::StoredTrash trash = found == all_.end() ? proto::StoredTrash{} : found->second;
   trash.set_retention_ns(retention_ns);
   trash.set_path(shown);
-  if (retention_ns > 0 && !bin(transaction, entry.id)) KINTSUGI_TRY(make_bin(transaction, inodes, entry.id));
+  if (retention_ns > 0 && !bin(transaction, entry.id))
+    return make_bin(transaction, inodes, entry.id, std::move(trash));
   transaction.put_message(keys::trash(entry.id), trash);
   return {};
 }
 
-Status Trash::make_bin(Transaction& transaction, const Inodes& inodes, InodeId directory) {
+Status Trash::make_bin(Transaction& transaction, const Inodes& inodes, InodeId directory,
+                       proto::StoredTrash trash) {
   constexpr uint32_t kForOwnerOnly = 0700;
-  proto::StoredTrash& trash = all_.at(directory);
   if (const auto there = entry_in(transaction, directory, kTrashName)) {
     if (!there->is_directory()) return {Code::kAlreadyExists, "is no directory"};
     trash.set_bin(there->id.value);
@@ -231,8 +243,7 @@ Result<bool> Trash::empty(Transaction& transaction, const Inodes& inodes, std::s
 
 bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const Held& held,
                         FreedStripes& freed) {
-  for (auto it = all_.begin(); it != all_.end(); ++it) {
-    const auto& [directory, trash] = *it;
+  for (const auto& [directory, trash] : all_) {
     const auto inode = transaction.get_message<proto::StoredInode>(keys::inode(directory));
     const bool gone = !inode || inode->links() == 0;
     const int64_t until = gone ? INT64_MAX : inodes.now_ns() - trash.retention_ns();
@@ -259,7 +270,7 @@ bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const He
     }
     if (!gone && trash.retention_ns() > 0) {
       // Somebody has removed it.
-      if (bin(transaction, directory) || !make_bin(transaction, inodes, directory).ok()) continue;
+      if (bin(transaction, directory) || !make_bin(transaction, inodes, directory, trash).ok()) continue;
       return true;
     }
     if (any) continue;
@@ -268,7 +279,6 @@ bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const He
     if (left && is_empty_directory(transaction.store(), *left))
       (void)inodes.unlink(transaction, Caller::root(), directory, kTrashName, {}, freed);
     transaction.remove(keys::trash(directory));
-    all_.erase(it);
     return true;
   }
   return false;

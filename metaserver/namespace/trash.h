@@ -28,13 +28,17 @@ class Inodes;
 inline constexpr size_t kMaxTrashes = 1000;
 inline constexpr std::string_view kTrashName = ".trash";
 
+/// Changes are made in transactions; what is in memory follows those that are handed to the store.
 class Trash {
  public:
   void load(const Reader& reader);
+  /// REQUIRES: the transaction is handed to the store before anything else runs.
+  void follow(const Transaction& transaction);
 
   /// kNotFound, kNotDirectory, kLimitExceeded, kInvalidArgument. Retention 0: nothing is kept any more, and what was kept is
   /// removed.
-  Status set(Transaction& transaction, const Inodes& inodes, std::string_view path, int64_t retention_ns);
+  Status set(Transaction& transaction, const Inodes& inodes, std::string_view path,
+             int64_t retention_ns) const;
 
   /// The directory whose trash takes what is removed from `parent`; none.
   std::optional<InodeId> taker(const Transaction& transaction, InodeId parent) const;
@@ -60,8 +64,9 @@ class Trash {
   bool expire_step(Transaction& transaction, const Inodes& inodes, const Held& held, FreedStripes& freed);
 
  private:
-  /// Makes `.trash` of a directory, unless it is there.
-  Status make_bin(Transaction& transaction, const Inodes& inodes, InodeId directory);
+  /// Makes `.trash` of a directory, unless it is there, and notes it in `trash`, which it stores.
+  static Status make_bin(Transaction& transaction, const Inodes& inodes, InodeId directory,
+                         proto::StoredTrash trash);
   Result<InodeId> nearest(const Reader& reader, std::string_view path) const;
   /// Removes entries for good, as far as they are still what came into the trash.
   void remove(Transaction& transaction, const Inodes& inodes, InodeId directory,

@@ -89,27 +89,28 @@ bool FsckPage::continue_file() {
   return false;
 }
 
-bool FsckPage::full() const {
-  return inodes_ >= kFsckInodesOfAPage || response_.stripes() >= kFsckStripesOfAPage ||
+bool FsckPage::full_of_extents() const {
+  return extents_ >= kFsckExtentsOfAPage || response_.stripes() >= kFsckStripesOfAPage ||
          response_.problems_size() >= kFsckProblemsOfAPage || listed_bytes_ >= kFsckListedBytesOfAPage;
 }
 
-void FsckPage::end_at(const std::string& path, uint64_t skip) {
+void FsckPage::end_at(const std::string& path, uint64_t from) {
   response_.set_more(true);
   response_.set_next_after(path);
-  response_.set_next_skip(skip);
+  response_.set_next_skip(from);
 }
 
-bool FsckPage::check_file(const std::string& path, InodeId content, uint64_t skip) {
+bool FsckPage::check_file(const std::string& path, InodeId content, uint64_t from) {
   std::set<uint64_t> seen;
   bool all = true;
-  scan_extents(reader_, content, 0, [&](const proto::Extent& extent) {
-    if (!seen.insert(extent.stripe_id()).second || seen.size() <= skip) return true;
-    if (listed_bytes_ >= kFsckListedBytesOfAPage) {
-      end_at(path, seen.size() - 1);
+  scan_extents(reader_, content, from, [&](const proto::Extent& extent) {
+    // Never at the first extent of a file: the page was not full when the file began.
+    if (full_of_extents()) {
+      end_at(path, extent.file_offset());
       return all = false;
     }
-    check_stripe(path, StripeId{extent.stripe_id()});
+    ++extents_;
+    if (seen.insert(extent.stripe_id()).second) check_stripe(path, StripeId{extent.stripe_id()});
     return true;
   });
   return all;
@@ -181,7 +182,7 @@ void FsckPage::add(proto::FsckProblem problem, const std::string& path, StripeId
   }
   problem.set_path(path);
   problem.set_stripe_id(id.value);
-  // A file's problems beyond the limit are counted but not listed: pages continue at files, and must not grow.
+  // The page ends before the next stripe when this was the last problem that it has room for.
   if (response_.problems_size() < kFsckProblemsOfAPage) *response_.add_problems() = std::move(problem);
 }
 

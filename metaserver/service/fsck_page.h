@@ -13,11 +13,13 @@ namespace kintsugi::metaserver {
 
 inline constexpr size_t kFsckInodesOfAPage = 2000;
 inline constexpr size_t kFsckStripesOfAPage = 5000;
+inline constexpr size_t kFsckExtentsOfAPage = 20'000;         ///< looked at, also when many name one stripe
 inline constexpr int kFsckProblemsOfAPage = 200;              ///< a page ends early: each names a path
 inline constexpr size_t kFsckListedBytesOfAPage = 256 << 10;  ///< of stripes that are listed
 inline constexpr int kFsckServersOfAPage = 1000;  ///< with hanging chunks; those of more are only counted
 
-/// A page ends between two files, or inside of one when its stripes are listed: a file may have any number of them.
+/// A page ends between two files or inside of one, for a file may have any number of extents. A stripe that extents on both
+/// sides of the end of a page name is checked on both.
 class FsckPage {
  public:
   /// References outlive it.
@@ -41,22 +43,24 @@ class FsckPage {
 
   /// The file that the page before had begun. False: the page is full.
   bool continue_file();
-  /// Leaves the first `skip` stripes out. False: the page is full, and is to be continued inside of the file.
-  bool check_file(const std::string& path, InodeId content, uint64_t skip);
+  /// Begins after an offset in the file. False: the page is full, and is to be continued inside of the file.
+  bool check_file(const std::string& path, InodeId content, uint64_t from);
   void check_stripe(const std::string& path, StripeId id);
   /// Counts what of the stripe's available chunks hangs.
   void note_hanging(const Stripe& stripe, const std::vector<uint32_t>& available);
   void list(const Stripe& stripe);
   void add(proto::FsckProblem problem, const std::string& path, StripeId id);
-  void end_at(const std::string& path, uint64_t skip);
+  /// `from` is an offset in the file, from which the next page goes on; 0: behind the path.
+  void end_at(const std::string& path, uint64_t from);
   void name_hanging_servers();
-  bool full() const;
+  bool full() const { return inodes_ >= kFsckInodesOfAPage || full_of_extents(); }
+  bool full_of_extents() const;
 
   const MetaState& state_;
   const Reader& reader_;
   const proto::FsckRequest& request_;
   proto::FsckResponse& response_;
-  size_t inodes_ = 0, listed_bytes_ = 0;
+  size_t inodes_ = 0, extents_ = 0, listed_bytes_ = 0;
   std::map<ServerId, uint64_t> hanging_;  ///< chunks of the page by server
 };
 

@@ -194,7 +194,11 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   if (!done.ok()) co_return co_await finish_read(context, std::move(done));
   snapshots.preserve(transaction, freed);
   KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kStoreCommit);
-  // Others read what is pending, so it counts as changed from here on: nothing runs in between.
+  // Others read what is pending, so it counts as changed from here on: nothing runs in between. Should the batch not
+  // become durable, the store fails as a whole and the process ends, so memory is never ahead of what reads show.
+  snapshots.follow(transaction);
+  trash.follow(transaction);
+  quotas.follow(transaction);
   Promises::Hearers hearers = promises.changed(transaction);
   {
     sight::Module module(context, kCommitBatch);

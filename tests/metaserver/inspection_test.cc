@@ -172,6 +172,37 @@ TEST(Fsck, ListsEveryStripeOnceAndEndsPagesInsideOfLargeFiles) {
   EXPECT_EQ(bytes, all.stored_bytes());
 }
 
+TEST(Fsck, EndsPagesInsideOfAFileOfMillionsOfExtentsThatNameOneStripe) {
+  MetaServerRig rig(1, 5, 5);
+  KINTSUGI_ASSERT_OK(rig.put("/b", 1, 1000));
+  KINTSUGI_ASSERT_OK(rig.put("/c", 1, 1000));
+  const auto opened = rig.open("/b");
+  ASSERT_TRUE(opened);
+  const InodeId content{opened->attributes().inode()};
+  constexpr uint64_t kExtents = 2'000'000;
+  Batch batch;
+  proto::StoredExtent extent;
+  extent.set_length(1);
+  extent.set_stripe_id(opened->stripes(0).stripe_id());
+  for (uint64_t i = 1; i <= kExtents; ++i)
+    batch.put(keys::extent(content, 2000 + 2 * i), extent.SerializeAsString());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->commit(std::move(batch))));
+  uint64_t pages = 0, files = 0;
+  proto::FsckRequest request;
+  request.set_path("/");
+  for (bool more = true; more; ++pages) {
+    const auto page = rig.call<proto::FsckResponse>(rpc::Method::kFsck, request);
+    ASSERT_TRUE(page) << page.error();
+    files += page->files();
+    EXPECT_EQ(page->problems_size(), 0);
+    more = page->more();
+    request.set_after(page->next_after());
+    request.set_skip_stripes(page->next_skip());
+  }
+  EXPECT_EQ(files, 2u);
+  EXPECT_GE(pages, kExtents / kFsckExtentsOfAPage) << "no page looks at more";
+}
+
 TEST(Fsck, GoesOnWhenTheFileInsideOfWhichAPageEndedIsRemoved) {
   MetaServerRig rig(1, 5, 5);
   KINTSUGI_ASSERT_OK(rig.put("/b", 900, 1000));
