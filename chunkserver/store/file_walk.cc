@@ -32,7 +32,7 @@ asio::awaitable<void> FileWalk::walk_chunk_files() {
     after = entries.back().info.id;
     size_t files = 0;
     for (const ChunkIndex::Entry& entry : entries) {
-      if (entry.in_segment || entry.root->disk.failed()) continue;
+      if (entry.in_segment || !entry.root->disk.answers()) continue;
       co_await look_at(entry);
       ++files;
     }
@@ -42,7 +42,7 @@ asio::awaitable<void> FileWalk::walk_chunk_files() {
 
 asio::awaitable<void> FileWalk::walk_segments(StoreRoot& root) {
   for (const auto& segment : root.segments.segments()) {
-    if (root.disk.failed()) co_return;
+    if (!root.disk.answers()) co_return;
     co_await look_at(root, segment);
     if (!co_await pause(1)) co_return;
   }

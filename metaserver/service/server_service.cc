@@ -103,8 +103,12 @@ void ServerService::watch_disks(ServerId server, const proto::HeartbeatRequest& 
   const Duration patience = state_.options.dead_after + state_.host->repair_delay();
   if (record == nullptr || !record->hung_disks.told(request, now, patience)) return;
   record->report_again = now;
-  log::warning("server {}: what lies on its disks that hang for {:.0f} s counts as lost until they answer",
-               state_.servers.name_of(server), to_seconds(patience));
+  for (const proto::DiskState& disk : request.disk_states()) {
+    if (!record->hung_disks.given_up(disk.disk())) continue;
+    log::warning(
+        "server {}: disk {} hangs for more than {:.0f} s: what is on it counts as lost until it answers",
+        state_.servers.name_of(server), disk.path(), to_seconds(patience));
+  }
 }
 
 asio::awaitable<Status> ServerService::block_report(Context context, const proto::BlockReportRequest& request,

@@ -133,6 +133,78 @@ TEST(DiskFaults, ChunkFilesThatAreDeletedAreMissedBeforeAnybodyReadsThem) {
   }
 }
 
+TEST(DiskFaults, AServerOneOfWhoseDisksHangsStaysAliveAndLosesNothing) {
+  for (const uint64_t seed : seeds({61, 62, 63})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11, .disks = 2, .repair_delay = 5min});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 4; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+    const size_t server = places(cluster, "/file-0").at(0);
+    const std::vector<ChunkId> chunks = cluster.chunk_files(server);
+    cluster.disk(server).set_hung(true, "/disk-1");
+    cluster.run_for(30s);
+    const auto state = cluster.liveness(server);
+    ASSERT_TRUE(state) << state.error();
+    EXPECT_EQ(*state, proto::ServerState::ALIVE) << "it has another disk";
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    for (int i = 4; i < 8; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+    cluster.run_for(60s);
+    EXPECT_TRUE(cluster.repair_history().empty()) << "what hangs is not lost";
+    cluster.disk(server).set_hung(false, "/disk-1");
+    cluster.run_for(10s);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    const std::vector<ChunkId> after = cluster.chunk_files(server);
+    for (const ChunkId chunk : chunks)
+      EXPECT_TRUE(std::ranges::find(after, chunk) != after.end()) << "nothing of it was deleted: " << chunk;
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(DiskFaults, WhatLiesOnADiskThatHangsForLongIsRepairedElsewhere) {
+  for (const uint64_t seed : seeds({71, 72, 73})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11, .disks = 2, .repair_delay = 20s});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 6; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+    const size_t server = places(cluster, "/file-0").at(0);
+    uint32_t hung = 0;
+    std::vector<ChunkId> chunks;
+    for (const chunkserver::ListedChunk& chunk : cluster.store(server)->list_with_disks({}, 1000)) {
+      if (chunks.empty()) hung = chunk.disk;
+      if (chunk.disk == hung) chunks.push_back(chunk.info.id);
+    }
+    ASSERT_FALSE(chunks.empty());
+    cluster.disk(server).set_hung(true, "/disk-" + std::to_string(hung));
+    KINTSUGI_EXPECT_OK(cluster.wait_until([&] { return all_repaired(cluster, chunks); }, 3min));
+    const auto alive = cluster.liveness(server);
+    ASSERT_TRUE(alive) << alive.error();
+    EXPECT_EQ(*alive, proto::ServerState::ALIVE);
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    cluster.disk(server).forget_faults();
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(DiskFaults, AChunkThatItsDiskCannotReadIsRepairedAndTheDiskStays) {
+  for (const uint64_t seed : seeds({81, 82, 83})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 4; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+    const size_t server = places(cluster, "/file-0").at(0);
+    const ChunkId bad{first_stripe(cluster, "/file-0"), 0};
+    ASSERT_TRUE(cluster.spoil(server, bad));
+    for (int reads = 0; reads < 10; ++reads)
+      KINTSUGI_EXPECT_OK(cluster.check("/file-0"));
+    KINTSUGI_EXPECT_OK(cluster.wait_until([&] { return repaired(cluster, bad); }, 1min));
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    EXPECT_EQ(cluster.repair_history().size(), 1u) << "the other chunks of the disk are well";
+    EXPECT_EQ(cluster.store(server)->known_space().failed_disks, 0u);
+  }
+}
+
 TEST(DiskFaults, OperationsThatFailOnceInAWhileAreSurvived) {
   for (const uint64_t seed : seeds({31, 32, 33})) {
     SimulatedCluster cluster({.seed = seed, .chunkservers = 11});

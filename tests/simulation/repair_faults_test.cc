@@ -159,11 +159,12 @@ TEST(RepairFaults, AHelperThatDiesMidTreeIsNamedAndReplaced) {
   });
 }
 
-/// A helper whose disk stops: the repair ends when the metaserver declares it dead, and not later.
+/// A helper whose machine stops, so that it says nothing either: the repair ends when the metaserver declares it dead, and not later.
 void expect_hung_helper_costs_no_more_than_its_death(RunningRepair& repair) {
   const size_t helper = repair.some_helper();
   const Duration hung = repair.cluster.elapsed();
   repair.cluster.hang(helper);
+  repair.cluster.network().isolate(SimulatedCluster::name(helper));
   repair.expect_repaired();
   repair.expect_history_names(helper);
   Duration last_done{};
@@ -181,6 +182,7 @@ void expect_hung_helper_costs_no_more_than_its_death(RunningRepair& repair) {
   EXPECT_LT(last_done, kDeadAfter + 10s);
   repair.cluster.crash_chunkserver(helper, Crash::kPower);
   repair.cluster.unhang(helper);
+  repair.cluster.network().heal();
   repair.cluster.restart_chunkserver(helper);
   repair.cluster.restart_chunkserver(repair.victim);
   repair.expect_one_copy_each();

@@ -213,6 +213,15 @@ bool SimulatedCluster::rot(size_t server, ChunkId chunk) {
   return false;
 }
 
+bool SimulatedCluster::spoil(size_t server, ChunkId chunk) {
+  const std::string file = "/" + chunkserver::chunk_file_name(chunk);
+  for (const std::string& path : chunk_paths(server)) {
+    const auto bytes = path.ends_with(file) ? disk(server).read_now(path) : Status{Code::kNotFound, path};
+    if (bytes && !bytes->empty()) return disk(server).spoil(path, random_below(bytes->size())).ok();
+  }
+  return false;
+}
+
 Result<std::set<std::pair<ServerId, ChunkId>>> SimulatedCluster::quarantine() {
   std::set<std::pair<ServerId, ChunkId>> chunks;
   proto::ListQuarantineRequest request;

@@ -214,6 +214,8 @@ class SimulatedCluster {
   /// Flips one bit inside the data of a stored chunk of the stripe of that index; false when the chunk is not
   /// in a file of its own there.
   bool rot(size_t server, ChunkId chunk);
+  /// A block of it cannot be read from now on. False: the chunk is in no file of its own there.
+  bool spoil(size_t server, ChunkId chunk);
 
   // ---- looking
   // ---------------------------------------------------------------------------------------------

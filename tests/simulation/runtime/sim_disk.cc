@@ -106,6 +106,7 @@ void SimDisk::forget_faults() {
   for (const auto& [prefix, volume] : volumes_) {
     volume->broken = false;
     volume->read_only = false;
+    volume->slowness = 1;
     if (volume->hung) set_hung(false, prefix);
   }
 }

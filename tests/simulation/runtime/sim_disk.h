@@ -77,7 +77,7 @@ class SimDisk {
   /// The next `count` operations (of kind `only`) below `prefix` fail with `code` and change nothing. A read that gets
   /// kIoError says kMediumError, as those of real disks do.
   void fail_next(size_t count, Code code, const std::string& prefix = "/", std::optional<DiskOp> only = {});
-  /// Nothing is broken, hung or read-only any longer, and no failure is still to come. Bad blocks stay.
+  /// Nothing is broken, hung, slow or read-only any longer, and no failure is still to come. Bad blocks stay.
   void forget_faults();
   /// Flips a stored bit, durably, as bit rot does. kNotFound; kInvalidArgument past the end.
   Status flip_bit(const std::string& path, uint64_t offset, unsigned bit = 0);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kActs = static_cast<size_t>(Act::kCount);
 constexpr size_t kFirstFault = static_cast<size_t>(Act::kCrashServer);
+constexpr size_t kFirstOfOneDisk = static_cast<size_t>(Act::kHangOneDisk);
 constexpr std::array<std::string_view, kActs> kNames = {"put",
                                                         "create",
                                                         "remove",
@@ -63,7 +64,12 @@ constexpr std::array<std::string_view, kActs> kNames = {"put",
                                                         "drift-clock",
                                                         "drain",
                                                         "add-server",
-                                                        "roll-back-metadata"};
+                                                        "roll-back-metadata",
+                                                        "hang-one-disk",
+                                                        "slow-one-disk",
+                                                        "read-only-disk",
+                                                        "spoil-block",
+                                                        "mend-one-disk"};
 
 /// Codes with cells of the smallest size, so that files of some hundred KiB have several chunks.
 constexpr std::string_view kPolicies[] = {"rs-2-1-64k", "rs-2-2-64k",        "rs-3-2-64k",    "rs-4-2-64k",
@@ -93,7 +99,7 @@ std::array<uint32_t, kActs> draw_weights(SimRandom& random) {
   // One seed in sixteen has no faults at all, or none but clients that are killed; the others have a few kinds or many
   // of them.
   const uint64_t share = random.below(16);
-  for (size_t act = kFirstFault; act < kActs; ++act) {
+  for (size_t act = kFirstFault; act < kFirstOfOneDisk; ++act) {
     const bool chosen = random.below(16) < share;
     const auto weight = 1 + static_cast<uint32_t>(random.below(6));
     weights[act] = chosen ? weight : 0;
@@ -110,6 +116,17 @@ std::array<uint32_t, kActs> draw_weights(SimRandom& random) {
   if (has(Act::kHangDisk) || has(Act::kSlowDisk) || has(Act::kFillDisk) || has(Act::kBreakDisk))
     weights[static_cast<size_t>(Act::kMendDisk)] = 4;
   return weights;
+}
+
+/// Adds faults of one disk among several to one seed in three. They are drawn apart from the others, so that all other seeds
+/// stay what they were.
+void draw_faults_of_one_disk(uint64_t seed, ClusterOptions& cluster, std::array<uint32_t, kActs>& weights) {
+  SimRandom random(mix_bits(seed) ^ hash_name("one disk"));
+  if (random.below(3) != 0) return;
+  cluster.disks = 2;
+  for (size_t act = kFirstOfOneDisk; act < kActs; ++act)
+    weights[act] = random.coin() ? 1 + static_cast<uint32_t>(random.below(5)) : 0;
+  weights[static_cast<size_t>(Act::kMendOneDisk)] = 3;
 }
 
 Act draw_act(SimRandom& random, const std::array<uint32_t, kActs>& weights) {
@@ -167,7 +184,8 @@ Schedule make_schedule(uint64_t seed, size_t steps) {
   cluster.clients = 3;
   schedule.quota = random.below(3) == 0;
   schedule.trash = random.below(3) == 0;
-  const auto weights = draw_weights(random);
+  auto weights = draw_weights(random);
+  draw_faults_of_one_disk(seed, cluster, weights);
   for (uint32_t number = 0; number < steps; ++number)
     schedule.steps.push_back({number, draw_act(random, weights), random.next(), draw_pause(random)});
   return schedule;

@@ -71,6 +71,12 @@ enum class Act : uint8_t {
   kDrain,
   kAddServer,
   kRollBackMetadata,
+  // One disk of a server, which may have another one that is well.
+  kHangOneDisk,
+  kSlowOneDisk,
+  kReadOnlyDisk,
+  kSpoilBlock,  ///< a block of a chunk cannot be read until it is written again
+  kMendOneDisk,
   kCount
 };
 

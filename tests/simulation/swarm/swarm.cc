@@ -141,6 +141,11 @@ bool Swarm::act(Act act, SimRandom& dice) {
     case Act::kRotChunk: return rot_chunk(dice);
     case Act::kRotAnywhere: return rot_anywhere(dice);
     case Act::kReplaceDisk: return replace_disk(dice);
+    case Act::kSpoilBlock: return spoil_block(dice);
+    case Act::kHangOneDisk:
+    case Act::kSlowOneDisk:
+    case Act::kReadOnlyDisk:
+    case Act::kMendOneDisk: return hurt_one_disk(act, dice);
     case Act::kFailReads:
     case Act::kFailWrites:
     case Act::kBreakDisk:
@@ -353,6 +358,41 @@ bool Swarm::rot_chunk(SimRandom& dice) {
   if (!cluster_.rot(server, chunk)) return false;
   inspector_.damaged(server, chunk);
   return true;
+}
+
+bool Swarm::spoil_block(SimRandom& dice) {
+  const size_t server = any_server(dice);
+  std::vector<ChunkId> chunks;
+  for (const ChunkId chunk : inspector_.chunks_on(server))
+    if (inspector_.may_lose(server, chunk)) chunks.push_back(chunk);
+  if (chunks.empty()) return false;
+  const ChunkId chunk = chunks[dice.below(chunks.size())];
+  if (!cluster_.spoil(server, chunk)) return false;
+  inspector_.damaged(server, chunk);
+  return true;
+}
+
+/// Nothing is lost by these.
+bool Swarm::hurt_one_disk(Act act, SimRandom& dice) {
+  const size_t server = any_server(dice);
+  const std::string at = disk_of(dice);
+  SimDisk& disk = cluster_.disk(server);
+  switch (act) {
+    case Act::kHangOneDisk:
+      disk.set_hung(true, at);
+      hung_.insert(server);
+      return true;
+    case Act::kSlowOneDisk: disk.set_slow(2 + static_cast<double>(dice.below(3000)), at); return true;
+    case Act::kReadOnlyDisk:
+      disk.set_read_only(true, at);
+      hung_.insert(server);  // only a new process writes to it again
+      return true;
+    default:
+      disk.set_hung(false, at);
+      disk.set_slow(1, at);
+      disk.set_read_only(false, at);
+      return true;
+  }
 }
 
 bool Swarm::rot_anywhere(SimRandom& dice) {

@@ -56,6 +56,8 @@ class Swarm {
   bool crash_everything(SimRandom& dice);
   bool rot_chunk(SimRandom& dice);
   bool rot_anywhere(SimRandom& dice);
+  bool spoil_block(SimRandom& dice);
+  bool hurt_one_disk(Act act, SimRandom& dice);
   bool replace_disk(SimRandom& dice);
   bool drain(SimRandom& dice);
   bool add_server();
