@@ -68,15 +68,31 @@ Status ServerRegistry::check_removed(ServerId id, uint64_t incarnation) const {
   return removed == removed_.end() ? Status{} : check_incarnation(id, removed->second, incarnation);
 }
 
-bool ServerRegistry::set_draining(Transaction& transaction, ServerId id, bool draining) {
-  ServerRecord* server = find(id);
+bool ServerRegistry::set_draining(Transaction& transaction, ServerId id, bool draining) const {
+  const ServerRecord* server = find(id);
   if (!server) return false;
-  server->stored.set_draining(draining);
-  transaction.put_message(keys::server(id), server->stored);
+  proto::StoredServer stored = server->stored;
+  stored.set_draining(draining);
+  transaction.put_message(keys::server(id), stored);
   return true;
 }
 
-void ServerRegistry::remove(Transaction& transaction, ServerId id) {
+void ServerRegistry::follow(const Transaction& transaction) {
+  for (const auto& [key, value] : transaction.written(keys::all(keys::Kind::kServer))) {
+    const ServerId id{keys::first_id(key)};
+    auto stored = Reader::parse<proto::StoredServer>(*value);  // no server is ever forgotten
+    const auto found = servers_.find(id);
+    if (!stored.address().empty()) {
+      if (found != servers_.end()) found->second.stored = std::move(stored);
+      continue;
+    }
+    names_.put(id, stored, ServerNames::Standing::kRemoved);
+    removed_[id] = std::move(stored);
+    if (found != servers_.end()) servers_.erase(found);
+  }
+}
+
+void ServerRegistry::remove(Transaction& transaction, ServerId id) const {
   const auto found = servers_.find(id);
   if (found == servers_.end()) return;
   proto::StoredServer stored = found->second.stored;
@@ -85,9 +101,6 @@ void ServerRegistry::remove(Transaction& transaction, ServerId id) {
   stored.clear_address();
   stored.clear_draining();
   transaction.put_message(keys::server(id), stored);
-  names_.put(id, stored, ServerNames::Standing::kRemoved);
-  removed_[id] = std::move(stored);
-  servers_.erase(found);
 }
 
 Result<ServerRegistry::Before> ServerRegistry::register_server(Transaction& transaction,

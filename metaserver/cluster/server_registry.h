@@ -57,6 +57,8 @@ class ServerRegistry {
       : options_(options), clock_(clock) {}
 
   void load(const Reader& reader);
+  /// Takes over that servers are drained or removed. REQUIRES: the transaction is handed to the store before anything else runs.
+  void follow(const Transaction& transaction);
 
   /// Puts what must be durable into the transaction. Returns what the server counted as until now, or kReplaces: nothing
   /// has changed, since the request does not name the incarnation whose place it would take.
@@ -67,9 +69,9 @@ class ServerRegistry {
   Result<Before> register_server(Transaction& transaction, const proto::RegisterServerRequest& request);
 
   /// False: no such server.
-  bool set_draining(Transaction& transaction, ServerId id, bool draining);
+  bool set_draining(Transaction& transaction, ServerId id, bool draining) const;
   /// Forgets the server. Its process must be started again to join again: what it says until then is refused.
-  void remove(Transaction& transaction, ServerId id);
+  void remove(Transaction& transaction, ServerId id) const;
   Status check_removed(ServerId id, uint64_t incarnation) const;
 
   enum class Verdict { kAccepted, kRegisterAgain };

@@ -199,6 +199,7 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   snapshots.follow(transaction);
   trash.follow(transaction);
   quotas.follow(transaction);
+  servers.follow(transaction);
   Promises::Hearers hearers = promises.changed(transaction);
   {
     sight::Module module(context, kCommitBatch);

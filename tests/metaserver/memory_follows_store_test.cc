@@ -152,6 +152,25 @@ TEST_F(FailingCommits, SetNoQuota) {
   EXPECT_EQ(rig.put("/d/i").code(), Code::kQuota);
 }
 
+TEST_F(FailingCommits, DrainNoServer) {
+  const ServerId server = rig.servers[0].id;
+  const auto drain = [&](bool on) {
+    proto::DrainServerRequest request;
+    request.set_server_id(server.value);
+    request.set_drain(on);
+    return rig.status_of(rig.call<proto::Empty>(rpc::Method::kDrainServer, request));
+  };
+  const auto draining = [&] { return rig.meta->state().servers.find(server)->stored.draining(); };
+  fail_next_commit();
+  EXPECT_EQ(drain(true).code(), Code::kUnavailable);
+  commits_work();
+  EXPECT_FALSE(draining());
+  KINTSUGI_EXPECT_OK(drain(true));
+  EXPECT_TRUE(draining());
+  rig.restart();
+  EXPECT_TRUE(draining());
+}
+
 #endif  // KINTSUGI_FAULT_POINTS
 
 }  // namespace
