@@ -102,8 +102,7 @@ TEST_F(Readme, ItsWalkThroughsRunOneAfterTheOtherInOneDirectory) {
   walk(/*mounted=*/false);
 }
 
-// A session that ended with its mount is awaited like one that crashed: the second walk-through's first put fails.
-TEST_F(Readme, DISABLED_ItsWalkThroughsRunAlsoWithTheMountBetweenThem) {
+TEST_F(Readme, ItsWalkThroughsRunAlsoWithTheMountBetweenThem) {
   if (::geteuid() != 0 || !fs::exists("/dev/fuse")) GTEST_SKIP() << "nothing can be mounted here";
   walk(/*mounted=*/true);
 }
