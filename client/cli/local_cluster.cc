@@ -147,7 +147,7 @@ Status LocalCluster::close_to_others() const {
   std::error_code error;
   for (const char* part : {"etc", "log", "run", "data"}) {
     const std::string path = directory_ + "/" + part;
-    fs::create_directory(path, error);
+    fs::create_directories(path, error);
     if (!error) fs::permissions(path, fs::perms::owner_all, error);
     if (error) return status_from_errno(error.value(), path);
   }

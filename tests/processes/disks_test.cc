@@ -105,6 +105,7 @@ TEST_F(Disks, ADirectoryThatIsRemovedUnderLoadIsAFailedDiskWithinSecondsAndIsRep
   EXPECT_FALSE(acknowledged.empty());
   // An empty disk takes the place of the one that failed.
   kill9("chunkserver-4");
+  std::filesystem::create_directories(data_of("chunkserver-4"));
   restart_missing();
   ASSERT_TRUE(eventually([&] { return healthy(); }, seconds(90))) << kintsugi({"fsck", "/"}).out;
   // Three more servers end: only what was repaired can replace what the directory held.
