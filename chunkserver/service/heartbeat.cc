@@ -36,6 +36,8 @@ void Heartbeat::fill_disks(proto::HeartbeatRequest& request) const {
     told.set_read_errors(disk.read_errors);
     told.set_write_errors(disk.write_errors);
     told.set_oldest_call_seconds(to_seconds(disk.oldest_call));
+    told.set_full(disk.full);
+    if (disk.full && disk.reason.empty()) told.set_reason("it answered \"no space\"");
   }
 }
 

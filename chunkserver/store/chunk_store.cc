@@ -148,10 +148,12 @@ asio::awaitable<Result<StoreRoot*>> ChunkStore::admit(ChunkId id, size_t policy_
   on_write(id);
   StoreRoot* root = choose_root(id, max_bytes);
   if (root == nullptr) co_return Status{Code::kUnavailable, "no disk works"};
-  if (root->disk.free_bytes() < kReservedBytes) {
+  // What other writers were promised is not free any more.
+  const uint64_t needed = kReservedBytes + max_bytes;
+  if (root->disk.free_bytes() < needed) {
     // The figure in memory may be old, since deletions give space back without changing it.
     KINTSUGI_CO_TRY(co_await root->disk.refresh_space());
-    if (root->disk.free_bytes() < kReservedBytes) {
+    if (root->disk.free_bytes() < needed) {
       co_return Status{Code::kNoSpace, fmt::format("disk {} is full", root->disk.root())};
     }
   }
@@ -390,6 +392,7 @@ std::vector<DiskReport> ChunkStore::disk_reports() const {
                        .chunks = root->chunks,
                        .read_errors = health.read_errors(),
                        .write_errors = health.write_errors(),
+                       .full = root->disk.full(),
                        .oldest_call = health.oldest_call()});
   }
   return reports;

@@ -53,6 +53,7 @@ struct DiskReport {
   uint64_t total_bytes = 0, free_bytes = 0;
   uint64_t chunks = 0;
   uint64_t read_errors = 0, write_errors = 0;  ///< since the start
+  bool full = false;                           ///< it takes nothing, whatever it reports
   Duration oldest_call{};                      ///< age of the oldest call that has not returned
 };
 

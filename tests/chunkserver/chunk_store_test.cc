@@ -310,6 +310,7 @@ TEST(ChunkStore, SmallChunksOnAFullDiskFailCleanlyToo) {
   EXPECT_EQ(status.code(), Code::kNoSpace) << status;
   EXPECT_EQ(*rig.get(chunk_id(1)), chunk_bytes(1000, 1));
   rig.node.disk().set_capacity("/", uint64_t{1} << 40);
+  rig.simulation.run_for(DiskRoom::kTriedAgainAfter);
   KINTSUGI_EXPECT_OK(rig.put(chunk_id(200), chunk_bytes(500'000, 200)));
   rig.restart();
   EXPECT_EQ(*rig.get(chunk_id(200)), chunk_bytes(500'000, 200));

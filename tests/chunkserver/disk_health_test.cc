@@ -154,6 +154,29 @@ TEST(DiskHealth, AReadOnlyDiskServesWhatItHasAndTakesNothingNew) {
   }
 }
 
+TEST(DiskHealth, ADiskThatAnswersNoSpaceIsFullUntilItReportsMoreRoom) {
+  StoreRig rig;
+  rig.node.disk().set_capacity("/d0", uint64_t{1} << 30);
+  rig.start();
+  EXPECT_GT(rig.store->known_space().free_bytes, 500 * kMiB);
+  rig.node.disk().fail_next(1, Code::kNoSpace, "/d0", simulation::DiskOp::kWrite);
+  EXPECT_EQ(rig.put(chunk_id(1), chunk_bytes(2 * kMiB, 1)).code(), Code::kNoSpace);
+  EXPECT_EQ(rig.store->known_space().free_bytes, 0u) << "nobody should choose it, whatever it reports";
+  EXPECT_TRUE(rig.store->disk_reports().at(0).full);
+  EXPECT_EQ(rig.store->disk_reports().at(0).condition, DiskCondition::kWell) << "it has not failed";
+  // More room is reported: somebody removed files.
+  rig.node.disk().set_capacity("/d0", (uint64_t{1} << 30) + 64 * kMiB);
+  rig.simulation.run_for(3s);
+  EXPECT_FALSE(rig.store->disk_reports().at(0).full);
+  KINTSUGI_EXPECT_OK(rig.put(chunk_id(1), chunk_bytes(2 * kMiB, 1)));
+  // Without any news it is tried again after a while.
+  rig.node.disk().fail_next(1, Code::kNoSpace, "/d0", simulation::DiskOp::kWrite);
+  EXPECT_EQ(rig.put(chunk_id(2), chunk_bytes(2 * kMiB, 2)).code(), Code::kNoSpace);
+  EXPECT_TRUE(rig.store->disk_reports().at(0).full);
+  rig.simulation.run_for(DiskRoom::kTriedAgainAfter + 3s);
+  KINTSUGI_EXPECT_OK(rig.put(chunk_id(2), chunk_bytes(2 * kMiB, 2)));
+}
+
 TEST(DiskHealth, AShortageOfMemoryDropsNothing) {
   StoreRig rig;
   rig.start();

@@ -116,6 +116,9 @@ TEST(MetaserverLink, ADeletionThatFailedIsTriedAgainAndAcknowledgedOnlyThen) {
   EXPECT_EQ(rig.meta.heartbeats.back().orders_received(), 7u);
   EXPECT_EQ(rig.meta.heartbeats.back().orders_done(), 0u);
   disk.forget_faults();
+  // The disk reports more room, and takes chunks again.
+  disk.set_capacity("/", simulation::SimDisk::kDefaultCapacity + (uint64_t{64} << 20));
+  rig.simulation.run_for(1100ms);
   KINTSUGI_ASSERT_OK(rig.rebuild(0, chunk_id(2), chunk_bytes(100, 2)));
   rig.simulation.run_for(15s);
   EXPECT_FALSE(rig.store(0).find(chunk_id(1)));

@@ -91,6 +91,14 @@ asio::awaitable<void> DataDisk::quarantine(std::string path, std::string name) {
 
 Status DataDisk::note(Status status) {
   if (status.ok() || failed()) return status;
+  if (status.code() == Code::kNoSpace) {
+    if (!full())
+      log::warning(
+          "disk {} has no room, though it reports {} free bytes: it gets no new chunks until it reports "
+          "more: {}",
+          root_, space_.free_bytes, status.message());
+    room_.refused(health_.clock().now());
+  }
   const bool could_write = takes_writes();
   if (health_.note(status)) {
     fail(status);
@@ -126,6 +134,7 @@ asio::awaitable<Status> DataDisk::refresh_space() {
   auto space = co_await disk_.space(root_);
   if (!space) co_return note(space.error());
   space_ = *space;
+  room_.measured(space_.free_bytes);
   co_return Status{};
 }
 

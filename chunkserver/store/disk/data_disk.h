@@ -9,6 +9,7 @@
 
 #include "chunkserver/store/disk/chunk_info.h"
 #include "chunkserver/store/disk/disk_health.h"
+#include "chunkserver/store/disk/disk_room.h"
 #include "common/base/status.h"
 #include "common/runtime/disk.h"
 #include "common/runtime/event.h"
@@ -63,6 +64,8 @@ class DataDisk {
   bool failed() const { return health_.failed(); }
   bool answers() const { return health_.answers(); }
   bool takes_writes() const { return health_.takes_writes(); }
+  /// It answered "no space" a short while ago, and has not reported more room since.
+  bool full() const { return room_.full(health_.clock().now()); }
   /// kIoError: the disk failed. kUnavailable: it hangs, so that nobody should begin to wait for it.
   Status check_answers() const;
   /// Drops the disk; `on_failed` runs once.
@@ -79,7 +82,10 @@ class DataDisk {
   void note_left_tmp() { left_tmp_ = true; }
   uint64_t total_bytes() const { return space_.total_bytes; }
   uint64_t device() const { return space_.device; }  ///< as runtime::DiskSpace has it
-  uint64_t free_bytes() const { return space_.free_bytes > promised_ ? space_.free_bytes - promised_ : 0; }
+  /// 0 when it is full, whatever it reports.
+  uint64_t free_bytes() const {
+    return space_.free_bytes > promised_ && !full() ? space_.free_bytes - promised_ : 0;
+  }
   void promise(uint64_t bytes) { promised_ += bytes; }
   void take_back_promise(uint64_t bytes, uint64_t written);
 
@@ -96,6 +102,7 @@ class DataDisk {
   bool left_tmp_ = true;
   std::set<std::string> made_;
   runtime::DiskSpace space_;
+  DiskRoom room_;
   uint64_t promised_ = 0;  ///< the largest sizes of chunks that are being written
 };
 

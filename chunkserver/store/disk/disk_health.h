@@ -62,6 +62,7 @@ class DiskHealth {
     const std::list<TimePoint>::iterator began_;
   };
 
+  const runtime::Clock& clock() const { return clock_; }
   DiskCondition condition() const;
   bool failed() const { return failed_; }
   /// False: whoever reads or writes here would wait, or get an error.

@@ -22,6 +22,7 @@ namespace kintsugi::runtime {
 namespace {
 
 constexpr mode_t kDirectoryMode = 0750;
+constexpr fsfilcnt_t kFewestInodes = 256;  ///< free inodes below which a file system counts as full
 constexpr mode_t kLockFileMode = 0640;
 
 int open_flags(OpenMode mode) {
@@ -205,8 +206,10 @@ asio::awaitable<Result<DiskSpace>> UringDisk::space(std::string path) {
       [path, found] { return statvfs(path.c_str(), found.get()) == 0 ? 0 : -errno; });
   if (result < 0) co_return to_status(result, "measure the filesystem of", path);
   KINTSUGI_CO_ASSIGN(const FileAttributes directory, co_await attributes(path));
+  // Without inodes for new files there is no room, however many blocks are free. Some file systems report no inodes at all.
+  const bool no_inodes = found->f_files > 0 && found->f_favail < kFewestInodes;
   co_return DiskSpace{uint64_t{found->f_blocks} * found->f_frsize,
-                      uint64_t{found->f_bavail} * found->f_frsize,
+                      no_inodes ? 0 : uint64_t{found->f_bavail} * found->f_frsize,
                       mix_bits(this_machine() ^ mix_bits(directory.identity.device))};
 }
 
