@@ -1,6 +1,7 @@
 /// Whether a disk takes more, where its answers differ from the free bytes that it reports.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "common/runtime/clock.h"
@@ -14,7 +15,11 @@ class DiskRoom {
   static constexpr uint64_t kMore = 16 << 20;
   static constexpr Duration kTriedAgainAfter = std::chrono::minutes(1);
 
-  void measured(uint64_t free_bytes) { free_bytes_ = free_bytes; }
+  void measured(uint64_t free_bytes) {
+    free_bytes_ = free_bytes;
+    // What it reported when it refused may have been old.
+    refused_with_ = std::min(refused_with_, free_bytes);
+  }
   void refused(TimePoint now) {
     refused_with_ = free_bytes_;
     full_until_ = now + kTriedAgainAfter;
@@ -23,7 +28,7 @@ class DiskRoom {
 
  private:
   uint64_t free_bytes_ = 0;    ///< as the disk reports them
-  uint64_t refused_with_ = 0;  ///< what it reported when it last refused
+  uint64_t refused_with_ = 0;  ///< the least that it has reported since it last refused
   TimePoint full_until_ = TimePoint::min();
 };
 
