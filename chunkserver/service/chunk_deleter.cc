@@ -78,7 +78,9 @@ asio::awaitable<void> ChunkDeleter::delete_some() {
     sight::BackgroundTask module{recorder_.root_context(), kDelete};
     const Status removed = co_await store_.remove(module.context(), order.id);
     module.set_code(removed.code());
-    if (removed.ok() || removed.code() == Code::kNotFound || !stands(order)) {
+    // What a disk keeps that is read-only or hangs, the next block report names again: it must not hold up other orders.
+    const bool kept = removed.code() == Code::kReadOnlyDevice || removed.code() == Code::kUnavailable;
+    if (removed.ok() || removed.code() == Code::kNotFound || kept || !stands(order)) {
       close(order);
       continue;
     }

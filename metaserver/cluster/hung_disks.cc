@@ -8,15 +8,23 @@ bool HungDisks::told(const proto::HeartbeatRequest& heartbeat, TimePoint now, Du
   for (const proto::DiskState& state : heartbeat.disk_states()) {
     if (state.health() != proto::DiskState::HUNG) continue;
     const auto known = hung_.find(state.disk());
-    Disk disk = known == hung_.end() ? Disk{now} : known->second;
+    Disk disk = known == hung_.end() ? Disk{.since = now, .last = now} : known->second;
+    disk.last = now;
     if (!disk.given_up && now - disk.since >= patience) {
       disk.given_up = true;
       changed = true;
     }
     hung.emplace(state.disk(), disk);
   }
-  for (const auto& [number, disk] : hung_)
-    changed = changed || (disk.given_up && !hung.contains(number));
+  for (const auto& [number, disk] : hung_) {
+    if (hung.contains(number)) continue;
+    // One that was not given up yet is remembered for a while, so that one which hangs again and again is given up, too.
+    if (!disk.given_up && now - disk.last < kWellAfter) {
+      hung.emplace(number, disk);
+    } else {
+      changed = changed || disk.given_up;
+    }
+  }
   hung_ = std::move(hung);
   return changed;
 }

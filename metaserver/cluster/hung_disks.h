@@ -20,9 +20,13 @@ class HungDisks {
   /// Chunks that are reported to be on this disk count as lost.
   bool given_up(uint32_t disk) const;
 
+  /// A disk that hangs again sooner after it answered was never well.
+  static constexpr Duration kWellAfter = std::chrono::minutes(1);
+
  private:
   struct Disk {
     TimePoint since;
+    TimePoint last;  ///< when it was last told to hang
     bool given_up = false;
   };
   std::map<uint32_t, Disk> hung_;  ///< by DiskState.disk

@@ -105,6 +105,25 @@ TEST(DiskHealth, ABadBlockUnderTheHeaderOfASmallChunkCostsThatChunkAlone) {
   EXPECT_EQ(condition(rig, 0), DiskCondition::kWell);
 }
 
+TEST(DiskHealth, ABadBlockInASegmentCostsNoDiskAtTheNextStart) {
+  StoreRig rig;
+  rig.start();
+  for (uint64_t stripe = 1; stripe <= 3; ++stripe)
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(3000, stripe)));
+  const std::string segment = "/d0/segments/" + rig.files("/d0/segments").at(0);
+  KINTSUGI_ASSERT_OK(rig.node.disk().spoil(segment, 8192));  // the second record
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    rig.restart();
+    EXPECT_EQ(rig.store->known_space().failed_disks, 0u);
+    for (const uint64_t stripe : {1, 3}) {
+      const auto read = rig.get(chunk_id(stripe));
+      ASSERT_TRUE(read) << read.error();
+      EXPECT_EQ(*read, chunk_bytes(3000, stripe));
+    }
+    EXPECT_FALSE(rig.get(chunk_id(2)));
+  }
+}
+
 TEST(DiskHealth, TheCleanerThatMeetsABadBlockDropsThatChunkAndGoesOn) {
   SegmentLimits segments;
   segments.segment_bytes = 256 * 1024;

@@ -34,7 +34,9 @@ asio::awaitable<Status> DataDisk::make_rooms() {
   for (const std::string& directory : rooms) {
     KINTSUGI_CO_TRY(note(co_await disk_.make_directory(directory)));
   }
-  KINTSUGI_CO_TRY(note(co_await disk_.sync_directory(root_)));
+  Status synced = note(co_await disk_.sync_directory(root_));
+  // What a file system that became read-only has can still be read.
+  if (!synced.ok() && synced.code() != Code::kReadOnlyDevice) co_return synced;
   // The root may be new as well, and all above it; until those are synced, a power loss takes everything away.
   // Directories that may not be read were there before.
   std::string above = root_;
@@ -126,10 +128,8 @@ asio::awaitable<Status> DataDisk::refresh_space() {
   // Before the sync a power loss could bring back what left tmp/, so that its space is not free for certain.
   if (std::exchange(left_tmp_, false)) {
     Status synced = note(co_await disk_.sync_directory(temporary_directory()));
-    if (!synced.ok()) {
-      left_tmp_ = true;
-      co_return synced;
-    }
+    if (!synced.ok()) left_tmp_ = true;
+    if (!synced.ok() && synced.code() != Code::kReadOnlyDevice) co_return synced;
   }
   auto space = co_await disk_.space(root_);
   if (!space) co_return note(space.error());

@@ -86,6 +86,9 @@ asio::awaitable<Result<std::unique_ptr<SegmentCleaner::Copy>>> SegmentCleaner::r
   auto read = co_await segment.file->read(live.offset, memory.span());
   if (!read) {
     Status failed = disk_.note(read.error());
+    found = index_.find(id);
+    if (found == nullptr || found->sequence != live.sequence)
+      co_return std::unique_ptr<Copy>();  // it was replaced meanwhile: nobody needs it any more
     // The record is lost alone. Its owner drops it, so that the next attempt finds the segment without it.
     if (failed.code() == Code::kMediumError) on_corrupt(id);
     co_return failed;

@@ -1,5 +1,7 @@
 #include "chunkserver/store/segments/segment_loader.h"
 
+#include <algorithm>
+
 #include "chunkserver/store/disk/aligned_memory.h"
 #include "chunkserver/store/disk/chunk_format.h"
 #include "common/log/log.h"
@@ -14,7 +16,30 @@ using Records = std::vector<RecordHeader>;
 struct Scan {
   Records records;
   uint64_t damaged = 0;
+  bool unreadable =
+      false;  ///< some place gave a medium error: the segment is left as it is, for the error may pass
 };
+
+/// Reads a window of the segment. What the medium cannot give is zeros, which are no record: only what lies there is lost.
+asio::awaitable<Result<size_t>> read_window(DataDisk& disk, runtime::File& file, uint64_t offset,
+                                            std::span<std::byte> into, bool& unreadable) {
+  auto all = co_await file.read(offset, into);
+  if (all) co_return *all;
+  const Status failed = disk.note(all.error());
+  if (failed.code() != Code::kMediumError) co_return failed;
+  unreadable = true;
+  size_t done = 0;
+  while (done < into.size()) {
+    const auto block = into.subspan(done, runtime::kDiskAlignment);
+    auto one = co_await file.read(offset + done, block);
+    if (!one && one.error().code() != Code::kMediumError) co_return disk.note(one.error());
+    if (!one) std::ranges::fill(block, std::byte{});
+    const size_t got = one ? *one : block.size();
+    done += got;
+    if (got < block.size()) break;  // the end of the file
+  }
+  co_return done;
+}
 
 /// All headers that belong at their places. What is damaged is skipped: a record is believed only at its own place, so
 /// that the search can go on at every 4 KiB border.
@@ -24,8 +49,8 @@ asio::awaitable<Result<Scan>> scan(DataDisk& disk, const Segment& segment, uint6
   uint64_t offset = 0;
   uint64_t expected = 0;  // where the next record begins if nothing is damaged
   while (offset + kRecordHeaderBytes <= size) {
-    auto read = co_await segment.file->read(offset, window.span());
-    if (!read) co_return disk.note(read.error());
+    auto read = co_await read_window(disk, *segment.file, offset, window.span(), scan.unreadable);
+    if (!read) co_return read.error();
     uint64_t at = 0;
     while (at + kRecordHeaderBytes <= *read) {
       auto header =
@@ -51,7 +76,9 @@ asio::awaitable<Result<bool>> data_is_whole(DataDisk& disk, const Segment& segme
   if (length == 0) co_return true;
   AlignedMemory data(length);
   auto read = co_await segment.file->read(header.offset + kRecordHeaderBytes, data.span());
-  if (!read) co_return disk.note(read.error());
+  // What cannot be read is not known to be torn: its first reader drops it.
+  if (!read && disk.note(read.error()).code() == Code::kMediumError) co_return true;
+  if (!read) co_return read.error();
   if (*read < length) co_return false;
   co_return check_blocks(data.first(length), header.block_crcs, 0).ok();
 }
@@ -94,12 +121,12 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
   KINTSUGI_CO_TRY(co_await drop_torn(disk, *segment, found));
   if (found.records.empty()) {
     segment->file.reset();
-    if (!disk.takes_writes()) co_return found.damaged;
+    if (!disk.takes_writes() || found.unreadable) co_return found.damaged;
     KINTSUGI_CO_TRY(disk.note(co_await disk.disk().remove(segment->path)));
     co_return found.damaged;
   }
   segment->end = found.records.back().offset + found.records.back().record_bytes();
-  if (segment->end < *size && disk.takes_writes()) {
+  if (segment->end < *size && disk.takes_writes() && !found.unreadable) {
     // So that what is torn is not found again: at the next start it would not be the last group any more.
     KINTSUGI_CO_TRY(disk.note(co_await segment->file->truncate(segment->end)));
     KINTSUGI_CO_TRY(disk.note(co_await segment->file->sync()));

@@ -22,6 +22,12 @@ bool is_aligned(uint64_t offset, const void* data, size_t bytes) {
          reinterpret_cast<uintptr_t>(data) % kDiskAlignment == 0;
 }
 
+/// The medium cannot be read there. With O_DIRECT the block layer's own numbers come up, and not only EIO.
+bool is_medium_error(int result) {
+  return result == -EIO || result == -ENODATA || result == -EILSEQ || result == -EBADMSG ||
+         result == -EUCLEAN;
+}
+
 }  // namespace
 
 UringFile::UringFile(std::shared_ptr<DiskWorker> worker, int fd, bool direct, std::string path)
@@ -42,7 +48,7 @@ asio::awaitable<Result<size_t>> UringFile::read(uint64_t offset, std::span<std::
                   .offset = offset + done};
     int count = co_await run(call);
     // What lies there cannot be read; the disk may be well elsewhere.
-    if (count == -EIO) co_return Status{Code::kMediumError, failure(count, "read").message()};
+    if (is_medium_error(count)) co_return Status{Code::kMediumError, failure(count, "read").message()};
     if (count < 0) co_return failure(count, "read");
     done += static_cast<size_t>(count);
     // This is the end of the file: behind an odd size O_DIRECT could not even ask.
