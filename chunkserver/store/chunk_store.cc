@@ -331,7 +331,7 @@ asio::awaitable<Status> ChunkStore::remove_claimed(Context context, ChunkId id) 
   if (status.ok()) {
     ++counters_.chunks_removed;
     usage_.forget(id);
-  } else if (!entry->root->disk.failed()) {
+  } else if (status.code() != Code::kNotFound && !entry->root->disk.failed()) {
     index_.insert(*entry);  // still there, as far as anybody knows
   }
   co_return status;

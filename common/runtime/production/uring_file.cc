@@ -140,7 +140,9 @@ asio::awaitable<int> UringFile::run(DiskCall call) {
 
 Status UringFile::failure(int negative_errno, std::string_view operation) const {
   if (negative_errno >= 0) return {};
-  return status_from_errno(-negative_errno, fmt::format("{} {}", operation, path_));
+  // A disk that timed out has given an error; that nobody waits for longer is another matter.
+  const int error = negative_errno == -ETIMEDOUT ? EIO : -negative_errno;
+  return status_from_errno(error, fmt::format("{} {}", operation, path_));
 }
 
 }  // namespace kintsugi::runtime
