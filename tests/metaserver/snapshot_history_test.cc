@@ -66,8 +66,15 @@ TEST(Snapshots, StayAsTheyWereWhateverHappens) {
         case 12: {
           const std::string name = any_of(names);
           if (rig.inode(dir) == 0) break;
+          // What was removed is cleared in the background, also between the many calls of a dump: files lose the names
+          // that they had there. Then the dump is not of the moment of the snapshot, which is not compared with it.
+          const auto before = rig.inode_records();
           Dump now = rig.dump(dir == "/" ? "" : dir);
           if (!rig.create(dir, name).ok()) break;
+          if (rig.inode_records() != before) {
+            KINTSUGI_EXPECT_OK(rig.destroy(dir, name));
+            break;
+          }
           shown[{rig.inode(dir), name}] = std::move(now);
           ++made;
           break;

@@ -126,6 +126,16 @@ class SnapshotRig : public MetaServerRig {
     store->scan(range.begin, range.end, [&](std::string_view, std::string_view) { return ++found > 0; });
     return found;
   }
+  /// As they are in the store: no call is made, and no time passes.
+  std::map<std::string, std::string> inode_records() {
+    std::map<std::string, std::string> found;
+    const keys::Range range = keys::all(keys::Kind::kInode);
+    store->scan(range.begin, range.end, [&](std::string_view key, std::string_view value) {
+      found.emplace(key, value);
+      return true;
+    });
+    return found;
+  }
   /// Each stripe counts the extents that name it, saved ones too, and there is none that nobody names.
   void expect_references_exact() {
     std::map<uint64_t, uint64_t> references;

@@ -201,6 +201,37 @@ TEST(Snapshots, KeepWhatANewerOneOfADirectoryBesideThemInherited) {
   EXPECT_EQ(rig.count(keys::Kind::kSaved), 0u);
 }
 
+TEST(Snapshots, ShowTheNamesOfAFileThatARemovedDirectoryStillHeldWhenTheyWereMade) {
+  SnapshotRig rig;
+  for (const char* path : {"/a", "/b", "/b/gone"})
+    KINTSUGI_ASSERT_OK(rig.make_directory(path));
+  KINTSUGI_ASSERT_OK(rig.put("/a/f"));
+  const uint64_t file = rig.inode("/a/f");
+  KINTSUGI_ASSERT_OK(rig.link(file, rig.inode("/b"), "l"));
+  KINTSUGI_ASSERT_OK(rig.link(file, rig.inode("/b/gone"), "l"));
+  rig.settle();
+  KINTSUGI_ASSERT_OK(rig.remove("/b/gone", true));
+  ASSERT_EQ(rig.count(keys::Kind::kOrphan), 1u);
+  const auto records = rig.inode_records();
+  const Dump held = rig.dump("/b");
+  KINTSUGI_ASSERT_OK(rig.create("/b", "held"));
+  ASSERT_EQ(rig.inode_records(), records) << "the directory was cleared before the snapshot was made";
+  EXPECT_EQ(rig.stat("/b/.snapshots/held/l")->links(), 3u);
+  rig.settle();
+  EXPECT_EQ(rig.count(keys::Kind::kOrphan), 0u);
+  EXPECT_EQ(rig.stat("/b/l")->links(), 2u);
+  const Dump cleared = rig.dump("/b");
+  KINTSUGI_ASSERT_OK(rig.create("/b", "cleared"));
+  KINTSUGI_ASSERT_OK(rig.remove("/a/f"));
+  rig.settle();
+  EXPECT_EQ(rig.dump("/b/.snapshots/held"), held);
+  EXPECT_EQ(rig.dump("/b/.snapshots/cleared"), cleared);
+  KINTSUGI_ASSERT_OK(rig.destroy("/b", "cleared"));
+  rig.settle();
+  EXPECT_EQ(rig.dump("/b/.snapshots/held"), held);
+  rig.expect_references_exact();
+}
+
 TEST(Snapshots, AreLimitedInNumber) {
   SnapshotRig rig;
   KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
