@@ -115,7 +115,8 @@ class BlockReports {
   const runtime::Clock& clock_;
   const TimePoint started_;
   std::map<ServerId, Report> reports_;
-  std::set<ServerId> doubted_;  ///< a later report has to say whether they have what was placed on them just then
+  std::set<ServerId>
+      doubted_;  ///< a later report has to say whether they have what was placed on them just then
   uint64_t unknown_chunks_ = 0, quarantined_ = 0;
 };
 

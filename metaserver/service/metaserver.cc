@@ -204,7 +204,8 @@ asio::awaitable<void> MetaServer::step_forever(std::function<bool(Transaction&, 
       (void)state_.quotas.account(transaction, false);  // what nobody waits for is never refused
       const sight::BackgroundTask task{background(), kStep};
       const Status status = co_await state_.finish(task.context(), Status(), transaction, std::move(freed));
-      if (!status.ok()) break;  // the same step comes again, unless the store has failed, which ends the process
+      if (!status.ok())
+        break;  // the same step comes again, unless the store has failed, which ends the process
     }
   }
 }
