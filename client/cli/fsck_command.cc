@@ -42,6 +42,7 @@ struct FsckTotals {
   uint64_t hanging_chunks = 0, waiting = 0;
   std::map<uint64_t, proto::FsckHanging> hanging;      ///< by server
   std::map<uint64_t, proto::ServerName> not_reported;  ///< at some page, by server
+  uint64_t lost_names = 0;                             ///< of snapshots
 
   void add(const proto::FsckResponse& page) {
     files += page.files();
@@ -53,6 +54,8 @@ struct FsckTotals {
     lost += page.lost_stripes();
     hanging_chunks += page.hanging_chunks();
     waiting += page.waiting_stripes();
+    for (const proto::FsckSnapshot& snapshot : page.damaged_snapshots())
+      lost_names += snapshot.entries();
     for (const proto::ServerName& server : page.not_reported())
       not_reported.emplace(server.server_id(), server);
     for (const proto::FsckHanging& server : page.hanging()) {
@@ -80,6 +83,13 @@ Json to_json(const proto::FsckProblem& problem) {
           {"detail", problem.detail()}};
 }
 
+Json to_json(const proto::FsckSnapshot& snapshot) {
+  return {{"path", snapshot.path()},
+          {"name", snapshot.name()},
+          {"lost_names", snapshot.entries()},
+          {"detail", snapshot.detail()}};
+}
+
 Json to_json(const proto::FsckHanging& server) {
   return {{"server_id", std::to_string(server.server().server_id())},
           {"server_number", server.server().number()},
@@ -102,6 +112,11 @@ void print_problem(const proto::FsckProblem& problem, bool only_chunks) {
              problem.detail().empty() ? "" : ": " + shown_message(problem.detail()));
 }
 
+void print_snapshot(const proto::FsckSnapshot& snapshot) {
+  fmt::print("{}: snapshot {} is damaged: {}\n", shown_name(snapshot.path()), shown_name(snapshot.name()),
+             shown_message(snapshot.detail()));
+}
+
 void print_hanging(const FsckTotals& totals) {
   for (const auto& [id, server] : totals.hanging) {
     fmt::print("{} hang{} on server {} at {}, which has not answered for {:.0f} s\n",
@@ -113,23 +128,33 @@ void print_hanging(const FsckTotals& totals) {
                counted(totals.waiting, "stripe"));
 }
 
-/// Goes through all pages; problems are printed, or put into the array, as they come.
+struct Found {
+  Json problems = Json::array(), snapshots = Json::array();
+};
+
+/// Goes through all pages; what is wrong is printed, or put into the arrays, as it comes.
 Status go_through(Session& session, BlockingClient& client, const FsckArguments& arguments,
-                  FsckTotals& totals, Json& problems) {
-  std::string after;
-  while (true) {
-    KINTSUGI_ASSIGN(const proto::FsckResponse page, client.run(client.async().fsck(arguments.path, after)));
+                  FsckTotals& totals, Found& found) {
+  proto::FsckResponse page;
+  do {
+    KINTSUGI_ASSIGN(page, client.run(client.async().fsck(arguments.path, page)));
     totals.add(page);
     for (const proto::FsckProblem& problem : page.problems()) {
       if (session.json) {
-        problems.push_back(to_json(problem));
+        found.problems.push_back(to_json(problem));
       } else {
         print_problem(problem, arguments.list_missing);
       }
     }
-    if (!page.more()) return {};
-    after = page.next_after();
-  }
+    for (const proto::FsckSnapshot& snapshot : page.damaged_snapshots()) {
+      if (session.json) {
+        found.snapshots.push_back(to_json(snapshot));
+      } else if (!arguments.list_missing) {
+        print_snapshot(snapshot);
+      }
+    }
+  } while (page.more());
+  return {};
 }
 
 // ---- by reading
@@ -268,6 +293,7 @@ Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool d
   }
   if (totals.hanging_chunks > 0)
     add(fmt::format("{} on servers that do not answer", counted(totals.hanging_chunks, "chunk")));
+  if (totals.lost_names > 0) add(fmt::format("{} lost in snapshots", counted(totals.lost_names, "name")));
   if (!totals.not_reported.empty())
     add(not_reported_text(totals.unreported()) + " (what they lost meanwhile is not known before)");
   if (deep && !deep->report.whole()) {
@@ -289,7 +315,8 @@ Status verdict(const FsckTotals& totals, const std::optional<Deep>& deep, bool d
 }
 
 std::string_view conclusion(const FsckTotals& totals, const std::optional<Deep>& deep) {
-  if (!totals.nothing_missing() || (deep && !deep->report.whole())) return "not whole";
+  if (!totals.nothing_missing() || totals.lost_names > 0 || (deep && !deep->report.whole()))
+    return "not whole";
   if (totals.hanging_chunks > 0) return "nothing is missing, but servers do not answer";
   if (!totals.not_reported.empty())
     return "nothing is known to be missing, but servers have not reported yet";
@@ -305,8 +332,8 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
     if (!session.json) print_deep(deep->report, deep->seconds);
   }
   FsckTotals totals;
-  Json problems = Json::array();
-  KINTSUGI_TRY(go_through(session, client, arguments, totals, problems));
+  Found found;
+  KINTSUGI_TRY(go_through(session, client, arguments, totals, found));
   KINTSUGI_ASSIGN(const proto::MetadataStatusResponse metadata, client.run(client.async().metadata_status()));
   const bool doubt = metadata.has_doubt();
   if (session.json) {
@@ -326,7 +353,8 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
                   {"waiting_stripes", totals.waiting},
                   {"hanging", std::move(hanging)},
                   {"servers_not_reported", names_json(totals.unreported())},
-                  {"problems", std::move(problems)}};
+                  {"damaged_snapshots", std::move(found.snapshots)},
+                  {"problems", std::move(found.problems)}};
     if (deep) document["deep"] = to_json(deep->report, deep->seconds);
     print_json(document);
   } else if (!arguments.list_missing) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client/lib/check/deep_check.h"
+#include "client/lib/fsck_pages.h"
 #include "client/lib/resources.h"
 #include "common/base/assert.h"
 #include "common/proto/sight.pb.h"
@@ -314,9 +315,10 @@ asio::awaitable<Result<proto::ShowStripeResponse>> Client::show_stripe(uint64_t 
   return ask<proto::ShowStripeResponse>(Method::kShowStripe, std::move(request));
 }
 
-asio::awaitable<Result<proto::FsckResponse>> Client::fsck(std::string path, std::string after) {
+asio::awaitable<Result<proto::FsckResponse>> Client::fsck(std::string path,
+                                                          const proto::FsckResponse& before) {
   auto request = request_for<proto::FsckRequest>(std::move(path));
-  request->set_after(std::move(after));
+  continue_after(before, *request);
   return ask<proto::FsckResponse>(Method::kFsck, std::move(request), Repeat::kAllowed,
                                   MetaLink::kLongCallLimit);
 }

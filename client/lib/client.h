@@ -116,8 +116,8 @@ class Client {
   /// Forgets a server that is dead or drained: an error while something is still on it.
   asio::awaitable<Status> remove_server(uint64_t server_id);
   asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
-  /// Checks one page of files by what the metaserver knows: continue with its next_after while `more`.
-  asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, std::string after = "");
+  /// Checks one page of files by what the metaserver knows, the first one or that which follows `before`: go on while `more`.
+  asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, const proto::FsckResponse& before = {});
   /// Has every chunk below `path` read on its server, parity too, and waits until what is damaged is repaired. Errors
   /// are those of the metaserver; what servers fail at is in the report.
   asio::awaitable<Result<DeepCheckReport>> deep_check(std::string path, DeepCheckOptions options = {});

@@ -144,6 +144,8 @@ void Reclaim::reclaim_directory(Transaction& transaction, InodeId id, const prot
   size_t seen = 0;
   bool more = false;
   const DropOptions options{kExtentsOfAnEntry, 0, held};
+  // The last step's commit may have failed: then what it removed is there still.
+  if (!name_.empty() && transaction.get(keys::entry(id, name_))) name_.clear();
   // Nothing is made in a directory that was removed, so what was emptied stays empty.
   transaction.scan(keys::entries(id, name_), [&](std::string_view key, std::string_view value) {
     if (seen++ == kEntriesAStep) {

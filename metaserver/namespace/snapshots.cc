@@ -54,16 +54,6 @@ void drop_reference(Transaction& transaction, const proto::StoredExtent& extent,
   if (stripe->references() == 0) free_stripe(transaction, id, freed);
 }
 
-bool lies_within(const Reader& reader, InodeId directory, InodeId other) {
-  for (int depth = 0; depth < kMaxDepth && directory; ++depth) {
-    if (directory == other) return true;
-    if (directory == kRootInode) return false;
-    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(directory));
-    directory = inode ? InodeId{inode->parent()} : InodeId{};
-  }
-  return false;
-}
-
 proto::Snapshot described(const Reader& reader, uint64_t number, const proto::StoredSnapshot& stored) {
   proto::Snapshot snapshot;
   snapshot.set_path(path_of(reader, InodeId{stored.directory()}, stored.path()));
@@ -77,6 +67,16 @@ proto::Snapshot described(const Reader& reader, uint64_t number, const proto::St
 }
 
 }  // namespace
+
+bool lies_within(const Reader& reader, InodeId directory, InodeId other) {
+  for (int depth = 0; depth < kMaxDepth && directory; ++depth) {
+    if (directory == other) return true;
+    if (directory == kRootInode) return false;
+    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(directory));
+    directory = inode ? InodeId{inode->parent()} : InodeId{};
+  }
+  return false;
+}
 
 /// One transaction's work of saving.
 class Snapshots::Preserving {
@@ -414,6 +414,11 @@ std::optional<Snapshots::Numbered> Snapshots::in_slot(uint32_t slot) const {
     if (snapshot.slot() == slot && !snapshot.deleting())
       return Numbered{number, InodeId{snapshot.directory()}};
   return std::nullopt;
+}
+
+const proto::StoredSnapshot* Snapshots::with_number(uint64_t number) const {
+  const auto found = all_.find(number);
+  return found == all_.end() ? nullptr : &found->second;
 }
 
 std::map<uint64_t, std::string> Snapshots::below(const Reader& reader, InodeId root) const {

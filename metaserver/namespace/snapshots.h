@@ -88,6 +88,8 @@ class Snapshots {
   };
   std::optional<Numbered> in_slot(uint32_t slot) const;
 
+  /// Null when there is none. Valid until a transaction is followed.
+  const proto::StoredSnapshot* with_number(uint64_t number) const;
   /// Those of directories at or below one: where each can be read, by number; those that are being deleted, too.
   std::map<uint64_t, std::string> below(const Reader& reader, InodeId directory) const;
 
@@ -114,5 +116,8 @@ class Snapshots {
   std::map<InodeId, std::set<uint64_t>> by_directory_;  ///< those that are being deleted, too
   std::string deleted_up_to_;                           ///< key of the last record that delete_step deleted
 };
+
+/// Whether a directory is the other one or below it, by what the inodes say of their parents.
+bool lies_within(const Reader& reader, InodeId directory, InodeId other);
 
 }  // namespace kintsugi::metaserver

@@ -4,12 +4,15 @@
 #include <set>
 
 #include "erasure/policy.h"
+#include "metaserver/service/fsck_names.h"
 
 namespace kintsugi::metaserver {
 namespace {
 
 /// What a page continues after that ended among saved extents begins so; no path does.
 constexpr char kSavedAfter = '\x01';
+/// And so that which ended among the names of snapshots.
+constexpr char kNamesAfter = '\x02';
 
 std::string describe_available(const erasure::Code& code, size_t available, bool lost) {
   if (code.policy().family != erasure::Policy::Family::kLocal)
@@ -22,21 +25,34 @@ std::string describe_available(const erasure::Code& code, size_t available, bool
 
 Status FsckPage::fill() {
   const bool in_saved = request_.after().starts_with(kSavedAfter);
-  if (!in_saved) KINTSUGI_TRY(check_tree());
-  // What is in snapshots alone comes last: after the tree, and on pages that begin with the key of a saved extent.
-  if (!response_.more())
-    check_saved(in_saved ? std::string_view(request_.after()).substr(1) : std::string_view());
+  const bool in_names = request_.after().starts_with(kNamesAfter);
+  if (!in_saved && !in_names) KINTSUGI_TRY(check_tree());
+  // What is in snapshots alone comes last: after the tree, and on pages that begin with the key of a saved extent or a place
+  // among names.
+  if (!response_.more()) check_snapshots(in_saved, in_names);
   name_hanging_servers();
   for (proto::ServerName& name : state_.servers_not_reported())
     *response_.add_not_reported() = std::move(name);
   return {};
 }
 
-void FsckPage::check_saved(std::string_view after) {
+void FsckPage::check_snapshots(bool in_saved, bool in_names) {
   if (!state_.snapshots.any()) return;
   const auto root = state_.places.at(request_.path().empty() ? "/" : request_.path());
   if (!root || root->slot() != 0 || root->lists_snapshots()) return;
-  const auto snapshots = state_.snapshots.below(reader_, root->id());
+  const std::string_view after = request_.after();
+  if (in_names) {
+    const std::string next =
+        FsckNames(state_.snapshots, reader_, response_).check(root->id(), after.substr(1));
+    if (!next.empty()) end_at(kNamesAfter + next, 0);
+    return;
+  }
+  check_saved(root->id(), in_saved ? after.substr(1) : "");
+  if (!response_.more()) end_at(std::string(1, kNamesAfter), 0);  // names have pages of their own
+}
+
+void FsckPage::check_saved(InodeId root, std::string_view after) {
+  const auto snapshots = state_.snapshots.below(reader_, root);
   keys::Range range = keys::SavedKey::values_in(keys::all(keys::Kind::kExtent));
   if (!after.empty()) range.begin = std::string(after) + '\0';
   std::set<uint64_t> seen;

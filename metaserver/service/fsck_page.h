@@ -32,8 +32,9 @@ class FsckPage {
 
  private:
   Status check_tree();
-  /// Checks stripes of extents that snapshots below the path keep, after the key of one.
-  void check_saved(std::string_view after);
+  void check_snapshots(bool in_saved, bool in_names);
+  /// Checks stripes of extents that snapshots of directories below one keep, after the key of one.
+  void check_saved(InodeId root, std::string_view after);
   struct Stripe {
     const std::string& path;
     StripeId id;

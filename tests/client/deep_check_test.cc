@@ -52,6 +52,18 @@ class DeepCheck : public testing::Test {
   DeepCheckProgress last;
 };
 
+TEST_F(DeepCheck, EveryCheckGoesOnInsideOfTheFileWhereAPageEnded) {
+  uint64_t checked = 0;
+  proto::FsckResponse page;
+  do {
+    auto next = cluster.run(cluster.client().fsck("/", page));
+    ASSERT_TRUE(next) << next.error();
+    page = std::move(*next);
+    checked += page.stored_chunks();
+  } while (page.more());
+  EXPECT_EQ(checked, chunks);
+}
+
 TEST_F(DeepCheck, ReadsEveryChunkOfEveryFileParityToo) {
   const DeepCheckReport report = check();
   EXPECT_TRUE(report.whole());

@@ -104,21 +104,27 @@ Status FakeMetaServer::report(const proto::ReportChunkRequest& request, proto::E
 }
 
 Status FakeMetaServer::fsck(const proto::FsckRequest& request, proto::FsckResponse& response) {
-  // A page is one file, so that tests turn pages.
-  const auto found = files.upper_bound(request.after());
+  // A page is one extent, so that tests turn pages, inside of files, too.
+  const bool inside = request.skip_stripes() > 0;
+  const auto found = inside ? files.find(request.after()) : files.upper_bound(request.after());
   if (found == files.end()) return {};
-  for (const proto::Extent& extent : found->second.extents) {
+  const std::vector<proto::Extent>& extents = found->second.extents;
+  const size_t place = request.skip_stripes();
+  if (place < extents.size()) {
+    const proto::Extent& extent = extents[place];
     const proto::Stripe stripe = located(stripes.at(extent.stripe_id()));
     for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
       if (chunk.length() == 0 || !chunk.available()) continue;
       response.set_stored_chunks(response.stored_chunks() + 1);
       response.set_stored_bytes(response.stored_bytes() + chunk.length());
     }
-    if (!request.with_stripes()) continue;
-    proto::FsckStripe* listed = response.add_listed();
-    listed->set_path(found->first);
-    *listed->mutable_stripe() = stripe;
+    if (request.with_stripes()) {
+      proto::FsckStripe* listed = response.add_listed();
+      listed->set_path(found->first);
+      *listed->mutable_stripe() = stripe;
+    }
   }
+  response.set_next_skip(place + 1 < extents.size() ? place + 1 : 0);
   response.set_more(true);
   response.set_next_after(found->first);
   return {};

@@ -1,6 +1,6 @@
 // Changes whose commit fails change nothing in memory either: what the metaserver believes is what it stored, before and after a
 // restart.
-#include "tests/metaserver/snapshot_rig.h"
+#include "tests/metaserver/directory_rig.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -20,23 +20,13 @@ class FailingCommits : public testing::Test {
   }
   void commits_work() { rig.meta_node.faults().clear(); }
 
-  Status set_trash(int64_t retention_ns) {
-    proto::SetTrashRequest request;
-    request.set_path("/d");
-    request.set_retention_ns(retention_ns);
-    return rig.status_of(rig.call<proto::Empty>(rpc::Method::kSetTrash, request));
-  }
+  Status set_trash(int64_t retention_ns) { return rig.set_trash("/d", retention_ns); }
   Result<proto::ListTrashResponse> trash() {
     proto::ListTrashRequest request;
     request.set_path("/d");
     return rig.call<proto::ListTrashResponse>(rpc::Method::kListTrash, request);
   }
-  Status set_quota(std::optional<uint64_t> files) {
-    proto::SetQuotaRequest request;
-    request.set_path("/d");
-    if (files) request.set_max_files(*files);
-    return rig.status_of(rig.call<proto::Empty>(rpc::Method::kSetQuota, request));
-  }
+  Status set_quota(std::optional<uint64_t> files) { return rig.set_quota("/d", std::nullopt, files); }
   void expect_same_after_restart() {
     const auto shown = [&] {
       std::string all;
@@ -51,7 +41,7 @@ class FailingCommits : public testing::Test {
   }
 
   static constexpr int64_t kHour = 3'600'000'000'000;
-  SnapshotRig rig;
+  DirectoryRig rig;
 };
 
 TEST_F(FailingCommits, MakeNoSnapshot) {
@@ -150,6 +140,21 @@ TEST_F(FailingCommits, SetNoQuota) {
   EXPECT_EQ(rig.put("/d/i").code(), Code::kQuota);
   rig.restart();
   EXPECT_EQ(rig.put("/d/i").code(), Code::kQuota);
+}
+
+TEST_F(FailingCommits, OfTheStepsThatClearARemovedTreeLeaveNothingBehind) {
+  const size_t inodes = rig.count(keys::Kind::kInode);
+  KINTSUGI_ASSERT_OK(rig.make_directory("/tree"));
+  for (int i = 0; i < 300; ++i)
+    KINTSUGI_ASSERT_OK(rig.make_directory(fmt::format("/tree/{}", i)));
+  KINTSUGI_ASSERT_OK(rig.remove("/tree", true));
+  for (int i = 0; i < 3; ++i) {
+    fail_next_commit();
+    rig.pass(2);
+  }
+  commits_work();
+  rig.settle();
+  EXPECT_EQ(rig.count(keys::Kind::kInode), inodes);
 }
 
 TEST_F(FailingCommits, DrainNoServer) {

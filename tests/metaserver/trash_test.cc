@@ -1,5 +1,5 @@
 // The trash: what is kept and for how long, what comes back, and what is removed at once.
-#include "tests/metaserver/metaserver_rig.h"
+#include "tests/metaserver/directory_rig.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -7,58 +7,10 @@ namespace {
 constexpr int64_t kHour = 3'600'000'000'000;
 constexpr uint64_t kFileBytes = 300'000;  ///< of one put()
 
-class TrashRig : public MetaServerRig {
+class TrashRig : public DirectoryRig {
  public:
-  using MetaServerRig::MetaServerRig;
+  using DirectoryRig::DirectoryRig;
 
-  Status set(const std::string& path, int64_t retention_ns) {
-    proto::SetTrashRequest request;
-    request.set_path(path);
-    request.set_retention_ns(retention_ns);
-    return status_of(call<proto::Empty>(rpc::Method::kSetTrash, request));
-  }
-  std::vector<proto::Trashed> list(const std::string& path) {
-    proto::ListTrashRequest request;
-    request.set_path(path);
-    const auto answer = call<proto::ListTrashResponse>(rpc::Method::kListTrash, request);
-    EXPECT_TRUE(answer) << answer.error();
-    if (!answer) return {};
-    return {answer->entries().begin(), answer->entries().end()};
-  }
-  Result<std::string> restore(const std::string& path, const std::string& entry, const std::string& to = "") {
-    proto::RestoreTrashRequest request;
-    request.set_path(path);
-    request.set_entry(entry);
-    request.set_to(to);
-    const auto answer = call<proto::RestoreTrashResponse>(rpc::Method::kRestoreTrash, request);
-    if (!answer) return answer.error();
-    return answer->path();
-  }
-  Status empty(const std::string& path, const std::string& entry = "") {
-    proto::EmptyTrashRequest request;
-    request.set_path(path);
-    request.set_entry(entry);
-    return status_of(call<proto::Empty>(rpc::Method::kEmptyTrash, request));
-  }
-  Status limit(const std::string& path, uint64_t bytes, uint64_t files) {
-    proto::SetQuotaRequest request;
-    request.set_path(path);
-    request.set_max_bytes(bytes);
-    request.set_max_files(files);
-    return status_of(call<proto::Empty>(rpc::Method::kSetQuota, request));
-  }
-  Status snapshot(const std::string& path) {
-    proto::CreateSnapshotRequest request;
-    request.set_path(path);
-    request.set_name("s");
-    return status_of(call<proto::Empty>(rpc::Method::kCreateSnapshot, request));
-  }
-  uint64_t inode(const std::string& path) {
-    proto::StatRequest request;
-    request.set_path(path);
-    const auto answer = call<proto::StatResponse>(rpc::Method::kStat, request);
-    return answer ? answer->attributes().inode() : 0;
-  }
   Status unlink(const std::string& directory, const std::string& name) {
     proto::UnlinkRequest request;
     request.set_parent(inode(directory));
@@ -74,18 +26,18 @@ TEST(Trash, KeepsWhatIsRemovedForItsTime) {
     KINTSUGI_ASSERT_OK(rig.make_directory(path));
   for (const char* path : {"/d/sub/f", "/d/sub/g", "/d/h", "/elsewhere"})
     KINTSUGI_ASSERT_OK(rig.put(path));
-  EXPECT_EQ(rig.set("/d/h", kHour).code(), Code::kNotDirectory);
-  EXPECT_EQ(rig.set("/d", 0).code(), Code::kNotFound);
+  EXPECT_EQ(rig.set_trash("/d/h", kHour).code(), Code::kNotDirectory);
+  EXPECT_EQ(rig.set_trash("/d", 0).code(), Code::kNotFound);
   KINTSUGI_EXPECT_OK(rig.remove("/d/h"));
   EXPECT_EQ(rig.stripes(), 3u) << "it is off where it was not set";
-  KINTSUGI_ASSERT_OK(rig.set("/d", kHour));
+  KINTSUGI_ASSERT_OK(rig.set_trash("/d", kHour));
   KINTSUGI_EXPECT_OK(rig.remove("/elsewhere"));
   KINTSUGI_EXPECT_OK(rig.remove("/d/empty"));
   const uint64_t file = rig.inode("/d/sub/f");
   KINTSUGI_EXPECT_OK(rig.unlink("/d/sub", "f"));
   KINTSUGI_EXPECT_OK(rig.remove("/d/sub", true));
   EXPECT_FALSE(rig.exists("/d/sub"));
-  const auto kept = rig.list("/d");
+  const auto kept = rig.trash("/d");
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[0].path(), "/d/.trash/" + kept[1].entry() + "/f") << "where its directory is by now";
   EXPECT_EQ(kept[0].attributes().inode(), file);
@@ -95,47 +47,47 @@ TEST(Trash, KeepsWhatIsRemovedForItsTime) {
 
   rig.restart();
   rig.heartbeat_all();
-  EXPECT_EQ(*rig.restore("/d", kept[1].entry()), "/d/sub");
+  EXPECT_EQ(*rig.restore_trash("/d", kept[1].entry()), "/d/sub");
   EXPECT_TRUE(rig.exists("/d/sub/g"));
-  EXPECT_EQ(*rig.restore("/d/sub", kept[0].entry()), "/d/sub/f");
+  EXPECT_EQ(*rig.restore_trash("/d/sub", kept[0].entry()), "/d/sub/f");
   EXPECT_EQ(rig.inode("/d/sub/f"), file);
-  EXPECT_EQ(rig.restore("/d", kept[0].entry()).error().code(), Code::kNotFound);
-  EXPECT_TRUE(rig.list("/d").empty());
+  EXPECT_EQ(rig.restore_trash("/d", kept[0].entry()).error().code(), Code::kNotFound);
+  EXPECT_TRUE(rig.trash("/d").empty());
 
   KINTSUGI_EXPECT_OK(rig.remove("/d/sub/f"));
   KINTSUGI_EXPECT_OK(rig.put("/d/sub/f"));
-  const std::string entry = rig.list("/d").at(0).entry();
-  EXPECT_EQ(rig.restore("/d", entry).error().code(), Code::kAlreadyExists);
-  EXPECT_EQ(*rig.restore("/d", entry, "/other"), "/other");
+  const std::string entry = rig.trash("/d").at(0).entry();
+  EXPECT_EQ(rig.restore_trash("/d", entry).error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(*rig.restore_trash("/d", entry, "/other"), "/other");
   KINTSUGI_EXPECT_OK(rig.remove("/d/sub/f"));
   rig.pass(3500);
-  EXPECT_EQ(rig.list("/d").size(), 1u);
+  EXPECT_EQ(rig.trash("/d").size(), 1u);
   rig.pass(200);
-  EXPECT_TRUE(rig.list("/d").empty());
+  EXPECT_TRUE(rig.trash("/d").empty());
   EXPECT_EQ(rig.stripes(), 2u) << "/other and /d/sub/g";
 }
 
 TEST(Trash, IsEmptiedOnRequestAndWhenItIsTurnedOff) {
   TrashRig rig;
   KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
-  KINTSUGI_ASSERT_OK(rig.set("/d", kHour));
+  KINTSUGI_ASSERT_OK(rig.set_trash("/d", kHour));
   for (int i = 0; i < 50; ++i) {
     KINTSUGI_ASSERT_OK(rig.put(fmt::format("/d/{}", i)));
     KINTSUGI_ASSERT_OK(rig.remove(fmt::format("/d/{}", i)));
   }
-  EXPECT_EQ(rig.list("/d").size(), 50u);
-  KINTSUGI_EXPECT_OK(rig.empty("/d", rig.list("/d")[3].entry()));
+  EXPECT_EQ(rig.trash("/d").size(), 50u);
+  KINTSUGI_EXPECT_OK(rig.empty_trash("/d", rig.trash("/d")[3].entry()));
   EXPECT_EQ(rig.stripes(), 49u);
-  EXPECT_EQ(rig.empty("/d", "nothing").code(), Code::kNotFound);
+  EXPECT_EQ(rig.empty_trash("/d", "nothing").code(), Code::kNotFound);
   // What was taken out by hand, or removed there, is the trash's no more.
-  KINTSUGI_EXPECT_OK(rig.remove("/d/.trash/" + rig.list("/d")[0].entry()));
+  KINTSUGI_EXPECT_OK(rig.remove("/d/.trash/" + rig.trash("/d")[0].entry()));
   EXPECT_EQ(rig.stripes(), 48u);
-  KINTSUGI_EXPECT_OK(rig.empty("/d"));
-  EXPECT_TRUE(rig.list("/d").empty());
+  KINTSUGI_EXPECT_OK(rig.empty_trash("/d"));
+  EXPECT_TRUE(rig.trash("/d").empty());
   EXPECT_EQ(rig.stripes(), 0u);
   KINTSUGI_ASSERT_OK(rig.put("/d/x"));
   KINTSUGI_ASSERT_OK(rig.remove("/d/x"));
-  KINTSUGI_ASSERT_OK(rig.set("/d", 0));
+  KINTSUGI_ASSERT_OK(rig.set_trash("/d", 0));
   rig.pass(3);
   EXPECT_EQ(rig.stripes(), 0u);
   EXPECT_FALSE(rig.exists("/d/.trash"));
@@ -150,20 +102,20 @@ TEST(Trash, NeverKeepsAnybodyFromRemoving) {
     KINTSUGI_ASSERT_OK(rig.make_directory(path));
   for (const char* path : {"/d/inner/tree/f", "/d/inner/g", "/d/snap/h"})
     KINTSUGI_ASSERT_OK(rig.put(path));
-  KINTSUGI_ASSERT_OK(rig.set("/d", kHour));
-  KINTSUGI_ASSERT_OK(rig.limit("/d", 3 * kFileBytes, 8));
-  KINTSUGI_ASSERT_OK(rig.limit("/d/inner", 2 * kFileBytes, 3));
-  KINTSUGI_ASSERT_OK(rig.snapshot("/d/snap"));
+  KINTSUGI_ASSERT_OK(rig.set_trash("/d", kHour));
+  KINTSUGI_ASSERT_OK(rig.set_quota("/d", 3 * kFileBytes, 8));
+  KINTSUGI_ASSERT_OK(rig.set_quota("/d/inner", 2 * kFileBytes, 3));
+  KINTSUGI_ASSERT_OK(rig.create("/d/snap", "s"));
   rig.pass(3);
   // From one quota to another, with no room left in either; what is in a snapshot stays there.
   KINTSUGI_EXPECT_OK(rig.remove("/d/inner/tree", true));
   KINTSUGI_EXPECT_OK(rig.remove("/d/inner/g"));
   KINTSUGI_EXPECT_OK(rig.remove("/d/snap/h"));
   rig.pass(3);
-  EXPECT_EQ(rig.list("/d").size(), 2u);
+  EXPECT_EQ(rig.trash("/d").size(), 2u);
   EXPECT_TRUE(rig.exists("/d/.snapshots") || rig.exists("/d/snap/.snapshots/s/h"));
   EXPECT_EQ(rig.put("/d/more", 1, kFileBytes + 1).code(), Code::kQuota) << "what is in the trash counts";
-  KINTSUGI_EXPECT_OK(rig.empty("/d"));
+  KINTSUGI_EXPECT_OK(rig.empty_trash("/d"));
   rig.pass(3);
   KINTSUGI_EXPECT_OK(rig.put("/d/more", 3));
   KINTSUGI_EXPECT_OK(rig.remove("/d/.trash", true));

@@ -1,5 +1,6 @@
 #include "client/lib/check/deep_check.h"
 
+#include "client/lib/fsck_pages.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
@@ -64,7 +65,7 @@ asio::awaitable<Status> DeepCheck::count() {
     progress_.total_chunks += page.stored_chunks();
     progress_.total_bytes += page.stored_bytes();
     if (!page.more()) break;
-    request.set_after(page.next_after());
+    continue_after(page, request);
   }
   tell_progress();
   co_return Status{};
@@ -100,8 +101,7 @@ asio::awaitable<Status> DeepCheck::add_files(CheckRound& round) {
         KINTSUGI_CO_TRY(co_await add(round, stripe, chunk, asked, path));
     }
     if (!page.more()) co_return Status{};
-    request.set_after(page.next_after());
-    request.set_skip_stripes(page.next_skip());
+    continue_after(page, request);
   }
 }
 

@@ -16,10 +16,10 @@ constexpr int kMaxFsckPages = 100'000;
 
 asio::awaitable<Result<proto::FsckResponse>> whole_fsck(client::Client& client) {
   proto::FsckResponse all;
-  std::string after;
+  proto::FsckResponse before;
   for (int page_number = 0; page_number < kMaxFsckPages; ++page_number) {
     std::string root = "/";
-    auto page = co_await client.fsck(root, after);
+    auto page = co_await client.fsck(root, before);
     if (!page) co_return page.error();
     all.set_files(all.files() + page->files());
     all.set_directories(all.directories() + page->directories());
@@ -31,8 +31,9 @@ asio::awaitable<Result<proto::FsckResponse>> whole_fsck(client::Client& client) 
     all.mutable_problems()->MergeFrom(page->problems());
     all.set_hanging_chunks(all.hanging_chunks() + page->hanging_chunks());
     all.mutable_hanging()->MergeFrom(page->hanging());  // a server once for each page
+    all.mutable_damaged_snapshots()->MergeFrom(page->damaged_snapshots());
     if (!page->more()) co_return all;
-    after = page->next_after();
+    before = std::move(*page);
   }
   co_return Status{Code::kInternal, "fsck has no end"};
 }

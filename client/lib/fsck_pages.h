@@ -1,0 +1,14 @@
+/// fsck answers in pages; the next request repeats where the last page ended.
+#pragma once
+
+#include "common/proto/meta.pb.h"
+
+namespace kintsugi::client {
+
+/// REQUIRES: page.more(), or the page is empty, which asks for the first one.
+inline void continue_after(const proto::FsckResponse& page, proto::FsckRequest& request) {
+  request.set_after(page.next_after());
+  request.set_skip_stripes(page.next_skip());
+}
+
+}  // namespace kintsugi::client
