@@ -84,11 +84,13 @@ asio::awaitable<Status> SegmentAppender::write_group(Group& group) {
     most_bytes += record->header.record_bytes();
   Status status = co_await make_room(most_bytes);
   if (status.ok()) {
-    const AlignedMemory memory = lay_out(group, index_.take_group());
+    const uint64_t group_number = index_.take_group();
+    const AlignedMemory memory = lay_out(group, group_number);
     status = disk_.note(co_await active_->file->write(active_->end, memory.span()));
     if (status.ok()) status = disk_.note(co_await active_->file->sync());
     if (status.ok()) {
       // The commit point: the group is durable. Only now does the index show it, and only now is it acknowledged.
+      active_->last_group = group_number;
       put_into_index(group);
       active_->end += memory.size();
       co_return status;

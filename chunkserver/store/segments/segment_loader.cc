@@ -103,6 +103,17 @@ asio::awaitable<Status> drop_torn(DataDisk& disk, const Segment& segment, Scan& 
   co_return Status{};
 }
 
+void take_records(Segment& segment, const Records& records) {
+  segment.last_group = records.back().group;
+  for (const RecordHeader& header : records) {
+    if (header.is_chunk()) {
+      segment.records.push_back({header.info, header.offset, header.sequence});
+    } else {
+      segment.tombstones.insert(segment.tombstones.end(), header.tombstones.begin(), header.tombstones.end());
+    }
+  }
+}
+
 asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string& file_name, SegmentName name,
                                                SegmentIndex& index) {
   auto segment = std::make_shared<Segment>();
@@ -132,7 +143,8 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
     KINTSUGI_CO_TRY(disk.note(co_await segment->file->sync()));
   }
   segment->allocated = segment->end;
-  index.load(segment, found.records);
+  take_records(*segment, found.records);
+  index.load(segment);
   co_return found.damaged;
 }
 
