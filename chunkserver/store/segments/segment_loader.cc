@@ -160,6 +160,7 @@ asio::awaitable<Result<uint64_t>> load_segments(DataDisk& disk, SegmentIndex& in
       log::warning("{}/{} is no segment and is left alone", disk.segments_directory(), file_name);
       continue;
     }
+    KINTSUGI_CO_TRY(disk.check_answers());
     index.saw_segment_number(name->number);
     KINTSUGI_CO_ASSIGN(const uint64_t in_this, co_await load_segment(disk, file_name, *name, index));
     damaged += in_this;
