@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "chunkserver/store/segments/segment_sealer.h"
+
 namespace kintsugi::chunkserver {
 namespace {
 
@@ -62,6 +64,7 @@ asio::awaitable<void> SegmentAppender::commit_groups() {
       record->done.notify_all();
     }
   }
+  if (active_ && active_->end > 0) co_await seal(disk_, std::exchange(active_, nullptr));
   running_ = false;
 }
 
@@ -152,7 +155,8 @@ void SegmentAppender::put_into_index(const Group& group) {
 
 asio::awaitable<Status> SegmentAppender::make_room(uint64_t bytes) {
   // A group never spans two segments. One that is larger than a segment gets one of its own.
-  if (active_ && active_->end + bytes > limits_.segment_bytes && active_->end > 0) active_.reset();
+  if (active_ && active_->end + bytes > limits_.segment_bytes && active_->end > 0)
+    co_await seal(disk_, std::exchange(active_, nullptr));
   if (!active_) KINTSUGI_CO_TRY(co_await begin_segment());
   if (active_->end + bytes > active_->allocated) {
     // In large steps, and written with zeros once: the sync of a group in blocks that were never written has to write the file's

@@ -4,6 +4,7 @@
 
 #include "chunkserver/store/disk/aligned_memory.h"
 #include "chunkserver/store/disk/chunk_format.h"
+#include "chunkserver/store/segments/segment_sealer.h"
 #include "common/log/log.h"
 
 namespace kintsugi::chunkserver {
@@ -128,6 +129,12 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
   segment->file = std::move(*file);
   auto size = co_await segment->file->size();
   if (!size) co_return disk.note(size.error());
+  KINTSUGI_CO_ASSIGN(const bool is_sealed, co_await read_footer(disk, *segment, *size));
+  if (is_sealed) {
+    segment->allocated = *size;
+    index.load(segment);
+    co_return uint64_t{0};
+  }
   KINTSUGI_CO_ASSIGN(Scan found, co_await scan(disk, *segment, *size));
   KINTSUGI_CO_TRY(co_await drop_torn(disk, *segment, found));
   if (found.records.empty()) {
@@ -137,14 +144,17 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
     co_return found.damaged;
   }
   segment->end = found.records.back().offset + found.records.back().record_bytes();
-  if (segment->end < *size && disk.takes_writes() && !found.unreadable) {
-    // So that what is torn is not found again: at the next start it would not be the last group any more.
-    KINTSUGI_CO_TRY(disk.note(co_await segment->file->truncate(segment->end)));
-    KINTSUGI_CO_TRY(disk.note(co_await segment->file->sync()));
-  }
   segment->allocated = segment->end;
   take_records(*segment, found.records);
   index.load(segment);
+  if (!disk.takes_writes() || found.unreadable) co_return found.damaged;
+  if (segment->end < *size) {
+    // So that what is torn is not found again: at the next start it would not be the last group any more.
+    KINTSUGI_CO_TRY(disk.note(co_await segment->file->truncate(segment->end)));
+  }
+  // Also for the footer: what it lists is not looked at again, and the last group may never have been synced.
+  KINTSUGI_CO_TRY(disk.note(co_await segment->file->sync()));
+  co_await seal(disk, segment);
   co_return found.damaged;
 }
 
