@@ -30,6 +30,8 @@ struct MemorySettings {
 constexpr uint64_t kLeastBuffers = 16ull << 20, kMostBuffers = 64ull << 20;
 /// How long a server that stops waits for a disk that hangs.
 constexpr Duration kStopLimit = std::chrono::seconds(10);
+/// How long a server that starts waits for directories in `disks` to be looked at.
+constexpr Duration kLookLimit = std::chrono::seconds(10);
 constexpr uint64_t kLeastCache = 8ull << 20, kMostCache = 1ull << 40;
 
 void add_settings(daemon::Settings& settings, Options& options, MemorySettings& memory) {
@@ -86,9 +88,9 @@ class Daemon final : public daemon::Daemon {
   }
 
   asio::awaitable<Status> start() override {
-    const Status started = co_await server_.start();
-    if (started.ok()) observer_.emplace(shell_.production, server_.recorder(), shell_.secret, observed());
-    co_return started;
+    started_ = co_await server_.start();
+    if (started_.ok()) observer_.emplace(shell_.production, server_.recorder(), shell_.secret, observed());
+    co_return started_;
   }
   asio::awaitable<void> stop() override {
     observer_.reset();
@@ -109,9 +111,11 @@ class Daemon final : public daemon::Daemon {
   asio::awaitable<void> wait_for_no_hung_disk(runtime::TaskGroup& patience) {
     while (co_await patience.sleep_for(kStopLimit)) {
       for (const DiskReport& disk : server_.store().disk_reports()) {
-        if (disk.condition != DiskCondition::kHung) continue;
+        // Also one that was given up: at the start, say.
+        if (disk.oldest_call < DiskHealth::kHungAfter) continue;
         log::error("stopped without waiting any longer for disk {}, which hangs: {}", disk.path, disk.reason);
-        _exit(shell_.ending.exit_status());
+        if (!started_.ok()) log::error("{}", started_.to_string());
+        _exit(started_.ok() ? shell_.ending.exit_status() : daemon::kExitFailed);
       }
     }
   }
@@ -128,6 +132,7 @@ class Daemon final : public daemon::Daemon {
   daemon::Shell& shell_;
   const runtime::Endpoint metaserver_;
   ChunkServer server_;
+  Status started_;  ///< how the start ended
   std::optional<sight::Observer> observer_;
 };
 
@@ -146,14 +151,13 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
                                              const MemorySettings& memory) {
   KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
   if (!options.name.empty()) KINTSUGI_TRY(check_server_name(options.name).with_context("name"));
-  std::vector<daemon::DiskPath> disks;
-  for (std::string& disk : options.disks) {
+  for (std::string& disk : options.disks)
     disk = std::filesystem::absolute(disk).string();
-    disks.push_back(daemon::look_at(disk));
-  }
+  const std::vector<daemon::DiskPath> disks = daemon::look_at(options.disks, kLookLimit);
   KINTSUGI_TRY(daemon::check_disk_paths(disks));
-  for (const std::string& disk : options.disks)
-    daemon::keep_private(disk);
+  for (const daemon::DiskPath& disk : disks) {
+    if (disk.answers) daemon::keep_private(disk.path);
+  }
   set_memory(options, memory);
   shell.production.disk().separate(options.disks);
   return std::make_unique<Daemon>(shell, options);

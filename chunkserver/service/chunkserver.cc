@@ -82,10 +82,7 @@ std::string ChunkServer::address() const {
 asio::awaitable<Status> ChunkServer::start() {
   Status status = co_await store_.start();
   if (status.ok()) status = server_.start(options_.listen);
-  if (!status.ok()) {
-    co_await stop();
-    co_return status;
-  }
+  if (!status.ok()) co_return status;
   link_ = std::make_unique<MetaserverLink>(
       runtime_, store_, heartbeat_, prober_, client_, recorder_,
       LinkOptions{options_.metaserver, address(), options_.name, options_.rack, http_address_,

@@ -44,9 +44,10 @@ class ChunkServer {
 
   /// `runtime` outlives it.
   ChunkServer(const runtime::Runtime& runtime, Options options, rpc::Secret secret);
-  ~ChunkServer();  ///< after stop(), or a start() that failed
+  ~ChunkServer();  ///< after stop()
 
-  /// Opens the disks, listens, and begins to register. After an error nothing runs.
+  /// Opens the disks, listens, and begins to register. After an error it is stopped like one that runs: a disk that hangs may
+  /// still be asked something.
   asio::awaitable<Status> start();
   /// Ends calls and trees that run, and waits for them.
   asio::awaitable<void> stop();

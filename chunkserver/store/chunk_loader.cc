@@ -6,14 +6,16 @@
 
 namespace kintsugi::chunkserver {
 
-asio::awaitable<void> ChunkLoader::load() {
-  Status loaded = co_await root_.segments.load();
-  if (loaded.ok()) {
-    for (const ChunkInfo& info : root_.segments.list())
-      adopt(info, true);
-    loaded = co_await load_files();
-  }
-  if (!loaded.ok()) root_.disk.fail(loaded);
+asio::awaitable<Status> ChunkLoader::find() {
+  KINTSUGI_CO_TRY(co_await root_.segments.load());
+  co_return co_await load_files();
+}
+
+void ChunkLoader::put_into(ChunkIndex& index) {
+  for (const ChunkInfo& info : root_.segments.list())
+    put_into(index, info, true);
+  for (const ChunkInfo& info : std::exchange(files_, {}))
+    put_into(index, info, false);
 }
 
 asio::awaitable<Status> ChunkLoader::load_files() {
@@ -51,18 +53,17 @@ asio::awaitable<void> ChunkLoader::load_file(const std::string& directory, const
     co_return;
   }
   auto info = co_await probe_chunk_file(root_.disk, *id);
-  if (info) {
-    adopt(*info, false);
-    co_return;
-  }
+  if (info) files_.push_back(*info);
+  // A disk that was given up meanwhile says nothing of its chunks, and nothing on it is changed.
+  if (info || root_.disk.failed()) co_return;
   log::error("chunk {} in {} cannot be used: {}", *id, path, info.error().to_string());
   unusable_.push_back(*id);
   if (info.error().code() == Code::kCorrupt) co_await root_.disk.quarantine(path, name);
 }
 
-void ChunkLoader::adopt(const ChunkInfo& info, bool in_segment) {
-  const ChunkIndex::Entry* here = index_.find(info.id);
-  if (here == nullptr) return index_.insert({info, &root_, in_segment});
+void ChunkLoader::put_into(ChunkIndex& index, const ChunkInfo& info, bool in_segment) {
+  const ChunkIndex::Entry* here = index.find(info.id);
+  if (here == nullptr) return index.insert({info, &root_, in_segment});
   log::warning("chunk {} is on disk {} and on disk {}; the first one is used", info.id,
                here->root->disk.root(), root_.disk.root());
   surplus_.push_back({info, &root_, in_segment});

@@ -17,15 +17,16 @@ class ChunkLoader {
  public:
   static constexpr size_t kProbesAtOnce = 16;
 
-  ChunkLoader(const runtime::Runtime& runtime, StoreRoot& root, ChunkIndex& index)
-      : runtime_(runtime), root_(root), index_(index) {}
+  ChunkLoader(const runtime::Runtime& runtime, StoreRoot& root) : runtime_(runtime), root_(root) {}
 
-  /// Puts every chunk of the disk into the index, unless another disk has it already. A disk that cannot be read
-  /// is dropped.
-  asio::awaitable<void> load();
+  /// Finds every chunk of the disk. An error means that the disk cannot be used. It ends soon when the disk has failed.
+  asio::awaitable<Status> find();
+  /// Puts what was found into the index, unless another disk has it already.
+  void put_into(ChunkIndex& index);
+  StoreRoot& root() const { return root_; }
   /// Chunks whose files were there but cannot be used; damaged ones are in quarantine now.
   const std::vector<ChunkId>& unusable() const { return unusable_; }
-  /// Copies of this disk that another disk has too, and which are not in the index: one that was replaced, or removed, may
+  /// Copies that another disk has too, and which put_into() left out of the index: one that was replaced, or removed, may
   /// be back after a loss of power.
   const std::vector<ChunkIndex::Entry>& surplus() const { return surplus_; }
 
@@ -34,11 +35,11 @@ class ChunkLoader {
   asio::awaitable<void> load_names(const std::string& directory, const std::vector<std::string>& names,
                                    size_t& next);
   asio::awaitable<void> load_file(const std::string& directory, const std::string& name);
-  void adopt(const ChunkInfo& info, bool in_segment);
+  void put_into(ChunkIndex& index, const ChunkInfo& info, bool in_segment);
 
   const runtime::Runtime& runtime_;
   StoreRoot& root_;
-  ChunkIndex& index_;
+  std::vector<ChunkInfo> files_;  ///< chunks that have a file of their own
   std::vector<ChunkId> unusable_;
   std::vector<ChunkIndex::Entry> surplus_;
 };

@@ -1,8 +1,8 @@
 #include "chunkserver/store/chunk_store.h"
 
-#include "chunkserver/store/chunk_loader.h"
 #include "chunkserver/store/disk/disk_wait.h"
 #include "chunkserver/store/owner.h"
+#include "chunkserver/store/store_start.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
 
@@ -62,24 +62,13 @@ asio::awaitable<Status> ChunkStore::start() {
     co_return Status{Code::kInvalidArgument,
                      fmt::format("{} disks; between 1 and {} are needed", roots_.size(), kMaxDisks)};
   }
-  // All of them before the first change: a server whose disks another process has does nothing.
-  KINTSUGI_CO_TRY(co_await lock_disks());
-  for (auto& root : roots_) {
-    if (root->disk.failed()) continue;
-    Status prepared = co_await root->disk.prepare();
-    if (!prepared.ok()) root->disk.fail(prepared);
-  }
-  KINTSUGI_CO_ASSIGN(identity_, co_await agree_on_identity(roots_, runtime_.random));
-  std::vector<Entry> surplus;
-  for (auto& root : roots_) {
-    if (root->disk.failed()) continue;
-    ChunkLoader loader(runtime_, *root, index_);
-    co_await loader.load();
-    counters_.corrupt_chunks += loader.unusable().size();
-    for (ChunkId id : loader.unusable())
-      lost_.push_back({id, 0, 0});
-    surplus.insert(surplus.end(), loader.surplus().begin(), loader.surplus().end());
-  }
+  StoreStart starting(runtime_, roots_, tasks_);
+  KINTSUGI_CO_TRY(co_await starting.lock());
+  KINTSUGI_CO_ASSIGN(identity_, co_await starting.prepare());
+  co_await starting.load(index_);
+  counters_.corrupt_chunks += starting.unusable().size();
+  for (ChunkId id : starting.unusable())
+    lost_.push_back({id, 0, 0});
   const bool usable = std::ranges::any_of(roots_, [](const auto& root) { return !root->disk.failed(); });
   if (!usable) co_return Status{Code::kUnavailable, "none of the disks can be used"};
   for (auto& root : roots_) {
@@ -89,7 +78,7 @@ asio::awaitable<Status> ChunkStore::start() {
     tasks_.spawn(root->disk.keep_space_fresh(tasks_));
   }
   tasks_.spawn(walk_.run());
-  for (const Entry& copy : surplus)
+  for (const Entry& copy : starting.surplus())
     tasks_.spawn(remove_surplus(copy));
   co_return Status{};
 }
@@ -103,15 +92,6 @@ asio::awaitable<void> ChunkStore::remove_surplus(Entry surplus) {
   const Status removed = co_await remove_copy(Context{}, surplus);
   if (!removed.ok())
     log::warning("the second copy of chunk {} cannot be removed: {}", id, removed.to_string());
-}
-
-asio::awaitable<Status> ChunkStore::lock_disks() {
-  for (auto& root : roots_) {
-    Status locked = co_await root->guard.lock(tasks_, runtime_.clock);
-    if (locked.code() == Code::kConflict) co_return locked;
-    if (!locked.ok()) root->disk.fail(locked);
-  }
-  co_return Status{};
 }
 
 void ChunkStore::keep_metadata_mark(MetadataMark mark) {

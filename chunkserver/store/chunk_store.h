@@ -77,7 +77,8 @@ class ChunkStore {
   ChunkStore(const runtime::Runtime& runtime, StoreOptions options);
   ~ChunkStore();  ///< after stop()
 
-  /// Locks the disks, and finds the chunks on them. A disk that cannot be used is dropped. kUnavailable: none is left;
+  /// Locks the disks, and finds the chunks on them, on all side by side. A disk that cannot be used, or that hangs, is dropped.
+  /// kUnavailable: none is left;
   /// kConflict: a disk is in use by another process, and nothing on it was changed, or belongs to another server or
   /// cluster, in one clear line.
   asio::awaitable<Status> start();
@@ -152,7 +153,6 @@ class ChunkStore {
  private:
   using Entry = ChunkIndex::Entry;
 
-  asio::awaitable<Status> lock_disks();
   /// The disk for a chunk that is about to be written. Errors are those of create().
   asio::awaitable<Result<StoreRoot*>> admit(ChunkId id, size_t policy_bytes, uint64_t max_bytes);
   asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk);

@@ -24,37 +24,35 @@ std::string describe(const Identity& identity) {
 
 }  // namespace
 
-asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::Random& random) {
+asio::awaitable<Status> read_identity(StoreRoot& root) {
+  KINTSUGI_CO_ASSIGN(root.identity, co_await load_identity(root.disk));
+  co_return Status{};
+}
+
+Result<Identity> agree_on_identity(StoreRoots roots, runtime::Random& random) {
   Identity identity;
   std::string named_by;
-  for (auto& root : roots) {
-    if (root->disk.failed()) continue;
-    auto loaded = co_await load_identity(root->disk);
-    if (!loaded && loaded.error().code() == Code::kCorrupt) co_return loaded.error();
-    if (!loaded) {
-      root->disk.fail(loaded.error());
-      continue;
+  for (const auto& root : roots) {
+    const Identity& here = root->identity;
+    if (root->disk.failed() || !here.server) continue;
+    const bool same_cluster =
+        here.cluster == identity.cluster || here.cluster.empty() || identity.cluster.empty();
+    if (identity.server && (identity.server != here.server || !same_cluster)) {
+      return Status{Code::kConflict, fmt::format("disk {} belongs to {}, disk {} to {}", root->disk.root(),
+                                                 describe(here), named_by, describe(identity))};
     }
-    root->identity = *loaded;
-    if (!loaded->server) continue;
-    bool same_cluster =
-        loaded->cluster == identity.cluster || loaded->cluster.empty() || identity.cluster.empty();
-    if (identity.server && (identity.server != loaded->server || !same_cluster)) {
-      co_return Status{Code::kConflict, fmt::format("disk {} belongs to {}, disk {} to {}", root->disk.root(),
-                                                    describe(*loaded), named_by, describe(identity))};
-    }
-    identity.server = loaded->server;
-    if (!loaded->cluster.empty()) identity.cluster = loaded->cluster;
-    if (loaded->number != 0) identity.number = loaded->number;
+    identity.server = here.server;
+    if (!here.cluster.empty()) identity.cluster = here.cluster;
+    if (here.number != 0) identity.number = here.number;
     // Positions of one cluster only grow, so that the greatest is the latest that any of the disks has seen.
-    if (loaded->metadata.position >= identity.metadata.position) identity.metadata = loaded->metadata;
+    if (here.metadata.position >= identity.metadata.position) identity.metadata = here.metadata;
     named_by = root->disk.root();
   }
   // A disk that cannot be read now may be the one that knows: another identity on those beside it would keep this server
   // from starting for good once all of them can be read.
-  for (auto& root : roots) {
+  for (const auto& root : roots) {
     if (identity.server || !root->disk.failed()) continue;
-    co_return Status{
+    return Status{
         Code::kUnavailable,
         fmt::format("disk {} cannot be used, and no other one tells which server this is: mend it, or take "
                     "it out of the configuration",
@@ -62,16 +60,18 @@ asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::R
   }
   while (!identity.server)
     identity.server = ServerId(random.next());
-  for (auto& root : roots) {
-    if (root->disk.failed() || root->identity == identity) continue;
-    Status saved = co_await save_identity(root->disk, identity);
-    // A disk that is full keeps an older mark: another one has the later mark, and its chunks can still be read.
-    const bool lags = saved.code() == Code::kNoSpace || saved.code() == Code::kReadOnlyDevice;
-    if (lags && root->identity.server) continue;
-    if (!saved.ok()) root->disk.fail(saved);
-    root->identity = identity;
-  }
-  co_return identity;
+  return identity;
+}
+
+asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity) {
+  if (root.identity == identity) co_return Status{};
+  const Status saved = co_await save_identity(root.disk, identity);
+  // A disk that is full keeps an older mark: another one has the later mark, and its chunks can still be read.
+  const bool lags = saved.code() == Code::kNoSpace || saved.code() == Code::kReadOnlyDevice;
+  if (lags && root.identity.server) co_return Status{};
+  if (!saved.ok()) root.disk.fail(saved);
+  root.identity = std::move(identity);
+  co_return saved;
 }
 
 asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster,

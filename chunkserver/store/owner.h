@@ -10,11 +10,15 @@
 
 namespace kintsugi::chunkserver {
 
-/// Reads the identity of every disk, and writes the common one to those that have none; a server id is made when all of
-/// them are new. A disk that cannot be read or written is dropped. kConflict: two disks belong to different servers or
-/// clusters, one clear line; kCorrupt: an identity is damaged; kUnavailable: those that can be used are all new, and
-/// others cannot be used.
-asio::awaitable<Result<Identity>> agree_on_identity(StoreRoots roots, runtime::Random& random);
+/// Reads the identity of a disk. kCorrupt: it is damaged.
+asio::awaitable<Status> read_identity(StoreRoot& root);
+/// What the identities of all disks that can be used come to; a server id is made when all of them are new. kConflict: two
+/// disks belong to different servers or clusters, one clear line; kUnavailable: those that can be used are all new, and others
+/// cannot be used. REQUIRES: they were read.
+Result<Identity> agree_on_identity(StoreRoots roots, runtime::Random& random);
+/// Writes the common identity to a disk that has another one. A disk that cannot be written is dropped, unless it has an older
+/// record of the same server.
+asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity);
 
 /// Binds the disks to the cluster, in which the server has this number; asks no disk that is bound so already. kConflict:
 /// `identity` names another cluster.

@@ -85,9 +85,33 @@ TEST(SegmentLog, ChunksOfOneSegmentSurviveADamagedNeighbour) {
   // The header of the second record: each one takes 4 KiB and 8 KiB of data.
   KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit("/d0/segments/" + rig.files("/d0/segments").at(0), 12288 + 20));
   rig.start();
-  EXPECT_EQ(rig.store->chunks(), 4u);
-  for (uint64_t stripe : {1, 3, 4, 5})
-    EXPECT_EQ(*rig.get(chunk_id(stripe)), chunk_bytes(5000, stripe));
+  // The footer names it, so that it is found damaged when it is read.
+  EXPECT_EQ(rig.get(chunk_id(2)).error().code(), Code::kCorrupt);
+  EXPECT_EQ(rig.store->take_lost().size(), 1u);
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_EQ(rig.store->chunks(), 4u);
+    for (uint64_t stripe : {1, 3, 4, 5})
+      EXPECT_EQ(*rig.get(chunk_id(stripe)), chunk_bytes(5000, stripe));
+    rig.restart();
+  }
+}
+
+TEST(SegmentLog, ADamagedRecordOfASegmentWithoutAFooterIsLostAlone) {
+  StoreRig rig(1, 1, tiny_segments());
+  rig.start();
+  for (uint64_t stripe = 1; stripe <= 5; ++stripe)
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(5000, stripe)));
+  rig.stop();
+  const std::string path = "/d0/segments/" + rig.files("/d0/segments").at(0);
+  KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 12288 + 20));
+  KINTSUGI_ASSERT_OK(rig.node.disk().resize(path, 5 * 12288));
+  rig.start();
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_EQ(rig.store->chunks(), 4u);
+    for (uint64_t stripe : {1, 3, 4, 5})
+      EXPECT_EQ(*rig.get(chunk_id(stripe)), chunk_bytes(5000, stripe));
+    rig.restart();
+  }
 }
 
 /// Random puts, removals and cleaning, cut by crashes: acknowledged chunks live, acknowledged removals hold.

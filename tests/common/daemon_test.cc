@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -157,6 +158,24 @@ TEST(DiskPaths, ThatAreMissingOrNotMountedAreRefused) {
     EXPECT_EQ(check_disk_paths(wrong).code(), Code::kNotFound);
   EXPECT_NE(check_disk_paths({full, missing}).message().find("/nope"), std::string::npos);
   EXPECT_NE(check_disk_paths({full, unmounted}).message().find("/d3"), std::string::npos);
+}
+
+TEST(DiskPaths, OneThatHangsHoldsUpNoOtherOneAndIsNoReasonToRefuse) {
+  static std::promise<void> answered;
+  const auto look = [](const std::string& path) {
+    if (path == "/hangs") answered.get_future().wait();
+    return DiskPath{.path = path, .exists = true, .mounted = true};
+  };
+  const std::vector<DiskPath> found = look_at({"/d1", "/hangs", "/d2"}, std::chrono::milliseconds(200), look);
+  answered.set_value();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_TRUE(found[0].answers && found[0].mounted);
+  EXPECT_FALSE(found[1].answers);
+  EXPECT_EQ(found[1].path, "/hangs");
+  EXPECT_TRUE(found[2].answers && found[2].mounted);
+  KINTSUGI_EXPECT_OK(check_disk_paths(found));
+  const DiskPath unmounted{.path = "/d3", .exists = true, .empty = true};
+  EXPECT_FALSE(check_disk_paths({found[0], found[1], unmounted}).ok());
 }
 
 TEST(DiskPaths, AreLookedAtAsTheyAre) {

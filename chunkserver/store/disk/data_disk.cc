@@ -51,6 +51,7 @@ asio::awaitable<Status> DataDisk::empty_temporary_directory() {
   auto left = co_await disk_.list(temporary_directory());
   if (!left) co_return note(left.error());
   for (const std::string& name : *left) {
+    KINTSUGI_CO_TRY(check_answers());
     std::string path = temporary_directory() + "/" + name;
     Status removed = note(co_await disk_.remove(path));
     if (removed.code() == Code::kReadOnlyDevice) co_return Status{};  // what it has can still be read

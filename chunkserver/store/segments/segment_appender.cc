@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "chunkserver/store/segments/segment_sealer.h"
+
 namespace kintsugi::chunkserver {
 namespace {
 
@@ -62,6 +64,7 @@ asio::awaitable<void> SegmentAppender::commit_groups() {
       record->done.notify_all();
     }
   }
+  if (active_ && active_->end > 0) co_await seal(disk_, std::exchange(active_, nullptr));
   running_ = false;
 }
 
@@ -84,11 +87,13 @@ asio::awaitable<Status> SegmentAppender::write_group(Group& group) {
     most_bytes += record->header.record_bytes();
   Status status = co_await make_room(most_bytes);
   if (status.ok()) {
-    const AlignedMemory memory = lay_out(group, index_.take_group());
+    const uint64_t group_number = index_.take_group();
+    const AlignedMemory memory = lay_out(group, group_number);
     status = disk_.note(co_await active_->file->write(active_->end, memory.span()));
     if (status.ok()) status = disk_.note(co_await active_->file->sync());
     if (status.ok()) {
       // The commit point: the group is durable. Only now does the index show it, and only now is it acknowledged.
+      active_->last_group = group_number;
       put_into_index(group);
       active_->end += memory.size();
       co_return status;
@@ -150,7 +155,8 @@ void SegmentAppender::put_into_index(const Group& group) {
 
 asio::awaitable<Status> SegmentAppender::make_room(uint64_t bytes) {
   // A group never spans two segments. One that is larger than a segment gets one of its own.
-  if (active_ && active_->end + bytes > limits_.segment_bytes && active_->end > 0) active_.reset();
+  if (active_ && active_->end + bytes > limits_.segment_bytes && active_->end > 0)
+    co_await seal(disk_, std::exchange(active_, nullptr));
   if (!active_) KINTSUGI_CO_TRY(co_await begin_segment());
   if (active_->end + bytes > active_->allocated) {
     // In large steps, and written with zeros once: the sync of a group in blocks that were never written has to write the file's

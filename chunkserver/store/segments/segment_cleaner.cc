@@ -9,6 +9,7 @@ namespace {
 constexpr sight::Site kClean{"chunkserver.segment_clean", {"live_bytes", "segment_bytes"}};
 /// Records that are read into memory and then appended together, so that they share a sync.
 constexpr size_t kCopiesAtOnce = 32;
+constexpr size_t kTombstonesAtOnce = kMaxTombstonesPerRecord;
 
 }  // namespace
 
@@ -65,57 +66,54 @@ asio::awaitable<Status> SegmentCleaner::clean(Context context, std::shared_ptr<S
 }
 
 asio::awaitable<Status> SegmentCleaner::copy_live(const Segment& segment) {
-  const std::vector<ChunkId> ids = index_.chunks_in(segment);
-  for (size_t begin = 0; begin < ids.size(); begin += kCopiesAtOnce) {
-    Copies copies;
-    for (size_t i = begin; i < std::min(ids.size(), begin + kCopiesAtOnce); ++i) {
-      KINTSUGI_CO_ASSIGN(std::unique_ptr<Copy> copy, co_await read(segment, ids[i]));
-      if (copy) copies.push_back(std::move(copy));
-    }
-    KINTSUGI_CO_TRY(co_await append(std::move(copies)));
+  Copies copies;
+  for (size_t position = 0; position < segment.records.size(); ++position) {
+    if (!index_.is_live(segment, position)) continue;
+    KINTSUGI_CO_ASSIGN(std::unique_ptr<Copy> copy, co_await read(segment, position));
+    if (copy) copies.push_back(std::move(copy));
+    if (copies.size() == kCopiesAtOnce) KINTSUGI_CO_TRY(co_await append(std::exchange(copies, {})));
   }
-  co_return Status{};
+  co_return co_await append(std::move(copies));
 }
 
 asio::awaitable<Result<std::unique_ptr<SegmentCleaner::Copy>>> SegmentCleaner::read(const Segment& segment,
-                                                                                    ChunkId id) {
-  const SegmentIndex::Live* found = index_.find(id);
-  if (found == nullptr || found->segment.get() != &segment) co_return std::unique_ptr<Copy>();
-  const SegmentIndex::Live live = *found;
-  AlignedMemory memory(live.record_bytes());
-  auto read = co_await segment.file->read(live.offset, memory.span());
+                                                                                    size_t position) {
+  const SegmentRecord record = segment.records[position];
+  const ChunkId id = record.info.id;
+  AlignedMemory memory(record.record_bytes());
+  auto read = co_await segment.file->read(record.offset, memory.span());
   if (!read) {
     Status failed = disk_.note(read.error());
-    found = index_.find(id);
-    if (found == nullptr || found->sequence != live.sequence)
-      co_return std::unique_ptr<Copy>();  // it was replaced meanwhile: nobody needs it any more
+    // Removed or replaced meanwhile: nobody needs it any more.
+    if (!index_.is_live(segment, position)) co_return std::unique_ptr<Copy>();
     // The record is lost alone. Its owner drops it, so that the next attempt finds the segment without it.
     if (failed.code() == Code::kMediumError) on_corrupt(id);
     co_return failed;
   }
-  auto header = decode_record_header(memory.first(*read), segment.salt, live.offset);
-  if (header && header->info == live.info && *read >= kRecordHeaderBytes + live.info.length) {
+  auto header = decode_record_header(memory.first(*read), segment.salt, record.offset);
+  if (header && header->info == record.info && *read >= kRecordHeaderBytes + record.info.length) {
     // The data goes along as it is: a block that is damaged stays so, with its CRC in the header to tell its readers.
-    co_return std::make_unique<Copy>(runtime_, std::move(*header), std::move(memory), live.info.length);
+    co_return std::make_unique<Copy>(runtime_, std::move(*header), std::move(memory), record.info.length);
   }
-  found = index_.find(id);
-  const bool replaced = found == nullptr || found->sequence != live.sequence;
-  if (replaced) co_return std::unique_ptr<Copy>();  // nobody needs it any more
+  if (!index_.is_live(segment, position)) co_return std::unique_ptr<Copy>();
   on_corrupt(id);
   co_return Status{Code::kCorrupt, fmt::format("record of chunk {}", id)};
 }
 
 asio::awaitable<Status> SegmentCleaner::copy_tombstones(const Segment& segment) {
   Copies copies;
-  for (const Tombstone& tombstone : index_.needed_tombstones(segment)) {
+  for (const Tombstone& tombstone : segment.tombstones) {
+    if (!index_.is_needed(segment, tombstone)) continue;
     RecordHeader header;
     header.tombstones.push_back(tombstone);
     copies.push_back(std::make_unique<Copy>(runtime_, std::move(header), AlignedMemory(), 0));
+    if (copies.size() == kTombstonesAtOnce) KINTSUGI_CO_TRY(co_await append(std::exchange(copies, {})));
   }
   co_return co_await append(std::move(copies));
 }
 
 asio::awaitable<Status> SegmentCleaner::append(Copies copies) {
+  if (copies.empty()) co_return Status{};
   if (!appender_.accepts()) co_return Status{Code::kCancelled, "the store is stopping"};
   for (auto& copy : copies)
     appender_.enqueue(copy->record);

@@ -41,8 +41,8 @@ class SegmentCleaner {
   asio::awaitable<Status> clean(Context context, std::shared_ptr<Segment> segment);
   asio::awaitable<Status> copy_live(const Segment& segment);
   asio::awaitable<Status> copy_tombstones(const Segment& segment);
-  /// Null when the chunk is no longer in the segment.
-  asio::awaitable<Result<std::unique_ptr<Copy>>> read(const Segment& segment, ChunkId id);
+  /// Reads the live record at this position of the segment. Null when the chunk was removed or replaced meanwhile.
+  asio::awaitable<Result<std::unique_ptr<Copy>>> read(const Segment& segment, size_t position);
   asio::awaitable<Status> append(Copies copies);
   asio::awaitable<Status> delete_segment(const Segment& segment);
 

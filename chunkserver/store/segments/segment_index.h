@@ -4,43 +4,31 @@
 
 #include <map>
 #include <memory>
-#include <set>
-#include <string>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
-#include "chunkserver/store/segments/segment_format.h"
-#include "common/runtime/disk.h"
+#include "chunkserver/store/segments/segment.h"
 
 namespace kintsugi::chunkserver {
-
-/// One segment file.
-struct Segment {
-  uint64_t number = 0, salt = 0;
-  std::string path;
-  std::shared_ptr<runtime::File> file;
-  uint64_t end = 0;         ///< durable bytes
-  uint64_t allocated = 0;   ///< bytes that the disk has set aside
-  uint64_t live_bytes = 0;  ///< records that are alive, with their headers
-  bool given_up =
-      false;  ///< its file was removed or cut off: nothing is appended, and what lives is moved away
-};
 
 /// For each chunk the record with the highest sequence number counts, unless a tombstone has a higher one. A tombstone
 /// is kept as long as a dead record of its chunk may be on the disk: without it, that record would come back to life at
 /// the next start.
+///
+/// A segment owns the list of what lies in it, so that cleaning one costs what it holds, however much the disk has.
 class SegmentIndex {
  public:
   struct Live {
     std::shared_ptr<Segment> segment;
-    uint64_t offset = 0;  ///< where the record begins in the segment
-    uint64_t sequence = 0;
-    ChunkInfo info;
+    uint32_t position = 0;  ///< in the records of the segment
     bool removing = false;  ///< hidden: its tombstone is on the way
-    uint64_t record_bytes() const { return kRecordHeaderBytes + aligned(info.length); }
+    const SegmentRecord& record() const { return segment->records[position]; }
   };
 
   // At start, in any order of segments; then settle() once.
-  void load(const std::shared_ptr<Segment>& segment, const std::vector<RecordHeader>& records);
+  /// Takes the records and tombstones that the segment was given.
+  void load(const std::shared_ptr<Segment>& segment);
   /// Lets tombstones that were loaded take effect. REQUIRES: every segment was loaded.
   void settle();
 
@@ -48,7 +36,7 @@ class SegmentIndex {
   void put_chunk(const std::shared_ptr<Segment>& segment, const RecordHeader& header);
   /// Puts a copy by the cleaner, which is dead at once when its original is no longer the live record.
   void put_copy(const std::shared_ptr<Segment>& segment, const RecordHeader& header);
-  void put_tombstone(const Segment& segment, const Tombstone& tombstone);
+  void put_tombstone(Segment& segment, const Tombstone& tombstone);
 
   /// Null when there is no live record. Valid until the index changes.
   const Live* find(ChunkId id) const;
@@ -67,11 +55,14 @@ class SegmentIndex {
   /// One that was given up, or else the one with the smallest live share, if that is below `share`; not `active`, which
   /// still grows.
   std::shared_ptr<Segment> deadest(double share, const Segment* active) const;
-  std::vector<ChunkId> chunks_in(const Segment& segment) const;
+  /// Whether the record at this position of the segment is the one that counts.
+  bool is_live(const Segment& segment, size_t position) const;
   /// The chunks whose records do not end within the first `bytes` of the segment.
   std::vector<ChunkId> chunks_beyond(const Segment& segment, uint64_t bytes) const;
-  /// Tombstones in the segment that keep records of other segments dead.
-  std::vector<Tombstone> needed_tombstones(const Segment& segment) const;
+  /// Whether this tombstone of the segment keeps records of other segments dead.
+  bool is_needed(const Segment& segment, const Tombstone& tombstone) const;
+  /// Records and tombstones that the calls about a segment looked at; what cleaning costs is this.
+  uint64_t looked_at() const { return looked_at_; }
 
   // Numbers that were never used on this disk.
   uint64_t take_sequence() { return next_sequence_++; }
@@ -81,21 +72,30 @@ class SegmentIndex {
   void saw_segment_number(uint64_t number) { next_segment_ = std::max(next_segment_, number + 1); }
 
  private:
+  /// The latest tombstone of a chunk.
   struct Grave {
-    uint64_t segment = 0;
+    uint64_t segment = 0;  ///< its number
     uint64_t sequence = 0;
   };
+  /// What is still on the disk of a chunk's earlier copies.
+  struct Past {
+    std::vector<uint64_t> segments;  ///< numbers of those that hold dead records of it, each once
+    std::optional<Grave> grave;
+  };
 
-  void load_record(const std::shared_ptr<Segment>& segment, const RecordHeader& header);
-  void replace(ChunkId id, Live live);
-  void bury(std::map<ChunkId, Live>::iterator live);
+  void load_record(const std::shared_ptr<Segment>& segment, uint32_t position);
+  /// Adds the record to what lies in the segment.
+  static Live add_record(const std::shared_ptr<Segment>& segment, const RecordHeader& header);
+  void replace(Live live);
+  void bury(ChunkId id, const Live& live);
+  void note_dead(ChunkId id, const Segment& segment);
   void note_grave(const Segment& segment, const Tombstone& tombstone);
 
   std::map<uint64_t, std::shared_ptr<Segment>> segments_;  ///< by number
-  std::map<ChunkId, Live> live_;
-  std::map<ChunkId, std::set<uint64_t>> dead_;  ///< numbers of the segments that hold dead records of a chunk
-  std::map<ChunkId, Grave> tombstones_;         ///< the latest one of each chunk
+  std::unordered_map<ChunkId, Live> live_;
+  std::unordered_map<ChunkId, Past> past_;
   uint64_t next_sequence_ = 1, next_group_ = 1, next_segment_ = 1;
+  mutable uint64_t looked_at_ = 0;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -4,6 +4,7 @@
 
 #include "chunkserver/store/disk/aligned_memory.h"
 #include "chunkserver/store/disk/chunk_format.h"
+#include "chunkserver/store/segments/segment_sealer.h"
 #include "common/log/log.h"
 
 namespace kintsugi::chunkserver {
@@ -103,6 +104,17 @@ asio::awaitable<Status> drop_torn(DataDisk& disk, const Segment& segment, Scan& 
   co_return Status{};
 }
 
+void take_records(Segment& segment, const Records& records) {
+  segment.last_group = records.back().group;
+  for (const RecordHeader& header : records) {
+    if (header.is_chunk()) {
+      segment.records.push_back({header.info, header.offset, header.sequence});
+    } else {
+      segment.tombstones.insert(segment.tombstones.end(), header.tombstones.begin(), header.tombstones.end());
+    }
+  }
+}
+
 asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string& file_name, SegmentName name,
                                                SegmentIndex& index) {
   auto segment = std::make_shared<Segment>();
@@ -117,6 +129,12 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
   segment->file = std::move(*file);
   auto size = co_await segment->file->size();
   if (!size) co_return disk.note(size.error());
+  KINTSUGI_CO_ASSIGN(const bool is_sealed, co_await read_footer(disk, *segment, *size));
+  if (is_sealed) {
+    segment->allocated = *size;
+    index.load(segment);
+    co_return uint64_t{0};
+  }
   KINTSUGI_CO_ASSIGN(Scan found, co_await scan(disk, *segment, *size));
   KINTSUGI_CO_TRY(co_await drop_torn(disk, *segment, found));
   if (found.records.empty()) {
@@ -126,13 +144,17 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
     co_return found.damaged;
   }
   segment->end = found.records.back().offset + found.records.back().record_bytes();
-  if (segment->end < *size && disk.takes_writes() && !found.unreadable) {
+  segment->allocated = segment->end;
+  take_records(*segment, found.records);
+  index.load(segment);
+  if (!disk.takes_writes() || found.unreadable) co_return found.damaged;
+  if (segment->end < *size) {
     // So that what is torn is not found again: at the next start it would not be the last group any more.
     KINTSUGI_CO_TRY(disk.note(co_await segment->file->truncate(segment->end)));
-    KINTSUGI_CO_TRY(disk.note(co_await segment->file->sync()));
   }
-  segment->allocated = segment->end;
-  index.load(segment, found.records);
+  // Also for the footer: what it lists is not looked at again, and the last group may never have been synced.
+  KINTSUGI_CO_TRY(disk.note(co_await segment->file->sync()));
+  co_await seal(disk, segment);
   co_return found.damaged;
 }
 
@@ -148,6 +170,7 @@ asio::awaitable<Result<uint64_t>> load_segments(DataDisk& disk, SegmentIndex& in
       log::warning("{}/{} is no segment and is left alone", disk.segments_directory(), file_name);
       continue;
     }
+    KINTSUGI_CO_TRY(disk.check_answers());
     index.saw_segment_number(name->number);
     KINTSUGI_CO_ASSIGN(const uint64_t in_this, co_await load_segment(disk, file_name, *name, index));
     damaged += in_this;

@@ -83,18 +83,19 @@ asio::awaitable<Result<std::shared_ptr<OpenChunk>>> SegmentLog::open(ChunkId id)
   // A copy, which keeps the segment's file open: the cleaner may delete it while this one is read.
   const SegmentIndex::Live live = *found;
   AlignedMemory memory(kRecordHeaderBytes);
-  auto read = co_await live.segment->file->read(live.offset, memory.span());
+  const SegmentRecord record = live.record();
+  auto read = co_await live.segment->file->read(record.offset, memory.span());
   if (!read) co_return disk_.note(read.error());
   KINTSUGI_CO_ASSIGN(RecordHeader header,
-                     decode_record_header(memory.first(*read), live.segment->salt, live.offset));
-  if (header.info != live.info || !header.is_chunk())
+                     decode_record_header(memory.first(*read), live.segment->salt, record.offset));
+  if (header.info != record.info || !header.is_chunk())
     co_return Status{Code::kCorrupt, "record names another chunk"};
   auto chunk = std::make_shared<OpenChunk>();
   chunk->info = header.info;
   chunk->policy = std::move(header.policy);
   chunk->disk = &disk_;
   chunk->file = live.segment->file;
-  chunk->data_offset = live.offset + kRecordHeaderBytes;
+  chunk->data_offset = record.offset + kRecordHeaderBytes;
   chunk->block_crcs = std::move(header.block_crcs);
   co_return chunk;
 }

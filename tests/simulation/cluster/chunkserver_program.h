@@ -28,9 +28,7 @@ class ChunkserverProgram final : public StartedProgram {
 
  protected:
   asio::awaitable<Status> start_daemon() override { return server_.start(); }
-  asio::awaitable<void> stop_daemon(bool was_started) override {
-    if (was_started) co_await server_.stop();
-  }
+  asio::awaitable<void> stop_daemon(bool) override { return server_.stop(); }
 
  private:
   chunkserver::ChunkServer server_;

@@ -1,0 +1,37 @@
+/// One segment file, and everything that lies in it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chunkserver/store/segments/segment_format.h"
+#include "common/runtime/disk.h"
+
+namespace kintsugi::chunkserver {
+
+/// What is kept in memory of a chunk's record.
+struct SegmentRecord {
+  ChunkInfo info;
+  uint64_t offset = 0;  ///< where the record begins in the segment
+  uint64_t sequence = 0;
+  uint64_t record_bytes() const { return kRecordHeaderBytes + aligned(info.length); }
+};
+
+struct Segment {
+  uint64_t number = 0, salt = 0;
+  std::string path;
+  std::shared_ptr<runtime::File> file;
+  uint64_t end = 0;         ///< durable bytes
+  uint64_t allocated = 0;   ///< bytes that the disk has set aside
+  uint64_t live_bytes = 0;  ///< records that are alive, with their headers
+  uint64_t last_group = 0;  ///< of its records
+  /// Its file was removed or cut off: nothing is appended, and what lives is moved away.
+  bool given_up = false;
+  // Dead or alive; whoever has to do with this segment alone looks at nothing else.
+  std::vector<SegmentRecord> records;  ///< in the order of their places
+  std::vector<Tombstone> tombstones;
+};
+
+}  // namespace kintsugi::chunkserver

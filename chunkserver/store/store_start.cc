@@ -1,0 +1,80 @@
+#include "chunkserver/store/store_start.h"
+
+#include "chunkserver/store/disk_step.h"
+#include "chunkserver/store/owner.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+/// Keeps the loader for as long as the work takes.
+asio::awaitable<Status> find_chunks(std::shared_ptr<ChunkLoader> loader) {
+  co_return co_await loader->find();
+}
+
+asio::awaitable<Status> make_ready(StoreRoot& root) {
+  KINTSUGI_CO_TRY(co_await root.disk.prepare());
+  co_return co_await read_identity(root);
+}
+
+}  // namespace
+
+std::vector<StoreRoot*> StoreStart::usable() const {
+  std::vector<StoreRoot*> usable;
+  for (const auto& root : roots_) {
+    if (!root->disk.failed()) usable.push_back(root.get());
+  }
+  return usable;
+}
+
+asio::awaitable<Status> StoreStart::lock() {
+  std::vector<DiskStep> steps;
+  const std::vector<StoreRoot*> roots = usable();
+  for (StoreRoot* root : roots)
+    steps.push_back({root, root->guard.lock(tasks_, runtime_.clock)});
+  const std::vector<Status> locked = co_await run_side_by_side(runtime_, tasks_, std::move(steps));
+  for (const Status& one : locked) {
+    if (one.code() == Code::kConflict) co_return one;
+  }
+  for (size_t i = 0; i < roots.size(); ++i) {
+    if (!locked[i].ok()) roots[i]->disk.fail(locked[i]);
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Result<Identity>> StoreStart::prepare() {
+  std::vector<DiskStep> steps;
+  const std::vector<StoreRoot*> roots = usable();
+  for (StoreRoot* root : roots)
+    steps.push_back({root, make_ready(*root)});
+  const std::vector<Status> ready = co_await run_side_by_side(runtime_, tasks_, std::move(steps));
+  for (size_t i = 0; i < roots.size(); ++i) {
+    if (ready[i].code() == Code::kCorrupt) co_return ready[i];
+    if (!ready[i].ok()) roots[i]->disk.fail(ready[i]);
+  }
+  KINTSUGI_CO_ASSIGN(Identity identity, agree_on_identity(roots_, runtime_.random));
+  steps.clear();
+  for (StoreRoot* root : usable())
+    steps.push_back({root, keep_identity(*root, identity)});
+  (void)co_await run_side_by_side(runtime_, tasks_, std::move(steps));
+  co_return identity;
+}
+
+asio::awaitable<void> StoreStart::load(ChunkIndex& index) {
+  std::vector<std::shared_ptr<ChunkLoader>> loaders;
+  std::vector<DiskStep> steps;
+  for (StoreRoot* root : usable()) {
+    loaders.push_back(std::make_shared<ChunkLoader>(runtime_, *root));
+    steps.push_back({root, find_chunks(loaders.back())});
+  }
+  const std::vector<Status> found = co_await run_side_by_side(runtime_, tasks_, std::move(steps));
+  for (size_t i = 0; i < loaders.size(); ++i) {
+    ChunkLoader& loader = *loaders[i];
+    if (!found[i].ok()) loader.root().disk.fail(found[i]);
+    if (loader.root().disk.failed()) continue;
+    loader.put_into(index);
+    unusable_.insert(unusable_.end(), loader.unusable().begin(), loader.unusable().end());
+    surplus_.insert(surplus_.end(), loader.surplus().begin(), loader.surplus().end());
+  }
+}
+
+}  // namespace kintsugi::chunkserver

@@ -1,0 +1,130 @@
+// What a start costs, and what it owes to disks that do not answer.
+#include "tests/chunkserver/store_rig.h"
+#include "tests/expect_ok.h"
+
+namespace kintsugi::chunkserver {
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+
+/// So many disks, with large and small chunks on each.
+void fill_disks(StoreRig& rig, uint64_t chunks) {
+  for (const std::string& disk : rig.options.disks)
+    rig.node.disk().set_capacity(disk, uint64_t{1} << 32);
+  rig.start();
+  for (uint64_t stripe = 1; stripe <= chunks; ++stripe) {
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(kMiB + stripe, stripe)));
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe, 1), chunk_bytes(5000, stripe)));
+  }
+}
+
+std::vector<std::string> all_files(StoreRig& rig, const std::string& disk) {
+  std::vector<std::string> all;
+  for (const char* room : {"/segments", "/quarantine"}) {
+    for (const std::string& name : rig.files(disk + room))
+      all.push_back(name);
+  }
+  for (const std::string& directory : rig.files(disk + "/chunks")) {
+    for (const std::string& name : rig.files(disk + "/chunks/" + directory))
+      all.push_back(name);
+  }
+  return all;
+}
+
+std::map<uint32_t, std::set<ChunkId>> by_disk(StoreRig& rig) {
+  std::map<uint32_t, std::set<ChunkId>> chunks;
+  for (const ListedChunk& chunk : rig.store->list_with_disks({}, 1000))
+    chunks[chunk.disk].insert(chunk.info.id);
+  return chunks;
+}
+
+Duration time_of_start(StoreRig& rig) {
+  const TimePoint before = rig.simulation.now();
+  rig.start();
+  return rig.simulation.now() - before;
+}
+
+/// The first disk hangs `after` so long, and answers again when the start is over.
+void hang_during_start(Duration after, int& caught) {
+  SCOPED_TRACE(std::to_string(after.count()) + " ns");
+  StoreRig rig(1, 3);
+  fill_disks(rig, 24);
+  const auto chunks = by_disk(rig);
+  rig.stop();
+  const auto files = all_files(rig, "/d0");
+  bool hung = false;
+  asio::co_spawn(
+      rig.simulation.executor(),
+      [](StoreRig& rig, Duration after, bool& hung) -> asio::awaitable<void> {
+        runtime::TaskGroup tasks(rig.node.runtime());
+        (void)co_await tasks.sleep_for(after);
+        rig.node.disk().set_hung(true, "/d0");
+        hung = true;
+      }(rig, after, hung),
+      asio::detached);
+  EXPECT_LT(time_of_start(rig), DiskHealth::kHungAfter + 5s);
+  ASSERT_TRUE(rig.simulation.run_until([&] { return hung; }));
+  if (rig.store->known_space().failed_disks == 0) {  // the start had ended
+    rig.node.disk().set_hung(false, "/d0");
+    return;
+  }
+  ++caught;
+  const DiskReport report = rig.store->disk_reports().at(0);
+  EXPECT_EQ(report.condition, DiskCondition::kFailed);
+  EXPECT_NE(report.reason.find("hangs"), std::string::npos) << report.reason;
+  EXPECT_EQ(rig.store->chunks(), chunks.at(1).size() + chunks.at(2).size());
+  for (uint32_t disk : {1, 2}) {
+    for (const ChunkId id : chunks.at(disk))
+      EXPECT_TRUE(rig.get(id)) << id;
+  }
+  KINTSUGI_EXPECT_OK(rig.put(chunk_id(1000), chunk_bytes(2 * kMiB, 1000)));
+  rig.node.disk().set_hung(false, "/d0");
+  rig.simulation.run_for(60s);
+  EXPECT_EQ(rig.store->chunks(), chunks.at(1).size() + chunks.at(2).size() + 1) << "taken in after all";
+  EXPECT_EQ(rig.store->known_space().failed_disks, 1u);
+  EXPECT_EQ(all_files(rig, "/d0"), files);
+  // Nothing is told lost that a block report does not lack anyway, and the next start has everything.
+  EXPECT_TRUE(rig.store->take_lost().empty());
+  rig.restart();
+  EXPECT_EQ(by_disk(rig).at(0), chunks.at(0));
+  for (const ChunkId id : chunks.at(0))
+    EXPECT_TRUE(rig.get(id)) << id;
+}
+
+TEST(StoreStart, ADiskThatHangsHoldsUpNoOtherOneWheneverItBegins) {
+  int caught = 0;
+  hang_during_start(Duration::zero(), caught);
+  for (int micros = 100; micros < 6'000; micros += 231)
+    hang_during_start(std::chrono::microseconds(micros), caught);
+  EXPECT_GE(caught, 10);
+}
+
+TEST(StoreStart, ADiskThatHangsIsNoReasonToMakeANewIdentity) {
+  StoreRig rig(1, 2);
+  fill_disks(rig, 4);
+  const ServerId id = rig.store->identity().server;
+  rig.stop();
+  KINTSUGI_ASSERT_OK(rig.node.disk().remove_all("/d1"));
+  rig.node.disk().set_hung(true, "/d0");
+  EXPECT_EQ(rig.try_start().code(), Code::kUnavailable);
+  rig.node.disk().set_hung(false, "/d0");
+  rig.stop();
+  rig.start();
+  EXPECT_EQ(rig.store->identity().server, id);
+}
+
+TEST(StoreStart, DisksAreReadSideBySide) {
+  Duration times[2];
+  for (int i = 0; i < 2; ++i) {
+    StoreRig rig(1, i == 0 ? 1 : 8);
+    fill_disks(rig, i == 0 ? 8 : 64);
+    rig.stop();
+    for (const std::string& disk : rig.options.disks)
+      rig.node.disk().set_slow(1000, disk);
+    times[i] = time_of_start(rig);
+  }
+  EXPECT_LT(times[1], 2 * times[0]);
+}
+
+}  // namespace
+}  // namespace kintsugi::chunkserver
