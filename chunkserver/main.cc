@@ -27,6 +27,8 @@ struct MemorySettings {
   std::optional<uint64_t> buffers, cache;
 };
 
+/// A chunk that is repaired in one piece needs the least.
+constexpr uint64_t kLeastForTrees = partial_sum::kMaxSliceMemoryBytes, kMostForTrees = 8ull << 30;
 constexpr uint64_t kLeastBuffers = 16ull << 20, kMostBuffers = 64ull << 20;
 /// How long a server that stops waits for a disk that hangs.
 constexpr Duration kStopLimit = std::chrono::seconds(10);
@@ -143,8 +145,10 @@ void set_memory(Options& options, const MemorySettings& memory) {
   };
   options.buffer_memory_bytes = memory.buffers.value_or(share(kLeastBuffers, kMostBuffers));
   options.cache_memory_bytes = memory.cache.value_or(share(kLeastCache, kMostCache));
-  log::info("memory: {} MiB for transfers, {} MiB for chunks that are read often",
-            options.buffer_memory_bytes >> 20, options.cache_memory_bytes >> 20);
+  options.tree_memory_bytes = share(kLeastForTrees, kMostForTrees);
+  log::info(
+      "memory: {} MiB for transfers, {} MiB for chunks that are read often, at most {} MiB for repair trees",
+      options.buffer_memory_bytes >> 20, options.cache_memory_bytes >> 20, options.tree_memory_bytes >> 20);
 }
 
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options,

@@ -26,7 +26,8 @@ Result<std::unique_ptr<RunningTrees::Admission>> RunningTrees::admit(partial_sum
   if (running_.size() >= kMaxTrees)
     return Status{Code::kLimitExceeded, fmt::format("{} repair trees run here already", kMaxTrees)};
   const uint64_t bytes = receiver.window_bytes();
-  if (bytes > kMaxWindowBytes - window_bytes_) {
+  // One alone may have what it needs, or it would never run.
+  if (!running_.empty() && window_bytes_ + bytes > most_window_bytes_) {
     return Status{
         Code::kLimitExceeded,
         fmt::format("repair trees that run here may need {} MiB of memory, and {} MiB more are too many",

@@ -13,9 +13,9 @@ class RunningTrees {
  public:
   /// The repair manager keeps to a few dozen trees at a server; the rest is for degraded reads.
   static constexpr size_t kMaxTrees = 256;
-  /// The windows of all trees together, if all of them were full: 16 repairs that come here and 16 that are helped, all
-  /// of them unsliced and of the largest size.
-  static constexpr uint64_t kMaxWindowBytes = 32 * partial_sum::kMaxSliceMemoryBytes;
+
+  /// The windows of all trees together may need so much memory, if all of them were full.
+  explicit RunningTrees(uint64_t most_window_bytes) : most_window_bytes_(most_window_bytes) {}
 
   /// A tree's place among those that run, which it has until this is destroyed.
   class Admission {
@@ -30,14 +30,16 @@ class RunningTrees {
     const std::list<partial_sum::SumReceiver*>::iterator registered_;
   };
 
-  /// Registers the receiver, so that stop() reaches it, and charges what its window may take. kLimitExceeded:
-  /// kMaxTrees, kMaxWindowBytes; kCancelled: the server is stopping. The receiver outlives the admission.
+  /// Registers the receiver, so that stop() reaches it, and charges what its window may take. kLimitExceeded: kMaxTrees, or
+  /// too little memory is left beside the trees that run; kCancelled: the server is stopping. The receiver outlives the
+  /// admission.
   Result<std::unique_ptr<Admission>> admit(partial_sum::SumReceiver& receiver);
 
   /// Makes all trees that run end soon with kCancelled, and refuses those that begin later.
   void stop();
 
  private:
+  const uint64_t most_window_bytes_;
   std::list<partial_sum::SumReceiver*> running_;  ///< in the order in which they began
   uint64_t window_bytes_ = 0;                     ///< charged for those
   bool stopping_ = false;

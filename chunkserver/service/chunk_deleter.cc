@@ -47,47 +47,64 @@ void ChunkDeleter::close(const Order& order) {
 
 asio::awaitable<void> ChunkDeleter::run() {
   while (!tasks_.stopping()) {
-    if (!failed_.empty() && runtime_.clock.now() >= retry_at_) {
-      queue_.insert(queue_.end(), failed_.begin(), failed_.end());
-      failed_.clear();
-    }
-    if (queue_.empty() && failed_.empty()) {
-      co_await wakeup_.wait();
-      continue;
-    }
-    if (queue_.empty()) {
-      co_await wakeup_.wait_until(retry_at_);
-      continue;
-    }
-    // Side by side, so that the tombstones of small chunks share a sync.
-    runtime::TaskGroup deletes(runtime_);
-    for (size_t i = 0; i < std::min(kDeletesAtOnce, queue_.size()); ++i)
-      deletes.spawn(delete_some());
-    co_await deletes.join();
+    try_failed_again();
+    leave_held_up();
+    begin_deletes();
+    co_await wakeup_.wait_until(due());
   }
 }
 
-asio::awaitable<void> ChunkDeleter::delete_some() {
-  while (!queue_.empty() && !tasks_.stopping()) {
+void ChunkDeleter::try_failed_again() {
+  if (failed_.empty() || runtime_.clock.now() < retry_at_) return;
+  queue_.insert(queue_.end(), failed_.begin(), failed_.end());
+  failed_.clear();
+}
+
+void ChunkDeleter::leave_held_up() {
+  std::erase_if(under_way_, [&](const auto& begun) {
+    if (runtime_.clock.now() < begun.second + kHeldUpAfter) return false;
+    open_.erase(begun.first);
+    ++held_up_;
+    return true;
+  });
+}
+
+void ChunkDeleter::begin_deletes() {
+  while (!queue_.empty() && under_way_.size() < kDeletesAtOnce && held_up_ < kMostHeldUp) {
     const Order order = queue_.front();
     queue_.pop_front();
     if (!stands(order)) {
       close(order);
       continue;
     }
-    sight::BackgroundTask module{recorder_.root_context(), kDelete};
-    const Status removed = co_await store_.remove(module.context(), order.id);
-    module.set_code(removed.code());
-    // What a disk keeps that is read-only or hangs, the next block report names again: it must not hold up other orders.
-    const bool kept = removed.code() == Code::kReadOnlyDevice || removed.code() == Code::kUnavailable;
-    if (removed.ok() || removed.code() == Code::kNotFound || kept || !stands(order)) {
-      close(order);
-      continue;
-    }
-    log::warning("chunk {} cannot be deleted yet: {}", order.id, removed.to_string());
-    if (failed_.empty()) retry_at_ = runtime_.clock.now() + kRetryAfter;
-    failed_.push_back(order);
+    under_way_.emplace(order.number, runtime_.clock.now());
+    tasks_.spawn(carry_out(order));
   }
+}
+
+TimePoint ChunkDeleter::due() const {
+  TimePoint due = failed_.empty() ? TimePoint::max() : retry_at_;
+  for (const auto& [number, began] : under_way_)
+    due = std::min(due, began + kHeldUpAfter);
+  return due;
+}
+
+asio::awaitable<void> ChunkDeleter::carry_out(Order order) {
+  sight::BackgroundTask module{recorder_.root_context(), kDelete};
+  const Status removed = co_await store_.remove(module.context(), order.id);
+  module.set_code(removed.code());
+  const bool held_up = under_way_.erase(order.number) == 0;
+  if (held_up) --held_up_;
+  wakeup_.notify_all();
+  // What a disk keeps that is read-only or hangs, the next block report names again: it must not hold up other orders.
+  const bool kept = removed.code() == Code::kReadOnlyDevice || removed.code() == Code::kUnavailable;
+  if (removed.ok() || removed.code() == Code::kNotFound || kept || held_up || !stands(order)) {
+    close(order);
+    co_return;
+  }
+  log::warning("chunk {} cannot be deleted yet: {}", order.id, removed.to_string());
+  if (failed_.empty()) retry_at_ = runtime_.clock.now() + kRetryAfter;
+  failed_.push_back(order);
 }
 
 }  // namespace kintsugi::chunkserver

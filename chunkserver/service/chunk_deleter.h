@@ -15,12 +15,16 @@
 namespace kintsugi::chunkserver {
 
 /// An order is withdrawn when a chunk of its name is written before it was carried out: the order was given before the
-/// new copy was. One that cannot be carried out, as on a disk that is full to the last byte, is tried again.
+/// new copy was. One that cannot be carried out, as on a disk that is full to the last byte, is tried again. One whose
+/// disk is read-only or hangs counts as dealt with: the next block report names the chunk again if it is still there.
 class ChunkDeleter {
  public:
   static constexpr Duration kRetryAfter = std::chrono::seconds(10);
   static constexpr size_t kMaxOrders = 100'000;  ///< more than a metaserver ever leaves unconfirmed
   static constexpr size_t kDeletesAtOnce = 16;
+  /// A delete that takes longer waits for a disk that hangs: others begin beside it, and nothing waits for its end.
+  static constexpr Duration kHeldUpAfter = DiskHealth::kHungAfter;
+  static constexpr size_t kMostHeldUp = 1024;  ///< a disk that hangs holds up no more than kDeletesAtOnce
 
   /// References outlive it. Takes the store's on_write from start() to stop().
   ChunkDeleter(const runtime::Runtime& runtime, ChunkStore& store, sight::Recorder& recorder)
@@ -43,7 +47,13 @@ class ChunkDeleter {
   };
 
   asio::awaitable<void> run();
-  asio::awaitable<void> delete_some();
+  void try_failed_again();
+  void leave_held_up();
+  /// Begins deletes side by side, so that the tombstones of small chunks share a sync.
+  void begin_deletes();
+  /// When something is due that no event tells of.
+  TimePoint due() const;
+  asio::awaitable<void> carry_out(Order order);
   /// The order was not withdrawn, and no later one has taken its place.
   bool stands(const Order& order) const;
   void close(const Order& order);
@@ -57,6 +67,9 @@ class ChunkDeleter {
   std::set<uint64_t> open_;  ///< numbers of all orders that came and are not dealt with
   uint64_t ordered_through_ = 0;
   TimePoint retry_at_{};  ///< of the orders that failed
+  std::map<uint64_t, TimePoint>
+      under_way_;       ///< when each delete began that is under way, by the number of its order
+  size_t held_up_ = 0;  ///< deletes that are under way as well, for longer than kHeldUpAfter
   runtime::Event wakeup_;
   runtime::TaskGroup tasks_;
 };

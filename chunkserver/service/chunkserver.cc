@@ -46,6 +46,7 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       server_(runtime_, secret_, &recorder_),
       metaserver_clock_(runtime_.clock),
       pacer_(runtime_),
+      trees_(options_.tree_memory_bytes),
       sums_(runtime_, store_, buffers_, client_, pacer_, trees_),
       site_(runtime_, store_, buffers_, client_, pacer_, trees_),
       service_(runtime_, {secret_, metaserver_clock_}, store_, buffers_, counters_, sums_, site_),

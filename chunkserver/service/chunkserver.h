@@ -27,6 +27,7 @@ struct Options {
   uint64_t buffer_memory_bytes = 64ull << 20;  ///< for transfers; at least kMinBuffers buffers
   std::function<double()> cpu_seconds;
   SegmentLimits segments;
+  uint64_t tree_memory_bytes = 1ull << 30;    ///< for the sums of repair trees, when all windows are full
   uint64_t cache_memory_bytes = 64ull << 20;  ///< for chunks that are read often; 0: none
   Duration cache_keep =
       std::chrono::minutes(10);        ///< blocks that nobody reads for so long leave the cache; 0: they stay

@@ -1,6 +1,7 @@
 #include "chunkserver/store/chunk_store.h"
 
 #include "chunkserver/store/disk/disk_wait.h"
+#include "chunkserver/store/disk_choice.h"
 #include "chunkserver/store/owner.h"
 #include "chunkserver/store/store_start.h"
 #include "common/log/log.h"
@@ -178,7 +179,7 @@ StoreRoot* ChunkStore::choose_root(ChunkId id, uint64_t max_bytes) {
     const DataDisk& disk = here->root->disk;
     if (disk.takes_writes() && disk.free_bytes() >= kReservedBytes + max_bytes) return here->root;
   }
-  return emptiest_root(roots_);
+  return choose_disk(roots_, kReservedBytes + max_bytes, runtime_.random);
 }
 
 asio::awaitable<Status> ChunkStore::commit(Context context, FinishedChunk chunk) {

@@ -1,4 +1,4 @@
-/// One disk of a ChunkStore with everything that lives on it, and the choice among several.
+/// One disk of a ChunkStore with everything that lives on it.
 #pragma once
 
 #include <memory>
@@ -35,15 +35,5 @@ struct StoreRoot {
 };
 
 using StoreRoots = std::span<const std::unique_ptr<StoreRoot>>;
-
-/// The disk with the most free space among those that take new chunks; null when none does.
-inline StoreRoot* emptiest_root(StoreRoots roots) {
-  StoreRoot* best = nullptr;
-  for (const auto& root : roots) {
-    if (!root->disk.takes_writes()) continue;
-    if (best == nullptr || root->disk.free_bytes() > best->disk.free_bytes()) best = root.get();
-  }
-  return best;
-}
 
 }  // namespace kintsugi::chunkserver

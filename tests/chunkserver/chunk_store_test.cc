@@ -230,7 +230,7 @@ TEST(ChunkStore, TheCopyThatARepairProvedIsTheOneThatIsServedOnWhicheverDiskTheO
       SCOPED_TRACE(std::to_string(length) + (old_disk_is_full ? " full" : ""));
       StoreRig rig(1, 2);
       rig.node.disk().set_capacity("/d0", 1ull << 30);
-      rig.node.disk().set_capacity("/d1", (1ull << 30) - 64 * kMiB);
+      rig.node.disk().set_capacity("/d1", 16 * kMiB);  // too little for the chunk
       rig.start();
       const ChunkId id = chunk_id(0x51);
       KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));
@@ -238,6 +238,7 @@ TEST(ChunkStore, TheCopyThatARepairProvedIsTheOneThatIsServedOnWhicheverDiskTheO
                                              : "/d0/chunks/51/0000000000000051-0";
       KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
       // Now the other disk has more room.
+      rig.node.disk().set_capacity("/d1", 1ull << 30);
       rig.node.disk().set_capacity("/d0", 512 * kMiB);
       if (old_disk_is_full) rig.node.disk().fill("/d0");
       rig.simulation.run_for(2s);  // in which it is noticed

@@ -301,7 +301,7 @@ TEST(PartialSum, IsRefusedWhileThoseThatRunMayNeedAllMemory) {
   large.mutable_node()->mutable_children(0)->clear_children();
   large.mutable_node()->mutable_children(0)->set_address("fake:7000");
   std::vector<std::unique_ptr<rpc::Stream>> streams;
-  const size_t most = RunningTrees::kMaxWindowBytes / partial_sum::kMaxSumBytes;
+  const size_t most = Options{}.tree_memory_bytes / partial_sum::kMaxSumBytes;
   KINTSUGI_ASSERT_OK(rig.simulation.run(open_many(rig, large, most, streams)));
   rig.simulation.run_for(100ms);
   auto refused = rig.simulation.run(ask(rig, rig.endpoint(1), good));
