@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "common/base/last_words.h"
+#include "common/daemon/loop_metrics.h"
 #include "common/log/log.h"
 #include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
@@ -108,6 +109,7 @@ Status run_parsed(const Settings& settings, const Make& make, int& exit_status) 
   metrics.counter("kintsugi_log_lines_dropped_total",
                   "Lines missing in the log file because its disk was too slow", {},
                   [] { return static_cast<double>(log::dropped_lines()); });
+  add_loop_metrics(production, metrics);
   http::HttpServer http(production.io().get_executor());
   Shell shell{production, production.runtime(), secret, http, metrics};
   std::unique_ptr<Daemon> daemon;

@@ -10,6 +10,7 @@
 #endif
 
 #include "common/base/assert.h"
+#include "common/runtime/turn_place.h"
 
 namespace kintsugi::runtime {
 
@@ -394,6 +395,9 @@ LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t t
   }
   if (is_request(wait)) count_submitted(target);
   touched_.store(slot, std::memory_order_relaxed);
+  // Until it suspends, whoever begins to wait goes on in the region that it stands in.
+  const uint32_t runs = wait == WaitKind::kNone ? slot : standing.below;
+  TurnPlace::here().enter(records_[runs].site, now_ns);
 }
 
 LiveWork::Closed LiveWork::close(LiveHandle handle, int64_t now_ns, Code outcome) {
@@ -473,6 +477,8 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
   }
   free_record_ = slot;
   touched_.store(below, std::memory_order_relaxed);
+  // What comes after the last region of a task, as writing the answer, is counted as that region's.
+  TurnPlace::here().enter(below != 0 ? records_[below].site : site, now_ns);
 }
 
 void LiveWork::progress(LiveHandle handle, uint64_t progress, int64_t now_ns) {

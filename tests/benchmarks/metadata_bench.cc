@@ -3,10 +3,11 @@
 //
 //   metadata_bench [callers] [creates] [stats] [directory [recorded]]
 //
-// `recorded`: the server records its modules and open work, as the daemon does.
+// `recorded`: the server records its modules and open work and measures the turns of its loop, as the daemon does.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include <sys/resource.h>
 
@@ -196,11 +197,54 @@ void measure(runtime::ProductionRuntime& production, const char* what, Load& loa
       static_cast<unsigned long long>(load.failed));
 }
 
+/// How many turns of the server's loop there were since the last call, and how long they took.
+class Turns {
+ public:
+  explicit Turns(runtime::ProductionRuntime& server) : server_(server), turns_(server.measure_turns()) {
+    turns_.on_long = [this](std::string_view ran, Duration took) {
+      if (took > longest_) ran_ = ran;
+      longest_ = std::max(longest_, took);
+    };
+  }
+  void tell(uint64_t operations) { runtime::run_on(server_, tell_on_loop(operations)); }
+
+ private:
+  asio::awaitable<void> tell_on_loop(uint64_t operations) {
+    uint64_t turns = 0, long_ones = 0;
+    for (size_t i = 0; i < turns_.totals().turns.size(); ++i) {
+      turns += turns_.totals().turns[i];
+      if (i > 0) long_ones += turns_.totals().turns[i];
+    }
+    std::printf(
+        "         %.2f turns each, %.2f us of the loop each; %llu of 1 ms and more, the longest %.1f ms %s\n",
+        static_cast<double>(turns - before_) / static_cast<double>(operations),
+        to_seconds(turns_.totals().ran - ran_before_) / static_cast<double>(operations) * 1e6,
+        static_cast<unsigned long long>(long_ones - long_before_), to_seconds(longest_) * 1e3, ran_.c_str());
+    before_ = turns;
+    long_before_ = long_ones;
+    ran_before_ = turns_.totals().ran;
+    longest_ = {};
+    ran_.clear();
+    co_return;
+  }
+
+  runtime::ProductionRuntime& server_;
+  runtime::LoopTurns& turns_;
+  uint64_t before_ = 0, long_before_ = 0;
+  Duration ran_before_{}, longest_{};
+  std::string ran_;
+};
+
 int run(int callers, uint64_t creates, uint64_t stats, const std::string& directory, bool recorded) {
   runtime::ProductionRuntime server_side, client_side;
   auto store = metaserver::RocksDbStore::open(server_side.runtime().executor, directory);
   if (!store) return std::fprintf(stderr, "%s\n", store.error().to_string().c_str()), 1;
   sight::Recorder recorder(server_side.runtime().clock, 1);
+  std::optional<Turns> turns;
+  if (recorded) turns.emplace(server_side);
+  const auto tell = [&](uint64_t operations) {
+    if (turns) turns->tell(operations);
+  };
   metaserver::MetaServer meta(server_side.runtime(), {.recorder = recorded ? &recorder : nullptr},
                               rpc::Secret{}, **store);
   runtime::LoopThread server_thread(server_side);
@@ -213,18 +257,23 @@ int run(int callers, uint64_t creates, uint64_t stats, const std::string& direct
     if (!ready.ok()) return std::fprintf(stderr, "%s\n", ready.to_string().c_str()), 1;
     load.left = creates;
     measure(client_side, "create", load, callers, [&] { return create_files(load); });
+    tell(creates);
     load.left = stats;
     measure(client_side, "stat", load, callers, [&] { return stat_files(load, creates); });
+    tell(stats);
     const Status by_inode = runtime::run_on(client_side, make_directories_by_inode(load));
     if (!by_inode.ok()) return std::fprintf(stderr, "%s\n", by_inode.to_string().c_str()), 1;
     load.left = creates;
     measure(client_side, "make", load, callers, [&] { return create_inodes(load); });
+    tell(creates);
     load.left = creates;
     size_t next = 0;
     measure(client_side, "leased", load, kDirectories / 4,
             [&] { return write_names(load, load.directories[next++]); });
+    tell(creates);
     load.left = stats;
     measure(client_side, "get", load, callers, [&] { return stat_inodes(load); });
+    tell(stats);
     runtime::run_on(client_side, client.stop());
   }
   runtime::run_on(server_side, meta.stop());

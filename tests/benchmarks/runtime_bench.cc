@@ -5,6 +5,7 @@
 #include <thread>
 
 #include <benchmark/benchmark.h>
+#include <boost/asio/post.hpp>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -65,6 +66,20 @@ void blocking_receive(int fd, std::vector<std::byte>& buffer, size_t total) {
     }
     received += buffer.size();
   }
+}
+
+/// One handler after the other, whose turns are measured as in a daemon (1) or not (0).
+void BM_LoopTurn(benchmark::State& state) {
+  constexpr int kTurns = 100'000;
+  ProductionRuntime production;
+  if (state.range(0) != 0) production.measure_turns();
+  const auto turns = [&]() -> asio::awaitable<void> {
+    for (int i = 0; i < kTurns; ++i)
+      co_await asio::post(production.runtime().executor, asio::use_awaitable);
+  };
+  for (auto _ : state)
+    run_on(production, turns());
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * kTurns);
 }
 
 void BM_BlockingStream(benchmark::State& state) {
@@ -267,6 +282,7 @@ void BM_DiskFile(benchmark::State& state) {
   ::unlink(path.c_str());
 }
 
+BENCHMARK(BM_LoopTurn)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_BlockingStream)->Arg(256 << 10)->Arg(1 << 20)->UseRealTime();
 BENCHMARK(BM_ConnectionStream)->Arg(256 << 10)->Arg(1 << 20)->UseRealTime();
 BENCHMARK(BM_ConnectionRoundTrip)->UseRealTime();

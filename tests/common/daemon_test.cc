@@ -1,6 +1,7 @@
 #include "common/daemon/daemon.h"
 
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -75,6 +76,29 @@ TEST_F(DaemonDeathTest, ServesUntilASignalAndEndsWell) {
   EXPECT_NE(text.find("tester starts with"), std::string::npos) << text;
   EXPECT_NE(text.find("stopping: signal 15"), std::string::npos) << text;
   EXPECT_LT(text.find("the daemon stops"), text.find("stopped")) << text;
+}
+
+TEST_F(DaemonDeathTest, TellsOfATurnOfItsLoopThatHoldsEverybodyUp) {
+  const auto hold_up = [](Shell& shell) {
+    const std::clock_t begin = std::clock();
+    while (std::clock() - begin < CLOCKS_PER_SEC / 5) {
+    }
+    const auto check = [&shell] {
+      const std::string text = shell.metrics.text();
+      for (const char* line :
+           {"kintsugi_loop_turn_seconds_bucket{le=\"0.02\"}", "kintsugi_loop_turn_seconds_sum",
+            "kintsugi_loop_long_turns_total{ran=\"unnamed\"} 1",
+            "kintsugi_loop_longest_turn_seconds{ran=\"unnamed\"} 0.2"})
+        if (text.find(line) == std::string::npos) log::info("missing: {} in {}", line, text);
+      ::raise(SIGTERM);
+    };
+    // The turn has ended, and the signal is waited for, once a handler that comes after it runs.
+    asio::post(shell.runtime.executor, [&shell, check] { asio::post(shell.runtime.executor, check); });
+  };
+  EXPECT_EXIT(run_and_exit({}, hold_up), ::testing::ExitedWithCode(0), "");
+  const std::string text = logged();
+  EXPECT_EQ(text.find("missing"), std::string::npos) << text;
+  EXPECT_NE(text.find("the event loop ran unnamed for 2"), std::string::npos) << text;
 }
 
 TEST_F(DaemonDeathTest, EndsWithTheStatusThatAPartOfItAsksFor) {

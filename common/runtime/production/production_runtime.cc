@@ -24,6 +24,8 @@ void ProductionRuntime::run() {
   bool was_running = running_.exchange(true);
   KINTSUGI_ASSERT(!was_running);
   running_.notify_all();
+  std::optional<LoopTurns::Measuring> measuring;
+  if (measures_turns_) measuring.emplace(turns_);
   if (busy_poll_ > Duration{}) {
     run_awake();
   } else {

@@ -10,6 +10,7 @@
 #include "common/runtime/fault_points.h"
 #include "common/runtime/production/asio_network.h"
 #include "common/runtime/production/kernel_random.h"
+#include "common/runtime/production/loop_turns.h"
 #include "common/runtime/production/steady_clock.h"
 #include "common/runtime/production/uring_disk.h"
 #include "common/runtime/runtime.h"
@@ -35,6 +36,12 @@ class ProductionRuntime {
   /// An event is likely to come at once that nobody waits for yet, as the next request of an application. Asked on the loop's thread.
   std::function<bool()> expects_soon = [] { return false; };
 
+  /// From its next run() on the loop measures its turns. To be read, and told of long ones, on the loop's thread.
+  LoopTurns& measure_turns() {
+    measures_turns_ = true;
+    return turns_;
+  }
+
   /// Serves the event loop on this thread until stop(). May be called again afterwards.
   void run();
   /// May be called from any thread. run() returns after the handler that is running; pending work stays pending.
@@ -49,6 +56,8 @@ class ProductionRuntime {
   void run_awake();
 
   const Duration busy_poll_;
+  bool measures_turns_ = false;
+  LoopTurns turns_;
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> keep_running_;
   SteadyClock clock_;
