@@ -519,18 +519,14 @@ asio::awaitable<Result<CreateAnswer>> ClusterFileSystem::create(const Caller& ca
   KINTSUGI_CO_TRY(check_handles());
   auto made = co_await make(caller, parent, name, node, true);
   const bool existed = !made && made.error().code() == Code::kAlreadyExists && (flags.flags & O_EXCL) == 0;
-  if (existed) {
-    proto::LookupRequest request;
-    request.set_parent(parent);
-    request.set_name(std::string(name));
-    made = co_await files_.calls().lookup(caller.context, std::move(request));
-    if (made) made = co_await files_.calls().get(caller.context, made->inode(), true, writes(flags.flags));
-  }
+  // The kernel looks again, checks who may open it, and lets go of the directory's lock: it is held here, and whatever tells the
+  // kernel of the new name waits for it.
+  if (existed) co_return Status{Code::kStale, "was made by somebody else meanwhile"};
   if (!made) co_return made.error();
   if (made->type() != proto::Attributes::FILE)
     co_return Status{made->type() == proto::Attributes::DIRECTORY ? Code::kIsDirectory : Code::kAlreadyExists,
                      "is no file"};
-  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(caller, *made, flags, !existed));
+  KINTSUGI_CO_ASSIGN(OpenAnswer opened, co_await open_told(caller, *made, flags, true));
   co_return CreateAnswer{entry_of(caller, parent, name, *made), std::move(opened)};
 }
 
@@ -606,9 +602,11 @@ asio::awaitable<Status> ClusterFileSystem::release(const Caller& caller, NodeId 
   handles_.erase(found);
   for (const LockOwner owner : file->lock_owners)
     if (files_.session().has_locks(node, false, owner)) (void)co_await unlock(caller, node, owner, false);
-  const proto::Attributes now = file->handle->file().attributes();
-  if (cached_.size() >= options_.remembered) cached_.clear();
-  cached_[node] = now.changed_ns();
+  // Else others may have changed it since it was opened, which the pages do not show.
+  if (files_.session().has_lease(node)) {
+    if (cached_.size() >= options_.remembered) cached_.clear();
+    cached_[node] = file->handle->file().attributes().changed_ns();
+  }
   co_return co_await file->handle->close(caller.context);
 }
 

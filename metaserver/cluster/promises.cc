@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "metaserver/namespace/snapshots.h"
+
 namespace kintsugi::metaserver {
 
 void Promises::session_is(uint64_t session, bool believes) {
@@ -156,6 +158,15 @@ Promises::Hearers Promises::changed(const Transaction& transaction) {
   transaction.visit_written(keys::all(keys::Kind::kEntry), [&](std::string_view key) {
     inodes[InodeId{keys::first_id(key)}].emplace_back(keys::name_of_entry(key));
   });
+  for (const auto& [key, value] : transaction.written(keys::all(keys::Kind::kSnapshot))) {
+    const auto before = transaction.store().get_message<proto::StoredSnapshot>(key);
+    const auto now_there = value ? std::optional(Reader::parse<proto::StoredSnapshot>(*value)) : std::nullopt;
+    // Its name comes when it is made, and goes when it begins to be deleted; else it only keeps more or less.
+    if (!now_there || (before && before->deleting() == now_there->deleting())) continue;
+    const InodeId directory{now_there->directory()};
+    inodes[directory].emplace_back(kSnapshotsName);
+    inodes[SnapshotInode{0, directory}.shown()].push_back(now_there->name());
+  }
   if (inodes.empty()) return hearers;
   if (before_until_ > now) hearers.until_ = before_until_;
   if (unlisted_until_ > now) hearers.until_ = std::max(hearers.until_, unlisted_until_);

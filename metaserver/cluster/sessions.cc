@@ -9,7 +9,12 @@ namespace kintsugi::metaserver {
 
 void Sessions::load(const Reader& reader) {
   reader.scan(keys::all(keys::Kind::kChange), [&](std::string_view key, std::string_view) {
-    Session& session = sessions_[keys::first_id(key)];
+    const uint64_t id = keys::first_id(key);
+    if (noted_end(reader, id)) {
+      silent_[id] = clock_.now();
+      return true;
+    }
+    Session& session = sessions_[id];
     session.last_heard = clock_.now();
     session.of_before = session.noted = true;
     return true;
@@ -183,9 +188,21 @@ std::vector<uint64_t> Sessions::expire() {
     for (const InodeId inode : std::set<InodeId>(at->second.held))
       let_go(at->second, inode);
     ended.push_back(at->first);
+    silent_[at->first] = clock_.now();
     at = sessions_.erase(at);
   }
   return ended;
+}
+
+std::vector<uint64_t> Sessions::to_forget() {
+  std::vector<uint64_t> due;
+  std::erase_if(silent_, [&](const auto& one) {
+    if (known(one.first)) return true;
+    if (clock_.now() - one.second < kRemembered) return false;
+    due.push_back(one.first);
+    return true;
+  });
+  return due;
 }
 
 void Sessions::stood_still(Duration time) {

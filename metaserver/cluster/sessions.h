@@ -19,6 +19,8 @@ namespace kintsugi::metaserver {
 class Sessions {
  public:
   static constexpr Duration kIdle = std::chrono::seconds(60);
+  /// What it changed is remembered for so long after its end: longer than clients ask again (FilesOptions::io_timeout).
+  static constexpr Duration kRemembered = std::chrono::minutes(15);
   static constexpr size_t kMaxSessions = 10'000;
   static constexpr size_t kMaxHeld = 1'000'000;  ///< of one session
 
@@ -61,6 +63,9 @@ class Sessions {
 
   /// Ends sessions that were not heard of, and returns them with those that have ended by themselves.
   std::vector<uint64_t> expire();
+  bool ended_by_silence(uint64_t session) const { return silent_.contains(session); }
+  /// Sessions that ended by their silence, and whose changes need not be remembered any more.
+  std::vector<uint64_t> to_forget();
   /// This process did not run for so long: clients could not be heard.
   void stood_still(Duration time);
   size_t count() const { return sessions_.size(); }
@@ -90,6 +95,7 @@ class Sessions {
   std::map<uint64_t, Session> sessions_;
   std::map<InodeId, size_t> holders_;
   std::vector<uint64_t> ended_;
+  std::map<uint64_t, TimePoint> silent_;  ///< that have ended so, and since when
 };
 
 }  // namespace kintsugi::metaserver

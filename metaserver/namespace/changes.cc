@@ -30,10 +30,6 @@ void note_change(Transaction& transaction, const proto::Change& change, InodeId 
   transaction.put_message(key_of(change), stored);
 }
 
-void note_session(Transaction& transaction, uint64_t session) {
-  transaction.put_message(keys::change(session, kGenerations * kMaxChangesUnderWay), proto::StoredChange{});
-}
-
 namespace {
 
 /// Behind the changes and the note of the session itself.
@@ -44,8 +40,26 @@ std::string reservation_key(uint64_t session, uint64_t slot) {
 std::string loss_key(uint64_t session) {
   return reservation_key(session, kMaxReservations);
 }
+std::string end_key(uint64_t session) {
+  return reservation_key(session, kMaxReservations + 1);
+}
 
 }  // namespace
+
+void note_session(Transaction& transaction, uint64_t session) {
+  transaction.put_message(keys::change(session, kGenerations * kMaxChangesUnderWay), proto::StoredChange{});
+  transaction.remove(end_key(session));
+}
+
+void note_ended(Transaction& transaction, uint64_t session) {
+  transaction.remove(keys::change(session, kGenerations * kMaxChangesUnderWay));
+  transaction.remove(loss_key(session));
+  transaction.put_message(end_key(session), proto::StoredChange{});
+}
+
+bool noted_end(const Reader& reader, uint64_t session) {
+  return reader.get(end_key(session)).has_value();
+}
 
 void note_loss(Transaction& transaction, uint64_t session, bool lost) {
   if (lost) {

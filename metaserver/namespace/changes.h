@@ -38,6 +38,10 @@ inline constexpr uint64_t kMaxReservations = 4;
 std::vector<ReservedInodes> reserved_for(const Reader& reader, uint64_t session);
 void note_reserved(Transaction& transaction, uint64_t session, const ReservedInodes& ids);
 
+/// The session has ended by its silence. What it changed is remembered all the same: it may ask for it again when it is back.
+void note_ended(Transaction& transaction, uint64_t session);
+bool noted_end(const Reader& reader, uint64_t session);
+
 /// The session has ended.
 void forget_changes(Transaction& transaction, uint64_t session);
 

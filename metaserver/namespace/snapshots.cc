@@ -257,10 +257,8 @@ Status Snapshots::create(Transaction& transaction, std::string_view text, const 
     return {Code::kAlreadyExists,
             fmt::format("{} has an entry {}, where its snapshots would be", shown, kSnapshotsName)};
   std::set<uint32_t> used;
-  uint32_t last = 0;
   for (const auto& [number, other] : all_) {
     used.insert(other.slot());
-    last = other.slot();
     if (InodeId{other.directory()} == entry.id && other.name() == name && !other.deleting())
       return {Code::kAlreadyExists, fmt::format("{} has a snapshot {} already", shown, name)};
   }
@@ -274,15 +272,16 @@ Status Snapshots::create(Transaction& transaction, std::string_view text, const 
   const uint64_t number = std::max<uint64_t>(counter.next(), 1);
   counter.set_next(number + 1);
   transaction.put_message(keys::counter(kCounter), counter);
-  // One that was used lately may still be remembered by kernels.
+  // One that was used lately may still be remembered by kernels and readers. Numbers are never given again.
+  auto slot = static_cast<uint32_t>(number % (SnapshotInode::kSlots - 1));
   do {
-    last = last % (SnapshotInode::kSlots - 1) + 1;
-  } while (used.contains(last));
+    slot = slot % (SnapshotInode::kSlots - 1) + 1;
+  } while (used.contains(slot));
   proto::StoredSnapshot made;
   made.set_directory(entry.id.value);
   made.set_name(name);
   made.set_created_ns(now_ns);
-  made.set_slot(last);
+  made.set_slot(slot);
   made.set_path(shown);
   transaction.put_message(keys::snapshot(number), made);
   return {};

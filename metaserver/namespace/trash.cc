@@ -127,6 +127,17 @@ void Trash::note(Transaction& transaction, InodeId directory, const std::string&
   transaction.put_message(keys::trashed(directory, entry), trashed);
 }
 
+bool Trash::lies_in_bin(const Reader& reader, InodeId directory) const {
+  for (int depth = 0; depth < kMaxDepth && directory && directory != kRootInode; ++depth) {
+    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(directory));
+    if (!inode) return false;
+    const auto above = all_.find(InodeId{inode->parent()});
+    if (above != all_.end() && above->second.bin() == directory.value) return true;
+    directory = InodeId{inode->parent()};
+  }
+  return false;
+}
+
 Result<InodeId> Trash::nearest(const Reader& reader, std::string_view text) const {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   std::vector<InodeId> trail;
@@ -172,6 +183,20 @@ Result<proto::ListTrashResponse> Trash::list(const Transaction& transaction, std
   return response;
 }
 
+std::optional<InodeId> Trash::destination(const Reader& reader,
+                                          const proto::RestoreTrashRequest& request) const {
+  if (!request.to().empty()) {
+    const auto to = Path::parse(request.to());
+    if (!to || to->is_root()) return std::nullopt;
+    const auto parent = walk_to_parent(reader, *to);
+    return parent ? std::optional(*parent) : std::nullopt;
+  }
+  const auto directory = nearest(reader, request.path());
+  if (!directory || request.entry().size() > kMaxNameBytes) return std::nullopt;
+  const auto stored = reader.get_message<proto::StoredTrashed>(keys::trashed(*directory, request.entry()));
+  return stored ? std::optional(InodeId{stored->parent()}) : std::nullopt;
+}
+
 Result<std::string> Trash::restore(Transaction& transaction, const Inodes& inodes,
                                    const proto::RestoreTrashRequest& request, FreedStripes& freed) const {
   const Reader& reader = transaction.store();
@@ -191,7 +216,7 @@ Result<std::string> Trash::restore(Transaction& transaction, const Inodes& inode
     path = path_text(to.names);
   } else {
     const auto inode = reader.get_message<proto::StoredInode>(keys::inode(parent));
-    if (!inode || inode->links() == 0)
+    if (!inode || inode->links() == 0 || lies_in_bin(reader, parent))
       return Status{Code::kNotFound,
                     "the directory that it was in does not exist any more: say where it goes to"};
     path = join(path_of(reader, parent, ""), name);

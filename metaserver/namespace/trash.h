@@ -53,6 +53,8 @@ class Trash {
   // ---- for people
   Result<proto::ListTrashResponse> list(const Transaction& transaction, std::string_view path,
                                         std::string_view after, uint32_t limit) const;
+  /// The directory that restore() would put it into, as far as that is known.
+  std::optional<InodeId> destination(const Reader& reader, const proto::RestoreTrashRequest& request) const;
   Result<std::string> restore(Transaction& transaction, const Inodes& inodes,
                               const proto::RestoreTrashRequest& request, FreedStripes& freed) const;
   using Held = std::function<bool(InodeId)>;
@@ -67,6 +69,7 @@ class Trash {
   /// Makes `.trash` of a directory, unless it is there, and notes it in `trash`, which it stores.
   static Status make_bin(Transaction& transaction, const Inodes& inodes, InodeId directory,
                          proto::StoredTrash trash);
+  bool lies_in_bin(const Reader& reader, InodeId directory) const;
   Result<InodeId> nearest(const Reader& reader, std::string_view path) const;
   /// Removes entries for good, as far as they are still what came into the trash.
   void remove(Transaction& transaction, const Inodes& inodes, InodeId directory,

@@ -284,9 +284,19 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
 
 asio::awaitable<Status> InodeService::move(Context context, const proto::MoveRequest& request, Empty&) {
   sight::Module module{context, kMove};
-  KINTSUGI_CO_TRY(module.finish(co_await settle(
-      request.change().session(),
-      {{InodeId{request.parent()}, request.name()}, {InodeId{request.to_parent()}, request.to_name()}})));
+  const InodeId from{request.parent()}, to{request.to_parent()};
+  for (int round = 0;; ++round) {
+    if (round == MetaState::kMaxRoundsOfSettling)
+      co_return module.finish(Status{Code::kUnavailable, "is in use by other clients"});
+    KINTSUGI_CO_TRY(module.finish(
+        co_await settle(request.change().session(), {{from, request.name()}, {to, request.to_name()}})));
+    auto kept_back = state_.kept_back_into_quota(from, request.name(), to);
+    if (!kept_back && request.exchange())
+      kept_back = state_.kept_back_into_quota(to, request.to_name(), from);
+    if (!kept_back) break;
+    // Also by the session that moves it.
+    KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(*kept_back, 0)));
+  }
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);

@@ -175,6 +175,22 @@ asio::awaitable<Status> MetaState::settle_below(std::string path) {
   co_return Status{Code::kUnavailable, path + " is in use by other clients"};
 }
 
+std::optional<InodeId> MetaState::kept_back_into_quota(InodeId from, std::string_view name,
+                                                       InodeId to) const {
+  const auto directory = Reader(store).get_message<proto::StoredInode>(keys::inode(to));
+  if (!directory || directory->quota() == 0) return std::nullopt;
+  const std::optional<Entry> entry = find_entry(Reader(store), from, name);
+  return entry && !leases.settled(entry->id, 0) ? std::optional(entry->id) : std::nullopt;
+}
+
+std::optional<InodeId> MetaState::kept_back_into_quota(std::string_view from, std::string_view to) const {
+  const Result<Path> from_path = Path::parse(from), to_path = Path::parse(to);
+  if (!from_path || !to_path || from_path->is_root() || to_path->is_root()) return std::nullopt;
+  const auto from_parent = walk_to_parent(store, *from_path), to_parent = walk_to_parent(store, *to_path);
+  if (!from_parent || !to_parent) return std::nullopt;
+  return kept_back_into_quota(*from_parent, from_path->names.back(), *to_parent);
+}
+
 asio::awaitable<Status> MetaState::finish_read(Context context, Status done) {
   if (store.is_durable()) co_return done;
   const sight::Wait wait(context, sight::WaitKind::kStore);

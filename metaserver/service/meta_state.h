@@ -96,6 +96,9 @@ struct MetaState {
   /// Returns once no client keeps back anything of what lies below the directory and was closed before. Who is asked to give
   /// something back and does not within Leases::kTakeOver has lost it. kUnavailable.
   asio::awaitable<Status> settle_below(std::string path);
+  /// What has this name, if somebody keeps something back of it and it is about to move below a quota, where nobody may.
+  std::optional<InodeId> kept_back_into_quota(InodeId from, std::string_view name, InodeId to) const;
+  std::optional<InodeId> kept_back_into_quota(std::string_view from, std::string_view to) const;
   static constexpr int kMaxRoundsOfSettling = 64;  ///< leases that are waited for in one call
   /// Ends the repetition of a change that was carried out before: others may not have heard of it yet.
   asio::awaitable<Status> finish_repeated(Context context, Status done = {});

@@ -272,9 +272,22 @@ asio::awaitable<void> MetaServer::expire_sessions_forever() {
     const Duration took = state_.runtime.clock.now() - std::exchange(last, state_.runtime.clock.now());
     if (took > 2 * kPause) state_.sessions.stood_still(took - kPause);
     for (const uint64_t session : state_.sessions.expire()) {
+      if (state_.sessions.known(session)) continue;  // it has come back while others were ended
       state_.locks.session_ended(session);
       state_.leases.ended(session);
       state_.promises.ended(session);
+      Transaction transaction(state_.store);
+      if (state_.sessions.ended_by_silence(session)) {
+        note_ended(transaction, session);
+      } else {
+        forget_changes(transaction, session);
+      }
+      const sight::BackgroundTask task{background(), kExpireSessions};
+      const Status status = co_await state_.finish(task.context(), Status(), transaction);
+      if (!status.ok()) co_return;
+    }
+    for (const uint64_t session : state_.sessions.to_forget()) {
+      if (state_.sessions.known(session)) continue;
       Transaction transaction(state_.store);
       forget_changes(transaction, session);
       const sight::BackgroundTask task{background(), kExpireSessions};

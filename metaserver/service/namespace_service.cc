@@ -104,9 +104,10 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
 asio::awaitable<Status> NamespaceService::make_directory(Context context,
                                                          const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
+  // It may have been carried out while this one waited.
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   Transaction transaction(state_.store);
   const Caller caller = Caller::from(request.caller());
   Status made = state_.check_room();
@@ -145,10 +146,11 @@ asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest&
 asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRemove, {double(request.recursive())}};
-  if (request_carried_out(state_.store, request.change()))
-    co_return module.finish(co_await state_.finish_repeated(module.context()));
   KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
   KINTSUGI_CO_TRY(module.finish(co_await check_tree(request)));
+  // It may have been carried out while this one waited.
+  if (request_carried_out(state_.store, request.change()))
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
   const Caller caller = Caller::from(request.caller());
   Transaction transaction(state_.store);
   FreedStripes freed;
@@ -164,9 +166,17 @@ asio::awaitable<Status> NamespaceService::remove(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::rename(Context context, const proto::RenameRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRename};
+  for (int round = 0;; ++round) {
+    if (round == MetaState::kMaxRoundsOfSettling)
+      co_return module.finish(Status{Code::kUnavailable, "is in use by other clients"});
+    KINTSUGI_CO_TRY(module.finish(co_await state_.settle_paths({request.from(), request.to()})));
+    const auto kept_back = state_.kept_back_into_quota(request.from(), request.to());
+    if (!kept_back) break;
+    KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(*kept_back, 0)));
+  }
+  // It may have been carried out while this one waited.
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_paths({request.from(), request.to()})));
   Transaction transaction(state_.store);
   FreedStripes freed;
   const Caller caller = Caller::from(request.caller());
@@ -185,6 +195,7 @@ asio::awaitable<Status> NamespaceService::rename(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::set_policy(Context context, const proto::SetPolicyRequest& request,
                                                      Empty&) {
   sight::Module module{context, kSetPolicy};
+  KINTSUGI_CO_TRY(module.finish(state_.places.check_owner(Caller::from(request.caller()), request.path())));
   // Who makes files under the lease of a directory was told of its policy.
   KINTSUGI_CO_TRY(module.finish(co_await state_.settle_below(request.path())));
   Transaction transaction(state_.store);

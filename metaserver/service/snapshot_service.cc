@@ -22,11 +22,13 @@ void SnapshotService::register_on(rpc::Server& server) {
 asio::awaitable<Status> SnapshotService::create(Context context, const proto::CreateSnapshotRequest& request,
                                                 proto::Empty&) {
   sight::Module module{context, kCreate};
+  // Others lose leases for it, so that a stranger is refused first.
+  KINTSUGI_CO_TRY(module.finish(state_.places.check_owner(Caller::from(request.caller()), request.path())));
+  // What clients closed and did not write out yet belongs to it.
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_below(request.path())));
+  // It may have been carried out while this one waited.
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
-  // What clients closed and did not write out yet belongs to it.
-  if (const Status settled = co_await state_.settle_below(request.path()); !settled.ok())
-    co_return module.finish(settled);
   // Everything that was answered is in the store already, so one batch is all that a snapshot takes.
   Transaction transaction(state_.store);
   Status made = state_.check_room();

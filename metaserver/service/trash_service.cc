@@ -47,6 +47,15 @@ asio::awaitable<Status> TrashService::restore(Context context, const proto::Rest
                                               proto::RestoreTrashResponse& response) {
   sight::Module module{context, kRestore};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
+  // Whoever has the lease of the directory decides which names there are in it.
+  for (int round = 0;; ++round) {
+    if (round == MetaState::kMaxRoundsOfSettling)
+      co_return module.finish(Status{Code::kUnavailable, "is in use by other clients"});
+    KINTSUGI_CO_TRY(module.finish(co_await state_.settle_paths({request.path(), request.to()})));
+    const auto into = state_.trash.destination(state_.store, request);
+    if (!into || state_.leases.settled(*into, 0)) break;
+    KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(*into, 0)));
+  }
   Transaction transaction(state_.store);
   FreedStripes freed;
   const Status restored =

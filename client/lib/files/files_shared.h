@@ -73,8 +73,11 @@ struct FilesShared {
   uint64_t read_ahead_bytes = 0;  ///< held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
   std::set<std::pair<TimePoint, uint64_t>> dirty_since;  ///< and inode
-  size_t waiting_for_room = 0;                           ///< writers
-  runtime::Event room;                                   ///< buffers came free
+  /// Files that the metaserver gave no lease when it heard of them, while they are not written out: nobody else would wait for
+  /// what was kept back of them.
+  std::set<uint64_t> unleased;
+  size_t waiting_for_room = 0;  ///< writers
+  runtime::Event room;          ///< buffers came free
   runtime::Semaphore flush_turns;
   OpenFiles::Counts counts;
   runtime::TaskGroup ticker;

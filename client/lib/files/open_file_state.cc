@@ -39,6 +39,7 @@ OpenFileState::OpenFileState(FilesShared& shared, proto::Attributes attributes)
     : shared_(shared),
       inode_(attributes.inode()),
       stored_(std::move(attributes)),
+      told_ns_(stored_.changed_ns()),
       stored_reader_(shared, inode_),
       turn_(shared.resources.runtime, 1),
       changed_(shared.resources.runtime) {
@@ -102,6 +103,14 @@ void OpenFileState::take(const proto::Attributes& attributes, uint64_t since) {
   // Only what was heard while the call was under way can be newer than its answer.
   if (since != heard_ && attributes.changed_ns() < stored_.changed_ns()) return;
   stored_ = attributes;
+  told_ns_ = attributes.changed_ns();
+  ++heard_;
+}
+
+void OpenFileState::attributes_written(const proto::Attributes& attributes) {
+  if (attributes.inode() != inode_ || attributes.changed_ns() < told_ns_) return;
+  stored_ = attributes;
+  told_ns_ = attributes.changed_ns();
   ++heard_;
 }
 
@@ -110,6 +119,7 @@ void OpenFileState::adopt(const proto::Attributes& attributes) {
   const bool same = attributes.changed_ns() == stored_.changed_ns() &&
                     attributes.modified_ns() == stored_.modified_ns() && attributes.size() == stored_.size();
   stored_ = attributes;
+  told_ns_ = attributes.changed_ns();
   ++heard_;
   if (!same) stored_reader_.forget(0, UINT64_MAX);
 }
@@ -504,6 +514,7 @@ void OpenFileState::discard(Status why) {
 
 void OpenFileState::lease_lost() {
   stored_reader_.forget(0, UINT64_MAX);
+  stored_.set_changed_ns(told_ns_);
   if (is_clean()) return;
   log::warning(
       "inode {}: {} bytes are given up: this client was silent for so long that the file was given to others",

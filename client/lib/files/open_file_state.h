@@ -62,6 +62,8 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
   /// The attributes that the metaserver told when it had carried out a change of our own, which was sent when `heard()` was
   /// `since`. An answer that was overtaken by a newer one changes nothing.
   void take(const proto::Attributes& attributes, uint64_t since);
+  /// The metaserver has what attributes_set() changed, and told these attributes then.
+  void attributes_written(const proto::Attributes& attributes);
   /// How often attributes were heard of the metaserver.
   uint64_t heard() const { return heard_; }
   /// Attributes may be changed without a call: nothing that is under way carries old ones, and they are known.
@@ -158,7 +160,8 @@ class OpenFileState : public std::enable_shared_from_this<OpenFileState> {
                                               uint64_t to_offset, uint64_t length);
   FilesShared& shared_;
   const uint64_t inode_;
-  proto::Attributes stored_;  ///< as last heard
+  proto::Attributes stored_;  ///< as last heard, or as attributes_set() left them
+  int64_t told_ns_ = 0;       ///< when they changed, as last heard: this machine's clock may be another
   StoredReader stored_reader_;
   size_t handles_ = 0;
 

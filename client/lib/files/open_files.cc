@@ -65,6 +65,7 @@ void FilesShared::relieve() {
 
 void FilesShared::forget(uint64_t inode) {
   if (session.has_lease(inode)) session.give_back(inode);
+  unleased.erase(inode);
   files.erase(inode);
 }
 
@@ -76,7 +77,10 @@ asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
     if (!co_await tasks.sleep_for(kTick)) co_return;
   }
   std::vector<std::shared_ptr<OpenFileState>> dirty;
-  for (const uint64_t inode : inodes) {
+  // Those that were made in such a directory belong to it.
+  std::set<uint64_t> wanted(inodes.begin(), inodes.end());
+  wanted.insert(unleased.begin(), unleased.end());
+  for (const uint64_t inode : wanted) {
     const auto file = files.find(inode);
     if (file == files.end() || file->second->is_clean()) continue;
     file->second->start_flush();
@@ -85,6 +89,10 @@ asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
   // What cannot be written is told to whoever has the file open here, and is no reason to keep others waiting.
   for (const auto& file : dirty)
     (void)co_await file->flush(task.context());
+  std::erase_if(unleased, [this](uint64_t inode) {
+    const auto file = files.find(inode);
+    return file == files.end() || file->second->is_clean();
+  });
   for (const uint64_t inode : inodes)
     session.give_back(inode);
   const Status told = task.finish(co_await session.tell(task.context()));
@@ -167,13 +175,14 @@ OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr
   shared_->names.on_written = [shared = shared_.get()](const proto::Attributes& attributes, bool lease) {
     const uint64_t inode = attributes.inode();
     const auto file = shared->files.find(inode);
-    // Names carry no sizes: what was heard of the file meanwhile is never older.
-    if (file != shared->files.end()) file->second->take(attributes, 0);
+    if (file != shared->files.end()) file->second->attributes_written(attributes);
     if (lease == shared->session.has_lease(inode)) return;
     // It is not needed any more, or the metaserver would rather not give it: then nothing is kept back.
     if (lease && shared->session.is_ending(inode)) return;
     shared->session.give_back(inode);
-    if (!lease && file != shared->files.end()) file->second->start_flush();
+    if (lease || file == shared->files.end() || file->second->is_clean()) return;
+    shared->unleased.insert(inode);
+    file->second->start_flush();
   };
   shared_->session.on_recall = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
     std::vector<uint64_t> news;  // the metaserver tells of a recall again until it is answered

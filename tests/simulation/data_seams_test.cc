@@ -1,0 +1,100 @@
+// Where leases, snapshots and clocks meet, on a whole cluster.
+#include <gtest/gtest.h>
+
+#include "client/lib/files/open_files.h"
+#include "tests/expect_ok.h"
+#include "tests/simulation/cluster/client_program.h"
+#include "tests/simulation/cluster/simulated_cluster.h"
+
+namespace kintsugi::simulation {
+namespace {
+
+constexpr uint64_t kRoot = 1;
+
+proto::MakeInodeRequest making(uint64_t parent, const std::string& name, proto::Attributes::Type type,
+                               uint64_t hold_for = 0) {
+  proto::MakeInodeRequest request;
+  request.set_parent(parent);
+  request.set_name(name);
+  request.set_type(type);
+  request.set_mode(0755);
+  request.set_hold_for(hold_for);
+  return request;
+}
+
+std::vector<std::byte> bytes_of(size_t size) {
+  return std::vector<std::byte>(size, std::byte{7});
+}
+
+TEST(DataSeamsInACluster, WhatWasClosedInALeasedDirectoryIsInTheSnapshot) {
+  for (const uint64_t seed : seeds({1, 2, 3})) {
+    for (const size_t size : {3'000, 300'000, 3'000'000}) {
+      SCOPED_TRACE(fmt::format("seed {} size {}", seed, size));
+      SimulatedCluster cluster({.seed = seed, .clients = 2});
+      KINTSUGI_ASSERT_OK(cluster.start());
+      auto files =
+          cluster.client_program(0).client().open_files({.dirty_bytes = 16 << 20, .lease_directories = true});
+      KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+      const auto directory =
+          cluster.run(files->names().make({}, making(kRoot, "d", proto::Attributes::DIRECTORY)));
+      ASSERT_TRUE(directory) << directory.error();
+      cluster.run_for(1s);  // ids are reserved
+      const auto file = cluster.run(files->names().make(
+          {}, making(directory->inode(), "f", proto::Attributes::FILE, files->session().id())));
+      ASSERT_TRUE(file) << file.error();
+      ASSERT_NE(files->names().made(file->inode()), nullptr)
+          << "it is not made under the lease: this shows nothing";
+      auto handle = files->open(*file, true);
+      KINTSUGI_ASSERT_OK(cluster.run(handle->file().write({}, 0, bytes_of(size), false)));
+      ASSERT_TRUE(files->session().has_lease(file->inode()))
+          << "a close would write it out: this shows nothing";
+      KINTSUGI_ASSERT_OK(cluster.run(handle->close({})));
+      KINTSUGI_ASSERT_OK(cluster.run(cluster.client_program(1).client().create_snapshot("/d", "s")));
+      const auto kept = cluster.run(cluster.client_program(1).client().stat("/d/.snapshots/s/f"));
+      ASSERT_TRUE(kept) << kept.error();
+      EXPECT_EQ(kept->size(), size) << "the file was closed before the snapshot was asked for";
+      KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+    }
+  }
+}
+
+TEST(DataSeamsInACluster, AMountWhoseClockIsAheadSeesWhatOthersWroteAfterItChangedTheMode) {
+  SimulatedCluster cluster({.seed = 1, .clients = 2});
+  KINTSUGI_ASSERT_OK(cluster.start());
+  cluster.client_node(0).set_wall_offset(30s);
+  auto files = cluster.client_program(0).client().open_files({.dirty_bytes = 4 << 20});
+  auto others = cluster.client_program(1).client().open_files({.dirty_bytes = 4 << 20});
+  KINTSUGI_ASSERT_OK(cluster.run(files->session().tell({})));
+  KINTSUGI_ASSERT_OK(cluster.run(others->session().tell({})));
+  const auto made = cluster.run(
+      files->names().make({}, making(kRoot, "f", proto::Attributes::FILE, files->session().id())));
+  ASSERT_TRUE(made) << made.error();
+  auto handle = files->open(*made, true);
+  KINTSUGI_ASSERT_OK(cluster.run(handle->file().write({}, 0, bytes_of(1000), false)));
+  KINTSUGI_ASSERT_OK(cluster.run(handle->sync({})));
+  proto::SetAttributesRequest mode;
+  mode.set_inode(made->inode());
+  mode.set_mode(0600);
+  ASSERT_TRUE(files->session().has_lease(made->inode()));
+  ASSERT_TRUE(files->set_attributes(mode)) << "it was no change under the lease: this shows nothing";
+  cluster.run_for(3s);
+  // Somebody else appends, and has it durable.
+  auto other = cluster.run(others->open({}, made->inode(), true));
+  ASSERT_TRUE(other) << other.error();
+  KINTSUGI_ASSERT_OK(cluster.run((*other)->file().write({}, 1000, bytes_of(500), false)));
+  KINTSUGI_ASSERT_OK(cluster.run((*other)->sync({})));
+  KINTSUGI_ASSERT_OK(cluster.run((*other)->close({})));
+  cluster.run_for(3s);
+  const auto asked = cluster.run(files->calls().get({}, made->inode()));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->size(), 1500u);
+  auto again = files->open(*asked, true);
+  EXPECT_EQ(again->file().size(), 1500u) << "the answer of the metaserver is taken for an old one";
+  KINTSUGI_EXPECT_OK(cluster.run(again->close({})));
+  KINTSUGI_EXPECT_OK(cluster.run(handle->close({})));
+  KINTSUGI_EXPECT_OK(cluster.run(files->stop()));
+  KINTSUGI_EXPECT_OK(cluster.run(others->stop()));
+}
+
+}  // namespace
+}  // namespace kintsugi::simulation
