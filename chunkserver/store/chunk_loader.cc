@@ -25,40 +25,46 @@ asio::awaitable<Status> ChunkLoader::load_files() {
     std::string directory = root_.disk.chunks_directory() + "/" + name;
     auto names = co_await root_.disk.disk().list(directory);
     if (!names) co_return root_.disk.note(names.error());
-    // Probing is one small read for each chunk: several at once.
-    runtime::TaskGroup probes(runtime_);
-    size_t next = 0;
-    for (size_t i = 0; i < std::min(kProbesAtOnce, names->size()); ++i) {
-      probes.spawn(load_names(directory, *names, next));
-    }
-    co_await probes.join();
+    co_await load_directory(directory, *names);
     if (root_.disk.failed()) co_return Status{Code::kIoError, "too many errors"};
   }
   co_return Status{};
 }
 
-asio::awaitable<void> ChunkLoader::load_names(const std::string& directory,
-                                              const std::vector<std::string>& names, size_t& next) {
-  while (next < names.size() && !root_.disk.failed()) {
-    const std::string& name = names[next++];
-    co_await load_file(directory, name);
+asio::awaitable<void> ChunkLoader::load_directory(const std::string& directory,
+                                                  const std::vector<std::string>& names) {
+  std::vector<ChunkId> old;
+  for (const std::string& name : names) {
+    const auto file = parse_chunk_file_name(name);
+    if (!file || root_.disk.chunk_directory(file->id) != directory) {
+      log::warning("{}/{} is no chunk and is left alone", directory, name);
+    } else if (file->info) {
+      files_.push_back(*file->info);
+    } else {
+      old.push_back(file->id);
+    }
   }
+  // Each of these costs a small read: several at once.
+  runtime::TaskGroup probes(runtime_);
+  size_t next = 0;
+  for (size_t i = 0; i < std::min(kProbesAtOnce, old.size()); ++i)
+    probes.spawn(take_over(old, next));
+  co_await probes.join();
 }
 
-asio::awaitable<void> ChunkLoader::load_file(const std::string& directory, const std::string& name) {
-  std::string path = directory + "/" + name;
-  auto id = parse_chunk_file_name(name);
-  if (!id || root_.disk.chunk_path(*id) != path) {
-    log::warning("{} is no chunk and is left alone", path);
-    co_return;
+asio::awaitable<void> ChunkLoader::take_over(const std::vector<ChunkId>& old, size_t& next) {
+  while (next < old.size() && !root_.disk.failed()) {
+    const ChunkId id = old[next++];
+    const auto info = co_await take_over_chunk_file(root_.disk, id);
+    if (info) files_.push_back(*info);
+    // A disk that was given up meanwhile says nothing of its chunks, and nothing on it is changed.
+    if (info || root_.disk.failed()) continue;
+    const std::string name = chunk_file_name(id);
+    const std::string path = root_.disk.chunk_directory(id) + "/" + name;
+    log::error("chunk {} in {} cannot be used: {}", id, path, info.error().to_string());
+    unusable_.push_back(id);
+    if (info.error().code() == Code::kCorrupt) co_await root_.disk.quarantine(path, name);
   }
-  auto info = co_await probe_chunk_file(root_.disk, *id);
-  if (info) files_.push_back(*info);
-  // A disk that was given up meanwhile says nothing of its chunks, and nothing on it is changed.
-  if (info || root_.disk.failed()) co_return;
-  log::error("chunk {} in {} cannot be used: {}", *id, path, info.error().to_string());
-  unusable_.push_back(*id);
-  if (info.error().code() == Code::kCorrupt) co_await root_.disk.quarantine(path, name);
 }
 
 void ChunkLoader::put_into(ChunkIndex& index, const ChunkInfo& info, bool in_segment) {

@@ -19,12 +19,13 @@ class ChunkLoader {
 
   ChunkLoader(const runtime::Runtime& runtime, StoreRoot& root) : runtime_(runtime), root_(root) {}
 
-  /// Finds every chunk of the disk. An error means that the disk cannot be used. It ends soon when the disk has failed.
+  /// Finds every chunk of the disk. A file says by its name what it is, and is opened when it is read; those that an older version
+  /// named are opened, and named anew. An error means that the disk cannot be used. It ends soon when the disk has failed.
   asio::awaitable<Status> find();
   /// Puts what was found into the index, unless another disk has it already.
   void put_into(ChunkIndex& index);
   StoreRoot& root() const { return root_; }
-  /// Chunks whose files were there but cannot be used; damaged ones are in quarantine now.
+  /// Chunks of an older version whose files were there but cannot be used; damaged ones are in quarantine now.
   const std::vector<ChunkId>& unusable() const { return unusable_; }
   /// Copies that another disk has too, and which put_into() left out of the index: one that was replaced, or removed, may
   /// be back after a loss of power.
@@ -32,9 +33,8 @@ class ChunkLoader {
 
  private:
   asio::awaitable<Status> load_files();
-  asio::awaitable<void> load_names(const std::string& directory, const std::vector<std::string>& names,
-                                   size_t& next);
-  asio::awaitable<void> load_file(const std::string& directory, const std::string& name);
+  asio::awaitable<void> load_directory(const std::string& directory, const std::vector<std::string>& names);
+  asio::awaitable<void> take_over(const std::vector<ChunkId>& old, size_t& next);
   void put_into(ChunkIndex& index, const ChunkInfo& info, bool in_segment);
 
   const runtime::Runtime& runtime_;

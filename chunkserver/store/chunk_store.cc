@@ -243,7 +243,7 @@ asio::awaitable<void> ChunkStore::remove_replaced(Context context, Entry old) {
 asio::awaitable<Status> ChunkStore::remove_copy(Context context, Entry entry) {
   if (entry.in_segment) co_return co_await entry.root->segments.remove(context, entry.info.id);
   DiskWait wait(context, entry.root->disk);
-  co_return wait.finish(co_await remove_chunk_file(entry.root->disk, entry.info.id));
+  co_return wait.finish(co_await remove_chunk_file(entry.root->disk, entry.info));
 }
 
 asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id,
@@ -290,7 +290,7 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
 
 asio::awaitable<Result<std::shared_ptr<OpenChunk>>> ChunkStore::open_copy(Entry entry) {
   if (entry.in_segment) co_return co_await entry.root->segments.open(entry.info.id);
-  co_return co_await open_chunk_file(entry.root->disk, entry.info.id);
+  co_return co_await open_chunk_file(entry.root->disk, entry.info);
 }
 
 asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
@@ -457,7 +457,7 @@ asio::awaitable<void> ChunkStore::clear_away(Entry entry, ChunkIndex::Claim clai
   const ChunkIndex::Claim held = std::move(claim);  // until the end, which a parameter may outlive
   const ChunkId id = entry.info.id;
   if (!entry.in_segment) {
-    co_await entry.root->disk.quarantine(entry.root->disk.chunk_path(id), chunk_file_name(id));
+    co_await entry.root->disk.quarantine(entry.root->disk.chunk_path(entry.info), chunk_file_name(id));
     co_return;
   }
   // A record shares its file with others, so there is nothing to move: the tombstone keeps it from coming back.

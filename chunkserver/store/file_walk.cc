@@ -52,7 +52,7 @@ asio::awaitable<void> FileWalk::walk_segments(StoreRoot& root) {
 // removes a file or replaces it by one of another length has taken the entry out of the index before.
 asio::awaitable<void> FileWalk::look_at(ChunkIndex::Entry entry) {
   DataDisk& disk = entry.root->disk;
-  const auto found = co_await disk.disk().attributes(disk.chunk_path(entry.info.id));
+  const auto found = co_await disk.disk().attributes(disk.chunk_path(entry.info));
   const uint64_t bytes = chunk_file_bytes(entry.info.length);
   if (!found) {
     const Status error = disk.note(found.error());

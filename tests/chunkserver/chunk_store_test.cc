@@ -177,8 +177,8 @@ TEST(ChunkStore, NeverServesAFlippedBitButReportsTheChunkLost) {
     rig.start();
     KINTSUGI_ASSERT_OK(rig.put(chunk_id(0x51), chunk_bytes(length, 1)));
     const bool small = length < kMiB;
-    std::string path =
-        small ? "/d0/segments/" + rig.files("/d0/segments").at(0) : "/d0/chunks/51/0000000000000051-0";
+    std::string path = small ? "/d0/segments/" + rig.files("/d0/segments").at(0)
+                             : chunk_file(rig.node.disk(), "/d0", chunk_id(0x51));
     KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
     auto bytes = rig.get(chunk_id(0x51));
     ASSERT_FALSE(bytes);
@@ -206,7 +206,7 @@ TEST(ChunkStore, AReaderOfADamagedCopyDoesNotCondemnTheOneThatReplacedIt) {
     const ChunkId id = chunk_id(0x51);
     KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));
     std::string path = length < kMiB ? "/d0/segments/" + rig.files("/d0/segments").at(0)
-                                     : "/d0/chunks/51/0000000000000051-0";
+                                     : chunk_file(rig.node.disk(), "/d0", chunk_id(0x51));
     KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
     auto slow_reader = rig.simulation.run(rig.store->open(Context{}, id));
     ASSERT_TRUE(slow_reader);
@@ -235,7 +235,7 @@ TEST(ChunkStore, TheCopyThatARepairProvedIsTheOneThatIsServedOnWhicheverDiskTheO
       const ChunkId id = chunk_id(0x51);
       KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));
       const std::string path = length < kMiB ? "/d0/segments/" + rig.files("/d0/segments").at(0)
-                                             : "/d0/chunks/51/0000000000000051-0";
+                                             : chunk_file(rig.node.disk(), "/d0", chunk_id(0x51));
       KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(path, 4096 + kBlockBytes + 77, 3));
       // Now the other disk has more room.
       rig.node.disk().set_capacity("/d1", 1ull << 30);
@@ -266,10 +266,11 @@ TEST(ChunkStore, ADamagedHeaderOrTableIsQuarantined) {
   for (uint64_t stripe : {1, 2, 3})
     KINTSUGI_ASSERT_OK(rig.put(chunk_id(stripe), chunk_bytes(length, stripe)));
   rig.stop();
-  KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit("/d0/chunks/01/0000000000000001-0", 40));
-  KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit("/d0/chunks/02/0000000000000002-0", 4096 + length + 5));
+  KINTSUGI_ASSERT_OK(rig.node.disk().flip_bit(chunk_file(rig.node.disk(), "/d0", chunk_id(1)), 40));
+  KINTSUGI_ASSERT_OK(
+      rig.node.disk().flip_bit(chunk_file(rig.node.disk(), "/d0", chunk_id(2)), 4096 + length + 5));
   rig.start();
-  EXPECT_EQ(rig.get(chunk_id(1)).error().code(), Code::kNotFound);
+  EXPECT_EQ(rig.get(chunk_id(1)).error().code(), Code::kCorrupt);
   EXPECT_EQ(rig.get(chunk_id(2)).error().code(), Code::kCorrupt);
   EXPECT_EQ(*rig.get(chunk_id(3)), chunk_bytes(length, 3));
   EXPECT_EQ(rig.store->take_lost().size(), 2u);

@@ -74,8 +74,7 @@ TEST(DiskHealth, ABadSectorCostsTheChunkThatLiesOnItAndNotTheDisk) {
   fill_two_disks(rig);
   const std::set<ChunkId> on_first = chunks_of(rig, 0);
   const ChunkId large = *std::ranges::find_if(on_first, [](ChunkId id) { return id.index == 0; });
-  const std::string path =
-      fmt::format("/d0/chunks/{:02x}/{:016x}-0", large.stripe.value & 0xff, large.stripe.value);
+  const std::string path = chunk_file(rig.node.disk(), "/d0", large);
   KINTSUGI_ASSERT_OK(rig.node.disk().spoil(path, 4096 + kMiB));
   for (int round = 0; round < 20; ++round)
     EXPECT_FALSE(rig.get(large));

@@ -8,8 +8,8 @@ namespace {
 constexpr size_t kMiB = 1 << 20;
 constexpr Duration kOneRound = FileWalk::kBetweenRounds + 2s;
 
-std::string path_of(ChunkId id) {
-  return fmt::format("/d0/chunks/{:02x}/{}", id.stripe.value & 0xff, chunk_file_name(id));
+std::string path_of(StoreRig& rig, ChunkId id) {
+  return chunk_file(rig.node.disk(), "/d0", id);
 }
 
 std::vector<ChunkId> lost_chunks(StoreRig& rig) {
@@ -28,9 +28,9 @@ TEST(FileWalk, AChunkWhoseFileIsGoneOrHasAnotherLengthIsLostWithoutARead) {
   for (uint64_t stripe = 1; stripe <= 5; ++stripe)
     ASSERT_TRUE(rig.get(chunk_id(stripe))) << "whose file is open from here on";
   simulation::SimDisk& disk = rig.node.disk();
-  KINTSUGI_ASSERT_OK(disk.remove_all(path_of(chunk_id(1))));
-  KINTSUGI_ASSERT_OK(disk.resize(path_of(chunk_id(2)), kMiB));
-  KINTSUGI_ASSERT_OK(disk.resize(path_of(chunk_id(3)), 4 * kMiB));
+  KINTSUGI_ASSERT_OK(disk.remove_all(path_of(rig, chunk_id(1))));
+  KINTSUGI_ASSERT_OK(disk.resize(path_of(rig, chunk_id(2)), kMiB));
+  KINTSUGI_ASSERT_OK(disk.resize(path_of(rig, chunk_id(3)), 4 * kMiB));
   KINTSUGI_ASSERT_OK(disk.remove_all("/d0/chunks/04"));
   rig.simulation.run_for(kOneRound);
   EXPECT_EQ(lost_chunks(rig), (std::vector{chunk_id(1), chunk_id(2), chunk_id(3), chunk_id(4)}));

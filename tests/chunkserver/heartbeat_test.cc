@@ -140,7 +140,8 @@ TEST(Heartbeat, DoesNotCallAChunkLostThatIsBack) {
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), bytes));
   rig.simulation.run_for(2s);
   rig.meta.heartbeats.clear();
-  KINTSUGI_ASSERT_OK(rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 4096 + kMiB));
+  KINTSUGI_ASSERT_OK(rig.servers[0].node->disk().flip_bit(
+      chunk_file(rig.servers[0].node->disk(), "/disk", chunk_id(0x51, 0)), 4096 + kMiB));
   EXPECT_EQ(rig.get(0, chunk_id(0x51)).error().code(), Code::kCorrupt);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), bytes));  // as a repair does
   ASSERT_TRUE(rig.meta.heartbeats.empty()) << "it was too slow for this test to say anything";

@@ -123,8 +123,8 @@ TEST(JointRepair, AnotherChunkInTheWayFailsTheTree) {
 
 TEST(JointRepair, ACorruptHelperDeepInTheTreeLeavesNothingStored) {
   JointRig rig;
-  KINTSUGI_ASSERT_OK(
-      rig.servers[3].node->disk().flip_bit("/disk/chunks/01/0000000000000001-3", 4096 + 2 * kMiB + 9));
+  KINTSUGI_ASSERT_OK(rig.servers[3].node->disk().flip_bit(
+      chunk_file(rig.servers[3].node->disk(), "/disk", chunk_id(0x1, 3)), 4096 + 2 * kMiB + 9));
   const Status status = rig.outcome();
   EXPECT_EQ(status.code(), Code::kCorrupt);
   EXPECT_TRUE(names(status, fmt::format("server {}", rig.id(3)))) << status;

@@ -156,7 +156,8 @@ TEST(MetaserverLink, NamesTheProcessWhosePlaceItTakesOnceItIsTold) {
 TEST(MetaserverLink, LostChunksAreReportedUntilTheMetaserverHeard) {
   ClusterRig rig(1);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), chunk_bytes(2 * kMiB, 1)));
-  KINTSUGI_ASSERT_OK(rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 5000));
+  KINTSUGI_ASSERT_OK(rig.servers[0].node->disk().flip_bit(
+      chunk_file(rig.servers[0].node->disk(), "/disk", chunk_id(0x51, 0)), 5000));
   rig.simulation.run_for(2s);
   rig.simulation.network().isolate("meta");
   EXPECT_FALSE(rig.get(0, chunk_id(0x51)));

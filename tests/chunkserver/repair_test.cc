@@ -78,8 +78,8 @@ TEST_P(RepairWithBadHelper, FailsTheWholeTreeWhenOneHelperIsCorrupt) {
   StripeRig rig({3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB, 3 * kMiB});
   // The last helper: the deepest one of a chain.
   auto request = rig.repair_request(0, GetParam(), 256 * 1024);
-  KINTSUGI_ASSERT_OK(
-      rig.servers[6].node->disk().flip_bit("/disk/chunks/51/0000000000000051-6", 4096 + 2 * kMiB + 9));
+  KINTSUGI_ASSERT_OK(rig.servers[6].node->disk().flip_bit(
+      chunk_file(rig.servers[6].node->disk(), "/disk", chunk_id(0x51, 6)), 4096 + 2 * kMiB + 9));
   auto repaired = rig.repair(StripeRig::kRoot, request);
   ASSERT_FALSE(repaired);
   EXPECT_EQ(repaired.error().code(), Code::kCorrupt) << repaired.error();

@@ -171,9 +171,10 @@ TEST(SegmentFooter, ThatOfAnotherSegmentOrPlaceIsNone) {
   EXPECT_EQ(read.tombstones[0].sequence, 10u);
 }
 
-/// A power loss while a segment is sealed leaves a part of the footer or none.
+/// A power loss while a segment is sealed leaves a part of the footer or none. After a kill, the group that was being written looks
+/// whole though it was never synced: a footer must not vouch for it.
 TEST(SegmentFooter, APowerLossWhileSegmentsAreSealedLosesNothing) {
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     StoreRig rig(seed, 1, small_segments());
     rig.start();
@@ -192,7 +193,7 @@ TEST(SegmentFooter, APowerLossWhileSegmentsAreSealedLosesNothing) {
         }(rig, stored, done),
         asio::detached);
     rig.simulation.run_for(std::chrono::microseconds(20'000 + seed * 1237));
-    rig.node.crash();
+    rig.node.crash(seed % 2 == 0);
     ASSERT_TRUE(rig.simulation.run_until([&] { return done; }, 10min));
     rig.stop();
     rig.node.restart();
@@ -206,8 +207,9 @@ TEST(SegmentFooter, APowerLossWhileSegmentsAreSealedLosesNothing) {
       // What was torn and not acknowledged is not claimed either, now or after a second start.
       for (const ChunkInfo& chunk : rig.store->list({}, 10'000))
         EXPECT_TRUE(rig.get(chunk.id)) << chunk.id;
-      rig.crash_and_restart();
+      rig.node.crash();
       rig.stop();
+      rig.node.restart();
     }
   }
 }

@@ -160,8 +160,8 @@ TEST(ChunkService, NeedsTheRightCapability) {
 TEST(ChunkService, ACorruptBlockIsAnErrorOfTheReadAndReportedWithTheNextHeartbeat) {
   ClusterRig rig(1);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(0x51), chunk_bytes(5 * kMiB, 1)));
-  KINTSUGI_ASSERT_OK(
-      rig.servers[0].node->disk().flip_bit("/disk/chunks/51/0000000000000051-0", 4096 + 3 * kMiB));
+  KINTSUGI_ASSERT_OK(rig.servers[0].node->disk().flip_bit(
+      chunk_file(rig.servers[0].node->disk(), "/disk", chunk_id(0x51, 0)), 4096 + 3 * kMiB));
   auto read = rig.get(0, chunk_id(0x51));
   EXPECT_EQ(read.error().code(), Code::kCorrupt) << read.error();
   EXPECT_NE(read.error().message().find("block 48"), std::string::npos);

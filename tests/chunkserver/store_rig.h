@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "chunkserver/store/chunk_store.h"
+#include "chunkserver/store/disk/chunk_format.h"
 #include "common/log/log.h"
 #include "common/runtime/buffer_pool.h"
 #include "tests/expect_ok.h"
@@ -30,6 +31,16 @@ inline std::vector<std::byte> chunk_bytes(size_t length, uint64_t seed) {
 
 inline ChunkId chunk_id(uint64_t stripe, uint32_t index = 0) {
   return {StripeId(stripe), index};
+}
+
+/// The file of a chunk that has one; in its directory a name that does not exist when there is none.
+inline std::string chunk_file(const simulation::SimDisk& disk, const std::string& root, ChunkId id) {
+  const std::string directory = fmt::format("{}/chunks/{:02x}/", root, id.stripe.value & 0xff);
+  for (const std::string& name : disk.list_now(directory.substr(0, directory.size() - 1))) {
+    const auto file = parse_chunk_file_name(name);
+    if (file && file->id == id) return directory + name;
+  }
+  return directory + "none";
 }
 
 /// Log lines of expected failures stay out of the tests' output.

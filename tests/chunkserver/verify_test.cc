@@ -52,12 +52,12 @@ Result<Verified> verify(ClusterRig& rig, const std::vector<ChunkId>& chunks, uin
   return rig.simulation.run(call(rig, request_for(rig, chunks, bytes_per_second)));
 }
 
-std::string file_of(uint64_t stripe) {
-  return fmt::format("/disk/chunks/{:02x}/{:016x}-0", stripe & 0xff, stripe);
-}
-
 simulation::SimDisk& disk_of(ClusterRig& rig) {
   return rig.servers[0].node->disk();
+}
+
+std::string file_of(ClusterRig& rig, uint64_t stripe) {
+  return chunk_file(disk_of(rig), "/disk", chunk_id(stripe));
 }
 
 TEST(VerifyChunks, TellsWholeMissingAndDamagedChunksApart) {
@@ -68,12 +68,12 @@ TEST(VerifyChunks, TellsWholeMissingAndDamagedChunksApart) {
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(9), chunk_bytes(70'000, 9)));
   for (uint64_t stripe : {4, 6})
     ASSERT_TRUE(rig.get(0, chunk_id(stripe))) << "it is open and in memory";
-  KINTSUGI_ASSERT_OK(disk_of(rig).flip_bit(file_of(2), kChunkDataOffset + kMiB));
+  KINTSUGI_ASSERT_OK(disk_of(rig).flip_bit(file_of(rig, 2), kChunkDataOffset + kMiB));
   const uint64_t length = 2 * kMiB + 3;
   KINTSUGI_ASSERT_OK(
-      disk_of(rig).flip_bit(file_of(3), chunk_file_bytes(length) - 4096));  // its table of CRCs
-  KINTSUGI_ASSERT_OK(disk_of(rig).flip_bit(file_of(4), 9));                 // its header
-  KINTSUGI_ASSERT_OK(disk_of(rig).remove_all(file_of(6)));
+      disk_of(rig).flip_bit(file_of(rig, 3), chunk_file_bytes(length) - 4096));  // its table of CRCs
+  KINTSUGI_ASSERT_OK(disk_of(rig).flip_bit(file_of(rig, 4), 9));                 // its header
+  KINTSUGI_ASSERT_OK(disk_of(rig).remove_all(file_of(rig, 6)));
   const std::vector<ChunkId> asked{chunk_id(1), chunk_id(2), chunk_id(3),  chunk_id(4), chunk_id(5),
                                    chunk_id(6), chunk_id(7), chunk_id(99), chunk_id(8), chunk_id(9)};
   const auto verified = verify(rig, asked);
@@ -114,7 +114,7 @@ TEST(VerifyChunks, ReadsTheDiskThoughEverythingIsInMemory) {
   EXPECT_GE(rig.store(0).disk_bytes_read() - read, 3 * kMiB);
   EXPECT_EQ(rig.store(0).cache().counters().background_misses, counters.background_misses);
   EXPECT_EQ(rig.store(0).cache().counters().misses, counters.misses);
-  KINTSUGI_ASSERT_OK(disk_of(rig).flip_bit(file_of(1), kChunkDataOffset + 2 * kMiB));
+  KINTSUGI_ASSERT_OK(disk_of(rig).flip_bit(file_of(rig, 1), kChunkDataOffset + 2 * kMiB));
   EXPECT_EQ(*rig.get(0, chunk_id(1)), bytes) << "memory is right";
   EXPECT_EQ(verify(rig, {chunk_id(1)})->chunks.at(0).verdict(), VerifiedChunk::CORRUPT);
 }
@@ -226,7 +226,7 @@ TEST(VerifyChunks, SaysWhatAShortageOfMemoryKeepsFromItAndGoesOn) {
   ClusterRig rig(1);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(2 * kMiB, 1)));
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(2 * kMiB, 2)));
-  disk_of(rig).fail_next(1, Code::kOutOfMemory, file_of(1), simulation::DiskOp::kRead);
+  disk_of(rig).fail_next(1, Code::kOutOfMemory, file_of(rig, 1), simulation::DiskOp::kRead);
   const auto verified = verify(rig, {chunk_id(1), chunk_id(2)});
   ASSERT_TRUE(verified) << verified.error();
   EXPECT_EQ(verified->chunks.at(0).verdict(), VerifiedChunk::UNREADABLE);
@@ -238,7 +238,7 @@ TEST(VerifyChunks, FindsAChunkThatTheDiskCannotReadAndLosesItAlone) {
   ClusterRig rig(1);
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(2 * kMiB, 1)));
   KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(2 * kMiB, 2)));
-  KINTSUGI_ASSERT_OK(disk_of(rig).spoil(file_of(1), kMiB));
+  KINTSUGI_ASSERT_OK(disk_of(rig).spoil(file_of(rig, 1), kMiB));
   const auto verified = verify(rig, {chunk_id(1), chunk_id(2)});
   ASSERT_TRUE(verified) << verified.error();
   EXPECT_EQ(verified->chunks.at(0).verdict(), VerifiedChunk::UNREADABLE);

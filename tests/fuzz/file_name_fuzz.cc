@@ -9,9 +9,12 @@ namespace {
 using namespace chunkserver;
 
 std::vector<std::string> seeds() {
-  return {chunk_file_name({StripeId{0x2a}, 3}),
-          chunk_file_name({StripeId{UINT64_MAX}, UINT32_MAX}),
-          chunk_file_name({}),
+  return {chunk_file_name(ChunkId{StripeId{0x2a}, 3}),
+          chunk_file_name(ChunkId{StripeId{UINT64_MAX}, UINT32_MAX}),
+          chunk_file_name(ChunkId{}),
+          chunk_file_name(ChunkInfo{}),
+          chunk_file_name(ChunkInfo{{StripeId{0x2a}, 3}, 1 << 20, 0x89abcdef}),
+          chunk_file_name(ChunkInfo{{StripeId{UINT64_MAX}, UINT32_MAX}, kMaxChunkBytes, UINT32_MAX}),
           segment_file_name(7, 0xf00dfeed00000001),
           segment_file_name(UINT64_MAX, UINT64_MAX),
           ""};
@@ -20,7 +23,10 @@ std::vector<std::string> seeds() {
 void check(std::string_view input) {
   const auto chunk = parse_chunk_file_name(input);
   if (chunk) {
-    require(chunk_file_name(*chunk) == input, "a chunk's file has one name");
+    require((chunk->info ? chunk_file_name(*chunk->info) : chunk_file_name(chunk->id)) == input,
+            "a chunk's file has one name");
+    require(!chunk->info || (chunk->info->id == chunk->id && chunk->info->length <= kMaxChunkBytes),
+            "a name says nothing that cannot be");
   } else {
     require(chunk.error().code() == Code::kInvalidArgument, "what is no name is an invalid argument");
   }

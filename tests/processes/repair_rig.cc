@@ -211,8 +211,8 @@ void RepairRig::expect_whole() {
   EXPECT_EQ(run_command({"/usr/bin/cmp", file(), path("back")}).exit_code, 0);
 }
 
-std::string RepairRig::chunk_file_name(size_t index) const {
-  return fmt::format("{:016x}-{}", std::stoull(stripe_id_), index);
+std::string RepairRig::begin_of_name(size_t index) const {
+  return fmt::format("{:016x}-{}-", std::stoull(stripe_id_), index);
 }
 
 std::vector<std::pair<std::string, std::string>> RepairRig::copies(size_t index) const {
@@ -221,7 +221,8 @@ std::vector<std::pair<std::string, std::string>> RepairRig::copies(size_t index)
     if (down_.contains(daemon)) continue;
     const std::string directory = fmt::format("{}/data/{}/chunks", cluster_directory(), daemon);
     for (const fs::path& file : files_below(directory))
-      if (file.filename() == chunk_file_name(index)) found.emplace_back(daemon, file.string());
+      if (file.filename().string().starts_with(begin_of_name(index)))
+        found.emplace_back(daemon, file.string());
   }
   return found;
 }
@@ -230,7 +231,7 @@ std::string RepairRig::data_of(const std::string& chunk_file) const {
   const std::string all = read_file(chunk_file);
   uint64_t length = 0;
   for (const Json& place : placements())
-    if (chunk_file.ends_with("/" + chunk_file_name(place.at("index").get<size_t>())))
+    if (chunk_file.find("/" + begin_of_name(place.at("index").get<size_t>())) != std::string::npos)
       length = place.at("length").get<uint64_t>();
   return all.size() < kHeaderBytes + length ? "" : all.substr(kHeaderBytes, length);
 }

@@ -74,7 +74,7 @@ class RepairRig : public ProcessCluster {
  private:
   /// The stripe's chunks as `kintsugi stat` shows them.
   Json placements() const;
-  std::string chunk_file_name(size_t index) const;
+  std::string begin_of_name(size_t index) const;
   /// Of the chunk, on the servers that run: daemon and path.
   std::vector<std::pair<std::string, std::string>> copies(size_t index) const;
   std::string data_of(const std::string& chunk_file) const;

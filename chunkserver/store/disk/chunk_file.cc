@@ -86,7 +86,8 @@ asio::awaitable<Status> ChunkFileWriter::commit(ChunkHeader header, std::span<co
 
 asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<const uint32_t> block_crcs,
                                                 bool replaces) {
-  uint64_t length = header.info.length;
+  const ChunkInfo info = header.info;
+  const uint64_t length = info.length;
   KINTSUGI_ASSERT(length == written_ && block_crcs.size() == blocks_of(length));
   KINTSUGI_CO_TRY(co_await reserve(chunk_file_bytes(length)));
   AlignedMemory memory(kChunkHeaderBytes + chunk_table_bytes(length));
@@ -103,7 +104,7 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   // Data, table and header are on the disk before the name is: whoever finds the chunk under its name finds all of it.
   KINTSUGI_CO_TRY(disk_.note(co_await file_->sync()));
   KINTSUGI_CO_TRY(co_await disk_.ensure_chunk_directory(id_));
-  std::string path = disk_.chunk_path(id_);
+  std::string path = disk_.chunk_path(info);
   std::string directory = disk_.chunk_directory(id_);
   Status renamed = disk_.note(co_await disk_.disk().rename(temporary_path_, path));
   if (renamed.code() == Code::kNotFound) disk_.forget_chunk_directory(id_);
@@ -140,8 +141,7 @@ struct Probed {
   ChunkHeader header;
 };
 
-asio::awaitable<Result<Probed>> open_and_check(DataDisk& disk, ChunkId id) {
-  std::string path = disk.chunk_path(id);
+asio::awaitable<Result<Probed>> open_and_check(DataDisk& disk, ChunkId id, std::string path) {
   auto file = co_await disk.disk().open(path, runtime::OpenMode::kRead);
   if (!file) co_return disk.note(file.error());
   AlignedMemory memory(kChunkHeaderBytes);
@@ -160,23 +160,31 @@ asio::awaitable<Result<Probed>> open_and_check(DataDisk& disk, ChunkId id) {
 
 }  // namespace
 
-asio::awaitable<Result<ChunkInfo>> probe_chunk_file(DataDisk& disk, ChunkId id) {
-  auto probed = co_await open_and_check(disk, id);
+asio::awaitable<Result<ChunkInfo>> take_over_chunk_file(DataDisk& disk, ChunkId id) {
+  const std::string old_path = disk.chunk_directory(id) + "/" + chunk_file_name(id);
+  auto probed = co_await open_and_check(disk, id, old_path);
   if (!probed) co_return probed.error();
-  co_return probed->header.info;
+  const ChunkInfo info = probed->header.info;
+  // No sync: whichever name a loss of power leaves is one that the next start reads.
+  const bool renamed =
+      disk.takes_writes() && disk.note(co_await disk.disk().rename(old_path, disk.chunk_path(info))).ok();
+  if (!renamed) disk.keep_old_name(id);
+  co_return info;
 }
 
-asio::awaitable<Status> remove_chunk_file(DataDisk& disk, ChunkId id) {
-  std::string path = disk.chunk_path(id);
-  std::string directory = disk.chunk_directory(id);
+asio::awaitable<Status> remove_chunk_file(DataDisk& disk, ChunkInfo info) {
+  std::string path = disk.chunk_path(info);
+  std::string directory = disk.chunk_directory(info.id);
   KINTSUGI_CO_TRY(disk.note(co_await disk.disk().remove(path)));
+  disk.forget_old_name(info.id);
   co_return disk.note(co_await disk.disk().sync_directory(directory));
 }
 
-asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& disk, ChunkId id) {
-  auto probed = co_await open_and_check(disk, id);
+asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& disk, ChunkInfo info) {
+  auto probed = co_await open_and_check(disk, info.id, disk.chunk_path(info));
   if (!probed) co_return probed.error();
-  const ChunkInfo& info = probed->header.info;
+  if (probed->header.info != info)
+    co_return Status{Code::kCorrupt, "chunk header: not what the file's name says"};
   AlignedMemory table(chunk_table_bytes(info.length));
   size_t table_bytes = 0;
   if (table.size() > 0) {

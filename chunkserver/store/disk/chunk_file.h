@@ -63,13 +63,14 @@ class ChunkFileWriter {
   runtime::TaskGroup writes_;
 };
 
-/// Opens a chunk for reading. kNotFound, kCorrupt (header or table), kIoError.
-asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& disk, ChunkId id);
+/// Opens a chunk for reading. kNotFound, kCorrupt (header or table, or another chunk than its name says), kIoError.
+asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_chunk_file(DataDisk& disk, ChunkInfo info);
 
 /// Removes the file, durably on return; who has it open may read on.
-asio::awaitable<Status> remove_chunk_file(DataDisk& disk, ChunkId id);
+asio::awaitable<Status> remove_chunk_file(DataDisk& disk, ChunkInfo info);
 
-/// Reads the header and checks the file's size, but not the table. Errors as above.
-asio::awaitable<Result<ChunkInfo>> probe_chunk_file(DataDisk& disk, ChunkId id);
+/// Reads the header of a file that an older version named, checks the file's size, and gives it the name that it would have today.
+/// Where that cannot be done the disk remembers the old name. Errors as above.
+asio::awaitable<Result<ChunkInfo>> take_over_chunk_file(DataDisk& disk, ChunkId id);
 
 }  // namespace kintsugi::chunkserver

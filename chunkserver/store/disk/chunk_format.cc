@@ -64,19 +64,27 @@ std::string chunk_file_name(ChunkId id) {
   return fmt::format("{:016x}-{}", id.stripe.value, id.index);
 }
 
-Result<ChunkId> parse_chunk_file_name(std::string_view name) {
-  ChunkId id;
-  const char* end = name.data() + name.size();
-  auto stripe = std::from_chars(name.data(), end, id.stripe.value, 16);
-  bool parsed =
-      stripe.ec == std::errc() && stripe.ptr == name.data() + 16 && stripe.ptr != end && *stripe.ptr == '-';
-  if (parsed) {
-    auto index = std::from_chars(stripe.ptr + 1, end, id.index);
-    parsed = index.ec == std::errc() && index.ptr == end;
-  }
-  if (!parsed || chunk_file_name(id) != name)
-    return Status{Code::kInvalidArgument, "not the name of a chunk file"};
-  return id;
+std::string chunk_file_name(const ChunkInfo& info) {
+  return fmt::format("{}-{}-{:08x}", chunk_file_name(info.id), info.length, info.crc);
+}
+
+Result<ChunkFileName> parse_chunk_file_name(std::string_view name) {
+  ChunkInfo info;
+  std::string_view rest = name;
+  // Whether a number comes next, and behind it the end or another one.
+  const auto take = [&rest](auto& number, int base) {
+    const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), number, base);
+    rest.remove_prefix(static_cast<size_t>(parsed.ptr - rest.data()));
+    const bool goes_on = rest.starts_with('-');
+    if (goes_on) rest.remove_prefix(1);
+    return parsed.ec == std::errc() && (goes_on || rest.empty());
+  };
+  const bool has_id = take(info.id.stripe.value, 16) && take(info.id.index, 10);
+  if (has_id && chunk_file_name(info.id) == name) return ChunkFileName{info.id, std::nullopt};
+  const bool has_all = has_id && take(info.length, 10) && take(info.crc, 16);
+  if (has_all && info.length <= kMaxChunkBytes && chunk_file_name(info) == name)
+    return ChunkFileName{info.id, info};
+  return Status{Code::kInvalidArgument, "not the name of a chunk file"};
 }
 
 Status check_blocks(std::span<const std::byte> data, std::span<const uint32_t> crcs, uint64_t first_block) {

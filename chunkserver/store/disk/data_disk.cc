@@ -9,8 +9,9 @@ std::string DataDisk::chunk_directory(ChunkId id) const {
   return fmt::format("{}/chunks/{:02x}", root_, id.stripe.value & 0xff);
 }
 
-std::string DataDisk::chunk_path(ChunkId id) const {
-  return chunk_directory(id) + "/" + chunk_file_name(id);
+std::string DataDisk::chunk_path(const ChunkInfo& info) const {
+  const bool is_old = old_names_.contains(info.id);
+  return chunk_directory(info.id) + "/" + (is_old ? chunk_file_name(info.id) : chunk_file_name(info));
 }
 
 std::string DataDisk::new_temporary_path(ChunkId id) {

@@ -45,7 +45,7 @@ class DataDisk {
   std::string segments_directory() const { return root_ + "/segments"; }
   std::string quarantine_directory() const { return root_ + "/quarantine"; }
   std::string chunk_directory(ChunkId id) const;
-  std::string chunk_path(ChunkId id) const;
+  std::string chunk_path(const ChunkInfo& info) const;
   std::string new_temporary_path(ChunkId id);
   std::string new_quarantine_path(const std::string& name);
 
@@ -55,6 +55,9 @@ class DataDisk {
   asio::awaitable<Status> ensure_chunk_directory(ChunkId id);
   /// The directory of the chunk was not there when it was needed: it is made anew for the next one.
   void forget_chunk_directory(ChunkId id) { made_.erase(chunk_directory(id)); }
+  /// The chunk's file has the name that an older version gave it, and cannot get another one.
+  void keep_old_name(ChunkId id) { old_names_.insert(id); }
+  void forget_old_name(ChunkId id) { old_names_.erase(id); }
   /// Moves a bad file out of the way, if it can.
   asio::awaitable<void> quarantine(std::string path, std::string name);
 
@@ -103,6 +106,7 @@ class DataDisk {
   uint64_t next_name_ = 1;
   bool left_tmp_ = true;
   std::set<std::string> made_;
+  std::set<ChunkId> old_names_;  ///< chunks whose files are still named as by older versions
   runtime::DiskSpace space_;
   DiskRoom room_;
   uint64_t promised_ = 0;  ///< the largest sizes of chunks that are being written

@@ -186,7 +186,7 @@ std::vector<ChunkId> SimulatedCluster::chunk_files(size_t server) {
   std::vector<ChunkId> chunks;
   for (const std::string& path : chunk_paths(server)) {
     const auto chunk = chunkserver::parse_chunk_file_name(std::string_view(path).substr(path.rfind('/') + 1));
-    if (chunk) chunks.push_back(*chunk);
+    if (chunk) chunks.push_back(chunk->id);
   }
   return chunks;
 }
@@ -201,9 +201,9 @@ std::vector<size_t> SimulatedCluster::holders(ChunkId chunk) {
 }
 
 bool SimulatedCluster::rot(size_t server, ChunkId chunk) {
-  const std::string file = "/" + chunkserver::chunk_file_name(chunk);
+  const std::string file = "/" + chunkserver::chunk_file_name(chunk) + "-";
   for (const std::string& path : chunk_paths(server)) {
-    if (!path.ends_with(file)) continue;
+    if (path.find(file) == std::string::npos) continue;
     const auto bytes = disk(server).read_now(path);
     if (!bytes) return false;
     const uint64_t data_bytes =
@@ -215,9 +215,10 @@ bool SimulatedCluster::rot(size_t server, ChunkId chunk) {
 }
 
 bool SimulatedCluster::spoil(size_t server, ChunkId chunk) {
-  const std::string file = "/" + chunkserver::chunk_file_name(chunk);
+  const std::string file = "/" + chunkserver::chunk_file_name(chunk) + "-";
   for (const std::string& path : chunk_paths(server)) {
-    const auto bytes = path.ends_with(file) ? disk(server).read_now(path) : Status{Code::kNotFound, path};
+    const auto bytes =
+        path.find(file) != std::string::npos ? disk(server).read_now(path) : Status{Code::kNotFound, path};
     if (bytes && !bytes->empty()) return disk(server).spoil(path, random_below(bytes->size())).ok();
   }
   return false;
