@@ -279,8 +279,9 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
   if (Status answers = entry.root->disk.check_answers(); !answers.ok())
     co_return module.finish(answers.with_context(fmt::format("chunk {}", id)));
   DiskWait wait(module.context(), entry.root->disk);
-  auto chunk = co_await open_copy(entry);
-  if (!chunk && chunk.error().code() == Code::kMediumError) chunk = co_await open_copy(entry);  // as reads do
+  auto chunk = co_await disk_calls_.wait_for(entry.root->disk, open_copy(entry));
+  if (!chunk && chunk.error().code() == Code::kMediumError)  // once more, as reads do
+    chunk = co_await disk_calls_.wait_for(entry.root->disk, open_copy(entry));
   wait.stop();
   // No claim is held: the chunk may have been removed or replaced while it was opened.
   if (index_.find(id) == nullptr) co_return module.finish(not_here(id));

@@ -19,6 +19,7 @@
 #include "chunkserver/store/chunk_reader.h"
 #include "chunkserver/store/chunk_writer.h"
 #include "chunkserver/store/file_walk.h"
+#include "chunkserver/store/disk/disk_calls.h"
 #include "chunkserver/store/open_chunk_cache.h"
 #include "chunkserver/store/open_writers.h"
 #include "chunkserver/store/removed_lately.h"
@@ -146,6 +147,7 @@ class ChunkStore {
   /// Puts a block that a user read into the cache, unless the copy that was read is no longer the one that is here.
   void admit(const OpenChunk& chunk, uint64_t block, std::span<const std::byte> bytes);
   /// The chunk is never served again: it leaves the index, a file goes to quarantine, a record is removed, and it is
+  DiskCalls& disk_calls() { return disk_calls_; }
   /// reported lost. Nothing happens when another copy has taken the place of that `generation`.
   void drop_corrupt(ChunkId id, uint64_t generation, const Status& why);
 
@@ -190,4 +192,5 @@ class ChunkStore {
   FileWalk walk_;
 };
 
+  DiskCalls disk_calls_{runtime_, tasks_};
 }  // namespace kintsugi::chunkserver
