@@ -397,6 +397,8 @@ std::vector<DiskReport> ChunkStore::disk_reports() const {
                        .full = root->disk.full(),
                        .oldest_call = health.oldest_call()});
   }
+                       .quarantined_files = root->disk.quarantined().files(),
+                       .quarantined_bytes = root->disk.quarantined().bytes(),
   return reports;
 }
 

@@ -55,7 +55,8 @@ struct DiskReport {
   uint64_t chunks = 0;
   uint64_t read_errors = 0, write_errors = 0;  ///< since the start
   bool full = false;                           ///< it takes nothing, whatever it reports
-  Duration oldest_call{};                      ///< age of the oldest call that has not returned
+  uint64_t quarantined_files = 0, quarantined_bytes = 0;
+  Duration oldest_call{};  ///< age of the oldest call that has not returned
 };
 
 struct ListedChunk {
