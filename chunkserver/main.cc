@@ -153,9 +153,11 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
   std::vector<daemon::DiskPath> disks;
   for (std::string& disk : options.disks) {
     disk = std::filesystem::absolute(disk).string();
-    disks.push_back(daemon::look_at(disk));
+    disks.push_back(daemon::look_at(disk, kIdentityFile));
   }
-  KINTSUGI_TRY(daemon::check_disk_paths(disks));
+  KINTSUGI_ASSIGN(const std::vector<daemon::MissingDisk> missing, daemon::find_missing_disks(disks));
+  for (const daemon::MissingDisk& disk : missing)
+    options.missing_disks.emplace(disk.path, disk.why);
   for (const std::string& disk : options.disks)
     daemon::keep_private(disk);
   set_memory(options, memory);

@@ -46,6 +46,8 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
   for (const auto& owned : roots_) {
     StoreRoot& root = *owned;
     root.disk.on_failed = [this, &root] { drop_disk(root); };
+    const auto missing = options_.missing_disks.find(root.disk.root());
+    if (missing != options_.missing_disks.end()) root.disk.fail({Code::kNotFound, missing->second});
     root.segments.cleaner().on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
     root.segments.cleaner().on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
   }
@@ -395,10 +397,10 @@ std::vector<DiskReport> ChunkStore::disk_reports() const {
                        .read_errors = health.read_errors(),
                        .write_errors = health.write_errors(),
                        .full = root->disk.full(),
-                       .oldest_call = health.oldest_call()});
-  }
                        .quarantined_files = root->disk.quarantined().files(),
                        .quarantined_bytes = root->disk.quarantined().bytes(),
+                       .oldest_call = health.oldest_call()});
+  }
   return reports;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,8 +19,8 @@
 #include "chunkserver/store/chunk_index.h"
 #include "chunkserver/store/chunk_reader.h"
 #include "chunkserver/store/chunk_writer.h"
-#include "chunkserver/store/file_walk.h"
 #include "chunkserver/store/disk/disk_calls.h"
+#include "chunkserver/store/file_walk.h"
 #include "chunkserver/store/open_chunk_cache.h"
 #include "chunkserver/store/open_writers.h"
 #include "chunkserver/store/removed_lately.h"
@@ -32,7 +33,8 @@
 namespace kintsugi::chunkserver {
 
 struct StoreOptions {
-  std::vector<std::string> disks;  ///< absolute paths of directories
+  std::vector<std::string> disks;                    ///< absolute paths of directories
+  std::map<std::string, std::string> missing_disks;  ///< of those, which have failed from the start, and why
   SegmentLimits segments;
   uint64_t cache_bytes = 0;            ///< size of the cache of chunks; 0: none
   uint64_t disk_bytes_per_second = 0;  ///< limit for each disk's reads and writes; 0: none
@@ -145,10 +147,10 @@ class ChunkStore {
   void discard_later(std::unique_ptr<ChunkFileWriter> file);
 
   // Used by ChunkReader.
+  DiskCalls& disk_calls() { return disk_calls_; }
   /// Puts a block that a user read into the cache, unless the copy that was read is no longer the one that is here.
   void admit(const OpenChunk& chunk, uint64_t block, std::span<const std::byte> bytes);
   /// The chunk is never served again: it leaves the index, a file goes to quarantine, a record is removed, and it is
-  DiskCalls& disk_calls() { return disk_calls_; }
   /// reported lost. Nothing happens when another copy has taken the place of that `generation`.
   void drop_corrupt(ChunkId id, uint64_t generation, const Status& why);
 
@@ -190,8 +192,8 @@ class ChunkStore {
   std::vector<ChunkInfo> lost_;
   StoreCounters counters_;
   runtime::TaskGroup tasks_;  ///< committers, cleaners, guards, the walk, and what clears away after a chunk
+  DiskCalls disk_calls_{runtime_, tasks_};
   FileWalk walk_;
 };
 
-  DiskCalls disk_calls_{runtime_, tasks_};
 }  // namespace kintsugi::chunkserver

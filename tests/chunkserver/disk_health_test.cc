@@ -275,6 +275,24 @@ TEST(DiskHealth, AReadThatIsUnderWayWhenItsDiskBeginsToHangEndsAsSoonAsThatIsKno
   }
 }
 
+TEST(DiskHealth, ADiskThatIsMissingAtTheStartHasFailedAloneAndItsDirectoryIsNotMade) {
+  StoreRig rig(1, 2);
+  fill_two_disks(rig);
+  const std::set<ChunkId> on_second = chunks_of(rig, 1);
+  rig.stop();
+  KINTSUGI_ASSERT_OK(rig.node.disk().remove_all("/d0"));
+  rig.options.missing_disks = {{"/d0", "there is no such directory"}};
+  rig.start();
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kFailed);
+  EXPECT_EQ(rig.store->disk_reports().at(0).reason, "there is no such directory");
+  EXPECT_EQ(rig.store->known_space().failed_disks, 1u);
+  EXPECT_EQ(rig.store->chunks(), on_second.size());
+  for (const ChunkId id : on_second)
+    EXPECT_TRUE(rig.get(id));
+  KINTSUGI_EXPECT_OK(rig.put(chunk_id(100), chunk_bytes(2 * kMiB, 100)));
+  EXPECT_FALSE(rig.node.disk().exists("/d0"));
+}
+
 TEST(DiskHealth, AHungDiskStopsNoHeartbeatAndIsToldInEachOfThem) {
   ClusterRig rig(1);
   rig.stop_server(0);
