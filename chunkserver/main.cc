@@ -157,10 +157,12 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
   if (!options.name.empty()) KINTSUGI_TRY(check_server_name(options.name).with_context("name"));
   for (std::string& disk : options.disks)
     disk = std::filesystem::absolute(disk).string();
-  const std::vector<daemon::DiskPath> disks = daemon::look_at(options.disks, kLookLimit);
-  KINTSUGI_TRY(daemon::check_disk_paths(disks));
+  const std::vector<daemon::DiskPath> disks = daemon::look_at(options.disks, kIdentityFile, kLookLimit);
+  KINTSUGI_ASSIGN(const std::vector<daemon::MissingDisk> missing, daemon::find_missing_disks(disks));
+  for (const daemon::MissingDisk& disk : missing)
+    options.missing_disks.emplace(disk.path, disk.why);
   for (const daemon::DiskPath& disk : disks) {
-    if (disk.answers) daemon::keep_private(disk.path);
+    if (disk.answers && disk.exists) daemon::keep_private(disk.path);
   }
   set_memory(options, memory);
   shell.production.disk().separate(options.disks);

@@ -27,21 +27,22 @@ struct OwnSum::Part {
   size_t unit = 0;      ///< where the part begins
   uint64_t within = 0;  ///< offset of the part in that unit
   uint64_t bytes = 0;
-  std::span<std::byte> memory;
+  OwnedSpan memory;
 };
 
 class OwnSum::Memory {
  public:
-  Memory(partial_sum::HeldMemory& held, size_t bytes) : held_(held), memory_(bytes) {
-    held_.take(memory_.size());
+  Memory(partial_sum::HeldMemory& held, size_t bytes)
+      : held_(held), memory_(std::make_shared<AlignedMemory>(bytes)) {
+    held_.take(memory_->size());
   }
-  ~Memory() { held_.give_back(memory_.size()); }
+  ~Memory() { held_.give_back(memory_->size()); }
   Memory(const Memory&) = delete;
-  std::span<std::byte> span() const { return memory_.span(); }
+  OwnedSpan span() const { return {memory_->span(), memory_}; }
 
  private:
   partial_sum::HeldMemory& held_;
-  AlignedMemory memory_;
+  const std::shared_ptr<AlignedMemory> memory_;
 };
 
 OwnSum::OwnSum(const runtime::Clock& clock, ChunkStore& store, StripeId stripe, const proto::RepairNode& node,
@@ -135,7 +136,7 @@ asio::awaitable<Status> OwnSum::add_part(Context context, ChunkReader& reader, S
 asio::awaitable<Result<std::span<const std::byte>>> OwnSum::read_row(Context context, ChunkReader& reader,
                                                                      const SumRange& range, uint32_t row,
                                                                      uint64_t begin, uint64_t bytes,
-                                                                     std::span<std::byte> memory) {
+                                                                     OwnedSpan memory) {
   uint64_t done = 0;
   while (done < bytes) {
     uint64_t from = begin + done, part = bytes - done;
@@ -147,12 +148,12 @@ asio::awaitable<Result<std::span<const std::byte>>> OwnSum::read_row(Context con
     }
     if (from >= reader.length()) break;
     part = std::min(part, reader.length() - from);
-    const std::span<std::byte> into = memory.subspan(done);
+    const OwnedSpan into = memory.subspan(done);
     auto blocks = co_await reader.read_blocks(context, from / kBlockBytes, blocks_of(part), into);
     if (!blocks) co_return blocks.error();
     done += part;
   }
-  co_return std::span<const std::byte>(memory.first(done));
+  co_return std::span<const std::byte>(memory.bytes.first(done));
 }
 
 }  // namespace kintsugi::chunkserver

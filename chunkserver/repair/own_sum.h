@@ -37,7 +37,7 @@ class OwnSum final : public partial_sum::SumContributor {
   asio::awaitable<Result<std::span<const std::byte>>> read_row(Context context, ChunkReader& reader,
                                                                const partial_sum::SumRange& range,
                                                                uint32_t row, uint64_t begin, uint64_t bytes,
-                                                               std::span<std::byte> memory);
+                                                               OwnedSpan memory);
 
   const runtime::Clock& clock_;
   ChunkStore& store_;

@@ -25,6 +25,7 @@ size_t buffers_per_disk(const Options& options) {
 StoreOptions store_options(const Options& options) {
   StoreOptions store;
   store.disks = options.disks;
+  store.missing_disks = options.missing_disks;
   store.segments = options.segments;
   store.cache_bytes = options.cache_memory_bytes;
   store.disk_bytes_per_second = options.disk_bytes_per_second;

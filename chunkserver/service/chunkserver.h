@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct Options {
   runtime::Endpoint metaserver;
   std::string name;                ///< what people call this server (check_server_name); empty: its address
   std::vector<std::string> disks;  ///< absolute paths
+  std::map<std::string, std::string> missing_disks;  ///< those of them that are not there, and why
   std::string rack = "default";
   uint64_t buffer_memory_bytes = 64ull << 20;  ///< for transfers; at least kMinBuffers buffers
   std::function<double()> cpu_seconds;

@@ -37,6 +37,10 @@ void add_disk_metrics(metrics::Metrics& metrics, ChunkStore& store) {
                   [&store, i] { return to_seconds(store.disk_reports()[i].oldest_call); });
     metrics.gauge("kintsugi_disk_chunks", "Chunks on the disk.", disk,
                   [&store, i] { return double(store.disk_reports()[i].chunks); });
+    metrics.gauge("kintsugi_disk_quarantined_files", "Damaged files kept for people.", disk,
+                  [&store, i] { return double(store.disk_reports()[i].quarantined_files); });
+    metrics.gauge("kintsugi_disk_quarantined_bytes", "Bytes of damaged files kept for people.", disk,
+                  [&store, i] { return double(store.disk_reports()[i].quarantined_bytes); });
     const std::string help = "Calls that the disk answered with an input/output error.";
     metrics.counter("kintsugi_disk_errors_total", help, {{"disk", disks[i].path}, {"call", "read"}},
                     [&store, i] { return double(store.disk_reports()[i].read_errors); });

@@ -19,7 +19,7 @@ constexpr size_t kReadAheadFrames = 1;
 }  // namespace
 
 struct ChunkSender::Frame {
-  runtime::Buffer buffer;
+  std::shared_ptr<runtime::Buffer> buffer;
   ChunkReader::Blocks blocks;
   uint64_t offset = 0;
 };
@@ -41,7 +41,9 @@ asio::awaitable<Result<ChunkSender::Frame>> ChunkSender::read_frame(Reading& rea
   {
     sight::Wait wait(reading.context, sight::WaitKind::kResource,
                      runtime::named_target(reading.context, "buffers"));
-    KINTSUGI_CO_ASSIGN(frame.buffer, co_await buffers_.acquire(limit, reading.chunk.share_of_buffers()));
+    KINTSUGI_CO_ASSIGN(runtime::Buffer buffer,
+                       co_await acquire_buffer(buffers_, reading.chunk.disk(), limit));
+    frame.buffer = std::make_shared<runtime::Buffer>(std::move(buffer));
   }
   frame.offset = reading.next * kBlockBytes;
   const uint64_t count = std::min(reading.frame_blocks, reading.end - reading.next);

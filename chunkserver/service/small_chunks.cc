@@ -53,13 +53,14 @@ asio::awaitable<Status> SmallChunks::read(Context context, const proto::ReadSmal
   if (!checked.ok()) co_return module.finish(checked.with_context(fmt::format("chunk {}", id)));
   sight::Wait wait(module.context(), sight::WaitKind::kResource, runtime::named_target(context, "buffers"));
   const TimePoint limit = context.with_deadline(clock_.now() + kBufferWaitLimit).deadline;
-  auto buffer = co_await buffers_.acquire(limit, (*chunk)->share_of_buffers());
+  auto acquired = co_await acquire_buffer(buffers_, (*chunk)->disk(), limit);
   wait.stop();
-  if (!buffer) co_return module.finish(buffer.error());
+  if (!acquired) co_return module.finish(acquired.error());
+  const auto buffer = std::make_shared<runtime::Buffer>(std::move(*acquired));
   const uint64_t begin = whole ? 0 : request.offset(), bytes = whole ? length : request.length();
   const uint64_t first = begin / kBlockBytes;
   auto blocks = co_await (*chunk)->read_blocks(module.context(), first,
-                                               divide_up(begin + bytes, kBlockBytes) - first, *buffer);
+                                               divide_up(begin + bytes, kBlockBytes) - first, buffer);
   if (!blocks) co_return module.finish(blocks.error());
   const auto data = blocks->data.subspan(begin - first * kBlockBytes, bytes);
   module.output(0, double(bytes));

@@ -36,7 +36,7 @@ class ChunkVerifier::Call {
         context_(context),
         rate_(static_cast<double>(bytes_per_second)),
         stream_(stream),
-        memory_(kPieceBytes),
+        memory_(new_memory()),
         told_at_(verifier.clock_.now()),
         free_(told_at_) {}
 
@@ -53,13 +53,14 @@ class ChunkVerifier::Call {
   asio::awaitable<Status> tell();
   Status check_going_on() const;
   bool users() const;
+  static std::shared_ptr<AlignedMemory> new_memory() { return std::make_shared<AlignedMemory>(kPieceBytes); }
   uint64_t piece_blocks() const;
 
   ChunkVerifier& verifier_;
   const Context context_;
   const double rate_;  ///< bytes per second; 0: no limit
   rpc::Stream& stream_;
-  AlignedMemory memory_;
+  std::shared_ptr<AlignedMemory> memory_;
   proto::VerifyChunksData untold_;
   TimePoint told_at_;
   TimePoint free_;  ///< when what was read so far is through at the rate
@@ -106,8 +107,11 @@ asio::awaitable<Status> ChunkVerifier::Call::read_all(ChunkReader& chunk, Status
   for (uint64_t block = 0; block < chunk.blocks();) {
     KINTSUGI_CO_TRY(check_going_on());
     const TimePoint began = verifier_.clock_.now();
-    auto read = co_await chunk.read_blocks(context_, block, piece_blocks(), memory_.span());
+    auto read =
+        co_await chunk.read_blocks(context_, block, piece_blocks(), OwnedSpan{memory_->span(), memory_});
     if (!read) {
+      if (read.error().code() == Code::kUnavailable)
+        memory_ = new_memory();  // the disk that hangs has the other
       outcome = read.error();
       co_return Status{};
     }

@@ -15,6 +15,13 @@ bool is_lost(Code code) {
   return code == Code::kCorrupt || code == Code::kMediumError;
 }
 
+/// Owns what it uses: it may go on after its caller, and the chunk's reader, have gone.
+asio::awaitable<Result<size_t>> read_file(std::shared_ptr<OpenChunk> chunk, uint64_t offset, OwnedSpan into) {
+  auto read = co_await chunk->file->read(offset, into.bytes);
+  if (!read) co_return chunk->disk->note(read.error());
+  co_return *read;
+}
+
 }  // namespace
 
 uint64_t ChunkReader::bytes_of(uint64_t first_block, uint64_t end_block) const {
@@ -30,8 +37,7 @@ bool ChunkReader::copy_cached(uint64_t block, std::span<std::byte> into) {
 }
 
 asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context context, uint64_t first_block,
-                                                                      uint64_t count,
-                                                                      std::span<std::byte> buffer) {
+                                                                      uint64_t count, OwnedSpan buffer) {
   if (first_block >= blocks() || count == 0) {
     co_return Status{Code::kInvalidArgument, fmt::format("chunk {} has {} blocks, no block {}",
                                                          chunk_->info.id, blocks(), first_block)};
@@ -40,7 +46,7 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
   const uint64_t bytes = bytes_of(first_block, end_block);
   KINTSUGI_ASSERT(aligned(bytes) <= buffer.size());
   const auto place = [&](uint64_t block) {
-    return buffer.subspan((block - first_block) * kBlockBytes, bytes_of(block, block + 1));
+    return buffer.bytes.subspan((block - first_block) * kBlockBytes, bytes_of(block, block + 1));
   };
   // From both ends, so that one read of the disk takes the rest; and copied before anything is waited for, because a
   // block that is in the cache now may be gone then.
@@ -57,18 +63,19 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
   if (from < to) {
     if (purpose_ != ReadFor::kVerification) store_.cache().missed(to - from, purpose_ == ReadFor::kUser);
     const uint64_t missing = bytes_of(from, to);
-    const std::span<std::byte> into = buffer.subspan((from - first_block) * kBlockBytes, aligned(missing));
+    const OwnedSpan into = buffer.subspan((from - first_block) * kBlockBytes, aligned(missing));
     KINTSUGI_CO_TRY(co_await read_from_disk(context, from, into, missing));
     if (purpose_ == ReadFor::kUser) {
       for (uint64_t block = from; block < to; ++block)
         store_.admit(*chunk_, block, place(block));
     }
   }
-  co_return Blocks{buffer.first(bytes), std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes))};
+  co_return Blocks{buffer.bytes.first(bytes),
+                   std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes))};
 }
 
-asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t first_block,
-                                                    std::span<std::byte> into, uint64_t bytes) {
+asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t first_block, OwnedSpan into,
+                                                    uint64_t bytes) {
   sight::Module module{context, kReadBlocks, {double(bytes)}};
   if (Status answers = chunk_->disk->check_answers(); !answers.ok())
     co_return module.finish(std::move(answers));
@@ -81,17 +88,17 @@ asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t fi
   co_return module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
 }
 
-asio::awaitable<Status> ChunkReader::read_and_check(Context context, uint64_t first_block,
-                                                    std::span<std::byte> into, uint64_t bytes) {
+asio::awaitable<Status> ChunkReader::read_and_check(Context context, uint64_t first_block, OwnedSpan into,
+                                                    uint64_t bytes) {
   const uint64_t offset = chunk_->data_offset + first_block * kBlockBytes;
   disk_bytes_ += bytes;
   DiskWait wait(context, *chunk_->disk);
-  auto read = co_await chunk_->file->read(offset, into);
+  auto read = co_await store_.disk_calls().wait_for(*chunk_->disk, read_file(chunk_, offset, into));
   wait.stop();
-  if (!read) co_return chunk_->disk->note(read.error());
+  if (!read) co_return read.error();
   if (*read < bytes)
     co_return Status{Code::kCorrupt, fmt::format("block {}: the file is cut off", first_block)};
-  co_return check_blocks(into.first(bytes),
+  co_return check_blocks(into.bytes.first(bytes),
                          std::span(chunk_->block_crcs).subspan(first_block, blocks_of(bytes)), first_block);
 }
 

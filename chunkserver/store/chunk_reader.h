@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "chunkserver/store/disk/open_chunk.h"
+#include "chunkserver/store/disk/owned_span.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/context.h"
 
@@ -27,8 +28,8 @@ class ChunkReader {
   ChunkReader(ChunkStore& store, std::shared_ptr<OpenChunk> chunk, ReadFor purpose)
       : store_(store), chunk_(std::move(chunk)), purpose_(purpose) {}
 
-  /// Whoever reads into buffers that are lent takes them as this disk's.
-  runtime::Semaphore& share_of_buffers() const { return chunk_->disk->share_of_buffers(); }
+  /// Whoever reads into buffers that are lent takes them as this disk's (acquire_buffer).
+  DataDisk& disk() const { return *chunk_->disk; }
   uint64_t length() const { return chunk_->info.length; }
   uint32_t crc() const { return chunk_->info.crc; }
   const std::string& policy() const { return chunk_->policy; }
@@ -42,21 +43,21 @@ class ChunkReader {
   };
   /// Reads blocks [first_block, first_block + count), cut at the end of the chunk, into `buffer`. kCorrupt names the
   /// block, kMediumError: the disk cannot read it; the chunk is quarantined and reported lost after both. kUnavailable:
-  /// its disk hangs. kInvalidArgument: beyond the end. REQUIRES: `buffer` holds
-  /// them; its address and size are multiples of kDiskAlignment.
+  /// its disk hangs, or began to while it was read: then `buffer` is the disk's, and must not be used any more.
+  /// kInvalidArgument: beyond the end. REQUIRES: `buffer` holds them; its address and size are multiples of kDiskAlignment.
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,
-                                              std::span<std::byte> buffer);
+                                              OwnedSpan buffer);
   asio::awaitable<Result<Blocks>> read_blocks(Context context, uint64_t first_block, uint64_t count,
-                                              runtime::Buffer& buffer) {
-    return read_blocks(context, first_block, count, buffer.span());
+                                              const std::shared_ptr<runtime::Buffer>& buffer) {
+    return read_blocks(context, first_block, count, OwnedSpan{buffer->span(), buffer});
   }
 
  private:
   uint64_t bytes_of(uint64_t first_block, uint64_t end_block) const;
   bool copy_cached(uint64_t block, std::span<std::byte> into);
-  asio::awaitable<Status> read_from_disk(Context context, uint64_t first_block, std::span<std::byte> into,
+  asio::awaitable<Status> read_from_disk(Context context, uint64_t first_block, OwnedSpan into,
                                          uint64_t bytes);
-  asio::awaitable<Status> read_and_check(Context context, uint64_t first_block, std::span<std::byte> into,
+  asio::awaitable<Status> read_and_check(Context context, uint64_t first_block, OwnedSpan into,
                                          uint64_t bytes);
 
   ChunkStore& store_;

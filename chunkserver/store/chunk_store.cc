@@ -46,6 +46,8 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
   for (const auto& owned : roots_) {
     StoreRoot& root = *owned;
     root.disk.on_failed = [this, &root] { drop_disk(root); };
+    const auto missing = options_.missing_disks.find(root.disk.root());
+    if (missing != options_.missing_disks.end()) root.disk.fail({Code::kNotFound, missing->second});
     root.segments.cleaner().on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
     root.segments.cleaner().on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
   }
@@ -259,8 +261,9 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
   if (Status answers = entry.root->disk.check_answers(); !answers.ok())
     co_return module.finish(answers.with_context(fmt::format("chunk {}", id)));
   DiskWait wait(module.context(), entry.root->disk);
-  auto chunk = co_await open_copy(entry);
-  if (!chunk && chunk.error().code() == Code::kMediumError) chunk = co_await open_copy(entry);  // as reads do
+  auto chunk = co_await disk_calls_.wait_for(entry.root->disk, open_copy(entry));
+  if (!chunk && chunk.error().code() == Code::kMediumError)  // once more, as reads do
+    chunk = co_await disk_calls_.wait_for(entry.root->disk, open_copy(entry));
   wait.stop();
   // No claim is held: the chunk may have been removed or replaced while it was opened.
   if (index_.find(id) == nullptr) co_return module.finish(not_here(id));
@@ -374,6 +377,8 @@ std::vector<DiskReport> ChunkStore::disk_reports() const {
                        .read_errors = health.read_errors(),
                        .write_errors = health.write_errors(),
                        .full = root->disk.full(),
+                       .quarantined_files = root->disk.quarantined().files(),
+                       .quarantined_bytes = root->disk.quarantined().bytes(),
                        .oldest_call = health.oldest_call()});
   }
   return reports;

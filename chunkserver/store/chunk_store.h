@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "chunkserver/store/chunk_index.h"
 #include "chunkserver/store/chunk_reader.h"
 #include "chunkserver/store/chunk_writer.h"
+#include "chunkserver/store/disk/disk_calls.h"
 #include "chunkserver/store/file_walk.h"
 #include "chunkserver/store/open_chunk_cache.h"
 #include "chunkserver/store/open_writers.h"
@@ -31,7 +33,8 @@
 namespace kintsugi::chunkserver {
 
 struct StoreOptions {
-  std::vector<std::string> disks;  ///< absolute paths of directories
+  std::vector<std::string> disks;                    ///< absolute paths of directories
+  std::map<std::string, std::string> missing_disks;  ///< of those, which have failed from the start, and why
   SegmentLimits segments;
   uint64_t cache_bytes = 0;            ///< size of the cache of chunks; 0: none
   uint64_t disk_bytes_per_second = 0;  ///< limit for each disk's reads and writes; 0: none
@@ -54,7 +57,8 @@ struct DiskReport {
   uint64_t chunks = 0;
   uint64_t read_errors = 0, write_errors = 0;  ///< since the start
   bool full = false;                           ///< it takes nothing, whatever it reports
-  Duration oldest_call{};                      ///< age of the oldest call that has not returned
+  uint64_t quarantined_files = 0, quarantined_bytes = 0;
+  Duration oldest_call{};  ///< age of the oldest call that has not returned
 };
 
 struct ListedChunk {
@@ -144,6 +148,7 @@ class ChunkStore {
   void discard_later(std::unique_ptr<ChunkFileWriter> file);
 
   // Used by ChunkReader.
+  DiskCalls& disk_calls() { return disk_calls_; }
   /// Puts a block that a user read into the cache, unless the copy that was read is no longer the one that is here.
   void admit(const OpenChunk& chunk, uint64_t block, std::span<const std::byte> bytes);
   /// The chunk is never served again: it leaves the index, a file goes to quarantine, a record is removed, and it is
@@ -187,6 +192,7 @@ class ChunkStore {
   std::vector<ChunkInfo> lost_;
   StoreCounters counters_;
   runtime::TaskGroup tasks_;  ///< committers, cleaners, guards, the walk, and what clears away after a chunk
+  DiskCalls disk_calls_{runtime_, tasks_};
   FileWalk walk_;
 };
 

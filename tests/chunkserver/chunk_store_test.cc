@@ -211,12 +211,12 @@ TEST(ChunkStore, AReaderOfADamagedCopyDoesNotCondemnTheOneThatReplacedIt) {
     auto slow_reader = rig.simulation.run(rig.store->open(Context{}, id));
     ASSERT_TRUE(slow_reader);
     KINTSUGI_ASSERT_OK(rig.put(id, chunk_bytes(length, 1)));  // a repair proves and replaces it
-    runtime::Buffer buffer = rig.pool->try_acquire();
+    auto buffer = std::make_shared<runtime::Buffer>(rig.pool->try_acquire());
     auto blocks = rig.simulation.run((*slow_reader)->read_blocks(Context{}, 1, 1, buffer));
     ASSERT_FALSE(blocks);
     EXPECT_EQ(blocks.error().code(), Code::kCorrupt);
     slow_reader->reset();
-    buffer = {};
+    buffer.reset();
     EXPECT_TRUE(rig.store->take_lost().empty());
     auto bytes = rig.get(id);
     ASSERT_TRUE(bytes) << bytes.error();

@@ -236,6 +236,62 @@ TEST(DiskHealth, AHungDiskHoldsUpNoOtherOneAndKeepsItsChunks) {
   EXPECT_EQ(condition(rig, 0), DiskCondition::kWell);
 }
 
+TEST(DiskHealth, AReadThatIsUnderWayWhenItsDiskBeginsToHangEndsAsSoonAsThatIsKnown) {
+  for (const bool open_before : {false, true}) {
+    SCOPED_TRACE(open_before);
+    ClusterRig rig(1);
+    constexpr size_t kLarge = 3 * kMiB, kSmall = 40'000;
+    KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(1), chunk_bytes(kLarge, 1)));
+    KINTSUGI_ASSERT_OK(rig.put(0, chunk_id(2), chunk_bytes(kSmall, 2)));
+    if (open_before) {
+      for (const uint64_t stripe : {1, 2})
+        EXPECT_TRUE(rig.get(0, chunk_id(stripe)));
+    }
+    rig.store(0).cache().clear();
+    runtime::BufferPool& buffers = rig.servers[0].server->buffers();
+    const size_t free = buffers.free();
+    rig.servers[0].node->disk().set_hung(true, "/disk");
+    const TimePoint began = rig.simulation.now();
+    // More at once than the disk has buffers, so that some wait for a buffer.
+    std::vector<Code> ended;
+    const auto read = [](ClusterRig& cluster, uint64_t stripe,
+                         std::vector<Code>& codes) -> asio::awaitable<void> {
+      const auto data = co_await ClusterRig::get_chunk(cluster, 0, chunk_id(stripe), 0, kMaxChunkBytes);
+      codes.push_back(data ? Code::kOk : data.error().code());
+    };
+    constexpr size_t kReads = 100;
+    for (size_t i = 0; i < kReads; ++i)
+      asio::co_spawn(rig.simulation.executor(), read(rig, 1 + i % 2, ended), asio::detached);
+    while (ended.size() < kReads && rig.simulation.now() - began < 1min)
+      rig.simulation.run_for(100ms);
+    EXPECT_LT(rig.simulation.now() - began, DiskHealth::kHungAfter + 2s);
+    EXPECT_EQ(std::ranges::count(ended, Code::kUnavailable), static_cast<ptrdiff_t>(kReads));
+    rig.servers[0].node->disk().forget_faults();
+    rig.simulation.run_for(1s);
+    EXPECT_EQ(buffers.free(), free) << "what the disk was given is back when it has answered";
+    EXPECT_EQ(*rig.get(0, chunk_id(1)), chunk_bytes(kLarge, 1));
+    EXPECT_EQ(*rig.get(0, chunk_id(2)), chunk_bytes(kSmall, 2));
+  }
+}
+
+TEST(DiskHealth, ADiskThatIsMissingAtTheStartHasFailedAloneAndItsDirectoryIsNotMade) {
+  StoreRig rig(1, 2);
+  fill_two_disks(rig);
+  const std::set<ChunkId> on_second = chunks_of(rig, 1);
+  rig.stop();
+  KINTSUGI_ASSERT_OK(rig.node.disk().remove_all("/d0"));
+  rig.options.missing_disks = {{"/d0", "there is no such directory"}};
+  rig.start();
+  EXPECT_EQ(condition(rig, 0), DiskCondition::kFailed);
+  EXPECT_EQ(rig.store->disk_reports().at(0).reason, "there is no such directory");
+  EXPECT_EQ(rig.store->known_space().failed_disks, 1u);
+  EXPECT_EQ(rig.store->chunks(), on_second.size());
+  for (const ChunkId id : on_second)
+    EXPECT_TRUE(rig.get(id));
+  KINTSUGI_EXPECT_OK(rig.put(chunk_id(100), chunk_bytes(2 * kMiB, 100)));
+  EXPECT_FALSE(rig.node.disk().exists("/d0"));
+}
+
 TEST(DiskHealth, AHungDiskStopsNoHeartbeatAndIsToldInEachOfThem) {
   ClusterRig rig(1);
   rig.stop_server(0);

@@ -88,9 +88,10 @@ inline asio::awaitable<Result<std::vector<std::byte>>> get(ChunkStore& store, ru
   if (!reader) co_return reader.error();
   std::vector<std::byte> bytes;
   while (bytes.size() < (*reader)->length()) {
-    auto buffer = co_await pool.acquire(TimePoint::max());
-    if (!buffer) co_return buffer.error();
-    auto blocks = co_await (*reader)->read_blocks(Context{}, bytes.size() / kBlockBytes, 16, *buffer);
+    auto acquired = co_await pool.acquire(TimePoint::max());
+    if (!acquired) co_return acquired.error();
+    const auto buffer = std::make_shared<runtime::Buffer>(std::move(*acquired));
+    auto blocks = co_await (*reader)->read_blocks(Context{}, bytes.size() / kBlockBytes, 16, buffer);
     if (!blocks) co_return blocks.error();
     bytes.insert(bytes.end(), blocks->data.begin(), blocks->data.end());
   }

@@ -166,51 +166,78 @@ TEST(PrivateDirectory, IsClosedAndMissingOnesAreNotMade) {
   std::filesystem::remove(directory);
 }
 
+std::vector<std::string> missing_of(const std::vector<DiskPath>& disks) {
+  const auto missing = find_missing_disks(disks);
+  std::vector<std::string> paths;
+  if (!missing) return {"refused: " + missing.error().message()};
+  for (const MissingDisk& disk : *missing)
+    paths.push_back(disk.path);
+  return paths;
+}
+
+TEST(DiskPaths, ThatAreMissingAreFailedDisksOfAServerThatHasOthers) {
+  const DiskPath used{.path = "/d1", .exists = true, .mounted = true, .used = true};
+  const DiskPath unmounted{.path = "/d3", .exists = true, .empty = true};
+  const DiskPath missing{.path = "/nope"};
+  const DiskPath fresh{.path = "/d2", .exists = true, .empty = true, .mounted = true};
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(missing_of({used, missing}), Paths{"/nope"});
+  EXPECT_EQ(missing_of({used, unmounted, fresh}), Paths{"/d3"});
+  EXPECT_EQ(missing_of({used, fresh}), Paths{}) << "an empty disk that is mounted is a new one";
+  EXPECT_NE(find_missing_disks({used, missing})->at(0).why.find("restart"), std::string::npos);
+}
+
 TEST(DiskPaths, ThatAreMissingOrNotMountedAreRefused) {
   const DiskPath full{.path = "/d1", .exists = true, .mounted = true};
   const DiskPath fresh{.path = "/d2", .exists = true, .empty = true, .mounted = true};
   const DiskPath unmounted{.path = "/d3", .exists = true, .empty = true};
   const DiskPath plain{.path = "/d4", .exists = true};
   const DiskPath missing{.path = "/nope"};
-  KINTSUGI_EXPECT_OK(check_disk_paths({full, fresh}));
+  EXPECT_TRUE(find_missing_disks({full, fresh}));
   // Nobody knows of a disk that should be there: directories of one file system, or the only one.
-  KINTSUGI_EXPECT_OK(check_disk_paths({unmounted}));
-  KINTSUGI_EXPECT_OK(check_disk_paths({plain, unmounted}));
-  KINTSUGI_EXPECT_OK(check_disk_paths({unmounted, unmounted}));
-  KINTSUGI_EXPECT_OK(check_disk_paths({full, plain}));
+  EXPECT_TRUE(find_missing_disks({unmounted}));
+  EXPECT_TRUE(find_missing_disks({plain, unmounted}));
+  EXPECT_TRUE(find_missing_disks({unmounted, unmounted}));
+  EXPECT_TRUE(find_missing_disks({full, plain}));
   for (const std::vector<DiskPath>& wrong : {std::vector{full, missing}, {missing}, {full, unmounted, fresh}})
-    EXPECT_EQ(check_disk_paths(wrong).code(), Code::kNotFound);
-  EXPECT_NE(check_disk_paths({full, missing}).message().find("/nope"), std::string::npos);
-  EXPECT_NE(check_disk_paths({full, unmounted}).message().find("/d3"), std::string::npos);
+    EXPECT_EQ(find_missing_disks(wrong).error().code(), Code::kNotFound);
+  EXPECT_NE(find_missing_disks({full, missing}).error().message().find("/nope"), std::string::npos);
+  EXPECT_NE(find_missing_disks({full, unmounted}).error().message().find("/d3"), std::string::npos);
 }
 
 TEST(DiskPaths, OneThatHangsHoldsUpNoOtherOneAndIsNoReasonToRefuse) {
   static std::promise<void> answered;
-  const auto look = [](const std::string& path) {
+  const auto look = [](const std::string& path, const std::string&) {
     if (path == "/hangs") answered.get_future().wait();
     return DiskPath{.path = path, .exists = true, .mounted = true};
   };
-  const std::vector<DiskPath> found = look_at({"/d1", "/hangs", "/d2"}, std::chrono::milliseconds(200), look);
+  const std::vector<DiskPath> found =
+      look_at({"/d1", "/hangs", "/d2"}, "file", std::chrono::milliseconds(200), look);
   answered.set_value();
   ASSERT_EQ(found.size(), 3u);
   EXPECT_TRUE(found[0].answers && found[0].mounted);
   EXPECT_FALSE(found[1].answers);
   EXPECT_EQ(found[1].path, "/hangs");
   EXPECT_TRUE(found[2].answers && found[2].mounted);
-  KINTSUGI_EXPECT_OK(check_disk_paths(found));
+  const auto missing = find_missing_disks(found);
+  ASSERT_TRUE(missing) << missing.error();
+  EXPECT_TRUE(missing->empty());
   const DiskPath unmounted{.path = "/d3", .exists = true, .empty = true};
-  EXPECT_FALSE(check_disk_paths({found[0], found[1], unmounted}).ok());
+  EXPECT_FALSE(find_missing_disks({found[0], found[1], unmounted}));
 }
 
 TEST(DiskPaths, AreLookedAtAsTheyAre) {
   const std::string directory = ::testing::TempDir() + "kintsugi-paths-" + std::to_string(::getpid());
-  EXPECT_FALSE(look_at(directory).exists);
+  EXPECT_FALSE(look_at(directory, "file").exists);
   std::filesystem::create_directory(directory);
-  EXPECT_TRUE(look_at(directory).exists && look_at(directory).empty && !look_at(directory).mounted);
+  EXPECT_TRUE(look_at(directory, "file").exists && look_at(directory, "file").empty &&
+              !look_at(directory, "file").mounted);
   std::ofstream(directory + "/file") << "x";
-  EXPECT_FALSE(look_at(directory).empty);
-  EXPECT_FALSE(look_at(directory + "/file").exists);
-  EXPECT_TRUE(look_at("/proc").mounted);
+  EXPECT_FALSE(look_at(directory, "file").empty);
+  EXPECT_TRUE(look_at(directory, "file").used);
+  EXPECT_FALSE(look_at(directory, "server_id").used);
+  EXPECT_FALSE(look_at(directory + "/file", "file").exists);
+  EXPECT_TRUE(look_at("/proc", "file").mounted);
   std::filesystem::remove_all(directory);
 }
 

@@ -202,6 +202,30 @@ TEST(RepairFaults, ARepairManagerOfItsOwnGivesUpAHelperThatIsDeclaredDeadToo) {
     }
 }
 
+/// A helper that lives but whose disk hangs: the repair ends when the disk is known to hang, names the helper, and goes on
+/// with another one.
+TEST(RepairFaults, AHelperWhoseDiskHangsIsNamedAndReplacedAsSoonAsThatIsKnown) {
+  for_each_shape({81, 82, 83}, [](RunningRepair& repair) {
+    const size_t helper = repair.some_helper();
+    const Duration hung = repair.cluster.elapsed();
+    repair.cluster.disk(helper).set_hung(true, "/disk-0");
+    repair.expect_repaired();
+    repair.expect_history_names(helper);
+    for (const proto::RepairRecord& attempt : repair.attempts()) {
+      const auto took =
+          std::chrono::duration_cast<Duration>(std::chrono::duration<double>(attempt.timing().seconds()));
+      const Duration ended = repair.cluster.since_start(attempt.started_ns()) + took - hung;
+      EXPECT_LT(ended, chunkserver::DiskHealth::kHungAfter + 8s) << attempt.detail();
+    }
+    const auto state = repair.cluster.liveness(helper);
+    ASSERT_TRUE(state) << state.error();
+    EXPECT_EQ(*state, proto::ServerState::ALIVE);
+    repair.cluster.disk(helper).forget_faults();
+    repair.cluster.restart_chunkserver(repair.victim);
+    repair.expect_one_copy_each();
+  });
+}
+
 TEST(RepairFaults, AHelperWhoseChunkRottedIsNamedAndItsChunkReplacedToo) {
   for_each_shape({21, 22, 23}, [](RunningRepair& repair) {
     const size_t helper = repair.some_helper();

@@ -18,14 +18,10 @@ std::string DataDisk::new_temporary_path(ChunkId id) {
   return fmt::format("{}/tmp/{}.{}", root_, chunk_file_name(id), next_name_++);
 }
 
-std::string DataDisk::new_quarantine_path(const std::string& name) {
-  return fmt::format("{}/quarantine/{}.{}", root_, name, next_name_++);
-}
-
 asio::awaitable<Status> DataDisk::prepare() {
   KINTSUGI_CO_TRY(co_await make_rooms());
   KINTSUGI_CO_TRY(co_await empty_temporary_directory());
-  KINTSUGI_CO_TRY(co_await continue_quarantine_names());
+  KINTSUGI_CO_TRY(note(co_await quarantine_.load()));
   co_return co_await refresh_space();
 }
 
@@ -61,19 +57,6 @@ asio::awaitable<Status> DataDisk::empty_temporary_directory() {
   co_return Status{};
 }
 
-// Names in quarantine stay unique over restarts, so that no damaged file takes the place of another.
-asio::awaitable<Status> DataDisk::continue_quarantine_names() {
-  auto kept = co_await disk_.list(quarantine_directory());
-  if (!kept) co_return note(kept.error());
-  for (const std::string& name : *kept) {
-    auto dot = name.rfind('.');
-    if (dot == std::string::npos) continue;
-    uint64_t number = std::strtoull(name.c_str() + dot + 1, nullptr, 10);
-    if (number < UINT64_MAX) next_name_ = std::max(next_name_, number + 1);
-  }
-  co_return Status{};
-}
-
 asio::awaitable<Status> DataDisk::ensure_chunk_directory(ChunkId id) {
   std::string directory = chunk_directory(id);
   if (made_.contains(directory)) co_return Status{};
@@ -84,12 +67,11 @@ asio::awaitable<Status> DataDisk::ensure_chunk_directory(ChunkId id) {
 }
 
 asio::awaitable<void> DataDisk::quarantine(std::string path, std::string name) {
-  std::string to = new_quarantine_path(name);
-  Status moved = note(co_await disk_.rename(path, to));
-  if (!moved.ok()) {
-    log::warning("{} cannot be moved to quarantine: {}", path, moved.to_string());
+  const Result<std::string> moved = co_await quarantine_.take(path, std::move(name));
+  if (!moved) {
+    log::warning("{} cannot be moved to quarantine: {}", path, note(moved.error()).to_string());
   } else {
-    log::warning("{} was moved to {}", path, to);
+    log::warning("{} was moved to {}", path, *moved);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "chunkserver/store/disk/chunk_info.h"
 #include "chunkserver/store/disk/disk_health.h"
+#include "chunkserver/store/disk/disk_quarantine.h"
 #include "chunkserver/store/disk/disk_room.h"
 #include "common/base/status.h"
 #include "common/runtime/disk.h"
@@ -25,7 +26,7 @@ namespace kintsugi::chunkserver {
 /// tmp/          files that are being written; emptied at start
 /// chunks/xx/    chunk_file.h, by the low byte of the stripe
 /// segments/     segment_log.h
-/// quarantine/   files that were found damaged, for people
+/// quarantine/   disk_quarantine.h; files that were found damaged, for people
 /// ```
 class DataDisk {
  public:
@@ -35,7 +36,11 @@ class DataDisk {
   /// server's `buffers` at once: what a disk that hangs keeps, others lack.
   DataDisk(const runtime::Runtime& runtime, runtime::Disk& disk, DiskHealth& health, std::string root,
            size_t buffers)
-      : disk_(disk), health_(health), root_(std::move(root)), share_of_buffers_(runtime, buffers) {}
+      : disk_(disk),
+        health_(health),
+        root_(std::move(root)),
+        quarantine_(disk, quarantine_directory()),
+        share_of_buffers_(runtime, buffers) {}
   DataDisk(const DataDisk&) = delete;
 
   runtime::Disk& disk() const { return disk_; }
@@ -47,7 +52,6 @@ class DataDisk {
   std::string chunk_directory(ChunkId id) const;
   std::string chunk_path(const ChunkInfo& info) const;
   std::string new_temporary_path(ChunkId id);
-  std::string new_quarantine_path(const std::string& name);
 
   /// Makes the rooms, removes what was left in tmp/, and learns how much is free.
   asio::awaitable<Status> prepare();
@@ -60,6 +64,8 @@ class DataDisk {
   void forget_old_name(ChunkId id) { old_names_.erase(id); }
   /// Moves a bad file out of the way, if it can.
   asio::awaitable<void> quarantine(std::string path, std::string name);
+  /// The files that are there now.
+  const DiskQuarantine& quarantined() const { return quarantine_; }
 
   const DiskHealth& health() const { return health_; }
   /// Hands the status through, and has its health judge it when it is an error. May call `on_failed`.
@@ -97,11 +103,11 @@ class DataDisk {
  private:
   asio::awaitable<Status> make_rooms();
   asio::awaitable<Status> empty_temporary_directory();
-  asio::awaitable<Status> continue_quarantine_names();
 
   runtime::Disk& disk_;
   DiskHealth& health_;
   std::string root_;
+  DiskQuarantine quarantine_;
   runtime::Semaphore share_of_buffers_;
   uint64_t next_name_ = 1;
   bool left_tmp_ = true;

@@ -73,6 +73,8 @@ class DiskHealth {
   std::string reason() const;
   /// The age of the oldest call that has not returned; 0: there is none.
   Duration oldest_call() const;
+  /// It is not found to hang before then.
+  TimePoint hangs_at_soonest() const { return (calls_.empty() ? clock_.now() : calls_.front()) + kHungAfter; }
   uint64_t read_errors() const { return read_errors_; }
   uint64_t write_errors() const { return write_errors_; }
 

@@ -12,7 +12,7 @@ constexpr size_t kBytes = runtime::kDiskAlignment;
 constexpr size_t kMaxClusterBytes = 255;
 
 std::string path_of(const DataDisk& disk) {
-  return disk.root() + "/server_id";
+  return disk.root() + "/" + kIdentityFile;
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ asio::awaitable<Status> save_identity(DataDisk& disk, Identity identity) {
   start.put(kMagic);
   start.put(crc32c(memory.span().subspan(8)));
 
-  std::string temporary = disk.temporary_directory() + "/server_id";
+  std::string temporary = disk.temporary_directory() + "/" + kIdentityFile;
   std::string path = path_of(disk);
   // An attempt that failed may have left a file. Whether it could be removed shows when the new one is opened.
   (void)co_await disk.disk().remove(temporary);

@@ -17,6 +17,9 @@ struct MetadataMark {
   bool operator==(const MetadataMark&) const = default;
 };
 
+/// The name of that file.
+inline constexpr char kIdentityFile[] = "server_id";
+
 struct Identity {
   ServerId server;
   std::string cluster;  ///< empty until the server was registered for the first time

@@ -3,6 +3,8 @@
 namespace kintsugi::chunkserver {
 
 asio::awaitable<Status> RootGuard::lock(runtime::TaskGroup& tasks, const runtime::Clock& clock) {
+  // The directory of a disk that is not there must not be made: it would be one of another file system.
+  KINTSUGI_CO_TRY(disk_.check_answers());
   const TimePoint give_up = clock.now() + kPatience;
   KINTSUGI_CO_TRY(co_await disk_.disk().make_directory(disk_.root()));
   while (true) {
