@@ -16,6 +16,8 @@
 #include "common/rpc/client.h"
 #include "common/runtime/production/run.h"
 #include "common/runtime/task_group.h"
+#include "erasure/layout.h"
+#include "erasure/policy.h"
 #include "metaserver/daemon/meta_daemon.h"
 #include "metaserver/kv/rocksdb_store.h"
 #include "metaserver/schema/extents.h"
@@ -236,7 +238,8 @@ struct Bench {
     *sealed.mutable_stripe() = allocated.stripe();
     sealed.mutable_stripe()->set_length(count * kExtentBytes);
     for (proto::ChunkPlacement& chunk : *sealed.mutable_stripe()->mutable_chunks()) {
-      chunk.set_length(count * kExtentBytes / 2);
+      chunk.set_length(
+          erasure::chunk_length(*erasure::Policy::parse(kPolicy), count * kExtentBytes, chunk.index()));
       chunk.set_crc(7);
     }
     proto::Extent& extent = *request.add_extents();
