@@ -119,6 +119,11 @@ Result<std::vector<StripeId>> Uploads::gather(
   return attached;
 }
 
+void Uploads::free_unnamed(Transaction& transaction, StripeId id, FreedStripes& freed) {
+  const auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
+  if (stripe && stripe->references() == 0) free_stripe(transaction, id, freed);
+}
+
 Status Uploads::check_extents(const Transaction& transaction, const Extents& extents, uint64_t size,
                               const std::vector<StripeId>& gathered, bool holes) {
   const auto refuse = [](std::string why) { return Status{Code::kInvalidArgument, std::move(why)}; };
@@ -140,7 +145,8 @@ Status Uploads::check_extents(const Transaction& transaction, const Extents& ext
       return {Code::kNotFound, fmt::format("stripe {} is not one of this upload", id)};
     if (!lengths.contains(id)) {
       const auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
-      KINTSUGI_ASSERT(stripe);
+      // Of a write in steps others may have removed the first part, with all that named the stripe.
+      if (!stripe) return {Code::kConflict, fmt::format("stripe {} was freed meanwhile", id)};
       lengths[id] = stripe->length();
     }
     const uint64_t length = lengths[id];
@@ -157,7 +163,7 @@ void Uploads::release(Transaction& transaction, UploadId upload, const Extents& 
     named.insert(StripeId{extent.stripe_id()});
   for (StripeId id : gathered) {
     // In one batch the stripe leaves the upload and becomes the file's, or garbage: expire_step() can free neither.
-    if (!named.contains(id)) free_stripe(transaction, id, freed);
+    if (!named.contains(id)) free_unnamed(transaction, id, freed);
   }
   if (!transaction.get(keys::upload(upload))) return;
   for (StripeId id : attached_before(transaction, upload))
@@ -210,7 +216,7 @@ bool Uploads::free_some(Transaction& transaction, UploadId upload, FreedStripes&
                        return false;
                      }
                      transaction.remove(std::string(key));
-                     free_stripe(transaction, keys::stripe_of_upload(key), freed);
+                     free_unnamed(transaction, keys::stripe_of_upload(key), freed);
                      return true;
                    });
   return more;

@@ -87,6 +87,8 @@ class Uploads {
                       std::vector<ChunkId>& missing);
   /// The stripes that were sealed before the commit.
   static std::vector<StripeId> attached_before(const Transaction& transaction, UploadId upload);
+  /// Frees a stripe that no extent names. A write that is done in steps may have put some of an upload's into its file, and ended.
+  static void free_unnamed(Transaction& transaction, StripeId id, FreedStripes& freed);
   /// Frees some of the stripes attached to the upload. False: none are left.
   bool free_some(Transaction& transaction, UploadId upload, FreedStripes& freed) const;
 

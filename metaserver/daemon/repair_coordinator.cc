@@ -65,30 +65,83 @@ void RepairCoordinator::follow_shards() {
   hosted_works_ = works;
   if (works) {
     log::info("no other repair manager is there: repairs are made from here");
-    take_over();
+    tasks_.spawn(take_over());
   } else {
     log::info("{} other repair managers make the repairs", shards_.managers().size());
     hosted_.keep_only([](StripeId) { return false; });
   }
 }
 
-void RepairCoordinator::take_over() {
+asio::awaitable<void> RepairCoordinator::take_over() {
   for (const auto& [id, server] : state_.servers.servers())
-    if (server.liveness == proto::ServerState::DEAD)
-      hosted_.server_dead(id, state_.chunks_of(id), state_.runtime.clock.now() - server.last_heartbeat);
-  for (ChunkId chunk : state_.chunks_of(ServerId{}))
-    hosted_.chunk_lost(chunk, "missing since the write", /*delay_ok=*/false);
-  state_.chunks.scan_lost({}, [this](ChunkId chunk) {
-    hosted_.chunk_lost(chunk, "reported lost", /*delay_ok=*/false);
+    if (server.liveness == proto::ServerState::DEAD) tell_all_of(id);
+  const auto turn = [this] { return asio::post(state_.runtime.executor, asio::use_awaitable); };
+  size_t told = 0;
+  ChunkId after;
+  const auto tell = [&](ChunkId chunk, const char* why) {
+    if (told++ == kPage) return false;
+    hosted_.chunk_lost(chunk, why, /*delay_ok=*/false);
+    after = chunk;
     return true;
+  };
+  for (bool more = true; more && hosted_works_ && !tasks_.stopping(); more = told > kPage) {
+    told = 0;
+    state_.scan_chunks_of(ServerId{}, after,
+                          [&](ChunkId chunk) { return tell(chunk, "missing since the write"); });
+    co_await turn();
+  }
+  after = {};
+  for (bool more = true; more && hosted_works_ && !tasks_.stopping(); more = told > kPage) {
+    told = 0;
+    state_.chunks.scan_lost(after, [&](ChunkId chunk) { return tell(chunk, "reported lost"); });
+    co_await turn();
+  }
+}
+
+void RepairCoordinator::tell_all_of(ServerId server) {
+  ChunkId after;
+  deaths_.erase(server);
+  if (!tell_page(server, after)) return;
+  deaths_[server] = ++last_death_;
+  tasks_.spawn(tell_rest(server, after, last_death_));
+}
+
+bool RepairCoordinator::tell_page(ServerId server, ChunkId& after) {
+  std::vector<ChunkId> page;
+  bool more = false;
+  state_.scan_chunks_of(server, after, [&](ChunkId chunk) {
+    more = page.size() == kPage;
+    if (!more) page.push_back(chunk);
+    return !more;
   });
+  if (!page.empty()) after = page.back();
+  const ServerRecord* record = state_.servers.find(server);
+  const Duration ago = record != nullptr && record->liveness == proto::ServerState::DEAD
+                           ? state_.runtime.clock.now() - record->last_heartbeat
+                           : Duration{};
+  hosted_.server_dead(server, std::move(page), std::max(Duration{}, ago - state_.options.dead_after));
+  return more;
+}
+
+asio::awaitable<void> RepairCoordinator::tell_rest(ServerId server, ChunkId after, uint64_t death) {
+  const auto goes_on = [&] {
+    const auto found = deaths_.find(server);
+    return found != deaths_.end() && found->second == death && hosted_works_ && !tasks_.stopping();
+  };
+  bool more = true;
+  while (more) {
+    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+    if (!goes_on()) co_return;
+    more = tell_page(server, after);
+  }
+  deaths_.erase(server);
 }
 
 // ---- events ----------------------------------------------------------------------------------------------
 
 void RepairCoordinator::server_dead(ServerId server) {
   if (hosted_works_) {
-    hosted_.server_dead(server, state_.chunks_of(server));
+    tell_all_of(server);
   } else {
     hosted_.end_attempts_with(server);  // repairs it began before it left the rest to others
     log_.append(make_event(proto::RepairEvent::SERVER_DEAD, server));
@@ -100,6 +153,7 @@ void RepairCoordinator::block_report_complete(ServerId server) {
 }
 
 void RepairCoordinator::server_returned(ServerId server) {
+  deaths_.erase(server);
   hosted_.server_returned(server);
   if (!hosted_works_) log_.append(make_event(proto::RepairEvent::SERVER_RETURNED, server));
 }

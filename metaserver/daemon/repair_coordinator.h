@@ -2,6 +2,7 @@
 /// 4.5, "Beyond a centrally managed server").
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,8 @@ namespace kintsugi::metaserver {
 class RepairCoordinator final : public RepairHost {
  public:
   static constexpr Duration kLook = std::chrono::milliseconds(250);  ///< between two looks at who is gone
+  static constexpr size_t kPage =
+      5000;  ///< chunks that the hosted manager is told of before others have a turn
 
   /// References outlive it.
   RepairCoordinator(const runtime::Runtime& runtime, const MetaState& state,
@@ -56,7 +59,12 @@ class RepairCoordinator final : public RepairHost {
   /// Looks whether the hosted manager begins or ends to be responsible.
   void follow_shards();
   /// Tells the hosted manager everything that is lost: it knows nothing of what happened while others were responsible.
-  void take_over();
+  asio::awaitable<void> take_over();
+  /// Tells the hosted manager of a page of what a dead server held, after a chunk. False: that was all.
+  bool tell_page(ServerId server, ChunkId& after);
+  /// Tells it of the rest, page by page, unless the server comes back or somebody else is responsible meanwhile.
+  asio::awaitable<void> tell_rest(ServerId server, ChunkId after, uint64_t death);
+  void tell_all_of(ServerId server);
 
   const MetaState& state_;
   repair_manager::RepairManager& hosted_;
@@ -65,6 +73,9 @@ class RepairCoordinator final : public RepairHost {
   RepairShards shards_;
   RepairLog log_;
   bool hosted_works_ = true;
+  std::map<ServerId, uint64_t>
+      deaths_;  ///< of which the hosted manager is being told; counted, so that an older telling ends
+  uint64_t last_death_ = 0;
   runtime::TaskGroup tasks_;
 };
 

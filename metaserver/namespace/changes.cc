@@ -20,6 +20,13 @@ std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& ch
   return InodeId{stored->inode()};
 }
 
+bool is_over(const Reader& reader, const proto::Change& change) {
+  if (change.session() == 0) return false;
+  const auto stored = reader.get_message<proto::StoredChange>(key_of(change));
+  if (!stored || stored->generation() < change.generation()) return false;
+  return stored->generation() > change.generation() || stored->number() >= change.number();
+}
+
 void note_change(Transaction& transaction, const proto::Change& change, InodeId result) {
   if (change.session() == 0) return;
   transaction.by = change.session();

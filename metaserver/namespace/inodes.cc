@@ -484,23 +484,6 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
   return {};
 }
 
-std::vector<uint64_t> Inodes::cuts(const Reader& reader, InodeId id, uint64_t size) {
-  std::vector<uint64_t> begins;
-  if (const auto inode = reader.get_message<proto::StoredInode>(keys::inode(id))) {
-    scan_extents(reader, content_of(id, *inode), size, [&](const proto::Extent& extent) {
-      begins.push_back(std::max(size, extent.file_offset()));
-      return true;
-    });
-  }
-  std::vector<uint64_t> sizes;
-  for (size_t left = begins.size(); left > kMaxExtentsCutAtOnce;) {
-    left -= kMaxExtentsCutAtOnce;
-    sizes.push_back(begins[left]);
-  }
-  sizes.push_back(size);
-  return sizes;
-}
-
 Status Inodes::set_attributes(Transaction& transaction, const Caller& caller,
                               const proto::SetAttributesRequest& request, FreedStripes& freed) const {
   const InodeId id{request.inode()};
@@ -546,7 +529,7 @@ Status Inodes::set_attributes(Transaction& transaction, const Caller& caller,
     if (all) {
       KINTSUGI_TRY(leave_content(transaction, ids_, id, inode));
     } else if (request.size() < inode.size()) {
-      ExtentWriter writer(transaction, content);
+      ExtentWriter writer(transaction, content, inode.size());
       writer.clear(request.size(), UINT64_MAX);
       writer.finish(inode, freed);
     }

@@ -26,8 +26,8 @@ inline constexpr uint32_t kDefaultListEntries = 1000;
 inline constexpr uint32_t kMaxListEntries = 2000;  ///< keeps a page below rpc::kMaxHeaderBytes
 /// With attributes, each of which is a read of its own: some 30 us when nothing of it is cached, and nobody else is served meanwhile.
 inline constexpr uint32_t kMaxListAttributes = 250;
-/// A file of more extents becomes an orphan before it is reclaimed, and one that is cut off by more is cut in steps.
-inline constexpr size_t kMaxExtentsFreedAtOnce = 16, kMaxExtentsCutAtOnce = 4096;
+/// A file of more extents becomes an orphan before it is reclaimed.
+inline constexpr size_t kMaxExtentsFreedAtOnce = 16;
 inline constexpr size_t kMaxTargetBytes = 4095;  ///< of a symbolic link
 
 /// What an inode is made with.
@@ -87,12 +87,9 @@ class Inodes {
               InodeId to, std::string_view to_name, Target target, const std::function<bool(InodeId)>& held,
               FreedStripes& freed) const;
 
-  /// chmod, chown, utimens, truncate.
+  /// chmod, chown, utimens, truncate. A file that is cut off by very many extents is to be cut in steps (Cuts).
   Status set_attributes(Transaction& transaction, const Caller& caller,
                         const proto::SetAttributesRequest& request, FreedStripes& freed) const;
-  /// Sizes, each with at most kMaxExtentsCutAtOnce extents after it, to which a file can be cut one after the other until it
-  /// has `size`, the last of them.
-  static std::vector<uint64_t> cuts(const Reader& reader, InodeId id, uint64_t size);
 
   Result<std::string> get_xattr(const Transaction& transaction, const Caller& caller, InodeId id,
                                 std::string_view name) const;

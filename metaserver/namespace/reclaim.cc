@@ -24,31 +24,23 @@ void forget_inode(Transaction& transaction, InodeId id, const proto::StoredInode
   adjust_totals(transaction, is_directory(inode) ? 0 : -1, is_directory(inode) ? -1 : 0, 0);
 }
 
-/// Frees the first extents of a file. True: those were all.
-bool free_extents(Transaction& transaction, InodeId id, proto::StoredInode& inode, size_t at_most,
-                  FreedStripes& freed) {
+/// Frees the first extents of a file behind `begin`; returns where the last of them ended. nullopt: those were all.
+std::optional<uint64_t> free_extents(Transaction& transaction, InodeId id, proto::StoredInode& inode,
+                                     uint64_t begin, size_t at_most, FreedStripes& freed) {
   const InodeId content = content_of(id, inode);
-  uint64_t end = 0;
+  uint64_t end = begin;
   size_t seen = 0;
   bool all = true;
-  scan_extents(transaction.store(), content, 0, [&](const proto::Extent& extent) {
+  scan_extents(transaction.store(), content, begin, [&](const proto::Extent& extent) {
     if (seen++ == at_most) return all = false;
     end = extent.file_offset() + extent.length();
     return true;
   });
   ExtentWriter writer(transaction, content);
-  writer.clear(0, end);
+  writer.clear(begin, end);
   writer.finish(inode, freed);
-  return all;
-}
-
-void reclaim_file(Transaction& transaction, InodeId id, proto::StoredInode inode, FreedStripes& freed) {
-  if (free_extents(transaction, id, inode, kExtentsAStep, freed)) {
-    forget_inode(transaction, id, inode);
-    transaction.remove(keys::orphan(id));
-  } else {
-    transaction.put_message(keys::inode(id), inode);
-  }
+  if (all) return std::nullopt;
+  return end;
 }
 
 }  // namespace
@@ -81,7 +73,7 @@ void drop_name(Transaction& transaction, Entry entry, const DropOptions& options
     transaction.put(keys::orphan(entry.id), held ? std::string(kHeldOrphan) : "");
     return;
   }
-  if (!entry.is_directory()) free_extents(transaction, entry.id, *inode, SIZE_MAX, freed);
+  if (!entry.is_directory()) free_extents(transaction, entry.id, *inode, 0, SIZE_MAX, freed);
   forget_inode(transaction, entry.id, *inode);
 }
 
@@ -122,7 +114,10 @@ std::optional<InodeId> Reclaim::next_orphan(const Transaction& transaction,
   const keys::Range all = keys::all(keys::Kind::kOrphan);
   const std::string from = orphan_ ? keys::orphan(orphan_) : all.begin;
   if (!look(from, all.end)) look(all.begin, from);
-  if (last.value != orphan_.value) name_.clear();
+  if (last.value != orphan_.value) {
+    name_.clear();
+    offset_ = 0;
+  }
   orphan_ = last;
   return found;
 }
@@ -137,6 +132,19 @@ bool Reclaim::step(Transaction& transaction, const std::function<bool(InodeId)>&
     reclaim_file(transaction, *orphan, inode, freed);
   }
   return true;
+}
+
+void Reclaim::reclaim_file(Transaction& transaction, InodeId id, proto::StoredInode inode,
+                           FreedStripes& freed) {
+  // Nothing is written to a file that nobody can open any more, so what was freed stays free: unless the step before was not stored.
+  if (offset_ != 0 && transaction.get(keys::extent(content_of(id, inode), offset_))) offset_ = 0;
+  if (const auto end = free_extents(transaction, id, inode, offset_, kExtentsAStep, freed)) {
+    offset_ = *end;
+    transaction.put_message(keys::inode(id), inode);
+  } else {
+    forget_inode(transaction, id, inode);
+    transaction.remove(keys::orphan(id));
+  }
 }
 
 void Reclaim::reclaim_directory(Transaction& transaction, InodeId id, const proto::StoredInode& inode,

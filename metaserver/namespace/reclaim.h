@@ -46,11 +46,13 @@ class Reclaim {
  private:
   std::optional<InodeId> next_orphan(const Transaction& transaction,
                                      const std::function<bool(InodeId)>& held);
+  void reclaim_file(Transaction& transaction, InodeId id, proto::StoredInode inode, FreedStripes& freed);
   void reclaim_directory(Transaction& transaction, InodeId id, const proto::StoredInode& inode,
                          const std::function<bool(InodeId)>& held, FreedStripes& freed);
 
-  InodeId orphan_;    ///< the one that the last step was about, or looked at last
-  std::string name_;  ///< of its entries, all up to this one are gone
+  InodeId orphan_;       ///< the one that the last step was about, or looked at last
+  std::string name_;     ///< of its entries, all up to this one are gone
+  uint64_t offset_ = 0;  ///< of its extents, all up to this offset are gone
 };
 
 }  // namespace kintsugi::metaserver

@@ -19,28 +19,17 @@ bool is_extent(std::string_view key) {
   return static_cast<keys::Kind>(key[0]) == keys::Kind::kExtent;
 }
 
-/// Counts what saved extents name. A stripe that the transaction has freed comes back.
-void refer(Transaction& transaction, StripeId id, uint64_t extents, uint64_t bytes, FreedStripes& freed) {
-  auto stripe = transaction.get_message<proto::StoredStripe>(keys::stripe(id));
-  if (!stripe) {
-    const auto found = std::find_if(freed.begin(), freed.end(),
-                                    [&](const auto& candidate) { return candidate.first == id; });
-    KINTSUGI_ASSERT(found != freed.end());  // the extent named it until now
-    stripe = std::move(found->second);
-    freed.erase(found);
-    for (int i = 0; i < stripe->chunks_size(); ++i) {
-      const ServerId server{stripe->chunks(i).server_id()};
-      const ChunkId chunk{id, static_cast<uint32_t>(i)};
-      transaction.leave(keys::server_chunk(server, chunk));
-      if (server) transaction.leave(keys::garbage(server, chunk));
-    }
-    adjust_totals(transaction, 0, 0, 1, static_cast<int64_t>(stripe->inline_data().size()));
-    stripe->set_references(0);
-    stripe->set_live_bytes(0);
+/// Has a stripe that the transaction has freed be there again, without references.
+void bring_back(Transaction& transaction, StripeId id, proto::StoredStripe& stripe) {
+  for (int i = 0; i < stripe.chunks_size(); ++i) {
+    const ServerId server{stripe.chunks(i).server_id()};
+    const ChunkId chunk{id, static_cast<uint32_t>(i)};
+    transaction.leave(keys::server_chunk(server, chunk));
+    if (server) transaction.leave(keys::garbage(server, chunk));
   }
-  stripe->set_references(stripe->references() + extents);
-  stripe->set_live_bytes(stripe->live_bytes() + bytes);
-  transaction.put_message(keys::stripe(id), *stripe);
+  adjust_totals(transaction, 0, 0, 1, static_cast<int64_t>(stripe.inline_data().size()));
+  stripe.set_references(0);
+  stripe.set_live_bytes(0);
 }
 
 /// A saved extent is forgotten.
@@ -92,8 +81,7 @@ class Snapshots::Preserving {
         save(key, cover_of(InodeId{keys::first_id(key)}));
     for (const auto& [key, value] : transaction_.written(keys::all(keys::Kind::kExtent)))
       save(key, cover_of_content(InodeId{keys::first_id(key)}));
-    for (const auto& [id, refs] : references_)
-      refer(transaction_, StripeId{id}, refs.extents, refs.bytes, freed_);
+    refer();
     for (const auto& [number, snapshot] : keeps_)
       transaction_.put_message(keys::snapshot(number), snapshot);
   }
@@ -105,6 +93,29 @@ class Snapshots::Preserving {
     uint64_t born = 0;
     bool in_any = false;
   };
+
+  /// Counts what saved extents name. Stripes that the transaction has freed come back.
+  void refer() {
+    std::map<StripeId, size_t> places;  // in freed_
+    for (size_t i = 0; i < freed_.size() && !references_.empty(); ++i)
+      places[freed_[i].first] = i;
+    std::set<StripeId> back;
+    for (const auto& [number, refs] : references_) {
+      const StripeId id{number};
+      auto stripe = transaction_.get_message<proto::StoredStripe>(keys::stripe(id));
+      if (!stripe) {
+        const auto found = places.find(id);
+        KINTSUGI_ASSERT(found != places.end());  // the extent named it until now
+        stripe = std::move(freed_[found->second].second);
+        bring_back(transaction_, id, *stripe);
+        back.insert(id);
+      }
+      stripe->set_references(stripe->references() + refs.extents);
+      stripe->set_live_bytes(stripe->live_bytes() + refs.bytes);
+      transaction_.put_message(keys::stripe(id), *stripe);
+    }
+    std::erase_if(freed_, [&](const auto& stripe) { return back.contains(stripe.first); });
+  }
 
   void inode(const std::string& key, const std::optional<std::string>& value) {
     const InodeId id{keys::first_id(key)};

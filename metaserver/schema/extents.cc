@@ -36,11 +36,19 @@ uint64_t changed_by(uint64_t value, int64_t change) {
   return change < 0 && static_cast<uint64_t>(-change) > value ? 0 : value + static_cast<uint64_t>(change);
 }
 
+/// The keys of the extents that end after `from`, and not after `stored_end`.
+keys::Range extents_between(InodeId content, uint64_t from, uint64_t stored_end) {
+  keys::Range range = keys::extents_after(content, from);
+  if (stored_end < UINT64_MAX) range.end = keys::extent(content, stored_end + 1);
+  return range;
+}
+
 }  // namespace
 
 void scan_extents(const Reader& reader, InodeId content, uint64_t from,
-                  const std::function<bool(const proto::Extent&)>& visit) {
-  reader.scan(keys::extents_after(content, from),
+                  const std::function<bool(const proto::Extent&)>& visit, uint64_t stored_end) {
+  if (from >= stored_end) return;
+  reader.scan(extents_between(content, from, stored_end),
               [&](std::string_view key, std::string_view value) { return visit(extent_of(key, value)); });
 }
 
@@ -80,19 +88,51 @@ size_t count_extents(const Reader& reader, InodeId content, size_t at_most) {
   return std::min(count, at_most);
 }
 
-std::vector<proto::Extent> ExtentWriter::touching(uint64_t begin, uint64_t end) const {
+StepEnd end_of_step(const Reader& reader, InodeId content, uint64_t begin, uint64_t end, size_t at_most,
+                    uint64_t stored_end) {
+  StepEnd step{end, 0};
+  const auto count = [&](const proto::Extent& extent) {
+    if (extent.file_offset() >= end) return false;
+    if (++step.extents < at_most) return true;
+    step.end = std::min(end, end_of(extent));
+    return false;
+  };
+  scan_extents(reader, content, begin, count, stored_end);
+  return step;
+}
+
+void ExtentWriter::scan_stored(uint64_t begin, uint64_t end,
+                               const std::function<void(const proto::Extent&)>& visit) {
+  if (begin >= gap_begin_ && end <= gap_end_) return;
+  gap_begin_ = begin;
+  gap_end_ = UINT64_MAX;
+  const auto look = [&](const proto::Extent& extent) {
+    if (extent.file_offset() >= end) {
+      gap_end_ = extent.file_offset();
+      return false;
+    }
+    gap_begin_ = end_of(extent);
+    if (++changes_ > most_) {
+      gap_end_ = gap_begin_;
+      return false;
+    }
+    visit(extent);
+    return true;
+  };
+  scan_extents(transaction_.store(), content_, begin, look, stored_end_);
+}
+
+std::vector<proto::Extent> ExtentWriter::touching(uint64_t begin, uint64_t end) {
   std::vector<proto::Extent> found;
   auto own = changed_.upper_bound(begin);
   const auto take_own_up_to = [&](uint64_t last) {
     for (; own != changed_.end() && own->first <= last; ++own)
       if (own->second && own->second->file_offset() < end) found.push_back(*own->second);
   };
-  scan_extents(transaction_.store(), content_, begin, [&](const proto::Extent& stored) {
-    if (stored.file_offset() >= end) return false;
+  scan_stored(begin, end, [&](const proto::Extent& stored) {
     take_own_up_to(end_of(stored));
     // One that was changed here has just been taken, or is gone.
     if (!changed_.contains(end_of(stored))) found.push_back(stored);
-    return true;
   });
   take_own_up_to(UINT64_MAX);
   return found;
@@ -105,6 +145,7 @@ void ExtentWriter::set(const proto::Extent& extent) {
   stored.set_stripe_offset(extent.stripe_offset());
   transaction_.put_message(keys::extent(content_, end_of(extent)), stored);
   changed_[end_of(extent)] = extent;
+  ++changes_;
   References& references = references_[StripeId{extent.stripe_id()}];
   ++references.extents;
   references.bytes += static_cast<int64_t>(extent.length());

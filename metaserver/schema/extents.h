@@ -25,9 +25,11 @@ inline InodeId content_of(InodeId id, const proto::StoredInode& inode) {
   return inode.content() != 0 ? InodeId{inode.content()} : id;
 }
 
-/// Visits the extents that end after `from`, in file order, until `visit` returns false.
+/// Visits the extents that end after `from`, in file order, until `visit` returns false. `stored_end`: none ends after it, as far as the
+/// caller knows, as the size of the file says. The store skips removed keys one by one until it is compacted: what was cut off behind
+/// that end needs not be passed over.
 void scan_extents(const Reader& reader, InodeId content, uint64_t from,
-                  const std::function<bool(const proto::Extent&)>& visit);
+                  const std::function<bool(const proto::Extent&)>& visit, uint64_t stored_end = UINT64_MAX);
 
 /// The ranges of the file that extents, which are in order, hold without a gap: begin and end of each.
 std::vector<std::pair<uint64_t, uint64_t>> runs_of(
@@ -41,11 +43,27 @@ bool has_exactly(const Reader& reader, InodeId content,
 /// How many there are, counted up to `at_most`.
 size_t count_extents(const Reader& reader, InodeId content, size_t at_most);
 
+/// Extents that one transaction changes of a file, at most, where an operation may be cut into several: the thread that serves
+/// everybody is held up by each transaction for some milliseconds.
+inline constexpr size_t kMaxExtentsAStep = 500;
+
+/// Up to where a range can be changed so that at most `at_most` extents are concerned. More than `begin`, and `end` at most.
+/// REQUIRES: begin < end, at_most > 0.
+struct StepEnd {
+  uint64_t end = 0;
+  size_t extents = 0;  ///< that touch the range up to there
+};
+StepEnd end_of_step(const Reader& reader, InodeId content, uint64_t begin, uint64_t end, size_t at_most,
+                    uint64_t stored_end = UINT64_MAX);
+
 /// Changes the extents of one file within a transaction. finish() must be called once, after the last change. At most one
 /// at a time for a content or a stripe in a transaction: it sees its own changes, and none that others have made.
 class ExtentWriter {
  public:
-  ExtentWriter(Transaction& transaction, InodeId content) : transaction_(transaction), content_(content) {}
+  /// `stored_end`: see scan_extents. `most`: after about so many changes it is full.
+  ExtentWriter(Transaction& transaction, InodeId content, uint64_t stored_end = UINT64_MAX,
+               size_t most = SIZE_MAX)
+      : transaction_(transaction), content_(content), stored_end_(stored_end), most_(most) {}
 
   /// Puts an extent in place of whatever the range held; stripe 0: a hole. REQUIRES: it ends within kMaxFileBytes.
   void put(const proto::Extent& extent);
@@ -53,6 +71,8 @@ class ExtentWriter {
   void clear(uint64_t begin, uint64_t end);
   /// Counts the references of all stripes concerned, frees those that nobody names any more, and adjusts the sizes in `inode`.
   void finish(proto::StoredInode& inode, FreedStripes& freed);
+  /// There is more to change than it may: not all that was asked for is done, and the transaction is to be dropped.
+  bool is_full() const { return changes_ > most_; }
   /// Stripes that finish() left with fewer bytes that somebody names, but with some.
   const std::vector<StripeId>& shrunken() const { return shrunken_; }
 
@@ -63,10 +83,17 @@ class ExtentWriter {
   void set(const proto::Extent& extent);
   void erase(const proto::Extent& extent);
   /// The extents that touch [begin, end), as they are now.
-  std::vector<proto::Extent> touching(uint64_t begin, uint64_t end) const;
+  std::vector<proto::Extent> touching(uint64_t begin, uint64_t end);
+  /// Calls `visit` with the stored extents that touch [begin, end).
+  void scan_stored(uint64_t begin, uint64_t end, const std::function<void(const proto::Extent&)>& visit);
 
   Transaction& transaction_;
   const InodeId content_;
+  const uint64_t stored_end_;
+  const size_t most_;
+  size_t changes_ = 0;  ///< extents that were put, or found in the way
+  /// No stored extent touches this range: the last scan has passed over it. Many extents are mostly put one behind the other.
+  uint64_t gap_begin_ = 0, gap_end_ = 0;
   std::map<uint64_t, std::optional<proto::Extent>> changed_;  ///< by their ends
   std::map<StripeId, References> references_;
   std::vector<StripeId> shrunken_;

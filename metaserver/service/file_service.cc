@@ -4,6 +4,7 @@
 #include "metaserver/namespace/change_time.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/schema/inline_data.h"
+#include "metaserver/service/write_steps.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -57,7 +58,7 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
   const uint64_t end = request.offset() + (request.length() == 0 ? left : std::min(left, request.length()));
   std::set<uint64_t> stripes;
   uint64_t inline_bytes = 0;
-  scan_extents(reader, content_of(place->id(), *inode), request.offset(), [&](const proto::Extent& extent) {
+  const auto describe = [&](const proto::Extent& extent) {
     if (extent.file_offset() >= end) return false;
     const bool new_stripe = !stripes.contains(extent.stripe_id());
     if ((new_stripe && response.stripes_size() == kMaxStripesOfOpenRead) ||
@@ -78,7 +79,8 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
     }
     *response.add_extents() = extent;
     return true;
-  });
+  };
+  scan_extents(reader, content_of(place->id(), *inode), request.offset(), describe, inode->size());
   return {};
 }
 
@@ -197,7 +199,7 @@ Result<proto::Attributes> FileService::commit(Transaction& transaction,
 }
 
 Status FileService::write_file(Transaction& transaction, const FileWrite& wanted,
-                               std::vector<StripeId> stripes, FreedStripes& freed,
+                               std::vector<StripeId> stripes, WriteEffects& effects,
                                proto::Attributes& attributes) {
   KINTSUGI_TRY(state_.leases.check(wanted.inode, wanted.session));
   KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, wanted.inode));
@@ -214,10 +216,12 @@ Status FileService::write_file(Transaction& transaction, const FileWrite& wanted
   }
   const auto& extents = wanted.inline_data.empty() ? wanted.extents : kept.extents();
   KINTSUGI_TRY(Uploads::check_extents(transaction, extents, size, stripes, true));
-  ExtentWriter writer(transaction, content_of(wanted.inode, inode));
-  for (const proto::Extent& extent : extents)
-    writer.put(extent);
-  writer.finish(inode, freed);
+  ExtentWriter writer(transaction, content_of(wanted.inode, inode), inode.size(), wanted.most);
+  for (auto extent = extents.begin(); extent != extents.end() && !writer.is_full(); ++extent)
+    writer.put(*extent);
+  effects.too_long = writer.is_full();
+  if (effects.too_long) return {Code::kLimitExceeded, "has too many extents for one step"};
+  writer.finish(inode, effects.freed);
   note_layout(transaction, wanted, extents, writer.shrunken());
   inode.set_size(size);
   if (!wanted.keep_times) {
@@ -277,7 +281,7 @@ Status FileService::compact(Transaction& transaction, const proto::WriteExtentsR
   const InodeId content = content_of(id, inode);
   if (!has_exactly(transaction.store(), content, request.replaced()))
     return {Code::kConflict, "the file changed meanwhile"};
-  ExtentWriter writer(transaction, content);
+  ExtentWriter writer(transaction, content, inode.size());
   for (const proto::Extent& extent : request.extents())
     writer.put(extent);
   writer.finish(inode, freed);
@@ -286,8 +290,7 @@ Status FileService::compact(Transaction& transaction, const proto::WriteExtentsR
 }
 
 Status FileService::write(Transaction& transaction, const proto::WriteExtentsRequest& request,
-                          proto::WriteExtentsResponse& response, std::vector<ChunkId>& missing,
-                          FreedStripes& freed) {
+                          proto::WriteExtentsResponse& response, WriteEffects& effects) {
   const UploadId upload{request.upload_id()};
   const uint64_t session = request.change().session();
   KINTSUGI_TRY(state_.check_room());
@@ -297,38 +300,124 @@ Status FileService::write(Transaction& transaction, const proto::WriteExtentsReq
   KINTSUGI_ASSIGN(const uint64_t inline_bytes, inline_bytes_of(request));
   if (inline_bytes > 0) KINTSUGI_TRY(state_.check_inline_room(transaction, inline_bytes));
   KINTSUGI_ASSIGN(const std::vector<StripeId> stripes,
-                  state_.uploads.gather(transaction, upload, request.sealed(), missing));
+                  state_.uploads.gather(transaction, upload, request.sealed(), effects.missing));
   if (!request.replaced().empty()) {
-    KINTSUGI_TRY(compact(transaction, request, stripes, freed));
-    state_.uploads.release(transaction, upload, request.extents(), stripes, freed);
+    KINTSUGI_TRY(compact(transaction, request, stripes, effects.freed));
+    state_.uploads.release(transaction, upload, request.extents(), stripes, effects.freed);
     note_change(transaction, request.change(), InodeId{request.inode()});
     return state_.account(transaction);
   }
   google::protobuf::RepeatedPtrField<proto::Extent> all;
+  // What the metadata keep themselves is little, and written at once.
+  const auto most = [](std::string_view inline_data) {
+    return inline_data.empty() ? kMaxExtentsOfAWrite : SIZE_MAX;
+  };
   const FileWrite first{InodeId{request.inode()},  session,
                         request.extents(),         request.size_at_least(),
                         request.modified_ns(),     request.keep_times(),
                         request.kill_privileges(), request.inline_data(),
-                        request.inline_crc()};
-  Status status = write_file(transaction, first, stripes, freed, *response.mutable_attributes());
+                        request.inline_crc(),      most(request.inline_data())};
+  Status status = write_file(transaction, first, stripes, effects, *response.mutable_attributes());
   // Among several a file that is gone is in nobody's way.
   if (!status.ok() && (request.more().empty() || status.code() != Code::kStale)) return status;
   if (status.ok()) all.MergeFrom(request.extents());
   response.set_code(static_cast<int>(status.code()));
   for (const proto::FileExtents& file : request.more()) {
-    const FileWrite next{InodeId{file.inode()}, session, file.extents(),         file.size_at_least(),
-                         file.modified_ns(),    false,   file.kill_privileges(), file.inline_data(),
-                         file.inline_crc()};
+    const FileWrite next{InodeId{file.inode()},  session,
+                         file.extents(),         file.size_at_least(),
+                         file.modified_ns(),     false,
+                         file.kill_privileges(), file.inline_data(),
+                         file.inline_crc(),      most(file.inline_data())};
     auto& written = *response.add_more();
-    status = write_file(transaction, next, stripes, freed, *written.mutable_attributes());
+    status = write_file(transaction, next, stripes, effects, *written.mutable_attributes());
     if (!status.ok() && status.code() != Code::kStale)
       return status.with_context(fmt::format("inode {}", file.inode()));
     if (status.ok()) all.MergeFrom(file.extents());
     written.set_code(static_cast<int>(status.code()));
+    // Each of many files may have few.
+    effects.too_long = transaction.size() > kMaxWritesOfAWrite;
+    if (effects.too_long) return {Code::kLimitExceeded, "concerns too many extents for one step"};
   }
-  state_.uploads.release(transaction, upload, all, stripes, freed);
+  state_.uploads.release(transaction, upload, all, stripes, effects.freed);
   note_change(transaction, request.change(), InodeId{request.inode()});
   return state_.account(transaction);
+}
+
+asio::awaitable<Status> FileService::seal_brought(Context context,
+                                                  const proto::WriteExtentsRequest& request) {
+  if (request.sealed().empty()) co_return Status{};
+  Transaction transaction(state_.store);
+  std::vector<ChunkId> missing;
+  Status sealed;
+  for (int i = 0; i < request.sealed_size() && sealed.ok(); ++i)
+    sealed = state_.uploads.seal(transaction, UploadId{request.upload_id()}, request.sealed(i), missing);
+  // Before the commit suspends: a block report that was collected earlier may come in meanwhile.
+  for (int i = 0; i < request.sealed_size() && sealed.ok(); ++i)
+    note_placed(request.sealed(i));
+  KINTSUGI_CO_TRY(co_await state_.finish(context, sealed, transaction));
+  report_written(request, missing);
+  co_return Status{};
+}
+
+asio::awaitable<Status> FileService::write_in_steps(Context context,
+                                                    const proto::WriteExtentsRequest& request,
+                                                    proto::WriteExtentsResponse& response) {
+  const UploadId upload{request.upload_id()};
+  KINTSUGI_CO_TRY(co_await seal_brought(context, request));
+  for (int i = 0; i < request.more_size(); ++i)
+    response.add_more();
+  for (WriteSteps steps(request); !steps.done();) {
+    const InodeId inode{steps.inode()};
+    KINTSUGI_CO_TRY(co_await state_.leases.settle(inode, request.change().session()));
+    if (is_over(state_.store, request.change())) break;
+    if (state_.runtime.clock.now() >= context.deadline)
+      co_return Status{Code::kDeadlineExceeded, "only the first part is written"};
+    Transaction transaction(state_.store);
+    WriteEffects effects;
+    const int file = steps.file();
+    const proto::FileExtents step = steps.next(state_.store);
+    const FileWrite wanted{inode,
+                           request.change().session(),
+                           step.extents(),
+                           step.size_at_least(),
+                           step.modified_ns(),
+                           file == 0 && request.keep_times(),
+                           step.kill_privileges(),
+                           step.inline_data(),
+                           step.inline_crc()};
+    const auto stripes = state_.uploads.gather(transaction, upload, {}, effects.missing);
+    Status status = stripes ? state_.check_room() : stripes.error();
+    proto::Attributes attributes;
+    if (status.ok()) status = write_file(transaction, wanted, *stripes, effects, attributes);
+    // Among several a file that is gone is in nobody's way.
+    const Code code = status.code();
+    const bool gone = code == Code::kStale && !request.more().empty();
+    if (!status.ok() && !gone) co_return co_await state_.finish_read(context, status);
+    steps.written(gone);
+    if (file == 0) {
+      *response.mutable_attributes() = std::move(attributes);
+      response.set_code(static_cast<int>(code));
+    } else {
+      *response.mutable_more(file - 1)->mutable_attributes() = std::move(attributes);
+      response.mutable_more(file - 1)->set_code(static_cast<int>(code));
+    }
+    if (steps.done()) {
+      // Those that no extent names are nobody's.
+      state_.uploads.release(transaction, upload, {}, *stripes, effects.freed);
+      note_change(transaction, request.change(), InodeId{request.inode()});
+      state_.uploads.ended(upload);
+    }
+    transaction.by = request.change().session();
+    KINTSUGI_CO_TRY(co_await state_.finish(context, {}, transaction, std::move(effects.freed)));
+  }
+  co_return Status{};
+}
+
+void FileService::report_written(const proto::WriteExtentsRequest& request,
+                                 const std::vector<ChunkId>& missing) {
+  report_missing(missing);
+  for (const proto::SealedStripe& sealed : request.sealed())
+    report_unreachable(sealed);
 }
 
 asio::awaitable<Status> FileService::write_extents(Context context, const proto::WriteExtentsRequest& request,
@@ -359,29 +448,37 @@ asio::awaitable<Status> FileService::write_extents(Context context, const proto:
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   }
   Transaction transaction(state_.store);
-  std::vector<ChunkId> missing;
-  FreedStripes freed;
+  WriteEffects effects;
   std::vector<InodeId> granted;
   Status written;
   if (request.has_names() && request.names().session() != request.change().session())
     written = {Code::kInvalidArgument, "the names are another client's"};
   if (written.ok() && request.has_names())
-    written = names_.write_along(transaction, request.names(), *response.mutable_names(), granted, freed);
-  if (written.ok()) written = write(transaction, request, response, missing, freed);
+    written =
+        names_.write_along(transaction, request.names(), *response.mutable_names(), granted, effects.freed);
+  if (written.ok()) written = write(transaction, request, response, effects);
+  if (effects.too_long) {
+    for (const InodeId lease : granted)
+      state_.leases.give_back(request.names().session(), lease);
+    response.Clear();
+    // These are carried out before, and know by themselves what was when the call is repeated.
+    if (request.has_names())
+      KINTSUGI_CO_TRY(module.finish(
+          co_await names_.write_names(module.context(), request.names(), *response.mutable_names())));
+    co_return module.finish(co_await write_in_steps(module.context(), request, response));
+  }
   if (written.ok()) {
     for (const proto::SealedStripe& sealed : request.sealed())
       note_placed(sealed);
     state_.uploads.ended(UploadId{request.upload_id()});
   }
   status = co_await state_.finish(module.context(), written.with_context(fmt::format("inode {}", id)),
-                                  transaction, std::move(freed));
+                                  transaction, std::move(effects.freed));
   if (!status.ok())
     for (const InodeId lease : granted)
       state_.leases.give_back(request.names().session(), lease);
   KINTSUGI_CO_TRY(module.finish(status));
-  report_missing(missing);
-  for (const proto::SealedStripe& sealed : request.sealed())
-    report_unreachable(sealed);
+  report_written(request, effects.missing);
   co_return Status{};
 }
 
@@ -406,16 +503,24 @@ Status FileService::copy(Transaction& transaction, const proto::CopyExtentsReque
     return {Code::kInvalidArgument, "the ranges overlap"};
   std::vector<proto::Extent> extents;
   const uint64_t begin = request.from_offset();
-  scan_extents(source.view(), content_of(from_id, from), begin, [&](const proto::Extent& extent) {
+  // The rest is another call's: as many are copied, and are in the way, as one step may change.
+  const InodeId to_content = content_of(to_id, to);
+  if (length > 0)
+    length = end_of_step(transaction.store(), to_content, request.to_offset(), request.to_offset() + length,
+                         kMaxExtentsAStep, to.size())
+                 .end -
+             request.to_offset();
+  const auto take = [&](const proto::Extent& extent) {
     if (extent.file_offset() >= begin + length) return false;
-    if (extents.size() == kMaxExtentsOfOpenRead) {
-      length = extent.file_offset() - begin;  // the rest is another call's
+    if (extents.size() == kMaxExtentsAStep) {
+      length = extent.file_offset() - begin;
       return false;
     }
     extents.push_back(extent);
     return true;
-  });
-  ExtentWriter writer(transaction, content_of(to_id, to));
+  };
+  scan_extents(source.view(), content_of(from_id, from), begin, take, from.size());
+  ExtentWriter writer(transaction, to_content, to.size());
   writer.clear(request.to_offset(), request.to_offset() + length);
   for (proto::Extent extent : extents) {
     const uint64_t first = std::max(begin, extent.file_offset());

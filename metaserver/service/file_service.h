@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/rpc/server.h"
+#include "metaserver/schema/extents.h"
 #include "metaserver/service/meta_state.h"
 #include "metaserver/service/names_service.h"
 
@@ -15,6 +16,9 @@ inline constexpr int kMaxExtentsOfOpenRead = 4096;
 inline constexpr uint64_t kMaxInlineBytesOfOpenRead = 256 << 10;  ///< then no further stripe is begun
 inline constexpr int kMaxFilesOfWriteExtents = 1023;              ///< beside the first
 inline constexpr int kMaxExtentsReplaced = 16'384;                ///< of one compaction
+/// Extents of a file that a write puts or finds in the way, and writes of the store for all its files: beyond these it is done in steps.
+inline constexpr size_t kMaxExtentsOfAWrite = 2 * kMaxExtentsAStep,
+                        kMaxWritesOfAWrite = 20 * kMaxExtentsAStep;
 
 /// One function for each RPC. `state` must outlive it.
 class FileService {
@@ -56,19 +60,34 @@ class FileService {
     bool keep_times = false, kill_privileges = false;
     std::string_view inline_data;  ///< not empty: the bytes of the extents, which name no stripe
     uint32_t inline_crc = 0;
+    size_t most = SIZE_MAX;  ///< extents that may be changed
   };
   /// Has the same bytes lie elsewhere. kConflict: not all that `request` replaces is there any more.
   Status compact(Transaction& transaction, const proto::WriteExtentsRequest& request,
                  const std::vector<StripeId>& stripes, FreedStripes& freed);
+  /// What a write found out and has done, beside its transaction.
+  struct WriteEffects {
+    std::vector<ChunkId> missing;
+    FreedStripes freed;
+    bool too_long = false;  ///< it is to be done in steps, and nothing of the transaction
+  };
   /// kStale: the file is gone, or the session lost its lease.
   Status write_file(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
-                    FreedStripes& freed, proto::Attributes& attributes);
+                    WriteEffects& effects, proto::Attributes& attributes);
   /// Tells the compactions how the file's new extents lie, and what they left behind.
   void note_layout(const Transaction& transaction, const FileWrite& wanted,
                    const google::protobuf::RepeatedPtrField<proto::Extent>& extents,
                    const std::vector<StripeId>& shrunken);
   Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,
-               proto::WriteExtentsResponse& response, std::vector<ChunkId>& missing, FreedStripes& freed);
+               proto::WriteExtentsResponse& response, WriteEffects& effects);
+  /// Attaches the stripes that a request brings along to its upload.
+  asio::awaitable<Status> seal_brought(Context context, const proto::WriteExtentsRequest& request);
+  /// The same of a request that concerns very many extents, in one transaction after the other (write_steps.h). Its stripes are attached
+  /// to the upload until the last, so that none is lost when the steps end before it.
+  asio::awaitable<Status> write_in_steps(Context context, const proto::WriteExtentsRequest& request,
+                                         proto::WriteExtentsResponse& response);
+  /// Tells the host what is to be repaired of stripes that were stored.
+  void report_written(const proto::WriteExtentsRequest& request, const std::vector<ChunkId>& missing);
   Status copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
               proto::CopyExtentsResponse& response, FreedStripes& freed);
   void report_missing(const std::vector<ChunkId>& missing);

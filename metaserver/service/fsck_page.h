@@ -12,8 +12,8 @@
 namespace kintsugi::metaserver {
 
 inline constexpr size_t kFsckInodesOfAPage = 2000;
-inline constexpr size_t kFsckStripesOfAPage = 5000;
-inline constexpr size_t kFsckExtentsOfAPage = 20'000;         ///< looked at, also when many name one stripe
+inline constexpr size_t kFsckStripesOfAPage = 1500;
+inline constexpr size_t kFsckExtentsOfAPage = 10'000;         ///< looked at, also when many name one stripe
 inline constexpr int kFsckProblemsOfAPage = 200;              ///< a page ends early: each names a path
 inline constexpr size_t kFsckListedBytesOfAPage = 256 << 10;  ///< of stripes that are listed
 inline constexpr int kFsckServersOfAPage = 1000;  ///< with hanging chunks; those of more are only counted

@@ -148,30 +148,47 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
+asio::awaitable<void> InodeService::plan(Cuts& cuts) {
+  if (cuts.is_looked_through() && !cuts.is_outdated(state_.store)) co_return;
+  cuts.start_again();
+  while (cuts.look(state_.store))
+    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+}
+
+asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::SetAttributesRequest& request,
+                                                  uint64_t size, bool last) {
+  proto::SetAttributesRequest step = request;
+  if (request.has_size()) step.set_size(size);
+  Transaction transaction(state_.store);
+  FreedStripes freed;
+  Status set = state_.leases.check(InodeId{request.inode()}, request.change().session());
+  if (set.ok() && request.has_size()) set = state_.check_room();
+  if (set.code() == Code::kNoSpace && request.size() == 0) set = {};  // it makes room
+  if (set.ok()) set = state_.inodes.set_attributes(transaction, Caller::from(request.caller()), step, freed);
+  co_return co_await finish(context, done(set, InodeId{request.inode()}),
+                            last ? request.change() : proto::Change{}, transaction, std::move(freed));
+}
+
 asio::awaitable<Status> InodeService::set_attributes(Context context,
                                                      const proto::SetAttributesRequest& request,
                                                      InodeResponse& response) {
   sight::Module module{context, kSetAttributes};
   const InodeId id{request.inode()};
-  const Caller caller = Caller::from(request.caller());
   Status status = co_await state_.leases.settle(id, request.change().session());
   if (status.ok()) status = state_.leases.check(id, request.change().session());
   const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
   if (status.ok() && !repeated) {
-    std::vector<uint64_t> sizes{request.size()};
-    if (request.has_size() && request.size() > 0) sizes = Inodes::cuts(state_.store, id, request.size());
-    for (size_t i = 0; i < sizes.size() && status.ok(); ++i) {
-      // A file of very many extents is cut off in steps, from its end, each of which leaves a shorter file.
-      const bool last = i + 1 == sizes.size();
-      proto::SetAttributesRequest step = request;
-      if (request.has_size()) step.set_size(sizes[i]);
-      Transaction transaction(state_.store);
-      FreedStripes freed;
-      Status set = request.has_size() ? state_.check_room() : Status{};
-      if (set.code() == Code::kNoSpace && request.size() == 0) set = {};  // it makes room
-      if (set.ok()) set = state_.inodes.set_attributes(transaction, caller, step, freed);
-      status = co_await finish(module.context(), done(set, id), last ? request.change() : proto::Change{},
-                               transaction, std::move(freed));
+    // A file of very many extents is cut off in steps.
+    Cuts cuts(id, request.size());
+    for (bool first = true, last = false; status.ok() && !last; first = false) {
+      if (!first) status = co_await state_.leases.settle(id, request.change().session());
+      if (status.ok() && request.has_size() && request.size() > 0) co_await plan(cuts);
+      if (!first && is_over(state_.store, request.change())) break;
+      if (!first && state_.runtime.clock.now() >= context.deadline)
+        status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
+      last = cuts.is_last();
+      if (status.ok()) status = co_await set_in_step(module.context(), request, cuts.next(), last);
+      if (!last) cuts.done();
     }
   }
   if (status.ok()) status = attributes_of(id, response);

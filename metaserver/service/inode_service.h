@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/rpc/server.h"
+#include "metaserver/namespace/cuts.h"
 #include "metaserver/service/file_service.h"
 #include "metaserver/service/meta_state.h"
 
@@ -55,6 +56,11 @@ class InodeService {
                                  Transaction& transaction, FreedStripes freed = {});
   /// Somebody has the inode open, or `session` will.
   std::function<bool(InodeId)> held_or_by(uint64_t session);
+  /// Finds out in which steps the file is to be cut off, if that is not known or not true any more.
+  asio::awaitable<void> plan(Cuts& cuts);
+  /// Sets the attributes, but this size. Not the `last` step: the change is not carried out yet.
+  asio::awaitable<Status> set_in_step(Context context, const proto::SetAttributesRequest& request,
+                                      uint64_t size, bool last);
   Status attributes_of(InodeId id, InodeResponse& response) const;
   Status find(const proto::LookupRequest& request, InodeResponse& response) const;
 

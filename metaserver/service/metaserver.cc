@@ -189,8 +189,17 @@ asio::awaitable<void> MetaServer::tell_missing_after_grace() {
   const bool slept = co_await tasks_.sleep_for(state_.options.dead_after);
   if (!slept) co_return;
   // Only now: their repairs need helpers, and the servers that live have come back by this time.
-  for (ChunkId chunk : state_.chunks_of(ServerId{}))
-    state_.host->chunk_lost(chunk, "missing since the write");
+  constexpr size_t kPage = 2000;  // others have a turn between two
+  ChunkId after;
+  for (size_t told = kPage; told == kPage && !tasks_.stopping();) {
+    told = 0;
+    state_.scan_chunks_of(ServerId{}, after, [&](ChunkId chunk) {
+      state_.host->chunk_lost(chunk, "missing since the write");
+      after = chunk;
+      return ++told < kPage;
+    });
+    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+  }
 }
 
 asio::awaitable<void> MetaServer::step_forever(std::function<bool(Transaction&, FreedStripes&)> step) {

@@ -12,6 +12,8 @@ constexpr sight::Site kHeartbeat{"metaserver.heartbeat", {"lost_chunks"}, {"vict
 constexpr sight::Site kBlockReport{"metaserver.block_report", {"chunks"}};
 constexpr sight::Site kReportChunk{"metaserver.report_chunk"};
 
+/// Chunks of a page of a block report that are compared before others have a turn.
+constexpr int kChunksOfATurn = 1500;
 constexpr size_t kMaxDetailBytes = 500;  ///< a reader's words are cut to it
 
 }  // namespace
@@ -114,18 +116,35 @@ void ServerService::watch_disks(ServerId server, const proto::HeartbeatRequest& 
 asio::awaitable<Status> ServerService::block_report(Context context, const proto::BlockReportRequest& request,
                                                     Empty&) {
   sight::Module module{context, kBlockReport, {double(request.chunks_size())}};
-  Transaction transaction(state_.store);
   // Only the first report after a registration brings chunks back; those that come every hour do not.
   const ServerRecord* server = state_.servers.find(ServerId{request.server_id()});
   const bool first = server != nullptr && server->wants_block_report;
+  if (request.chunks_size() > BlockReports::kMaxChunksOfAPage)
+    co_return module.finish(Status{Code::kLimitExceeded, "a page of a block report is too long"});
+  proto::BlockReportRequest part = request;
+  bool complete = false;
+  for (int begin = 0;; begin += kChunksOfATurn) {
+    const int end = std::min(begin + kChunksOfATurn, request.chunks_size());
+    part.mutable_chunks()->Assign(request.chunks().begin() + begin, request.chunks().begin() + end);
+    part.set_last(request.last() && end == request.chunks_size());
+    KINTSUGI_CO_TRY(module.finish(co_await take_report(module.context(), part, complete)));
+    if (end == request.chunks_size()) break;
+    // A commit of nothing waits for nothing: others have a turn all the same.
+    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+  }
+  if (complete && first) state_.host->block_report_complete(ServerId{request.server_id()});
+  co_return Status{};
+}
+
+asio::awaitable<Status> ServerService::take_report(Context context, const proto::BlockReportRequest& page,
+                                                   bool& complete) {
+  Transaction transaction(state_.store);
   std::vector<BlockReports::LostChunk> lost;
-  const Result<bool> complete = state_.block_reports.take_page(transaction, request, lost);
+  const Result<bool> taken = state_.block_reports.take_page(transaction, page, lost);
   for (const BlockReports::LostChunk& chunk : lost)
     state_.host->chunk_lost(chunk.chunk, chunk.why);
-  const Status taken = complete ? Status{} : complete.error();
-  KINTSUGI_CO_TRY(module.finish(co_await state_.finish(module.context(), taken, transaction)));
-  if (*complete && first) state_.host->block_report_complete(ServerId{request.server_id()});
-  co_return Status{};
+  complete = taken && *taken;
+  co_return co_await state_.finish(context, taken ? Status{} : taken.error(), transaction);
 }
 
 asio::awaitable<Status> ServerService::report_chunk(Context context, const proto::ReportChunkRequest& request,

@@ -22,6 +22,8 @@ class ServerService {
                                     proto::HeartbeatResponse& response);
   asio::awaitable<Status> block_report(Context context, const proto::BlockReportRequest& request,
                                        Empty& response);
+  /// A part of a page. `complete`: it was the last one of the report.
+  asio::awaitable<Status> take_report(Context context, const proto::BlockReportRequest& page, bool& complete);
   asio::awaitable<Status> report_chunk(Context context, const proto::ReportChunkRequest& request,
                                        Empty& response);
   /// Asks for a block report when the wait for a disk that hangs is over, and when it answers again.

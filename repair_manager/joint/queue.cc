@@ -40,7 +40,9 @@ void RepairQueue::unlink(ChunkId chunk, Slot& slot) {
     case Place::kReady: ready_.erase(ready_key(slot)); break;
     case Place::kDelayed: delayed_.erase({slot.entry.due, chunk}); break;
     case Place::kUnrepairable: --unrepairable_; [[fallthrough]];
-    case Place::kNoDestination: blocked_.erase(chunk); break;
+    case Place::kNoDestination:
+      if (blocked_.erase(chunk) == 0) waking_.erase(chunk);
+      break;
   }
 }
 
@@ -88,6 +90,10 @@ bool RepairQueue::add(QueueEntry entry, TimePoint now) {
   const WorkKind kind = entry.kind;
   const int32_t spare = entry.spare;
   auto known = entries_.find(chunk);
+  if (remember(chunk) && known != entries_.end()) {
+    erase(known);
+    known = entries_.end();
+  }
   if (known != entries_.end() && known->second.entry.kind == WorkKind::kMove && kind == WorkKind::kRepair) {
     erase(known);
     known = entries_.end();
@@ -112,13 +118,20 @@ bool RepairQueue::add(QueueEntry entry, TimePoint now) {
 }
 
 TimePoint RepairQueue::advance(TimePoint now) {
-  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+  bool more = forget_some();
+  for (size_t moved = 0; !delayed_.empty() && delayed_.begin()->first <= now; ++moved) {
+    if (moved == kMovedAtOnce) return now;
     const ChunkId chunk = delayed_.begin()->second;
     Slot& slot = entries_.at(chunk);
     unlink(chunk, slot);
     link(chunk, slot, Place::kReady);
   }
-  if (!blocked_.empty() && now >= retry_blocked_at_) unblock_all();
+  if (!waking_.empty()) {
+    more = wake_some() || more;
+  } else if (!blocked_.empty() && now >= retry_blocked_at_) {
+    unblock_all();
+  }
+  if (more || !waking_.empty()) return now;
   const TimePoint due = delayed_.empty() ? TimePoint::max() : delayed_.begin()->first;
   return blocked_.empty() ? due : std::min(due, retry_blocked_at_);
 }
@@ -164,23 +177,52 @@ bool RepairQueue::block(ChunkId chunk, Lacking what, TimePoint now) {
 }
 
 void RepairQueue::unblock_all() {
+  wake_again_ = !waking_.empty();
+  if (wake_again_) return;
   // Most of them will be blocked again in the next turn, so the time until then grows with their number.
   retry_after_ = std::max<Duration>(kBlockedRetry, kRetryCost * blocked_.size());
-  const std::set<ChunkId> waiting = blocked_;
-  for (ChunkId chunk : waiting) {
+  waking_.swap(blocked_);
+  wake_some();
+}
+
+bool RepairQueue::wake_some() {
+  for (size_t moved = 0; !waking_.empty() && moved < kMovedAtOnce; ++moved) {
+    const ChunkId chunk = *waking_.begin();
     Slot& slot = entries_.at(chunk);
     unlink(chunk, slot);
     link(chunk, slot, Place::kReady);
   }
+  if (waking_.empty() && std::exchange(wake_again_, false)) waking_.swap(blocked_);
+  return !waking_.empty();
 }
 
 size_t RepairQueue::forget_all(Owner owner) {
-  const auto at = by_server_.find(owner);
-  if (at == by_server_.end()) return 0;
-  const std::set<ChunkId> chunks = at->second;
-  for (ChunkId chunk : chunks)
-    erase(entries_.find(chunk));
-  return chunks.size();
+  auto chunks = by_server_.extract(owner);
+  if (chunks.empty()) return 0;
+  const size_t count = chunks.mapped().size();
+  forgetting_.push_back(std::move(chunks.mapped()));
+  forget_some();
+  return count;
+}
+
+bool RepairQueue::forget_some() {
+  for (size_t forgotten = 0; !forgetting_.empty() && forgotten < kMovedAtOnce; ++forgotten) {
+    std::set<ChunkId>& chunks = forgetting_.front();
+    if (!chunks.empty()) {
+      const auto at = entries_.find(*chunks.begin());
+      chunks.erase(chunks.begin());
+      if (at != entries_.end()) erase(at);
+    }
+    if (chunks.empty()) forgetting_.pop_front();
+  }
+  return !forgetting_.empty();
+}
+
+bool RepairQueue::remember(ChunkId chunk) {
+  bool was_there = false;
+  for (std::set<ChunkId>& chunks : forgetting_)
+    was_there = chunks.erase(chunk) > 0 || was_there;
+  return was_there;
 }
 
 size_t RepairQueue::server_returned(ServerId server) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,6 +54,10 @@ class RepairQueue {
   static constexpr Duration kBlockedRetry = std::chrono::seconds(10);
   static constexpr Duration kRetryCost = std::chrono::milliseconds(1);
 
+  /// One call changes the places of so many entries at most, and advance() does the rest from call to call: a server may have had
+  /// millions of chunks, and whoever calls serves others, too.
+  static constexpr size_t kMovedAtOnce = 1000;
+
   /// Takes the entry in as ready or delayed, by its `due`. A chunk that is in already keeps its age and
   /// attempts, gets the new spare and the earlier due time. `spare` becomes that of all entries of the
   /// stripe, and urgent ones become ready at once unless they back off. A chunk that is to be moved and got
@@ -60,7 +65,7 @@ class RepairQueue {
   bool add(QueueEntry entry, TimePoint now);
 
   /// Makes entries ready that are due, and all blocked ones when it is time to retry them. Returns when the next one
-  /// will be ready (TimePoint::max() = none).
+  /// will be ready (TimePoint::max() = none; not after `now`: there is more to do at once).
   TimePoint advance(TimePoint now);
 
   /// Ready entries in order; `visit` returns false to stop. It must not change the queue.
@@ -83,9 +88,10 @@ class RepairQueue {
   /// All blocked entries are ready again.
   void unblock_all();
 
-  /// Forgets what was lost only because that server was dead. Returns how many.
+  /// Forgets what was lost only because that server was dead. Returns how many. Many of them stay for a while: who begins a repair
+  /// sees that it is needless.
   size_t server_returned(ServerId server);
-  /// Forgets the moves away from it. Returns how many.
+  /// Forgets the moves away from it, in the same way. Returns how many.
   size_t moves_cancelled(ServerId from);
   void stripe_deleted(StripeId stripe);
   /// Forgets the entries of stripes that are not `mine`.
@@ -98,7 +104,7 @@ class RepairQueue {
   size_t size() const { return entries_.size(); }
   size_t ready() const { return ready_.size(); }
   size_t delayed() const { return delayed_.size(); }
-  size_t blocked() const { return blocked_.size(); }
+  size_t blocked() const { return blocked_.size() + waking_.size(); }
   size_t unrepairable() const { return unrepairable_; }
 
  private:
@@ -124,6 +130,11 @@ class RepairQueue {
   static ReadyKey ready_key(const Slot& slot);
   void leave_owner(const QueueEntry& entry);
   size_t forget_all(Owner owner);
+  /// True: there are more.
+  bool forget_some();
+  bool wake_some();
+  /// Whether the chunk was to be forgotten; then it is not any more.
+  bool remember(ChunkId chunk);
   void insert(QueueEntry entry, TimePoint now);
   void link(ChunkId chunk, Slot& slot, Place place);
   void unlink(ChunkId chunk, Slot& slot);
@@ -134,6 +145,9 @@ class RepairQueue {
   std::map<ReadyKey, ChunkId> ready_;
   std::set<std::pair<TimePoint, ChunkId>> delayed_;
   std::set<ChunkId> blocked_;
+  std::set<ChunkId> waking_;                  ///< were blocked, and are to be ready
+  bool wake_again_ = false;                   ///< and so are, after them, those that are blocked
+  std::deque<std::set<ChunkId>> forgetting_;  ///< are to be erased, by owner
   TimePoint retry_blocked_at_{};
   Duration retry_after_ = kBlockedRetry;
   std::map<Owner, std::set<ChunkId>> by_server_;

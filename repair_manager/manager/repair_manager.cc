@@ -194,11 +194,11 @@ asio::awaitable<void> RepairManager::schedule() {
     queue_.advance(now);
     start_ready();
     const TimePoint next_read = reads_.expire(now);
-    if (changed_) {
+    TimePoint next = std::min(queue_.advance(now), next_read);
+    if (changed_ || next <= now) {
       co_await asio::post(runtime_.executor, asio::use_awaitable);  // other coroutines have a turn first
       continue;
     }
-    TimePoint next = std::min(queue_.advance(now), next_read);
     if (queue_.ready() > 0) next = std::min(next, now + kBusyRetry);
     co_await wake_.wait_until(next);
   }

@@ -5,6 +5,7 @@
 
 #include "metaserver/namespace/snapshots.h"
 #include "metaserver/namespace/trash.h"
+#include "metaserver/schema/extents.h"
 #include "tests/metaserver/namespace_rig.h"
 
 namespace kintsugi::metaserver {
@@ -83,6 +84,32 @@ TEST_F(HugeDirectory, IsReclaimedInStepsThatCostTheSame) {
   run_steps([&](Transaction& transaction) { return reclaim.step(transaction, nobody, rig.freed); });
   EXPECT_EQ(rig.totals().files(), 0u);
   EXPECT_EQ(rig.count(keys::Kind::kOrphan), 0u);
+}
+
+TEST_F(HugeDirectory, AFileOfVeryManyExtentsIsReclaimedInStepsThatCostTheSame) {
+  const InodeId id{rig.stat("/d/f0000")->inode()};
+  Transaction fill(*rig.store);
+  proto::StoredInode inode = load_inode(*rig.store, id);
+  proto::StoredStripe stripe;
+  stripe.set_length(kFiles);
+  add_stripe(fill, StripeId{77}, stripe);
+  ExtentWriter writer(fill, content_of(id, inode));
+  for (uint64_t i = 0; i < kFiles; ++i) {
+    proto::Extent extent;
+    extent.set_file_offset(1'000'000 + 2 * i);
+    extent.set_length(1);
+    extent.set_stripe_id(77);
+    extent.set_stripe_offset(i);
+    writer.put(extent);
+  }
+  writer.finish(inode, rig.freed);
+  fill.put_message(keys::inode(id), inode);
+  rig.commit(fill);
+  KINTSUGI_ASSERT_OK(rig.remove("/d/f0000"));
+  Reclaim reclaim;
+  run_steps([&](Transaction& transaction) { return reclaim.step(transaction, nobody, rig.freed); });
+  EXPECT_EQ(rig.count(keys::Kind::kOrphan), 0u);
+  EXPECT_FALSE(load_stripe(*rig.store, StripeId{77}));
 }
 
 TEST_F(HugeDirectory, TwoAreReclaimedOneAfterTheOtherWhateverComesBetween) {

@@ -183,5 +183,70 @@ TEST(RepairQueue, ALostChunkIsRepairedAndNotMoved) {
   EXPECT_EQ(queue.moves_cancelled(ServerId{3}), 0u);
 }
 
+// ---- millions: a call moves a bounded number, and the rest follows from call to call
+
+constexpr uint64_t kMany = 3 * RepairQueue::kMovedAtOnce + 1;
+
+TEST(RepairQueue, ManyThatAreDueAtOnceBecomeReadyALittleAtATime) {
+  RepairQueue queue;
+  for (uint64_t i = 1; i <= kMany; ++i)
+    queue.add(delayed(i, 0, 2, 10s), kStart);
+  const TimePoint due = kStart + 10s;
+  for (size_t calls = 1; calls <= 3; ++calls) {
+    EXPECT_LE(queue.advance(due), due) << "there is more to do";
+    EXPECT_EQ(queue.ready(), calls * RepairQueue::kMovedAtOnce);
+  }
+  EXPECT_EQ(queue.advance(due), TimePoint::max());
+  EXPECT_EQ(queue.ready(), kMany);
+}
+
+TEST(RepairQueue, ManyThatWereBlockedBecomeReadyALittleAtATimeAndOnceOnly) {
+  RepairQueue queue;
+  for (uint64_t i = 1; i <= kMany; ++i)
+    queue.add(lost(i, 0, 2), kStart);
+  for (uint64_t i = 1; i <= kMany; ++i)
+    queue.block(chunk(i, 0), RepairQueue::Lacking::kHelpers, kStart);
+  queue.unblock_all();
+  EXPECT_EQ(queue.ready(), RepairQueue::kMovedAtOnce);
+  EXPECT_EQ(queue.blocked(), kMany - RepairQueue::kMovedAtOnce);
+  queue.block(chunk(1, 0), RepairQueue::Lacking::kHelpers, kStart);
+  for (int calls = 0; calls < 10; ++calls)
+    queue.advance(kStart);
+  EXPECT_EQ(queue.ready(), kMany - 1) << "what is blocked anew waits for the next time";
+  EXPECT_EQ(queue.unrepairable(), 1u);
+  EXPECT_TRUE(queue.take(chunk(kMany, 0)));
+}
+
+TEST(RepairQueue, AServerReturnsWhileManyAreWoken) {
+  RepairQueue queue;
+  for (uint64_t i = 1; i <= kMany; ++i)
+    queue.add(lost(i, 0, 2), kStart);
+  for (uint64_t i = 1; i <= kMany; ++i)
+    queue.block(chunk(i, 0), RepairQueue::Lacking::kHelpers, kStart);
+  queue.unblock_all();
+  queue.block(chunk(1, 0), RepairQueue::Lacking::kHelpers, kStart);
+  queue.unblock_all();
+  for (int calls = 0; calls < 10; ++calls)
+    queue.advance(kStart);
+  EXPECT_EQ(queue.ready(), kMany) << "that one, too";
+}
+
+TEST(RepairQueue, ManyOfAServerThatReturnedAreForgottenALittleAtATime) {
+  RepairQueue queue;
+  for (uint64_t i = 1; i <= kMany; ++i)
+    queue.add(delayed(i, 0, 2, 10s), kStart);
+  EXPECT_EQ(queue.server_returned(kServer), kMany);
+  EXPECT_EQ(queue.size(), kMany - RepairQueue::kMovedAtOnce);
+  // It dies again at once: what is lost anew is not forgotten.
+  queue.add(delayed(kMany, 0, 2, 20s), kStart);
+  queue.add(delayed(1, 0, 2, 20s), kStart);
+  for (int calls = 0; calls < 5; ++calls)
+    queue.advance(kStart);
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_EQ(queue.advance(kStart + 10s), kStart + 20s) << "their delay began anew";
+  EXPECT_EQ(queue.server_returned(kServer), 2u);
+  EXPECT_EQ(queue.size(), 0u);
+}
+
 }  // namespace
 }  // namespace kintsugi::repair_manager
