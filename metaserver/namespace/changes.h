@@ -15,7 +15,8 @@ namespace kintsugi::metaserver {
 inline constexpr uint64_t kMaxChangesUnderWay = 64;
 inline constexpr uint64_t kGenerations = 4;
 
-/// The inode that the change returned when it was carried out (or 1 when it returns none); nothing when it was not.
+/// The inode that the change returned when it was carried out (or 1 when it returns none; of a copy, its length); nothing when it
+/// was not.
 std::optional<InodeId> carried_out(const Reader& reader, const proto::Change& change);
 /// The change was carried out, or one that its session made after it had heard how that ended. Who carries it out in steps, for a call
 /// that broke and was repeated, asks before each: what the session does next must not be undone by a step that comes late.

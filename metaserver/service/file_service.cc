@@ -545,16 +545,17 @@ asio::awaitable<Status> FileService::copy_extents(Context context, const proto::
   sight::Module module{context, kCopyExtents, {double(request.length())}};
   const std::vector<InodeId> both{InodeId{request.from()}, InodeId{request.to()}};
   KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(both, request.change().session())));
-  Transaction transaction(state_.store);
-  FreedStripes freed;
-  Status copied = copy(transaction, request, response, freed);
-  if (copied.ok() && carried_out(state_.store, request.change())) {
-    // How much it was is seen as before; others may have written there since.
+  // Others may have written there since, and how much it would be now is another question. What is noted of a copy is its length.
+  if (const auto length = carried_out(state_.store, request.change())) {
     const auto to = Reader(state_.store).get_message<proto::StoredInode>(keys::inode(InodeId{request.to()}));
     if (to) *response.mutable_attributes() = to_attributes(InodeId{request.to()}, *to);
+    response.set_length(length->value);
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   }
-  if (copied.ok()) note_change(transaction, request.change(), InodeId{request.to()});
+  Transaction transaction(state_.store);
+  FreedStripes freed;
+  const Status copied = copy(transaction, request, response, freed);
+  if (copied.ok()) note_change(transaction, request.change(), InodeId{response.length()});
   co_return module.finish(co_await state_.finish(module.context(), copied, transaction, std::move(freed)));
 }
 

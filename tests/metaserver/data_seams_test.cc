@@ -273,6 +273,44 @@ TEST(DataSeams, ACopyThatComesAgainUndoesNothingThatWasWrittenSince) {
   EXPECT_EQ(rig.stat("/to")->size(), 10u) << "the answer was lost, not the copy";
 }
 
+TEST(DataSeams, ACopyThatComesAgainSaysHowMuchItWasAndNotHowMuchItWouldBe) {
+  constexpr uint64_t kBytes = 300'000, kPiece = 100;
+  SeamsRig rig;
+  KINTSUGI_EXPECT_OK(rig.put("/from", 1, kBytes));
+  KINTSUGI_EXPECT_OK(rig.put("/to", 1, kBytes));
+  // So many extents are in the way that one call does not copy over all of them.
+  const auto to = rig.open("/to");
+  ASSERT_TRUE(to);
+  const InodeId content{to->attributes().inode()};
+  const StripeId stripe{to->stripes(0).stripe_id()};
+  Batch batch;
+  batch.remove(keys::extent(content, kBytes));
+  proto::StoredExtent piece;
+  piece.set_length(kPiece);
+  piece.set_stripe_id(stripe.value);
+  for (uint64_t at = 0; at < kBytes; at += kPiece) {
+    piece.set_stripe_offset(at);
+    batch.put(keys::extent(content, at + kPiece), piece.SerializeAsString());
+  }
+  auto stored = *Reader(*rig.store).get_message<proto::StoredStripe>(keys::stripe(stripe));
+  stored.set_references(kBytes / kPiece);
+  batch.put(keys::stripe(stripe), stored.SerializeAsString());
+  KINTSUGI_ASSERT_OK(rig.simulation.run(rig.store->commit(std::move(batch))));
+
+  proto::CopyExtentsRequest copy;
+  copy.set_from(rig.inode("/from"));
+  copy.set_to(content.value);
+  copy.set_length(kBytes);
+  copy.mutable_change()->set_session(kOwner);
+  copy.mutable_change()->set_number(1);
+  const auto first = rig.call<proto::CopyExtentsResponse>(rpc::Method::kCopyExtents, copy);
+  ASSERT_TRUE(first) << first.error();
+  ASSERT_LT(first->length(), kBytes);
+  const auto again = rig.call<proto::CopyExtentsResponse>(rpc::Method::kCopyExtents, copy);
+  ASSERT_TRUE(again) << again.error();
+  EXPECT_EQ(again->length(), first->length());
+}
+
 TEST(DataSeams, WhatIsRestoredWhileItsDirectoryIsInTheTrashDoesNotStayInTheTrash) {
   SeamsRig rig;
   KINTSUGI_EXPECT_OK(rig.make_directory("/a"));
