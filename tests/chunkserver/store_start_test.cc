@@ -113,6 +113,28 @@ TEST(StoreStart, ADiskThatHangsIsNoReasonToMakeANewIdentity) {
   EXPECT_EQ(rig.store->identity().server, id);
 }
 
+TEST(StoreStart, ADiskThatHangsWhenTheServerJoinsItsClusterIsDroppedAlone) {
+  StoreRig rig(1, 3);
+  fill_disks(rig, 4);
+  rig.node.disk().set_hung(true, "/d1");
+  const TimePoint before = rig.simulation.now();
+  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue", 7)));
+  EXPECT_LT(rig.simulation.now() - before, 15s);
+  EXPECT_EQ(rig.store->known_space().failed_disks, 1u);
+  // One that hangs and is bound already costs nothing.
+  rig.node.disk().set_hung(true, "/d2");
+  rig.simulation.run_for(15s);
+  const TimePoint again = rig.simulation.now();
+  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue", 7)));
+  EXPECT_LT(rig.simulation.now() - again, 1s);
+  EXPECT_EQ(rig.store->known_space().failed_disks, 1u);
+  rig.node.disk().forget_faults();
+  rig.restart();
+  EXPECT_EQ(rig.store->known_space().failed_disks, 0u);
+  EXPECT_EQ(rig.store->chunks(), 8u);
+  EXPECT_EQ(rig.store->identity().cluster, "blue");
+}
+
 TEST(StoreStart, DisksAreReadSideBySide) {
   Duration times[2];
   for (int i = 0; i < 2; ++i) {
