@@ -1,4 +1,5 @@
 // What a start costs, and what it owes to disks that do not answer.
+#include "tests/chunkserver/cluster_rig.h"
 #include "tests/chunkserver/store_rig.h"
 #include "tests/expect_ok.h"
 
@@ -97,6 +98,30 @@ TEST(StoreStart, ADiskThatHangsHoldsUpNoOtherOneWheneverItBegins) {
   for (int micros = 100; micros < 6'000; micros += 231)
     hang_during_start(std::chrono::microseconds(micros), caught);
   EXPECT_GE(caught, 10);
+}
+
+TEST(StoreStart, AServerWithADiskThatHangsRegistersAndTellsOfIt) {
+  ClusterRig rig(1);
+  rig.stop_server(0);
+  rig.disks = {"/disk", "/second"};
+  simulation::SimDisk& disk = rig.servers[0].node->disk();
+  disk.set_capacity("/second", uint64_t{1} << 32);
+  rig.start_server(0);
+  rig.simulation.run_for(3s);
+  rig.stop_server(0);
+  const size_t registrations = rig.meta.registrations.size();
+  rig.meta.heartbeats.clear();
+  disk.set_hung(true, "/second");
+  rig.start_server(0);
+  rig.simulation.run_for(3s);
+  EXPECT_EQ(rig.meta.registrations.size(), registrations + 1);
+  ASSERT_FALSE(rig.meta.heartbeats.empty());
+  const auto& disks = rig.meta.heartbeats.back().disk_states();
+  ASSERT_EQ(disks.size(), 2);
+  EXPECT_EQ(disks[0].health(), proto::DiskState::WELL);
+  EXPECT_EQ(disks[1].health(), proto::DiskState::FAILED);
+  EXPECT_NE(disks[1].reason().find("start the server again"), std::string::npos) << disks[1].reason();
+  disk.forget_faults();
 }
 
 TEST(StoreStart, ADiskThatHangsIsNoReasonToMakeANewIdentity) {
