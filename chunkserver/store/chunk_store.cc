@@ -2,6 +2,7 @@
 
 #include "chunkserver/store/disk/disk_wait.h"
 #include "chunkserver/store/disk_choice.h"
+#include "chunkserver/store/disk_step.h"
 #include "chunkserver/store/owner.h"
 #include "chunkserver/store/store_start.h"
 #include "common/log/log.h"
@@ -105,7 +106,16 @@ void ChunkStore::keep_metadata_mark(MetadataMark mark) {
 }
 
 asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster, uint32_t number) {
-  co_return co_await chunkserver::join_cluster(roots_, identity_, std::move(cluster), number);
+  KINTSUGI_CO_TRY(chunkserver::join_cluster(identity_, std::move(cluster), number));
+  std::vector<DiskStep> steps;
+  for (const auto& root : roots_) {
+    if (!root->disk.failed()) steps.push_back({root.get(), keep_owner(*root, identity_)});
+  }
+  for (const Status& kept : co_await run_side_by_side(runtime_, tasks_, std::move(steps))) {
+    // One that hangs is dropped alone.
+    if (kept.code() != Code::kUnavailable) KINTSUGI_CO_TRY(kept);
+  }
+  co_return Status{};
 }
 
 asio::awaitable<void> ChunkStore::stop() {

@@ -74,24 +74,24 @@ asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity) {
   co_return saved;
 }
 
-asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster,
-                                     uint32_t number) {
+Status join_cluster(Identity& identity, std::string cluster, uint32_t number) {
   if (!identity.cluster.empty() && identity.cluster != cluster) {
-    co_return Status{Code::kConflict,
-                     fmt::format("the disks of this server belong to cluster '{}', the metaserver to '{}'",
-                                 identity.cluster, cluster)};
+    return Status{Code::kConflict,
+                  fmt::format("the disks of this server belong to cluster '{}', the metaserver to '{}'",
+                              identity.cluster, cluster)};
   }
   identity.cluster = std::move(cluster);
   identity.number = number;
-  for (auto& root : roots) {
-    // The mark of the metadata has its own time: a server that registers again waits for no disk.
-    if (root->disk.failed() || same_owner(root->identity, identity)) continue;
-    const Status saved = co_await save_identity(root->disk, identity);
-    if (may_lag(saved, root->identity, identity)) continue;
-    KINTSUGI_CO_TRY(saved);
-    root->identity = identity;
-  }
-  co_return Status{};
+  return {};
+}
+
+asio::awaitable<Status> keep_owner(StoreRoot& root, Identity identity) {
+  // The mark of the metadata has its own time: a server that registers again waits for no disk.
+  if (same_owner(root.identity, identity)) co_return Status{};
+  const Status saved = co_await save_identity(root.disk, identity);
+  if (may_lag(saved, root.identity, identity)) co_return Status{};
+  if (saved.ok()) root.identity = std::move(identity);
+  co_return saved;
 }
 
 asio::awaitable<void> save_mark(StoreRoot& root, Identity identity) {

@@ -20,10 +20,10 @@ Result<Identity> agree_on_identity(StoreRoots roots, runtime::Random& random);
 /// record of the same server.
 asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity);
 
-/// Binds the disks to the cluster, in which the server has this number; asks no disk that is bound so already. kConflict:
-/// `identity` names another cluster.
-asio::awaitable<Status> join_cluster(StoreRoots roots, Identity& identity, std::string cluster,
-                                     uint32_t number);
+/// Binds the server to the cluster, in which it has this number. kConflict: `identity` names another cluster, and nothing changed.
+Status join_cluster(Identity& identity, std::string cluster, uint32_t number);
+/// Binds one disk to what the server is bound to; asks no disk that is bound so already.
+asio::awaitable<Status> keep_owner(StoreRoot& root, Identity identity);
 
 /// Makes the mark of `identity` durable on one disk. REQUIRES: no other call for it is under way (StoreRoot::saving_mark).
 asio::awaitable<void> save_mark(StoreRoot& root, Identity identity);

@@ -1,4 +1,5 @@
 // What a start costs, and what it owes to disks that do not answer.
+#include "tests/chunkserver/cluster_rig.h"
 #include "tests/chunkserver/store_rig.h"
 #include "tests/expect_ok.h"
 
@@ -99,6 +100,30 @@ TEST(StoreStart, ADiskThatHangsHoldsUpNoOtherOneWheneverItBegins) {
   EXPECT_GE(caught, 10);
 }
 
+TEST(StoreStart, AServerWithADiskThatHangsRegistersAndTellsOfIt) {
+  ClusterRig rig(1);
+  rig.stop_server(0);
+  rig.disks = {"/disk", "/second"};
+  simulation::SimDisk& disk = rig.servers[0].node->disk();
+  disk.set_capacity("/second", uint64_t{1} << 32);
+  rig.start_server(0);
+  rig.simulation.run_for(3s);
+  rig.stop_server(0);
+  const size_t registrations = rig.meta.registrations.size();
+  rig.meta.heartbeats.clear();
+  disk.set_hung(true, "/second");
+  rig.start_server(0);
+  rig.simulation.run_for(3s);
+  EXPECT_EQ(rig.meta.registrations.size(), registrations + 1);
+  ASSERT_FALSE(rig.meta.heartbeats.empty());
+  const auto& disks = rig.meta.heartbeats.back().disk_states();
+  ASSERT_EQ(disks.size(), 2);
+  EXPECT_EQ(disks[0].health(), proto::DiskState::WELL);
+  EXPECT_EQ(disks[1].health(), proto::DiskState::FAILED);
+  EXPECT_NE(disks[1].reason().find("start the server again"), std::string::npos) << disks[1].reason();
+  disk.forget_faults();
+}
+
 TEST(StoreStart, ADiskThatHangsIsNoReasonToMakeANewIdentity) {
   StoreRig rig(1, 2);
   fill_disks(rig, 4);
@@ -111,6 +136,28 @@ TEST(StoreStart, ADiskThatHangsIsNoReasonToMakeANewIdentity) {
   rig.stop();
   rig.start();
   EXPECT_EQ(rig.store->identity().server, id);
+}
+
+TEST(StoreStart, ADiskThatHangsWhenTheServerJoinsItsClusterIsDroppedAlone) {
+  StoreRig rig(1, 3);
+  fill_disks(rig, 4);
+  rig.node.disk().set_hung(true, "/d1");
+  const TimePoint before = rig.simulation.now();
+  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue", 7)));
+  EXPECT_LT(rig.simulation.now() - before, 15s);
+  EXPECT_EQ(rig.store->known_space().failed_disks, 1u);
+  // One that hangs and is bound already costs nothing.
+  rig.node.disk().set_hung(true, "/d2");
+  rig.simulation.run_for(15s);
+  const TimePoint again = rig.simulation.now();
+  KINTSUGI_EXPECT_OK(rig.simulation.run(rig.store->join_cluster("blue", 7)));
+  EXPECT_LT(rig.simulation.now() - again, 1s);
+  EXPECT_EQ(rig.store->known_space().failed_disks, 1u);
+  rig.node.disk().forget_faults();
+  rig.restart();
+  EXPECT_EQ(rig.store->known_space().failed_disks, 0u);
+  EXPECT_EQ(rig.store->chunks(), 8u);
+  EXPECT_EQ(rig.store->identity().cluster, "blue");
 }
 
 TEST(StoreStart, DisksAreReadSideBySide) {
