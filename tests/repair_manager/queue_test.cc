@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "repair_manager/manager/refused_chunks.h"
+
 namespace kintsugi::repair_manager {
 namespace {
 
@@ -181,6 +183,20 @@ TEST(RepairQueue, ALostChunkIsRepairedAndNotMoved) {
   EXPECT_EQ(queue.moves(), 0u);
   EXPECT_EQ(queue.take(chunk(1, 0))->kind, WorkKind::kRepair);
   EXPECT_EQ(queue.moves_cancelled(ServerId{3}), 0u);
+}
+
+TEST(RefusedChunks, AreToldInOneLineAMinuteHoweverManyTheyAre) {
+  RefusedChunks refused;
+  size_t lines = 0;
+  uint64_t told = 0;
+  for (int i = 0; i < 90'000; ++i) {  // one each millisecond
+    if (const uint64_t count = refused.count(kStart + i * 1ms)) {
+      ++lines;
+      told += count;
+    }
+  }
+  EXPECT_EQ(lines, 2u);
+  EXPECT_EQ(told, 60'001u) << "the others are told in the next line";
 }
 
 }  // namespace
