@@ -29,16 +29,19 @@ void Rebalancer::forget_ended(const Reader& reader, Changes& changes) {
   for (auto at = wanted_.begin(); at != wanted_.end();) {
     const auto& [chunk, wanted] = *at;
     const auto stripe = load_stripe(reader, chunk.stripe);
-    const bool there =
-        stripe && stripe->chunks(static_cast<int>(chunk.index)).server_id() == wanted.from.value;
+    const uint64_t place = stripe ? stripe->chunks(static_cast<int>(chunk.index)).server_id() : 0;
+    const bool there = stripe && place == wanted.from.value;
     const ServerRecord* from = servers_.find(wanted.from);
     const bool alive = from && from->liveness != proto::ServerState::DEAD;
     const bool still_drained = alive && from->stored.draining();
     if (there && alive && wanted.drain && !still_drained) undrained.insert(wanted.from);
-    if (there && alive && (!wanted.drain || still_drained)) {
+    const bool failed = !wanted.drain && clock_.now() >= wanted.since + kPatience;
+    if (there && alive && (wanted.drain ? still_drained : !failed)) {
       ++at;
       continue;
     }
+    if (there && alive && failed) note_failed(chunk, wanted);
+    if (!wanted.drain && place == wanted.to.value) backoff_.succeeded(wanted.from, wanted.to);
     if (wanted.drain) {
       if (--drained_[wanted.from] == 0) drained_.erase(wanted.from);
     } else {
@@ -49,6 +52,17 @@ void Rebalancer::forget_ended(const Reader& reader, Changes& changes) {
     at = wanted_.erase(at);
   }
   changes.cancelled.assign(undrained.begin(), undrained.end());
+}
+
+void Rebalancer::note_failed(ChunkId chunk, const Wanted& wanted) {
+  const Duration pause = backoff_.failed(wanted.from, wanted.to, clock_.now());
+  if (pause == Duration::zero()) return;
+  log::warning(
+      "chunks do not get from server {} to server {}, which is emptier (chunk {} for {:.0f} s): no others "
+      "are moved between "
+      "them for {:.0f} s; `kintsugi repair history` shows what happened to them",
+      servers_.name_of(wanted.from), servers_.name_of(wanted.to), chunk, to_seconds(kPatience),
+      to_seconds(pause));
 }
 
 void Rebalancer::remind(Changes& changes) {
@@ -64,6 +78,7 @@ void Rebalancer::want(ChunkId chunk, Wanted wanted, Changes& changes) {
     balance_bytes_ += wanted.bytes;
     ++balance_moves_;
   }
+  wanted.since = clock_.now();
   tell(chunk, wanted_.emplace(chunk, wanted).first->second, changes);
 }
 
@@ -143,6 +158,7 @@ void Rebalancer::balance(const Reader& reader, Changes& changes) {
       balance_moves_ >= kMaxBalanceMoves)
     return;
   next_balance_ = clock_.now() + 1s;
+  backoff_.forget_old(clock_.now());
   while (!leaving_.empty() && leaving_.front().until <= clock_.now())
     leaving_.pop_front();
   std::vector<Fill> servers = fills();
@@ -152,11 +168,16 @@ void Rebalancer::balance(const Reader& reader, Changes& changes) {
          balance_bytes_ < kMaxBalanceBytes && balance_moves_ < kMaxBalanceMoves) {
     const auto by_share = [](const Fill& a, const Fill& b) { return a.share() < b.share(); };
     const auto [emptiest, fullest] = std::minmax_element(servers.begin(), servers.end(), by_share);
-    if (slow_.contains(emptiest->server)) {  // it would get what others go around
+    // A slow one would get what others go around.
+    if (slow_.contains(emptiest->server) || backoff_.target_left_alone(emptiest->server, clock_.now())) {
       servers.erase(emptiest);
       continue;
     }
     if (fullest->share() - emptiest->share() <= kTolerated) return;
+    if (backoff_.left_alone(fullest->server, emptiest->server, clock_.now())) {
+      servers.erase(fullest);
+      continue;
+    }
     if (!want_one(reader, *fullest, *emptiest, scanned, changes)) servers.erase(fullest);
   }
 }

@@ -11,6 +11,7 @@
 #include "common/proto/store.pb.h"
 #include "common/runtime/clock.h"
 #include "metaserver/cluster/chunk_map.h"
+#include "metaserver/cluster/move_backoff.h"
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/cluster/slow_servers.h"
 #include "metaserver/schema/transaction.h"
@@ -44,6 +45,9 @@ class Rebalancer {
   static constexpr Duration kDeletion = std::chrono::seconds(5);
   /// A wanted move is told again after this: the repair manager that knew of it may have died.
   static constexpr Duration kRemind = std::chrono::seconds(10);
+  /// A move for balance that has not ended after this came to nothing, however often it was tried: the two servers are
+  /// left alone for a while (MoveBackoff).
+  static constexpr Duration kPatience = std::chrono::minutes(2);
 
   /// References outlive it.
   Rebalancer(const ServerRegistry& servers, const ChunkMap& chunks, const SlowServers& slow,
@@ -65,6 +69,7 @@ class Rebalancer {
     ServerId from, to;
     uint64_t bytes = 0;
     bool drain = false;
+    TimePoint since;
     TimePoint told;
   };
   /// Bytes that were moved away and will soon be deleted where they were.
@@ -82,6 +87,8 @@ class Rebalancer {
   };
 
   void forget_ended(const Reader& reader, Changes& changes);
+  /// The move for balance came to nothing.
+  void note_failed(ChunkId chunk, const Wanted& wanted);
   void remind(Changes& changes);
   void drain(const Reader& reader, ServerId server, Changes& changes);
   void balance(const Reader& reader, Changes& changes);
@@ -105,6 +112,7 @@ class Rebalancer {
   uint64_t balance_bytes_ = 0;  ///< in wanted moves for balance
   size_t balance_moves_ = 0;
   TimePoint next_balance_{};
+  MoveBackoff backoff_;
   std::deque<Leaving> leaving_;  ///< the earliest first
 };
 

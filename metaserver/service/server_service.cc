@@ -1,5 +1,7 @@
 #include "metaserver/service/server_service.h"
 
+#include <algorithm>
+
 #include "common/log/log.h"
 #include "common/runtime/span.h"
 #include "monitoring/sight/module.h"
@@ -15,6 +17,20 @@ constexpr sight::Site kReportChunk{"metaserver.report_chunk"};
 /// Chunks of a page of a block report that are compared before others have a turn.
 constexpr int kChunksOfATurn = 1500;
 constexpr size_t kMaxDetailBytes = 500;  ///< a reader's words are cut to it
+
+/// Says in one line for each disk that this heartbeat is the first to call failed, what becomes of all the chunks on it.
+/// `before` is the heartbeat before this one.
+void tell_failed_disks(const std::string& server, const proto::HeartbeatRequest& before,
+                       const proto::HeartbeatRequest& now) {
+  for (const proto::DiskState& disk : now.disk_states()) {
+    if (disk.health() != proto::DiskState::FAILED) continue;
+    const auto known = std::ranges::find(before.disk_states(), disk.disk(), &proto::DiskState::disk);
+    const bool is_known = known != before.disk_states().end();
+    if (is_known && known->health() == proto::DiskState::FAILED) continue;
+    log::error("server {}: disk {} has failed ({}): {} are rebuilt elsewhere", server, disk.path(),
+               disk.reason(), is_known ? fmt::format("its {} chunks", known->chunks()) : "the chunks on it");
+  }
+}
 
 }  // namespace
 
@@ -58,6 +74,9 @@ asio::awaitable<Status> ServerService::heartbeat(Context context, const proto::H
                                                  proto::HeartbeatResponse& response) {
   sight::Module module{context, kHeartbeat, {double(request.lost_size())}};
   const ServerId server{request.server_id()};
+  const ServerRecord* known = state_.servers.find(server);
+  if (known != nullptr && known->registered)
+    tell_failed_disks(state_.servers.name_of(server), known->load, request);
   const auto verdict = state_.servers.heartbeat(request);
   if (!verdict) co_return module.finish(co_await state_.finish_read(module.context(), verdict.error()));
   response.set_wall_clock_ns(state_.runtime.clock.wall_now().time_since_epoch().count());

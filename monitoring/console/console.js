@@ -126,10 +126,29 @@ function healthOf(server, known) {
   if (server.liveness === "dead") return ["bad", "✕ dead"];
   if (server.alarms.length) return ["bad", server.slow_factor > 0 ? "! alarm, gone around" : "! alarm"];
   if (server.liveness === "suspect") return ["warn", "? suspect"];
+  const hung = server.disk_states.filter((disk) => disk.health === "hung").length;
+  if (hung > 0) return ["warn", `! ${counted(hung, "disk")} hang${hung === 1 ? "s" : ""}`];
   if (server.failed_disks > 0) return ["warn", `! ${counted(server.failed_disks, "disk")} failed`];
+  const readOnly = server.disk_states.filter((disk) => disk.health === "read-only").length;
+  if (readOnly > 0) return ["warn", `! ${counted(readOnly, "disk")} read-only`];
   if (server.draining) return ["warn", "→ draining"];
   if (server.slow_factor > 0) return ["warn", `↷ gone around, ${server.slow_factor.toFixed(1)} times slower`];
   return ["", "✓ alive"];
+}
+
+// A mark for each disk of several, and a line for each that is not well.
+function disksOf(server) {
+  const mark = { well: "", slow: "warn", "read-only": "warn", hung: "bad", failed: "bad" };
+  const level = (disk) => disk.health === "well" && disk.full ? "warn" : mark[disk.health] ?? "warn";
+  const state = (disk) => disk.health === "well" && disk.full ? "full" : disk.health;
+  const marks = server.disk_states.map((disk) => {
+    const one = element("i", level(disk));
+    one.title = `${disk.path}: ${state(disk)}, ${counted(disk.chunks, "chunk")}, ${bytes(disk.free_bytes)} of ${bytes(disk.total_bytes)} free`;
+    return one;
+  });
+  const sick = server.disk_states.filter((disk) => level(disk) !== "").map((disk) =>
+    element("div", "facts", `disk ${disk.path}: ${state(disk)}, ${counted(disk.chunks, "chunk")}${disk.reason ? `: ${disk.reason}` : ""}`));
+  return [...(marks.length > 1 ? [element("div", "disks", ...marks)] : []), ...sick];
 }
 
 function tile(server, known) {
@@ -145,7 +164,7 @@ function tile(server, known) {
     alive && server.repairs > 0 ? counted(server.repairs, "repair") : "", alive && server.user_rate > 0 ? rate(server.user_rate) : "",
     !alive ? `heartbeat ${seconds(server.heartbeat_s_ago)} ago` : "", reports].filter(Boolean).join(" · ");
   const made = element("div", `tile ${level}`, element("div", "top", element("span", "", server.name), element("span", "state", state)),
-    meter, element("div", "facts", facts));
+    meter, element("div", "facts", facts), ...(alive ? disksOf(server) : []));
   made.title = server.address;
   return made;
 }

@@ -38,6 +38,32 @@ std::string_view liveness_name(proto::ServerState::Liveness liveness) {
   }
 }
 
+std::string_view health_name(proto::DiskState::Health health) {
+  switch (health) {
+    case proto::DiskState::WELL: return "well";
+    case proto::DiskState::SLOW: return "slow";
+    case proto::DiskState::HUNG: return "hung";
+    case proto::DiskState::READ_ONLY: return "read-only";
+    case proto::DiskState::FAILED: return "failed";
+    default: return "unknown";
+  }
+}
+
+/// The disks of a server as `kintsugi server list --json` names them, less what only that shows.
+Document disks_of(const proto::ServerState& server) {
+  Document disks = Document::array();
+  for (const proto::DiskState& disk : server.disk_states()) {
+    disks.push_back({{"path", disk.path()},
+                     {"health", health_name(disk.health())},
+                     {"reason", disk.reason()},
+                     {"total_bytes", disk.total_bytes()},
+                     {"free_bytes", disk.free_bytes()},
+                     {"chunks", disk.chunks()},
+                     {"full", disk.full()}});
+  }
+  return disks;
+}
+
 /// A verdict as `kintsugi diagnose --json` has it.
 Document document(const proto::Verdict& verdict) {
   return Document::parse(proto::to_json(verdict), nullptr, false);
@@ -134,6 +160,7 @@ std::string ConsoleApi::servers() const {
                     {"chunks", server.chunks()},
                     {"disks", server.disks()},
                     {"failed_disks", server.failed_disks()},
+                    {"disk_states", disks_of(server)},
                     {"busy", server.busy()},
                     {"repairs", server.repairs()},
                     {"user_rate", server.user_bytes_per_second()},

@@ -241,8 +241,15 @@ void RepairManager::add(ChunkId chunk, const Intake& intake) {
     entry.spare = *spare;
     if (entry.spare <= RepairQueue::kUrgentSpare) entry.due = entry.lost_at;
   }
-  if (!queue_.add(std::move(entry), runtime_.clock.now()))
-    log::error("repair queue is full ({}): chunk {} is left to the next block report", queue_.size(), chunk);
+  const TimePoint now = runtime_.clock.now();
+  if (queue_.add(std::move(entry), now)) return;
+  if (const uint64_t refused = refused_.count(now)) {
+    log::error(
+        "the repair queue is full: {} chunks found no room since the last such line, chunk {} is one of "
+        "them; they are "
+        "queued when their servers report again, within an hour",
+        refused, chunk);
+  }
 }
 
 void RepairManager::start_ready() {

@@ -24,6 +24,7 @@
 #include "repair_manager/joint/queue.h"
 #include "repair_manager/manager/read_plans.h"
 #include "repair_manager/manager/records.h"
+#include "repair_manager/manager/refused_chunks.h"
 #include "repair_manager/manager/repair_runner.h"
 #include "repair_manager/manager/repair_starter.h"
 #include "repair_manager/manager/requested_repairs.h"
@@ -134,6 +135,7 @@ class RepairManager final : private SchedulerEvents {
   bool changed_ = false;  // something changed since the scheduler's turn began
   std::deque<Intake> intake_;
   RepairQueue queue_;
+  RefusedChunks refused_;
   RepairPlanner planner_;
   RepairRecords records_;
   ReadPlans reads_;

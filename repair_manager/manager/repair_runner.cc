@@ -313,6 +313,10 @@ void RepairRunner::note_failure(RepairRun& run, const Status& status) {
   if (blame.destination) guilty.push_back(run.plan.targets.front().destination);
   for (ServerId server : guilty)
     planner_.suspect(server);
+  if (status.code() == Code::kNoSpace) {
+    if (blame.destination) planner_.full(run.plan.targets.front().destination);
+    if (blame.other_destination) planner_.full(blame.other_destination);
+  }
 
   for (QueueEntry& entry : run.entries) {
     for (ServerId server : guilty)

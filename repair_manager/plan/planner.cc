@@ -25,7 +25,7 @@ bool same_servers(const ServerTable& a, const ServerTable& b) {
 void RepairPlanner::refresh() {
   const TimePoint now = runtime_.clock.now();
   if (now >= fresh_until_) {
-    ServerTable servers(view_.servers());
+    ServerTable servers(look_at_servers());
     if (!same_servers(servers, servers_)) ++membership_;
     servers_ = std::move(servers);
     fresh_until_ = now + kServersFresh + kServersFreshEach * servers_.all().size();
@@ -34,6 +34,29 @@ void RepairPlanner::refresh() {
   suspects_.clear();
   for (const auto& [server, until] : suspect_until_)
     suspects_.insert(server);
+}
+
+std::vector<ServerView> RepairPlanner::look_at_servers() {
+  std::vector<ServerView> servers = view_.servers();
+  for (ServerView& server : servers) {
+    const auto full = full_.find(server.id);
+    if (full == full_.end()) continue;
+    if (server.free_bytes > full->second.free_bytes || runtime_.clock.now() >= full->second.until) {
+      full_.erase(full);
+    } else {
+      server.free_bytes = 0;
+    }
+  }
+  return servers;
+}
+
+void RepairPlanner::full(ServerId server) {
+  const ServerView* known = servers_.find(server);
+  if (known == nullptr) return;
+  // A second refusal comes when its free bytes are taken for none already.
+  const auto full = full_.try_emplace(server, Full{.free_bytes = known->free_bytes, .until = {}}).first;
+  full->second.until = runtime_.clock.now() + kFullFor;
+  servers_changed();
 }
 
 void RepairPlanner::suspect(ServerId server) {

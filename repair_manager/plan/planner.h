@@ -38,6 +38,9 @@ class RepairPlanner {
   /// The server failed a repair: others are preferred for a while.
   void suspect(ServerId server);
   void forgive(ServerId server) { suspect_until_.erase(server); }
+  /// The server had no room for a chunk, whatever it reports: it gets none until it reports more, or for kFullFor.
+  static constexpr Duration kFullFor = std::chrono::minutes(10);
+  void full(ServerId server);
 
   SlotTable& slots() { return slots_; }
   const SlotTable& slots() const { return slots_; }
@@ -55,6 +58,8 @@ class RepairPlanner {
   Result<RepairPlan> read(const PlanRequest& request, const PlanWishes& wishes, ByteRange range) const;
 
  private:
+  /// The servers as the view has them, those that are full without room.
+  std::vector<ServerView> look_at_servers();
   PlanBasis basis() const;
   template <class Make>
   Result<RepairPlan> make(const PlanRequest& request, Make make) const;
@@ -68,6 +73,11 @@ class RepairPlanner {
   TimePoint fresh_until_{};
   std::map<ServerId, TimePoint> suspect_until_;
   std::set<ServerId> suspects_;
+  struct Full {
+    uint64_t free_bytes;  ///< what it reported when it had no room
+    TimePoint until;
+  };
+  std::map<ServerId, Full> full_;
 };
 
 }  // namespace kintsugi::repair_manager

@@ -74,6 +74,19 @@ TEST_F(DiskQuarantineTest, RemovesAtTheStartWhatIsTooMuchAndLeavesAloneWhatPeopl
   EXPECT_EQ(quarantine.files(), 4u);
 }
 
+TEST_F(DiskQuarantineTest, WhatCannotBeRemovedNowIsCountedAndTriedAgain) {
+  DiskQuarantine quarantine(disk(), kDirectory);
+  for (int i = 0; i < 4; ++i)
+    take(quarantine, 1ull << 30);
+  rig_.node.disk().fail_next(1, Code::kIoError, kDirectory, simulation::DiskOp::kRemove);
+  take(quarantine, 1ull << 30);
+  EXPECT_EQ(quarantine.files(), 5u);
+  EXPECT_EQ(names().size(), 5u);
+  take(quarantine, 1ull << 30);
+  EXPECT_EQ(quarantine.files(), 4u);
+  EXPECT_EQ(names(), (std::vector<std::string>{"chunk.3", "chunk.4", "chunk.5", "chunk.6"}));
+}
+
 TEST_F(DiskQuarantineTest, IsCountedForEachDiskOfAStore) {
   rig_.start();
   KINTSUGI_ASSERT_OK(rig_.put(chunk_id(0x51), chunk_bytes(3 << 20, 1)));

@@ -78,6 +78,27 @@ TEST_F(ConsoleTest, ServersAndAlarmsBelongTogether) {
   EXPECT_EQ(parsed(api.processes()).at("processes").size(), 3u);
 }
 
+TEST_F(ConsoleTest, TheDisksOfAServerAreThereWithTheirHealth) {
+  proto::ServerState& server = *rig.meta->servers.mutable_servers(0);
+  proto::DiskState& well = *server.add_disk_states();
+  well.set_path("/data/1");
+  well.set_chunks(7);
+  proto::DiskState& hung = *server.add_disk_states();
+  hung.set_path("/data/2");
+  hung.set_health(proto::DiskState::HUNG);
+  hung.set_reason("a call has not returned for 31 s");
+  rig.report_for(3);
+  const Json servers = parsed(api.servers()).at("servers");
+  const Json disks = servers[0].at("disk_states");
+  ASSERT_EQ(disks.size(), 2u);
+  EXPECT_EQ(disks[0].at("health"), "well");
+  EXPECT_EQ(disks[0].at("chunks"), 7);
+  EXPECT_EQ(disks[1].at("path"), "/data/2");
+  EXPECT_EQ(disks[1].at("health"), "hung");
+  EXPECT_EQ(disks[1].at("reason"), "a call has not returned for 31 s");
+  EXPECT_TRUE(servers[1].at("disk_states").empty());
+}
+
 TEST_F(ConsoleTest, ARepairIsATreeWithTheRatesOfItsEdges) {
   proto::RepairRecord& record = *rig.meta->repairs.add_running();
   record.set_destination(101);

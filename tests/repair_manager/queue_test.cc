@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "repair_manager/manager/refused_chunks.h"
+
 namespace kintsugi::repair_manager {
 namespace {
 
@@ -246,6 +248,20 @@ TEST(RepairQueue, ManyOfAServerThatReturnedAreForgottenALittleAtATime) {
   EXPECT_EQ(queue.advance(kStart + 10s), kStart + 20s) << "their delay began anew";
   EXPECT_EQ(queue.server_returned(kServer), 2u);
   EXPECT_EQ(queue.size(), 0u);
+}
+
+TEST(RefusedChunks, AreToldInOneLineAMinuteHoweverManyTheyAre) {
+  RefusedChunks refused;
+  size_t lines = 0;
+  uint64_t told = 0;
+  for (int i = 0; i < 90'000; ++i) {  // one each millisecond
+    if (const uint64_t count = refused.count(kStart + i * 1ms)) {
+      ++lines;
+      told += count;
+    }
+  }
+  EXPECT_EQ(lines, 2u);
+  EXPECT_EQ(told, 60'001u) << "the others are told in the next line";
 }
 
 }  // namespace

@@ -68,6 +68,38 @@ TEST(RepairManager, ADestinationThatDiesIsReplaced) {
   EXPECT_NE(cluster.view.commits.at(0).second, destination);
 }
 
+TEST(RepairManager, ADestinationThatHadNoRoomIsLeftOutUntilItReportsMore) {
+  FakeCluster cluster(any_seed(), 12, {});
+  std::set<uint64_t> refusing{10, 11};
+  for (const uint64_t full : refusing)
+    cluster.server(full).verdict = [](const proto::RepairChunkRequest&) {
+      return Status{Code::kNoSpace, "disk /d0 is full"};
+    };
+  const auto lose_one_after_another = [&](size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      cluster.lose({cluster.add_stripe(0), static_cast<uint32_t>(i % 9)});
+      ASSERT_TRUE(cluster.wait_until_healthy(5min));
+      cluster.simulation.run_for(40s);  // longer than a failure is held against a server
+    }
+  };
+  const auto asked = [&] {
+    return std::ranges::count_if(cluster.manager.history(1000), [&](const proto::RepairRecord& record) {
+      return refusing.contains(record.destination()) && record.outcome() == proto::RepairRecord::FAILED;
+    });
+  };
+  lose_one_after_another(12);
+  EXPECT_LE(asked(), 2) << "each is asked once";
+  for (const uint64_t full : refusing) {
+    cluster.server(full).verdict = {};
+    cluster.view.all_servers.at(ServerId{full}).free_bytes += 1 << 30;
+  }
+  cluster.view.commits.clear();
+  lose_one_after_another(12);
+  EXPECT_TRUE(std::ranges::any_of(cluster.view.commits, [&](const auto& commit) {
+    return refusing.contains(commit.second.value);
+  })) << "they have room again";
+}
+
 TEST(RepairManager, ADestinationThatHangsIsGivenUpAtTheDeadline) {
   FakeCluster cluster(any_seed(), 11, {});
   const StripeId stripe = cluster.add_stripe(0);

@@ -212,5 +212,39 @@ TEST(Rebalance, ANewServerFillsUntilTheDifferenceIsSmall) {
   }
 }
 
+TEST(Rebalance, MovesToAServerThatTakesNoneAreTriedLessAndLessOften) {
+  for (const uint64_t seed : seeds({61})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 5, .racks = 5, .policy = "rs-2-1-64k"});
+    for (size_t server = 0; server < cluster.chunkservers(); ++server)
+      cluster.disk(server).set_capacity("/disk-0", 160 << 20);
+    KINTSUGI_ASSERT_OK(cluster.start());
+    const size_t late = 4;
+    cluster.crash_chunkserver(late, Crash::kKill);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_dead(late));
+    for (int i = 0; i < 40; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put(fmt::format("/file-{}", i), 2 << 20));
+    cluster.restart_chunkserver(late);
+    // Whatever is written there fails, and says nothing of the disk.
+    cluster.disk(late).fail_next(SIZE_MAX, Code::kOutOfMemory, "/disk-0", DiskOp::kWrite);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_alive(late));
+    const auto failures_in = [&](Duration time) {
+      const uint64_t before = cluster.repair_status()->failed();
+      cluster.run_for(time);
+      return cluster.repair_status()->failed() - before;
+    };
+    const uint64_t at_first = failures_in(2min);
+    EXPECT_GT(at_first, 0u);
+    cluster.run_for(15min);
+    EXPECT_LT(failures_in(15min), 4 * at_first) << "that is about half as often at most";
+    cluster.disk(late).forget_faults();
+    const auto takes_some = [&]() -> Status {
+      if (chunks_placed_on(cluster, late) > 0) return {};
+      return {Code::kUnavailable, "nothing is moved there"};
+    };
+    KINTSUGI_EXPECT_OK(cluster.wait_until(takes_some, 20min));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::simulation

@@ -38,6 +38,19 @@ TEST(Swarm, OneSeedGivesOneScheduleAndOneRun) {
   EXPECT_EQ(first.coverage.states, second.coverage.states);
 }
 
+TEST(Swarm, SomeSeedsHaveCallsThatBlockAndTheOthersStayWhatTheyWere) {
+  size_t with = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const Schedule schedule = make_schedule(seed, kSteps);
+    with +=
+        std::ranges::any_of(schedule.steps, [](const Step& step) { return step.act == Act::kBlockingCalls; })
+            ? 1
+            : 0;
+  }
+  EXPECT_GT(with, 25u);
+  EXPECT_LT(with, 75u);
+}
+
 TEST(Swarm, TheInspectorMissesAChunkThatSomebodyTookAway) {
   SimulatedCluster cluster({.seed = 3, .chunkservers = 10});
   KINTSUGI_ASSERT_OK(cluster.start());

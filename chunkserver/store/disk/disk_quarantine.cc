@@ -58,15 +58,18 @@ asio::awaitable<void> DiskQuarantine::keep(uint64_t number, std::string path) {
 
 asio::awaitable<void> DiskQuarantine::remove_oldest() {
   while (kept_.size() > kMostFiles || (bytes_ > kMostBytes && kept_.size() > 1)) {
-    const Kept oldest = std::move(kept_.front());
+    Kept oldest = std::move(kept_.front());
     kept_.pop_front();
     bytes_ -= oldest.bytes;
     const Status removed = co_await disk_.remove(oldest.path);
     if (removed.ok()) {
       log::warning("{} was removed, for quarantine keeps at most {} files and {} GiB", oldest.path,
                    kMostFiles, kMostBytes >> 30);
-    } else if (removed.code() != Code::kNotFound) {  // somebody tidied up
+    } else if (removed.code() != Code::kNotFound) {  // one that is gone was tidied up
       log::warning("{} should leave quarantine and cannot be removed: {}", oldest.path, removed.to_string());
+      bytes_ += oldest.bytes;
+      kept_.push_front(std::move(oldest));
+      co_return;  // the next file that comes tries again
     }
   }
 }

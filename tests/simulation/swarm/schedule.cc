@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kActs = static_cast<size_t>(Act::kCount);
 constexpr size_t kFirstFault = static_cast<size_t>(Act::kCrashServer);
 constexpr size_t kFirstOfOneDisk = static_cast<size_t>(Act::kHangOneDisk);
+constexpr size_t kLastOfOneDisk = static_cast<size_t>(Act::kMendOneDisk);
 constexpr std::array<std::string_view, kActs> kNames = {"put",
                                                         "create",
                                                         "remove",
@@ -69,7 +70,8 @@ constexpr std::array<std::string_view, kActs> kNames = {"put",
                                                         "slow-one-disk",
                                                         "read-only-disk",
                                                         "spoil-block",
-                                                        "mend-one-disk"};
+                                                        "mend-one-disk",
+                                                        "blocking-calls"};
 
 /// Codes with cells of the smallest size, so that files of some hundred KiB have several chunks.
 constexpr std::string_view kPolicies[] = {"rs-2-1-64k", "rs-2-2-64k",        "rs-3-2-64k",    "rs-4-2-64k",
@@ -124,9 +126,16 @@ void draw_faults_of_one_disk(uint64_t seed, ClusterOptions& cluster, std::array<
   SimRandom random(mix_bits(seed) ^ hash_name("one disk"));
   if (random.below(3) != 0) return;
   cluster.disks = 2;
-  for (size_t act = kFirstOfOneDisk; act < kActs; ++act)
+  for (size_t act = kFirstOfOneDisk; act <= kLastOfOneDisk; ++act)
     weights[act] = random.coin() ? 1 + static_cast<uint32_t>(random.below(5)) : 0;
   weights[static_cast<size_t>(Act::kMendOneDisk)] = 3;
+}
+
+/// Adds calls that block to one seed in four, drawn apart for the same reason.
+void draw_blocking_calls(uint64_t seed, std::array<uint32_t, kActs>& weights) {
+  SimRandom random(mix_bits(seed) ^ hash_name("blocking calls"));
+  if (random.below(4) != 0) return;
+  weights[static_cast<size_t>(Act::kBlockingCalls)] = 1 + static_cast<uint32_t>(random.below(5));
 }
 
 Act draw_act(SimRandom& random, const std::array<uint32_t, kActs>& weights) {
@@ -186,6 +195,7 @@ Schedule make_schedule(uint64_t seed, size_t steps) {
   schedule.trash = random.below(3) == 0;
   auto weights = draw_weights(random);
   draw_faults_of_one_disk(seed, cluster, weights);
+  draw_blocking_calls(seed, weights);
   for (uint32_t number = 0; number < steps; ++number)
     schedule.steps.push_back({number, draw_act(random, weights), random.next(), draw_pause(random)});
   return schedule;

@@ -77,6 +77,8 @@ enum class Act : uint8_t {
   kReadOnlyDisk,
   kSpoilBlock,  ///< a block of a chunk cannot be read until it is written again
   kMendOneDisk,
+  /// Calls to a disk that block the program's thread: nothing else of the server goes on meanwhile.
+  kBlockingCalls,
   kCount
 };
 

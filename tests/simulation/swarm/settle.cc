@@ -39,6 +39,7 @@ void Swarm::end_faults() {
     disk.set_slow(1);
     disk.set_capacity("/", SimDisk::kDefaultCapacity);
     disk.forget_faults();
+    cluster_.node(server).faults().clear();
   }
   // A disk that failed is used again by a new process only; a server with another one may live on as it is.
   if (schedule_.failed_disks_stay && !sick_.empty()) cluster_.run_for(kDisksAreLookedAt);

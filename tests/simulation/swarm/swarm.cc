@@ -142,6 +142,7 @@ bool Swarm::act(Act act, SimRandom& dice) {
     case Act::kRotAnywhere: return rot_anywhere(dice);
     case Act::kReplaceDisk: return replace_disk(dice);
     case Act::kSpoilBlock: return spoil_block(dice);
+    case Act::kBlockingCalls: return block_in_calls(dice);
     case Act::kHangOneDisk:
     case Act::kSlowOneDisk:
     case Act::kReadOnlyDisk:
@@ -393,6 +394,19 @@ bool Swarm::hurt_one_disk(Act act, SimRandom& dice) {
       disk.set_read_only(false, at);
       return true;
   }
+}
+
+/// As a system call does that the kernel carries out in place.
+bool Swarm::block_in_calls(SimRandom& dice) {
+  const size_t server = any_server(dice);
+  if (!cluster_.running(server)) return false;
+  constexpr runtime::FaultPoint kCalls[] = {runtime::FaultPoint::kDiskRead, runtime::FaultPoint::kDiskWrite,
+                                            runtime::FaultPoint::kDiskSync};
+  const runtime::Fault fault{.point = kCalls[dice.below(std::size(kCalls))],
+                             .action = runtime::FaultAction::kCpuLoop,
+                             .times = 1 + dice.below(3),
+                             .delay = std::chrono::milliseconds(100 + dice.below(1400))};
+  return cluster_.node(server).faults().set(fault).has_value();
 }
 
 bool Swarm::rot_anywhere(SimRandom& dice) {

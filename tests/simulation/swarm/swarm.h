@@ -58,6 +58,7 @@ class Swarm {
   bool rot_anywhere(SimRandom& dice);
   bool spoil_block(SimRandom& dice);
   bool hurt_one_disk(Act act, SimRandom& dice);
+  bool block_in_calls(SimRandom& dice);
   bool replace_disk(SimRandom& dice);
   bool drain(SimRandom& dice);
   bool add_server();
