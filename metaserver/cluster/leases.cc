@@ -17,6 +17,7 @@ bool Leases::grant(uint64_t session, InodeId inode) {
     return false;
   leases_[inode].session = session;
   holder.leases.insert(inode);
+  ++grants_;
   return true;
 }
 
@@ -25,6 +26,7 @@ bool Leases::inherit(uint64_t session, InodeId inode) {
   if (holder.leases.size() >= 2 * kMaxOfSession || leases_.contains(inode)) return false;
   leases_[inode].session = session;
   holder.leases.insert(inode);
+  ++grants_;
   return true;
 }
 
@@ -60,6 +62,7 @@ void Leases::keep(const proto::KeepSessionRequest& request, proto::KeepSessionRe
     if (may_have && lease == leases_.end() && !holder.lost.contains(inode)) {
       leases_[inode].session = session;
       holder.leases.insert(inode);
+      ++grants_;
     } else {
       holder.lost.insert(inode);
     }
@@ -169,12 +172,18 @@ asio::awaitable<Status> Leases::settle(std::vector<InodeId> inodes, uint64_t ses
   co_return Status{};
 }
 
-std::vector<InodeId> Leases::leased() const {
-  std::vector<InodeId> all;
-  all.reserve(leases_.size());
-  for (const auto& [inode, lease] : leases_)
-    all.push_back(inode);
-  return all;
+std::vector<InodeId> Leases::leased(Cursor& after, size_t at_most) const {
+  std::vector<InodeId> page;
+  for (auto holder = holders_.lower_bound(after.session); holder != holders_.end(); ++holder) {
+    const std::set<InodeId>& all = holder->second.leases;
+    auto inode = holder->first == after.session ? all.upper_bound(after.inode) : all.begin();
+    for (; inode != all.end() && page.size() < at_most; ++inode) {
+      page.push_back(*inode);
+      after = {holder->first, *inode};
+    }
+    if (page.size() == at_most) break;
+  }
+  return page;
 }
 
 Status Leases::check(InodeId inode, uint64_t session) const {

@@ -85,8 +85,15 @@ class Leases {
   asio::awaitable<Status> settle(InodeId inode, uint64_t session) {
     return settle(std::vector<InodeId>{inode}, session);
   }
-  /// All inodes that some session has a lease of.
-  std::vector<InodeId> leased() const;
+  /// How far leased() came.
+  struct Cursor {
+    uint64_t session = 0;
+    InodeId inode;
+  };
+  /// The next inodes that some session has a lease of, behind `after`, which becomes the last of them. Fewer than `at_most`: there are no
+  /// more. What is granted meanwhile may be missing: grants() says whether something was.
+  std::vector<InodeId> leased(Cursor& after, size_t at_most) const;
+  uint64_t grants() const { return grants_; }
   /// While one exists nobody gets a lease that the session has not got already.
   class Pause {
    public:
@@ -129,6 +136,7 @@ class Leases {
   std::unordered_map<InodeId, Lease> leases_;
   std::map<uint64_t, Holder> holders_;
   size_t pauses_ = 0;
+  uint64_t grants_ = 0;  ///< leases that were given since the start
   bool stopping_ = false;
   runtime::Event settled_;  ///< leases were given back, lost or told
   runtime::Event& recalled_;

@@ -343,6 +343,7 @@ Status Inodes::link(Transaction& transaction, const Caller& caller, InodeId id, 
     KINTSUGI_TRY(link_across_quotas(transaction, inode, directory.quota()));
     inode.set_linked(true);
   }
+  transaction.moved = true;
   inode.set_links(inode.links() + 1);
   note_change(inode, now_ns());
   transaction.put_message(keys::inode(id), inode);
@@ -399,6 +400,7 @@ bool Inodes::discard(Transaction& transaction, InodeId parent, std::string_view 
   transaction.remove(keys::entry(parent, name));
   put_entry(transaction, *bin, entry_name, entry);
   inode.set_parent(bin->value);
+  transaction.moved = true;
   note_change(inode, now_ns());
   transaction.put_message(keys::inode(entry.id), inode);
   touch(transaction, parent, entry.is_directory() ? -1 : 0);
@@ -465,6 +467,7 @@ Status Inodes::move(Transaction& transaction, const Caller& caller, InodeId from
   put_entry(transaction, to, to_name, *moved);
   if (!moved->is_directory() && inode.links() > 1) inode.set_linked(true);
   inode.set_parent(to.value);
+  transaction.moved = true;
   note_change(inode, now_ns());
   transaction.put_message(keys::inode(moved->id), inode);
   const int gained = moved->is_directory() ? 1 : 0, lost = target && target->is_directory() ? 1 : 0;

@@ -90,6 +90,8 @@ class Transaction {
   }
   /// Quotas::account was done. Nothing that counts may be changed afterwards.
   bool accounted = false;
+  /// Something gets another directory, or a name in one more.
+  bool moved = false;
   /// The session that changes this; 0: nobody who has one.
   uint64_t by = 0;
 

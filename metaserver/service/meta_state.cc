@@ -1,9 +1,8 @@
 #include "metaserver/service/meta_state.h"
 
-#include <unordered_map>
-
 #include "common/runtime/fault_points.h"
 #include "metaserver/namespace/changes.h"
+#include "metaserver/service/leased_below.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -130,31 +129,16 @@ std::optional<InodeId> MetaState::first_unsettled(const Path& path) const {
   return std::nullopt;
 }
 
-std::vector<InodeId> MetaState::leased_below(InodeId directory) const {
+asio::awaitable<std::vector<InodeId>> MetaState::leased_below(InodeId directory) const {
   const Reader reader(store);
-  std::unordered_map<InodeId, bool> below{{directory, true}, {kRootInode, directory == kRootInode}};
-  const auto lies_below = [&](InodeId inode) {
-    std::vector<InodeId> passed;
-    bool is_below = false;
-    for (InodeId at = inode; at;) {
-      if (const auto known = below.find(at); known != below.end()) {
-        is_below = known->second;
-        break;
-      }
-      passed.push_back(at);
-      const auto stored = reader.get_message<proto::StoredInode>(keys::inode(at));
-      // One of several names may lie below.
-      is_below = stored && !is_directory(*stored) && stored->links() > 1;
-      if (is_below || !stored || passed.size() > kMaxDepthBelow) break;
-      at = InodeId{stored->parent()};
-    }
-    for (const InodeId one : passed)
-      below[one] = is_below;
-    return is_below;
-  };
-  std::vector<InodeId> found = leases.leased();
-  std::erase_if(found, [&](InodeId inode) { return !lies_below(inode); });
-  return found;
+  for (int walk = 1;; ++walk) {
+    const uint64_t moves_before = moves;
+    LeasedBelow leased(reader, leases, directory);
+    const size_t at_once = walk < kMaxWalksOfLeases ? LeasedBelow::kAtOnce : SIZE_MAX;
+    while (leased.look(at_once))
+      co_await asio::post(runtime.executor, asio::use_awaitable);
+    if (leased.is_complete() && moves == moves_before) co_return leased.found();
+  }
 }
 
 asio::awaitable<Status> MetaState::settle_below(std::string path) {
@@ -168,7 +152,7 @@ asio::awaitable<Status> MetaState::settle_below(std::string path) {
       at = find_entry(Reader(store), at->id, name);
       if (!at) co_return Status{};  // whoever follows the path says so
     }
-    std::vector<InodeId> leased = leased_below(at->id);
+    std::vector<InodeId> leased = co_await leased_below(at->id);
     if (leased.empty()) co_return Status{};
     KINTSUGI_CO_TRY(co_await leases.settle(std::move(leased), 0, Leases::Patience::kTenSeconds));
   }
@@ -209,6 +193,7 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(context, std::move(done));
   snapshots.preserve(transaction, freed);
+  if (transaction.moved) ++moves;
   KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kStoreCommit);
   // Others read what is pending, so it counts as changed from here on: nothing runs in between. Should the batch not
   // become durable, the store fails as a whole and the process ends, so memory is never ahead of what reads show.
@@ -248,15 +233,6 @@ bool MetaState::holds_chunks(ServerId server) const {
   bool empty = true;
   scan_chunks_of(server, {}, [&](ChunkId) { return empty = false; });
   return !empty;
-}
-
-std::vector<ChunkId> MetaState::chunks_of(ServerId server) const {
-  std::vector<ChunkId> found;
-  scan_chunks_of(server, {}, [&](ChunkId chunk) {
-    found.push_back(chunk);
-    return true;
-  });
-  return found;
 }
 
 void MetaState::scan_chunks_of(ServerId server, ChunkId after,

@@ -110,9 +110,8 @@ struct MetaState {
   bool report_lost(ChunkId chunk, ServerId server, const std::string& why, bool proven);
 
   bool holds_chunks(ServerId server) const;  ///< it is the place of at least one chunk
-  /// All chunks whose place is this server; of server 0: all that are nowhere.
-  std::vector<ChunkId> chunks_of(ServerId server) const;
-  /// The same, in order, after `after`, until `visit` returns false.
+  /// The chunks whose place is this server, or which are nowhere (server 0), in order, after `after`, until `visit` returns false.
+  /// There may be millions.
   void scan_chunks_of(ServerId server, ChunkId after, const std::function<bool(ChunkId)>& visit) const;
 
   proto::ServerState state_of(const ServerRecord& server) const;
@@ -171,13 +170,15 @@ struct MetaState {
 
   runtime::Event servers_changed;  ///< notified when one registers or dies, and when `stopping` is set
   bool stopping = false;
+  uint64_t moves = 0;  ///< transactions that moved something from one directory to another, since the start
 
  private:
-  static constexpr size_t kMaxDepthBelow = 10'000;  ///< a loop would be a damaged store
   /// The first directory of the path that somebody keeps names back in.
   std::optional<InodeId> first_unsettled(const Path& path) const;
-  /// What lies below the directory, or is it, and is leased.
-  std::vector<InodeId> leased_below(InodeId directory) const;
+  /// What lies below the directory, or is it, and is leased, in the turn in which this returns.
+  asio::awaitable<std::vector<InodeId>> leased_below(InodeId directory) const;
+  static constexpr int kMaxWalksOfLeases =
+      4;  ///< then all are looked at in one turn: something is granted or moved all the time
 };
 
 /// Moves the value of `result` to where it belongs, or hands its error on.

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "metaserver/service/leased_below.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {
@@ -313,6 +314,59 @@ TEST(Leases, ACallWaitsLongerAfterARestartThanTheMetaserverWaitsForASilentSessio
   const TimePoint begin = rig.simulation.now();
   EXPECT_TRUE(rig.get_of(rig.inode, 0, false, false, 30s)) << "late rather than never";
   EXPECT_LE(rig.simulation.now() - begin, Leases::kTakeOver + 1s);
+}
+
+TEST(Leases, ThoseBelowADirectoryAreFoundAPageAtATime) {
+  LeaseRig rig;
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+  std::vector<InodeId> below;
+  for (int i = 0; i < 3; ++i) {
+    KINTSUGI_ASSERT_OK(rig.put(fmt::format("/d/{}", i)));
+    below.emplace_back(rig.open(fmt::format("/d/{}", i))->attributes().inode());
+  }
+  proto::StatRequest stat;
+  stat.set_path("/d");
+  const InodeId directory{rig.call<proto::StatResponse>(rpc::Method::kStat, stat)->attributes().inode()};
+  const Sessions sessions(rig.meta_runtime->clock);
+  runtime::Event news(*rig.meta_runtime);
+  Leases leases(*rig.meta_runtime, sessions, news);
+  constexpr size_t kMany = 3 * LeasedBelow::kAtOnce;
+  for (size_t i = 0; i < kMany; ++i)
+    leases.inherit(kWriter + i % 7, InodeId{1'000'000 + i});  // that are nowhere
+  for (size_t i = 0; i < below.size(); ++i)
+    leases.inherit(kWriter + i, below[i]);
+  const Reader reader(*rig.store);
+  LeasedBelow leased(reader, leases, directory);
+  size_t looks = 1;
+  while (leased.look())
+    ++looks;
+  EXPECT_GE(looks, 4u);
+  std::vector<InodeId> found = leased.found();
+  std::ranges::sort(found);
+  EXPECT_EQ(found, below);
+  EXPECT_TRUE(leased.is_complete());
+  leases.inherit(kWriter, InodeId{2'000'000});
+  EXPECT_FALSE(leased.is_complete()) << "the page in which it would be may have passed";
+}
+
+TEST(Leases, ASnapshotSettlesAlsoWhatIsMovedBelowItsDirectoryMeanwhile) {
+  LeaseRig rig;
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+  const uint64_t moves = rig.meta->state().moves;
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  proto::RenameRequest rename;
+  rename.set_from("/f");
+  rename.set_to("/d/f");
+  ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kRename, rename));
+  EXPECT_GT(rig.meta->state().moves, moves) << "who walks the leases begins again";
+  proto::CreateSnapshotRequest snapshot;
+  snapshot.set_path("/d");
+  snapshot.set_name("one");
+  std::optional<Status> ended;
+  rig.in_background(rpc::Method::kCreateSnapshot, snapshot, ended);
+  rig.simulation.run_for(100ms);
+  EXPECT_FALSE(ended);
+  EXPECT_EQ(rig.recalls(kWriter), std::vector<uint64_t>{rig.inode});
 }
 
 }  // namespace

@@ -262,7 +262,14 @@ class MetaServerRig {
     return states;
   }
   std::optional<proto::StoredStripe> stripe(StripeId id) { return load_stripe(*store, id); }
-  std::vector<ChunkId> chunks_of(ServerId server) { return meta->state().chunks_of(server); }
+  std::vector<ChunkId> chunks_of(ServerId server) {
+    std::vector<ChunkId> found;
+    meta->state().scan_chunks_of(server, {}, [&](ChunkId chunk) {
+      found.push_back(chunk);
+      return true;
+    });
+    return found;
+  }
   Status commit_repair(ChunkId chunk, ServerId expected_old, ServerId to) {
     return simulation.run(meta->repairs().commit(Context{}, chunk, expected_old, to));
   }
