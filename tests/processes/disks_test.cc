@@ -120,6 +120,25 @@ TEST_F(Disks, ADirectoryThatIsRemovedUnderLoadIsAFailedDiskWithinSecondsAndIsRep
   }
 }
 
+TEST_F(Disks, AServerStartsWithoutADiskThatIsNotMountedAndShowsItAsFailed) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  const std::string file = make_file("file", 3'000'000, 5);
+  ASSERT_EQ(kintsugi({"put", file, "/file"}).exit_code, 0);
+  kill9("chunkserver-2");
+  const std::string missing = path("not-mounted");
+  const BackgroundCommand server(again("chunkserver-2", data_of("chunkserver-2") + "," + missing),
+                                 environment());
+  const auto shown = [&] { return kintsugi({"server", "list"}).out; };
+  EXPECT_TRUE(eventually([&] { return shown().find("disk " + missing + ": failed") != std::string::npos; },
+                         seconds(15)))
+      << shown();
+  EXPECT_EQ(servers_in_state("1 of 2 disks failed"), 1u);
+  EXPECT_EQ(servers_in_state(" alive"), 3u);
+  EXPECT_FALSE(std::filesystem::exists(missing));
+  ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
+  EXPECT_EQ(read_file(path("back")), read_file(file));
+}
+
 TEST_F(Disks, DfCountsAFileSystemThatAllServersShareOnce) {
   start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
   const auto file_system = std::filesystem::space(cluster_directory());
