@@ -145,6 +145,22 @@ TEST(SegmentFooter, OneUnderABadSectorIsNoDamageAndTheSectorStaysAsItIs) {
   EXPECT_EQ(rig.store->known_space().failed_disks, 0u);
 }
 
+TEST(SegmentFooter, ADiskThatGivesAnErrorWhenItIsWrittenIsStillRead) {
+  StoreRig rig(1, 1, small_segments());
+  fill(rig, 20);
+  rig.stop();
+  const std::string path = path_of_segment(rig);
+  KINTSUGI_ASSERT_OK(rig.node.disk().resize(path, begin_of_footer(rig, path)));
+  for (const auto op : {simulation::DiskOp::kSync, simulation::DiskOp::kWrite}) {
+    rig.node.disk().fail_next(1, Code::kIoError, "/d0/segments", op);
+    rig.start();
+    expect_all(rig, 20);
+    EXPECT_EQ(begin_of_footer(rig, path), file_bytes(rig, path));
+    rig.stop();
+    rig.node.disk().forget_faults();
+  }
+}
+
 TEST(SegmentFooter, ThatOfAnotherSegmentOrPlaceIsNone) {
   Segment segment;
   segment.salt = 7;

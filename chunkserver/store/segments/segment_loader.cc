@@ -153,8 +153,8 @@ asio::awaitable<Result<uint64_t>> load_segment(DataDisk& disk, const std::string
     KINTSUGI_CO_TRY(disk.note(co_await segment->file->truncate(segment->end)));
   }
   // Also for the footer: what it lists is not looked at again, and the last group may never have been synced.
-  KINTSUGI_CO_TRY(disk.note(co_await segment->file->sync()));
-  co_await seal(disk, segment);
+  const Status synced = disk.note(co_await segment->file->sync());
+  if (synced.ok()) co_await seal(disk, segment);
   co_return found.damaged;
 }
 
