@@ -29,7 +29,7 @@ class Kill : public ProcessCluster {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(cluster_directory(), ignored))
       if (entry.is_regular_file(ignored) &&
-          entry.path().filename().string().ends_with("-" + std::to_string(index)))
+          entry.path().filename().string().find(fmt::format("-{}-", index)) == 16)
         return entry.path();
     return "";
   }
