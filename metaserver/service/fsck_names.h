@@ -16,7 +16,8 @@
 
 namespace kintsugi::metaserver {
 
-inline constexpr size_t kFsckNamesOfAPage = 10'000;  ///< that are read, with the inodes they are compared with
+inline constexpr size_t kFsckNamesOfAPage =
+    10'000;  ///< that are read, with the inodes they are compared with
 
 class FsckNames {
  public:

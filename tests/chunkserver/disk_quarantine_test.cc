@@ -90,7 +90,8 @@ TEST_F(DiskQuarantineTest, WhatCannotBeRemovedNowIsCountedAndTriedAgain) {
 TEST_F(DiskQuarantineTest, IsCountedForEachDiskOfAStore) {
   rig_.start();
   KINTSUGI_ASSERT_OK(rig_.put(chunk_id(0x51), chunk_bytes(3 << 20, 1)));
-  KINTSUGI_ASSERT_OK(rig_.node.disk().flip_bit("/d0/chunks/51/0000000000000051-0", 4096 + 77));
+  KINTSUGI_ASSERT_OK(
+      rig_.node.disk().flip_bit(chunk_file(rig_.node.disk(), "/d0", chunk_id(0x51)), 4096 + 77));
   EXPECT_FALSE(rig_.get(chunk_id(0x51)));
   rig_.simulation.run_for(1s);
   EXPECT_EQ(rig_.store->disk_reports().at(0).quarantined_files, 1u);
