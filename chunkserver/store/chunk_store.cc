@@ -82,6 +82,7 @@ asio::awaitable<Status> ChunkStore::start() {
     tasks_.spawn(root->disk.keep_space_fresh(tasks_));
   }
   tasks_.spawn(walk_.run());
+  tasks_.spawn(disk_calls_.watch(tasks_));
   for (const Entry& copy : starting.surplus())
     tasks_.spawn(remove_surplus(copy));
   co_return Status{};

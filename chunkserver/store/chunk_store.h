@@ -192,7 +192,7 @@ class ChunkStore {
   std::vector<ChunkInfo> lost_;
   StoreCounters counters_;
   runtime::TaskGroup tasks_;  ///< committers, cleaners, guards, the walk, and what clears away after a chunk
-  DiskCalls disk_calls_{runtime_, tasks_};
+  DiskCalls disk_calls_{runtime_};
   FileWalk walk_;
 };
 

@@ -1,52 +1,73 @@
 /// Calls to disks that their callers stop waiting for when the disk hangs.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <optional>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
 
 #include "chunkserver/store/disk/data_disk.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
+#include "common/runtime/resumption.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::chunkserver {
 
 /// A call to a disk that hangs ends when the disk answers, which may be never; whoever asked should ask another server long
-/// before. References outlive it; the tasks run on for as long as a disk hangs.
+/// before. A call costs no turn of the loop of its own: every read of a chunk is one. References outlive it.
 class DiskCalls {
  public:
-  DiskCalls(const runtime::Runtime& runtime, runtime::TaskGroup& tasks) : runtime_(runtime), tasks_(tasks) {}
+  explicit DiskCalls(const runtime::Runtime& runtime) : runtime_(runtime), ended_(runtime) {}
 
-  /// Returns what the call returns, or, as soon as the disk is judged hung, the error of DataDisk::check_answers(). The call
-  /// then goes on alone. REQUIRES: it owns or shares everything that it uses, but the store.
+  /// Returns what the call returns, or, within a second after the disk is judged hung, the error of DataDisk::check_answers().
+  /// The call then goes on alone. REQUIRES: watch() runs, and the call owns or shares everything that it uses, but the store.
   template <class T>
   asio::awaitable<Result<T>> wait_for(const DataDisk& disk, asio::awaitable<Result<T>> call) {
-    auto waited = std::make_shared<Waited<T>>(runtime_);
-    tasks_.spawn(carry_out(waited, std::move(call)));
-    while (!waited->result && disk.answers())
-      (void)co_await waited->done.wait_until(disk.health().hangs_at_soonest());
+    auto waited = std::make_shared<Waited<T>>();
+    waited->disk = &disk;
+    co_await runtime::suspend<bool>([&](runtime::Resumption<bool> caller) {
+      waited->caller = std::move(caller);
+      waited->place = waiting_.insert(waiting_.end(), waited);
+      waited->is_starting = true;
+      asio::co_spawn(runtime_.executor, carry_out(waited, std::move(call)), abort_on_exception);
+      waited->is_starting = false;
+    });
     if (waited->result) co_return std::move(*waited->result);
     co_return disk.check_answers();
   }
 
+  /// Tells callers of disks that hang, until the tasks stop and every call has ended.
+  asio::awaitable<void> watch(runtime::TaskGroup& tasks);
+
  private:
+  struct Call {
+    const DataDisk* disk = nullptr;
+    runtime::Resumption<bool> caller;  ///< none: it was told already
+    bool is_starting = false;          ///< the caller is about to be suspended
+    std::list<std::shared_ptr<Call>>::iterator place;
+  };
   template <class T>
-  struct Waited {
-    explicit Waited(const runtime::Runtime& runtime) : done(runtime) {}
+  struct Waited : Call {
     std::optional<Result<T>> result;
-    runtime::Event done;
   };
 
   template <class T>
-  static asio::awaitable<void> carry_out(std::shared_ptr<Waited<T>> waited, asio::awaitable<Result<T>> call) {
-    waited->result = co_await std::move(call);
-    waited->done.notify_all();
+  asio::awaitable<void> carry_out(std::shared_ptr<Waited<T>> waited, asio::awaitable<Result<T>> call) {
+    auto result = co_await std::move(call);
+    if (waited->caller) waited->result = std::move(result);
+    waiting_.erase(waited->place);
+    if (waiting_.empty()) ended_.notify_all();
+    tell(*waited);
   }
+  void tell(Call& call);
+  static void abort_on_exception(std::exception_ptr error);
 
   const runtime::Runtime& runtime_;
-  runtime::TaskGroup& tasks_;
+  std::list<std::shared_ptr<Call>> waiting_;  ///< calls that have not ended
+  runtime::Event ended_;                      ///< the last of them has
 };
 
 /// A buffer for a transfer of the disk, out of its share of them. kDeadlineExceeded; kUnavailable as soon as the disk hangs:
