@@ -96,7 +96,7 @@ asio::awaitable<void> ChunkDeleter::carry_out(Order order) {
   const bool held_up = under_way_.erase(order.number) == 0;
   if (held_up) --held_up_;
   wakeup_.notify_all();
-  // What a disk keeps that is read-only or hangs, the next block report names again: it must not hold up other orders.
+  // A disk that is read-only or hangs keeps the chunk. The next block report names it again, so other orders go on.
   const bool kept = removed.code() == Code::kReadOnlyDevice || removed.code() == Code::kUnavailable;
   if (removed.ok() || removed.code() == Code::kNotFound || kept || held_up || !stands(order)) {
     close(order);

@@ -71,7 +71,7 @@ std::string chunk_file_name(const ChunkInfo& info) {
 Result<ChunkFileName> parse_chunk_file_name(std::string_view name) {
   ChunkInfo info;
   std::string_view rest = name;
-  // Whether a number comes next, and behind it the end or another one.
+  // Takes one number, behind which comes the end or another number.
   const auto take = [&rest](auto& number, int base) {
     const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), number, base);
     rest.remove_prefix(static_cast<size_t>(parsed.ptr - rest.data()));

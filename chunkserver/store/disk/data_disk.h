@@ -95,7 +95,7 @@ class DataDisk {
   uint64_t free_bytes() const {
     return space_.free_bytes > promised_ && !full() ? space_.free_bytes - promised_ : 0;
   }
-  /// What chunks that are being written may still need.
+  /// Bytes that chunks which are being written may still need.
   uint64_t promised_bytes() const { return promised_; }
   void promise(uint64_t bytes) { promised_ += bytes; }
   void take_back_promise(uint64_t bytes, uint64_t written);

@@ -11,7 +11,7 @@
 
 namespace kintsugi::chunkserver {
 
-/// What is kept in memory of a chunk's record.
+/// The part of a chunk's record that is kept in memory.
 struct SegmentRecord {
   ChunkInfo info;
   uint64_t offset = 0;  ///< where the record begins in the segment

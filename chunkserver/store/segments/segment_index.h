@@ -55,11 +55,11 @@ class SegmentIndex {
   /// One that was given up, or else the one with the smallest live share, if that is below `share`; not `active`, which
   /// still grows.
   std::shared_ptr<Segment> deadest(double share, const Segment* active) const;
-  /// Whether the record at this position of the segment is the one that counts.
+  /// True when the record at this position of the segment is its chunk's latest one.
   bool is_live(const Segment& segment, size_t position) const;
   /// The chunks whose records do not end within the first `bytes` of the segment.
   std::vector<ChunkId> chunks_beyond(const Segment& segment, uint64_t bytes) const;
-  /// Whether this tombstone of the segment keeps records of other segments dead.
+  /// True when this tombstone of the segment keeps records of other segments dead.
   bool is_needed(const Segment& segment, const Tombstone& tombstone) const;
   /// Records and tombstones that the calls about a segment looked at; what cleaning costs is this.
   uint64_t looked_at() const { return looked_at_; }
@@ -77,7 +77,7 @@ class SegmentIndex {
     uint64_t segment = 0;  ///< its number
     uint64_t sequence = 0;
   };
-  /// What is still on the disk of a chunk's earlier copies.
+  /// A chunk's earlier copies that are still on the disk.
   struct Past {
     std::vector<uint64_t> segments;  ///< numbers of those that hold dead records of it, each once
     std::optional<Grave> grave;

@@ -13,7 +13,7 @@ constexpr uint64_t kTailBytes = 64 << 10;
 
 asio::awaitable<Status> write_footer(Segment& segment) {
   const AlignedMemory footer = encode_footer(segment);
-  // What was set aside for more records is given back first, so that a file which ends in a footer ends nowhere else later.
+  // The space that was set aside for more records is given back first: the file must end with its footer.
   KINTSUGI_CO_TRY(co_await segment.file->truncate(segment.end));
   // No sync: the records are durable, and a footer that is torn is no footer.
   co_return co_await segment.file->write(segment.end, footer.span());
