@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The mount beside a local ext4 directory, in turns on one machine.
+"""The mount beside a local ext4 directory, or beside the mount of another build, in turns on one machine.
 
-    scripts/lab/mount.py [--rounds 3] [--bin build/release/bin] [--dir DIRECTORY] [--mib 1024] [--json FILE] [--only NAME,...]
+    scripts/lab/mount.py [--rounds 3] [--bin build/release/bin] [--beside BINARIES] [--dir DIRECTORY] [--mib 1024] [--json FILE]
+                         [--only NAME,...]
 
-A cluster of ten chunkservers (rs-6-3-1024k) and its mount are made below DIRECTORY, whose file system is the other side. Each
-figure is measured on one and right after on the other, round after round; printed are medians, and the median of the rounds' ratios.
+A cluster of ten chunkservers (rs-6-3-1024k) and its mount are made below DIRECTORY. The other side is DIRECTORY's own file system,
+or, with --beside, a cluster and a mount of that build. Each figure is measured on one side and right after on the other, round
+after round, and the sides change places; printed are medians, and the median of the rounds' ratios.
 Before what is to be read cold, the page cache is dropped: root is needed. fio, git, sqlite3, tar, gcc with make, and PostgreSQL
 (postgresql, postgresql-contrib; as the user postgres) are used where they are installed.
 """
@@ -198,10 +200,38 @@ def figures(arguments, repository, archive, scratch):
         yield "pgbench, 4 clients", "/s", lambda d: pgbench(d, scratch)
 
 
+class Mounted:
+    """A cluster of a build, and its mount."""
+
+    def __init__(self, binaries, work):
+        work.mkdir()
+        self.cluster = Cluster(binaries.resolve(), work / "cluster")
+        self.directory = work / "mnt"
+        self.directory.mkdir()
+        subprocess.run([binaries.resolve() / "kintsugi-mount", self.directory, "--log-file", work / "mount.log"],
+                       env=self.cluster.environment, check=True)
+
+    def stop(self):
+        subprocess.run(["umount", self.directory], check=False)
+        self.cluster.stop()
+
+
+class Local:
+    """A directory of the file system that is there."""
+
+    def __init__(self, work):
+        self.directory = work
+        work.mkdir()
+
+    def stop(self):
+        pass
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    parser.add_argument("--beside", type=pathlib.Path, help="executables of another build, whose mount is the other side")
     parser.add_argument("--dir", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--mib", type=int, default=1024)
     parser.add_argument("--files", type=int, default=5000)
@@ -216,16 +246,15 @@ def main():
     if repository:
         archive = work / "sources.tar"
         subprocess.run(["git", "-C", root, "archive", "-o", archive, "HEAD"], check=True)
-    cluster = Cluster(arguments.bin.resolve(), work / "cluster")
-    (work / "mnt").mkdir()
     work.chmod(0o755)
-    (work / "ext4").mkdir()
-    results = {}
+    other = "other" if arguments.beside else "ext4"
+    results, mounted = {}, {}
     try:
-        subprocess.run([arguments.bin.resolve() / "kintsugi-mount", work / "mnt", "--log-file", work / "mount.log"],
-                       env=cluster.environment, check=True)
+        mounted["mount"] = Mounted(arguments.bin, work / "mount")
+        mounted[other] = Mounted(arguments.beside, work / other) if arguments.beside else Local(work / other)
         for number in range(arguments.rounds):
-            sides = {"mount": work / "mnt" / str(number), "ext4": work / "ext4" / str(number)}
+            order = ["mount", other] if number % 2 == 0 else [other, "mount"]
+            sides = {side: mounted[side].directory / str(number) for side in order}
             for side in sides.values():
                 side.mkdir()
             wanted = arguments.only.split(",") if arguments.only else None
@@ -236,20 +265,20 @@ def main():
                     continue
                 for side, directory in sides.items():
                     results.setdefault((name, unit), {}).setdefault(side, []).append(measure(directory))
-                mount, ext4 = (results[name, unit][side][-1] for side in sides)
-                print(f"round {number + 1}: {name}: {mount:.4g} {unit}, ext4 {ext4:.4g}", flush=True)
+                mount, beside = (results[name, unit][side][-1] for side in mounted)
+                print(f"round {number + 1}: {name}: {mount:.4g} {unit}, {other} {beside:.4g}", flush=True)
             for side in sides.values():
                 shutil.rmtree(side)
     finally:
-        subprocess.run(["umount", work / "mnt"], check=False)
-        cluster.stop()
+        for side in mounted.values():
+            side.stop()
         shutil.rmtree(work, ignore_errors=True)
 
-    print("\n| | mount | ext4 | mount / ext4 |\n| --- | --- | --- | --- |")
+    print(f"\n| | mount | {other} | mount / {other} |\n| --- | --- | --- | --- |")
     for (name, unit), sides in results.items():
-        ratio = statistics.median(m / e for m, e in zip(sides["mount"], sides["ext4"]))
-        mount, ext4 = (statistics.median(sides[side]) for side in ("mount", "ext4"))
-        print(f"| {name}, {unit} | {mount:,.4g} | {ext4:,.4g} | {ratio:.2f} |")
+        ratio = statistics.median(m / b for m, b in zip(sides["mount"], sides[other]))
+        mount, beside = (statistics.median(sides[side]) for side in ("mount", other))
+        print(f"| {name}, {unit} | {mount:,.4g} | {beside:,.4g} | {ratio:.2f} |")
     if arguments.json:
         arguments.json.write_text(json.dumps([{"name": name, "unit": unit, **sides}
                                               for (name, unit), sides in results.items()], indent=1))
