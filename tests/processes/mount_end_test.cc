@@ -130,8 +130,8 @@ TEST_F(MountEnds, TermEndsAllProcessesThoughTheMetaserverIsAwayAndAFileIsOpen) {
   const std::string mounted = mount_with_dirty_data(file);
   const auto began = steady_clock::now();
   ASSERT_EQ(::kill(parent_of(mounted), SIGTERM), 0);
-  EXPECT_TRUE(ended(mounted, seconds(150)));
-  EXPECT_LT(steady_clock::now() - began, seconds(150));
+  EXPECT_TRUE(ended(mounted, seconds(90)));
+  EXPECT_LT(steady_clock::now() - began, seconds(90));
   EXPECT_NE(log_of(mounted).find("LOST"), std::string::npos) << log_of(mounted);
   ::close(file);
 }

@@ -33,7 +33,7 @@ constexpr int64_t kQuickDeathMs = 1000;
 constexpr int64_t kLongestPauseMs = 5000;
 // After a fork that failed.
 constexpr int64_t kForkPauseMs = 1000;
-constexpr int64_t kOpenFilesMs = 60'000;
+constexpr int64_t kOpenFilesMs = 30'000;
 
 // The supervisor runs on the machine itself, never in the simulator, so it may read its clock.
 int64_t now_ms() {

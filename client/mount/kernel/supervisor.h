@@ -28,7 +28,7 @@ struct SupervisorOptions {
 ///   seconds. It never gives up while the file system is mounted. Only when the very first child ends before it was ready,
 ///   the file system is unmounted and run() returns the child's exit status.
 /// - SIGTERM and SIGINT: the child is asked to write back what is dirty, and answers within a bounded time, also when it cannot; then
-///   the directory is unmounted (lazily: files that are open stay usable for a minute, and fail after it). A second signal unmounts
+///   the directory is unmounted (lazily: files that are open stay usable for half a minute, and fail after it). A second signal unmounts
 ///   without waiting for the child, a third one does not wait for open files, a fourth one kills the child.
 /// - SIGHUP: the child is asked to write back and to leave, and the binary that is now at the path takes over. If that one
 ///   ends before it is ready, the former binary does.
