@@ -1,19 +1,21 @@
 /// The cluster as a file system for the kernel.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <set>
-#include <unordered_map>
-
 #include "client/lib/client.h"
 #include "client/lib/files/open_files.h"
-#include "client/mount/directory_cookies.h"
+#include "client/mount/attribute_operations.h"
+#include "client/mount/cached_pages.h"
+#include "client/mount/directory_operations.h"
+#include "client/mount/file_operations.h"
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel/notifier.h"
 #include "client/mount/kernel_beliefs.h"
 #include "client/mount/last_known.h"
-#include "common/runtime/buffer_pool.h"
+#include "client/mount/lock_operations.h"
+#include "client/mount/name_operations.h"
+#include "client/mount/open_handles.h"
+#include "client/mount/space_operations.h"
+#include "client/mount/told_inodes.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
 
@@ -30,11 +32,7 @@ struct ClusterFileSystemOptions {
 };
 
 /// Node ids are inode numbers, and handles mean the same to the next process of the mount, which opens again what it does not
-/// know.
-///
-/// A file that was written through a descriptor is written out when that is closed, or under a write lease once somebody else
-/// wants it: who opens it then, wherever, sees it (close-to-open). Advisory locks are decided under the lease (LeasedLocks) or by the metaserver; one that
-/// waits asks again and again.
+/// know. The operations are those of its parts; this owns them, and what they share.
 class ClusterFileSystem final : public FileSystem {
  public:
   /// References outlive it. `notifier` may be null: then the kernel believes for `cached_for` what others have changed.
@@ -112,67 +110,24 @@ class ClusterFileSystem final : public FileSystem {
   asio::awaitable<Result<uint64_t>> copy_range(const Caller& caller, const CopyRange& range) override;
 
  private:
-  struct OpenedFile {
-    std::unique_ptr<client::OpenHandle> handle;
-    bool written = false;  ///< through this handle, since the last flush
-    /// Who took fcntl locks through this handle. Those of processes have ended with their flushes when the handle is released; those
-    /// of the open file description itself end then, of which the kernel says nothing.
-    std::set<LockOwner> lock_owners;
-  };
-  using OpenedPtr = std::shared_ptr<OpenedFile>;
-
-  /// The open file of a handle, which is opened if a process before this one gave it out.
-  asio::awaitable<Result<OpenedPtr>> opened(const Caller& caller, NodeId node, Handle handle);
-  Handle keep(std::unique_ptr<client::OpenHandle> handle);
-  /// kLimitExceeded: there must not be one more handle.
-  Status check_handles() const;
-  asio::awaitable<Status> list_entries(const Caller& caller, NodeId node, Handle handle, uint64_t cookie,
-                                       bool plus, DirectoryListing& into);
-  /// What the kernel is told of an inode by this name, with what is not written out yet of it. A directory's name is remembered.
-  Entry entry_of(const Caller& caller, NodeId parent, std::string_view name, const proto::Attributes& told);
-  AttributesAnswer answer_of(const Caller& caller, const proto::Attributes& told);
-  Attributes attributes_of(const proto::Attributes& told);
-  static Attributes shown(const proto::Attributes& known);
-  asio::awaitable<Result<proto::Attributes>> make(const Caller& caller, NodeId parent, std::string_view name,
-                                                  const NewNode& node, bool hold);
-  asio::awaitable<Result<OpenAnswer>> open_told(const Caller& caller, proto::Attributes told, OpenFlags flags,
-                                                bool made_now,
-                                                const proto::OpenReadResponse* where = nullptr);
-  /// Before a file takes the place of another one, what is still to be written out of it is: a program that writes a new version
-  /// and renames it must not be left with neither.
-  asio::awaitable<Status> write_out_before_replacing(const Caller& caller, NodeId parent,
-                                                     std::string_view name, NodeId new_parent,
-                                                     std::string_view new_name);
-  void directory_is_removed(proto::Attributes directory);
-  /// The metaserver must know what is open here before a name goes.
-  asio::awaitable<Status> tell_holds(const Caller& caller);
-  proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;
-  asio::awaitable<Status> unlock(const Caller& caller, NodeId node, LockOwner owner, bool whole_file);
-
-  runtime::Runtime runtime_;
-  client::Client& client_;
-  client::OpenFiles& files_;
-  Notifier* notifier_;
-  const ClusterFileSystemOptions options_;
-  CookieBudget cookie_budget_;
-  runtime::Semaphore listings_;  ///< that take memory for a page
-  std::unordered_map<Handle, OpenedPtr> handles_;
-  std::unordered_map<Handle, std::shared_ptr<DirectoryCookies>> directories_;
-  /// Bounded: directories as the kernel was told that they are called. A name may be another directory's meanwhile, by another mount.
-  std::map<std::pair<NodeId, std::string>, NodeId, std::less<>> directory_names_;
-  /// Bounded: directories that were removed through this mount, for those who still have them open or are in them.
-  std::unordered_map<NodeId, proto::Attributes> removed_directories_;
-  /// Bounded: of which contents the page cache may have pages, by the time of the file's last change.
-  std::unordered_map<NodeId, int64_t> cached_;
-  asio::awaitable<Result<FileSystemSpace>> cluster_space(Context context);
   /// Asks for what LastKnown holds, before anybody needs it.
   asio::awaitable<void> learn();
-  std::optional<std::pair<TimePoint, FileSystemSpace>> space_;  ///< of the whole cluster
-  Handle next_handle_;
-  runtime::BufferPool buffers_;
+
+  client::Client& client_;
+  client::OpenFiles& files_;
+  const ClusterFileSystemOptions options_;
   runtime::TaskGroup tasks_;  ///< short ones: locks that wait, names that cannot be expired, learn()
   LastKnown last_known_;
   KernelBeliefs beliefs_;
+  CachedPages pages_;
+  ToldInodes told_;
+  OpenHandles handles_;
+  AttributeOperations attribute_operations_;
+  NameOperations name_operations_;
+  DirectoryOperations directory_operations_;
+  LockOperations lock_operations_;
+  FileOperations file_operations_;
+  SpaceOperations space_operations_;
 };
 
 }  // namespace kintsugi::mount

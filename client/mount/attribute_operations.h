@@ -1,0 +1,39 @@
+/// What the kernel asks of the attributes of inodes, extended ones too.
+#pragma once
+
+#include "client/lib/files/open_files.h"
+#include "client/mount/kernel/file_system.h"
+#include "client/mount/kernel_beliefs.h"
+#include "client/mount/last_known.h"
+#include "client/mount/told_inodes.h"
+
+namespace kintsugi::mount {
+
+/// The operations are those of FileSystem.
+class AttributeOperations {
+ public:
+  /// References outlive it. `root` is what is mounted.
+  AttributeOperations(client::OpenFiles& files, KernelBeliefs& beliefs, ToldInodes& told,
+                      LastKnown& last_known, NodeId root)
+      : files_(files), beliefs_(beliefs), told_(told), last_known_(last_known), root_(root) {}
+
+  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller& caller, NodeId node,
+                                                           std::optional<Handle> handle);
+  asio::awaitable<Result<AttributesAnswer>> set_attributes(const Caller& caller, NodeId node,
+                                                           const AttributeChanges& changes);
+  asio::awaitable<Result<std::string>> read_link(const Caller& caller, NodeId node);
+  asio::awaitable<Status> set_xattr(const Caller& caller, NodeId node, std::string_view name,
+                                    std::span<const std::byte> value, SetXattrMode mode, bool kill_setgid);
+  asio::awaitable<Result<std::string>> get_xattr(const Caller& caller, NodeId node, std::string_view name);
+  asio::awaitable<Result<std::vector<std::string>>> list_xattrs(const Caller& caller, NodeId node);
+  asio::awaitable<Status> remove_xattr(const Caller& caller, NodeId node, std::string_view name);
+
+ private:
+  client::OpenFiles& files_;
+  KernelBeliefs& beliefs_;
+  ToldInodes& told_;
+  LastKnown& last_known_;
+  const NodeId root_;
+};
+
+}  // namespace kintsugi::mount

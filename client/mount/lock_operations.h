@@ -1,0 +1,30 @@
+/// Advisory locks: decided under the lease of the file (LeasedLocks) or by the metaserver; one that waits asks again and again.
+#pragma once
+
+#include "client/lib/files/open_files.h"
+#include "client/mount/kernel/file_system.h"
+#include "client/mount/open_handles.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::mount {
+
+/// The operations are those of FileSystem.
+class LockOperations {
+ public:
+  /// References outlive it. When `tasks` stop, locks that wait are interrupted.
+  LockOperations(client::OpenFiles& files, OpenHandles& handles, runtime::TaskGroup& tasks)
+      : files_(files), handles_(handles), tasks_(tasks) {}
+
+  asio::awaitable<Result<Lock>> get_lock(const Caller& caller, NodeId node, const LockRequest& request);
+  asio::awaitable<Status> set_lock(const Caller& caller, NodeId node, const LockRequest& request);
+  asio::awaitable<Status> unlock(const Caller& caller, NodeId node, LockOwner owner, bool whole_file);
+
+ private:
+  proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;
+
+  client::OpenFiles& files_;
+  OpenHandles& handles_;
+  runtime::TaskGroup& tasks_;
+};
+
+}  // namespace kintsugi::mount

@@ -1,0 +1,101 @@
+#include "client/mount/told_inodes.h"
+
+#include "client/lib/files/file_mode.h"
+#include "common/base/math.h"
+
+namespace kintsugi::mount {
+namespace {
+
+constexpr size_t kRemovedShare = 10;  ///< of what is remembered, directories that were removed
+
+}  // namespace
+
+Attributes ToldInodes::attributes_of(const proto::Attributes& told) {
+  const auto file = files_.find(told.inode());
+  if (!file) return shown(told);
+  file->adopt(told);
+  return shown(file->attributes());
+}
+
+Attributes ToldInodes::shown(const proto::Attributes& known) {
+  Attributes attributes;
+  attributes.inode = known.inode();
+  attributes.size_bytes = known.size();
+  attributes.blocks = divide_up(known.used_bytes(), uint64_t{512});
+  attributes.accessed_ns = known.accessed_ns();
+  attributes.modified_ns = known.modified_ns();
+  attributes.changed_ns = known.changed_ns();
+  attributes.mode = client::type_bits(known.type()) | known.mode();
+  attributes.links = known.links();
+  attributes.uid = known.uid();
+  attributes.gid = known.gid();
+  attributes.device = static_cast<uint32_t>(known.device());
+  attributes.block_bytes = kBlockBytes;
+  return attributes;
+}
+
+Entry ToldInodes::entry_of(const Caller& caller, NodeId parent, std::string_view name,
+                           const proto::Attributes& told) {
+  const std::pair key{parent, std::string(name)};
+  if (told.type() != proto::Attributes::DIRECTORY) {
+    directory_names_.erase(key);
+  } else {
+    if (directory_names_.size() >= remembered_) directory_names_.clear();
+    directory_names_[key] = told.inode();
+    removed_directories_.erase(told.inode());  // it may come back out of the trash
+  }
+  beliefs_.told(caller, told);
+  Entry entry;
+  entry.node = told.inode();
+  entry.attributes = attributes_of(told);
+  entry.entry_valid = beliefs_.lasts(caller, parent);
+  entry.attributes_valid = beliefs_.lasts(caller);
+  return entry;
+}
+
+AttributesAnswer ToldInodes::answer_of(const Caller& caller, const proto::Attributes& told) {
+  beliefs_.told(caller, told);
+  return {attributes_of(told), beliefs_.lasts(caller)};
+}
+
+void ToldInodes::directory_is_removed(proto::Attributes directory) {
+  if (directory.type() != proto::Attributes::DIRECTORY) return;
+  directory.set_links(0);
+  if (removed_directories_.size() >= remembered_ / kRemovedShare) removed_directories_.clear();
+  removed_directories_.insert_or_assign(directory.inode(), std::move(directory));
+}
+
+std::optional<NodeId> ToldInodes::directory(NodeId parent, std::string_view name) const {
+  const auto found = directory_names_.find({parent, std::string(name)});
+  return found == directory_names_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void ToldInodes::name_is_removed(NodeId parent, std::string_view name) {
+  directory_names_.erase({parent, std::string(name)});
+}
+
+void ToldInodes::name_is_moved(const std::pair<NodeId, std::string>& from,
+                               const std::pair<NodeId, std::string>& to, bool exchange) {
+  auto moved = directory_names_.extract(from);
+  auto other = directory_names_.extract(to);
+  if (moved) {
+    moved.key() = to;
+    directory_names_.insert(std::move(moved));
+  }
+  if (other && exchange) {
+    other.key() = from;
+    directory_names_.insert(std::move(other));
+  }
+}
+
+const proto::Attributes* ToldInodes::removed_directory(NodeId node) const {
+  const auto found = removed_directories_.find(node);
+  return found == removed_directories_.end() ? nullptr : &found->second;
+}
+
+void ToldInodes::forget(NodeId node) {
+  beliefs_.forget(node);
+  removed_directories_.erase(node);
+}
+
+}  // namespace kintsugi::mount

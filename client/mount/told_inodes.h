@@ -1,0 +1,55 @@
+/// What the kernel was told of inodes, and by which names.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "client/lib/files/open_files.h"
+#include "client/mount/kernel/file_system.h"
+#include "client/mount/kernel_beliefs.h"
+
+namespace kintsugi::mount {
+
+inline constexpr uint32_t kBlockBytes = 4096;  ///< as the kernel is told of all files
+
+/// Makes the answers that tell the kernel of inodes, and remembers what later requests need of them: which directory it knows by
+/// a name, and how a directory was that has been removed and is still open. Single-threaded.
+class ToldInodes {
+ public:
+  /// References outlive it. It remembers at most `remembered` names.
+  ToldInodes(client::OpenFiles& files, KernelBeliefs& beliefs, size_t remembered)
+      : files_(files), beliefs_(beliefs), remembered_(remembered) {}
+
+  /// What the kernel is told of an inode by this name, with what is not written out yet of it. A directory's name is remembered.
+  Entry entry_of(const Caller& caller, NodeId parent, std::string_view name, const proto::Attributes& told);
+  AttributesAnswer answer_of(const Caller& caller, const proto::Attributes& told);
+  static Attributes shown(const proto::Attributes& known);
+
+  /// The directory that the kernel knows by this name. A name may be another directory's meanwhile, by another mount.
+  std::optional<NodeId> directory(NodeId parent, std::string_view name) const;
+  void name_is_removed(NodeId parent, std::string_view name);
+  void name_is_moved(const std::pair<NodeId, std::string>& from, const std::pair<NodeId, std::string>& to,
+                     bool exchange);
+
+  /// A directory was removed through this mount; those who still have it open, or are in it, go on to see it.
+  void directory_is_removed(proto::Attributes directory);
+  const proto::Attributes* removed_directory(NodeId node) const;
+
+  void forget(NodeId node);
+  size_t names() const { return directory_names_.size(); }
+  size_t removed() const { return removed_directories_.size(); }
+
+ private:
+  Attributes attributes_of(const proto::Attributes& told);
+
+  client::OpenFiles& files_;
+  KernelBeliefs& beliefs_;
+  const size_t remembered_;
+  std::map<std::pair<NodeId, std::string>, NodeId> directory_names_;   ///< bounded
+  std::unordered_map<NodeId, proto::Attributes> removed_directories_;  ///< bounded
+};
+
+}  // namespace kintsugi::mount
