@@ -79,7 +79,7 @@ Status restore(Session& session, BlockingClient& client, const Arguments& argume
   if (session.json) {
     print_json({{"path", answer.path()}});
   } else {
-    fmt::print("{}\n", shown_name(answer.path()));
+    fmt::print("{}\n", answer.path().empty() ? "restored to where it was" : shown_name(answer.path()));
   }
   return {};
 }

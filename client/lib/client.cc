@@ -281,13 +281,20 @@ asio::awaitable<Result<proto::RestoreTrashResponse>> Client::restore_trash(std::
   auto request = request_for<proto::RestoreTrashRequest>(std::move(path));
   request->set_entry(std::move(entry));
   request->set_to(std::move(to));
-  return ask<proto::RestoreTrashResponse>(Method::kRestoreTrash, std::move(request), Repeat::kNever);
+  return ask<proto::RestoreTrashResponse>(Method::kRestoreTrash, std::move(request));
 }
 
 asio::awaitable<Status> Client::empty_trash(std::string path, std::string entry) {
   auto request = request_for<proto::EmptyTrashRequest>(std::move(path));
   request->set_entry(std::move(entry));
-  return tell(Method::kEmptyTrash, std::move(request), Repeat::kNever, MetaLink::kLongCallLimit);
+  if (request->entry().empty())
+    co_return co_await tell(Method::kEmptyTrash, std::move(request), Repeat::kAllowed,
+                            MetaLink::kLongCallLimit);
+  // An entry that is gone by the first call would be an error of the second one.
+  Status emptied =
+      co_await tell(Method::kEmptyTrash, std::move(request), Repeat::kNever, MetaLink::kLongCallLimit);
+  if (emptied.code() != Code::kUnavailable) co_return emptied;
+  co_return Status{Code::kUnavailable, emptied.message() + ": the entry may have been removed all the same"};
 }
 
 // ---- cluster

@@ -103,7 +103,8 @@ class Client {
   asio::awaitable<Status> set_trash(std::string path, Duration retention);
   /// One page of what lies in the trash of the nearest directory that has one: continue after its last entry while `more`.
   asio::awaitable<Result<proto::ListTrashResponse>> list_trash(std::string path, std::string after = "");
-  /// Moves an entry of the trash to where it was, or to `to`; returns where it is now.
+  /// Moves an entry of the trash to where it was, or to `to`; returns where it is now, or no path when the call had to be repeated
+  /// and the entry is where it was.
   asio::awaitable<Result<proto::RestoreTrashResponse>> restore_trash(std::string path, std::string entry,
                                                                      std::string to = "");
   /// Removes one entry, or all when it is empty.

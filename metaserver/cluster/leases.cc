@@ -12,7 +12,7 @@ bool Leases::grant(uint64_t session, InodeId inode) {
     return found->second.session == session && found->second.recalled == TimePoint{};
   if (pauses_ > 0) return false;
   Holder& holder = holders_[session];
-  if (holder.leases.size() >= kMaxOfSession || holder.lost.contains(inode) ||
+  if (holder.count() >= kMaxOfSession || holder.lost.contains(inode) ||
       sessions_.held_by_others(inode, session))
     return false;
   leases_[inode].session = session;
@@ -23,7 +23,7 @@ bool Leases::grant(uint64_t session, InodeId inode) {
 
 bool Leases::inherit(uint64_t session, InodeId inode) {
   Holder& holder = holders_[session];
-  if (holder.leases.size() >= 2 * kMaxOfSession || leases_.contains(inode)) return false;
+  if (holder.count() >= 2 * kMaxOfSession || leases_.contains(inode)) return false;
   leases_[inode].session = session;
   holder.leases.insert(inode);
   ++grants_;
@@ -58,7 +58,7 @@ void Leases::keep(const proto::KeepSessionRequest& request, proto::KeepSessionRe
     const auto lease = leases_.find(inode);
     if (lease != leases_.end() && lease->second.session == session) continue;
     Holder& holder = holders_[session];
-    if (holder.leases.size() + holder.lost.size() >= 2 * kMaxOfSession) break;
+    if (holder.count() >= 2 * kMaxOfSession) break;
     if (may_have && lease == leases_.end() && !holder.lost.contains(inode)) {
       leases_[inode].session = session;
       holder.leases.insert(inode);
@@ -134,10 +134,8 @@ asio::awaitable<Status> Leases::revoke(InodeId inode, uint64_t session) {
   Holder& holder = holders_[session];
   holder.leases.erase(inode);
   holder.to_recall.erase(inode);
-  if (holder.lost.size() < kMaxOfSession) {
-    holder.lost.insert(inode);
-    on_lost(session, inode);
-  }
+  holder.lost.insert(inode);
+  on_lost(session, inode);
   leases_.erase(found);
   settled_.notify_all();
   co_return Status{};

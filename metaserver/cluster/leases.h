@@ -126,6 +126,7 @@ class Leases {
     std::set<InodeId> leases;
     std::set<InodeId> to_recall;
     std::set<InodeId> lost;  ///< until it says that it has given up what it kept back
+    size_t count() const { return leases.size() + lost.size(); }  ///< bounded: so a loss is always remembered
   };
   void recall(InodeId inode, Lease& lease);
   TimePoint revoked_at(const Lease& lease, Patience patience) const;

@@ -261,6 +261,13 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
   sight::Module module{context, kLink};
   const InodeId id{request.inode()};
   Status status = co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}});
+  for (int round = 0; status.ok() && state_.keeps_back_from_quota(id, InodeId{request.parent()}); ++round) {
+    // Also by the session that links it.
+    status = co_await state_.leases.settle(id, 0);
+    if (status.ok()) status = co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}});
+    if (round == MetaState::kMaxRoundsOfSettling)
+      status = Status{Code::kUnavailable, "is in use by other clients"};
+  }
   const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
   if (status.ok() && !repeated) {
     Transaction transaction(state_.store);

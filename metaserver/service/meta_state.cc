@@ -161,10 +161,13 @@ asio::awaitable<Status> MetaState::settle_below(std::string path) {
 
 std::optional<InodeId> MetaState::kept_back_into_quota(InodeId from, std::string_view name,
                                                        InodeId to) const {
-  const auto directory = Reader(store).get_message<proto::StoredInode>(keys::inode(to));
-  if (!directory || directory->quota() == 0) return std::nullopt;
   const std::optional<Entry> entry = find_entry(Reader(store), from, name);
-  return entry && !leases.settled(entry->id, 0) ? std::optional(entry->id) : std::nullopt;
+  return entry && keeps_back_from_quota(entry->id, to) ? std::optional(entry->id) : std::nullopt;
+}
+
+bool MetaState::keeps_back_from_quota(InodeId inode, InodeId to) const {
+  const auto directory = Reader(store).get_message<proto::StoredInode>(keys::inode(to));
+  return directory && directory->quota() != 0 && !leases.settled(inode, 0);
 }
 
 std::optional<InodeId> MetaState::kept_back_into_quota(std::string_view from, std::string_view to) const {

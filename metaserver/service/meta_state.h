@@ -99,6 +99,8 @@ struct MetaState {
   /// What has this name, if somebody keeps something back of it and it is about to move below a quota, where nobody may.
   std::optional<InodeId> kept_back_into_quota(InodeId from, std::string_view name, InodeId to) const;
   std::optional<InodeId> kept_back_into_quota(std::string_view from, std::string_view to) const;
+  /// Somebody keeps something back of the inode, and `to` is below a quota.
+  bool keeps_back_from_quota(InodeId inode, InodeId to) const;
   static constexpr int kMaxRoundsOfSettling = 64;  ///< leases that are waited for in one call
   /// Ends the repetition of a change that was carried out before: others may not have heard of it yet.
   asio::awaitable<Status> finish_repeated(Context context, Status done = {});

@@ -1,5 +1,6 @@
 #include "metaserver/service/trash_service.h"
 
+#include "metaserver/namespace/requests.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -56,10 +57,16 @@ asio::awaitable<Status> TrashService::restore(Context context, const proto::Rest
     if (!into || state_.leases.settled(*into, 0)) break;
     KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(*into, 0)));
   }
+  // It may have been carried out while this one waited. Where the entry was before is not known any more.
+  if (request_carried_out(state_.store, request.change())) {
+    response.set_path(request.to());
+    co_return module.finish(co_await state_.finish_repeated(module.context()));
+  }
   Transaction transaction(state_.store);
   FreedStripes freed;
   const Status restored =
       extract(state_.trash.restore(transaction, state_.inodes, request, freed), *response.mutable_path());
+  if (restored.ok()) note_request(transaction, request.change());
   co_return module.finish(co_await state_.finish(module.context(), restored, transaction, std::move(freed)));
 }
 

@@ -202,6 +202,21 @@ TEST(OpenFile, OfAnInodeThatIsGoneSaysSoAndFreesItsMemory) {
   rig.close(handle);
 }
 
+TEST(OpenFile, WhoseLeaseWasLostLosesWhatWasNotWrittenOutAndGoesOnToWork) {
+  Rig rig(4);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
+  rig.cluster.meta.refuses_writes = {Code::kStale, "was given to others, since this client was silent"};
+  EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kStale);
+  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
+  rig.cluster.meta.refuses_writes = {};
+  KINTSUGI_EXPECT_OK(rig.write(*handle, 0, random_bytes(1000, 2)));
+  KINTSUGI_EXPECT_OK(rig.run(handle->sync({})));
+  EXPECT_EQ(rig.cluster.meta.inodes[inode].attributes.size(), 1000u);
+  rig.close(handle);
+}
+
 TEST(OpenFile, ThatWasRemovedAndClosedIsNoLossAndOneThatIsOpenIs) {
   for (const bool open : {false, true}) {
     Rig rig(16);

@@ -219,6 +219,47 @@ TEST(DataSeams, NobodyKeepsBackWhatLiesBelowAQuotaAfterARename) {
   rig.simulation.run_for(3s);
 }
 
+TEST(DataSeams, NobodyKeepsBackWhatIsLinkedBelowAQuota) {
+  SeamsRig rig;
+  KINTSUGI_EXPECT_OK(rig.make_directory("/q"));
+  proto::MakeInodeRequest make;
+  make.set_parent(1);
+  make.set_type(proto::Attributes::FILE);
+  make.set_mode(0644);
+  make.set_hold_for(kOwner);
+  make.mutable_change()->set_session(kOwner);
+  make.mutable_change()->set_number(1);
+  const auto made = rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, make);
+  ASSERT_TRUE(made);
+  const uint64_t inode = made->attributes().inode();
+  proto::GetInodeRequest get;
+  get.set_inode(inode);
+  get.set_session(kOwner);
+  get.set_hold(true);
+  get.set_lease(true);
+  ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get)->lease());
+  proto::SetQuotaRequest quota;
+  quota.set_path("/q");
+  quota.set_max_bytes(1000);
+  ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kSetQuota, quota));
+  proto::LinkRequest link;
+  link.set_inode(inode);
+  link.set_parent(rig.inode("/q"));
+  link.set_name("f");
+  link.mutable_change()->set_session(kOwner);
+  link.mutable_change()->set_number(2);
+  std::optional<Status> ended;
+  rig.in_background<proto::InodeResponse>(rpc::Method::kLink, link, ended);
+  rig.beat(2);
+  EXPECT_FALSE(ended) << "its owner goes on to keep back what the quota will refuse after the close: "
+                      << *ended;
+  KINTSUGI_EXPECT_OK(rig.keep(kOwner, [&](auto& request) { request.add_give_back(inode); }));
+  rig.simulation.run_for(3s);
+  ASSERT_TRUE(ended);
+  KINTSUGI_EXPECT_OK(*ended);
+  EXPECT_EQ(rig.inode("/q/f"), inode);
+}
+
 TEST(DataSeams, WhoMayNotMakeASnapshotTakesNoLeaseAway) {
   SeamsRig rig;
   const uint64_t leased = rig.leased_directory(1, "d", 1);

@@ -155,6 +155,19 @@ TEST(Leases, AWriterThatIsSilentLosesItAndIsRefusedLater) {
   KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 3));
 }
 
+TEST(Leases, WhoHasLostSoManyThatNoMoreLossesAreRememberedGetsNoMore) {
+  LeaseRig rig;
+  for (uint64_t page = 0; page < 10; ++page) {
+    const auto tell = [&](proto::KeepSessionRequest& request) {
+      for (uint64_t i = 0; i < Leases::kMaxOfSession / 10; ++i)
+        request.add_lease(1'000'000 + page * Leases::kMaxOfSession + i);
+    };
+    KINTSUGI_ASSERT_OK(rig.keep(kWriter, tell));
+  }
+  EXPECT_FALSE(rig.meta->state().leases.grant(kWriter, InodeId{rig.inode}))
+      << "should it lose this one too, what it writes later would not be refused";
+}
+
 TEST(Leases, ASessionThatWasEndedIsToldThatItLostThem) {
   LeaseRig rig;
   EXPECT_TRUE(*rig.get(kWriter, true, true));

@@ -20,6 +20,31 @@ class TrashRig : public DirectoryRig {
   uint64_t stripes() { return meta->stats().stripes; }
 };
 
+TEST(Trash, ARestoreWhoseAnswerWasLostIsAnsweredWhenItComesAgain) {
+  TrashRig rig;
+  KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+  for (const char* path : {"/d/f", "/d/g"})
+    KINTSUGI_ASSERT_OK(rig.put(path));
+  KINTSUGI_ASSERT_OK(rig.set_trash("/d", kHour));
+  for (const char* path : {"/d/f", "/d/g"})
+    KINTSUGI_EXPECT_OK(rig.remove(path));
+  proto::RestoreTrashRequest restore;
+  restore.set_path("/d");
+  restore.mutable_change()->set_session(77);
+  for (const auto& [entry, to] : std::map<std::string, std::string>{
+           {rig.trash("/d").at(0).entry(), "/d/back"}, {rig.trash("/d").at(1).entry(), ""}}) {
+    restore.set_entry(entry);
+    restore.set_to(to);
+    restore.mutable_change()->set_number(restore.change().number() + 1);
+    ASSERT_TRUE(rig.call<proto::RestoreTrashResponse>(rpc::Method::kRestoreTrash, restore));
+    rig.restart();
+    const auto again = rig.call<proto::RestoreTrashResponse>(rpc::Method::kRestoreTrash, restore);
+    ASSERT_TRUE(again) << again.error().to_string();
+    EXPECT_EQ(again->path(), to) << "where it was is not known any more";
+  }
+  EXPECT_TRUE(rig.trash("/d").empty());
+}
+
 TEST(Trash, KeepsWhatIsRemovedForItsTime) {
   TrashRig rig;
   for (const char* path : {"/d", "/d/sub", "/d/empty"})

@@ -380,11 +380,16 @@ asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> 
                                                  std::shared_ptr<Layer> layer) {
   ++shared_.counts.flushes;
   Status status;
+  bool gone = false;
   {
     sight::Task task(shared_.context(), kWriteOut, {static_cast<double>(layer->ranges.bytes())});
     layer->span = task.context().trace.span_id;
     changed_.notify_all();  // whoever waits for it says so from now on
     status = task.finish(co_await write_out(task.context(), layer));
+    // A lease that was lost is refused with the same code: then the file is still there, and only these bytes are lost.
+    if (status.code() == Code::kStale && !layer->discarded)
+      if (const auto there = co_await shared_.calls.get(task.context(), inode_); !there)
+        gone = there.error().code() == Code::kStale;
   }
   layer->span = 0;
   layer->under_way = false;
@@ -393,13 +398,17 @@ asio::awaitable<void> OpenFileState::flush_layer(std::shared_ptr<OpenFileState> 
     const bool first = layers_.front() == layer;
     if (status.code() != Code::kStale) {
       log::info("inode {}: writing out failed: {}", inode_, status.to_string());
-    } else if (is_open()) {
+    } else if (is_open() && gone) {
       log::warning("inode {}: {} bytes are lost: the file is open here and gone at the metaserver", inode_,
                    dirty_bytes());
     }  // else its last name was removed: nobody will ask for the bytes
     if (status.code() == Code::kStale) {
-      gone_ = status;
-      discard(status);
+      if (gone) {
+        gone_ = status;
+        discard(status);
+      } else {
+        lease_lost();
+      }
       shared_.session.give_back(inode_);
     } else if (first && !std::exchange(layer->told, true)) {
       record_error(status);
