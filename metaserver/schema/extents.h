@@ -45,7 +45,7 @@ size_t count_extents(const Reader& reader, InodeId content, size_t at_most);
 
 /// Extents that one transaction changes of a file, at most, where an operation may be cut into several: the thread that serves
 /// everybody is held up by each transaction for some milliseconds.
-inline constexpr size_t kMaxExtentsAStep = 500;
+inline constexpr size_t kMaxExtentsAStep = 250;
 
 /// Up to where a range can be changed so that at most `at_most` extents are concerned. More than `begin`, and `end` at most.
 /// REQUIRES: begin < end, at_most > 0.

@@ -15,7 +15,7 @@ constexpr sight::Site kBlockReport{"metaserver.block_report", {"chunks"}};
 constexpr sight::Site kReportChunk{"metaserver.report_chunk"};
 
 /// Chunks of a page of a block report that are compared before others have a turn.
-constexpr int kChunksOfATurn = 1500;
+constexpr int kChunksOfATurn = 750;
 constexpr size_t kMaxDetailBytes = 500;  ///< a reader's words are cut to it
 
 /// Says in one line for each disk that this heartbeat is the first to call failed, what becomes of all the chunks on it.
