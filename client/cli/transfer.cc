@@ -222,7 +222,10 @@ Status get(Session& session, client::BlockingClient& client, const std::string& 
            const std::string& destination, const TransferOptions& options) {
   KINTSUGI_TRY(check_remote(source));
   TransferPlan plan;
-  KINTSUGI_TRY(client.run(plan.add_get(client.async(), trimmed(source), destination)));
+  const TransferPlan::Complain complain = [&](Code code, std::string_view what) {
+    session.complain(code, what);
+  };
+  KINTSUGI_TRY(client.run(plan.add_get(client.async(), trimmed(source), destination, complain)));
   Transfer transfer(session, client, options, "get", plan);
   KINTSUGI_TRY(make_local_directories(plan, options.replace));
   transfer.run(&Transfer::get_one);

@@ -26,6 +26,17 @@ const char* kind_of(const fs::file_status& status) {
   }
 }
 
+const char* kind_of(proto::Attributes::Type type) {
+  switch (type) {
+    case proto::Attributes::SYMLINK: return "symbolic link";
+    case proto::Attributes::FIFO: return "pipe";
+    case proto::Attributes::SOCKET: return "socket";
+    case proto::Attributes::BLOCK_DEVICE:
+    case proto::Attributes::CHARACTER_DEVICE: return "device";
+    default: return "special file";
+  }
+}
+
 }  // namespace
 
 Result<std::string> put_target(const std::string& source, const std::string& destination,
@@ -99,8 +110,8 @@ void TransferPlan::add_local_entries(TransferDirectory directory, const Complain
 
 // ---- get
 
-asio::awaitable<Status> TransferPlan::add_get(client::Client& client, std::string source,
-                                              std::string target) {
+asio::awaitable<Status> TransferPlan::add_get(client::Client& client, std::string source, std::string target,
+                                              const Complain& complain) {
   const auto found = co_await client.stat(source);
   if (!found && found.error().code() == Code::kNotFound)
     co_return Status{Code::kNotFound, found.error().message() + " in the cluster"};
@@ -115,12 +126,12 @@ asio::awaitable<Status> TransferPlan::add_get(client::Client& client, std::strin
   }
   directories_.push_back({std::move(target), std::move(source), attributes.mode()});
   for (size_t i = directories_.size() - 1; i < directories_.size(); ++i)
-    KINTSUGI_CO_TRY(co_await add_remote_entries(client, directories_[i]));
+    KINTSUGI_CO_TRY(co_await add_remote_entries(client, directories_[i], complain));
   co_return Status{};
 }
 
-asio::awaitable<Status> TransferPlan::add_remote_entries(client::Client& client,
-                                                         TransferDirectory directory) {
+asio::awaitable<Status> TransferPlan::add_remote_entries(client::Client& client, TransferDirectory directory,
+                                                         const Complain& complain) {
   std::string after;
   while (true) {
     KINTSUGI_CO_ASSIGN(const proto::ListResponse page, co_await client.list(directory.remote, after));
@@ -129,8 +140,10 @@ asio::awaitable<Status> TransferPlan::add_remote_entries(client::Client& client,
       std::string local = join(directory.local, entry.name()), remote = join(directory.remote, entry.name());
       if (found.type() == proto::Attributes::DIRECTORY) {
         directories_.push_back({std::move(local), std::move(remote), found.mode()});
-      } else {
+      } else if (found.type() == proto::Attributes::FILE) {
         add_file(std::move(local), std::move(remote), found.size());
+      } else {
+        complain(Code::kNotSupported, fmt::format("{}: {}, skipped", remote, kind_of(found.type())));
       }
       after = entry.name();
     }

@@ -32,8 +32,10 @@ class TransferPlan {
   /// device, which may never end. A symbolic link that is named here is followed; those met inside a tree are left out, as
   /// are pipes, sockets and devices there and what cannot be listed.
   Status add_put(const std::string& source, const std::string& target, const Complain& complain);
-  /// Adds what a get of the cluster's `source` moves; a local directory at `target` gets it inside.
-  asio::awaitable<Status> add_get(client::Client& client, std::string source, std::string target);
+  /// Adds what a get of the cluster's `source` moves; a local directory at `target` gets it inside. What is neither a file nor a
+  /// directory there is left out. `complain` outlives the call.
+  asio::awaitable<Status> add_get(client::Client& client, std::string source, std::string target,
+                                  const Complain& complain);
 
   const std::vector<TransferFile>& files() const { return files_; }
   const std::vector<TransferDirectory>& directories() const { return directories_; }  ///< parents first
@@ -41,7 +43,8 @@ class TransferPlan {
 
  private:
   void add_local_entries(TransferDirectory directory, const Complain& complain);
-  asio::awaitable<Status> add_remote_entries(client::Client& client, TransferDirectory directory);
+  asio::awaitable<Status> add_remote_entries(client::Client& client, TransferDirectory directory,
+                                             const Complain& complain);
   void add_file(std::string local, std::string remote, uint64_t bytes);
 
   std::vector<TransferFile> files_;

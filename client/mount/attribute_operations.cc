@@ -48,11 +48,14 @@ asio::awaitable<Result<AttributesAnswer>> AttributeOperations::set_attributes(
                                    !changes.accessed && !changes.modified;
   request.set_kill_privileges(changes.kill_setid || owner_to_what_it_is);
   request.set_opened_for_writing(changes.handle.has_value());
+  const auto file = files_.find(node);
+  const int64_t before = file ? file->attributes().changed_ns() : 0;
   if (const auto known = files_.set_attributes(request)) {
+    if (file) pages_.attributes_set(node, before, known->changed_ns());
     beliefs_.told_changed(caller, *known);
     co_return AttributesAnswer{ToldInodes::shown(*known), beliefs_.lasts(caller)};
   }
-  if (const auto file = files_.find(node)) {
+  if (file) {
     const auto changed = co_await file->set_attributes(caller.context, std::move(request));
     if (!changed) co_return changed.error();
     beliefs_.told_changed(caller, *changed);

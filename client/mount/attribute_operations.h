@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/lib/files/open_files.h"
+#include "client/mount/cached_pages.h"
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel_beliefs.h"
 #include "client/mount/last_known.h"
@@ -13,9 +14,9 @@ namespace kintsugi::mount {
 class AttributeOperations {
  public:
   /// References outlive it. `root` is what is mounted.
-  AttributeOperations(client::OpenFiles& files, KernelBeliefs& beliefs, ToldInodes& told,
+  AttributeOperations(client::OpenFiles& files, KernelBeliefs& beliefs, ToldInodes& told, CachedPages& pages,
                       LastKnown& last_known, NodeId root)
-      : files_(files), beliefs_(beliefs), told_(told), last_known_(last_known), root_(root) {}
+      : files_(files), beliefs_(beliefs), told_(told), pages_(pages), last_known_(last_known), root_(root) {}
 
   asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller& caller, NodeId node,
                                                            std::optional<Handle> handle);
@@ -32,6 +33,7 @@ class AttributeOperations {
   client::OpenFiles& files_;
   KernelBeliefs& beliefs_;
   ToldInodes& told_;
+  CachedPages& pages_;
   LastKnown& last_known_;
   const NodeId root_;
 };

@@ -9,6 +9,11 @@ bool CachedPages::has(const proto::Attributes& now) {
   return std::exchange(versions_[now.inode()], version) == version;
 }
 
+void CachedPages::attributes_set(NodeId node, int64_t before, int64_t now) {
+  const auto found = versions_.find(node);
+  if (found != versions_.end() && found->second == before) found->second = now;
+}
+
 asio::awaitable<void> CachedPages::attributes_changed(NodeId node) {
   if (notifier_ != nullptr) (void)co_await notifier_->invalidate_inode(node, -1, 0);
 }

@@ -21,6 +21,10 @@ class CachedPages {
   /// those, and no older ones.
   bool has(const proto::Attributes& now);
 
+  /// This mount has changed the file's attributes and none of its bytes, while nobody else could change anything: pages of the file as
+  /// it was after the change at `before` are those after the one at `now`.
+  void attributes_set(NodeId node, int64_t before, int64_t now);
+
   /// What the kernel believes of the inode's attributes is out of date. This waits for no lock of the kernel, since no pages are
   /// concerned.
   asio::awaitable<void> attributes_changed(NodeId node);

@@ -19,7 +19,7 @@ ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Cl
       pages_(notifier, options.remembered),
       told_(files, beliefs_, options.remembered),
       handles_(runtime, files, {options.open_handles, options.listing_positions}),
-      attribute_operations_(files, beliefs_, told_, last_known_, options.root),
+      attribute_operations_(files, beliefs_, told_, pages_, last_known_, options.root),
       name_operations_(files, beliefs_, told_),
       directory_operations_(runtime, files, told_, handles_),
       lock_operations_(files, handles_, tasks_),

@@ -53,6 +53,8 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
   const proto::Attributes& attributes = response.attributes();
   if (attributes.type() == proto::Attributes::DIRECTORY)
     return {Code::kIsDirectory, name + " is a directory"};
+  if (attributes.type() != proto::Attributes::FILE)
+    return {Code::kInvalidArgument, name + " is no file, and can be read through a mount only"};
   if (request.offset() >= attributes.size()) return {};
   const uint64_t left = attributes.size() - request.offset();
   const uint64_t end = request.offset() + (request.length() == 0 ? left : std::min(left, request.length()));

@@ -621,6 +621,26 @@ TEST_F(Mounts, WaitWhileServersAndTheMetaserverAreAway) {
   EXPECT_TRUE(contents(again + "/file") == before.substr(0, 1'000'000) + after);
 }
 
+TEST_F(Mounts, LinksAndPipesOfTheirsAreNotFetchedAsFiles) {
+  const std::string mounted = start_and_mount();
+  ASSERT_EQ(::mkdir((mounted + "/tree").c_str(), 0755), 0);
+  const int file = ::open((mounted + "/tree/file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_TRUE(write_all(file, "bytes", 0));
+  ASSERT_EQ(::close(file), 0);
+  ASSERT_EQ(::symlink("file", (mounted + "/tree/link").c_str()), 0);
+  ASSERT_EQ(::mkfifo((mounted + "/tree/pipe").c_str(), 0644), 0);
+  const Outcome tree = kintsugi({"get", "/tree", path("fetched")});
+  EXPECT_EQ(tree.exit_code, 1);
+  EXPECT_NE(tree.err.find("/tree/link: symbolic link, skipped"), std::string::npos) << tree.err;
+  EXPECT_NE(tree.err.find("/tree/pipe: pipe, skipped"), std::string::npos) << tree.err;
+  EXPECT_EQ(contents(path("fetched/file")), "bytes");
+  EXPECT_FALSE(std::filesystem::exists(path("fetched/link")));
+  EXPECT_FALSE(std::filesystem::exists(path("fetched/pipe")));
+  const Outcome link = kintsugi({"cat", "/tree/link"});
+  EXPECT_EQ(link.exit_code, 1);
+  EXPECT_EQ(link.out, "") << "bytes that nobody wrote";
+}
+
 TEST_F(Mounts, ObeyQuotasAndShowSnapshotsAndTrash) {
   const std::string mounted = start_and_mount(), d = mounted + "/d/", snapshot = d + ".snapshots/one/";
   ASSERT_EQ(::mkdir(d.c_str(), 0755), 0);

@@ -134,6 +134,42 @@ TEST_F(MountTables, AFileThatWasJustMadeIsOpenedWithoutACallAndLivesOnWithoutIts
   KINTSUGI_EXPECT_OK(cluster.run(mount->release(caller, file, {.handle = opened->handle})));
 }
 
+TEST_F(MountTables, PagesStayWhenOnlyThisMountChangesTheModeOfItsFileAndGoWhenAnotherOneChangesAnything) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  cluster.run_for(1s);  // ids are reserved
+  const auto made =
+      cluster.run(mount->create(caller, directory, "f", {.mode = S_IFREG | 0644}, {.flags = O_RDWR}));
+  ASSERT_TRUE(made) << made.error();
+  const NodeId file = made->entry.node;
+  const std::string text = "what a version control system writes";
+  ASSERT_TRUE(cluster.run(
+      mount->write(caller, file, {.handle = made->open.handle, .data = std::as_bytes(std::span(text))})));
+  KINTSUGI_EXPECT_OK(cluster.run(mount->release(caller, file, {.handle = made->open.handle})));
+  const auto chmod = [&](uint32_t mode) {
+    ASSERT_TRUE(cluster.run(mount->set_attributes(caller, file, {.mode = mode})));
+  };
+  const auto keeps_pages = [&] {
+    const auto opened = cluster.run(mount->open(caller, file, {}));
+    KINTSUGI_ASSERT(opened);
+    KINTSUGI_EXPECT_OK(cluster.run(mount->release(caller, file, {.handle = opened->handle})));
+    return opened->keep_cache;
+  };
+  chmod(0444);
+  EXPECT_TRUE(keeps_pages());
+  cluster.run_for(20s);  // it is written out
+  EXPECT_TRUE(keeps_pages());
+  proto::SetAttributesRequest elsewhere;
+  elsewhere.set_inode(file);
+  elsewhere.set_mode(0400);
+  cluster.run_for(5s);
+  auto others = cluster.client().open_files({});
+  KINTSUGI_ASSERT_OK(cluster.run(others->session().tell({})));
+  ASSERT_TRUE(cluster.run(others->calls().set_attributes({}, elsewhere)));
+  chmod(0600);
+  EXPECT_FALSE(keeps_pages()) << "somebody else may have changed bytes, too";
+  KINTSUGI_EXPECT_OK(cluster.run(others->stop()));
+}
+
 TEST_F(MountTables, AFileThatWasMadeAndNeverOpenedHasNoLease) {
   const NodeId directory = make_directory(kRootNode, "d");
   cluster.run_for(1s);  // ids are reserved
