@@ -209,9 +209,10 @@ class Writer {
           std::min<uint64_t>(tasks_[culprit.blamed].top().age_ns(), std::numeric_limits<int64_t>::max())));
       const Sojourns::Rarity rarity = sojourns_.rarity(tasks_.key(culprit.blamed), age);
       probability = rarity.probability;
-      verdict.add_why(rarity.sojourns == 0
-                          ? "nothing is known of how long this state usually lasts"
-                          : fmt::format("of {} sojourns in this state before, {} may have lasted as long",
+      verdict.add_why(rarity.sojourns == 0 ? "no earlier case of this step is known"
+                      : rarity.as_long == 0
+                          ? fmt::format("in {} earlier cases this step never took so long", rarity.sojourns)
+                          : fmt::format("in {} earlier cases this step may have taken so long {} times",
                                         rarity.sojourns, rarity.as_long));
     } else if (sink.place == Place::kRunning) {
       const bool is_long = verdict.since_ns() >= 3'000'000'000;

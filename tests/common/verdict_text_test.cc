@@ -36,7 +36,7 @@ Verdict stuck() {
   verdict.set_since_ns(41 * kSecond);
   verdict.set_confidence(Verdict::CERTAIN);
   verdict.set_probability(0.996);
-  verdict.add_why("of 998 sojourns in this state before, 3 may have lasted as long");
+  verdict.add_why("in 998 earlier cases this step may have taken so long 3 times");
   ChainLink& link = *verdict.add_chain();
   link.set_process("server 9");
   link.set_role("chunkserver.partial_sum");
@@ -154,7 +154,7 @@ TEST(VerdictJson, HasEveryFieldByItsName) {
                          {"since_s", 41.0},
                          {"confidence", "certain"},
                          {"probability", 0.996},
-                         {"why", {"of 998 sojourns in this state before, 3 may have lasted as long"}},
+                         {"why", {"in 998 earlier cases this step may have taken so long 3 times"}},
                          {"masked", false},
                          {"factor", 0.0},
                          {"gone_around", false},

@@ -161,7 +161,7 @@ TEST(WaitGraph, WithoutHistoryAVerdictIsUnsureAndSaysWhy) {
   ASSERT_THAT(verdicts, SizeIs(1));
   EXPECT_EQ(verdicts[0].confidence(), Verdict::UNSURE);
   EXPECT_DOUBLE_EQ(verdicts[0].probability(), 0.5);
-  EXPECT_THAT(verdicts[0].why(0), HasSubstr("nothing is known"));
+  EXPECT_THAT(verdicts[0].why(0), HasSubstr("no earlier case"));
 }
 
 TEST(WaitGraph, ATruncatedReportLowersTheConfidence) {
