@@ -7,15 +7,19 @@
     scripts/mutants.py --compile-only       only looks whether all of them compile
     scripts/mutants.py --journal FILE       keeps outcomes in FILE, and goes on where an interrupted run ended
 
+A mutant may name another random test that is to find it: `test = "metaserver_test/DirectoryHistories.*"` is a program of
+the build and the test in it, which takes its seeds from KINTSUGI_TEST_SEED and KINTSUGI_TEST_ROUNDS.
+
 The tree must have been built before (scripts/build.sh). One line a mutant says which seed caught it; replay that with
-build/test/mutants/NAME/kintsugi-simulate --seeds SEED..SEED. The exit status is 0 when all were caught, 1 when one
-survived, and 2 when one could not be judged.
+build/test/mutants/NAME/kintsugi-simulate --seeds SEED..SEED, or the test with KINTSUGI_TEST_SEED=SEED. The exit status
+is 0 when all were caught, 1 when one survived, and 2 when one could not be judged.
 """
 
 import argparse
 import concurrent.futures
 import hashlib
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -27,11 +31,13 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MUTANTS = ROOT / "tests/simulation/swarm/mutants.toml"
-SIMULATOR = "bin/kintsugi-simulate"
+SIMULATOR = "kintsugi-simulate"
+SLICE = 50  # seeds of a test at a time: one that aborts does not say at which it did
 SEEDS, SHORT_SEEDS = 1000, 200
 LONGEST_RUN = 2 * 3600  # seconds: one mutant on all seeds
 TOO_SLOW = "too-slow"  # the kind of failure that a busy machine may be to blame for
 FAILED = re.compile(r"^seed (\d+) failed: ([\w-]+): (.*)$", re.MULTILINE)
+REPLAY = re.compile(r"KINTSUGI_TEST_SEED=(\d+)")
 
 
 class MutantError(Exception):
@@ -41,7 +47,7 @@ class MutantError(Exception):
 class Mutant:
     """One entry of mutants.toml."""
 
-    REQUIRED, OPTIONAL = {"name", "file", "from", "to"}, {"short"}
+    REQUIRED, OPTIONAL = {"name", "file", "from", "to"}, {"short", "test"}
 
     def __init__(self, entry):
         name = entry.get("name", "a mutant without a name")
@@ -53,6 +59,7 @@ class Mutant:
             raise MutantError(f"{name}: a name consists of small letters, digits and hyphens")
         self.name, self.file, self.short = name, entry["file"], entry.get("short", False)
         self.old, self.new = entry["from"], entry["to"]
+        self.program, _, self.test = entry.get("test", SIMULATOR).partition("/")
 
     def source(self):
         """The mutated text of the file."""
@@ -65,7 +72,7 @@ class Mutant:
         return text.replace(self.old, self.new)
 
     def digest(self):
-        return hashlib.sha256(json.dumps([self.file, self.old, self.new]).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps([self.file, self.old, self.new, self.program, self.test]).encode()).hexdigest()[:16]
 
 
 def load_mutants(path):
@@ -82,8 +89,9 @@ def load_mutants(path):
     return mutants
 
 
-def run(command, directory, limit=None):
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, errors="replace", timeout=limit)
+def run(command, directory, limit=None, environment=None):
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, errors="replace", timeout=limit,
+                          env=environment)
 
 
 def argument_after(command, flag):
@@ -92,27 +100,31 @@ def argument_after(command, flag):
 
 
 class Build:
-    """A build directory, as far as it takes to compile one source anew and to link the simulator with it."""
+    """A build directory, as far as it takes to compile one source anew and to link a program with it."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory).resolve()
-        self.simulator = self.directory / SIMULATOR
+        self.link_commands = {}  # by program
         commands = self.directory / "compile_commands.json"
         if not commands.is_file():
             raise MutantError(f"{self.directory} is not built: run scripts/build.sh first")
         self.compile_commands = {entry["file"]: entry for entry in json.loads(commands.read_text())}
 
-    def check_simulator(self):
-        if not self.simulator.is_file():
-            raise MutantError(f"there is no {self.simulator}: run scripts/build.sh first")
-        planned = run(["ninja", "-n", SIMULATOR], self.directory)
+    def program(self, name):
+        return self.directory / "bin" / name
+
+    def check_program(self, name):
+        if not self.program(name).is_file():
+            raise MutantError(f"there is no {self.program(name)}: run scripts/build.sh first")
+        target = f"bin/{name}"
+        planned = run(["ninja", "-n", target], self.directory)
         if "no work to do" not in planned.stdout:
-            print(f"warning: {self.simulator} is older than its sources", file=sys.stderr)
-        linked = run(["ninja", "-t", "commands", SIMULATOR], self.directory)
+            print(f"warning: {self.program(name)} is older than its sources", file=sys.stderr)
+        linked = run(["ninja", "-t", "commands", target], self.directory)
         if linked.returncode != 0:
-            raise MutantError(f"ninja does not know how to link {SIMULATOR}: {linked.stderr.strip()}")
+            raise MutantError(f"ninja does not know how to link {target}: {linked.stderr.strip()}")
         words = shlex.split(linked.stdout.strip().splitlines()[-1])
-        self.link_command = [word for word in words if word not in (":", "&&")]
+        self.link_commands[name] = [word for word in words if word not in (":", "&&")]
 
     def compile(self, mutant):
         """The mutated object, and the object that it replaces."""
@@ -136,69 +148,86 @@ class Build:
         return mutated, original
 
     def link(self, mutant):
-        """The simulator with the mutant in it."""
+        """The program with the mutant in it."""
         mutated, original = self.compile(mutant)
-        command = list(self.link_command)
+        command = list(self.link_commands[mutant.program])
         if original in command:
             command[command.index(original)] = str(mutated)
         else:
             # In front of the libraries, so that nothing is left for which the archive's own member would be taken.
             first_library = next(i for i, word in enumerate(command) if word.endswith(".a"))
             command.insert(first_library, str(mutated))
-        simulator = mutated.parent / self.simulator.name
-        command[argument_after(command, "-o")] = str(simulator)
+        program = mutated.parent / mutant.program
+        command[argument_after(command, "-o")] = str(program)
         linked = run(command, self.directory)
         if linked.returncode != 0:
             raise MutantError(f"{mutant.name}: does not link: {linked.stderr.strip().splitlines()[-1]}")
-        return simulator
+        return program
 
 
 class Judge:
-    """Runs simulators on seeds. What proves nothing is passed over: a seed that fails without any mutant, too, and one that
+    """Runs programs on seeds. What proves nothing is passed over: a seed that fails without any mutant, too, and one that
     was too slow and is not when it is run again."""
 
-    def __init__(self, simulator):
-        self.simulator = simulator
-        self.sound = {}  # by seed: whether it is clean without a mutant
+    def __init__(self, build):
+        self.build = build
+        self.sound = {}  # by program, test and seed: whether it is clean without a mutant
         self.lock = threading.Lock()
 
-    def is_sound(self, seed):
+    def is_sound(self, mutant, seed):
+        key = (mutant.program, mutant.test, seed)
         with self.lock:
-            if seed not in self.sound:
-                self.sound[seed] = self.first_failure(self.simulator, seed, seed) is None
-                if not self.sound[seed]:
+            if key not in self.sound:
+                program = self.build.program(mutant.program)
+                self.sound[key] = self.first_failure(program, mutant.test, seed, seed) is None
+                if not self.sound[key]:
                     print(f"warning: seed {seed} fails without any mutant, it is passed over", file=sys.stderr)
-            return self.sound[seed]
+            return self.sound[key]
 
     @staticmethod
-    def first_failure(simulator, first, last):
+    def first_failure(program, test, first, last):
         """The first seed of [first, last] that fails, and the kind of the failure; None: all are clean."""
-        command = [str(simulator), "--seeds", f"{first}..{last}", "--jobs", "1",
-                   "--stop-at-first", "--no-shrink"]
+        environment = None
+        command = [str(program), "--seeds", f"{first}..{last}", "--jobs", "1", "--stop-at-first", "--no-shrink"]
+        if test:
+            command = [str(program), f"--gtest_filter={test}"]
+            environment = dict(os.environ, KINTSUGI_TEST_SEED=str(first), KINTSUGI_TEST_ROUNDS=str(last - first + 1))
         try:
-            ended = run(command, simulator.parent, LONGEST_RUN)
+            ended = run(command, program.parent, LONGEST_RUN, environment)
         except subprocess.TimeoutExpired:
             raise MutantError(f"{shlex.join(command)} took longer than {LONGEST_RUN} s") from None
+        if test and "Running 0 tests" in ended.stdout:
+            raise MutantError(f"{program.name} has no test {test}")
         if ended.returncode == 0:
             return None
+        if test:
+            failure = REPLAY.search(ended.stdout)
+            if failure is None and ended.returncode > 0:
+                raise MutantError(f"{shlex.join(command)} failed and named no seed")
+            if failure is None and first < last:  # it ended at once, and did not say at which seed
+                each = (Judge.first_failure(program, test, seed, seed) for seed in range(first, last + 1))
+                return next((found for found in each if found), None)
+            return (int(failure[1]), "a difference") if failure else (first, "an assertion")
         failure = FAILED.search(ended.stdout) or FAILED.search(ended.stderr)
         if ended.returncode != 1 or failure is None:
             raise MutantError(f"{shlex.join(command)} ended with status {ended.returncode}: "
                               f"{(ended.stderr.strip().splitlines() or ['no word of why'])[-1]}")
         return int(failure[1]), failure[2]
 
-    def judge(self, simulator, seeds):
+    def judge(self, program, mutant, seeds):
         """The outcome of a mutant, as the journal keeps it."""
         began = time.monotonic()
         first = 1
         while first <= seeds:
-            failure = self.first_failure(simulator, first, seeds)
+            last = min(seeds, first + SLICE - 1) if mutant.test else seeds
+            failure = self.first_failure(program, mutant.test, first, last)
             if failure is None:
-                break
+                first = last + 1
+                continue
             seed, kind = failure
             if kind == TOO_SLOW:
-                _, kind = self.first_failure(simulator, seed, seed) or (seed, None)
-            if kind is not None and self.is_sound(seed):
+                _, kind = self.first_failure(program, mutant.test, seed, seed) or (seed, None)
+            if kind is not None and self.is_sound(mutant, seed):
                 return {"caught": True, "seed": seed, "kind": kind, "seconds": round(time.monotonic() - began, 1)}
             first = seed + 1
         return {"caught": False, "seeds": seeds, "seconds": round(time.monotonic() - began, 1)}
@@ -257,12 +286,12 @@ def compile_all(build, mutants, jobs):
 
 
 def judge_all(build, mutants, seeds, jobs, journal):
-    judge = Judge(build.simulator)
+    judge = Judge(build)
 
     def work(mutant):
         outcome = journal.find(mutant, seeds)
         if outcome is None:
-            outcome = judge.judge(build.link(mutant), seeds)
+            outcome = judge.judge(build.link(mutant), mutant, seeds)
             journal.add(mutant, outcome)
         return outcome["caught"], describe(mutant, outcome)
 
@@ -308,7 +337,8 @@ def main(argv):
     build = Build(arguments.build)
     if arguments.compile_only:
         return compile_all(build, mutants, arguments.jobs)
-    build.check_simulator()
+    for program in sorted({mutant.program for mutant in mutants}):
+        build.check_program(program)
     return judge_all(build, mutants, arguments.seeds, arguments.jobs, Journal(arguments.journal))
 
 

@@ -57,7 +57,8 @@ void Inspector::see_servers() {
       server.chunks.insert(chunk.id);
     for (const ChunkId chunk : before) {
       const bool gone = !server.chunks.contains(chunk);
-      if (gone && (server.in_doubt || server.doubtful.contains(chunk))) server.excused.insert(chunk);
+      if (gone && (server.in_doubt || server.lacks_a_disk || server.doubtful.contains(chunk)))
+        server.excused.insert(chunk);
       // A disk that is dropped takes it along and may bring it back with a new process, whose report tells of it.
       if (gone) placed_.erase({server.id, chunk});
       if (gone) server.doubtful.erase(chunk);  // it was found out; one that comes again is another one

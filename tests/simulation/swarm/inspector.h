@@ -36,7 +36,11 @@ class Inspector {
   void damaged(size_t server, ChunkId chunk);
   /// Whatever this server holds may be gone, and what it is given too, until it starts again.
   void damaged(size_t server);
-  void started_again(size_t server) { servers_[server].started_again = true; }
+  /// `disk_hangs`: what is on a disk that hangs at a start counts as lost until the next one.
+  void started_again(size_t server, bool disk_hangs) {
+    servers_[server].started_again = true;
+    servers_[server].lacks_a_disk = disk_hangs;
+  }
   /// To be called when no write is under way: what servers hold that were in doubt and started again is certain then.
   void no_write_is_under_way();
   /// Every chunk was read and found whole, or repaired; no server is in doubt any more.
@@ -70,6 +74,7 @@ class Inspector {
     std::set<ChunkId> excused;   ///< gone for a reason, though metadata may still place them here
     bool in_doubt = false;       ///< as a whole
     bool started_again = false;  ///< since it came into doubt
+    bool lacks_a_disk = false;   ///< which hung when it started
   };
   using Stripes = std::map<StripeId, proto::StoredStripe>;
 

@@ -216,7 +216,7 @@ bool Swarm::restart_server(SimRandom& dice) {
 
 void Swarm::restart_server(size_t server) {
   cluster_.restart_chunkserver(server);
-  inspector_.started_again(server);
+  inspector_.started_again(server, hung_.contains(server));
 }
 
 bool Swarm::crash_or_restart_metaserver(SimRandom& dice) {
