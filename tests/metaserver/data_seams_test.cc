@@ -35,6 +35,16 @@ class SeamsRig : public SnapshotRig {
     EXPECT_TRUE(made && made->lease());
     return made->attributes().inode();
   }
+  /// The owner opens the inode for writing. False: it got no lease of it.
+  bool take_lease(uint64_t inode) {
+    proto::GetInodeRequest get;
+    get.set_inode(inode);
+    get.set_session(kOwner);
+    get.set_hold(true);
+    get.set_lease(true);
+    const auto opened = call<proto::InodeResponse>(rpc::Method::kGetInode, get);
+    return opened && opened->lease();
+  }
   uint64_t reserve() {
     proto::ReserveInodesRequest reserve;
     reserve.set_session(kOwner);
@@ -197,12 +207,7 @@ TEST(DataSeams, NobodyKeepsBackWhatLiesBelowAQuotaAfterARename) {
   ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kSetQuota, quota));
   KINTSUGI_EXPECT_OK(rig.put("/f", 1, 500));
   const uint64_t inode = rig.inode("/f");
-  proto::GetInodeRequest get;
-  get.set_inode(inode);
-  get.set_session(kOwner);
-  get.set_hold(true);
-  get.set_lease(true);
-  ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get)->lease());
+  ASSERT_TRUE(rig.take_lease(inode));
   proto::MoveRequest move;
   move.set_parent(1);
   move.set_name("f");
@@ -232,12 +237,7 @@ TEST(DataSeams, NobodyKeepsBackWhatIsLinkedBelowAQuota) {
   const auto made = rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, make);
   ASSERT_TRUE(made);
   const uint64_t inode = made->attributes().inode();
-  proto::GetInodeRequest get;
-  get.set_inode(inode);
-  get.set_session(kOwner);
-  get.set_hold(true);
-  get.set_lease(true);
-  ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, get)->lease());
+  ASSERT_TRUE(rig.take_lease(inode));
   proto::SetQuotaRequest quota;
   quota.set_path("/q");
   quota.set_max_bytes(1000);
