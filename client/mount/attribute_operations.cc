@@ -43,7 +43,7 @@ asio::awaitable<Result<AttributesAnswer>> AttributeOperations::set_attributes(
   if (changes.accessed && !changes.accessed->now) request.set_accessed_ns(changes.accessed->ns);
   if (changes.modified && changes.modified->now) request.set_modified_now(true);
   if (changes.modified && !changes.modified->now) request.set_modified_ns(changes.modified->ns);
-  // What changes nothing is chown(-1, -1), of which the kernel leaves only this.
+  // A request that changes nothing is what the kernel makes of chown(-1, -1).
   const bool owner_to_what_it_is = !changes.mode && !changes.uid && !changes.gid && !changes.size_bytes &&
                                    !changes.accessed && !changes.modified;
   request.set_kill_privileges(changes.kill_setid || owner_to_what_it_is);
@@ -90,7 +90,7 @@ asio::awaitable<Status> AttributeOperations::set_xattr(const Caller& caller, Nod
   request.set_create(mode == SetXattrMode::kCreate || mode == SetXattrMode::kCreateAndReplace);
   request.set_replace(mode == SetXattrMode::kReplace || mode == SetXattrMode::kCreateAndReplace);
   request.set_kill_set_gid(kill_setgid);
-  // What is made there may inherit from it.
+  // Files that are made in a directory may inherit this attribute, so no lease may hide it.
   if (files_.names().is_leased(node)) files_.give_back(node);
   beliefs_.forget(node);
   const Status set = co_await files_.calls().set_xattr(caller.context, std::move(request), caller.unique);
@@ -100,7 +100,7 @@ asio::awaitable<Status> AttributeOperations::set_xattr(const Caller& caller, Nod
 
 asio::awaitable<Result<std::string>> AttributeOperations::get_xattr(const Caller& caller, NodeId node,
                                                                     std::string_view name) {
-  // Of these the kernel asks without being asked; other names may be wrong, which the metaserver knows.
+  // The kernel asks for these by itself, before each operation. Other names go to the metaserver, which may refuse them.
   const bool of_system = name == "system.posix_acl_access" || name == "system.posix_acl_default" ||
                          (name.starts_with("security.") && name != "security.");
   if (of_system && beliefs_.is_without_xattrs(node)) co_return Status{Code::kNoData, "has no such attribute"};

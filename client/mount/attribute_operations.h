@@ -1,4 +1,4 @@
-/// What the kernel asks of the attributes of inodes, extended ones too.
+/// The operations of a mount on attributes of inodes, extended attributes too.
 #pragma once
 
 #include "client/lib/files/open_files.h"

@@ -1,4 +1,4 @@
-/// What the kernel asks of open directories.
+/// The operations of a mount on open directories.
 #pragma once
 
 #include "client/lib/files/open_files.h"

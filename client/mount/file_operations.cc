@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr uint32_t kSetIdBits = 06000;
-/// Of ids of inodes in snapshots, as the metaserver makes them.
+/// The metaserver sets this bit in ids of inodes in snapshots.
 constexpr uint64_t kSnapshotBit = uint64_t{1} << 63;
 
 bool writes(int flags) {
@@ -57,7 +57,7 @@ asio::awaitable<Result<OpenAnswer>> FileOperations::open_told(const Caller& call
   const proto::Attributes now = handle->file().attributes();
   OpenAnswer answer;
   answer.keep_cache = pages_.has(now);
-  // What the kernel believes of the file may be as old as its last answer: who opens it sees what others have closed.
+  // The kernel may have attributes from before; whoever opens a file must see what others wrote before they closed it.
   if (!answer.keep_cache && !made_now) {
     const runtime::Wait wait(caller.context, runtime::WaitKind::kResource,
                              runtime::named_target(caller.context, "kernel"));

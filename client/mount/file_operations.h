@@ -1,4 +1,4 @@
-/// What the kernel asks of open files.
+/// The operations of a mount on open files.
 #pragma once
 
 #include "client/lib/files/open_files.h"

@@ -1,4 +1,4 @@
-/// What the kernel asks of names: to find, make, move and remove them.
+/// The operations of a mount on names: it finds, makes, moves and removes them.
 #pragma once
 
 #include "client/lib/files/open_files.h"

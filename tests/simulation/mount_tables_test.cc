@@ -42,6 +42,11 @@ class MountTables : public testing::Test {
     KINTSUGI_ASSERT(made);
     return made->node;
   }
+  /// Makes a file under the lease of its directory, and opens it.
+  Result<CreateAnswer> create(NodeId parent, const std::string& name) {
+    cluster.run_for(1s);  // ids are reserved
+    return cluster.run(mount->create(caller, parent, name, {.mode = S_IFREG | 0644}, {.flags = O_RDWR}));
+  }
   /// Reads a directory from `cookie` on, a little at a time; at most `most` names.
   std::vector<std::string> list(NodeId directory, Handle handle, uint64_t& cookie, size_t most) {
     std::vector<std::string> names;
@@ -104,9 +109,7 @@ TEST_F(MountTables, AreBoundedWhileNamesAreLookedUpAndNothingIsForgotten) {
 
 TEST_F(MountTables, AFileThatWasJustMadeIsOpenedWithoutACallAndLivesOnWithoutItsName) {
   const NodeId directory = make_directory(kRootNode, "d");
-  cluster.run_for(1s);  // ids are reserved
-  const auto made =
-      cluster.run(mount->create(caller, directory, "f", {.mode = S_IFREG | 0644}, {.flags = O_RDWR}));
+  const auto made = create(directory, "f");
   ASSERT_TRUE(made) << made.error();
   const NodeId file = made->entry.node;
   const auto write = [&](Handle handle, uint64_t offset, const std::string& text) {
@@ -136,9 +139,7 @@ TEST_F(MountTables, AFileThatWasJustMadeIsOpenedWithoutACallAndLivesOnWithoutIts
 
 TEST_F(MountTables, PagesStayWhenOnlyThisMountChangesTheModeOfItsFileAndGoWhenAnotherOneChangesAnything) {
   const NodeId directory = make_directory(kRootNode, "d");
-  cluster.run_for(1s);  // ids are reserved
-  const auto made =
-      cluster.run(mount->create(caller, directory, "f", {.mode = S_IFREG | 0644}, {.flags = O_RDWR}));
+  const auto made = create(directory, "f");
   ASSERT_TRUE(made) << made.error();
   const NodeId file = made->entry.node;
   const std::string text = "what a version control system writes";
