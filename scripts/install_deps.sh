@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(
-  clang-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev mold cmake ninja-build pkg-config
+  clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev mold cmake ninja-build pkg-config
   libisal-dev libboost1.81-dev libssl-dev libprotobuf-dev protobuf-compiler liburing-dev librocksdb-dev
   prometheus-cpp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev python3

@@ -43,7 +43,8 @@ class Settings {
            double max = std::numeric_limits<double>::max());
   void add(std::string key, Duration* value, std::string help, Duration min = Duration::zero(),
            Duration max = Duration::max());
-  void add(std::string key, std::vector<std::string>* value, std::string help);  ///< flags: --key a,b or --key a --key b
+  /// On the command line a list is --key a,b or --key a --key b.
+  void add(std::string key, std::vector<std::string>* value, std::string help);
   template <std::unsigned_integral T>
     requires(!std::same_as<T, bool>)
   void add(std::string key, T* value, std::string help, T min = 0, T max = std::numeric_limits<T>::max()) {
