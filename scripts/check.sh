@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Everything that is too long for a test run: scripts/check.sh [STEP...], by default all steps in this order.
+#
+#   format    every C++ source is formatted
+#   tidy      clang-tidy on the sources that differ from BASE (a commit; the one before the last by default)
+#   asan      the whole suite under the address and undefined behaviour sanitizers
+#   tsan      the whole suite under the thread sanitizer
+#   fuzz      every parser of outside bytes for a minute
+#   mutants   the known bugs that few seeds catch
+#   seeds     500 simulated clusters from SEED on (drawn from the clock by default)
+#
+# What a step printed is in build/check/STEP.log. A run that was interrupted goes on where it stopped: a step that passed is
+# not repeated for the same commit while no file differs from it. The exit status is 1 when a step failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+base="${BASE:-HEAD~1}"
+seed="${SEED:-$(date +%s)}"
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=(format tidy asan tsan fuzz mutants seeds)
+for step in "${steps[@]}"; do
+  case "$step" in
+    format | tidy | asan | tsan | fuzz | mutants | seeds) ;;
+    *) echo "check: no step is called $step; see the head of scripts/check.sh" >&2; exit 2 ;;
+  esac
+done
+mkdir -p build/check
+
+format() { tests/build/format_test.sh .; }
+
+tidy() {
+  local changed=()
+  mapfile -t changed < <(git diff --name-only --diff-filter=d "$base" -- '*.cc')
+  [ ${#changed[@]} -gt 0 ] || { echo "no source differs from $base"; return 0; }
+  scripts/build.sh test
+  printf '%s\0' "${changed[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 -p build/test --quiet
+}
+
+asan() { KINTSUGI_PRESET=asan scripts/test.sh; }
+tsan() { KINTSUGI_PRESET=tsan scripts/test.sh; }
+fuzz() { scripts/fuzz.sh 60; }
+
+mutants() {
+  scripts/build.sh test
+  scripts/mutants.py --short
+}
+
+seeds() {
+  scripts/build.sh test
+  build/test/bin/kintsugi-simulate --seeds "$seed..$((seed + 499))"
+}
+
+# What is checked: the commit and whatever differs from it.
+tree="$(git rev-parse HEAD) $(git diff HEAD | sha256sum | cut -c1-16)"
+failed=()
+for step in "${steps[@]}"; do
+  if [ "$(cat "build/check/$step.passed" 2>/dev/null)" = "$tree" ]; then
+    echo "$step: passed before"
+    continue
+  fi
+  start=$SECONDS
+  # A shell of its own: within a condition, set -e would not end a step at its first failure.
+  if bash -c "$(declare -f "$step"); base='$base' seed='$seed'; set -euo pipefail; $step" \
+      >"build/check/$step.log" 2>&1; then
+    echo "$tree" >"build/check/$step.passed"
+    echo "$step: passed in $((SECONDS - start)) s"
+  else
+    echo "$step: FAILED after $((SECONDS - start)) s; the end of build/check/$step.log:"
+    tail -n 15 "build/check/$step.log" | sed 's/^/    /'
+    failed+=("$step")
+  fi
+done
+[ ${#failed[@]} -eq 0 ]
