@@ -73,24 +73,6 @@ std::string path_of(const Reader& reader, InodeId directory, std::string_view kn
   return path.empty() ? "/" : path;
 }
 
-bool note_parents_step(Transaction& transaction, std::string& after) {
-  constexpr size_t kEntriesAStep = 10'000;
-  keys::Range range = keys::all(keys::Kind::kEntry);
-  if (!after.empty()) range.begin = after + '\0';
-  size_t seen = 0;
-  transaction.scan(range, [&](std::string_view key, std::string_view value) {
-    after = key;
-    const auto entry = Reader::parse<proto::StoredDirectoryEntry>(value);
-    if (entry.type() == proto::Attributes::DIRECTORY) {
-      auto inode = transaction.get_message<proto::StoredInode>(keys::inode(InodeId{entry.inode()}));
-      if (inode) inode->set_parent(keys::first_id(key));
-      if (inode) transaction.put_message(keys::inode(InodeId{entry.inode()}), *inode);
-    }
-    return ++seen < kEntriesAStep;
-  });
-  return seen == kEntriesAStep;
-}
-
 proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode) {
   proto::Attributes attributes;
   attributes.set_inode(id.value);

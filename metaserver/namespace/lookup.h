@@ -37,10 +37,6 @@ proto::StoredInode load_inode(const Reader& reader, InodeId id);
 
 proto::Attributes to_attributes(InodeId id, const proto::StoredInode& inode);
 
-/// Directories know their parents since format 2 of the metadata. Notes those of some entries, from the key `after` on, which
-/// it moves on; false when all are done.
-bool note_parents_step(Transaction& transaction, std::string& after);
-
 /// The path of a directory: `known`, if it leads there, else what its parents say. A directory in one of very many entries
 /// is called by its number, "inode 81".
 std::string path_of(const Reader& reader, InodeId directory, std::string_view known);

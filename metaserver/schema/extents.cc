@@ -5,8 +5,6 @@
 namespace kintsugi::metaserver {
 namespace {
 
-constexpr int kExtentsConvertedAtOnce = 10'000;
-
 proto::Extent extent_of(std::string_view key, std::string_view value) {
   const auto stored = Reader::parse<proto::StoredExtent>(value);
   proto::Extent extent;
@@ -196,33 +194,6 @@ void ExtentWriter::finish(proto::StoredInode& inode, FreedStripes& freed) {
     }
   }
   references_.clear();
-}
-
-bool convert_extents_step(Transaction& transaction) {
-  int converted = 0;
-  bool more = false;
-  FreedStripes none;
-  transaction.scan(keys::all(keys::Kind::kExtents), [&](std::string_view key, std::string_view value) {
-    if (converted >= kExtentsConvertedAtOnce) {
-      more = true;
-      return false;
-    }
-    const InodeId id{keys::first_id(key)};
-    const auto extents = Reader::parse<proto::StoredExtents>(value);
-    transaction.remove(std::string(key));
-    converted += extents.extents_size() + 1;
-    auto inode = transaction.get_message<proto::StoredInode>(keys::inode(id));
-    if (!inode) return true;
-    const uint64_t stored = inode->stored_bytes();
-    ExtentWriter writer(transaction, content_of(id, *inode));
-    for (const proto::Extent& extent : extents.extents())
-      writer.put(extent);
-    writer.finish(*inode, none);
-    inode->set_stored_bytes(stored);
-    transaction.put_message(keys::inode(id), *inode);
-    return true;
-  });
-  return more || converted > 0;
 }
 
 }  // namespace kintsugi::metaserver

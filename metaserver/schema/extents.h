@@ -99,8 +99,4 @@ class ExtentWriter {
   std::vector<StripeId> shrunken_;
 };
 
-/// The metadata had all extents of a file in one value up to format 1. Converts some files and returns true, or returns false
-/// when none are left.
-bool convert_extents_step(Transaction& transaction);
-
 }  // namespace kintsugi::metaserver

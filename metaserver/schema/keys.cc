@@ -77,9 +77,6 @@ std::string abandoned(uint64_t epoch) {
 std::string inode(InodeId id) {
   return with_id(Kind::kInode, id.value);
 }
-std::string extents(InodeId id) {
-  return with_id(Kind::kExtents, id.value);
-}
 std::string extent(InodeId content, uint64_t end) {
   std::string key = make(Kind::kExtent, 16);
   append(key, content.value);

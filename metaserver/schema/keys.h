@@ -10,13 +10,12 @@
 
 namespace kintsugi::metaserver::keys {
 
-/// The first byte of every key. Kinds are stored, so one is never changed or used again.
+/// The first byte of every key. Kinds are stored, so one is never changed or used again; 'E' has been used.
 enum class Kind : char {
   kCluster = 'M',
   kCounter = 'N',  ///< name -> StoredCounter
   kTotals = 'A',   ///< StoredTotals
   kInode = 'I',    ///< inode -> StoredInode
-  kExtents = 'E',  ///< inode -> StoredExtents, in metadata of format 1
   kExtent =
       'F',  ///< content, end in the file -> StoredExtent: the first one after an offset contains it or follows
   kXattr = 'Y',         ///< inode, name -> the extended attribute's value
@@ -53,7 +52,6 @@ std::string counter(std::string_view name);
 std::string policy(std::string_view name);
 
 std::string inode(InodeId id);
-std::string extents(InodeId id);
 std::string extent(InodeId content, uint64_t end);
 std::string xattr(InodeId id, std::string_view name);
 std::string change(uint64_t session, uint64_t slot);

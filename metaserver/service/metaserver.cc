@@ -114,13 +114,13 @@ asio::awaitable<Status> MetaServer::start() {
 asio::awaitable<Status> MetaServer::open_store() {
   const Reader reader(state_.store);
   if (const auto cluster = reader.get_message<proto::StoredCluster>(keys::cluster())) {
-    if (cluster->format_version() > kFormatVersion) {
+    if (cluster->format_version() != kFormatVersion) {
       co_return Status{Code::kCorrupt,
-                       fmt::format("the metadata has format {}, this metaserver reads up to {}",
+                       fmt::format("the metadata has format {}, this metaserver reads format {}",
                                    cluster->format_version(), kFormatVersion)};
     }
     state_.cluster_id = cluster->cluster_id();
-    co_return co_await convert(*cluster);
+    co_return Status{};
   }
   Transaction transaction(state_.store);
   proto::StoredCluster cluster;
@@ -133,27 +133,6 @@ asio::awaitable<Status> MetaServer::open_store() {
   state_.names.format(transaction, state_.options.default_policy, state_.options.root_uid,
                       state_.options.root_gid);
   state_.cluster_id = cluster.cluster_id();
-  co_return co_await state_.store.commit(transaction.take());
-}
-
-asio::awaitable<Status> MetaServer::convert(proto::StoredCluster cluster) {
-  if (cluster.format_version() == kFormatVersion) co_return Status{};
-  log::info("the metadata are brought from format {} to {}", cluster.format_version(), kFormatVersion);
-  const bool first = cluster.format_version() < 2;
-  for (bool more = first; more;) {
-    Transaction transaction(state_.store);
-    more = convert_extents_step(transaction);
-    if (more) KINTSUGI_CO_TRY(co_await state_.store.commit(transaction.take()));
-  }
-  std::string after;
-  for (bool more = first; more;) {
-    Transaction transaction(state_.store);
-    more = note_parents_step(transaction, after);
-    KINTSUGI_CO_TRY(co_await state_.store.commit(transaction.take()));
-  }
-  Transaction transaction(state_.store);
-  cluster.set_format_version(kFormatVersion);
-  transaction.put_message(keys::cluster(), cluster);
   co_return co_await state_.store.commit(transaction.take());
 }
 

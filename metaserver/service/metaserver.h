@@ -84,7 +84,6 @@ class MetaServer {
   asio::awaitable<void> expire_uploads_forever();
   asio::awaitable<void> expire_sessions_forever();
   /// Brings metadata of an older format to this one.
-  asio::awaitable<Status> convert(proto::StoredCluster cluster);
   asio::awaitable<void> expire_quarantine_forever();
 
   MetaState state_;

@@ -51,7 +51,6 @@ void check_ids(const Ids& ids) {
   using Make = std::string (*)(uint64_t);
   const std::pair<keys::Kind, Make> makers[] = {
       {keys::Kind::kInode, [](uint64_t id) { return keys::inode(InodeId{id}); }},
-      {keys::Kind::kExtents, [](uint64_t id) { return keys::extents(InodeId{id}); }},
       {keys::Kind::kOrphan, [](uint64_t id) { return keys::orphan(InodeId{id}); }},
       {keys::Kind::kStripe, [](uint64_t id) { return keys::stripe(StripeId{id}); }},
       {keys::Kind::kServer, [](uint64_t id) { return keys::server(ServerId{id}); }},

@@ -279,45 +279,5 @@ TEST(Inodes, AFileThatASessionHoldsOutlivesItsNameUntilTheSessionEnds) {
       << "nobody has heard of the session for a minute";
 }
 
-TEST(Inodes, MetadataOfTheFirstFormatAreConverted) {
-  NamespaceRig rig;
-  KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
-  KINTSUGI_ASSERT_OK(rig.put("/d/f", 3, false, 3));
-  const InodeId file{rig.stat("/d/f")->inode()}, directory{rig.stat("/d")->inode()};
-  KINTSUGI_ASSERT_OK(rig.apply([&](Transaction& t) -> Status {  // as it was
-    proto::StoredExtents old;
-    scan_extents(t.store(), file, 0, [&](const proto::Extent& extent) {
-      *old.add_extents() = extent;
-      t.remove(keys::extent(file, extent.file_offset() + extent.length()));
-      auto stripe = *load_stripe(t.store(), StripeId{extent.stripe_id()});
-      stripe.clear_references();
-      stripe.clear_live_bytes();
-      t.put_message(keys::stripe(StripeId{extent.stripe_id()}), stripe);
-      return true;
-    });
-    t.put_message(keys::extents(file), old);
-    auto inode = load_inode(t.store(), directory);
-    inode.clear_parent();
-    t.put_message(keys::inode(directory), inode);
-    return {};
-  }));
-  while (true) {
-    Transaction transaction(*rig.store);
-    if (!convert_extents_step(transaction)) break;
-    rig.commit(transaction);
-  }
-  std::string after;
-  Transaction transaction(*rig.store);
-  while (note_parents_step(transaction, after)) {
-  }
-  rig.commit(transaction);
-  EXPECT_EQ(count_extents(*rig.store, file, 10), 3u);
-  EXPECT_EQ(stored(rig, directory).parent(), kRootInode.value);
-  KINTSUGI_ASSERT_OK(rig.remove("/d", true));
-  rig.reclaim_all();
-  EXPECT_EQ(rig.count(keys::Kind::kStripe), 0u) << "every stripe was freed with its extent";
-  EXPECT_EQ(rig.count(keys::Kind::kExtent), 0u);
-}
-
 }  // namespace
 }  // namespace kintsugi::metaserver
