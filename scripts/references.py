@@ -254,7 +254,8 @@ def daemon_manual(name, description):
             notes.append(setting["range"])
         if setting["when_made"]:
             notes.append("counts only when the cluster is made")
-        lines += [".TP", f"\\fB{roff(setting['flag'])}\\fR \\fI{roff(setting['form'])}\\fR",
+        value = f"[=\\fI{setting['form']}\\fR]" if setting["form"] == "true|false" else f" \\fI{roff(setting['form'])}\\fR"
+        lines += [".TP", f"\\fB{roff(setting['flag'])}\\fR{value}",
                   roff(f"{sentence(setting['help'])} ({'; '.join(notes)}).")]
     lines += [".SH FILES", "A file of settings is TOML: a key with a dot stands in the section before the dot.",
               ".SH SEE ALSO", "kintsugi(1)", ""]
