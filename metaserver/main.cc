@@ -64,6 +64,7 @@ void add_settings(daemon::Settings& settings, Options& options) {
   settings.add("repair.shape", &options.repair_shape,
                "shape of repair trees: auto, star, staggered, ppr, chain or weighted");
   settings.require("data_dir");
+  settings.counts_when_made("policy");
 }
 
 class Daemon final : public daemon::Daemon {

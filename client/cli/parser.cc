@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "client/cli/describe.h"
 #include "client/cli/printable.h"
 #include "client/cli/session.h"
 #include "common/config/usage_error.h"
@@ -33,7 +34,7 @@ constexpr const char* kFooter =
     "  (the file `env` in a local cluster's directory sets them: . cluster/env)\n"
     "\n"
     "Exit codes: 0 done, 1 failed or something is wrong, 2 wrong usage; 128 + N ended by signal N.\n"
-    "Every command but cat takes --json (docs/cli_json.md).";
+    "Every command but cat takes --json (docs/reference/json.md).";
 
 // ---- from texts to values
 
@@ -150,25 +151,6 @@ Status set_target(const Option& option, const std::vector<std::string>& texts) {
 
 // ---- one command as a parser
 
-/// The name of an option's value in the help.
-std::string value_name(const Option& option) {
-  using Name = std::string;
-  const Overloaded name{[](bool*) { return Name(); },
-                        [](std::string*) { return Name("TEXT"); },
-                        [](std::vector<std::string>*) { return Name("TEXT"); },
-                        [](const Bytes&) { return Name("SIZE"); },
-                        [](const Choice& choice) { return fmt::format("{}", fmt::join(choice.names, "|")); },
-                        [](ChunkId*) { return Name("STRIPE:INDEX"); },
-                        [](std::vector<ChunkId>*) { return Name("STRIPE:INDEX"); },
-                        [](auto*) { return Name("N"); }};
-  return std::visit(name, option.target);
-}
-
-bool takes_many(const Option& option) {
-  return std::holds_alternative<std::vector<std::string>*>(option.target) ||
-         std::holds_alternative<std::vector<ChunkId>*>(option.target);
-}
-
 /// Shows positionals by their names alone, since the usage line tells which are required, and options with what they take.
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -282,6 +264,12 @@ Invocation parse(const Command& program, const std::string& version, int argc, c
         app.footer(kFooter);
       }
       std::fputs(word == "--version" ? (version + "\n").c_str() : app.help().c_str(), stdout);
+      return {};
+    }
+    if (word == "--describe" && group == &program) {
+      Json described = describe(program);
+      described["notes"] = kFooter;
+      print_json(described);
       return {};
     }
     const auto found = std::ranges::find_if(group->commands,

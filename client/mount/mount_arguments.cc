@@ -35,7 +35,8 @@ constexpr std::array kRefused{
     Refused{"entry_timeout", "use cached_for"},
 };
 
-constexpr std::array kWithoutValue{"--help", "--version", "--foreground", "--keep-awake", "--no-keep-awake"};
+constexpr std::array kWithoutValue{"--help",       "--describe",   "--version",
+                                   "--foreground", "--keep-awake", "--no-keep-awake"};
 
 Status check_option(std::string_view name) {
   for (const Refused& refused : kRefused)
@@ -161,8 +162,8 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
   for (const std::string& flag : flags)
     given.push_back(flag.c_str());
   KINTSUGI_TRY(settings.parse(static_cast<int>(given.size()), given.data()));
-  if (settings.help_wanted()) {
-    std::printf("%s", settings.help().c_str());
+  if (settings.help_wanted() || settings.description_wanted()) {
+    std::printf("%s", (settings.help_wanted() ? settings.help() : settings.describe()).c_str());
     std::exit(0);
   }
   if (positional.empty() || positional.size() > 2)

@@ -22,6 +22,8 @@ Settings::CommandLine::CommandLine(Settings& settings)
   app.name(settings.program_);
   app.set_help_flag("-h,--help", "print this and exit");
   app.set_version_flag("--version", settings.program_ + " " + KINTSUGI_VERSION, "print the version and exit");
+  // Without a group the help does not list it.
+  app.add_flag("--describe", description_wanted_)->group("");
   app.add_option("--config", config_file_, "settings as TOML; flags override them")->type_name("FILE");
   for (size_t i = 0; i < values_.size(); ++i) {
     const Setting& setting = settings.settings_[i];
@@ -43,13 +45,7 @@ Settings::CommandLine::CommandLine(Settings& settings)
     } else {
       option->take_last();
     }
-    const char* type = setting.kind == Kind::kDuration ? "DURATION"
-                       : setting.kind == Kind::kBytes  ? "SIZE"
-                       : setting.kind == Kind::kNumber ? "N"
-                       : setting.kind == Kind::kDouble ? "X"
-                       : setting.kind == Kind::kList   ? "TEXT,..."
-                                                       : "TEXT";
-    option->type_name(type);
+    option->type_name(std::string(setting.form()));
     if (has_default) option->default_str(setting.default_text);
   }
 }

@@ -18,6 +18,7 @@ class Settings::CommandLine {
   Status read(int argc, const char* const* argv);
   Status apply();
   bool help_wanted() const { return help_wanted_; }
+  bool description_wanted() const { return description_wanted_; }
   const std::string& config_file() const { return config_file_; }
   std::string help() const;
 
@@ -27,7 +28,7 @@ class Settings::CommandLine {
   std::unique_ptr<Parser> parser_;
   std::vector<std::vector<std::string>> values_;  ///< by setting; empty when its flag was not given
   std::string config_file_;
-  bool help_wanted_ = false;
+  bool help_wanted_ = false, description_wanted_ = false;
 };
 
 }  // namespace kintsugi::config

@@ -24,6 +24,20 @@ Status check_range(T value, T min, T max, Format format) {
   return invalid(fmt::format("{} is out of range: {} to {}", format(value), format(min), format(max)));
 }
 
+/// The accepted values in words; empty when the bounds exclude nothing that the form allows.
+template <class T, class Format>
+std::string range_text(T min, T max, Format format) {
+  const bool bounded_below = min > T{}, bounded_above = max < std::numeric_limits<T>::max();
+  if (bounded_below && bounded_above) return fmt::format("{} to {}", format(min), format(max));
+  if (bounded_below) return fmt::format("{} or more", format(min));
+  return bounded_above ? fmt::format("at most {}", format(max)) : "";
+}
+
+std::string range_text(Duration min, Duration max) {
+  if (max == Duration::max()) return min == Duration::zero() ? "" : format_duration(min) + " or more";
+  return fmt::format("{} to {}", format_duration(min), format_duration(max));
+}
+
 Result<uint64_t> parse_bytes_in_range(std::string_view text, uint64_t min, uint64_t max) {
   KINTSUGI_ASSIGN(const uint64_t bytes, parse_bytes(text));
   KINTSUGI_TRY(check_range(bytes, min, max, format_bytes));
@@ -51,6 +65,11 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
+std::string bytes_or_auto(uint64_t min, uint64_t max) {
+  const std::string range = range_text(min, max, format_bytes);
+  return range.empty() ? "" : range + ", or auto";
+}
+
 std::string plain(uint64_t value) {
   return fmt::format("{}", value);
 }
@@ -59,6 +78,21 @@ std::string plain(uint64_t value) {
 
 Settings::Settings(std::string program, std::string description)
     : program_(std::move(program)), description_(std::move(description)) {}
+
+std::string_view Settings::Setting::form() const {
+  switch (kind) {
+    case Kind::kString: return "TEXT";
+    case Kind::kAddress: return "HOST:PORT";
+    case Kind::kBool: return "true|false";
+    case Kind::kNumber: return "N";
+    case Kind::kBytes: return "SIZE";
+    case Kind::kDouble: return "X";
+    case Kind::kDuration: return "DURATION";
+    case Kind::kList: return "TEXT,...";
+  }
+  KINTSUGI_ASSERT(false);
+  return "";
+}
 
 std::string Settings::Setting::flag() const {
   std::string out = "--" + key;
@@ -92,7 +126,7 @@ void Settings::add(std::string key, runtime::Endpoint* value, std::string help) 
     return {};
   };
   auto show = [value] { return quoted(value->host.empty() ? "" : value->to_string()); };
-  add_setting({std::move(key), std::move(help), Kind::kString, set, show});
+  add_setting({std::move(key), std::move(help), Kind::kAddress, set, show});
 }
 
 void Settings::add(std::string key, std::optional<runtime::Endpoint>* value, std::string help) {
@@ -103,7 +137,7 @@ void Settings::add(std::string key, std::optional<runtime::Endpoint>* value, std
     return {};
   };
   auto show = [value] { return quoted(*value ? (*value)->to_string() : ""); };
-  add_setting({std::move(key), std::move(help), Kind::kString, set, show});
+  add_setting({std::move(key), std::move(help), Kind::kAddress, set, show});
 }
 
 void Settings::add(std::string key, bool* value, std::string help) {
@@ -126,8 +160,9 @@ void Settings::add(std::string key, double* value, std::string help, double min,
     *value = parsed + 0.0;  // -0 becomes 0: TOML has no such whole number
     return {};
   };
-  add_setting(
-      {std::move(key), std::move(help), Kind::kDouble, set, [value] { return fmt::format("{}", *value); }});
+  add_setting({std::move(key), std::move(help), Kind::kDouble, set,
+               [value] { return fmt::format("{}", *value); },
+               range_text(min, max, [](double v) { return fmt::format("{}", v); })});
 }
 
 void Settings::add(std::string key, Duration* value, std::string help, Duration min, Duration max) {
@@ -138,7 +173,7 @@ void Settings::add(std::string key, Duration* value, std::string help, Duration 
     return {};
   };
   auto show = [value] { return quoted(format_duration(*value)); };
-  add_setting({std::move(key), std::move(help), Kind::kDuration, set, show});
+  add_setting({std::move(key), std::move(help), Kind::kDuration, set, show, range_text(min, max)});
 }
 
 void Settings::add(std::string key, std::vector<std::string>* value, std::string help) {
@@ -166,7 +201,8 @@ void Settings::add_number(std::string key, uint64_t default_value, std::string h
     store(parsed);
     return {};
   };
-  add_setting({std::move(key), std::move(help), Kind::kNumber, set, [current] { return plain(*current); }});
+  add_setting({std::move(key), std::move(help), Kind::kNumber, set, [current] { return plain(*current); },
+               range_text(min, max, plain)});
 }
 
 void Settings::add_bytes(std::string key, uint64_t* value, std::string help, uint64_t min, uint64_t max) {
@@ -174,8 +210,8 @@ void Settings::add_bytes(std::string key, uint64_t* value, std::string help, uin
     KINTSUGI_ASSIGN(*value, parse_bytes_in_range(texts.front(), min, max));
     return {};
   };
-  add_setting(
-      {std::move(key), std::move(help), Kind::kBytes, set, [value] { return quoted(format_bytes(*value)); }});
+  add_setting({std::move(key), std::move(help), Kind::kBytes, set,
+               [value] { return quoted(format_bytes(*value)); }, range_text(min, max, format_bytes)});
 }
 
 void Settings::add_bytes(std::string key, std::optional<uint64_t>* value, std::string help, uint64_t min,
@@ -187,13 +223,20 @@ void Settings::add_bytes(std::string key, std::optional<uint64_t>* value, std::s
     return {};
   };
   add_setting({std::move(key), std::move(help), Kind::kBytes, set,
-               [value] { return quoted(*value ? format_bytes(**value) : std::string(kAuto)); }});
+               [value] { return quoted(*value ? format_bytes(**value) : std::string(kAuto)); },
+               bytes_or_auto(min, max)});
 }
 
 void Settings::require(std::string_view key) {
   Setting* setting = find(key);
   KINTSUGI_ASSERT(setting != nullptr);
   setting->required = true;
+}
+
+void Settings::counts_when_made(std::string_view key) {
+  Setting* setting = find(key);
+  KINTSUGI_ASSERT(setting != nullptr);
+  setting->when_made = true;
 }
 
 Status Settings::check_required() const {
@@ -222,7 +265,8 @@ Status Settings::parse(int argc, const char* const* argv) {
   CommandLine line(*this);
   KINTSUGI_TRY(line.read(argc, argv));
   help_wanted_ = line.help_wanted();
-  if (help_wanted_) return {};
+  description_wanted_ = line.description_wanted();
+  if (help_wanted_ || description_wanted_) return {};
   if (!line.config_file().empty()) KINTSUGI_TRY(load(line.config_file()));
   KINTSUGI_TRY(line.apply());
   return check_required();
@@ -238,9 +282,20 @@ void Settings::parse_or_exit(int argc, const char* const* argv) {
     std::fprintf(stderr, "%s: %s\n", program_.c_str(), status.message().c_str());
     std::exit(2);
   }
-  if (!help_wanted_) return;
-  std::fputs(help().c_str(), stdout);
+  if (!help_wanted_ && !description_wanted_) return;
+  std::fputs((help_wanted_ ? help() : describe()).c_str(), stdout);
   std::exit(0);
+}
+
+std::string Settings::describe() const {
+  std::string out = fmt::format("program = {}\ndescription = {}\n", quoted(program_), quoted(description_));
+  for (const Setting& setting : settings_) {
+    out += fmt::format("\n[[settings]]\nkey = {}\nflag = {}\nform = {}\nrange = {}\n", quoted(setting.key),
+                       quoted(setting.flag()), quoted(setting.form()), quoted(setting.range));
+    out += fmt::format("default = {}\nrequired = {}\nwhen_made = {}\nhelp = {}\n", setting.default_text,
+                       setting.required, setting.when_made, quoted(setting.help));
+  }
+  return out;
 }
 
 std::string Settings::effective() const {

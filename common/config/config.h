@@ -59,6 +59,8 @@ class Settings {
 
   /// Makes parse fail when neither the file nor a flag sets this key.
   void require(std::string_view key);
+  /// Says in the reference that this key counts when the cluster is made, and not at a later start.
+  void counts_when_made(std::string_view key);
 
   /// kInvalidArgument with one line that names the flag, or the file and its line: unknown key, wrong type,
   /// out of range, missing, malformed. Variables may then be partly set.
@@ -73,22 +75,30 @@ class Settings {
   bool help_wanted() const { return help_wanted_; }
   std::string help() const;
 
-  /// For main: --help prints and exits 0, an error prints "program: error" and exits 2.
+  /// True after a parse that met --describe and looked at nothing else.
+  bool description_wanted() const { return description_wanted_; }
+  /// Every setting with its form, range and default as TOML: scripts/references.py makes docs/reference/settings.md of it.
+  std::string describe() const;
+
+  /// For main: --help and --describe print and exit 0, an error prints "program: error" and exits 2.
   void parse_or_exit(int argc, const char* const* argv);
 
   /// Every key with its value in effect, one line each, as TOML: for the log and debug pages.
   std::string effective() const;
 
  private:
-  enum class Kind { kString, kBool, kNumber, kBytes, kDouble, kDuration, kList };
+  enum class Kind { kString, kAddress, kBool, kNumber, kBytes, kDouble, kDuration, kList };
   struct Setting {
     std::string key, help;
     Kind kind{};
     std::function<Status(const std::vector<std::string>&)> set;  ///< gets one text, or all those of a list
     std::function<std::string()> show;                           ///< the value as TOML
+    std::string range{};  ///< what values are accepted, for people; empty: all of the kind
     std::string default_text{};
-    bool required = false, given = false;
+    bool required = false, given = false, when_made = false;
     std::string flag() const;
+    /// What a value looks like, for people: "SIZE", "HOST:PORT".
+    std::string_view form() const;
   };
   class CommandLine;
   class TomlFile;
@@ -101,7 +111,7 @@ class Settings {
 
   std::string program_, description_;
   std::vector<Setting> settings_;
-  bool help_wanted_ = false;
+  bool help_wanted_ = false, description_wanted_ = false;
 };
 
 }  // namespace kintsugi::config

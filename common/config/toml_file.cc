@@ -101,6 +101,7 @@ Status Settings::TomlFile::apply_node(const std::string& key, const Node& node) 
   std::vector<std::string> texts;
   switch (setting.kind) {
     case Kind::kString:
+    case Kind::kAddress:
       if (!node.is_string()) return wrong("a string");
       break;
     case Kind::kBool:

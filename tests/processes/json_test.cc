@@ -45,14 +45,20 @@ class JsonOutput : public ProcessCluster {
     EXPECT_EQ(outcome.exit_code, 0) << testing::PrintToString(words) << outcome.err;
     EXPECT_EQ(outcome.err, "") << testing::PrintToString(words);
     EXPECT_TRUE(parsed.is_object()) << testing::PrintToString(words) << outcome.out;
-    for (const auto& [field, value] : parsed.items())
-      EXPECT_NE(reference_.find("`" + field + "`"), std::string::npos)
-          << testing::PrintToString(words) << " has the field " << field
-          << ", which docs/cli_json.md does not have";
+    expect_documented(parsed, testing::PrintToString(words));
     return parsed;
   }
+  /// Every field, however deep it stands, is in the reference.
+  void expect_documented(const Json& value, const std::string& command) const {
+    for (const auto& [field, inner] : value.items()) {
+      if (value.is_object())
+        EXPECT_NE(reference_.find("`" + field + "`"), std::string::npos)
+            << command << " has the field " << field << ", which docs/reference/json.md does not have";
+      if (inner.is_structured()) expect_documented(inner, command);
+    }
+  }
 
-  const std::string reference_ = read_file(KINTSUGI_SOURCE "/docs/cli_json.md");
+  const std::string reference_ = read_file(KINTSUGI_SOURCE "/docs/reference/json.md");
 };
 
 TEST_F(JsonOutput, IsGivenByEveryCommandButCat) {
