@@ -38,11 +38,12 @@ constexpr uint64_t kLeastCache = 8ull << 20, kMostCache = 1ull << 40;
 
 void add_settings(daemon::Settings& settings, Options& options, MemorySettings& memory) {
   settings.add("listen", &options.listen, "host:port for clients and other servers; port 0 picks one");
-  settings.add("advertise", &options.advertise, "host others reach this server by (default: that of listen)");
+  settings.add("advertise", &options.advertise,
+               "host by which others reach this server (default: that of listen)");
   settings.add("metaserver", &options.metaserver, "host:port of the metaserver");
   settings.add("disks", &options.disks,
                "directories to keep chunks in, one for each disk; they must be there");
-  settings.add("name", &options.name, "what people call this server (default: its host:port)");
+  settings.add("name", &options.name, "name of this server in messages (default: its host:port)");
   settings.add("rack", &options.rack, "failure domain of this server");
   settings.add("daemons_on_machine", &memory.daemons_on_machine,
                "daemons of the cluster that share this machine's memory", 1u, 1024u);
@@ -53,18 +54,18 @@ void add_settings(daemon::Settings& settings, Options& options, MemorySettings& 
                      "memory for chunks that are read often; auto: a share of the machine's; 0: none", 0,
                      kMostCache);
   settings.add("cache.keep", &options.cache_keep,
-               "how long the cache keeps what nobody reads; 0: until other chunks need the room");
+               "how long the cache keeps a chunk that nobody reads; 0: until other chunks need the memory");
   settings.add_bytes("disk.bandwidth", &options.disk_bytes_per_second,
                      "bytes a second that each disk may read and write; 0: no limit");
   settings.add_bytes("link.up", &options.link_up_bytes_per_second,
-                     "bytes a second that this server's link carries away from it; 0: measured");
+                     "bytes a second that this server's link can send; 0: measured");
   settings.add_bytes("link.down", &options.link_down_bytes_per_second,
-                     "bytes a second that this server's link carries to it; 0: measured");
+                     "bytes a second that this server's link can receive; 0: measured");
   settings.add("link.probe", &options.probe_links,
                "measure the link against other servers, at most 8 MiB each way every 10 minutes");
   settings.add_bytes(
       "repair.bandwidth", &options.repair_bytes_per_second,
-      "bytes a second that repairs may send, and receive, at most; 0: what users leave of the link");
+      "most bytes a second that repairs may send, and receive; 0: the bandwidth that users leave free");
   for (const char* key : {"metaserver", "disks"})
     settings.require(key);
 }

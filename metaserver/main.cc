@@ -39,28 +39,29 @@ void add_settings(daemon::Settings& settings, Options& options) {
   settings.add_bytes("cache.memory", &options.cache_memory,
                      "memory for metadata that was read; auto: a share of the machine's", kLeastMemory,
                      kMostCache);
-  settings.add("policy", &meta.default_policy, "code of new files below /, when the cluster is made");
-  settings.add_bytes("chunk_bytes", &meta.chunk_bytes, "size of a chunk at most", 1 << 20, 256 << 20);
+  settings.add("policy", &meta.default_policy, "policy of new files below /, when the cluster is made");
+  settings.add_bytes("chunk_bytes", &meta.chunk_bytes, "largest size of a chunk", 1 << 20, 256 << 20);
   settings.add_bytes("inline_bytes", &meta.inline_bytes,
-                     "bytes of small writes to keep with the metadata at most; 0: all go to chunkservers", 0,
+                     "most bytes of small writes to keep with the metadata; 0: all go to chunkservers", 0,
                      1ull << 40);
   settings.add("heartbeat_interval", &meta.heartbeat_interval, "time between two heartbeats of a chunkserver",
                10ms, 1min);
   settings.add("suspect_after", &meta.suspect_after,
-               "a chunkserver is suspect after so long without a heartbeat", 10ms, 1h);
-  settings.add(
-      "dead_after", &meta.dead_after,
-      "a chunkserver is dead, and its chunks are rebuilt elsewhere, after so long without a heartbeat", 20ms,
-      24h);
+               "how long a chunkserver may be silent before it is suspect", 10ms, 1h);
+  settings.add("dead_after", &meta.dead_after,
+               "how long a chunkserver may be silent before it is dead and its chunks are rebuilt elsewhere",
+               20ms, 24h);
   settings.add("quarantine_retention", &meta.quarantine_retention,
-               "how long a chunk is kept that no file names and that may not be garbage", 1h, 24h * 3650);
+               "how long an unknown chunk is kept before it is deleted: one that no file uses and that may "
+               "still be needed",
+               1h, 24h * 3650);
   settings.add("repair.delay", &repairs.delay,
-               "time from a server's death to the repair of stripes that can lose two more chunks", 0s,
+               "time from a server's death to the repair of stripes that can still lose two more chunks", 0s,
                24h * 7);
   settings.add("repair.max_per_server", &repairs.max_per_server,
-               "repairs in which a server helps at a time, and that it receives", 1u, 64u);
+               "repairs in which a server helps at a time, and which it receives at a time", 1u, 64u);
   settings.add("repair.schedule", &options.repair_schedule,
-               "order of many repairs: joint (all links equally loaded) or greedy (m-PPR)");
+               "how many repairs are scheduled: joint (all links equally loaded) or greedy (m-PPR)");
   settings.add("repair.shape", &options.repair_shape,
                "shape of repair trees: auto, star, staggered, ppr, chain or weighted");
   settings.require("data_dir");

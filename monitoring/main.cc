@@ -26,12 +26,13 @@ void add_settings(daemon::Settings& settings, MonitorOptions& options) {
                      "disk space for snapshots of what processes reported", 16 << 20, uint64_t{1} << 40);
   settings.add("snapshot_interval", &options.snapshot_interval,
                "time between two snapshots that are kept while nothing is wrong", 1s, 24h);
-  settings.add("behaviour", &options.detectors.behaviour,
-               "also tell, unsurely, of executions that take longer than their inputs say");
+  settings.add(
+      "behaviour", &options.detectors.behaviour,
+      "also report executions that take longer than their inputs explain; these verdicts are unsure");
   settings.add(
       "trace_collector", &options.trace_collector,
       "http://host:port/v1/traces of a collector that all processes send traces to, as OTLP; empty: none");
-  settings.add("trace_share", &options.trace_share, "how many of all traces are sent there", 0, 1);
+  settings.add("trace_share", &options.trace_share, "share of all traces that is sent there", 0, 1);
   settings.require("metaserver");
   settings.require("data_dir");
 }

@@ -11,7 +11,7 @@ namespace {
 void add_settings(daemon::Settings& settings, RepairDaemonOptions& options) {
   settings.add("listen", &options.listen, "host:port for the metaserver; port 0 picks one");
   settings.add("advertise", &options.advertise,
-               "host the metaserver reaches this daemon by (default: that of listen)");
+               "host by which the metaserver reaches this daemon (default: that of listen)");
   settings.add("metaserver", &options.metaserver, "host:port of the metaserver");
   settings.require("metaserver");
 }

@@ -143,7 +143,7 @@ std::vector<Command> bench_commands() {
   const Option size{"--size", Bytes{&a->bytes}, "Bytes of a file; default: 1GiB"};
   const Option files{
       .names = "--files", .target = &a->files, .help = "How many files; default: 1", .least = 1};
-  const Option policy{"--policy", &a->policy, "Instead of the directory's policy"};
+  const Option policy{"--policy", &a->policy, "Policy to use instead of the directory's"};
   return {{.name = "bench",
            .help = "Measure this cluster; files go below /kintsugi-bench",
            .commands = {{.name = "put",

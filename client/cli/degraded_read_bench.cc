@@ -113,7 +113,7 @@ Command degraded_read_bench() {
       .name = "degraded-read",
       .help = "Read a chunk's range as if the chunk were lost; a whole chunk is checked against its CRC",
       .options =
-          {{"--chunk", &a->chunk, "The chunk to do without", kRequired},
+          {{"--chunk", &a->chunk, "The chunk to treat as missing", kRequired},
            {"--offset", Bytes{&a->offset}, "Where the range begins in the chunk; default: 0"},
            {"--length", Bytes{&a->length}, "Bytes to read; default: to the chunk's end"},
            {.names = "--shape",

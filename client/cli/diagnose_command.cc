@@ -187,8 +187,8 @@ Command diagnose_command() {
           .help =
               "Say what is stuck or slow, where in the code, and who waits for it; the exit code is 1 when "
               "something is",
-          .options = {{"--watch", &a->watch, "Go on, and print what changes"},
-                      {"--history", &a->history, "Alarms that are over, too, the newest first"},
+          .options = {{"--watch", &a->watch, "Keep running, and print what changes"},
+                      {"--history", &a->history, "Show past alarms too, the newest first"},
                       {.names = "--slice",
                        .target = &a->slice,
                        .help = "Print so many lines of source code around each place",

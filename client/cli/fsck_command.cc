@@ -370,23 +370,22 @@ Status fsck(Session& session, BlockingClient& client, const FsckArguments& argum
 
 Command fsck_command() {
   const auto a = std::make_shared<FsckArguments>();
-  return {
-      .name = "fsck",
-      .help = "Check that every file's chunks are there; the exit code is 1 when not",
-      .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"},
-                  {.names = "--list-missing",
-                   .target = &a->list_missing,
-                   .help = "Print only the missing chunks, as STRIPE:INDEX; not with --json",
-                   .excludes = "--json"},
-                  {.names = "--deep",
-                   .target = &a->deep,
-                   .help = "Read every chunk on its server, parity too, and have repaired what is damaged",
-                   .excludes = "--list-missing"},
-                  {"--rate", Bytes{&a->bytes_per_second},
-                   "With --deep: bytes that each server reads in a second, at most"}},
-      .prints_json = true,
-      .check = [a] { return check_arguments(*a); },
-      .run = connected(a, fsck)};
+  return {.name = "fsck",
+          .help = "Check that every file's chunks are there; the exit code is 1 when not",
+          .options = {{"PATH", &a->path, "File or directory in the cluster; default: /"},
+                      {.names = "--list-missing",
+                       .target = &a->list_missing,
+                       .help = "Print only the missing chunks, as STRIPE:INDEX; not with --json",
+                       .excludes = "--json"},
+                      {.names = "--deep",
+                       .target = &a->deep,
+                       .help = "Read every chunk on its server, parity too, and repair what is damaged",
+                       .excludes = "--list-missing"},
+                      {"--rate", Bytes{&a->bytes_per_second},
+                       "With --deep: bytes that each server reads in a second, at most"}},
+          .prints_json = true,
+          .check = [a] { return check_arguments(*a); },
+          .run = connected(a, fsck)};
 }
 
 }  // namespace kintsugi::cli

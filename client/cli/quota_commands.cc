@@ -92,10 +92,10 @@ std::vector<Command> quota_commands() {
       {.name = "quota",
        .help = "Limits on what directories may hold",
        .commands = {{.name = "set",
-                     .help = "Limit what may be below a directory; a limit that is not given is none",
+                     .help = "Limit what a directory may hold; what is not given is not limited",
                      .options = {directory,
-                                 {"--bytes", Bytes{&a->bytes}, "Bytes of all files, for example 10g"},
-                                 {"--files", &a->files, "Files, directories and whatever else has a name"}},
+                                 {"--bytes", Bytes{&a->bytes}, "Most bytes in all files, for example 10g"},
+                                 {"--files", &a->files, "Most names: files, directories, links and so on"}},
                      .check =
                          [a] {
                            return a->bytes == kNoLimit && a->files == kNoLimit
@@ -113,7 +113,7 @@ std::vector<Command> quota_commands() {
                      .prints_json = true,
                      .run = connected(list)},
                     {.name = "remove",
-                     .help = "Limit a directory no more",
+                     .help = "Remove the limits of a directory",
                      .options = {directory},
                      .run = connected(a, remove)}}}};
 }

@@ -41,7 +41,7 @@ std::vector<Command> transfer_commands() {
                     .need = kRequired,
                     .least_values = 2},
                    replace,
-                   {"--policy", &a->options.policy, "Instead of the directory's policy"}},
+                   {"--policy", &a->options.policy, "Policy to use instead of the directory's"}},
        .prints_json = true,
        .run = connected(a, run_put)},
       {.name = "get",

@@ -116,13 +116,14 @@ std::vector<Command> trash_commands() {
                {.name = "restore",
                 .help = "Move an entry of the trash to where it was; prints the path",
                 .options = {directory,
-                            {"ENTRY", &a->entry, "As trash list shows it", kRequired},
+                            {"ENTRY", &a->entry, "Entry, as `kintsugi trash list` shows it", kRequired},
                             {"--to", &a->to, "Path in the cluster; default: where it was"}},
                 .prints_json = true,
                 .run = connected(a, restore)},
                {.name = "empty",
                 .help = "Remove an entry for good, or everything",
-                .options = {directory, {"ENTRY", &a->entry, "As trash list shows it; default: all"}},
+                .options = {directory,
+                            {"ENTRY", &a->entry, "Entry, as `kintsugi trash list` shows it; default: all"}},
                 .run = connected(a, empty)}}}};
 }
 

@@ -122,17 +122,17 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
   settings.add("wait", &arguments.wait,
                "how long to wait for the metaserver before the mount fails and nothing is mounted", 1s);
   settings.add("io_timeout", &arguments.io_timeout,
-               "operations wait so long for servers, then fail with EIO; 0: for ever");
-  settings.add_bytes("dirty", &arguments.dirty_bytes, "bound on bytes that are written and not durable yet",
+               "how long an operation waits for servers before it fails with EIO; 0: for ever");
+  settings.add_bytes("dirty", &arguments.dirty_bytes, "most bytes that are written and not durable yet",
                      16 << 20, uint64_t{16} << 30);
-  settings.add_bytes("memory", &arguments.memory_bytes, "bound on file data in flight",
+  settings.add_bytes("memory", &arguments.memory_bytes, "most memory for file data in flight",
                      client::kMinMemoryBytes);
-  settings.add_bytes("read_ahead", &arguments.read_ahead_bytes, "bound on what is read ahead");
+  settings.add_bytes("read_ahead", &arguments.read_ahead_bytes, "most bytes that are read ahead");
   settings.add("write_behind", &arguments.write_behind,
-               "what was written is written out after this at the latest");
-  settings.add("cached_for", &arguments.cached_for, "names and attributes are believed so long");
+               "data that was written is sent to the cluster after this time at the latest");
+  settings.add("cached_for", &arguments.cached_for, "how long the kernel caches names and attributes");
   settings.add("keep_awake", &arguments.keep_awake,
-               "a virtual machine's processors do not halt while applications use the mount");
+               "keep the processors of a virtual machine from halting while applications use the mount");
   settings.add("log_file", &arguments.log_file,
                "where the log goes (default: syslog; in the foreground standard error)");
 
