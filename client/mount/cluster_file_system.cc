@@ -39,10 +39,6 @@ asio::awaitable<void> ClusterFileSystem::learn() {
   co_await space_operations_.learn(context);
 }
 
-asio::awaitable<void> ClusterFileSystem::destroyed() {
-  co_return;
-}
-
 asio::awaitable<void> ClusterFileSystem::close_all() {
   tasks_.request_stop();
   co_await tasks_.join();
@@ -98,9 +94,9 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller& caller, N
   return name_operations_.lookup(caller, parent, name);
 }
 
-asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller& caller, NodeId node,
-                                                                            std::optional<Handle> handle) {
-  return attribute_operations_.get_attributes(caller, node, handle);
+asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller& caller,
+                                                                            NodeId node) {
+  return attribute_operations_.get_attributes(caller, node);
 }
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
@@ -173,14 +169,12 @@ asio::awaitable<Status> ClusterFileSystem::release(const Caller& caller, NodeId 
   return file_operations_.release(caller, node, request);
 }
 
-asio::awaitable<Status> ClusterFileSystem::fsync(const Caller& caller, NodeId node, Handle handle,
-                                                 bool data_only) {
-  return file_operations_.fsync(caller, node, handle, data_only);
+asio::awaitable<Status> ClusterFileSystem::fsync(const Caller& caller, NodeId node, Handle handle) {
+  return file_operations_.fsync(caller, node, handle);
 }
 
-asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Caller& caller, NodeId node,
-                                                                      OpenFlags flags) {
-  return directory_operations_.open_directory(caller, node, flags);
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Caller& caller, NodeId node) {
+  return directory_operations_.open_directory(caller, node);
 }
 
 asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller& caller, NodeId node, Handle handle,
@@ -194,9 +188,8 @@ asio::awaitable<Status> ClusterFileSystem::release_directory(const Caller& calle
   return directory_operations_.release_directory(caller, node, handle);
 }
 
-asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller& caller, NodeId node, Handle handle,
-                                                           bool data_only) {
-  return directory_operations_.fsync_directory(caller, node, handle, data_only);
+asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller& caller, NodeId) {
+  return directory_operations_.fsync_directory(caller);
 }
 
 asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller& caller, NodeId node) {
@@ -204,9 +197,8 @@ asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller& 
 }
 
 asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeId node, std::string_view name,
-                                                     std::span<const std::byte> value, SetXattrMode mode,
-                                                     bool kill_setgid) {
-  return attribute_operations_.set_xattr(caller, node, name, value, mode, kill_setgid);
+                                                     std::span<const std::byte> value, SetXattrFlags flags) {
+  return attribute_operations_.set_xattr(caller, node, name, value, flags);
 }
 
 asio::awaitable<Result<std::string>> ClusterFileSystem::get_xattr(const Caller& caller, NodeId node,

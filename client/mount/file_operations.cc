@@ -152,7 +152,7 @@ asio::awaitable<Status> FileOperations::release(const Caller& caller, NodeId nod
   co_return co_await file->handle->close(caller.context);
 }
 
-asio::awaitable<Status> FileOperations::fsync(const Caller& caller, NodeId node, Handle handle, bool) {
+asio::awaitable<Status> FileOperations::fsync(const Caller& caller, NodeId node, Handle handle) {
   KINTSUGI_CO_ASSIGN(const OpenHandles::OpenedPtr file, co_await handles_.opened(caller, node, handle));
   co_return co_await file->handle->sync(caller.context);
 }

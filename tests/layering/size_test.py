@@ -43,8 +43,6 @@ BEING_CUT = {
     "client/lib/files/open_files:OpenFiles::OpenFiles",
     "client/lib/files/session",
     "client/lib/write/chunk_sender:ChunkSender::ChunkSender",
-    "client/mount/kernel/connection",
-    "client/mount/kernel/dispatcher",
     "client/mount/mount_arguments:parse_arguments",
     "common/runtime/live_work",
     "common/runtime/live_work:LiveWork::stand_as_task",
