@@ -6,13 +6,14 @@
 #include <linux/falloc.h>
 
 #include "client/mount/request_caller.h"
+#include "common/posix/set_ids.h"
 
 namespace kintsugi::mount {
 namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr uint32_t kSetIdBits = 06000;
+constexpr uint32_t kSetIdBits = posix::kSetUserId | posix::kSetGroupId;
 /// The metaserver sets this bit in ids of inodes in snapshots.
 constexpr uint64_t kSnapshotBit = uint64_t{1} << 63;
 
