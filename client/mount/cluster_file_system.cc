@@ -22,7 +22,7 @@ ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Cl
       attribute_operations_(files, beliefs_, told_, pages_, last_known_, options.root),
       name_operations_(files, beliefs_, told_),
       directory_operations_(runtime, files, told_, handles_),
-      lock_operations_(files, handles_, tasks_),
+      lock_operations_(runtime.random, files, handles_, tasks_),
       file_operations_(runtime, files, beliefs_, handles_, pages_, lock_operations_),
       space_operations_(runtime.clock, client, last_known_) {}
 
