@@ -35,7 +35,6 @@ BEING_CUT = {
     "chunkserver/service/chunk_service:ChunkService::ChunkService",
     "chunkserver/service/metaserver_link:MetaserverLink::MetaserverLink",
     "chunkserver/store/chunk_store",
-    "client/cli/local_file",
     "client/lib/client",
     "client/lib/files/leased_names",
     "client/lib/files/open_file_state",
@@ -43,7 +42,6 @@ BEING_CUT = {
     "client/lib/files/open_files:OpenFiles::OpenFiles",
     "client/lib/files/session",
     "client/lib/write/chunk_sender:ChunkSender::ChunkSender",
-    "client/mount/mount_arguments:parse_arguments",
     "common/runtime/live_work",
     "common/runtime/live_work:LiveWork::stand_as_task",
     "metaserver/cluster/block_reports:BlockReports::BlockReports",
@@ -67,9 +65,6 @@ BEING_CUT = {
     "monitoring/sight/reporter:Reporter::tell_totals",
     "monitoring/similarity/difference:terms",
     "monitoring/similarity/watch:Watch::add_window",
-    "repair_manager/manager/repair_manager",
-    "repair_manager/manager/requested_repairs:RequestedRepairs::RequestedRepairs",
-    "repair_manager/trees/cost_model:estimate",
 }
 
 
