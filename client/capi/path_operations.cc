@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 
 #include "client/capi/attributes.h"
+#include "common/posix/names.h"
 
 namespace kintsugi::capi {
 namespace {
@@ -111,8 +112,7 @@ asio::awaitable<Outcome> make_directory(ConnectionPtr connection, std::string pa
 }
 
 asio::awaitable<Outcome> make_symlink(ConnectionPtr connection, std::string target, std::string path) {
-  if (target.empty()) co_return Status{Code::kNotFound, "the target is empty"};
-  if (target.size() > kMaxPathBytes) co_return Status{Code::kNameTooLong, "the target is too long"};
+  KINTSUGI_CO_TRY(posix::check_target(target));
   const auto place = co_await last_name_of(*connection, std::move(path), Code::kAlreadyExists);
   if (!place) co_return place.error();
   if (place->ends_with_slash) co_return Status{Code::kNotFound, "a link has no / behind its name"};

@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "common/base/ids.h"
+#include "common/posix/names.h"
 
 namespace kintsugi::capi {
 namespace {
@@ -22,7 +23,7 @@ std::deque<std::string> split(const std::string& path) {
 asio::awaitable<Result<Place>> walk(Context context, client::InodeCalls& calls, proto::Caller caller,
                                     std::string path, LastName last_name) {
   if (path.empty()) co_return Status{Code::kNotFound, "the path is empty"};
-  if (path.size() > kMaxPathBytes) co_return Status{Code::kNameTooLong, "the path is too long"};
+  if (path.size() > posix::kMaxPathBytes) co_return Status{Code::kNameTooLong, "the path is too long"};
   std::deque<std::string> names = split(path);
   uint64_t directory = kRootInode.value;
   bool ends_with_slash = path.back() == '/';

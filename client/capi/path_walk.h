@@ -12,7 +12,6 @@
 
 namespace kintsugi::capi {
 
-inline constexpr size_t kMaxPathBytes = 4095;
 inline constexpr int kMaxSymlinks = 40;
 
 /// Where a path leads.

@@ -19,19 +19,12 @@
 #include <string>
 #include <vector>
 
+#include "client/cli/cluster_description.h"
+#include "client/cli/daemon_configs.h"
 #include "client/cli/local_daemon.h"
 #include "common/base/status.h"
 
 namespace kintsugi::cli {
-
-struct LocalClusterOptions {
-  uint32_t chunkservers = 10;
-  uint32_t racks = 0;                ///< 0: no racks
-  std::string policy;                ///< empty: the metaserver's default
-  double repair_delay_seconds = -1;  ///< negative: the metaserver's default
-  uint64_t chunk_bytes = 0;          ///< 0: the metaserver's default
-  uint32_t repair_managers = 0;      ///< daemons that repair; 0: the metaserver does
-};
 
 /// The cluster as its directory describes it; whether its daemons run is up to them.
 class LocalCluster {
@@ -62,41 +55,27 @@ class LocalCluster {
   Status adopt_directory();
 
   const std::string& directory() const { return directory_; }
-  std::string metaserver_address() const { return metaserver_; }
-  std::string secret_file() const { return directory_ + "/secret"; }
-  std::string env_file() const { return directory_ + "/env"; }
-  const LocalClusterOptions& options() const { return options_; }
+  std::string metaserver_address() const { return description_.metaserver; }
+  std::string secret_file() const { return cli::secret_file(directory_); }
+  std::string env_file() const { return cli::env_file(directory_); }
+  const LocalClusterOptions& options() const { return description_.options; }
   /// Addresses of the chunkservers 1, 2, ... in this order.
   std::vector<std::string> chunkserver_addresses() const;
   /// Where the monitor's console is, "127.0.0.1:20123"; empty when the cluster has no monitor.
-  std::string monitor_http() const { return monitor_http_; }
+  std::string monitor_http() const { return description_.monitor_http; }
   /// All daemons: the metaserver first, then the chunkservers, the repair managers, and the monitor last.
   std::vector<LocalDaemon> daemons() const;
 
  private:
   explicit LocalCluster(const std::string& directory);
 
-  struct Chunkserver {
-    std::string listen, http, rack;
-  };
-
   Status add_chunkservers(uint32_t count);
-  Status save() const;
-  Status write_env() const;
-  Status write_metaserver_config() const;
-  Status write_chunkserver_config(size_t number) const;
-  Status write_repair_manager_configs() const;
-  std::string memory_line(size_t chunkservers) const;
-  Status share_memory(size_t chunkservers_before) const;
-  Status write_monitor_config() const;
+  Status save() const { return description_.write(directory_); }
+  DaemonConfigs configs() const { return {directory_, description_}; }
   LocalDaemon daemon(const std::string& name, const std::string& program) const;
 
-  std::string directory_;        ///< absolute
-  std::string named_directory_;  ///< what its files say
-  LocalClusterOptions options_;
-  std::string metaserver_, metaserver_http_;
-  std::string monitor_, monitor_http_;  ///< empty: it has none
-  std::vector<Chunkserver> chunkservers_;
+  std::string directory_;  ///< absolute
+  ClusterDescription description_;
 };
 
 }  // namespace kintsugi::cli

@@ -7,7 +7,8 @@
 
 #include "client/cli/file_window.h"
 #include "client/cli/json.h"
-#include "client/cli/local_file.h"
+#include "client/cli/local_sink.h"
+#include "client/cli/local_source.h"
 #include "client/cli/paths.h"
 #include "client/cli/progress.h"
 #include "client/cli/transfer_plan.h"

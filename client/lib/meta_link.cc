@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/proto/types.pb.h"
+#include "common/runtime/backoff.h"
 #include "common/runtime/span.h"
 
 namespace kintsugi::client {
@@ -65,16 +66,16 @@ TimePoint MetaLink::give_up(const Context& context, TimePoint began) const {
 }
 
 asio::awaitable<Status> MetaLink::wait_until_it_answers(Context context, TimePoint began) {
-  Duration backoff = kFirstBackoff;
+  runtime::Backoff backoff(runtime_.random, kFirstBackoff, kLongestBackoff);
   while (true) {
     const TimePoint asked = runtime_.clock.now();
     if (co_await answers(context)) break;
     const TimePoint now = runtime_.clock.now();
     silent_ = now - asked >= kSilent;
-    if (now + backoff >= give_up(context, began)) co_return silence("");
+    const auto pause = backoff.next_before(now, give_up(context, began));
+    if (!pause) co_return silence("");
     const runtime::Wait wait(context, runtime::WaitKind::kTimer);
-    if (!co_await group_.sleep_for(backoff)) co_return Status{Code::kCancelled, "the client is stopping"};
-    backoff = std::min(backoff * 2, kLongestBackoff);
+    if (!co_await group_.sleep_for(*pause)) co_return Status{Code::kCancelled, "the client is stopping"};
   }
   co_return Status{};
 }
@@ -85,7 +86,7 @@ asio::awaitable<Status> MetaLink::call(Context context, rpc::Method method, cons
   if (repeat == Repeat::kNever && !has_answered_)
     KINTSUGI_CO_TRY(co_await wait_until_it_answers(context, began));
 
-  Duration backoff = kFirstBackoff;
+  runtime::Backoff backoff(runtime_.random, kFirstBackoff, kLongestBackoff);
   int unavailable_answers = 0;
   while (true) {
     const TimePoint asked = runtime_.clock.now();
@@ -99,10 +100,10 @@ asio::awaitable<Status> MetaLink::call(Context context, rpc::Method method, cons
     if (there && ++unavailable_answers >= kMaxUnavailableAnswers) co_return answer;
     const TimePoint now = runtime_.clock.now();
     silent_ = !there && now - asked >= kSilent;
-    if (now + backoff >= give_up(context, began)) co_return there ? answer : silence(answer.message());
+    const auto pause = backoff.next_before(now, give_up(context, began));
+    if (!pause) co_return there ? answer : silence(answer.message());
     const runtime::Wait wait(context, runtime::WaitKind::kTimer);
-    if (!co_await group_.sleep_for(backoff)) co_return Status{Code::kCancelled, "the client is stopping"};
-    backoff = std::min(backoff * 2, kLongestBackoff);
+    if (!co_await group_.sleep_for(*pause)) co_return Status{Code::kCancelled, "the client is stopping"};
   }
 }
 

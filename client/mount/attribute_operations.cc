@@ -5,8 +5,7 @@
 namespace kintsugi::mount {
 
 asio::awaitable<Result<AttributesAnswer>> AttributeOperations::get_attributes(const Caller& caller,
-                                                                              NodeId node,
-                                                                              std::optional<Handle>) {
+                                                                              NodeId node) {
   if (const proto::Attributes* removed = told_.removed_directory(node))
     co_return AttributesAnswer{ToldInodes::shown(*removed), beliefs_.lasts(caller)};
   if (const proto::Attributes* made = files_.names().made(node)) co_return told_.answer_of(caller, *made);
@@ -80,16 +79,16 @@ asio::awaitable<Result<std::string>> AttributeOperations::read_link(const Caller
 
 asio::awaitable<Status> AttributeOperations::set_xattr(const Caller& caller, NodeId node,
                                                        std::string_view name,
-                                                       std::span<const std::byte> value, SetXattrMode mode,
-                                                       bool kill_setgid) {
+                                                       std::span<const std::byte> value,
+                                                       SetXattrFlags flags) {
   proto::SetXattrRequest request;
   *request.mutable_caller() = caller_of(caller);
   request.set_inode(node);
   request.set_name(std::string(name));
   request.set_value(std::string(reinterpret_cast<const char*>(value.data()), value.size()));
-  request.set_create(mode == SetXattrMode::kCreate || mode == SetXattrMode::kCreateAndReplace);
-  request.set_replace(mode == SetXattrMode::kReplace || mode == SetXattrMode::kCreateAndReplace);
-  request.set_kill_set_gid(kill_setgid);
+  request.set_create(flags.create);
+  request.set_replace(flags.replace);
+  request.set_kill_set_gid(flags.kill_setgid);
   // Files that are made in a directory may inherit this attribute, so no lease may hide it.
   if (files_.names().is_leased(node)) files_.give_back(node);
   beliefs_.forget(node);

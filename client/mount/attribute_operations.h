@@ -18,13 +18,12 @@ class AttributeOperations {
                       LastKnown& last_known, NodeId root)
       : files_(files), beliefs_(beliefs), told_(told), pages_(pages), last_known_(last_known), root_(root) {}
 
-  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller& caller, NodeId node,
-                                                           std::optional<Handle> handle);
+  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller& caller, NodeId node);
   asio::awaitable<Result<AttributesAnswer>> set_attributes(const Caller& caller, NodeId node,
                                                            const AttributeChanges& changes);
   asio::awaitable<Result<std::string>> read_link(const Caller& caller, NodeId node);
   asio::awaitable<Status> set_xattr(const Caller& caller, NodeId node, std::string_view name,
-                                    std::span<const std::byte> value, SetXattrMode mode, bool kill_setgid);
+                                    std::span<const std::byte> value, SetXattrFlags flags);
   asio::awaitable<Result<std::string>> get_xattr(const Caller& caller, NodeId node, std::string_view name);
   asio::awaitable<Result<std::vector<std::string>>> list_xattrs(const Caller& caller, NodeId node);
   asio::awaitable<Status> remove_xattr(const Caller& caller, NodeId node, std::string_view name);

@@ -22,7 +22,7 @@ ClusterFileSystem::ClusterFileSystem(const runtime::Runtime& runtime, client::Cl
       attribute_operations_(files, beliefs_, told_, pages_, last_known_, options.root),
       name_operations_(files, beliefs_, told_),
       directory_operations_(runtime, files, told_, handles_),
-      lock_operations_(files, handles_, tasks_),
+      lock_operations_(runtime.random, files, handles_, tasks_),
       file_operations_(runtime, files, beliefs_, handles_, pages_, lock_operations_),
       space_operations_(runtime.clock, client, last_known_) {}
 
@@ -37,10 +37,6 @@ asio::awaitable<void> ClusterFileSystem::learn() {
   const Context context = last_known_.asking(client_.context(), true);
   if (const auto root = co_await files_.calls().get(context, options_.root)) last_known_.root = *root;
   co_await space_operations_.learn(context);
-}
-
-asio::awaitable<void> ClusterFileSystem::destroyed() {
-  co_return;
 }
 
 asio::awaitable<void> ClusterFileSystem::close_all() {
@@ -98,9 +94,9 @@ asio::awaitable<Result<Entry>> ClusterFileSystem::lookup(const Caller& caller, N
   return name_operations_.lookup(caller, parent, name);
 }
 
-asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller& caller, NodeId node,
-                                                                            std::optional<Handle> handle) {
-  return attribute_operations_.get_attributes(caller, node, handle);
+asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::get_attributes(const Caller& caller,
+                                                                            NodeId node) {
+  return attribute_operations_.get_attributes(caller, node);
 }
 
 asio::awaitable<Result<AttributesAnswer>> ClusterFileSystem::set_attributes(const Caller& caller, NodeId node,
@@ -173,14 +169,12 @@ asio::awaitable<Status> ClusterFileSystem::release(const Caller& caller, NodeId 
   return file_operations_.release(caller, node, request);
 }
 
-asio::awaitable<Status> ClusterFileSystem::fsync(const Caller& caller, NodeId node, Handle handle,
-                                                 bool data_only) {
-  return file_operations_.fsync(caller, node, handle, data_only);
+asio::awaitable<Status> ClusterFileSystem::fsync(const Caller& caller, NodeId node, Handle handle) {
+  return file_operations_.fsync(caller, node, handle);
 }
 
-asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Caller& caller, NodeId node,
-                                                                      OpenFlags flags) {
-  return directory_operations_.open_directory(caller, node, flags);
+asio::awaitable<Result<OpenAnswer>> ClusterFileSystem::open_directory(const Caller& caller, NodeId node) {
+  return directory_operations_.open_directory(caller, node);
 }
 
 asio::awaitable<Status> ClusterFileSystem::read_directory(const Caller& caller, NodeId node, Handle handle,
@@ -194,9 +188,8 @@ asio::awaitable<Status> ClusterFileSystem::release_directory(const Caller& calle
   return directory_operations_.release_directory(caller, node, handle);
 }
 
-asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller& caller, NodeId node, Handle handle,
-                                                           bool data_only) {
-  return directory_operations_.fsync_directory(caller, node, handle, data_only);
+asio::awaitable<Status> ClusterFileSystem::fsync_directory(const Caller& caller, NodeId) {
+  return directory_operations_.fsync_directory(caller);
 }
 
 asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller& caller, NodeId node) {
@@ -204,9 +197,8 @@ asio::awaitable<Result<FileSystemSpace>> ClusterFileSystem::space(const Caller& 
 }
 
 asio::awaitable<Status> ClusterFileSystem::set_xattr(const Caller& caller, NodeId node, std::string_view name,
-                                                     std::span<const std::byte> value, SetXattrMode mode,
-                                                     bool kill_setgid) {
-  return attribute_operations_.set_xattr(caller, node, name, value, mode, kill_setgid);
+                                                     std::span<const std::byte> value, SetXattrFlags flags) {
+  return attribute_operations_.set_xattr(caller, node, name, value, flags);
 }
 
 asio::awaitable<Result<std::string>> ClusterFileSystem::get_xattr(const Caller& caller, NodeId node,

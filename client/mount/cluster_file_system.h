@@ -52,11 +52,9 @@ class ClusterFileSystem final : public FileSystem {
   asio::awaitable<void> close_all();
 
   void started(const Negotiated& negotiated) override;
-  asio::awaitable<void> destroyed() override;
   void forget(NodeId node, uint64_t lookups) override;
   asio::awaitable<Result<Entry>> lookup(const Caller& caller, NodeId parent, std::string_view name) override;
-  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller& caller, NodeId node,
-                                                           std::optional<Handle> handle) override;
+  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller& caller, NodeId node) override;
   asio::awaitable<Result<AttributesAnswer>> set_attributes(const Caller& caller, NodeId node,
                                                            const AttributeChanges& changes) override;
   asio::awaitable<Result<std::string>> read_link(const Caller& caller, NodeId node) override;
@@ -84,18 +82,15 @@ class ClusterFileSystem final : public FileSystem {
                                           const WriteRequest& request) override;
   asio::awaitable<Status> flush(const Caller& caller, NodeId node, Handle handle, LockOwner owner) override;
   asio::awaitable<Status> release(const Caller& caller, NodeId node, const ReleaseRequest& request) override;
-  asio::awaitable<Status> fsync(const Caller& caller, NodeId node, Handle handle, bool data_only) override;
-  asio::awaitable<Result<OpenAnswer>> open_directory(const Caller& caller, NodeId node,
-                                                     OpenFlags flags) override;
+  asio::awaitable<Status> fsync(const Caller& caller, NodeId node, Handle handle) override;
+  asio::awaitable<Result<OpenAnswer>> open_directory(const Caller& caller, NodeId node) override;
   asio::awaitable<Status> read_directory(const Caller& caller, NodeId node, Handle handle, uint64_t cookie,
                                          bool plus, DirectoryListing& into) override;
   asio::awaitable<Status> release_directory(const Caller& caller, NodeId node, Handle handle) override;
-  asio::awaitable<Status> fsync_directory(const Caller& caller, NodeId node, Handle handle,
-                                          bool data_only) override;
+  asio::awaitable<Status> fsync_directory(const Caller& caller, NodeId node) override;
   asio::awaitable<Result<FileSystemSpace>> space(const Caller& caller, NodeId node) override;
   asio::awaitable<Status> set_xattr(const Caller& caller, NodeId node, std::string_view name,
-                                    std::span<const std::byte> value, SetXattrMode mode,
-                                    bool kill_setgid) override;
+                                    std::span<const std::byte> value, SetXattrFlags flags) override;
   asio::awaitable<Result<std::string>> get_xattr(const Caller& caller, NodeId node,
                                                  std::string_view name) override;
   asio::awaitable<Result<std::vector<std::string>>> list_xattrs(const Caller& caller, NodeId node) override;

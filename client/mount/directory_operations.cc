@@ -18,8 +18,7 @@ DirectoryOperations::DirectoryOperations(const runtime::Runtime& runtime, client
                                          ToldInodes& told, OpenHandles& handles)
     : files_(files), told_(told), handles_(handles), listings_(runtime, kListingsAtOnce) {}
 
-asio::awaitable<Result<OpenAnswer>> DirectoryOperations::open_directory(const Caller& caller, NodeId,
-                                                                        OpenFlags) {
+asio::awaitable<Result<OpenAnswer>> DirectoryOperations::open_directory(const Caller& caller, NodeId) {
   KINTSUGI_CO_TRY(handles_.check_room());
   OpenAnswer answer;
   answer.handle = handles_.open_directory();
@@ -91,7 +90,7 @@ asio::awaitable<Status> DirectoryOperations::release_directory(const Caller& cal
   co_return Status{};
 }
 
-asio::awaitable<Status> DirectoryOperations::fsync_directory(const Caller& caller, NodeId, Handle, bool) {
+asio::awaitable<Status> DirectoryOperations::fsync_directory(const Caller& caller) {
   co_return co_await files_.names().flush(caller.context);
 }
 

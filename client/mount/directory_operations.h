@@ -17,11 +17,11 @@ class DirectoryOperations {
   DirectoryOperations(const runtime::Runtime& runtime, client::OpenFiles& files, ToldInodes& told,
                       OpenHandles& handles);
 
-  asio::awaitable<Result<OpenAnswer>> open_directory(const Caller& caller, NodeId node, OpenFlags flags);
+  asio::awaitable<Result<OpenAnswer>> open_directory(const Caller& caller, NodeId node);
   asio::awaitable<Status> read_directory(const Caller& caller, NodeId node, Handle handle, uint64_t cookie,
                                          bool plus, DirectoryListing& into);
   asio::awaitable<Status> release_directory(const Caller& caller, NodeId node, Handle handle);
-  asio::awaitable<Status> fsync_directory(const Caller& caller, NodeId node, Handle handle, bool data_only);
+  asio::awaitable<Status> fsync_directory(const Caller& caller);
 
  private:
   asio::awaitable<Status> list_entries(const Caller& caller, NodeId node, Handle handle, uint64_t cookie,

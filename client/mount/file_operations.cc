@@ -6,13 +6,14 @@
 #include <linux/falloc.h>
 
 #include "client/mount/request_caller.h"
+#include "common/posix/set_ids.h"
 
 namespace kintsugi::mount {
 namespace {
 
 constexpr size_t kBuffers = 64;
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr uint32_t kSetIdBits = 06000;
+constexpr uint32_t kSetIdBits = posix::kSetUserId | posix::kSetGroupId;
 /// The metaserver sets this bit in ids of inodes in snapshots.
 constexpr uint64_t kSnapshotBit = uint64_t{1} << 63;
 
@@ -152,7 +153,7 @@ asio::awaitable<Status> FileOperations::release(const Caller& caller, NodeId nod
   co_return co_await file->handle->close(caller.context);
 }
 
-asio::awaitable<Status> FileOperations::fsync(const Caller& caller, NodeId node, Handle handle, bool) {
+asio::awaitable<Status> FileOperations::fsync(const Caller& caller, NodeId node, Handle handle) {
   KINTSUGI_CO_ASSIGN(const OpenHandles::OpenedPtr file, co_await handles_.opened(caller, node, handle));
   co_return co_await file->handle->sync(caller.context);
 }

@@ -25,7 +25,7 @@ class FileOperations {
   asio::awaitable<Result<uint32_t>> write(const Caller& caller, NodeId node, const WriteRequest& request);
   asio::awaitable<Status> flush(const Caller& caller, NodeId node, Handle handle, LockOwner owner);
   asio::awaitable<Status> release(const Caller& caller, NodeId node, const ReleaseRequest& request);
-  asio::awaitable<Status> fsync(const Caller& caller, NodeId node, Handle handle, bool data_only);
+  asio::awaitable<Status> fsync(const Caller& caller, NodeId node, Handle handle);
   asio::awaitable<Status> allocate(const Caller& caller, NodeId node, Handle handle, int mode,
                                    uint64_t offset, uint64_t bytes);
   asio::awaitable<Result<uint64_t>> seek(const Caller& caller, NodeId node, Handle handle, uint64_t offset,

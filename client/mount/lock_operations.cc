@@ -1,5 +1,7 @@
 #include "client/mount/lock_operations.h"
 
+#include "common/runtime/backoff.h"
+
 namespace kintsugi::mount {
 namespace {
 
@@ -53,7 +55,8 @@ asio::awaitable<Status> LockOperations::set_lock(const Caller& caller, NodeId no
                                                  const LockRequest& request) {
   const bool takes = !request.flock && request.lock.type != LockType::kUnlock;
   if (const auto file = handles_.find(request.handle); takes && file) file->lock_owners.insert(request.owner);
-  for (Duration pause = kFirstLockPause;; pause = std::min(2 * pause, kLongestLockPause)) {
+  runtime::Backoff backoff(random_, kFirstLockPause, kLongestLockPause);
+  while (true) {
     proto::LockRequest wanted = lock_request(node, request);
     wanted.set_waits(request.wait);
     const auto answer = co_await files_.locks().lock(caller.context, std::move(wanted));
@@ -66,7 +69,7 @@ asio::awaitable<Status> LockOperations::set_lock(const Caller& caller, NodeId no
     const Status interrupted{Code::kInterrupted, "the wait for a lock was interrupted"};
     if (caller.interrupt->requested()) co_return interrupted;
     const runtime::Wait wait(caller.context, runtime::WaitKind::kTimer);
-    if (!co_await tasks_.sleep_for(pause)) co_return interrupted;
+    if (!co_await tasks_.sleep_for(backoff.next())) co_return interrupted;
     if (caller.interrupt->requested()) co_return interrupted;
   }
 }

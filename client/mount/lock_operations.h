@@ -4,6 +4,7 @@
 #include "client/lib/files/open_files.h"
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/open_handles.h"
+#include "common/runtime/random.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::mount {
@@ -12,8 +13,9 @@ namespace kintsugi::mount {
 class LockOperations {
  public:
   /// References outlive it. When `tasks` stop, locks that wait are interrupted.
-  LockOperations(client::OpenFiles& files, OpenHandles& handles, runtime::TaskGroup& tasks)
-      : files_(files), handles_(handles), tasks_(tasks) {}
+  LockOperations(runtime::Random& random, client::OpenFiles& files, OpenHandles& handles,
+                 runtime::TaskGroup& tasks)
+      : random_(random), files_(files), handles_(handles), tasks_(tasks) {}
 
   asio::awaitable<Result<Lock>> get_lock(const Caller& caller, NodeId node, const LockRequest& request);
   asio::awaitable<Status> set_lock(const Caller& caller, NodeId node, const LockRequest& request);
@@ -22,6 +24,7 @@ class LockOperations {
  private:
   proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;
 
+  runtime::Random& random_;
   client::OpenFiles& files_;
   OpenHandles& handles_;
   runtime::TaskGroup& tasks_;

@@ -105,16 +105,7 @@ std::string from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-}  // namespace
-
-Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
-  MountArguments arguments;
-  std::string metaserver = from_environment("KINTSUGI_META");
-  arguments.secret_file = from_environment("KINTSUGI_SECRET_FILE");
-  // Only root may let others in without being asked; a user's mount is the user's own.
-  arguments.options.allow_other = ::geteuid() == 0;
-  config::Settings settings("kintsugi-mount [METASERVER] DIRECTORY [-o OPTIONS]",
-                            "Mounts the cluster's file system at a directory.");
+void add_settings(config::Settings& settings, MountArguments& arguments, std::string& metaserver) {
   settings.add("metaserver", &metaserver, "host:port of the metaserver (default: $KINTSUGI_META)");
   settings.add("secret_file", &arguments.secret_file,
                "the cluster's secret (default: $KINTSUGI_SECRET_FILE)");
@@ -135,54 +126,84 @@ Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
                "keep the processors of a virtual machine from halting while applications use the mount");
   settings.add("log_file", &arguments.log_file,
                "where the log goes (default: syslog; in the foreground standard error)");
+}
 
-  std::vector<std::string> flags, positional;
+/// The words of a command line, as they stand there.
+struct Words {
+  std::vector<std::string> flags;  ///< for config::Settings, each with its value
+  std::vector<std::string> positional;
+};
+
+/// mount(8) gives these to its helpers; they change nothing here.
+bool is_of_mount(std::string_view argument) {
+  return argument == "-v" || argument == "-n" || argument == "-s";
+}
+
+Result<Words> read_words(int argc, const char* const* argv, MountArguments& arguments) {
+  Words words;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "-o" && i + 1 < argc) {
-      KINTSUGI_TRY(apply_options(argv[++i], arguments, flags));
+      KINTSUGI_TRY(apply_options(argv[++i], arguments, words.flags));
     } else if (argument.starts_with("-o") && argument.size() > 2) {
-      KINTSUGI_TRY(apply_options(argument.substr(2), arguments, flags));
+      KINTSUGI_TRY(apply_options(argument.substr(2), arguments, words.flags));
     } else if (argument.starts_with("--")) {
-      flags.push_back(argument);
+      words.flags.push_back(argument);
       const bool takes_value =
           argument.find('=') == argument.npos && i + 1 < argc &&
           std::find(kWithoutValue.begin(), kWithoutValue.end(), argument) == kWithoutValue.end();
-      if (takes_value) flags.push_back(argv[++i]);
+      if (takes_value) words.flags.push_back(argv[++i]);
     } else if (argument == "-h") {
-      flags.push_back("--help");
+      words.flags.push_back("--help");
     } else if (argument == "-f") {
       arguments.foreground = true;
-    } else if (argument != "-v" && argument != "-n" &&
-               argument != "-s") {  // mount(8) gives these to its helpers
-      positional.push_back(argument);
+    } else if (!is_of_mount(argument)) {
+      words.positional.push_back(argument);
     }
   }
+  return words;
+}
+
+/// Sets what is mounted, and where.
+Status set_places(const Words& words, std::string metaserver, MountArguments& arguments) {
+  if (words.positional.empty() || words.positional.size() > 2)
+    return {Code::kInvalidArgument, "usage: kintsugi-mount [METASERVER] DIRECTORY [-o OPTIONS] (--help)"};
+  if (words.positional.size() == 2) metaserver = words.positional.front();
+  std::error_code error;
+  arguments.directory = std::filesystem::absolute(words.positional.back(), error).lexically_normal();
+  if (metaserver.empty())
+    return {Code::kInvalidArgument,
+            "which cluster? Give the metaserver's host:port before the directory, or set KINTSUGI_META"};
+  if (arguments.secret_file.empty())
+    return {Code::kInvalidArgument, "-o secret_file=FILE or KINTSUGI_SECRET_FILE names the cluster's secret"};
+  auto endpoint = runtime::Endpoint::parse(metaserver);
+  if (!endpoint) return endpoint.error().with_context("metaserver");
+  arguments.metaserver = *endpoint;
+  arguments.options.source = metaserver;
+  return {};
+}
+
+}  // namespace
+
+Result<MountArguments> parse_arguments(int argc, const char* const* argv) {
+  MountArguments arguments;
+  std::string metaserver = from_environment("KINTSUGI_META");
+  arguments.secret_file = from_environment("KINTSUGI_SECRET_FILE");
+  // Only root may let others in without being asked; a user's mount is the user's own.
+  arguments.options.allow_other = ::geteuid() == 0;
+  config::Settings settings("kintsugi-mount [METASERVER] DIRECTORY [-o OPTIONS]",
+                            "Mounts the cluster's file system at a directory.");
+  add_settings(settings, arguments, metaserver);
+  KINTSUGI_ASSIGN(const Words words, read_words(argc, argv, arguments));
   std::vector<const char*> given{argv[0]};
-  for (const std::string& flag : flags)
+  for (const std::string& flag : words.flags)
     given.push_back(flag.c_str());
   KINTSUGI_TRY(settings.parse(static_cast<int>(given.size()), given.data()));
   if (settings.help_wanted() || settings.description_wanted()) {
     std::printf("%s", (settings.help_wanted() ? settings.help() : settings.describe()).c_str());
     std::exit(0);
   }
-  if (positional.empty() || positional.size() > 2)
-    return Status{Code::kInvalidArgument,
-                  "usage: kintsugi-mount [METASERVER] DIRECTORY [-o OPTIONS] (--help)"};
-  if (positional.size() == 2) metaserver = positional.front();
-  std::error_code error;
-  arguments.directory = std::filesystem::absolute(positional.back(), error).lexically_normal();
-  if (metaserver.empty())
-    return Status{
-        Code::kInvalidArgument,
-        "which cluster? Give the metaserver's host:port before the directory, or set KINTSUGI_META"};
-  if (arguments.secret_file.empty())
-    return Status{Code::kInvalidArgument,
-                  "-o secret_file=FILE or KINTSUGI_SECRET_FILE names the cluster's secret"};
-  auto endpoint = runtime::Endpoint::parse(metaserver);
-  if (!endpoint) return endpoint.error().with_context("metaserver");
-  arguments.metaserver = *endpoint;
-  arguments.options.source = metaserver;
+  KINTSUGI_TRY(set_places(words, std::move(metaserver), arguments));
   return arguments;
 }
 

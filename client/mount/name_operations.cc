@@ -159,7 +159,6 @@ asio::awaitable<Status> NameOperations::write_out_before_replacing(const Caller&
 asio::awaitable<Status> NameOperations::rename(const Caller& caller, NodeId parent, std::string_view name,
                                                NodeId new_parent, std::string_view new_name,
                                                RenameFlags flags) {
-  if (flags.whiteout) co_return Status{Code::kInvalidArgument, "there are no whiteouts"};
   KINTSUGI_CO_TRY(co_await tell_holds(caller));
   if (!flags.no_replace && files_.has_dirty())
     KINTSUGI_CO_TRY(co_await write_out_before_replacing(caller, parent, name, new_parent, new_name));

@@ -41,7 +41,7 @@ asio::awaitable<Result<FileSystemSpace>> SpaceOperations::cluster_space(Context 
   const auto free = co_await client_.disk_free(context);
   if (!free) co_return free.error();
   FileSystemSpace space;
-  space.block_bytes = space.fragment_bytes = kBlockBytes;
+  space.block_bytes = kBlockBytes;
   // Bytes of files, not of disks: what the code adds is not the user's.
   const double share = free->free_bytes() == 0 ? 0
                                                : static_cast<double>(free->storable_bytes()) /

@@ -5,24 +5,8 @@
 
 #include "common/base/assert.h"
 #include "common/log/log.h"
-#include "erasure/code.h"
-#include "erasure/policy.h"
 
 namespace kintsugi::repair_manager {
-namespace {
-
-/// The number of further losses that the stripe survives; negative: data is lost already.
-Result<int32_t> spare_chunks(const StripeView& stripe) {
-  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(stripe.policy));
-  if (stripe.chunks.size() != policy.chunks())
-    return Status{Code::kInternal, fmt::format("stripe {} has {} chunks", stripe.id, stripe.chunks.size())};
-  std::vector<uint32_t> available;
-  for (const ChunkView& chunk : stripe.chunks)
-    if (chunk.available || is_empty_data_chunk(chunk, policy.k)) available.push_back(chunk.index);
-  return erasure::Code::get(policy)->spare(available);
-}
-
-}  // namespace
 
 RepairManager::RepairManager(const runtime::Runtime& runtime, Options options, ClusterView& view,
                              sight::Recorder* recorder)
@@ -31,12 +15,13 @@ RepairManager::RepairManager(const runtime::Runtime& runtime, Options options, C
       view_(view),
       recorder_(recorder),
       wake_(runtime),
+      intake_(view),
       planner_(runtime, options_, view),
       records_(options.history),
       reads_(runtime, planner_, records_),
       runner_(runtime, options_, view, planner_, records_, *this),
       starter_(runtime, options_, view, planner_, queue_, runner_),
-      requested_(runtime, options.attempts_in_a_row, view, planner_, queue_, runner_, *this),
+      requested_(runtime, options.attempts_in_a_row, {view, planner_, queue_, runner_, *this}),
       tasks_(runtime) {}
 
 RepairManager::~RepairManager() {
@@ -65,10 +50,9 @@ void RepairManager::wake() {
 
 void RepairManager::chunk_lost(ChunkId chunk, std::string why, bool delay_ok) {
   const TimePoint now = runtime_.clock.now();
-  intake_.push_back({.chunks = {chunk},
-                     .like = {.lost_at = now,
-                              .due = delay_ok ? now + options_.delay : now,
-                              .reason = std::make_shared<const std::string>(std::move(why))}});
+  intake_.add({chunk}, {.lost_at = now,
+                        .due = delay_ok ? now + options_.delay : now,
+                        .reason = std::make_shared<const std::string>(std::move(why))});
   wake();
 }
 
@@ -77,13 +61,11 @@ void RepairManager::server_dead(ServerId server, std::vector<ChunkId> chunks, Du
   const TimePoint lost_at = runtime_.clock.now() - ago;
   const std::string name = view_.name_of(server);
   log::info("server {} is dead: {} chunks to repair", name, chunks.size());
-  std::reverse(chunks.begin(), chunks.end());
   auto reason = std::make_shared<const std::string>(fmt::format("server {} dead", name));
-  intake_.push_back({.chunks = std::move(chunks),
-                     .like = {.lost_at = lost_at,
-                              .due = lost_at + options_.delay,
-                              .dead_server = server,
-                              .reason = std::move(reason)}});
+  intake_.add(std::move(chunks), {.lost_at = lost_at,
+                                  .due = lost_at + options_.delay,
+                                  .dead_server = server,
+                                  .reason = std::move(reason)});
   wake();
 }
 
@@ -93,7 +75,7 @@ void RepairManager::end_attempts_with(ServerId dead) {
 }
 
 void RepairManager::server_returned(ServerId server) {
-  std::erase_if(intake_, [server](const Intake& intake) { return intake.like.dead_server == server; });
+  intake_.server_returned(server);
   const size_t cancelled = queue_.server_returned(server);
   if (cancelled > 0) log::info("server {} is back: {} repairs cancelled", view_.name_of(server), cancelled);
   queue_.unblock_all();
@@ -109,32 +91,28 @@ void RepairManager::stripe_deleted(StripeId stripe) {
 
 void RepairManager::move_wanted(ChunkId chunk, ServerId from, std::string why, ServerId to) {
   const TimePoint now = runtime_.clock.now();
-  intake_.push_back({.chunks = {chunk},
-                     .like = {.kind = WorkKind::kMove,
-                              .lost_at = now,
-                              .due = now,
-                              .moving_from = from,
-                              .moving_to = to,
-                              .reason = std::make_shared<const std::string>(std::move(why))}});
+  intake_.add({chunk}, {.kind = WorkKind::kMove,
+                        .lost_at = now,
+                        .due = now,
+                        .moving_from = from,
+                        .moving_to = to,
+                        .reason = std::make_shared<const std::string>(std::move(why))});
   wake();
 }
 
 void RepairManager::moves_cancelled(ServerId from) {
-  std::erase_if(intake_, [from](const Intake& intake) { return intake.like.moving_from == from; });
+  intake_.moves_cancelled(from);
   const size_t cancelled = queue_.moves_cancelled(from);
   if (cancelled > 0) log::info("{} moves away from server {} cancelled", cancelled, view_.name_of(from));
   wake();
 }
 
 size_t RepairManager::moves() const {
-  const auto is_move = [](const Intake& intake) { return intake.like.kind == WorkKind::kMove; };
-  return queue_.moves() + runner_.running_moves() +
-         static_cast<size_t>(std::count_if(intake_.begin(), intake_.end(), is_move));
+  return queue_.moves() + runner_.running_moves() + intake_.moves();
 }
 
 void RepairManager::keep_only(const std::function<bool(StripeId)>& mine) {
-  for (Intake& intake : intake_)
-    std::erase_if(intake.chunks, [&](ChunkId chunk) { return !mine(chunk.stripe); });
+  intake_.keep_only(mine);
   queue_.keep_only(mine);
   wake();
 }
@@ -164,11 +142,7 @@ std::vector<StripeId> RepairManager::stripes_to_fetch() const {
   const auto add = [&](StripeId stripe) {
     if (stripes.size() < ClusterView::kMaxFetched && !view_.fetched(stripe)) stripes.insert(stripe);
   };
-  size_t taken = 0;
-  for (const Intake& intake : intake_)
-    for (auto chunk = intake.chunks.rbegin(); chunk != intake.chunks.rend() && taken < kIntakePerTurn;
-         ++chunk, ++taken)
-      add(chunk->stripe);
+  intake_.for_each_next(kIntakePerTurn, add);
   size_t candidates = 0;
   queue_.for_each_ready([&](const QueueEntry& entry) {
     add(entry.chunk.stripe);
@@ -205,42 +179,22 @@ asio::awaitable<void> RepairManager::schedule() {
 }
 
 void RepairManager::take_in() {
-  for (size_t taken = 0; !intake_.empty() && taken < kIntakePerTurn; ++taken) {
-    Intake& intake = intake_.front();
-    if (!intake.chunks.empty()) {
-      if (!view_.fetched(intake.chunks.back().stripe)) break;  // it came meanwhile: next turn
-      add(intake.chunks.back(), intake);
-      intake.chunks.pop_back();
-    }
-    if (intake.chunks.empty()) intake_.pop_front();
+  for (size_t taken = 0; taken < kIntakePerTurn; ++taken) {
+    std::optional<QueueEntry> next = intake_.take();
+    if (!next) break;  // what came meanwhile and is not fetched is for the next turn
+    add(std::move(*next));
   }
   if (!intake_.empty()) changed_ = true;
 }
 
-void RepairManager::add(ChunkId chunk, const Intake& intake) {
+void RepairManager::add(QueueEntry entry) {
+  const ChunkId chunk = entry.chunk;
   if (runner_.runs(chunk)) {
     // It ends in the queue, or in a new place: which may be the one that was lost just now.
-    if (intake.like.kind == WorkKind::kRepair) runner_.note_lost_again(chunk);
+    if (entry.kind == WorkKind::kRepair) runner_.note_lost_again(chunk);
     return;
   }
-  const std::optional<StripeView> stripe = view_.stripe(chunk.stripe);
-  if (!stripe || chunk.index >= stripe->chunks.size()) return;
-  const ChunkView& view = stripe->chunks[chunk.index];
-  QueueEntry entry = intake.like;
-  entry.chunk = chunk;
-  entry.heat = view.heat;
-  if (entry.kind == WorkKind::kMove) {
-    if (!view.available || view.server != entry.moving_from) return;
-  } else {
-    if (view.available) return;
-    const Result<int32_t> spare = spare_chunks(*stripe);
-    if (!spare) {
-      log::error("chunk {} cannot be repaired: {}", chunk, spare.error().to_string());
-      return;
-    }
-    entry.spare = *spare;
-    if (entry.spare <= RepairQueue::kUrgentSpare) entry.due = entry.lost_at;
-  }
+  if (!intake_.look_up(entry)) return;
   const TimePoint now = runtime_.clock.now();
   if (queue_.add(std::move(entry), now)) return;
   if (const uint64_t refused = refused_.count(now)) {
@@ -253,7 +207,7 @@ void RepairManager::add(ChunkId chunk, const Intake& intake) {
 }
 
 void RepairManager::start_ready() {
-  RepairStarter::Turn turn = starter_.take_turn(coming());
+  RepairStarter::Turn turn = starter_.take_turn(intake_.chunks());
   for (std::shared_ptr<RepairRun>& run : turn.begun)
     tasks_.spawn(run_queued(std::move(run)));
   for (ChunkId chunk : turn.lost)
@@ -269,13 +223,6 @@ asio::awaitable<void> RepairManager::run_queued(std::shared_ptr<RepairRun> run) 
     // A move does not come back: who wants it asks again.
     if (entry.kind == WorkKind::kRepair) queue_.add(std::move(entry), runtime_.clock.now());
   wake();
-}
-
-size_t RepairManager::coming() const {
-  size_t chunks = 0;
-  for (const Intake& intake : intake_)
-    chunks += intake.chunks.size();
-  return chunks;
 }
 
 asio::awaitable<Status> RepairManager::run_repair(Context context, const proto::RunRepairRequest& request,
@@ -294,7 +241,7 @@ asio::awaitable<Status> RepairManager::run_repair(Context context, const proto::
 }
 
 RepairCounts RepairManager::counts() const {
-  return {.queued = queue_.size() - queue_.delayed() - queue_.unrepairable() + coming(),
+  return {.queued = queue_.size() - queue_.delayed() - queue_.unrepairable() + intake_.chunks(),
           .delayed = queue_.delayed(),
           .unrepairable = queue_.unrepairable(),
           .running = records_.all_running().size(),

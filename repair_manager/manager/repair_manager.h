@@ -1,16 +1,13 @@
 /// Decides what to repair and in which order, and sees it through.
 ///
-/// A lost chunk waits in the queue (queue.h) until it is due and slots are free (slots.h). The scheduler's turns choose
-/// what begins (repair_starter.h), attempts are carried out by repair_runner.h, and what failed goes back to the queue.
+/// A lost chunk is looked up (repair_intake.h) and waits in the queue (queue.h) until it is due and slots are free (slots.h). The
+/// scheduler's turns choose what begins (repair_starter.h), attempts are carried out by repair_runner.h, and what failed goes back
+/// to the queue.
 /// Chunks that are to leave a server are copied when nothing is to be repaired. Degraded reads (read_plans.h) and
 /// requested repairs (requested_repairs.h) do not wait in the queue. Nothing polls: losses, ended repairs and due times
 /// wake the scheduler.
-///
-/// A third of its lines are the events that a host tells and the figures that people ask for; the rest is one idea, the
-/// queue and the turns that work on it.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +22,7 @@
 #include "repair_manager/manager/read_plans.h"
 #include "repair_manager/manager/records.h"
 #include "repair_manager/manager/refused_chunks.h"
+#include "repair_manager/manager/repair_intake.h"
 #include "repair_manager/manager/repair_runner.h"
 #include "repair_manager/manager/repair_starter.h"
 #include "repair_manager/manager/requested_repairs.h"
@@ -109,23 +107,16 @@ class RepairManager final : private SchedulerEvents {
   std::string name_of(ServerId server) const { return view_.name_of(server); }
 
  private:
-  /// Losses and wanted moves that have not been looked up.
-  struct Intake {
-    std::vector<ChunkId> chunks;  // taken from the back
-    QueueEntry like;              // all but the chunk, spare and heat
-  };
-
   void wake() override;
 
   asio::awaitable<void> schedule();
   /// Stripes that the next turn looks at and that are not fetched.
   std::vector<StripeId> stripes_to_fetch() const;
   void take_in();
-  void add(ChunkId chunk, const Intake& intake);
+  void add(QueueEntry entry);
   void start_ready();
   /// Carries out what begun, and puts what failed back into the queue.
   asio::awaitable<void> run_queued(std::shared_ptr<RepairRun> run);
-  size_t coming() const;  ///< chunks in intake_
 
   runtime::Runtime runtime_;
   Options options_;
@@ -133,7 +124,7 @@ class RepairManager final : private SchedulerEvents {
   sight::Recorder* recorder_;
   runtime::Event wake_;   // of the scheduler
   bool changed_ = false;  // something changed since the scheduler's turn began
-  std::deque<Intake> intake_;
+  RepairIntake intake_;
   RepairQueue queue_;
   RefusedChunks refused_;
   RepairPlanner planner_;

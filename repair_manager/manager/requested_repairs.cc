@@ -8,16 +8,14 @@
 
 namespace kintsugi::repair_manager {
 
-RequestedRepairs::RequestedRepairs(const runtime::Runtime& runtime, uint32_t attempts, ClusterView& view,
-                                   RepairPlanner& planner, RepairQueue& queue, RepairRunner& runner,
-                                   SchedulerEvents& scheduler)
+RequestedRepairs::RequestedRepairs(const runtime::Runtime& runtime, uint32_t attempts, const Parts& parts)
     : runtime_(runtime),
       attempts_(attempts),
-      view_(view),
-      planner_(planner),
-      queue_(queue),
-      runner_(runner),
-      scheduler_(scheduler),
+      view_(parts.view),
+      planner_(parts.planner),
+      queue_(parts.queue),
+      runner_(parts.runner),
+      scheduler_(parts.scheduler),
       left_(runtime),
       tasks_(runtime) {}
 

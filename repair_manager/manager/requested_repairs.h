@@ -27,10 +27,16 @@ class RequestedRepairs {
   static constexpr size_t kMaxWanted = 32;    ///< chunks of one run()
   static constexpr Duration kBusyRetry = 1s;  ///< between two looks for free slots when no repair ends
 
-  /// All outlive it. `attempts`: made at most.
-  RequestedRepairs(const runtime::Runtime& runtime, uint32_t attempts, ClusterView& view,
-                   RepairPlanner& planner, RepairQueue& queue, RepairRunner& runner,
-                   SchedulerEvents& scheduler);
+  /// What it works with. All outlive it.
+  struct Parts {
+    ClusterView& view;
+    RepairPlanner& planner;
+    RepairQueue& queue;
+    RepairRunner& runner;
+    SchedulerEvents& scheduler;
+  };
+  /// `attempts`: made at most.
+  RequestedRepairs(const runtime::Runtime& runtime, uint32_t attempts, const Parts& parts);
   ~RequestedRepairs();  ///< REQUIRES: join() returned
 
   /// Repairs the chunks now. Healthy chunks are rebuilt from the others onto other servers as if they were lost: a

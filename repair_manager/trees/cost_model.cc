@@ -123,11 +123,11 @@ uint64_t read_slice_bytes(uint32_t depth, const TreeLoad& load, double bytes_per
                       default_slice_bytes(depth, load, bytes_per_second, link), load);
 }
 
-Estimate estimate(const TreeSet& trees, Shape shape, std::span<const LinkRate> helpers, double root_down,
-                  const TreeLoad& load, uint64_t slice_bytes, const LinkModel& link) {
-  KINTSUGI_ASSERT(slice_bytes > 0);
+Estimate estimate(const TreeSet& trees, const Transfer& transfer, std::span<const LinkRate> helpers,
+                  double root_down, const LinkModel& link) {
+  KINTSUGI_ASSERT(transfer.slice_bytes > 0);
   if (helpers.empty()) return {};
-  Walk walk(helpers, load, slice_bytes, link);
+  Walk walk(helpers, transfer.load, transfer.slice_bytes, link);
   double root_busy = 0;
   Walk::Path longest;
   for (const SliceTree& tree : trees.trees) {
@@ -135,7 +135,7 @@ Estimate estimate(const TreeSet& trees, Shape shape, std::span<const LinkRate> h
     if (path.first_slice > longest.first_slice) longest = path;
   }
   Estimate result{.first_slice_seconds = longest.first_slice};
-  if (shape == Shape::STAGGERED) {
+  if (transfer.shape == Shape::STAGGERED) {
     for (const TreeNode& child : trees.trees.front().children)
       result.seconds += walk.edge(child, root_down) + walk.round_trip();
     result.first_slice_seconds = result.seconds;

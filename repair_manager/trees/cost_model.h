@@ -71,9 +71,15 @@ struct Estimate {
   double first_slice_seconds = 0;  ///< until the root has the first slice, or part of it
 };
 
-/// `slice_bytes` must not be 0; `shape` matters when it is STAGGERED.
-Estimate estimate(const TreeSet& trees, Shape shape, std::span<const LinkRate> helpers, double root_down,
-                  const TreeLoad& load, uint64_t slice_bytes, const LinkModel& link);
+/// How sums go over trees.
+struct Transfer {
+  Shape shape = Shape::STAR;  ///< matters when it is STAGGERED
+  TreeLoad load;
+  uint64_t slice_bytes = kDefaultSliceBytes;  ///< not 0
+};
+
+Estimate estimate(const TreeSet& trees, const Transfer& transfer, std::span<const LinkRate> helpers,
+                  double root_down, const LinkModel& link);
 
 struct Choice {
   Shape shape = Shape::STAR;

@@ -34,7 +34,7 @@ TreeChoice weigh(Shape shape, TreeSet trees, double rate, const TreeQuestion& qu
     slice = question.read ? read_slice_bytes(hops, question.load, rate, link)
                           : default_slice_bytes(hops, question.load, rate, link);
   const Estimate cost =
-      estimate(trees, shape, question.helpers, question.root_down, question.load, slice, link);
+      estimate(trees, {shape, question.load, slice}, question.helpers, question.root_down, link);
   return {{shape, slice, cost.seconds, cost.first_slice_seconds}, std::move(trees)};
 }
 

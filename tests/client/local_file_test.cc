@@ -1,6 +1,4 @@
 // Local files as the ends of transfers.
-#include "client/cli/local_file.h"
-
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -12,6 +10,8 @@
 #include <unistd.h>
 
 #include "client/cli/local_daemon.h"
+#include "client/cli/local_sink.h"
+#include "client/cli/local_source.h"
 #include "common/runtime/production/run.h"
 
 namespace kintsugi::cli {

@@ -109,8 +109,7 @@ asio::awaitable<Result<Entry>> DoubtfulFileSystem::lookup(const Caller&, NodeId,
   co_return entry();
 }
 
-asio::awaitable<Result<AttributesAnswer>> DoubtfulFileSystem::get_attributes(const Caller&, NodeId,
-                                                                             std::optional<Handle>) {
+asio::awaitable<Result<AttributesAnswer>> DoubtfulFileSystem::get_attributes(const Caller&, NodeId) {
   const Status refused = status();
   if (!refused.ok()) co_return refused;
   co_return AttributesAnswer{attributes(), Lifetime(static_cast<int64_t>(number()))};
@@ -119,7 +118,7 @@ asio::awaitable<Result<AttributesAnswer>> DoubtfulFileSystem::get_attributes(con
 asio::awaitable<Result<AttributesAnswer>> DoubtfulFileSystem::set_attributes(
     const Caller& caller, NodeId node, const AttributeChanges& changes) {
   require_range(changes.size_bytes.value_or(0), 0);
-  return get_attributes(caller, node, {});
+  return get_attributes(caller, node);
 }
 
 asio::awaitable<Result<std::string>> DoubtfulFileSystem::read_link(const Caller&, NodeId) {
@@ -170,7 +169,7 @@ asio::awaitable<Status> DoubtfulFileSystem::rename(const Caller&, NodeId, std::s
                                                    std::string_view new_name, RenameFlags flags) {
   check_new(name);
   check_new(new_name);
-  require(!flags.exchange || (!flags.no_replace && !flags.whiteout), "an exchange is nothing else");
+  require(!flags.exchange || !flags.no_replace, "an exchange is nothing else");
   co_return status();
 }
 
@@ -234,11 +233,11 @@ asio::awaitable<Status> DoubtfulFileSystem::release(const Caller&, NodeId, const
   co_return status();
 }
 
-asio::awaitable<Status> DoubtfulFileSystem::fsync(const Caller&, NodeId, Handle, bool) {
+asio::awaitable<Status> DoubtfulFileSystem::fsync(const Caller&, NodeId, Handle) {
   co_return status();
 }
 
-asio::awaitable<Result<OpenAnswer>> DoubtfulFileSystem::open_directory(const Caller&, NodeId, OpenFlags) {
+asio::awaitable<Result<OpenAnswer>> DoubtfulFileSystem::open_directory(const Caller&, NodeId) {
   const Status refused = status();
   if (!refused.ok()) co_return refused;
   co_return opened(directories_);
@@ -265,7 +264,7 @@ asio::awaitable<Status> DoubtfulFileSystem::release_directory(const Caller&, Nod
   co_return status();
 }
 
-asio::awaitable<Status> DoubtfulFileSystem::fsync_directory(const Caller&, NodeId, Handle, bool) {
+asio::awaitable<Status> DoubtfulFileSystem::fsync_directory(const Caller&, NodeId) {
   co_return status();
 }
 
@@ -276,7 +275,7 @@ asio::awaitable<Result<FileSystemSpace>> DoubtfulFileSystem::space(const Caller&
 }
 
 asio::awaitable<Status> DoubtfulFileSystem::set_xattr(const Caller&, NodeId, std::string_view name,
-                                                      std::span<const std::byte> value, SetXattrMode, bool) {
+                                                      std::span<const std::byte> value, SetXattrFlags) {
   require(!name.empty() && name.size() <= XATTR_NAME_MAX, "an attribute has a name");
   require(value.size() <= XATTR_SIZE_MAX, "a value has a limit");
   co_return status();

@@ -31,10 +31,9 @@ class DoubtfulFileSystem final : public mount::FileSystem {
   size_t entries_taken = 0;  ///< of the last listing
 
   void started(const mount::Negotiated&) override {}
-  asio::awaitable<void> destroyed() override { co_return; }
   void forget(NodeId node, uint64_t lookups) override;
   Answer<mount::Entry> lookup(const Caller&, NodeId, std::string_view name) override;
-  Answer<mount::AttributesAnswer> get_attributes(const Caller&, NodeId, std::optional<Handle>) override;
+  Answer<mount::AttributesAnswer> get_attributes(const Caller&, NodeId) override;
   Answer<mount::AttributesAnswer> set_attributes(const Caller&, NodeId,
                                                  const mount::AttributeChanges&) override;
   Answer<std::string> read_link(const Caller&, NodeId) override;
@@ -58,14 +57,14 @@ class DoubtfulFileSystem final : public mount::FileSystem {
   Answer<uint32_t> write(const Caller&, NodeId, const mount::WriteRequest&) override;
   Done flush(const Caller&, NodeId, Handle, mount::LockOwner) override;
   Done release(const Caller&, NodeId, const mount::ReleaseRequest&) override;
-  Done fsync(const Caller&, NodeId, Handle, bool) override;
-  Answer<mount::OpenAnswer> open_directory(const Caller&, NodeId, mount::OpenFlags) override;
+  Done fsync(const Caller&, NodeId, Handle) override;
+  Answer<mount::OpenAnswer> open_directory(const Caller&, NodeId) override;
   Done read_directory(const Caller&, NodeId, Handle, uint64_t, bool, mount::DirectoryListing&) override;
   Done release_directory(const Caller&, NodeId, Handle) override;
-  Done fsync_directory(const Caller&, NodeId, Handle, bool) override;
+  Done fsync_directory(const Caller&, NodeId) override;
   Answer<mount::FileSystemSpace> space(const Caller&, NodeId) override;
   Done set_xattr(const Caller&, NodeId, std::string_view name, std::span<const std::byte>,
-                 mount::SetXattrMode, bool) override;
+                 mount::SetXattrFlags) override;
   Answer<std::string> get_xattr(const Caller&, NodeId, std::string_view name) override;
   Answer<std::vector<std::string>> list_xattrs(const Caller&, NodeId) override;
   Done remove_xattr(const Caller&, NodeId, std::string_view name) override;

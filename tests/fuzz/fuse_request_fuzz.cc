@@ -157,9 +157,8 @@ void serve(Dispatcher& dispatcher, DoubtfulFileSystem& file_system, Request& req
   request.reply.clear();
   request.granted = {};
   request.interrupt = {};
-  const int refused = Dispatcher::parse_header(bytes, request);
-  require(refused >= Dispatcher::kNoAnswerPossible && refused <= kMaxErrno,
-          "a header is refused with an errno");
+  const int refused = parse_header(bytes, request);
+  require(refused >= kNoAnswerPossible && refused <= kMaxErrno, "a header is refused with an errno");
   if (refused != 0) return;
   require(request.body.size() + sizeof(fuse_in_header) <= bytes.size(), "a body lies in what was read");
   if (request.opcode == FUSE_FORGET || request.opcode == FUSE_BATCH_FORGET) return dispatcher.forget(request);
@@ -171,7 +170,7 @@ void serve(Dispatcher& dispatcher, DoubtfulFileSystem& file_system, Request& req
             "writes have a limit");
     return;
   }
-  if (!Dispatcher::known(request.opcode)) return;
+  if (request.operation == nullptr) return;
   file_system.begin(request);
   const int error = run(dispatcher.serve(request));
   require(error >= 0 && error <= kMaxErrno, "an operation ends with an errno");

@@ -63,10 +63,10 @@ TEST(Dispatcher, MutatedRequestsAreAnsweredOrRefused) {
     request.reply.clear();
     request.granted = {};
     // A copy of exactly that size, so that a sanitizer sees who reads past it.
-    if (Dispatcher::parse_header(bytes, request) != 0) continue;
+    if (parse_header(bytes, request) != 0) continue;
     ASSERT_LE(request.body.size() + sizeof head, bytes.size());
     if (head.opcode == FUSE_FORGET || head.opcode == FUSE_BATCH_FORGET) dispatcher.forget(request);
-    if (!Dispatcher::known(head.opcode)) continue;
+    if (request.operation == nullptr) continue;
     const int error = run_on(runtime, dispatcher.serve(request));
     ASSERT_GE(error, 0);
     ASSERT_LT(error, 512) << "the kernel takes no such errno";
@@ -84,7 +84,7 @@ TEST(Dispatcher, MutatedRequestsAreAnsweredOrRefused) {
 TEST(Dispatcher, RequestsThatAreTooShortAreRefused) {
   Request request{};
   std::vector<std::byte> bytes(sizeof(fuse_in_header) - 1);
-  EXPECT_EQ(Dispatcher::parse_header(bytes, request), Dispatcher::kNoAnswerPossible);
+  EXPECT_EQ(parse_header(bytes, request), kNoAnswerPossible);
 }
 
 TEST(DirectoryBuffer, TakesWhatFitsAndNotAByteMore) {

@@ -12,6 +12,9 @@ namespace kintsugi::mount {
 
 namespace {
 
+/// Who waits for a lock looks so often whether its application was interrupted.
+constexpr Duration kLooksForInterrupt = std::chrono::milliseconds(5);
+
 Status gone() {
   return {Code::kStale, "no such inode"};
 }
@@ -75,11 +78,6 @@ MemoryFileSystem::~MemoryFileSystem() {
   for (auto& [id, node] : nodes_)
     if (node.contents >= 0) ::close(node.contents);
   if (log_ >= 0) ::close(log_);
-}
-
-asio::awaitable<void> MemoryFileSystem::destroyed() {
-  destroyed_ = true;
-  co_return;
 }
 
 size_t MemoryFileSystem::live_lookups() const {
@@ -213,8 +211,7 @@ asio::awaitable<Result<Entry>> MemoryFileSystem::lookup(const Caller&, NodeId pa
   co_return entry_of(id, *find(id), true);
 }
 
-asio::awaitable<Result<AttributesAnswer>> MemoryFileSystem::get_attributes(const Caller&, NodeId id,
-                                                                           std::optional<Handle>) {
+asio::awaitable<Result<AttributesAnswer>> MemoryFileSystem::get_attributes(const Caller&, NodeId id) {
   Node* node = find(id);
   if (node == nullptr) co_return gone();
   refresh_size(*node);
@@ -246,7 +243,7 @@ asio::awaitable<Result<AttributesAnswer>> MemoryFileSystem::set_attributes(const
   if (changes.gid) attributes.gid = *changes.gid;
   if (changes.accessed) attributes.accessed_ns = changes.accessed->now ? now() : changes.accessed->ns;
   if (changes.modified) attributes.modified_ns = changes.modified->now ? now() : changes.modified->ns;
-  attributes.changed_ns = changes.changed_ns.value_or(now());
+  attributes.changed_ns = now();
   note_node(id, *node);
   commit(caller, id);
   refresh_size(*node);
@@ -374,12 +371,6 @@ asio::awaitable<Status> MemoryFileSystem::rename(const Caller& caller, NodeId pa
   note_node(id, node);
   note_node(parent, *from);
   note_node(new_parent, *to);
-  if (flags.whiteout) {
-    const auto whiteout = make(caller, parent, {.mode = S_IFCHR});
-    from = find(parent);
-    note_node(*whiteout, *find(*whiteout));
-    enter(*from, name, *whiteout);
-  }
   commit(caller, id);
   if (other != 0) drop_if_unused(other);
   co_return Status{};
@@ -489,11 +480,11 @@ asio::awaitable<Status> MemoryFileSystem::release(const Caller&, NodeId id, cons
   co_return Status{};
 }
 
-asio::awaitable<Status> MemoryFileSystem::fsync(const Caller&, NodeId, Handle, bool) {
+asio::awaitable<Status> MemoryFileSystem::fsync(const Caller&, NodeId, Handle) {
   co_return Status{};
 }
 
-asio::awaitable<Result<OpenAnswer>> MemoryFileSystem::open_directory(const Caller&, NodeId id, OpenFlags) {
+asio::awaitable<Result<OpenAnswer>> MemoryFileSystem::open_directory(const Caller&, NodeId id) {
   if (find(id) == nullptr) co_return gone();
   ++find(id)->opens;
   co_return OpenAnswer{.handle = id};
@@ -526,7 +517,7 @@ asio::awaitable<Status> MemoryFileSystem::release_directory(const Caller&, NodeI
   co_return Status{};
 }
 
-asio::awaitable<Status> MemoryFileSystem::fsync_directory(const Caller&, NodeId, Handle, bool) {
+asio::awaitable<Status> MemoryFileSystem::fsync_directory(const Caller&, NodeId) {
   co_return Status{};
 }
 
@@ -539,18 +530,14 @@ asio::awaitable<Result<FileSystemSpace>> MemoryFileSystem::space(const Caller&, 
 }
 
 asio::awaitable<Status> MemoryFileSystem::set_xattr(const Caller& caller, NodeId id, std::string_view name,
-                                                    std::span<const std::byte> value, SetXattrMode mode,
-                                                    bool kill_setgid) {
+                                                    std::span<const std::byte> value, SetXattrFlags flags) {
   Node* node = find(id);
   if (node == nullptr) co_return gone();
   const bool exists = node->xattrs.find(name) != node->xattrs.end();
-  const bool both = mode == SetXattrMode::kCreateAndReplace;
-  if ((mode == SetXattrMode::kCreate || both) && exists && !done_before(caller))
-    co_return Status{Code::kAlreadyExists, "it exists"};
-  if ((mode == SetXattrMode::kReplace || both) && !exists)
-    co_return Status{Code::kNoData, "no such attribute"};
+  if (flags.create && exists && !done_before(caller)) co_return Status{Code::kAlreadyExists, "it exists"};
+  if (flags.replace && !exists) co_return Status{Code::kNoData, "no such attribute"};
   node->xattrs[std::string(name)] = std::string(reinterpret_cast<const char*>(value.data()), value.size());
-  if (kill_setgid) node->attributes.mode &= ~uint32_t{S_ISGID};
+  if (flags.kill_setgid) node->attributes.mode &= ~uint32_t{S_ISGID};
   note_node(id, *node);
   commit(caller, id);
   co_return Status{};
@@ -633,7 +620,6 @@ asio::awaitable<Result<Lock>> MemoryFileSystem::get_lock(const Caller&, NodeId i
 
 asio::awaitable<Status> MemoryFileSystem::set_lock(const Caller& caller, NodeId id,
                                                    const LockRequest& request) {
-  caller.interrupt->on_request([this] { unlocked_.notify_all(); });
   for (;;) {
     Node* node = find(id);
     if (node == nullptr) co_return gone();
@@ -643,7 +629,7 @@ asio::awaitable<Status> MemoryFileSystem::set_lock(const Caller& caller, NodeId 
     }
     if (!request.wait) co_return Status{Code::kWouldBlock, "locked"};
     if (caller.interrupt->requested()) co_return Status{Code::kInterrupted, "interrupted"};
-    co_await unlocked_.wait();
+    co_await unlocked_.wait_until(runtime_.clock.now() + kLooksForInterrupt);
   }
 }
 

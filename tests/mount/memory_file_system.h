@@ -27,13 +27,11 @@ class MemoryFileSystem : public FileSystem {
   size_t live_lookups() const;
 
   void started(const Negotiated& negotiated) override { negotiated_ = negotiated; }
-  asio::awaitable<void> destroyed() override;
   const Negotiated& negotiated() const { return negotiated_; }
 
   void forget(NodeId node, uint64_t lookups) override;
   asio::awaitable<Result<Entry>> lookup(const Caller&, NodeId parent, std::string_view name) override;
-  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller&, NodeId,
-                                                           std::optional<Handle>) override;
+  asio::awaitable<Result<AttributesAnswer>> get_attributes(const Caller&, NodeId) override;
   asio::awaitable<Result<AttributesAnswer>> set_attributes(const Caller&, NodeId,
                                                            const AttributeChanges&) override;
   asio::awaitable<Result<std::string>> read_link(const Caller&, NodeId) override;
@@ -55,15 +53,15 @@ class MemoryFileSystem : public FileSystem {
   asio::awaitable<Result<uint32_t>> write(const Caller&, NodeId, const WriteRequest&) override;
   asio::awaitable<Status> flush(const Caller&, NodeId, Handle, LockOwner) override;
   asio::awaitable<Status> release(const Caller&, NodeId, const ReleaseRequest&) override;
-  asio::awaitable<Status> fsync(const Caller&, NodeId, Handle, bool) override;
-  asio::awaitable<Result<OpenAnswer>> open_directory(const Caller&, NodeId, OpenFlags) override;
+  asio::awaitable<Status> fsync(const Caller&, NodeId, Handle) override;
+  asio::awaitable<Result<OpenAnswer>> open_directory(const Caller&, NodeId) override;
   asio::awaitable<Status> read_directory(const Caller&, NodeId, Handle, uint64_t, bool,
                                          DirectoryListing&) override;
   asio::awaitable<Status> release_directory(const Caller&, NodeId, Handle) override;
-  asio::awaitable<Status> fsync_directory(const Caller&, NodeId, Handle, bool) override;
+  asio::awaitable<Status> fsync_directory(const Caller&, NodeId) override;
   asio::awaitable<Result<FileSystemSpace>> space(const Caller&, NodeId) override;
   asio::awaitable<Status> set_xattr(const Caller&, NodeId, std::string_view, std::span<const std::byte>,
-                                    SetXattrMode, bool) override;
+                                    SetXattrFlags) override;
   asio::awaitable<Result<std::string>> get_xattr(const Caller&, NodeId, std::string_view) override;
   asio::awaitable<Result<std::vector<std::string>>> list_xattrs(const Caller&, NodeId) override;
   asio::awaitable<Status> remove_xattr(const Caller&, NodeId, std::string_view) override;
@@ -129,7 +127,6 @@ class MemoryFileSystem : public FileSystem {
   std::unordered_map<uint64_t, NodeId> done_;  ///< requests that were carried out, by their unique ids
   Negotiated negotiated_;
   runtime::Event unlocked_;
-  bool destroyed_ = false;
 };
 
 }  // namespace kintsugi::mount

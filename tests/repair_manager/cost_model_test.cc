@@ -122,9 +122,9 @@ TEST(CostModel, LeavesThatReadFewRowsMakeAStarCheaper) {
   const TreeSet star = TreeSet::one(plan_tree(6, Shape::STAR));
   const TreeLoad all{.sum_bytes = kChunk / 4, .sums = 4};
   const TreeLoad half{.sum_bytes = kChunk / 4, .sums = 4, .rows_read = rows_read};
-  const double whole = estimate(star, Shape::STAR, helpers, 25e6, all, kChunk, kLab).seconds;
+  const double whole = estimate(star, {Shape::STAR, all, kChunk}, helpers, 25e6, kLab).seconds;
   EXPECT_NEAR(whole / floor_of(kLab), 6, 0.01);
-  EXPECT_NEAR(estimate(star, Shape::STAR, helpers, 25e6, half, kChunk, kLab).seconds / whole, 0.5, 0.01);
+  EXPECT_NEAR(estimate(star, {Shape::STAR, half, kChunk}, helpers, 25e6, kLab).seconds / whole, 0.5, 0.01);
 }
 
 TEST(CostModel, TheSlowestLinkDecides) {
@@ -132,7 +132,7 @@ TEST(CostModel, TheSlowestLinkDecides) {
   helpers[3] = {25e6, 25e6};
   const TreeSet chain = TreeSet::one(plan_tree(6, Shape::CHAIN));
   const double slow =
-      estimate(chain, Shape::CHAIN, helpers, 100e6, {.sum_bytes = kChunk}, 64 << 10, kLab).seconds;
+      estimate(chain, {Shape::CHAIN, {.sum_bytes = kChunk}, 64 << 10}, helpers, 100e6, kLab).seconds;
   EXPECT_GE(slow, kChunk / 25e6);
   EXPECT_LE(slow, 1.1 * kChunk / 25e6);
 }

@@ -126,7 +126,7 @@ TEST_F(MountTables, AFileThatWasJustMadeIsOpenedWithoutACallAndLivesOnWithoutIts
   KINTSUGI_EXPECT_OK(cluster.run(mount->unlink(caller, directory, "f")));
   write(opened->handle, 8, "holds");
   cluster.run_for(20s);
-  KINTSUGI_EXPECT_OK(cluster.run(mount->fsync(caller, file, opened->handle, false)));
+  KINTSUGI_EXPECT_OK(cluster.run(mount->fsync(caller, file, opened->handle)));
   const auto read =
       cluster.run(mount->read(caller, file, {.handle = opened->handle, .offset = 0, .bytes = 100}));
   ASSERT_TRUE(read) << read.error();
@@ -194,7 +194,7 @@ TEST_F(MountTables, ManyListingsThatStandStillTakeABoundedRoomAndGoOnWhereTheyWe
   };
   std::vector<Listing> listings;
   for (int i = 0; i < 6; ++i) {
-    const auto opened = cluster.run(mount->open_directory(caller, directory, {}));
+    const auto opened = cluster.run(mount->open_directory(caller, directory));
     ASSERT_TRUE(opened) << opened.error();
     listings.push_back({opened->handle, 0, {}});
   }
@@ -221,7 +221,7 @@ TEST_F(MountTables, SoManyHandlesAreOpenAtOnce) {
   const auto refused = cluster.run(mount->open(caller, file, {}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kLimitExceeded);
-  EXPECT_FALSE(cluster.run(mount->open_directory(caller, directory, {})));
+  EXPECT_FALSE(cluster.run(mount->open_directory(caller, directory)));
   KINTSUGI_EXPECT_OK(cluster.run(mount->release(caller, file, {.handle = handles.back()})));
   EXPECT_TRUE(cluster.run(mount->open(caller, file, {})));
 }

@@ -316,9 +316,8 @@ TEST_F(MountTasks, WhatTheKernelAsksIsOneTreeOverAllMachines) {
   ASSERT_TRUE(run(kWrite, [&](const mount::Caller& caller) {
     return mount->write(caller, file.entry.node, bytes_of(handle));
   }));
-  KINTSUGI_ASSERT_OK(run(kSync, [&](const mount::Caller& caller) {
-    return mount->fsync(caller, file.entry.node, handle, false);
-  }));
+  KINTSUGI_ASSERT_OK(
+      run(kSync, [&](const mount::Caller& caller) { return mount->fsync(caller, file.entry.node, handle); }));
   ASSERT_TRUE(run(kRead, [&](const mount::Caller& caller) {
     return mount->read(caller, file.entry.node,
                        keep(mount::ReadRequest{.handle = handle, .offset = 0, .bytes = 1 << 20}));
@@ -370,7 +369,7 @@ TEST_F(MountTasks, WhoeverDoesNotGoOnSaysWhatItWaitsFor) {
 
   const auto sync = [&](const mount::CreateAnswer& file) {
     begin(kWaits, [this, file](const mount::Caller& caller) {
-      return mount->fsync(caller, file.entry.node, file.open.handle, false);
+      return mount->fsync(caller, file.entry.node, file.open.handle);
     });
   };
   sync(first);

@@ -4,6 +4,7 @@
 
 #include "client/lib/check/checked_chunk.h"
 #include "common/proto/meta.pb.h"
+#include "common/runtime/backoff.h"
 #include "erasure/code.h"
 
 namespace kintsugi::client {
@@ -42,7 +43,7 @@ void RepairWait::report_to(DeepCheckReport& report) {
 
 asio::awaitable<Status> RepairWait::wait(Duration patience, std::function<void()> on_settled) {
   TimePoint last = resources_.now();
-  Duration pause = kFirstPause;
+  runtime::Backoff backoff(resources_.runtime.random, kFirstPause, kLastPause);
   while (true) {
     for (DamagedChunk& chunk : chunks_) {
       if (chunk.settled()) continue;
@@ -50,14 +51,13 @@ asio::awaitable<Status> RepairWait::wait(Duration patience, std::function<void()
       if (!chunk.settled()) continue;
       ++settled_;
       last = resources_.now();
-      pause = kFirstPause;
+      backoff.reset();
       on_settled();
     }
     if (settled_ == chunks_.size()) co_return Status{};
     if (resources_.now() - last >= patience) co_return co_await explain();
-    if (!co_await resources_.background.sleep_for(pause))
+    if (!co_await resources_.background.sleep_for(backoff.next()))
       co_return Status{Code::kCancelled, "the client is stopping"};
-    pause = std::min(2 * pause, kLastPause);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/log/log.h"
+#include "common/runtime/backoff.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
@@ -34,11 +35,14 @@ asio::awaitable<Status> InodeCalls::call(Context context, rpc::Method method, co
 asio::awaitable<Status> InodeCalls::call_now(Context context, rpc::Method method, const Message& request,
                                              Message& response) {
   const TimePoint give_up = std::min(context.deadline, resources_.now() + io_timeout_);
-  for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
+  runtime::Backoff backoff(resources_.runtime.random, kFirstBackoff, kLongestBackoff);
+  while (true) {
     Status status = co_await link_.call(context, method, request, response);
-    if (!may_pass(status) || resources_.now() + backoff >= give_up) co_return status;
+    if (!may_pass(status)) co_return status;
+    const auto pause = backoff.next_before(resources_.now(), give_up);
+    if (!pause) co_return status;
     const runtime::Wait wait(context, runtime::WaitKind::kTimer);
-    if (!co_await resources_.background.sleep_for(backoff))
+    if (!co_await resources_.background.sleep_for(*pause))
       co_return Status{Code::kCancelled, "the client is stopping"};
   }
 }

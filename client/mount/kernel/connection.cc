@@ -1,11 +1,8 @@
 #include "client/mount/kernel/connection.h"
 
 #include <boost/asio/co_spawn.hpp>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include "client/mount/kernel/caller_process.h"
-#include "common/base/errno_of.h"
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
 
@@ -37,18 +34,17 @@ Connection::Connection(runtime::ProductionRuntime& runtime, int device, FileSyst
       options_(std::move(options)),
       dispatcher_(file_system),
       device_(runtime.io(), device),
+      replies_(device),
       keep_awake_(clock_, options_.awake_device),
       // One more than wait for answers: there is always one to read interrupts into.
       buffers_(runtime.runtime(), 2 * (options_.large_buffers + 1), buffer_bytes(options_.handshake)),
-      changed_(runtime.runtime()) {
-  KINTSUGI_ASSERT(options_.large_buffers > 0 && options_.max_in_flight > 0);
-  KINTSUGI_ASSERT(options_.journal.empty() || options_.journal.size() >= 2 * options_.max_in_flight);
-  for (auto* list : {&free_, &active_})
-    list->reserve(2 * options_.max_in_flight);
-}
+      requests_({.requests = options_.max_in_flight, .large_buffers = options_.large_buffers},
+                options_.journal),
+      interrupts_(clock_, requests_, options_.interrupt_patience, *this),
+      changed_(runtime.runtime()) {}
 
 Connection::~Connection() {
-  KINTSUGI_ASSERT(active_.empty() && !reading_);
+  KINTSUGI_ASSERT(requests_.count() == 0 && !reading_);
 }
 
 asio::awaitable<Result<Ending>> Connection::serve() {
@@ -60,18 +56,17 @@ asio::awaitable<Result<Ending>> Connection::serve() {
     co_await changed_.wait();
   if (*ending_ == Ending::kStopped) {
     const TimePoint until = clock_.now() + options_.stop_patience;
-    for (Request* request : std::vector(active_))
-      if (request->opcode == FUSE_SETLKW) leave(*request);
-    while (reading_ || !active_.empty()) {
+    for (Request* request : std::vector(requests_.all()))
+      if (request->operation->gives_up == GivesUp::kAtAnySignal) leave(*request);
+    while (reading_ || requests_.count() > 0) {
       if (!co_await changed_.wait_until(until)) break;
     }
   }
-  for (Request* request : std::vector(active_))
+  for (Request* request : std::vector(requests_.all()))
     leave(*request);
-  while (reading_ || !active_.empty())
+  while (reading_ || requests_.count() > 0)
     co_await changed_.wait();
   clock_.cancel(next_housekeeping_);
-  if (*ending_ != Ending::kStopped) co_await file_system_.destroyed();
   reading_into_ = {};
   if (!failure_.ok()) co_return failure_;
   co_return *ending_;
@@ -98,29 +93,14 @@ void Connection::adopt() {
 
 // Before the first read, or what this process has read already would come a second time.
 void Connection::ask_to_resend() {
-  if (options_.adopted && !options_.adopted->resend) return fail_journaled();
-  const fuse_out_header resend{.len = sizeof resend, .error = kNotifyResend, .unique = 0};
-  if (::write(device_.native_handle(), &resend, sizeof resend) < 0) {
-    log::warning("the kernel does not send again what the former process left unanswered: {}",
-                 std::strerror(errno));
-    return fail_journaled();
-  }
-  for (auto& word : options_.journal)
-    word.store(0, std::memory_order_relaxed);
-}
-
-void Connection::fail_journaled() {
-  for (auto& word : options_.journal)
-    if (const uint64_t unique = word.exchange(0, std::memory_order_relaxed); unique != 0)
-      write_answer(unique, EIO, nullptr);
+  const bool resends = (!options_.adopted || options_.adopted->resend) && replies_.ask_to_resend();
+  for (const uint64_t unanswered : requests_.take_noted())
+    if (!resends) replies_.write(unanswered, EIO, nullptr);
 }
 
 bool Connection::may_read() {
-  if (reading_ || ending_ || active_.size() - abandoned_.requests >= options_.max_in_flight) return false;
-  if (active_.size() >= 2 * options_.max_in_flight) return false;
-  if (!reading_into_ && large_held_ - abandoned_.large_buffers <= options_.large_buffers) {
-    reading_into_ = buffers_.try_acquire();
-  }
+  if (reading_ || ending_ || !requests_.has_room()) return false;
+  if (!reading_into_ && requests_.has_room_for_large()) reading_into_ = buffers_.try_acquire();
   return static_cast<bool>(reading_into_);
 }
 
@@ -183,31 +163,28 @@ void Connection::on_request(std::span<const std::byte> bytes) {
   std::memcpy(&head, bytes.data(), sizeof head);
   switch (head.opcode) {
     case FUSE_INIT: return on_init(bytes);
-    case FUSE_DESTROY: {
-      write_answer(head.unique, 0, nullptr);
-      return;
-    }
+    case FUSE_DESTROY: replies_.write(head.unique, 0, nullptr); return;
     case FUSE_FORGET:
     case FUSE_BATCH_FORGET:
     case FUSE_INTERRUPT:
-      if (Dispatcher::parse_header(bytes, message_) != 0) return;
-      head.opcode == FUSE_INTERRUPT ? on_interrupt(message_) : dispatcher_.forget(message_);
+      if (parse_header(bytes, message_) != 0) return;
+      head.opcode == FUSE_INTERRUPT ? interrupts_.on_interrupt(message_) : dispatcher_.forget(message_);
       return;
     default: break;
   }
-  if (!agreed_ || !Dispatcher::known(head.opcode)) {
-    write_answer(head.unique, agreed_ ? ENOSYS : EIO, nullptr);
+  if (!agreed_ || operation_of(head.opcode) == nullptr) {
+    replies_.write(head.unique, agreed_ ? ENOSYS : EIO, nullptr);
     return;
   }
   start(bytes);
 }
 
 void Connection::on_init(std::span<const std::byte> bytes) {
-  Dispatcher::parse_header(bytes, message_);
+  parse_header(bytes, message_);
   auto shake = shake_hands(message_.body, options_.handshake);
   if (!shake) {
     failure_ = shake.error();
-    write_answer(message_.answer_as, EPROTO, nullptr);
+    replies_.write(message_.answer_as, EPROTO, nullptr);
     return end(Ending::kAborted);
   }
   Reply reply{};
@@ -219,33 +196,14 @@ void Connection::on_init(std::span<const std::byte> bytes) {
     // It comes a second time when the process that had it first died before it answered.
     if (!std::exchange(agreed_, true)) file_system_.started(shake->negotiated);
   }
-  write_answer(message_.answer_as, 0, &reply);
-}
-
-Request& Connection::acquire() {
-  if (free_.empty()) {
-    requests_.push_back(std::make_unique<Request>());
-    requests_.back()->slot = requests_.size() - 1;
-    free_.push_back(requests_.back().get());
-  }
-  Request& request = *free_.back();
-  free_.pop_back();
-  request.position = active_.size();
-  active_.push_back(&request);
-  return request;
-}
-
-Request* Connection::find(uint64_t id) {
-  for (Request* request : active_)
-    if (request->id == id) return request;
-  return nullptr;
+  replies_.write(message_.answer_as, 0, &reply);
 }
 
 void Connection::start(std::span<const std::byte> bytes) {
-  Request& request = acquire();
-  const int error = Dispatcher::parse_header(bytes, request);
+  Request& request = requests_.begin();
+  const int error = parse_header(bytes, request);
   if (request.caller.resent) {
-    for (Request* other : active_) {
+    for (Request* other : requests_.all()) {
       if (other == &request || other->id != request.id || other->answered) continue;
       // It is being served here, and somebody asked the kernel to send again: the kernel knows it by the new name only.
       other->answer_as = request.answer_as;
@@ -254,20 +212,12 @@ void Connection::start(std::span<const std::byte> bytes) {
   }
   request.arrived = request.caller.asked = clock_.now();
   keep_awake_.touch(request.arrived);
-  if (!options_.journal.empty()) {
-    options_.journal[request.slot].store(request.answer_as, std::memory_order_relaxed);
-  }
+  requests_.note(request);
   if (error != 0) {
     answer(request, error);
     return finish(request);
   }
-  if (request.body.size() <= request.small.size()) {
-    std::memcpy(request.small.data(), request.body.data(), request.body.size());
-    request.body = std::span(request.small).first(request.body.size());
-  } else {
-    request.large = std::move(reading_into_);
-    ++large_held_;
-  }
+  requests_.hold_body(request, reading_into_);
   asio::co_spawn(runtime_.io(), handle(request), [](std::exception_ptr error) {
     if (error) std::rethrow_exception(error);
   });
@@ -275,8 +225,7 @@ void Connection::start(std::span<const std::byte> bytes) {
 
 asio::awaitable<void> Connection::handle(Request& request) {
   {
-    sight::Task task(options_.context, Dispatcher::site(request.opcode),
-                     {static_cast<double>(request.body.size())});
+    sight::Task task(options_.context, request.operation->site, {static_cast<double>(request.body.size())});
     request.caller.context = task.context();
     const int error = co_await dispatcher_.serve(request);
     if (error != 0) task.set_code(status_from_errno(error, "answered").code());
@@ -289,57 +238,7 @@ asio::awaitable<void> Connection::handle(Request& request) {
 bool Connection::answer(Request& request, int error) {
   if (request.answered) return false;
   request.answered = true;
-  return write_answer(request.answer_as, error, error == 0 ? &request.reply : nullptr);
-}
-
-bool Connection::write_answer(uint64_t unique, int error, const Reply* reply) {
-  std::array<iovec, kMaxReadRanges + 3> parts;
-  fuse_out_header head{.len = sizeof head, .error = -error, .unique = unique};
-  size_t count = 0;
-  const auto add = [&](const void* data, size_t bytes) {
-    if (bytes == 0 && count > 0) return;
-    parts[count++] = {const_cast<void*>(data), bytes};
-    head.len += static_cast<uint32_t>(bytes);
-  };
-  parts[count++] = {&head, sizeof head};
-  if (reply != nullptr) {
-    add(reply->fixed.data(), reply->fixed_bytes);
-    add(reply->text.data(), reply->text.size());
-    for (const auto& range : reply->data.ranges)
-      add(range.data(), range.size());
-  }
-  ssize_t written;
-  do
-    written = ::writev(device_.native_handle(), parts.data(), static_cast<int>(count));
-  while (written < 0 && errno == EINTR);
-  if (written >= 0) return true;
-  // ENOENT: the application was killed. ENODEV and so on: unmounted meanwhile.
-  if (errno == ENOENT || errno == ENODEV || errno == ECONNABORTED || errno == EPERM) return false;
-  log::error("the kernel refused an answer of {} bytes (errno {} to the application): {}", head.len, error,
-             std::strerror(errno));
-  // It would wait for ever.
-  if (reply != nullptr) return write_answer(unique, EIO, nullptr), false;
-  return false;
-}
-
-void Connection::on_interrupt(const Request& message) {
-  Arguments in(message.body);
-  const uint64_t id = in.take<fuse_interrupt_in>().unique & ~kUniqueResend;
-  Request* request = in.error() == 0 ? find(id) : nullptr;
-  // It may have been answered while the interrupt was on its way.
-  if (request == nullptr || request->answered || request->interrupt.requested()) return;
-  look_after(*request, std::max(clock_.now(), request->arrived + options_.interrupt_patience));
-  request->interrupt.request();
-}
-
-void Connection::look_after(Request& request, TimePoint due) {
-  request.patience = clock_.call_at(due, [this, &request] {
-    request.patience = runtime::TimerId::kNone;
-    // As in a local file system, a signal that a process handles ends the wait for a lock, and nothing else: programs take EINTR of
-    // an fsync for lost data. The kernel tells of the first signal only, and the one that kills may come later.
-    if (request.opcode == FUSE_SETLKW || was_killed(request.caller.pid)) return abandon(request);
-    look_after(request, clock_.now() + options_.interrupt_patience);
-  });
+  return replies_.write(request.answer_as, error, &request.reply);
 }
 
 void Connection::housekeep() {
@@ -347,52 +246,27 @@ void Connection::housekeep() {
   if (++housekeepings_ % kBuffersIdleAfter == 0) buffers_.give_back_idle();
   if (reading_ || ending_) return;
   // There is no room to read more, and so no interrupt is read, either: those who were killed are found in another way.
-  const TimePoint old = clock_.now() - options_.interrupt_patience;
-  for (Request* request : std::vector(active_)) {
-    if (request->answered || request->arrived > old || !was_killed(request->caller.pid)) continue;
-    abandon(*request);
-    request->interrupt.request();
-  }
+  interrupts_.look_for_killed();
 }
 
 void Connection::abandon(Request& request) {
   if (request.answered) return;
-  request.interrupt.abandon();
+  requests_.give_up(request);
   answer(request, EINTR);
-  ++abandoned_.requests;
-  if (request.large) ++abandoned_.large_buffers;
   read_more();
 }
 
 void Connection::leave(Request& request) {
   if (request.interrupt.abandoned()) return;
   request.answered = true;
-  request.interrupt.abandon();
-  ++abandoned_.requests;
-  if (request.large) ++abandoned_.large_buffers;
+  requests_.give_up(request);
   request.interrupt.request();
 }
 
 void Connection::finish(Request& request) {
-  if (request.patience != runtime::TimerId::kNone) clock_.cancel(request.patience);
-  request.patience = runtime::TimerId::kNone;
-  const bool abandoned = request.interrupt.abandoned();
-  const bool left = ending_ == Ending::kStopped && abandoned;
-  if (abandoned) --abandoned_.requests;
-  if (request.large) {
-    --large_held_;
-    if (abandoned) --abandoned_.large_buffers;
-  }
-  if (!options_.journal.empty() && !left) options_.journal[request.slot].store(0, std::memory_order_relaxed);
-  request.interrupt = {};
-  request.large = {};
-  request.answered = false;
-  request.reply.clear();
-  request.granted = {};
-  active_.back()->position = request.position;
-  active_[request.position] = active_.back();
-  active_.pop_back();
-  free_.push_back(&request);
+  interrupts_.forget(request);
+  const bool is_left = ending_ == Ending::kStopped && request.interrupt.abandoned();
+  requests_.end(request, is_left);
   if (ending_) changed_.notify_all();
   read_more();
 }

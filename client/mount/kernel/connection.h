@@ -1,17 +1,21 @@
-/// A mounted file system's end of /dev/fuse: reads requests, has each one served by a coroutine, writes answers.
+/// A mounted file system's end of /dev/fuse: reads requests, and has each one served by a coroutine, from the handshake to the
+/// unmount.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "client/mount/kernel/dispatcher.h"
 #include "client/mount/kernel/handshake.h"
+#include "client/mount/kernel/interrupts.h"
 #include "client/mount/kernel/keep_awake.h"
+#include "client/mount/kernel/reply_writer.h"
+#include "client/mount/kernel/requests_in_flight.h"
 #include "common/runtime/event.h"
 #include "common/runtime/production/production_runtime.h"
 
@@ -53,7 +57,7 @@ enum class Ending {
 };
 
 /// Belongs to the thread of the runtime. REQUIRES: serve() returned before it is destroyed.
-class Connection {
+class Connection final : private EarlyAnswers {
  public:
   /// Owns `device`, an open /dev/fuse that a file system is mounted with.
   Connection(runtime::ProductionRuntime& runtime, int device, FileSystem& file_system,
@@ -61,40 +65,36 @@ class Connection {
   ~Connection();
 
   /// Serves until the file system is unmounted or stop() is called, and every handler has ended: those of requests that
-  /// nobody waits for any more are interrupted. Calls FileSystem::destroyed() after an unmount.
+  /// nobody waits for any more are interrupted.
   asio::awaitable<Result<Ending>> serve();
   /// Ends serve() without an unmount. Locks that wait, and what takes longer than stop_patience, stays unanswered.
   void stop();
   /// Ends serve() as an abort of the connection does: nothing is answered any more. The kernel hears of it when the device is closed.
   void abandon_all() { end(Ending::kAborted); }
 
-  size_t in_flight() const { return active_.size(); }
+  size_t in_flight() const { return requests_.count(); }
 
  private:
   void adopt();
   void ask_to_resend();
-  void fail_journaled();
+
   void read_more();
   bool may_read();
   void on_read(const boost::system::error_code& error, size_t bytes);
   void read_batch();
   void on_request(std::span<const std::byte> bytes);
   void on_init(std::span<const std::byte> bytes);
-  void on_interrupt(const Request& message);
-  /// From `due` on the interrupted request is answered with EINTR once its caller was killed.
-  void look_after(Request& request, TimePoint due);
+
   void start(std::span<const std::byte> bytes);
   asio::awaitable<void> handle(Request& request);
   bool answer(Request& request, int error);
-  bool write_answer(uint64_t unique, int error, const Reply* reply);
-  void abandon(Request& request);
+  void abandon(Request& request) override;
+  /// Leaves it to the next process, or to nobody after an unmount.
   void leave(Request& request);
   void finish(Request& request);
+
   void housekeep();
   void end(Ending ending);
-
-  Request* find(uint64_t id);
-  Request& acquire();
 
   runtime::ProductionRuntime& runtime_;
   runtime::Clock& clock_;
@@ -102,27 +102,21 @@ class Connection {
   ConnectionOptions options_;
   Dispatcher dispatcher_;
   asio::posix::stream_descriptor device_;
+  ReplyWriter replies_;
   KeepAwake keep_awake_;
   runtime::BufferPool buffers_;
   runtime::Buffer reading_into_;
   bool reading_ = false;
   bool batches_pay_ = false;  ///< the last time that more was read at once, there was more
   unsigned reads_ = 0;
-  struct Held {
-    size_t requests = 0;
-    size_t large_buffers = 0;
-  };
-  Held abandoned_;  ///< by requests that were told EINTR and are still being served
-  size_t large_held_ = 0;
+  RequestsInFlight requests_;
+  Interrupts interrupts_;
   runtime::TimerId next_housekeeping_ = runtime::TimerId::kNone;
   unsigned housekeepings_ = 0;
   bool agreed_ = false;
   std::optional<Ending> ending_;
   Status failure_;
-  Request message_;  // what has no coroutine: FORGET, INTERRUPT
-  std::vector<std::unique_ptr<Request>> requests_;
-  std::vector<Request*> free_;
-  std::vector<Request*> active_;
+  Request message_;  ///< the last one that has no coroutine: FORGET, INTERRUPT
   runtime::Event changed_;
 };
 

@@ -55,7 +55,6 @@ fuse_entry_out to_fuse(const Entry& from) {
   const Split attributes_valid = split(std::max<int64_t>(from.attributes_valid.count(), 0));
   fuse_entry_out to{};
   to.nodeid = from.node;
-  to.generation = from.generation;
   to.entry_valid = entry_valid.seconds;
   to.entry_valid_nsec = entry_valid.ns;
   to.attr_valid = attributes_valid.seconds;

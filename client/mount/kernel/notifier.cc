@@ -143,12 +143,4 @@ asio::awaitable<Status> Notifier::invalidate_entry(NodeId parent, std::string_vi
   co_return co_await send(FUSE_NOTIFY_INVAL_ENTRY, &head, sizeof head, name);
 }
 
-asio::awaitable<Status> Notifier::delete_entry(NodeId parent, NodeId child, std::string_view name) {
-  const fuse_notify_delete_out head{
-      .parent = parent, .child = child, .namelen = static_cast<uint32_t>(name.size())};
-  const Status deleted = co_await send(FUSE_NOTIFY_DELETE, &head, sizeof head, name);
-  if (deleted.ok()) co_return deleted;
-  co_return co_await invalidate_entry(parent, name, false);
-}
-
 }  // namespace kintsugi::mount

@@ -53,8 +53,6 @@ class Notifier {
   asio::awaitable<Status> invalidate_inode(NodeId node, int64_t offset, int64_t length);
   /// Drops a name, or (`expire_only`) has it looked up again at its next use, which leaves what is mounted or open below.
   asio::awaitable<Status> invalidate_entry(NodeId parent, std::string_view name, bool expire_only);
-  /// The name was removed: who watches or stands in it is told. Falls back to invalidate_entry().
-  asio::awaitable<Status> delete_entry(NodeId parent, NodeId child, std::string_view name);
 
   /// Calls under way end with kCancelled.
   void close();

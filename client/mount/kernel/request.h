@@ -14,6 +14,8 @@
 
 namespace kintsugi::mount {
 
+struct Operation;
+
 /// What a handler has to say. Together: fixed, then text, then the ranges.
 struct Reply {
   alignas(8) std::array<std::byte, 192> fixed;  ///< structures of the protocol
@@ -46,7 +48,6 @@ struct Granted {
   bool directory = false;
   NodeId opened_node = 0;
   Handle handle = 0;
-  int flags = 0;
 };
 
 /// Reused for one request after the other; it lives at one address.
@@ -54,6 +55,7 @@ struct Request {
   uint64_t id = 0;         ///< `unique` without the bit that says that it was sent again
   uint64_t answer_as = 0;  ///< `unique` as the kernel knows the request now
   uint32_t opcode = 0;
+  const Operation* operation = nullptr;  ///< null: the mount does not serve it, or it has no answer
   NodeId node = 0;
   Caller caller;
   Interrupt interrupt;
@@ -69,5 +71,10 @@ struct Request {
   Reply reply;
   Granted granted;
 };
+
+/// Checks the header of what was read, and fills the request except for its buffers. An errno: to be answered with that.
+/// kNoAnswerPossible: what was read is no request at all.
+inline constexpr int kNoAnswerPossible = -1;
+int parse_header(std::span<const std::byte> bytes, Request& request);
 
 }  // namespace kintsugi::mount

@@ -1,77 +1,26 @@
-#include "client/cli/local_file.h"
+#include "client/cli/local_sink.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
+#include <cstdio>
 #include <random>
-#include <vector>
 
-#include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/uio.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "client/cli/file_work.h"
+#include "common/runtime/disk.h"
 
 namespace kintsugi::cli {
 namespace {
 
-/// Runs `work` on one of the threads and comes back to the coroutine's own executor. `work` stays in this frame, which lives
-/// until the answer has come back, so that nothing is copied.
-template <class Answer, class Work>
-asio::awaitable<Answer> on_thread(asio::thread_pool& threads, Work work) {
-  auto initiate = [&threads, &work](auto handler) {
-    asio::post(threads, [handler = std::move(handler), &work]() mutable {
-      Answer answer = work();
-      auto executor = asio::get_associated_executor(handler);
-      asio::post(executor, [handler = std::move(handler), answer = std::move(answer)]() mutable {
-        std::move(handler)(std::move(answer));
-      });
-    });
-  };
-  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>&, void(Answer)>(initiate,
-                                                                                        asio::use_awaitable);
-}
-
 /// Writes of at least so many bytes bypass the page cache: copying into fresh pages is most of what a large get costs.
 constexpr uint64_t kDirectBytes = 4 << 20;
-/// Reads of at most so many bytes are done at once where the page cache has them: to visit a thread costs more.
-constexpr uint64_t kQuickBytes = 64 << 10;
-/// What st_blocks counts.
-constexpr uint64_t kStatBlock = 512;
-/// Ranges of a file with holes: a commit can name so many extents, and stripes that end within them. What comes after them is data.
-constexpr size_t kMaxDataRanges = 20'000;
 /// Nobody else reads a file before it has its mode.
 constexpr mode_t kPrivate = 0600;
-
-/// Moves all bytes of `ranges` by calls like readv and writev, which may each move a part. Returns the bytes that were moved:
-/// fewer than asked for only at the end of the file.
-template <class Range, class Call>
-Result<size_t> move_all(const std::string& path, std::span<const Range> ranges, Call call) {
-  std::vector<iovec> vectors;
-  for (const Range& range : ranges) {
-    if (!range.empty()) vectors.push_back({const_cast<std::byte*>(range.data()), range.size()});
-  }
-  size_t done = 0, first = 0;
-  while (first < vectors.size()) {
-    const int count = static_cast<int>(std::min<size_t>(vectors.size() - first, IOV_MAX));
-    ssize_t moved = call(vectors.data() + first, count, done);
-    if (moved < 0 && errno == EINTR) continue;
-    if (moved < 0) return status_from_errno(errno, path);
-    if (moved == 0) break;
-    done += static_cast<size_t>(moved);
-    while (moved > 0) {
-      const size_t part = std::min(static_cast<size_t>(moved), vectors[first].iov_len);
-      vectors[first].iov_base = static_cast<char*>(vectors[first].iov_base) + part;
-      vectors[first].iov_len -= part;
-      moved -= static_cast<ssize_t>(part);
-      if (vectors[first].iov_len == 0) ++first;
-    }
-  }
-  return done;
-}
 
 std::string directory_of(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -116,124 +65,7 @@ Status refusal(const std::string& path) {
   return status_from_errno(errno, path);
 }
 
-/// Waits until `fd` can be read without waiting. False, and errno is ECANCELED, when `cancelled` can be read first.
-bool wait_for_bytes(int fd, int cancelled) {
-  pollfd wanted[] = {{.fd = fd, .events = POLLIN, .revents = 0},
-                     {.fd = cancelled, .events = POLLIN, .revents = 0}};
-  while (::poll(wanted, std::size(wanted), -1) < 0) {
-    if (errno != EINTR) return false;
-  }
-  if (wanted[1].revents == 0) return true;
-  errno = ECANCELED;
-  return false;
-}
-
 }  // namespace
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    (void)close();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-Status Descriptor::close() {
-  const int fd = std::exchange(fd_, -1);
-  if (fd > STDERR_FILENO && ::close(fd) != 0) return status_from_errno(errno, "close");
-  return {};
-}
-
-// ---- source
-
-Result<std::unique_ptr<LocalSource>> LocalSource::open(const std::string& path, asio::thread_pool& threads,
-                                                       int cancelled) {
-  std::unique_ptr<LocalSource> source(new LocalSource(threads, cancelled));
-  source->path_ = path == "-" ? "standard input" : path;
-  source->file_ =
-      Descriptor(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (source->file_.get() < 0) return status_from_errno(errno, path);
-  struct stat attributes{};
-  if (::fstat(source->file_.get(), &attributes) != 0) return status_from_errno(errno, path);
-  if (S_ISDIR(attributes.st_mode)) return Status{Code::kIsDirectory, path + " is a directory"};
-  if (path != "-") {
-    // A pipe or a device may have taken the place of the file that was there when the transfer was planned.
-    if (!S_ISREG(attributes.st_mode)) return Status{Code::kInvalidArgument, path + " is not a regular file"};
-    KINTSUGI_TRY(source->take_regular(attributes));
-  }
-  return source;
-}
-
-Status LocalSource::take_regular(const struct stat& attributes) {
-  mode_ = attributes.st_mode & 07777;
-  modified_ns_ = attributes.st_mtim.tv_sec * 1'000'000'000 + attributes.st_mtim.tv_nsec;
-  if (attributes.st_size == 0) {
-    // Files of /proc, and of some network file systems, have bytes all the same.
-    std::byte first{};
-    const ssize_t got = ::pread(file_.get(), &first, sizeof first, 0);
-    if (got < 0) return status_from_errno(errno, path_);
-    if (got > 0) return {};
-  }
-  size_ = static_cast<uint64_t>(attributes.st_size);
-  find_holes(static_cast<uint64_t>(attributes.st_blocks) * kStatBlock);
-  if (attributes.st_size > static_cast<off_t>(kQuickBytes))
-    (void)::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  return {};
-}
-
-std::optional<uint64_t> LocalSource::size() const {
-  struct stat attributes{};
-  if (!size_ || ::fstat(file_.get(), &attributes) != 0) return size_;
-  return std::max(*size_, static_cast<uint64_t>(attributes.st_size));
-}
-
-void LocalSource::find_holes(uint64_t allocated) {
-  if (allocated >= *size_) return;
-  std::vector<client::DataRange> ranges;
-  const auto size = static_cast<off_t>(*size_);
-  for (off_t at = 0; at < size;) {
-    const off_t begin = ::lseek(file_.get(), at, SEEK_DATA);
-    if (begin < 0 && errno != ENXIO) return;  // a file system that does not know
-    if (begin < 0 || begin >= size) break;
-    const bool is_last = ranges.size() + 1 == kMaxDataRanges;
-    const off_t end = is_last ? size : ::lseek(file_.get(), begin, SEEK_HOLE);
-    if (end <= begin) return;
-    at = std::min(end, size);
-    ranges.push_back({static_cast<uint64_t>(begin), static_cast<uint64_t>(at)});
-  }
-  const bool is_whole = ranges.size() == 1 && ranges[0].begin == 0 && ranges[0].end == *size_;
-  if (is_whole) return;
-  if (ranges.empty() || ranges.back().end < *size_) ranges.push_back({*size_, *size_});
-  data_ = std::move(ranges);
-}
-
-Result<size_t> LocalSource::read_now(uint64_t offset, std::span<const std::span<std::byte>> into) {
-  const int fd = file_.get();
-  if (size_) {
-    return move_all(path_, into, [fd, offset](iovec* to, int count, size_t done) {
-      return ::preadv(fd, to, count, static_cast<off_t>(offset + done));
-    });
-  }
-  return move_all(path_, into, [this, fd](iovec* to, int count, size_t) {
-    return wait_for_bytes(fd, cancelled_) ? ::readv(fd, to, count) : -1;
-  });
-}
-
-bool LocalSource::read_cached(uint64_t offset, std::span<const std::span<std::byte>> into) const {
-  if (!size_ || *size_ > kQuickBytes || into.size() != 1) return false;
-  const iovec to{into.front().data(), into.front().size()};
-  return ::preadv2(file_.get(), &to, 1, static_cast<off_t>(offset), RWF_NOWAIT) ==
-         static_cast<ssize_t>(to.iov_len);
-}
-
-asio::awaitable<Result<size_t>> LocalSource::read(uint64_t offset,
-                                                  std::span<const std::span<std::byte>> into) {
-  if (read_cached(offset, into)) co_return into.front().size();
-  auto work = [this, offset, into] { return read_now(offset, into); };
-  co_return co_await on_thread<Result<size_t>>(threads_, work);
-}
-
-// ---- sink
 
 Result<std::unique_ptr<LocalSink>> LocalSink::create(const std::string& path, uint64_t bytes, bool replace,
                                                      asio::thread_pool& threads) {

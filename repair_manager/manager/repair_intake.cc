@@ -1,0 +1,97 @@
+#include "repair_manager/manager/repair_intake.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+#include "erasure/code.h"
+#include "erasure/policy.h"
+#include "repair_manager/plan/selection.h"
+
+namespace kintsugi::repair_manager {
+namespace {
+
+/// The number of further losses that the stripe survives; negative: data is lost already.
+Result<int32_t> spare_chunks(const StripeView& stripe) {
+  KINTSUGI_ASSIGN(const erasure::Policy policy, erasure::Policy::parse(stripe.policy));
+  if (stripe.chunks.size() != policy.chunks())
+    return Status{Code::kInternal, fmt::format("stripe {} has {} chunks", stripe.id, stripe.chunks.size())};
+  std::vector<uint32_t> available;
+  for (const ChunkView& chunk : stripe.chunks)
+    if (chunk.available || is_empty_data_chunk(chunk, policy.k)) available.push_back(chunk.index);
+  return erasure::Code::get(policy)->spare(available);
+}
+
+}  // namespace
+
+void RepairIntake::add(std::vector<ChunkId> chunks, QueueEntry like) {
+  if (chunks.empty()) return;
+  std::reverse(chunks.begin(), chunks.end());
+  batches_.push_back({std::move(chunks), std::move(like)});
+}
+
+void RepairIntake::server_returned(ServerId server) {
+  std::erase_if(batches_, [server](const Batch& batch) { return batch.like.dead_server == server; });
+}
+
+void RepairIntake::moves_cancelled(ServerId from) {
+  std::erase_if(batches_, [from](const Batch& batch) { return batch.like.moving_from == from; });
+}
+
+void RepairIntake::keep_only(const std::function<bool(StripeId)>& mine) {
+  for (Batch& batch : batches_)
+    std::erase_if(batch.chunks, [&](ChunkId chunk) { return !mine(chunk.stripe); });
+  std::erase_if(batches_, [](const Batch& batch) { return batch.chunks.empty(); });
+}
+
+size_t RepairIntake::chunks() const {
+  size_t chunks = 0;
+  for (const Batch& batch : batches_)
+    chunks += batch.chunks.size();
+  return chunks;
+}
+
+size_t RepairIntake::moves() const {
+  size_t moves = 0;
+  for (const Batch& batch : batches_)
+    if (batch.like.kind == WorkKind::kMove) moves += batch.chunks.size();
+  return moves;
+}
+
+void RepairIntake::for_each_next(size_t most, const std::function<void(StripeId)>& visit) const {
+  for (const Batch& batch : batches_) {
+    for (auto chunk = batch.chunks.rbegin(); chunk != batch.chunks.rend(); ++chunk) {
+      if (most-- == 0) return;
+      visit(chunk->stripe);
+    }
+  }
+}
+
+std::optional<QueueEntry> RepairIntake::take() {
+  if (batches_.empty()) return {};
+  Batch& batch = batches_.front();
+  if (!view_.fetched(batch.chunks.back().stripe)) return {};
+  QueueEntry entry = batch.like;
+  entry.chunk = batch.chunks.back();
+  batch.chunks.pop_back();
+  if (batch.chunks.empty()) batches_.pop_front();
+  return entry;
+}
+
+bool RepairIntake::look_up(QueueEntry& entry) const {
+  const std::optional<StripeView> stripe = view_.stripe(entry.chunk.stripe);
+  if (!stripe || entry.chunk.index >= stripe->chunks.size()) return false;
+  const ChunkView& chunk = stripe->chunks[entry.chunk.index];
+  entry.heat = chunk.heat;
+  if (entry.kind == WorkKind::kMove) return chunk.available && chunk.server == entry.moving_from;
+  if (chunk.available) return false;
+  const Result<int32_t> spare = spare_chunks(*stripe);
+  if (!spare) {
+    log::error("chunk {} cannot be repaired: {}", entry.chunk, spare.error().to_string());
+    return false;
+  }
+  entry.spare = *spare;
+  if (entry.spare <= RepairQueue::kUrgentSpare) entry.due = entry.lost_at;
+  return true;
+}
+
+}  // namespace kintsugi::repair_manager
