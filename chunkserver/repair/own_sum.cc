@@ -103,7 +103,7 @@ asio::awaitable<Status> OwnSum::add_part(Context context, ChunkReader& reader, S
   uint64_t within = 0;
   for (uint32_t input = 0; input < rows_.size(); ++input) {
     const TimePoint asked = clock_.now();
-    auto data = co_await read_row(context, reader, range, rows_[input], begin, part.bytes, part.memory);
+    auto data = co_await read_row(context, reader, range, rows_[input], begin, part);
     if (!data) co_return data.error();
     read_seconds_ += to_seconds(clock_.now() - asked);
     unit = part.unit;
@@ -135,25 +135,24 @@ asio::awaitable<Status> OwnSum::add_part(Context context, ChunkReader& reader, S
 
 asio::awaitable<Result<std::span<const std::byte>>> OwnSum::read_row(Context context, ChunkReader& reader,
                                                                      const SumRange& range, uint32_t row,
-                                                                     uint64_t begin, uint64_t bytes,
-                                                                     OwnedSpan memory) {
+                                                                     uint64_t begin, const Part& part) {
   uint64_t done = 0;
-  while (done < bytes) {
-    uint64_t from = begin + done, part = bytes - done;
+  while (done < part.bytes) {
+    uint64_t from = begin + done, bytes = part.bytes - done;
     if (range.rows > 1) {
       const uint64_t sub_cell = range.sub_cell_bytes();
       const uint64_t in_cell = from % sub_cell;
-      part = std::min(part, sub_cell - in_cell);
+      bytes = std::min(bytes, sub_cell - in_cell);
       from = from / sub_cell * range.cell_bytes + row * sub_cell + in_cell;
     }
     if (from >= reader.length()) break;
-    part = std::min(part, reader.length() - from);
-    const OwnedSpan into = memory.subspan(done);
-    auto blocks = co_await reader.read_blocks(context, from / kBlockBytes, blocks_of(part), into);
+    bytes = std::min(bytes, reader.length() - from);
+    const OwnedSpan into = part.memory.subspan(done);
+    auto blocks = co_await reader.read_blocks(context, from / kBlockBytes, blocks_of(bytes), into);
     if (!blocks) co_return blocks.error();
-    done += part;
+    done += bytes;
   }
-  co_return std::span<const std::byte>(memory.bytes.first(done));
+  co_return std::span<const std::byte>(part.memory.bytes.first(done));
 }
 
 }  // namespace kintsugi::chunkserver

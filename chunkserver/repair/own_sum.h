@@ -33,11 +33,11 @@ class OwnSum final : public partial_sum::SumContributor {
                                   size_t contributor);
   asio::awaitable<Status> add_part(Context context, ChunkReader& reader, partial_sum::SliceWindow& window,
                                    size_t contributor, Part& part);
-  /// Reads the row's bytes from sub-chunk offset `begin` on into `memory`: as many as the chunk has of `bytes`.
+  /// Reads the row's bytes from sub-chunk offset `begin` on into the part's memory: as many as the chunk has of the part.
   asio::awaitable<Result<std::span<const std::byte>>> read_row(Context context, ChunkReader& reader,
                                                                const partial_sum::SumRange& range,
-                                                               uint32_t row, uint64_t begin, uint64_t bytes,
-                                                               OwnedSpan memory);
+                                                               uint32_t row, uint64_t begin,
+                                                               const Part& part);
 
   const runtime::Clock& clock_;
   ChunkStore& store_;

@@ -31,7 +31,6 @@ EXCEPTIONS = {
 
 # What is being cut: each line goes when its work has ended, and they may be fewer than ten then with the exceptions.
 BEING_CUT = {
-    "chunkserver/repair/own_sum:OwnSum::read_row",
     "chunkserver/service/chunk_service:ChunkService::ChunkService",
     "chunkserver/service/metaserver_link:MetaserverLink::MetaserverLink",
     "chunkserver/store/chunk_store",
@@ -41,7 +40,6 @@ BEING_CUT = {
     "client/lib/files/open_files",
     "client/lib/files/open_files:OpenFiles::OpenFiles",
     "client/lib/files/session",
-    "client/lib/write/chunk_sender:ChunkSender::ChunkSender",
     "common/runtime/live_work",
     "common/runtime/live_work:LiveWork::stand_as_task",
     "metaserver/cluster/block_reports:BlockReports::BlockReports",

@@ -21,14 +21,13 @@ constexpr Duration kSecondThoughtsLimit = 2s;
 }  // namespace
 
 ChunkSender::ChunkSender(Resources& resources, Context context, const Context& writer,
-                         StripeAllocation& allocation, uint32_t index, Limits limits, runtime::Event& changed)
+                         StripeAllocation& allocation, const Chunk& chunk, runtime::Event& changed)
     : resources_(resources),
       context_(context),
       writer_span_(writer.trace.span_id),
       allocation_(allocation),
-      index_(index),
-      limits_(limits),
-      queue_(resources.runtime, limits.queue_slices),
+      chunk_(chunk),
+      queue_(resources.runtime, chunk.queue_slices),
       changed_(changed) {}
 
 asio::awaitable<void> ChunkSender::push(const Context& writer, Slice slice) {
@@ -73,14 +72,14 @@ asio::awaitable<void> ChunkSender::run() {
     changed_.notify_all();
     co_return;
   }
-  if (!allocation_.server(index_)) {
+  if (!allocation_.server(chunk_.index)) {
     failed_ = true;
-    result_ = Status{Code::kUnavailable, fmt::format("chunk {}: no server was usable for it", index_)};
+    result_ = Status{Code::kUnavailable, fmt::format("chunk {}: no server was usable for it", chunk_.index)};
     queue_.close(*result_);
     changed_.notify_all();
     co_return;
   }
-  sight::Task task{context_, kSendChunk, {double(index_), double(limits_.max_bytes)}};
+  sight::Task task{context_, kSendChunk, {double(chunk_.index), double(chunk_.max_bytes)}};
   const Context outer = std::exchange(context_, task.context());
   Status status = task.finish(co_await send_all());
   context_ = outer;
@@ -96,15 +95,15 @@ asio::awaitable<void> ChunkSender::run() {
       if (!dropped) break;
     }
     if (!aborted_) {
-      resources_.health.failed(allocation_.server(index_));
-      allocation_.note_failure(index_);
-      log::debug("chunk {}:{} was not written: {}", allocation_.stripe().stripe_id(), index_,
+      resources_.health.failed(allocation_.server(chunk_.index));
+      allocation_.note_failure(chunk_.index);
+      log::debug("chunk {}:{} was not written: {}", allocation_.stripe().stripe_id(), chunk_.index,
                  status.to_string());
     }
   }
   if (!status.ok()) {
     status = status.with_context(
-        fmt::format("chunk {} on {}", index_, shown_server(allocation_.placement(index_))));
+        fmt::format("chunk {} on {}", chunk_.index, shown_server(allocation_.placement(chunk_.index))));
   }
   result_ = std::move(status);
   changed_.notify_all();
@@ -119,17 +118,17 @@ asio::awaitable<Status> ChunkSender::send_all() {
 
 asio::awaitable<Status> ChunkSender::try_servers(TryAt try_at) {
   // The server may have failed since the stripe was allocated. If no other can be had, it is tried all the same.
-  if (resources_.health.avoid(allocation_.server(index_))) {
+  if (resources_.health.avoid(allocation_.server(chunk_.index))) {
     const Context limited = context_.with_deadline(resources_.now() + kSecondThoughtsLimit);
-    (void)co_await allocation_.replace(limited, index_, resources_.health.avoided(), Repeat::kNever);
+    (void)co_await allocation_.replace(limited, chunk_.index, resources_.health.avoided(), Repeat::kNever);
     if (aborted_) co_return Status{Code::kCancelled, "the write was broken off"};
   }
   for (int attempt = 0;; ++attempt) {
-    const Status status = co_await (this->*try_at)(allocation_.placement(index_));
+    const Status status = co_await (this->*try_at)(allocation_.placement(chunk_.index));
     if (status.ok() || aborted_ || given_up_ || attempt == kMaxReplacements) co_return status;
-    resources_.health.failed(allocation_.server(index_));
-    allocation_.note_failure(index_);
-    const Status replaced = co_await allocation_.replace(context_, index_, {}, Repeat::kAllowed);
+    resources_.health.failed(allocation_.server(chunk_.index));
+    allocation_.note_failure(chunk_.index);
+    const Status replaced = co_await allocation_.replace(context_, chunk_.index, {}, Repeat::kAllowed);
     if (!replaced.ok()) co_return status.with_context("no other server to replace it");
   }
 }
@@ -139,10 +138,10 @@ asio::awaitable<Status> ChunkSender::open_at(proto::ChunkPlacement place) {
   KINTSUGI_CO_ASSIGN(server_, runtime::Endpoint::parse(place.address()));
   proto::WriteChunkRequest request;
   request.set_stripe_id(allocation_.stripe().stripe_id());
-  request.set_index(index_);
+  request.set_index(chunk_.index);
   request.set_policy(allocation_.stripe().policy());
   request.set_capability(place.capability());
-  request.set_max_bytes(limits_.max_bytes);
+  request.set_max_bytes(chunk_.max_bytes);
   const Context limited = context_.with_deadline(resources_.now() + kStreamLimit);
   KINTSUGI_CO_ASSIGN(
       stream_, co_await resources_.rpc.open_stream(limited, server_, rpc::Method::kWriteChunk, request));
@@ -170,7 +169,7 @@ asio::awaitable<Status> ChunkSender::send_whole_to(proto::ChunkPlacement place) 
   wait.stop();
   proto::WriteSmallChunkRequest request;
   request.set_stripe_id(allocation_.stripe().stripe_id());
-  request.set_index(index_);
+  request.set_index(chunk_.index);
   request.set_policy(allocation_.stripe().policy());
   request.set_capability(place.capability());
   request.set_data(whole_->data().data(), whole_->bytes);

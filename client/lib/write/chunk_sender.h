@@ -23,16 +23,18 @@ namespace kintsugi::client {
 
 class ChunkSender {
  public:
-  struct Limits {
-    uint64_t max_bytes =
-        0;  ///< no more will be pushed; when that is nothing, no server is asked to keep the chunk
-    size_t queue_slices = 0;  ///< bounds the memory of a slow server
+  /// The chunk of the stripe that is sent.
+  struct Chunk {
+    uint32_t index = 0;
+    /// No more bytes are pushed. When there are none, no server is asked to keep the chunk.
+    uint64_t max_bytes = 0;
+    size_t queue_slices = 0;  ///< They bound the memory that waits for a slow server.
   };
 
   /// `changed` is notified when the sender is done. All outlive the sender, which must live until `done()`.
-  /// `writer`: of who fills the queue.
+  /// `writer` is the context of the one who fills the queue.
   ChunkSender(Resources& resources, Context context, const Context& writer, StripeAllocation& allocation,
-              uint32_t index, Limits limits, runtime::Event& changed);
+              const Chunk& chunk, runtime::Event& changed);
 
   /// The sender's work, to be spawned once.
   asio::awaitable<void> run();
@@ -51,7 +53,7 @@ class ChunkSender {
   /// The longest of such waits that ended well.
   Duration longest_wait() const { return longest_wait_; }
 
-  bool is_empty() const { return limits_.max_bytes == 0; }
+  bool is_empty() const { return chunk_.max_bytes == 0; }
   bool done() const { return result_.has_value(); }
   bool failed() const { return failed_; }
   /// Ok: the chunk is durable. REQUIRES: done().
@@ -66,7 +68,7 @@ class ChunkSender {
   asio::awaitable<Status> send_whole();
   asio::awaitable<Status> send_whole_to(proto::ChunkPlacement placement);
   asio::awaitable<Status> confirm_small_write();
-  bool is_small() const { return limits_.max_bytes <= kBlockBytes; }
+  bool is_small() const { return chunk_.max_bytes <= kBlockBytes; }
   void leave_server();
   asio::awaitable<Status> send_slices();
   asio::awaitable<Status> seal();
@@ -77,8 +79,7 @@ class ChunkSender {
   Context context_;
   uint64_t writer_span_;  ///< of who fills the queue
   StripeAllocation& allocation_;
-  const uint32_t index_;
-  const Limits limits_;
+  const Chunk chunk_;
   runtime::Channel<std::unique_ptr<Slice>> queue_;
   runtime::Event& changed_;
   runtime::Endpoint server_;

@@ -40,10 +40,10 @@ StripeWriter::StripeWriter(Resources& resources, Context context, erasure::Polic
       block_crcs_(policy.chunks()),
       tasks_(resources.runtime) {
   for (uint32_t index = 0; index < policy.chunks(); ++index) {
-    const ChunkSender::Limits limits{erasure::chunk_length(policy, max_bytes, index),
-                                     queue_slices(resources, policy)};
-    senders_.push_back(std::make_unique<ChunkSender>(resources, task_.context(), context, allocation_, index,
-                                                     limits, changed_));
+    const ChunkSender::Chunk chunk{index, erasure::chunk_length(policy, max_bytes, index),
+                                   queue_slices(resources, policy)};
+    senders_.push_back(
+        std::make_unique<ChunkSender>(resources, task_.context(), context, allocation_, chunk, changed_));
     tasks_.spawn(senders_.back()->run());
   }
   if (policy_.tolerated() >= 2) tasks_.spawn(watch_senders());
