@@ -1,9 +1,12 @@
 #include "common/http/http_post.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
@@ -21,6 +24,31 @@ constexpr uint64_t kMostAnswer = 1 << 20;
 
 Status failed(const Url& to, const boost::system::error_code& error) {
   return {Code::kUnavailable, fmt::format("http://{}:{}{}: {}", to.host, to.port, to.path, error.message())};
+}
+
+/// A look-up of a name. The system's call cannot be broken off: whoever waited leaves, and it ends by itself.
+struct LookUp {
+  LookUp(const asio::any_io_executor& executor, std::chrono::steady_clock::time_point deadline)
+      : resolver(executor), over(executor, deadline) {}
+
+  tcp::resolver resolver;
+  asio::steady_timer over;  ///< It is cancelled when the answer is there.
+  std::optional<boost::system::error_code> error;
+  tcp::resolver::results_type endpoints;
+};
+
+asio::awaitable<Result<tcp::resolver::results_type>> look_up(asio::any_io_executor executor, const Url& to,
+                                                             std::chrono::steady_clock::time_point deadline) {
+  const auto call = std::make_shared<LookUp>(executor, deadline);
+  call->resolver.async_resolve(to.host, to.port, [call](const auto& error, auto endpoints) {
+    call->error = error;
+    call->endpoints = std::move(endpoints);
+    call->over.cancel();
+  });
+  (void)co_await call->over.async_wait(kTuple);
+  const boost::system::error_code error = call->error.value_or(asio::error::timed_out);
+  if (error) co_return failed(to, error);
+  co_return call->endpoints;
 }
 
 }  // namespace
@@ -50,12 +78,11 @@ Result<Url> Url::parse(std::string_view text) {
 asio::awaitable<Result<int>> post(asio::any_io_executor executor, Url to, std::string content_type,
                                   std::string body, Duration limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  tcp::resolver resolver(executor);
-  auto [resolve_error, endpoints] = co_await resolver.async_resolve(to.host, to.port, kTuple);
-  if (resolve_error) co_return failed(to, resolve_error);
+  const auto endpoints = co_await look_up(executor, to, deadline);
+  if (!endpoints) co_return endpoints.error();
   beast::tcp_stream stream(executor);
   stream.expires_at(deadline);
-  auto [connect_error, endpoint] = co_await stream.async_connect(endpoints, kTuple);
+  auto [connect_error, endpoint] = co_await stream.async_connect(*endpoints, kTuple);
   if (connect_error) co_return failed(to, connect_error);
   beast::http::request<beast::http::string_body> request(beast::http::verb::post, to.path, 11);
   request.set(beast::http::field::host, to.host + ":" + to.port);

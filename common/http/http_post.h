@@ -18,7 +18,8 @@ struct Url {
   static Result<Url> parse(std::string_view text);
 };
 
-/// Sends `body` and waits for the answer, whose status it returns. kUnavailable, and within `limit`, when there is none.
+/// Sends `body` and waits for the answer, whose status it returns. kUnavailable, and within `limit`, when there is none. A look-up
+/// of the host's name that takes longer goes on in the background, and `executor` must live until it ends.
 asio::awaitable<Result<int>> post(asio::any_io_executor executor, Url to, std::string content_type,
                                   std::string body, Duration limit);
 
