@@ -1,5 +1,5 @@
 // Write leases: who has one, who is asked to give one back, and what happens to one whose owner is silent.
-#include "metaserver/cluster/leases.h"
+#include "metaserver/sessions/leases.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>

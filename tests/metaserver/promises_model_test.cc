@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/runtime/task_group.h"
-#include "metaserver/cluster/promises.h"
+#include "metaserver/sessions/promises.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/sim_random.h"
 #include "tests/simulation/runtime/simulation.h"

@@ -1,5 +1,5 @@
 // What kernels may believe: whoever changes it is answered once they have heard of it, or can believe nothing any more.
-#include "metaserver/cluster/promises.h"
+#include "metaserver/sessions/promises.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>

@@ -1,5 +1,5 @@
 // What sessions hold: told in pages, and let go of only once everything was told.
-#include "metaserver/cluster/sessions.h"
+#include "metaserver/sessions/sessions.h"
 
 #include <gtest/gtest.h>
 

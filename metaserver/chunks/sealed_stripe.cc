@@ -1,4 +1,4 @@
-#include "metaserver/cluster/sealed_stripe.h"
+#include "metaserver/chunks/sealed_stripe.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/leases.h"
+#include "metaserver/sessions/leases.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/lock_waits.h"
+#include "metaserver/sessions/lock_waits.h"
 
 #include <algorithm>
 #include <set>

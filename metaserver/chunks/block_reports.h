@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "common/proto/meta.pb.h"
-#include "metaserver/cluster/allocations.h"
-#include "metaserver/cluster/chunk_map.h"
-#include "metaserver/cluster/garbage.h"
-#include "metaserver/cluster/history.h"
-#include "metaserver/cluster/quarantine.h"
+#include "metaserver/chunks/allocations.h"
+#include "metaserver/chunks/chunk_map.h"
+#include "metaserver/chunks/garbage.h"
+#include "metaserver/chunks/history.h"
+#include "metaserver/chunks/quarantine.h"
 #include "metaserver/cluster/server_registry.h"
 
 namespace kintsugi::metaserver {

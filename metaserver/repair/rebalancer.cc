@@ -1,4 +1,4 @@
-#include "metaserver/cluster/rebalancer.h"
+#include "metaserver/repair/rebalancer.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/leased_locks.h"
+#include "metaserver/sessions/leased_locks.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/garbage.h"
+#include "metaserver/chunks/garbage.h"
 
 #include "common/log/log.h"
 

@@ -1,11 +1,11 @@
-#include "metaserver/cluster/uploads.h"
+#include "metaserver/chunks/uploads.h"
 
 #include <algorithm>
 #include <set>
 
 #include "common/log/log.h"
-#include "metaserver/cluster/garbage.h"
-#include "metaserver/cluster/sealed_stripe.h"
+#include "metaserver/chunks/garbage.h"
+#include "metaserver/chunks/sealed_stripe.h"
 
 namespace kintsugi::metaserver {
 namespace {

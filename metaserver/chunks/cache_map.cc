@@ -1,4 +1,4 @@
-#include "metaserver/cluster/cache_map.h"
+#include "metaserver/chunks/cache_map.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/repair_log.h"
+#include "metaserver/repair/repair_log.h"
 
 #include <algorithm>
 

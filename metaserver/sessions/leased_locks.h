@@ -6,7 +6,7 @@
 
 #include "common/proto/file_locks.h"
 #include "common/proto/inode.pb.h"
-#include "metaserver/cluster/leases.h"
+#include "metaserver/sessions/leases.h"
 
 namespace kintsugi::metaserver {
 

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/chunk_map.h"
+#include "metaserver/chunks/chunk_map.h"
 
 namespace kintsugi::metaserver {
 

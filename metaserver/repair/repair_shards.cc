@@ -1,4 +1,4 @@
-#include "metaserver/cluster/repair_shards.h"
+#include "metaserver/repair/repair_shards.h"
 
 #include "common/log/log.h"
 

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/move_backoff.h"
+#include "metaserver/repair/move_backoff.h"
 
 #include <algorithm>
 

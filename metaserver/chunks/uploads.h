@@ -18,7 +18,7 @@
 #include "common/proto/meta.pb.h"
 #include "common/proto/store.pb.h"
 #include "common/runtime/clock.h"
-#include "metaserver/cluster/allocations.h"
+#include "metaserver/chunks/allocations.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/schema/stripes.h"
 #include "metaserver/schema/transaction.h"

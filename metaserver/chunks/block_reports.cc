@@ -1,4 +1,4 @@
-#include "metaserver/cluster/block_reports.h"
+#include "metaserver/chunks/block_reports.h"
 
 #include "common/log/log.h"
 

@@ -1,8 +1,8 @@
-#include "metaserver/cluster/allocations.h"
+#include "metaserver/chunks/allocations.h"
 
 #include <utility>
 
-#include "metaserver/cluster/ticket.h"
+#include "metaserver/chunks/ticket.h"
 
 namespace kintsugi::metaserver {
 

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/quarantine.h"
+#include "metaserver/chunks/quarantine.h"
 
 #include <algorithm>
 

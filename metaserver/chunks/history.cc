@@ -1,4 +1,4 @@
-#include "metaserver/cluster/history.h"
+#include "metaserver/chunks/history.h"
 
 #include <algorithm>
 

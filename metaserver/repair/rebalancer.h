@@ -10,10 +10,10 @@
 #include "common/base/ids.h"
 #include "common/proto/store.pb.h"
 #include "common/runtime/clock.h"
-#include "metaserver/cluster/chunk_map.h"
-#include "metaserver/cluster/move_backoff.h"
+#include "metaserver/chunks/chunk_map.h"
 #include "metaserver/cluster/server_registry.h"
 #include "metaserver/cluster/slow_servers.h"
+#include "metaserver/repair/move_backoff.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {

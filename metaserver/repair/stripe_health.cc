@@ -1,4 +1,4 @@
-#include "metaserver/cluster/stripe_health.h"
+#include "metaserver/repair/stripe_health.h"
 
 #include <algorithm>
 

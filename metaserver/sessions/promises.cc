@@ -1,4 +1,4 @@
-#include "metaserver/cluster/promises.h"
+#include "metaserver/sessions/promises.h"
 
 #include <algorithm>
 #include <map>

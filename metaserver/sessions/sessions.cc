@@ -1,4 +1,4 @@
-#include "metaserver/cluster/sessions.h"
+#include "metaserver/sessions/sessions.h"
 
 #include <algorithm>
 

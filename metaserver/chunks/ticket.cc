@@ -1,4 +1,4 @@
-#include "metaserver/cluster/ticket.h"
+#include "metaserver/chunks/ticket.h"
 
 namespace kintsugi::metaserver {
 namespace {

@@ -16,7 +16,7 @@
 #include "common/proto/inode.pb.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
-#include "metaserver/cluster/sessions.h"
+#include "metaserver/sessions/sessions.h"
 
 namespace kintsugi::metaserver {
 

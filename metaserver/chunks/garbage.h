@@ -21,7 +21,7 @@
 #include "common/base/ids.h"
 #include "common/proto/meta.pb.h"
 #include "common/runtime/clock.h"
-#include "metaserver/cluster/chunk_map.h"
+#include "metaserver/chunks/chunk_map.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
