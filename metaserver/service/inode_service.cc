@@ -81,23 +81,6 @@ std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
   };
 }
 
-asio::awaitable<Status> InodeService::settle(uint64_t session, std::vector<NameIn> names) {
-  for (int round = 0; !state_.leases.all_settled(session); ++round) {
-    std::vector<InodeId> unsettled;
-    for (const auto& [directory, name] : names) {
-      if (!state_.leases.settled(directory, session)) unsettled.push_back(directory);
-      const auto entry = name.empty() ? std::nullopt : find_entry(Reader(state_.store), directory, name);
-      if (entry && entry->is_directory() && !state_.leases.settled(entry->id, session))
-        unsettled.push_back(entry->id);
-    }
-    if (unsettled.empty()) break;
-    if (round == MetaState::kMaxRoundsOfSettling)
-      co_return Status{Code::kUnavailable, "is in use by other clients"};
-    KINTSUGI_CO_TRY(co_await state_.leases.settle(std::move(unsettled), session));
-  }
-  co_return Status{};
-}
-
 Status InodeService::find(const proto::LookupRequest& request, InodeResponse& response) const {
   KINTSUGI_ASSIGN(const Place directory, state_.places.of(InodeId{request.parent()}));
   KINTSUGI_ASSIGN(const Place found,
@@ -109,18 +92,20 @@ Status InodeService::find(const proto::LookupRequest& request, InodeResponse& re
 asio::awaitable<Status> InodeService::lookup(Context context, const proto::LookupRequest& request,
                                              InodeResponse& response) {
   sight::Module module{context, kLookup};
-  Status status = co_await settle(request.session(), {{InodeId{request.parent()}, {}}});
-  if (status.ok()) status = find(request, response);
-  while (status.ok() && !state_.leases.settled(InodeId{response.attributes().inode()}, request.session())) {
-    status = co_await state_.leases.settle(InodeId{response.attributes().inode()}, request.session());
-    if (!status.ok()) co_return module.finish(status);
-    status = find(request, response);  // the name may have gone to another inode meanwhile
-  }
-  if (status.ok() || status.code() == Code::kNotFound)
-    state_.promises.made(request.session(), InodeId{request.parent()}, Promises::kNames);
-  if (status.ok()) state_.promises.made(request.session(), InodeId{response.attributes().inode()});
-  status = named(status, request.name());
-  co_return module.finish(co_await state_.finish_read(module.context(), status));
+  const InodeId parent{request.parent()};
+  Status found;
+  const auto unsettled = [&](Unsettled& all) {
+    all.inode(parent, request.session());
+    if (!all.empty()) return;
+    // The name may have gone to another inode since the last look.
+    found = find(request, response);
+    if (found.ok()) all.inode(InodeId{response.attributes().inode()}, request.session());
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  if (found.ok() || found.code() == Code::kNotFound)
+    state_.promises.made(request.session(), parent, Promises::kNames);
+  if (found.ok()) state_.promises.made(request.session(), InodeId{response.attributes().inode()});
+  co_return module.finish(co_await state_.finish_read(module.context(), named(found, request.name())));
 }
 
 asio::awaitable<Status> InodeService::get(Context context, const proto::GetInodeRequest& request,
@@ -148,11 +133,17 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
-asio::awaitable<void> InodeService::plan(Cuts& cuts) {
-  if (cuts.is_looked_through() && !cuts.is_outdated(state_.store)) co_return;
-  cuts.start_again();
-  while (cuts.look(state_.store))
-    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+asio::awaitable<Status> InodeService::settle(InodeId file, uint64_t session, Cuts* cuts) {
+  for (int round = 0; round < Settling::kMaxRounds; ++round) {
+    KINTSUGI_CO_TRY(co_await state_.leases.settle(file, session));
+    if (cuts == nullptr || (cuts->is_looked_through() && !cuts->is_outdated(state_.store)))
+      co_return Status{};
+    cuts->start_again();
+    // Others have turns meanwhile, and may be given the lease: so it is settled again.
+    while (cuts->look(state_.store))
+      co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+  }
+  co_return Status{Code::kUnavailable, "is changed by others all the time"};
 }
 
 asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::SetAttributesRequest& request,
@@ -174,15 +165,16 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
                                                      InodeResponse& response) {
   sight::Module module{context, kSetAttributes};
   const InodeId id{request.inode()};
-  Status status = co_await state_.leases.settle(id, request.change().session());
-  if (status.ok()) status = state_.leases.check(id, request.change().session());
+  const uint64_t session = request.change().session();
+  Status status = co_await state_.leases.settle(id, session);
+  if (status.ok()) status = state_.leases.check(id, session);
   const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
   if (status.ok() && !repeated) {
     // A file of very many extents is cut off in steps.
     Cuts cuts(id, request.size());
+    const bool cut = request.has_size() && request.size() > 0;
     for (bool first = true, last = false; status.ok() && !last; first = false) {
-      if (!first) status = co_await state_.leases.settle(id, request.change().session());
-      if (status.ok() && request.has_size() && request.size() > 0) co_await plan(cuts);
+      status = co_await settle(id, session, cut ? &cuts : nullptr);
       if (!first && is_over(state_.store, request.change())) break;
       if (!first && state_.runtime.clock.now() >= context.deadline)
         status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
@@ -192,7 +184,7 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
     }
   }
   if (status.ok()) status = attributes_of(id, response);
-  if (status.ok()) state_.promises.made(request.change().session(), id);
+  if (status.ok()) state_.promises.made(session, id);
   status = numbered(status, request.inode());
   co_return module.finish(repeated ? co_await state_.finish_repeated(module.context(), status)
                                    : co_await state_.finish_read(module.context(), status));
@@ -202,7 +194,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
                                            InodeResponse& response) {
   sight::Module module{context, kMake};
   KINTSUGI_CO_TRY(
-      module.finish(co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}})));
+      module.finish(co_await state_.leases.settle(InodeId{request.parent()}, request.change().session())));
   std::optional<InodeId> made = carried_out(state_.store, request.change());
   if (!made) {
     Transaction transaction(state_.store);
@@ -260,26 +252,23 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
                                            InodeResponse& response) {
   sight::Module module{context, kLink};
   const InodeId id{request.inode()};
-  Status status = co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}});
-  for (int round = 0; status.ok() && state_.keeps_back_from_quota(id, InodeId{request.parent()}); ++round) {
-    // Also by the session that links it.
-    status = co_await state_.leases.settle(id, 0);
-    if (status.ok()) status = co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}});
-    if (round == MetaState::kMaxRoundsOfSettling)
-      status = Status{Code::kUnavailable, "is in use by other clients"};
-  }
+  const InodeId parent{request.parent()};
+  const auto unsettled = [&](Unsettled& all) {
+    all.inode(parent, request.change().session());
+    all.into_quota(id, parent);
+  };
+  Status status = co_await state_.settling.until_none(unsettled);
   const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
   if (status.ok() && !repeated) {
     Transaction transaction(state_.store);
     Status linked = state_.check_room();
     if (linked.ok())
-      linked = state_.inodes.link(transaction, Caller::from(request.caller()), id, InodeId{request.parent()},
-                                  request.name());
+      linked = state_.inodes.link(transaction, Caller::from(request.caller()), id, parent, request.name());
     status = co_await finish(module.context(), done(linked, id), request.change(), transaction);
   }
   if (status.ok()) status = attributes_of(id, response);
   if (status.ok()) {
-    state_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+    state_.promises.made(request.change().session(), parent, Promises::kNames);
     state_.promises.made(request.change().session(), id);
   }
   status = named(status, request.name());
@@ -289,8 +278,10 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
 
 asio::awaitable<Status> InodeService::unlink(Context context, const proto::UnlinkRequest& request, Empty&) {
   sight::Module module{context, kUnlink};
-  KINTSUGI_CO_TRY(module.finish(
-      co_await settle(request.change().session(), {{InodeId{request.parent()}, request.name()}})));
+  const auto unsettled = [&](Unsettled& all) {
+    all.name(InodeId{request.parent()}, request.name(), request.change().session());
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
@@ -309,18 +300,13 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
 asio::awaitable<Status> InodeService::move(Context context, const proto::MoveRequest& request, Empty&) {
   sight::Module module{context, kMove};
   const InodeId from{request.parent()}, to{request.to_parent()};
-  for (int round = 0;; ++round) {
-    if (round == MetaState::kMaxRoundsOfSettling)
-      co_return module.finish(Status{Code::kUnavailable, "is in use by other clients"});
-    KINTSUGI_CO_TRY(module.finish(
-        co_await settle(request.change().session(), {{from, request.name()}, {to, request.to_name()}})));
-    auto kept_back = state_.kept_back_into_quota(from, request.name(), to);
-    if (!kept_back && request.exchange())
-      kept_back = state_.kept_back_into_quota(to, request.to_name(), from);
-    if (!kept_back) break;
-    // Also by the session that moves it.
-    KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(*kept_back, 0)));
-  }
+  const auto unsettled = [&](Unsettled& all) {
+    all.name(from, request.name(), request.change().session());
+    all.name(to, request.to_name(), request.change().session());
+    all.into_quota(from, request.name(), to);
+    if (request.exchange()) all.into_quota(to, request.to_name(), from);
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
@@ -347,13 +333,15 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
     return extract(state_.places.list(place, request.after(), request.limit(), request.names_only()),
                    response);
   };
-  Status listed = co_await settle(request.session(), {{InodeId{request.directory()}, {}}});
-  if (listed.ok()) listed = list_page();
-  if (listed.ok() && !request.names_only()) {
-    const auto waited = co_await state_.leases.settle(response, request.session());
-    if (!waited) co_return module.finish(waited.error());
-    if (*waited) listed = list_page();
-  }
+  Status listed;
+  const auto unsettled = [&](Unsettled& all) {
+    all.inode(InodeId{request.directory()}, request.session());
+    if (!all.empty()) return;
+    // Also what got its name since the last look may be kept back.
+    listed = list_page();
+    if (listed.ok() && !request.names_only()) all.entries(response, request.session());
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   if (listed.ok() && !request.names_only()) {
     state_.promises.made(request.session(), InodeId{request.directory()}, Promises::kNames);
     for (const proto::DirectoryEntry& entry : response.entries())

@@ -38,6 +38,7 @@
 #include "metaserver/schema/id_allocator.h"
 #include "metaserver/schema/stripes.h"
 #include "metaserver/service/repair_host.h"
+#include "metaserver/service/settling.h"
 #include "metaserver/sessions/compactions.h"
 #include "metaserver/sessions/leased_locks.h"
 #include "metaserver/sessions/leases.h"
@@ -89,19 +90,6 @@ struct MetaState {
     return may_keep_back(file) && !locks.any_of_others(file, session) && leases.grant(session, file);
   }
   static constexpr uint64_t kKeepBackReserve = 1ull << 30;  ///< bytes that each server has free
-  /// Returns once no client keeps back any name in the directories of the path, nor in what it leads to. kUnavailable.
-  asio::awaitable<Status> settle_path(std::string_view path) { return settle_paths({std::string(path)}); }
-  /// The same of all of them, at the same moment.
-  asio::awaitable<Status> settle_paths(std::vector<std::string> paths);
-  /// Returns once no client keeps back anything of what lies below the directory and was closed before. Who is asked to give
-  /// something back and does not within Leases::kTakeOver has lost it. kUnavailable.
-  asio::awaitable<Status> settle_below(std::string path);
-  /// What has this name, if somebody keeps something back of it and it is about to move below a quota, where nobody may.
-  std::optional<InodeId> kept_back_into_quota(InodeId from, std::string_view name, InodeId to) const;
-  std::optional<InodeId> kept_back_into_quota(std::string_view from, std::string_view to) const;
-  /// Somebody keeps something back of the inode, and `to` is below a quota.
-  bool keeps_back_from_quota(InodeId inode, InodeId to) const;
-  static constexpr int kMaxRoundsOfSettling = 64;  ///< leases that are waited for in one call
   /// Ends the repetition of a change that was carried out before: others may not have heard of it yet.
   asio::awaitable<Status> finish_repeated(Context context, Status done = {});
   /// Ends an operation that only read.
@@ -145,6 +133,7 @@ struct MetaState {
   Sessions sessions;
   runtime::Event news;  ///< some session is to be told something
   Leases leases;
+  Settling settling;
   Promises promises;
   FileLocks locks;
   LeasedLocks leased_locks;
@@ -172,15 +161,6 @@ struct MetaState {
 
   runtime::Event servers_changed;  ///< notified when one registers or dies, and when `stopping` is set
   bool stopping = false;
-  uint64_t moves = 0;  ///< transactions that moved something from one directory to another, since the start
-
- private:
-  /// The first directory of the path that somebody keeps names back in.
-  std::optional<InodeId> first_unsettled(const Path& path) const;
-  /// What lies below the directory, or is it, and is leased, in the turn in which this returns.
-  asio::awaitable<std::vector<InodeId>> leased_below(InodeId directory) const;
-  static constexpr int kMaxWalksOfLeases =
-      4;  ///< then all are looked at in one turn: something is granted or moved all the time
 };
 
 /// Moves the value of `result` to where it belongs, or hands its error on.

@@ -103,18 +103,6 @@ void Leases::recall(InodeId inode, Lease& lease) {
   recalled_.notify_all();
 }
 
-asio::awaitable<Result<bool>> Leases::settle(const proto::ListResponse& page, uint64_t session) {
-  if (leases_.empty() && !sessions_.others_have_to_tell(session, kTakeOver)) co_return false;
-  std::vector<InodeId> unsettled;
-  for (const proto::DirectoryEntry& entry : page.entries()) {
-    const InodeId inode{entry.attributes().inode()};
-    if (!settled(inode, session)) unsettled.push_back(inode);
-  }
-  const bool waits = !unsettled.empty();
-  KINTSUGI_CO_TRY(co_await settle(std::move(unsettled), session));
-  co_return waits;
-}
-
 TimePoint Leases::revoked_at(const Lease& lease, Patience patience) const {
   const TimePoint since = patience == Patience::kTenSeconds
                               ? lease.recalled
@@ -141,17 +129,23 @@ asio::awaitable<Status> Leases::revoke(InodeId inode, uint64_t session) {
   co_return Status{};
 }
 
-asio::awaitable<Status> Leases::settle(std::vector<InodeId> inodes, uint64_t session, Patience patience) {
+InodeId Leases::first_untold(const std::vector<Wanted>& wanted) const {
+  std::optional<uint64_t> asked;
+  for (const auto& [inode, by] : wanted)
+    if (std::exchange(asked, by) != by && sessions_.others_have_to_tell(by, kTakeOver)) return inode;
+  return {};
+}
+
+asio::awaitable<Status> Leases::settle(std::vector<Wanted> wanted, Patience patience) {
   const TimePoint give_up = clock_.now() + kWait;
-  while (!inodes.empty()) {
+  while (!wanted.empty()) {
     const TimePoint now = clock_.now();
-    const bool others_tell = sessions_.others_have_to_tell(session, kTakeOver);
-    InodeId unsettled = others_tell ? inodes.front() : InodeId{};
+    InodeId unsettled = first_untold(wanted);
     TimePoint look_again = std::min(give_up, now + kTellAgain);
     bool revoked = false;
-    for (const InodeId inode : inodes) {
+    for (const auto [inode, by] : wanted) {
       const auto found = leases_.find(inode);
-      if (found == leases_.end() || found->second.session == session) continue;
+      if (found == leases_.end() || found->second.session == by) continue;
       unsettled = inode;
       recall(inode, found->second);
       const TimePoint until = revoked_at(found->second, patience);

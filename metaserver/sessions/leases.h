@@ -78,12 +78,24 @@ class Leases {
     kWhileItSpeaks,  ///< kTakeOver after its last word
     kTenSeconds,     ///< kTakeOver after it was asked, whether it speaks or not
   };
-  /// Returns once no other session keeps anything back of any of these inodes, all at the same moment. Their owners are asked at
-  /// once. kUnavailable: somebody still does after kWait. It is the only way to settle several inodes.
-  asio::awaitable<Status> settle(std::vector<InodeId> inodes, uint64_t session,
-                                 Patience patience = Patience::kWhileItSpeaks);
+  /// An inode, and the one session that may go on keeping things back of it; 0: none may.
+  struct Wanted {
+    InodeId inode;
+    uint64_t by = 0;
+  };
+  /// Returns once nobody else keeps anything back of any of these inodes, all at the same moment. The owners of their leases are asked
+  /// at once. kUnavailable: somebody still does after kWait. Inodes that names lead to are settled by Settling, which looks anew.
+  asio::awaitable<Status> settle(std::vector<Wanted> wanted, Patience patience = Patience::kWhileItSpeaks);
+  asio::awaitable<Status> settle(const std::vector<InodeId>& inodes, uint64_t session,
+                                 Patience patience = Patience::kWhileItSpeaks) {
+    std::vector<Wanted> wanted;
+    wanted.reserve(inodes.size());
+    for (const InodeId inode : inodes)
+      wanted.push_back({inode, session});
+    return settle(std::move(wanted), patience);
+  }
   asio::awaitable<Status> settle(InodeId inode, uint64_t session) {
-    return settle(std::vector<InodeId>{inode}, session);
+    return settle(std::vector<Wanted>{{inode, session}});
   }
   /// How far leased() came.
   struct Cursor {
@@ -104,8 +116,6 @@ class Leases {
    private:
     Leases& leases_;
   };
-  /// The same of all entries of a page of a listing, at once. False: nothing had to be waited for.
-  asio::awaitable<Result<bool>> settle(const proto::ListResponse& page, uint64_t session);
   /// kStale: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
   Status check(InodeId inode, uint64_t session) const;
 
@@ -129,6 +139,8 @@ class Leases {
     size_t count() const { return leases.size() + lost.size(); }  ///< bounded: so a loss is always remembered
   };
   void recall(InodeId inode, Lease& lease);
+  /// The first that sessions of before a start may have leases of and have not told yet; none: there is no such one.
+  InodeId first_untold(const std::vector<Wanted>& wanted) const;
   TimePoint revoked_at(const Lease& lease, Patience patience) const;
   asio::awaitable<Status> revoke(InodeId inode, uint64_t session);
 
