@@ -1,6 +1,11 @@
 #include "metaserver/service/inode_service.h"
 
 #include "metaserver/namespace/changes.h"
+#include "metaserver/namespace/ops/attributes.h"
+#include "metaserver/namespace/ops/links.h"
+#include "metaserver/namespace/ops/make.h"
+#include "metaserver/namespace/ops/move.h"
+#include "metaserver/namespace/ops/xattrs.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -155,7 +160,8 @@ asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::
   Status set = state_.leases.check(InodeId{request.inode()}, request.change().session());
   if (set.ok() && request.has_size()) set = state_.check_room();
   if (set.code() == Code::kNoSpace && request.size() == 0) set = {};  // it makes room
-  if (set.ok()) set = state_.inodes.set_attributes(transaction, Caller::from(request.caller()), step, freed);
+  if (set.ok())
+    set = ops::set_attributes(state_.inodes, transaction, Caller::from(request.caller()), step, freed);
   co_return co_await finish(context, done(set, InodeId{request.inode()}),
                             last ? request.change() : proto::Change{}, transaction, std::move(freed));
 }
@@ -213,8 +219,8 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
       outcome = Status{Code::kInvalidArgument, "cannot be of this type"};
     if (outcome) {
       outcome = request.name().empty()
-                    ? state_.inodes.make_nameless(transaction, caller, parent, wanted)
-                    : state_.inodes.make(transaction, caller, parent, request.name(), wanted);
+                    ? ops::make_nameless(state_.inodes, transaction, caller, parent, wanted)
+                    : ops::make(state_.inodes, transaction, caller, parent, request.name(), wanted);
     }
     if (const Status counted = outcome ? state_.account(transaction) : Status{}; !counted.ok())
       outcome = counted;
@@ -263,7 +269,8 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
     Transaction transaction(state_.store);
     Status linked = state_.check_room();
     if (linked.ok())
-      linked = state_.inodes.link(transaction, Caller::from(request.caller()), id, parent, request.name());
+      linked =
+          ops::link(state_.inodes, transaction, Caller::from(request.caller()), id, parent, request.name());
     status = co_await finish(module.context(), done(linked, id), request.change(), transaction);
   }
   if (status.ok()) status = attributes_of(id, response);
@@ -286,11 +293,12 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
-  Inodes::Unlinked how;
-  how.kind = request.directory() ? Inodes::Kind::kDirectory : Inodes::Kind::kOther;
-  how.held = held_or_by(request.hold_for());
-  const Status unlinked = state_.inodes.unlink(transaction, Caller::from(request.caller()),
-                                               InodeId{request.parent()}, request.name(), how, freed);
+  const ops::Unlink what{.parent = InodeId{request.parent()},
+                         .name = request.name(),
+                         .kind = request.directory() ? ops::Kind::kDirectory : ops::Kind::kOther,
+                         .held = held_or_by(request.hold_for())};
+  const Status unlinked =
+      ops::unlink(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
   if (unlinked.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
   const Status status =
       co_await finish(module.context(), done(unlinked), request.change(), transaction, std::move(freed));
@@ -311,12 +319,11 @@ asio::awaitable<Status> InodeService::move(Context context, const proto::MoveReq
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
-  const auto target = request.exchange()     ? Inodes::Target::kExchange
-                      : request.no_replace() ? Inodes::Target::kMustNotExist
-                                             : Inodes::Target::kReplace;
-  const Status moved = state_.inodes.move(
-      transaction, Caller::from(request.caller()), InodeId{request.parent()}, request.name(),
-      InodeId{request.to_parent()}, request.to_name(), target, held_or_by(request.hold_for()), freed);
+  const auto target = request.exchange()     ? ops::Target::kExchange
+                      : request.no_replace() ? ops::Target::kMustNotExist
+                                             : ops::Target::kReplace;
+  const ops::Move what{from, request.name(), to, request.to_name(), target, held_or_by(request.hold_for())};
+  const Status moved = ops::move(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
   if (moved.ok())
     for (const uint64_t parent : {request.parent(), request.to_parent()})
       state_.promises.moved_into(request.change().session(), InodeId{parent});
@@ -357,8 +364,8 @@ asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::Ge
   sight::Module module{context, kGetXattr};
   const Result<Place> place = state_.places.of(InodeId{request.inode()});
   const Status found =
-      place ? extract(state_.inodes.get_xattr(Transaction(place->view()), Caller::from(request.caller()),
-                                              place->id(), request.name()),
+      place ? extract(ops::get_xattr(Transaction(place->view()), Caller::from(request.caller()), place->id(),
+                                     request.name()),
                       *response.mutable_value())
             : place.error();
   co_return module.finish(co_await state_.finish_read(module.context(), numbered(found, request.inode())));
@@ -373,7 +380,7 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   Status set = request.remove() ? Status{} : state_.check_room();
-  if (set.ok()) set = state_.inodes.set_xattr(transaction, Caller::from(request.caller()), request);
+  if (set.ok()) set = ops::set_xattr(state_.inodes, transaction, Caller::from(request.caller()), request);
   const Status status = co_await finish(module.context(), done(set), request.change(), transaction);
   co_return module.finish(numbered(status, request.inode()));
 }
@@ -383,7 +390,7 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
   sight::Module module{context, kListXattrs};
   const Result<Place> place = state_.places.of(InodeId{request.inode()});
   const Result<std::vector<std::string>> names =
-      place ? Inodes::list_xattrs(Transaction(place->view()), place->id()) : place.error();
+      place ? ops::list_xattrs(Transaction(place->view()), place->id()) : place.error();
   if (names)
     for (const std::string& name : *names)
       response.add_names(name);
