@@ -22,12 +22,6 @@ constexpr sight::Site kList{"metaserver.list_inode", {}, {"entries"}};
 constexpr sight::Site kGetXattr{"metaserver.get_xattr"};
 constexpr sight::Site kSetXattr{"metaserver.set_xattr"};
 constexpr sight::Site kListXattrs{"metaserver.list_xattrs"};
-constexpr sight::Site kKeepSession{"metaserver.keep_session", {"hold", "release"}};
-constexpr sight::Site kAwaitRecalls{"metaserver.await_recalls", {}, {"recalls"}};
-constexpr sight::Site kLock{"metaserver.lock"};
-
-constexpr size_t kMaxCompactionsAtOnce = 100;
-constexpr Duration kPoll = std::chrono::seconds(25);  ///< of one call that waits for news
 
 /// What a change returns that is about no inode.
 constexpr InodeId kNoResult = kRootInode;
@@ -60,15 +54,11 @@ void InodeService::register_on(rpc::Server& server) {
   server.handle<&InodeService::get_xattr>(Method::kGetXattr, *this);
   server.handle<&InodeService::set_xattr>(Method::kSetXattr, *this);
   server.handle<&InodeService::list_xattrs>(Method::kListXattrs, *this);
-  server.handle<&InodeService::keep_session>(Method::kKeepSession, *this);
-  server.handle<&InodeService::await_recalls>(Method::kAwaitRecalls, *this);
-  server.handle<&InodeService::lock>(Method::kLock, *this);
 }
 
 Status InodeService::attributes_of(InodeId id, InodeResponse& response) const {
   KINTSUGI_ASSIGN(const Place place, state_.places.of(id));
-  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.places.attributes(place));
-  return {};
+  return extract(state_.places.attributes(place), *response.mutable_attributes());
 }
 
 asio::awaitable<Status> InodeService::finish(Context context, Result<InodeId> outcome,
@@ -396,117 +386,6 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
       response.add_names(name);
   const Status status = names ? Status{} : names.error();
   co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
-}
-
-asio::awaitable<Status> InodeService::keep_session(Context context, const proto::KeepSessionRequest& request,
-                                                   proto::KeepSessionResponse& response) {
-  sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
-  const bool unknown = state_.sessions.has_to_tell(request.session());
-  const Status kept = state_.sessions.keep(request, response);
-  for (const ServerId server : state_.slow.list())
-    response.add_slow_servers(server.value);
-  if (kept.ok() && !request.ends()) {
-    state_.promises.session_is(request.session(), request.believes());
-    state_.promises.session_heard(request.session(), request.heard());
-    // While it had the lease its kernel was told of the inode, and of names in it, without a call.
-    for (const uint64_t inode : request.give_back())
-      state_.promises.made(request.session(), InodeId{inode}, Promises::kAttributes | Promises::kNames);
-  }
-  // Before anything else runs: others do not wait any more for a session that has told.
-  if (kept.ok())
-    state_.leased_locks.keep(request, unknown, state_.sessions.is_doubtful(request.session()), response);
-  if (kept.ok()) state_.leases.keep(request, response);
-  // After a restart the metaserver must know that this session may still tell what it holds.
-  Transaction transaction(state_.store);
-  // A session that has ended by itself is not waited for by the next process of the metaserver either.
-  if (kept.ok() && request.ends()) forget_changes(transaction, request.session());
-  const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
-  if (note) note_session(transaction, request.session());
-  bool lost = response.lost_size() > 0 || (!request.ask_locks() && response.lock_size() > 0);
-  // Only the last page says what is to be noted: what an earlier one noted would make the next ones doubtful.
-  if (request.generation() != 0) lost = state_.sessions.pages_lost(request.session(), lost);
-  // Who has not told everything yet may not know of it either.
-  const bool knows = !lost && !state_.sessions.has_to_tell(request.session());
-  const bool news = kept.ok() && !request.ends() && !request.more() && (lost || knows) &&
-                    lost != state_.sessions.has_lost(request.session());
-  if (news) note_loss(transaction, request.session(), lost);
-  const Status status = co_await state_.finish(module.context(), kept, transaction);
-  if (status.ok() && note) state_.sessions.noted(request.session());
-  if (status.ok() && news) state_.sessions.lost_something(request.session(), lost);
-  if (status.ok() && request.ends()) state_.promises.ended(request.session());
-  if (status.ok() && !request.ends()) {
-    const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactionsAtOnce);
-    for (const InodeId inode : state_.compactions.take(request.session(), wanted))
-      response.add_compact(inode.value);
-  }
-  co_return module.finish(status);
-}
-
-asio::awaitable<Status> InodeService::await_recalls(Context context,
-                                                    const proto::AwaitRecallsRequest& request,
-                                                    proto::AwaitRecallsResponse& response) {
-  sight::Module module{context, kAwaitRecalls};
-  // One that has to tell what it had must do so before it is of any use to wait.
-  const bool tell = state_.sessions.has_to_tell(request.session());
-  response.set_tell_all(tell);
-  if (!tell) {
-    const sight::Wait wait(module.context(), sight::WaitKind::kIdle);
-    const TimePoint give_up = state_.runtime.clock.now() + kPoll;
-    while (true) {
-      for (const InodeId inode : state_.leases.take_recalls(request.session()))
-        response.add_recall(inode.value);
-      const bool changed = state_.promises.tell(request.session(), request.after(), response);
-      if (changed || response.recall_size() > 0 || state_.stopping) break;
-      if (!co_await state_.news.wait_until(give_up)) break;
-    }
-  }
-  module.output(0, response.recall_size());
-  co_return module.finish({});
-}
-
-Status InodeService::may_ask_for_lock(const proto::LockRequest& request) const {
-  const uint64_t session = request.lock().session();
-  const bool gives_back = request.lock().type() == proto::FileLock::NONE;
-  // What is known of locks is not complete until those that had some before a restart have told.
-  if (state_.sessions.has_to_tell(session) ||
-      (!gives_back && state_.sessions.others_have_to_tell(session, Leases::kTakeOver)))
-    return {Code::kUnavailable, "the metaserver has just started and asks clients for their locks"};
-  return {};
-}
-
-Status InodeService::take_lock(const proto::LockRequest& request, proto::LockResponse& response) {
-  const InodeId id{request.inode()};
-  const uint64_t session = request.lock().session();
-  const bool gives_back = request.lock().type() == proto::FileLock::NONE;
-  const std::vector<proto::FileLock> others =
-      state_.locks.conflicts(id, request.lock(), request.whole_file());
-  response.set_granted(others.empty());
-  if (!others.empty()) {
-    *response.mutable_conflict() = others.front();
-    if (request.waits() && !request.whole_file() && !state_.lock_waits.may_wait(request.lock(), others))
-      return {Code::kDeadlock, "would wait for a lock of one who waits for a lock of this one"};
-    return {};
-  }
-  if (request.test_only()) return {};
-  state_.lock_waits.ended(request.lock());
-  const Result<Place> place = state_.places.of(id);
-  const bool exists = place && place->view().get(keys::inode(place->id()));
-  if (!exists && !gives_back) return {Code::kStale, "does not exist any more"};
-  KINTSUGI_ASSIGN(const bool granted, state_.locks.set(id, request.lock(), request.whole_file()));
-  response.set_granted(granted);
-  if (exists) state_.sessions.hold(session, id);
-  return {};
-}
-
-asio::awaitable<Status> InodeService::lock(Context context, const proto::LockRequest& request,
-                                           proto::LockResponse& response) {
-  sight::Module module{context, kLock};
-  // While another session has the lease, it has locks that are not known here.
-  Status taken = may_ask_for_lock(request);
-  if (taken.ok() && request.lock().type() != proto::FileLock::NONE)
-    taken = co_await state_.leases.settle(InodeId{request.inode()}, request.lock().session());
-  if (taken.ok()) taken = take_lock(request, response);
-  co_return module.finish(co_await state_.finish_read(module.context(), numbered(taken, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver

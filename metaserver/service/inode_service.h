@@ -1,4 +1,4 @@
-/// The RPCs by inode (common/proto/inode.proto): what open handles and mounts ask for, contents apart.
+/// The RPCs by inode (common/proto/inode.proto): names and attributes, contents and sessions apart.
 #pragma once
 
 #include "common/rpc/server.h"
@@ -35,16 +35,6 @@ class InodeService {
   asio::awaitable<Status> set_xattr(Context context, const proto::SetXattrRequest& request, Empty& response);
   asio::awaitable<Status> list_xattrs(Context context, const proto::ListXattrsRequest& request,
                                       proto::ListXattrsResponse& response);
-  asio::awaitable<Status> keep_session(Context context, const proto::KeepSessionRequest& request,
-                                       proto::KeepSessionResponse& response);
-  asio::awaitable<Status> await_recalls(Context context, const proto::AwaitRecallsRequest& request,
-                                        proto::AwaitRecallsResponse& response);
-  /// kUnavailable: not before everybody has told of locks.
-  Status may_ask_for_lock(const proto::LockRequest& request) const;
-  Status take_lock(const proto::LockRequest& request, proto::LockResponse& response);
-  asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,
-                               proto::LockResponse& response);
-
   /// Ends a change: notes that it was carried out, with the inode that it is about, and commits it.
   asio::awaitable<Status> finish(Context context, Result<InodeId> done, const proto::Change& change,
                                  Transaction& transaction, FreedStripes freed = {});

@@ -26,13 +26,13 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       upload_ids(runtime, store, "upload"),
       policies(runtime.clock, options.default_policy),
       places(store, snapshots),
-      sessions(runtime.clock),
-      news(runtime),
-      leases(runtime, sessions, news),
-      settling(runtime, store, leases),
-      promises(runtime, news),
-      leased_locks(locks, leases),
+      clients(runtime, store),
+      sessions(clients.sessions),
+      leases(clients.leases),
+      promises(clients.promises),
+      locks(clients.locks),
       lock_waits(runtime.clock),
+      settling(runtime, store, leases),
       compactions(runtime.clock),
       inodes(inode_ids, runtime.clock, &snapshots, &trash),
       names(inode_ids, inodes, [this](InodeId inode) { return sessions.held(inode); }),
@@ -48,15 +48,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       uploads(allocations, options, runtime.clock),
       block_reports(servers, chunks, garbage, allocations, history, quarantine, runtime.clock),
       rebalancer(servers, chunks, slow, runtime.clock),
-      servers_changed(runtime) {
-  leases.note_loss = [this](uint64_t session) -> asio::awaitable<Status> {
-    Transaction transaction(store);
-    metaserver::note_loss(transaction, session, true);
-    const Status noted = co_await store.commit(transaction.take());
-    if (noted.ok()) sessions.lost_something(session, true);
-    co_return noted;
-  };
-}
+      servers_changed(runtime) {}
 
 Status MetaState::check_room() {
   const TimePoint now = runtime.clock.now();

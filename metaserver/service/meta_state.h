@@ -8,7 +8,6 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "common/proto/file_locks.h"
 #include "common/rpc/secret.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"
@@ -39,12 +38,9 @@
 #include "metaserver/schema/stripes.h"
 #include "metaserver/service/repair_host.h"
 #include "metaserver/service/settling.h"
+#include "metaserver/sessions/clients.h"
 #include "metaserver/sessions/compactions.h"
-#include "metaserver/sessions/leased_locks.h"
-#include "metaserver/sessions/leases.h"
 #include "metaserver/sessions/lock_waits.h"
-#include "metaserver/sessions/promises.h"
-#include "metaserver/sessions/sessions.h"
 
 namespace kintsugi::metaserver {
 
@@ -130,14 +126,14 @@ struct MetaState {
   Snapshots snapshots;
   Trash trash;
   Places places;
-  Sessions sessions;
-  runtime::Event news;  ///< some session is to be told something
-  Leases leases;
-  Settling settling;
-  Promises promises;
-  FileLocks locks;
-  LeasedLocks leased_locks;
+  Clients clients;
+  /// Short names of what `clients` owns.
+  Sessions& sessions;
+  Leases& leases;
+  Promises& promises;
+  FileLocks& locks;
   LockWaits lock_waits;
+  Settling settling;
   Compactions compactions;
   Inodes inodes;
   Namespace names;

@@ -19,10 +19,6 @@ proto::FileLock whatever_it_has(uint64_t session, proto::FileLock::Type type) {
 
 }  // namespace
 
-LeasedLocks::LeasedLocks(FileLocks& locks, Leases& leases) : locks_(locks), leases_(leases) {
-  leases.on_lost = [this](uint64_t session, InodeId inode) { lost(session, inode); };
-}
-
 void LeasedLocks::lost(uint64_t session, InodeId inode) {
   for (const bool whole_file : {false, true})
     locks_.add_beside(inode, whatever_it_has(session, proto::FileLock::EXCLUSIVE), whole_file);
@@ -30,7 +26,6 @@ void LeasedLocks::lost(uint64_t session, InodeId inode) {
 
 void LeasedLocks::keep(const proto::KeepSessionRequest& request, bool unknown, bool doubtful,
                        proto::KeepSessionResponse& response) {
-  if (request.ends()) return;
   const uint64_t session = request.session();
   std::set<InodeId> told;  // inodes of which it says everything: what is known here is older
   const auto tells = [&](InodeId inode) {

@@ -15,8 +15,8 @@ namespace kintsugi::metaserver {
 /// goes on with the session.
 class LeasedLocks {
  public:
-  /// References outlive it. Hears from `leases` which are lost.
-  LeasedLocks(FileLocks& locks, Leases& leases);
+  /// References outlive it.
+  LeasedLocks(FileLocks& locks, const Leases& leases) : locks_(locks), leases_(leases) {}
 
   /// What a session tells of its locks, and is told. REQUIRES: comes before Leases::keep, which ends leases.
   /// `unknown`: it was not known, or has not told anything since the metaserver started; `doubtful`: and what it had may be others' by
@@ -24,10 +24,10 @@ class LeasedLocks {
   void keep(const proto::KeepSessionRequest& request, bool unknown, bool doubtful,
             proto::KeepSessionResponse& response);
 
- private:
-  /// Nobody knows what the session has locked there: everything, until it says what, or its session has ended.
+  /// The session has lost the lease. Nobody knows what it has locked there: everything, until it says what, or has ended.
   void lost(uint64_t session, InodeId inode);
 
+ private:
   FileLocks& locks_;
   const Leases& leases_;
 };

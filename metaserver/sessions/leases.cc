@@ -11,43 +11,43 @@ bool Leases::grant(uint64_t session, InodeId inode) {
   if (const auto found = leases_.find(inode); found != leases_.end())
     return found->second.session == session && found->second.recalled == TimePoint{};
   if (pauses_ > 0) return false;
-  Holder& holder = holders_[session];
-  if (holder.count() >= kMaxOfSession || holder.lost.contains(inode) ||
+  ClientSession& owner = *sessions_.find(session);
+  if (owner.leases.count() >= kMaxOfSession || owner.leases.lost.contains(inode) ||
       sessions_.held_by_others(inode, session))
     return false;
-  leases_[inode].session = session;
-  holder.leases.insert(inode);
-  ++grants_;
+  give(owner, session, inode);
   return true;
 }
 
 bool Leases::inherit(uint64_t session, InodeId inode) {
-  Holder& holder = holders_[session];
-  if (holder.count() >= 2 * kMaxOfSession || leases_.contains(inode)) return false;
-  leases_[inode].session = session;
-  holder.leases.insert(inode);
-  ++grants_;
+  ClientSession* owner = sessions_.find(session);
+  if (owner == nullptr || owner->leases.count() >= 2 * kMaxOfSession || leases_.contains(inode)) return false;
+  give(*owner, session, inode);
   return true;
 }
 
+void Leases::give(ClientSession& session, uint64_t id, InodeId inode) {
+  leases_[inode].session = id;
+  session.leases.owned.insert(inode);
+  ++grants_;
+}
+
 bool Leases::has_to_tell(InodeId inode, uint64_t session) const {
-  const auto holder = holders_.find(session);
-  return holder != holders_.end() &&
-         (holder->second.leases.contains(inode) || holder->second.lost.contains(inode));
+  const ClientSession* owner = sessions_.find(session);
+  return owner != nullptr && (owner->leases.owned.contains(inode) || owner->leases.lost.contains(inode));
 }
 
 void Leases::give_back(uint64_t session, InodeId inode) {
-  const auto holder = holders_.find(session);
-  if (holder == holders_.end()) return;
-  holder->second.to_recall.erase(inode);
-  holder->second.lost.erase(inode);
-  if (holder->second.leases.erase(inode) > 0) leases_.erase(inode);
-  if (holder->second.leases.empty() && holder->second.lost.empty()) holders_.erase(holder);
+  ClientSession* owner = sessions_.find(session);
+  if (owner == nullptr) return;
+  owner->leases.to_recall.erase(inode);
+  owner->leases.lost.erase(inode);
+  if (owner->leases.owned.erase(inode) > 0) leases_.erase(inode);
 }
 
 void Leases::keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response) {
   const uint64_t session = request.session();
-  if (request.ends()) return ended(session);
+  ClientSession& owner = *sessions_.find(session);
   for (const uint64_t inode : request.give_back())
     give_back(session, InodeId{inode});
   // Only after a start of the metaserver, while everybody waits for those that may have leases, can there be one that is not
@@ -57,34 +57,26 @@ void Leases::keep(const proto::KeepSessionRequest& request, proto::KeepSessionRe
     const InodeId inode{number};
     const auto lease = leases_.find(inode);
     if (lease != leases_.end() && lease->second.session == session) continue;
-    Holder& holder = holders_[session];
-    if (holder.count() >= 2 * kMaxOfSession) break;
-    if (may_have && lease == leases_.end() && !holder.lost.contains(inode)) {
-      leases_[inode].session = session;
-      holder.leases.insert(inode);
-      ++grants_;
+    if (owner.leases.count() >= 2 * kMaxOfSession) break;
+    if (may_have && lease == leases_.end() && !owner.leases.lost.contains(inode)) {
+      give(owner, session, inode);
     } else {
-      holder.lost.insert(inode);
+      owner.leases.lost.insert(inode);
     }
   }
-  if (const auto holder = holders_.find(session); holder != holders_.end()) {
-    // The session gives these back, and is told the rest then.
-    for (const InodeId inode : holder->second.lost) {
-      if (response.lost_size() == kMaxLostAtOnce) break;
-      response.add_lost(inode.value);
-    }
+  // The session gives these back, and is told the rest then.
+  for (const InodeId inode : owner.leases.lost) {
+    if (response.lost_size() == kMaxLostAtOnce) break;
+    response.add_lost(inode.value);
   }
   settled_.notify_all();
 }
 
-void Leases::ended(uint64_t session) {
-  const auto holder = holders_.find(session);
-  if (holder == holders_.end()) return;
-  for (const InodeId inode : holder->second.leases)
+void Leases::ended(ClientSession& session) {
+  for (const InodeId inode : session.leases.owned)
     leases_.erase(inode);
-  holders_.erase(holder);
+  session.leases = {};
   settled_.notify_all();
-  recalled_.notify_all();
 }
 
 bool Leases::settled(InodeId inode, uint64_t session) const {
@@ -99,8 +91,9 @@ void Leases::recall(InodeId inode, Lease& lease) {
   // Told again as long as somebody waits: the answer that told of it may be lost.
   if (lease.told != TimePoint{} && now - lease.told < kTellAgain) return;
   lease.told = now;
-  holders_[lease.session].to_recall.insert(inode);
-  recalled_.notify_all();
+  ClientSession& owner = *sessions_.find(lease.session);
+  owner.leases.to_recall.insert(inode);
+  owner.news->notify_all();
 }
 
 TimePoint Leases::revoked_at(const Lease& lease, Patience patience) const {
@@ -112,18 +105,19 @@ TimePoint Leases::revoked_at(const Lease& lease, Patience patience) const {
 
 asio::awaitable<Status> Leases::revoke(InodeId inode, uint64_t session) {
   // A metaserver that starts anew remembers no leases, and would believe a client that has not heard of its loss.
-  if (note_loss && !sessions_.has_lost(session)) KINTSUGI_CO_TRY(co_await note_loss(session));
+  if (losses_ != nullptr && !sessions_.has_lost(session))
+    KINTSUGI_CO_TRY(co_await losses_->note_loss(session));
   const auto found = leases_.find(inode);
   if (found == leases_.end() || found->second.session != session) co_return Status{};  // it came meanwhile
   log::warning(
       "session {:x} does not give the write lease of inode {} back: it has lost it, and others see the file "
       "as it is",
       session, inode);
-  Holder& holder = holders_[session];
-  holder.leases.erase(inode);
-  holder.to_recall.erase(inode);
-  holder.lost.insert(inode);
-  on_lost(session, inode);
+  SessionLeases& leases = sessions_.find(session)->leases;
+  leases.owned.erase(inode);
+  leases.to_recall.erase(inode);
+  leases.lost.insert(inode);
+  if (losses_ != nullptr) losses_->lost(session, inode);
   leases_.erase(found);
   settled_.notify_all();
   co_return Status{};
@@ -166,12 +160,13 @@ asio::awaitable<Status> Leases::settle(std::vector<Wanted> wanted, Patience pati
 
 std::vector<InodeId> Leases::leased(Cursor& after, size_t at_most) const {
   std::vector<InodeId> page;
-  for (auto holder = holders_.lower_bound(after.session); holder != holders_.end(); ++holder) {
-    const std::set<InodeId>& all = holder->second.leases;
-    auto inode = holder->first == after.session ? all.upper_bound(after.inode) : all.begin();
+  const auto& sessions = std::as_const(sessions_).all();
+  for (auto session = sessions.lower_bound(after.session); session != sessions.end(); ++session) {
+    const std::set<InodeId>& all = session->second.leases.owned;
+    auto inode = session->first == after.session ? all.upper_bound(after.inode) : all.begin();
     for (; inode != all.end() && page.size() < at_most; ++inode) {
       page.push_back(*inode);
-      after = {holder->first, *inode};
+      after = {session->first, *inode};
     }
     if (page.size() == at_most) break;
   }
@@ -179,17 +174,17 @@ std::vector<InodeId> Leases::leased(Cursor& after, size_t at_most) const {
 }
 
 Status Leases::check(InodeId inode, uint64_t session) const {
-  const auto holder = holders_.find(session);
-  if (holder == holders_.end() || !holder->second.lost.contains(inode)) return {};
+  const ClientSession* owner = sessions_.find(session);
+  if (owner == nullptr || !owner->leases.lost.contains(inode)) return {};
   return {Code::kStale,
           "was given to others, since this client was silent: what it had not written out is refused"};
 }
 
 std::vector<InodeId> Leases::take_recalls(uint64_t session) {
   std::vector<InodeId> found;
-  const auto holder = holders_.find(session);
-  if (holder == holders_.end()) return found;
-  auto& inodes = holder->second.to_recall;
+  ClientSession* owner = sessions_.find(session);
+  if (owner == nullptr) return found;
+  auto& inodes = owner->leases.to_recall;
   while (!inodes.empty() && found.size() < kMaxRecalls)
     found.push_back(inodes.extract(inodes.begin()).value());
   return found;
@@ -198,7 +193,6 @@ std::vector<InodeId> Leases::take_recalls(uint64_t session) {
 void Leases::stop() {
   stopping_ = true;
   settled_.notify_all();
-  recalled_.notify_all();
 }
 
 }  // namespace kintsugi::metaserver

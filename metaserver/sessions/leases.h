@@ -34,9 +34,21 @@ class Leases {
   static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
   static constexpr int kMaxLostAtOnce = 10'000;  ///< in one answer
 
-  /// `news` is notified when a session is to give something back. References must outlive it.
-  Leases(const runtime::Runtime& runtime, const Sessions& sessions, runtime::Event& news)
-      : clock_(runtime.clock), sessions_(sessions), settled_(runtime), recalled_(news) {}
+  /// Hears of leases that sessions lose by their silence.
+  class Losses {
+   public:
+    /// Makes durable that the session loses a lease, before anybody else gets it (Sessions::lost_something).
+    virtual asio::awaitable<Status> note_loss(uint64_t session) = 0;
+    /// The session has lost it.
+    virtual void lost(uint64_t session, InodeId inode) = 0;
+
+   protected:
+    ~Losses() = default;
+  };
+
+  /// References must outlive it. Without `losses` nobody hears of them.
+  Leases(const runtime::Runtime& runtime, Sessions& sessions, Losses* losses = nullptr)
+      : clock_(runtime.clock), sessions_(sessions), losses_(losses), settled_(runtime) {}
 
   /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it, as before the session
   /// is noted durably (Sessions::noted): the next process of the metaserver must know to wait for it. Session 0 is none.
@@ -56,20 +68,17 @@ class Leases {
     const auto found = leases_.find(inode);
     return found != leases_.end() && found->second.session != session;
   }
-  /// Makes durable that the session loses a lease by its silence, before anybody else gets it (Sessions::lost_something).
-  std::function<asio::awaitable<Status>(uint64_t session)> note_loss;
-  /// Called when a session that is silent loses a lease.
-  std::function<void(uint64_t session, InodeId inode)> on_lost = [](uint64_t, InodeId) {};
   /// The session needs it no longer, or was not given it after all.
   void give_back(uint64_t session, InodeId inode);
   /// Nothing has to be settled before `session` sees whatever it likes.
   bool all_settled(uint64_t session) const {
     return !sessions_.others_have_to_tell(session, kTakeOver) &&
-           (holders_.empty() || (holders_.size() == 1 && holders_.begin()->first == session));
+           (leases_.empty() || leases_.size() == owned_by(session));
   }
   /// What a session tells of its leases, and is told.
   void keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
-  void ended(uint64_t session);
+  /// The session ends, and its leases with it.
+  void ended(ClientSession& session);
 
   /// Nothing has to be settled before `session` sees the inode.
   bool settled(InodeId inode, uint64_t session) const;
@@ -132,12 +141,11 @@ class Leases {
     TimePoint recalled{};  ///< when somebody first wanted it; none: nobody yet
     TimePoint told{};      ///< when its owner was to be told of that the last time
   };
-  struct Holder {
-    std::set<InodeId> leases;
-    std::set<InodeId> to_recall;
-    std::set<InodeId> lost;  ///< until it says that it has given up what it kept back
-    size_t count() const { return leases.size() + lost.size(); }  ///< bounded: so a loss is always remembered
-  };
+  size_t owned_by(uint64_t session) const {
+    const ClientSession* found = sessions_.find(session);
+    return found == nullptr ? 0 : found->leases.owned.size();
+  }
+  void give(ClientSession& session, uint64_t id, InodeId inode);
   void recall(InodeId inode, Lease& lease);
   /// The first that sessions of before a start may have leases of and have not told yet; none: there is no such one.
   InodeId first_untold(const std::vector<Wanted>& wanted) const;
@@ -145,14 +153,13 @@ class Leases {
   asio::awaitable<Status> revoke(InodeId inode, uint64_t session);
 
   const runtime::Clock& clock_;
-  const Sessions& sessions_;
+  Sessions& sessions_;
+  Losses* const losses_;
   std::unordered_map<InodeId, Lease> leases_;
-  std::map<uint64_t, Holder> holders_;
   size_t pauses_ = 0;
   uint64_t grants_ = 0;  ///< leases that were given since the start
   bool stopping_ = false;
   runtime::Event settled_;  ///< leases were given back, lost or told
-  runtime::Event& recalled_;
 };
 
 }  // namespace kintsugi::metaserver

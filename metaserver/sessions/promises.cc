@@ -2,23 +2,33 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "metaserver/namespace/snapshots.h"
 
 namespace kintsugi::metaserver {
 
-void Promises::session_is(uint64_t session, bool believes) {
-  if (session == 0) return;
-  const auto [found, is_new] = sessions_.try_emplace(session);
-  if (is_new) found->second.last = static_cast<uint64_t>(clock_.wall_now().time_since_epoch().count());
-  found->second.believes = believes;
+bool Promises::believes_nothing(uint64_t id) const {
+  if (const ClientSession* session = std::as_const(sessions_).find(id))
+    return session->beliefs.has_spoken() && !session->beliefs.believes;
+  return ended_.contains(id);
+}
+
+SessionBeliefs* Promises::beliefs_of(uint64_t id) {
+  ClientSession* session = sessions_.find(id);
+  return session != nullptr && session->beliefs.has_spoken() ? &session->beliefs : nullptr;
+}
+
+void Promises::session_is(uint64_t id, bool believes) {
+  ClientSession* session = sessions_.find(id);
+  if (session == nullptr) return;
+  if (!session->beliefs.has_spoken())
+    session->beliefs.last = static_cast<uint64_t>(clock_.wall_now().time_since_epoch().count());
+  session->beliefs.believes = believes;
 }
 
 void Promises::ended(uint64_t session) {
-  const auto found = sessions_.find(session);
-  if (found == sessions_.end()) return;
-  // Its promises are in the tables for another moment.
-  found->second = {.believes = false, .ended = clock_.now()};
+  ended_[session] = clock_.now();
   heard_.notify_all();
 }
 
@@ -41,14 +51,11 @@ void Promises::turn() {
   for (auto& [inode, all] : pending_)
     std::erase_if(all, [&](const Pending& pending) { return pending.until <= now; });
   std::erase_if(pending_, [](const auto& one) { return one.second.empty(); });
-  std::erase_if(sessions_, [&](const auto& one) {
-    return one.second.ended != TimePoint::max() && now - one.second.ended > 2 * kHolds;
-  });
+  std::erase_if(ended_, [&](const auto& one) { return now - one.second > 2 * kHolds; });
 }
 
 void Promises::made(uint64_t session, InodeId inode, int what) {
-  if (session == 0) return;
-  if (const auto known = sessions_.find(session); known != sessions_.end() && !known->second.believes) return;
+  if (session == 0 || believes_nothing(session)) return;
   if ((what & kNames) != 0 && is_shared(session, inode)) what &= ~kNames;
   if (what == 0) return;
   turn();
@@ -70,15 +77,14 @@ void Promises::made(uint64_t session, InodeId inode, int what) {
 }
 
 void Promises::moved_into(uint64_t session, InodeId directory) {
-  if (const auto known = sessions_.find(session); known != sessions_.end())
-    known->second.shared.erase(directory);
+  if (SessionBeliefs* beliefs = beliefs_of(session)) beliefs->shared.erase(directory);
   made(session, directory, kNames);
 }
 
-void Promises::drop_expired(Session& session) const {
+void Promises::drop_expired(SessionBeliefs& beliefs) const {
   const TimePoint now = clock_.now();
-  while (!session.untold.empty() && session.untold.front().until <= now)
-    session.untold.pop_front();
+  while (!beliefs.untold.empty() && beliefs.untold.front().until <= now)
+    beliefs.untold.pop_front();
 }
 
 void Promises::change(InodeId inode, const std::vector<std::string>& names, uint64_t by, Hearers& hearers) {
@@ -106,19 +112,18 @@ void Promises::change(InodeId inode, const std::vector<std::string>& names, uint
     if (found->second.empty()) tables_[i].erase(found);
   }
   for (const auto& [id, believer] : believers) {
-    const auto found = sessions_.find(id);
-    if (found != sessions_.end() && !found->second.believes) continue;
-    if (found != sessions_.end()) drop_expired(found->second);
+    if (believes_nothing(id)) continue;
+    SessionBeliefs* session = beliefs_of(id);
+    if (session != nullptr) drop_expired(*session);
     // One that has not said anything yet, or hears too little, is not told.
-    if (found == sessions_.end() || found->second.untold.size() >= kMaxUntold) {
+    if (session == nullptr || session->untold.size() >= kMaxUntold) {
       add_pending(inode, {id, kNeverTold, believer.until});
       continue;
     }
-    Session& session = found->second;
-    session.untold.push_back({++session.last, believer.until, inode, {}});
-    if ((believer.what & kNames) != 0) session.untold.back().names = names;
-    add_pending(inode, {id, session.last, believer.until});
-    news_.notify_all();
+    session->untold.push_back({++session->last, believer.until, inode, {}});
+    if ((believer.what & kNames) != 0) session->untold.back().names = names;
+    add_pending(inode, {id, session->last, believer.until});
+    sessions_.find(id)->news->notify_all();
   }
   // Also those that have not heard yet of an earlier change, and believe what was before that.
   const auto pending = pending_.find(inode);
@@ -141,10 +146,10 @@ void Promises::add_pending(InodeId inode, Pending added) {
 }
 
 bool Promises::is_shared(uint64_t id, InodeId directory) const {
-  const auto session = sessions_.find(id);
-  if (session == sessions_.end()) return false;
-  const auto shared = session->second.shared.find(directory);
-  return shared != session->second.shared.end() && clock_.now() < shared->second;
+  const ClientSession* session = std::as_const(sessions_).find(id);
+  if (session == nullptr) return false;
+  const auto shared = session->beliefs.shared.find(directory);
+  return shared != session->beliefs.shared.end() && clock_.now() < shared->second;
 }
 
 Promises::Hearers Promises::changed(const Transaction& transaction) {
@@ -188,10 +193,12 @@ Promises::Hearers Promises::changed(InodeId inode, uint64_t by) {
 Promises::Hearers Promises::unheard() {
   Hearers hearers;
   hearers.until_ = std::max({before_until_, unlisted_until_, untellable_until_});
-  for (const auto& [id, session] : sessions_)
-    if (!session.untold.empty())
+  for (const auto& [id, session] : std::as_const(sessions_).all()) {
+    const SessionBeliefs& beliefs = session.beliefs;
+    if (!beliefs.untold.empty())
       hearers.waits_.push_back(
-          {id, session.last, std::ranges::max(session.untold, {}, &Untold::until).until});
+          {id, beliefs.last, std::ranges::max(beliefs.untold, {}, &SessionBeliefs::Untold::until).until});
+  }
   return hearers;
 }
 
@@ -200,24 +207,23 @@ asio::awaitable<void> Promises::heard(Hearers hearers) {
     (void)co_await heard_.wait_until(hearers.until_);
   for (const Hearers::Wait& wait : hearers.waits_) {
     while (!stopping_ && clock_.now() < wait.until) {
-      const auto session = sessions_.find(wait.session);
-      const bool is_known = session != sessions_.end();
+      const bool is_known = sessions_.known(wait.session);
       // Of one that is not known, and was never told, nobody knows whether it has ended.
-      const bool has_ended = is_known ? !session->second.believes : wait.number != kNeverTold;
-      if (has_ended || (is_known && session->second.heard >= wait.number)) break;
+      if (believes_nothing(wait.session) || (!is_known && wait.number != kNeverTold)) break;
+      const SessionBeliefs* beliefs = beliefs_of(wait.session);
+      if (beliefs != nullptr && beliefs->heard >= wait.number) break;
       (void)co_await heard_.wait_until(wait.until);
     }
   }
 }
 
 bool Promises::tell(uint64_t id, uint64_t after, proto::AwaitRecallsResponse& response) {
-  const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return false;
-  Session& session = found->second;
+  SessionBeliefs* session = beliefs_of(id);
+  if (session == nullptr) return false;
   // A process that begins knows of no directory that others work in it.
-  if (after == 0) session.shared.clear();
-  drop_expired(session);
-  for (const Untold& untold : session.untold) {
+  if (after == 0) session->shared.clear();
+  drop_expired(*session);
+  for (const SessionBeliefs::Untold& untold : session->untold) {
     if (untold.number <= after) continue;
     if (response.changed_size() == kAtOnce) break;
     proto::ChangedInode& changed = *response.add_changed();
@@ -230,14 +236,14 @@ bool Promises::tell(uint64_t id, uint64_t after, proto::AwaitRecallsResponse& re
 }
 
 void Promises::session_heard(uint64_t id, uint64_t number) {
-  const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return;
-  Session& session = found->second;
+  SessionBeliefs* found = beliefs_of(id);
+  if (found == nullptr) return;
+  SessionBeliefs& session = *found;
   if (number > session.last || number <= session.heard) return;  // of another process of the metaserver
   session.heard = number;
   if (session.shared.size() >= kMaxShared) session.shared.clear();
   for (; !session.untold.empty() && session.untold.front().number <= number; session.untold.pop_front()) {
-    const Untold& told = session.untold.front();
+    const SessionBeliefs::Untold& told = session.untold.front();
     if (!told.names.empty()) session.shared[told.inode] = clock_.now() + kShared;
   }
   heard_.notify_all();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/schema/transaction.h"
+#include "metaserver/sessions/sessions.h"
 
 namespace kintsugi::metaserver {
 
@@ -31,14 +31,15 @@ class Promises {
   static constexpr size_t kAtOnce = 1'000;      ///< of them in one answer
   static constexpr size_t kMaxShared = 10'000;  ///< directories, of one session
 
-  /// `news` is notified when a session is to be told something. References must outlive it.
-  Promises(const runtime::Runtime& runtime, runtime::Event& news)
-      : clock_(runtime.clock), news_(news), heard_(runtime) {}
+  /// References must outlive it.
+  Promises(const runtime::Runtime& runtime, Sessions& sessions)
+      : clock_(runtime.clock), sessions_(sessions), heard_(runtime) {}
 
   /// The metaserver has started, and there were sessions before.
   void started() { before_until_ = clock_.now() + kHolds; }
   /// What the session says of itself. One that has said nothing yet may believe.
   void session_is(uint64_t session, bool believes);
+  /// The session ends, and believes nothing any more.
   void ended(uint64_t session);
   void stop();
 
@@ -95,30 +96,21 @@ class Promises {
   };
   /// The number of a change that a session is not told of: only time ends what it believes.
   static constexpr uint64_t kNeverTold = UINT64_MAX;
-  struct Untold {
-    uint64_t number;
-    TimePoint until;
-    InodeId inode;
-    std::vector<std::string> names;
-  };
-  struct Session {
-    bool believes = true;
-    TimePoint ended = TimePoint::max();
-    /// Numbers of changes. They begin with the time, so that those of a former process of the metaserver are smaller.
-    uint64_t last = 0, heard = 0;
-    std::deque<Untold> untold;                      ///< and not heard
-    std::unordered_map<InodeId, TimePoint> shared;  ///< directories in which it believes no names until then
-  };
+  /// The session has said that it believes nothing, or has ended.
+  bool believes_nothing(uint64_t session) const;
+  /// What the session believes, once it has said something of itself; else null.
+  SessionBeliefs* beliefs_of(uint64_t session);
   void turn();
   void change(InodeId inode, const std::vector<std::string>& names, uint64_t by, Hearers& hearers);
   void add_pending(InodeId inode, Pending pending);
-  void drop_expired(Session& session) const;
+  void drop_expired(SessionBeliefs& beliefs) const;
   bool is_shared(uint64_t session, InodeId directory) const;
 
   const runtime::Clock& clock_;
-  runtime::Event& news_;
+  Sessions& sessions_;
   runtime::Event heard_;
-  std::unordered_map<uint64_t, Session> sessions_;
+  std::unordered_map<uint64_t, TimePoint>
+      ended_;  ///< sessions that have ended: their promises are in the tables for another moment
   /// Promises since `turned_`, and from the kHolds before: what is older holds no more.
   Table tables_[2];
   std::unordered_map<InodeId, std::vector<Pending>> pending_;

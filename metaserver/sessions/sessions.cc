@@ -11,11 +11,10 @@ void Sessions::load(const Reader& reader) {
   reader.scan(keys::all(keys::Kind::kChange), [&](std::string_view key, std::string_view) {
     const uint64_t id = keys::first_id(key);
     if (noted_end(reader, id)) {
-      silent_[id] = clock_.now();
+      ended_silently_[id] = clock_.now();
       return true;
     }
-    Session& session = sessions_[id];
-    session.last_heard = clock_.now();
+    ClientSession& session = sessions_.try_emplace(id, runtime_).first->second;
     session.of_before = session.noted = true;
     return true;
   });
@@ -25,50 +24,67 @@ void Sessions::load(const Reader& reader) {
   if (!sessions_.empty()) telling_until_ = loaded_ + kIdle;
 }
 
-void Sessions::take(Session& session, InodeId inode) {
-  if (session.held.insert(inode).second) ++holders_[inode];
+ClientSession* Sessions::find(uint64_t id) {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : &found->second;
 }
 
-void Sessions::let_go(Session& session, InodeId inode) {
-  if (session.held.erase(inode) == 0) return;
+const ClientSession* Sessions::find(uint64_t id) const {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
+asio::awaitable<bool> Sessions::await_news(uint64_t id, TimePoint until) {
+  const ClientSession* session = find(id);
+  if (session == nullptr) co_return false;
+  const std::shared_ptr<runtime::Event> news = session->news;
+  co_return co_await news->wait_until(until);
+}
+
+void Sessions::take(ClientSession& session, InodeId inode) {
+  if (session.open.all.insert(inode).second) ++holders_[inode];
+}
+
+void Sessions::let_go(ClientSession& session, InodeId inode) {
+  if (session.open.all.erase(inode) == 0) return;
   const auto holders = holders_.find(inode);
   if (--holders->second == 0) holders_.erase(holders);
 }
 
-Status Sessions::check_room(const Session& session, const proto::KeepSessionRequest& request) {
+Status Sessions::check_room(const ClientSession& session, const proto::KeepSessionRequest& request) {
   const bool begins = request.generation() == 0 || request.generation() == request.number();
-  const size_t before = !request.all() ? session.held.size() : begins ? 0 : session.listed.size();
+  const size_t before = !request.all() ? session.open.all.size() : begins ? 0 : session.open.listed.size();
   if (before + static_cast<size_t>(request.hold_size()) <= kMaxHeld) return {};
   return {Code::kLimitExceeded, "the client has too many files open"};
 }
 
-void Sessions::take_all(Session& session, const proto::KeepSessionRequest& request) {
+void Sessions::take_all(ClientSession& session, const proto::KeepSessionRequest& request) {
   if (request.generation() == 0 || request.generation() == request.number()) {
-    session.generation = request.generation();
-    session.listed.clear();
-    session.pages_lost = false;
-  } else if (request.generation() != session.generation) {
-    session.told_all =
+    session.open.generation = request.generation();
+    session.open.listed.clear();
+    session.open.pages_lost = false;
+  } else if (request.generation() != session.open.generation) {
+    session.open.told_all =
         false;  // the first pages came to another process of the metaserver: it has to begin anew
     return;
   }
   for (const uint64_t inode : request.hold()) {
     take(session, InodeId{inode});
-    session.listed.insert(InodeId{inode});
+    session.open.listed.insert(InodeId{inode});
   }
   if (request.more()) return;
-  for (const InodeId inode : std::set<InodeId>(session.held))
-    if (!session.listed.contains(inode)) let_go(session, inode);
-  session.listed.clear();
-  session.generation = 0;
-  session.told_all = true;
+  for (const InodeId inode : std::set<InodeId>(session.open.all))
+    if (!session.open.listed.contains(inode)) let_go(session, inode);
+  session.open.listed.clear();
+  session.open.generation = 0;
+  session.open.told_all = true;
 }
 
 bool Sessions::pages_lost(uint64_t id, bool lost) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return lost;
-  found->second.pages_lost |= lost;
-  return found->second.pages_lost;
+  found->second.open.pages_lost |= lost;
+  return found->second.open.pages_lost;
 }
 
 Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response) {
@@ -77,9 +93,9 @@ Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessi
   if (found == sessions_.end()) {
     if (request.ends()) return {};
     if (sessions_.size() >= kMaxSessions) return {Code::kLimitExceeded, "too many clients have files open"};
-    found = sessions_.emplace(request.session(), Session{}).first;
+    found = sessions_.try_emplace(request.session(), runtime_).first;
   }
-  Session& session = found->second;
+  ClientSession& session = found->second;
   session.last_heard = clock_.now();
   if (request.number() != 0) {
     if (request.number() <= session.last_number) return {Code::kConflict, "a later message came before"};
@@ -94,14 +110,7 @@ Status Sessions::keep(const proto::KeepSessionRequest& request, proto::KeepSessi
   }
   for (const uint64_t inode : request.release())
     let_go(session, InodeId{inode});
-  if (request.ends()) {
-    for (const InodeId inode : std::set<InodeId>(session.held))
-      let_go(session, inode);
-    ended_.push_back(found->first);
-    sessions_.erase(found);
-    return {};
-  }
-  response.set_tell_all(!session.told_all);
+  if (!request.ends()) response.set_tell_all(!session.open.told_all);
   return {};
 }
 
@@ -110,11 +119,10 @@ void Sessions::hold(uint64_t id, InodeId inode) {
   auto found = sessions_.find(id);
   if (found == sessions_.end()) {
     if (sessions_.size() >= kMaxSessions) return;
-    found = sessions_.emplace(id, Session{}).first;
-    found->second.last_heard = clock_.now();
+    found = sessions_.try_emplace(id, runtime_).first;
   }
   take(found->second, inode);
-  if (found->second.generation != 0) found->second.listed.insert(inode);
+  if (found->second.open.generation != 0) found->second.open.listed.insert(inode);
 }
 
 bool Sessions::held(InodeId inode) const {
@@ -126,14 +134,14 @@ bool Sessions::held_by_others(InodeId inode, uint64_t session) const {
   const auto holders = holders_.find(inode);
   if (holders == holders_.end()) return false;
   const auto own = sessions_.find(session);
-  return holders->second > (own != sessions_.end() && own->second.held.contains(inode) ? 1 : 0);
+  return holders->second > (own != sessions_.end() && own->second.open.all.contains(inode) ? 1 : 0);
 }
 
 bool Sessions::others_have_to_tell(uint64_t session, Duration limit) const {
   // Sessions that came later have told everything: only those that were loaded may have something to tell.
   if (telling_until_ == TimePoint::min() || clock_.now() >= loaded_ + limit) return false;
   return std::ranges::any_of(sessions_, [&](const auto& one) {
-    return one.first != session && one.second.of_before && !one.second.told_all;
+    return one.first != session && one.second.of_before && !one.second.open.told_all;
   });
 }
 
@@ -170,7 +178,7 @@ bool Sessions::is_noted(uint64_t session) const {
 
 bool Sessions::has_to_tell(uint64_t session) const {
   const auto found = sessions_.find(session);
-  return found == sessions_.end() || !found->second.told_all;
+  return found == sessions_.end() || !found->second.open.told_all;
 }
 
 TimePoint Sessions::last_heard(uint64_t session) const {
@@ -178,25 +186,28 @@ TimePoint Sessions::last_heard(uint64_t session) const {
   return found == sessions_.end() ? TimePoint::min() : found->second.last_heard;
 }
 
-std::vector<uint64_t> Sessions::expire() {
-  std::vector<uint64_t> ended = std::exchange(ended_, {});
-  for (auto at = sessions_.begin(); at != sessions_.end();) {
-    if (clock_.now() - at->second.last_heard < kIdle) {
-      ++at;
-      continue;
-    }
-    for (const InodeId inode : std::set<InodeId>(at->second.held))
-      let_go(at->second, inode);
-    ended.push_back(at->first);
-    silent_[at->first] = clock_.now();
-    at = sessions_.erase(at);
-  }
-  return ended;
+std::vector<uint64_t> Sessions::silent() const {
+  std::vector<uint64_t> found;
+  for (const auto& [id, session] : sessions_)
+    if (clock_.now() - session.last_heard >= kIdle) found.push_back(id);
+  return found;
+}
+
+void Sessions::end(uint64_t id, bool by_silence) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  ClientSession& session = found->second;
+  while (!session.open.all.empty())
+    let_go(session, *session.open.all.begin());
+  session.news->notify_all();
+  ended_.push_back(id);
+  if (by_silence) ended_silently_[id] = clock_.now();
+  sessions_.erase(found);
 }
 
 std::vector<uint64_t> Sessions::to_forget() {
   std::vector<uint64_t> due;
-  std::erase_if(silent_, [&](const auto& one) {
+  std::erase_if(ended_silently_, [&](const auto& one) {
     if (known(one.first)) return true;
     if (clock_.now() - one.second < kRemembered) return false;
     due.push_back(one.first);

@@ -1,18 +1,23 @@
-/// Clients with open files. A file that a session holds outlives its last name; a session that is not heard of for a minute
-/// has ended, and with it what it held. What sessions hold is not durable: after a start of the metaserver everything counts as
-/// held until those that there were have had time to tell.
+/// Which clients with open files there are, and what they hold.
+///
+/// A file that a session holds outlives its last name; a session that is not heard of for a minute has ended, and with it what it
+/// held. What sessions hold is not durable: after a start of the metaserver everything counts as held until those that there were
+/// have had time to tell.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <set>
+#include <utility>
 #include <vector>
+
+#include <boost/asio/awaitable.hpp>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/proto/inode.pb.h"
-#include "common/runtime/clock.h"
+#include "common/runtime/runtime.h"
 #include "metaserver/schema/transaction.h"
+#include "metaserver/sessions/client_session.h"
 
 namespace kintsugi::metaserver {
 
@@ -24,8 +29,8 @@ class Sessions {
   static constexpr size_t kMaxSessions = 10'000;
   static constexpr size_t kMaxHeld = 1'000'000;  ///< of one session
 
-  /// The clock must outlive it.
-  explicit Sessions(const runtime::Clock& clock) : clock_(clock) {}
+  /// The parts of `runtime` must outlive it.
+  explicit Sessions(const runtime::Runtime& runtime) : runtime_(runtime), clock_(runtime.clock) {}
 
   /// Loads the sessions that there were (keys::Kind::kChange): they may go on.
   void load(const Reader& reader);
@@ -34,6 +39,13 @@ class Sessions {
   /// message of the session. What it holds may come in pages: the first has the generation for its number.
   Status keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
   bool known(uint64_t session) const { return sessions_.contains(session); }
+  /// Null: it is not known.
+  ClientSession* find(uint64_t session);
+  const ClientSession* find(uint64_t session) const;
+  std::map<uint64_t, ClientSession>& all() { return sessions_; }
+  const std::map<uint64_t, ClientSession>& all() const { return sessions_; }
+  /// Waits for something that the session is to be told. False: there was nothing until then, or it has ended.
+  asio::awaitable<bool> await_news(uint64_t session, TimePoint until);
   /// The session has opened the inode. Session 0 is none.
   void hold(uint64_t session, InodeId inode);
   /// Somebody may have it open.
@@ -61,9 +73,13 @@ class Sessions {
   /// The minimum for one that is not known.
   TimePoint last_heard(uint64_t session) const;
 
-  /// Ends sessions that were not heard of, and returns them with those that have ended by themselves.
-  std::vector<uint64_t> expire();
-  bool ended_by_silence(uint64_t session) const { return silent_.contains(session); }
+  /// Sessions that were not heard of for too long: they are to be ended.
+  std::vector<uint64_t> silent() const;
+  /// The session has ended and holds nothing any more. Only Clients calls it, which ends everything else that it has.
+  void end(uint64_t session, bool by_silence);
+  /// Those that have ended since the last call.
+  std::vector<uint64_t> take_ended() { return std::exchange(ended_, {}); }
+  bool ended_by_silence(uint64_t session) const { return ended_silently_.contains(session); }
   /// Sessions that ended by their silence, and whose changes need not be remembered any more.
   std::vector<uint64_t> to_forget();
   /// This process did not run for so long: clients could not be heard.
@@ -71,31 +87,20 @@ class Sessions {
   size_t count() const { return sessions_.size(); }
 
  private:
-  struct Session {
-    TimePoint last_heard;
-    uint64_t last_number = 0;  ///< of its messages
-    bool told_all = false;     ///< everything that it holds
-    bool noted = false;        ///< durably
-    bool lost = false;         ///< durably
-    bool of_before = false;    ///< there since before the metaserver started
-    std::set<InodeId> held;
-    uint64_t generation = 0;   ///< of the pages that come now; 0: none do
-    std::set<InodeId> listed;  ///< what they named, and what it has opened since the first came
-    bool pages_lost = false;   ///< one of them told it of a loss
-  };
-  static Status check_room(const Session& session, const proto::KeepSessionRequest& request);
-  void take_all(Session& session, const proto::KeepSessionRequest& request);
-  void let_go(Session& session, InodeId inode);
-  void take(Session& session, InodeId inode);
+  static Status check_room(const ClientSession& session, const proto::KeepSessionRequest& request);
+  void take_all(ClientSession& session, const proto::KeepSessionRequest& request);
+  void let_go(ClientSession& session, InodeId inode);
+  void take(ClientSession& session, InodeId inode);
 
+  const runtime::Runtime runtime_;
   const runtime::Clock& clock_;
   TimePoint loaded_ = TimePoint::min();
-  TimePoint telling_until_ =
-      TimePoint::min();  ///< sessions of before the start may still tell what they hold
-  std::map<uint64_t, Session> sessions_;
-  std::map<InodeId, size_t> holders_;
-  std::vector<uint64_t> ended_;
-  std::map<uint64_t, TimePoint> silent_;  ///< that have ended so, and since when
+  /// Until then sessions of before the start may tell what they hold.
+  TimePoint telling_until_ = TimePoint::min();
+  std::map<uint64_t, ClientSession> sessions_;
+  std::map<InodeId, size_t> holders_;             ///< how many sessions hold an inode
+  std::vector<uint64_t> ended_;                   ///< sessions that take_ended() has not returned yet
+  std::map<uint64_t, TimePoint> ended_silently_;  ///< sessions that ended by their silence, and when
 };
 
 }  // namespace kintsugi::metaserver

@@ -253,10 +253,11 @@ TEST(Leases, ThoseBelowADirectoryAreFoundAPageAtATime) {
   proto::StatRequest stat;
   stat.set_path("/d");
   const InodeId directory{rig.call<proto::StatResponse>(rpc::Method::kStat, stat)->attributes().inode()};
-  const Sessions sessions(rig.meta_runtime->clock);
-  runtime::Event news(*rig.meta_runtime);
-  Leases leases(*rig.meta_runtime, sessions, news);
+  Sessions sessions(*rig.meta_runtime);
+  Leases leases(*rig.meta_runtime, sessions);
   constexpr size_t kMany = 3 * LeasedBelow::kAtOnce;
+  for (uint64_t i = 0; i < 7; ++i)
+    sessions.hold(kWriter + i, InodeId{1});
   for (size_t i = 0; i < kMany; ++i)
     leases.inherit(kWriter + i % 7, InodeId{1'000'000 + i});  // that are nowhere
   for (size_t i = 0; i < below.size(); ++i)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/expect_ok.h"
+#include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
 
 namespace kintsugi::metaserver {
@@ -37,7 +38,8 @@ struct SessionsRig {
   }
 
   simulation::Simulation simulation{1};
-  Sessions sessions{simulation.clock()};
+  simulation::SimNode node{simulation, "metaserver"};
+  Sessions sessions{node.runtime()};
   proto::KeepSessionResponse response;
 };
 

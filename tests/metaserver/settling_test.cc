@@ -43,6 +43,7 @@ constexpr int kTurns = 12;
 
 TEST(Settling, AListingAlsoWaitsForAFileThatGotItsNameWhileItWaited) {
   for (const bool by_path : {false, true}) {
+    std::optional<Status> ended;
     LeaseRig rig;
     KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
     KINTSUGI_ASSERT_OK(rig.put("/d/old"));
@@ -51,7 +52,6 @@ TEST(Settling, AListingAlsoWaitsForAFileThatGotItsNameWhileItWaited) {
     stat.set_path("/d");
     const uint64_t directory = rig.call<proto::StatResponse>(rpc::Method::kStat, stat)->attributes().inode();
     ASSERT_TRUE(*rig.get_of(old, kWriter, false, true));
-    std::optional<Status> ended;
     if (by_path) {
       proto::ListRequest list;
       list.set_path("/d");
@@ -89,6 +89,7 @@ TEST(Settling, AFileIsNotCutOffUnderALeaseThatIsGivenWhileItIsLookedThrough) {
   constexpr uint64_t kExtents = 6000;  // more than one turn looks at
   int granted = 0;
   for (int turns = 0; turns < kTurns; ++turns) {
+    std::optional<Status> ended;
     SettlingRig rig;
     KINTSUGI_ASSERT_OK(rig.put("/many", 1, 1));
     const InodeId file{rig.open("/many")->attributes().inode()};
@@ -111,7 +112,6 @@ TEST(Settling, AFileIsNotCutOffUnderALeaseThatIsGivenWhileItIsLookedThrough) {
     cut.set_size(15);
     cut.mutable_change()->set_session(kReader);
     cut.mutable_change()->set_number(1);
-    std::optional<Status> ended;
     rig.in_background(rpc::Method::kSetAttributes, cut, ended);
     rig.simulation.run_for(100ms);
     ASSERT_FALSE(ended);
@@ -129,6 +129,7 @@ TEST(Settling, ATreeIsNotRemovedUnderALeaseThatIsGivenWhileItIsLookedThrough) {
   constexpr int kFiles = 600;  // more than one turn looks at
   int granted = 0;
   for (int turns = 0; turns < kTurns; ++turns) {
+    std::optional<Status> ended;
     SettlingRig rig;
     KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
     const InodeId directory{rig.inode_of("/d")};
@@ -150,7 +151,6 @@ TEST(Settling, ATreeIsNotRemovedUnderALeaseThatIsGivenWhileItIsLookedThrough) {
     remove.set_path("/d");
     remove.set_recursive(true);
     remove.mutable_caller()->set_uid(7);
-    std::optional<Status> ended;
     rig.in_background(rpc::Method::kRemove, remove, ended);
     rig.simulation.run_for(100ms);
     ASSERT_FALSE(ended);
