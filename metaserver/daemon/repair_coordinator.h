@@ -9,8 +9,8 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "common/runtime/task_group.h"
-#include "metaserver/cluster/repair_log.h"
-#include "metaserver/cluster/repair_shards.h"
+#include "metaserver/repair/repair_log.h"
+#include "metaserver/repair/repair_shards.h"
 #include "metaserver/service/meta_state.h"
 #include "metaserver/service/repair_host.h"
 #include "repair_manager/manager/repair_manager.h"

@@ -9,8 +9,8 @@
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
 #include "common/runtime/runtime.h"
-#include "metaserver/cluster/repair_shards.h"
 #include "metaserver/cluster/server_names.h"
+#include "metaserver/repair/repair_shards.h"
 #include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::metaserver {

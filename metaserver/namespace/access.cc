@@ -24,4 +24,14 @@ Status check_sticky(const Caller& caller, const proto::StoredInode& directory,
   return {Code::kNotPermitted, "is in a directory where only its owner may move it"};
 }
 
+void clear_privileges(Transaction& transaction, InodeId id, proto::StoredInode& inode, const Caller& caller) {
+  if (is_directory(inode)) return;
+  if (inode.has_xattrs() && transaction.get(keys::xattr(id, kCapabilities)))
+    transaction.remove(keys::xattr(id, kCapabilities));
+  uint32_t mode = inode.mode() & ~kSetUid;
+  // Without the right to execute, the bit stands for locks that keep others out, which only the group's members keep.
+  if ((mode & 0010) != 0 || (!caller.is_root() && !caller.in_group(inode.gid()))) mode &= ~kSetGid;
+  inode.set_mode(mode);
+}
+
 }  // namespace kintsugi::metaserver

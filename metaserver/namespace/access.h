@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "common/base/status.h"
 #include "common/posix/access_list.h"
@@ -19,6 +20,7 @@ using posix::kMayExecute;
 using posix::kMayRead;
 using posix::kMayWrite;
 
+inline constexpr std::string_view kCapabilities = "security.capability";
 inline constexpr uint32_t kPermissionBits = 07777, kSetUid = 04000, kSetGid = 02000, kSticky = 01000;
 
 /// Ok when the caller may do all of `wanted` (kMayRead…), else kAccessDenied.
@@ -31,5 +33,8 @@ Status check_root(const Caller& caller);
 /// An entry of `directory` may be removed or renamed by the caller, as far as its sticky bit is concerned. kNotPermitted.
 Status check_sticky(const Caller& caller, const proto::StoredInode& directory,
                     const proto::StoredInode& entry);
+
+/// Takes capabilities, the set-user-ID bit, and the set-group-ID bit where it means what it says or the caller is not of the group, from a file.
+void clear_privileges(Transaction& transaction, InodeId id, proto::StoredInode& inode, const Caller& caller);
 
 }  // namespace kintsugi::metaserver

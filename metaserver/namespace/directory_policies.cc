@@ -1,14 +1,9 @@
 #include "metaserver/namespace/directory_policies.h"
 
+#include "metaserver/namespace/ancestors.h"
 #include "metaserver/namespace/change_time.h"
 
 namespace kintsugi::metaserver {
-namespace {
-
-constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
-
-}  // namespace
-
 Status DirectoryPolicies::set(Transaction& transaction, std::string_view text, const std::string& policy) {
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   KINTSUGI_ASSIGN(const Entry entry, walk(transaction.store(), path.names));
@@ -44,14 +39,12 @@ proto::GetPolicyResponse DirectoryPolicies::nearest(const Reader& reader, const 
 }
 
 std::string DirectoryPolicies::of_directory(const Reader& reader, InodeId directory) const {
-  for (int depth = 0; depth < kMaxDepth && directory; ++depth) {
-    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(directory));
-    if (!inode) break;
-    if (!inode->policy().empty()) return inode->policy();
-    if (directory == kRootInode) break;
-    directory = InodeId{inode->parent()};
-  }
-  return fallback_;
+  std::string policy;
+  walk_up(reader, directory, [&](InodeId, const proto::StoredInode& inode) {
+    policy = inode.policy();
+    return policy.empty();
+  });
+  return policy.empty() ? fallback_ : policy;
 }
 
 Result<proto::GetPolicyResponse> DirectoryPolicies::of(const Reader& reader, std::string_view text) const {

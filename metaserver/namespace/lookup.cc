@@ -11,10 +11,23 @@ std::string path_text(std::span<const std::string_view> names) {
   return text.empty() ? "/" : text;
 }
 
-std::optional<Entry> find_entry(const Reader& reader, InodeId parent, std::string_view name) {
-  const auto stored = reader.get_message<proto::StoredDirectoryEntry>(keys::entry(parent, name));
+namespace {
+
+template <class View>
+std::optional<Entry> entry_of(const View& view, InodeId parent, std::string_view name) {
+  const auto stored = view.template get_message<proto::StoredDirectoryEntry>(keys::entry(parent, name));
   if (!stored) return std::nullopt;
   return Entry{InodeId{stored->inode()}, static_cast<proto::Attributes::Type>(stored->type())};
+}
+
+}  // namespace
+
+std::optional<Entry> find_entry(const Reader& reader, InodeId parent, std::string_view name) {
+  return entry_of(reader, parent, name);
+}
+
+std::optional<Entry> find_entry(const Transaction& transaction, InodeId parent, std::string_view name) {
+  return entry_of(transaction, parent, name);
 }
 
 Result<Entry> walk(const Reader& reader, std::span<const std::string_view> names,

@@ -23,6 +23,8 @@ struct Entry {
 };
 
 std::optional<Entry> find_entry(const Reader& reader, InodeId parent, std::string_view name);
+/// The same, as the transaction will leave it.
+std::optional<Entry> find_entry(const Transaction& transaction, InodeId parent, std::string_view name);
 
 /// Follows `names` from the root. kNotFound or kNotDirectory names the component. `trail`, when given, receives every
 /// directory and file on the way, the root first.

@@ -1,5 +1,8 @@
 #include "metaserver/namespace/namespace.h"
 
+#include "metaserver/namespace/ops/links.h"
+#include "metaserver/namespace/ops/make.h"
+#include "metaserver/namespace/ops/move.h"
 #include "metaserver/namespace/path.h"
 #include "metaserver/namespace/reclaim.h"
 
@@ -78,7 +81,7 @@ Status Namespace::make_directory(Transaction& transaction, std::string_view text
       at = *next;
       continue;
     }
-    const Result<InodeId> id = inodes_.make(transaction, caller, at.id, path.names[i], made);
+    const Result<InodeId> id = ops::make(inodes_, transaction, caller, at.id, path.names[i], made);
     if (!id) return about(path_text(upto), id.error().code(), id.error().message());
     at.id = *id;
     making = true;
@@ -91,10 +94,8 @@ Status Namespace::remove(Transaction& transaction, std::string_view text, bool r
   KINTSUGI_ASSIGN(const Path path, Path::parse(text));
   if (path.is_root()) return about("/", Code::kInvalidArgument, "cannot be removed");
   KINTSUGI_ASSIGN(const InodeId parent, walk_to_parent(transaction.store(), path));
-  Inodes::Unlinked how;
-  how.recursive = recursive;
-  how.held = held_;
-  return about(path, inodes_.unlink(transaction, caller, parent, path.names.back(), how, freed));
+  const ops::Unlink what{.parent = parent, .name = path.names.back(), .recursive = recursive, .held = held_};
+  return about(path, ops::unlink(inodes_, transaction, caller, what, freed));
 }
 
 Status Namespace::rename(Transaction& transaction, std::string_view from_text, std::string_view to_text,
@@ -107,9 +108,13 @@ Status Namespace::rename(Transaction& transaction, std::string_view from_text, s
   if (!find_entry(reader, from_parent, from.names.back()))
     return about(path_text(from.names), Code::kNotFound, "does not exist");
   KINTSUGI_ASSIGN(const InodeId to_parent, walk_to_parent(reader, to));
-  const auto target = replace ? Inodes::Target::kReplace : Inodes::Target::kMustNotExist;
-  const Status moved = inodes_.move(transaction, caller, from_parent, from.names.back(), to_parent,
-                                    to.names.back(), target, held_, freed);
+  const ops::Move what{from_parent,
+                       from.names.back(),
+                       to_parent,
+                       to.names.back(),
+                       replace ? ops::Target::kReplace : ops::Target::kMustNotExist,
+                       held_};
+  const Status moved = ops::move(inodes_, transaction, caller, what, freed);
   return about(about_target(moved.code()) ? to : from, moved);
 }
 
@@ -139,7 +144,7 @@ Result<proto::Attributes> Namespace::put_file(Transaction& transaction, std::str
   KINTSUGI_ASSIGN(const uint64_t id, inode_ids_.take());
   const Entry made{InodeId{id}, proto::Attributes::FILE};
   if (target && !replace) return about(path_text(path.names), Code::kAlreadyExists, "exists already");
-  if (target) KINTSUGI_TRY(about(path, check_replaceable(transaction, *target, made)));
+  if (target) KINTSUGI_TRY(about(path, ops::check_replaceable(transaction, *target, made)));
   if (!target) KINTSUGI_TRY(about(path, inodes_.check_new_name(parent, path.names.back())));
 
   proto::StoredInode inode = inodes_.fresh(proto::Attributes::FILE, file.mode ? file.mode : kDefaultFileMode);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "metaserver/namespace/ancestors.h"
 #include "metaserver/namespace/lookup.h"
 #include "metaserver/namespace/reclaim.h"
 
@@ -13,7 +14,6 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr size_t kEntriesAStep = 128;
-constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
 
 struct Charge {
   int64_t bytes = 0, files = 0;
@@ -132,17 +132,14 @@ bool any_unmarked(const Transaction& transaction) {
 }  // namespace
 
 uint64_t limiting_quota(const Transaction& transaction, InodeId directory) {
-  for (int depth = 0; depth < kMaxDepth && directory; ++depth) {
-    const auto inode = transaction.get_message<proto::StoredInode>(keys::inode(directory));
-    if (!inode) break;
-    if (inode->quota() == directory.value) {
-      const auto quota = load(transaction, directory.value);
-      if (quota && !quota->removed()) return directory.value;
-    }
-    if (directory == kRootInode) break;
-    directory = InodeId{inode->parent()};
-  }
-  return 0;
+  uint64_t limiting = 0;
+  walk_up(transaction, directory, [&](InodeId at, const proto::StoredInode& inode) {
+    if (inode.quota() != at.value) return true;
+    const auto quota = load(transaction, at.value);
+    if (quota && !quota->removed()) limiting = at.value;
+    return limiting == 0;
+  });
+  return limiting;
 }
 
 Status move_across_quotas(Transaction& transaction, InodeId id, proto::StoredInode& inode, uint64_t quota,

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "metaserver/namespace/ancestors.h"
 #include "metaserver/namespace/inodes.h"
 #include "metaserver/namespace/lookup.h"
 #include "metaserver/schema/extents.h"
@@ -12,7 +13,6 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr size_t kValuesAStep = 64;
-constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
 constexpr std::string_view kCounter = "snapshot";
 
 bool is_extent(std::string_view key) {
@@ -58,13 +58,7 @@ proto::Snapshot described(const Reader& reader, uint64_t number, const proto::St
 }  // namespace
 
 bool lies_within(const Reader& reader, InodeId directory, InodeId other) {
-  for (int depth = 0; depth < kMaxDepth && directory; ++depth) {
-    if (directory == other) return true;
-    if (directory == kRootInode) return false;
-    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(directory));
-    directory = inode ? InodeId{inode->parent()} : InodeId{};
-  }
-  return false;
+  return walk_up_to(reader, directory, other) == WalkEnd::kStopped;
 }
 
 /// One transaction's work of saving.
@@ -245,13 +239,11 @@ uint64_t Snapshots::newest_of(InodeId directory, uint64_t up_to) const {
 
 std::vector<InodeId> Snapshots::domains_above(const Reader& reader, InodeId directory, bool* complete) const {
   std::vector<InodeId> domains;
-  for (int depth = 0; depth < kMaxDepth && directory; ++depth) {
-    if (by_directory_.contains(directory)) domains.push_back(directory);
-    if (directory == kRootInode) return domains;
-    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(directory));
-    directory = inode ? InodeId{inode->parent()} : InodeId{};
-  }
-  if (complete) *complete = false;
+  const WalkEnd end = walk_up(reader, directory, [&](InodeId at) {
+    if (by_directory_.contains(at)) domains.push_back(at);
+    return true;
+  });
+  if (complete && end != WalkEnd::kRoot) *complete = false;
   return domains;
 }
 

@@ -5,7 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "metaserver/namespace/ancestors.h"
 #include "metaserver/namespace/inodes.h"
+#include "metaserver/namespace/ops/links.h"
+#include "metaserver/namespace/ops/make.h"
+#include "metaserver/namespace/ops/move.h"
 #include "metaserver/namespace/path.h"
 #include "metaserver/namespace/reclaim.h"
 
@@ -13,13 +17,6 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr size_t kEntriesAStep = 16;
-constexpr int kMaxDepth = 4096;  ///< of directories: a loop would be a damaged store
-
-std::optional<Entry> entry_in(const Transaction& transaction, InodeId parent, std::string_view name) {
-  const auto stored = transaction.get_message<proto::StoredDirectoryEntry>(keys::entry(parent, name));
-  if (!stored) return std::nullopt;
-  return Entry{InodeId{stored->inode()}, static_cast<proto::Attributes::Type>(stored->type())};
-}
 
 }  // namespace
 
@@ -72,7 +69,7 @@ Status Trash::set(Transaction& transaction, const Inodes& inodes, std::string_vi
 Status Trash::make_bin(Transaction& transaction, const Inodes& inodes, InodeId directory,
                        proto::StoredTrash trash) {
   constexpr uint32_t kForOwnerOnly = 0700;
-  if (const auto there = entry_in(transaction, directory, kTrashName)) {
+  if (const auto there = find_entry(transaction, directory, kTrashName)) {
     if (!there->is_directory()) return {Code::kAlreadyExists, "is no directory"};
     trash.set_bin(there->id.value);
   } else {
@@ -80,7 +77,7 @@ Status Trash::make_bin(Transaction& transaction, const Inodes& inodes, InodeId d
     wanted.type = proto::Attributes::DIRECTORY;
     wanted.mode = kForOwnerOnly;
     KINTSUGI_ASSIGN(const InodeId made,
-                    inodes.make(transaction, Caller::root(), directory, kTrashName, wanted));
+                    ops::make(inodes, transaction, Caller::root(), directory, kTrashName, wanted));
     trash.set_bin(made.value);
   }
   transaction.put_message(keys::trash(directory), trash);
@@ -89,7 +86,7 @@ Status Trash::make_bin(Transaction& transaction, const Inodes& inodes, InodeId d
 
 std::optional<InodeId> Trash::bin(const Transaction& transaction, InodeId directory) const {
   const auto found = all_.find(directory);
-  const auto entry = entry_in(transaction, directory, kTrashName);
+  const auto entry = find_entry(transaction, directory, kTrashName);
   if (found == all_.end() || !entry || entry->id.value != found->second.bin()) return std::nullopt;
   return entry->id;
 }
@@ -98,17 +95,15 @@ std::optional<InodeId> Trash::taker(const Transaction& transaction, InodeId pare
   if (all_.empty()) return std::nullopt;
   std::optional<InodeId> nearest;
   InodeId below;
-  for (int depth = 0; depth < kMaxDepth && parent; ++depth) {
-    if (const auto found = all_.find(parent); found != all_.end()) {
-      if (below && below.value == found->second.bin()) return std::nullopt;
-      if (!nearest && found->second.retention_ns() > 0) nearest = parent;
+  const WalkEnd end = walk_up(transaction, parent, [&](InodeId at) {
+    if (const auto found = all_.find(at); found != all_.end()) {
+      if (below && below.value == found->second.bin()) return false;
+      if (!nearest && found->second.retention_ns() > 0) nearest = at;
     }
-    if (parent == kRootInode) return nearest;
-    const auto inode = transaction.get_message<proto::StoredInode>(keys::inode(parent));
-    below = parent;
-    parent = inode ? InodeId{inode->parent()} : InodeId{};
-  }
-  return std::nullopt;
+    below = at;
+    return true;
+  });
+  return end == WalkEnd::kRoot ? nearest : std::nullopt;
 }
 
 std::string Trash::entry_name(std::string_view name, InodeId id, int64_t now_ns) {
@@ -128,14 +123,11 @@ void Trash::note(Transaction& transaction, InodeId directory, const std::string&
 }
 
 bool Trash::lies_in_bin(const Reader& reader, InodeId directory) const {
-  for (int depth = 0; depth < kMaxDepth && directory && directory != kRootInode; ++depth) {
-    const auto inode = reader.get_message<proto::StoredInode>(keys::inode(directory));
-    if (!inode) return false;
-    const auto above = all_.find(InodeId{inode->parent()});
-    if (above != all_.end() && above->second.bin() == directory.value) return true;
-    directory = InodeId{inode->parent()};
-  }
-  return false;
+  const WalkEnd end = walk_up(reader, directory, [&](InodeId at, const proto::StoredInode& inode) {
+    const auto above = all_.find(InodeId{inode.parent()});
+    return above == all_.end() || above->second.bin() != at.value;
+  });
+  return end == WalkEnd::kStopped;
 }
 
 Result<InodeId> Trash::nearest(const Reader& reader, std::string_view text) const {
@@ -221,9 +213,8 @@ Result<std::string> Trash::restore(Transaction& transaction, const Inodes& inode
                     "the directory that it was in does not exist any more: say where it goes to"};
     path = join(path_of(reader, parent, ""), name);
   }
-  const Status moved = inodes.move(
-      transaction, Caller::root(), *from, request.entry(), parent, name, Inodes::Target::kMustNotExist,
-      [](InodeId) { return true; }, freed);
+  ops::Move back{*from, request.entry(), parent, name, ops::Target::kMustNotExist};
+  const Status moved = ops::move(inodes, transaction, Caller::root(), back, freed);
   if (!moved.ok()) return Status{moved.code(), path + " " + moved.message()};
   transaction.remove(keys::trashed(directory, request.entry()));
   return path;
@@ -236,12 +227,10 @@ void Trash::remove(Transaction& transaction, const Inodes& inodes, InodeId direc
     const auto stored = transaction.get_message<proto::StoredTrashed>(keys::trashed(directory, entry));
     transaction.remove(keys::trashed(directory, entry));
     // Somebody may have taken it out or away, as out of any other directory.
-    const auto there = from ? entry_in(transaction, *from, entry) : std::nullopt;
+    const auto there = from ? find_entry(transaction, *from, entry) : std::nullopt;
     if (!stored || !there || there->id.value != stored->inode()) continue;
-    Inodes::Unlinked how;
-    how.recursive = true;
-    how.held = held;
-    const Status unlinked = inodes.unlink(transaction, Caller::root(), *from, entry, how, freed);
+    ops::Unlink what{.parent = *from, .name = entry, .recursive = true, .held = held};
+    const Status unlinked = ops::unlink(inodes, transaction, Caller::root(), what, freed);
     // A directory with snapshots stays where it is; nothing was changed for it.
     if (!unlinked.ok()) continue;
   }
@@ -302,7 +291,8 @@ bool Trash::expire_step(Transaction& transaction, const Inodes& inodes, const He
     // Nothing is kept any more, and nothing is left. An empty `.trash` goes with it.
     const auto left = gone ? std::nullopt : bin(transaction, directory);
     if (left && is_empty_directory(transaction.store(), *left))
-      (void)inodes.unlink(transaction, Caller::root(), directory, kTrashName, {}, freed);
+      (void)ops::unlink(inodes, transaction, Caller::root(), {.parent = directory, .name = kTrashName},
+                        freed);
     transaction.remove(keys::trash(directory));
     return true;
   }

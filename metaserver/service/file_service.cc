@@ -89,18 +89,11 @@ Status FileService::read_extents(const proto::OpenReadRequest& request,
 asio::awaitable<Status> FileService::open_read(Context context, const proto::OpenReadRequest& request,
                                                proto::OpenReadResponse& response) {
   sight::Module module{context, kOpenRead, {double(request.offset())}};
-  if (request.inode() == 0) KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
-  // By path: as long as somebody keeps something back of the file that has the name now.
-  InodeId id{request.inode()};
-  while (true) {
-    if (request.inode() == 0) {
-      const auto found = state_.names.stat(state_.store, request.path());
-      id = found ? InodeId{found->inode()} : InodeId{};
-    }
-    if (!id || state_.leases.settled(id, request.session())) break;
-    const Status settled = co_await state_.leases.settle(id, request.session());
-    if (!settled.ok()) co_return module.finish(settled);
-  }
+  const auto unsettled = [&](Unsettled& all) {
+    if (request.inode() == 0) all.path(request.path(), request.session());
+    if (request.inode() != 0) all.inode(InodeId{request.inode()}, request.session());
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   const Status read = read_extents(request, response);
   for (const ServerId server : state_.slow.list())
     response.add_slow_servers(server.value);
@@ -564,7 +557,7 @@ asio::awaitable<Status> FileService::copy_extents(Context context, const proto::
 asio::awaitable<Status> FileService::commit_file(Context context, const proto::CommitFileRequest& request,
                                                  proto::CommitFileResponse& response) {
   sight::Module module{context, kCommitFile, {double(request.size()), double(request.extents_size())}};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
   if (std::optional<proto::Attributes> before = committed_before(request)) {
     *response.mutable_attributes() = std::move(*before);
     co_return module.finish(co_await state_.finish_read(module.context()));

@@ -1,6 +1,11 @@
 #include "metaserver/service/inode_service.h"
 
 #include "metaserver/namespace/changes.h"
+#include "metaserver/namespace/ops/attributes.h"
+#include "metaserver/namespace/ops/links.h"
+#include "metaserver/namespace/ops/make.h"
+#include "metaserver/namespace/ops/move.h"
+#include "metaserver/namespace/ops/xattrs.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -17,12 +22,6 @@ constexpr sight::Site kList{"metaserver.list_inode", {}, {"entries"}};
 constexpr sight::Site kGetXattr{"metaserver.get_xattr"};
 constexpr sight::Site kSetXattr{"metaserver.set_xattr"};
 constexpr sight::Site kListXattrs{"metaserver.list_xattrs"};
-constexpr sight::Site kKeepSession{"metaserver.keep_session", {"hold", "release"}};
-constexpr sight::Site kAwaitRecalls{"metaserver.await_recalls", {}, {"recalls"}};
-constexpr sight::Site kLock{"metaserver.lock"};
-
-constexpr size_t kMaxCompactionsAtOnce = 100;
-constexpr Duration kPoll = std::chrono::seconds(25);  ///< of one call that waits for news
 
 /// What a change returns that is about no inode.
 constexpr InodeId kNoResult = kRootInode;
@@ -55,15 +54,11 @@ void InodeService::register_on(rpc::Server& server) {
   server.handle<&InodeService::get_xattr>(Method::kGetXattr, *this);
   server.handle<&InodeService::set_xattr>(Method::kSetXattr, *this);
   server.handle<&InodeService::list_xattrs>(Method::kListXattrs, *this);
-  server.handle<&InodeService::keep_session>(Method::kKeepSession, *this);
-  server.handle<&InodeService::await_recalls>(Method::kAwaitRecalls, *this);
-  server.handle<&InodeService::lock>(Method::kLock, *this);
 }
 
 Status InodeService::attributes_of(InodeId id, InodeResponse& response) const {
   KINTSUGI_ASSIGN(const Place place, state_.places.of(id));
-  KINTSUGI_ASSIGN(*response.mutable_attributes(), state_.places.attributes(place));
-  return {};
+  return extract(state_.places.attributes(place), *response.mutable_attributes());
 }
 
 asio::awaitable<Status> InodeService::finish(Context context, Result<InodeId> outcome,
@@ -81,23 +76,6 @@ std::function<bool(InodeId)> InodeService::held_or_by(uint64_t session) {
   };
 }
 
-asio::awaitable<Status> InodeService::settle(uint64_t session, std::vector<NameIn> names) {
-  for (int round = 0; !state_.leases.all_settled(session); ++round) {
-    std::vector<InodeId> unsettled;
-    for (const auto& [directory, name] : names) {
-      if (!state_.leases.settled(directory, session)) unsettled.push_back(directory);
-      const auto entry = name.empty() ? std::nullopt : find_entry(Reader(state_.store), directory, name);
-      if (entry && entry->is_directory() && !state_.leases.settled(entry->id, session))
-        unsettled.push_back(entry->id);
-    }
-    if (unsettled.empty()) break;
-    if (round == MetaState::kMaxRoundsOfSettling)
-      co_return Status{Code::kUnavailable, "is in use by other clients"};
-    KINTSUGI_CO_TRY(co_await state_.leases.settle(std::move(unsettled), session));
-  }
-  co_return Status{};
-}
-
 Status InodeService::find(const proto::LookupRequest& request, InodeResponse& response) const {
   KINTSUGI_ASSIGN(const Place directory, state_.places.of(InodeId{request.parent()}));
   KINTSUGI_ASSIGN(const Place found,
@@ -109,18 +87,20 @@ Status InodeService::find(const proto::LookupRequest& request, InodeResponse& re
 asio::awaitable<Status> InodeService::lookup(Context context, const proto::LookupRequest& request,
                                              InodeResponse& response) {
   sight::Module module{context, kLookup};
-  Status status = co_await settle(request.session(), {{InodeId{request.parent()}, {}}});
-  if (status.ok()) status = find(request, response);
-  while (status.ok() && !state_.leases.settled(InodeId{response.attributes().inode()}, request.session())) {
-    status = co_await state_.leases.settle(InodeId{response.attributes().inode()}, request.session());
-    if (!status.ok()) co_return module.finish(status);
-    status = find(request, response);  // the name may have gone to another inode meanwhile
-  }
-  if (status.ok() || status.code() == Code::kNotFound)
-    state_.promises.made(request.session(), InodeId{request.parent()}, Promises::kNames);
-  if (status.ok()) state_.promises.made(request.session(), InodeId{response.attributes().inode()});
-  status = named(status, request.name());
-  co_return module.finish(co_await state_.finish_read(module.context(), status));
+  const InodeId parent{request.parent()};
+  Status found;
+  const auto unsettled = [&](Unsettled& all) {
+    all.inode(parent, request.session());
+    if (!all.empty()) return;
+    // The name may have gone to another inode since the last look.
+    found = find(request, response);
+    if (found.ok()) all.inode(InodeId{response.attributes().inode()}, request.session());
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  if (found.ok() || found.code() == Code::kNotFound)
+    state_.promises.made(request.session(), parent, Promises::kNames);
+  if (found.ok()) state_.promises.made(request.session(), InodeId{response.attributes().inode()});
+  co_return module.finish(co_await state_.finish_read(module.context(), named(found, request.name())));
 }
 
 asio::awaitable<Status> InodeService::get(Context context, const proto::GetInodeRequest& request,
@@ -148,11 +128,17 @@ asio::awaitable<Status> InodeService::get(Context context, const proto::GetInode
   co_return module.finish(co_await state_.finish_read(module.context(), found));
 }
 
-asio::awaitable<void> InodeService::plan(Cuts& cuts) {
-  if (cuts.is_looked_through() && !cuts.is_outdated(state_.store)) co_return;
-  cuts.start_again();
-  while (cuts.look(state_.store))
-    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+asio::awaitable<Status> InodeService::settle(InodeId file, uint64_t session, Cuts* cuts) {
+  for (int round = 0; round < Settling::kMaxRounds; ++round) {
+    KINTSUGI_CO_TRY(co_await state_.leases.settle(file, session));
+    if (cuts == nullptr || (cuts->is_looked_through() && !cuts->is_outdated(state_.store)))
+      co_return Status{};
+    cuts->start_again();
+    // Others have turns meanwhile, and may be given the lease: so it is settled again.
+    while (cuts->look(state_.store))
+      co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+  }
+  co_return Status{Code::kUnavailable, "is changed by others all the time"};
 }
 
 asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::SetAttributesRequest& request,
@@ -164,7 +150,8 @@ asio::awaitable<Status> InodeService::set_in_step(Context context, const proto::
   Status set = state_.leases.check(InodeId{request.inode()}, request.change().session());
   if (set.ok() && request.has_size()) set = state_.check_room();
   if (set.code() == Code::kNoSpace && request.size() == 0) set = {};  // it makes room
-  if (set.ok()) set = state_.inodes.set_attributes(transaction, Caller::from(request.caller()), step, freed);
+  if (set.ok())
+    set = ops::set_attributes(state_.inodes, transaction, Caller::from(request.caller()), step, freed);
   co_return co_await finish(context, done(set, InodeId{request.inode()}),
                             last ? request.change() : proto::Change{}, transaction, std::move(freed));
 }
@@ -174,15 +161,16 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
                                                      InodeResponse& response) {
   sight::Module module{context, kSetAttributes};
   const InodeId id{request.inode()};
-  Status status = co_await state_.leases.settle(id, request.change().session());
-  if (status.ok()) status = state_.leases.check(id, request.change().session());
+  const uint64_t session = request.change().session();
+  Status status = co_await state_.leases.settle(id, session);
+  if (status.ok()) status = state_.leases.check(id, session);
   const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
   if (status.ok() && !repeated) {
     // A file of very many extents is cut off in steps.
     Cuts cuts(id, request.size());
+    const bool cut = request.has_size() && request.size() > 0;
     for (bool first = true, last = false; status.ok() && !last; first = false) {
-      if (!first) status = co_await state_.leases.settle(id, request.change().session());
-      if (status.ok() && request.has_size() && request.size() > 0) co_await plan(cuts);
+      status = co_await settle(id, session, cut ? &cuts : nullptr);
       if (!first && is_over(state_.store, request.change())) break;
       if (!first && state_.runtime.clock.now() >= context.deadline)
         status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
@@ -192,7 +180,7 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
     }
   }
   if (status.ok()) status = attributes_of(id, response);
-  if (status.ok()) state_.promises.made(request.change().session(), id);
+  if (status.ok()) state_.promises.made(session, id);
   status = numbered(status, request.inode());
   co_return module.finish(repeated ? co_await state_.finish_repeated(module.context(), status)
                                    : co_await state_.finish_read(module.context(), status));
@@ -202,7 +190,7 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
                                            InodeResponse& response) {
   sight::Module module{context, kMake};
   KINTSUGI_CO_TRY(
-      module.finish(co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}})));
+      module.finish(co_await state_.leases.settle(InodeId{request.parent()}, request.change().session())));
   std::optional<InodeId> made = carried_out(state_.store, request.change());
   if (!made) {
     Transaction transaction(state_.store);
@@ -221,8 +209,8 @@ asio::awaitable<Status> InodeService::make(Context context, const proto::MakeIno
       outcome = Status{Code::kInvalidArgument, "cannot be of this type"};
     if (outcome) {
       outcome = request.name().empty()
-                    ? state_.inodes.make_nameless(transaction, caller, parent, wanted)
-                    : state_.inodes.make(transaction, caller, parent, request.name(), wanted);
+                    ? ops::make_nameless(state_.inodes, transaction, caller, parent, wanted)
+                    : ops::make(state_.inodes, transaction, caller, parent, request.name(), wanted);
     }
     if (const Status counted = outcome ? state_.account(transaction) : Status{}; !counted.ok())
       outcome = counted;
@@ -260,26 +248,24 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
                                            InodeResponse& response) {
   sight::Module module{context, kLink};
   const InodeId id{request.inode()};
-  Status status = co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}});
-  for (int round = 0; status.ok() && state_.keeps_back_from_quota(id, InodeId{request.parent()}); ++round) {
-    // Also by the session that links it.
-    status = co_await state_.leases.settle(id, 0);
-    if (status.ok()) status = co_await settle(request.change().session(), {{InodeId{request.parent()}, {}}});
-    if (round == MetaState::kMaxRoundsOfSettling)
-      status = Status{Code::kUnavailable, "is in use by other clients"};
-  }
+  const InodeId parent{request.parent()};
+  const auto unsettled = [&](Unsettled& all) {
+    all.inode(parent, request.change().session());
+    all.into_quota(id, parent);
+  };
+  Status status = co_await state_.settling.until_none(unsettled);
   const bool repeated = status.ok() && carried_out(state_.store, request.change()).has_value();
   if (status.ok() && !repeated) {
     Transaction transaction(state_.store);
     Status linked = state_.check_room();
     if (linked.ok())
-      linked = state_.inodes.link(transaction, Caller::from(request.caller()), id, InodeId{request.parent()},
-                                  request.name());
+      linked =
+          ops::link(state_.inodes, transaction, Caller::from(request.caller()), id, parent, request.name());
     status = co_await finish(module.context(), done(linked, id), request.change(), transaction);
   }
   if (status.ok()) status = attributes_of(id, response);
   if (status.ok()) {
-    state_.promises.made(request.change().session(), InodeId{request.parent()}, Promises::kNames);
+    state_.promises.made(request.change().session(), parent, Promises::kNames);
     state_.promises.made(request.change().session(), id);
   }
   status = named(status, request.name());
@@ -289,17 +275,20 @@ asio::awaitable<Status> InodeService::link(Context context, const proto::LinkReq
 
 asio::awaitable<Status> InodeService::unlink(Context context, const proto::UnlinkRequest& request, Empty&) {
   sight::Module module{context, kUnlink};
-  KINTSUGI_CO_TRY(module.finish(
-      co_await settle(request.change().session(), {{InodeId{request.parent()}, request.name()}})));
+  const auto unsettled = [&](Unsettled& all) {
+    all.name(InodeId{request.parent()}, request.name(), request.change().session());
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
-  Inodes::Unlinked how;
-  how.kind = request.directory() ? Inodes::Kind::kDirectory : Inodes::Kind::kOther;
-  how.held = held_or_by(request.hold_for());
-  const Status unlinked = state_.inodes.unlink(transaction, Caller::from(request.caller()),
-                                               InodeId{request.parent()}, request.name(), how, freed);
+  const ops::Unlink what{.parent = InodeId{request.parent()},
+                         .name = request.name(),
+                         .kind = request.directory() ? ops::Kind::kDirectory : ops::Kind::kOther,
+                         .held = held_or_by(request.hold_for())};
+  const Status unlinked =
+      ops::unlink(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
   if (unlinked.ok()) (void)state_.quotas.account(transaction, false);  // what shrinks is never refused
   const Status status =
       co_await finish(module.context(), done(unlinked), request.change(), transaction, std::move(freed));
@@ -309,28 +298,22 @@ asio::awaitable<Status> InodeService::unlink(Context context, const proto::Unlin
 asio::awaitable<Status> InodeService::move(Context context, const proto::MoveRequest& request, Empty&) {
   sight::Module module{context, kMove};
   const InodeId from{request.parent()}, to{request.to_parent()};
-  for (int round = 0;; ++round) {
-    if (round == MetaState::kMaxRoundsOfSettling)
-      co_return module.finish(Status{Code::kUnavailable, "is in use by other clients"});
-    KINTSUGI_CO_TRY(module.finish(
-        co_await settle(request.change().session(), {{from, request.name()}, {to, request.to_name()}})));
-    auto kept_back = state_.kept_back_into_quota(from, request.name(), to);
-    if (!kept_back && request.exchange())
-      kept_back = state_.kept_back_into_quota(to, request.to_name(), from);
-    if (!kept_back) break;
-    // Also by the session that moves it.
-    KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(*kept_back, 0)));
-  }
+  const auto unsettled = [&](Unsettled& all) {
+    all.name(from, request.name(), request.change().session());
+    all.name(to, request.to_name(), request.change().session());
+    all.into_quota(from, request.name(), to);
+    if (request.exchange()) all.into_quota(to, request.to_name(), from);
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   if (carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   FreedStripes freed;
-  const auto target = request.exchange()     ? Inodes::Target::kExchange
-                      : request.no_replace() ? Inodes::Target::kMustNotExist
-                                             : Inodes::Target::kReplace;
-  const Status moved = state_.inodes.move(
-      transaction, Caller::from(request.caller()), InodeId{request.parent()}, request.name(),
-      InodeId{request.to_parent()}, request.to_name(), target, held_or_by(request.hold_for()), freed);
+  const auto target = request.exchange()     ? ops::Target::kExchange
+                      : request.no_replace() ? ops::Target::kMustNotExist
+                                             : ops::Target::kReplace;
+  const ops::Move what{from, request.name(), to, request.to_name(), target, held_or_by(request.hold_for())};
+  const Status moved = ops::move(state_.inodes, transaction, Caller::from(request.caller()), what, freed);
   if (moved.ok())
     for (const uint64_t parent : {request.parent(), request.to_parent()})
       state_.promises.moved_into(request.change().session(), InodeId{parent});
@@ -347,13 +330,15 @@ asio::awaitable<Status> InodeService::list(Context context, const proto::ListIno
     return extract(state_.places.list(place, request.after(), request.limit(), request.names_only()),
                    response);
   };
-  Status listed = co_await settle(request.session(), {{InodeId{request.directory()}, {}}});
-  if (listed.ok()) listed = list_page();
-  if (listed.ok() && !request.names_only()) {
-    const auto waited = co_await state_.leases.settle(response, request.session());
-    if (!waited) co_return module.finish(waited.error());
-    if (*waited) listed = list_page();
-  }
+  Status listed;
+  const auto unsettled = [&](Unsettled& all) {
+    all.inode(InodeId{request.directory()}, request.session());
+    if (!all.empty()) return;
+    // Also what got its name since the last look may be kept back.
+    listed = list_page();
+    if (listed.ok() && !request.names_only()) all.entries(response, request.session());
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   if (listed.ok() && !request.names_only()) {
     state_.promises.made(request.session(), InodeId{request.directory()}, Promises::kNames);
     for (const proto::DirectoryEntry& entry : response.entries())
@@ -369,8 +354,8 @@ asio::awaitable<Status> InodeService::get_xattr(Context context, const proto::Ge
   sight::Module module{context, kGetXattr};
   const Result<Place> place = state_.places.of(InodeId{request.inode()});
   const Status found =
-      place ? extract(state_.inodes.get_xattr(Transaction(place->view()), Caller::from(request.caller()),
-                                              place->id(), request.name()),
+      place ? extract(ops::get_xattr(Transaction(place->view()), Caller::from(request.caller()), place->id(),
+                                     request.name()),
                       *response.mutable_value())
             : place.error();
   co_return module.finish(co_await state_.finish_read(module.context(), numbered(found, request.inode())));
@@ -385,7 +370,7 @@ asio::awaitable<Status> InodeService::set_xattr(Context context, const proto::Se
     co_return module.finish(co_await state_.finish_repeated(module.context()));
   Transaction transaction(state_.store);
   Status set = request.remove() ? Status{} : state_.check_room();
-  if (set.ok()) set = state_.inodes.set_xattr(transaction, Caller::from(request.caller()), request);
+  if (set.ok()) set = ops::set_xattr(state_.inodes, transaction, Caller::from(request.caller()), request);
   const Status status = co_await finish(module.context(), done(set), request.change(), transaction);
   co_return module.finish(numbered(status, request.inode()));
 }
@@ -395,123 +380,12 @@ asio::awaitable<Status> InodeService::list_xattrs(Context context, const proto::
   sight::Module module{context, kListXattrs};
   const Result<Place> place = state_.places.of(InodeId{request.inode()});
   const Result<std::vector<std::string>> names =
-      place ? Inodes::list_xattrs(Transaction(place->view()), place->id()) : place.error();
+      place ? ops::list_xattrs(Transaction(place->view()), place->id()) : place.error();
   if (names)
     for (const std::string& name : *names)
       response.add_names(name);
   const Status status = names ? Status{} : names.error();
   co_return module.finish(co_await state_.finish_read(module.context(), numbered(status, request.inode())));
-}
-
-asio::awaitable<Status> InodeService::keep_session(Context context, const proto::KeepSessionRequest& request,
-                                                   proto::KeepSessionResponse& response) {
-  sight::Module module{context, kKeepSession, {double(request.hold_size()), double(request.release_size())}};
-  const bool unknown = state_.sessions.has_to_tell(request.session());
-  const Status kept = state_.sessions.keep(request, response);
-  for (const ServerId server : state_.slow.list())
-    response.add_slow_servers(server.value);
-  if (kept.ok() && !request.ends()) {
-    state_.promises.session_is(request.session(), request.believes());
-    state_.promises.session_heard(request.session(), request.heard());
-    // While it had the lease its kernel was told of the inode, and of names in it, without a call.
-    for (const uint64_t inode : request.give_back())
-      state_.promises.made(request.session(), InodeId{inode}, Promises::kAttributes | Promises::kNames);
-  }
-  // Before anything else runs: others do not wait any more for a session that has told.
-  if (kept.ok())
-    state_.leased_locks.keep(request, unknown, state_.sessions.is_doubtful(request.session()), response);
-  if (kept.ok()) state_.leases.keep(request, response);
-  // After a restart the metaserver must know that this session may still tell what it holds.
-  Transaction transaction(state_.store);
-  // A session that has ended by itself is not waited for by the next process of the metaserver either.
-  if (kept.ok() && request.ends()) forget_changes(transaction, request.session());
-  const bool note = kept.ok() && !request.ends() && !state_.sessions.is_noted(request.session());
-  if (note) note_session(transaction, request.session());
-  bool lost = response.lost_size() > 0 || (!request.ask_locks() && response.lock_size() > 0);
-  // Only the last page says what is to be noted: what an earlier one noted would make the next ones doubtful.
-  if (request.generation() != 0) lost = state_.sessions.pages_lost(request.session(), lost);
-  // Who has not told everything yet may not know of it either.
-  const bool knows = !lost && !state_.sessions.has_to_tell(request.session());
-  const bool news = kept.ok() && !request.ends() && !request.more() && (lost || knows) &&
-                    lost != state_.sessions.has_lost(request.session());
-  if (news) note_loss(transaction, request.session(), lost);
-  const Status status = co_await state_.finish(module.context(), kept, transaction);
-  if (status.ok() && note) state_.sessions.noted(request.session());
-  if (status.ok() && news) state_.sessions.lost_something(request.session(), lost);
-  if (status.ok() && request.ends()) state_.promises.ended(request.session());
-  if (status.ok() && !request.ends()) {
-    const size_t wanted = std::min<size_t>(request.compacts(), kMaxCompactionsAtOnce);
-    for (const InodeId inode : state_.compactions.take(request.session(), wanted))
-      response.add_compact(inode.value);
-  }
-  co_return module.finish(status);
-}
-
-asio::awaitable<Status> InodeService::await_recalls(Context context,
-                                                    const proto::AwaitRecallsRequest& request,
-                                                    proto::AwaitRecallsResponse& response) {
-  sight::Module module{context, kAwaitRecalls};
-  // One that has to tell what it had must do so before it is of any use to wait.
-  const bool tell = state_.sessions.has_to_tell(request.session());
-  response.set_tell_all(tell);
-  if (!tell) {
-    const sight::Wait wait(module.context(), sight::WaitKind::kIdle);
-    const TimePoint give_up = state_.runtime.clock.now() + kPoll;
-    while (true) {
-      for (const InodeId inode : state_.leases.take_recalls(request.session()))
-        response.add_recall(inode.value);
-      const bool changed = state_.promises.tell(request.session(), request.after(), response);
-      if (changed || response.recall_size() > 0 || state_.stopping) break;
-      if (!co_await state_.news.wait_until(give_up)) break;
-    }
-  }
-  module.output(0, response.recall_size());
-  co_return module.finish({});
-}
-
-Status InodeService::may_ask_for_lock(const proto::LockRequest& request) const {
-  const uint64_t session = request.lock().session();
-  const bool gives_back = request.lock().type() == proto::FileLock::NONE;
-  // What is known of locks is not complete until those that had some before a restart have told.
-  if (state_.sessions.has_to_tell(session) ||
-      (!gives_back && state_.sessions.others_have_to_tell(session, Leases::kTakeOver)))
-    return {Code::kUnavailable, "the metaserver has just started and asks clients for their locks"};
-  return {};
-}
-
-Status InodeService::take_lock(const proto::LockRequest& request, proto::LockResponse& response) {
-  const InodeId id{request.inode()};
-  const uint64_t session = request.lock().session();
-  const bool gives_back = request.lock().type() == proto::FileLock::NONE;
-  const std::vector<proto::FileLock> others =
-      state_.locks.conflicts(id, request.lock(), request.whole_file());
-  response.set_granted(others.empty());
-  if (!others.empty()) {
-    *response.mutable_conflict() = others.front();
-    if (request.waits() && !request.whole_file() && !state_.lock_waits.may_wait(request.lock(), others))
-      return {Code::kDeadlock, "would wait for a lock of one who waits for a lock of this one"};
-    return {};
-  }
-  if (request.test_only()) return {};
-  state_.lock_waits.ended(request.lock());
-  const Result<Place> place = state_.places.of(id);
-  const bool exists = place && place->view().get(keys::inode(place->id()));
-  if (!exists && !gives_back) return {Code::kStale, "does not exist any more"};
-  KINTSUGI_ASSIGN(const bool granted, state_.locks.set(id, request.lock(), request.whole_file()));
-  response.set_granted(granted);
-  if (exists) state_.sessions.hold(session, id);
-  return {};
-}
-
-asio::awaitable<Status> InodeService::lock(Context context, const proto::LockRequest& request,
-                                           proto::LockResponse& response) {
-  sight::Module module{context, kLock};
-  // While another session has the lease, it has locks that are not known here.
-  Status taken = may_ask_for_lock(request);
-  if (taken.ok() && request.lock().type() != proto::FileLock::NONE)
-    taken = co_await state_.leases.settle(InodeId{request.inode()}, request.lock().session());
-  if (taken.ok()) taken = take_lock(request, response);
-  co_return module.finish(co_await state_.finish_read(module.context(), numbered(taken, request.inode())));
 }
 
 }  // namespace kintsugi::metaserver

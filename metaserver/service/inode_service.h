@@ -1,4 +1,4 @@
-/// The RPCs by inode (common/proto/inode.proto): what open handles and mounts ask for, contents apart.
+/// The RPCs by inode (common/proto/inode.proto): names and attributes, contents and sessions apart.
 #pragma once
 
 #include "common/rpc/server.h"
@@ -35,29 +35,13 @@ class InodeService {
   asio::awaitable<Status> set_xattr(Context context, const proto::SetXattrRequest& request, Empty& response);
   asio::awaitable<Status> list_xattrs(Context context, const proto::ListXattrsRequest& request,
                                       proto::ListXattrsResponse& response);
-  asio::awaitable<Status> keep_session(Context context, const proto::KeepSessionRequest& request,
-                                       proto::KeepSessionResponse& response);
-  asio::awaitable<Status> await_recalls(Context context, const proto::AwaitRecallsRequest& request,
-                                        proto::AwaitRecallsResponse& response);
-  /// kUnavailable: not before everybody has told of locks.
-  Status may_ask_for_lock(const proto::LockRequest& request) const;
-  Status take_lock(const proto::LockRequest& request, proto::LockResponse& response);
-  asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,
-                               proto::LockResponse& response);
-
-  /// Returns once no other session keeps anything back of the directories, nor of directories that have these names in them.
-  struct NameIn {
-    InodeId directory;
-    std::string_view name;  ///< of the request; empty: it is all the same which
-  };
-  asio::awaitable<Status> settle(uint64_t session, std::vector<NameIn> names);
   /// Ends a change: notes that it was carried out, with the inode that it is about, and commits it.
   asio::awaitable<Status> finish(Context context, Result<InodeId> done, const proto::Change& change,
                                  Transaction& transaction, FreedStripes freed = {});
   /// Somebody has the inode open, or `session` will.
   std::function<bool(InodeId)> held_or_by(uint64_t session);
-  /// Finds out in which steps the file is to be cut off, if that is not known or not true any more.
-  asio::awaitable<void> plan(Cuts& cuts);
+  /// Returns once nobody else keeps anything back of the file and, in the same turn, it is known in which steps it is to be cut off.
+  asio::awaitable<Status> settle(InodeId file, uint64_t session, Cuts* cuts);
   /// Sets the attributes, but this size. Not the `last` step: the change is not carried out yet.
   asio::awaitable<Status> set_in_step(Context context, const proto::SetAttributesRequest& request,
                                       uint64_t size, bool last);

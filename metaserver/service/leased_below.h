@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "metaserver/cluster/leases.h"
 #include "metaserver/schema/transaction.h"
+#include "metaserver/sessions/leases.h"
 
 namespace kintsugi::metaserver {
 

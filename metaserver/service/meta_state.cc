@@ -2,7 +2,6 @@
 
 #include "common/runtime/fault_points.h"
 #include "metaserver/namespace/changes.h"
-#include "metaserver/service/leased_below.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -27,12 +26,13 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       upload_ids(runtime, store, "upload"),
       policies(runtime.clock, options.default_policy),
       places(store, snapshots),
-      sessions(runtime.clock),
-      news(runtime),
-      leases(runtime, sessions, news),
-      promises(runtime, news),
-      leased_locks(locks, leases),
+      clients(runtime, store),
+      sessions(clients.sessions),
+      leases(clients.leases),
+      promises(clients.promises),
+      locks(clients.locks),
       lock_waits(runtime.clock),
+      settling(runtime, store, leases),
       compactions(runtime.clock),
       inodes(inode_ids, runtime.clock, &snapshots, &trash),
       names(inode_ids, inodes, [this](InodeId inode) { return sessions.held(inode); }),
@@ -48,15 +48,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       uploads(allocations, options, runtime.clock),
       block_reports(servers, chunks, garbage, allocations, history, quarantine, runtime.clock),
       rebalancer(servers, chunks, slow, runtime.clock),
-      servers_changed(runtime) {
-  leases.note_loss = [this](uint64_t session) -> asio::awaitable<Status> {
-    Transaction transaction(store);
-    metaserver::note_loss(transaction, session, true);
-    const Status noted = co_await store.commit(transaction.take());
-    if (noted.ok()) sessions.lost_something(session, true);
-    co_return noted;
-  };
-}
+      servers_changed(runtime) {}
 
 Status MetaState::check_room() {
   const TimePoint now = runtime.clock.now();
@@ -101,83 +93,6 @@ bool MetaState::may_keep_back(const proto::StoredInode& inode) {
   return inode.quota() == 0 && (of_file || (is_directory(inode) && !inode.has_xattrs()));
 }
 
-asio::awaitable<Status> MetaState::settle_paths(std::vector<std::string> paths) {
-  for (int round = 0; !leases.all_settled(0); ++round) {
-    std::vector<InodeId> unsettled;
-    for (const std::string& text : paths) {
-      const Result<Path> path = Path::parse(text);
-      if (!path) continue;  // whoever follows it says what is wrong with it
-      if (const auto first = first_unsettled(*path)) unsettled.push_back(*first);
-    }
-    if (unsettled.empty()) break;
-    if (round == kMaxRoundsOfSettling)
-      co_return Status{Code::kUnavailable, paths.front() + " is in use by other clients"};
-    KINTSUGI_CO_TRY(co_await leases.settle(std::move(unsettled), 0));
-  }
-  co_return Status{};
-}
-
-std::optional<InodeId> MetaState::first_unsettled(const Path& path) const {
-  if (!leases.settled(kRootInode, 0)) return kRootInode;
-  Entry at{kRootInode, proto::Attributes::DIRECTORY};
-  for (const std::string_view name : path.names) {
-    const std::optional<Entry> next = find_entry(Reader(store), at.id, name);
-    if (!next || !next->is_directory()) return std::nullopt;
-    at = *next;
-    if (!leases.settled(at.id, 0)) return at.id;
-  }
-  return std::nullopt;
-}
-
-asio::awaitable<std::vector<InodeId>> MetaState::leased_below(InodeId directory) const {
-  const Reader reader(store);
-  for (int walk = 1;; ++walk) {
-    const uint64_t moves_before = moves;
-    LeasedBelow leased(reader, leases, directory);
-    const size_t at_once = walk < kMaxWalksOfLeases ? LeasedBelow::kAtOnce : SIZE_MAX;
-    while (leased.look(at_once))
-      co_await asio::post(runtime.executor, asio::use_awaitable);
-    if (leased.is_complete() && moves == moves_before) co_return leased.found();
-  }
-}
-
-asio::awaitable<Status> MetaState::settle_below(std::string path) {
-  const Leases::Pause pause(leases);
-  for (int round = 0; round < kMaxRoundsOfSettling; ++round) {
-    KINTSUGI_CO_TRY(co_await settle_paths({path}));
-    const Result<Path> names = Path::parse(path);
-    if (!names) co_return Status{};
-    std::optional<Entry> at = Entry{kRootInode, proto::Attributes::DIRECTORY};
-    for (const std::string_view name : names->names) {
-      at = find_entry(Reader(store), at->id, name);
-      if (!at) co_return Status{};  // whoever follows the path says so
-    }
-    std::vector<InodeId> leased = co_await leased_below(at->id);
-    if (leased.empty()) co_return Status{};
-    KINTSUGI_CO_TRY(co_await leases.settle(std::move(leased), 0, Leases::Patience::kTenSeconds));
-  }
-  co_return Status{Code::kUnavailable, path + " is in use by other clients"};
-}
-
-std::optional<InodeId> MetaState::kept_back_into_quota(InodeId from, std::string_view name,
-                                                       InodeId to) const {
-  const std::optional<Entry> entry = find_entry(Reader(store), from, name);
-  return entry && keeps_back_from_quota(entry->id, to) ? std::optional(entry->id) : std::nullopt;
-}
-
-bool MetaState::keeps_back_from_quota(InodeId inode, InodeId to) const {
-  const auto directory = Reader(store).get_message<proto::StoredInode>(keys::inode(to));
-  return directory && directory->quota() != 0 && !leases.settled(inode, 0);
-}
-
-std::optional<InodeId> MetaState::kept_back_into_quota(std::string_view from, std::string_view to) const {
-  const Result<Path> from_path = Path::parse(from), to_path = Path::parse(to);
-  if (!from_path || !to_path || from_path->is_root() || to_path->is_root()) return std::nullopt;
-  const auto from_parent = walk_to_parent(store, *from_path), to_parent = walk_to_parent(store, *to_path);
-  if (!from_parent || !to_parent) return std::nullopt;
-  return kept_back_into_quota(*from_parent, from_path->names.back(), *to_parent);
-}
-
 asio::awaitable<Status> MetaState::finish_read(Context context, Status done) {
   if (store.is_durable()) co_return done;
   const sight::Wait wait(context, sight::WaitKind::kStore);
@@ -196,10 +111,10 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(context, std::move(done));
   snapshots.preserve(transaction, freed);
-  if (transaction.moved) ++moves;
   KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kStoreCommit);
   // Others read what is pending, so it counts as changed from here on: nothing runs in between. Should the batch not
   // become durable, the store fails as a whole and the process ends, so memory is never ahead of what reads show.
+  settling.follow(transaction);
   snapshots.follow(transaction);
   trash.follow(transaction);
   quotas.follow(transaction);

@@ -8,31 +8,22 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "common/proto/file_locks.h"
 #include "common/rpc/secret.h"
 #include "common/runtime/context.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
-#include "metaserver/cluster/allocations.h"
-#include "metaserver/cluster/block_reports.h"
-#include "metaserver/cluster/cache_map.h"
-#include "metaserver/cluster/chunk_map.h"
-#include "metaserver/cluster/compactions.h"
-#include "metaserver/cluster/garbage.h"
-#include "metaserver/cluster/history.h"
-#include "metaserver/cluster/leased_locks.h"
-#include "metaserver/cluster/leases.h"
-#include "metaserver/cluster/lock_waits.h"
+#include "metaserver/chunks/allocations.h"
+#include "metaserver/chunks/block_reports.h"
+#include "metaserver/chunks/cache_map.h"
+#include "metaserver/chunks/chunk_map.h"
+#include "metaserver/chunks/garbage.h"
+#include "metaserver/chunks/history.h"
+#include "metaserver/chunks/quarantine.h"
+#include "metaserver/chunks/uploads.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/cluster/placement.h"
-#include "metaserver/cluster/promises.h"
-#include "metaserver/cluster/quarantine.h"
-#include "metaserver/cluster/rebalancer.h"
 #include "metaserver/cluster/server_registry.h"
-#include "metaserver/cluster/sessions.h"
 #include "metaserver/cluster/slow_servers.h"
-#include "metaserver/cluster/stripe_health.h"
-#include "metaserver/cluster/uploads.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/namespace/directory_policies.h"
 #include "metaserver/namespace/namespace.h"
@@ -41,9 +32,15 @@
 #include "metaserver/namespace/quotas.h"
 #include "metaserver/namespace/snapshots.h"
 #include "metaserver/namespace/trash.h"
+#include "metaserver/repair/rebalancer.h"
+#include "metaserver/repair/stripe_health.h"
 #include "metaserver/schema/id_allocator.h"
 #include "metaserver/schema/stripes.h"
 #include "metaserver/service/repair_host.h"
+#include "metaserver/service/settling.h"
+#include "metaserver/sessions/clients.h"
+#include "metaserver/sessions/compactions.h"
+#include "metaserver/sessions/lock_waits.h"
 
 namespace kintsugi::metaserver {
 
@@ -89,19 +86,6 @@ struct MetaState {
     return may_keep_back(file) && !locks.any_of_others(file, session) && leases.grant(session, file);
   }
   static constexpr uint64_t kKeepBackReserve = 1ull << 30;  ///< bytes that each server has free
-  /// Returns once no client keeps back any name in the directories of the path, nor in what it leads to. kUnavailable.
-  asio::awaitable<Status> settle_path(std::string_view path) { return settle_paths({std::string(path)}); }
-  /// The same of all of them, at the same moment.
-  asio::awaitable<Status> settle_paths(std::vector<std::string> paths);
-  /// Returns once no client keeps back anything of what lies below the directory and was closed before. Who is asked to give
-  /// something back and does not within Leases::kTakeOver has lost it. kUnavailable.
-  asio::awaitable<Status> settle_below(std::string path);
-  /// What has this name, if somebody keeps something back of it and it is about to move below a quota, where nobody may.
-  std::optional<InodeId> kept_back_into_quota(InodeId from, std::string_view name, InodeId to) const;
-  std::optional<InodeId> kept_back_into_quota(std::string_view from, std::string_view to) const;
-  /// Somebody keeps something back of the inode, and `to` is below a quota.
-  bool keeps_back_from_quota(InodeId inode, InodeId to) const;
-  static constexpr int kMaxRoundsOfSettling = 64;  ///< leases that are waited for in one call
   /// Ends the repetition of a change that was carried out before: others may not have heard of it yet.
   asio::awaitable<Status> finish_repeated(Context context, Status done = {});
   /// Ends an operation that only read.
@@ -142,13 +126,14 @@ struct MetaState {
   Snapshots snapshots;
   Trash trash;
   Places places;
-  Sessions sessions;
-  runtime::Event news;  ///< some session is to be told something
-  Leases leases;
-  Promises promises;
-  FileLocks locks;
-  LeasedLocks leased_locks;
+  Clients clients;
+  /// Short names of what `clients` owns.
+  Sessions& sessions;
+  Leases& leases;
+  Promises& promises;
+  FileLocks& locks;
   LockWaits lock_waits;
+  Settling settling;
   Compactions compactions;
   Inodes inodes;
   Namespace names;
@@ -172,15 +157,6 @@ struct MetaState {
 
   runtime::Event servers_changed;  ///< notified when one registers or dies, and when `stopping` is set
   bool stopping = false;
-  uint64_t moves = 0;  ///< transactions that moved something from one directory to another, since the start
-
- private:
-  /// The first directory of the path that somebody keeps names back in.
-  std::optional<InodeId> first_unsettled(const Path& path) const;
-  /// What lies below the directory, or is it, and is leased, in the turn in which this returns.
-  asio::awaitable<std::vector<InodeId>> leased_below(InodeId directory) const;
-  static constexpr int kMaxWalksOfLeases =
-      4;  ///< then all are looked at in one turn: something is granted or moved all the time
 };
 
 /// Moves the value of `result` to where it belongs, or hands its error on.

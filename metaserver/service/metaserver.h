@@ -12,10 +12,10 @@
 #include "common/rpc/secret.h"
 #include "common/rpc/server.h"
 #include "common/runtime/runtime.h"
-#include "common/runtime/task_group.h"
 #include "metaserver/cluster/options.h"
 #include "metaserver/kv/key_value_store.h"
 #include "metaserver/service/allocation_service.h"
+#include "metaserver/service/background_work.h"
 #include "metaserver/service/drain_service.h"
 #include "metaserver/service/file_service.h"
 #include "metaserver/service/history_service.h"
@@ -29,6 +29,7 @@
 #include "metaserver/service/repair_service.h"
 #include "metaserver/service/server_service.h"
 #include "metaserver/service/server_watch.h"
+#include "metaserver/service/session_service.h"
 #include "metaserver/service/snapshot_service.h"
 #include "metaserver/service/trash_service.h"
 
@@ -72,19 +73,6 @@ class MetaServer {
 
  private:
   asio::awaitable<Status> open_store();
-  asio::awaitable<void> watch_servers();
-  asio::awaitable<void> tell_missing_after_grace();
-  /// Repeats steps of background work, each a transaction, until none is left, and looks for more after a pause.
-  /// Of work for which nobody waits.
-  Context background() const;
-  asio::awaitable<void> step_forever(std::function<bool(Transaction&, FreedStripes&)> step);
-  asio::awaitable<void> look_at_layouts_forever();
-  asio::awaitable<void> count_degraded_stripes_forever();
-  asio::awaitable<void> rebalance_forever();
-  asio::awaitable<void> expire_uploads_forever();
-  asio::awaitable<void> expire_sessions_forever();
-  /// Brings metadata of an older format to this one.
-  asio::awaitable<void> expire_quarantine_forever();
 
   MetaState state_;
   ServerWatch watch_;
@@ -94,6 +82,7 @@ class MetaServer {
   NamesService names_service_;
   FileService file_service_;
   InodeService inode_service_;
+  SessionService session_service_;
   QuotaService quota_service_;
   SnapshotService snapshot_service_;
   TrashService trash_service_;
@@ -103,7 +92,7 @@ class MetaServer {
   HistoryService history_service_;
   MonitorService monitor_service_;
   RepairService repair_service_;
-  runtime::TaskGroup tasks_;
+  BackgroundWork background_;
   bool stopped_ = false;
 };
 

@@ -1,6 +1,9 @@
 #include "metaserver/service/names_service.h"
 
 #include "metaserver/namespace/change_time.h"
+#include "metaserver/namespace/ops/attributes.h"
+#include "metaserver/namespace/ops/links.h"
+#include "metaserver/namespace/ops/make.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -84,7 +87,7 @@ Status NamesService::make(Transaction& transaction, const proto::NameChange& cha
     policy = round.policies.emplace(parent, state_.policies.of_directory(state_.store, parent)).first;
   if (request.type() == proto::Attributes::FILE) wanted.policy = policy->second;
   const auto made =
-      state_.inodes.make(transaction, Caller::from(request.caller()), parent, request.name(), wanted);
+      ops::make(state_.inodes, transaction, Caller::from(request.caller()), parent, request.name(), wanted);
   if (!made) return made.error();
   const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
   *written.mutable_attributes() = to_attributes(id, *stored);
@@ -109,12 +112,13 @@ Status NamesService::unlink(Transaction& transaction, const proto::NameChange& c
   if (entry && entry->inode() == id.value) {
     if (!state_.leases.owns(parent, round.session))
       return {Code::kStale, "was done under a lease that others have by now"};
-    Inodes::Unlinked how;
-    how.kind = Inodes::Kind::kOther;
-    how.held = [this](InodeId inode) { return state_.sessions.held(inode); };
-    how.at_ns = change.at_ns();
-    KINTSUGI_TRY(state_.inodes.unlink(transaction, Caller::from(change.unlink().caller()), parent,
-                                      change.unlink().name(), how, round.freed));
+    const ops::Unlink what{.parent = parent,
+                           .name = change.unlink().name(),
+                           .kind = ops::Kind::kOther,
+                           .held = [this](InodeId inode) { return state_.sessions.held(inode); },
+                           .at_ns = change.at_ns()};
+    KINTSUGI_TRY(
+        ops::unlink(state_.inodes, transaction, Caller::from(change.unlink().caller()), what, round.freed));
   }
   if (const auto left = transaction.get_message<proto::StoredInode>(keys::inode(id))) {
     *written.mutable_attributes() = to_attributes(id, *left);
@@ -131,7 +135,8 @@ Status NamesService::set_attributes(Transaction& transaction, const proto::NameC
   request.set_inode(id.value);
   FreedStripes freed;
   const auto before = transaction.get_message<proto::StoredInode>(keys::inode(id));
-  KINTSUGI_TRY(state_.inodes.set_attributes(transaction, Caller::from(request.caller()), request, freed));
+  KINTSUGI_TRY(
+      ops::set_attributes(state_.inodes, transaction, Caller::from(request.caller()), request, freed));
   auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
   if (change.at_ns() != 0 && change.at_ns() < stored->changed_ns()) {
     stored->set_changed_ns(before->changed_ns());

@@ -55,13 +55,9 @@ asio::awaitable<Status> NamespaceService::stat(Context context, const proto::Sta
                                                proto::StatResponse& response) {
   sight::Module module{context, kStat};
   // What clients with open files keep back of it is written out first.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
-  Result<Place> place = state_.places.at(request.path());
-  while (place && !state_.leases.settled(place->id(), 0)) {
-    const Status settled = co_await state_.leases.settle(place->id(), 0);
-    if (!settled.ok()) co_return module.finish(settled);
-    place = state_.places.at(request.path());
-  }
+  const auto unsettled = [&](Unsettled& all) { all.path(request.path(), 0); };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
+  const Result<Place> place = state_.places.at(request.path());
   Status found = state_.places.check_parent(Caller::from(request.caller()), request.path(), kMayExecute);
   if (found.ok())
     found = place ? extract(state_.places.attributes(*place), *response.mutable_attributes()) : place.error();
@@ -87,16 +83,15 @@ Status NamespaceService::list_path(const proto::ListRequest& request, proto::Lis
 asio::awaitable<Status> NamespaceService::list(Context context, const proto::ListRequest& request,
                                                proto::ListResponse& response) {
   sight::Module module{context, kList};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
-  Status listed = list_path(request, response);
-  if (listed.ok()) {
-    const auto waited = co_await state_.leases.settle(response, 0);
-    if (!waited) co_return module.finish(waited.error());
-    if (*waited) {
-      response.Clear();
-      listed = list_path(request, response);
-    }
-  }
+  Status listed;
+  const auto unsettled = [&](Unsettled& all) {
+    all.directories_of(request.path());
+    if (!all.empty()) return;
+    response.Clear();
+    listed = list_path(request, response);
+    if (listed.ok()) all.entries(response, 0);
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   module.output(0, response.entries_size());
   co_return module.finish(co_await state_.finish_read(module.context(), listed));
 }
@@ -104,7 +99,7 @@ asio::awaitable<Status> NamespaceService::list(Context context, const proto::Lis
 asio::awaitable<Status> NamespaceService::make_directory(Context context,
                                                          const proto::MakeDirectoryRequest& request, Empty&) {
   sight::Module module{context, kMakeDirectory};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
   // It may have been carried out while this one waited.
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
@@ -146,8 +141,10 @@ asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest&
 asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRemove, {double(request.recursive())}};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
   KINTSUGI_CO_TRY(module.finish(co_await check_tree(request)));
+  // Others had turns meanwhile, and may have been given the lease of a directory.
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
   // It may have been carried out while this one waited.
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
@@ -166,14 +163,12 @@ asio::awaitable<Status> NamespaceService::remove(Context context, const proto::R
 asio::awaitable<Status> NamespaceService::rename(Context context, const proto::RenameRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRename};
-  for (int round = 0;; ++round) {
-    if (round == MetaState::kMaxRoundsOfSettling)
-      co_return module.finish(Status{Code::kUnavailable, "is in use by other clients"});
-    KINTSUGI_CO_TRY(module.finish(co_await state_.settle_paths({request.from(), request.to()})));
-    const auto kept_back = state_.kept_back_into_quota(request.from(), request.to());
-    if (!kept_back) break;
-    KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(*kept_back, 0)));
-  }
+  const auto unsettled = [&](Unsettled& all) {
+    all.directories_of(request.from());
+    all.directories_of(request.to());
+    all.into_quota(request.from(), request.to());
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   // It may have been carried out while this one waited.
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));
@@ -197,7 +192,7 @@ asio::awaitable<Status> NamespaceService::set_policy(Context context, const prot
   sight::Module module{context, kSetPolicy};
   KINTSUGI_CO_TRY(module.finish(state_.places.check_owner(Caller::from(request.caller()), request.path())));
   // Who makes files under the lease of a directory was told of its policy.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_below(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.below(request.path())));
   Transaction transaction(state_.store);
   std::string policy;
   Status set = extract(normalise_policy(request.policy()), policy);
@@ -228,7 +223,7 @@ asio::awaitable<Status> NamespaceService::list_policies(Context context, const E
 asio::awaitable<Status> NamespaceService::disk_usage(Context context, const proto::DiskUsageRequest& request,
                                                      proto::DiskUsageResponse& response) {
   sight::Module module{context, kDiskUsage};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
   KINTSUGI_CO_TRY(
       module.finish(state_.places.check_access(Caller::from(request.caller()), request.path(), kMayRead)));
   const Result<Place> place = state_.places.at(request.path());

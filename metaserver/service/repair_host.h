@@ -5,7 +5,7 @@
 
 #include "common/base/ids.h"
 #include "common/runtime/clock.h"
-#include "metaserver/cluster/rebalancer.h"
+#include "metaserver/repair/rebalancer.h"
 
 namespace kintsugi::metaserver {
 

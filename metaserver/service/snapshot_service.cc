@@ -25,7 +25,7 @@ asio::awaitable<Status> SnapshotService::create(Context context, const proto::Cr
   // Others lose leases for it, so that a stranger is refused first.
   KINTSUGI_CO_TRY(module.finish(state_.places.check_owner(Caller::from(request.caller()), request.path())));
   // What clients closed and did not write out yet belongs to it.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_below(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.below(request.path())));
   // It may have been carried out while this one waited.
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));

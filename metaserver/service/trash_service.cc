@@ -25,7 +25,7 @@ asio::awaitable<Status> TrashService::set(Context context, const proto::SetTrash
                                           proto::Empty&) {
   sight::Module module{context, kSet};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settle_path(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
   Transaction transaction(state_.store);
   const Status set = state_.trash.set(transaction, state_.inodes, request.path(), request.retention_ns());
   // One more directory is not worth to be refused over a quota.
@@ -49,14 +49,13 @@ asio::awaitable<Status> TrashService::restore(Context context, const proto::Rest
   sight::Module module{context, kRestore};
   KINTSUGI_CO_TRY(module.finish(check_root(Caller::from(request.caller()))));
   // Whoever has the lease of the directory decides which names there are in it.
-  for (int round = 0;; ++round) {
-    if (round == MetaState::kMaxRoundsOfSettling)
-      co_return module.finish(Status{Code::kUnavailable, "is in use by other clients"});
-    KINTSUGI_CO_TRY(module.finish(co_await state_.settle_paths({request.path(), request.to()})));
-    const auto into = state_.trash.destination(state_.store, request);
-    if (!into || state_.leases.settled(*into, 0)) break;
-    KINTSUGI_CO_TRY(module.finish(co_await state_.leases.settle(*into, 0)));
-  }
+  const auto unsettled = [&](Unsettled& all) {
+    all.directories_of(request.path());
+    all.directories_of(request.to());
+    if (!all.empty()) return;
+    if (const auto into = state_.trash.destination(state_.store, request)) all.inode(*into, 0);
+  };
+  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.until_none(unsettled)));
   // It may have been carried out while this one waited. Where the entry was before is not known any more.
   if (request_carried_out(state_.store, request.change())) {
     response.set_path(request.to());

@@ -1,5 +1,5 @@
 // Stripe tickets: a client hands them back as it got them.
-#include "metaserver/cluster/ticket.h"
+#include "metaserver/chunks/ticket.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/subject.h"
 

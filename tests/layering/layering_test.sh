@@ -24,7 +24,7 @@ declare -A rooms=(
   [common]="base log proto posix metrics runtime runtime/production config rpc http daemon proto/pch"
   [monitoring]="sight model progress similarity behaviour daemon main"
   [chunkserver]="store/disk store/segments store repair service main"
-  [metaserver]="kv schema namespace cluster service daemon main"
+  [metaserver]="kv schema namespace cluster chunks repair sessions service daemon main"
   [repair_manager]="trees view plan joint manager daemon main"
   [client]="lib lib/degraded lib/read lib/write lib/files lib/check lib/client lib/blocking_client capi mount/kernel mount cli main"
 )

@@ -1,5 +1,5 @@
 // Heartbeats tell about memory, heat and links.
-#include "metaserver/cluster/cache_map.h"
+#include "metaserver/chunks/cache_map.h"
 
 #include <random>
 

@@ -1,4 +1,4 @@
-#include "metaserver/cluster/compactions.h"
+#include "metaserver/sessions/compactions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,10 @@
 // Operations by inode: names, permissions, access lists, extents that are shared, changes that are repeated.
 #include "metaserver/namespace/changes.h"
+#include "metaserver/namespace/ops/attributes.h"
+#include "metaserver/namespace/ops/links.h"
+#include "metaserver/namespace/ops/make.h"
+#include "metaserver/namespace/ops/move.h"
+#include "metaserver/namespace/ops/xattrs.h"
 #include "tests/metaserver/metaserver_rig.h"
 #include "tests/metaserver/namespace_rig.h"
 
@@ -16,7 +21,7 @@ Result<InodeId> make(NamespaceRig& rig, const Caller& caller, InodeId parent, st
     wanted.type = type;
     wanted.mode = mode;
     wanted.umask = umask;
-    KINTSUGI_ASSIGN(made, rig.inodes->make(t, caller, parent, name, wanted));
+    KINTSUGI_ASSIGN(made, ops::make(*rig.inodes, t, caller, parent, name, wanted));
     return {};
   });
   if (!status.ok()) return status;
@@ -24,15 +29,17 @@ Result<InodeId> make(NamespaceRig& rig, const Caller& caller, InodeId parent, st
 }
 
 Status unlink(NamespaceRig& rig, const Caller& caller, InodeId parent, std::string_view name) {
-  return rig.apply(
-      [&](Transaction& t) { return rig.inodes->unlink(t, caller, parent, name, {}, rig.freed); });
+  return rig.apply([&](Transaction& t) {
+    return ops::unlink(*rig.inodes, t, caller, {.parent = parent, .name = name}, rig.freed);
+  });
 }
 
 Status set_mode(NamespaceRig& rig, const Caller& caller, InodeId id, uint32_t mode) {
   proto::SetAttributesRequest request;
   request.set_inode(id.value);
   request.set_mode(mode);
-  return rig.apply([&](Transaction& t) { return rig.inodes->set_attributes(t, caller, request, rig.freed); });
+  return rig.apply(
+      [&](Transaction& t) { return ops::set_attributes(*rig.inodes, t, caller, request, rig.freed); });
 }
 
 proto::StoredInode stored(NamespaceRig& rig, InodeId id) {
@@ -70,7 +77,7 @@ TEST(Inodes, AccessListsAreEvaluatedHandedDownAndFollowTheMode) {
     request.set_name(std::string(name));
     request.set_value(list.serialise());
     KINTSUGI_ASSERT_OK(
-        rig.apply([&](Transaction& t) { return rig.inodes->set_xattr(t, Caller::root(), request); }));
+        rig.apply([&](Transaction& t) { return ops::set_xattr(*rig.inodes, t, Caller::root(), request); }));
   }
   EXPECT_EQ(stored(rig, directory).mode(), 0770u) << "the group's bits show the mask";
   EXPECT_EQ(make(rig, kOther, directory, "x", proto::Attributes::FILE, 0644).error().code(),
@@ -98,7 +105,7 @@ proto::SetXattrRequest xattr(InodeId id, std::string_view name, std::string valu
 }
 
 Status set_xattr(NamespaceRig& rig, const Caller& caller, const proto::SetXattrRequest& request) {
-  return rig.apply([&](Transaction& t) { return rig.inodes->set_xattr(t, caller, request); });
+  return rig.apply([&](Transaction& t) { return ops::set_xattr(*rig.inodes, t, caller, request); });
 }
 
 TEST(Inodes, AttributesAndListsAreThoseOfLinuxInOddCases) {
@@ -108,7 +115,7 @@ TEST(Inodes, AttributesAndListsAreThoseOfLinuxInOddCases) {
             proto::Attributes::FILE, 0604);
   EXPECT_EQ(set_xattr(rig, kUser, xattr(file, "user.", "v")).code(), Code::kInvalidArgument);
   EXPECT_EQ(set_xattr(rig, kUser, xattr(file, "user", "v")).code(), Code::kNotSupported);
-  EXPECT_EQ(rig.inodes->get_xattr(Transaction(*rig.store), kUser, file, "user.").error().code(),
+  EXPECT_EQ(ops::get_xattr(Transaction(*rig.store), kUser, file, "user.").error().code(),
             Code::kInvalidArgument);
   proto::SetXattrRequest both = xattr(file, "user.a", "v");
   both.set_create(true);
@@ -139,14 +146,14 @@ TEST(Inodes, WhoeverChangesAFileTakesItsPrivilegesAway) {
     request.set_inode(file.value);
     fill(request);
     return rig.apply(
-        [&](Transaction& t) { return rig.inodes->set_attributes(t, caller, request, rig.freed); });
+        [&](Transaction& t) { return ops::set_attributes(*rig.inodes, t, caller, request, rig.freed); });
   };
   const auto arm = [&](uint32_t mode) {
     KINTSUGI_ASSERT_OK(set_mode(rig, Caller::root(), file, mode));
     KINTSUGI_ASSERT_OK(set_xattr(rig, Caller::root(), xattr(file, kCapabilities, "c")));
   };
   const auto has_capabilities = [&] {
-    return rig.inodes->get_xattr(Transaction(*rig.store), Caller::root(), file, kCapabilities).has_value();
+    return ops::get_xattr(Transaction(*rig.store), Caller::root(), file, kCapabilities).has_value();
   };
   arm(06777);
   KINTSUGI_ASSERT_OK(
@@ -176,23 +183,21 @@ TEST(Inodes, WhoeverChangesAFileTakesItsPrivilegesAway) {
 TEST(Inodes, NamesAreLinkedMovedAndExchanged) {
   NamespaceRig rig;
   const Caller root = Caller::root();
-  const auto never = [](InodeId) { return false; };
   const InodeId a = *make(rig, root, kRootInode, "a", proto::Attributes::DIRECTORY, 0755);
   const InodeId b = *make(rig, root, a, "b", proto::Attributes::DIRECTORY, 0755);
   const InodeId file = *make(rig, root, kRootInode, "f", proto::Attributes::FILE, 0644);
-  KINTSUGI_ASSERT_OK(rig.apply([&](Transaction& t) { return rig.inodes->link(t, root, file, b, "g"); }));
+  KINTSUGI_ASSERT_OK(
+      rig.apply([&](Transaction& t) { return ops::link(*rig.inodes, t, root, file, b, "g"); }));
   EXPECT_EQ(stored(rig, file).links(), 2u);
-  const auto move = [&](InodeId from, const char* name, InodeId to, const char* to_name,
-                        Inodes::Target target) {
+  const auto move = [&](InodeId from, const char* name, InodeId to, const char* to_name, ops::Target target) {
     return rig.apply([&](Transaction& t) {
-      return rig.inodes->move(t, root, from, name, to, to_name, target, never, rig.freed);
+      return ops::move(*rig.inodes, t, root, {from, name, to, to_name, target}, rig.freed);
     });
   };
-  EXPECT_EQ(move(kRootInode, "a", b, "x", Inodes::Target::kReplace).code(), Code::kInvalidArgument);
-  EXPECT_EQ(move(kRootInode, "f", b, "g", Inodes::Target::kReplace).code(), Code::kOk)
-      << "both are one inode";
+  EXPECT_EQ(move(kRootInode, "a", b, "x", ops::Target::kReplace).code(), Code::kInvalidArgument);
+  EXPECT_EQ(move(kRootInode, "f", b, "g", ops::Target::kReplace).code(), Code::kOk) << "both are one inode";
   EXPECT_EQ(stored(rig, file).links(), 2u);
-  KINTSUGI_EXPECT_OK(move(kRootInode, "f", a, "b", Inodes::Target::kExchange));
+  KINTSUGI_EXPECT_OK(move(kRootInode, "f", a, "b", ops::Target::kExchange));
   EXPECT_EQ(stored(rig, kRootInode).links(), 4u) << "two directories are in it now";
   EXPECT_EQ(stored(rig, b).parent(), kRootInode.value);
   EXPECT_EQ(*Inodes::lookup(Transaction(*rig.store), root, b, ".."), kRootInode);

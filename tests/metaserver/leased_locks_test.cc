@@ -1,7 +1,7 @@
 // Locks that the session decides which has the lease of an inode: when the metaserver hears of them, and what others may have until then.
-#include "metaserver/cluster/leased_locks.h"
+#include "metaserver/sessions/leased_locks.h"
 
-#include "metaserver/cluster/sessions.h"
+#include "metaserver/sessions/sessions.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {

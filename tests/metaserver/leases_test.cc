@@ -1,98 +1,11 @@
 // Write leases: who has one, who is asked to give one back, and what happens to one whose owner is silent.
-#include "metaserver/cluster/leases.h"
-
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
+#include "metaserver/sessions/leases.h"
 
 #include "metaserver/service/leased_below.h"
-#include "tests/metaserver/metaserver_rig.h"
+#include "tests/metaserver/lease_rig.h"
 
 namespace kintsugi::metaserver {
 namespace {
-
-constexpr uint64_t kWriter = 5, kReader = 6;
-
-struct LeaseRig : MetaServerRig {
-  LeaseRig() {
-    KINTSUGI_EXPECT_OK(put("/f"));
-    inode = open("/f")->attributes().inode();
-    for (const uint64_t session : {kWriter, kReader})
-      KINTSUGI_EXPECT_OK(keep(session, [](auto& request) { request.set_all(true); }));
-  }
-
-  Status keep(uint64_t session, const std::function<void(proto::KeepSessionRequest&)>& fill) {
-    proto::KeepSessionRequest request;
-    request.set_session(session);
-    fill(request);
-    const auto kept = call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, request);
-    return kept ? Status{} : kept.error();
-  }
-  /// A call that gives up before the metaserver does.
-  template <class Response>
-  Result<Response> call(rpc::Method method, const google::protobuf::MessageLite& request,
-                        Duration limit = 4s) {
-    Response response;
-    const Status status = simulation.run(call_async(method, request, response, limit));
-    if (!status.ok()) return status;
-    return response;
-  }
-  asio::awaitable<Status> call_async(rpc::Method method, const google::protobuf::MessageLite& request,
-                                     google::protobuf::MessageLite& response, Duration limit) {
-    Context context;
-    context.deadline = simulation.now() + limit;
-    co_return co_await client->call(context, {"10.0.0.1", 7000}, method, request, response);
-  }
-  template <class Request>
-  void in_background(rpc::Method method, Request request, std::optional<Status>& ended) {
-    const auto run = [](LeaseRig& rig, rpc::Method method, Request request,
-                        std::optional<Status>& ended) -> asio::awaitable<void> {
-      proto::Empty ignored;
-      ended = co_await rig.call_async(method, request, ignored, 30s);
-    };
-    asio::co_spawn(client_node.runtime().executor, run(*this, method, std::move(request), ended),
-                   asio::detached);
-  }
-  /// The session says every second that it is there, until `ended` or for so many seconds.
-  void beat(uint64_t session, const std::optional<Status>& ended, int seconds) {
-    for (int i = 0; i < seconds && !ended; ++i) {
-      KINTSUGI_EXPECT_OK(keep(session, [](auto&) {}));
-      simulation.run_for(1s);
-    }
-  }
-  /// Whether the session got a lease, if it wanted one.
-  Result<bool> get(uint64_t session, bool hold = false, bool lease = false) {
-    return get_of(inode, session, hold, lease);
-  }
-  Result<bool> get_of(uint64_t inode, uint64_t session, bool hold, bool lease, Duration limit = 4s) {
-    proto::GetInodeRequest request;
-    request.set_inode(inode);
-    request.set_session(session);
-    request.set_hold(hold);
-    request.set_lease(lease);
-    const auto got = call<proto::InodeResponse>(rpc::Method::kGetInode, request, limit);
-    if (!got) return got.error();
-    return got->lease();
-  }
-  std::vector<uint64_t> recalls(uint64_t session) {
-    proto::AwaitRecallsRequest request;
-    request.set_session(session);
-    const auto answer = call<proto::AwaitRecallsResponse>(rpc::Method::kAwaitRecalls, request);
-    EXPECT_TRUE(answer) << answer.error();
-    if (!answer) return {};
-    return {answer->recall().begin(), answer->recall().end()};
-  }
-  Status grow(uint64_t session, uint64_t size, uint64_t number) {
-    proto::WriteExtentsRequest request;
-    request.set_inode(inode);
-    request.mutable_change()->set_session(session);
-    request.mutable_change()->set_number(number);
-    request.set_size_at_least(size);
-    const auto written = call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request);
-    return written ? Status{} : written.error();
-  }
-
-  uint64_t inode = 0;
-};
 
 TEST(Leases, OneWriterHasItUntilSomebodyElseWantsToSeeTheFile) {
   LeaseRig rig;
@@ -340,10 +253,11 @@ TEST(Leases, ThoseBelowADirectoryAreFoundAPageAtATime) {
   proto::StatRequest stat;
   stat.set_path("/d");
   const InodeId directory{rig.call<proto::StatResponse>(rpc::Method::kStat, stat)->attributes().inode()};
-  const Sessions sessions(rig.meta_runtime->clock);
-  runtime::Event news(*rig.meta_runtime);
-  Leases leases(*rig.meta_runtime, sessions, news);
+  Sessions sessions(*rig.meta_runtime);
+  Leases leases(*rig.meta_runtime, sessions);
   constexpr size_t kMany = 3 * LeasedBelow::kAtOnce;
+  for (uint64_t i = 0; i < 7; ++i)
+    sessions.hold(kWriter + i, InodeId{1});
   for (size_t i = 0; i < kMany; ++i)
     leases.inherit(kWriter + i % 7, InodeId{1'000'000 + i});  // that are nowhere
   for (size_t i = 0; i < below.size(); ++i)
@@ -365,13 +279,13 @@ TEST(Leases, ThoseBelowADirectoryAreFoundAPageAtATime) {
 TEST(Leases, ASnapshotSettlesAlsoWhatIsMovedBelowItsDirectoryMeanwhile) {
   LeaseRig rig;
   KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
-  const uint64_t moves = rig.meta->state().moves;
+  const uint64_t moves = rig.meta->state().settling.moves();
   ASSERT_TRUE(*rig.get(kWriter, true, true));
   proto::RenameRequest rename;
   rename.set_from("/f");
   rename.set_to("/d/f");
   ASSERT_TRUE(rig.call<proto::Empty>(rpc::Method::kRename, rename));
-  EXPECT_GT(rig.meta->state().moves, moves) << "who walks the leases begins again";
+  EXPECT_GT(rig.meta->state().settling.moves(), moves) << "who walks the leases begins again";
   proto::CreateSnapshotRequest snapshot;
   snapshot.set_path("/d");
   snapshot.set_name("one");

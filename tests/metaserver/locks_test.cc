@@ -1,5 +1,5 @@
 // Locks over all clients: what becomes of them when the metaserver starts anew, and who waits for whom.
-#include "metaserver/cluster/lock_waits.h"
+#include "metaserver/sessions/lock_waits.h"
 #include "tests/metaserver/metaserver_rig.h"
 
 namespace kintsugi::metaserver {

@@ -1,5 +1,5 @@
 // Moves for balance that come to nothing are not tried for ever.
-#include "metaserver/cluster/move_backoff.h"
+#include "metaserver/repair/move_backoff.h"
 
 #include <gtest/gtest.h>
 

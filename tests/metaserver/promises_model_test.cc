@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/runtime/task_group.h"
-#include "metaserver/cluster/promises.h"
+#include "metaserver/sessions/promises.h"
 #include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/sim_random.h"
 #include "tests/simulation/runtime/simulation.h"
@@ -25,10 +25,12 @@ struct BelieverModel {
   };
 
   explicit BelieverModel(uint64_t seed)
-      : simulation(seed), dice(seed), node(simulation, "metaserver"), news(node.runtime()) {
-    promises.emplace(node.runtime(), news);
-    for (uint64_t session = 1; session <= kSessions; ++session)
+      : simulation(seed), dice(seed), node(simulation, "metaserver"), sessions(node.runtime()) {
+    promises.emplace(node.runtime(), sessions);
+    for (uint64_t session = 1; session <= kSessions; ++session) {
+      sessions.hold(session, InodeId{kInodes + 1});
       if (session > 1 || dice.coin()) promises->session_is(session, true);
+    }
   }
 
   TimePoint now() { return simulation.now(); }
@@ -69,7 +71,7 @@ struct BelieverModel {
   simulation::Simulation simulation;
   simulation::SimRandom dice;
   simulation::SimNode node;
-  runtime::Event news;
+  Sessions sessions;
   std::optional<Promises> promises;
   std::array<uint64_t, kInodes> versions{};
   std::array<std::array<Belief, kInodes>, kSessions> beliefs{};

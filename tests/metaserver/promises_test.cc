@@ -1,5 +1,5 @@
 // What kernels may believe: whoever changes it is answered once they have heard of it, or can believe nothing any more.
-#include "metaserver/cluster/promises.h"
+#include "metaserver/sessions/promises.h"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -127,6 +127,63 @@ TEST(Promises, WhoHasHeardIsNotWaitedForAndIsToldWhichNames) {
   rig.simulation.run_for(kShared);
   rig.look(kReader, "third");
   EXPECT_GT(rig.took([&] { return rig.make(kWriter, "third"); }), 500ms) << "that while is over";
+}
+
+TEST(Promises, ASessionThatComesBackAfterItsEndIsToldOfChangesAgain) {
+  PromiseRig rig;
+  const auto hear_of_a_change = [&](uint64_t after) -> uint64_t {
+    rig.look(kReader, "f");
+    std::optional<Status> changed;
+    proto::SetAttributesRequest request;
+    request.mutable_change()->set_session(kWriter);
+    request.mutable_change()->set_number(++rig.number);
+    request.set_inode(rig.file);
+    request.set_mode(0600);
+    asio::co_spawn(rig.client_node.runtime().executor, rig.set_in_background(request, changed),
+                   asio::detached);
+    rig.simulation.run_for(10ms);
+    proto::AwaitRecallsRequest ask;
+    ask.set_session(kReader);
+    ask.set_after(after);
+    const auto news = rig.call<proto::AwaitRecallsResponse>(rpc::Method::kAwaitRecalls, ask);
+    const uint64_t number = news ? news->number() : 0;
+    rig.keep(kReader, number);
+    rig.simulation.run_for(1500ms);
+    EXPECT_TRUE(changed);
+    return number;
+  };
+  const uint64_t before = hear_of_a_change(0);
+  EXPECT_GT(before, 0u);
+  const int seconds = std::chrono::duration_cast<std::chrono::seconds>(Sessions::kIdle).count();
+  for (int second = 0; rig.meta->state().sessions.known(kReader) && second < seconds + 5; ++second) {
+    rig.keep(kWriter, 0);
+    rig.pass(1);
+  }
+  ASSERT_FALSE(rig.meta->state().sessions.known(kReader)) << "it was silent";
+  rig.keep(kReader, 0);
+  EXPECT_GT(hear_of_a_change(before), before);
+}
+
+TEST(Promises, OnlyTheSessionThatIsToHearOfAChangeIsWoken) {
+  PromiseRig rig;
+  const auto poll = [](PromiseRig& rig, uint64_t session) -> asio::awaitable<void> {
+    proto::AwaitRecallsRequest request;
+    request.set_session(session);
+    proto::AwaitRecallsResponse response;
+    (void)co_await rig.call_async(rpc::Method::kAwaitRecalls, request, response);
+  };
+  constexpr uint64_t kThird = 7;
+  rig.keep(kThird, 0);
+  for (const uint64_t session : {kReader, kThird})
+    asio::co_spawn(rig.client_node.runtime().executor, poll(rig, session), asio::detached);
+  rig.look(kReader, "f");
+  Sessions& sessions = rig.meta->state().sessions;
+  const std::shared_ptr<runtime::Event> of_reader = sessions.find(kReader)->news,
+                                        of_third = sessions.find(kThird)->news;
+  ASSERT_EQ(of_reader->waiting() + of_third->waiting(), 2u);
+  KINTSUGI_EXPECT_OK(rig.chmod(kWriter, 0600));
+  EXPECT_EQ(of_reader->waiting(), 0u);
+  EXPECT_EQ(of_third->waiting(), 1u);
 }
 
 TEST(Promises, WhatWasToldBeforeAStartOfTheMetaserverHolds) {

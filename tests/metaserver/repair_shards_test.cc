@@ -1,11 +1,11 @@
 // Who repairs what, when repair managers come and go.
-#include "metaserver/cluster/repair_shards.h"
+#include "metaserver/repair/repair_shards.h"
 
 #include <map>
 
 #include <gtest/gtest.h>
 
-#include "metaserver/cluster/repair_log.h"
+#include "metaserver/repair/repair_log.h"
 #include "tests/simulation/runtime/simulation.h"
 
 namespace kintsugi::metaserver {

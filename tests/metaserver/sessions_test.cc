@@ -1,9 +1,10 @@
 // What sessions hold: told in pages, and let go of only once everything was told.
-#include "metaserver/cluster/sessions.h"
+#include "metaserver/sessions/sessions.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/expect_ok.h"
+#include "tests/simulation/runtime/sim_node.h"
 #include "tests/simulation/runtime/simulation.h"
 
 namespace kintsugi::metaserver {
@@ -37,7 +38,8 @@ struct SessionsRig {
   }
 
   simulation::Simulation simulation{1};
-  Sessions sessions{simulation.clock()};
+  simulation::SimNode node{simulation, "metaserver"};
+  Sessions sessions{node.runtime()};
   proto::KeepSessionResponse response;
 };
 

@@ -1,5 +1,5 @@
 // How many stripes lack chunks, as df and the metrics say it, and which servers have yet to say what they have.
-#include "metaserver/cluster/stripe_health.h"
+#include "metaserver/repair/stripe_health.h"
 
 #include "tests/expect_ok.h"
 #include "tests/metaserver/metaserver_rig.h"

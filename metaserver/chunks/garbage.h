@@ -1,0 +1,113 @@
+/// Chunks that are to be deleted on their servers.
+///
+/// The invariant: no server is ever ordered to delete a chunk that a stripe places there, nor one that is placed there
+/// while the order may still be carried out. An order cannot be taken back, so both halves are needed:
+///
+/// 1. An order needs proof. judge() reads the stripe record in the same turn in which the order is given, and the
+///    answer that carries it leaves only once all that was read is durable. A stale copy of a chunk that has another
+///    place is deleted only while the chunk is available at that place: until then it may be the last one.
+/// 2. From the moment in which a deletion is queued until it is confirmed, its key is in the store, and whoever places
+///    chunks (Uploads::seal, RepairService::commit) refuses that server for that chunk. Only a deletion that certainly
+///    was never ordered (withdrawable()) may be taken back.
+/// 3. A copy that a repair is making is placed by nobody yet, so it may be found and deleted as a stale one. Then its
+///    commit is refused (deleted_lately()).
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/proto/meta.pb.h"
+#include "common/runtime/clock.h"
+#include "metaserver/chunks/chunk_map.h"
+#include "metaserver/schema/transaction.h"
+
+namespace kintsugi::metaserver {
+
+/// The queue is durable (keys::garbage). This class hands it out through heartbeats and forgets what was done.
+class Garbage {
+ public:
+  static constexpr size_t kMaxVictims = 1000;     ///< orders of one heartbeat
+  static constexpr size_t kMaxInFlight = 10'000;  ///< unconfirmed orders of one server
+  /// An order is forgotten when the server says that it is carried out, and no sooner than this: repair managers that run
+  /// as daemons of their own may know the cluster as it was that long ago.
+  static constexpr Duration kConfirmAfter = std::chrono::seconds(2);
+  /// After a start, orders of the process before this one may be on their way: as long as a chunkserver's call
+  /// may take.
+  static constexpr Duration kOrdersOfLastProcess = std::chrono::seconds(10);
+  static constexpr size_t kMaxRemembered = 100'000;
+  static constexpr Duration kMemory = std::chrono::minutes(31);
+  /// A queue in which nothing could be deleted is looked at again after this.
+  static constexpr Duration kPostponed = std::chrono::seconds(10);
+
+  /// `chunks` must outlive it.
+  Garbage(const ChunkMap& chunks, const runtime::Clock& clock)
+      : chunks_(chunks), clock_(clock), started_(clock.now()) {}
+
+  /// There may be something to delete on this server. To be called whenever a garbage key of it was put.
+  void wake(ServerId server) { queues_[server].idle_until = TimePoint::min(); }
+  void wake_all_of(const FreedStripes& freed);
+
+  struct Orders {
+    uint64_t number = 0;  ///< for the server to acknowledge; 0: there are none
+    std::vector<ChunkId> victims;
+  };
+  /// Takes what the heartbeat acknowledges, and picks what its answer orders; the answer may leave once the transaction
+  /// is durable. Orders that were carried out are forgotten; those that never arrived, and after a restart of the server
+  /// all that are left, are given again. With `hold` nothing new is ordered.
+  Orders exchange(Transaction& transaction, const proto::HeartbeatRequest& heartbeat, bool hold);
+
+  /// A deletion of this chunk at this server is queued or ordered: nothing may be placed there under that name.
+  static bool pending(const Reader& reader, ServerId server, ChunkId chunk) {
+    return chunk.index <= keys::kMaxIndex && reader.get(keys::garbage(server, chunk)).has_value();
+  }
+  /// A deletion that is pending has certainly not been ordered, neither by this process nor by the one before it. Then
+  /// its key may be removed: the chunk is wanted there after all.
+  bool withdrawable(ServerId server, ChunkId chunk) const;
+  /// A pending deletion waits until the chunk is available at its place.
+  bool postponed(const Reader& reader, ServerId server, ChunkId chunk) const {
+    return judge(reader, server, chunk) == Verdict::kLater;
+  }
+
+  /// A copy of the chunk begins to be made: what was deleted before was another copy.
+  void copy_begins(ChunkId chunk);
+  /// The server has deleted a copy of this chunk since copy_begins(). The last kMaxRemembered deletions are remembered
+  /// for kMemory, which is longer than a repair may take.
+  bool deleted_lately(ServerId server, ChunkId chunk) const { return deleted_.contains({chunk, server}); }
+
+ private:
+  struct Order {
+    uint64_t number;  ///< of the answer that carried it
+    TimePoint when;
+    ChunkId chunk;
+    bool stale = false;  ///< the stripe is still there: the chunk is elsewhere
+  };
+  struct Queue {
+    uint64_t incarnation = 0;
+    uint64_t next_number = 1;
+    std::deque<Order> ordered;    ///< orders that are not confirmed, the oldest first
+    std::set<ChunkId> in_flight;  ///< their chunks
+    TimePoint idle_until = TimePoint::min();
+    /// Where the next look goes on, so that chunks that must wait keep none behind them waiting; empty: at the front.
+    std::string next_key;
+    bool found = false;  ///< something could be deleted since the last look at the front
+  };
+  /// Returns the chunks whose keys it removed.
+  std::set<ChunkId> confirm(Transaction& transaction, const proto::HeartbeatRequest& heartbeat, Queue& queue);
+  void remember(ServerId server, ChunkId chunk);
+  enum class Verdict { kDeleteOrphan, kDeleteStale, kKeep, kLater };
+  Verdict judge(const Reader& reader, ServerId server, ChunkId chunk) const;
+
+  const ChunkMap& chunks_;
+  const runtime::Clock& clock_;
+  const TimePoint started_;
+  std::map<ServerId, Queue> queues_;
+  using Copy = std::pair<ChunkId, ServerId>;
+  std::map<Copy, TimePoint> deleted_;  ///< when copies were deleted whose chunks have another place
+  /// The entries of `deleted_` by their times. It may name some that are forgotten already.
+  std::deque<std::pair<TimePoint, Copy>> deleted_by_time_;
+};
+
+}  // namespace kintsugi::metaserver

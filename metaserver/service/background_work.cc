@@ -1,0 +1,198 @@
+#include "metaserver/service/background_work.h"
+
+#include <boost/asio/post.hpp>
+
+#include "metaserver/namespace/changes.h"
+#include "metaserver/namespace/reclaim.h"
+#include "monitoring/sight/module.h"
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+constexpr sight::Site kStep{"metaserver.background_step"};
+constexpr sight::Site kRebalance{"metaserver.rebalance"};
+constexpr sight::Site kExpireUploads{"metaserver.expire_uploads"};
+constexpr sight::Site kExpireSessions{"metaserver.expire_sessions"};
+constexpr sight::Site kExpireQuarantine{"metaserver.expire_quarantine"};
+constexpr Duration kReclaimPause = std::chrono::milliseconds(200);
+constexpr Duration kLookPause = std::chrono::milliseconds(50);  ///< between steps over all files
+constexpr Duration kPassPause = std::chrono::minutes(10);       ///< between passes
+/// Between steps, and between passes, over the chunks that cannot be read.
+constexpr Duration kHealthStepPause = std::chrono::milliseconds(10), kHealthPause = std::chrono::seconds(1);
+
+}  // namespace
+
+void BackgroundWork::start() {
+  tasks_.spawn(watch_servers());
+  tasks_.spawn(tell_missing_after_grace());
+  const auto held = [this](InodeId inode) { return state_.sessions.held(inode); };
+  tasks_.spawn(
+      step_forever([held, reclaim = Reclaim()](Transaction& transaction, FreedStripes& freed) mutable {
+        return reclaim.step(transaction, held, freed);
+      }));
+  tasks_.spawn(step_forever(
+      [this](Transaction& transaction, FreedStripes&) { return state_.quotas.mark_step(transaction); }));
+  tasks_.spawn(step_forever([this](Transaction& transaction, FreedStripes& freed) {
+    return state_.snapshots.delete_step(transaction, freed);
+  }));
+  tasks_.spawn(step_forever([this, held](Transaction& transaction, FreedStripes& freed) {
+    return state_.trash.expire_step(transaction, state_.inodes, held, freed);
+  }));
+  tasks_.spawn(look_at_layouts_forever());
+  tasks_.spawn(count_degraded_stripes_forever());
+  tasks_.spawn(expire_uploads_forever());
+  tasks_.spawn(expire_sessions_forever());
+  tasks_.spawn(expire_quarantine_forever());
+  tasks_.spawn(rebalance_forever());
+}
+
+asio::awaitable<void> BackgroundWork::watch_servers() {
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(state_.options.heartbeat_interval / 4);
+    if (!slept) co_return;
+    for (ServerId died : state_.servers.check_liveness()) {
+      state_.caches.server_died(died);
+      state_.host->server_dead(died);
+      state_.servers_changed.notify_all();
+    }
+  }
+}
+
+asio::awaitable<void> BackgroundWork::tell_missing_after_grace() {
+  const bool slept = co_await tasks_.sleep_for(state_.options.dead_after);
+  if (!slept) co_return;
+  // Only now: their repairs need helpers, and the servers that live have come back by this time.
+  constexpr size_t kPage = 2000;  // others have a turn between two
+  ChunkId after;
+  for (size_t told = kPage; told == kPage && !tasks_.stopping();) {
+    told = 0;
+    state_.scan_chunks_of(ServerId{}, after, [&](ChunkId chunk) {
+      state_.host->chunk_lost(chunk, "missing since the write");
+      after = chunk;
+      return ++told < kPage;
+    });
+    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
+  }
+}
+
+asio::awaitable<void> BackgroundWork::step_forever(Step step) {
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(kReclaimPause);
+    if (!slept) co_return;
+    while (!tasks_.stopping()) {
+      Transaction transaction(state_.store);
+      FreedStripes freed;
+      if (!step(transaction, freed)) break;
+      (void)state_.quotas.account(transaction, false);  // what nobody waits for is never refused
+      const sight::BackgroundTask task{context(), kStep};
+      const Status status = co_await state_.finish(task.context(), Status(), transaction, std::move(freed));
+      if (!status.ok())
+        break;  // the same step comes again, unless the store has failed, which ends the process
+    }
+  }
+}
+
+Context BackgroundWork::context() const {
+  return state_.options.recorder != nullptr ? state_.options.recorder->root_context() : Context{};
+}
+
+asio::awaitable<void> BackgroundWork::look_at_layouts_forever() {
+  bool more = false;
+  while (co_await tasks_.sleep_for(more ? kLookPause : kPassPause))
+    more = state_.compactions.scan_step(Reader(state_.store),
+                                        state_.inline_is_crowded(Transaction(state_.store)));
+}
+
+asio::awaitable<void> BackgroundWork::count_degraded_stripes_forever() {
+  bool more = false;
+  while (co_await tasks_.sleep_for(more ? kHealthStepPause : kHealthPause))
+    more = state_.health.step(Reader(state_.store));
+}
+
+asio::awaitable<void> BackgroundWork::rebalance_forever() {
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(Rebalancer::kInterval);
+    if (!slept) co_return;
+    const sight::BackgroundTask task{context(), kRebalance};
+    const Rebalancer::Changes changes = state_.rebalancer.step(state_.store);
+    for (ServerId from : changes.cancelled)
+      state_.host->moves_cancelled(from);
+    for (const WantedMove& move : changes.wanted)
+      state_.host->move_wanted(move);
+  }
+}
+
+asio::awaitable<void> BackgroundWork::expire_uploads_forever() {
+  const Duration pause = std::min<Duration>(state_.options.upload_idle / 8, 5s);
+  TimePoint last = state_.runtime.clock.now();
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(pause);
+    if (!slept) co_return;
+    // A process that was stopped for a while, or could not write, must not give everybody up because it heard nobody.
+    const Duration took = state_.runtime.clock.now() - std::exchange(last, state_.runtime.clock.now());
+    if (took > 2 * pause) state_.uploads.stood_still(took - pause);
+    while (!tasks_.stopping()) {
+      Transaction transaction(state_.store);
+      FreedStripes freed;
+      std::vector<ServerId> servers;
+      if (!state_.uploads.expire_step(transaction, freed, servers)) break;
+      const sight::BackgroundTask task{context(), kExpireUploads};
+      const Status status = co_await state_.finish(task.context(), Status(), transaction, std::move(freed));
+      if (!status.ok()) co_return;
+      for (ServerId server : servers)
+        state_.garbage.wake(server);
+    }
+  }
+}
+
+asio::awaitable<void> BackgroundWork::expire_sessions_forever() {
+  constexpr Duration kPause = std::chrono::seconds(1);
+  TimePoint last = state_.runtime.clock.now();
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(kPause);
+    if (!slept) co_return;
+    const Duration took = state_.runtime.clock.now() - std::exchange(last, state_.runtime.clock.now());
+    if (took > 2 * kPause) state_.sessions.stood_still(took - kPause);
+    for (const uint64_t session : state_.clients.expire()) {
+      if (state_.sessions.known(session)) continue;  // it has come back while others were noted
+      if (!(co_await forget(session, state_.sessions.ended_by_silence(session))).ok()) co_return;
+    }
+    for (const uint64_t session : state_.sessions.to_forget()) {
+      if (state_.sessions.known(session)) continue;
+      if (!(co_await forget(session, false)).ok()) co_return;
+    }
+  }
+}
+
+asio::awaitable<Status> BackgroundWork::forget(uint64_t session, bool ended_by_silence) {
+  Transaction transaction(state_.store);
+  // One that was silent may ask again for what it changed.
+  if (ended_by_silence) {
+    note_ended(transaction, session);
+  } else {
+    forget_changes(transaction, session);
+  }
+  const sight::BackgroundTask task{context(), kExpireSessions};
+  co_return co_await state_.finish(task.context(), Status(), transaction);
+}
+
+asio::awaitable<void> BackgroundWork::expire_quarantine_forever() {
+  while (true) {
+    const bool slept = co_await tasks_.sleep_for(Quarantine::kTick);
+    if (!slept) co_return;
+    bool more = true;
+    while (more && !tasks_.stopping() && !state_.history.doubt()) {
+      Transaction transaction(state_.store);
+      std::vector<ServerId> servers;
+      more = state_.quarantine.step(transaction, servers);
+      const sight::BackgroundTask task{context(), kExpireQuarantine};
+      const Status status = co_await state_.finish(task.context(), Status(), transaction);
+      if (!status.ok()) co_return;
+      for (ServerId server : servers)
+        state_.garbage.wake(server);
+    }
+  }
+}
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,29 @@
+/// The RPCs of sessions (common/proto/inode.proto): what clients hold, what they are asked to give back, and their locks.
+#pragma once
+
+#include "common/rpc/server.h"
+#include "metaserver/service/meta_state.h"
+
+namespace kintsugi::metaserver {
+
+/// One function for each RPC. `state` must outlive it.
+class SessionService {
+ public:
+  explicit SessionService(MetaState& state) : state_(state) {}
+  void register_on(rpc::Server& server);
+
+ private:
+  asio::awaitable<Status> keep_session(Context context, const proto::KeepSessionRequest& request,
+                                       proto::KeepSessionResponse& response);
+  asio::awaitable<Status> await_recalls(Context context, const proto::AwaitRecallsRequest& request,
+                                        proto::AwaitRecallsResponse& response);
+  /// kUnavailable: not before everybody has told of locks.
+  Status may_ask_for_lock(const proto::LockRequest& request) const;
+  Status take_lock(const proto::LockRequest& request, proto::LockResponse& response);
+  asio::awaitable<Status> lock(Context context, const proto::LockRequest& request,
+                               proto::LockResponse& response);
+
+  MetaState& state_;
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,65 @@
+/// A session as a whole: what one of its messages means for all that it has, and its end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/status.h"
+#include "common/proto/file_locks.h"
+#include "common/proto/inode.pb.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/schema/transaction.h"
+#include "metaserver/sessions/leased_locks.h"
+#include "metaserver/sessions/leases.h"
+#include "metaserver/sessions/promises.h"
+#include "metaserver/sessions/sessions.h"
+
+namespace kintsugi::metaserver {
+
+class Clients final : public Leases::Losses {
+ public:
+  /// The store must outlive it.
+  Clients(const runtime::Runtime& runtime, KeyValueStore& store)
+      : sessions(runtime),
+        leases(runtime, sessions, this),
+        promises(runtime, sessions),
+        store_(store),
+        leased_locks_(locks, leases) {}
+
+  void load(const Reader& reader);
+
+  /// What the next process of the metaserver has to know of a session that has spoken.
+  struct Durable {
+    bool noted = false;        ///< there is this session
+    std::optional<bool> lost;  ///< whether it has lost something and does not know it; none: nothing new
+  };
+  /// Takes a message of a session, answers it, and puts what is to be durable into the transaction. When that is committed, committed()
+  /// is to be called. Errors: as Sessions::keep.
+  Result<Durable> keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response,
+                       Transaction& transaction);
+  void committed(uint64_t session, const Durable& durable);
+
+  /// Ends the sessions that were silent for too long, and returns all that have ended since the last call.
+  std::vector<uint64_t> expire();
+  /// Everybody who waits for a session, or as one, is woken.
+  void stop();
+
+  // Leases::Losses
+  asio::awaitable<Status> note_loss(uint64_t session) override;
+  void lost(uint64_t session, InodeId inode) override { leased_locks_.lost(session, inode); }
+
+  Sessions sessions;
+  Leases leases;
+  Promises promises;
+  FileLocks locks;
+
+ private:
+  void end(uint64_t session, bool by_silence);
+
+  KeyValueStore& store_;
+  LeasedLocks leased_locks_;
+};
+
+}  // namespace kintsugi::metaserver

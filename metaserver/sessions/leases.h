@@ -1,0 +1,165 @@
+/// Leases: the right of one session to keep back what it wrote to a file, or which names it gave in a directory, until somebody
+/// else wants to see it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "common/proto/inode.pb.h"
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/sessions/sessions.h"
+
+namespace kintsugi::metaserver {
+
+/// While a session has the lease of an inode, what it wrote may be unknown to everybody else, and the inode's size and times old.
+/// Whoever wants the inode settles it first: the session is asked to give the lease back, which it does once everything is
+/// durable. One that is silent meanwhile loses the lease, and what it writes later is refused.
+///
+/// Leases are not durable. After a start of the metaserver those that sessions had are told by them, which settle() waits for.
+class Leases {
+ public:
+  static constexpr Duration kTakeOver = std::chrono::seconds(10);  ///< of silence after a recall
+  /// Of one call that wants inodes: longer than a silent session, or one of before a start, is waited for.
+  static constexpr Duration kWait = kTakeOver + std::chrono::seconds(2);
+  static constexpr Duration kTellAgain = std::chrono::seconds(1);
+  static constexpr size_t kMaxOfSession = 100'000, kMaxRecalls = 1'000;
+  static constexpr int kMaxLostAtOnce = 10'000;  ///< in one answer
+
+  /// Hears of leases that sessions lose by their silence.
+  class Losses {
+   public:
+    /// Makes durable that the session loses a lease, before anybody else gets it (Sessions::lost_something).
+    virtual asio::awaitable<Status> note_loss(uint64_t session) = 0;
+    /// The session has lost it.
+    virtual void lost(uint64_t session, InodeId inode) = 0;
+
+   protected:
+    ~Losses() = default;
+  };
+
+  /// References must outlive it. Without `losses` nobody hears of them.
+  Leases(const runtime::Runtime& runtime, Sessions& sessions, Losses* losses = nullptr)
+      : clock_(runtime.clock), sessions_(sessions), losses_(losses), settled_(runtime) {}
+
+  /// Gives the lease of an inode that no other session has a lease of or holds. False: it cannot have it, as before the session
+  /// is noted durably (Sessions::noted): the next process of the metaserver must know to wait for it. Session 0 is none.
+  bool grant(uint64_t session, InodeId inode);
+  /// Gives the lease of a directory that the session made in one that it has the lease of: nobody else can know it, and there
+  /// may be more that it has made in it. False: it has too many.
+  bool inherit(uint64_t session, InodeId inode);
+  /// The session has the lease, and what it kept back may come.
+  bool owns(InodeId inode, uint64_t session) const {
+    const auto found = leases_.find(inode);
+    return found != leases_.end() && found->second.session == session;
+  }
+  /// The session has the lease or has lost it and not said yet that it has given up what it kept back: only it knows what it
+  /// did under it.
+  bool has_to_tell(InodeId inode, uint64_t session) const;
+  bool owned_by_another(InodeId inode, uint64_t session) const {
+    const auto found = leases_.find(inode);
+    return found != leases_.end() && found->second.session != session;
+  }
+  /// The session needs it no longer, or was not given it after all.
+  void give_back(uint64_t session, InodeId inode);
+  /// Nothing has to be settled before `session` sees whatever it likes.
+  bool all_settled(uint64_t session) const {
+    return !sessions_.others_have_to_tell(session, kTakeOver) &&
+           (leases_.empty() || leases_.size() == owned_by(session));
+  }
+  /// What a session tells of its leases, and is told.
+  void keep(const proto::KeepSessionRequest& request, proto::KeepSessionResponse& response);
+  /// The session ends, and its leases with it.
+  void ended(ClientSession& session);
+
+  /// Nothing has to be settled before `session` sees the inode.
+  bool settled(InodeId inode, uint64_t session) const;
+  /// How long the owner of a lease that somebody wants may keep it.
+  enum class Patience {
+    kWhileItSpeaks,  ///< kTakeOver after its last word
+    kTenSeconds,     ///< kTakeOver after it was asked, whether it speaks or not
+  };
+  /// An inode, and the one session that may go on keeping things back of it; 0: none may.
+  struct Wanted {
+    InodeId inode;
+    uint64_t by = 0;
+  };
+  /// Returns once nobody else keeps anything back of any of these inodes, all at the same moment. The owners of their leases are asked
+  /// at once. kUnavailable: somebody still does after kWait. Inodes that names lead to are settled by Settling, which looks anew.
+  asio::awaitable<Status> settle(std::vector<Wanted> wanted, Patience patience = Patience::kWhileItSpeaks);
+  asio::awaitable<Status> settle(const std::vector<InodeId>& inodes, uint64_t session,
+                                 Patience patience = Patience::kWhileItSpeaks) {
+    std::vector<Wanted> wanted;
+    wanted.reserve(inodes.size());
+    for (const InodeId inode : inodes)
+      wanted.push_back({inode, session});
+    return settle(std::move(wanted), patience);
+  }
+  asio::awaitable<Status> settle(InodeId inode, uint64_t session) {
+    return settle(std::vector<Wanted>{{inode, session}});
+  }
+  /// How far leased() came.
+  struct Cursor {
+    uint64_t session = 0;
+    InodeId inode;
+  };
+  /// The next inodes that some session has a lease of, behind `after`, which becomes the last of them. Fewer than `at_most`: there are no
+  /// more. What is granted meanwhile may be missing: grants() says whether something was.
+  std::vector<InodeId> leased(Cursor& after, size_t at_most) const;
+  uint64_t grants() const { return grants_; }
+  /// While one exists nobody gets a lease that the session has not got already.
+  class Pause {
+   public:
+    explicit Pause(Leases& leases) : leases_(leases) { ++leases_.pauses_; }
+    ~Pause() { --leases_.pauses_; }
+    Pause(const Pause&) = delete;
+
+   private:
+    Leases& leases_;
+  };
+  /// kStale: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
+  Status check(InodeId inode, uint64_t session) const;
+
+  /// Takes out what the session is to give back.
+  std::vector<InodeId> take_recalls(uint64_t session);
+  /// Ends all that wait.
+  void stop();
+
+  size_t count() const { return leases_.size(); }
+
+ private:
+  struct Lease {
+    uint64_t session = 0;
+    TimePoint recalled{};  ///< when somebody first wanted it; none: nobody yet
+    TimePoint told{};      ///< when its owner was to be told of that the last time
+  };
+  size_t owned_by(uint64_t session) const {
+    const ClientSession* found = sessions_.find(session);
+    return found == nullptr ? 0 : found->leases.owned.size();
+  }
+  void give(ClientSession& session, uint64_t id, InodeId inode);
+  void recall(InodeId inode, Lease& lease);
+  /// The first that sessions of before a start may have leases of and have not told yet; none: there is no such one.
+  InodeId first_untold(const std::vector<Wanted>& wanted) const;
+  TimePoint revoked_at(const Lease& lease, Patience patience) const;
+  asio::awaitable<Status> revoke(InodeId inode, uint64_t session);
+
+  const runtime::Clock& clock_;
+  Sessions& sessions_;
+  Losses* const losses_;
+  std::unordered_map<InodeId, Lease> leases_;
+  size_t pauses_ = 0;
+  uint64_t grants_ = 0;  ///< leases that were given since the start
+  bool stopping_ = false;
+  runtime::Event settled_;  ///< leases were given back, lost or told
+};
+
+}  // namespace kintsugi::metaserver

@@ -1,0 +1,125 @@
+/// Promises to sessions whose kernels believe what they were told: they hear of it when somebody else changes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "common/base/ids.h"
+#include "common/proto/inode.pb.h"
+#include "common/proto/promises.h"
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+#include "metaserver/schema/transaction.h"
+#include "metaserver/sessions/sessions.h"
+
+namespace kintsugi::metaserver {
+
+/// A change is made, those who may believe something else are told, and then the change is answered: whoever learns of it
+/// sees it on every mount. A session that says nothing is waited for until its kernel believes nothing any more (kBelieved).
+/// A second change that is made before a session has heard of the first waits for that session too.
+/// Promises are not durable: after a start, changes wait until those of before have passed.
+class Promises {
+ public:
+  /// A kernel counts in ticks of its own.
+  static constexpr Duration kHolds = kBelieved + std::chrono::milliseconds(50);
+  static constexpr size_t kMaxPromises = 1'000'000;
+  static constexpr size_t kMaxUntold = 10'000;  ///< changes that one session has not heard of
+  static constexpr size_t kAtOnce = 1'000;      ///< of them in one answer
+  static constexpr size_t kMaxShared = 10'000;  ///< directories, of one session
+
+  /// References must outlive it.
+  Promises(const runtime::Runtime& runtime, Sessions& sessions)
+      : clock_(runtime.clock), sessions_(sessions), heard_(runtime) {}
+
+  /// The metaserver has started, and there were sessions before.
+  void started() { before_until_ = clock_.now() + kHolds; }
+  /// What the session says of itself. One that has said nothing yet may believe.
+  void session_is(uint64_t session, bool believes);
+  /// The session ends, and believes nothing any more.
+  void ended(uint64_t session);
+  void stop();
+
+  /// What a kernel may believe of an inode: its attributes, or names in it, that they are there or not. Bits.
+  enum What : uint8_t { kAttributes = 1, kNames = 2 };
+  /// The session is about to be told this. Session 0 believes nothing.
+  void made(uint64_t session, InodeId inode, int what = kAttributes);
+
+  /// The session has moved a name into the directory, and believes it as it did where that was before.
+  void moved_into(uint64_t session, InodeId directory);
+
+  /// Who has to hear of something before it is answered.
+  class Hearers {
+   public:
+    bool empty() const { return waits_.empty() && until_ == TimePoint::min(); }
+
+   private:
+    friend class Promises;
+    struct Wait {
+      uint64_t session, number;
+      TimePoint until;
+    };
+    std::vector<Wait> waits_;
+    TimePoint until_ = TimePoint::min();  ///< nobody knows who believes what
+  };
+  /// Everything that the transaction changes is other than was told from now on. To be called when others see the change.
+  Hearers changed(const Transaction& transaction);
+  /// The attributes of this inode may be other than was told from now on.
+  Hearers changed(InodeId inode, uint64_t by);
+  /// Who has to hear of changes that were made before.
+  Hearers unheard();
+  /// Returns once everybody has heard, or believes nothing any more.
+  asio::awaitable<void> heard(Hearers hearers);
+
+  /// Adds what the session has not been told yet. False: nothing. `after`: AwaitRecallsRequest.
+  bool tell(uint64_t session, uint64_t after, proto::AwaitRecallsResponse& response);
+  /// The kernel of the session believes nothing any more that changed up to this number.
+  void session_heard(uint64_t session, uint64_t number);
+
+  size_t count() const { return count_[0] + count_[1]; }
+
+ private:
+  struct Promise {
+    uint64_t session;
+    TimePoint made;
+    int what;
+  };
+  using Table = std::unordered_map<InodeId, std::vector<Promise>>;
+  /// A session that has not heard of a change: it may still believe what was before, and every later change of the inode waits
+  /// for it as well.
+  struct Pending {
+    uint64_t session, number;
+    TimePoint until;
+  };
+  /// The number of a change that a session is not told of: only time ends what it believes.
+  static constexpr uint64_t kNeverTold = UINT64_MAX;
+  /// The session has said that it believes nothing, or has ended.
+  bool believes_nothing(uint64_t session) const;
+  /// What the session believes, once it has said something of itself; else null.
+  SessionBeliefs* beliefs_of(uint64_t session);
+  void turn();
+  void change(InodeId inode, const std::vector<std::string>& names, uint64_t by, Hearers& hearers);
+  void add_pending(InodeId inode, Pending pending);
+  void drop_expired(SessionBeliefs& beliefs) const;
+  bool is_shared(uint64_t session, InodeId directory) const;
+
+  const runtime::Clock& clock_;
+  Sessions& sessions_;
+  runtime::Event heard_;
+  std::unordered_map<uint64_t, TimePoint>
+      ended_;  ///< sessions that have ended: their promises are in the tables for another moment
+  /// Promises since `turned_`, and from the kHolds before: what is older holds no more.
+  Table tables_[2];
+  std::unordered_map<InodeId, std::vector<Pending>> pending_;
+  size_t count_[2] = {0, 0};
+  TimePoint turned_ = TimePoint::min();
+  TimePoint before_until_ = TimePoint::min();      ///< promises of a former process
+  TimePoint unlisted_until_ = TimePoint::min();    ///< there were too many to keep
+  TimePoint untellable_until_ = TimePoint::min();  ///< the last of `pending_` that are kNeverTold
+  bool stopping_ = false;
+};
+
+}  // namespace kintsugi::metaserver

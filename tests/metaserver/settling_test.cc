@@ -1,0 +1,168 @@
+// Everything that a call has to have settled is settled in one turn, also what gets there, or is given away, while it waits.
+#include "metaserver/service/settling.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "common/base/crc32c.h"
+#include "tests/metaserver/lease_rig.h"
+
+namespace kintsugi::metaserver {
+namespace {
+
+struct SettlingRig : LeaseRig {
+  /// The writer gives the inode back, and is given it again so many turns of the metaserver later, unless it is too late.
+  void give_back_and_take_again(InodeId inode, int turns, std::function<bool()> is_too_late) {
+    const auto run = [](SettlingRig& rig, InodeId inode, int turns,
+                        std::function<bool()> is_too_late) -> asio::awaitable<void> {
+      proto::KeepSessionRequest request;
+      request.set_session(kWriter);
+      request.add_give_back(inode.value);
+      proto::KeepSessionResponse response;
+      rig.meta->state().leases.keep(request, response);
+      for (int i = 0; i < turns; ++i)
+        co_await asio::post(rig.meta_node.runtime().executor, asio::use_awaitable);
+      rig.granted = !is_too_late() && rig.meta->state().leases.grant(kWriter, inode);
+    };
+    asio::co_spawn(meta_node.runtime().executor, run(*this, inode, turns, std::move(is_too_late)),
+                   asio::detached);
+  }
+  bool owned(InodeId inode) { return meta->state().leases.owns(inode, kWriter); }
+  uint64_t inode_of(const std::string& path) {
+    proto::StatRequest request;
+    request.set_path(path);
+    const auto found = call<proto::StatResponse>(rpc::Method::kStat, request);
+    return found ? found->attributes().inode() : 0;
+  }
+
+  bool granted = false;
+};
+
+/// A call may begin or end in any of these turns after the lease was given back.
+constexpr int kTurns = 12;
+
+TEST(Settling, AListingAlsoWaitsForAFileThatGotItsNameWhileItWaited) {
+  for (const bool by_path : {false, true}) {
+    std::optional<Status> ended;
+    LeaseRig rig;
+    KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+    KINTSUGI_ASSERT_OK(rig.put("/d/old"));
+    const uint64_t old = rig.open("/d/old")->attributes().inode();
+    proto::StatRequest stat;
+    stat.set_path("/d");
+    const uint64_t directory = rig.call<proto::StatResponse>(rpc::Method::kStat, stat)->attributes().inode();
+    ASSERT_TRUE(*rig.get_of(old, kWriter, false, true));
+    if (by_path) {
+      proto::ListRequest list;
+      list.set_path("/d");
+      rig.in_background(rpc::Method::kList, list, ended);
+    } else {
+      proto::ListInodeRequest list;
+      list.set_directory(directory);
+      list.set_session(kReader);
+      rig.in_background(rpc::Method::kListInode, list, ended);
+    }
+    rig.simulation.run_for(100ms);
+    proto::MakeInodeRequest make;
+    make.set_parent(directory);
+    make.set_name("new");
+    make.set_type(proto::Attributes::FILE);
+    make.set_lease(true);
+    make.set_hold_for(kWriter);
+    make.mutable_change()->set_session(kWriter);
+    make.mutable_change()->set_number(1);
+    const auto made = rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, make);
+    ASSERT_TRUE(made) << made.error();
+    ASSERT_TRUE(made->lease());
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(old); }));
+    rig.simulation.run_for(100ms);
+    EXPECT_FALSE(ended) << "how long the new file is, is its writer's to say" << by_path;
+    KINTSUGI_EXPECT_OK(
+        rig.keep(kWriter, [&](auto& request) { request.add_give_back(made->attributes().inode()); }));
+    rig.simulation.run_for(100ms);
+    ASSERT_TRUE(ended);
+    KINTSUGI_EXPECT_OK(*ended);
+  }
+}
+
+TEST(Settling, AFileIsNotCutOffUnderALeaseThatIsGivenWhileItIsLookedThrough) {
+  constexpr uint64_t kExtents = 6000;  // more than one turn looks at
+  int granted = 0;
+  for (int turns = 0; turns < kTurns; ++turns) {
+    std::optional<Status> ended;
+    SettlingRig rig;
+    KINTSUGI_ASSERT_OK(rig.put("/many", 1, 1));
+    const InodeId file{rig.open("/many")->attributes().inode()};
+    proto::WriteExtentsRequest write;
+    write.set_inode(file.value);
+    for (uint64_t i = 0; i < kExtents; ++i) {
+      write.add_extents()->set_file_offset(i * 10);
+      write.mutable_extents(static_cast<int>(i))->set_length(1);
+    }
+    const std::string bytes(kExtents, 'x');
+    write.set_size_at_least(kExtents * 10);
+    write.set_inline_data(bytes);
+    write.set_inline_crc(crc32c(std::as_bytes(std::span(bytes))));
+    const auto written = rig.call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, write);
+    ASSERT_TRUE(written) << written.error();
+
+    ASSERT_TRUE(*rig.get_of(file.value, kWriter, false, true));
+    proto::SetAttributesRequest cut;
+    cut.set_inode(file.value);
+    cut.set_size(15);
+    cut.mutable_change()->set_session(kReader);
+    cut.mutable_change()->set_number(1);
+    rig.in_background(rpc::Method::kSetAttributes, cut, ended);
+    rig.simulation.run_for(100ms);
+    ASSERT_FALSE(ended);
+    rig.give_back_and_take_again(file, turns,
+                                 [&] { return load_inode(*rig.store, file).size() != kExtents * 10; });
+    rig.simulation.run_for(100ms);
+    if (!rig.granted) continue;
+    ++granted;
+    EXPECT_EQ(load_inode(*rig.store, file).size(), kExtents * 10) << turns << ": the writer has it";
+  }
+  EXPECT_GT(granted, 0) << "this shows nothing";
+}
+
+TEST(Settling, ATreeIsNotRemovedUnderALeaseThatIsGivenWhileItIsLookedThrough) {
+  constexpr int kFiles = 600;  // more than one turn looks at
+  int granted = 0;
+  for (int turns = 0; turns < kTurns; ++turns) {
+    std::optional<Status> ended;
+    SettlingRig rig;
+    KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
+    const InodeId directory{rig.inode_of("/d")};
+    proto::SetAttributesRequest owner;
+    owner.set_inode(directory.value);
+    owner.set_uid(7);
+    ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kSetAttributes, owner));
+    owner.set_inode(1);
+    ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kSetAttributes, owner));
+    for (int i = 0; i < kFiles; ++i) {
+      proto::MakeInodeRequest make;
+      make.set_parent(directory.value);
+      make.set_name(fmt::format("{}", i));
+      make.set_type(proto::Attributes::FILE);
+      ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, make));
+    }
+    ASSERT_TRUE(*rig.get_of(directory.value, kWriter, false, true));
+    proto::RemoveRequest remove;
+    remove.set_path("/d");
+    remove.set_recursive(true);
+    remove.mutable_caller()->set_uid(7);
+    rig.in_background(rpc::Method::kRemove, remove, ended);
+    rig.simulation.run_for(100ms);
+    ASSERT_FALSE(ended);
+    rig.give_back_and_take_again(directory, turns,
+                                 [&] { return !find_entry(Reader(*rig.store), kRootInode, "d"); });
+    rig.simulation.run_for(100ms);
+    if (!rig.granted) continue;
+    ++granted;
+    EXPECT_TRUE(rig.owned(directory) && !ended) << turns << ": the writer says what is in it";
+  }
+  EXPECT_GT(granted, 0) << "this shows nothing";
+}
+
+}  // namespace
+}  // namespace kintsugi::metaserver
