@@ -42,15 +42,24 @@ class BlockReports {
   /// A report that takes longer is given up: what was placed since it began is no longer remembered.
   static constexpr Duration kMaxDuration = ChunkMap::kPlacedMemoryOfReports - ChunkMap::kPlacedMemory;
 
-  /// References must outlive it. Its process starts now.
-  BlockReports(ServerRegistry& servers, ChunkMap& chunks, Garbage& garbage, const Allocations& allocations,
-               History& history, Quarantine& quarantine, const runtime::Clock& clock)
-      : servers_(servers),
-        chunks_(chunks),
-        garbage_(garbage),
-        allocations_(allocations),
-        history_(history),
-        quarantine_(quarantine),
+  /// What reports are compared with, and what they change. All of them outlive the reports.
+  struct Known {
+    ServerRegistry& servers;
+    ChunkMap& chunks;
+    Garbage& garbage;
+    const Allocations& allocations;
+    History& history;
+    Quarantine& quarantine;
+  };
+
+  /// The clock outlives it. The process is taken to start now.
+  BlockReports(const Known& known, const runtime::Clock& clock)
+      : servers_(known.servers),
+        chunks_(known.chunks),
+        garbage_(known.garbage),
+        allocations_(known.allocations),
+        history_(known.history),
+        quarantine_(known.quarantine),
         clock_(clock),
         started_(clock.now()) {}
 

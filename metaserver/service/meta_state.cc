@@ -46,7 +46,7 @@ MetaState::MetaState(const runtime::Runtime& runtime_, MetaServerOptions options
       quarantine(options, runtime.clock),
       allocations(options, secret, runtime.clock),
       uploads(allocations, options, runtime.clock),
-      block_reports(servers, chunks, garbage, allocations, history, quarantine, runtime.clock),
+      block_reports({servers, chunks, garbage, allocations, history, quarantine}, runtime.clock),
       rebalancer(servers, chunks, slow, runtime.clock),
       servers_changed(runtime) {}
 

@@ -42,7 +42,6 @@ BEING_CUT = {
     "client/lib/files/session",
     "common/runtime/live_work",
     "common/runtime/live_work:LiveWork::stand_as_task",
-    "metaserver/cluster/block_reports:BlockReports::BlockReports",
     "metaserver/namespace/inodes",
     "metaserver/namespace/inodes:Inodes::move",
     "metaserver/namespace/snapshots",
