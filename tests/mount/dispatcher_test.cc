@@ -1,6 +1,7 @@
 // Requests as no kernel sends them: nothing in them is believed.
 #include "client/mount/kernel/dispatcher.h"
 
+#include <map>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -85,6 +86,23 @@ TEST(Dispatcher, RequestsThatAreTooShortAreRefused) {
   Request request{};
   std::vector<std::byte> bytes(sizeof(fuse_in_header) - 1);
   EXPECT_EQ(parse_header(bytes, request), kNoAnswerPossible);
+}
+
+TEST(Operations, OnlyAWaitForALockGivesUpAtAnySignalAndWhatHasNoAnswerIsNone) {
+  std::map<std::string_view, int> names;
+  for (uint32_t opcode = 0; opcode < 5000; ++opcode) {
+    const Operation* operation = operation_of(opcode);
+    if (operation == nullptr) continue;
+    EXPECT_EQ(operation->opcode, opcode);
+    EXPECT_EQ(operation->gives_up == GivesUp::kAtAnySignal, opcode == FUSE_SETLKW) << opcode;
+    ++names[operation->site.name];
+  }
+  EXPECT_EQ(names.size(), 34u);
+  for (const auto& [name, opcodes] : names)
+    EXPECT_EQ(opcodes, name == "mount.rename" || name == "mount.read_directory" ? 2 : 1) << name;
+  for (const uint32_t opcode : {FUSE_INIT, FUSE_DESTROY, FUSE_FORGET, FUSE_BATCH_FORGET, FUSE_INTERRUPT,
+                                FUSE_IOCTL, FUSE_POLL, CUSE_INIT})
+    EXPECT_EQ(operation_of(opcode), nullptr) << opcode;
 }
 
 TEST(DirectoryBuffer, TakesWhatFitsAndNotAByteMore) {

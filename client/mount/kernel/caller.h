@@ -47,18 +47,19 @@ class Interrupt {
 
 /// Who asks. It lives until the operation's coroutine has returned, whether its answer was still wanted or not.
 struct Caller {
-  Context context;  ///< of the operation, which is a task of its own
+  Context context;  ///< The operation is a task of its own; this is its context.
   uint32_t uid = 0;
   uint32_t gid = 0;
-  TimePoint asked;   ///< when the request was read
-  uint32_t pid = 0;  ///< the thread's; 0 for what the kernel does by itself, or from another pid namespace
+  TimePoint asked;  ///< The request was read then.
+  /// It names the thread. 0: the kernel acts by itself, or for another pid namespace.
+  uint32_t pid = 0;
   /// Names the request, also over a restart of this process: never 0, and unique while it is unanswered.
   uint64_t unique = 0;
   /// The process before this one got the request too and died before it answered: what it asks may be done already.
   bool resent = false;
   /// For what creates a node: the caller also is in this group, which is the parent directory's (kernels ≥ 6.4).
   std::optional<uint32_t> supplementary_group;
-  Interrupt* interrupt = nullptr;  ///< never null
+  Interrupt* interrupt = nullptr;  ///< It is never null in an operation.
 };
 
 }  // namespace kintsugi::mount

@@ -33,15 +33,15 @@ struct RenameFlags {
 
 /// With both of `create` and `replace` nothing is ever set.
 struct SetXattrFlags {
-  bool create = false;       ///< kAlreadyExists when there is one
-  bool replace = false;      ///< kNoData when there is none
-  bool kill_setgid = false;  ///< an access list is set by somebody outside the file's group
+  bool create = false;       ///< An attribute that exists is kAlreadyExists.
+  bool replace = false;      ///< One that does not exist is kNoData.
+  bool kill_setgid = false;  ///< Somebody outside of the file's group sets an access list.
 };
 
 struct FileSystemSpace {
   uint64_t total_blocks = 0;
   uint64_t free_blocks = 0;
-  uint64_t available_blocks = 0;  ///< for users who are not root
+  uint64_t available_blocks = 0;  ///< Users who are not root may fill these.
   uint64_t files = 0;
   uint64_t free_files = 0;
   uint32_t block_bytes = 4096;
@@ -49,11 +49,11 @@ struct FileSystemSpace {
 
 /// What was agreed with the kernel.
 struct Negotiated {
-  uint32_t minor = 0;  ///< of the protocol, 7.minor
-  uint64_t flags = 0;  ///< FUSE_* of INIT that both want
+  uint32_t minor = 0;  ///< The protocol is 7.minor.
+  uint64_t flags = 0;  ///< Both want these FUSE_* flags of INIT.
   uint32_t max_write_bytes = 0;
   uint32_t max_read_bytes = 0;
-  bool resend = false;  ///< requests that this process leaves unanswered are sent to the next one
+  bool resend = false;  ///< The next process is sent the requests that this one leaves unanswered.
 };
 
 /// Names come without a slash and without a nul, 1 to 255 bytes, not "." or ".." where something is made or removed;

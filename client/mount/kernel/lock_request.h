@@ -12,16 +12,18 @@ enum class LockType { kRead, kWrite, kUnlock };
 struct Lock {
   LockType type = LockType::kUnlock;
   uint64_t start = 0;
-  uint64_t end = UINT64_MAX;  ///< inclusive; UINT64_MAX or INT64_MAX: up to the end of the file, however far
-  uint32_t pid = 0;           ///< who holds it, for F_GETLK
+  /// The last byte. UINT64_MAX and INT64_MAX mean the end of the file, however far that is.
+  uint64_t end = UINT64_MAX;
+  uint32_t pid = 0;  ///< Its holder; F_GETLK shows it.
 };
 
 struct LockRequest {
   Handle handle = 0;
   LockOwner owner = 0;
   Lock lock;
-  bool flock = false;  ///< flock(2), of the whole file; it does not meet fcntl(2) locks
-  bool wait = false;   ///< else kWouldBlock when somebody holds it
+  bool flock =
+      false;          ///< The lock is one of flock(2), on the whole file; it does not meet those of fcntl(2).
+  bool wait = false;  ///< Without it the answer is kWouldBlock when somebody holds the lock.
 };
 
 }  // namespace kintsugi::mount

@@ -16,13 +16,14 @@ namespace kintsugi::mount {
 
 struct Operation;
 
-/// What a handler has to say. Together: fixed, then text, then the ranges.
+/// What a handler answers: `fixed`, then `text`, then the ranges of `data`.
 struct Reply {
-  alignas(8) std::array<std::byte, 192> fixed;  ///< structures of the protocol
+  /// The next request finds so much room in `text`. Many request objects wait for one, so it is little.
+  static constexpr size_t kKeptBytes = 4096;
+
+  alignas(8) std::array<std::byte, 192> fixed;  ///< It holds structures of the protocol.
   size_t fixed_bytes = 0;
   std::string text;
-  static constexpr size_t kKeptBytes =
-      4096;  ///< of `text`, for the next request: there are many that wait for one
   ReadAnswer data;
 
   template <class T>
@@ -43,36 +44,37 @@ struct Reply {
 
 /// What the kernel was given and will give back: undone when the answer did not reach it.
 struct Granted {
-  NodeId node = 0;  ///< looked up once
+  NodeId node = 0;  ///< It counts as looked up once.
   bool opened = false;
   bool directory = false;
   NodeId opened_node = 0;
   Handle handle = 0;
 };
 
-/// Reused for one request after the other; it lives at one address.
+/// An object serves one request after the other, and lives at one address.
 struct Request {
-  uint64_t id = 0;         ///< `unique` without the bit that says that it was sent again
-  uint64_t answer_as = 0;  ///< `unique` as the kernel knows the request now
+  uint64_t id = 0;         ///< This is `unique` without the bit that says that it was sent again.
+  uint64_t answer_as = 0;  ///< This is `unique` as the kernel knows the request now.
   uint32_t opcode = 0;
-  const Operation* operation = nullptr;  ///< null: the mount does not serve it, or it has no answer
+  /// Null: the mount does not serve it, or it has no answer.
+  const Operation* operation = nullptr;
   NodeId node = 0;
   Caller caller;
   Interrupt interrupt;
-  /// Behind the header; in `small` or in `large`.
+  /// The arguments, which stand behind the header. They lie in `small` or in `large`.
   std::span<const std::byte> body;
-  std::array<std::byte, 4608> small;  ///< enough for two names or a symlink's target
+  std::array<std::byte, 4608> small;  ///< It has room for two names, or for the target of a link.
   runtime::Buffer large;
   TimePoint arrived;
-  runtime::TimerId patience = runtime::TimerId::kNone;  ///< the end of the wait for an interrupted request
+  runtime::TimerId patience = runtime::TimerId::kNone;  ///< Interrupts looks after the request then.
   bool answered = false;
-  size_t slot = 0;      ///< among all request objects
-  size_t position = 0;  ///< among those in flight
+  size_t slot = 0;      ///< Its place among all request objects (RequestsInFlight).
+  size_t position = 0;  ///< Its place among those in flight (RequestsInFlight).
   Reply reply;
   Granted granted;
 };
 
-/// Checks the header of what was read, and fills the request except for its buffers. An errno: to be answered with that.
+/// Checks the header of what was read, and fills the request except for its buffers. Returns 0, the errno that is to be answered, or
 /// kNoAnswerPossible: what was read is no request at all.
 inline constexpr int kNoAnswerPossible = -1;
 int parse_header(std::span<const std::byte> bytes, Request& request);

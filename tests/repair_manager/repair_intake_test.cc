@@ -1,0 +1,116 @@
+#include "repair_manager/manager/repair_intake.h"
+
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace kintsugi::repair_manager {
+namespace {
+
+constexpr ServerId kDead{7}, kDrained{8};
+
+/// Stripes of rs-2-1 on the servers 1, 2 and 3, but for what a test changes.
+class Stripes final : public ClusterView {
+ public:
+  std::map<StripeId, StripeView> stripes;
+  std::set<StripeId> not_fetched;
+
+  StripeView& add(uint64_t id) {
+    StripeView& stripe = stripes[StripeId{id}];
+    stripe = {.id = StripeId{id}, .policy = "rs-2-1-64k", .length = 128 << 10, .chunks = {}};
+    for (uint32_t index = 0; index < 3; ++index)
+      stripe.chunks.push_back(
+          {.index = index, .server = ServerId{index + 1}, .length = 64 << 10, .available = true});
+    return stripe;
+  }
+
+  std::vector<ServerView> servers() const override { return {}; }
+  std::optional<StripeView> stripe(StripeId id) const override {
+    const auto found = stripes.find(id);
+    return found == stripes.end() ? std::nullopt : std::optional(found->second);
+  }
+  bool fetched(StripeId id) const override { return !not_fetched.contains(id); }
+  bool deletion_pending(ChunkId, ServerId) const override { return false; }
+  std::string capability(ChunkId, uint32_t, WallTime) const override { return {}; }
+  asio::awaitable<Result<proto::RepairChunkResponse>> execute(Context, runtime::Endpoint,
+                                                              proto::RepairChunkRequest) override {
+    co_return Status{Code::kNotSupported, "nothing is repaired here"};
+  }
+  asio::awaitable<Status> commit_repair(Context, ChunkId, ServerId, ServerId) override { co_return Status{}; }
+  void report_lost(ChunkId, ServerId, const std::string&) override {}
+};
+
+ChunkId chunk(uint64_t stripe, uint32_t index = 0) {
+  return {StripeId{stripe}, index};
+}
+
+std::vector<ChunkId> taken(RepairIntake& intake) {
+  std::vector<ChunkId> all;
+  while (const auto entry = intake.take())
+    all.push_back(entry->chunk);
+  return all;
+}
+
+TEST(RepairIntake, ChunksLeaveInTheOrderInWhichTheyCameAndWaitForTheirStripes) {
+  Stripes view;
+  RepairIntake intake(view);
+  intake.add({chunk(1), chunk(2)}, {.dead_server = kDead});
+  intake.add({}, {});
+  intake.add({chunk(3)}, {});
+  EXPECT_EQ(intake.chunks(), 3u);
+  std::vector<StripeId> next;
+  intake.for_each_next(2, [&](StripeId stripe) { next.push_back(stripe); });
+  EXPECT_EQ(next, (std::vector{StripeId{1}, StripeId{2}}));
+  view.not_fetched = {StripeId{2}};
+  EXPECT_EQ(taken(intake), std::vector{chunk(1)});
+  view.not_fetched.clear();
+  EXPECT_EQ(taken(intake), (std::vector{chunk(2), chunk(3)}));
+  EXPECT_TRUE(intake.empty());
+}
+
+TEST(RepairIntake, WhatIsCancelledOrAnotherManagersIsForgotten) {
+  Stripes view;
+  RepairIntake intake(view);
+  intake.add({chunk(1), chunk(2)}, {.dead_server = kDead});
+  intake.add({chunk(3)}, {.kind = WorkKind::kMove, .moving_from = kDrained});
+  intake.add({chunk(4)}, {.kind = WorkKind::kMove, .moving_from = ServerId{1}});
+  intake.add({chunk(5)}, {});
+  EXPECT_EQ(intake.moves(), 2u);
+  intake.server_returned(kDead);
+  intake.moves_cancelled(kDrained);
+  EXPECT_EQ(intake.chunks(), 2u);
+  intake.keep_only([](StripeId stripe) { return stripe == StripeId{5}; });
+  EXPECT_EQ(intake.moves(), 0u);
+  EXPECT_EQ(taken(intake), std::vector{chunk(5)});
+}
+
+TEST(RepairIntake, WhatIsWhereItShouldBeIsNotQueued) {
+  Stripes view;
+  view.add(1);
+  view.add(2).chunks[0].available = false;
+  const RepairIntake intake(view);
+  QueueEntry healthy{.chunk = chunk(1)}, unknown{.chunk = chunk(9)}, no_such{.chunk = chunk(1, 3)};
+  EXPECT_FALSE(intake.look_up(healthy));
+  EXPECT_FALSE(intake.look_up(unknown));
+  EXPECT_FALSE(intake.look_up(no_such));
+  QueueEntry moved{.chunk = chunk(1), .kind = WorkKind::kMove, .moving_from = kDrained};
+  EXPECT_FALSE(intake.look_up(moved)) << "it is not there any more";
+  moved.moving_from = ServerId{1};
+  EXPECT_TRUE(intake.look_up(moved));
+  QueueEntry lost{.chunk = chunk(2), .kind = WorkKind::kMove, .moving_from = ServerId{1}};
+  EXPECT_FALSE(intake.look_up(lost)) << "what is lost is not moved";
+}
+
+TEST(RepairIntake, AStripeThatCanLoseNoMoreIsRepairedAtOnce) {
+  Stripes view;
+  view.add(1).chunks[2].available = false;
+  const RepairIntake intake(view);
+  QueueEntry entry{.chunk = chunk(1, 2), .lost_at = TimePoint{10s}, .due = TimePoint{25s}};
+  ASSERT_TRUE(intake.look_up(entry));
+  EXPECT_EQ(entry.spare, 0);
+  EXPECT_EQ(entry.due, entry.lost_at);
+}
+
+}  // namespace
+}  // namespace kintsugi::repair_manager
