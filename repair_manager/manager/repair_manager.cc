@@ -65,10 +65,9 @@ void RepairManager::wake() {
 
 void RepairManager::chunk_lost(ChunkId chunk, std::string why, bool delay_ok) {
   const TimePoint now = runtime_.clock.now();
-  intake_.push_back({.chunks = {chunk},
-                     .like = {.lost_at = now,
-                              .due = delay_ok ? now + options_.delay : now,
-                              .reason = std::make_shared<const std::string>(std::move(why))}});
+  take_later({chunk}, {.lost_at = now,
+                       .due = delay_ok ? now + options_.delay : now,
+                       .reason = std::make_shared<const std::string>(std::move(why))});
   wake();
 }
 
@@ -79,11 +78,10 @@ void RepairManager::server_dead(ServerId server, std::vector<ChunkId> chunks, Du
   log::info("server {} is dead: {} chunks to repair", name, chunks.size());
   std::reverse(chunks.begin(), chunks.end());
   auto reason = std::make_shared<const std::string>(fmt::format("server {} dead", name));
-  intake_.push_back({.chunks = std::move(chunks),
-                     .like = {.lost_at = lost_at,
-                              .due = lost_at + options_.delay,
-                              .dead_server = server,
-                              .reason = std::move(reason)}});
+  take_later(std::move(chunks), {.lost_at = lost_at,
+                                 .due = lost_at + options_.delay,
+                                 .dead_server = server,
+                                 .reason = std::move(reason)});
   wake();
 }
 
@@ -93,7 +91,7 @@ void RepairManager::end_attempts_with(ServerId dead) {
 }
 
 void RepairManager::server_returned(ServerId server) {
-  std::erase_if(intake_, [server](const Intake& intake) { return intake.like.dead_server == server; });
+  forget_intakes([server](const Intake& intake) { return intake.like.dead_server == server; });
   const size_t cancelled = queue_.server_returned(server);
   if (cancelled > 0) log::info("server {} is back: {} repairs cancelled", view_.name_of(server), cancelled);
   queue_.unblock_all();
@@ -109,18 +107,17 @@ void RepairManager::stripe_deleted(StripeId stripe) {
 
 void RepairManager::move_wanted(ChunkId chunk, ServerId from, std::string why, ServerId to) {
   const TimePoint now = runtime_.clock.now();
-  intake_.push_back({.chunks = {chunk},
-                     .like = {.kind = WorkKind::kMove,
-                              .lost_at = now,
-                              .due = now,
-                              .moving_from = from,
-                              .moving_to = to,
-                              .reason = std::make_shared<const std::string>(std::move(why))}});
+  take_later({chunk}, {.kind = WorkKind::kMove,
+                       .lost_at = now,
+                       .due = now,
+                       .moving_from = from,
+                       .moving_to = to,
+                       .reason = std::make_shared<const std::string>(std::move(why))});
   wake();
 }
 
 void RepairManager::moves_cancelled(ServerId from) {
-  std::erase_if(intake_, [from](const Intake& intake) { return intake.like.moving_from == from; });
+  forget_intakes([from](const Intake& intake) { return intake.like.moving_from == from; });
   const size_t cancelled = queue_.moves_cancelled(from);
   if (cancelled > 0) log::info("{} moves away from server {} cancelled", cancelled, view_.name_of(from));
   wake();
@@ -132,11 +129,27 @@ size_t RepairManager::moves() const {
          static_cast<size_t>(std::count_if(intake_.begin(), intake_.end(), is_move));
 }
 
-void RepairManager::keep_only(const std::function<bool(StripeId)>& mine) {
-  for (Intake& intake : intake_)
-    std::erase_if(intake.chunks, [&](ChunkId chunk) { return !mine(chunk.stripe); });
-  queue_.keep_only(mine);
+void RepairManager::keep_only(std::function<bool(StripeId)> mine) {
+  keeping_ = {mine, next_intake_};
+  queue_.keep_only(std::move(mine));
   wake();
+}
+
+void RepairManager::take_later(std::vector<ChunkId> chunks, QueueEntry like) {
+  coming_ += chunks.size();
+  intake_.push_back({std::move(chunks), std::move(like), next_intake_++});
+}
+
+bool RepairManager::is_to_go(const Intake& intake, ChunkId chunk) const {
+  return intake.number < keeping_.before && !keeping_.mine(chunk.stripe);
+}
+
+void RepairManager::forget_intakes(const std::function<bool(const Intake&)>& forgotten) {
+  std::erase_if(intake_, [&](const Intake& intake) {
+    if (!forgotten(intake)) return false;
+    coming_ -= intake.chunks.size();
+    return true;
+  });
 }
 
 void RepairManager::set_limits(Duration delay, uint32_t max_per_server) {
@@ -165,10 +178,10 @@ std::vector<StripeId> RepairManager::stripes_to_fetch() const {
     if (stripes.size() < ClusterView::kMaxFetched && !view_.fetched(stripe)) stripes.insert(stripe);
   };
   size_t taken = 0;
-  for (const Intake& intake : intake_)
-    for (auto chunk = intake.chunks.rbegin(); chunk != intake.chunks.rend() && taken < kIntakePerTurn;
+  for (auto intake = intake_.begin(); intake != intake_.end() && taken < kIntakePerTurn; ++intake)
+    for (auto chunk = intake->chunks.rbegin(); chunk != intake->chunks.rend() && taken < kIntakePerTurn;
          ++chunk, ++taken)
-      add(chunk->stripe);
+      if (!is_to_go(*intake, *chunk)) add(chunk->stripe);
   size_t candidates = 0;
   queue_.for_each_ready([&](const QueueEntry& entry) {
     add(entry.chunk.stripe);
@@ -208,9 +221,12 @@ void RepairManager::take_in() {
   for (size_t taken = 0; !intake_.empty() && taken < kIntakePerTurn; ++taken) {
     Intake& intake = intake_.front();
     if (!intake.chunks.empty()) {
-      if (!view_.fetched(intake.chunks.back().stripe)) break;  // it came meanwhile: next turn
-      add(intake.chunks.back(), intake);
+      const ChunkId chunk = intake.chunks.back();
+      const bool kept = !is_to_go(intake, chunk);
+      if (kept && !view_.fetched(chunk.stripe)) break;  // it came meanwhile: next turn
+      if (kept) add(chunk, intake);
       intake.chunks.pop_back();
+      --coming_;
     }
     if (intake.chunks.empty()) intake_.pop_front();
   }
@@ -253,7 +269,7 @@ void RepairManager::add(ChunkId chunk, const Intake& intake) {
 }
 
 void RepairManager::start_ready() {
-  RepairStarter::Turn turn = starter_.take_turn(coming());
+  RepairStarter::Turn turn = starter_.take_turn(coming_);
   for (std::shared_ptr<RepairRun>& run : turn.begun)
     tasks_.spawn(run_queued(std::move(run)));
   for (ChunkId chunk : turn.lost)
@@ -269,13 +285,6 @@ asio::awaitable<void> RepairManager::run_queued(std::shared_ptr<RepairRun> run) 
     // A move does not come back: who wants it asks again.
     if (entry.kind == WorkKind::kRepair) queue_.add(std::move(entry), runtime_.clock.now());
   wake();
-}
-
-size_t RepairManager::coming() const {
-  size_t chunks = 0;
-  for (const Intake& intake : intake_)
-    chunks += intake.chunks.size();
-  return chunks;
 }
 
 asio::awaitable<Status> RepairManager::run_repair(Context context, const proto::RunRepairRequest& request,
@@ -294,7 +303,7 @@ asio::awaitable<Status> RepairManager::run_repair(Context context, const proto::
 }
 
 RepairCounts RepairManager::counts() const {
-  return {.queued = queue_.size() - queue_.delayed() - queue_.unrepairable() + coming(),
+  return {.queued = queue_.size() - queue_.delayed() - queue_.unrepairable() + coming_,
           .delayed = queue_.delayed(),
           .unrepairable = queue_.unrepairable(),
           .running = records_.all_running().size(),

@@ -83,8 +83,9 @@ class RepairManager final : private SchedulerEvents {
   /// Moves that wait or run: who wants many asks for more when there are few.
   size_t moves() const;
 
-  /// Forgets waiting repairs of stripes that are not `mine`: they are other managers' now.
-  void keep_only(const std::function<bool(StripeId)>& mine);
+  /// Forgets waiting repairs of stripes that are not `mine`: they are other managers' now. They are a million, perhaps: it begins with
+  /// the next turns, `mine` is asked then, and no repair begins before it is done. What is told from now on stays.
+  void keep_only(std::function<bool(StripeId)> mine);
   /// For repairs that are yet to be queued, and yet to start.
   void set_limits(Duration delay, uint32_t max_per_server);
 
@@ -113,6 +114,7 @@ class RepairManager final : private SchedulerEvents {
   struct Intake {
     std::vector<ChunkId> chunks;  // taken from the back
     QueueEntry like;              // all but the chunk, spare and heat
+    uint64_t number = 0;          // the order in which they came
   };
 
   void wake() override;
@@ -120,12 +122,15 @@ class RepairManager final : private SchedulerEvents {
   asio::awaitable<void> schedule();
   /// Stripes that the next turn looks at and that are not fetched.
   std::vector<StripeId> stripes_to_fetch() const;
+  void take_later(std::vector<ChunkId> chunks, QueueEntry like);
+  /// It was told before keep_only() was called, and is another manager's.
+  bool is_to_go(const Intake& intake, ChunkId chunk) const;
   void take_in();
   void add(ChunkId chunk, const Intake& intake);
   void start_ready();
   /// Carries out what begun, and puts what failed back into the queue.
   asio::awaitable<void> run_queued(std::shared_ptr<RepairRun> run);
-  size_t coming() const;  ///< chunks in intake_
+  void forget_intakes(const std::function<bool(const Intake&)>& forgotten);
 
   runtime::Runtime runtime_;
   Options options_;
@@ -134,6 +139,12 @@ class RepairManager final : private SchedulerEvents {
   runtime::Event wake_;   // of the scheduler
   bool changed_ = false;  // something changed since the scheduler's turn began
   std::deque<Intake> intake_;
+  size_t coming_ = 0;         // chunks in intake_
+  uint64_t next_intake_ = 0;  // number of the next one
+  struct {
+    std::function<bool(StripeId)> mine;
+    uint64_t before = 0;  // of the numbers of intakes
+  } keeping_;             // what keep_only() was called with
   RepairQueue queue_;
   RefusedChunks refused_;
   RepairPlanner planner_;
