@@ -3,6 +3,7 @@
 #include "common/log/log.h"
 #include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/reclaim.h"
+#include "metaserver/namespace/snapshot_deletion.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/recorder.h"
 
@@ -39,7 +40,8 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       namespace_service_(state_),
       allocation_service_(state_),
       names_service_(state_),
-      file_service_(state_, names_service_),
+      file_service_(state_),
+      write_service_(state_, names_service_),
       inode_service_(state_, file_service_),
       quota_service_(state_),
       snapshot_service_(state_),
@@ -54,6 +56,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   namespace_service_.register_on(server_);
   allocation_service_.register_on(server_);
   file_service_.register_on(server_);
+  write_service_.register_on(server_);
   inode_service_.register_on(server_);
   names_service_.register_on(server_);
   quota_service_.register_on(server_);
@@ -95,9 +98,10 @@ asio::awaitable<Status> MetaServer::start() {
       }));
   tasks_.spawn(step_forever(
       [this](Transaction& transaction, FreedStripes&) { return state_.quotas.mark_step(transaction); }));
-  tasks_.spawn(step_forever([this](Transaction& transaction, FreedStripes& freed) {
-    return state_.snapshots.delete_step(transaction, freed);
-  }));
+  tasks_.spawn(step_forever(
+      [this, deletion = SnapshotDeletion()](Transaction& transaction, FreedStripes& freed) mutable {
+        return deletion.step(state_.snapshots, transaction, freed);
+      }));
   tasks_.spawn(step_forever([this, held](Transaction& transaction, FreedStripes& freed) {
     return state_.trash.expire_step(transaction, state_.inodes, held, freed);
   }));

@@ -31,6 +31,7 @@
 #include "metaserver/service/server_watch.h"
 #include "metaserver/service/snapshot_service.h"
 #include "metaserver/service/trash_service.h"
+#include "metaserver/service/write_service.h"
 
 namespace kintsugi::metaserver {
 
@@ -94,6 +95,7 @@ class MetaServer {
   AllocationService allocation_service_;
   NamesService names_service_;
   FileService file_service_;
+  WriteService write_service_;
   InodeService inode_service_;
   QuotaService quota_service_;
   SnapshotService snapshot_service_;
