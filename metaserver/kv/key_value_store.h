@@ -31,6 +31,14 @@ struct Batch {
   };
   std::vector<Write> writes;  ///< applied in order
 
+  /// Nothing is in [begin, end) afterwards but what the batch puts there. It removes each key that was there as well: this only
+  /// tells a store that scans need not look for anything between them.
+  struct Emptied {
+    std::string begin, end;
+    size_t removed = 0;  ///< so many keys, at least
+  };
+  std::vector<Emptied> emptied;
+
   void put(std::string key, std::string value) { writes.push_back({std::move(key), std::move(value)}); }
   void remove(std::string key) { writes.push_back({std::move(key), std::nullopt}); }
 };

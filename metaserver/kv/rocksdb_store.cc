@@ -16,6 +16,7 @@
 #include "common/log/log.h"
 #include "metaserver/kv/committer.h"
 #include "metaserver/kv/durability_barrier.h"
+#include "metaserver/kv/empty_ranges.h"
 #include "metaserver/kv/merged_scan.h"
 #include "metaserver/kv/pending_writes.h"
 #include "metaserver/kv/read_cache.h"
@@ -54,28 +55,58 @@ std::optional<std::string> read(rocksdb::DB& db, const rocksdb::ReadOptions& opt
   return value;
 }
 
-/// RocksDB's iterator in the shape of merged_scan.
+/// RocksDB's iterator in the shape of merged_scan. It jumps over ranges that are known to be empty: each part between them has an
+/// iterator of its own, whose bound keeps it from looking into the next.
 class RocksCursor {
  public:
-  RocksCursor(rocksdb::DB& db, rocksdb::ReadOptions options, std::string_view begin, std::string_view end)
-      : db_(db), upper_(end.data(), end.size()) {
-    if (!end.empty()) options.iterate_upper_bound = &upper_;
-    iterator_.reset(db.NewIterator(options));
-    iterator_->Seek({begin.data(), begin.size()});
+  RocksCursor(rocksdb::DB& db, const rocksdb::ReadOptions& options, const EmptyRanges& empty,
+              std::string_view begin, std::string_view end)
+      : db_(db), options_(options), empty_(empty), end_(end) {
+    begin_part(begin);
+    go_on();
   }
-  bool valid() const {
-    const bool valid = iterator_->Valid();
-    if (!valid && !iterator_->status().ok()) end_at_damage(db_, iterator_->status());
-    return valid;
-  }
+  bool valid() const { return valid_; }
   std::string_view key() const { return {iterator_->key().data(), iterator_->key().size()}; }
   std::string_view value() const { return {iterator_->value().data(), iterator_->value().size()}; }
-  void next() { iterator_->Next(); }
+  void next() {
+    iterator_->Next();
+    go_on();
+  }
 
  private:
+  void begin_part(std::string_view from) {
+    auto range = empty_.at_or_behind(from);
+    if (range != empty_.end() && range->first <= from) {
+      from = range->second.end;
+      ++range;  // those that touch are one
+    }
+    const bool more = range != empty_.end() && (end_.empty() || range->first < end_);
+    behind_ = more ? std::string_view(range->second.end) : std::string_view();
+    const std::string_view upper = more ? std::string_view(range->first) : end_;
+    upper_ = {upper.data(), upper.size()};
+    iterator_.reset();
+    if (!end_.empty() && from >= end_) return;
+    if (!upper.empty()) options_.iterate_upper_bound = &upper_;
+    iterator_.reset(db_.NewIterator(options_));
+    iterator_->Seek({from.data(), from.size()});
+  }
+  /// Finds the key to stand at, in this part or the next.
+  void go_on() {
+    for (valid_ = false; iterator_; begin_part(behind_)) {
+      valid_ = iterator_->Valid();
+      if (!valid_ && !iterator_->status().ok()) end_at_damage(db_, iterator_->status());
+      if (valid_ || behind_.empty()) return;
+    }
+  }
+
   rocksdb::DB& db_;
+  rocksdb::ReadOptions options_;
+  const EmptyRanges& empty_;
+  const std::string_view end_;
+  std::string_view behind_;  ///< where the next part begins; empty: this is the last
   rocksdb::Slice upper_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
+  bool valid_ = false;
 };
 
 class RocksSnapshot final : public ReadView {
@@ -92,7 +123,8 @@ class RocksSnapshot final : public ReadView {
   }
   void scan(std::string_view begin, std::string_view end,
             const std::function<bool(std::string_view, std::string_view)>& visit) const override {
-    RocksCursor cursor(*db_, options_, begin, end);
+    const EmptyRanges unknown;  // what is empty now may not have been
+    RocksCursor cursor(*db_, options_, unknown, begin, end);
     merged_scan(
         cursor, pending_, begin, end,
         [](const std::optional<std::string>& value) { return value ? &*value : nullptr; }, visit);
@@ -162,6 +194,7 @@ struct RocksDbStore::State {
   StoreCheck check;
   DurabilityBarrier barrier;
   PendingWrites pending;
+  EmptyRanges empty;  ///< together with `pending`: what it jumps over is in neither
   ReadCache cache;
   /// Keeps the executor alive while a sync will post its completion.
   std::optional<asio::executor_work_guard<asio::any_io_executor>> work;
@@ -225,7 +258,7 @@ std::optional<std::string> RocksDbStore::get(std::string_view key) const {
 
 void RocksDbStore::scan(std::string_view begin, std::string_view end,
                         const std::function<bool(std::string_view, std::string_view)>& visit) const {
-  RocksCursor cursor(*state_->db, {}, begin, end);
+  RocksCursor cursor(*state_->db, {}, state_->empty, begin, end);
   merged_scan(
       cursor, state_->pending.entries(), begin, end,
       [](const PendingWrites::Entry& entry) { return *entry.value ? &**entry.value : nullptr; }, visit);
@@ -242,8 +275,12 @@ asio::awaitable<Status> RocksDbStore::commit(Batch batch) {
   auto pending = std::make_shared<const PendingBatch>(PendingBatch{sequence, std::move(batch.writes)});
   // Before the first suspension: reads see the batch from here on, in the order of commits.
   state_->pending.add(pending);
-  for (const Batch::Write& write : pending->writes)
+  for (Batch::Emptied& range : batch.emptied)
+    state_->empty.add(std::move(range.begin), std::move(range.end), range.removed);
+  for (const Batch::Write& write : pending->writes) {
+    if (write.value) state_->empty.put(write.key);
     state_->cache.write(write.key, write.value);
+  }
   if (!state_->work) state_->work.emplace(state_->executor);
   state_->committer->submit(std::move(pending));
   co_return co_await state_->barrier.wait(sequence);

@@ -10,6 +10,7 @@
 #include "common/proto/meta.pb.h"
 #include "metaserver/namespace/access.h"
 #include "metaserver/namespace/snapshots.h"
+#include "metaserver/schema/snapshot_view.h"
 
 namespace kintsugi::metaserver {
 

@@ -2,7 +2,7 @@
 ///
 /// Making one costs one record, whatever the directory holds. Afterwards whatever changes an inode, an entry, an extent or an
 /// extended attribute below the directory for the first time saves its former value for the newest snapshot that it is in
-/// (schema/snapshot_view.h), in the same batch: preserve() does so for every transaction, so no operation knows of it. A saved
+/// (schema/snapshot_view.h), in the same batch: save_for_snapshots() does so for every transaction, so no operation knows of it. A saved
 /// extent counts as a reference to its stripe, which is therefore repaired, checked and not freed, like those of files.
 ///
 /// What is in a snapshot is found by the directories above. That stays true while nothing leaves the directory but by
@@ -22,8 +22,6 @@
 #include "common/base/status.h"
 #include "common/proto/meta.pb.h"
 #include "common/proto/store.pb.h"
-#include "metaserver/schema/snapshot_view.h"
-#include "metaserver/schema/stripes.h"
 #include "metaserver/schema/transaction.h"
 
 namespace kintsugi::metaserver {
@@ -61,16 +59,10 @@ class Snapshots {
   /// `first_unused` is the least id that no inode has. kAlreadyExists, kLimitExceeded, kInvalidArgument, kNotDirectory.
   Status create(Transaction& transaction, std::string_view path, const std::string& name, int64_t now_ns,
                 uint64_t first_unused) const;
-  /// It cannot be read any more, and delete_step frees what it kept. kNotFound.
+  /// It cannot be read any more, and SnapshotDeletion frees what it kept. kNotFound.
   Status remove(Transaction& transaction, std::string_view path, std::string_view name) const;
   /// Those of the directory; of all when `path` is empty.
   Result<proto::ListSnapshotsResponse> list(const Reader& reader, std::string_view path) const;
-
-  /// Saves what the transaction is going to change, as far as snapshots need it, and takes stripes that they need out of
-  /// `freed`. To be called last.
-  void preserve(Transaction& transaction, FreedStripes& freed) const;
-  /// One bounded step of deleting. False: nothing is to be deleted.
-  bool delete_step(Transaction& transaction, FreedStripes& freed) const;
 
   // ---- what is readable
   struct Named {
@@ -101,20 +93,18 @@ class Snapshots {
   /// Ok when an entry may be made. kAlreadyExists: the directory's snapshots have that name.
   Status check_new_name(InodeId directory, std::string_view name) const;
 
- private:
-  struct Refs {
-    uint64_t extents = 0, bytes = 0;
-  };
-  class Preserving;
-
-  /// The directories with snapshots at and above one, the nearest first.
+  // ---- where something is
+  /// By number, those that are being deleted, too.
+  const std::map<uint64_t, proto::StoredSnapshot>& all() const { return all_; }
+  /// The directories with snapshots at and above one, the nearest first. `complete` becomes false when some above are not known.
   std::vector<InodeId> domains_above(const Reader& reader, InodeId directory, bool* complete = nullptr) const;
+  /// The newest that is not being deleted, of all or of a directory, with a number up to `up_to`. 0: there is none.
   uint64_t newest(uint64_t up_to) const;
   uint64_t newest_of(InodeId directory, uint64_t up_to) const;
 
+ private:
   std::map<uint64_t, proto::StoredSnapshot> all_;       ///< by number
   std::map<InodeId, std::set<uint64_t>> by_directory_;  ///< those that are being deleted, too
-  std::string deleted_up_to_;                           ///< key of the last record that delete_step deleted
 };
 
 /// Whether a directory is the other one or below it, by what the inodes say of their parents.

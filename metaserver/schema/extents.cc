@@ -5,6 +5,8 @@
 namespace kintsugi::metaserver {
 namespace {
 
+constexpr size_t kWorthTelling = 64;
+
 proto::Extent extent_of(std::string_view key, std::string_view value) {
   const auto stored = Reader::parse<proto::StoredExtent>(value);
   proto::Extent extent;
@@ -159,11 +161,15 @@ void ExtentWriter::erase(const proto::Extent& extent) {
 
 void ExtentWriter::clear(uint64_t begin, uint64_t end) {
   if (begin >= end) return;
-  for (const proto::Extent& old : touching(begin, end)) {
+  const std::vector<proto::Extent> all = touching(begin, end);
+  for (const proto::Extent& old : all) {
     erase(old);
     if (old.file_offset() < begin) set(part_of(old, old.file_offset(), begin));
     if (end_of(old) > end) set(part_of(old, end, end_of(old)));
   }
+  // A scan need not look for what is between so many that were removed.
+  if (all.size() < kWorthTelling || is_full()) return;
+  transaction_.emptied(extents_between(content_, begin, std::min(end, stored_end_)), all.size());
 }
 
 void ExtentWriter::put(const proto::Extent& extent) {

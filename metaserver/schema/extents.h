@@ -25,6 +25,11 @@ inline InodeId content_of(InodeId id, const proto::StoredInode& inode) {
   return inode.content() != 0 ? InodeId{inode.content()} : id;
 }
 
+/// Whether the key is one of an extent. REQUIRES: it is not empty.
+inline bool is_extent(std::string_view key) {
+  return static_cast<keys::Kind>(key[0]) == keys::Kind::kExtent;
+}
+
 /// Visits the extents that end after `from`, in file order, until `visit` returns false. `stored_end`: none ends after it, as far as the
 /// caller knows, as the size of the file says. The store skips removed keys one by one until it is compacted: what was cut off behind
 /// that end needs not be passed over.

@@ -119,13 +119,21 @@ bool is_saved_kind(std::string_view key) {
 
 std::optional<SavedValue> find_saved(const ReadView& store, std::string_view key, uint64_t snapshot) {
   std::optional<SavedValue> saved;
-  const keys::Range range = keys::SavedKey::values_of(key, snapshot);
-  store.scan(range.begin, range.end, [&](std::string_view stored, std::string_view value) {
-    // A client may ask for a name with a NUL, which could pass for the first byte of a number.
-    if (keys::SavedKey::of_value(stored).key == key) saved = SavedValue::parse(value);
+  scan_saved(store, key, snapshot, keys::SavedKey::kEnd, [&](uint64_t, std::string_view value) {
+    saved = SavedValue::parse(value);
     return false;
   });
   return saved;
+}
+
+void scan_saved(const ReadView& store, std::string_view key, uint64_t first, uint64_t end,
+                const std::function<bool(uint64_t, std::string_view)>& visit) {
+  const keys::Range range = keys::SavedKey::values_of(key, first, end);
+  store.scan(range.begin, range.end, [&](std::string_view stored, std::string_view value) {
+    const keys::SavedKey at = keys::SavedKey::of_value(stored);
+    // A client may ask for a name with a NUL, which could pass for the first byte of a number.
+    return at.key == key && visit(at.number, value);
+  });
 }
 
 std::optional<std::string> SnapshotView::get(std::string_view key) const {

@@ -5,6 +5,8 @@
 /// snapshot s the first value that was saved for s or a later one, and else what it has now.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +43,11 @@ class SnapshotView final : public ReadView {
 
 /// What is saved of the very key for the snapshot, or for the next one that has anything of it. None: it is as now.
 std::optional<SavedValue> find_saved(const ReadView& store, std::string_view key, uint64_t snapshot);
+
+/// Visits what is saved of the very key for snapshots with numbers from `first` on, but before `end`, as SavedValue::serialise() made
+/// it, until `visit` returns false.
+void scan_saved(const ReadView& store, std::string_view key, uint64_t first, uint64_t end,
+                const std::function<bool(uint64_t number, std::string_view value)>& visit);
 
 /// Keys of this kind are saved for snapshots.
 bool is_saved_kind(std::string_view key);

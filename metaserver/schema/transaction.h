@@ -72,6 +72,12 @@ class Transaction {
   }
   void remove(std::string key) { writes_.insert_or_assign(std::move(key), std::nullopt); }
 
+  /// All that the store has in the range was removed in this transaction, `removed` keys (Batch::Emptied). REQUIRES: none of those
+  /// removals is taken back.
+  void emptied(keys::Range range, size_t removed) {
+    emptied_.push_back({std::move(range.begin), std::move(range.end), removed});
+  }
+
   /// Takes back what was put or removed.
   void leave(std::string_view key) {
     if (auto found = writes_.find(key); found != writes_.end()) writes_.erase(found);
@@ -101,6 +107,7 @@ class Transaction {
   /// The batch of everything so far; the transaction is empty afterwards.
   Batch take() {
     Batch batch;
+    batch.emptied = std::exchange(emptied_, {});
     batch.writes.reserve(writes_.size());
     while (!writes_.empty()) {
       auto node = writes_.extract(writes_.begin());
@@ -113,6 +120,7 @@ class Transaction {
   const ReadView& store_;
   Reader reader_;
   std::map<std::string, std::optional<std::string>, std::less<>> writes_;
+  std::vector<Batch::Emptied> emptied_;
 };
 
 }  // namespace kintsugi::metaserver

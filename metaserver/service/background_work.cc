@@ -4,6 +4,7 @@
 
 #include "metaserver/namespace/changes.h"
 #include "metaserver/namespace/reclaim.h"
+#include "metaserver/namespace/snapshot_deletion.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/recorder.h"
 
@@ -33,9 +34,10 @@ void BackgroundWork::start() {
       }));
   tasks_.spawn(step_forever(
       [this](Transaction& transaction, FreedStripes&) { return state_.quotas.mark_step(transaction); }));
-  tasks_.spawn(step_forever([this](Transaction& transaction, FreedStripes& freed) {
-    return state_.snapshots.delete_step(transaction, freed);
-  }));
+  tasks_.spawn(step_forever(
+      [this, deletion = SnapshotDeletion()](Transaction& transaction, FreedStripes& freed) mutable {
+        return deletion.step(state_.snapshots, transaction, freed);
+      }));
   tasks_.spawn(step_forever([this, held](Transaction& transaction, FreedStripes& freed) {
     return state_.trash.expire_step(transaction, state_.inodes, held, freed);
   }));

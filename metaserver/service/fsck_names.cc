@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "metaserver/namespace/lookup.h"
+#include "metaserver/schema/snapshot_view.h"
 
 namespace kintsugi::metaserver {
 namespace {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "erasure/policy.h"
+#include "metaserver/schema/snapshot_view.h"
 #include "metaserver/service/fsck_names.h"
 
 namespace kintsugi::metaserver {

@@ -2,6 +2,7 @@
 
 #include "common/runtime/fault_points.h"
 #include "metaserver/namespace/changes.h"
+#include "metaserver/namespace/snapshot_saving.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::metaserver {
@@ -110,7 +111,7 @@ asio::awaitable<Status> MetaState::finish(Context context, Status done, Transact
   if (done.ok()) done = account(transaction);
   // Also a refusal was derived from writes that may still be on their way.
   if (!done.ok()) co_return co_await finish_read(context, std::move(done));
-  snapshots.preserve(transaction, freed);
+  save_for_snapshots(snapshots, transaction, freed);
   KINTSUGI_FAULT_POINT(runtime.faults, kintsugi::runtime::FaultPoint::kStoreCommit);
   // Others read what is pending, so it counts as changed from here on: nothing runs in between. Should the batch not
   // become durable, the store fails as a whole and the process ends, so memory is never ahead of what reads show.

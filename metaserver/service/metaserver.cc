@@ -26,7 +26,8 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
       namespace_service_(state_),
       allocation_service_(state_),
       names_service_(state_),
-      file_service_(state_, names_service_),
+      file_service_(state_),
+      write_service_(state_, names_service_),
       inode_service_(state_, file_service_),
       session_service_(state_),
       quota_service_(state_),
@@ -42,6 +43,7 @@ MetaServer::MetaServer(const runtime::Runtime& runtime, MetaServerOptions option
   namespace_service_.register_on(server_);
   allocation_service_.register_on(server_);
   file_service_.register_on(server_);
+  write_service_.register_on(server_);
   inode_service_.register_on(server_);
   session_service_.register_on(server_);
   names_service_.register_on(server_);

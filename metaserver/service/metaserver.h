@@ -32,6 +32,7 @@
 #include "metaserver/service/session_service.h"
 #include "metaserver/service/snapshot_service.h"
 #include "metaserver/service/trash_service.h"
+#include "metaserver/service/write_service.h"
 
 namespace kintsugi::metaserver {
 
@@ -81,6 +82,7 @@ class MetaServer {
   AllocationService allocation_service_;
   NamesService names_service_;
   FileService file_service_;
+  WriteService write_service_;
   InodeService inode_service_;
   SessionService session_service_;
   QuotaService quota_service_;

@@ -90,7 +90,8 @@ bool RepairQueue::add(QueueEntry entry, TimePoint now) {
   const WorkKind kind = entry.kind;
   const int32_t spare = entry.spare;
   auto known = entries_.find(chunk);
-  if (remember(chunk) && known != entries_.end()) {
+  const bool forgotten = remember(chunk);
+  if (known != entries_.end() && (forgotten || is_to_go(*known))) {
     erase(known);
     known = entries_.end();
   }
@@ -118,7 +119,8 @@ bool RepairQueue::add(QueueEntry entry, TimePoint now) {
 }
 
 TimePoint RepairQueue::advance(TimePoint now) {
-  bool more = forget_some();
+  bool more = keep_some();
+  more = forget_some() || more;
   for (size_t moved = 0; !delayed_.empty() && delayed_.begin()->first <= now; ++moved) {
     if (moved == kMovedAtOnce) return now;
     const ChunkId chunk = delayed_.begin()->second;
@@ -241,11 +243,28 @@ void RepairQueue::stripe_deleted(StripeId stripe) {
   }
 }
 
-void RepairQueue::keep_only(const std::function<bool(StripeId)>& mine) {
-  for (auto at = entries_.begin(); at != entries_.end();) {
+void RepairQueue::keep_only(std::function<bool(StripeId)> mine) {
+  keeping_ = Keeping{std::move(mine), next_sequence_, {}};
+  keep_some();
+}
+
+bool RepairQueue::is_to_go(const Slots::value_type& entry) const {
+  return keeping_ && entry.second.sequence < keeping_->before && !keeping_->mine(entry.first.stripe);
+}
+
+bool RepairQueue::keep_some() {
+  if (!keeping_) return false;
+  auto at = entries_.lower_bound(keeping_->next);
+  for (size_t looked_at = 0; at != entries_.end() && looked_at < kMovedAtOnce; ++looked_at) {
     const auto entry = at++;
-    if (!mine(entry->first.stripe)) erase(entry);
+    if (is_to_go(*entry)) erase(entry);
   }
+  if (at == entries_.end()) {
+    keeping_.reset();
+  } else {
+    keeping_->next = at->first;
+  }
+  return keeping_.has_value();
 }
 
 }  // namespace kintsugi::repair_manager

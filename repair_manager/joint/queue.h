@@ -71,6 +71,7 @@ class RepairQueue {
   /// Ready entries in order; `visit` returns false to stop. It must not change the queue.
   template <class Visit>
   void for_each_ready(Visit visit) const {
+    if (keeping_) return;
     for (const auto& [key, chunk] : ready_)
       if (!visit(entries_.at(chunk).entry)) break;
   }
@@ -94,15 +95,16 @@ class RepairQueue {
   /// Forgets the moves away from it, in the same way. Returns how many.
   size_t moves_cancelled(ServerId from);
   void stripe_deleted(StripeId stripe);
-  /// Forgets the entries of stripes that are not `mine`.
-  void keep_only(const std::function<bool(StripeId)>& mine);
+  /// Forgets the entries of stripes that are not `mine`, some at each call of advance(), and none is ready before all have been looked
+  /// at. What is added from now on stays. A later call takes the place of this one, and asks `mine` about all that is left.
+  void keep_only(std::function<bool(StripeId)> mine);
 
   bool contains(ChunkId chunk) const { return entries_.contains(chunk); }
   /// It waits for nothing but slots.
   bool is_ready(ChunkId chunk) const;
   size_t moves() const { return moves_; }
   size_t size() const { return entries_.size(); }
-  size_t ready() const { return ready_.size(); }
+  size_t ready() const { return keeping_ ? 0 : ready_.size(); }
   size_t delayed() const { return delayed_.size(); }
   size_t blocked() const { return blocked_.size() + waking_.size(); }
   size_t unrepairable() const { return unrepairable_; }
@@ -125,6 +127,13 @@ class RepairQueue {
   };
   using Slots = std::map<ChunkId, Slot>;  // a stripe's chunks are neighbours
 
+  /// What keep_only has still to do.
+  struct Keeping {
+    std::function<bool(StripeId)> mine;
+    uint64_t before = 0;  ///< the sequence of the next entry when it was called: those that came later stay
+    ChunkId next;         ///< all before this one have been looked at
+  };
+
   using Owner = std::pair<WorkKind, ServerId>;  // the dead server of a repair, the source of a move
 
   static ReadyKey ready_key(const Slot& slot);
@@ -133,6 +142,8 @@ class RepairQueue {
   /// True: there are more.
   bool forget_some();
   bool wake_some();
+  bool keep_some();
+  bool is_to_go(const Slots::value_type& entry) const;
   /// Whether the chunk was to be forgotten; then it is not any more.
   bool remember(ChunkId chunk);
   void insert(QueueEntry entry, TimePoint now);
@@ -148,6 +159,7 @@ class RepairQueue {
   std::set<ChunkId> waking_;                  ///< were blocked, and are to be ready
   bool wake_again_ = false;                   ///< and so are, after them, those that are blocked
   std::deque<std::set<ChunkId>> forgetting_;  ///< are to be erased, by owner
+  std::optional<Keeping> keeping_;
   TimePoint retry_blocked_at_{};
   Duration retry_after_ = kBlockedRetry;
   std::map<Owner, std::set<ChunkId>> by_server_;

@@ -26,28 +26,28 @@ Result<int32_t> spare_chunks(const StripeView& stripe) {
 void RepairIntake::add(std::vector<ChunkId> chunks, QueueEntry like) {
   if (chunks.empty()) return;
   std::reverse(chunks.begin(), chunks.end());
-  batches_.push_back({std::move(chunks), std::move(like)});
+  chunks_ += chunks.size();
+  batches_.push_back({std::move(chunks), std::move(like), next_number_++});
+}
+
+void RepairIntake::forget(const std::function<bool(const Batch&)>& forgotten) {
+  std::erase_if(batches_, [&](const Batch& batch) {
+    if (!forgotten(batch)) return false;
+    chunks_ -= batch.chunks.size();
+    return true;
+  });
 }
 
 void RepairIntake::server_returned(ServerId server) {
-  std::erase_if(batches_, [server](const Batch& batch) { return batch.like.dead_server == server; });
+  forget([server](const Batch& batch) { return batch.like.dead_server == server; });
 }
 
 void RepairIntake::moves_cancelled(ServerId from) {
-  std::erase_if(batches_, [from](const Batch& batch) { return batch.like.moving_from == from; });
+  forget([from](const Batch& batch) { return batch.like.moving_from == from; });
 }
 
-void RepairIntake::keep_only(const std::function<bool(StripeId)>& mine) {
-  for (Batch& batch : batches_)
-    std::erase_if(batch.chunks, [&](ChunkId chunk) { return !mine(chunk.stripe); });
-  std::erase_if(batches_, [](const Batch& batch) { return batch.chunks.empty(); });
-}
-
-size_t RepairIntake::chunks() const {
-  size_t chunks = 0;
-  for (const Batch& batch : batches_)
-    chunks += batch.chunks.size();
-  return chunks;
+void RepairIntake::keep_only(std::function<bool(StripeId)> mine) {
+  keeping_ = {std::move(mine), next_number_};
 }
 
 size_t RepairIntake::moves() const {
@@ -61,20 +61,27 @@ void RepairIntake::for_each_next(size_t most, const std::function<void(StripeId)
   for (const Batch& batch : batches_) {
     for (auto chunk = batch.chunks.rbegin(); chunk != batch.chunks.rend(); ++chunk) {
       if (most-- == 0) return;
-      visit(chunk->stripe);
+      if (!is_to_go(batch, *chunk)) visit(chunk->stripe);
     }
   }
 }
 
-std::optional<QueueEntry> RepairIntake::take() {
-  if (batches_.empty()) return {};
-  Batch& batch = batches_.front();
-  if (!view_.fetched(batch.chunks.back().stripe)) return {};
-  QueueEntry entry = batch.like;
-  entry.chunk = batch.chunks.back();
-  batch.chunks.pop_back();
-  if (batch.chunks.empty()) batches_.pop_front();
-  return entry;
+std::optional<QueueEntry> RepairIntake::take(size_t& most) {
+  while (!batches_.empty() && most > 0) {
+    Batch& batch = batches_.front();
+    const ChunkId chunk = batch.chunks.back();
+    const bool kept = !is_to_go(batch, chunk);
+    if (kept && !view_.fetched(chunk.stripe)) return {};
+    std::optional<QueueEntry> entry;
+    if (kept) entry = batch.like;
+    if (kept) entry->chunk = chunk;
+    --most;
+    --chunks_;
+    batch.chunks.pop_back();
+    if (batch.chunks.empty()) batches_.pop_front();
+    if (kept) return entry;
+  }
+  return {};
 }
 
 bool RepairIntake::look_up(QueueEntry& entry) const {

@@ -26,17 +26,19 @@ class RepairIntake {
   /// The server is back: what was lost by its death is not.
   void server_returned(ServerId server);
   void moves_cancelled(ServerId from);
-  /// Forgets chunks of stripes that are not `mine`.
-  void keep_only(const std::function<bool(StripeId)>& mine);
+  /// Forgets chunks of stripes that are not `mine`. They may be a million: each is forgotten when it is its turn, `mine` is asked then,
+  /// and until then it counts. What is added from now on stays. A later call takes the place of this one.
+  void keep_only(std::function<bool(StripeId)> mine);
 
   bool empty() const { return batches_.empty(); }
-  size_t chunks() const;
+  size_t chunks() const { return chunks_; }
   size_t moves() const;  ///< chunks of these
 
-  /// The stripes of the next `most` chunks, in order.
+  /// The stripes of the next `most` chunks, in order, but for those that are to be forgotten.
   void for_each_next(size_t most, const std::function<void(StripeId)>& visit) const;
-  /// Takes the next chunk, in the order in which they came. Nothing: there is none, or its stripe is not fetched.
-  std::optional<QueueEntry> take();
+  /// Takes the next chunk, in the order in which they came, and forgets those before it that are to be forgotten, of all at most
+  /// `most`, which it lowers. Nothing: there is none, or its stripe is not fetched.
+  std::optional<QueueEntry> take(size_t& most);
   /// Fills in what the queue orders an entry by. False: it is not to be queued, for the chunk is where it should be, no longer
   /// where it was to be moved from, or nowhere known.
   bool look_up(QueueEntry& entry) const;
@@ -45,10 +47,23 @@ class RepairIntake {
   struct Batch {
     std::vector<ChunkId> chunks;  ///< taken from the back; never empty
     QueueEntry like;
+    uint64_t number = 0;  ///< Batches are numbered in the order in which they came.
   };
+  struct Keeping {
+    std::function<bool(StripeId)> mine;
+    uint64_t before = 0;  ///< Batches with smaller numbers came before keep_only() was called.
+  };
+
+  bool is_to_go(const Batch& batch, ChunkId chunk) const {
+    return batch.number < keeping_.before && !keeping_.mine(chunk.stripe);
+  }
+  void forget(const std::function<bool(const Batch&)>& forgotten);
 
   const ClusterView& view_;
   std::deque<Batch> batches_;
+  size_t chunks_ = 0;
+  uint64_t next_number_ = 0;
+  Keeping keeping_;
 };
 
 }  // namespace kintsugi::repair_manager

@@ -111,10 +111,27 @@ size_t RepairManager::moves() const {
   return queue_.moves() + runner_.running_moves() + intake_.moves();
 }
 
-void RepairManager::keep_only(const std::function<bool(StripeId)>& mine) {
+void RepairManager::keep_only(std::function<bool(StripeId)> mine) {
   intake_.keep_only(mine);
-  queue_.keep_only(mine);
+  queue_.keep_only(std::move(mine));
   wake();
+}
+
+void RepairManager::take_later(std::vector<ChunkId> chunks, QueueEntry like) {
+  coming_ += chunks.size();
+  intake_.push_back({std::move(chunks), std::move(like), next_intake_++});
+}
+
+bool RepairManager::is_to_go(const Intake& intake, ChunkId chunk) const {
+  return intake.number < keeping_.before && !keeping_.mine(chunk.stripe);
+}
+
+void RepairManager::forget_intakes(const std::function<bool(const Intake&)>& forgotten) {
+  std::erase_if(intake_, [&](const Intake& intake) {
+    if (!forgotten(intake)) return false;
+    coming_ -= intake.chunks.size();
+    return true;
+  });
 }
 
 void RepairManager::set_limits(Duration delay, uint32_t max_per_server) {
@@ -179,11 +196,10 @@ asio::awaitable<void> RepairManager::schedule() {
 }
 
 void RepairManager::take_in() {
-  for (size_t taken = 0; taken < kIntakePerTurn; ++taken) {
-    std::optional<QueueEntry> next = intake_.take();
-    if (!next) break;  // what came meanwhile and is not fetched is for the next turn
+  // What came meanwhile and is not fetched is for the next turn.
+  size_t most = kIntakePerTurn;
+  while (std::optional<QueueEntry> next = intake_.take(most))
     add(std::move(*next));
-  }
   if (!intake_.empty()) changed_ = true;
 }
 

@@ -81,8 +81,9 @@ class RepairManager final : private SchedulerEvents {
   /// Moves that wait or run: who wants many asks for more when there are few.
   size_t moves() const;
 
-  /// Forgets waiting repairs of stripes that are not `mine`: they are other managers' now.
-  void keep_only(const std::function<bool(StripeId)>& mine);
+  /// Forgets waiting repairs of stripes that are not `mine`: they are other managers' now. They are a million, perhaps: it begins with
+  /// the next turns, `mine` is asked then, and no repair begins before it is done. What is told from now on stays.
+  void keep_only(std::function<bool(StripeId)> mine);
   /// For repairs that are yet to be queued, and yet to start.
   void set_limits(Duration delay, uint32_t max_per_server);
 

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "common/log/log.h"
+#include "common/proto/coordination.pb.h"
 #include "common/proto/inode.pb.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
@@ -299,6 +300,21 @@ struct Bench {
     (void)co_await call(Method::kRepairStatus, proto::Empty{}, status);
     co_return status.queued() + status.unrepairable() + status.delayed() >= extents / 2;
   }
+  asio::awaitable<bool> nothing_queued() {
+    proto::RepairStatusResponse status;
+    (void)co_await call(Method::kRepairStatus, proto::Empty{}, status);
+    co_return status.queued() + status.unrepairable() + status.delayed() == 0;
+  }
+  /// Another repair manager, which only talks, takes all repairs from the hosted one, or leaves them to it again.
+  asio::awaitable<void> other_manager(bool leaving) {
+    proto::JoinRepairRequest request;
+    request.set_manager_id(77);
+    request.set_address("127.0.0.1:2");
+    request.set_leaving(leaving);
+    proto::JoinRepairResponse response;
+    (void)co_await call(Method::kJoinRepair, request, response);
+    co_await until([this, leaving] { return leaving ? all_planned() : nothing_queued(); }, 2min);
+  }
   /// The server does what it is ordered, as fast as it can be told.
   asio::awaitable<void> delete_garbage(uint64_t id) {
     runtime::TaskGroup group(client_side.runtime());
@@ -378,6 +394,8 @@ struct Bench {
     silent[kFirstServer] = true;
     step("a server with a chunk of each stripe dies", until([this] { return all_planned(); }, 2min));
     step("a minute of planning", until([]() -> asio::awaitable<bool> { co_return false; }, 1min));
+    step("another repair manager joins", other_manager(false));
+    step("it leaves", other_manager(true));
     silent[kFirstServer] = false;
     runtime::run_on(client_side, register_server(kFirstServer));
     step("it comes back and reports", report(kFirstServer, 2));

@@ -3,7 +3,8 @@
 #include <map>
 #include <set>
 
-#include "metaserver/namespace/snapshots.h"
+#include "metaserver/namespace/snapshot_deletion.h"
+#include "metaserver/namespace/snapshot_saving.h"
 #include "metaserver/namespace/trash.h"
 #include "metaserver/schema/extents.h"
 #include "tests/metaserver/namespace_rig.h"
@@ -165,7 +166,7 @@ TEST_F(HugeDirectory, ItsSnapshotIsDeletedInStepsThatCostTheSame) {
   const auto changed = [&](auto operation) {
     KINTSUGI_ASSERT_OK(rig.apply([&](Transaction& transaction) {
       const Status status = operation(transaction);
-      if (status.ok()) snapshots.preserve(transaction, rig.freed);
+      if (status.ok()) save_for_snapshots(snapshots, transaction, rig.freed);
       if (status.ok()) snapshots.follow(transaction);
       return status;
     }));
@@ -176,7 +177,8 @@ TEST_F(HugeDirectory, ItsSnapshotIsDeletedInStepsThatCostTheSame) {
         [&](Transaction& t) { return rig.names->remove(t, fmt::format("/d/f{:04}", i), false, rig.freed); });
   EXPECT_GE(rig.count(keys::Kind::kSavedFor), static_cast<size_t>(kFiles));
   changed([&](Transaction& t) { return snapshots.remove(t, "/d", "s"); });
-  run_steps([&](Transaction& transaction) { return snapshots.delete_step(transaction, rig.freed); });
+  SnapshotDeletion deletion;
+  run_steps([&](Transaction& transaction) { return deletion.step(snapshots, transaction, rig.freed); });
   EXPECT_EQ(rig.count(keys::Kind::kSavedFor), 0u);
 }
 

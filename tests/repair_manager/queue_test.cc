@@ -250,6 +250,51 @@ TEST(RepairQueue, ManyOfAServerThatReturnedAreForgottenALittleAtATime) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
+TEST(RepairQueue, ManyThatAreOtherManagersAreForgottenALittleAtATimeAndNoneBeginsMeanwhile) {
+  RepairQueue queue;
+  for (uint64_t i = 1; i <= kMany; ++i)
+    queue.add(i % 3 == 0 ? delayed(i, 0, 2, 10s) : lost(i, 0, 2), kStart);
+  size_t asked = 0;
+  const auto odd = [&](StripeId stripe) {
+    ++asked;
+    return stripe.value % 2 == 1;
+  };
+  queue.keep_only(odd);
+  EXPECT_EQ(asked, RepairQueue::kMovedAtOnce);
+  EXPECT_EQ(queue.size(), kMany - RepairQueue::kMovedAtOnce / 2);
+  EXPECT_TRUE(ready(queue).empty()) << "it may be another manager's";
+  EXPECT_EQ(queue.ready(), 0u);
+  // Lost anew: of a stripe that is this manager's again, or whoever tells knows better.
+  queue.add(lost(kMany - 1, 0, 2), kStart);
+  queue.add(lost(kMany + 1, 0, 2), kStart);
+  queue.add(lost(2, 0, 2), kStart);
+  for (int calls = 0; calls < 2; ++calls) {
+    asked = 0;
+    EXPECT_LE(queue.advance(kStart), kStart) << "there is more to do";
+    EXPECT_LE(asked, RepairQueue::kMovedAtOnce);
+  }
+  queue.advance(kStart);
+  EXPECT_EQ(queue.size(), (kMany + 1) / 2 + 3);
+  EXPECT_EQ(ready(queue).size(), queue.ready());
+  EXPECT_TRUE(queue.contains(chunk(1, 0)));
+  EXPECT_TRUE(queue.contains(chunk(2, 0)));
+  EXPECT_TRUE(queue.contains(chunk(kMany - 1, 0)));
+  EXPECT_TRUE(queue.contains(chunk(kMany + 1, 0)));
+  EXPECT_FALSE(queue.contains(chunk(4, 0)));
+  EXPECT_FALSE(queue.contains(chunk(kMany - 3, 0)));
+}
+
+TEST(RepairQueue, WhatIsOneManagersIsDecidedByTheLastWord) {
+  RepairQueue queue;
+  for (uint64_t i = 1; i <= kMany; ++i)
+    queue.add(lost(i, 0, 2), kStart);
+  queue.keep_only([](StripeId) { return false; });
+  queue.keep_only([](StripeId stripe) { return stripe.value > kMany - 10; });
+  for (int calls = 0; calls < 4; ++calls)
+    queue.advance(kStart);
+  EXPECT_EQ(ready(queue).size(), 10u);
+}
+
 TEST(RefusedChunks, AreToldInOneLineAMinuteHoweverManyTheyAre) {
   RefusedChunks refused;
   size_t lines = 0;

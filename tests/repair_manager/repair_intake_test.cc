@@ -47,7 +47,8 @@ ChunkId chunk(uint64_t stripe, uint32_t index = 0) {
 
 std::vector<ChunkId> taken(RepairIntake& intake) {
   std::vector<ChunkId> all;
-  while (const auto entry = intake.take())
+  size_t most = 100;
+  while (const auto entry = intake.take(most))
     all.push_back(entry->chunk);
   return all;
 }
@@ -81,8 +82,25 @@ TEST(RepairIntake, WhatIsCancelledOrAnotherManagersIsForgotten) {
   intake.moves_cancelled(kDrained);
   EXPECT_EQ(intake.chunks(), 2u);
   intake.keep_only([](StripeId stripe) { return stripe == StripeId{5}; });
-  EXPECT_EQ(intake.moves(), 0u);
   EXPECT_EQ(taken(intake), std::vector{chunk(5)});
+  EXPECT_EQ(intake.moves(), 0u);
+  EXPECT_EQ(intake.chunks(), 0u);
+}
+
+TEST(RepairIntake, WhatIsAnotherManagersIsForgottenALittleAtATimeAndWhatComesLaterStays) {
+  Stripes view;
+  RepairIntake intake(view);
+  intake.add({chunk(1), chunk(2), chunk(3), chunk(4)}, {});
+  intake.keep_only([](StripeId stripe) { return stripe == StripeId{4}; });
+  intake.add({chunk(1)}, {});
+  std::vector<StripeId> next;
+  intake.for_each_next(5, [&](StripeId stripe) { next.push_back(stripe); });
+  EXPECT_EQ(next, (std::vector{StripeId{4}, StripeId{1}})) << "nothing is fetched for the others";
+  size_t most = 2;
+  EXPECT_FALSE(intake.take(most)) << "it has looked at two, which it was to forget";
+  EXPECT_EQ(most, 0u);
+  EXPECT_EQ(intake.chunks(), 3u);
+  EXPECT_EQ(taken(intake), (std::vector{chunk(4), chunk(1)}));
 }
 
 TEST(RepairIntake, WhatIsWhereItShouldBeIsNotQueued) {

@@ -1,5 +1,7 @@
 #include "tests/simulation/store/memory_store.h"
 
+#include <set>
+
 #include "common/base/assert.h"
 
 namespace kintsugi::simulation {
@@ -28,6 +30,19 @@ void apply_writes(Map& map, const std::vector<Batch::Write>& writes) {
       map.erase(write.key);
     }
   }
+}
+
+/// Nothing is left there but what the batch has put.
+void check_emptied(const Map& map, const Batch::Emptied& range, const std::vector<Batch::Write>& writes) {
+  std::set<std::string_view> put;
+  for (const Batch::Write& write : writes) {
+    if (write.key < range.begin || write.key >= range.end) continue;
+    if (write.value) put.insert(write.key);
+  }
+  scan_map(map, range.begin, range.end, [&](std::string_view key, std::string_view) {
+    KINTSUGI_ASSERT(put.contains(key));
+    return true;
+  });
 }
 
 class MemorySnapshot final : public ReadView {
@@ -98,6 +113,8 @@ asio::awaitable<Status> MemoryStore::commit(Batch batch) {
   if (batch.writes.empty()) co_return co_await durable();
   if (view_.use_count() > 1) view_ = std::make_shared<Map>(*view_);
   apply_writes(*view_, batch.writes);
+  for (const Batch::Emptied& range : batch.emptied)
+    check_emptied(*view_, range, batch.writes);
   const uint64_t sequence = barrier_.issue();
   disk_.unsynced_.push_back(std::move(batch.writes));
   if (timer_ == runtime::TimerId::kNone) begin_sync();

@@ -1,0 +1,56 @@
+/// New extents of files, within a transaction: what a client has written, or what lies elsewhere from now on.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "metaserver/schema/extents.h"
+#include "metaserver/service/meta_state.h"
+
+namespace kintsugi::metaserver {
+
+inline constexpr int kMaxExtentsReplaced = 16'384;  ///< of one compaction
+
+/// New extents of one file.
+struct FileWrite {
+  InodeId inode;
+  uint64_t session = 0;
+  const google::protobuf::RepeatedPtrField<proto::Extent>& extents;
+  uint64_t size_at_least = 0;
+  int64_t modified_ns = 0;
+  bool keep_times = false, kill_privileges = false;
+  std::string_view inline_data;  ///< not empty: the bytes of the extents, which name no stripe
+  uint32_t inline_crc = 0;
+  size_t most = SIZE_MAX;  ///< extents that may be changed
+};
+
+/// What a write found out and has done, beside its transaction.
+struct WriteEffects {
+  std::vector<ChunkId> missing;
+  FreedStripes freed;
+  bool too_long = false;  ///< it is to be done in steps, and nothing of the transaction
+};
+
+class FileWriter {
+ public:
+  /// `state` outlives it.
+  explicit FileWriter(MetaState& state) : state_(state) {}
+
+  /// The extents may name `stripes`, which are in order. kStale: the file is gone, or the session lost its lease.
+  Status write(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
+               WriteEffects& effects, proto::Attributes& attributes);
+  /// Has the same bytes lie elsewhere. kConflict: not all that `request` replaces is there any more.
+  Status compact(Transaction& transaction, const proto::WriteExtentsRequest& request,
+                 const std::vector<StripeId>& stripes, FreedStripes& freed);
+
+ private:
+  void note_times(proto::StoredInode& inode, int64_t modified_ns) const;
+  /// Tells the compactions how the file's new extents lie, and what they left behind.
+  void note_layout(const Transaction& transaction, const FileWrite& wanted,
+                   const google::protobuf::RepeatedPtrField<proto::Extent>& extents,
+                   const std::vector<StripeId>& shrunken);
+
+  MetaState& state_;
+};
+
+}  // namespace kintsugi::metaserver

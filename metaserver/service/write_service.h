@@ -1,0 +1,51 @@
+/// The RPCs that change the bytes of files: extents of stripes that a client has written, holes, copies, and what lies elsewhere after a
+/// compaction.
+#pragma once
+
+#include "common/rpc/server.h"
+#include "metaserver/service/file_writer.h"
+#include "metaserver/service/meta_state.h"
+#include "metaserver/service/names_service.h"
+#include "metaserver/service/written_stripes.h"
+
+namespace kintsugi::metaserver {
+
+inline constexpr int kMaxFilesOfWriteExtents = 1023;  ///< beside the first
+/// Extents of a file that a write puts or finds in the way, and writes of the store for all its files: beyond these it is done in steps.
+inline constexpr size_t kMaxExtentsOfAWrite = 2 * kMaxExtentsAStep,
+                        kMaxWritesOfAWrite = 20 * kMaxExtentsAStep;
+
+/// One function for each RPC. `state` and `names` must outlive it.
+class WriteService {
+ public:
+  WriteService(MetaState& state, NamesService& names)
+      : state_(state), names_(names), writer_(state), written_(state) {}
+  void register_on(rpc::Server& server);
+
+ private:
+  asio::awaitable<Status> write_extents(Context context, const proto::WriteExtentsRequest& request,
+                                        proto::WriteExtentsResponse& response);
+  asio::awaitable<Status> copy_extents(Context context, const proto::CopyExtentsRequest& request,
+                                       proto::CopyExtentsResponse& response);
+
+  /// Of a write that was carried out before: how the files are now.
+  asio::awaitable<Status> answer_repeated(Context context, const proto::WriteExtentsRequest& request,
+                                          proto::WriteExtentsResponse& response);
+  Status write(Transaction& transaction, const proto::WriteExtentsRequest& request,
+               proto::WriteExtentsResponse& response, WriteEffects& effects);
+  /// Attaches the stripes that a request brings along to its upload.
+  asio::awaitable<Status> seal_brought(Context context, const proto::WriteExtentsRequest& request);
+  /// The same of a request that concerns very many extents, in one transaction after the other (write_steps.h). Its stripes are attached
+  /// to the upload until the last, so that none is lost when the steps end before it.
+  asio::awaitable<Status> write_in_steps(Context context, const proto::WriteExtentsRequest& request,
+                                         proto::WriteExtentsResponse& response);
+  Status copy(Transaction& transaction, const proto::CopyExtentsRequest& request,
+              proto::CopyExtentsResponse& response, FreedStripes& freed);
+
+  MetaState& state_;
+  NamesService& names_;
+  FileWriter writer_;
+  WrittenStripes written_;
+};
+
+}  // namespace kintsugi::metaserver
