@@ -47,6 +47,9 @@ Context MetaserverLink::call_context() {
 asio::awaitable<void> MetaserverLink::run() {
   Duration backoff = kFirstBackoff;
   while (!tasks_.stopping()) {
+    // What is on a disk that joined counts as lost until a report names it.
+    if (std::exchange(disks_joined_, store_.counters().disks_joined) != store_.counters().disks_joined)
+      report_due_ = runtime_.clock.now();
     Status status;
     if (!registered_) {
       status = co_await register_server();

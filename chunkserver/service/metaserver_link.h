@@ -87,6 +87,7 @@ class MetaserverLink {
   bool registered_ = false, refused_ = false;
   Duration interval_ = std::chrono::seconds(1);
   TimePoint report_due_;
+  uint64_t disks_joined_ = 0;  ///< of which a report has told, or is about to
   struct Orders {
     uint64_t number;        ///< as the metaserver counts
     uint64_t last_of_them;  ///< as the deleter counts

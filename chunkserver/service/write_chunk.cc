@@ -48,7 +48,7 @@ asio::awaitable<Status> ChunkReceiver::take_frame(Context context, ChunkWriter& 
   }
   const TimePoint limit = context.with_deadline(clock_.now() + kBufferWaitLimit).deadline;
   sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "buffers"));
-  KINTSUGI_CO_ASSIGN(runtime::Buffer buffer, co_await buffers_.acquire(limit, writer.share_of_buffers()));
+  KINTSUGI_CO_ASSIGN(runtime::Buffer buffer, co_await acquire_buffer(buffers_, writer.disk(), limit));
   wait.stop();
   KINTSUGI_CO_TRY(co_await receive_payload(buffer.first(payload_bytes), stream));
   counters_.bytes_written += payload_bytes;

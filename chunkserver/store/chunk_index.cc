@@ -54,15 +54,18 @@ std::vector<ChunkInfo> ChunkIndex::list(const StoreRoot& root) const {
   return chunks;
 }
 
-asio::awaitable<ChunkIndex::Claim> ChunkIndex::claim(ChunkId id) {
-  while (claimed_.contains(id))
-    co_await unclaimed_.wait();
-  claimed_.insert(id);
+asio::awaitable<Result<ChunkIndex::Claim>> ChunkIndex::claim(ChunkId id, const StoreRoot* disk) {
+  for (auto held = claimed_.find(id); held != claimed_.end(); held = claimed_.find(id)) {
+    if (const StoreRoot* root = held->second; root != nullptr && !root->disk.failed())
+      KINTSUGI_CO_TRY(root->disk.check_answers());
+    (void)co_await unclaimed_.wait_until(clock_.now() + kLookAgain);
+  }
+  claimed_.emplace(id, disk);
   co_return Claim(*this, id);
 }
 
-std::optional<ChunkIndex::Claim> ChunkIndex::try_claim(ChunkId id) {
-  if (!claimed_.insert(id).second) return std::nullopt;
+std::optional<ChunkIndex::Claim> ChunkIndex::try_claim(ChunkId id, const StoreRoot* disk) {
+  if (!claimed_.emplace(id, disk).second) return std::nullopt;
   return std::optional<Claim>(std::in_place, *this, id);
 }
 

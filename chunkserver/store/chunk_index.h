@@ -3,12 +3,12 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "chunkserver/store/disk/chunk_info.h"
+#include "common/base/status.h"
 #include "common/runtime/event.h"
 #include "common/runtime/runtime.h"
 
@@ -30,7 +30,7 @@ class ChunkIndex {
     uint64_t generation = 0;  ///< 0: insert() gives a new one
   };
 
-  explicit ChunkIndex(const runtime::Runtime& runtime) : unclaimed_(runtime) {}
+  explicit ChunkIndex(const runtime::Runtime& runtime) : clock_(runtime.clock), unclaimed_(runtime) {}
 
   /// Null when there is none. Valid until the index changes.
   const Entry* find(ChunkId id) const;
@@ -56,6 +56,8 @@ class ChunkIndex {
     Claim(ChunkIndex& index, ChunkId id) : index_(&index), id_(id) {}
     Claim(Claim&& other) noexcept : index_(std::exchange(other.index_, nullptr)), id_(other.id_) {}
     Claim& operator=(Claim&&) = delete;
+    /// From here on the holder uses this disk.
+    void uses(const StoreRoot& disk) { index_->claimed_[id_] = &disk; }
     ~Claim() {
       if (index_ != nullptr) index_->unclaim(id_);
     }
@@ -64,18 +66,21 @@ class ChunkIndex {
     ChunkIndex* index_;
     ChunkId id_;
   };
-  /// Waits until the claim is free.
-  asio::awaitable<Claim> claim(ChunkId id);
+  /// Waits until the claim is free. Its holder will use this disk, if any. kUnavailable: whoever has it waits for a disk that hangs.
+  asio::awaitable<Result<Claim>> claim(ChunkId id, const StoreRoot* disk);
   /// Returns nothing when somebody else has it.
-  std::optional<Claim> try_claim(ChunkId id);
+  std::optional<Claim> try_claim(ChunkId id, const StoreRoot* disk);
+
+  static constexpr Duration kLookAgain = std::chrono::seconds(1);  ///< whether the disk of a holder hangs
 
  private:
   void unclaim(ChunkId id);
 
+  const runtime::Clock& clock_;
   std::map<ChunkId, Entry> entries_;
   uint64_t stored_bytes_ = 0;  ///< bytes of all chunks
   uint64_t last_generation_ = 0;
-  std::set<ChunkId> claimed_;
+  std::map<ChunkId, const StoreRoot*> claimed_;  ///< and the disk that the holder uses; null: none
   runtime::Event unclaimed_;
 };
 

@@ -11,11 +11,26 @@ asio::awaitable<Status> ChunkLoader::find() {
   co_return co_await load_files();
 }
 
-void ChunkLoader::put_into(ChunkIndex& index) {
+std::vector<ChunkIndex::Entry> ChunkLoader::take_found() {
+  std::vector<ChunkIndex::Entry> found;
   for (const ChunkInfo& info : root_.segments.list())
-    put_into(index, info, true);
+    found.push_back({info, &root_, true});
   for (const ChunkInfo& info : std::exchange(files_, {}))
-    put_into(index, info, false);
+    found.push_back({info, &root_, false});
+  return found;
+}
+
+void ChunkLoader::put_into(ChunkIndex& index) {
+  for (const ChunkIndex::Entry& copy : take_found()) {
+    const ChunkIndex::Entry* here = index.find(copy.info.id);
+    if (here == nullptr) {
+      index.insert(copy);
+      continue;
+    }
+    log::warning("chunk {} is on disk {} and on disk {}; the first one is used", copy.info.id,
+                 here->root->disk.root(), root_.disk.root());
+    surplus_.push_back(copy);
+  }
 }
 
 asio::awaitable<Status> ChunkLoader::load_files() {
@@ -65,14 +80,6 @@ asio::awaitable<void> ChunkLoader::take_over(const std::vector<ChunkId>& old, si
     unusable_.push_back(id);
     if (info.error().code() == Code::kCorrupt) co_await root_.disk.quarantine(path, name);
   }
-}
-
-void ChunkLoader::put_into(ChunkIndex& index, const ChunkInfo& info, bool in_segment) {
-  const ChunkIndex::Entry* here = index.find(info.id);
-  if (here == nullptr) return index.insert({info, &root_, in_segment});
-  log::warning("chunk {} is on disk {} and on disk {}; the first one is used", info.id,
-               here->root->disk.root(), root_.disk.root());
-  surplus_.push_back({info, &root_, in_segment});
 }
 
 }  // namespace kintsugi::chunkserver

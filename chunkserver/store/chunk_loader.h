@@ -24,6 +24,8 @@ class ChunkLoader {
   asio::awaitable<Status> find();
   /// Puts what was found into the index, unless another disk has it already.
   void put_into(ChunkIndex& index);
+  /// Takes what was found. put_into() does this too.
+  std::vector<ChunkIndex::Entry> take_found();
   StoreRoot& root() const { return root_; }
   /// Chunks of an older version whose files were there but cannot be used; damaged ones are in quarantine now.
   const std::vector<ChunkId>& unusable() const { return unusable_; }
@@ -35,7 +37,6 @@ class ChunkLoader {
   asio::awaitable<Status> load_files();
   asio::awaitable<void> load_directory(const std::string& directory, const std::vector<std::string>& names);
   asio::awaitable<void> take_over(const std::vector<ChunkId>& old, size_t& next);
-  void put_into(ChunkIndex& index, const ChunkInfo& info, bool in_segment);
 
   const runtime::Runtime& runtime_;
   StoreRoot& root_;

@@ -1,8 +1,10 @@
 #include "chunkserver/store/chunk_store.h"
 
+#include "chunkserver/store/copies.h"
 #include "chunkserver/store/disk/disk_wait.h"
 #include "chunkserver/store/disk_choice.h"
 #include "chunkserver/store/disk_step.h"
+#include "chunkserver/store/late_disk.h"
 #include "chunkserver/store/owner.h"
 #include "chunkserver/store/store_start.h"
 #include "common/log/log.h"
@@ -23,11 +25,8 @@ Status not_here(ChunkId id) {
 std::vector<std::unique_ptr<StoreRoot>> make_roots(const runtime::Runtime& runtime,
                                                    const StoreOptions& options) {
   std::vector<std::unique_ptr<StoreRoot>> roots;
-  for (const std::string& path : options.disks) {
-    roots.push_back(std::make_unique<StoreRoot>(runtime, path, options.segments,
-                                                options.disk_bytes_per_second, options.buffers_per_disk));
-    roots.back()->position = static_cast<uint32_t>(roots.size() - 1);
-  }
+  for (size_t position = 0; position < options.disks.size(); ++position)
+    roots.push_back(make_root(runtime, options, position));
   return roots;
 }
 
@@ -43,14 +42,12 @@ ChunkStore::ChunkStore(const runtime::Runtime& runtime, StoreOptions options)
       cache_(options_.cache_bytes, runtime_.clock),
       usage_(runtime_.clock),
       tasks_(runtime),
+      surplus_(runtime_, index_),
       walk_(index_, roots_, tasks_) {
   for (const auto& owned : roots_) {
-    StoreRoot& root = *owned;
-    root.disk.on_failed = [this, &root] { drop_disk(root); };
-    const auto missing = options_.missing_disks.find(root.disk.root());
-    if (missing != options_.missing_disks.end()) root.disk.fail({Code::kNotFound, missing->second});
-    root.segments.cleaner().on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
-    root.segments.cleaner().on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
+    listen_to(*owned);
+    const auto missing = options_.missing_disks.find(owned->disk.root());
+    if (missing != options_.missing_disks.end()) owned->disk.fail({Code::kNotFound, missing->second});
   }
   walk_.on_lost = [this](ChunkId id, uint64_t generation, Code why) {
     return drop_lost(id, generation, why);
@@ -76,27 +73,47 @@ asio::awaitable<Status> ChunkStore::start() {
   const bool usable = std::ranges::any_of(roots_, [](const auto& root) { return !root->disk.failed(); });
   if (!usable) co_return Status{Code::kUnavailable, "none of the disks can be used"};
   for (auto& root : roots_) {
-    if (root->disk.failed()) continue;
-    root->segments.start(tasks_);
-    tasks_.spawn(root->guard.watch(tasks_));
-    tasks_.spawn(root->disk.keep_space_fresh(tasks_));
+    if (!root->disk.failed()) begin_work(*root);
   }
+  for (const StoreRoot* root : starting.hung())
+    tasks_.spawn(take_in(root->position));
   tasks_.spawn(walk_.run());
   tasks_.spawn(disk_calls_.watch(tasks_));
   for (const Entry& copy : starting.surplus())
-    tasks_.spawn(remove_surplus(copy));
+    surplus_.add(copy);
+  tasks_.spawn(surplus_.run(tasks_));
   co_return Status{};
 }
 
-asio::awaitable<void> ChunkStore::remove_surplus(Entry surplus) {
-  const ChunkId id = surplus.info.id;
-  const ChunkIndex::Claim claim = co_await index_.claim(id);
-  const Entry* used = index_.find(id);
-  // A newer copy may stand under the same name on that disk by now, and one that differs may be the right one.
-  if (used == nullptr || used->root == surplus.root || !(used->info == surplus.info)) co_return;
-  const Status removed = co_await remove_copy(Context{}, surplus);
-  if (!removed.ok())
-    log::warning("the second copy of chunk {} cannot be removed: {}", id, removed.to_string());
+void ChunkStore::listen_to(StoreRoot& root) {
+  root.disk.on_failed = [this, &root] { drop_disk(root); };
+  root.segments.cleaner().on_corrupt = [this, &root](ChunkId id) { drop_corrupt_record(root, id); };
+  root.segments.cleaner().on_delete = [this](const runtime::File& file) { open_records_.erase_of(file); };
+}
+
+void ChunkStore::begin_work(StoreRoot& root) {
+  root.segments.start(tasks_);
+  tasks_.spawn(root.guard.watch(tasks_));
+  tasks_.spawn(root.disk.keep_space_fresh(tasks_));
+}
+
+asio::awaitable<void> ChunkStore::take_in(size_t position) {
+  LateDisk late(runtime_, options_, tasks_);
+  LateDisk::Found found = co_await late.find(*roots_[position], identity_);
+  if (!found.root) co_return;
+  StoreRoot& root = *found.root;
+  listen_to(root);
+  given_up_.push_back(std::exchange(roots_[position], std::move(found.root)));
+  begin_work(root);
+  // The server may have joined its cluster since the disk was bound.
+  const Status kept = co_await keep_owner(root, identity_);
+  if (!kept.ok()) root.disk.fail(kept);
+  counters_.corrupt_chunks += found.chunks->unusable().size();
+  for (ChunkId id : found.chunks->unusable())
+    lost_.push_back({id, 0, 0});
+  const size_t chunks = co_await merge(runtime_, found.chunks->take_found(), index_, surplus_, tasks_);
+  log::info("disk {} has joined with {} chunks", root.disk.root(), chunks);
+  ++counters_.disks_joined;
 }
 
 void ChunkStore::keep_metadata_mark(MetadataMark mark) {
@@ -112,7 +129,8 @@ asio::awaitable<Status> ChunkStore::join_cluster(std::string cluster, uint32_t n
   for (const auto& root : roots_) {
     if (!root->disk.failed()) steps.push_back({root.get(), keep_owner(*root, identity_)});
   }
-  for (const Status& kept : co_await run_side_by_side(runtime_, tasks_, std::move(steps))) {
+  for (const Status& kept : co_await run_side_by_side(
+           runtime_, tasks_, "it hangs; start the server again when it answers", std::move(steps))) {
     // One that hangs is dropped alone.
     if (kept.code() != Code::kUnavailable) KINTSUGI_CO_TRY(kept);
   }
@@ -146,7 +164,7 @@ asio::awaitable<Result<StoreRoot*>> ChunkStore::admit(ChunkId id, size_t policy_
   const uint64_t needed = kReservedBytes + max_bytes;
   if (root->disk.free_bytes() < needed) {
     // The figure in memory may be old, since deletions give space back without changing it.
-    KINTSUGI_CO_TRY(co_await root->disk.refresh_space());
+    KINTSUGI_CO_TRY(co_await disk_calls_.wait_for(root->disk, root->disk.refresh_space()));
     if (root->disk.free_bytes() < needed) {
       co_return Status{Code::kNoSpace, fmt::format("disk {} is full", root->disk.root())};
     }
@@ -179,7 +197,9 @@ asio::awaitable<Status> ChunkStore::put_small(Context context, ChunkHeader heade
   if (!room.fits_in_memory(info.length))
     co_return Status{Code::kLimitExceeded, "too many small chunks are being written"};
   room.set_memory(info.length);
-  FinishedChunk chunk{std::move(header), {info.crc}, *root, nullptr, data, runtime_.clock.now()};
+  const auto kept = std::make_shared<const std::vector<std::byte>>(data.begin(), data.end());
+  FinishedChunk chunk{std::move(header),       {info.crc},          *root, nullptr,
+                      OwnedBytes{*kept, kept}, runtime_.clock.now()};
   Status status = co_await commit(context, std::move(chunk));
   room.leave(status.ok() ? info.length : 0);
   if (!status.ok()) status = status.with_context(fmt::format("chunk {}", info.id));
@@ -196,22 +216,30 @@ StoreRoot* ChunkStore::choose_root(ChunkId id, uint64_t max_bytes) {
 }
 
 asio::awaitable<Status> ChunkStore::commit(Context context, FinishedChunk chunk) {
+  const DataDisk& disk = chunk.root.disk;
+  const auto interest = std::make_shared<Interest>();
+  co_return co_await disk_calls_.wait_for(disk, carry_out_commit(context, std::move(chunk), interest),
+                                          interest);
+}
+
+asio::awaitable<Status> ChunkStore::carry_out_commit(Context context, FinishedChunk chunk,
+                                                     std::shared_ptr<const Interest> interest) {
   const ChunkId id = chunk.header.info.id;
   on_write(id);
   sight::Wait wait(context, sight::WaitKind::kResource, runtime::named_target(context, "claims of chunks"));
-  const ChunkIndex::Claim claim = co_await index_.claim(id);
+  auto claim = co_await index_.claim(id, &chunk.root);
   wait.stop();
-  Status status = co_await commit_claimed(context, chunk);
-  if (status.ok() || !chunk.file) co_return status;
-  if (chunk.root.disk.answers()) {
-    co_await chunk.file->discard();
-  } else {
-    discard_later(std::move(chunk.file));
+  Status status = claim.has_error() ? claim.error() : Status{};
+  if (status.ok()) {
+    const auto shared = std::make_shared<ChunkIndex::Claim>(std::move(*claim));
+    status = co_await commit_claimed(context, chunk, *interest, shared);
   }
+  if (!status.ok() && chunk.file) co_await chunk.file->discard();
   co_return status;
 }
 
-asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChunk& chunk) {
+asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChunk& chunk,
+                                                   const Interest& interest, SharedClaim claim) {
   const ChunkInfo info = chunk.header.info;
   StoreRoot& root = chunk.root;
   if (const auto removed = removed_.when(info.id, runtime_.clock.now()); removed && *removed > chunk.began)
@@ -227,11 +255,16 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChun
   KINTSUGI_CO_TRY(root.disk.check_answers());
   if (in_segment) {
     KINTSUGI_CO_TRY(co_await root.segments.append(context, std::move(chunk.header),
-                                                  std::move(chunk.block_crcs), chunk.data));
+                                                  std::move(chunk.block_crcs), chunk.data.bytes));
+    // Whoever waited was told that nothing is here. A record that has taken the place of an equal one stays.
+    if (interest.is_lost) {
+      if (!same_place) KINTSUGI_CO_TRY(co_await root.segments.remove(context, info.id));
+      co_return Status{Code::kCancelled, "nobody waits for it any more"};
+    }
   } else {
     DiskWait wait(context, root.disk);
-    KINTSUGI_CO_TRY(
-        wait.finish(co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place)));
+    KINTSUGI_CO_TRY(wait.finish(
+        co_await chunk.file->commit(std::move(chunk.header), chunk.block_crcs, same_place, interest)));
   }
   // The chunk is durable from here on. A disk that failed meanwhile has left the index, and nothing may come back
   // to it.
@@ -240,23 +273,24 @@ asio::awaitable<Status> ChunkStore::commit_claimed(Context context, FinishedChun
   index_.insert({info, &root, in_segment});
   ++counters_.chunks_committed;
   // Last, so that there is a copy on some disk at every moment. After a crash in between, both are there and equal.
-  if (old && !same_place) co_await remove_replaced(context, *old);
+  if (old && !same_place && !old->root->disk.failed()) {
+    claim->uses(*old->root);
+    (void)co_await disk_calls_.wait_for(old->root->disk, remove_replaced(context, *old, std::move(claim)));
+  }
   co_return Status{};
 }
 
-asio::awaitable<void> ChunkStore::remove_replaced(Context context, Entry old) {
-  if (old.root->disk.failed()) co_return;
+asio::awaitable<Status> ChunkStore::remove_replaced(Context context, Entry old, SharedClaim) {
+  if (!old.root->disk.answers()) {
+    surplus_.add(old);
+    co_return Status{};
+  }
   const ChunkId id = old.info.id;
   Status removed = co_await remove_copy(context, old);
-  if (removed.ok() || removed.code() == Code::kNotFound) co_return;
-  log::warning("a replaced copy of chunk {} stays on disk {}: {}", id, old.root->disk.root(),
-               removed.to_string());
-}
-
-asio::awaitable<Status> ChunkStore::remove_copy(Context context, Entry entry) {
-  if (entry.in_segment) co_return co_await entry.root->segments.remove(context, entry.info.id);
-  DiskWait wait(context, entry.root->disk);
-  co_return wait.finish(co_await remove_chunk_file(entry.root->disk, entry.info));
+  if (!removed.ok() && removed.code() != Code::kNotFound)
+    log::warning("a replaced copy of chunk {} stays on disk {}: {}", id, old.root->disk.root(),
+                 removed.to_string());
+  co_return removed;
 }
 
 asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context context, ChunkId id,
@@ -302,17 +336,14 @@ asio::awaitable<Result<std::unique_ptr<ChunkReader>>> ChunkStore::open(Context c
   co_return std::make_unique<ChunkReader>(*this, std::move(*chunk), purpose);
 }
 
-asio::awaitable<Result<std::shared_ptr<OpenChunk>>> ChunkStore::open_copy(Entry entry) {
-  if (entry.in_segment) co_return co_await entry.root->segments.open(entry.info.id);
-  co_return co_await open_chunk_file(entry.root->disk, entry.info);
-}
-
 asio::awaitable<Status> ChunkStore::remove(Context context, ChunkId id) {
   sight::Module module{context, kRemove};
   sight::Wait wait(module.context(), sight::WaitKind::kResource,
                    runtime::named_target(context, "claims of chunks"));
-  const ChunkIndex::Claim claim = co_await index_.claim(id);
+  const Entry* here = index_.find(id);
+  const auto claim = co_await index_.claim(id, here == nullptr ? nullptr : here->root);
   wait.stop();
+  if (!claim) co_return module.finish(claim.error());
   co_return module.finish(co_await remove_claimed(module.context(), id));
 }
 
@@ -420,11 +451,11 @@ asio::awaitable<Status> ChunkStore::clean_segments(Context context) {
   co_return Status{};
 }
 
-void ChunkStore::discard_later(std::unique_ptr<ChunkFileWriter> file) {
+void ChunkStore::discard_later(std::shared_ptr<ChunkFileWriter> file) {
   tasks_.spawn(discard(std::move(file)));
 }
 
-asio::awaitable<void> ChunkStore::discard(std::unique_ptr<ChunkFileWriter> file) {
+asio::awaitable<void> ChunkStore::discard(std::shared_ptr<ChunkFileWriter> file) {
   co_await file->discard();
 }
 
@@ -465,7 +496,7 @@ bool ChunkStore::drop_lost(ChunkId id, uint64_t generation, Code why) {
   const bool file_is_gone = why == Code::kNotFound && !entry.in_segment;
   if (entry.root->disk.failed() || file_is_gone) return true;
   // Whoever else holds the claim replaces or removes the chunk just now; to clear it away then would hit a new copy.
-  if (auto claim = index_.try_claim(id)) tasks_.spawn(clear_away(entry, std::move(*claim)));
+  if (auto claim = index_.try_claim(id, entry.root)) tasks_.spawn(clear_away(entry, std::move(*claim)));
   return true;
 }
 

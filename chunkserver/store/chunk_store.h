@@ -24,22 +24,14 @@
 #include "chunkserver/store/open_chunk_cache.h"
 #include "chunkserver/store/open_writers.h"
 #include "chunkserver/store/removed_lately.h"
-#include "chunkserver/store/store_root.h"
+#include "chunkserver/store/store_options.h"
+#include "chunkserver/store/surplus_copies.h"
 #include "chunkserver/store/usage_profile.h"
 #include "common/runtime/context.h"
 #include "common/runtime/runtime.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::chunkserver {
-
-struct StoreOptions {
-  std::vector<std::string> disks;                    ///< absolute paths of directories
-  std::map<std::string, std::string> missing_disks;  ///< of those, which have failed from the start, and why
-  SegmentLimits segments;
-  uint64_t cache_bytes = 0;            ///< size of the cache of chunks; 0: none
-  uint64_t disk_bytes_per_second = 0;  ///< limit for each disk's reads and writes; 0: none
-  size_t buffers_per_disk = 1 << 20;   ///< DataDisk::share_of_buffers
-};
 
 struct StoreSpace {
   uint64_t total_bytes = 0, free_bytes = 0;  ///< of all devices together
@@ -68,6 +60,7 @@ struct ListedChunk {
 
 struct StoreCounters {
   uint64_t chunks_committed = 0, chunks_removed = 0;
+  uint64_t disks_joined = 0;  ///< of those that hung at the start: a block report is to tell what is on them
   uint64_t corrupt_chunks = 0;  ///< found at start, by a read, or when the files were looked at (FileWalk)
 };
 
@@ -81,7 +74,8 @@ class ChunkStore {
   ChunkStore(const runtime::Runtime& runtime, StoreOptions options);
   ~ChunkStore();  ///< after stop()
 
-  /// Locks the disks, and finds the chunks on them, on all side by side. A disk that cannot be used, or that hangs, is dropped.
+  /// Locks the disks, and finds the chunks on them, on all side by side. A disk that cannot be used, or that hangs, is dropped; one
+  /// that hung joins when it answers (StoreCounters::disks_joined).
   /// kUnavailable: none is left;
   /// kConflict: a disk is in use by another process, and nothing on it was changed, or belongs to another server or
   /// cluster, in one clear line.
@@ -142,10 +136,10 @@ class ChunkStore {
   asio::awaitable<Status> clean_segments(Context context);
 
   // Used by ChunkWriter.
-  /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced. After
-  /// an error nothing of it is left.
+  /// Makes the chunk durable and visible. kAlreadyExists: another chunk has its name; an equal one is replaced. kUnavailable: the
+  /// disk began to hang. After an error nothing of it is left, or will be when the disk answers.
   asio::awaitable<Status> commit(Context context, FinishedChunk chunk);
-  void discard_later(std::unique_ptr<ChunkFileWriter> file);
+  void discard_later(std::shared_ptr<ChunkFileWriter> file);
 
   // Used by ChunkReader.
   DiskCalls& disk_calls() { return disk_calls_; }
@@ -160,16 +154,17 @@ class ChunkStore {
 
   /// The disk for a chunk that is about to be written. Errors are those of create().
   asio::awaitable<Result<StoreRoot*>> admit(ChunkId id, size_t policy_bytes, uint64_t max_bytes);
-  asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk);
+  /// The commit itself, which owns what it uses: its caller may have gone when the disk answers.
+  asio::awaitable<Status> carry_out_commit(Context context, FinishedChunk chunk,
+                                           std::shared_ptr<const Interest> interest);
+  using SharedClaim = std::shared_ptr<ChunkIndex::Claim>;
+  asio::awaitable<Status> commit_claimed(Context context, FinishedChunk& chunk, const Interest& interest,
+                                         SharedClaim claim);
   asio::awaitable<Status> remove_claimed(Context context, ChunkId id);
-  /// kNotFound, kIoError.
-  asio::awaitable<Status> remove_copy(Context context, Entry entry);
-  asio::awaitable<void> remove_replaced(Context context, Entry old);
-  /// Removes a copy that is not in the index, if an equal one is.
-  asio::awaitable<void> remove_surplus(Entry surplus);
+  /// Keeps the claim until the copy is gone, and may go on after its caller has.
+  asio::awaitable<Status> remove_replaced(Context context, Entry old, SharedClaim claim);
   asio::awaitable<void> clear_away(Entry entry, ChunkIndex::Claim claim);
-  asio::awaitable<void> discard(std::unique_ptr<ChunkFileWriter> file);
-  asio::awaitable<Result<std::shared_ptr<OpenChunk>>> open_copy(Entry entry);
+  asio::awaitable<void> discard(std::shared_ptr<ChunkFileWriter> file);
   StoreRoot* choose_root(ChunkId id, uint64_t max_bytes);
   OpenChunkCache& open_chunks(const Entry& entry) { return entry.in_segment ? open_records_ : open_files_; }
   /// Takes the chunk out of the index, and what is kept of it out of memory.
@@ -178,10 +173,18 @@ class ChunkStore {
   bool drop_lost(ChunkId id, uint64_t generation, Code why);
   void drop_corrupt_record(StoreRoot& root, ChunkId id);
   void drop_disk(StoreRoot& root);
+  /// What happens on the disk concerns this store from here on.
+  void listen_to(StoreRoot& root);
+  /// Begins what goes on all the time on a disk whose chunks were found.
+  void begin_work(StoreRoot& root);
+  /// Takes in the disk at this position, which hung at the start, when it answers.
+  asio::awaitable<void> take_in(size_t position);
 
   const runtime::Runtime runtime_;
   const StoreOptions options_;
-  const std::vector<std::unique_ptr<StoreRoot>> roots_;
+  std::vector<std::unique_ptr<StoreRoot>> roots_;  ///< by position; as many from the constructor on
+  std::vector<std::unique_ptr<StoreRoot>>
+      given_up_;  ///< of disks that hung at the start and joined since: others may still refer to these
   Identity identity_;
   ChunkIndex index_;
   OpenWriters writers_;
@@ -193,6 +196,7 @@ class ChunkStore {
   StoreCounters counters_;
   runtime::TaskGroup tasks_;  ///< committers, cleaners, guards, the walk, and what clears away after a chunk
   DiskCalls disk_calls_{runtime_};
+  SurplusCopies surplus_;
   FileWalk walk_;
 };
 

@@ -12,6 +12,19 @@ namespace {
 constexpr sight::Site kAppend{"chunkserver.append", {"bytes"}};
 constexpr sight::Site kCommit{"chunkserver.commit", {"bytes"}};
 
+/// Writes what was kept in memory, and then the buffer. It owns what it uses, since it may go on after its caller has gone.
+asio::awaitable<Status> write_part(std::shared_ptr<ChunkFileWriter> file, AlignedMemory kept,
+                                   size_t kept_bytes, runtime::Buffer buffer, size_t bytes) {
+  if (kept_bytes > 0)
+    KINTSUGI_CO_TRY(co_await file->write_memory(kept.first(aligned(kept_bytes)), kept_bytes));
+  co_return co_await file->write(std::move(buffer), bytes);
+}
+
+asio::awaitable<Status> discard(std::shared_ptr<ChunkFileWriter> file) {
+  co_await file->discard();
+  co_return Status{};
+}
+
 }  // namespace
 
 ChunkWriter::ChunkWriter(ChunkStore& store, const runtime::Runtime& runtime, StoreRoot& root,
@@ -33,6 +46,7 @@ ChunkWriter::~ChunkWriter() {
 
 Status ChunkWriter::accept(std::span<const std::byte> data) const {
   if (room_.left()) return {Code::kCancelled, "the chunk is committed or discarded"};
+  if (!failed_.ok()) return failed_;
   if (data.empty()) return {Code::kInvalidArgument, "empty part of a chunk"};
   if (length_ % kBlockBytes != 0) return {Code::kInvalidArgument, "data after a block that is not whole"};
   if (data.size() > room_.max_bytes() - length_) {
@@ -67,6 +81,8 @@ asio::awaitable<Status> ChunkWriter::append_checked(Context context, runtime::Bu
   if (stored.ok()) {
     length_ += bytes;
     crcs_.insert(crcs_.end(), block_crcs.begin(), block_crcs.end());
+  } else {
+    failed_ = stored;
   }
   co_return module.finish(stored.with_context(fmt::format("chunk {}", id_)));
 }
@@ -88,45 +104,44 @@ void ChunkWriter::keep(std::span<const std::byte> data) {
   std::memcpy(small_.data() + length_, data.data(), data.size());
 }
 
-/// From here on the chunk is a file: what was kept goes there first.
-asio::awaitable<Status> ChunkWriter::spill() {
-  file_ = std::make_unique<ChunkFileWriter>(runtime_, room_.disk(), id_, room_.max_bytes());
-  if (length_ == 0) co_return Status{};
-  Status written = co_await file_->write_memory(small_.first(aligned(length_)), length_);
-  small_ = AlignedMemory();
-  room_.set_memory(0);
-  co_return written;
-}
-
 asio::awaitable<Status> ChunkWriter::store_part(Context context, runtime::Buffer buffer, size_t bytes) {
   if (fits_in_memory(bytes)) {
     keep(buffer.first(bytes));
     co_return Status{};
   }
   DiskWait wait(context, room_.disk());
-  if (!file_) KINTSUGI_CO_TRY(wait.finish(co_await spill()));
-  co_return wait.finish(co_await file_->write(std::move(buffer), bytes));
+  size_t kept_bytes = 0;
+  if (!file_) {
+    // From here on the chunk is a file: what was kept goes there first.
+    file_ = std::make_shared<ChunkFileWriter>(runtime_, room_.disk(), id_, room_.max_bytes());
+    kept_bytes = length_;
+    room_.set_memory(0);
+  }
+  auto writing =
+      write_part(file_, std::exchange(small_, AlignedMemory()), kept_bytes, std::move(buffer), bytes);
+  co_return wait.finish(co_await store_.disk_calls().wait_for(room_.disk(), std::move(writing)));
 }
 
 asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t length, uint32_t crc) {
   sight::Module module{context, kCommit, {double(length)}};
   if (room_.left()) co_return module.finish({Code::kCancelled, "the chunk is committed or discarded"});
   const ChunkInfo info{id_, length, crc};
-  Status status;
-  if (length != length_) {
+  Status status = failed_;
+  if (!status.ok()) {
+    // What the file has is not what was taken.
+  } else if (length != length_) {
     status = {Code::kInvalidArgument, fmt::format("sealed at {} bytes, but {} came", length, length_)};
   } else if (crc32c_of_blocks(crcs_, length_) != crc) {
     status = {Code::kCorrupt, "the chunk's checksum does not match its blocks"};
   } else {
-    const bool is_file = file_ != nullptr;
-    FinishedChunk finished{{info, policy_},
-                           std::move(crcs_),
-                           root_,
-                           std::move(file_),
-                           is_file ? std::span<const std::byte>{} : small_.first(length),
-                           began_};
+    OwnedBytes data;
+    if (!file_) {
+      const auto kept = std::make_shared<const AlignedMemory>(std::exchange(small_, AlignedMemory()));
+      data = {kept->first(length), kept};
+    }
+    FinishedChunk finished{
+        {info, policy_}, std::move(crcs_), root_, std::exchange(file_, nullptr), std::move(data), began_};
     status = co_await store_.commit(module.context(), std::move(finished));
-    small_ = AlignedMemory();
     room_.leave(length_);  // with nothing to abort below: the store has discarded a file that it did not take
   }
   co_await abort();
@@ -142,8 +157,7 @@ asio::awaitable<void> ChunkWriter::abort() {
   if (!file_) co_return;
   // What was begun on a disk that hangs is cleared away when it answers again: the store waits for that, and nobody else.
   if (!room_.disk().answers()) co_return store_.discard_later(std::move(file_));
-  co_await file_->discard();
-  file_.reset();
+  (void)co_await store_.disk_calls().wait_for(room_.disk(), discard(std::exchange(file_, nullptr)));
 }
 
 }  // namespace kintsugi::chunkserver

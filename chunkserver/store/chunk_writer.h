@@ -10,6 +10,7 @@
 
 #include "chunkserver/store/disk/aligned_memory.h"
 #include "chunkserver/store/disk/chunk_file.h"
+#include "chunkserver/store/disk/owned_span.h"
 #include "chunkserver/store/open_writers.h"
 #include "common/runtime/context.h"
 
@@ -23,9 +24,9 @@ struct FinishedChunk {
   ChunkHeader header;
   std::vector<uint32_t> block_crcs;
   StoreRoot& root;                        ///< where it is written
-  std::unique_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and is `data`
-  std::span<const std::byte> data;        ///< outlives the commit
-  TimePoint began;                        ///< a removal since then holds
+  std::shared_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and is `data`
+  OwnedBytes data;
+  TimePoint began;  ///< a removal since then holds
 };
 
 /// Used from one coroutine. The chunk is kept in memory below kSmallChunkBytes and then appended to a segment;
@@ -39,11 +40,11 @@ class ChunkWriter {
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
 
-  /// Whoever fills buffers that are lent for append() takes them as this disk's.
-  runtime::Semaphore& share_of_buffers() { return room_.disk().share_of_buffers(); }
+  /// Whoever fills buffers that are lent for append() takes them as this disk's (acquire_buffer).
+  DataDisk& disk() const { return room_.disk(); }
   /// Appends the next `bytes` of the chunk, whose blocks must have the given CRCs. kCorrupt: a block does not match;
   /// kInvalidArgument: beyond max_bytes, or after a part that was not whole blocks; kNoSpace; kIoError;
-  /// kUnavailable: the disk hangs.
+  /// kUnavailable: the disk hangs, or began to meanwhile. After an error the writer takes nothing more.
   asio::awaitable<Status> append(Context context, runtime::Buffer buffer, size_t bytes,
                                  std::vector<uint32_t> block_crcs);
   /// Appends bytes that were made here: their CRCs are computed.
@@ -51,10 +52,11 @@ class ChunkWriter {
 
   /// Checks length and CRC of the whole chunk, and makes it durable and visible. A chunk of its name may be there
   /// already: an equal one is replaced, another one is kAlreadyExists. kConflict: the chunk was removed from the store
-  /// after this writer was made. After any error nothing is left.
+  /// after this writer was made. kUnavailable: the disk began to hang. After any error nothing is left, or will be when the disk
+  /// answers.
   asio::awaitable<Result<ChunkInfo>> commit(Context context, uint64_t length, uint32_t crc);
 
-  /// Discards what is not committed; complete on return.
+  /// Discards what is not committed; complete on return, unless the disk hangs.
   asio::awaitable<void> abort();
 
   ChunkId id() const { return id_; }
@@ -66,7 +68,6 @@ class ChunkWriter {
                                          std::vector<uint32_t> block_crcs);
   bool fits_in_memory(size_t bytes) const;
   void keep(std::span<const std::byte> data);
-  asio::awaitable<Status> spill();
   asio::awaitable<Status> store_part(Context context, runtime::Buffer buffer, size_t bytes);
 
   ChunkStore& store_;
@@ -78,8 +79,9 @@ class ChunkWriter {
   const TimePoint began_;
   uint64_t length_ = 0;
   std::vector<uint32_t> crcs_;
+  Status failed_;                          ///< the error of an append, after which nothing more fits
   AlignedMemory small_;                    ///< the chunk, while it is small
-  std::unique_ptr<ChunkFileWriter> file_;  ///< once it is not
+  std::shared_ptr<ChunkFileWriter> file_;  ///< once it is not; shared with a call that the disk holds up
 };
 
 }  // namespace kintsugi::chunkserver

@@ -19,9 +19,9 @@ struct Progress {
   runtime::Event ended;  ///< some work
 };
 
-asio::awaitable<void> carry_out(std::shared_ptr<Progress> progress, size_t position,
-                                asio::awaitable<Status> work) {
-  Status result = co_await std::move(work);
+asio::awaitable<void> carry_out(std::shared_ptr<Progress> progress, size_t position, DiskStep step) {
+  Status result = co_await std::move(step.work);
+  --step.root->steps;
   if (progress->results[position]) co_return;  // nobody waits for it any more
   progress->results[position] = std::move(result);
   progress->ended.notify_all();
@@ -30,12 +30,14 @@ asio::awaitable<void> carry_out(std::shared_ptr<Progress> progress, size_t posit
 }  // namespace
 
 asio::awaitable<std::vector<Status>> run_side_by_side(const runtime::Runtime& runtime,
-                                                      runtime::TaskGroup& tasks,
+                                                      runtime::TaskGroup& tasks, std::string_view when_hung,
                                                       std::vector<DiskStep> steps) {
   auto progress = std::make_shared<Progress>(runtime);
   progress->results.resize(steps.size());
-  for (size_t i = 0; i < steps.size(); ++i)
-    tasks.spawn(carry_out(progress, i, std::move(steps[i].work)));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    ++steps[i].root->steps;
+    tasks.spawn(carry_out(progress, i, {steps[i].root, std::move(steps[i].work)}));
+  }
   std::vector<int> looks(steps.size());
   TimePoint next_look = runtime.clock.now() + kLookEvery;
   while (!std::ranges::all_of(progress->results, [](const auto& result) { return result.has_value(); })) {
@@ -45,7 +47,7 @@ asio::awaitable<std::vector<Status>> run_side_by_side(const runtime::Runtime& ru
       DataDisk& disk = steps[i].root->disk;
       looks[i] = disk.answers() ? 0 : looks[i] + 1;
       if (progress->results[i] || looks[i] < kLooks) continue;
-      progress->results[i] = Status{Code::kUnavailable, "it hangs; start the server again when it answers"};
+      progress->results[i] = Status{Code::kUnavailable, std::string(when_hung)};
       disk.fail(*progress->results[i]);
     }
   }

@@ -63,6 +63,15 @@ Result<Identity> agree_on_identity(StoreRoots roots, runtime::Random& random) {
   return identity;
 }
 
+Status check_identity(const StoreRoot& root, const Identity& identity) {
+  const Identity& here = root.identity;
+  const bool same_cluster =
+      here.cluster == identity.cluster || here.cluster.empty() || identity.cluster.empty();
+  if (!here.server || (here.server == identity.server && same_cluster)) return {};
+  return {Code::kConflict, fmt::format("disk {} belongs to {}, the others to {}", root.disk.root(),
+                                       describe(here), describe(identity))};
+}
+
 asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity) {
   if (root.identity == identity) co_return Status{};
   const Status saved = co_await save_identity(root.disk, identity);

@@ -16,6 +16,8 @@ asio::awaitable<Status> read_identity(StoreRoot& root);
 /// disks belong to different servers or clusters, one clear line; kUnavailable: those that can be used are all new, and others
 /// cannot be used. REQUIRES: they were read.
 Result<Identity> agree_on_identity(StoreRoots roots, runtime::Random& random);
+/// Says whether a disk, whose identity was read, is new or belongs to the server and cluster of `identity`. kConflict: it does not.
+Status check_identity(const StoreRoot& root, const Identity& identity);
 /// Writes the common identity to a disk that has another one. A disk that cannot be written is dropped, unless it has an older
 /// record of the same server.
 asio::awaitable<Status> keep_identity(StoreRoot& root, Identity identity);

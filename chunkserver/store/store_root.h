@@ -32,6 +32,7 @@ struct StoreRoot {
   Identity identity;         ///< as it stands on the disk
   bool saving_mark = false;  ///< the metadata's mark is being written to it
   size_t chunks = 0;         ///< that the index has of this disk; counted by ChunkIndex
+  size_t steps = 0;          ///< of the start that have not ended; counted by run_side_by_side()
 };
 
 using StoreRoots = std::span<const std::unique_ptr<StoreRoot>>;

@@ -14,8 +14,9 @@
 
 namespace kintsugi::chunkserver {
 
-/// Its calls are made once each, in their order. A disk that cannot be used, or that hangs meanwhile, is dropped, and comes back at
-/// the next start of the server: whenever it answers, nothing of it is taken in. References outlive it, and `tasks`.
+/// Its calls are made once each, in their order. A disk that cannot be used is dropped, and comes back at the next start of the
+/// server. One that hangs meanwhile is dropped, too, and what its calls find when it answers is taken in by nobody: LateDisk
+/// looks for its chunks anew. References outlive it, and `tasks`.
 class StoreStart {
  public:
   StoreStart(const runtime::Runtime& runtime, StoreRoots roots, runtime::TaskGroup& tasks)
@@ -31,15 +32,20 @@ class StoreStart {
   /// What load() found, as ChunkLoader says it.
   const std::vector<ChunkId>& unusable() const { return unusable_; }
   const std::vector<ChunkIndex::Entry>& surplus() const { return surplus_; }
+  /// The disks that were dropped because they hung.
+  const std::vector<StoreRoot*>& hung() const { return hung_; }
 
  private:
   std::vector<StoreRoot*> usable() const;
+  /// Drops the disk, which could not carry out a step of the start.
+  void drop(StoreRoot& root, const Status& why);
 
   const runtime::Runtime& runtime_;
   const StoreRoots roots_;
   runtime::TaskGroup& tasks_;
   std::vector<ChunkId> unusable_;
   std::vector<ChunkIndex::Entry> surplus_;
+  std::vector<StoreRoot*> hung_;
 };
 
 }  // namespace kintsugi::chunkserver

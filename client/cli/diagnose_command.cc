@@ -118,6 +118,9 @@ void print_answer(const proto::DiagnoseResponse& answer, const Arguments& argume
   for (const proto::Verdict& verdict : answer.verdicts())
     print_verdict(verdict, arguments);
   fmt::print("{}\n", conclusion(answer));
+  for (const proto::HeldBackMoves& moves : answer.held_back())
+    fmt::print("server {}: {}; `kintsugi repair history` says why they failed\n", shown_name(moves.server()),
+               shown_message(proto::describe(moves)));
   if (arguments.history) print_history(answer);
 }
 
@@ -126,6 +129,8 @@ std::string essence(proto::DiagnoseResponse answer) {
   std::string text = conclusion(answer);
   for (const proto::Verdict& verdict : answer.verdicts())
     text += fmt::format("\n{} {}", verdict.id(), proto::confidence_name(verdict.confidence()));
+  for (const proto::HeldBackMoves& moves : answer.held_back())
+    text += fmt::format("\n{} held back", moves.server_id());
   return text;
 }
 

@@ -96,6 +96,13 @@ Json why_slow(const proto::SlowServer& slow) {
           {"alarm", slow.alarm()}};
 }
 
+Json moves_held_back(const proto::HeldBackMoves& moves) {
+  Json from = Json::array();
+  for (const std::string& name : moves.from())
+    from.push_back(name);
+  return {{"seconds_left", static_cast<double>(moves.ms_left()) / 1e3}, {"from", std::move(from)}};
+}
+
 }  // namespace
 
 std::string health_text(proto::DiskState::Health health) {
@@ -153,7 +160,8 @@ Json to_json(const proto::ServerState& server) {
           {"busy", server.busy()},
           {"draining", server.draining()},
           {"reported", server.reported()},
-          {"slow", server.has_slow() ? why_slow(server.slow()) : Json()}};
+          {"slow", server.has_slow() ? why_slow(server.slow()) : Json()},
+          {"held_back", server.has_held_back() ? moves_held_back(server.held_back()) : Json()}};
 }
 
 std::string chunks_text(const proto::RepairRecord& record) {

@@ -6,6 +6,7 @@
 #include "client/cli/format.h"
 #include "client/cli/servers.h"
 #include "client/cli/session.h"
+#include "common/proto/verdicts.h"
 
 namespace kintsugi::cli {
 namespace {
@@ -69,6 +70,7 @@ Status list(Session& session, BlockingClient& client) {
                human_bytes(server.free_bytes()), human_bytes(server.stored_bytes()), server.chunks(),
                link_text(server), server.repairs(), server.seconds_since_heartbeat());
     print_disks(server);
+    if (server.has_held_back()) fmt::print("    {}\n", proto::describe(server.held_back()));
   }
   if (const std::string lacks = health_text(free.health()); !lacks.empty()) fmt::print("{}\n", lacks);
   return {};

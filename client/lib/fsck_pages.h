@@ -8,7 +8,7 @@ namespace kintsugi::client {
 /// REQUIRES: page.more(), or the page is empty, which asks for the first one.
 inline void continue_after(const proto::FsckResponse& page, proto::FsckRequest& request) {
   request.set_after(page.next_after());
-  request.set_skip_stripes(page.next_skip());
+  request.set_from_offset(page.next_from_offset());
 }
 
 }  // namespace kintsugi::client

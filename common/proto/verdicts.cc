@@ -4,6 +4,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace kintsugi::proto {
@@ -214,6 +215,12 @@ std::string describe(const ChainLink& link) {
   return line;
 }
 
+std::string describe(const HeldBackMoves& moves) {
+  return fmt::format("moves to it{}{} are held back for {} s after failed moves",
+                     moves.from().empty() ? "" : " from ", fmt::join(moves.from(), ", "),
+                     (moves.ms_left() + 999) / 1000);
+}
+
 std::string to_json(const Verdict& verdict) {
   return text(document(verdict), -1);
 }
@@ -232,11 +239,18 @@ std::string to_json(const DiagnoseResponse& response) {
                          {"silent_s", static_cast<double>(process.silent_ns()) / 1e9},
                          {"live", process.live()},
                          {"loop_lag_s", static_cast<double>(process.loop_lag_ns()) / 1e9}});
+  Document held_back = Document::array();
+  for (const HeldBackMoves& moves : response.held_back())
+    held_back.push_back({{"server_id", std::to_string(moves.server_id())},
+                         {"server", moves.server()},
+                         {"seconds_left", static_cast<double>(moves.ms_left()) / 1e3},
+                         {"from", std::vector<std::string>(moves.from().begin(), moves.from().end())}});
   const Document result = {
       {"verdicts", std::move(verdicts)},   {"history", std::move(history)},
       {"processes", std::move(processes)}, {"reduced", response.reduced()},
       {"monitor", response.monitor()},     {"monitor_http", response.monitor_http()},
-      {"servers", response.servers()},     {"servers_reporting", response.servers_reporting()}};
+      {"servers", response.servers()},     {"servers_reporting", response.servers_reporting()},
+      {"held_back", std::move(held_back)}};
   return text(result, 2);
 }
 

@@ -24,6 +24,8 @@ std::string_view wait_name(WaitKind wait);
 std::string describe(const Verdict& verdict);
 /// One line of a chain: `server 9: chunkserver.partial_sum, 41 s, receive from server 4 (tree_sum.cc:120)`.
 std::string describe(const ChainLink& link);
+/// `moves to it are held back for 40 s after failed moves`, or `moves to it from a, b are ...`; about whom is told beside it.
+std::string describe(const HeldBackMoves& moves);
 
 /// One JSON object on one line: kind, server, process, chain, region, file, line, function, waiters, since and so on. Times are in seconds.
 std::string to_json(const Verdict& verdict);

@@ -25,6 +25,25 @@ bool MoveBackoff::target_left_alone(ServerId to, TimePoint now) const {
   return sources >= kSources;
 }
 
+std::optional<MoveBackoff::Held> MoveBackoff::held_back(ServerId to, TimePoint now) const {
+  Held held;
+  std::vector<TimePoint> ends;
+  for (auto pair = pairs_.lower_bound({to, ServerId{}}); pair != pairs_.end() && pair->first.first == to;
+       ++pair) {
+    if (now >= pair->second.until) continue;
+    held.from.push_back(pair->first.second);
+    ends.push_back(pair->second.until);
+  }
+  if (ends.empty()) return {};
+  std::ranges::sort(ends, std::greater{});
+  held.until = ends.front();
+  if (ends.size() < kSources) return held;
+  // All sources leave it alone as long as kSources of them have failed.
+  held.from.clear();
+  held.until = ends[kSources - 1];
+  return held;
+}
+
 void MoveBackoff::forget_old(TimePoint now) {
   std::erase_if(pairs_, [now](const auto& pair) { return now >= pair.second.until + kMost; });
 }

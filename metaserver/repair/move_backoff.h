@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/runtime/clock.h"
@@ -23,6 +25,13 @@ class MoveBackoff {
   void succeeded(ServerId from, ServerId to) { pairs_.erase({to, from}); }
   bool left_alone(ServerId from, ServerId to, TimePoint now) const;
   bool target_left_alone(ServerId to, TimePoint now) const;
+
+  struct Held {
+    TimePoint until;
+    std::vector<ServerId> from;  ///< only the moves from these servers; empty: all moves
+  };
+  /// The moves to this server that are held back now, and until when the last of them is; none are: nothing.
+  std::optional<Held> held_back(ServerId to, TimePoint now) const;
   /// Forgets the pairs whose time is over for long.
   void forget_old(TimePoint now);
 

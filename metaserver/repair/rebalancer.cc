@@ -65,6 +65,20 @@ void Rebalancer::note_failed(ChunkId chunk, const Wanted& wanted) {
       to_seconds(pause));
 }
 
+std::optional<proto::HeldBackMoves> Rebalancer::held_back(ServerId to) const {
+  const TimePoint now = clock_.now();
+  const auto held = backoff_.held_back(to, now);
+  if (!held) return {};
+  proto::HeldBackMoves moves;
+  moves.set_server_id(to.value);
+  moves.set_server(servers_.name_of(to));
+  moves.set_ms_left(
+      static_cast<uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(held->until - now).count()));
+  for (const ServerId from : held->from)
+    moves.add_from(servers_.name_of(from));
+  return moves;
+}
+
 void Rebalancer::remind(Changes& changes) {
   const TimePoint now = clock_.now();
   for (auto& [chunk, wanted] : wanted_)

@@ -4,10 +4,12 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/proto/sight.pb.h"
 #include "common/proto/store.pb.h"
 #include "common/runtime/clock.h"
 #include "metaserver/chunks/chunk_map.h"
@@ -63,6 +65,8 @@ class Rebalancer {
   Changes step(const Reader& reader);
 
   size_t wanted() const { return wanted_.size(); }
+  /// Moves for balance to this server that are held back, since others failed.
+  std::optional<proto::HeldBackMoves> held_back(ServerId to) const;
 
  private:
   struct Wanted {

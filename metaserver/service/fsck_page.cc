@@ -76,7 +76,7 @@ void FsckPage::check_saved(InodeId root, std::string_view after) {
 Status FsckPage::check_tree() {
   KINTSUGI_ASSIGN(TreeWalk tree, TreeWalk::start(reader_, request_.path().empty() ? "/" : request_.path(),
                                                  request_.after()));
-  if (request_.skip_stripes() == 0 || continue_file()) {
+  if (request_.from_offset() == 0 || continue_file()) {
     while (std::optional<TreeWalk::Item> item = tree.next(reader_)) {
       ++inodes_;
       if (is_directory(item->inode)) {
@@ -99,7 +99,7 @@ bool FsckPage::continue_file() {
   const auto entry = walk(reader_, path->names);
   if (!entry || entry->is_directory()) return true;  // it was removed or replaced meanwhile
   if (!check_file(request_.after(), content_of(entry->id, load_inode(reader_, entry->id)),
-                  request_.skip_stripes()))
+                  request_.from_offset()))
     return false;
   if (!full()) return true;
   end_at(request_.after(), 0);
@@ -114,7 +114,7 @@ bool FsckPage::full_of_extents() const {
 void FsckPage::end_at(const std::string& path, uint64_t from) {
   response_.set_more(true);
   response_.set_next_after(path);
-  response_.set_next_skip(from);
+  response_.set_next_from_offset(from);
 }
 
 bool FsckPage::check_file(const std::string& path, InodeId content, uint64_t from) {

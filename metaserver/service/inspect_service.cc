@@ -50,6 +50,7 @@ asio::awaitable<Status> InspectService::diagnose(Context context, const proto::D
     process.set_silent_ns(silent);
     process.set_live(sight.live());
     process.set_loop_lag_ns(sight.loop_lag_ns());
+    if (auto held = state_.rebalancer.held_back(id)) *response.add_held_back() = std::move(*held);
     const bool is_silent = server.liveness != proto::ServerState::ALIVE;
     if (!is_silent && sight.stalled() == 0) continue;
     proto::Verdict& verdict = *response.add_verdicts();

@@ -174,6 +174,7 @@ proto::ServerState MetaState::state_of(const ServerRecord& server) const {
   proto::ServerState state = servers.state_of(server);
   state.set_cached_chunks(caches.cached_chunks(server.id));
   if (const proto::SlowServer* why = slow.find(server.id)) *state.mutable_slow() = *why;
+  if (auto held = rebalancer.held_back(server.id)) *state.mutable_held_back() = std::move(*held);
   state.set_reported(block_reports.reported(server));
   // Its last heartbeat may not count yet what was placed there just now: it must not look drained.
   if (server.stored.draining() && state.chunks() == 0 && holds_chunks(server.id)) state.set_chunks(1);

@@ -65,7 +65,8 @@ function chainOf(alarm, width) {
   const nodes = alarm.chain.map((link, i) => ({
     id: i,
     title: link.server || "a process",
-    lines: [link.region || link.role, `${seconds(link.age_s)}${link.file ? " · " + place(link.file, link.line) : ""}`],
+    // A device has no age of its own.
+    lines: [link.region || link.role, [link.age_s > 0 ? seconds(link.age_s) : "", link.file ? place(link.file, link.line) : ""].filter(Boolean).join(" · ")],
     kind: i + 1 === alarm.chain.length ? "sink" : "",
   }));
   const edges = alarm.chain.slice(1).map((link, i) => ({ from: i, to: i + 1, label: alarm.chain[i].wait }));
@@ -126,29 +127,31 @@ function healthOf(server, known) {
   if (server.liveness === "dead") return ["bad", "✕ dead"];
   if (server.alarms.length) return ["bad", server.slow_factor > 0 ? "! alarm, gone around" : "! alarm"];
   if (server.liveness === "suspect") return ["warn", "? suspect"];
-  const hung = server.disk_states.filter((disk) => disk.health === "hung").length;
-  if (hung > 0) return ["warn", `! ${counted(hung, "disk")} hang${hung === 1 ? "s" : ""}`];
-  if (server.failed_disks > 0) return ["warn", `! ${counted(server.failed_disks, "disk")} failed`];
-  const readOnly = server.disk_states.filter((disk) => disk.health === "read-only").length;
-  if (readOnly > 0) return ["warn", `! ${counted(readOnly, "disk")} read-only`];
+  const states = server.disk_states.map(diskState);
+  const worst = ["hung", "failed", "read-only", "full", "slow"].find((state) => states.includes(state));
+  if (worst) return ["warn", `! ${counted(states.filter((state) => state === worst).length, "disk")} ${worst}`];
   if (server.draining) return ["warn", "→ draining"];
   if (server.slow_factor > 0) return ["warn", `↷ gone around, ${server.slow_factor.toFixed(1)} times slower`];
   return ["", "✓ alive"];
 }
 
-// A mark for each disk of several, and a line for each that is not well.
+function diskState(disk) {
+  return disk.health === "well" && disk.full ? "full" : disk.health;
+}
+
+// A mark for each disk of several, and some words on each that is not well: its state, where it is, and why.
 function disksOf(server) {
-  const mark = { well: "", slow: "warn", "read-only": "warn", hung: "bad", failed: "bad" };
-  const level = (disk) => disk.health === "well" && disk.full ? "warn" : mark[disk.health] ?? "warn";
-  const state = (disk) => disk.health === "well" && disk.full ? "full" : disk.health;
+  const level = (disk) => ({ well: "", hung: "bad", failed: "bad" })[diskState(disk)] ?? "warn";
   const marks = server.disk_states.map((disk) => {
     const one = element("i", level(disk));
-    one.title = `${disk.path}: ${state(disk)}, ${counted(disk.chunks, "chunk")}, ${bytes(disk.free_bytes)} of ${bytes(disk.total_bytes)} free`;
+    one.title = `${disk.path}: ${diskState(disk)}, ${counted(disk.chunks, "chunk")}, ${bytes(disk.free_bytes)} of ${bytes(disk.total_bytes)} free`;
     return one;
   });
+  const count = element("span", "facts", counted(marks.length, "disk"));
   const sick = server.disk_states.filter((disk) => level(disk) !== "").map((disk) =>
-    element("div", "facts", `disk ${disk.path}: ${state(disk)}, ${counted(disk.chunks, "chunk")}${disk.reason ? `: ${disk.reason}` : ""}`));
-  return [...(marks.length > 1 ? [element("div", "disks", ...marks)] : []), ...sick];
+    element("div", `disk ${level(disk)}`, element("b", "", diskState(disk)), ` ${disk.path}`,
+      element("div", "facts", [counted(disk.chunks, "chunk"), disk.reason].filter(Boolean).join(" · "))));
+  return [...(marks.length > 1 ? [element("div", "disks", ...marks, count)] : []), ...sick];
 }
 
 function tile(server, known) {
@@ -162,9 +165,10 @@ function tile(server, known) {
   const alive = server.liveness === "alive";
   const facts = [counted(server.chunks, "chunk"), `${bytes(server.free_bytes)} free`, alive ? `${(server.busy * 100).toFixed(0)} % busy` : "",
     alive && server.repairs > 0 ? counted(server.repairs, "repair") : "", alive && server.user_rate > 0 ? rate(server.user_rate) : "",
-    !alive ? `heartbeat ${seconds(server.heartbeat_s_ago)} ago` : "", reports].filter(Boolean).join(" · ");
+    !alive ? `heartbeat ${seconds(server.heartbeat_s_ago)} ago` : "", reports].filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0")).join(" · ");
   const made = element("div", `tile ${level}`, element("div", "top", element("span", "", server.name), element("span", "state", state)),
-    meter, element("div", "facts", facts), ...(alive ? disksOf(server) : []));
+    meter, element("div", "facts", facts), ...(alive ? disksOf(server) : []),
+    ...(server.held_back ? [element("div", "facts", server.held_back)] : []));
   made.title = server.address;
   return made;
 }
@@ -254,7 +258,10 @@ function drawRegions({ regions }) {
 function drawDevices({ devices }) {
   const columns = [{ name: "Process" }, { name: "" }, { name: "Disk or peer" }, { name: "Latency", number: true }, { name: "Against others", number: true }, { name: "Requests/s", number: true },
     { name: "In", number: true }, { name: "Out", number: true }, { name: "Oldest", number: true }];
-  const rows = devices.map((device) => ({
+  // What does not answer has no latency, and comes first all the same.
+  const waits = (device) => device.oldest_pending_s > 5;
+  const ordered = [...devices.filter(waits), ...devices.filter((device) => !waits(device))];
+  const rows = ordered.map((device) => ({
     className: device.factor >= 3 || device.oldest_pending_s > 5 ? "warn" : "",
     cells: [device.name, device.kind, element("code", "", device.device), device.latency_s > 0 ? seconds(device.latency_s) : "–", device.factor > 0 ? `${device.factor.toFixed(1)} ×` : "–",
       device.requests_per_s.toFixed(1), rate(device.rate_in), rate(device.rate_out), device.oldest_pending_s > 0 ? seconds(device.oldest_pending_s) : "–"],

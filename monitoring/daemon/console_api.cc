@@ -154,6 +154,7 @@ std::string ConsoleApi::servers() const {
                     {"liveness", liveness_name(server.liveness())},
                     {"draining", server.draining()},
                     {"slow_factor", server.slow().factor()},
+                    {"held_back", server.has_held_back() ? proto::describe(server.held_back()) : ""},
                     {"heartbeat_s_ago", server.seconds_since_heartbeat()},
                     {"total_bytes", server.total_bytes()},
                     {"free_bytes", server.free_bytes()},

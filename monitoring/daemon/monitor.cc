@@ -173,6 +173,8 @@ proto::DiagnoseResponse Monitor::answer(bool with_history) const {
     response.set_servers(response.servers() + 1);
     if (reporting.contains(server.server_id()))
       response.set_servers_reporting(response.servers_reporting() + 1);
+    if (server.has_held_back() && response.held_back_size() < kMostProcessLines)
+      *response.add_held_back() = server.held_back();
   }
   response.set_monitor(endpoint().to_string());
   response.set_monitor_http(options_.http_address);

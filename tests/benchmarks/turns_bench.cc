@@ -33,6 +33,7 @@ using rpc::Method;
 constexpr uint64_t kServers = 6, kFirstServer = 100, kChunks = 3;  ///< of a stripe
 constexpr uint64_t kExtentBytes = 4096, kExtentsABatch = 5000, kReportPage = 10'000;
 constexpr uint64_t kFirstStripe = uint64_t{1} << 40;
+constexpr int kLostOfAHeartbeat = 1000;
 constexpr const char* kPolicy = "rs-2-1-64k";
 
 /// The turns of the metaserver's loop since the last call of take().
@@ -105,8 +106,7 @@ struct Bench {
     proto::RegisterServerResponse response;
     (void)co_await call(Method::kRegisterServer, request, response);
   }
-  asio::awaitable<uint64_t> heartbeat(uint64_t id) {
-    proto::HeartbeatRequest request;
+  asio::awaitable<uint64_t> heartbeat(uint64_t id, proto::HeartbeatRequest request = {}) {
     request.set_server_id(id);
     request.set_incarnation(1);
     request.set_sequence(++sequence[id]);
@@ -122,6 +122,22 @@ struct Bench {
     (void)co_await call(Method::kHeartbeat, request, response);
     if (response.orders() != 0) orders[id] = response.orders();
     co_return static_cast<uint64_t>(response.delete_chunks_size());
+  }
+  /// The only disk of the server fails, and it tells which chunks are lost, one heartbeat after the other.
+  asio::awaitable<void> lose_disk(uint64_t id) {
+    proto::HeartbeatRequest request;
+    for (uint64_t stripe = kFirstStripe; stripe < next_stripe; ++stripe) {
+      for (uint64_t i = 0; i < kChunks; ++i) {
+        if (server_of(stripe, i) != id) continue;
+        proto::ReportedChunk& chunk = *request.add_lost();
+        chunk.set_stripe_id(stripe);
+        chunk.set_index(static_cast<uint32_t>(i));
+      }
+      if (request.lost_size() < kLostOfAHeartbeat) continue;
+      (void)co_await heartbeat(id, request);
+      request.clear_lost();
+    }
+    (void)co_await heartbeat(id, request);
   }
   asio::awaitable<void> heartbeats(runtime::TaskGroup& group) {
     while (!stopping) {
@@ -276,7 +292,7 @@ struct Bench {
       if (!(co_await call(Method::kFsck, request, response)).ok()) break;
       more = response.more();
       request.set_after(response.next_after());
-      request.set_skip_stripes(response.next_skip());
+      request.set_from_offset(response.next_from_offset());
     }
   }
   asio::awaitable<void> until(std::function<asio::awaitable<bool>()> done, Duration at_most) {
@@ -391,6 +407,8 @@ struct Bench {
     no_snapshot_request.set_name("kept");
     step("delete the snapshot", once(Method::kDeleteSnapshot, no_snapshot_request));
     step("until it is deleted", until([this] { return no_snapshot(); }, 10min));
+    step("a disk of a fifth of the chunks fails", lose_disk(kFirstServer + 2));
+    step("it comes back and is reported", report(kFirstServer + 2, 1));
     silent[kFirstServer] = true;
     step("a server with a chunk of each stripe dies", until([this] { return all_planned(); }, 2min));
     step("a minute of planning", until([]() -> asio::awaitable<bool> { co_return false; }, 1min));

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "common/runtime/buffer_pool.h"
+#include "common/runtime/fault_points.h"
 #include "common/runtime/production/run.h"
 #include "tests/chunkserver/store_rig.h"
 #include "tests/expect_ok.h"
@@ -67,6 +68,49 @@ TEST(ChunkStoreOnARealDisk, ReadsBackWhatWasWrittenAfterARestart) {
   runtime::run_on(production, check_all(production.runtime(), pool, options, lengths));
   EXPECT_TRUE(std::filesystem::is_empty(directory.path() + "/a/tmp"));
 }
+
+#ifdef KINTSUGI_FAULT_POINTS
+
+asio::awaitable<void> write_while_the_disk_hangs(const runtime::Runtime& runtime, runtime::BufferPool& pool,
+                                                 StoreOptions options, runtime::FaultPoint where,
+                                                 size_t bytes) {
+  ChunkStore store(runtime, options);
+  KINTSUGI_EXPECT_OK(co_await store.start());
+  const auto fault = runtime.faults->set({.point = where, .action = runtime::FaultAction::kHang});
+  const TimePoint began = runtime.clock.now();
+  const Status written = co_await put(store, pool, chunk_id(1), chunk_bytes(bytes, 1));
+  EXPECT_EQ(written.code(), Code::kUnavailable) << written;
+  EXPECT_LT(runtime.clock.now() - began, DiskHealth::kHungAfter + 5s);
+  runtime.faults->clear();
+  runtime::TaskGroup tasks(runtime);
+  for (int i = 0; i < 100 && pool.free() < 16; ++i)
+    (void)co_await tasks.sleep_for(50ms);
+  (void)co_await tasks.sleep_for(500ms);
+  EXPECT_EQ(pool.free(), 16u);
+  EXPECT_FALSE(store.find(chunk_id(1)));
+  EXPECT_TRUE(std::filesystem::is_empty(options.disks[0] + "/tmp"));
+  KINTSUGI_EXPECT_OK(co_await put(store, pool, chunk_id(1), chunk_bytes(bytes, 1)));
+  const auto read = co_await get(store, pool, chunk_id(1));
+  EXPECT_TRUE(read && *read == chunk_bytes(bytes, 1));
+  co_await store.stop();
+}
+
+TEST(ChunkStoreOnARealDisk, AWriteUnderWayOnADiskThatBeginsToHangEndsWithTheDisksCode) {
+  for (const runtime::FaultPoint where : {runtime::FaultPoint::kDiskWrite, runtime::FaultPoint::kDiskSync}) {
+    for (const size_t bytes : {size_t{5000}, 3 * kMiB}) {
+      SCOPED_TRACE(fmt::format("{} of {} bytes", runtime::name_of(where), bytes));
+      TemporaryDirectory directory;
+      runtime::ProductionRuntime production;
+      runtime::BufferPool pool(production.runtime(), 16, kTestFrameBytes);
+      StoreOptions options;
+      options.disks = {directory.path() + "/a"};
+      runtime::run_on(production,
+                      write_while_the_disk_hangs(production.runtime(), pool, options, where, bytes));
+    }
+  }
+}
+
+#endif  // KINTSUGI_FAULT_POINTS
 
 }  // namespace
 }  // namespace kintsugi::chunkserver

@@ -105,13 +105,14 @@ Status FakeMetaServer::report(const proto::ReportChunkRequest& request, proto::E
 
 Status FakeMetaServer::fsck(const proto::FsckRequest& request, proto::FsckResponse& response) {
   // A page is one extent, so that tests turn pages, inside of files, too.
-  const bool inside = request.skip_stripes() > 0;
+  const bool inside = request.from_offset() > 0;
   const auto found = inside ? files.find(request.after()) : files.upper_bound(request.after());
   if (found == files.end()) return {};
   const std::vector<proto::Extent>& extents = found->second.extents;
-  const size_t place = request.skip_stripes();
-  if (place < extents.size()) {
-    const proto::Extent& extent = extents[place];
+  const auto extent_at = std::ranges::find_if(
+      extents, [&](const proto::Extent& extent) { return extent.file_offset() >= request.from_offset(); });
+  if (extent_at != extents.end()) {
+    const proto::Extent& extent = *extent_at;
     const proto::Stripe stripe = located(stripes.at(extent.stripe_id()));
     for (const proto::ChunkPlacement& chunk : stripe.chunks()) {
       if (chunk.length() == 0 || !chunk.available()) continue;
@@ -124,7 +125,8 @@ Status FakeMetaServer::fsck(const proto::FsckRequest& request, proto::FsckRespon
       *listed->mutable_stripe() = stripe;
     }
   }
-  response.set_next_skip(place + 1 < extents.size() ? place + 1 : 0);
+  const bool is_last = extent_at == extents.end() || extent_at + 1 == extents.end();
+  response.set_next_from_offset(is_last ? 0 : (extent_at + 1)->file_offset());
   response.set_more(true);
   response.set_next_after(found->first);
   return {};

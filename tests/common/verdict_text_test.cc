@@ -189,6 +189,14 @@ TEST(VerdictJson, AnAnswerHasVerdictsHistoryAndProcesses) {
   process.set_kind("chunkserver");
   process.set_name("server 4");
   process.set_silent_ns(kSecond / 2);
+  HeldBackMoves& moves = *response.add_held_back();
+  moves.set_server_id(7);
+  moves.set_server("cs7");
+  moves.set_ms_left(39'100);
+  EXPECT_EQ(describe(moves), "moves to it are held back for 40 s after failed moves");
+  moves.add_from("cs1");
+  moves.add_from("cs2");
+  EXPECT_EQ(describe(moves), "moves to it from cs1, cs2 are held back for 40 s after failed moves");
   response.set_servers(10);
   response.set_servers_reporting(9);
   const Json json = Json::parse(to_json(response));
@@ -196,6 +204,8 @@ TEST(VerdictJson, AnAnswerHasVerdictsHistoryAndProcesses) {
   EXPECT_EQ(json.at("history").at(0).at("kind"), "host");
   EXPECT_EQ(json.at("processes").at(0).at("silent_s"), 0.5);
   EXPECT_EQ(json.at("servers"), 10);
+  EXPECT_EQ(json.at("held_back").at(0),
+            (Json{{"server_id", "7"}, {"server", "cs7"}, {"seconds_left", 39.1}, {"from", {"cs1", "cs2"}}}));
   EXPECT_EQ(json.at("servers_reporting"), 9);
   EXPECT_EQ(json.at("reduced"), false);
 }

@@ -222,7 +222,7 @@ class History {
       }
       more = page->more();
       request.set_after(page->next_after());
-      request.set_skip_stripes(page->next_skip());
+      request.set_from_offset(page->next_from_offset());
     }
     return lost;
   }

@@ -19,7 +19,7 @@ class FsckNamesTest : public testing::Test {
       found.insert(found.end(), page->damaged_snapshots().begin(), page->damaged_snapshots().end());
       more = page->more();
       request.set_after(page->next_after());
-      request.set_skip_stripes(page->next_skip());
+      request.set_from_offset(page->next_from_offset());
     }
     return found;
   }

@@ -133,7 +133,7 @@ proto::FsckResponse list_all(MetaServerRig& rig,
     between(*page);
     if (!page->more()) return all;
     request.set_after(page->next_after());
-    request.set_skip_stripes(page->next_skip());
+    request.set_from_offset(page->next_from_offset());
   }
 }
 
@@ -146,7 +146,7 @@ TEST(Fsck, ListsEveryStripeOnceAndEndsPagesInsideOfLargeFiles) {
   int pages = 0, inside = 0;
   const proto::FsckResponse all = list_all(rig, [&](const proto::FsckResponse& page) {
     ++pages;
-    inside += page.next_skip() > 0;
+    inside += page.next_from_offset() > 0;
     EXPECT_LT(page.ByteSizeLong(), 2 * kFsckListedBytesOfAPage);
   });
   EXPECT_GT(inside, 0);
@@ -197,7 +197,7 @@ TEST(Fsck, EndsPagesInsideOfAFileOfMillionsOfExtentsThatNameOneStripe) {
     EXPECT_EQ(page->problems_size(), 0);
     more = page->more();
     request.set_after(page->next_after());
-    request.set_skip_stripes(page->next_skip());
+    request.set_from_offset(page->next_from_offset());
   }
   EXPECT_EQ(files, 2u);
   EXPECT_GE(pages, kExtents / kFsckExtentsOfAPage) << "no page looks at more";
@@ -209,7 +209,7 @@ TEST(Fsck, GoesOnWhenTheFileInsideOfWhichAPageEndedIsRemoved) {
   KINTSUGI_ASSERT_OK(rig.put("/c", 1, 1000));
   bool removed = false;
   const proto::FsckResponse all = list_all(rig, [&](const proto::FsckResponse& page) {
-    if (page.next_skip() == 0 || removed) return;
+    if (page.next_from_offset() == 0 || removed) return;
     removed = true;
     KINTSUGI_EXPECT_OK(rig.remove("/b"));
   });

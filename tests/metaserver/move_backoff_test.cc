@@ -41,5 +41,27 @@ TEST(MoveBackoff, LeavesATargetAloneThatFailsWithTwoSources) {
   EXPECT_FALSE(backoff.target_left_alone(kEmpty, now + MoveBackoff::kFirst));
 }
 
+TEST(MoveBackoff, SaysUntilWhenAndFromWhichServersMovesAreHeldBack) {
+  MoveBackoff backoff;
+  const TimePoint now{1h};
+  EXPECT_FALSE(backoff.held_back(kEmpty, now));
+  (void)backoff.failed(kFull, kEmpty, now);
+  const auto one = backoff.held_back(kEmpty, now + 20s);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->until, now + MoveBackoff::kFirst);
+  EXPECT_EQ(one->from, std::vector<ServerId>{kFull});
+  EXPECT_FALSE(backoff.held_back(kOther, now));
+  EXPECT_FALSE(backoff.held_back(kEmpty, now + MoveBackoff::kFirst));
+  (void)backoff.failed(kFuller, kEmpty, now + 30s);
+  const auto all = backoff.held_back(kEmpty, now + 30s);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->until, now + MoveBackoff::kFirst) << "then only one source is left that failed";
+  EXPECT_TRUE(all->from.empty()) << "from nobody";
+  const auto last = backoff.held_back(kEmpty, now + MoveBackoff::kFirst);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->until, now + 30s + MoveBackoff::kFirst);
+  EXPECT_EQ(last->from, std::vector<ServerId>{kFuller});
+}
+
 }  // namespace
 }  // namespace kintsugi::metaserver

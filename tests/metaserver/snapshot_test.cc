@@ -172,7 +172,7 @@ TEST(Snapshots, AreCoveredByFsckAndByRepair) {
       listed.insert(one.stripe().stripe_id());
     more = page->more();
     request.set_after(page->next_after());
-    request.set_skip_stripes(page->next_skip());
+    request.set_from_offset(page->next_from_offset());
   }
   EXPECT_EQ(listed.size(), 30u);
 }

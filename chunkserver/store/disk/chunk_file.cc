@@ -5,6 +5,13 @@
 #include "chunkserver/store/disk/aligned_memory.h"
 
 namespace kintsugi::chunkserver {
+namespace {
+
+Status not_wanted() {
+  return {Code::kCancelled, "nobody waits for it any more"};
+}
+
+}  // namespace
 
 ChunkFileWriter::ChunkFileWriter(const runtime::Runtime& runtime, DataDisk& disk, ChunkId id,
                                  uint64_t max_bytes)
@@ -40,7 +47,28 @@ asio::awaitable<Status> ChunkFileWriter::reserve(uint64_t end) {
   co_return Status{};
 }
 
+asio::awaitable<Status> ChunkFileWriter::known(asio::awaitable<Status> call) {
+  ++calls_;
+  Status status = co_await std::move(call);
+  --calls_;
+  finished_one_.notify_all();
+  co_return status;
+}
+
 asio::awaitable<Status> ChunkFileWriter::write(runtime::Buffer buffer, size_t bytes) {
+  return known(begin_write(std::move(buffer), bytes));
+}
+
+asio::awaitable<Status> ChunkFileWriter::write_memory(std::span<const std::byte> padded, size_t bytes) {
+  return known(write_now(padded, bytes));
+}
+
+asio::awaitable<Status> ChunkFileWriter::commit(ChunkHeader header, std::span<const uint32_t> block_crcs,
+                                                bool replaces, const Interest& interest) {
+  return known(finish(std::move(header), block_crcs, replaces, interest));
+}
+
+asio::awaitable<Status> ChunkFileWriter::begin_write(runtime::Buffer buffer, size_t bytes) {
   while (in_flight_ >= kMaxWritesInFlight) {
     KINTSUGI_CO_TRY(disk_.check_answers());
     (void)co_await finished_one_.wait_until(clock_.now() + kLookAgain);
@@ -63,7 +91,7 @@ asio::awaitable<void> ChunkFileWriter::write_one(uint64_t offset, runtime::Buffe
   finished_one_.notify_all();
 }
 
-asio::awaitable<Status> ChunkFileWriter::write_memory(std::span<const std::byte> padded, size_t bytes) {
+asio::awaitable<Status> ChunkFileWriter::write_now(std::span<const std::byte> padded, size_t bytes) {
   KINTSUGI_CO_TRY(co_await reserve(kChunkDataOffset + written_ + padded.size()));
   error_ = disk_.note(co_await file_->write(kChunkDataOffset + written_, padded));
   written_ += bytes;
@@ -76,16 +104,9 @@ asio::awaitable<void> ChunkFileWriter::drain() {
   co_await writes_.join();
 }
 
-asio::awaitable<Status> ChunkFileWriter::commit(ChunkHeader header, std::span<const uint32_t> block_crcs,
-                                                bool replaces) {
-  co_await drain();
-  Status status = co_await finish(std::move(header), block_crcs, replaces);
-  if (!status.ok()) co_await discard();
-  co_return status;
-}
-
 asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<const uint32_t> block_crcs,
-                                                bool replaces) {
+                                                bool replaces, const Interest& interest) {
+  co_await drain();
   const ChunkInfo info = header.info;
   const uint64_t length = info.length;
   KINTSUGI_ASSERT(length == written_ && block_crcs.size() == blocks_of(length));
@@ -104,6 +125,7 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   // Data, table and header are on the disk before the name is: whoever finds the chunk under its name finds all of it.
   KINTSUGI_CO_TRY(disk_.note(co_await file_->sync()));
   KINTSUGI_CO_TRY(co_await disk_.ensure_chunk_directory(id_));
+  if (interest.is_lost) co_return not_wanted();
   std::string path = disk_.chunk_path(info);
   std::string directory = disk_.chunk_directory(id_);
   Status renamed = disk_.note(co_await disk_.disk().rename(temporary_path_, path));
@@ -112,6 +134,7 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
   disk_.note_left_tmp();
   // The commit point. Before it a power loss may bring back the directory as it was.
   Status synced = disk_.note(co_await disk_.disk().sync_directory(directory));
+  if (synced.ok() && interest.is_lost) synced = not_wanted();
   if (!synced.ok()) {
     // Nobody was told of the chunk, so that discard() must remove it under its name; but where it has taken the place
     // of an equal one, which somebody was told of, it stays.
@@ -125,6 +148,8 @@ asio::awaitable<Status> ChunkFileWriter::finish(ChunkHeader header, std::span<co
 }
 
 asio::awaitable<void> ChunkFileWriter::discard() {
+  while (calls_ > 0)
+    co_await finished_one_.wait();
   co_await drain();
   file_.reset();
   if (!made_) co_return;

@@ -9,6 +9,7 @@
 
 #include "chunkserver/store/disk/chunk_format.h"
 #include "chunkserver/store/disk/data_disk.h"
+#include "chunkserver/store/disk/interest.h"
 #include "chunkserver/store/disk/open_chunk.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
@@ -17,8 +18,8 @@
 
 namespace kintsugi::chunkserver {
 
-/// Writes one chunk file front to back. Used from one coroutine. REQUIRES: commit() or discard() returned before it
-/// is destroyed.
+/// Writes one chunk file front to back. Used from one coroutine, but for discard(). REQUIRES: discard(), or a commit() that succeeded,
+/// returned before it is destroyed.
 class ChunkFileWriter {
  public:
   static constexpr size_t kMaxWritesInFlight = 4;
@@ -31,13 +32,14 @@ class ChunkFileWriter {
   /// Returns when the write is under way (at most kMaxWritesInFlight are); an error shows at the next call. REQUIRES:
   /// `bytes` is a multiple of kDiskAlignment, except for the last write, whose padding in `buffer` gets cleared.
   asio::awaitable<Status> write(runtime::Buffer buffer, size_t bytes);
-  /// Writes memory of the caller, and is done with it on return.
+  /// Writes memory that lives until it returns.
   asio::awaitable<Status> write_memory(std::span<const std::byte> padded, size_t bytes);
 
-  /// The chunk is durable and visible on return; after an error there is nothing. With `replaces` an equal chunk is
-  /// there already: that one or this one stays, whatever happens.
-  asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces);
-  /// Waits for writes under way and removes the file; nothing after a commit.
+  /// The chunk is durable and visible on return. With `replaces` an equal chunk is there already: that one or this one stays,
+  /// whatever happens. kCancelled: nobody waits for it any more. After an error discard() leaves nothing.
+  asio::awaitable<Status> commit(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces,
+                                 const Interest& interest);
+  /// Waits for calls and writes under way and removes the file; nothing after a commit.
   asio::awaitable<void> discard();
 
  private:
@@ -45,7 +47,12 @@ class ChunkFileWriter {
   asio::awaitable<Status> reserve(uint64_t end);
   asio::awaitable<void> write_one(uint64_t offset, runtime::Buffer buffer, size_t padded);
   asio::awaitable<void> drain();
-  asio::awaitable<Status> finish(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces);
+  asio::awaitable<Status> begin_write(runtime::Buffer buffer, size_t bytes);
+  asio::awaitable<Status> write_now(std::span<const std::byte> padded, size_t bytes);
+  asio::awaitable<Status> finish(ChunkHeader header, std::span<const uint32_t> block_crcs, bool replaces,
+                                 const Interest& interest);
+  /// Carries out a call of which discard() knows.
+  asio::awaitable<Status> known(asio::awaitable<Status> call);
 
   static constexpr Duration kLookAgain = std::chrono::seconds(1);  ///< whether the disk hangs
 
@@ -58,6 +65,7 @@ class ChunkFileWriter {
   bool made_ = false;  ///< the temporary file may exist
   uint64_t written_ = 0, allocated_ = 0;
   size_t in_flight_ = 0;
+  size_t calls_ = 0;  ///< of write() and so on that have not returned: their caller may have gone
   Status error_;
   runtime::Event finished_one_;
   runtime::TaskGroup writes_;

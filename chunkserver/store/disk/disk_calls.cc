@@ -21,8 +21,11 @@ asio::awaitable<void> DiskCalls::watch(runtime::TaskGroup& tasks) {
     std::vector<std::shared_ptr<Call>> hung;
     for (const std::shared_ptr<Call>& call : waiting_)
       if (call->caller && !call->disk->answers()) hung.push_back(call);
-    for (const std::shared_ptr<Call>& call : hung)
+    for (const std::shared_ptr<Call>& call : hung) {
+      call->given_up = call->disk->check_answers();
+      if (call->interest) call->interest->is_lost = true;
       tell(*call);
+    }
   }
 }
 

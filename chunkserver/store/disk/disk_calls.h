@@ -9,6 +9,7 @@
 #include <boost/asio/co_spawn.hpp>
 
 #include "chunkserver/store/disk/data_disk.h"
+#include "chunkserver/store/disk/interest.h"
 #include "common/runtime/buffer_pool.h"
 #include "common/runtime/event.h"
 #include "common/runtime/resumption.h"
@@ -22,12 +23,15 @@ class DiskCalls {
  public:
   explicit DiskCalls(const runtime::Runtime& runtime) : runtime_(runtime), ended_(runtime) {}
 
-  /// Returns what the call returns, or, within a second after the disk is judged hung, the error of DataDisk::check_answers().
-  /// The call then goes on alone. REQUIRES: watch() runs, and the call owns or shares everything that it uses, but the store.
-  template <class T>
-  asio::awaitable<Result<T>> wait_for(const DataDisk& disk, asio::awaitable<Result<T>> call) {
-    auto waited = std::make_shared<Waited<T>>();
+  /// Returns what the call returns (a Status or Result), or, within a second after the disk is judged hung, the error of
+  /// DataDisk::check_answers(). The call then goes on alone, and `interest`, if there is one, says so. REQUIRES: watch() runs, and
+  /// the call owns or shares everything that it uses, but the store.
+  template <class Outcome>
+  asio::awaitable<Outcome> wait_for(const DataDisk& disk, asio::awaitable<Outcome> call,
+                                    std::shared_ptr<Interest> interest = nullptr) {
+    auto waited = std::make_shared<Waited<Outcome>>();
     waited->disk = &disk;
+    waited->interest = std::move(interest);
     co_await runtime::suspend<bool>([&](runtime::Resumption<bool> caller) {
       waited->caller = std::move(caller);
       waited->place = waiting_.insert(waiting_.end(), waited);
@@ -36,7 +40,7 @@ class DiskCalls {
       waited->is_starting = false;
     });
     if (waited->result) co_return std::move(*waited->result);
-    co_return disk.check_answers();
+    co_return std::move(waited->given_up);
   }
 
   /// Tells callers of disks that hang, until the tasks stop and every call has ended.
@@ -45,17 +49,19 @@ class DiskCalls {
  private:
   struct Call {
     const DataDisk* disk = nullptr;
+    std::shared_ptr<Interest> interest;
+    Status given_up;                   ///< why the caller was told before the call ended
     runtime::Resumption<bool> caller;  ///< none: it was told already
     bool is_starting = false;          ///< the caller is about to be suspended
     std::list<std::shared_ptr<Call>>::iterator place;
   };
-  template <class T>
+  template <class Outcome>
   struct Waited : Call {
-    std::optional<Result<T>> result;
+    std::optional<Outcome> result;
   };
 
-  template <class T>
-  asio::awaitable<void> carry_out(std::shared_ptr<Waited<T>> waited, asio::awaitable<Result<T>> call) {
+  template <class Outcome>
+  asio::awaitable<void> carry_out(std::shared_ptr<Waited<Outcome>> waited, asio::awaitable<Outcome> call) {
     auto result = co_await std::move(call);
     if (waited->caller) waited->result = std::move(result);
     waiting_.erase(waited->place);

@@ -17,4 +17,10 @@ struct OwnedSpan {
   OwnedSpan subspan(size_t begin, size_t size) const { return {bytes.subspan(begin, size), owner}; }
 };
 
+/// The same of memory that is written to a disk.
+struct OwnedBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
 }  // namespace kintsugi::chunkserver

@@ -1,0 +1,37 @@
+/// Copies of chunks that the store does not use, since an equal one lies on another of its disks.
+#pragma once
+
+#include <deque>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/store/chunk_index.h"
+#include "common/runtime/event.h"
+#include "common/runtime/runtime.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::chunkserver {
+
+/// Takes each off its disk as soon as that answers. A copy stays whose chunk is used from nowhere else by then, or differs from
+/// what is used: it may be the right one. References outlive it.
+class SurplusCopies {
+ public:
+  static constexpr Duration kLookAgain = std::chrono::seconds(10);  ///< whether disks that hung answer
+
+  SurplusCopies(const runtime::Runtime& runtime, ChunkIndex& index)
+      : index_(index), clock_(runtime.clock), added_(runtime) {}
+
+  void add(ChunkIndex::Entry copy);
+  /// Removes what was added, until the tasks stop.
+  asio::awaitable<void> run(runtime::TaskGroup& tasks);
+
+ private:
+  asio::awaitable<void> remove(ChunkIndex::Entry copy);
+
+  ChunkIndex& index_;
+  const runtime::Clock& clock_;
+  std::deque<ChunkIndex::Entry> copies_;
+  runtime::Event added_;
+};
+
+}  // namespace kintsugi::chunkserver
