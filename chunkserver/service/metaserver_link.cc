@@ -4,7 +4,7 @@
 #include "common/log/log.h"
 #include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
-#include "monitoring/sight/reporter.h"
+#include "monitoring/sight/summary.h"
 
 namespace kintsugi::chunkserver {
 namespace {

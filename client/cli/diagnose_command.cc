@@ -12,6 +12,7 @@
 #include "client/cli/session.h"
 #include "client/cli/source_slice.h"
 #include "common/proto/sight.pb.h"
+#include "common/proto/verdict_advice.h"
 #include "common/proto/verdicts.h"
 
 namespace kintsugi::cli {
@@ -59,8 +60,9 @@ void print_slice(const proto::Verdict& verdict, const Arguments& arguments) {
     print(link->file(), link->line(), link->function());
 }
 
+/// First what an operator wants to know, then the evidence for a developer.
 void print_verdict(const proto::Verdict& verdict, const Arguments& arguments) {
-  fmt::print("{}\n", proto::describe(verdict));
+  fmt::print("{}\n  {}\n", proto::advise(verdict), proto::describe(verdict));
   for (int i = 0; i < verdict.chain_size(); ++i)
     fmt::print("  {}{}\n", i == 0 ? "" : "waits for ", proto::describe(verdict.chain(i)));
   for (const std::string& reason : verdict.why())
@@ -76,7 +78,7 @@ int count(const proto::DiagnoseResponse& answer, Judged is_so) {
   return static_cast<int>(std::ranges::count_if(answer.verdicts(), is_so));
 }
 
-/// Operations do not go on without it, if there are any.
+/// Operations do not continue without it, if there are any.
 bool is_wrong(const proto::Verdict& verdict) {
   return !verdict.masked();
 }
@@ -89,20 +91,20 @@ std::string conclusion(const proto::DiagnoseResponse& answer) {
                      : all_report ? "nothing is stuck"
                                   : "nothing is known to be stuck";
   if (masked > 0)
-    text +=
-        fmt::format(", {} that operations go on without", counted(static_cast<uint64_t>(masked), "culprit"));
+    text += fmt::format(", {} without which operations continue",
+                        counted(static_cast<uint64_t>(masked), "masked culprit"));
   if (answer.servers() > 0)
     text += fmt::format("; {} of {} servers report", answer.servers_reporting(), answer.servers());
   if (answer.reduced()) text += "; no monitor answers, this is what heartbeats tell";
   return text;
 }
 
-/// Alarms that stand, then those that are over: none is left out because it is only a moment old.
+/// Active alarms, then cleared ones: none is left out because it is only a moment old.
 void print_history(const proto::DiagnoseResponse& answer) {
   int alarms = 0;
   for (const proto::Verdict& verdict : answer.verdicts()) {
     if (verdict.raised_wall_ns() == 0) continue;  // nobody has kept it as an alarm
-    fmt::print("{}, still standing: {}\n", local_time(verdict.raised_wall_ns()), proto::describe(verdict));
+    fmt::print("{}, active: {}\n", local_time(verdict.raised_wall_ns()), proto::describe(verdict));
     ++alarms;
   }
   for (const proto::Verdict& verdict : answer.history()) {
@@ -156,7 +158,7 @@ Status watch(Session& session, BlockingClient& client, const Arguments& argument
   return {};
 }
 
-/// Ok when nothing is wrong, or operations go on without whatever is.
+/// Ok when nothing is wrong, or operations continue without whatever is.
 Status judge(const proto::DiagnoseResponse& answer) {
   if (count(answer, proto::is_metaserver_silent) > 0) {
     return {
@@ -166,10 +168,8 @@ Status judge(const proto::DiagnoseResponse& answer) {
   const int wrong = count(answer, is_wrong), holding = count(answer, proto::holds_up);
   if (wrong == 0) return {};
   const auto culprits = [](int number) { return counted(static_cast<uint64_t>(number), "culprit"); };
-  if (holding > 0)
-    return {Code::kUnavailable,
-            fmt::format("{} hold{} others up", culprits(holding), holding == 1 ? "s" : "")};
-  return {Code::kUnavailable, fmt::format("{}, for which nobody waits now", culprits(wrong))};
+  if (holding > 0) return {Code::kUnavailable, fmt::format("operations wait for {}", culprits(holding))};
+  return {Code::kUnavailable, fmt::format("{}; no operation waits now", culprits(wrong))};
 }
 
 /// Fails when anything is wrong, after it printed everything.
@@ -193,7 +193,8 @@ Command diagnose_command() {
               "Say what is stuck or slow, where in the code, and who waits for it; the exit code is 1 when "
               "something is",
           .options = {{"--watch", &a->watch, "Keep running, and print what changes"},
-                      {"--history", &a->history, "Show past alarms too, the newest first"},
+                      {"--history", &a->history,
+                       "Also print alarms, the active ones and those that were cleared"},
                       {.names = "--slice",
                        .target = &a->slice,
                        .help = "Print so many lines of source code around each place",

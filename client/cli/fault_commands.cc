@@ -123,7 +123,7 @@ std::vector<Command> fault_commands() {
             .prints_json = true,
             .run = connected(a, list)},
            {.name = "clear",
-            .help = "End faults; what hangs in them goes on",
+            .help = "End faults; operations that hang in them continue",
             .options = {where, {"--number", &a->number, "Only this one"}},
             .prints_json = true,
             .run = connected(a, clear)}}}};

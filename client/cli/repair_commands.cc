@@ -157,7 +157,7 @@ std::vector<Command> repair_commands() {
   const auto a = std::make_shared<RunArguments>();
   return {
       {.name = "repair",
-       .help = "Rebuilding of lost chunks: what goes on, what went on, rebuild now",
+       .help = "Rebuilding of lost chunks: current repairs, past repairs, repair now",
        .commands = {{.name = "status",
                      .help = "Show what is being repaired and what waits",
                      .prints_json = true,

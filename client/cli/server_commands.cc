@@ -32,7 +32,7 @@ std::string state_text(const proto::ServerState& server) {
   if (const double ahead = server.clock_difference_seconds(); std::abs(ahead) >= kClockShown)
     state += fmt::format(", its clock is {:.0f} s {}", std::abs(ahead), ahead > 0 ? "ahead" : "behind");
   if (server.has_slow())
-    state += fmt::format(", gone around: {} {:.1f} times slower",
+    state += fmt::format(", avoided: {} {:.1f} times slower",
                          server.slow().part() == proto::SlowServer::DISK ? "disk" : "link",
                          server.slow().factor());
   return state;

@@ -197,8 +197,8 @@ std::string describe(const Verdict& verdict) {
   }
   if (verdict.masked())
     line += verdict.kind() == Verdict::CLIENT ? ", only its own operations wait"
-                                              : ", the operations went on without it";
-  if (verdict.gone_around()) line += ", reads, placements and repairs go around it";
+                                              : ", operations continue without it";
+  if (verdict.gone_around()) line += ", reads, placements and repairs avoid it";
   if (verdict.operations_size() > 0) line += ", " + printable(verdict.operations(0));
   if (verdict.operations_size() > 1) line += fmt::format(" and {} more", verdict.operations_size() - 1);
   if (!verdict.file().empty()) line += "; " + place(verdict.file(), verdict.line());

@@ -10,7 +10,7 @@
 
 namespace kintsugi {
 
-class TraceRecorder;  // common/runtime/span.h
+class TraceRecorder;  // common/runtime/trace_recorder.h
 
 namespace runtime {
 class FaultPoints;
@@ -24,7 +24,7 @@ struct TraceContext {
 
 namespace runtime {
 
-/// Names a record of open work (live_work.h). A stale one, whose record was closed, is harmless: nothing comes of it.
+/// Names what is open in a recorder (trace_recorder.h). A stale one, of something that was closed, is harmless: nothing comes of it.
 struct LiveHandle {
   uint32_t slot = 0;  ///< 0: none
   uint32_t generation = 0;

@@ -9,72 +9,22 @@
 /// With the CMake option KINTSUGI_SIGHT=OFF nothing of this is compiled in.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <source_location>
+#include <string_view>
 
 #include "common/base/status.h"
 #include "common/runtime/context.h"
-#include "common/runtime/live_work.h"
 #include "common/runtime/network.h"
 #include "common/runtime/site.h"
+#include "common/runtime/trace_recorder.h"
 
-namespace kintsugi {
-namespace runtime {
+namespace kintsugi::runtime {
 
 #ifdef KINTSUGI_NO_SIGHT
 inline constexpr bool kSightCompiled = false;
 #else
 inline constexpr bool kSightCompiled = true;
 #endif
-
-/// One finished execution of a region. Without initialisers: it lies in every region's frame, also where nothing is recorded.
-struct SpanEvent {
-  const Site* site;
-  uint64_t trace_id, span_id, parent_span_id;
-  uint64_t path;  ///< the calling context, this site included
-  TimePoint entered;
-  Duration duration;
-  Duration self;  ///< the duration without children of the same task and without waits
-  std::array<float, kMaxInputs> inputs;
-  std::array<float, kMaxOutputs> outputs;
-  uint8_t input_count, output_mask;
-  Code code;
-};
-static_assert(sizeof(SpanEvent) == 128);
-
-}  // namespace runtime
-
-/// Keeps records of work: sight::Recorder is one.
-class TraceRecorder {
- public:
-  TraceRecorder(const runtime::Clock& clock, bool ticks, uint64_t seed)
-      : live_(clock, ticks), seed_(mix_bits(seed)) {}
-  TraceRecorder(const TraceRecorder&) = delete;
-  TraceRecorder& operator=(const TraceRecorder&) = delete;
-
-  /// May be called from any thread.
-  virtual void record(const runtime::SpanEvent& event, uint64_t parent_path,
-                      const runtime::LiveWork::Closed& closed) = 0;
-
-  /// Consecutive counters become well spread ids that never repeat.
-  uint64_t new_id() {
-    const uint64_t id = mix_bits(seed_ + ids_.fetch_add(1, std::memory_order_relaxed));
-    return id == 0 ? 1 : id;
-  }
-  runtime::LiveWork& live() { return live_; }
-  const runtime::LiveWork& live() const { return live_; }
-
- protected:
-  ~TraceRecorder() = default;
-
- private:
-  runtime::LiveWork live_;
-  uint64_t seed_;
-  std::atomic<uint64_t> ids_{0};
-};
-
-namespace runtime {
 
 /// Not copied or moved. Nothing is recorded where the parent has no recorder.
 class Span {
@@ -121,7 +71,6 @@ class Span {
 
   Context context_;
   uint64_t parent_path_;
-  bool opened_;
 };
 
 /// Marks what the coroutine waits for, for as long as the object lives. Not a span: no event comes of it.
@@ -130,11 +79,11 @@ class Wait {
   Wait(const Context& context, WaitKind kind, uint64_t target = 0, uint64_t target_span = 0, uint8_t need = 0,
        std::source_location where = std::source_location::current())
       : recorder_(kSightCompiled && context.live.slot != 0 ? context.recorder : nullptr) {
-    if (recorder_ != nullptr) begin(context, kind, target, target_span, need, where);
+    if (recorder_ == nullptr) return;
+    if (target_span == 0 && kind == WaitKind::kJoin) target_span = context.trace.span_id;
+    handle_ = recorder_->open_wait(context, kind, target, target_span, need, where);
   }
-  ~Wait() {
-    if (recorder_ != nullptr) end();
-  }
+  ~Wait() { stop(); }
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
 
@@ -146,15 +95,11 @@ class Wait {
   void set_code(Code code) { code_ = code; }
   /// Ends it before the object dies. Idempotent.
   void stop() {
-    if (recorder_ != nullptr) end();
-    recorder_ = nullptr;
+    if (handle_.slot != 0) recorder_->close_wait(handle_, code_);
+    handle_ = {};
   }
 
  private:
-  void begin(const Context& context, WaitKind kind, uint64_t target, uint64_t target_span, uint8_t need,
-             std::source_location where);
-  void end();
-
   TraceRecorder* recorder_;
   LiveHandle handle_;
   Code code_ = Code::kOk;
@@ -170,5 +115,4 @@ void complain_of(const Context& context, const Endpoint& peer, uint16_t method);
 /// The id of something else with a name, as a disk.
 uint64_t named_target(const Context& context, std::string_view name, bool device = false);
 
-}  // namespace runtime
-}  // namespace kintsugi
+}  // namespace kintsugi::runtime

@@ -15,7 +15,7 @@ void SlowServers::tell(const google::protobuf::RepeatedPtrField<proto::SlowServe
     proto::SlowServer& worst = told[id];
     if (worst.server_id() == 0 || one.factor() > worst.factor()) worst = one;
   }
-  // Those that are gone around already stay: two that are about as slow would take turns otherwise.
+  // Those that are avoided already stay: two that are about as slow would take turns otherwise.
   std::vector<std::tuple<bool, double, ServerId>> order;
   for (const auto& [id, one] : told)
     order.emplace_back(contains(id), one.factor(), id);
@@ -26,12 +26,11 @@ void SlowServers::tell(const google::protobuf::RepeatedPtrField<proto::SlowServe
 
   for (const auto& [id, one] : told)
     if (!contains(id))
-      log::warning("server {} is gone around: {} {} is {:.1f} times slower than those of others",
+      log::warning("server {} is avoided: {} {} is {:.1f} times slower than those of others",
                    servers_.name_of(id), one.part() == proto::SlowServer::DISK ? "disk" : "link", one.name(),
                    one.factor());
   for (const auto& [id, one] : slow_)
-    if (believed() && !told.contains(id))
-      log::info("server {} is no longer gone around", servers_.name_of(id));
+    if (believed() && !told.contains(id)) log::info("server {} is no longer avoided", servers_.name_of(id));
   slow_ = std::move(told);
   told_ = clock_.now();
 }

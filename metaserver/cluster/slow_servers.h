@@ -1,4 +1,4 @@
-/// Servers that others go around, because a disk or link of theirs is slower than their peers'.
+/// Servers that others avoid, because a disk or link of theirs is slower than their peers'.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace kintsugi::metaserver {
 /// What the monitor said last. It is a preference and never a condition: a server of this list takes part wherever there are not
 /// enough others. So that a monitor which is wrong, or dies, costs little:
 /// - what it said is forgotten kBelieved after it said so last, or at once when it leaves the server out;
-/// - at most one server in kOneOf is gone around, the slowest, and one that is already goes before others.
+/// - at most one server in kOneOf is avoided, the slowest, and one that is already goes before others.
 ///
 /// In memory only: after a restart of the metaserver the monitor says it again within a second.
 class SlowServers {
@@ -32,7 +32,7 @@ class SlowServers {
   void tell(const google::protobuf::RepeatedPtrField<proto::SlowServer>& slow);
 
   bool contains(ServerId server) const { return find(server) != nullptr; }
-  /// Why the server is gone around; null: it is not.
+  /// Why the server is avoided; null: it is not.
   const proto::SlowServer* find(ServerId server) const;
   /// All of them, by id.
   std::vector<ServerId> list() const;

@@ -5,24 +5,18 @@
 
 #include "common/base/hash.h"
 #include "common/base/statistics.h"
+#include "monitoring/behaviour/behaviour_verdict.h"
 
 namespace kintsugi::behaviour {
 namespace {
 
 /// Evidence that is kept of one observation on one server.
 constexpr size_t kOddKept = 20;
-/// Servers that differ from the others by less than this factor (log2) share one model as they are.
-constexpr double kSameSpeed = 0.05;
-/// From so many servers on, a change that most of them show is none of one server's.
-constexpr size_t kComparable = 3;
+/// And so many others have to be well.
 constexpr size_t kWellNeeded = 2;
 
 uint64_t key_of(const Module& module) {
   return mix_bits(hash_name(module.process_kind) ^ mix_bits(module.role_path));
-}
-
-std::string name_of(const Module& module, size_t observation) {
-  return observation == 0 ? "self time" : module.outputs[observation - 1];
 }
 
 /// Executions are kept by the octave of this: their bytes, where that is an input, else the first input.
@@ -32,28 +26,10 @@ double size_of(const Module& module, const std::vector<double>& inputs) {
   return inputs.empty() ? 1 : inputs.front();
 }
 
-double log_ratio(double actual, double predicted) {
-  return actual > 0 && predicted > 0 ? std::log2(actual / predicted) : 0;
-}
-
-std::string quantity(double value, bool time) {
-  if (!time) return fmt::format("{:.4g}", value);
-  if (value >= 1e9) return fmt::format("{:.3g} s", value / 1e9);
-  if (value >= 1e6) return fmt::format("{:.3g} ms", value / 1e6);
-  return fmt::format("{:.3g} us", value / 1e3);
-}
-
 }  // namespace
 
 bool Detector::OnServer::alarmed() const {
   return std::any_of(judged.begin(), judged.end(), [](const Judged& j) { return j.since.has_value(); });
-}
-
-double Detector::Judged::factor() const {
-  std::vector<double> factors;
-  for (const Odd& each : odd)
-    if (each.predicted > 0) factors.push_back(each.actual / each.predicted);
-  return median_of(factors);
 }
 
 void Detector::add(const Origin& origin, const Module& module,
@@ -135,7 +111,7 @@ void Detector::judge(Known& known, OnServer& server, const Execution& execution,
   }
 }
 
-std::optional<Detector::FitJob> Detector::due(TimePoint now) {
+std::optional<FitJob> Detector::due(TimePoint now) {
   forget(now);
   uint64_t chosen = 0;
   const Known* oldest = nullptr;
@@ -154,7 +130,10 @@ std::optional<Detector::FitJob> Detector::due(TimePoint now) {
   if (oldest == nullptr) return std::nullopt;
   modules_.at(chosen).fitting = true;
 
-  FitJob job{.module = chosen, .about = oldest->about, .settings = settings_};
+  FitJob job{.module = chosen,
+             .about = oldest->about,
+             .learning = settings_.learning,
+             .features = settings_.features};
   job.inputs.resize(oldest->about.inputs.size());
   job.observed.resize(1 + oldest->about.outputs.size());
   const size_t each = std::max<size_t>(1, settings_.most_samples / oldest->servers.size());
@@ -172,44 +151,6 @@ std::optional<Detector::FitJob> Detector::due(TimePoint now) {
     job.servers.push_back(server.origin.name);
   }
   return job;
-}
-
-Detector::Fitted Detector::fit(const FitJob& job) {
-  Fitted out{.module = job.module};
-  out.features = select_features(job.about.inputs, job.inputs, job.observed, job.settings.features);
-  for (size_t o = 0; o < job.observed.size(); ++o) {
-    auto& observation = out.observations.emplace_back();
-    const auto& lacking = out.features.needs_more_inputs;
-    if (out.features.kept.empty() || std::find(lacking.begin(), lacking.end(), o) != lacking.end()) continue;
-    Samples samples;
-    for (size_t f : out.features.kept)
-      samples.inputs.push_back(job.inputs[f]);
-    samples.observed = job.observed[o];
-    if (!all_positive(samples)) {
-      observation.model = ObservationModel::learn(samples, job.settings.learning);
-      continue;
-    }
-    // How much slower each server is than what is common to all, before what is common is learnt.
-    const Estimator common = Estimator::fit(samples, job.settings.learning.fit);
-    std::vector<std::vector<double>> ratios(job.servers.size());
-    for (size_t i = 0; i < samples.size(); ++i)
-      ratios[job.server_of[i]].push_back(log_ratio(samples.observed[i], common.predict(samples.row(i))));
-    std::vector<double> factors(job.servers.size(), 1);
-    for (size_t s = 0; s < ratios.size(); ++s)
-      if (const double median = median_of(ratios[s]); std::abs(median) > kSameSpeed)
-        factors[s] = std::exp2(median);
-    for (size_t i = 0; i < samples.size(); ++i)
-      samples.observed[i] /= factors[job.server_of[i]];
-    observation.model = ObservationModel::learn(samples, job.settings.learning);
-    for (size_t s = 0; s < factors.size(); ++s)
-      observation.factors[job.servers[s]] = factors[s];
-    std::vector<double> residuals;
-    for (size_t i = 0; i < samples.size(); ++i)
-      residuals.push_back(
-          log_ratio(samples.observed[i], observation.model->estimator().predict(samples.row(i))));
-    observation.deviation = robust_deviation_of(residuals);
-  }
-  return out;
 }
 
 void Detector::install(Fitted fitted, TimePoint now) {
@@ -284,61 +225,16 @@ std::vector<proto::Verdict> Detector::alarms(TimePoint now) {
     const bool of_all = suspect.known->servers.size() >= kComparable && (well < kWellNeeded || well <= found);
     if (judged.since && (judged.recent.calm() || of_all)) judged.since.reset();
     if (!judged.since && odd(i) && !of_all) judged.since = judged.first_odd;
-    if (judged.since) out.push_back(verdict(*suspect.known, *suspect.server, suspect.observation, now));
+    if (judged.since)
+      out.push_back(behaviour_verdict({.about = suspect.known->about,
+                                       .fitted = *suspect.known->fitted,
+                                       .observation = suspect.observation,
+                                       .servers = suspect.known->servers.size(),
+                                       .origin = suspect.server->origin,
+                                       .judged = judged},
+                                      now));
   }
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.factor() > b.factor(); });
-  return out;
-}
-
-proto::Verdict Detector::verdict(const Known& known, const OnServer& server, size_t observation,
-                                 TimePoint now) const {
-  const Judged& judged = server.judged[observation];
-  const ObservationModel& model = *known.fitted->observations[observation].model;
-  proto::Verdict out;
-  out.set_kind(proto::Verdict::BEHAVIOUR);
-  out.set_server(server.origin.name);
-  out.set_server_id(server.origin.server_id);
-  out.set_process(server.origin.process);
-  out.set_process_kind(known.about.process_kind);
-  out.set_region(known.about.region);
-  out.set_file(known.about.file);
-  out.set_line(known.about.line);
-  out.set_function(known.about.function);
-  out.set_since_ns(
-      static_cast<uint64_t>(std::max<int64_t>(0, std::chrono::nanoseconds(now - *judged.since).count())));
-
-  std::vector<double> probabilities;
-  bool extrapolated = false;
-  for (const Odd& odd : judged.odd) {
-    probabilities.push_back(odd.probability);
-    extrapolated = extrapolated || !odd.beyond.empty();
-  }
-  out.set_factor(judged.factor());
-  out.set_probability(mean_of(probabilities));
-  out.set_confidence(known.servers.size() >= kComparable && !extrapolated ? proto::Verdict::LIKELY
-                                                                          : proto::Verdict::UNSURE);
-
-  const std::string name = name_of(known.about, observation);
-  out.add_why(
-      fmt::format("{} of the last {} executions have more {} than their inputs say, {} of them far more",
-                  judged.recent.off(), judged.recent.seen(), name, judged.recent.far()));
-  if (!judged.odd.empty()) {
-    const Odd& last = judged.odd.back();
-    std::string inputs;
-    for (size_t k = 0; k < last.inputs.size(); ++k)
-      inputs += fmt::format("{}{} {:.4g}", k == 0 ? "" : ", ",
-                            known.about.inputs[known.fitted->features.kept[k]], last.inputs[k]);
-    out.add_why(fmt::format("the last of them: {} where {} were expected ({})",
-                            quantity(last.actual, observation == 0),
-                            quantity(last.predicted, observation == 0), inputs));
-    std::string beyond;
-    for (const auto& input : last.beyond)
-      beyond += fmt::format("{}{} ({:.0f} sigma)", beyond.empty() ? "" : ", ",
-                            known.about.inputs[known.fitted->features.kept[input.input]], input.distance);
-    if (!beyond.empty()) out.add_why("extrapolated in: " + beyond);
-  }
-  out.add_why(fmt::format("the model is of {} executions on {} servers, with an R2 of {:.2f} out of fold",
-                          model.learnt_from(), known.servers.size(), model.r2()));
   return out;
 }
 
@@ -350,7 +246,7 @@ std::vector<Detector::Learnt> Detector::learnt() const {
       const auto& model = known.fitted->observations[o].model;
       Learnt line{.process_kind = known.about.process_kind,
                   .region = known.about.region,
-                  .observation = name_of(known.about, o),
+                  .observation = observation_name(known.about, o),
                   .needs_more_inputs = !model};
       if (model) {
         line.r2 = model->r2();

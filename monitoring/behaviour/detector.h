@@ -1,9 +1,8 @@
 /// Watches the executions that are reported of all servers, and says which module behaves on which server unlike what its inputs say.
-/// Not thread-safe, but for fit(), which may run in another thread.
+/// Not thread-safe; fit() of what due() gives may run in another thread.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,8 +12,8 @@
 
 #include "common/proto/sight.pb.h"
 #include "common/runtime/clock.h"
-#include "monitoring/behaviour/features.h"
-#include "monitoring/behaviour/observation_model.h"
+#include "monitoring/behaviour/judged.h"
+#include "monitoring/behaviour/module_fit.h"
 #include "monitoring/behaviour/region_watch.h"
 #include "monitoring/behaviour/reservoir.h"
 
@@ -35,22 +34,6 @@ struct DetectorSettings {
   size_t most_servers = 1024;  ///< of one module, likewise
 };
 
-/// Where executions ran. `name` as people know it.
-struct Origin {
-  std::string name;
-  uint64_t server_id = 0, process = 0;
-};
-
-/// A region of code in one kind of process.
-struct Module {
-  std::string process_kind;
-  uint64_t role_path = 0;
-  std::string region;  ///< calling context, outermost first
-  std::string file, function;
-  uint32_t line = 0;
-  std::vector<std::string> inputs, outputs;
-};
-
 class Detector {
  public:
   /// What was learnt of one observation, for people.
@@ -63,25 +46,6 @@ class Detector {
     std::vector<std::string> inputs;  ///< that the model uses
     std::vector<std::string> duplicates, noise;
   };
-  struct FitJob {
-    uint64_t module = 0;
-    Module about;
-    std::vector<std::vector<double>> inputs, observed;  ///< by column
-    std::vector<std::string> servers;
-    std::vector<size_t> server_of;  ///< by execution, a number in `servers`
-    DetectorSettings settings;
-  };
-  struct Fitted {
-    uint64_t module = 0;
-    Features features;
-    struct Observation {
-      std::optional<ObservationModel> model;  ///< absent: nothing says anything about it
-      std::map<std::string, double>
-          factors;           ///< of servers: how much slower than the model they are as a rule
-      double deviation = 0;  ///< of log2(actual / predicted)
-    };
-    std::vector<Observation> observations;
-  };
 
   explicit Detector(DetectorSettings settings = {}) : settings_(std::move(settings)) {}
 
@@ -92,8 +56,6 @@ class Detector {
 
   /// The module whose model is missing or oldest, when one is due.
   std::optional<FitJob> due(TimePoint now);
-  /// Takes seconds for many executions of many inputs. Depends on its parameter only.
-  static Fitted fit(const FitJob& job);
   void install(Fitted fitted, TimePoint now);
   /// due(), fit() and install() of all that are due.
   void refit(TimePoint now);
@@ -106,19 +68,6 @@ class Detector {
   size_t modules() const { return modules_.size(); }
 
  private:
-  struct Odd {
-    double actual, predicted, probability;
-    std::vector<double> inputs;
-    std::vector<ExtrapolationErrors::At::Beyond> beyond;
-  };
-  struct Judged {  // one observation on one server
-    RecentExecutions recent;
-    std::deque<Odd> odd;
-    std::optional<TimePoint> since;  ///< an alarm stands
-    TimePoint first_odd{};
-    /// How much more than expected the odd ones have, in the middle.
-    double factor() const;
-  };
   struct OnServer {
     Origin origin;
     Reservoir reservoir;
@@ -137,7 +86,6 @@ class Detector {
 
   void judge(Known& known, OnServer& server, const Execution& execution, TimePoint now);
   void forget(TimePoint now);
-  proto::Verdict verdict(const Known& known, const OnServer& server, size_t observation, TimePoint now) const;
   std::vector<double> kept_inputs(const Known& known, const Execution& execution) const;
 
   DetectorSettings settings_;

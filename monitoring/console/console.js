@@ -125,13 +125,13 @@ function healthOf(server, known) {
   // What the metaserver said last may be old: only who reports is there for sure.
   if (!known) return server.silent_s !== null && server.silent_s <= 3 ? ["", "✓ reports"] : ["warn", "? not known"];
   if (server.liveness === "dead") return ["bad", "✕ dead"];
-  if (server.alarms.length) return ["bad", server.slow_factor > 0 ? "! alarm, gone around" : "! alarm"];
+  if (server.alarms.length) return ["bad", server.slow_factor > 0 ? "! alarm, avoided" : "! alarm"];
   if (server.liveness === "suspect") return ["warn", "? suspect"];
   const states = server.disk_states.map(diskState);
   const worst = ["hung", "failed", "read-only", "full", "slow"].find((state) => states.includes(state));
   if (worst) return ["warn", `! ${counted(states.filter((state) => state === worst).length, "disk")} ${worst}`];
   if (server.draining) return ["warn", "→ draining"];
-  if (server.slow_factor > 0) return ["warn", `↷ gone around, ${server.slow_factor.toFixed(1)} times slower`];
+  if (server.slow_factor > 0) return ["warn", `↷ avoided, ${server.slow_factor.toFixed(1)} times slower`];
   return ["", "✓ alive"];
 }
 
@@ -302,9 +302,9 @@ function drawOverview(data) {
   if (data.servers.reporting < data.servers.all || data.servers.all === 0) [level, text] = ["warn", `Nothing is known to be stuck; ${reports}.`];
   if (data.servers.dead + data.servers.suspect > 0 && stuck === 0)
     [level, text] = ["warn", `${counted(data.servers.dead, "server")} dead, ${data.servers.suspect} suspect; ${reports}.`];
-  if (data.masked_alarms > 0 && stuck === 0) [level, text] = ["warn", `${counted(data.masked_alarms, "culprit")}, but operations go on; ${reports}.`];
-  if (stuck > 0) [level, text] = ["bad", `${counted(stuck, "culprit")}, but nobody waits for ${stuck === 1 ? "it" : "them"} now; ${reports}.`];
-  if (data.holding_alarms > 0) [level, text] = ["bad", `${counted(data.holding_alarms, "culprit")} hold${data.holding_alarms === 1 ? "s" : ""} others up; ${reports}.`];
+  if (data.masked_alarms > 0 && stuck === 0) [level, text] = ["warn", `${counted(data.masked_alarms, "culprit")}, but operations continue without ${data.masked_alarms === 1 ? "it" : "them"}; ${reports}.`];
+  if (stuck > 0) [level, text] = ["bad", `${counted(stuck, "culprit")}; no operation waits for ${stuck === 1 ? "it" : "them"} now; ${reports}.`];
+  if (data.holding_alarms > 0) [level, text] = ["bad", `Operations wait for ${counted(data.holding_alarms, "culprit")}; ${reports}.`];
   if (lacks) [level, text] = [level === "bad" || data.stripes.unreadable > 0 ? "bad" : "warn", `${lacks[0].toUpperCase()}${lacks.slice(1)}. ${text}`];
   if (!data.metaserver.answers) [level, text] = ["bad", "The metaserver does not answer: nothing can be stored or found until it is back. What is shown of the servers may be old."];
   if (data.monitor.replaced) [level, text] = ["warn", "Another monitor was started later: this one is not asked any more."];

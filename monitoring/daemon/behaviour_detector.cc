@@ -77,7 +77,7 @@ std::vector<proto::Verdict> BehaviourDetector::examine(const model::Snapshot& sn
   if (snapshot.taken - fitted_ >= kFit) {
     fitted_ = snapshot.taken;
     if (const auto job = detector_.due(snapshot.taken))
-      detector_.install(behaviour::Detector::fit(*job), snapshot.taken);
+      detector_.install(behaviour::fit(*job), snapshot.taken);
   }
   std::vector<proto::Verdict> found = detector_.alarms(snapshot.taken);
   for (proto::Verdict& verdict : found) {

@@ -34,11 +34,11 @@ class ClusterWatch {
   asio::awaitable<void> stop();
 
   const proto::ListServersResponse& servers() const { return servers_; }
-  /// Whom the metaserver is to have others go around from its next turn on.
+  /// The servers that the metaserver is to have others avoid from its next turn on.
   void tell_slow(const std::vector<proto::SlowServer>& slow);
   /// As detectors want them.
   std::vector<model::ServerLife> lives() const;
-  /// The metaserver has others go around the server.
+  /// The metaserver has others avoid the server.
   bool gone_around(uint64_t server_id) const;
   const proto::RepairStatusResponse& repairs() const { return repairs_; }
   /// Room, and how many stripes lack chunks.

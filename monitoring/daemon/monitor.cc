@@ -131,7 +131,7 @@ void Monitor::round() {
     last_kept_ = now;
   }
   for (const proto::Verdict& record : records) {
-    log::info("alarm {} {}: {}", record.id(), record.cleared_wall_ns() != 0 ? "is over" : "stands",
+    log::info("alarm {} {}: {}", record.id(), record.cleared_wall_ns() != 0 ? "cleared" : "raised",
               proto::describe(record));
     history_.keep(record.SerializeAsString());
   }

@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "monitoring/progress/progress_order.h"
+#include "monitoring/progress/automaded.h"
+#include "monitoring/progress/prodometer.h"
 
 namespace kintsugi::progress {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "monitoring/progress/open_tasks.h"
-#include "monitoring/progress/progress_order.h"
+#include "monitoring/progress/standing.h"
 
 namespace kintsugi::progress {
 

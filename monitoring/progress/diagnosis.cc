@@ -9,8 +9,8 @@
 #include "monitoring/progress/culprits.h"
 #include "monitoring/progress/hidden_targets.h"
 #include "monitoring/progress/history.h"
-#include "monitoring/progress/progress_order.h"
 #include "monitoring/progress/verdicts.h"
+#include "monitoring/progress/without_targets.h"
 
 namespace kintsugi::progress {
 namespace {

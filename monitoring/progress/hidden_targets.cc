@@ -5,7 +5,7 @@
 #include <string>
 
 #include "monitoring/progress/baselines.h"
-#include "monitoring/progress/progress_order.h"
+#include "monitoring/progress/without_targets.h"
 
 namespace kintsugi::progress {
 namespace {

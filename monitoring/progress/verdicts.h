@@ -16,7 +16,4 @@ std::vector<proto::Verdict> write_verdicts(const OpenTasks& tasks, const WaitGra
                                            const Sojourns& sojourns, const std::vector<Culprit>& culprits,
                                            const Settings& settings);
 
-/// "server 4: ..." of one step of a chain.
-proto::ChainLink link_of(const OpenTasks& tasks, const WaitGraph& graph, uint32_t vertex);
-
 }  // namespace kintsugi::progress

@@ -205,8 +205,8 @@ asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, ru
 }
 
 bool Observer::State::has_complaints() const {
-  return std::ranges::any_of(recorder.live().targets(),
-                             [](const runtime::TargetTotals& target) { return target.complaints > 0; });
+  return std::ranges::any_of(recorder.live().targets().read(),
+                             [](const TargetTotals& target) { return target.complaints > 0; });
 }
 
 void Observer::State::run() {

@@ -9,7 +9,7 @@
 #include <prometheus/metric_family.h>
 
 #include "monitoring/sight/otlp.h"
-#include "monitoring/sight/reporter.h"
+#include "monitoring/sight/source_place.h"
 
 namespace kintsugi::sight {
 
@@ -59,11 +59,11 @@ class RecorderCollectable : public prometheus::Collectable {
       family.metric[0].counter.value = double(value);
       return family;
     };
-    const runtime::LiveWork& live = recorder_.live();
+    const LiveWork& live = recorder_.live();
     return {std::move(durations), std::move(errors),
             one("kintsugi_sight_dropped_total", "Open work that found no place in a table.", live.dropped()),
             one("kintsugi_sight_implicit_tasks_total", "Work side by side that nobody marked as tasks.",
-                live.implicit_tasks())};
+                live.implicit_tasks().count())};
   }
 
  private:
@@ -122,11 +122,11 @@ std::string render_live(const Recorder& recorder) {
     std::string text;
   };
   std::vector<Line> lines;
-  const runtime::LiveWork& live = recorder.live();
+  const LiveWork& live = recorder.live();
   const int64_t now = recorder.now().time_since_epoch().count();
-  runtime::LiveRecord record;
-  for (uint32_t slot = 1; slot < live.record_slots(); ++slot) {
-    if (!live.read_record(slot, record)) continue;
+  LiveRecord record;
+  for (uint32_t slot = 1; slot < live.records().slots(); ++slot) {
+    if (!live.records().read(slot, record)) continue;
     const auto wait = static_cast<proto::WaitKind>(record.wait);
     lines.push_back(
         {record.entered_ns,
@@ -134,7 +134,7 @@ std::string render_live(const Recorder& recorder) {
                      record.task, record.trace_id, record.site != nullptr ? record.site->name : "wait",
                      record.wait != runtime::WaitKind::kNone ? proto::WaitKind_Name(wait) : "",
                      short_file(record.where.file_name()), record.where.line(),
-                     live.target_name(record.target))});
+                     live.targets().name_of(record.target))});
   }
   std::ranges::sort(lines, {}, &Line::entered);
   std::string page =

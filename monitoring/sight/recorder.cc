@@ -46,8 +46,9 @@ struct Recorder::State {
 };
 
 Recorder::Recorder(const runtime::Clock& clock, uint64_t seed, RecorderLimits limits)
-    : TraceRecorder(clock, dynamic_cast<const runtime::SteadyClock*>(&clock) != nullptr, seed),
+    : TraceRecorder(seed),
       clock_(clock),
+      live_(clock, dynamic_cast<const runtime::SteadyClock*>(&clock) != nullptr),
       state_(std::make_unique<State>()) {
   state_->limits = limits;
 }
@@ -63,10 +64,48 @@ Context Recorder::root_context(TimePoint deadline) {
   return context;
 }
 
-void Recorder::record(const Event& event, uint64_t parent_path, const runtime::LiveWork::Closed& closed) {
+Recorder::Opened Recorder::open(runtime::LiveHandle parent, const runtime::Opening& opening) {
+  const int64_t now = live_.now_ns();
+  return {live_.open(parent, opening, now), TimePoint(Duration(now))};
+}
+
+void Recorder::close(runtime::LiveHandle region, uint64_t parent_path, Event& event) {
+  const int64_t now = live_.now_ns();
+  const LiveWork::Closed closed = live_.close(region, now, event.code);
+  event.duration = TimePoint(Duration(now)) - event.entered;
+  event.self = std::max(Duration::zero(), event.duration - Duration(closed.covered_ns));
   ThreadLog& log = state_->log_of_this_thread();
   log.ring.push(event);
   log.paths.add(event, parent_path, closed);
+}
+
+runtime::LiveHandle Recorder::open_wait(const Context& context, runtime::WaitKind wait, uint64_t target,
+                                        uint64_t target_span, uint8_t need, std::source_location where) {
+  return live_.open_wait(context, wait, target, target_span, need, where);
+}
+
+void Recorder::close_wait(runtime::LiveHandle wait, Code outcome) {
+  live_.close_wait(wait, outcome);
+}
+
+void Recorder::progress(runtime::LiveHandle region, uint64_t count) {
+  live_.progress(region, count, live_.now_ns());
+}
+
+void Recorder::advance(runtime::LiveHandle region, uint64_t amount) {
+  live_.advance(region, amount, live_.now_ns());
+}
+
+bool Recorder::knows_target(uint64_t id) {
+  return live_.knows_target(id);
+}
+
+void Recorder::name_target(uint64_t id, std::string_view name, bool device) {
+  live_.name_target(id, name, device);
+}
+
+void Recorder::complain(uint64_t target, uint16_t method) {
+  live_.complain(target, method);
 }
 
 std::vector<Event> Recorder::recent_events(size_t at_most) const {

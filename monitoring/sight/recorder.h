@@ -12,6 +12,7 @@
 #include "common/runtime/clock.h"
 #include "common/runtime/context.h"
 #include "common/runtime/span.h"
+#include "monitoring/sight/live_work.h"
 #include "monitoring/sight/site.h"
 
 namespace kintsugi::sight {
@@ -51,12 +52,25 @@ class Recorder final : public TraceRecorder {
   /// The name of a calling context: "client.put > client.write_stripe > chunkserver.write_chunk".
   std::string path_name(uint64_t path) const;
   TimePoint now() const { return clock_.now(); }
+  /// What is open now.
+  LiveWork& live() { return live_; }
+  const LiveWork& live() const { return live_; }
 
-  void record(const Event& event, uint64_t parent_path, const runtime::LiveWork::Closed& closed) override;
+  Opened open(runtime::LiveHandle parent, const runtime::Opening& opening) override;
+  void close(runtime::LiveHandle region, uint64_t parent_path, Event& event) override;
+  runtime::LiveHandle open_wait(const Context& context, runtime::WaitKind wait, uint64_t target,
+                                uint64_t target_span, uint8_t need, std::source_location where) override;
+  void close_wait(runtime::LiveHandle wait, Code outcome) override;
+  void progress(runtime::LiveHandle region, uint64_t count) override;
+  void advance(runtime::LiveHandle region, uint64_t amount) override;
+  bool knows_target(uint64_t id) override;
+  void name_target(uint64_t id, std::string_view name, bool device) override;
+  void complain(uint64_t target, uint16_t method) override;
 
  private:
   struct State;
   const runtime::Clock& clock_;
+  LiveWork live_;
   std::unique_ptr<State> state_;
 };
 

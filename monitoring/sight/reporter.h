@@ -2,14 +2,16 @@
 /// No clock, no network: see observer.h for who sends them.
 #pragma once
 
-#include <map>
 #include <mutex>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "common/proto/sight.pb.h"
+#include "monitoring/sight/open_tasks.h"
 #include "monitoring/sight/recorder.h"
+#include "monitoring/sight/report_dictionary.h"
+#include "monitoring/sight/report_samples.h"
+#include "monitoring/sight/report_totals.h"
 
 namespace kintsugi::sight {
 
@@ -51,47 +53,34 @@ class Reporter {
   void forget();
 
  private:
-  void tell_live(proto::SightReport& report, int64_t now);
+  void tell_live(proto::SightReport& report, const std::vector<OpenTask>& tasks, ReportedPlaces& places,
+                 int64_t now) const;
+  size_t tell_task(proto::SightReport& report, const OpenTask& open, ReportedPlaces& places,
+                   int64_t now) const;
+  size_t tell_held(proto::SightReport& report, const OpenTask& open, ReportedPlaces& places,
+                   int64_t now) const;
+  void tell_roles(proto::SightReport& report, const std::vector<OpenTask>& tasks, bool all, int64_t now);
   /// Where the loop was last, when it does not come round.
-  void tell_last_touched(proto::SightReport& report, int64_t now);
+  void tell_last_touched(proto::SightReport& report, ReportedPlaces& places, int64_t now) const;
   void tell_ended(proto::SightReport& report, int64_t now);
-  void tell_dictionary(proto::SightReport& report);
-  void tell_totals(proto::SightReport& report, int64_t now);
-  void tell_samples(proto::SightReport& report);
-  void fill(proto::SightLive& live, const runtime::LiveRecord& record, const runtime::TaskRecord& task,
-            uint32_t slot, int64_t now) const;
+  void fill(proto::SightLive& live, const LiveRecord& record, const TaskRecord& task, uint32_t slot,
+            int64_t now) const;
 
   const Recorder& recorder_;
   const uint64_t process_;
   const ReporterLimits limits_;
   const TimePoint began_;
-  std::string host_;
+  const std::string host_;
   mutable std::mutex mutex_;  ///< guards who_
   Reporting who_;
 
   uint64_t sequence_ = 0;
-  bool all_live_ = true;  ///< asked for, and for the first report
-  std::unordered_set<uint64_t> told_paths_, telling_paths_;
-  uint32_t told_states_ = 1, telling_states_ = 1;
-  struct ToldEdge {
-    uint64_t count = 0;
-    int64_t sum_q8 = 0;
-  };
-  std::unordered_map<uint32_t, ToldEdge> told_edges_;  ///< by both states: what was told last
-  std::vector<uint64_t> told_begun_;                   ///< by role: how many tasks, as it was told last
-  std::map<uint64_t, runtime::LiveRecord> places_;     ///< of open regions, by path
-  std::map<uint64_t, uint64_t> parents_;               ///< of open regions, by path
+  bool all_live_ = true;              ///< asked for, and for the first report
+  std::vector<uint64_t> told_begun_;  ///< by role: how many tasks, as it was told last
   int64_t ended_told_ = 0, ended_telling_ = 0;
-  TimePoint sampled_{}, sampling_{};
-  std::vector<std::string> samples_of_;
+  ReportDictionary dictionary_;
+  ReportTotals totals_;
+  ReportSamples samples_;
 };
-
-/// Counts and the one line of what stands still longest, in at most 256 bytes.
-proto::SightSummary summarise(const Recorder& recorder, Duration loop_lag,
-                              Duration still = std::chrono::seconds(5));
-
-/// "src/file.cc", "Class::function" of a place in the code, without what surrounds the names.
-std::string short_file(const char* file);
-std::string short_function(const char* function);
 
 }  // namespace kintsugi::sight

@@ -10,7 +10,6 @@ namespace kintsugi::sight {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<Event> && sizeof(Event) % 8 == 0);
-using Word = uint64_t __attribute__((may_alias));
 
 constexpr Site kOtherSite{"other"};
 
@@ -70,7 +69,7 @@ PathTable::PathTable(size_t max_paths)
     : slots_(std::bit_ceil(max_paths * 2 + 2)), mask_(slots_.size() - 1), max_paths_(max_paths) {}
 
 PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const Site& site,
-                                      const runtime::LiveWork::Closed& closed) {
+                                      const LiveWork::Closed& closed) {
   // The walk ends: the table has more than twice as many slots as paths are let in.
   for (size_t i = path & mask_;; i = (i + 1) & mask_) {
     Entry* const found = slots_[i].load(std::memory_order_relaxed);
@@ -85,7 +84,7 @@ PathTable::Entry& PathTable::entry_of(uint64_t path, uint64_t parent_path, const
   }
 }
 
-void PathTable::add(const Event& event, uint64_t parent_path, const runtime::LiveWork::Closed& closed) {
+void PathTable::add(const Event& event, uint64_t parent_path, const LiveWork::Closed& closed) {
   Entry& entry = entry_of(event.path, parent_path, *event.site, closed);
   add_relaxed(entry.count, 1);
   if (event.code != Code::kOk) add_relaxed(entry.errors, 1);

@@ -7,12 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "common/runtime/zeroed_array.h"
 #include "monitoring/sight/recorder.h"
+#include "monitoring/sight/tables/zeroed_array.h"
 
 namespace kintsugi::sight {
-
-using runtime::ZeroedArray;
 
 /// Events as atomic words guarded by a sequence number each (a seqlock), so that a reader never blocks the
 /// writer and sees an event whole or not at all.
@@ -41,7 +39,7 @@ class PathTable {
  public:
   explicit PathTable(size_t max_paths);
   /// To be called by the owning thread only.
-  void add(const Event& event, uint64_t parent_path, const runtime::LiveWork::Closed& closed);
+  void add(const Event& event, uint64_t parent_path, const LiveWork::Closed& closed);
   /// Adds to the entries of `into` with an equal path, whose places are in `places`; may be called by any thread.
   void collect(std::vector<PathTotals>& into, std::unordered_map<uint64_t, size_t>& places) const;
 
@@ -55,8 +53,7 @@ class PathTable {
     std::atomic<uint64_t> count{0}, errors{0}, total_ns{0}, self_ns{0};
     std::array<std::atomic<uint64_t>, PathTotals::kBuckets> histogram{};
   };
-  Entry& entry_of(uint64_t path, uint64_t parent_path, const Site& site,
-                  const runtime::LiveWork::Closed& closed);
+  Entry& entry_of(uint64_t path, uint64_t parent_path, const Site& site, const LiveWork::Closed& closed);
 
   std::vector<std::atomic<Entry*>> slots_;  ///< null: free
   std::deque<Entry> entries_;  ///< what the slots point to, which never moves; for the writer only

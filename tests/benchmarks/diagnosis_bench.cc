@@ -8,7 +8,8 @@
 #include "monitoring/model/worker_model.h"
 #include "monitoring/progress/diagnosis.h"
 #include "monitoring/progress/loops.h"
-#include "monitoring/progress/progress_order.h"
+#include "monitoring/progress/prodometer.h"
+#include "monitoring/progress/without_targets.h"
 
 namespace kintsugi::progress {
 namespace {

@@ -1,63 +1,13 @@
 // The turns of an event loop: how much processor time it spends between two looks for events, and who took it.
 #include "common/runtime/production/loop_turns.h"
 
-#include <thread>
-#include <vector>
-
-#include <boost/asio/post.hpp>
-#include <gtest/gtest.h>
-
-#include "common/runtime/live_work.h"
-#include "common/runtime/production/run.h"
+#include "common/runtime/turn_place.h"
+#include "tests/common/loop_turns_rig.h"
 
 namespace kintsugi::runtime {
 namespace {
 
-constexpr Site kSlow{"test.slow"}, kQuick{"test.quick"}, kOuter{"test.outer"};
-
-void burn(Duration processor_time) {
-  timespec used{};
-  const auto now = [&] {
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
-  };
-  for (const auto begin = now(); now() - begin < processor_time;) {
-  }
-}
-
-struct LongTurn {
-  std::string ran;
-  Duration took;
-};
-
-class LoopTurnsTest : public ::testing::Test {
- protected:
-  LoopTurnsTest() {
-    turns_.on_long = [this](std::string_view ran, Duration took) {
-      long_.push_back({std::string(ran), took});
-    };
-  }
-  /// Runs each of these as a handler of its own, one after the other.
-  void run(const std::vector<std::function<void()>>& handlers) { run_on(production_, run_all(handlers)); }
-  uint64_t turns() const {
-    uint64_t all = 0;
-    for (const uint64_t count : turns_.totals().turns)
-      all += count;
-    return all;
-  }
-
-  ProductionRuntime production_;
-  LoopTurns& turns_ = production_.measure_turns();
-  std::vector<LongTurn> long_;
-
- private:
-  asio::awaitable<void> run_all(const std::vector<std::function<void()>>& handlers) {
-    for (const auto& handler : handlers) {
-      co_await asio::post(production_.runtime().executor, asio::use_awaitable);
-      handler();
-    }
-  }
-};
+constexpr Site kSlow{"test.slow"}, kQuick{"test.quick"};
 
 TEST_F(LoopTurnsTest, AreMeasuredByTheProcessorTimeThatTheyTake) {
   run({[] { burn(30ms); }, [] { std::this_thread::sleep_for(50ms); }, [] { burn(3ms); }});
@@ -79,41 +29,21 @@ TEST_F(LoopTurnsTest, EndWhenTheLoopLooksForEvents) {
   EXPECT_GE(counts[2] + counts[3], 20u);  // 2 to 10 ms
 }
 
-TEST_F(LoopTurnsTest, AreNamedByTheRegionThatRanLongest) {
-  LiveWork live(production_.runtime().clock, true);
-  const auto in_region = [&](const Site& site, LiveHandle parent, Duration time) {
-    const LiveHandle region =
-        live.open(parent, {.site = &site, .task = parent.slot == 0, .now_ns = live.now_ns()});
+TEST_F(LoopTurnsTest, AreNamedByWhatWasEnteredAndTookLongest) {
+  const auto pass = [this](const Site* site, Duration time) {
+    TurnPlace::here().enter(site, production_.runtime().clock.now().time_since_epoch().count());
     burn(time);
-    live.close(region, live.now_ns());
   };
   run({[&] {
-         const LiveHandle outer = live.open({}, {.site = &kOuter, .task = true, .now_ns = live.now_ns()});
-         in_region(kQuick, outer, 2ms);
-         in_region(kSlow, outer, 30ms);
-         in_region(kQuick, outer, 2ms);
-         live.close(outer, live.now_ns());
+         pass(&kQuick, 2ms);
+         pass(&kSlow, 30ms);
+         pass(&kQuick, 2ms);
+         pass(nullptr, 0ms);
        },
-       [&] { in_region(kQuick, {}, 1ms); },  //
        [] { burn(25ms); }});
   ASSERT_EQ(long_.size(), 2u);
   EXPECT_EQ(long_[0].ran, "test.slow");
   EXPECT_EQ(long_[1].ran, "") << "nothing of what it ran has a name";
-}
-
-TEST_F(LoopTurnsTest, OfAWaitThatHasBegunAreThoseOfTheRegionBelow) {
-  LiveWork live(production_.runtime().clock, true);
-  run({[&] {
-    Context context;
-    context.live = live.open({}, {.site = &kOuter, .task = true, .now_ns = live.now_ns()});
-    const LiveHandle wait =
-        live.open_wait(context, WaitKind::kStore, 0, 0, 0, std::source_location::current());
-    burn(30ms);
-    live.close_wait(wait, Code::kOk);
-    live.close(context.live, live.now_ns());
-  }});
-  ASSERT_EQ(long_.size(), 1u);
-  EXPECT_EQ(long_[0].ran, "test.outer");
 }
 
 TEST_F(LoopTurnsTest, AreAllCounted) {

@@ -116,7 +116,7 @@ TEST(VerdictText, AMachineIsNamedWithThoseThatItMakesSlow) {
 TEST(VerdictText, WhatIsMaskedOrAloneIsSaidAndOneTaskIsNotTwo) {
   Verdict verdict = stuck();
   verdict.set_masked(true);
-  EXPECT_THAT(describe(verdict), HasSubstr("the operations went on without it"));
+  EXPECT_THAT(describe(verdict), HasSubstr("operations continue without it"));
   verdict.set_waiters(1);
   verdict.clear_servers_waiting();
   EXPECT_THAT(describe(verdict), HasSubstr("1 task waits for it"));

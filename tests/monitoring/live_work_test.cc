@@ -1,4 +1,4 @@
-#include "common/runtime/live_work.h"
+#include "monitoring/sight/live_work.h"
 
 #include <atomic>
 #include <map>
@@ -15,10 +15,6 @@
 namespace kintsugi::sight {
 namespace {
 
-using runtime::LiveRecord;
-using runtime::LiveWork;
-using runtime::TaskRecord;
-
 constexpr Site kOuter{"test.outer", {"x", "y"}, {"r"}};
 constexpr Site kInner{"test.inner"};
 constexpr Site kBranch{"test.branch"};
@@ -26,16 +22,16 @@ constexpr Site kBranch{"test.branch"};
 std::vector<LiveRecord> open_records(const LiveWork& live) {
   std::vector<LiveRecord> records;
   LiveRecord record;
-  for (uint32_t slot = 1; slot < live.record_slots(); ++slot)
-    if (live.read_record(slot, record)) records.push_back(record);
+  for (uint32_t slot = 1; slot < live.records().slots(); ++slot)
+    if (live.records().read(slot, record)) records.push_back(record);
   return records;
 }
 
 size_t open_tasks(const LiveWork& live) {
   size_t count = 0;
   TaskRecord task;
-  for (uint32_t slot = 1; slot < live.task_slots(); ++slot)
-    count += live.read_task(slot, task);
+  for (uint32_t slot = 1; slot < live.tasks().slots(); ++slot)
+    count += live.tasks().read(slot, task);
   return count;
 }
 
@@ -70,12 +66,13 @@ TEST(LiveWork, AWaitSaysWhatItWaitsForAndIsGoneWhenItEnds) {
     const auto records = open_records(recorder.live());
     ASSERT_EQ(records.size(), 2u);
     EXPECT_EQ(records[1].wait, WaitKind::kDisk);
-    EXPECT_EQ(recorder.live().target_name(records[1].target), "/disk/a");
-    EXPECT_EQ(recorder.live().targets()[0].submitted - recorder.live().targets()[0].completed, 1u);
+    EXPECT_EQ(recorder.live().targets().name_of(records[1].target), "/disk/a");
+    EXPECT_EQ(recorder.live().targets().read()[0].submitted - recorder.live().targets().read()[0].completed,
+              1u);
     clock.advance(5ms);
   }
   EXPECT_EQ(open_records(recorder.live()).size(), 1u);
-  const auto device = recorder.live().targets()[0];
+  const auto device = recorder.live().targets().read()[0];
   EXPECT_TRUE(device.device);
   EXPECT_EQ(device.completed, 1u);
   EXPECT_EQ(device.busy_ns, uint64_t(Duration(5ms).count()));
@@ -119,11 +116,11 @@ TEST(LiveWork, ChildrenSideBySideAreTasksAndOnlyUnmarkedOnesAreCounted) {
   Task first{outer.context(), kBranch}, second{outer.context(), kBranch};
   Wait join{outer.context(), WaitKind::kJoin};
   EXPECT_EQ(open_tasks(recorder.live()), 3u);
-  EXPECT_EQ(recorder.live().implicit_tasks(), 0u);
+  EXPECT_EQ(recorder.live().implicit_tasks().count(), 0u);
   Module third{outer.context(), kInner};
   EXPECT_EQ(open_tasks(recorder.live()), 4u);
-  EXPECT_EQ(recorder.live().implicit_tasks(), 1u) << "who waits cannot open something";
-  EXPECT_EQ(recorder.live().implicit_places()[0], "test.inner beside what is open in test.outer");
+  EXPECT_EQ(recorder.live().implicit_tasks().count(), 1u) << "who waits cannot open something";
+  EXPECT_EQ(recorder.live().implicit_tasks().places()[0], "test.inner beside what is open in test.outer");
 }
 
 TEST(LiveWork, TwoChildrenSideBySideAreTwoTasksThatTheirParentJoins) {
@@ -135,19 +132,19 @@ TEST(LiveWork, TwoChildrenSideBySideAreTwoTasksThatTheirParentJoins) {
   const LiveWork& live = recorder.live();
   LiveRecord parent, top;
   TaskRecord task;
-  ASSERT_TRUE(live.read_record(outer.context().live.slot, parent));
+  ASSERT_TRUE(live.records().read(outer.context().live.slot, parent));
   std::set<uint32_t> children;
   for (const Task* child : {&first, &second}) {
     LiveRecord record;
-    ASSERT_TRUE(live.read_record(child->context().live.slot, record));
-    ASSERT_TRUE(live.read_task(record.task, task));
+    ASSERT_TRUE(live.records().read(child->context().live.slot, record));
+    ASSERT_TRUE(live.tasks().read(record.task, task));
     EXPECT_EQ(task.parent_task, parent.task);
     children.insert(record.task);
   }
   EXPECT_EQ(children.size(), 2u);
   EXPECT_FALSE(children.contains(parent.task));
-  ASSERT_TRUE(live.read_task(parent.task, task));
-  ASSERT_TRUE(live.read_record(task.top, top));
+  ASSERT_TRUE(live.tasks().read(parent.task, task));
+  ASSERT_TRUE(live.records().read(task.top, top));
   EXPECT_EQ(top.wait, WaitKind::kJoin);
   EXPECT_EQ(top.target_span, outer.context().trace.span_id) << "it waits for its own children";
 }
@@ -187,14 +184,14 @@ TEST(LiveWork, AFullTableDropsAndCountsAndLeavesOthersAlone) {
   LiveWork live(clock, false, {.records = 5, .tasks = 3});
   std::vector<runtime::LiveHandle> handles;
   for (int i = 0; i < 10; ++i)
-    handles.push_back(live.open({}, {.site = &kOuter, .span_id = uint64_t(i + 1), .task = true}));
+    handles.push_back(live.open({}, {.site = &kOuter, .span_id = uint64_t(i + 1), .task = true}, 0));
   EXPECT_EQ(live.dropped(), 8u) << "there is room for two tasks";
   EXPECT_EQ(open_records(live).size(), 2u);
   EXPECT_EQ(open_records(live)[1].span_id, 2u);
   for (auto handle : handles)
     live.close(handle, 0);
   EXPECT_EQ(open_records(live).size(), 0u);
-  EXPECT_NE(live.open({}, {.site = &kOuter}).slot, 0u) << "what was dropped took no place";
+  EXPECT_NE(live.open({}, {.site = &kOuter}, 0).slot, 0u) << "what was dropped took no place";
 }
 
 TEST(LiveWork, TransitionsSayHowLongATaskStoodWhere) {
@@ -208,11 +205,11 @@ TEST(LiveWork, TransitionsSayHowLongATaskStoodWhere) {
       clock.advance(1024ns);
     }
   }
-  const auto states = recorder.live().states();
+  const auto states = recorder.live().states().read(1);
   ASSERT_EQ(states.size(), 3u) << "outer; inner; outer behind inner";
   EXPECT_EQ(states[2].last_child->name, "test.inner");
-  std::map<std::pair<int, int>, runtime::EdgeTotals> edges;
-  for (const auto& edge : recorder.live().edges())
+  std::map<std::pair<int, int>, EdgeTotals> edges;
+  for (const auto& edge : recorder.live().edges().read())
     edges[{edge.from, edge.to}] = edge;
   EXPECT_EQ((edges[{0, 1}].count), 1u);
   EXPECT_EQ((edges[{1, 2}].count), 1u);
@@ -258,18 +255,18 @@ TEST(LiveWork, WaitsAndRegionsThatAlternateInTwoTasksAreCountedWhereTheyBelong) 
       ++(*edges)[{in, back}];
     }
   }
-  const auto states = recorder.live().states(0);
+  const auto states = recorder.live().states().read(0);
   const auto state = [&](uint16_t number) {
     return State{states[number].role_path, states[number].last_child, states[number].wait};
   };
   Edges counted, counted_own;
-  for (const runtime::EdgeTotals& edge : recorder.live().edges())
+  for (const EdgeTotals& edge : recorder.live().edges().read())
     counted[{state(edge.from), state(edge.to)}] += edge.count;
   EXPECT_EQ(counted, all);
   LiveRecord record;
   TaskRecord task;
-  ASSERT_TRUE(recorder.live().read_record(first.context().live.slot, record));
-  ASSERT_TRUE(recorder.live().read_task(record.task, task));
+  ASSERT_TRUE(recorder.live().records().read(first.context().live.slot, record));
+  ASSERT_TRUE(recorder.live().tasks().read(record.task, task));
   for (size_t i = 0; i < task.edge_count; ++i)
     counted_own[{state(task.edges[i].from), state(task.edges[i].to)}] += task.edges[i].count;
   EXPECT_EQ(task.overflowed, 0);
@@ -298,7 +295,7 @@ TEST(LiveWork, WaitsThatEndBadlyAreRemembered) {
     clock.advance(2s);
     (void)wait.finish(Status{Code::kDeadlineExceeded, "no slot"});
   }
-  const auto ended = recorder.live().ended_waits();
+  const auto ended = recorder.live().ended_waits().read();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].outcome, Code::kDeadlineExceeded);
   EXPECT_EQ(ended[0].record.wait, WaitKind::kResource);
@@ -339,10 +336,10 @@ TEST(LiveWork, AMillionRandomStepsAgreeWithAMap) {
     size_t on_stacks = 0;
     TaskRecord task;
     LiveRecord record;
-    for (uint32_t slot = 1; slot < recorder.live().task_slots(); ++slot) {
-      if (!recorder.live().read_task(slot, task)) continue;
+    for (uint32_t slot = 1; slot < recorder.live().tasks().slots(); ++slot) {
+      if (!recorder.live().tasks().read(slot, task)) continue;
       for (uint32_t at = task.top; at != 0; at = record.below) {
-        ASSERT_TRUE(recorder.live().read_record(at, record));
+        ASSERT_TRUE(recorder.live().records().read(at, record));
         ASSERT_EQ(record.task, slot);
         ++on_stacks;
       }
@@ -361,7 +358,8 @@ TEST(LiveWork, ReadersSeeWholeRecordsWhileTheLoopWrites) {
       live.close(
           live.open(
               {},
-              {.site = &kOuter, .trace_id = i, .span_id = i, .parent_span_id = i, .path = i, .task = true}),
+              {.site = &kOuter, .trace_id = i, .span_id = i, .parent_span_id = i, .path = i, .task = true},
+              0),
           0);
   });
   uint64_t last = 0;

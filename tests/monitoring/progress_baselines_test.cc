@@ -1,7 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "monitoring/progress/progress_order.h"
+#include "monitoring/progress/automaded.h"
+#include "monitoring/progress/prodometer.h"
 #include "tests/monitoring/report_rig.h"
 
 namespace kintsugi::progress {

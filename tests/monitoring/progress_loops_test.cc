@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "monitoring/progress/loops.h"
+#include "monitoring/progress/loop_order.h"
 #include "monitoring/progress/path_probability.h"
 
 namespace kintsugi::progress {

@@ -213,7 +213,7 @@ TEST(WaitGraph, AGetThatGoesOnWithoutAStuckServerIsReportedAsMasked) {
   ASSERT_THAT(verdicts, SizeIs(1));
   EXPECT_EQ(verdicts[0].server(), "server 1");
   EXPECT_TRUE(verdicts[0].masked());
-  EXPECT_THAT(proto::describe(verdicts[0]), HasSubstr("the operations went on without it"));
+  EXPECT_THAT(proto::describe(verdicts[0]), HasSubstr("operations continue without it"));
 }
 
 TEST(WaitGraph, AGetThatLacksTooManyServersIsStuckAtEachOfThem) {

@@ -4,6 +4,8 @@
 
 #include "common/rpc/method.h"
 #include "monitoring/sight/module.h"
+#include "monitoring/sight/source_place.h"
+#include "monitoring/sight/summary.h"
 #include "tests/monitoring/hand_clock.h"
 
 namespace kintsugi::sight {

@@ -175,7 +175,7 @@ TEST_F(Monitor, MissesTheMetaserverOfAnIdleCluster) {
   const Outcome asked = run_command(command({"diagnose", "--history"}), there);
   EXPECT_EQ(asked.exit_code, 1);
   EXPECT_THAT(asked.out, HasSubstr("metaserver: does not report and answers nobody"));
-  EXPECT_THAT(asked.out, HasSubstr("still standing: metaserver")) << "the alarm is part of the history, too";
+  EXPECT_THAT(asked.out, HasSubstr("active: metaserver")) << "the alarm is part of the history, too";
   EXPECT_THAT(asked.err, HasSubstr("the metaserver does not answer"));
   restart_missing();
   EXPECT_TRUE(eventually([&] { return kintsugi({"diagnose"}).exit_code == 0; }, seconds(20)))

@@ -5,15 +5,15 @@
 
 #include "client/mount/cluster_file_system.h"
 #include "monitoring/sight/module.h"
-#include "monitoring/sight/reporter.h"
+#include "monitoring/sight/summary.h"
 #include "tests/expect_ok.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 
 namespace kintsugi::simulation {
 namespace {
 
-using runtime::LiveRecord;
 using sight::Event;
+using sight::LiveRecord;
 
 struct Span {
   std::string machine, site;
@@ -28,8 +28,8 @@ std::map<uint64_t, Trace> traces(const SimulatedCluster& cluster) {
     for (const Event& event : recorder->recent_events(100'000))
       found[event.trace_id][event.span_id] = {machine, std::string(event.site->name), event.parent_span_id};
     LiveRecord record;
-    for (uint32_t slot = 1; slot < recorder->live().record_slots(); ++slot)
-      if (recorder->live().read_record(slot, record) && record.site != nullptr)
+    for (uint32_t slot = 1; slot < recorder->live().records().slots(); ++slot)
+      if (recorder->live().records().read(slot, record) && record.site != nullptr)
         found[record.trace_id][record.span_id] = {machine, std::string(record.site->name),
                                                   record.parent_span_id};
   }
@@ -54,8 +54,8 @@ void expect_trees(const SimulatedCluster& cluster, std::map<uint64_t, Trace> ear
   }
   for (const auto& [machine, recorder] : cluster.recorders()) {
     EXPECT_EQ(recorder->live().dropped(), 0u) << machine;
-    EXPECT_EQ(recorder->live().implicit_tasks(), 0u) << machine;
-    for (const std::string& place : recorder->live().implicit_places())
+    EXPECT_EQ(recorder->live().implicit_tasks().count(), 0u) << machine;
+    for (const std::string& place : recorder->live().implicit_tasks().places())
       ADD_FAILURE() << machine << ": " << place;
   }
 }
@@ -80,12 +80,12 @@ size_t expect_callers(const SimulatedCluster& cluster) {
   std::set<uint64_t> held;
   LiveRecord record;
   const auto& client = recorders.at("client")->live();
-  for (uint32_t slot = 1; slot < client.record_slots(); ++slot)
-    if (client.read_record(slot, record)) held.insert(record.span_id);
+  for (uint32_t slot = 1; slot < client.records().slots(); ++slot)
+    if (client.records().read(slot, record)) held.insert(record.span_id);
   size_t handlers = 0;
   for (const auto& [machine, recorder] : recorders) {
-    for (uint32_t slot = 1; slot < recorder->live().record_slots(); ++slot) {
-      if (!recorder->live().read_record(slot, record) || record.wait != runtime::WaitKind::kUpstream)
+    for (uint32_t slot = 1; slot < recorder->live().records().slots(); ++slot) {
+      if (!recorder->live().records().read(slot, record) || record.wait != runtime::WaitKind::kUpstream)
         continue;
       if (record.site != nullptr || !machine.starts_with("server-")) continue;
       ++handlers;
@@ -211,13 +211,13 @@ TEST(Traces, AHangingDiskIsSeenInTheTablesOfWhoWaitsForIt) {
   const auto recorders = cluster.recorders();
   const auto waits = [&](const std::string& machine, runtime::WaitKind kind) {
     LiveRecord record;
-    for (uint32_t slot = 1; slot < recorders.at(machine)->live().record_slots(); ++slot)
-      if (recorders.at(machine)->live().read_record(slot, record) && record.wait == kind) return record;
+    for (uint32_t slot = 1; slot < recorders.at(machine)->live().records().slots(); ++slot)
+      if (recorders.at(machine)->live().records().read(slot, record) && record.wait == kind) return record;
     return LiveRecord{};
   };
   const LiveRecord disk = waits("server-4", runtime::WaitKind::kDisk);
   ASSERT_NE(disk.trace_id, 0u);
-  EXPECT_EQ(recorders.at("server-4")->live().target_name(disk.target), "/disk-0");
+  EXPECT_EQ(recorders.at("server-4")->live().targets().name_of(disk.target), "/disk-0");
   const auto summary = sight::summarise(*recorders.at("server-4"), {}, 10ms);
   EXPECT_GT(summary.stalled(), 0u);
   // Who waits for it elsewhere waits for a span that is the parent of a task there.
@@ -225,11 +225,11 @@ TEST(Traces, AHangingDiskIsSeenInTheTablesOfWhoWaitsForIt) {
   LiveRecord record, task;
   const auto& client = recorders.at("client")->live();
   const auto& server = recorders.at("server-4")->live();
-  for (uint32_t slot = 1; slot < client.record_slots(); ++slot) {
-    if (!client.read_record(slot, record) || record.target_span == 0 || record.trace_id != disk.trace_id)
+  for (uint32_t slot = 1; slot < client.records().slots(); ++slot) {
+    if (!client.records().read(slot, record) || record.target_span == 0 || record.trace_id != disk.trace_id)
       continue;
-    for (uint32_t there = 1; there < server.record_slots(); ++there)
-      found = found || (server.read_record(there, task) && task.parent_span_id == record.target_span);
+    for (uint32_t there = 1; there < server.records().slots(); ++there)
+      found = found || (server.records().read(there, task) && task.parent_span_id == record.target_span);
   }
   EXPECT_TRUE(found);
   cluster.unhang(4);
@@ -401,12 +401,12 @@ TEST_F(MountTasks, WhoeverDoesNotGoOnSaysWhatItWaitsFor) {
   const auto& live = cluster.recorders().at("client")->live();
   std::map<uint32_t, bool> waits;  // by task
   std::set<uint64_t> open;
-  for (uint32_t slot = 1; slot < live.record_slots(); ++slot)
-    if (LiveRecord one; live.read_record(slot, one)) open.insert(one.span_id);
+  for (uint32_t slot = 1; slot < live.records().slots(); ++slot)
+    if (LiveRecord one; live.records().read(slot, one)) open.insert(one.span_id);
   std::map<uint32_t, std::string> roots;
   LiveRecord record;
-  for (uint32_t slot = 1; slot < live.record_slots(); ++slot) {
-    if (!live.read_record(slot, record)) continue;
+  for (uint32_t slot = 1; slot < live.records().slots(); ++slot) {
+    if (!live.records().read(slot, record)) continue;
     waits[record.task] = waits[record.task] || record.wait != runtime::WaitKind::kNone;
     if (record.wait == runtime::WaitKind::kSibling)
       EXPECT_TRUE(open.contains(record.target_span))

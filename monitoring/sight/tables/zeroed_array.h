@@ -8,7 +8,7 @@
 #include <span>
 #include <type_traits>
 
-namespace kintsugi::runtime {
+namespace kintsugi::sight {
 
 /// REQUIRES: a T of zero bytes is a T as its constructor makes it.
 template <class T>
@@ -29,4 +29,4 @@ class ZeroedArray {
   std::span<T> items_;
 };
 
-}  // namespace kintsugi::runtime
+}  // namespace kintsugi::sight

@@ -1,0 +1,101 @@
+#include "common/proto/verdict_advice.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "common/proto/verdicts.h"
+
+namespace kintsugi::proto {
+namespace {
+
+/// As many operations are listed in a verdict at most.
+constexpr int kMostListed = 16;
+constexpr std::string_view kReport =
+    "Keep the output of `kintsugi diagnose --json` for a report, then restart ";
+
+struct Advice {
+  std::string happened;
+  std::string action;
+};
+
+std::string printable(std::string_view text) {
+  constexpr size_t kMostText = 128;
+  std::string out(text.substr(0, kMostText));
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
+  return out;
+}
+
+Advice advice_on_device(const Verdict& verdict, const std::string& who) {
+  const std::string device = verdict.device().empty() ? "a disk" : printable(verdict.device());
+  if (verdict.factor() > 0)
+    return {fmt::format("{} of {} is {:.1f} times slower than it should be", device, who, verdict.factor()),
+            "Check that disk, and replace it if it stays slow"};
+  return {fmt::format("{} of {} does not complete its requests", device, who),
+          "Check that disk (`kintsugi server list`, the kernel's log), and replace it if it stays so"};
+}
+
+Advice advice_on_resource(const Verdict& verdict, const std::string& who) {
+  const bool takes_more = !verdict.region().empty() && verdict.factor() > 0;
+  if (takes_more)
+    return {fmt::format("{} takes more and more {}", who, printable(verdict.region())),
+            fmt::format("{}{} before its machine runs out of it", kReport, who)};
+  return {who + " gets too little processor or memory", "Move other work away from its machine"};
+}
+
+Advice advice_on(const Verdict& verdict) {
+  const std::string who = verdict.server().empty() ? "an unknown process" : printable(verdict.server());
+  const std::string both = verdict.peer().empty() ? who : who + " and " + printable(verdict.peer());
+  switch (verdict.kind()) {
+    case Verdict::RUNNING:
+      return {who + " is busy with one step and serves nobody", fmt::format("{}{}", kReport, who)};
+    case Verdict::SILENT:
+      return {who + " does not answer", "Check that its process and its machine run, and start it again"};
+    case Verdict::NOT_SERVED:
+      return {who + " does not handle a request that was sent to it", fmt::format("{}{}", kReport, who)};
+    case Verdict::DEVICE: return advice_on_device(verdict, who);
+    case Verdict::LINK: return {both + " do not hear each other", "Check the network between them"};
+    case Verdict::DEADLOCK:
+      return {"tasks of " + who + " wait for each other", fmt::format("{}{}", kReport, who)};
+    case Verdict::CLIENT:
+      return {both + ": an application does not read or write what it asked for",
+              "Look at that application, the servers are not to blame"};
+    case Verdict::SLOW:
+      return {who + " is slower than usual", "Look at the load, the disks and the network of its machine"};
+    case Verdict::BEHAVIOUR:
+      return {who + " takes other times than usual for the same work", "Look at it when there is time"};
+    case Verdict::RESOURCE: return advice_on_resource(verdict, who);
+    case Verdict::HOST:
+      return {who + " is short of processor, and what runs on it is slow",
+              "Move other work away from that machine"};
+    case Verdict::MESSAGES:
+      return {who + " sends data that is damaged, missing, or comes twice",
+              "Check its disks, memory and network card, and run `kintsugi fsck --deep`"};
+    default: return {who + " is stuck in one step", fmt::format("{}{} if it does not go on", kReport, who)};
+  }
+}
+
+/// What it means for users.
+std::string effect_of(const Verdict& verdict) {
+  if (is_metaserver_silent(verdict)) return "nothing can be stored or found until it is back";
+  if (verdict.masked())
+    return verdict.kind() == Verdict::CLIENT ? "only its own operations wait"
+                                             : "operations continue without it";
+  if (verdict.gone_around()) return "reads, placements and repairs avoid it";
+  if (verdict.waiters() == 0) return "no operation waits for it now";
+  const int operations = verdict.operations_size();
+  if (operations == 0) return "others wait for it";
+  if (operations == 1) return "1 operation waits";
+  return fmt::format("{}{} operations wait", operations >= kMostListed ? "at least " : "", operations);
+}
+
+}  // namespace
+
+std::string advise(const Verdict& verdict) {
+  const auto [happened, action] = advice_on(verdict);
+  return fmt::format("{}{}; {}. {}.", verdict.confidence() == Verdict::UNSURE ? "Possibly: " : "", happened,
+                     effect_of(verdict), action);
+}
+
+}  // namespace kintsugi::proto

@@ -1,0 +1,44 @@
+/// Makes the models of one module from its executions on all servers: what is common to them, and how much slower each server is as a rule.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitoring/behaviour/features.h"
+#include "monitoring/behaviour/observation_model.h"
+#include "monitoring/behaviour/observed_module.h"
+
+namespace kintsugi::behaviour {
+
+/// Executions of one module on all servers, of which a model is to be made.
+struct FitJob {
+  uint64_t module = 0;
+  Module about;
+  std::vector<std::vector<double>> inputs, observed;  ///< by column
+  std::vector<std::string> servers;
+  std::vector<size_t> server_of;  ///< by execution, a number in `servers`
+  LearningSettings learning;
+  FeatureSettings features;
+};
+
+/// What was learnt of one module.
+struct Fitted {
+  uint64_t module = 0;
+  Features features;
+  struct Observation {
+    std::optional<ObservationModel> model;  ///< absent: nothing says anything about it
+    std::map<std::string, double> factors;  ///< of servers: how much slower than the model they are as a rule
+    double deviation = 0;                   ///< of log2(actual / predicted)
+  };
+  std::vector<Observation> observations;
+};
+
+/// Takes seconds for many executions of many inputs. Depends on its parameter only.
+Fitted fit(const FitJob& job);
+
+/// The logarithm to base 2 of actual / predicted; 0 where there is none.
+double log_ratio(double actual, double predicted);
+
+}  // namespace kintsugi::behaviour

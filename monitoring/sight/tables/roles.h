@@ -1,0 +1,57 @@
+/// Totals of tasks by role. A role is what tasks do that were opened at the same site.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "common/runtime/site.h"
+#include "monitoring/sight/tables/seqlock.h"
+#include "monitoring/sight/tables/zeroed_array.h"
+
+namespace kintsugi::sight {
+
+using runtime::Site;
+
+struct RoleTotals {
+  const Site* site;
+  uint64_t begun, ended, failed;
+  uint32_t live;
+};
+
+/// One thread writes; any may read. A full table drops and counts. Role 0 is none.
+class RoleTable {
+ public:
+  /// REQUIRES: limit is a power of two.
+  explicit RoleTable(uint32_t limit);
+
+  // ---- for the writer
+
+  uint16_t of(const Site& site) {
+    const uint64_t usual = site.id() & (roles_.size() - 1);
+    return usual != 0 && roles_[usual].site == &site ? static_cast<uint16_t>(usual) : find(site);
+  }
+  void count_begun(uint16_t role) {
+    add(roles_[role].begun, uint64_t{1});
+    add(roles_[role].live, uint32_t{1});
+  }
+  void count_ended(uint16_t role, bool failed) {
+    add(roles_[role].ended, uint64_t{1});
+    put(roles_[role].live, roles_[role].live - 1);
+    if (failed) add(roles_[role].failed, uint64_t{1});
+  }
+
+  // ---- for any thread
+
+  std::vector<RoleTotals> read() const;  ///< by role; without a site: there is none of this number
+  uint64_t dropped() const { return dropped_.get(); }
+
+ private:
+  uint16_t find(const Site& site);
+
+  ZeroedArray<RoleTotals> roles_;
+  uint32_t used_ = 1;
+  Count dropped_;
+};
+
+}  // namespace kintsugi::sight

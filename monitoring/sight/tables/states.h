@@ -1,0 +1,66 @@
+/// The states in which tasks stand between two events: the innermost open region, from the entry of the role down, the child of it
+/// that ended last, and what it waits for. State 0 is outside: a task comes from it and goes to it. It is also the state of all
+/// for which the table has no room.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "monitoring/sight/tables/entry_index.h"
+#include "monitoring/sight/tables/records.h"
+
+namespace kintsugi::sight {
+
+struct StateRecord {
+  uint64_t key, role_path;
+  const Site* last_child;  ///< null: none ended yet
+  uint16_t role;
+  WaitKind wait;
+};
+
+/// One thread writes; any may read. A full table drops and counts.
+class StateTable {
+ public:
+  /// REQUIRES: limit <= UINT16_MAX.
+  explicit StateTable(uint32_t limit);
+
+  // ---- for the writer
+
+  [[gnu::always_inline]] uint16_t of(uint64_t role_path, const Site* last_child, WaitKind wait,
+                                     uint16_t role) {
+    // Both are spread over all bits already.
+    const uint64_t key = role_path + (last_child != nullptr ? last_child->id() : 0) * 3 +
+                         (static_cast<uint64_t>(wait) + 1) * kGoldenRatio;
+    const uint16_t state =
+        index_.place_of(key >> 20, [&](uint16_t each) { return states_[each].key == key; });
+    return state != 0 ? state : create({key, role_path, last_child, role, wait});
+  }
+  /// Where a task stands that waits on top of `under`.
+  [[gnu::always_inline]] uint16_t of_wait(const LiveRecord& under, WaitKind wait) {
+    const LastWait& last = last_waits_[under.state];
+    return last.wait == wait && last.state != 0 ? last.state : find_wait(under, wait);
+  }
+
+  // ---- for any thread
+
+  std::vector<StateRecord> read(uint32_t from) const;  ///< those with the numbers `from` and up
+  uint64_t dropped() const { return dropped_.get(); }
+
+ private:
+  [[clang::preserve_most]] uint16_t create(const StateRecord& record);
+  [[clang::preserve_most]] uint16_t find_wait(const LiveRecord& under, WaitKind wait);
+
+  ZeroedArray<StateRecord> states_;
+  std::atomic<uint32_t> used_{1};
+  EntryIndex index_;
+  /// What a task waited for last in each state. It is mostly the same again, and then no index is searched.
+  struct LastWait {
+    uint16_t state;  ///< where a task stands that waits for it; 0: none yet
+    WaitKind wait;
+  };
+  ZeroedArray<LastWait> last_waits_;
+  Count dropped_;
+};
+
+}  // namespace kintsugi::sight

@@ -1,0 +1,102 @@
+#include "monitoring/sight/tables/targets.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "common/base/assert.h"
+
+namespace kintsugi::sight {
+
+namespace {
+
+/// Whoever sees the id sees the name.
+uint64_t read_id(const TargetTotals& target) {
+  return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(target.id)).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+TargetTable::TargetTable(uint32_t limit) : targets_(limit) {
+  KINTSUGI_ASSERT(std::has_single_bit(limit));
+}
+
+TargetTotals* TargetTable::find(uint64_t id) {
+  // Entries lie where their id says, or behind; those of one process are far fewer than the places.
+  for (size_t steps = 0; steps < targets_.size(); ++steps) {
+    TargetTotals& target = targets_[place_of(id, steps)];
+    if (target.id == id) return &target;
+    if (target.id == 0) return nullptr;
+  }
+  return nullptr;
+}
+
+void TargetTable::name(uint64_t id, std::string_view name, bool device) {
+  if (id == 0 || find(id) != nullptr) return;
+  // Half of the places stay free, so that a search is short.
+  if (used_ >= targets_.size() / 2) return dropped_.increment();
+  size_t steps = 0;
+  while (targets_[place_of(id, steps)].id != 0)
+    ++steps;
+  TargetTotals& target = targets_[place_of(id, steps)];
+  const size_t bytes = std::min(name.size(), TargetTotals::kNameBytes);
+  std::memcpy(target.name, name.data(), bytes);
+  target.device = device;
+  std::atomic_ref<uint64_t>(target.id).store(id, std::memory_order_release);
+  ++used_;
+}
+
+void TargetTable::complain(uint64_t id, uint16_t method) {
+  TargetTotals* const target = find(id);
+  if (target == nullptr) return;
+  put(target->complained_of, uint64_t{method});
+  add(target->complaints, uint64_t{1});
+}
+
+void TargetTable::count_submitted(uint64_t id) {
+  if (TargetTotals* const target = find(id)) add(target->submitted, uint64_t{1});
+}
+
+void TargetTable::count_completed(uint64_t id, int64_t ns) {
+  TargetTotals* const target = find(id);
+  if (target == nullptr) return;
+  add(target->completed, uint64_t{1});
+  add(target->busy_ns, static_cast<uint64_t>(std::max<int64_t>(ns, 0)));
+}
+
+void TargetTable::count_unanswered(uint64_t id) {
+  if (TargetTotals* const target = find(id)) add(target->unanswered, uint64_t{1});
+}
+
+std::vector<TargetTotals> TargetTable::read() const {
+  std::vector<TargetTotals> targets;
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    const TargetTotals& target = targets_[i];
+    if (read_id(target) == 0) continue;
+    TargetTotals copy{};
+    copy.id = target.id;
+    std::memcpy(copy.name, target.name, sizeof(copy.name));
+    copy.device = target.device;
+    copy.submitted = get(target.submitted);
+    copy.completed = get(target.completed);
+    copy.busy_ns = get(target.busy_ns);
+    copy.unanswered = get(target.unanswered);
+    copy.complaints = get(target.complaints);
+    copy.complained_of = get(target.complained_of);
+    targets.push_back(copy);
+  }
+  return targets;
+}
+
+std::string TargetTable::name_of(uint64_t id) const {
+  if (id == 0) return {};
+  for (size_t steps = 0; steps < targets_.size(); ++steps) {
+    const TargetTotals& target = targets_[place_of(id, steps)];
+    const uint64_t found = read_id(target);
+    if (found == id) return target.name;
+    if (found == 0) break;
+  }
+  return {};
+}
+
+}  // namespace kintsugi::sight

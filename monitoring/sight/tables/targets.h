@@ -1,0 +1,57 @@
+/// What may be waited for by name, a peer or a device, with totals of what was asked of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "monitoring/sight/tables/seqlock.h"
+#include "monitoring/sight/tables/zeroed_array.h"
+
+namespace kintsugi::sight {
+
+struct TargetTotals {
+  static constexpr size_t kNameBytes = 63;
+  uint64_t id;
+  char name[kNameBytes + 1];
+  bool device;
+  uint64_t submitted, completed, busy_ns;  ///< waits of kind kCall and kDisk for it
+  uint64_t unanswered;                     ///< of the completed: were given up
+  uint64_t complaints;                     ///< messages of it that were damaged, missing, or came twice
+  uint64_t complained_of;  ///< the number of the RPC method whose message was the last of them
+};
+
+/// One thread writes; any may read. A full table drops and counts. What concerns a target without a name is not counted.
+class TargetTable {
+ public:
+  /// REQUIRES: limit is a power of two.
+  explicit TargetTable(uint32_t limit);
+
+  // ---- for the writer
+
+  bool knows(uint64_t id) { return find(id) != nullptr; }
+  /// Cheap when the name is known already.
+  void name(uint64_t id, std::string_view name, bool device);
+  void complain(uint64_t id, uint16_t method);
+  void count_submitted(uint64_t id);
+  void count_completed(uint64_t id, int64_t ns);
+  void count_unanswered(uint64_t id);
+
+  // ---- for any thread
+
+  std::vector<TargetTotals> read() const;
+  std::string name_of(uint64_t id) const;  ///< empty: not known
+  uint64_t dropped() const { return dropped_.get(); }
+
+ private:
+  TargetTotals* find(uint64_t id);
+  /// The entry that lies in the place where one with this id would lie, after so many steps.
+  size_t place_of(uint64_t id, size_t steps) const { return (id + steps) & (targets_.size() - 1); }
+
+  ZeroedArray<TargetTotals> targets_;
+  uint32_t used_ = 0;
+  Count dropped_;
+};
+
+}  // namespace kintsugi::sight
