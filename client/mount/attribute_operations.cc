@@ -26,6 +26,12 @@ asio::awaitable<Result<AttributesAnswer>> AttributeOperations::get_attributes(co
   }
   if (remembered && LastKnown::is_away(found.error()))
     co_return AttributesAnswer{ToldInodes::shown(*last_known_.root), Lifetime{}};
+  const proto::Attributes* special = told_.special(node);
+  if (special != nullptr && found.error().code() == Code::kStale) {
+    AttributesAnswer without_name{ToldInodes::shown(*special), beliefs_.lasts(caller)};
+    without_name.attributes.links = 0;
+    co_return without_name;
+  }
   co_return found.error();
 }
 
@@ -51,6 +57,7 @@ asio::awaitable<Result<AttributesAnswer>> AttributeOperations::set_attributes(
   const int64_t before = file ? file->attributes().changed_ns() : 0;
   if (const auto known = files_.set_attributes(request)) {
     if (file) pages_.attributes_set(node, before, known->changed_ns());
+    told_.is_now(*known);
     beliefs_.told_changed(caller, *known);
     co_return AttributesAnswer{ToldInodes::shown(*known), beliefs_.lasts(caller)};
   }
@@ -71,6 +78,8 @@ asio::awaitable<Result<std::string>> AttributeOperations::read_link(const Caller
   const proto::Attributes* made = files_.names().made(node);
   if (made != nullptr && made->type() == proto::Attributes::SYMLINK) co_return made->target();
   const auto found = co_await files_.calls().get(caller.context, node);
+  const proto::Attributes* special = told_.special(node);
+  if (!found && special != nullptr && found.error().code() == Code::kStale) co_return special->target();
   if (!found) co_return found.error();
   if (found->type() != proto::Attributes::SYMLINK)
     co_return Status{Code::kInvalidArgument, "is no symbolic link"};

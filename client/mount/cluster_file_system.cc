@@ -49,7 +49,7 @@ ClusterFileSystem::Held ClusterFileSystem::held() const {
   return {.inodes = beliefs_.count(),
           .names = told_.names(),
           .contents = pages_.count(),
-          .removed = told_.removed(),
+          .kept = told_.kept(),
           .positions = handles_.listing_positions(),
           .handles = handles_.count()};
 }

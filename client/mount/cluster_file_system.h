@@ -42,8 +42,8 @@ class ClusterFileSystem final : public FileSystem {
 
   /// How much the tables hold now, for tests.
   struct Held {
-    size_t inodes = 0, names = 0, contents = 0, removed = 0;  ///< remembered
-    size_t positions = 0;                                     ///< in directories that are open
+    size_t inodes = 0, names = 0, contents = 0, kept = 0;  ///< remembered
+    size_t positions = 0;                                  ///< in directories that are open
     size_t handles = 0;
   };
   Held held() const;

@@ -180,6 +180,9 @@ asio::awaitable<Status> NameOperations::rename(const Caller& caller, NodeId pare
   request.set_no_replace(flags.no_replace);
   request.set_exchange(flags.exchange);
   const Status moved = co_await files_.names().move(caller.context, std::move(request), caller.unique);
+  // A directory that has another name was changed by that, and so was the one that it was exchanged with.
+  for (const auto& directory : {told_.directory(parent, name), told_.directory(new_parent, new_name)})
+    if (directory) files_.names().may_have_changed(*directory);
   beliefs_.any_may_have_changed();
   KINTSUGI_CO_TRY(moved);
   if (replaced) told_.directory_is_removed(std::move(*replaced));

@@ -6,11 +6,14 @@
 namespace kintsugi::mount {
 namespace {
 
-constexpr size_t kRemovedShare = 10;  ///< of what is remembered, directories that were removed
+// Of what is remembered, one in so many are directories that were removed, and what is neither a file nor a directory.
+constexpr size_t kRemovedShare = 10;
+constexpr size_t kSpecialShare = 2;
 
 }  // namespace
 
 Attributes ToldInodes::attributes_of(const proto::Attributes& told) {
+  is_now(told);
   const auto file = files_.find(told.inode());
   if (!file) return shown(told);
   file->adopt(told);
@@ -93,9 +96,21 @@ const proto::Attributes* ToldInodes::removed_directory(NodeId node) const {
   return found == removed_directories_.end() ? nullptr : &found->second;
 }
 
+void ToldInodes::is_now(const proto::Attributes& inode) {
+  if (inode.type() == proto::Attributes::FILE || inode.type() == proto::Attributes::DIRECTORY) return;
+  if (specials_.size() >= remembered_ / kSpecialShare) specials_.clear();
+  specials_.insert_or_assign(inode.inode(), inode);
+}
+
+const proto::Attributes* ToldInodes::special(NodeId node) const {
+  const auto found = specials_.find(node);
+  return found == specials_.end() ? nullptr : &found->second;
+}
+
 void ToldInodes::forget(NodeId node) {
   beliefs_.forget(node);
   removed_directories_.erase(node);
+  specials_.erase(node);
 }
 
 }  // namespace kintsugi::mount

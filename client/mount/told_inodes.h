@@ -38,9 +38,14 @@ class ToldInodes {
   void directory_is_removed(proto::Attributes directory);
   const proto::Attributes* removed_directory(NodeId node) const;
 
+  /// How an inode that is neither a file nor a directory was when it was last told; how one was changed that is not told otherwise.
+  /// The metaserver does not know who has a pipe, a socket or a device open, and they go on to see it without a name.
+  void is_now(const proto::Attributes& inode);
+  const proto::Attributes* special(NodeId node) const;
+
   void forget(NodeId node);
   size_t names() const { return directory_names_.size(); }
-  size_t removed() const { return removed_directories_.size(); }
+  size_t kept() const { return removed_directories_.size() + specials_.size(); }
 
  private:
   Attributes attributes_of(const proto::Attributes& told);
@@ -50,6 +55,7 @@ class ToldInodes {
   const size_t remembered_;
   std::map<std::pair<NodeId, std::string>, NodeId> directory_names_;   ///< bounded
   std::unordered_map<NodeId, proto::Attributes> removed_directories_;  ///< bounded
+  std::unordered_map<NodeId, proto::Attributes> specials_;             ///< bounded
 };
 
 }  // namespace kintsugi::mount

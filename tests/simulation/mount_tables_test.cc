@@ -1,4 +1,6 @@
 // The tables of a mount have bounds: whatever the kernel asks for, and however seldom it forgets.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -70,7 +72,7 @@ class MountTables : public testing::Test {
     EXPECT_LE(held.inodes, kSmall.remembered);
     EXPECT_LE(held.names, kSmall.remembered);
     EXPECT_LE(held.contents, kSmall.remembered);
-    EXPECT_LE(held.removed, kSmall.remembered);
+    EXPECT_LE(held.kept, kSmall.remembered);
     EXPECT_LE(held.positions, kSmall.listing_positions);
     EXPECT_LE(held.handles, kSmall.open_handles);
   }
@@ -178,6 +180,90 @@ TEST_F(MountTables, AFileThatWasMadeAndNeverOpenedHasNoLease) {
   ASSERT_NE(files->names().made(file), nullptr) << "it is not made under a lease: this shows nothing";
   cluster.run_for(5s);
   EXPECT_FALSE(files->session().has_lease(file)) << "nobody would give it back";
+}
+
+TEST_F(MountTables, ADirectoryThatIsMovedOrExchangedUnderItsLeaseWasChangedThen) {
+  const auto changed = [&](NodeId node) {
+    const auto found = cluster.run(mount->get_attributes(caller, node, {}));
+    KINTSUGI_ASSERT(found);
+    return found->attributes.changed_ns;
+  };
+  const NodeId one = make_directory(kRootNode, "one"), two = make_directory(kRootNode, "two");
+  cluster.run_for(5s);
+  const int64_t made_one = changed(one), made_two = changed(two);
+  KINTSUGI_EXPECT_OK(cluster.run(mount->rename(caller, kRootNode, "one", kRootNode, "three", {})));
+  const int64_t moved = changed(one);
+  EXPECT_GT(moved, made_one);
+  cluster.run_for(5s);
+  KINTSUGI_EXPECT_OK(
+      cluster.run(mount->rename(caller, kRootNode, "two", kRootNode, "three", {.exchange = true})));
+  EXPECT_GT(changed(one), moved);
+  EXPECT_GT(changed(two), made_two);
+}
+
+TEST_F(MountTables, WhoLooksAtADirectoryWhileANameInItIsMovedSeesItsNewTimesAfterwards) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  make_file(directory, "one");
+  // What is replaced another client has to write out first, which takes a moment.
+  auto other_files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
+  KINTSUGI_ASSERT_OK(cluster.run(other_files->session().tell({})));
+  auto other = std::make_unique<ClusterFileSystem>(cluster.client_node().runtime(), cluster.client(),
+                                                   *other_files, nullptr, kSmall);
+  const auto written =
+      cluster.run(other->create(caller, kRootNode, "two", {.mode = S_IFREG | 0644}, {.flags = O_RDWR}));
+  ASSERT_TRUE(written) << written.error();
+  const std::string text = "is in the memory of the other client";
+  ASSERT_TRUE(
+      cluster.run(other->write(caller, written->entry.node,
+                               {.handle = written->open.handle, .data = std::as_bytes(std::span(text))})));
+
+  std::optional<Status> moved;
+  const auto move = [&]() -> asio::awaitable<void> {
+    moved = co_await mount->rename(caller, directory, "one", kRootNode, "two", {});
+  };
+  asio::co_spawn(cluster.client_node().runtime().executor, move(), asio::detached);
+  while (!moved)
+    ASSERT_TRUE(cluster.run(mount->get_attributes(caller, directory, {})));
+  KINTSUGI_EXPECT_OK(*moved);
+  const auto now = cluster.run(mount->get_attributes(caller, directory, {}));
+  ASSERT_TRUE(now) << now.error();
+  const auto by_path = cluster.run(cluster.client().stat("/d"));
+  ASSERT_TRUE(by_path) << by_path.error();
+  EXPECT_EQ(now->attributes.modified_ns, by_path->modified_ns());
+  cluster.run(other->close_all());
+  other.reset();
+  KINTSUGI_EXPECT_OK(cluster.run(other_files->stop()));
+}
+
+TEST_F(MountTables, WhoHasAPipeOrALinkOpenGoesOnToSeeItWithoutItsName) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  const auto pipe = cluster.run(mount->make_node(caller, directory, "pipe", {.mode = S_IFIFO | 0600}));
+  ASSERT_TRUE(pipe) << pipe.error();
+  const auto link = cluster.run(mount->symlink(caller, directory, "link", "target"));
+  ASSERT_TRUE(link) << link.error();
+  cluster.run_for(5s);
+  ASSERT_TRUE(cluster.run(mount->set_attributes(caller, pipe->node, {.mode = 0640})));
+  for (const char* name : {"pipe", "link"})
+    KINTSUGI_EXPECT_OK(cluster.run(mount->unlink(caller, directory, name)));
+  cluster.run_for(5s);
+  const auto open = cluster.run(mount->get_attributes(caller, pipe->node, {}));
+  ASSERT_TRUE(open) << open.error();
+  EXPECT_EQ(open->attributes.mode, uint32_t{S_IFIFO | 0640});
+  EXPECT_EQ(open->attributes.links, 0u);
+  const auto target = cluster.run(mount->read_link(caller, link->node));
+  ASSERT_TRUE(target) << target.error();
+  EXPECT_EQ(*target, "target");
+  mount->forget(pipe->node, 1);
+  EXPECT_EQ(cluster.run(mount->get_attributes(caller, pipe->node, {})).error().code(), Code::kStale);
+}
+
+TEST_F(MountTables, SpecialFilesThatAreNeverForgottenTakeABoundedRoom) {
+  const NodeId directory = make_directory(kRootNode, "d");
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(
+        cluster.run(mount->make_node(caller, directory, fmt::format("p{}", i), {.mode = S_IFIFO | 0600})));
+    expect_bounds();
+  }
 }
 
 TEST_F(MountTables, ManyListingsThatStandStillTakeABoundedRoomAndGoOnWhereTheyWere) {

@@ -77,6 +77,11 @@ void LeasedNames::told(const proto::Attributes& directory) {
   found->second.is_current = true;
 }
 
+void LeasedNames::may_have_changed(uint64_t directory) {
+  if (const auto found = directories_.find(directory); found != directories_.end())
+    found->second.is_current = false;
+}
+
 const proto::Attributes* LeasedNames::directory(uint64_t inode) const {
   const auto found = directories_.find(inode);
   return found == directories_.end() || !found->second.is_current ? nullptr : &found->second.attributes;
@@ -130,19 +135,25 @@ asio::awaitable<Result<proto::Attributes>> LeasedNames::make(Context context, pr
     co_return co_await calls_.get(context, before->second, hold, hold);
   }
   if (auto made = make_here(request, tag)) co_return std::move(*made);
-  name_given(request.parent(), request.name());
-  co_return co_await calls_.make(context, std::move(request), tag);
+  const uint64_t parent = request.parent();
+  name_given(parent, request.name());
+  auto made = co_await calls_.make(context, std::move(request), tag);
+  may_have_changed(parent);  // again: somebody may have asked for it while the call was under way
+  co_return made;
 }
 
 asio::awaitable<Result<proto::Attributes>> LeasedNames::link(Context context, proto::LinkRequest request,
                                                              uint64_t tag) {
-  name_given(request.parent(), request.name());
+  const uint64_t parent = request.parent();
+  name_given(parent, request.name());
   if (linked_.size() < kMaxLinked) {
     linked_.insert(request.inode());
   } else {
     may_be_linked_ = true;
   }
-  co_return co_await calls_.link(context, std::move(request), tag);
+  auto linked = co_await calls_.link(context, std::move(request), tag);
+  may_have_changed(parent);
+  co_return linked;
 }
 
 asio::awaitable<Result<uint64_t>> LeasedNames::unlink(Context context, proto::UnlinkRequest request,
@@ -153,6 +164,7 @@ asio::awaitable<Result<uint64_t>> LeasedNames::unlink(Context context, proto::Un
   const uint64_t parent = request.parent();
   const std::string name = request.name();
   const auto unlinked = co_await calls_.unlink(context, std::move(request), tag);
+  may_have_changed(parent);
   if (!unlinked) co_return unlinked.error();
   name_taken(parent, name);
   co_return 0;
@@ -162,7 +174,10 @@ asio::awaitable<Status> LeasedNames::move(Context context, proto::MoveRequest re
   // The old name stays among those that the metaserver is asked for: a rename between two names of one inode does nothing.
   name_given(request.parent(), request.name());
   name_given(request.to_parent(), request.to_name());
+  const uint64_t from = request.parent(), to = request.to_parent();
   const auto moved = co_await calls_.move(context, std::move(request), tag);
+  may_have_changed(from);
+  may_have_changed(to);
   co_return moved ? Status{} : moved.error();
 }
 

@@ -48,6 +48,8 @@ class LeasedNames {
   bool is_leased(uint64_t directory) const { return directories_.contains(directory); }
   /// The metaserver told these attributes of a directory.
   void told(const proto::Attributes& directory);
+  /// A call has ended that may have changed a directory at the metaserver: what is known of its attributes may be older than that.
+  void may_have_changed(uint64_t directory);
   /// The attributes of a leased directory, as far as they are known. Null: ask the metaserver.
   const proto::Attributes* directory(uint64_t inode) const;
   /// The leases were lost, and so may be the ids.
