@@ -204,26 +204,26 @@ TEST_F(MountTables, ADirectoryThatIsMovedOrExchangedUnderItsLeaseWasChangedThen)
 TEST_F(MountTables, WhoLooksAtADirectoryWhileANameInItIsMovedSeesItsNewTimesAfterwards) {
   const NodeId directory = make_directory(kRootNode, "d");
   make_file(directory, "one");
-  // What is replaced another client has to write out first, which takes a moment.
+  // It goes to a directory whose lease another client has to give back first, which takes a moment.
   auto other_files = cluster.client().open_files({.dirty_bytes = 4 << 20, .lease_directories = true});
   KINTSUGI_ASSERT_OK(cluster.run(other_files->session().tell({})));
   auto other = std::make_unique<ClusterFileSystem>(cluster.client_node().runtime(), cluster.client(),
                                                    *other_files, nullptr, kSmall);
-  const auto written =
-      cluster.run(other->create(caller, kRootNode, "two", {.mode = S_IFREG | 0644}, {.flags = O_RDWR}));
-  ASSERT_TRUE(written) << written.error();
-  const std::string text = "is in the memory of the other client";
-  ASSERT_TRUE(
-      cluster.run(other->write(caller, written->entry.node,
-                               {.handle = written->open.handle, .data = std::as_bytes(std::span(text))})));
+  const auto theirs =
+      cluster.run(other->make_directory(caller, kRootNode, "theirs", {.mode = S_IFDIR | 0755}));
+  ASSERT_TRUE(theirs) << theirs.error();
+  cluster.run_for(1s);  // ids are reserved
+  ASSERT_TRUE(cluster.run(other->make_node(caller, theirs->node, "file", {.mode = S_IFREG | 0644})));
 
   std::optional<Status> moved;
   const auto move = [&]() -> asio::awaitable<void> {
-    moved = co_await mount->rename(caller, directory, "one", kRootNode, "two", {});
+    moved = co_await mount->rename(caller, directory, "one", theirs->node, "two", {});
   };
   asio::co_spawn(cluster.client_node().runtime().executor, move(), asio::detached);
-  while (!moved)
+  while (!moved) {
     ASSERT_TRUE(cluster.run(mount->get_attributes(caller, directory, {})));
+    cluster.run_for(10us);
+  }
   KINTSUGI_EXPECT_OK(*moved);
   const auto now = cluster.run(mount->get_attributes(caller, directory, {}));
   ASSERT_TRUE(now) << now.error();
