@@ -86,7 +86,7 @@ class RocksCursor {
     upper_ = {upper.data(), upper.size()};
     iterator_.reset();
     if (!end_.empty() && from >= end_) return;
-    if (!upper.empty()) options_.iterate_upper_bound = &upper_;
+    options_.iterate_upper_bound = upper.empty() ? nullptr : &upper_;
     iterator_.reset(db_.NewIterator(options_));
     iterator_->Seek({from.data(), from.size()});
   }

@@ -117,23 +117,6 @@ void RepairManager::keep_only(std::function<bool(StripeId)> mine) {
   wake();
 }
 
-void RepairManager::take_later(std::vector<ChunkId> chunks, QueueEntry like) {
-  coming_ += chunks.size();
-  intake_.push_back({std::move(chunks), std::move(like), next_intake_++});
-}
-
-bool RepairManager::is_to_go(const Intake& intake, ChunkId chunk) const {
-  return intake.number < keeping_.before && !keeping_.mine(chunk.stripe);
-}
-
-void RepairManager::forget_intakes(const std::function<bool(const Intake&)>& forgotten) {
-  std::erase_if(intake_, [&](const Intake& intake) {
-    if (!forgotten(intake)) return false;
-    coming_ -= intake.chunks.size();
-    return true;
-  });
-}
-
 void RepairManager::set_limits(Duration delay, uint32_t max_per_server) {
   options_.delay = delay;
   options_.max_per_server = max_per_server;

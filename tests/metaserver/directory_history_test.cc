@@ -1,5 +1,6 @@
-// Random histories of directories with snapshots, quotas and trash, in which names begin each other, commits fail and the
-// metaserver crashes: a snapshot shows what it showed, a quota has counted what is there, what is in the trash comes back.
+// Random histories of directories with snapshots, quotas and trash, in which names begin each other, files are open without a name,
+// commits fail and the metaserver crashes: a snapshot shows what it showed and keeps nothing else, a quota has counted what is there,
+// what is in the trash comes back.
 #include "tests/metaserver/directory_rig.h"
 #include "tests/metaserver/mean_names.h"
 #include "tests/test_seeds.h"
@@ -8,6 +9,7 @@ namespace kintsugi::metaserver {
 namespace {
 
 constexpr int64_t kMinute = 60'000'000'000;
+constexpr uint64_t kSession = 9;  ///< has files open
 
 class History {
  public:
@@ -22,7 +24,7 @@ class History {
     const std::string path = directory(), other = directory();
     const std::string file = path + "/" + any_of(files_), dir = path.empty() ? "/" : path;
     fail_a_commit_sometimes();
-    switch (pick(21)) {
+    switch (pick(25)) {
       case 0:
       case 1: note(rig.make_directory(path + "/" + any_of(directories_))); break;
       case 2:
@@ -66,6 +68,17 @@ class History {
       case 20:
         if (pick(10) == 0) rig.pass(60);
         break;
+      case 21:
+        if (const auto found = rig.stat(file); found && found->type() == proto::Attributes::FILE)
+          if (keep_session({found->inode()}, false).ok()) open_.push_back(found->inode());
+        // Mostly it is removed while somebody has it open.
+        if (pick(2) == 0) note(rig.remove(file));
+        break;
+      case 22:
+      case 23: change_an_open_file(rig.inode(file)); break;
+      case 24:
+        if (pick(4) == 0) close_all();
+        break;
     }
     commits_work();
     if (pick(40) == 0) check();
@@ -78,6 +91,7 @@ class History {
       ASSERT_NE(known, shown_.end()) << snapshot.path() << " " << snapshot.name();
       ASSERT_EQ(rig.dump(path_of(snapshot)), known->second) << path_of(snapshot);
     }
+    expect_nothing_is_kept_in_vain();
     rig.expect_references_exact();
     rig.settle();
     rig.expect_exact_quotas();
@@ -86,6 +100,7 @@ class History {
 
   /// Everything is taken away again, and nothing is left.
   void end() {
+    close_all();
     check();
     kept += rig.count(keys::Kind::kSaved);
     restart();  // as another process reads the same store
@@ -103,7 +118,7 @@ class History {
       turn_trash_off();
     for (const std::string& name : rig.names("/"))
       KINTSUGI_EXPECT_OK(rig.remove("/" + name, true));
-    rig.settle();
+    rig.pass(90);  // nobody has heard of the session for long
     for (const keys::Kind kind : {keys::Kind::kStripe, keys::Kind::kExtent, keys::Kind::kTrashed,
                                   keys::Kind::kQuota, keys::Kind::kUnmarked, keys::Kind::kXattr})
       EXPECT_EQ(rig.count(kind), 0u) << static_cast<char>(kind);
@@ -146,6 +161,8 @@ class History {
   void restart() {
     commits_work();
     rig.restart();
+    // Until it has told what it has open, everything might be: nothing that was removed is cleared.
+    (void)keep_session(open_, true);
   }
 
   void make_snapshot(const std::string& dir) {
@@ -164,7 +181,67 @@ class History {
       return;
     }
     shown_[{rig.inode(dir), name}] = std::move(now);
+    note_what_is_there(dir, name, before);
     ++made;
+  }
+  /// What has a name now, and what has none any more.
+  void note_what_is_there(const std::string& dir, const std::string& name,
+                          const std::map<std::string, std::string>& records) {
+    There there;
+    for (const auto& [key, value] : records) {
+      const InodeId id{keys::first_id(key)};
+      const auto inode = Reader::parse<proto::StoredInode>(value);
+      const bool named = inode.links() > 0 || id == kRootInode;
+      if (named) there.inodes.insert(id);
+      (named ? there.contents : there.nameless_contents).insert(content_of(id, inode));
+    }
+    for (const InodeId content : there.contents)
+      there.nameless_contents.erase(content);
+    for (const proto::Snapshot& snapshot : rig.snapshots(dir))
+      if (snapshot.name() == name && !snapshot.deleting()) there_[snapshot.number()] = there;
+  }
+  /// A record of what was made after a snapshot, or had lost its names before, can never be seen in it: it costs space only.
+  void expect_nothing_is_kept_in_vain() {
+    const keys::Range range = keys::all(keys::Kind::kSaved);
+    rig.store->scan(range.begin, range.end, [&](std::string_view key, std::string_view value) {
+      const keys::SavedKey at = keys::SavedKey::of_value(key);
+      const auto there = there_.find(at.number);
+      if (there == there_.end()) return true;
+      const InodeId id{keys::first_id(at.key)};
+      if (static_cast<keys::Kind>(at.key[0]) == keys::Kind::kExtent) {
+        EXPECT_FALSE(SavedValue::parse(value).value && there->second.nameless_contents.contains(id))
+            << "snapshot " << at.number << " keeps bytes of a file that had no name, content " << id;
+      } else {
+        EXPECT_TRUE(there->second.inodes.contains(id))
+            << "snapshot " << at.number << " keeps a record '" << at.key[0] << "' of inode " << id
+            << ", which was not there";
+      }
+      return !testing::Test::HasFailure();
+    });
+  }
+  Status keep_session(const std::vector<uint64_t>& open, bool all, bool ends = false) {
+    proto::KeepSessionRequest request;
+    request.set_session(kSession);
+    for (const uint64_t id : open)
+      request.add_hold(id);
+    request.set_all(all);
+    request.set_ends(ends);
+    const auto answer = rig.call<proto::KeepSessionResponse>(rpc::Method::kKeepSession, request);
+    return answer ? Status{} : answer.error();
+  }
+  void change_an_open_file(uint64_t another) {
+    if (open_.empty()) return;
+    const uint64_t id = open_[pick(open_.size())];
+    (void)keep_session({id}, false);  // it may have been silent for too long, and then the file is gone
+    switch (pick(3)) {
+      case 0: note(rig.set_size(id, pick(3000))); break;
+      case 1: note(rig.copy(another, id)); break;
+      case 2: note(rig.set_xattr(id, fmt::format("v{}", pick(1000)), "user." + any_of(attributes_))); break;
+    }
+  }
+  void close_all() {
+    open_.clear();
+    (void)keep_session({}, true, true);
   }
   void delete_a_snapshot() {
     const auto all = rig.snapshots();
@@ -193,6 +270,8 @@ class History {
     ASSERT_TRUE(back) << *path << " " << back.error();
     EXPECT_EQ(back->inode(), entry->attributes().inode());
     EXPECT_EQ(back->size(), entry->attributes().size());
+    const bool in_trash = (*path + "/").find(fmt::format("/{}/", kTrashName)) != std::string::npos;
+    EXPECT_FALSE(in_trash) << *path << ": it comes back into a trash";
     ++restored;
   }
   void turn_trash_off() {
@@ -228,7 +307,12 @@ class History {
   }
 
   const std::vector<std::string> files_, directories_, attributes_, names_;
+  struct There {
+    std::set<InodeId> inodes, contents, nameless_contents;
+  };
   std::map<std::pair<uint64_t, std::string>, Dump> shown_;  ///< what snapshots showed, by directory and name
+  std::map<uint64_t, There> there_;                         ///< when snapshots were made, by number
+  std::vector<uint64_t> open_;                              ///< what the session may hold
 };
 
 TEST(DirectoryHistories, SnapshotsStayQuotasAreExactAndTrashComesBack) {
@@ -237,7 +321,7 @@ TEST(DirectoryHistories, SnapshotsStayQuotasAreExactAndTrashComesBack) {
   for (uint64_t seed = seeds.first(); seed < seeds.end(); ++seed) {
     SCOPED_TRACE(TestSeeds::replay(seed));
     History history(seed);
-    for (int i = 0; i < 600 && !testing::Test::HasFailure(); ++i)
+    for (int i = 0; i < 720 && !testing::Test::HasFailure(); ++i)
       history.step();
     history.end();
     if (testing::Test::HasFailure()) return;

@@ -236,7 +236,7 @@ TYPED_TEST(KeyValueStoreTest, AgreesWithAMapOverRandomBatchesAndReopens) {
   SCOPED_TRACE("KINTSUGI_SIM_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   std::map<std::string, std::string> model;
-  for (int round = 0; round < 120; ++round) {
+  for (int round = 0; round < 400; ++round) {
     Batch batch;
     for (uint64_t i = 0, n = random() % 6; i < n; ++i) {
       const std::string key = std::to_string(random() % 40);
@@ -248,6 +248,16 @@ TYPED_TEST(KeyValueStoreTest, AgreesWithAMapOverRandomBatchesAndReopens) {
         model[key] = *batch.writes.back().value;
       }
     }
+    if (random() % 5 == 0) {
+      std::string begin = std::to_string(random() % 40), end = std::to_string(random() % 40);
+      if (begin > end) std::swap(begin, end);
+      while (model.lower_bound(begin) != model.lower_bound(end)) {
+        batch.remove(model.lower_bound(begin)->first);
+        model.erase(model.lower_bound(begin));
+      }
+      if (random() % 2 == 0) batch.put(begin, model[begin] = "back");
+      batch.emptied.push_back({begin, end, 10'000});
+    }
     if (random() % 4 == 0) {
       this->commit(std::move(batch));
     } else {
@@ -257,7 +267,11 @@ TYPED_TEST(KeyValueStoreTest, AgreesWithAMapOverRandomBatchesAndReopens) {
     }
     ASSERT_EQ(all_of(this->store()),
               (std::vector<std::pair<std::string, std::string>>(model.begin(), model.end())));
-    if (random() % 30 == 0) this->bench_.reopen();
+    const std::string from = std::to_string(random() % 40);
+    ASSERT_EQ(all_of(this->store(), from, from + "9"),
+              (std::vector<std::pair<std::string, std::string>>(model.lower_bound(from),
+                                                                model.lower_bound(from + "9"))));
+    if (random() % 80 == 0) this->bench_.reopen();
   }
 }
 
