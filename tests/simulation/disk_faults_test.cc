@@ -187,6 +187,74 @@ TEST(DiskFaults, WhatLiesOnADiskThatHangsForLongIsRepairedElsewhere) {
   }
 }
 
+TEST(DiskFaults, ADiskThatHangsAtTheStartOfItsServerJoinsWhenItAnswers) {
+  for (const uint64_t seed : seeds({101, 102, 103})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11, .disks = 2});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 4; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+    const size_t server = places(cluster, "/file-0").at(0);
+    cluster.crash_chunkserver(server, Crash::kKill);
+    cluster.disk(server).set_hung(true, "/disk-1");
+    cluster.restart_chunkserver(server);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    EXPECT_EQ(cluster.store(server)->known_space().failed_disks, 1u);
+    cluster.disk(server).set_hung(false, "/disk-1");
+    cluster.run_for(10s);
+    EXPECT_EQ(cluster.store(server)->known_space().failed_disks, 0u);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    // It is written to, and what is on it is read.
+    for (int i = 4; i < 12; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+  }
+}
+
+TEST(DiskFaults, WhatOnlyDisksHaveThatJoinLateCanBeReadWhenTheyAnswer) {
+  for (const uint64_t seed : seeds({111, 112, 113})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 9, .disks = 2});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 6; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+    // More disks than the code bears: nothing of them can be repaired.
+    for (size_t server = 0; server < 6; ++server) {
+      cluster.crash_chunkserver(server, Crash::kKill);
+      cluster.disk(server).set_hung(true, "/disk-0");
+      cluster.restart_chunkserver(server);
+    }
+    cluster.run_for(2min);
+    for (size_t server = 0; server < 6; ++server)
+      cluster.disk(server).set_hung(false, "/disk-0");
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks());
+  }
+}
+
+TEST(DiskFaults, AFileThatIsWrittenToADiskThatBeginsToHangIsWrittenElsewhereAsSoonAsThatIsKnown) {
+  Duration longest{};
+  for (const uint64_t seed : seeds({91, 92, 93, 94, 95, 96})) {
+    SimulatedCluster cluster({.seed = seed, .chunkservers = 11, .disks = 2, .repair_delay = 5min});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    KINTSUGI_EXPECT_OK(cluster.put("/before", kWholeStripe));
+    const TimePoint began = cluster.simulation().now();
+    const auto writing = cluster.start_put("/file", 4 * kWholeStripe);
+    cluster.run_for(cluster.random_time(1ms, 40ms));
+    for (const size_t server : cluster.pick(2))
+      cluster.disk(server).set_hung(true, cluster.random_below(2) == 0 ? "/disk-0" : "/disk-1");
+    KINTSUGI_EXPECT_OK(cluster.finish(writing));
+    longest = std::max(longest, cluster.simulation().now() - began);
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    cluster.heal();
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    KINTSUGI_EXPECT_OK(cluster.check_contents());
+    KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks());
+  }
+  EXPECT_LT(longest, 16s);
+}
+
 TEST(DiskFaults, AChunkThatItsDiskCannotReadIsRepairedAndTheDiskStays) {
   for (const uint64_t seed : seeds({81, 82, 83})) {
     SimulatedCluster cluster({.seed = seed, .chunkservers = 11});

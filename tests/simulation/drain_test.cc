@@ -234,6 +234,13 @@ TEST(Rebalance, MovesToAServerThatTakesNoneAreTriedLessAndLessOften) {
     };
     const uint64_t at_first = failures_in(2min);
     EXPECT_GT(at_first, 0u);
+    const auto says_so = [&]() -> Status {
+      if (state_of(cluster, late).held_back().ms_left() > 0) return {};
+      return {Code::kUnavailable, "nobody says that moves are held back"};
+    };
+    KINTSUGI_EXPECT_OK(cluster.wait_until(says_so, 5min));
+    EXPECT_EQ(state_of(cluster, late).held_back().server(), state_of(cluster, late).name());
+    EXPECT_FALSE(state_of(cluster, 0).has_held_back());
     cluster.run_for(15min);
     EXPECT_LT(failures_in(15min), 4 * at_first) << "that is about half as often at most";
     cluster.disk(late).forget_faults();
