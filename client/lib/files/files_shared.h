@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -39,11 +40,14 @@ struct FilesShared {
   TimePoint give_up() const;
 
   // ---- dirty files
-  /// The file has something to write out since then. Undone by not_dirty().
-  void is_dirty(uint64_t inode, TimePoint since) { dirty_since.emplace(since, inode); }
-  void not_dirty(uint64_t inode, TimePoint since) { dirty_since.erase({since, inode}); }
   /// Has the files that are dirty the longest written out, as long as less than half of the buffers are free or will be.
   void relieve();
+  /// A file that has so many buffers may take more of them.
+  bool may_take(size_t buffers_of_file) const {
+    return waiting_for_room == 0 || buffers_of_file < buffers.total() / 2;
+  }
+  /// Waits until buffers may have come free. kUnavailable: none did.
+  asio::awaitable<Status> wait_for_room(Context context);
   /// Wakes those that wait for buffers.
   void freed() { room.notify_all(); }
   /// Forgets a file that is neither open nor dirty, and gives its lease back.
@@ -72,7 +76,7 @@ struct FilesShared {
   bool handed_over = false;       ///< another process goes on: nothing is written out here any more
   uint64_t read_ahead_bytes = 0;  ///< held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
-  std::set<std::pair<TimePoint, uint64_t>> dirty_since;  ///< and inode
+  std::set<std::pair<TimePoint, uint64_t>> dirty_since;  ///< with the inode (DirtySince)
   /// Files that the metaserver gave no lease when it heard of them, while they are not written out: nobody else would wait for
   /// what was kept back of them.
   std::set<uint64_t> unleased;
@@ -81,6 +85,22 @@ struct FilesShared {
   runtime::Semaphore flush_turns;
   OpenFiles::Counts counts;
   runtime::TaskGroup ticker;
+};
+
+/// Since when one file has something to write out, as FilesShared is told of it.
+class DirtySince {
+ public:
+  DirtySince(FilesShared& shared, uint64_t inode) : shared_(shared), inode_(inode) {}
+  ~DirtySince() { clear(); }
+  DirtySince(const DirtySince&) = delete;
+  /// It has from now on, unless it had before.
+  void set_now();
+  void clear();
+
+ private:
+  FilesShared& shared_;
+  const uint64_t inode_;
+  std::optional<TimePoint> since_;
 };
 
 }  // namespace kintsugi::client
