@@ -1,4 +1,4 @@
-#include "client/lib/files/dirty_layers.h"
+#include "client/lib/dirty/dirty_layers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Open files against a model, and what their users are promised: read your writes, errors told to everybody, bounds on memory.
 #include <gtest/gtest.h>
 
-#include "client/lib/files/dirty_buffers.h"
-#include "client/lib/files/flush_groups.h"
+#include "client/lib/dirty/dirty_buffers.h"
+#include "client/lib/dirty/flush_groups.h"
 #include "client/lib/files/open_files.h"
 #include "tests/client/fake_cluster.h"
 #include "tests/expect_ok.h"

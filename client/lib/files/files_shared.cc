@@ -1,16 +1,13 @@
 #include "client/lib/files/files_shared.h"
 
 #include "client/lib/files/open_file_state.h"
-#include "common/log/log.h"
-#include "monitoring/sight/module.h"
+#include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
 namespace {
 
 constexpr Duration kTick = 200ms;
 constexpr Duration kKeepReadAhead = 5s;  ///< what was read ahead and is not asked for
-
-constexpr sight::Site kGiveBack{"client.give_back_leases", {"inodes"}};
 
 std::unique_ptr<DirtyMemory> or_of_process(std::unique_ptr<DirtyMemory> memory, size_t bytes) {
   if (memory) return memory;
@@ -25,13 +22,18 @@ FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
     : resources(the_resources),
       options(the_options),
       memory(or_of_process(std::move(the_memory), options.dirty_bytes)),
-      session(resources, journal, own_locks),
-      calls(resources, session, options.io_timeout),
-      locks(resources, session, calls, options.io_timeout),
+      leases(*this),
+      session(resources, leases, journal, own_locks),
+      direct(resources, options.io_timeout),
       tasks(resources.runtime),
-      names(resources, session, calls, tasks, name_log, options.known_names),
+      unsent(resources, session, direct, tasks, name_log),
+      calls(session, direct, unsent),
+      locks(resources, calls, leases, options.io_timeout),
+      ids(resources, session.id(), direct, tasks),
+      names(resources, calls, unsent, ids, leases,
+            {.lease_directories = options.lease_directories, .max_names = options.known_names}),
       groups(resources, calls, tasks, context()),
-      compactor(resources, calls, tasks, context()),
+      compactor(resources, calls, *this, tasks, context()),
       buffers(*memory),
       locations{.limit = options.known_extents},
       room(resources.runtime),
@@ -70,55 +72,25 @@ void FilesShared::relieve() {
 }
 
 void FilesShared::forget(uint64_t inode) {
-  if (session.has_lease(inode)) session.give_back(inode);
-  unleased.erase(inode);
+  if (session.has_lease(inode)) session.leases().give_back(inode);
+  leases.forget(inode);
   files.erase(inode);
 }
 
-asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
-  sight::Task task(context(), kGiveBack, {static_cast<double>(inodes.size())});
-  // Whoever wants to see them waits for this; it is tried as long as they do.
-  while (!(co_await names.flush(task.context())).ok()) {
-    const runtime::Wait wait(task.context(), runtime::WaitKind::kTimer);
-    if (!co_await tasks.sleep_for(kTick)) co_return;
-  }
-  std::vector<std::shared_ptr<OpenFileState>> dirty;
-  // Those that were made in such a directory belong to it.
-  std::set<uint64_t> wanted(inodes.begin(), inodes.end());
-  wanted.insert(unleased.begin(), unleased.end());
-  for (const uint64_t inode : wanted) {
-    const auto file = files.find(inode);
-    if (file == files.end() || file->second->is_clean()) continue;
-    file->second->start_flush();
-    dirty.push_back(file->second);
-  }
-  // What cannot be written is told to whoever has the file open here, and is no reason to keep others waiting.
-  for (const auto& file : dirty)
-    (void)co_await file->flush(task.context());
-  std::erase_if(unleased, [this](uint64_t inode) {
-    const auto file = files.find(inode);
-    return file == files.end() || file->second->is_clean();
-  });
-  for (const uint64_t inode : inodes)
-    session.give_back(inode);
-  const Status told = task.finish(co_await session.tell(task.context()));
-  if (!told.ok()) log::debug("leases are given back later: {}", told.to_string());
+uint64_t FilesShared::operations() const {
+  return counts.windows_read + counts.flushes;
 }
 
-asio::awaitable<void> FilesShared::want_lease(uint64_t inode) {
-  if (!files.contains(inode) || !session.is_held(inode)) co_return;
-  const auto told = co_await calls.get(context(), inode, true, true);
-  if (!session.is_held(inode)) session.release_again(inode);  // it was closed meanwhile
+void FilesShared::moved(uint64_t inode, uint64_t begin, uint64_t end) {
   const auto file = files.find(inode);
-  if (told && file != files.end()) file->second->adopt(*told);
-  if (file == files.end() && session.has_lease(inode)) session.give_back(inode);
+  if (file != files.end()) file->second->invalidate(begin, end);
 }
 
 asio::awaitable<void> FilesShared::tick() {
   TimePoint drop_at = resources.now() + kKeepReadAhead;
   while (co_await ticker.sleep_for(kTick)) {
     const TimePoint now = resources.now();
-    names.tick(options.write_behind / 2);
+    unsent.tick(options.write_behind / 2);
     std::vector<uint64_t> due;
     for (const auto& [since, inode] : dirty_since) {
       if (now - since < options.write_behind || due.size() >= kBegunAtOnce) break;

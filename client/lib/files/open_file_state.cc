@@ -161,9 +161,9 @@ asio::awaitable<Status> OpenFileState::flush(Context context) {
   if (turns_.is_exclusive()) co_await turns_.wait_while_exclusive(context);
   if (!write_back_.gone().ok()) co_return write_back_.gone();
   // Few names go along with the bytes; many go ahead of them, which take longer.
-  if (is_clean() || !shared_.names.is_little()) shared_.names.start_flush();
+  if (is_clean() || !shared_.unsent.is_little()) shared_.unsent.start_flush();
   KINTSUGI_CO_TRY(co_await write_back_.drain(context));
-  co_return co_await shared_.names.flush(context);
+  co_return co_await shared_.unsent.flush(context);
 }
 
 void OpenFileState::close_one() {

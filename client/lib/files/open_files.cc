@@ -3,97 +3,14 @@
 #include "client/lib/files/files_shared.h"
 #include "client/lib/files/open_file_state.h"
 #include "common/base/assert.h"
-#include "common/log/log.h"
 
 namespace kintsugi::client {
 OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory,
                      ChangeJournal* journal, std::span<std::byte> name_log, std::span<std::byte> own_locks)
     : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal, name_log,
                                             own_locks)) {
-  shared_->locks.on_wait = [this](uint64_t inode) { give_back(inode); };
-  shared_->locks.on_taken_by_call = [shared = shared_.get()](uint64_t inode) {
-    shared->tasks.spawn(shared->want_lease(inode));
-  };
-  shared_->calls.is_ahead = [shared = shared_.get()] { return shared->names.pending(); };
-  shared_->calls.catch_up = [shared = shared_.get()](Context context) {
-    return shared->names.flush(context);
-  };
-  shared_->calls.take_along = [shared = shared_.get()](const Context& context,
-                                                       proto::WriteNamesRequest& request) {
-    return shared->names.write_along(context, request);
-  };
-  shared_->calls.taken_along = [shared = shared_.get()](const proto::WriteNamesRequest& request,
-                                                        const proto::WriteNamesResponse* answer) {
-    shared->names.written_along(request, answer);
-  };
-  if (options.lease_directories) {
-    shared_->calls.on_directory_lease = [shared = shared_.get()](const proto::Attributes& directory,
-                                                                 const std::string& file_policy) {
-      shared->names.leased(directory, file_policy);
-    };
-  }
-  shared_->names.on_full = [shared = shared_.get()](const std::vector<uint64_t>& directories) {
-    for (const uint64_t inode : directories) {
-      shared->session.end_lease(inode);
-      shared->names.forget(inode);
-    }
-    shared->tasks.spawn(shared->give_back(directories));
-  };
-  shared_->names.on_refused = [shared = shared_.get()](uint64_t inode, const Status& why) {
-    shared->session.give_back(inode);
-    const auto file = shared->files.find(inode);
-    if (file == shared->files.end()) return;
-    const std::shared_ptr<OpenFileState> state = file->second;
-    state->is_gone(why);
-    if (state->is_clean() && !state->is_open()) shared->files.erase(inode);
-  };
-  shared_->names.on_written = [shared = shared_.get()](const proto::Attributes& attributes, bool lease) {
-    const uint64_t inode = attributes.inode();
-    const auto file = shared->files.find(inode);
-    if (file != shared->files.end()) file->second->attributes_written(attributes);
-    if (lease == shared->session.has_lease(inode)) return;
-    // It is not needed any more, or the metaserver would rather not give it: then nothing is kept back.
-    if (lease && shared->session.is_ending(inode)) return;
-    shared->session.give_back(inode);
-    if (lease || file == shared->files.end() || file->second->is_clean()) return;
-    shared->unleased.insert(inode);
-    file->second->start_flush();
-  };
-  shared_->session.on_recall = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
-    std::vector<uint64_t> news;  // the metaserver tells of a recall again until it is answered
-    for (const uint64_t inode : inodes)
-      if (!shared->session.is_ending(inode)) news.push_back(inode);
-    for (const uint64_t inode : news) {
-      shared->session.end_lease(inode);
-      shared->names.forget(inode);
-    }
-    if (!news.empty()) shared->tasks.spawn(shared->give_back(std::move(news)));
-  };
-  shared_->session.on_lost = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
-    shared->names.lost();
-    for (const uint64_t inode : inodes) {
-      shared->names.forget(inode);
-      const auto file = shared->files.find(inode);
-      if (file == shared->files.end()) continue;
-      const std::shared_ptr<OpenFileState> state = file->second;
-      state->lease_lost();
-      if (state->is_clean() && !state->is_open()) shared->files.erase(inode);
-    }
-  };
-  shared_->session.room_for_compaction = [shared = shared_.get()] { return shared->compactor.room(); };
-  shared_->session.on_compact = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
-    shared->compactor.want(inodes);
-  };
-  shared_->compactor.operations = [shared = shared_.get()] {
-    return shared->counts.windows_read + shared->counts.flushes;
-  };
-  shared_->compactor.on_moved = [shared = shared_.get()](uint64_t inode, uint64_t begin, uint64_t end) {
-    const auto file = shared->files.find(inode);
-    if (file != shared->files.end()) file->second->invalidate(begin, end);
-  };
-  shared_->session.believes = options.kernel_believes;
-  shared_->session.start();
-  shared_->names.start_flush();
+  shared_->session.start(options.kernel_believes);
+  shared_->unsent.start_flush();
   shared_->ticker.spawn(shared_->tick());
 }
 
@@ -182,7 +99,7 @@ std::unique_ptr<OpenHandle> OpenFiles::open(const proto::Attributes& attributes,
     if (where) state->lies(*where);
   }
   if (held) {
-    shared_->session.held(inode);
+    shared_->session.held().held(inode);
   } else {
     shared_->session.hold(inode);
   }
@@ -195,10 +112,11 @@ std::unique_ptr<OpenFile> OpenFiles::find(uint64_t inode) {
 }
 
 void OpenFiles::give_back(uint64_t inode) {
-  if (!shared_->session.has_lease(inode)) return;
-  shared_->session.end_lease(inode);
-  shared_->names.forget(inode);
-  shared_->tasks.spawn(shared_->give_back({inode}));
+  if (shared_->session.has_lease(inode)) shared_->leases.end_leases({inode});
+}
+
+void OpenFiles::compact(const std::vector<uint64_t>& inodes) {
+  shared_->compactor.want(inodes);
 }
 
 bool OpenFiles::has_dirty() const {
@@ -228,7 +146,7 @@ uint64_t OpenFiles::recover() {
 }
 
 asio::awaitable<Status> OpenFiles::sync_all(Context context) {
-  shared_->names.start_flush();
+  shared_->unsent.start_flush();
   std::vector<std::shared_ptr<OpenFileState>> dirty;
   for (const auto& [inode, state] : shared_->files) {
     if (!state->is_clean()) dirty.push_back(state);
@@ -242,7 +160,7 @@ asio::awaitable<Status> OpenFiles::sync_all(Context context) {
     const bool was_removed = status.code() == Code::kStale && !state->is_open();
     if (first.ok() && !was_removed) first = status;
   }
-  const Status names = co_await shared_->names.flush(context);
+  const Status names = co_await shared_->unsent.flush(context);
   if (first.ok()) first = names;
   co_return first;
 }
@@ -255,7 +173,7 @@ asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
     status = co_await sync_all(shared_->context());
   }
   // With the end of the session all leases are given back.
-  shared_->session.on_recall = shared_->session.on_lost = [](const std::vector<uint64_t>&) {};
+  shared_->session.forget_user();
   shared_->ticker.request_stop();
   co_await shared_->ticker.join();
   shared_->tasks.request_stop();

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "client/lib/files/dirty_ranges.h"
+#include "client/lib/dirty/dirty_ranges.h"
 #include "client/lib/files/file_owner.h"
 #include "client/lib/files/files_shared.h"
 #include "client/lib/files/locations.h"

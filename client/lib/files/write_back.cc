@@ -194,7 +194,7 @@ void WriteBack::layer_failed(DirtyLayer& layer, const Status& status, bool gone)
   } else {
     lease_lost();
   }
-  shared_.session.give_back(inode_);
+  shared_.session.leases().give_back(inode_);
 }
 
 asio::awaitable<Status> WriteBack::write_out(Context context, Layer layer) {
@@ -216,7 +216,7 @@ asio::awaitable<Status> WriteBack::write_out(Context context, Layer layer) {
 asio::awaitable<Status> WriteBack::try_write_out(Context context, Layer layer) {
   if (layer->discarded) co_return Status{Code::kCancelled, "given up"};
   // The metaserver has to know the file of which it is asked for the code.
-  if (attributes_.known().policy().empty()) KINTSUGI_CO_TRY(co_await shared_.names.flush(context));
+  if (attributes_.known().policy().empty()) KINTSUGI_CO_TRY(co_await shared_.unsent.flush(context));
   UploadMember member{inode_, attributes_.known().policy(), layer, &layer->ranges, &layer->discarded};
   if (layer->ranges.bytes() <= FlushGroups::kMaxMemberBytes)
     co_return co_await write_small(context, layer, std::move(member));

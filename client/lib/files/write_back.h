@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <span>
 
-#include "client/lib/files/dirty_layers.h"
+#include "client/lib/dirty/dirty_layers.h"
+#include "client/lib/dirty/full_runs.h"
 #include "client/lib/files/file_attributes.h"
 #include "client/lib/files/file_handles.h"
 #include "client/lib/files/file_owner.h"
 #include "client/lib/files/files_shared.h"
-#include "client/lib/files/full_runs.h"
 #include "client/lib/files/stored_reader.h"
 
 namespace kintsugi::client {
