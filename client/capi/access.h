@@ -6,7 +6,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "client/lib/files/inode_calls.h"
+#include "client/lib/leases/inode_calls.h"
 #include "common/posix/access_list.h"
 #include "common/proto/inode.pb.h"
 

@@ -6,7 +6,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "client/lib/files/session.h"
+#include "client/lib/leases/session.h"
 #include "client/mount/kernel/file_system.h"
 #include "client/mount/kernel/notifier.h"
 #include "common/runtime/runtime.h"

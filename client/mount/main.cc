@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "client/lib/client.h"
-#include "client/lib/files/dirty_buffers.h"
+#include "client/lib/dirty/dirty_buffers.h"
 #include "client/mount/cluster_file_system.h"
 #include "client/mount/end_watch.h"
 #include "client/mount/first_contact.h"

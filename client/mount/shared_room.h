@@ -7,11 +7,11 @@
 #include <memory>
 #include <span>
 
+#include "client/lib/dirty/dirty_memory.h"
 #include "client/lib/files/append_log.h"
-#include "client/lib/files/dirty_memory.h"
-#include "client/lib/files/name_log.h"
-#include "client/lib/files/own_locks.h"
-#include "client/lib/files/session.h"
+#include "client/lib/leases/name_log.h"
+#include "client/lib/leases/own_locks.h"
+#include "client/lib/leases/session.h"
 
 namespace kintsugi::mount {
 

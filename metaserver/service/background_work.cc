@@ -156,9 +156,14 @@ asio::awaitable<void> BackgroundWork::expire_sessions_forever() {
     if (!slept) co_return;
     const Duration took = state_.runtime.clock.now() - std::exchange(last, state_.runtime.clock.now());
     if (took > 2 * kPause) state_.sessions.stood_still(took - kPause);
-    for (const uint64_t session : state_.clients.expire()) {
-      if (state_.sessions.known(session)) continue;  // it has come back while others were noted
-      if (!(co_await forget(session, state_.sessions.ended_by_silence(session))).ok()) co_return;
+    // One after the other, each in a turn of its own: see end_if_silent().
+    for (const uint64_t session : state_.sessions.silent()) {
+      if (!state_.clients.end_if_silent(session)) continue;  // it has come back while others were noted
+      if (!(co_await forget(session, true)).ok()) co_return;
+    }
+    for (const uint64_t session : state_.sessions.take_ended()) {
+      if (state_.sessions.known(session) || state_.sessions.ended_by_silence(session)) continue;
+      if (!(co_await forget(session, false)).ok()) co_return;
     }
     for (const uint64_t session : state_.sessions.to_forget()) {
       if (state_.sessions.known(session)) continue;

@@ -171,7 +171,7 @@ asio::awaitable<Status> InodeService::set_attributes(Context context,
     const bool cut = request.has_size() && request.size() > 0;
     for (bool first = true, last = false; status.ok() && !last; first = false) {
       status = co_await settle(id, session, cut ? &cuts : nullptr);
-      if (!first && is_over(state_.store, request.change())) break;
+      if (is_over(state_.store, request.change())) break;
       if (!first && state_.runtime.clock.now() >= context.deadline)
         status = {Code::kDeadlineExceeded, "is not as short yet as it is to be"};
       last = cuts.is_last();

@@ -109,6 +109,8 @@ asio::awaitable<Status> SessionService::lock(Context context, const proto::LockR
   Status taken = may_ask_for_lock(request);
   if (taken.ok() && request.lock().type() != proto::FileLock::NONE)
     taken = co_await state_.leases.settle(InodeId{request.inode()}, request.lock().session());
+  // The session may have ended while others were waited for.
+  if (taken.ok()) taken = may_ask_for_lock(request);
   if (taken.ok()) taken = take_lock(request, response);
   co_return module.finish(co_await state_.finish_read(module.context(), about(request.inode(), taken)));
 }

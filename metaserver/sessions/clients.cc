@@ -56,10 +56,10 @@ void Clients::end(uint64_t id, bool by_silence) {
   sessions.end(id, by_silence);
 }
 
-std::vector<uint64_t> Clients::expire() {
-  for (const uint64_t session : sessions.silent())
-    end(session, true);
-  return sessions.take_ended();
+bool Clients::end_if_silent(uint64_t session) {
+  if (!sessions.is_silent(session)) return false;
+  end(session, true);
+  return true;
 }
 
 asio::awaitable<Status> Clients::note_loss(uint64_t session) {

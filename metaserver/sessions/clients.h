@@ -41,8 +41,9 @@ class Clients final : public Leases::Losses {
                        Transaction& transaction);
   void committed(uint64_t session, const Durable& durable);
 
-  /// Ends the sessions that were silent for too long, and returns all that have ended since the last call.
-  std::vector<uint64_t> expire();
+  /// Ends the session if it has been silent for too long. True: it has ended. Its leases and locks are free from now on, so that its end
+  /// is to be submitted to the store in the same turn: what others write then comes after it in the log.
+  bool end_if_silent(uint64_t session);
   /// Everybody who waits for a session, or as one, is woken.
   void stop();
 

@@ -193,6 +193,11 @@ std::vector<uint64_t> Sessions::silent() const {
   return found;
 }
 
+bool Sessions::is_silent(uint64_t id) const {
+  const auto found = sessions_.find(id);
+  return found != sessions_.end() && clock_.now() - found->second.last_heard >= kIdle;
+}
+
 void Sessions::end(uint64_t id, bool by_silence) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;

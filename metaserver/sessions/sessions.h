@@ -75,6 +75,7 @@ class Sessions {
 
   /// Sessions that were not heard of for too long: they are to be ended.
   std::vector<uint64_t> silent() const;
+  bool is_silent(uint64_t session) const;
   /// The session has ended and holds nothing any more. Only Clients calls it, which ends everything else that it has.
   void end(uint64_t session, bool by_silence);
   /// Those that have ended since the last call.

@@ -1,11 +1,12 @@
 // Open files against a model, and what their users are promised: read your writes, errors told to everybody, bounds on memory.
 #include <gtest/gtest.h>
 
-#include "client/lib/files/dirty_buffers.h"
-#include "client/lib/files/flush_groups.h"
+#include "client/lib/dirty/dirty_buffers.h"
+#include "client/lib/dirty/flush_groups.h"
 #include "client/lib/files/open_files.h"
 #include "tests/client/fake_cluster.h"
 #include "tests/expect_ok.h"
+#include "tests/test_seeds.h"
 
 namespace kintsugi::client {
 namespace {
@@ -70,8 +71,9 @@ std::string difference(const Bytes& found, const Bytes& expected) {
 }
 
 TEST(OpenFile, IsWhatTheModelSaysAfterAnyOperations) {
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
+  const TestSeeds seeds(12);
+  for (uint64_t seed = seeds.first(); seed < seeds.end(); ++seed) {
+    SCOPED_TRACE(TestSeeds::replay(seed));
     // Little memory, so that writers wait and files are written out in many ways.
     FilesOptions options{.dirty_bytes = seed % 3 == 0 ? size_t{1} << 20 : size_t{8} << 20};
     if (seed % 4 == 0) options.read_ahead_bytes = 0;

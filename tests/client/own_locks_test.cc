@@ -1,5 +1,5 @@
 // The locks of a session in memory that outlives the process: what the next one finds there.
-#include "client/lib/files/own_locks.h"
+#include "client/lib/leases/own_locks.h"
 
 #include <random>
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "client/lib/dirty/dirty_buffers.h"
 #include "client/lib/files/append_log.h"
-#include "client/lib/files/dirty_buffers.h"
 #include "client/lib/files/open_files.h"
 #include "common/runtime/task_group.h"
 #include "tests/client/fake_cluster.h"

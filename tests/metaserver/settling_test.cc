@@ -164,5 +164,39 @@ TEST(Settling, ATreeIsNotRemovedUnderALeaseThatIsGivenWhileItIsLookedThrough) {
   EXPECT_GT(granted, 0) << "this shows nothing";
 }
 
+TEST(Settling, WhatASessionHadThatEndedAmongManyIsNotBelievedAfterACrash) {
+  LeaseRig rig;
+  rig.sync_latency = 20ms;
+  rig.restart(false);
+  rig.heartbeat_all();
+  constexpr uint64_t kFirst = 100, kLast = 200;
+  for (const uint64_t session : {kWriter, kReader})
+    KINTSUGI_EXPECT_OK(rig.keep(session, [](auto& request) { request.set_all(true); }));
+  for (uint64_t session = kFirst; session < kFirst + 30; ++session)
+    KINTSUGI_EXPECT_OK(rig.keep(session, [](auto& request) { request.set_all(true); }));
+  KINTSUGI_EXPECT_OK(rig.keep(kLast, [](auto& request) { request.set_all(true); }));
+  rig.simulation.run_for(15s);
+  for (uint64_t session = kFirst; session < kFirst + 30; ++session)
+    KINTSUGI_EXPECT_OK(rig.keep(session, [](auto&) {}));
+  KINTSUGI_EXPECT_OK(rig.keep(kLast, [](auto&) {}));
+  KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
+  ASSERT_TRUE(*rig.get(kLast, false, true));
+  for (int i = 0; i < 800 && rig.meta->state().sessions.known(kLast); ++i) {
+    if (i % 10 == 0) KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
+    rig.simulation.run_for(100ms);
+  }
+  ASSERT_FALSE(rig.meta->state().sessions.known(kLast)) << "it was silent";
+  const auto leased = rig.get(kReader, false, true);
+  ASSERT_TRUE(leased) << leased.error();
+  EXPECT_TRUE(*leased) << "it is another's now";
+  KINTSUGI_EXPECT_OK(rig.grow(kReader, 1000, 1));
+  rig.restart(true);
+  KINTSUGI_EXPECT_OK(rig.keep(kLast, [&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.inode);
+  }));
+  EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{rig.inode}, kLast)) << "another had it since, and wrote";
+}
+
 }  // namespace
 }  // namespace kintsugi::metaserver

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "client/lib/files/open_files.h"
+#include "common/proto/promises.h"
 #include "common/runtime/event.h"
 #include "tests/expect_ok.h"
 #include "tests/simulation/cluster/client_program.h"

@@ -184,7 +184,7 @@ TEST_F(MountTables, AFileThatWasMadeAndNeverOpenedHasNoLease) {
 
 TEST_F(MountTables, ADirectoryThatIsMovedOrExchangedUnderItsLeaseWasChangedThen) {
   const auto changed = [&](NodeId node) {
-    const auto found = cluster.run(mount->get_attributes(caller, node, {}));
+    const auto found = cluster.run(mount->get_attributes(caller, node));
     KINTSUGI_ASSERT(found);
     return found->attributes.changed_ns;
   };
@@ -221,11 +221,11 @@ TEST_F(MountTables, WhoLooksAtADirectoryWhileANameInItIsMovedSeesItsNewTimesAfte
   };
   asio::co_spawn(cluster.client_node().runtime().executor, move(), asio::detached);
   while (!moved) {
-    ASSERT_TRUE(cluster.run(mount->get_attributes(caller, directory, {})));
+    ASSERT_TRUE(cluster.run(mount->get_attributes(caller, directory)));
     cluster.run_for(10us);
   }
   KINTSUGI_EXPECT_OK(*moved);
-  const auto now = cluster.run(mount->get_attributes(caller, directory, {}));
+  const auto now = cluster.run(mount->get_attributes(caller, directory));
   ASSERT_TRUE(now) << now.error();
   const auto by_path = cluster.run(cluster.client().stat("/d"));
   ASSERT_TRUE(by_path) << by_path.error();
@@ -246,7 +246,7 @@ TEST_F(MountTables, WhoHasAPipeOrALinkOpenGoesOnToSeeItWithoutItsName) {
   for (const char* name : {"pipe", "link"})
     KINTSUGI_EXPECT_OK(cluster.run(mount->unlink(caller, directory, name)));
   cluster.run_for(5s);
-  const auto open = cluster.run(mount->get_attributes(caller, pipe->node, {}));
+  const auto open = cluster.run(mount->get_attributes(caller, pipe->node));
   ASSERT_TRUE(open) << open.error();
   EXPECT_EQ(open->attributes.mode, uint32_t{S_IFIFO | 0640});
   EXPECT_EQ(open->attributes.links, 0u);
@@ -254,7 +254,7 @@ TEST_F(MountTables, WhoHasAPipeOrALinkOpenGoesOnToSeeItWithoutItsName) {
   ASSERT_TRUE(target) << target.error();
   EXPECT_EQ(*target, "target");
   mount->forget(pipe->node, 1);
-  EXPECT_EQ(cluster.run(mount->get_attributes(caller, pipe->node, {})).error().code(), Code::kStale);
+  EXPECT_EQ(cluster.run(mount->get_attributes(caller, pipe->node)).error().code(), Code::kStale);
 }
 
 TEST_F(MountTables, SpecialFilesThatAreNeverForgottenTakeABoundedRoom) {

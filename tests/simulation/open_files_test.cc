@@ -441,7 +441,7 @@ TEST(OpenFilesInACluster, ACompactionNeverWinsAgainstAWriter) {
         KINTSUGI_ASSERT_OK(write_some(cluster, file, model));
       KINTSUGI_ASSERT_OK(cluster.run((*opened)->sync({})));
       client::OpenFiles& compacting = cluster.random_below(2) == 0 ? *writer : *other;
-      compacting.session().on_compact({inode});
+      compacting.compact({inode});
       for (int i = 0; i < 8; ++i) {
         cluster.run_for(cluster.random_time(0s, 20ms));
         switch (cluster.random_below(8)) {

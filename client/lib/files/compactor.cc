@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/lib/files/group_upload.h"
+#include "client/lib/dirty/group_upload.h"
 #include "client/lib/read/range_read.h"
 #include "client/lib/write/striped_writer.h"
 #include "client/lib/write/upload.h"
@@ -93,7 +93,7 @@ asio::awaitable<Result<uint64_t>> Compactor::compact(uint64_t inode) {
   uint64_t moved = 0;
   for (uint64_t begin = 0; begin < attributes.size() && !tasks_.stopping();) {
     const TimePoint began = resources_.now();
-    const uint64_t others = operations();
+    const uint64_t others = files_.operations();
     const uint64_t end = std::min(attributes.size(), begin + window_bytes);
     KINTSUGI_CO_ASSIGN(const CompactionWindow window, co_await locate(inode, begin, end));
     begin = window.extents.size() == kMaxExtents ? window.end() : end;
@@ -108,12 +108,12 @@ asio::awaitable<Result<uint64_t>> Compactor::compact(uint64_t inode) {
     if (status.ok()) {
       for (const LocatedExtent& extent : badly.extents)
         moved += extent.length;
-      on_moved(inode, window.begin(), window.end());
+      files_.moved(inode, window.begin(), window.end());
     } else if (status.code() != Code::kConflict) {
       co_return status;
     }
     const Duration took = resources_.now() - began;
-    const Duration rest = took * (operations() == others ? kRest : kRestBeside);
+    const Duration rest = took * (files_.operations() == others ? kRest : kRestBeside);
     if (!co_await tasks_.sleep_for(std::clamp<Duration>(rest, kShortestRest, kLongestRest))) break;
   }
   co_return moved;

@@ -10,7 +10,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "client/lib/files/inode_calls.h"
+#include "client/lib/leases/inode_calls.h"
 #include "client/lib/read/located_extent.h"
 #include "client/lib/resources.h"
 #include "common/runtime/task_group.h"
@@ -29,6 +29,16 @@ bool worth_compacting(const CompactionWindow& window);
 /// The metaserver keeps some of the bytes itself.
 bool has_inline(const CompactionWindow& window);
 
+/// What a compactor asks of the open files.
+class CompactedFiles {
+ public:
+  virtual ~CompactedFiles() = default;
+  /// Counts operations of users: it yields to them.
+  virtual uint64_t operations() const = 0;
+  /// Bytes of this file lie elsewhere now.
+  virtual void moved(uint64_t inode, uint64_t begin, uint64_t end) = 0;
+};
+
 /// One file at a time, window by window. The bytes are read from stripes, which never change, and the metaserver takes the new
 /// extents only if the file still has exactly those that were read: whoever writes meanwhile wins. Between two windows it rests, and
 /// the longer the more others do.
@@ -41,8 +51,9 @@ class Compactor {
                        kRestBeside = 4;  ///< times what the last window took: alone, and beside others
 
   /// References outlive it. `tasks` is where it works; when they stop, it ends after a window.
-  Compactor(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context)
-      : resources_(resources), calls_(calls), tasks_(tasks), context_(context) {}
+  Compactor(Resources& resources, InodeCalls& calls, CompactedFiles& files, runtime::TaskGroup& tasks,
+            Context context)
+      : resources_(resources), calls_(calls), files_(files), tasks_(tasks), context_(context) {}
 
   uint32_t room() const {
     return static_cast<uint32_t>(kMaxWaiting - std::min(kMaxWaiting, waiting_.size()));
@@ -51,12 +62,6 @@ class Compactor {
   void want(const std::vector<uint64_t>& inodes);
   /// Compacts one file now; returns how many bytes were written anew. kNotFound, kStale: it is gone.
   asio::awaitable<Result<uint64_t>> compact(uint64_t inode);
-
-  /// Counts operations of users: it yields to them.
-  std::function<uint64_t()> operations = [] { return uint64_t{0}; };
-  /// Bytes of this file lie elsewhere now.
-  std::function<void(uint64_t inode, uint64_t begin, uint64_t end)> on_moved = [](uint64_t, uint64_t,
-                                                                                  uint64_t) {};
 
  private:
   asio::awaitable<void> run();
@@ -68,6 +73,7 @@ class Compactor {
 
   Resources& resources_;
   InodeCalls& calls_;
+  CompactedFiles& files_;
   runtime::TaskGroup& tasks_;
   const Context context_;
   std::set<uint64_t> waiting_;

@@ -3,20 +3,25 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
+#include "client/lib/dirty/dirty_buffers.h"
+#include "client/lib/dirty/flush_groups.h"
 #include "client/lib/files/append_log.h"
 #include "client/lib/files/compactor.h"
-#include "client/lib/files/dirty_buffers.h"
+#include "client/lib/files/file_leases.h"
 #include "client/lib/files/files_options.h"
-#include "client/lib/files/flush_groups.h"
-#include "client/lib/files/inode_calls.h"
-#include "client/lib/files/leased_locks.h"
-#include "client/lib/files/leased_names.h"
 #include "client/lib/files/locations.h"
 #include "client/lib/files/open_files.h"
-#include "client/lib/files/session.h"
+#include "client/lib/leases/inode_calls.h"
+#include "client/lib/leases/leased_locks.h"
+#include "client/lib/leases/leased_names.h"
+#include "client/lib/leases/repeated_calls.h"
+#include "client/lib/leases/reserved_ids.h"
+#include "client/lib/leases/session.h"
+#include "client/lib/leases/unsent_names.h"
 #include "client/lib/read/packed_reads.h"
 #include "client/lib/resources.h"
 #include "common/runtime/event.h"
@@ -27,7 +32,7 @@ namespace kintsugi::client {
 class OpenFileState;
 
 /// Single-threaded, like everything here. REQUIRES, before it is destroyed: `tasks` was joined.
-struct FilesShared {
+struct FilesShared : private CompactedFiles {
   static constexpr size_t kFlushesAtOnce = 64;  ///< of files that have stripes of their own
   static constexpr size_t kBegunAtOnce = 1024;  ///< flushes that are begun because it is time
 
@@ -39,30 +44,36 @@ struct FilesShared {
   TimePoint give_up() const;
 
   // ---- dirty files
-  /// The file has something to write out since then. Undone by not_dirty().
-  void is_dirty(uint64_t inode, TimePoint since) { dirty_since.emplace(since, inode); }
-  void not_dirty(uint64_t inode, TimePoint since) { dirty_since.erase({since, inode}); }
   /// Has the files that are dirty the longest written out, as long as less than half of the buffers are free or will be.
   void relieve();
+  /// A file that has so many buffers may take more of them.
+  bool may_take(size_t buffers_of_file) const {
+    return waiting_for_room == 0 || buffers_of_file < buffers.total() / 2;
+  }
+  /// Waits until buffers may have come free. kUnavailable: none did.
+  asio::awaitable<Status> wait_for_room(Context context);
   /// Wakes those that wait for buffers.
   void freed() { room.notify_all(); }
   /// Forgets a file that is neither open nor dirty, and gives its lease back.
   void forget(uint64_t inode);
-  /// Somebody else wants to see these files, whose leases have ended here: writes them out and gives the leases back.
-  asio::awaitable<void> give_back(std::vector<uint64_t> inodes);
-  /// Asks for the lease of an open file.
-  asio::awaitable<void> want_lease(uint64_t inode);
   /// Writes out what is due, and drops what was read ahead and nobody took.
   asio::awaitable<void> tick();
+
+  uint64_t operations() const override;
+  void moved(uint64_t inode, uint64_t begin, uint64_t end) override;
 
   Resources& resources;
   const FilesOptions options;
   const std::unique_ptr<DirtyMemory> memory;
+  FileLeases leases;
   Session session;
-  InodeCalls calls;
-  LeasedLocks locks;
+  RepeatedCalls direct;  ///< for what goes ahead of `calls`
   std::unique_ptr<AppendLog> appends = std::make_unique<AppendLog>();
   runtime::TaskGroup tasks;  ///< flushes and reads ahead
+  UnsentNames unsent;
+  InodeCalls calls;
+  LeasedLocks locks;
+  ReservedIds ids;
   LeasedNames names;
   FlushGroups groups;
   Compactor compactor;
@@ -72,15 +83,28 @@ struct FilesShared {
   bool handed_over = false;       ///< another process goes on: nothing is written out here any more
   uint64_t read_ahead_bytes = 0;  ///< held, or being read
   std::unordered_map<uint64_t, std::shared_ptr<OpenFileState>> files;
-  std::set<std::pair<TimePoint, uint64_t>> dirty_since;  ///< and inode
-  /// Files that the metaserver gave no lease when it heard of them, while they are not written out: nobody else would wait for
-  /// what was kept back of them.
-  std::set<uint64_t> unleased;
-  size_t waiting_for_room = 0;  ///< writers
-  runtime::Event room;          ///< buffers came free
+  std::set<std::pair<TimePoint, uint64_t>> dirty_since;  ///< with the inode (DirtySince)
+  size_t waiting_for_room = 0;                           ///< writers
+  runtime::Event room;                                   ///< buffers came free
   runtime::Semaphore flush_turns;
   OpenFiles::Counts counts;
   runtime::TaskGroup ticker;
+};
+
+/// Since when one file has something to write out, as FilesShared is told of it.
+class DirtySince {
+ public:
+  DirtySince(FilesShared& shared, uint64_t inode) : shared_(shared), inode_(inode) {}
+  ~DirtySince() { clear(); }
+  DirtySince(const DirtySince&) = delete;
+  /// It has from now on, unless it had before.
+  void set_now();
+  void clear();
+
+ private:
+  FilesShared& shared_;
+  const uint64_t inode_;
+  std::optional<TimePoint> since_;
 };
 
 }  // namespace kintsugi::client

@@ -85,8 +85,8 @@ void OpenFile::discard(Status why) {
 // ---- handles
 
 OpenHandle::OpenHandle(std::shared_ptr<OpenFileState> state)
-    : file_(std::move(state)), errors_seen_(file_.state()->errors()) {
-  file_.state()->opened();
+    : file_(std::move(state)), errors_seen_(file_.state()->handles().errors()) {
+  file_.state()->handles().opened();
 }
 
 OpenHandle::~OpenHandle() {
@@ -94,9 +94,9 @@ OpenHandle::~OpenHandle() {
 }
 
 Status OpenHandle::check() {
-  const OpenFileState& state = *file_.state();
-  if (std::exchange(errors_seen_, state.errors()) == state.errors()) return {};
-  return state.last_error();
+  const FileHandles& handles = file_.state()->handles();
+  if (std::exchange(errors_seen_, handles.errors()) == handles.errors()) return {};
+  return handles.last_error();
 }
 
 asio::awaitable<Status> OpenHandle::sync(Context context) {

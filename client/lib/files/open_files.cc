@@ -3,222 +3,14 @@
 #include "client/lib/files/files_shared.h"
 #include "client/lib/files/open_file_state.h"
 #include "common/base/assert.h"
-#include "common/log/log.h"
-#include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
-namespace {
-
-constexpr Duration kTick = 200ms;
-constexpr Duration kKeepReadAhead = 5s;  ///< what was read ahead and is not asked for
-
-constexpr sight::Site kGiveBack{"client.give_back_leases", {"inodes"}};
-
-std::unique_ptr<DirtyMemory> or_of_process(std::unique_ptr<DirtyMemory> memory, size_t bytes) {
-  if (memory) return memory;
-  return std::make_unique<ProcessDirtyMemory>(DirtyBuffers::region_bytes(bytes));
-}
-
-}  // namespace
-
-// ---- what is shared
-
-FilesShared::FilesShared(Resources& the_resources, FilesOptions the_options,
-                         std::unique_ptr<DirtyMemory> the_memory, ChangeJournal* journal,
-                         std::span<std::byte> name_log, std::span<std::byte> own_locks)
-    : resources(the_resources),
-      options(the_options),
-      memory(or_of_process(std::move(the_memory), options.dirty_bytes)),
-      session(resources, journal, own_locks),
-      calls(resources, session, options.io_timeout),
-      locks(resources, session, calls, options.io_timeout),
-      tasks(resources.runtime),
-      names(resources, session, calls, tasks, name_log, options.known_names),
-      groups(resources, calls, tasks, context()),
-      compactor(resources, calls, tasks, context()),
-      buffers(*memory),
-      locations{.limit = options.known_extents},
-      room(resources.runtime),
-      flush_turns(resources.runtime, kFlushesAtOnce),
-      ticker(resources.runtime) {}
-
-Context FilesShared::context() const {
-  return resources.context();
-}
-
-TimePoint FilesShared::give_up() const {
-  return options.io_timeout == Duration{} ? TimePoint::max() : resources.now() + options.io_timeout;
-}
-
-void FilesShared::relieve() {
-  std::vector<uint64_t> oldest;
-  for (const auto& [since, inode] : dirty_since) {
-    if (oldest.size() >= kBegunAtOnce / 4) break;
-    oldest.push_back(inode);
-  }
-  for (const uint64_t inode : oldest) {
-    const auto file = files.find(inode);
-    // What is under way frees memory soon, and a full stripe is better than what is there now.
-    if (file != files.end() && !file->second->is_being_written_out()) file->second->start_flush();
-  }
-}
-
-void FilesShared::forget(uint64_t inode) {
-  if (session.has_lease(inode)) session.give_back(inode);
-  unleased.erase(inode);
-  files.erase(inode);
-}
-
-asio::awaitable<void> FilesShared::give_back(std::vector<uint64_t> inodes) {
-  sight::Task task(context(), kGiveBack, {static_cast<double>(inodes.size())});
-  // Whoever wants to see them waits for this; it is tried as long as they do.
-  while (!(co_await names.flush(task.context())).ok()) {
-    const runtime::Wait wait(task.context(), runtime::WaitKind::kTimer);
-    if (!co_await tasks.sleep_for(kTick)) co_return;
-  }
-  std::vector<std::shared_ptr<OpenFileState>> dirty;
-  // Those that were made in such a directory belong to it.
-  std::set<uint64_t> wanted(inodes.begin(), inodes.end());
-  wanted.insert(unleased.begin(), unleased.end());
-  for (const uint64_t inode : wanted) {
-    const auto file = files.find(inode);
-    if (file == files.end() || file->second->is_clean()) continue;
-    file->second->start_flush();
-    dirty.push_back(file->second);
-  }
-  // What cannot be written is told to whoever has the file open here, and is no reason to keep others waiting.
-  for (const auto& file : dirty)
-    (void)co_await file->flush(task.context());
-  std::erase_if(unleased, [this](uint64_t inode) {
-    const auto file = files.find(inode);
-    return file == files.end() || file->second->is_clean();
-  });
-  for (const uint64_t inode : inodes)
-    session.give_back(inode);
-  const Status told = task.finish(co_await session.tell(task.context()));
-  if (!told.ok()) log::debug("leases are given back later: {}", told.to_string());
-}
-
-asio::awaitable<void> FilesShared::want_lease(uint64_t inode) {
-  if (!files.contains(inode) || !session.is_held(inode)) co_return;
-  const auto told = co_await calls.get(context(), inode, true, true);
-  if (!session.is_held(inode)) session.release_again(inode);  // it was closed meanwhile
-  const auto file = files.find(inode);
-  if (told && file != files.end()) file->second->adopt(*told);
-  if (file == files.end() && session.has_lease(inode)) session.give_back(inode);
-}
-
-asio::awaitable<void> FilesShared::tick() {
-  TimePoint drop_at = resources.now() + kKeepReadAhead;
-  while (co_await ticker.sleep_for(kTick)) {
-    const TimePoint now = resources.now();
-    names.tick(options.write_behind / 2);
-    std::vector<uint64_t> due;
-    for (const auto& [since, inode] : dirty_since) {
-      if (now - since < options.write_behind || due.size() >= kBegunAtOnce) break;
-      due.push_back(inode);
-    }
-    for (const uint64_t inode : due) {
-      const auto file = files.find(inode);
-      if (file != files.end()) file->second->start_flush();
-    }
-    if (read_ahead_bytes == 0 || now < drop_at) continue;
-    drop_at = now + kKeepReadAhead;
-    for (const auto& [inode, file] : files)
-      file->drop_idle_reads(now - kKeepReadAhead);
-  }
-}
-
-// ---- the table
-
 OpenFiles::OpenFiles(Resources& resources, FilesOptions options, std::unique_ptr<DirtyMemory> memory,
                      ChangeJournal* journal, std::span<std::byte> name_log, std::span<std::byte> own_locks)
     : shared_(std::make_unique<FilesShared>(resources, options, std::move(memory), journal, name_log,
                                             own_locks)) {
-  shared_->locks.on_wait = [this](uint64_t inode) { give_back(inode); };
-  shared_->locks.on_taken_by_call = [shared = shared_.get()](uint64_t inode) {
-    shared->tasks.spawn(shared->want_lease(inode));
-  };
-  shared_->calls.is_ahead = [shared = shared_.get()] { return shared->names.pending(); };
-  shared_->calls.catch_up = [shared = shared_.get()](Context context) {
-    return shared->names.flush(context);
-  };
-  shared_->calls.take_along = [shared = shared_.get()](const Context& context,
-                                                       proto::WriteNamesRequest& request) {
-    return shared->names.write_along(context, request);
-  };
-  shared_->calls.taken_along = [shared = shared_.get()](const proto::WriteNamesRequest& request,
-                                                        const proto::WriteNamesResponse* answer) {
-    shared->names.written_along(request, answer);
-  };
-  if (options.lease_directories) {
-    shared_->calls.on_directory_lease = [shared = shared_.get()](const proto::Attributes& directory,
-                                                                 const std::string& file_policy) {
-      shared->names.leased(directory, file_policy);
-    };
-  }
-  shared_->names.on_full = [shared = shared_.get()](const std::vector<uint64_t>& directories) {
-    for (const uint64_t inode : directories) {
-      shared->session.end_lease(inode);
-      shared->names.forget(inode);
-    }
-    shared->tasks.spawn(shared->give_back(directories));
-  };
-  shared_->names.on_refused = [shared = shared_.get()](uint64_t inode, const Status& why) {
-    shared->session.give_back(inode);
-    const auto file = shared->files.find(inode);
-    if (file == shared->files.end()) return;
-    const std::shared_ptr<OpenFileState> state = file->second;
-    state->is_gone(why);
-    if (state->is_clean() && !state->is_open()) shared->files.erase(inode);
-  };
-  shared_->names.on_written = [shared = shared_.get()](const proto::Attributes& attributes, bool lease) {
-    const uint64_t inode = attributes.inode();
-    const auto file = shared->files.find(inode);
-    if (file != shared->files.end()) file->second->attributes_written(attributes);
-    if (lease == shared->session.has_lease(inode)) return;
-    // It is not needed any more, or the metaserver would rather not give it: then nothing is kept back.
-    if (lease && shared->session.is_ending(inode)) return;
-    shared->session.give_back(inode);
-    if (lease || file == shared->files.end() || file->second->is_clean()) return;
-    shared->unleased.insert(inode);
-    file->second->start_flush();
-  };
-  shared_->session.on_recall = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
-    std::vector<uint64_t> news;  // the metaserver tells of a recall again until it is answered
-    for (const uint64_t inode : inodes)
-      if (!shared->session.is_ending(inode)) news.push_back(inode);
-    for (const uint64_t inode : news) {
-      shared->session.end_lease(inode);
-      shared->names.forget(inode);
-    }
-    if (!news.empty()) shared->tasks.spawn(shared->give_back(std::move(news)));
-  };
-  shared_->session.on_lost = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
-    shared->names.lost();
-    for (const uint64_t inode : inodes) {
-      shared->names.forget(inode);
-      const auto file = shared->files.find(inode);
-      if (file == shared->files.end()) continue;
-      const std::shared_ptr<OpenFileState> state = file->second;
-      state->lease_lost();
-      if (state->is_clean() && !state->is_open()) shared->files.erase(inode);
-    }
-  };
-  shared_->session.room_for_compaction = [shared = shared_.get()] { return shared->compactor.room(); };
-  shared_->session.on_compact = [shared = shared_.get()](const std::vector<uint64_t>& inodes) {
-    shared->compactor.want(inodes);
-  };
-  shared_->compactor.operations = [shared = shared_.get()] {
-    return shared->counts.windows_read + shared->counts.flushes;
-  };
-  shared_->compactor.on_moved = [shared = shared_.get()](uint64_t inode, uint64_t begin, uint64_t end) {
-    const auto file = shared->files.find(inode);
-    if (file != shared->files.end()) file->second->invalidate(begin, end);
-  };
-  shared_->session.believes = options.kernel_believes;
-  shared_->session.start();
-  shared_->names.start_flush();
+  shared_->session.start(options.kernel_believes);
+  shared_->unsent.start_flush();
   shared_->ticker.spawn(shared_->tick());
 }
 
@@ -307,7 +99,7 @@ std::unique_ptr<OpenHandle> OpenFiles::open(const proto::Attributes& attributes,
     if (where) state->lies(*where);
   }
   if (held) {
-    shared_->session.held(inode);
+    shared_->session.held().held(inode);
   } else {
     shared_->session.hold(inode);
   }
@@ -320,10 +112,11 @@ std::unique_ptr<OpenFile> OpenFiles::find(uint64_t inode) {
 }
 
 void OpenFiles::give_back(uint64_t inode) {
-  if (!shared_->session.has_lease(inode)) return;
-  shared_->session.end_lease(inode);
-  shared_->names.forget(inode);
-  shared_->tasks.spawn(shared_->give_back({inode}));
+  if (shared_->session.has_lease(inode)) shared_->leases.end_leases({inode});
+}
+
+void OpenFiles::compact(const std::vector<uint64_t>& inodes) {
+  shared_->compactor.want(inodes);
 }
 
 bool OpenFiles::has_dirty() const {
@@ -353,7 +146,7 @@ uint64_t OpenFiles::recover() {
 }
 
 asio::awaitable<Status> OpenFiles::sync_all(Context context) {
-  shared_->names.start_flush();
+  shared_->unsent.start_flush();
   std::vector<std::shared_ptr<OpenFileState>> dirty;
   for (const auto& [inode, state] : shared_->files) {
     if (!state->is_clean()) dirty.push_back(state);
@@ -367,7 +160,7 @@ asio::awaitable<Status> OpenFiles::sync_all(Context context) {
     const bool was_removed = status.code() == Code::kStale && !state->is_open();
     if (first.ok() && !was_removed) first = status;
   }
-  const Status names = co_await shared_->names.flush(context);
+  const Status names = co_await shared_->unsent.flush(context);
   if (first.ok()) first = names;
   co_return first;
 }
@@ -380,7 +173,7 @@ asio::awaitable<Status> OpenFiles::stop(bool hand_over) {
     status = co_await sync_all(shared_->context());
   }
   // With the end of the session all leases are given back.
-  shared_->session.on_recall = shared_->session.on_lost = [](const std::vector<uint64_t>&) {};
+  shared_->session.forget_user();
   shared_->ticker.request_stop();
   co_await shared_->ticker.join();
   shared_->tasks.request_stop();

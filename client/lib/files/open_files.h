@@ -8,13 +8,13 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "client/lib/files/dirty_memory.h"
+#include "client/lib/dirty/dirty_memory.h"
 #include "client/lib/files/files_options.h"
-#include "client/lib/files/inode_calls.h"
-#include "client/lib/files/leased_locks.h"
-#include "client/lib/files/leased_names.h"
 #include "client/lib/files/open_file.h"
-#include "client/lib/files/session.h"
+#include "client/lib/leases/inode_calls.h"
+#include "client/lib/leases/leased_locks.h"
+#include "client/lib/leases/leased_names.h"
+#include "client/lib/leases/session.h"
 #include "client/lib/resources.h"
 
 namespace kintsugi::client {
@@ -63,6 +63,9 @@ class OpenFiles {
 
   /// The lease of a directory that nobody uses any more ends.
   void give_back(uint64_t inode);
+
+  /// Writes files anew that lie badly, in the background (Compactor). The metaserver asks for it, too.
+  void compact(const std::vector<uint64_t>& inodes);
 
   /// Something was written and is not durable yet.
   bool has_dirty() const;

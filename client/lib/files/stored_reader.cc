@@ -22,8 +22,9 @@ constexpr Duration kFirstBackoff = 50ms, kLongestBackoff = 2s;
 
 }  // namespace
 
-StoredReader::StoredReader(FilesShared& shared, uint64_t inode)
+StoredReader::StoredReader(FilesShared& shared, FileOwner& owner, uint64_t inode)
     : shared_(shared),
+      owner_(owner),
       inode_(inode),
       locations_(shared.locations),
       locating_(shared.resources.runtime, 1),
@@ -65,7 +66,7 @@ asio::awaitable<Status> StoredReader::locate(Context context, uint64_t begin, ui
     shared_.resources.health.told_slow(answer->slow_servers());
     const auto extents = located_extents(*answer);
     if (!extents) co_return extents.error();
-    if (on_attributes) on_attributes(answer->attributes());
+    owner_.adopt(answer->attributes());
     const bool cut = answer->more() && !extents->empty();
     const uint64_t learned =
         cut ? std::min(to, extents->back().end()) : std::max(end, std::min(to, answer->attributes().size()));
@@ -252,7 +253,7 @@ uint64_t StoredReader::unit_end(uint64_t begin, uint64_t bytes, uint64_t size) c
   return std::min({size, extent.end(), end + (row - back)});
 }
 
-void StoredReader::note_read(std::shared_ptr<void> owner, uint64_t offset, uint64_t length, uint64_t size) {
+void StoredReader::note_read(uint64_t offset, uint64_t length, uint64_t size) {
   if (shared_.options.read_ahead_bytes == 0) return;
   ReadStreams::Stream* stream = streams_.note(offset, length);
   if (!stream) return;
@@ -279,7 +280,7 @@ void StoredReader::note_read(std::shared_ptr<void> owner, uint64_t offset, uint6
     units_.push_back(unit);
     shared_.read_ahead_bytes += unit->end - unit->begin;
     stream->ahead_to = unit->end;
-    shared_.tasks.spawn(read_unit(owner, unit));
+    shared_.tasks.spawn(read_unit(owner_.keep(), unit));
   }
 }
 

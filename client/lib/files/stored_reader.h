@@ -7,7 +7,8 @@
 #include <optional>
 #include <span>
 
-#include "client/lib/files/dirty_ranges.h"
+#include "client/lib/dirty/dirty_ranges.h"
+#include "client/lib/files/file_owner.h"
 #include "client/lib/files/files_shared.h"
 #include "client/lib/files/locations.h"
 #include "client/lib/files/read_streams.h"
@@ -15,16 +16,16 @@
 
 namespace kintsugi::client {
 
-/// Lives until the tasks of `shared` that were begun for it have ended: they keep `owner` alive.
+/// A part of `owner`, which lives until the tasks of `shared` that were begun for it have ended.
 class StoredReader {
  public:
-  StoredReader(FilesShared& shared, uint64_t inode);
+  StoredReader(FilesShared& shared, FileOwner& owner, uint64_t inode);
   ~StoredReader();
 
   /// Fills `into`, which may reach beyond the end of what is stored: zeros. Tries again until the I/O timeout.
   asio::awaitable<Status> read(Context context, uint64_t offset, std::span<std::byte> into);
-  /// A reader read that range of the file, which is `size` bytes long: begins to read ahead, if that pays. `owner` owns this.
-  void note_read(std::shared_ptr<void> owner, uint64_t offset, uint64_t length, uint64_t size);
+  /// A reader read that range of the file, which is `size` bytes long: begins to read ahead, if that pays.
+  void note_read(uint64_t offset, uint64_t length, uint64_t size);
 
   /// The first byte from `offset` on that is stored, or that is in a hole; `end` when there is none before.
   asio::awaitable<Result<uint64_t>> next_data(Context context, uint64_t offset, uint64_t end);
@@ -39,9 +40,6 @@ class StoredReader {
   /// Drops what was read ahead and not asked for since `before`.
   void drop_idle(TimePoint before);
   bool has_read_ahead() const { return !units_.empty(); }
-
-  /// Attributes that came with an answer are put here, for the file to look at.
-  std::function<void(const proto::Attributes&)> on_attributes;
 
  private:
   /// A range that is read ahead, or was.
@@ -69,6 +67,7 @@ class StoredReader {
   void drop_passed();
 
   FilesShared& shared_;
+  FileOwner& owner_;
   const uint64_t inode_;
   Locations locations_;
   ReadStreams streams_;

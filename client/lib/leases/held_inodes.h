@@ -1,0 +1,40 @@
+/// The inodes that are open in this process, and what the metaserver has not heard of that.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "common/proto/inode.pb.h"
+
+namespace kintsugi::client {
+
+/// The metaserver keeps what is held, also without a name.
+class HeldInodes {
+ public:
+  /// The inode is open from now on, once more. The metaserver hears of it with the session's next word.
+  void hold(uint64_t inode);
+  /// As hold(), for one that the metaserver knows to be held since it answered (`hold_for`).
+  void held(uint64_t inode);
+  /// Undoes one hold().
+  void release(uint64_t inode);
+  /// The metaserver may have come to hold it after it was told of the release.
+  void release_again(uint64_t inode) { news_released_.insert(inode); }
+  bool is_held(uint64_t inode) const { return holds_.contains(inode); }
+
+  // ---- what is told (Session)
+  bool has_news() const { return !news_held_.empty() || !news_released_.empty(); }
+  bool has_news_of_holds() const { return !news_held_.empty(); }
+  void add_news(proto::KeepSessionRequest& request, size_t most);
+  /// All that are held now are told in pages, from here to told_all(): there is no other news of them.
+  std::deque<uint64_t> begin_to_tell_all();
+  void told_all() { telling_all_ = false; }
+
+ private:
+  std::map<uint64_t, uint64_t> holds_;            ///< by inode: how often it is held
+  std::set<uint64_t> news_held_, news_released_;  ///< not told yet
+  bool telling_all_ = false;
+};
+
+}  // namespace kintsugi::client

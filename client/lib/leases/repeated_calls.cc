@@ -1,0 +1,37 @@
+#include "client/lib/leases/repeated_calls.h"
+
+#include <algorithm>
+
+#include "monitoring/sight/recorder.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr Duration kFirstBackoff = 100ms, kLongestBackoff = 2s;
+constexpr Duration kForEver = std::chrono::hours(24 * 365);
+
+}  // namespace
+
+bool is_without_answer(const Status& status) {
+  return status.code() == Code::kUnavailable || status.code() == Code::kDeadlineExceeded;
+}
+
+RepeatedCalls::RepeatedCalls(Resources& resources, Duration io_timeout)
+    : resources_(resources),
+      io_timeout_(io_timeout == Duration{} ? kForEver : io_timeout),
+      link_(resources.runtime, resources.options.metaserver, io_timeout_, resources.rpc,
+            resources.background) {}
+
+asio::awaitable<Status> RepeatedCalls::call(Context context, rpc::Method method, const Message& request,
+                                            Message& response) {
+  const TimePoint give_up = std::min(context.deadline, resources_.now() + io_timeout_);
+  for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
+    Status status = co_await link_.call(context, method, request, response);
+    if (!is_without_answer(status) || resources_.now() + backoff >= give_up) co_return status;
+    const runtime::Wait wait(context, runtime::WaitKind::kTimer);
+    if (!co_await resources_.background.sleep_for(backoff))
+      co_return Status{Code::kCancelled, "the client is stopping"};
+  }
+}
+
+}  // namespace kintsugi::client

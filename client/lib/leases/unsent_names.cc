@@ -1,0 +1,130 @@
+#include "client/lib/leases/unsent_names.h"
+
+#include <algorithm>
+
+#include "common/log/log.h"
+#include "monitoring/sight/module.h"
+
+namespace kintsugi::client {
+namespace {
+
+constexpr sight::Site kWriteNames{"client.write_names"};
+
+}  // namespace
+
+UnsentNames::UnsentNames(Resources& resources, Session& session, RepeatedCalls& calls,
+                         runtime::TaskGroup& tasks, std::span<std::byte> region)
+    : resources_(resources),
+      session_(session),
+      calls_(calls),
+      tasks_(tasks),
+      log_(region),
+      appended_(log_.size()),
+      sent_(resources.runtime) {
+  // A process before this one may have left changes.
+  for (size_t i = 0; i < log_.size(); ++i)
+    ++changes_of_[log_.at(i).inode()];
+}
+
+bool UnsentNames::append(proto::NameChange change) {
+  const uint64_t inode = change.inode();
+  if (!log_.append(std::move(change))) {
+    start_flush();
+    return false;
+  }
+  ++changes_of_[inode];
+  ++appended_;
+  if (!waits_since_) waits_since_ = resources_.now();
+  if (log_.size() >= kBeginAt) start_flush();
+  return true;
+}
+
+void UnsentNames::start_flush() {
+  if (log_.empty() || tasks_.stopping() || std::exchange(in_background_, true)) return;
+  tasks_.spawn(flush_in_background());
+}
+
+void UnsentNames::tick(Duration at_most) {
+  if (waits_since_ && resources_.now() - *waits_since_ >= at_most) start_flush();
+}
+
+asio::awaitable<void> UnsentNames::flush_in_background() {
+  const sight::Task task(resources_.context(), kWriteNames);
+  const Status status = co_await flush(task.context());
+  in_background_ = false;
+  if (!status.ok()) log::debug("names are written later: {}", status.to_string());
+}
+
+asio::awaitable<Status> UnsentNames::flush(Context context) {
+  const uint64_t last = appended_;
+  while (dropped_ < last) {
+    if (sending_) {
+      const runtime::Wait wait(context, runtime::WaitKind::kSibling, 0, sending_span_);
+      co_await sent_.wait();
+      continue;
+    }
+    sending_ = true;
+    sending_span_ = context.trace.span_id;
+    const Status status = co_await send_some(context);
+    sending_ = false;
+    sent_.notify_all();
+    if (!status.ok()) co_return status;
+  }
+  co_return Status{};
+}
+
+asio::awaitable<Status> UnsentNames::send_some(Context context) {
+  proto::WriteNamesRequest request;
+  fill(request, std::min(log_.size(), kAtOnce));
+  proto::WriteNamesResponse answer;
+  KINTSUGI_CO_TRY(co_await calls_.call(context, rpc::Method::kWriteNames, request, answer));
+  co_return take(request, answer);
+}
+
+bool UnsentNames::send_along(const Context& context, proto::WriteNamesRequest& request) {
+  if (sending_ || log_.empty() || !is_little()) return false;
+  sending_ = true;
+  sending_span_ = context.trace.span_id;
+  fill(request, log_.size());
+  return true;
+}
+
+void UnsentNames::sent_along(const proto::WriteNamesRequest& request,
+                             const proto::WriteNamesResponse* answer) {
+  if (answer) {
+    const Status taken = take(request, *answer);
+    if (!taken.ok()) log::warning("names are written again: {}", taken.to_string());
+  }
+  sending_ = false;
+  sent_.notify_all();
+}
+
+void UnsentNames::fill(proto::WriteNamesRequest& request, size_t count) {
+  request.set_session(session_.id());
+  for (size_t i = 0; i < count; ++i) {
+    proto::NameChange& change = *request.add_changes();
+    change = log_.at(i);
+    if (!change.has_make()) continue;
+    if (session_.held().is_held(change.inode())) change.mutable_make()->set_hold_for(session_.id());
+    if (!session_.leases().has(change.inode())) change.mutable_make()->set_lease(false);
+  }
+}
+
+Status UnsentNames::take(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse& answer) {
+  if (answer.changes_size() != request.changes_size())
+    return {Code::kCorrupt, "the metaserver answered something else than it was asked"};
+  const auto count = static_cast<size_t>(request.changes_size());
+  log_.drop(count);
+  dropped_ += count;
+  waits_since_.reset();
+  if (!log_.empty()) waits_since_ = resources_.now();
+  for (int i = 0; i < request.changes_size(); ++i) {
+    const auto left = changes_of_.find(request.changes(i).inode());
+    const bool last = --left->second == 0;
+    if (last) changes_of_.erase(left);
+    hearer_->carried_out(request.changes(i), answer.changes(i), last);
+  }
+  return {};
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,84 @@
+/// Changes of names and attributes that were answered here and that the metaserver does not know yet: how they get
+/// there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "client/lib/leases/name_log.h"
+#include "client/lib/leases/repeated_calls.h"
+#include "client/lib/leases/session.h"
+#include "client/lib/resources.h"
+#include "common/runtime/event.h"
+#include "common/runtime/task_group.h"
+
+namespace kintsugi::client {
+
+/// What became of a change at the metaserver. `last`: there is no later one of the inode that it has not heard of.
+class NameChangesHearer {
+ public:
+  virtual ~NameChangesHearer() = default;
+  virtual void carried_out(const proto::NameChange& change, const proto::WriteNamesResponse::Written& written,
+                           bool last) = 0;
+};
+
+/// A queue that is in the log (NameLog) until the metaserver has it. Any other call by inode is sent after what is in
+/// it (InodeCalls). One call with changes is under way at a time, so they arrive in their order. Single-threaded.
+class UnsentNames {
+ public:
+  static constexpr size_t kAlong = 64;     ///< changes at most that go along with another call
+  static constexpr size_t kAtOnce = 500;   ///< changes in one call
+  static constexpr size_t kBeginAt = 128;  ///< changes that wait until a call is begun
+
+  /// `region` of the log: see NameLog. What is referred to outlives it; `tasks` runs what goes on in the background.
+  UnsentNames(Resources& resources, Session& session, RepeatedCalls& calls, runtime::TaskGroup& tasks,
+              std::span<std::byte> region);
+
+  /// REQUIRES: before anything is sent. `hearer` is told of every change from then on, in their order.
+  void set_hearer(NameChangesHearer& hearer) { hearer_ = &hearer; }
+  const NameLog& log() const { return log_; }
+  bool pending() const { return !log_.empty(); }
+  bool is_little() const { return log_.size() <= kAlong; }
+  /// A call is under way. Without one the metaserver may still have been sent what is pending, by a call that had no answer.
+  bool is_sending() const { return sending_; }
+  /// The process is ending: nothing more should be answered here.
+  bool stopping() const { return tasks_.stopping(); }
+
+  /// False: there is no room for it.
+  bool append(proto::NameChange change);
+  /// What was changed before is durable at the metaserver, or refused. kUnavailable.
+  asio::awaitable<Status> flush(Context context);
+  /// Begins a flush() and does not wait for it.
+  void start_flush();
+  /// Begins it when something has waited for so long.
+  void tick(Duration at_most);
+
+  /// Puts all that is pending into a call that goes to the metaserver anyway, of which sent_along() has to be told
+  /// (nothing: it is not carried out). False: it is being sent already, or is too much.
+  bool send_along(const Context& context, proto::WriteNamesRequest& request);
+  void sent_along(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse* answer);
+
+ private:
+  asio::awaitable<Status> send_some(Context context);
+  /// The first changes of the log, as they are to be made by now.
+  void fill(proto::WriteNamesRequest& request, size_t count);
+  Status take(const proto::WriteNamesRequest& request, const proto::WriteNamesResponse& answer);
+  asio::awaitable<void> flush_in_background();
+
+  Resources& resources_;
+  Session& session_;
+  RepeatedCalls& calls_;
+  runtime::TaskGroup& tasks_;
+  NameChangesHearer* hearer_ = nullptr;
+  NameLog log_;
+  std::unordered_map<uint64_t, size_t> changes_of_;  ///< in the log, by inode
+  std::optional<TimePoint> waits_since_;
+  bool sending_ = false, in_background_ = false;
+  uint64_t appended_ = 0, dropped_ = 0;  ///< changes, ever
+  uint64_t sending_span_ = 0;            ///< the region that sends now, for those who wait for it
+  runtime::Event sent_;
+};
+
+}  // namespace kintsugi::client

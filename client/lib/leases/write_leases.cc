@@ -1,0 +1,59 @@
+#include "client/lib/leases/write_leases.h"
+
+namespace kintsugi::client {
+
+bool WriteLeases::has_or_ends(uint64_t inode) const {
+  const auto ending = ending_.find(inode);
+  return leases_.contains(inode) || (ending != ending_.end() && ending->second);
+}
+
+void WriteLeases::granted(uint64_t inode) {
+  if (ended_early_.contains(inode)) return;
+  leases_.insert(inode);
+  news_given_back_.erase(inode);
+}
+
+void WriteLeases::made(uint64_t inode) {
+  leases_.insert(inode);
+  unknown_.insert(inode);
+}
+
+void WriteLeases::end(uint64_t inode) {
+  const bool had = leases_.erase(inode) > 0;
+  if (!had && asking_ > 0) ended_early_.insert(inode);
+  ending_.try_emplace(inode, had);
+}
+
+void WriteLeases::give_back(uint64_t inode) {
+  leases_.erase(inode);
+  ending_.erase(inode);
+  news_given_back_.insert(inode);
+}
+
+std::vector<uint64_t> WriteLeases::lost(const google::protobuf::RepeatedField<uint64_t>& inodes) {
+  std::vector<uint64_t> news;
+  for (const uint64_t inode : inodes) {
+    // The word that it was given up may be on its way.
+    if (news_given_back_.contains(inode) || giving_back_.contains(inode)) continue;
+    leases_.erase(inode);
+    news.push_back(inode);
+  }
+  return news;
+}
+
+const std::set<uint64_t>& WriteLeases::some_given_back(size_t most) {
+  while (!news_given_back_.empty() && giving_back_.size() < most)
+    giving_back_.insert(news_given_back_.extract(news_given_back_.begin()));
+  // The lease that a call brings which is under way now may be the one that this gives back.
+  if (asking_ > 0) ended_early_.insert(giving_back_.begin(), giving_back_.end());
+  return giving_back_;
+}
+
+std::deque<uint64_t> WriteLeases::all() const {
+  std::deque<uint64_t> all(leases_.begin(), leases_.end());
+  for (const auto& [inode, had] : ending_)
+    all.push_back(inode);
+  return all;
+}
+
+}  // namespace kintsugi::client

@@ -1,0 +1,83 @@
+/// The leases of a session: under that of a file, what was written to it may be kept back; under that of a directory,
+/// names.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "common/proto/inode.pb.h"
+
+namespace kintsugi::client {
+
+/// A lease is asked for with other calls, granted by their answers, ended here (from then on nothing more is kept
+/// back), and given back once what was kept back is durable. Words that overtake each other on their way are put in
+/// their order here.
+class WriteLeases {
+ public:
+  bool has(uint64_t inode) const { return leases_.contains(inode); }
+  /// It is being given back already.
+  bool is_ending(uint64_t inode) const { return ending_.contains(inode); }
+  /// As the metaserver has it: one that is ending counts, unless it was recalled before it came.
+  bool has_or_ends(uint64_t inode) const;
+
+  // ---- how one comes
+  /// One may be asked for: none is on its way back.
+  bool may_want(uint64_t inode) const { return !giving_back_.contains(inode) && !ending_.contains(inode); }
+  /// While calls are under way that may bring a lease, recalls may come before their answers, and give_back() may overtake them.
+  class Asking {
+   public:
+    explicit Asking(WriteLeases& leases) : leases_(leases) { ++leases_.asking_; }
+    ~Asking() {
+      if (--leases_.asking_ == 0) leases_.ended_early_.clear();
+    }
+    Asking(const Asking&) = delete;
+
+   private:
+    WriteLeases& leases_;
+  };
+  /// The metaserver granted it. REQUIRES: an Asking from before the call was sent.
+  void granted(uint64_t inode);
+  /// This session made the inode, with a lease, and the metaserver will hear of both (LeasedNames); from known() on it has.
+  void made(uint64_t inode);
+  void known(uint64_t inode) { unknown_.erase(inode); }
+  bool is_unknown(uint64_t inode) const { return unknown_.contains(inode); }
+  /// The process before this one had the lease, and left something that was done under it.
+  void took_over(uint64_t inode) { leases_.insert(inode); }
+
+  // ---- how one goes
+  /// From here on nothing more is kept back; give_back() follows once what was is durable.
+  void end(uint64_t inode);
+  /// The metaserver hears of it with the session's next word.
+  void give_back(uint64_t inode);
+  /// The metaserver says that these are lost. Returns those of which that is news: give_back() follows.
+  std::vector<uint64_t> lost(const google::protobuf::RepeatedField<uint64_t>& inodes);
+
+  // ---- what is told (Session)
+  bool has_news() const { return !news_given_back_.empty(); }
+  /// What is to be told as given back, some of it: what was told without an answer first.
+  const std::set<uint64_t>& some_given_back(size_t most);
+  const std::set<uint64_t>& giving_back() const { return giving_back_; }
+  /// The metaserver has heard of giving_back().
+  void told_given_back() { giving_back_.clear(); }
+  /// All that the metaserver should know of.
+  std::deque<uint64_t> all() const;
+  /// It still should: the lease may have been given back since all().
+  bool is_to_be_told(uint64_t inode) const {
+    return (leases_.contains(inode) || ending_.contains(inode)) && !unknown_.contains(inode);
+  }
+
+ private:
+  std::set<uint64_t> leases_;
+  std::map<uint64_t, bool>
+      ending_;  ///< given back soon; the value tells whether this session was known to have it
+  std::set<uint64_t> unknown_;  ///< leases of inodes that the metaserver has not heard of
+  size_t asking_ = 0;
+  std::set<uint64_t> ended_early_;      ///< recalled or given back while `asking_`
+  std::set<uint64_t> news_given_back_;  ///< not told yet
+  std::set<uint64_t> giving_back_;      ///< being told, or told without an answer
+};
+
+}  // namespace kintsugi::client
