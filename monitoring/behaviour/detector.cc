@@ -67,7 +67,8 @@ void Detector::add(const Origin& origin, const Module& module,
     if (!finite(execution.inputs) || !finite(execution.observed)) continue;
     if (known.fitted) judge(known, on, execution, now);
     // What is odd now must not become what is normal.
-    if (!on.alarmed()) on.reservoir.add(size_of(module, execution.inputs), std::move(execution));
+    const double size = size_of(module, execution.inputs);
+    if (!on.alarmed()) on.reservoir.add(size, std::move(execution));
   }
 }
 
