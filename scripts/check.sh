@@ -31,6 +31,7 @@ tidy() {
   local changed=()
   mapfile -t changed < <(git diff --name-only --diff-filter=d "$base" -- '*.cc')
   [ ${#changed[@]} -gt 0 ] || { echo "no source differs from $base"; return 0; }
+  scripts/install_deps.sh --check
   scripts/build.sh test
   printf '%s\0' "${changed[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 -p build/test --quiet
 }

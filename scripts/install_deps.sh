@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Installs what Kintsugi builds and runs with, from Debian 12 packages. Does nothing when all of it is there.
-# With --lab also what scripts/lab shapes and cuts links and draws plots with.
+# With --lab also what scripts/lab shapes and cuts links and draws plots with; with --check what scripts/check.sh needs.
 set -euo pipefail
 
 packages=(
-  clang-19 clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev mold cmake ninja-build pkg-config
+  clang-19 clang-format-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev mold cmake ninja-build pkg-config
   libisal-dev libboost1.81-dev libssl-dev libprotobuf-dev protobuf-compiler liburing-dev librocksdb-dev
   prometheus-cpp-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev libeigen3-dev python3
 )
+[ "${1:-}" = --check ] && packages+=(clang-tidy-19)
 [ "${1:-}" = --lab ] && packages+=(python3-matplotlib iproute2 nftables)
 
 missing=()
