@@ -47,7 +47,7 @@ Context MetaserverLink::call_context() {
 asio::awaitable<void> MetaserverLink::run() {
   Duration backoff = kFirstBackoff;
   while (!tasks_.stopping()) {
-    // What is on a disk that joined counts as lost until a report names it.
+    // The chunks of a disk that joined count as lost until a report names them.
     if (std::exchange(disks_joined_, store_.counters().disks_joined) != store_.counters().disks_joined)
       report_due_ = runtime_.clock.now();
     Status status;

@@ -173,7 +173,7 @@ class ChunkStore {
   bool drop_lost(ChunkId id, uint64_t generation, Code why);
   void drop_corrupt_record(StoreRoot& root, ChunkId id);
   void drop_disk(StoreRoot& root);
-  /// What happens on the disk concerns this store from here on.
+  /// From here on the store is told what happens on the disk.
   void listen_to(StoreRoot& root);
   /// Begins what goes on all the time on a disk whose chunks were found.
   void begin_work(StoreRoot& root);

@@ -128,7 +128,7 @@ asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t
   const ChunkInfo info{id_, length, crc};
   Status status = failed_;
   if (!status.ok()) {
-    // What the file has is not what was taken.
+    // The file does not hold the bytes that the writer took.
   } else if (length != length_) {
     status = {Code::kInvalidArgument, fmt::format("sealed at {} bytes, but {} came", length, length_)};
   } else if (crc32c_of_blocks(crcs_, length_) != crc) {

@@ -1,4 +1,4 @@
-/// What can be done with one copy of a chunk, wherever on its disk it lies.
+/// Opens and removes one copy of a chunk, wherever on its disk it lies.
 #pragma once
 
 #include <memory>

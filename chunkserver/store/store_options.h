@@ -1,4 +1,4 @@
-/// What a chunk store is made of.
+/// The settings of a chunk store.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-/// Whether anybody still waits for a call to a disk.
+/// Tells a call to a disk whether somebody still waits for it.
 #pragma once
 
 namespace kintsugi::chunkserver {

@@ -17,7 +17,7 @@ struct OwnedSpan {
   OwnedSpan subspan(size_t begin, size_t size) const { return {bytes.subspan(begin, size), owner}; }
 };
 
-/// The same of memory that is written to a disk.
+/// Memory that is written to a disk, and whoever owns it: it lives until the disk has answered.
 struct OwnedBytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
