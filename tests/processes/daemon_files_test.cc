@@ -99,8 +99,8 @@ TEST_F(DaemonFiles, AreNotPutWhereADiskIsMissing) {
 
 TEST_F(DaemonFiles, SurviveAHangupDuringTheStart) {
   start({"--chunkservers", "4", "--policy", "rs-2-1-64k"});
+  kill9("metaserver");
   for (int round = 0; round < 5; ++round) {
-    kill9("metaserver");
     BackgroundCommand again(
         {KINTSUGI_BINARIES "/kintsugi-metaserver", "--config", cluster_directory() + "/etc/metaserver.toml"},
         {});
