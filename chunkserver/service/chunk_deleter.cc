@@ -11,9 +11,7 @@ constexpr sight::Site kDelete{"chunkserver.delete_chunk"};
 }  // namespace
 
 void ChunkDeleter::start() {
-  store_.on_write = [this](ChunkId id) {
-    if (standing_.erase(id) > 0) log::info("chunk {} is written again and not deleted", id);
-  };
+  store_.set_listener(this);
   tasks_.spawn(run());
 }
 
@@ -21,7 +19,11 @@ asio::awaitable<void> ChunkDeleter::stop() {
   tasks_.request_stop();
   wakeup_.notify_all();
   co_await tasks_.join();
-  store_.on_write = [](ChunkId) {};
+  store_.set_listener(nullptr);
+}
+
+void ChunkDeleter::on_write(ChunkId id) {
+  if (standing_.erase(id) > 0) log::info("chunk {} is written again and not deleted", id);
 }
 
 bool ChunkDeleter::order(ChunkId id) {

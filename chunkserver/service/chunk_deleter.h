@@ -17,7 +17,7 @@ namespace kintsugi::chunkserver {
 /// An order is withdrawn when a chunk of its name is written before it was carried out: the order was given before the
 /// new copy was. One that cannot be carried out, as on a disk that is full to the last byte, is tried again. One whose
 /// disk is read-only or hangs counts as dealt with: the next block report names the chunk again if it is still there.
-class ChunkDeleter {
+class ChunkDeleter final : private WriteListener {
  public:
   static constexpr Duration kRetryAfter = std::chrono::seconds(10);
   static constexpr size_t kMaxOrders = 100'000;  ///< more than a metaserver ever leaves unconfirmed
@@ -26,7 +26,7 @@ class ChunkDeleter {
   static constexpr Duration kHeldUpAfter = DiskHealth::kHungAfter;
   static constexpr size_t kMostHeldUp = 1024;  ///< a disk that hangs holds up no more than kDeletesAtOnce
 
-  /// References outlive it. Takes the store's on_write from start() to stop().
+  /// References outlive it. The store tells it of writes from start() to stop().
   ChunkDeleter(const runtime::Runtime& runtime, ChunkStore& store, sight::Recorder& recorder)
       : runtime_(runtime), store_(store), recorder_(recorder), wakeup_(runtime), tasks_(runtime) {}
 
@@ -46,6 +46,7 @@ class ChunkDeleter {
     uint64_t number;
   };
 
+  void on_write(ChunkId id) override;
   asio::awaitable<void> run();
   void try_failed_again();
   void leave_held_up();

@@ -1,7 +1,8 @@
 #include "chunkserver/store/chunk_reader.h"
 
-#include "chunkserver/store/chunk_store.h"
+#include "chunkserver/store/disk/disk_calls.h"
 #include "chunkserver/store/disk/disk_wait.h"
+#include "chunkserver/store/stored_chunks.h"
 #include "common/base/crc32c.h"
 #include "monitoring/sight/module.h"
 
@@ -30,9 +31,9 @@ uint64_t ChunkReader::bytes_of(uint64_t first_block, uint64_t end_block) const {
 
 bool ChunkReader::copy_cached(uint64_t block, std::span<std::byte> into) {
   const CachedCopy copy{chunk_->info.id, chunk_->generation, length()};
-  if (!store_.cache().copy(copy, block, into, purpose_ == ReadFor::kUser)) return false;
+  if (!chunks_.cache().copy(copy, block, into, purpose_ == ReadFor::kUser)) return false;
   if (crc32c(into) == chunk_->block_crcs[block]) return true;
-  store_.cache().erase(chunk_->info.id);  // memory went bad; the disk has it
+  chunks_.cache().erase(chunk_->info.id);  // memory went bad; the disk has it
   return false;
 }
 
@@ -58,16 +59,16 @@ asio::awaitable<Result<ChunkReader::Blocks>> ChunkReader::read_blocks(Context co
       --to;
   }
   if (purpose_ == ReadFor::kUser) {
-    store_.usage().read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
+    chunks_.usage().read(chunk_->info.id, static_cast<double>(bytes) / static_cast<double>(length()));
   }
   if (from < to) {
-    if (purpose_ != ReadFor::kVerification) store_.cache().missed(to - from, purpose_ == ReadFor::kUser);
+    if (purpose_ != ReadFor::kVerification) chunks_.cache().missed(to - from, purpose_ == ReadFor::kUser);
     const uint64_t missing = bytes_of(from, to);
     const OwnedSpan into = buffer.subspan((from - first_block) * kBlockBytes, aligned(missing));
     KINTSUGI_CO_TRY(co_await read_from_disk(context, from, into, missing));
     if (purpose_ == ReadFor::kUser) {
       for (uint64_t block = from; block < to; ++block)
-        store_.admit(*chunk_, block, place(block));
+        chunks_.admit(*chunk_, block, place(block));
     }
   }
   co_return Blocks{buffer.bytes.first(bytes),
@@ -83,7 +84,7 @@ asio::awaitable<Status> ChunkReader::read_from_disk(Context context, uint64_t fi
   if (is_lost(status.code())) {
     // Once more: bytes that went wrong in memory or on the way may be right on the disk.
     status = co_await read_and_check(module.context(), first_block, into, bytes);
-    if (is_lost(status.code())) store_.drop_corrupt(chunk_->info.id, chunk_->generation, status);
+    if (is_lost(status.code())) chunks_.drop_corrupt(chunk_->info.id, chunk_->generation, status);
   }
   co_return module.finish(status.with_context(fmt::format("chunk {}", chunk_->info.id)));
 }
@@ -93,7 +94,7 @@ asio::awaitable<Status> ChunkReader::read_and_check(Context context, uint64_t fi
   const uint64_t offset = chunk_->data_offset + first_block * kBlockBytes;
   disk_bytes_ += bytes;
   DiskWait wait(context, *chunk_->disk);
-  auto read = co_await store_.disk_calls().wait_for(*chunk_->disk, read_file(chunk_, offset, into));
+  auto read = co_await calls_.wait_for(*chunk_->disk, read_file(chunk_, offset, into));
   wait.stop();
   if (!read) co_return read.error();
   if (*read < bytes)

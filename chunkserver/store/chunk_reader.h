@@ -13,7 +13,8 @@
 
 namespace kintsugi::chunkserver {
 
-class ChunkStore;
+class DiskCalls;
+class StoredChunks;
 
 enum class ReadFor {
   kUser,  ///< counts as a use of the chunk: it becomes hotter, and blocks that come from the disk are cached
@@ -25,8 +26,8 @@ enum class ReadFor {
 class ChunkReader {
  public:
   /// Made by ChunkStore::open.
-  ChunkReader(ChunkStore& store, std::shared_ptr<OpenChunk> chunk, ReadFor purpose)
-      : store_(store), chunk_(std::move(chunk)), purpose_(purpose) {}
+  ChunkReader(StoredChunks& chunks, DiskCalls& calls, std::shared_ptr<OpenChunk> chunk, ReadFor purpose)
+      : chunks_(chunks), calls_(calls), chunk_(std::move(chunk)), purpose_(purpose) {}
 
   /// Whoever reads into buffers that are lent takes them as this disk's (acquire_buffer).
   DataDisk& disk() const { return *chunk_->disk; }
@@ -60,7 +61,8 @@ class ChunkReader {
   asio::awaitable<Status> read_and_check(Context context, uint64_t first_block, OwnedSpan into,
                                          uint64_t bytes);
 
-  ChunkStore& store_;
+  StoredChunks& chunks_;
+  DiskCalls& calls_;
   std::shared_ptr<OpenChunk> chunk_;
   ReadFor purpose_;
   uint64_t disk_bytes_ = 0;

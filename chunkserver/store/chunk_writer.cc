@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "chunkserver/store/chunk_store.h"
+#include "chunkserver/store/chunk_changes.h"
 #include "chunkserver/store/disk/disk_wait.h"
 #include "monitoring/sight/module.h"
 
@@ -27,9 +27,9 @@ asio::awaitable<Status> discard(std::shared_ptr<ChunkFileWriter> file) {
 
 }  // namespace
 
-ChunkWriter::ChunkWriter(ChunkStore& store, const runtime::Runtime& runtime, StoreRoot& root,
+ChunkWriter::ChunkWriter(ChunkChanges& changes, const runtime::Runtime& runtime, StoreRoot& root,
                          OpenWriters::Room room, ChunkId id, std::string policy)
-    : store_(store),
+    : changes_(changes),
       runtime_(runtime),
       root_(root),
       room_(std::move(room)),
@@ -41,7 +41,7 @@ ChunkWriter::~ChunkWriter() {
   if (room_.left()) return;
   room_.leave(length_);
   // Writes may be under way into a file, and a destructor cannot wait for them: the store does.
-  if (file_) store_.discard_later(std::move(file_));
+  if (file_) changes_.discard_later(std::move(file_));
 }
 
 Status ChunkWriter::accept(std::span<const std::byte> data) const {
@@ -119,7 +119,7 @@ asio::awaitable<Status> ChunkWriter::store_part(Context context, runtime::Buffer
   }
   auto writing =
       write_part(file_, std::exchange(small_, AlignedMemory()), kept_bytes, std::move(buffer), bytes);
-  co_return wait.finish(co_await store_.disk_calls().wait_for(room_.disk(), std::move(writing)));
+  co_return wait.finish(co_await changes_.disk_calls().wait_for(room_.disk(), std::move(writing)));
 }
 
 asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t length, uint32_t crc) {
@@ -141,7 +141,7 @@ asio::awaitable<Result<ChunkInfo>> ChunkWriter::commit(Context context, uint64_t
     }
     FinishedChunk finished{
         {info, policy_}, std::move(crcs_), root_, std::exchange(file_, nullptr), std::move(data), began_};
-    status = co_await store_.commit(module.context(), std::move(finished));
+    status = co_await changes_.commit(module.context(), std::move(finished));
     room_.leave(length_);  // with nothing to abort below: the store has discarded a file that it did not take
   }
   co_await abort();
@@ -156,8 +156,8 @@ asio::awaitable<void> ChunkWriter::abort() {
   small_ = AlignedMemory();
   if (!file_) co_return;
   // What was begun on a disk that hangs is cleared away when it answers again: the store waits for that, and nobody else.
-  if (!room_.disk().answers()) co_return store_.discard_later(std::move(file_));
-  (void)co_await store_.disk_calls().wait_for(room_.disk(), discard(std::exchange(file_, nullptr)));
+  if (!room_.disk().answers()) co_return changes_.discard_later(std::move(file_));
+  (void)co_await changes_.disk_calls().wait_for(room_.disk(), discard(std::exchange(file_, nullptr)));
 }
 
 }  // namespace kintsugi::chunkserver

@@ -10,24 +10,13 @@
 
 #include "chunkserver/store/disk/aligned_memory.h"
 #include "chunkserver/store/disk/chunk_file.h"
-#include "chunkserver/store/disk/owned_span.h"
 #include "chunkserver/store/open_writers.h"
 #include "common/runtime/context.h"
 
 namespace kintsugi::chunkserver {
 
-class ChunkStore;
+class ChunkChanges;
 struct StoreRoot;
-
-/// A chunk that came whole and matches its checksum, but is not in the store yet.
-struct FinishedChunk {
-  ChunkHeader header;
-  std::vector<uint32_t> block_crcs;
-  StoreRoot& root;                        ///< where it is written
-  std::shared_ptr<ChunkFileWriter> file;  ///< null: the chunk is small, and is `data`
-  OwnedBytes data;
-  TimePoint began;  ///< a removal since then holds
-};
 
 /// Used from one coroutine. The chunk is kept in memory below kSmallChunkBytes and then appended to a segment;
 /// otherwise it is a file, whose writes overlap with what the caller does next. Destroying the writer without a commit
@@ -35,7 +24,7 @@ struct FinishedChunk {
 class ChunkWriter {
  public:
   /// Made by ChunkStore::create.
-  ChunkWriter(ChunkStore& store, const runtime::Runtime& runtime, StoreRoot& root, OpenWriters::Room room,
+  ChunkWriter(ChunkChanges& changes, const runtime::Runtime& runtime, StoreRoot& root, OpenWriters::Room room,
               ChunkId id, std::string policy);
   ~ChunkWriter();
   ChunkWriter(const ChunkWriter&) = delete;
@@ -70,7 +59,7 @@ class ChunkWriter {
   void keep(std::span<const std::byte> data);
   asio::awaitable<Status> store_part(Context context, runtime::Buffer buffer, size_t bytes);
 
-  ChunkStore& store_;
+  ChunkChanges& changes_;
   const runtime::Runtime& runtime_;
   StoreRoot& root_;
   OpenWriters::Room room_;  ///< left when the chunk is committed or discarded

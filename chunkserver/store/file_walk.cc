@@ -27,7 +27,7 @@ asio::awaitable<void> FileWalk::run() {
 asio::awaitable<void> FileWalk::walk_chunk_files() {
   ChunkId after;
   while (true) {
-    const std::vector<ChunkIndex::Entry> entries = index_.entries(after, kEntriesAtOnce);
+    const std::vector<ChunkIndex::Entry> entries = chunks_.index().entries(after, kEntriesAtOnce);
     if (entries.empty()) co_return;
     after = entries.back().info.id;
     size_t files = 0;
@@ -48,7 +48,7 @@ asio::awaitable<void> FileWalk::walk_segments(StoreRoot& root) {
   }
 }
 
-// No claim is held: the chunk may be removed or replaced meanwhile. on_lost() compares generations, and whatever
+// No claim is held: the chunk may be removed or replaced meanwhile. drop_lost() compares generations, and whatever
 // removes a file or replaces it by one of another length has taken the entry out of the index before.
 asio::awaitable<void> FileWalk::look_at(ChunkIndex::Entry entry) {
   DataDisk& disk = entry.root->disk;
@@ -78,7 +78,7 @@ asio::awaitable<bool> FileWalk::pause(size_t files) {
 }
 
 void FileWalk::lose(const ChunkIndex::Entry& entry, const Status& why) {
-  if (!on_lost(entry.info.id, entry.generation, why.code())) return;
+  if (!chunks_.drop_lost(entry.info.id, entry.generation, why.code())) return;
   if (++lost_ > kNamedPerRound) return;
   log::error("chunk {} on disk {} is lost: {}", entry.info.id, entry.root->disk.root(), why.message());
 }

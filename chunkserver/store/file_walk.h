@@ -1,12 +1,10 @@
 /// Finds chunks whose files went away, or were cut off, before anybody misses them.
 #pragma once
 
-#include <functional>
-
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/store/chunk_index.h"
 #include "chunkserver/store/store_root.h"
+#include "chunkserver/store/stored_chunks.h"
 #include "common/runtime/task_group.h"
 
 namespace kintsugi::chunkserver {
@@ -26,12 +24,8 @@ class FileWalk {
   static constexpr size_t kNamedPerRound =
       10;  ///< lost chunks with a line of their own in the log; more are counted
 
-  FileWalk(const ChunkIndex& index, StoreRoots roots, runtime::TaskGroup& tasks)
-      : index_(index), roots_(roots), tasks_(tasks) {}
-
-  /// The chunk's file is missing (kNotFound) or has another length (kCorrupt). Returns whether that copy was still the
-  /// one in use.
-  std::function<bool(ChunkId, uint64_t generation, Code why)> on_lost;
+  FileWalk(StoredChunks& chunks, StoreRoots roots, runtime::TaskGroup& tasks)
+      : chunks_(chunks), roots_(roots), tasks_(tasks) {}
 
   /// Walks until the tasks stop.
   asio::awaitable<void> run();
@@ -45,7 +39,7 @@ class FileWalk {
   asio::awaitable<bool> pause(size_t files);
   void lose(const ChunkIndex::Entry& entry, const Status& why);
 
-  const ChunkIndex& index_;
+  StoredChunks& chunks_;
   const StoreRoots roots_;
   runtime::TaskGroup& tasks_;
   size_t lost_ = 0;  ///< chunks of this round

@@ -33,7 +33,6 @@ EXCEPTIONS = {
 BEING_CUT = {
     "chunkserver/service/chunk_service:ChunkService::ChunkService",
     "chunkserver/service/metaserver_link:MetaserverLink::MetaserverLink",
-    "chunkserver/store/chunk_store",
     "client/lib/client",
     "monitoring/behaviour/section:Section::fit_form",
     "monitoring/daemon/console_api:ConsoleApi::repairs",
