@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "common/base/draws.h"
 #include "common/base/statistics.h"
 
 namespace kintsugi::behaviour {
@@ -167,77 +166,45 @@ size_t Section::terms_used() const {
   return static_cast<size_t>((line_.coefficients.array() != 0).count());
 }
 
+std::vector<double> Section::errors_with(size_t penalty, const Samples& samples, const Folds& folds,
+                                         const HeldOut& held_out) const {
+  std::vector<double> errors(samples.size(), 0);
+  for (size_t fold = 0; fold < folds.left_out(); ++fold) {
+    const Line& line = held_out.lines[fold][penalty];
+    const Eigen::VectorXd fitted = folds.rows[fold] * line.coefficients;
+    for (size_t k = 0; k < folds.members[fold].size(); ++k) {
+      const auto i = static_cast<size_t>(folds.members[fold][k]);
+      errors[i] =
+          error_of(samples.observed[i], value_of(fitted(static_cast<Eigen::Index>(k)) + line.intercept),
+                   form_.target != Target::kPlain);
+    }
+  }
+  return errors;
+}
+
 std::vector<double> Section::fit_form(const Samples& samples, const FitSettings& settings,
                                       const Eigen::VectorXd& sizes) {
-  const size_t n = samples.size();
-  const bool relative = form_.target != Target::kPlain;
   sparing_ = settings.sparing;
   robust_ = settings.robust;
   set_scales(samples);
-  const auto [low, high] = std::minmax_element(samples.observed.begin(), samples.observed.end());
-  least_value_ = *low / 2;
-  const Eigen::MatrixXd rows = rows_of(samples);
-  const Eigen::VectorXd target = target_of(samples), weights = weights_of(samples, sizes);
+  least_value_ = *std::min_element(samples.observed.begin(), samples.observed.end()) / 2;
 
-  Draws draws(settings.seed);
-  const auto order = draws.permutation(n);
-  const size_t folds = std::min<size_t>(settings.folds, n);
-  std::vector<Moments> parts;
-  std::vector<std::vector<Eigen::Index>> members(folds);
-  for (size_t i = 0; i < n; ++i)
-    members[i % folds].push_back(static_cast<Eigen::Index>(order[i]));
-  std::vector<Eigen::MatrixXd> rows_of_fold;
-  Moments all(terms_.size());
-  for (const auto& member : members) {
-    rows_of_fold.emplace_back(rows(member, Eigen::all));
-    Moments part(terms_.size());
-    part.add(rows_of_fold.back(), target(member), weights(member));
-    all += part;
-    parts.push_back(std::move(part));
-  }
-
-  Lasso whole(all);
+  const Folds folds(rows_of(samples), target_of(samples), weights_of(samples, sizes), settings.folds,
+                    settings.seed);
+  Lasso whole(folds.all);
   const auto path = penalty_path(whole.largest_penalty(), settings.penalties);
-  std::vector<std::vector<Line>> lines(folds);
-  std::vector<std::vector<double>> held_out(path.size(), std::vector<double>(folds, 0));
-  for (size_t fold = 0; fold < folds && folds > 1; ++fold) {
-    Moments rest = all;
-    rest -= parts[fold];
-    Lasso lasso(rest);
-    for (size_t p = 0; p < path.size(); ++p) {
-      lasso.solve(path[p]);
-      lines[fold].push_back(sparing_ ? lasso.relaxed() : lasso.line());
-      const Line& line = lines[fold].back();
-      held_out[p][fold] = parts[fold].residual_squares(line.coefficients, line.intercept) /
-                          std::max(parts[fold].rows(), 1e-300);
-    }
-  }
-  size_t best = 0;
-  for (size_t p = 1; p < path.size(); ++p)
-    if (mean_of(held_out[p]) < mean_of(held_out[best])) best = p;
-  const auto errors_with = [&](size_t penalty) {
-    std::vector<double> errors(n, 0);
-    for (size_t fold = 0; fold < folds && folds > 1; ++fold) {
-      const Line& line = lines[fold][penalty];
-      const Eigen::VectorXd fitted = rows_of_fold[fold] * line.coefficients;
-      for (size_t k = 0; k < members[fold].size(); ++k) {
-        const auto i = static_cast<size_t>(members[fold][k]);
-        errors[i] = error_of(samples.observed[i],
-                             value_of(fitted(static_cast<Eigen::Index>(k)) + line.intercept), relative);
-      }
-    }
-    return errors;
-  };
+  const HeldOut held_out(folds, path, sparing_);
+  size_t best = held_out.best();
   if (sparing_) {
     std::vector<std::vector<double>> errors;
     for (size_t p = 0; p < path.size(); ++p)
-      errors.push_back(errors_with(p));
+      errors.push_back(errors_with(p, samples, folds, held_out));
     const double deviation = robust_deviation_of(errors[best]);
     const auto good = as_good(std::move(errors), deviation, kPenaltiesApart);
     if (const auto largest = std::find(good.begin(), good.end(), true); largest != good.end())
       best = static_cast<size_t>(largest - good.begin());
   }
-  std::vector<double> errors = errors_with(best);
+  std::vector<double> errors = errors_with(best, samples, folds, held_out);
   squared_error_ = 0;
   for (double error : errors)
     squared_error_ += error * error;

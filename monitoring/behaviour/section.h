@@ -8,6 +8,7 @@
 
 #include <Eigen/Core>
 
+#include "monitoring/behaviour/held_out.h"
 #include "monitoring/behaviour/lasso.h"
 #include "monitoring/behaviour/samples.h"
 
@@ -74,6 +75,9 @@ class Section {
  private:
   void set_scales(const Samples& samples);
   Eigen::MatrixXd rows_of(const Samples& samples) const;
+  /// What a fit with the penalty errs by in each execution, while the part that holds it is left out.
+  std::vector<double> errors_with(size_t penalty, const Samples& samples, const Folds& folds,
+                                  const HeldOut& held_out) const;
   /// Returns the out-of-fold error of each execution.
   std::vector<double> fit_form(const Samples& samples, const FitSettings& settings,
                                const Eigen::VectorXd& sizes);

@@ -73,6 +73,74 @@ double silence(const model::Snapshot& snapshot, const model::ProcessView& view) 
   return std::max(0.0, to_seconds(snapshot.silent(view)));
 }
 
+/// Documents of the repairs that run: who takes part by name, and how fast bytes go along the edges.
+class RepairDocuments {
+ public:
+  explicit RepairDocuments(const Monitor& monitor) : monitor_(monitor), snapshot_(monitor.snapshot()) {
+    for (const proto::ServerName& name : monitor.watch().repairs().names())
+      names_[name.server_id()] = name.name();
+    for (const auto& view : snapshot_.processes)
+      if (view->last().server_id() != 0) processes_[view->last().server_id()] = view.get();
+  }
+
+  Document of(const proto::RepairRecord& record) const {
+    const auto running_ns = std::max<int64_t>(0, snapshot_.wall_ns - record.started_ns());
+    return {{"repair_id", record.repair_id()},
+            {"kind", proto::kind_name(record.kind())},
+            {"stripe_id", record.stripe_id()},
+            {"index", record.index()},
+            {"policy", record.policy()},
+            {"shape", proto::shape_name(record.shape())},
+            {"trees", record.trees()},
+            {"bytes", record.chunk_bytes()},
+            {"slice_bytes", record.slice_bytes()},
+            {"attempt", record.attempt()},
+            {"reason", record.reason()},
+            {"running_s", seconds(static_cast<uint64_t>(running_ns))},
+            {"estimated_s", record.estimated_seconds()},
+            {"nodes", nodes_of(record)},
+            {"edges", edges_of(record)}};
+  }
+
+ private:
+  Document nodes_of(const proto::RepairRecord& record) const {
+    std::set<uint64_t> nodes{record.destination()};
+    for (const proto::RepairEdge& edge : record.edges())
+      nodes.insert(edge.from());
+    Document documents = Document::array();
+    for (const uint64_t node : nodes)
+      documents.push_back(
+          {{"id", std::to_string(node)}, {"name", name_of(node)}, {"root", node == record.destination()}});
+    return documents;
+  }
+  Document edges_of(const proto::RepairRecord& record) const {
+    Document edges = Document::array();
+    for (const proto::RepairEdge& edge : record.edges())
+      edges.push_back({{"from", std::to_string(edge.from())},
+                       {"to", std::to_string(edge.to())},
+                       {"rate", rate(edge.from(), edge.to())}});
+    return edges;
+  }
+  std::string name_of(uint64_t node) const {
+    if (node == 0) return "a client";
+    const auto name = names_.find(node);
+    return name == names_.end() ? std::to_string(node) : name->second;
+  }
+  /// What arrives at a server from another, in repairs and otherwise. Null: it is not known.
+  Document rate(uint64_t from, uint64_t to) const {
+    const auto sender = processes_.find(from), receiver = processes_.find(to);
+    if (sender == processes_.end() || receiver == processes_.end()) return {};
+    const DeviceTrend* trend =
+        monitor_.trends().device(receiver->second->process(), true, sender->second->last().address());
+    return trend == nullptr ? Document() : Document(trend->bytes_in_per_second);
+  }
+
+  const Monitor& monitor_;
+  const model::Snapshot snapshot_;
+  std::map<uint64_t, std::string> names_;
+  std::map<uint64_t, const model::ProcessView*> processes_;  ///< by server
+};
+
 }  // namespace
 
 std::string ConsoleApi::overview() const {
@@ -253,57 +321,11 @@ std::string ConsoleApi::alarms() const {
 
 std::string ConsoleApi::repairs() const {
   const proto::RepairStatusResponse& status = monitor_.watch().repairs();
-  const model::Snapshot snapshot = monitor_.snapshot();
-  std::map<uint64_t, std::string> names;
-  for (const proto::ServerName& name : status.names())
-    names[name.server_id()] = name.name();
-  std::map<uint64_t, const model::ProcessView*> processes;
-  for (const auto& view : snapshot.processes)
-    if (view->last().server_id() != 0) processes[view->last().server_id()] = view.get();
-  /// What arrives at a server from another, in repairs and otherwise.
-  const auto rate = [&](uint64_t from, uint64_t to) -> Document {
-    const auto sender = processes.find(from), receiver = processes.find(to);
-    if (sender == processes.end() || receiver == processes.end()) return {};
-    const DeviceTrend* trend =
-        monitor_.trends().device(receiver->second->process(), true, sender->second->last().address());
-    return trend == nullptr ? Document() : Document(trend->bytes_in_per_second);
-  };
+  const RepairDocuments documents(monitor_);
   Document running = Document::array();
   for (const proto::RepairRecord& record : status.running()) {
     if (running.size() >= kMostRows) break;
-    std::set<uint64_t> nodes{record.destination()};
-    Document edges = Document::array();
-    for (const proto::RepairEdge& edge : record.edges()) {
-      nodes.insert(edge.from());
-      edges.push_back({{"from", std::to_string(edge.from())},
-                       {"to", std::to_string(edge.to())},
-                       {"rate", rate(edge.from(), edge.to())}});
-    }
-    Document named = Document::array();
-    for (uint64_t node : nodes) {
-      const auto name = names.find(node);
-      named.push_back({{"id", std::to_string(node)},
-                       {"name", node == 0             ? "a client"
-                                : name == names.end() ? std::to_string(node)
-                                                      : name->second},
-                       {"root", node == record.destination()}});
-    }
-    running.push_back({{"repair_id", record.repair_id()},
-                       {"kind", proto::kind_name(record.kind())},
-                       {"stripe_id", record.stripe_id()},
-                       {"index", record.index()},
-                       {"policy", record.policy()},
-                       {"shape", proto::shape_name(record.shape())},
-                       {"trees", record.trees()},
-                       {"bytes", record.chunk_bytes()},
-                       {"slice_bytes", record.slice_bytes()},
-                       {"attempt", record.attempt()},
-                       {"reason", record.reason()},
-                       {"running_s", seconds(static_cast<uint64_t>(
-                                         std::max<int64_t>(0, snapshot.wall_ns - record.started_ns())))},
-                       {"estimated_s", record.estimated_seconds()},
-                       {"nodes", std::move(named)},
-                       {"edges", std::move(edges)}});
+    running.push_back(documents.of(record));
   }
   return text({{"queued", status.queued()},
                {"delayed", status.delayed()},

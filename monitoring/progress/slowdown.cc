@@ -17,6 +17,7 @@ bool is_for_device(proto::WaitKind wait) {
   return wait == proto::WAIT_DISK || wait == proto::WAIT_STORE;
 }
 
+/// The upper one of an even number.
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -26,7 +27,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-bool Slowdowns::take_window(const model::ProcessView& view, TimePoint now) {
+void Slowdowns::take_window(const model::ProcessView& view, TimePoint now) {
   Process& process = processes_[view.process()];
   std::map<std::pair<uint32_t, std::string>, Total> totals;
   for (const proto::SightWaitTotal& wait : view.waits())
@@ -36,7 +37,7 @@ bool Slowdowns::take_window(const model::ProcessView& view, TimePoint now) {
   };
   if (process.known &&
       std::equal(totals.begin(), totals.end(), process.totals.begin(), process.totals.end(), same))
-    return false;
+    return;
   const double seconds = to_seconds(now - process.since);
   const bool is_window = process.known && seconds > 0.5 && seconds < 60;
   for (auto& [key, usual] : process.waits)
@@ -65,12 +66,10 @@ bool Slowdowns::take_window(const model::ProcessView& view, TimePoint now) {
   process.window_began = process.since;
   process.since = now;
   process.known = true;
-  return true;
 }
 
-std::map<Slowdowns::Node, Slowdowns::Blame> Slowdowns::blames(const model::Snapshot& snapshot,
-                                                              const ProcessorShares& shares) const {
-  std::map<Node, Blame> blames;
+Slowdowns::Blames Slowdowns::blames(const model::Snapshot& snapshot, const ProcessorShares& shares) const {
+  Blames blames;
   std::map<std::string, uint64_t> by_address;
   for (const auto& view : snapshot.processes)
     if (!view->last().address().empty()) by_address[view->last().address()] = view->process();
@@ -147,29 +146,55 @@ int Slowdowns::Rounds::count(const Node& node, TimePoint told, Rounds& next) con
   return next.windows[node] = (before == windows.end() ? 0 : before->second) + (is_new ? 1 : 0);
 }
 
+/// The factors of the others of its kind: devices among devices of such processes, processes among processes.
+std::vector<double> Slowdowns::peers_of(const Node& node, const Blames& all, const Views& views) {
+  const std::string& kind = views.at(node.first)->last().kind();
+  std::vector<double> peers;
+  for (const auto& [other, theirs] : all) {
+    const auto peer = views.find(other.first);
+    if (other == node || other.second.empty() != node.second.empty() || peer == views.end()) continue;
+    if (peer->second->last().kind() == kind && theirs.waiters > 0) peers.push_back(theirs.factor);
+  }
+  return peers;
+}
+
+proto::Verdict Slowdowns::verdict_of(const Node& node, const Blame& blame, const Views& views) {
+  const model::ProcessView& view = *views.at(node.first);
+  proto::Verdict verdict;
+  verdict.set_kind(proto::Verdict::SLOW);
+  verdict.set_server(view.display());
+  verdict.set_server_id(view.last().server_id());
+  verdict.set_process(node.first);
+  verdict.set_process_kind(view.last().kind());
+  verdict.set_device(node.second);
+  verdict.set_region(node.second.empty() ? "answers to others" : node.second);
+  verdict.set_waiters(static_cast<uint32_t>(blame.waiters));
+  verdict.set_probability(0.95);
+  verdict.set_confidence(proto::Verdict::LIKELY);
+  verdict.add_why(
+      fmt::format("others waited {:.2f} s longer for it in each second than they used to", blame.in));
+  if (const auto waiter = views.find(blame.waiter); waiter != views.end())
+    if (const proto::SightState* state = waiter->second->state(blame.state); state != nullptr)
+      verdict.add_why(fmt::format("most of all {} of {}", waiter->second->role_name(state->role()),
+                                  waiter->second->display()));
+  return verdict;
+}
+
 std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot,
                                               const ProcessorShares& shares) {
-  std::map<uint64_t, const model::ProcessView*> views;
+  Views views;
   for (const auto& view : snapshot.processes) {
     views[view->process()] = view.get();
     take_window(*view, view->arrived());
   }
   std::erase_if(processes_, [&](const auto& entry) { return !views.contains(entry.first); });
-  const std::map<Node, Blame> all = blames(snapshot, shares);
+  const Blames all = blames(snapshot, shares);
   Rounds slow, starved;
   std::vector<StarvedProcess> short_of_processor;
-  standing_.clear();
+  std::vector<proto::Verdict> verdicts;
   for (const auto& [node, blame] : all) {
-    const auto view = views.find(node.first);
-    if (view == views.end()) continue;
-    // Of its kind: devices among devices of such processes, processes among processes.
-    std::vector<double> peers;
-    for (const auto& [other, theirs] : all) {
-      const auto peer = views.find(other.first);
-      if (other == node || other.second.empty() != node.second.empty() || peer == views.end()) continue;
-      if (peer->second->last().kind() == view->second->last().kind() && theirs.waiters > 0)
-        peers.push_back(theirs.factor);
-    }
+    if (!views.contains(node.first)) continue;
+    const std::vector<double> peers = peers_of(node, all, views);
     const double remaining = node.second.empty() ? blame.in - blame.out : blame.in;
     if (remaining < kLeastBlame || blame.factor < kFactor || median(peers) >= kPeersFactor) continue;
     const double own = own_delay(node, blame, shares);
@@ -185,33 +210,17 @@ std::vector<proto::Verdict> Slowdowns::update(const model::Snapshot& snapshot,
     }
     const int windows = slow_.count(node, blame.told, slow);
     if (windows < kWindows) continue;
-    proto::Verdict verdict;
-    verdict.set_kind(proto::Verdict::SLOW);
-    verdict.set_server(view->second->display());
-    verdict.set_server_id(view->second->last().server_id());
-    verdict.set_process(node.first);
-    verdict.set_process_kind(view->second->last().kind());
-    verdict.set_device(node.second);
-    verdict.set_region(node.second.empty() ? "answers to others" : node.second);
+    proto::Verdict verdict = verdict_of(node, blame, views);
     verdict.set_factor(factor);
-    verdict.set_waiters(static_cast<uint32_t>(blame.waiters));
     verdict.set_since_ns(static_cast<uint64_t>((kRound * windows).count()));
-    verdict.set_probability(0.95);
-    verdict.set_confidence(proto::Verdict::LIKELY);
-    verdict.add_why(
-        fmt::format("others waited {:.2f} s longer for it in each second than they used to", blame.in));
-    if (const auto waiter = views.find(blame.waiter); waiter != views.end())
-      if (const proto::SightState* state = waiter->second->state(blame.state); state != nullptr)
-        verdict.add_why(fmt::format("most of all {} of {}", waiter->second->role_name(state->role()),
-                                    waiter->second->display()));
     verdict.add_why(fmt::format("{} others of its kind are not slower than usual", peers.size()));
-    standing_.push_back(std::move(verdict));
+    verdicts.push_back(std::move(verdict));
   }
   slow_ = std::move(slow);
   starved_ = std::move(starved);
   for (proto::Verdict& verdict : short_machines(short_of_processor, shares, snapshot))
-    standing_.push_back(std::move(verdict));
-  return standing_;
+    verdicts.push_back(std::move(verdict));
+  return verdicts;
 }
 
 }  // namespace kintsugi::progress

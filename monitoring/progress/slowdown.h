@@ -75,13 +75,17 @@ class Slowdowns {
     int count(const Node& node, TimePoint told, Rounds& next) const;
   };
 
-  bool take_window(const model::ProcessView& view, TimePoint now);
-  std::map<Node, Blame> blames(const model::Snapshot& snapshot, const ProcessorShares& shares) const;
+  using Blames = std::map<Node, Blame>;
+  using Views = std::map<uint64_t, const model::ProcessView*>;  ///< by process
+
+  void take_window(const model::ProcessView& view, TimePoint now);
+  Blames blames(const model::Snapshot& snapshot, const ProcessorShares& shares) const;
+  static std::vector<double> peers_of(const Node& node, const Blames& all, const Views& views);
+  static proto::Verdict verdict_of(const Node& node, const Blame& blame, const Views& views);
   static double own_delay(const Node& node, const Blame& blame, const ProcessorShares& shares);
 
   std::map<uint64_t, Process> processes_;
   Rounds slow_, starved_;
-  std::vector<proto::Verdict> standing_;
 };
 
 }  // namespace kintsugi::progress

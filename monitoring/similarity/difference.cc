@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "common/base/statistics.h"
 
@@ -24,9 +25,77 @@ double chance_without(double left, double probability) {
   return probability >= 1 ? 0 : std::exp(left * std::log1p(-probability));
 }
 
-bool has_state(const std::vector<uint64_t>& states, uint64_t state) {
-  return std::binary_search(states.begin(), states.end(), state);
+/// Calls `visit` with each edge of the two models, in the order of transitions: null for the model that has it not.
+template <class Visit>
+void for_each_edge(const Model& a, const Model& b, const Visit& visit) {
+  auto x = a.edges().begin(), y = b.edges().begin();
+  while (x != a.edges().end() || y != b.edges().end()) {
+    const bool take_x = y == b.edges().end() || (x != a.edges().end() && x->transition <= y->transition);
+    const bool take_y = x == a.edges().end() || (y != b.edges().end() && y->transition <= x->transition);
+    visit(take_x ? &*x : nullptr, take_y ? &*y : nullptr);
+    if (take_x) ++x;
+    if (take_y) ++y;
+  }
 }
+
+/// Two models that are compared term by term.
+class Pair {
+ public:
+  Pair(const Model& a, const Model& b, Form form) : a_(a), b_(b), form_(form) {
+    for_each_edge(a, b, [&](const Edge* x, const Edge* y) { busiest_ = std::max(busiest_, share_of(x, y)); });
+  }
+
+  Term of_edge(const Edge* x, const Edge* y, const NoiseWeights* noise) const {
+    Term term{.transition = x != nullptr ? x->transition : y->transition};
+    if (x != nullptr && y != nullptr) {
+      term.magnitude = time_difference(*x, *y, form_);
+    } else {
+      term.only_one = true;
+      const bool tells = x != nullptr ? lack_tells(a_, *x, b_) : lack_tells(b_, *y, a_);
+      term.magnitude = form_ == Form::kText || tells ? kOnlyInOne : 0;
+    }
+    if (noise != nullptr)
+      if (const auto known = noise->find(term.transition); known != noise->end() && known->second > 0)
+        term.magnitude /= known->second;
+    term.magnitude *= weight(share_of(x, y));
+    return term;
+  }
+
+  Term of_state(uint64_t state, bool both_have_it) const {
+    Term term{.state = true, .transition = {state, 0}};
+    if (!both_have_it) {
+      term.only_one = true;
+      term.magnitude = form_ == Form::kText ? kOnlyInOne : 0;  // in ours the edges into it say that already
+      return term;
+    }
+    const double least = std::min(a_.left(state), b_.left(state));
+    if (least > 0 && (form_ == Form::kText || least >= Support::kLeftOften))
+      term.magnitude = exit_difference(a_, b_, state) * weight(mean_share(a_.left(state), b_.left(state)));
+    return term;
+  }
+
+ private:
+  /// That `lacks` never took the edge is no chance.
+  static bool lack_tells(const Model& has, const Edge& edge, const Model& lacks) {
+    const double left = lacks.left(edge.transition.from);
+    return edge.count >= Support::kFew && left >= Support::kLeftOften &&
+           chance_without(left, has.probability(edge)) < Support::kUnlikely;
+  }
+  double mean_share(double count_in_a, double count_in_b) const {
+    return (count_in_a / std::max(a_.count(), 1.0) + count_in_b / std::max(b_.count(), 1.0)) / 2;
+  }
+  double share_of(const Edge* x, const Edge* y) const {
+    return mean_share(x != nullptr ? x->count : 0, y != nullptr ? y->count : 0);
+  }
+  /// Edges that are used seldom count less, in ours.
+  double weight(double share) const {
+    return form_ == Form::kText || busiest_ <= 0 ? 1 : std::sqrt(std::min(1.0, share / busiest_));
+  }
+
+  const Model &a_, &b_;
+  const Form form_;
+  double busiest_ = 0;  ///< the share of all transitions that the most used edge has
+};
 
 }  // namespace
 
@@ -61,67 +130,17 @@ double exit_difference(const Model& a, const Model& b, uint64_t state) {
 
 std::vector<Term> terms(const Model& a, const Model& b, Form form, const NoiseWeights* noise) {
   std::vector<Term> out;
+  const auto add = [&](const Term& term) {
+    if (term.magnitude > 0) out.push_back(term);
+  };
+  const Pair pair(a, b, form);
+  for_each_edge(a, b, [&](const Edge* x, const Edge* y) { add(pair.of_edge(x, y, noise)); });
   const auto states_a = a.states(), states_b = b.states();
-  double busiest = 0;  // share of all transitions that the most used edge has
-  const auto share_of = [&](const Edge* x, const Edge* y) {
-    return ((x != nullptr ? x->count / std::max(a.count(), 1.0) : 0) +
-            (y != nullptr ? y->count / std::max(b.count(), 1.0) : 0)) /
-           2;
-  };
-  const auto each_edge = [&](const auto& visit) {
-    auto x = a.edges().begin(), y = b.edges().begin();
-    while (x != a.edges().end() || y != b.edges().end()) {
-      const bool take_x = y == b.edges().end() || (x != a.edges().end() && x->transition <= y->transition);
-      const bool take_y = x == a.edges().end() || (y != b.edges().end() && y->transition <= x->transition);
-      visit(take_x ? &*x : nullptr, take_y ? &*y : nullptr);
-      if (take_x) ++x;
-      if (take_y) ++y;
-    }
-  };
-  each_edge([&](const Edge* x, const Edge* y) { busiest = std::max(busiest, share_of(x, y)); });
-  // Edges that are used seldom count less, in ours.
-  const auto weight = [&](double share) {
-    return form == Form::kText || busiest <= 0 ? 1 : std::sqrt(std::min(1.0, share / busiest));
-  };
-
-  each_edge([&](const Edge* x, const Edge* y) {
-    Term term{.transition = x != nullptr ? x->transition : y->transition};
-    if (x != nullptr && y != nullptr) {
-      term.magnitude = time_difference(*x, *y, form);
-    } else {
-      term.only_one = true;
-      const Model& has = x != nullptr ? a : b;
-      const Model& lacks = x != nullptr ? b : a;
-      const Edge& edge = x != nullptr ? *x : *y;
-      const double left = lacks.left(edge.transition.from);
-      const bool tells = edge.count >= Support::kFew && left >= Support::kLeftOften &&
-                         chance_without(left, has.probability(edge)) < Support::kUnlikely;
-      term.magnitude = form == Form::kText || tells ? kOnlyInOne : 0;
-    }
-    if (noise != nullptr)
-      if (const auto known = noise->find(term.transition); known != noise->end() && known->second > 0)
-        term.magnitude /= known->second;
-    term.magnitude *= weight(share_of(x, y));
-    if (term.magnitude > 0) out.push_back(term);
-  });
-
-  std::vector<uint64_t> states = states_a;
-  states.insert(states.end(), states_b.begin(), states_b.end());
-  std::sort(states.begin(), states.end());
-  states.erase(std::unique(states.begin(), states.end()), states.end());
-  for (uint64_t state : states) {
-    Term term{.state = true, .transition = {state, 0}};
-    if (!has_state(states_a, state) || !has_state(states_b, state)) {
-      term.only_one = true;
-      term.magnitude = form == Form::kText ? kOnlyInOne : 0;  // in ours the edges into it say that already
-    } else if (a.left(state) > 0 && b.left(state) > 0 &&
-               (form == Form::kText || std::min(a.left(state), b.left(state)) >= Support::kLeftOften)) {
-      const double share =
-          (a.left(state) / std::max(a.count(), 1.0) + b.left(state) / std::max(b.count(), 1.0)) / 2;
-      term.magnitude = exit_difference(a, b, state) * weight(share);
-    }
-    if (term.magnitude > 0) out.push_back(term);
-  }
+  std::vector<uint64_t> either, both;
+  std::ranges::set_union(states_a, states_b, std::back_inserter(either));
+  std::ranges::set_intersection(states_a, states_b, std::back_inserter(both));
+  for (const uint64_t state : either)
+    add(pair.of_state(state, std::ranges::binary_search(both, state)));
   return out;
 }
 

@@ -158,8 +158,8 @@ void Watch::judge_role(std::vector<Judged>& role) {
   }
 }
 
-void Watch::add_window(const std::vector<Worker>& workers, TimePoint now) {
-  std::map<std::pair<std::string, std::string>, std::vector<Judged>> roles;
+Watch::Roles Watch::by_role(const std::vector<Worker>& workers, TimePoint now) {
+  Roles roles;
   for (const Worker& worker : workers) {
     seen_[worker.process] = now;
     if (worker.model.count() < settings_.least_transitions) continue;
@@ -169,72 +169,86 @@ void Watch::add_window(const std::vector<Worker>& workers, TimePoint now) {
     known.seen = now;
     roles[{worker.process_kind, worker.role}].push_back({.worker = &worker, .known = &known});
   }
-  for (auto& [role, judged] : roles)
-    judge_role(judged);
+  return roles;
+}
 
-  // All computing of a process slower by one factor: something else takes its processor or memory, and no transition is the culprit.
-  std::map<uint64_t, std::vector<double>> computing;
-  std::map<uint64_t, const Worker*> of_process;
+proto::Verdict Watch::short_of_resource(const Worker& worker, size_t transitions, double octaves,
+                                        bool has_peers) {
+  proto::Verdict verdict;
+  verdict.set_kind(proto::Verdict::RESOURCE);
+  verdict.set_server(worker.server);
+  verdict.set_server_id(worker.server_id);
+  verdict.set_process(worker.process);
+  verdict.set_process_kind(worker.process_kind);
+  verdict.set_factor(std::exp2(octaves));
+  verdict.set_confidence(has_peers ? proto::Verdict::LIKELY : proto::Verdict::UNSURE);
+  verdict.add_why(
+      fmt::format("all {} transitions that compute take {:.1f} times as long as under like load before: "
+                  "the processor or the memory of this machine is taken by something else",
+                  transitions, std::exp2(octaves)));
+  return verdict;
+}
+
+/// When all computing of a process is slower by one factor, something else takes its processor or memory, and no transition is the culprit.
+void Watch::judge_computing(const Roles& roles, TimePoint now) {
+  struct Computing {
+    const Worker* worker = nullptr;
+    std::vector<double> ratios;
+  };
+  std::map<uint64_t, Computing> processes;
   for (const auto& [role, judged] : roles)
     for (const Judged& one : judged) {
       const auto ratios = computing_ratios(one);
-      auto& all = computing[one.worker->process];
-      all.insert(all.end(), ratios.begin(), ratios.end());
-      of_process[one.worker->process] = one.worker;
+      Computing& computing = processes[one.worker->process];
+      computing.ratios.insert(computing.ratios.end(), ratios.begin(), ratios.end());
+      computing.worker = one.worker;
     }
   std::vector<double> medians;
-  for (const auto& [process, ratios] : computing)
-    if (ratios.size() >= settings_.resource_edges) medians.push_back(median_of(ratios));
-  const double all_slower = medians.size() > settings_.least_peers ? median_of(medians) : 0;
-  for (const auto& [process, ratios] : computing) {
+  for (const auto& [process, computing] : processes)
+    if (computing.ratios.size() >= settings_.resource_edges) medians.push_back(median_of(computing.ratios));
+  const bool has_peers = medians.size() > settings_.least_peers;
+  const double all_slower = has_peers ? median_of(medians) : 0, factor = std::log2(settings_.resource_factor);
+  for (const auto& [process, computing] : processes) {
+    const std::vector<double>& ratios = computing.ratios;
     const double slower = median_of(ratios) - std::max(0.0, all_slower);
-    const bool taken = ratios.size() >= settings_.resource_edges &&
-                       slower >= std::log2(settings_.resource_factor) &&
-                       robust_deviation_of(ratios) <= kOneCause &&
-                       quantile_of(ratios, 0.1) > std::log2(settings_.resource_factor) / 2;
+    const bool taken = ratios.size() >= settings_.resource_edges && slower >= factor &&
+                       robust_deviation_of(ratios) <= kOneCause && quantile_of(ratios, 0.1) > factor / 2;
     Alarm& alarm = resource_[process];
     alarm.update(taken, now, settings_);
-    if (!taken) continue;
-    const Worker& worker = *of_process[process];
-    proto::Verdict verdict;
-    verdict.set_kind(proto::Verdict::RESOURCE);
-    verdict.set_server(worker.server);
-    verdict.set_server_id(worker.server_id);
-    verdict.set_process(worker.process);
-    verdict.set_process_kind(worker.process_kind);
-    verdict.set_factor(std::exp2(slower));
-    verdict.set_confidence(medians.size() > settings_.least_peers ? proto::Verdict::LIKELY
-                                                                  : proto::Verdict::UNSURE);
-    verdict.add_why(
-        fmt::format("all {} transitions that compute take {:.1f} times as long as under like load before: "
-                    "the processor or the memory of "
-                    "this machine is taken by something else",
-                    ratios.size(), std::exp2(slower)));
-    alarm.verdict = std::move(verdict);
+    if (taken) alarm.verdict = short_of_resource(*computing.worker, ratios.size(), slower, has_peers);
   }
+}
 
-  for (auto& [role, judged] : roles) {
-    const size_t odd = static_cast<size_t>(
-        std::count_if(judged.begin(), judged.end(), [](const Judged& j) { return j.odd; }));
-    for (Judged& one : judged) {
+/// Only windows without an alarm say what is normal.
+void Watch::learn(const Judged& judged, bool has_peers) {
+  Known& known = *judged.known;
+  const auto keep = [&](auto& values, auto value) {
+    values.push_back(std::move(value));
+    if (values.size() > settings_.references) values.pop_front();
+  };
+  if (!judged.past.empty()) keep(known.to_past, judged.to_past);
+  if (has_peers) keep(known.to_peers, judged.to_peers);
+  keep(known.references, Reference{.model = judged.worker->model, .load = judged.worker->load});
+}
+
+void Watch::add_window(const std::vector<Worker>& workers, TimePoint now) {
+  Roles roles = by_role(workers, now);
+  for (auto& [role, judged] : roles)
+    judge_role(judged);
+  judge_computing(roles, now);
+  for (const auto& [role, judged] : roles) {
+    const auto odd = static_cast<size_t>(std::ranges::count_if(judged, &Judged::odd));
+    const bool has_peers = judged.size() > settings_.least_peers;
+    for (const Judged& one : judged) {
       // What most servers do at once is a change of the load or of the code.
-      const bool alone = judged.size() <= settings_.least_peers || 2 * odd < judged.size();
+      const bool alone = !has_peers || 2 * odd < judged.size();
       const bool is_odd = one.odd && alone && !one.worker->lacked_processor;
-      one.known->alarm.update(is_odd, now, settings_);
-      if (is_odd) one.known->alarm.verdict = slow(one, judged.size() - 1);
+      Alarm& alarm = one.known->alarm;
+      alarm.update(is_odd, now, settings_);
+      if (is_odd) alarm.verdict = slow(one, judged.size() - 1);
       const auto resource = resource_.find(one.worker->process);
       const bool taken = resource != resource_.end() && (resource->second.since || resource->second.odd > 0);
-      if (is_odd || taken || one.known->alarm.since || one.worker->lacked_processor) continue;
-      // Only windows without an alarm say what is normal.
-      Known& known = *one.known;
-      const auto keep = [&](std::deque<double>& values, double value) {
-        values.push_back(value);
-        if (values.size() > settings_.references) values.pop_front();
-      };
-      if (!one.past.empty()) keep(known.to_past, one.to_past);
-      if (judged.size() > settings_.least_peers) keep(known.to_peers, one.to_peers);
-      known.references.push_back({.model = one.worker->model, .load = one.worker->load});
-      if (known.references.size() > settings_.references) known.references.pop_front();
+      if (!is_odd && !taken && !alarm.since && !one.worker->lacked_processor) learn(one, has_peers);
     }
   }
   std::erase_if(known_, [&](const auto& entry) { return now - entry.second.seen > kForgetAfter; });

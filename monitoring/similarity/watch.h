@@ -94,12 +94,19 @@ class Watch {
     double factor = 1;
   };
   using Key = std::pair<uint64_t, std::string>;  // process, role
+  using Roles =
+      std::map<std::pair<std::string, std::string>, std::vector<Judged>>;  // by kind of process and role
 
   Model past_of(const Known& known, const std::vector<double>& load) const;
+  Roles by_role(const std::vector<Worker>& workers, TimePoint now);
   void judge_role(std::vector<Judged>& role);
+  void judge_computing(const Roles& roles, TimePoint now);
+  void learn(const Judged& judged, bool has_peers);
   bool stands_out(double value, const std::deque<double>& usual) const;
   std::vector<double> computing_ratios(const Judged& judged) const;
   proto::Verdict slow(const Judged& judged, size_t peers) const;
+  static proto::Verdict short_of_resource(const Worker& worker, size_t transitions, double octaves,
+                                          bool has_peers);
   double factor_of(const Model& model, const Model& other, const Term& term) const;
 
   Describe describe_;

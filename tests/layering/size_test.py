@@ -34,12 +34,7 @@ BEING_CUT = {
     "chunkserver/service/chunk_service:ChunkService::ChunkService",
     "chunkserver/service/metaserver_link:MetaserverLink::MetaserverLink",
     "client/lib/client",
-    "monitoring/behaviour/section:Section::fit_form",
-    "monitoring/daemon/console_api:ConsoleApi::repairs",
     "monitoring/progress/loops:circuits",
-    "monitoring/progress/slowdown:Slowdowns::update",
-    "monitoring/similarity/difference:terms",
-    "monitoring/similarity/watch:Watch::add_window",
 }
 
 
