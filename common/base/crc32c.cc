@@ -6,6 +6,7 @@
 #include <isa-l/crc.h>
 
 #include "common/base/assert.h"
+#include "common/base/math.h"
 
 namespace kintsugi {
 
@@ -88,7 +89,7 @@ uint32_t crc32c_combine(uint32_t crc_a, uint32_t crc_b, size_t b_bytes) {
 
 std::vector<uint32_t> crc32c_blocks(std::span<const std::byte> data) {
   std::vector<uint32_t> crcs;
-  crcs.reserve((data.size() + kBlockBytes - 1) / kBlockBytes);
+  crcs.reserve(divide_up(data.size(), kBlockBytes));
   for (size_t begin = 0; begin < data.size(); begin += kBlockBytes) {
     crcs.push_back(crc32c(data.subspan(begin, std::min(kBlockBytes, data.size() - begin))));
   }

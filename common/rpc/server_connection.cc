@@ -133,6 +133,7 @@ asio::awaitable<void> ControlSession::run_call(std::shared_ptr<ControlSession> s
     if (fault.repeat) self->respond(header, status, *response);
     if (fault.drop) {
       --self->calls_;
+      self->room_.notify();
       co_return;
     }
   }

@@ -28,9 +28,10 @@ void clear_privileges(Transaction& transaction, InodeId id, proto::StoredInode& 
   if (is_directory(inode)) return;
   if (inode.has_xattrs() && transaction.get(keys::xattr(id, kCapabilities)))
     transaction.remove(keys::xattr(id, kCapabilities));
-  uint32_t mode = inode.mode() & ~kSetUid;
+  uint32_t mode = inode.mode() & ~kSetUserId;
   // Without the right to execute, the bit stands for locks that keep others out, which only the group's members keep.
-  if ((mode & 0010) != 0 || (!caller.is_root() && !caller.in_group(inode.gid()))) mode &= ~kSetGid;
+  if ((mode & posix::kGroupExecutes) != 0 || (!caller.is_root() && !caller.in_group(inode.gid())))
+    mode &= ~kSetGroupId;
   inode.set_mode(mode);
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/posix/access_list.h"
+#include "common/posix/set_ids.h"
 #include "common/proto/inode.pb.h"
 #include "common/proto/store.pb.h"
 #include "metaserver/namespace/lookup.h"
@@ -19,9 +20,12 @@ using posix::kDefaultList;
 using posix::kMayExecute;
 using posix::kMayRead;
 using posix::kMayWrite;
+using posix::kPermissionBits;
+using posix::kSetGroupId;
+using posix::kSetUserId;
+using posix::kSticky;
 
 inline constexpr std::string_view kCapabilities = "security.capability";
-inline constexpr uint32_t kPermissionBits = 07777, kSetUid = 04000, kSetGid = 02000, kSticky = 01000;
 
 /// Ok when the caller may do all of `wanted` (kMayRead…), else kAccessDenied.
 Status check_access(const Transaction& transaction, const Caller& caller, InodeId id,

@@ -129,8 +129,8 @@ Status Namespace::take_over(const Transaction& transaction, const Caller& caller
   }
   file.uid = caller.uid;
   if (!caller.in_group(file.gid)) file.gid = caller.gid;
-  if ((directory.mode() & kSetGid) != 0) file.gid = directory.gid();
-  if (!caller.in_group(file.gid)) file.mode &= ~kSetGid;
+  if ((directory.mode() & kSetGroupId) != 0) file.gid = directory.gid();
+  if (!caller.in_group(file.gid)) file.mode &= ~kSetGroupId;
   return {};
 }
 

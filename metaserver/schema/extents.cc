@@ -75,7 +75,7 @@ bool has_exactly(const Reader& reader, InodeId content,
     same = next != expected.end() && part.file_offset() == next->file_offset() &&
            part.length() == next->length() && part.stripe_id() == next->stripe_id() &&
            part.stripe_offset() == next->stripe_offset();
-    ++next;
+    if (same) ++next;
     return same;
   });
   return same && next == expected.end();

@@ -62,7 +62,6 @@ class Chaos {
   }
 
   // ---- operations
-  // ------------------------------------------------------------------------------------------
   /// A path with no operation under way, whose content is known: what an operation that failed may still do
   /// to it later would make the oracle guess.
   std::optional<std::string> free_path() {
@@ -99,7 +98,6 @@ class Chaos {
   }
 
   // ---- faults
-  // ----------------------------------------------------------------------------------------------
   size_t victim() { return victims_[random(victims_.size())]; }
   Crash how() { return cluster_.random().coin() ? Crash::kKill : Crash::kPower; }
 
@@ -156,7 +154,6 @@ class Chaos {
   }
 
   // ---- the end of a round: all faults are over
-  // -------------------------------------------------------------
   void end_round() {
     cluster_.network().heal();
     cluster_.network().set_loss(0);

@@ -2,16 +2,9 @@
 
 #include <algorithm>
 
+#include "common/posix/set_ids.h"
+
 namespace kintsugi::client {
-namespace {
-
-constexpr uint32_t kSetUid = 04000, kSetGid = 02000, kGroupExecutes = 0010;
-
-uint32_t without_privileges(uint32_t mode) {
-  return mode & ~(kSetUid | ((mode & kGroupExecutes) != 0 ? kSetGid : 0));
-}
-
-}  // namespace
 
 template <class Look>
 void DirtyLayers::each(Look look) const {
@@ -79,7 +72,7 @@ void DirtyLayers::apply_to(proto::Attributes& attributes) const {
     const bool time_was_set = modified == attributes.modified_ns();
     attributes.set_changed_ns(std::max(attributes.changed_ns() + 1, time_was_set ? 0 : modified));
     attributes.set_modified_ns(modified);
-    if (ranges.kill_privileges()) attributes.set_mode(without_privileges(attributes.mode()));
+    if (ranges.kill_privileges()) attributes.set_mode(posix::without_set_ids(attributes.mode()));
   });
 }
 

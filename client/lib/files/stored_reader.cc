@@ -6,6 +6,7 @@
 #include "client/lib/read/small_read.h"
 #include "common/base/math.h"
 #include "common/log/log.h"
+#include "common/runtime/backoff.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
@@ -154,7 +155,7 @@ asio::awaitable<Status> StoredReader::read(Context context, uint64_t offset, std
 
 asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset, std::span<std::byte> into) {
   const TimePoint give_up = shared_.give_up();
-  Duration backoff = kFirstBackoff;
+  runtime::Backoff backoff(shared_.resources.runtime.random, kFirstBackoff, kLongestBackoff);
   for (int attempt = 0;; ++attempt) {
     const Status status = co_await try_read(context, offset, into);
     switch (status.code()) {
@@ -168,13 +169,12 @@ asio::awaitable<Status> StoredReader::read_now(Context context, uint64_t offset,
     log::debug("inode {} at {}: reading again: {}", inode_, offset, status.to_string());
     locations_.forget(offset, offset + into.size());
     const TimePoint now = shared_.resources.now();
-    if (now + backoff >= give_up)
-      co_return status.with_context(fmt::format("inode {} at {}", inode_, offset));
-    if (attempt == 0) continue;
+    if (attempt == 0 && now + kFirstBackoff < give_up) continue;
+    const auto pause = backoff.next_before(now, give_up);
+    if (!pause) co_return status.with_context(fmt::format("inode {} at {}", inode_, offset));
     const runtime::Wait wait(context, runtime::WaitKind::kTimer);
-    if (!co_await shared_.resources.background.sleep_for(backoff))
+    if (!co_await shared_.resources.background.sleep_for(*pause))
       co_return Status{Code::kCancelled, "the client is stopping"};
-    backoff = std::min(2 * backoff, kLongestBackoff);
   }
 }
 

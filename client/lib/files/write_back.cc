@@ -5,6 +5,7 @@
 #include "common/base/assert.h"
 #include "common/log/log.h"
 #include "common/proto/inline_data.h"
+#include "common/runtime/backoff.h"
 #include "monitoring/sight/module.h"
 
 namespace kintsugi::client {
@@ -196,16 +197,18 @@ void WriteBack::layer_failed(DirtyLayer& layer, const Status& status, bool gone)
 asio::awaitable<Status> WriteBack::write_out(Context context, Layer layer) {
   const TimePoint give_up = shared_.give_up();
   int refusals = 0;
-  for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
+  runtime::Backoff backoff(shared_.resources.runtime.random, kFirstBackoff, kLongestBackoff);
+  while (true) {
     const Status status = co_await try_write_out(context, layer);
     if (status.ok() || layer->discarded) co_return status;
     // The metaserver may have given the upload up, as when it was not heard of for a while.
     const bool refused = status.code() == Code::kConflict || status.code() == Code::kNotFound;
     if (!is_without_answer(status) && !(refused && ++refusals <= kMaxRefusals)) co_return status;
-    if (shared_.resources.now() + backoff >= give_up) co_return status;
+    const auto pause = backoff.next_before(shared_.resources.now(), give_up);
+    if (!pause) co_return status;
     log::debug("inode {}: writing out again: {}", inode_, status.to_string());
     const runtime::Wait wait(context, runtime::WaitKind::kTimer);
-    if (!co_await shared_.tasks.sleep_for(backoff)) co_return status;
+    if (!co_await shared_.tasks.sleep_for(*pause)) co_return status;
   }
 }
 

@@ -1,13 +1,8 @@
 #include "client/lib/leases/new_inode.h"
 
-#include <algorithm>
+#include "common/posix/set_ids.h"
 
 namespace kintsugi::client {
-namespace {
-
-constexpr uint32_t kSetGid = 02000, kGroupExecute = 010;
-
-}  // namespace
 
 proto::Attributes new_inode(const proto::Attributes& directory, const std::string& file_policy,
                             const proto::MakeInodeRequest& request, uint64_t inode, int64_t now_ns) {
@@ -16,19 +11,11 @@ proto::Attributes new_inode(const proto::Attributes& directory, const std::strin
   made.set_inode(inode);
   made.set_type(request.type());
   made.set_uid(request.caller().uid());
-  made.set_gid(request.caller().gid());
-  uint32_t mode = request.mode() & 07777;
-  if ((directory.mode() & kSetGid) != 0) {
-    const uint32_t group = directory.gid();
-    const auto& groups = request.caller().groups();
-    const bool in_group = request.caller().gid() == group || std::ranges::find(groups, group) != groups.end();
-    made.set_gid(group);
-    if (is_directory) {
-      mode |= kSetGid;
-    } else if (request.caller().uid() != 0 && !in_group && (mode & kGroupExecute) != 0) {
-      mode &= ~kSetGid;
-    }
-  }
+  const auto by_rules =
+      posix::new_inode(posix::Caller::from(request.caller()),
+                       {.group = directory.gid(), .mode = directory.mode()}, request.mode(), is_directory);
+  made.set_gid(by_rules.group);
+  uint32_t mode = by_rules.mode;
   if (request.type() == proto::Attributes::SYMLINK) {
     made.set_target(request.target());
     made.set_size(request.target().size());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/runtime/backoff.h"
 #include "monitoring/sight/recorder.h"
 
 namespace kintsugi::client {
@@ -25,11 +26,14 @@ RepeatedCalls::RepeatedCalls(Resources& resources, Duration io_timeout)
 asio::awaitable<Status> RepeatedCalls::call(Context context, rpc::Method method, const Message& request,
                                             Message& response) {
   const TimePoint give_up = std::min(context.deadline, resources_.now() + io_timeout_);
-  for (Duration backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
+  runtime::Backoff backoff(resources_.runtime.random, kFirstBackoff, kLongestBackoff);
+  while (true) {
     Status status = co_await link_.call(context, method, request, response);
-    if (!is_without_answer(status) || resources_.now() + backoff >= give_up) co_return status;
+    if (!is_without_answer(status)) co_return status;
+    const auto pause = backoff.next_before(resources_.now(), give_up);
+    if (!pause) co_return status;
     const runtime::Wait wait(context, runtime::WaitKind::kTimer);
-    if (!co_await resources_.background.sleep_for(backoff))
+    if (!co_await resources_.background.sleep_for(*pause))
       co_return Status{Code::kCancelled, "the client is stopping"};
   }
 }

@@ -93,7 +93,7 @@ Status set_attributes(const Inodes& inodes, Transaction& transaction, const Call
   if (request.kill_privileges()) KINTSUGI_TRY(kill_privileges(transaction, caller, request, owner, inode));
   if (request.has_mode()) {
     uint32_t mode = request.mode() & kPermissionBits;
-    if (!caller.is_root() && !caller.in_group(inode.gid())) mode &= ~kSetGid;
+    if (!caller.is_root() && !caller.in_group(inode.gid())) mode &= ~kSetGroupId;
     set_mode(transaction, id, inode, mode);
   }
   const int64_t now = inodes.now_ns();

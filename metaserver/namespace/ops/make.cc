@@ -36,22 +36,16 @@ Result<InodeId> add(const Inodes& inodes, Transaction& transaction, const Caller
     KINTSUGI_ASSIGN(const uint64_t taken, inodes.ids().take());
     id = InodeId{taken};
   }
-  proto::StoredInode inode = inodes.fresh(made.type, made.mode);
+  const auto by_rules = posix::new_inode(caller, {.group = directory.gid(), .mode = directory.mode()},
+                                         made.mode, made.type == proto::Attributes::DIRECTORY);
+  proto::StoredInode inode = inodes.fresh(made.type, by_rules.mode);
   if (made.at_ns != 0 && made.at_ns < inode.modified_ns()) {
     inode.set_modified_ns(made.at_ns);
     inode.set_changed_ns(made.at_ns);
     inode.set_accessed_ns(made.at_ns);
   }
   inode.set_uid(caller.uid);
-  inode.set_gid(caller.gid);
-  if ((directory.mode() & kSetGid) != 0) {
-    inode.set_gid(directory.gid());
-    if (made.type == proto::Attributes::DIRECTORY) {
-      inode.set_mode(inode.mode() | kSetGid);
-    } else if (!caller.is_root() && !caller.in_group(directory.gid()) && (inode.mode() & 0010) != 0) {
-      inode.set_mode(inode.mode() & ~kSetGid);
-    }
-  }
+  inode.set_gid(by_rules.group);
   if (made.type == proto::Attributes::SYMLINK) {
     inode.set_target(made.target);
     inode.set_mode(0777);

@@ -101,7 +101,7 @@ Status set_xattr(const Inodes& inodes, Transaction& transaction, const Caller& c
     KINTSUGI_ASSIGN(const AccessList list, AccessList::parse(request.value()));
     if (name == kAccessList) {
       inode.set_mode((inode.mode() & ~0777u) | list.mode());
-      if (!caller.is_root() && !caller.in_group(inode.gid())) inode.set_mode(inode.mode() & ~kSetGid);
+      if (!caller.is_root() && !caller.in_group(inode.gid())) inode.set_mode(inode.mode() & ~kSetGroupId);
       stored = !list.is_minimal();
     }
   }

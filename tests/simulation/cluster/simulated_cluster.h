@@ -113,7 +113,6 @@ class SimulatedCluster {
   uint64_t random_below(uint64_t bound) { return random().next() % bound; }
 
   // ---- files: what is put is remembered, and every read is compared with it
-  // --------------------------------
   /// New random bytes at `path`, replacing what is there.
   Status put(const std::string& path, uint64_t size) { return finish(start_put(path, size)); }
   Status remove(const std::string& path) { return finish(start_remove(path)); }
@@ -157,7 +156,6 @@ class SimulatedCluster {
   }
 
   // ---- faults: none takes time
-  // -----------------------------------------------------------------------------
   void crash_chunkserver(size_t server, Crash how);
   void restart_chunkserver(size_t server);  ///< starts in the background
   void crash_metaserver(Crash how = Crash::kPower);
@@ -218,7 +216,6 @@ class SimulatedCluster {
   bool spoil(size_t server, ChunkId chunk);
 
   // ---- looking
-  // ---------------------------------------------------------------------------------------------
   static std::string name(size_t server) { return "server-" + std::to_string(server); }
   static std::string client_name(size_t client) {
     return client == 0 ? "client" : "client-" + std::to_string(client);
@@ -244,7 +241,6 @@ class SimulatedCluster {
   Duration since_start(int64_t wall_ns);
 
   // ---- waiting
-  // ---------------------------------------------------------------------------------------------
   /// kDeadlineExceeded with what is still wrong. Looks every `kLook`.
   Status wait_until(const std::function<Status()>& ok, Duration limit);
   /// The metaserver knows of every server whether it runs and can be reached, no chunk is missing, no repair
