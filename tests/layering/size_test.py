@@ -35,7 +35,6 @@ BEING_CUT = {
     "chunkserver/service/metaserver_link:MetaserverLink::MetaserverLink",
     "chunkserver/store/chunk_store",
     "client/lib/client",
-    "monitoring/progress/loops:circuits",
 }
 
 
