@@ -5,7 +5,7 @@
 #include "common/daemon/daemon.h"
 #include "common/daemon/private_directory.h"
 #include "common/http/http_post.h"
-#include "monitoring/daemon/analysis.h"
+#include "monitoring/analysis.h"
 #include "monitoring/daemon/http_pages.h"
 #include "monitoring/daemon/monitor.h"
 #include "monitoring/sight/pages.h"
@@ -27,7 +27,7 @@ void add_settings(daemon::Settings& settings, MonitorOptions& options) {
   settings.add("snapshot_interval", &options.snapshot_interval,
                "time between two snapshots that are kept while nothing is wrong", 1s, 24h);
   settings.add(
-      "behaviour", &options.detectors.behaviour,
+      "behaviour", &options.behaviour,
       "also report executions that take longer than their inputs explain; these verdicts are unsure");
   settings.add(
       "trace_collector", &options.trace_collector,

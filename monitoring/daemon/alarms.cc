@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "common/proto/verdicts.h"
-#include "monitoring/progress/diagnosis.h"
+#include "monitoring/progress/waits/verdicts.h"
 
 namespace kintsugi::monitoring {
 

@@ -6,7 +6,7 @@
 
 #include "monitoring/behaviour/detector.h"
 #include "monitoring/daemon/detector.h"
-#include "monitoring/progress/processor_shares.h"
+#include "monitoring/progress/evidence/processor_shares.h"
 
 namespace kintsugi::monitoring {
 

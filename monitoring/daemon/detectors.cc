@@ -4,6 +4,7 @@
 #include "monitoring/daemon/behaviour_detector.h"
 #include "monitoring/daemon/similarity_detectors.h"
 #include "monitoring/daemon/window_detector.h"
+#include "monitoring/progress/engine.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -11,32 +12,28 @@ namespace {
 /// Who holds everybody up.
 class ProgressDetector final : public Detector {
  public:
-  explicit ProgressDetector(progress::Settings settings) : settings_(settings) {}
-
   std::string_view name() const override { return "progress"; }
   std::vector<proto::Verdict> examine(const model::Snapshot& snapshot) override {
-    return progress::diagnose(snapshot, settings_, history_);
+    return engine_.diagnose(snapshot);
   }
-  bool wants_everything(uint64_t process) const override { return history_.wants_everything(process); }
+  bool wants_everything(uint64_t process) const override { return engine_.wants_everything(process); }
 
  private:
-  const progress::Settings settings_;
-  progress::History history_;
+  progress::Engine engine_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& settings) {
+std::vector<std::unique_ptr<Detector>> make_detectors(bool behaviour) {
   std::vector<std::unique_ptr<Detector>> detectors;
-  detectors.push_back(std::make_unique<ProgressDetector>(settings.progress));
-  if (settings.only_progress) return detectors;
+  detectors.push_back(std::make_unique<ProgressDetector>());
   detectors.push_back(std::make_unique<AbsenceDetector>());
   detectors.push_back(std::make_unique<FailSlowDetector>());
   detectors.push_back(std::make_unique<MemoryDetector>());
   detectors.push_back(std::make_unique<ComplaintDetector>());
   detectors.push_back(std::make_unique<WorkerDetector>());
   detectors.push_back(std::make_unique<WindowDetector>());
-  if (settings.behaviour) detectors.push_back(std::make_unique<BehaviourDetector>());
+  if (behaviour) detectors.push_back(std::make_unique<BehaviourDetector>());
   return detectors;
 }
 

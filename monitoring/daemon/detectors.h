@@ -5,16 +5,10 @@
 #include <vector>
 
 #include "monitoring/daemon/detector.h"
-#include "monitoring/progress/diagnosis.h"
 
 namespace kintsugi::monitoring {
 
-struct DetectorSettings {
-  progress::Settings progress;
-  bool behaviour = false;      ///< executions against what their inputs say, too
-  bool only_progress = false;  ///< nothing but who holds everybody up, as when methods for that are compared
-};
-
-std::vector<std::unique_ptr<Detector>> make_detectors(const DetectorSettings& settings);
+/// `behaviour`: executions against what their inputs say, too.
+std::vector<std::unique_ptr<Detector>> make_detectors(bool behaviour);
 
 }  // namespace kintsugi::monitoring

@@ -8,6 +8,7 @@
 #include "common/proto/verdicts.h"
 #include "monitoring/daemon/absence_detector.h"
 #include "monitoring/daemon/slow_servers.h"
+#include "monitoring/progress/evidence/open_tasks.h"
 
 namespace kintsugi::monitoring {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 constexpr Duration kLongAgo = std::chrono::hours(1);
 
 std::vector<std::unique_ptr<Detector>> or_default(std::vector<std::unique_ptr<Detector>> detectors,
-                                                  const DetectorSettings& settings) {
-  return detectors.empty() ? make_detectors(settings) : std::move(detectors);
+                                                  bool behaviour) {
+  return detectors.empty() ? make_detectors(behaviour) : std::move(detectors);
 }
 
 }  // namespace
@@ -25,7 +26,7 @@ Monitor::Monitor(const runtime::Runtime& runtime, MonitorOptions options, rpc::S
                  std::vector<std::unique_ptr<Detector>> detectors)
     : runtime_(runtime),
       options_(std::move(options)),
-      detectors_(or_default(std::move(detectors), options_.detectors)),
+      detectors_(or_default(std::move(detectors), options_.behaviour)),
       id_(runtime.random.next() | 1),
       server_(runtime, secret, options_.recorder),
       client_(runtime, secret),
@@ -96,8 +97,7 @@ asio::awaitable<void> Monitor::rounds() {
 std::set<uint64_t> Monitor::heard(const model::Snapshot& snapshot) const {
   std::set<uint64_t> servers;
   for (const auto& view : snapshot.processes)
-    if (view->last().server_id() != 0 && !view->last().last() &&
-        snapshot.silent(*view) < options_.detectors.progress.silence)
+    if (view->last().server_id() != 0 && !view->last().last() && snapshot.silent(*view) < progress::kSilence)
       servers.insert(view->last().server_id());
   const std::optional<Duration> answered = watch_.answered_ago();
   if (answered && *answered < AbsenceDetector::kUnanswered) servers.insert(0);
@@ -157,7 +157,7 @@ proto::DiagnoseResponse Monitor::answer(bool with_history) const {
   const model::Snapshot now = snapshot();
   std::set<uint64_t> reporting;
   for (const auto& view : now.processes) {
-    if (now.silent(*view) < options_.detectors.progress.silence && !view->last().last())
+    if (now.silent(*view) < progress::kSilence && !view->last().last())
       reporting.insert(view->last().server_id());
     if (response.processes_size() >= kMostProcessLines) continue;
     proto::ProcessLine& line = *response.add_processes();

@@ -33,7 +33,7 @@ struct MonitorOptions {
   uint64_t snapshot_bytes = 256 << 20;
   /// A snapshot is kept so often while nothing is wrong; while an alarm stands, and for kAfterAlarm, each second.
   Duration snapshot_interval = std::chrono::seconds(10);
-  DetectorSettings detectors;
+  bool behaviour = false;  ///< executions are judged by what their inputs say, too
   std::string
       trace_collector;  ///< "http://host:port/v1/traces", told to all processes; empty: traces are sent nowhere
   double trace_share = 0.01;  ///< of all traces

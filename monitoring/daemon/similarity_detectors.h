@@ -8,7 +8,7 @@
 #include "monitoring/daemon/detector.h"
 #include "monitoring/daemon/state_names.h"
 #include "monitoring/model/worker_model.h"
-#include "monitoring/progress/processor_shares.h"
+#include "monitoring/progress/evidence/processor_shares.h"
 #include "monitoring/similarity/complaints.h"
 #include "monitoring/similarity/fail_slow.h"
 #include "monitoring/similarity/memory_watch.h"

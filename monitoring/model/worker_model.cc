@@ -143,38 +143,4 @@ void WorkerModel::bound() {
   }
 }
 
-std::string WorkerModel::serialise() const {
-  proto::SightModel message;
-  for (const auto& [key, edge] : edges_) {
-    proto::SightModel::Edge& told = *message.add_edges();
-    told.set_from(key.first);
-    told.set_to(key.second);
-    told.set_count(edge.count);
-    told.set_sum(static_cast<int64_t>(edge.sum_q8));
-    told.set_sum_sq(static_cast<int64_t>(edge.sum_sq_q16));
-    for (const uint64_t octave : edge.octaves)
-      told.add_buckets(octave);
-  }
-  message.set_dropped(dropped_);
-  return message.SerializeAsString();
-}
-
-Result<WorkerModel> WorkerModel::parse(std::string_view bytes) {
-  proto::SightModel message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return Status(Code::kCorrupt, "these are not the bytes of a model of workers");
-  WorkerModel model;
-  for (const proto::SightModel::Edge& told : message.edges()) {
-    EdgeModel edge{.count = told.count(),
-                   .sum_q8 = static_cast<uint64_t>(told.sum()),
-                   .sum_sq_q16 = static_cast<uint64_t>(told.sum_sq())};
-    for (int i = 0; i < std::min<int>(told.buckets_size(), EdgeModel::kOctaves); i++)
-      edge.octaves[i] = told.buckets(i);
-    model.edges_[{told.from(), told.to()}] += edge;
-  }
-  model.dropped_ = message.dropped();
-  model.bound();
-  return model;
-}
-
 }  // namespace kintsugi::model

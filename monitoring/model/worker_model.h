@@ -63,8 +63,6 @@ class WorkerModel {
   uint64_t out_of(uint64_t from) const;
   std::vector<uint64_t> states() const;
 
-  std::string serialise() const;
-  static Result<WorkerModel> parse(std::string_view bytes);
   bool operator==(const WorkerModel& other) const { return edges_ == other.edges_; }
 
  private:

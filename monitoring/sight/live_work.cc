@@ -42,7 +42,7 @@ LiveWork::LiveWork(const runtime::Clock& clock, bool ticks, LiveLimits limits)
 LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening, int64_t now_ns) {
   KINTSUGI_ASSERT(opening.site != nullptr);
   if (!is_owner()) return {};
-  LiveRecord* const up = records_.find(parent);
+  LiveRecord* const up = records_.find_place(parent);
   const bool beside_stack = opening.kind == RegionKind::kFree;
   if (beside_stack && up == nullptr) return {};
   const uint32_t slot = records_.take();
@@ -85,7 +85,7 @@ LiveHandle LiveWork::open(LiveHandle parent, const Opening& opening, int64_t now
 LiveHandle LiveWork::open_wait(const Context& context, WaitKind wait, uint64_t target, uint64_t target_span,
                                uint8_t need, std::source_location where) {
   if (!is_owner()) return {};
-  const LiveRecord* const up = records_.find(context.live);
+  const LiveRecord* const up = records_.find_place(context.live);
   if (up == nullptr) return {};
   const Opening opening{.where = where,
                         .kind = RegionKind::kWait,
@@ -199,24 +199,22 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
 [[gnu::always_inline]] inline void LiveWork::step_off(LiveRecord& record, uint32_t slot, int64_t duration_ns,
                                                       int64_t now_ns, Code outcome, const Site* site) {
   const uint32_t below = record.below;
+  if (below == slot) return records_.end(slot);  // it lies beside the stack: the task does not stand there
   TaskRecord& task = tasks_[record.task];
-  const bool beside_stack = below == slot;  // the task does not stand there
-  if (below != 0 && !beside_stack) {
+  if (below != 0) {
     LiveRecord& under = records_[below];
     add(under.covered_ns, duration_ns);
     if (site != nullptr && task.top == slot)
       put(under.state, states_.of(under.role_path, site, under.wait, under.role));
   }
-  if (!beside_stack) {
-    if (task.top != slot) {
-      slide_down(task, slot, below);
-    } else if (below == 0) {
-      end_task(record.task, now_ns, outcome != Code::kOk);
-    } else {
-      const Writing<TaskRecord> writing(task);
-      put(task.top, below);
-      move(task, records_[below].state, now_ns);
-    }
+  if (task.top != slot) {
+    slide_down(task, slot, below);
+  } else if (below == 0) {
+    end_task(record.task, now_ns, outcome != Code::kOk);
+  } else {
+    const Writing<TaskRecord> writing(task);
+    put(task.top, below);
+    move(task, records_[below].state, now_ns);
   }
   records_.end(slot);
   touched_.store(below, std::memory_order_relaxed);
@@ -248,7 +246,7 @@ void LiveWork::close_wait(LiveHandle wait, Code outcome) {
 
 void LiveWork::progress(LiveHandle handle, uint64_t progress, int64_t now_ns) {
   if (!is_owner()) return;
-  LiveRecord* const record = records_.find(handle);
+  LiveRecord* const record = records_.find_place(handle);
   if (record == nullptr || record->progress == progress) return;
   put(record->progress, progress);
   put(record->progressed_ns, now_ns);

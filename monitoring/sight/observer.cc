@@ -41,7 +41,7 @@ asio::awaitable<bool> ReportSender::find_monitor(Duration limit) {
 }
 
 asio::awaitable<void> ReportSender::send(rpc::Client& client, bool last) {
-  proto::SightLoop loop = watch_loop(want_stack_);
+  proto::SightLoop loop = watch_loop();
   proto::SightReport report =
       reporter_.make(runtime_.clock.now(), runtime_.clock.wall_now(), std::move(loop), ask_system());
   report.set_last(last);
@@ -55,7 +55,6 @@ asio::awaitable<void> ReportSender::send(rpc::Client& client, bool last) {
     co_return;
   }
   reporter_.delivered(answer);
-  want_stack_ = answer.stack();
   if (answer.interval_ms() != 0)
     interval_ = std::clamp<Duration>(std::chrono::milliseconds(answer.interval_ms()), kShortest, kLongest);
   if (on_answer && !last) co_await on_answer(answer);
@@ -102,7 +101,7 @@ struct Observer::State : std::enable_shared_from_this<Observer::State> {
   asio::awaitable<void> serve(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks);
   asio::awaitable<void> tick(runtime::ProductionRuntime& own, runtime::TaskGroup& tasks);
   void post_tick(TimePoint now);
-  proto::SightLoop watch_loop(TimePoint now, bool with_stack);
+  proto::SightLoop watch_loop(TimePoint now);
   proto::SightSystem ask_system();
 
   runtime::ProductionRuntime& observed;
@@ -150,7 +149,7 @@ asio::awaitable<void> Observer::State::tick(runtime::ProductionRuntime& own, run
       post_tick(own.runtime().clock.now());
 }
 
-proto::SightLoop Observer::State::watch_loop(TimePoint now, bool with_stack) {
+proto::SightLoop Observer::State::watch_loop(TimePoint now) {
   proto::SightLoop loop;
   loop.set_lag_ns(static_cast<uint64_t>(std::max<int64_t>(0, lag_ns.load(std::memory_order_relaxed))));
   const int64_t posted = posted_ns.load(std::memory_order_relaxed);
@@ -159,9 +158,9 @@ proto::SightLoop Observer::State::watch_loop(TimePoint now, bool with_stack) {
   const bool is_stalled = is_late && waiting >= Duration(kStalled).count();
   if (is_stalled) loop.set_stalled_ns(static_cast<uint64_t>(waiting));
   const pthread_t thread_of_loop = loop_thread.load(std::memory_order_relaxed);
-  if (!options.sample_stacks || (!is_stalled && !with_stack) || thread_of_loop == pthread_t{}) return loop;
-  // Once for each time that it is stuck, and when the monitor asks.
-  if (with_stack || sampled_for != posted) {
+  if (!options.sample_stacks || !is_stalled || thread_of_loop == pthread_t{}) return loop;
+  // Once for each time that it is stuck.
+  if (sampled_for != posted) {
     sampled_for = posted;
     sample = sample_stack(thread_of_loop);
   }
@@ -192,9 +191,7 @@ asio::awaitable<void> Observer::State::serve(runtime::ProductionRuntime& own, ru
   post_tick(own.runtime().clock.now());
   tasks.spawn(tick(own, tasks));
   ReportSender sender(own.runtime(), secret, reporter, options.metaserver);
-  sender.watch_loop = [this, &own](bool with_stack) {
-    return watch_loop(own.runtime().clock.now(), with_stack);
-  };
+  sender.watch_loop = [this, &own] { return watch_loop(own.runtime().clock.now()); };
   sender.ask_system = [this] { return ask_system(); };
   sender.on_answer = [this, &own](const proto::SightReportAnswer& answer) {
     return exporter.send(own.io().get_executor(),

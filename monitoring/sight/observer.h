@@ -37,7 +37,7 @@ class ReportSender {
   /// One report of a process that ends, when there is a monitor; within twice kGoodbyeLimit.
   asio::awaitable<void> say_goodbye();
 
-  std::function<proto::SightLoop(bool with_stack)> watch_loop = [](bool) { return proto::SightLoop(); };
+  std::function<proto::SightLoop()> watch_loop = [] { return proto::SightLoop(); };
   /// What the operating system says of the process, for every report.
   std::function<proto::SightSystem()> ask_system = [] { return proto::SightSystem(); };
   /// Called with every answer of the monitor.
@@ -54,7 +54,6 @@ class ReportSender {
   runtime::Endpoint metaserver_;
   std::optional<runtime::Endpoint> monitor_;
   Duration interval_ = kInterval;
-  bool want_stack_ = false;
 };
 
 struct ObserverOptions {

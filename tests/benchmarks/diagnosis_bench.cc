@@ -6,10 +6,10 @@
 
 #include "common/base/hash.h"
 #include "monitoring/model/worker_model.h"
-#include "monitoring/progress/diagnosis.h"
-#include "monitoring/progress/loops.h"
-#include "monitoring/progress/prodometer.h"
-#include "monitoring/progress/without_targets.h"
+#include "monitoring/progress/counts/loops.h"
+#include "monitoring/progress/engine.h"
+#include "monitoring/progress/texts/prodometer.h"
+#include "monitoring/progress/texts/without_targets.h"
 
 namespace kintsugi::progress {
 namespace {
@@ -117,8 +117,7 @@ void analyse(benchmark::State& state) {
 void diagnose_snapshot(benchmark::State& state) {
   const model::Snapshot snapshot = many_tasks(static_cast<size_t>(state.range(0)), 4'321);
   for (auto _ : state) {
-    History history;
-    const auto verdicts = diagnose(snapshot, {.rounds = 1}, history);
+    const auto verdicts = Engine({.rounds = 1}).diagnose(snapshot);
     if (verdicts.size() != 1 || verdicts[0].server() != "server 67")
       state.SkipWithError("another server is blamed");
   }

@@ -4,8 +4,8 @@
 #include <sys/resource.h>
 
 #include "common/base/draws.h"
-#include "monitoring/similarity/compression.h"
-#include "monitoring/similarity/population.h"
+#include "tests/texts/compression.h"
+#include "tests/texts/population.h"
 
 namespace kintsugi::similarity {
 namespace {

@@ -34,7 +34,6 @@ BEING_CUT = {
     "chunkserver/service/chunk_service:ChunkService::ChunkService",
     "chunkserver/service/metaserver_link:MetaserverLink::MetaserverLink",
     "client/lib/client",
-    "monitoring/progress/loops:circuits",
 }
 
 

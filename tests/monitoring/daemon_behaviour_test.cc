@@ -133,7 +133,7 @@ TEST(BehaviourDetectorOfTheMonitor, WhoHasNoProcessorIsNotJudged) {
 
 TEST(BehaviourDetectorOfTheMonitor, RunsOnlyWhenItIsAskedFor) {
   const auto has = [](bool behaviour) {
-    for (const auto& detector : make_detectors({.behaviour = behaviour}))
+    for (const auto& detector : make_detectors(behaviour))
       if (detector->name() == "behaviour") return true;
     return false;
   };

@@ -158,7 +158,7 @@ TEST(WorkerDetector, NamesTheServerTheRoleAndTheRegionThatBecameSlower) {
 
 TEST(Detectors, AllSayNothingOfAHealthyClusterAndOfNone) {
   Reports reports;
-  const auto detectors = make_detectors({});
+  const auto detectors = make_detectors(false);
   for (const auto& detector : detectors)
     EXPECT_TRUE(detector->examine({}).empty()) << detector->name();
   for (int i = 0; i < 120; ++i) {

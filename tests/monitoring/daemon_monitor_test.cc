@@ -155,7 +155,7 @@ TEST(Monitor, KeepsSnapshotsThatAreAnalysedAtLeisureWithinTheirRoom) {
   RecordLog log(rig.monitor_node.runtime(), {.directory = "/monitor/snapshots"});
   KINTSUGI_ASSERT_OK(rig.simulation.run(log.open([&](std::string_view r) { records.emplace_back(r); })));
   ASSERT_GE(records.size(), 6u) << "one each second while something is wrong";
-  const auto detectors = make_detectors({});
+  const auto detectors = make_detectors(false);
   size_t verdicts = 0;
   for (const std::string& record : records) {
     const auto snapshot = model::parse_snapshot(record);

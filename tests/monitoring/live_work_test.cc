@@ -1,5 +1,6 @@
 #include "monitoring/sight/live_work.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <random>
@@ -8,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/runtime/turn_place.h"
 #include "monitoring/sight/module.h"
 #include "monitoring/sight/recorder.h"
 #include "tests/monitoring/hand_clock.h"
@@ -374,6 +376,114 @@ TEST(LiveWork, ReadersSeeWholeRecordsWhileTheLoopWrites) {
   }
   stop = true;
   writer.join();
+}
+
+TEST(LiveWork, ATargetThatIsReadMeanwhileHasNoMoreAnswersThanRequests) {
+  TargetTable targets(2);
+  targets.name(5, "peer", false);
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    while (!stop) {
+      targets.count_submitted(5);
+      targets.count_completed(5, 1);
+      targets.count_unanswered(5);
+    }
+  });
+  uint64_t wrong = 0;
+  for (int read = 0; read < 4'000'000; ++read) {  // two of a million see it, when it can be seen
+    const TargetTotals target = targets.read()[0];
+    wrong += target.completed > target.submitted || target.unanswered > target.completed;
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST(LiveWork, AStreamThatEndsLeavesItsTaskWhereItIs) {
+  HandClock clock;
+  Recorder recorder(clock, 1);
+  runtime::TurnPlace::here().begin();
+  Module outer{recorder.root_context(), kOuter};
+  const auto stream = recorder.live().open(outer.context().live, {.site = &kInner, .kind = RegionKind::kFree},
+                                           recorder.live().now_ns());
+  clock.advance(1ms);
+  recorder.live().close(stream, recorder.live().now_ns());
+  EXPECT_EQ(recorder.live().last_touched(), outer.context().live.slot);
+  clock.advance(5ms);
+  EXPECT_EQ(runtime::TurnPlace::here().longest(recorder.live().now_ns()), &kOuter);
+}
+
+/// Opens a stream in a task, and ends the task.
+runtime::LiveHandle orphaned_stream(LiveWork& live) {
+  const auto task = live.open({}, {.site = &kOuter, .task = true}, 0);
+  const auto stream = live.open(task, {.site = &kInner, .kind = RegionKind::kFree}, 0);
+  live.close(task, 0);
+  return stream;
+}
+
+TEST(LiveWork, AWaitOnAStreamWhoseTaskHasEndedTakesNoPlaceForEver) {
+  HandClock clock;
+  LiveWork live(clock, false, {.records = 16, .tasks = 4});
+  for (int i = 0; i < 10; ++i) {
+    Context context;
+    context.live = orphaned_stream(live);
+    const auto wait = live.open_wait(context, WaitKind::kResource, 0, 0, 0, std::source_location::current());
+    live.close_wait(wait, Code::kOk);
+    live.close(context.live, 0);
+  }
+  EXPECT_EQ(live.dropped(), 0u);
+  EXPECT_EQ(open_tasks(live), 0u);
+}
+
+TEST(LiveWork, WhatIsOpenedOnAStreamWhoseTaskHasEndedIsNoPartOfTheNextTaskOfThatNumber) {
+  HandClock clock;
+  LiveWork live(clock, false, {.records = 16, .tasks = 4});
+  Context context;
+  context.live = orphaned_stream(live);
+  const auto next = live.open({}, {.site = &kBranch, .task = true}, 0);
+  LiveRecord stream, record;
+  ASSERT_TRUE(live.records().read(context.live.slot, stream));
+  ASSERT_TRUE(live.records().read(next.slot, record));
+  ASSERT_EQ(stream.task, record.task);
+  TaskRecord task;
+  (void)live.open_wait(context, WaitKind::kResource, 0, 0, 0, std::source_location::current());
+  ASSERT_TRUE(live.tasks().read(record.task, task));
+  EXPECT_EQ(task.top, next.slot) << "a wait";
+  (void)live.open(context.live, {.site = &kInner}, 0);
+  ASSERT_TRUE(live.tasks().read(record.task, task));
+  EXPECT_EQ(task.top, next.slot) << "a region";
+  live.progress(context.live, 3, 17);
+  ASSERT_TRUE(live.tasks().read(record.task, task));
+  EXPECT_EQ(task.changed_ns, 0) << "what moves on the stream is no movement of the task";
+}
+
+/// The steady clock, which is now and then read late, as by a thread that has no processor.
+class LateClock final : public HandClock {
+ public:
+  TimePoint now() const override {
+    std::this_thread::sleep_for(late);
+    return std::chrono::steady_clock::now();
+  }
+  Duration late{};
+};
+
+TEST(TickClock, OneLateLookAtTheClockMakesNoOtherTimeThanTheClocks) {
+  LateClock clock;
+  TickClock ticks(clock, true);
+  (void)ticks.now_ns();
+  std::this_thread::sleep_for(20ms);
+  clock.late = 10ms;
+  (void)ticks.now_ns();
+  clock.late = 0ms;
+  Duration worst{};
+  for (int look = 0; look < 300; ++look) {
+    const TimePoint before = std::chrono::steady_clock::now();
+    const TimePoint told{Duration(ticks.now_ns())};
+    const TimePoint after = std::chrono::steady_clock::now();
+    worst = std::max({worst, before - told, told - after});
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_LT(worst, 20ms);
 }
 
 }  // namespace

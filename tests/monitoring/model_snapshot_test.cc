@@ -2,7 +2,6 @@
 
 #include "common/proto/verdicts.h"
 #include "monitoring/model/snapshot.h"
-#include "monitoring/progress/diagnosis.h"
 
 namespace kintsugi::model {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "common/proto/verdicts.h"
 #include "monitoring/model/worker_model.h"
+#include "monitoring/progress/texts/comparison.h"
 #include "tests/monitoring/report_rig.h"
 
 namespace kintsugi::progress {
@@ -17,13 +18,15 @@ using testing::SizeIs;
 
 /// No method finds anything certain in it.
 void expect_harmless(const model::Snapshot& snapshot) {
-  for (const Method method :
-       {Method::kWaits, Method::kWaitsOnly, Method::kTargetsHidden, Method::kProdometer, Method::kAutomaDeD,
-        Method::kAutomaDeDSemi, Method::kOldestSpan, Method::kSilence}) {
-    History history;
-    for (const Verdict& verdict : diagnose(snapshot, {.method = method, .rounds = 1}, history))
+  const auto expect_none_certain = [](const std::vector<Verdict>& verdicts) {
+    for (const Verdict& verdict : verdicts)
       EXPECT_NE(verdict.confidence(), Verdict::CERTAIN) << proto::describe(verdict);
-  }
+  };
+  for (const bool compare_siblings : {true, false})
+    expect_none_certain(Engine({.rounds = 1, .compare_siblings = compare_siblings}).diagnose(snapshot));
+  for (const Method method : {Method::kTargetsHidden, Method::kProdometer, Method::kAutomaDeD,
+                              Method::kAutomaDeDSemi, Method::kOldestSpan, Method::kSilence})
+    expect_none_certain(Comparison(method, 1).diagnose(snapshot));
 }
 
 /// A get that waits for server 2, whose disk does not answer.

@@ -1,8 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "monitoring/progress/automaded.h"
-#include "monitoring/progress/prodometer.h"
+#include "monitoring/progress/texts/automaded.h"
+#include "monitoring/progress/texts/comparison.h"
+#include "monitoring/progress/texts/prodometer.h"
 #include "tests/monitoring/report_rig.h"
 
 namespace kintsugi::progress {
@@ -108,6 +109,11 @@ TEST(AutomaDeD, FindsTheLeastProgressedOfFigure4) {
   EXPECT_THAT(least_progressed(automaded(tasks, model, true)), ElementsAre(0));
 }
 
+std::vector<Verdict> diagnose_by(Method method, ReportRig& rig) {
+  Comparison comparison(method);
+  return rig.diagnose_by(comparison);
+}
+
 /// A get whose one fetch stands at a disk; the others have received everything.
 struct Fetches : ReportRig {
   Fetches() {
@@ -125,7 +131,7 @@ struct Fetches : ReportRig {
 
 TEST(Methods, WithTargetsHiddenWhoWaitsForNobodyIsTheLeastProgressed) {
   Fetches fetches;
-  const auto verdicts = fetches.diagnose({.method = Method::kTargetsHidden});
+  const auto verdicts = diagnose_by(Method::kTargetsHidden, fetches);
   ASSERT_THAT(verdicts, SizeIs(1));
   EXPECT_EQ(verdicts[0].server(), "server 2");
   EXPECT_EQ(verdicts[0].region(), "chunkserver.read_chunk");
@@ -139,9 +145,8 @@ struct Unheard : ReportRig {
     for (const int number : {2, 3, 4})
       server(number);
   }
-  std::vector<Verdict> hidden() {
-    return progress::diagnose(snapshot(), {.method = Method::kTargetsHidden}, history());
-  }
+  std::vector<Verdict> hidden() { return comparison.diagnose(snapshot()); }
+  Comparison comparison{Method::kTargetsHidden};
 };
 
 TEST(Methods, WithTargetsHiddenWhoWaitsForOthersIsNobodysCulprit) {
@@ -185,10 +190,10 @@ TEST(Methods, TheBaselinesAnswerOnTheSameSnapshots) {
   for (const Method method :
        {Method::kProdometer, Method::kAutomaDeD, Method::kAutomaDeDSemi, Method::kOldestSpan}) {
     Fetches fetches;
-    EXPECT_FALSE(fetches.diagnose({.method = method}).empty()) << static_cast<int>(method);
+    EXPECT_FALSE(diagnose_by(method, fetches).empty()) << static_cast<int>(method);
   }
   Fetches fetches;
-  EXPECT_THAT(fetches.diagnose({.method = Method::kSilence}), IsEmpty());
+  EXPECT_THAT(diagnose_by(Method::kSilence, fetches), IsEmpty());
 }
 
 TEST(Methods, WhereNoPathWasEverSeenNobodyIsNamedSurely) {
@@ -197,7 +202,7 @@ TEST(Methods, WhereNoPathWasEverSeenNobodyIsNamedSurely) {
     ReportRig rig;  // nobody tells of a transition
     rig.task(rig.server(1), "chunkserver.read_chunk");
     rig.task(rig.server(2), "chunkserver.partial_sum");
-    const auto verdicts = rig.diagnose({.method = method});
+    const auto verdicts = diagnose_by(method, rig);
     EXPECT_THAT(verdicts, SizeIs(2)) << "neither depends on the other";
     for (const Verdict& verdict : verdicts) {
       EXPECT_EQ(verdict.confidence(), Verdict::UNSURE);
@@ -208,15 +213,16 @@ TEST(Methods, WhereNoPathWasEverSeenNobodyIsNamedSurely) {
 }
 
 TEST(Methods, SiblingsThatDoNotSayWhatTheyWaitForAreOrderedByTheirProgress) {
-  for (const Method method : {Method::kWaits, Method::kWaitsOnly}) {
+  for (const bool compare_siblings : {true, false}) {
     ReportRig rig;
     const RigTask parent = rig.task(rig.client(), "client.finish_stripe");
     for (int i = 1; i <= 3; i++)
       rig.live(rig.task(rig.server(i), "chunkserver.write_chunk", parent.span)).set_progress(i == 2 ? 5 : 9);
     rig.wait(parent, proto::WAIT_IDLE, 0);
-    const auto verdicts = rig.diagnose({.method = method});
-    ASSERT_THAT(verdicts, SizeIs(method == Method::kWaits ? 1 : 3));
-    if (method == Method::kWaits) EXPECT_EQ(verdicts[0].server(), "server 2");
+    Engine engine({.compare_siblings = compare_siblings});
+    const auto verdicts = rig.diagnose_by(engine);
+    ASSERT_THAT(verdicts, SizeIs(compare_siblings ? 1 : 3));
+    if (compare_siblings) EXPECT_EQ(verdicts[0].server(), "server 2");
   }
 }
 

@@ -25,11 +25,10 @@ TEST(Hearing, ARequestThatTheCalleeHasNoTaskForNamesTheLinkWhenOthersAreAnswered
     rig.device(process, ReportRig::address(2)).set_completed(10);
   }
   (void)callee;
-  Settings settings;
   std::vector<Verdict> verdicts;
   for (int round = 0; round < 8; round++) {
     rig.device(other, ReportRig::address(2)).set_completed(11 + round);
-    verdicts = diagnose(rig.snapshot(), settings, rig.history());
+    verdicts = rig.engine().diagnose(rig.snapshot());
   }
   ASSERT_THAT(verdicts, SizeIs(1));
   EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
@@ -45,7 +44,7 @@ std::vector<Verdict> while_it_serves_others(ReportRig& rig, uint64_t process) {
   std::vector<Verdict> verdicts;
   for (uint64_t round = 0; round < 6; round++) {
     role.set_begun(100 + round);
-    verdicts = diagnose(rig.snapshot(), {}, rig.history());
+    verdicts = rig.engine().diagnose(rig.snapshot());
   }
   return verdicts;
 }
@@ -75,7 +74,7 @@ TEST(Hearing, ACalleeThatGoesOnToServeOthersHearsThem) {
     std::vector<Verdict> verdicts;
     for (uint64_t round = 0; round < 6; round++) {
       role.set_begun(serves ? 100 + round : 100);
-      verdicts = diagnose(rig.snapshot(), {}, rig.history());
+      verdicts = rig.engine().diagnose(rig.snapshot());
     }
     ASSERT_THAT(verdicts, SizeIs(1));
     EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
@@ -119,13 +118,13 @@ TEST(Hearing, WhoDoesNotShowEverythingIsAskedBeforeItIsBlamed) {
   rig.call(rig.task(rig.server(1), "chunkserver.repair_chunk"), proto::WAIT_CALL, 2);
   rig.report(callee).set_all_live(false);
   EXPECT_THAT(rig.diagnose(), IsEmpty());
-  EXPECT_TRUE(rig.history().wants_everything(callee));
+  EXPECT_TRUE(rig.engine().wants_everything(callee));
   rig.report(callee).set_all_live(true);
   for (int round = 0; round < 4; round++)  // whether it serves anybody has to be seen
-    EXPECT_THAT(diagnose(rig.snapshot(), {}, rig.history()), IsEmpty());
+    EXPECT_THAT(rig.engine().diagnose(rig.snapshot()), IsEmpty());
   EXPECT_THAT(rig.diagnose(), SizeIs(1));
   // It goes on to be asked as long as a verdict rests on it: else the verdict would come and go.
-  EXPECT_TRUE(rig.history().wants_everything(callee));
+  EXPECT_TRUE(rig.engine().wants_everything(callee));
 }
 
 TEST(Hearing, TwoThatDoNotHearEachOtherAreALinkThoughNobodyElseAsksThemAnything) {
@@ -136,7 +135,7 @@ TEST(Hearing, TwoThatDoNotHearEachOtherAreALinkThoughNobodyElseAsksThemAnything)
     if (both) rig.call(rig.task(rig.server(2), "chunkserver.repair_chunk"), proto::WAIT_CALL, 1);
     std::vector<Verdict> verdicts;
     for (int round = 0; round < 6; round++)  // whether one of them serves anybody has to be seen
-      verdicts = diagnose(rig.snapshot(), {}, rig.history());
+      verdicts = rig.engine().diagnose(rig.snapshot());
     ASSERT_THAT(verdicts, SizeIs(1));
     EXPECT_EQ(verdicts[0].kind(), Verdict::LINK);
     EXPECT_THAT((std::vector{verdicts[0].server(), verdicts[0].peer()}),
@@ -190,7 +189,7 @@ struct GivenUp : ReportRig {
         record.set_still_ns(record.age_ns());
         *report(caller).add_live() = record;
       }
-      (void)progress::diagnose(snapshot(), {}, history());
+      (void)engine().diagnose(snapshot());
     }
     if (unwell > 0s) report(callee).mutable_loop()->set_stalled_ns(static_cast<uint64_t>(unwell.count()));
     waiting.set_age_ns(8'000'000'000);
@@ -199,7 +198,7 @@ struct GivenUp : ReportRig {
     device(caller, address(2)).set_completed(20);  // so it counts, but as no answer
     report(caller).clear_live();
     *report(caller).add_live() = waiting;
-    (void)progress::diagnose(snapshot(), {}, history());
+    (void)engine().diagnose(snapshot());
     report(caller).clear_live();
     report(callee).clear_loop();
     return diagnose();

@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "monitoring/progress/loop_order.h"
-#include "monitoring/progress/path_probability.h"
+#include "monitoring/progress/counts/loop_order.h"
+#include "monitoring/progress/texts/circuits.h"
+#include "monitoring/progress/texts/path_probability.h"
 
 namespace kintsugi::progress {
 namespace {

@@ -70,7 +70,7 @@ struct BusyMachine : ReportRig {
         for (int i = 1; i <= kServers; i++)
           second(server(i));
         second(meta);
-        verdicts = progress::diagnose(snapshot(), Settings(), history());
+        verdicts = engine().diagnose(snapshot());
       }
     }
   }
@@ -195,7 +195,7 @@ TEST(LackOfAProcessor, ALoopThatStandsStillForItIsNotSaidToRunOnWithoutEnd) {
     for (uint64_t second = 1; second <= 6; second++) {
       rig.report(rig.meta).mutable_loop()->set_stalled_ns(second * 1'000'000'000);
       rig.second(rig.meta);
-      rig.verdicts = progress::diagnose(rig.snapshot(), Settings(), rig.history());
+      rig.verdicts = rig.engine().diagnose(rig.snapshot());
     }
     ASSERT_THAT(rig.verdicts, SizeIs(1));
     EXPECT_EQ(rig.verdicts[0].kind(), kind) << delayed << " of the time delayed";

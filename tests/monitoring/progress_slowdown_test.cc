@@ -43,7 +43,7 @@ struct SlowRig : ReportRig {
         waited(server(i), "chunkserver.read_chunk", proto::WAIT_DISK, "sda", ms, load);
         waited(reader, "client.fetch_chunk", proto::WAIT_RECEIVE, address(i), ms + 1, load);
       }
-      verdicts = progress::diagnose(snapshot(), Settings(), history());
+      verdicts = engine().diagnose(snapshot());
       sleep(9s);
     }
   }
@@ -75,7 +75,7 @@ TEST(Slowdowns, ASlowWindowThatNothingFollowsCountsOnce) {
   // No new totals come: what was slow is over, or nobody asks for it any more.
   for (int i = 0; i < 8; i++) {
     rig.sleep(9s);
-    EXPECT_THAT(progress::diagnose(rig.snapshot(), Settings(), rig.history()), IsEmpty()) << i;
+    EXPECT_THAT(rig.engine().diagnose(rig.snapshot()), IsEmpty()) << i;
   }
 }
 

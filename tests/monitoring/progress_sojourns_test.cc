@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "monitoring/progress/sojourns.h"
-#include "monitoring/progress/verdicts.h"
+#include "monitoring/progress/evidence/sojourns.h"
+#include "monitoring/progress/waits/verdicts.h"
 
 namespace kintsugi::progress {
 namespace {
@@ -33,20 +33,19 @@ TEST(Sojourns, TheChanceThatAStayIsNoUsualOneIsTheWorkedOne) {
 }
 
 TEST(Sojourns, AHangIsFiveDeviationsBeyondTheMeanOfTheLogarithmsWithinBounds) {
-  const Settings settings;
   Sojourns sojourns;
-  EXPECT_EQ(sojourns.limit(kState, settings), 5s) << "nothing is known";
+  EXPECT_EQ(sojourns.limit(kState), 5s) << "nothing is known";
   sojourns.add(kState, 4ms, 29);
-  EXPECT_EQ(sojourns.limit(kState, settings), 5s) << "hardly anything is";
+  EXPECT_EQ(sojourns.limit(kState), 5s) << "hardly anything is";
   sojourns.add(kState, 4ms);
-  EXPECT_EQ(sojourns.limit(kState, settings), 1s);
+  EXPECT_EQ(sojourns.limit(kState), 1s);
   Sojourns spread;  // a mean of 28 octaves and a deviation of a half: 2^30.5 ns are a second and a half
   spread.add(kState, exp2_ns(27.5), 20);
   spread.add(kState, exp2_ns(28.5), 20);
-  EXPECT_NEAR(to_seconds(spread.limit(kState, settings)), std::exp2(30.5) * 1e-9, 1e-3);
+  EXPECT_NEAR(to_seconds(spread.limit(kState)), std::exp2(30.5) * 1e-9, 1e-3);
   Sojourns slow;
   slow.add(kState, 1min, 1000);
-  EXPECT_EQ(slow.limit(kState, settings), 6s);
+  EXPECT_EQ(slow.limit(kState), 6s);
 }
 
 TEST(Confidence, IsCertainOnlyWithAnExplicitChainAndLosesALevelForEachDoubt) {

@@ -175,15 +175,15 @@ TEST(WaitGraph, ATruncatedReportLowersTheConfidence) {
 
 TEST(WaitGraph, OneReportIsNotEnough) {
   Chain chain;
-  EXPECT_THAT(diagnose(chain.snapshot(), Settings(), chain.history()), IsEmpty());
-  EXPECT_THAT(diagnose(chain.snapshot(), Settings(), chain.history()), SizeIs(1));
+  EXPECT_THAT(chain.engine().diagnose(chain.snapshot()), IsEmpty());
+  EXPECT_THAT(chain.engine().diagnose(chain.snapshot()), SizeIs(1));
 }
 
 TEST(WaitGraph, OneReportThatIsReadTwiceIsNotEnough) {
   Chain chain;
   const model::Snapshot snapshot = chain.snapshot();
-  EXPECT_THAT(diagnose(snapshot, Settings(), chain.history()), IsEmpty());
-  EXPECT_THAT(diagnose(snapshot, Settings(), chain.history()), IsEmpty());
+  EXPECT_THAT(chain.engine().diagnose(snapshot), IsEmpty());
+  EXPECT_THAT(chain.engine().diagnose(snapshot), IsEmpty());
 }
 
 /// A get of k = 6 of 9 chunks: the tasks of the window and of its fetches.

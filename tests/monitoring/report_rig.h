@@ -8,8 +8,8 @@
 
 #include "common/base/hash.h"
 #include "monitoring/model/snapshot.h"
-#include "monitoring/progress/diagnosis.h"
-#include "monitoring/progress/sojourns.h"
+#include "monitoring/progress/engine.h"
+#include "monitoring/progress/evidence/sojourns.h"
 
 namespace kintsugi::progress {
 
@@ -137,13 +137,15 @@ class ReportRig {
     return snapshot;
   }
   /// What is found after as many rounds as a verdict has to stand.
-  std::vector<proto::Verdict> diagnose(Settings settings = {}) {
+  std::vector<proto::Verdict> diagnose() { return diagnose_by(engine_); }
+  template <class Method>
+  std::vector<proto::Verdict> diagnose_by(Method& method) {
     std::vector<proto::Verdict> verdicts;
-    for (int round = 0; round < settings.rounds; round++)
-      verdicts = progress::diagnose(snapshot(), settings, history_);
+    for (int round = 0; round < Lasting::kRounds; round++)
+      verdicts = method.diagnose(snapshot());
     return verdicts;
   }
-  History& history() { return history_; }
+  Engine& engine() { return engine_; }
   std::vector<model::ServerLife>& servers() { return servers_; }
   void sleep(Duration duration) { now_ += duration; }
 
@@ -174,7 +176,7 @@ class ReportRig {
   std::map<uint64_t, Duration> silent_;
   std::vector<model::ServerLife> servers_;
   model::Processes processes_;
-  History history_;
+  Engine engine_;
   TimePoint now_{10h};
   uint64_t spans_ = 1000;
   int rounds_ = 0;

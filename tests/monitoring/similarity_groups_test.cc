@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
 #include "common/base/draws.h"
-#include "monitoring/similarity/clustering.h"
-#include "monitoring/similarity/compression.h"
-#include "monitoring/similarity/medoids.h"
-#include "monitoring/similarity/phases.h"
-#include "monitoring/similarity/population.h"
+#include "tests/texts/clustering.h"
+#include "tests/texts/compression.h"
+#include "tests/texts/medoids.h"
+#include "tests/texts/phases.h"
+#include "tests/texts/population.h"
 
 namespace kintsugi::similarity {
 namespace {

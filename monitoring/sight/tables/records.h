@@ -87,6 +87,11 @@ class RecordTable {
     if (record.kind == RegionKind::kFree) return nullptr;
     return &record;
   }
+  /// The same, of a place where something may be opened. What lies beside the stack is none, and may outlive its task.
+  LiveRecord* find_place(LiveHandle handle) {
+    LiveRecord* const record = find(handle);
+    return record == nullptr || record->below == handle.slot ? nullptr : record;
+  }
   LiveRecord& operator[](uint32_t slot) { return records_[slot]; }
   /// Field by field into the table: nothing is put together elsewhere first, which would cost as much again.
   [[gnu::always_inline]] LiveHandle fill(uint32_t slot, const runtime::Opening& opening,

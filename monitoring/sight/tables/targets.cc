@@ -10,9 +10,12 @@ namespace kintsugi::sight {
 
 namespace {
 
-/// Whoever sees the id sees the name.
-uint64_t read_id(const TargetTotals& target) {
-  return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(target.id)).load(std::memory_order_acquire);
+/// Whoever sees the field sees all that was written before it.
+uint64_t acquire(const uint64_t& field) {
+  return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(field)).load(std::memory_order_acquire);
+}
+void release(uint64_t& field, uint64_t value) {
+  std::atomic_ref<uint64_t>(field).store(value, std::memory_order_release);
 }
 
 }  // namespace
@@ -42,7 +45,7 @@ void TargetTable::name(uint64_t id, std::string_view name, bool device) {
   const size_t bytes = std::min(name.size(), TargetTotals::kNameBytes);
   std::memcpy(target.name, name.data(), bytes);
   target.device = device;
-  std::atomic_ref<uint64_t>(target.id).store(id, std::memory_order_release);
+  release(target.id, id);  // whoever sees the id sees the name
   ++used_;
 }
 
@@ -60,27 +63,28 @@ void TargetTable::count_submitted(uint64_t id) {
 void TargetTable::count_completed(uint64_t id, int64_t ns) {
   TargetTotals* const target = find(id);
   if (target == nullptr) return;
-  add(target->completed, uint64_t{1});
   add(target->busy_ns, static_cast<uint64_t>(std::max<int64_t>(ns, 0)));
+  release(target->completed, target->completed + 1);
 }
 
 void TargetTable::count_unanswered(uint64_t id) {
-  if (TargetTotals* const target = find(id)) add(target->unanswered, uint64_t{1});
+  if (TargetTotals* const target = find(id)) release(target->unanswered, target->unanswered + 1);
 }
 
 std::vector<TargetTotals> TargetTable::read() const {
   std::vector<TargetTotals> targets;
   for (size_t i = 0; i < targets_.size(); ++i) {
     const TargetTotals& target = targets_[i];
-    if (read_id(target) == 0) continue;
+    if (acquire(target.id) == 0) continue;
     TargetTotals copy{};
     copy.id = target.id;
     std::memcpy(copy.name, target.name, sizeof(copy.name));
     copy.device = target.device;
+    // The other way round than they are written: what is part of another is never more.
+    copy.unanswered = acquire(target.unanswered);
+    copy.completed = acquire(target.completed);
     copy.submitted = get(target.submitted);
-    copy.completed = get(target.completed);
     copy.busy_ns = get(target.busy_ns);
-    copy.unanswered = get(target.unanswered);
     copy.complaints = get(target.complaints);
     copy.complained_of = get(target.complained_of);
     targets.push_back(copy);
@@ -92,7 +96,7 @@ std::string TargetTable::name_of(uint64_t id) const {
   if (id == 0) return {};
   for (size_t steps = 0; steps < targets_.size(); ++steps) {
     const TargetTotals& target = targets_[place_of(id, steps)];
-    const uint64_t found = read_id(target);
+    const uint64_t found = acquire(target.id);
     if (found == id) return target.name;
     if (found == 0) break;
   }

@@ -8,8 +8,8 @@ namespace kintsugi::sight {
 
 namespace {
 
-/// Nanoseconds of clock and counter side by side, before the counter is used.
-constexpr int64_t kFirstCalibration = 20'000'000;
+/// Nanoseconds of clock and counter side by side that make a stretch.
+constexpr int64_t kStretch = 20'000'000;
 /// Nanoseconds after which the counter is compared with the clock again.
 constexpr int64_t kTrusted = 1'000'000'000;
 
@@ -35,15 +35,17 @@ TickClock::TickClock(const runtime::Clock& clock, bool ticks)
     anchor_ns_ = now;
     return now;
   }
-  if (elapsed < kFirstCalibration) return now;
+  if (elapsed < kStretch) return now;
   const auto scale =
       static_cast<uint64_t>((static_cast<unsigned __int128>(elapsed) << 32) / (ticks - anchor_ticks_));
-  // A machine that slept counts otherwise than its clock: such a stretch says nothing of the counter's rate.
-  if (scale_ == 0 || (scale > scale_ - scale_ / 256 && scale < scale_ + scale_ / 256)) scale_ = scale;
+  // A machine that slept counts otherwise than its clock, and a thread that lost its processor between the two looks saw them
+  // apart: a rate is believed once two stretches in a row have had it.
+  const bool is_confirmed = scale > scale_ - scale_ / 256 && scale < scale_ + scale_ / 256;
+  scale_ = scale;
   anchor_ticks_ = ticks;
   anchor_ns_ = now;
   trusted_ticks_ =
-      scale_ == 0 ? 0 : static_cast<uint64_t>((static_cast<unsigned __int128>(kTrusted) << 32) / scale_);
+      is_confirmed ? static_cast<uint64_t>((static_cast<unsigned __int128>(kTrusted) << 32) / scale) : 0;
   return now;
 }
 

@@ -22,7 +22,7 @@ class NodeReports {
         sender_(runtime_, secret, reporter_, std::move(metaserver)),
         tasks_(runtime_),
         run_(runtime_) {
-    sender_.watch_loop = [this, &node, who = std::move(who)](bool) {
+    sender_.watch_loop = [this, &node, who = std::move(who)] {
       if (node.held_for() == Duration{}) reporter_.set_who(who());
       return loop(node.held_for());
     };

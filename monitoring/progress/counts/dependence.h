@@ -1,0 +1,46 @@
+/// Who of two depends on the other: whoever is ahead waits for who is behind.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "monitoring/progress/counts/loop_order.h"
+
+namespace kintsugi::progress {
+
+/// Bits, so that the views of several tasks are united by `|`: 1 | 2 = 3.
+enum Dependence : uint8_t { kNoDependence = 0, kFirstOnSecond = 1, kSecondOnFirst = 2, kUndefined = 3 };
+
+inline Dependence dependence_of(Order order) {
+  if (order == Order::kFirstWaits || order == Order::kWeakFirst) return kFirstOnSecond;
+  if (order == Order::kSecondWaits || order == Order::kWeakSecond) return kSecondOnFirst;
+  return kNoDependence;
+}
+
+/// Calls `compare`, which returns the Dependence of two elements, for all pairs. Of very many elements, it compares each only with those that
+/// nothing before it is behind of: progress is transitive but for odd cases, and the least progressed are what is looked for.
+template <class Compare>
+void compare_all(const std::vector<uint32_t>& elements, const Compare& compare) {
+  constexpr size_t kMost = 1'024;
+  const bool all = elements.size() <= kMost;
+  std::vector<uint32_t> least;
+  for (const uint32_t element : elements) {
+    bool is_least = true;
+    std::erase_if(least, [&](uint32_t other) {
+      const Dependence found = compare(other, element);
+      if (found == kSecondOnFirst) is_least = false;
+      return !all && found == kFirstOnSecond;
+    });
+    if (is_least || all) least.push_back(element);
+  }
+}
+
+/// The numbers 0 to count - 1.
+inline std::vector<uint32_t> numbers_to(size_t count) {
+  std::vector<uint32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+}  // namespace kintsugi::progress

@@ -1,0 +1,39 @@
+/// Tasks that stand still, with what they have done: what progress analysis compares.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "monitoring/progress/evidence/open_tasks.h"
+
+namespace kintsugi::progress {
+
+/// A task that stands still, as progress analysis sees it.
+struct Standing {
+  struct Count {
+    uint64_t from, to;
+    double times;
+  };
+
+  uint32_t task = 0;   ///< index in OpenTasks
+  uint64_t state = 0;  ///< key
+  uint64_t trace = 0;
+  std::string role;
+  double progress = 0;
+  bool waits_for_others = false;  ///< by the kind of its wait
+  std::vector<Count>
+      counts;  ///< its own transitions, sorted by seal(); empty: there were too many for its table
+
+  void add(uint64_t from, uint64_t to, double times) { counts.push_back({from, to, times}); }
+  void seal();
+  /// REQUIRES: seal() was called after the last add().
+  double count(uint64_t from, uint64_t to) const;
+};
+
+/// A task that waits so waits for other tasks.
+bool waits_for_others(proto::WaitKind wait);
+
+/// All tasks that stand still, with their counts.
+std::vector<Standing> standing_tasks(const OpenTasks& tasks);
+
+}  // namespace kintsugi::progress

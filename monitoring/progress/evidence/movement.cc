@@ -1,0 +1,79 @@
+#include "monitoring/progress/evidence/movement.h"
+
+#include <algorithm>
+#include <set>
+
+namespace kintsugi::progress {
+namespace {
+
+/// The names of roles that serve requests begin so (common/rpc/method.cc).
+constexpr std::string_view kServeRoles = "serve.";
+
+}  // namespace
+
+void Movement::observe(const model::Snapshot& snapshot) {
+  std::set<uint64_t> known;
+  for (const auto& view : snapshot.processes) {
+    known.insert(view->process());
+    count(*view);
+    count_served(*view);
+  }
+  std::erase_if(served_, [&](const auto& entry) { return !known.contains(entry.first); });
+  std::erase_if(counters_, [&](const auto& entry) { return !known.contains(entry.first.first); });
+}
+
+void Movement::count(const model::ProcessView& view) {
+  const auto set = [&](const std::string& name, uint64_t value) {
+    const std::pair key(view.process(), name);
+    const auto found = counters_.find(key);
+    if (found == counters_.end()) {
+      if (counters_.size() < kMaxCounters) counters_[key] = {.value = value, .moved = view.arrived()};
+    } else if (found->second.value != value) {
+      found->second = {.value = value, .moved = view.arrived(), .changed = true};
+    }
+  };
+  for (const proto::SightDevice& device : view.last().devices())
+    set(device.name(), device.has_answers() ? device.answers() : device.completed() + device.bytes_in());
+  // Other reports hold some of the roles only.
+  if (!view.last().all_live()) return;
+  uint64_t served = 0;
+  for (const proto::SightRole& role : view.last().roles())
+    if (view.role_name(role.role()).starts_with(kServeRoles)) served += role.ended();
+  set(kServed, served);
+}
+
+void Movement::count_served(const model::ProcessView& view) {
+  Served& process = served_[view.process()];
+  for (const proto::SightRole& told : view.last().roles()) {
+    const std::string& name = view.role_name(told.role());
+    if (!name.starts_with(kServeRoles)) continue;
+    const auto [at, is_new] = process.roles.try_emplace(name, Served::Role{told.begun(), view.arrived()});
+    if (is_new || at->second.told == view.arrived()) continue;
+    if (told.begun() > at->second.begun)
+      process.grew_since = std::max(process.grew_since.value_or(at->second.told), at->second.told);
+    at->second = {told.begun(), view.arrived()};
+  }
+}
+
+std::optional<Duration> Movement::unmoved(uint64_t process, const std::string& name, TimePoint now) const {
+  const auto found = counters_.find({process, name});
+  if (found == counters_.end()) return std::nullopt;
+  return now - found->second.moved;
+}
+
+bool Movement::moved_within(uint64_t process, const std::string& name, TimePoint now, Duration within) const {
+  const auto found = counters_.find({process, name});
+  return found != counters_.end() && found->second.changed && now - found->second.moved <= within;
+}
+
+bool Movement::moved_after(uint64_t process, const std::string& name, TimePoint since) const {
+  const auto found = counters_.find({process, name});
+  return found != counters_.end() && found->second.changed && found->second.moved > since;
+}
+
+bool Movement::served_after(uint64_t process, TimePoint since) const {
+  const auto found = served_.find(process);
+  return found != served_.end() && found->second.grew_since && *found->second.grew_since > since;
+}
+
+}  // namespace kintsugi::progress

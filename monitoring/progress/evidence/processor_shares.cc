@@ -1,0 +1,65 @@
+#include "monitoring/progress/evidence/processor_shares.h"
+
+namespace kintsugi::progress {
+namespace {
+
+/// Totals that fell are garbage.
+double grown(uint64_t from, uint64_t to) {
+  return to > from ? static_cast<double>(to - from) : 0.0;
+}
+
+}  // namespace
+
+void ProcessorShares::update(const model::Snapshot& snapshot) {
+  std::map<uint64_t, Process> kept;
+  for (const auto& view : snapshot.processes) {
+    const proto::SightSystem& system = view->last().system();
+    if (system.machine().empty() || system.loop_cpu_ns() == 0) continue;
+    const auto known = processes_.find(view->process());
+    Process& process = kept[view->process()];
+    if (known != processes_.end()) process = std::move(known->second);
+    process.machine = system.machine();
+    if (!process.samples.empty() && process.samples.back().uptime_ns >= view->last().uptime_ns()) continue;
+    process.samples.push_back({.at = view->arrived(),
+                               .uptime_ns = view->last().uptime_ns(),
+                               .ran = system.loop_cpu_ns(),
+                               .delayed = system.loop_delay_ns(),
+                               .all_delayed = system.delay_ns(),
+                               .pressure = system.pressure_ns()});
+    if (process.samples.size() > kSamples) process.samples.pop_front();
+  }
+  processes_ = std::move(kept);
+}
+
+ProcessorShares::Share ProcessorShares::since(uint64_t process, TimePoint from) const {
+  const auto found = processes_.find(process);
+  if (found == processes_.end()) return {};
+  const std::deque<Sample>& samples = found->second.samples;
+  const Sample* first = nullptr;
+  for (const Sample& sample : samples)
+    if (first == nullptr || sample.at <= from) first = &sample;
+  const Sample& last = samples.back();
+  // By the sender's clock: how long a report was on its way is no matter.
+  const double ns = grown(first->uptime_ns, last.uptime_ns);
+  if (ns <= 0) return {};
+  return {.known = true,
+          .ran = grown(first->ran, last.ran) / ns,
+          .delayed = grown(first->delayed, last.delayed) / ns,
+          .all_delayed = grown(first->all_delayed, last.all_delayed) / ns,
+          .pressure = grown(first->pressure, last.pressure) / ns};
+}
+
+const std::string& ProcessorShares::machine_of(uint64_t process) const {
+  static const std::string unknown;
+  const auto found = processes_.find(process);
+  return found == processes_.end() ? unknown : found->second.machine;
+}
+
+std::vector<uint64_t> ProcessorShares::on_machine(const std::string& machine) const {
+  std::vector<uint64_t> found;
+  for (const auto& [process, known] : processes_)
+    if (known.machine == machine) found.push_back(process);
+  return found;
+}
+
+}  // namespace kintsugi::progress

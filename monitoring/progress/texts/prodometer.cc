@@ -1,0 +1,43 @@
+#include "monitoring/progress/texts/prodometer.h"
+
+#include <map>
+
+#include "monitoring/progress/counts/siblings.h"
+#include "monitoring/progress/texts/circuits.h"
+
+namespace kintsugi::progress {
+namespace {
+
+/// The released code gives up after so many circuits and takes natural loops.
+constexpr size_t kMostCircuits = 10'000;
+
+}  // namespace
+
+DependenceGraph prodometer(const std::vector<Standing>& standing, const GlobalModel& model) {
+  const Successors& edges = model.markov.successors();
+  const auto circuits = merged_circuits(edges, model.entries, kMostCircuits);
+  const std::vector<Loop> loops = circuits ? *circuits : natural_loops(edges, model.entries);
+  const auto groups = groups_of(standing, model, &loops, false);
+  const LoopOrder order(edges, loops, true);
+  GroupGraph graph(groups, standing.size());
+  std::map<std::pair<uint32_t, uint32_t>, double> known;
+  const auto probability = [&](uint32_t from, uint32_t to) {
+    const auto [at, is_new] = known.emplace(std::pair(from, to), 0);
+    if (is_new) at->second = simple_path_probability(model.markov, from, to);
+    return at->second;
+  };
+  const auto compare = [&](uint32_t first, uint32_t second) {
+    const Standing& one = standing[groups[first].front()];
+    const Standing& other = standing[groups[second].front()];
+    const uint32_t x = model.markov.find(one.state), y = model.markov.find(other.state);
+    if (x == Markov::kNone || y == Markov::kNone) return kNoDependence;
+    if (order.common_loops(x, y).empty()) return higher_decides(probability(x, y), probability(y, x));
+    return dependence_of(order.compare(x, counter(one, model.markov), y, counter(other, model.markov)));
+  };
+  compare_all(numbers_to(groups.size()), [&](uint32_t first, uint32_t second) {
+    return graph.add(first, second, compare(first, second));
+  });
+  return graph.take();
+}
+
+}  // namespace kintsugi::progress

@@ -1,0 +1,52 @@
+/// Who does not hear whom: what is to blame when a callee shows nothing of a request.
+///
+/// A request may be missing at its callee because that serves nobody, because nothing comes through between the two, or because one message was lost. Who else is answered
+/// by the callee meanwhile tells these apart. Requests that were given up count, too: most callers do not wait for as long as it takes to be sure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "monitoring/progress/evidence/evidence.h"
+
+namespace kintsugi::progress {
+
+class Hearing {
+ public:
+  enum class What : uint8_t {
+    kUnclear,    ///< it cannot be told yet
+    kNotServed,  ///< the callee serves nobody
+    kLink,       ///< nothing comes through between the two, or a message was lost
+    kEitherEnd,  ///< the callee, or what lies between
+  };
+  struct Finding {
+    What what = What::kUnclear;
+    const char* why = "";
+  };
+
+  /// The parameters outlive this.
+  Hearing(const OpenTasks& tasks, const Evidence& evidence);
+
+  /// The task's request to process `callee`, which shows everything that is open in it, and has no task for this.
+  Finding of_open(uint32_t task, int callee);
+  /// A request that was given up. Never kNotServed nor kLink: the callee was not asked for everything meanwhile.
+  Finding of_given_up(const EndedWait& call, int caller, int callee) const;
+
+ private:
+  /// Neither of the two hears the other, and nobody else misses, or is missed by, one of them: else it would be cut off from more than a link.
+  bool is_broken(int one, int other) const;
+  /// Processes that the callee has answered lately; two of them are enough to know.
+  const std::set<int>& answered_by(int callee);
+
+  const OpenTasks& tasks_;
+  const Evidence& evidence_;
+  std::unordered_map<std::string, std::set<int>>
+      unserved_;                          ///< by address: who has requests open there without a task
+  std::set<std::pair<int, int>> broken_;  ///< the smaller index first
+  std::map<int, std::set<int>> answered_;
+};
+
+}  // namespace kintsugi::progress

@@ -1,0 +1,95 @@
+/// Who waits for whom: tasks, processes, devices and links of all processes as one graph, from the targets that waits name.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "monitoring/progress/evidence/evidence.h"
+#include "monitoring/progress/waits/hearing.h"
+
+namespace kintsugi::progress {
+
+enum class Place : uint8_t {
+  kTask,
+  kRunning,    ///< a process whose loop is held by running code
+  kSilent,     ///< a process that is not heard of
+  kNotServed,  ///< requests to a process that reports, but has no task for them
+  kDevice,
+  kLink,    ///< two processes that do not hear each other
+  kCaller,  ///< a caller that nobody knows: its process does not report
+  kEnded,   ///< a wait that ended without what it waited for, and is remembered
+};
+
+enum class EdgeKind : uint8_t {
+  kFirm,    ///< cannot go on before the other does
+  kMasked,  ///< goes on without it: enough others are left
+  kEnded,   ///< gave up waiting for it
+  kWeak,    ///< perhaps: nobody says who holds what it waits for
+};
+
+struct Vertex {
+  Place place = Place::kTask;
+  int process = -1;   ///< index in the snapshot; -1: has not reported
+  uint32_t task = 0;  ///< of kTask: index in OpenTasks; of kRunning: none
+  int peer = -1;      ///< of kLink: the other process
+  std::string name;   ///< of a device; the address of what has not reported; what is not served
+  const EndedWait* ended = nullptr;
+  bool stalled = true;
+  bool feeds = false;       ///< what it waits for moves, or is not its business: it holds nobody up
+  bool unresolved = false;  ///< it waits for something that the reports do not show
+  bool doubtful = false;    ///< it is blamed only because what it waits for is not to be seen
+  bool either_end = false;  ///< of kLink: it may as well be one of the two
+  std::string why;          ///< a sentence about how it came to be blamed
+};
+
+struct WaitEdge {
+  uint32_t to;
+  EdgeKind kind;
+};
+
+class WaitGraph {
+ public:
+  /// The parameters outlive this. `evidence` has seen the snapshot.
+  WaitGraph(const OpenTasks& tasks, const Evidence& evidence);
+
+  const std::vector<Vertex>& vertices() const { return vertices_; }
+  const std::vector<std::vector<WaitEdge>>& edges() const { return edges_; }
+  /// Processes that have to report everything that is open in them, because somebody waits for a task that their reports do not show.
+  std::set<uint64_t>& wanted() { return wanted_; }
+
+ private:
+  uint32_t vertex(Place place, int process, int peer, const std::string& name);
+  void connect(uint32_t from, uint32_t to, EdgeKind kind = EdgeKind::kFirm);
+  /// Firm when the other task stands still; else `from` is fed.
+  void connect_to_tasks(uint32_t from, const std::vector<uint32_t>& tasks, bool same_process_only);
+  void unresolved(uint32_t from, int process);
+  void nobody_there(uint32_t task, const char* why);
+
+  void add_edges(uint32_t task);
+  void add_call(uint32_t task, const std::string& address, uint64_t span);
+  void add_unserved(uint32_t task, int target);
+  /// The place that is to blame when `callee` shows nothing of a request of `caller`.
+  uint32_t unheard(const Hearing::Finding& finding, int caller, int callee);
+  void add_upstream(uint32_t task);
+  /// Tasks from whose calling context the handler was called, of the same operation.
+  std::vector<uint32_t> callers_by_path(uint32_t task) const;
+  void add_join(uint32_t task);
+  void add_sibling(uint32_t task);
+  void add_resource(uint32_t task);
+  void add_device(uint32_t task);
+  void add_ended();
+
+  const OpenTasks& tasks_;
+  const Evidence& evidence_;
+  Hearing hearing_;
+  std::vector<Vertex> vertices_;  ///< the first ones are the tasks, in their order
+  std::vector<std::vector<WaitEdge>> edges_;
+  std::set<uint64_t> wanted_;
+  std::map<std::tuple<Place, int, int, std::string>, uint32_t> by_name_;
+  std::map<int, std::vector<uint32_t>> stalled_of_process_;
+};
+
+}  // namespace kintsugi::progress
