@@ -1,11 +1,10 @@
-// kintsugi-metaserver: keeps the namespace and the stripe map, and repairs what is lost.
+// kintsugi-metaserver: keeps the namespace and the stripe map, and tells repair managers what is lost.
 #include <unistd.h>
 
 #include "common/daemon/daemon.h"
 #include "common/daemon/memory_share.h"
 #include "common/daemon/private_directory.h"
 #include "common/log/log.h"
-#include "common/proto/names.h"
 #include "metaserver/daemon/http_pages.h"
 #include "metaserver/daemon/meta_daemon.h"
 #include "metaserver/kv/rocksdb_store.h"
@@ -20,7 +19,6 @@ constexpr uint64_t kMostCache = 1ull << 40, kMostWriteBuffer = 64ull << 20;
 
 struct Options {
   std::string data_dir;
-  std::string repair_schedule = "joint", repair_shape = "auto";
   uint32_t daemons_on_machine = 1;
   std::optional<uint64_t> cache_memory;
   MetaDaemonOptions parts{.metaserver = {.listen = {"127.0.0.1", 9600}}, .repairs = {.delay = 15min}};
@@ -28,7 +26,7 @@ struct Options {
 
 void add_settings(daemon::Settings& settings, Options& options) {
   MetaServerOptions& meta = options.parts.metaserver;
-  repair_manager::Options& repairs = options.parts.repairs;
+  RepairLimits& repairs = options.parts.repairs;
   // A cluster of a user's own is that user's to write to.
   meta.root_uid = ::geteuid();
   meta.root_gid = ::getegid();
@@ -60,10 +58,6 @@ void add_settings(daemon::Settings& settings, Options& options) {
                24h * 7);
   settings.add("repair.max_per_server", &repairs.max_per_server,
                "repairs in which a server helps at a time, and which it receives at a time", 1u, 64u);
-  settings.add("repair.schedule", &options.repair_schedule,
-               "how many repairs are scheduled: joint (all links equally loaded) or greedy (m-PPR)");
-  settings.add("repair.shape", &options.repair_shape,
-               "shape of repair trees: auto, star, staggered, ppr, chain or weighted");
   settings.require("data_dir");
   settings.counts_when_made("policy");
 }
@@ -132,9 +126,6 @@ RocksDbMemory memory_of(const Options& options) {
 }
 
 Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& options) {
-  repair_manager::Options& repairs = options.parts.repairs;
-  KINTSUGI_ASSIGN(repairs.schedule, repair_manager::parse_schedule(options.repair_schedule));
-  KINTSUGI_ASSIGN(repairs.shape, proto::parse_shape(options.repair_shape));
   daemon::keep_private(options.data_dir);
   KINTSUGI_ASSIGN(std::unique_ptr<RocksDbStore> store,
                   RocksDbStore::open(shell.runtime.executor, options.data_dir, memory_of(options)));
@@ -147,8 +138,9 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Options& opti
 int main(int argc, char** argv) {
   using namespace kintsugi;
   metaserver::Options options;
-  daemon::Settings settings("kintsugi-metaserver",
-                            "Keeps the namespace and the stripe map, and repairs what is lost.");
+  daemon::Settings settings(
+      "kintsugi-metaserver",
+      "Keeps the namespace and the stripe map, and tells repair managers what is lost.");
   metaserver::add_settings(settings, options);
   return daemon::run(argc, argv, settings,
                      [&](daemon::Shell& shell) { return metaserver::make(shell, options); });

@@ -1,5 +1,6 @@
-// kintsugi-repair-manager: repairs what is lost of a part of the stripes, instead of the metaserver.
+// kintsugi-repair-manager: repairs what is lost, alone or together with others like it.
 #include "common/daemon/daemon.h"
+#include "common/proto/names.h"
 #include "monitoring/sight/observer.h"
 #include "monitoring/sight/pages.h"
 #include "repair_manager/daemon/http_pages.h"
@@ -8,11 +9,21 @@
 namespace kintsugi::repair_manager {
 namespace {
 
-void add_settings(daemon::Settings& settings, RepairDaemonOptions& options) {
+struct Arguments {
+  RepairDaemonOptions daemon;
+  std::string schedule = "joint", shape = "auto";
+};
+
+void add_settings(daemon::Settings& settings, Arguments& all) {
+  RepairDaemonOptions& options = all.daemon;
   settings.add("listen", &options.listen, "host:port for the metaserver; port 0 picks one");
   settings.add("advertise", &options.advertise,
                "host by which the metaserver reaches this daemon (default: that of listen)");
   settings.add("metaserver", &options.metaserver, "host:port of the metaserver");
+  settings.add("repair.schedule", &all.schedule,
+               "how many repairs are scheduled: joint (all links equally loaded) or greedy (m-PPR)");
+  settings.add("repair.shape", &all.shape,
+               "shape of repair trees: auto, star, staggered, ppr, chain or weighted");
   settings.require("metaserver");
 }
 
@@ -58,9 +69,11 @@ class Daemon final : public daemon::Daemon {
   std::optional<sight::Observer> observer_;
 };
 
-Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const RepairDaemonOptions& options) {
-  KINTSUGI_TRY(daemon::check_advertised(options.listen, options.advertise));
-  return std::make_unique<Daemon>(shell, options);
+Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, Arguments& options) {
+  KINTSUGI_ASSIGN(options.daemon.repairs.schedule, parse_schedule(options.schedule));
+  KINTSUGI_ASSIGN(options.daemon.repairs.shape, proto::parse_shape(options.shape));
+  KINTSUGI_TRY(daemon::check_advertised(options.daemon.listen, options.daemon.advertise));
+  return std::make_unique<Daemon>(shell, options.daemon);
 }
 
 }  // namespace
@@ -68,9 +81,9 @@ Result<std::unique_ptr<daemon::Daemon>> make(daemon::Shell& shell, const RepairD
 
 int main(int argc, char** argv) {
   using namespace kintsugi;
-  repair_manager::RepairDaemonOptions options;
+  repair_manager::Arguments options;
   daemon::Settings settings("kintsugi-repair-manager",
-                            "Repairs what is lost of a part of the stripes, instead of the metaserver.");
+                            "Repairs what is lost, alone or together with others like it.");
   repair_manager::add_settings(settings, options);
   return daemon::run(argc, argv, settings,
                      [&](daemon::Shell& shell) { return repair_manager::make(shell, options); });

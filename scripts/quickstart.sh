@@ -7,7 +7,7 @@
 set -euo pipefail
 
 root="$(cd "$(dirname "$0")/.." && pwd)"
-"$root/scripts/build.sh" release kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-mount kintsugi-monitor  # what runs below
+"$root/scripts/build.sh" release kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-repair-manager kintsugi-mount kintsugi-monitor  # what runs below
 
 # A compiler installation is a real tree of every machine that got this far: large binaries and many small headers.
 source_dir="$(readlink -f "${1:-$(clang-19 -print-resource-dir)}")"

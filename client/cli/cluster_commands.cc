@@ -134,7 +134,8 @@ Status follow_move(LocalCluster& cluster) {
 Status grow(LocalCluster& cluster, const Arguments& arguments) {
   const LocalClusterOptions made = cluster.options();
   const uint32_t chunkservers = arguments.chunkservers.value_or(made.chunkservers);
-  const uint32_t managers = arguments.repair_managers.value_or(made.repair_managers);
+  // A metaserver alone repairs nothing: a cluster of an earlier version gets a repair manager here.
+  const uint32_t managers = arguments.repair_managers.value_or(std::max(1u, made.repair_managers));
   KINTSUGI_TRY(check_grows(chunkservers, made.chunkservers, "chunkservers"));
   KINTSUGI_TRY(check_grows(managers, made.repair_managers, "repair managers"));
   if (chunkservers > made.chunkservers) KINTSUGI_TRY(cluster.grow(chunkservers));
@@ -171,8 +172,39 @@ bool has_come(const proto::ServerState& server, SteadyClock::time_point started)
   return server.liveness() == proto::ServerState::ALIVE && fresh && server.disks() > 0;
 }
 
-/// Returns once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`. An error says
-/// which daemon failed and how its log ends.
+/// A repair manager has registered with the metaserver, which says kNotFound without one.
+bool is_repaired(client::BlockingClient& client) {
+  return client.run(client.async().repair_status()).has_value();
+}
+
+/// Why the cluster is not up after kStartLimit: the daemon and how its log ends.
+Status not_up(const LocalCluster& cluster, const std::set<std::string>& missing, const Status& listed) {
+  const std::vector<LocalDaemon> daemons = cluster.daemons();
+  if (!listed.ok()) {
+    return {Code::kDeadlineExceeded,
+            fmt::format("metaserver does not answer after {} s: {}; its log ends with: {}",
+                        kStartLimit.count(), listed.message(), daemons.front().last_words())};
+  }
+  const auto addresses = cluster.chunkserver_addresses();
+  if (missing.empty()) {
+    const LocalDaemon& manager = daemons[addresses.size() + 1];
+    return {
+        Code::kDeadlineExceeded,
+        fmt::format(
+            "no repair manager registered within {} s, so that nothing would be repaired; the log of {} ends "
+            "with: {}",
+            kStartLimit.count(), manager.name, manager.last_words())};
+  }
+  const size_t first = static_cast<size_t>(std::find(addresses.begin(), addresses.end(), *missing.begin()) -
+                                           addresses.begin());
+  return {Code::kDeadlineExceeded,
+          fmt::format("{} of {} chunkservers did not register within {} s; the log of {} ends with: {}",
+                      missing.size(), addresses.size(), kStartLimit.count(), daemons[first + 1].name,
+                      daemons[first + 1].last_words())};
+}
+
+/// Returns once the metaserver counts all chunkservers as alive, by heartbeats that came after `started`, and has a repair
+/// manager. An error says which daemon failed and how its log ends.
 Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point started,
                      std::set<std::string>& launched) {
   KINTSUGI_ASSIGN(const auto client,
@@ -189,24 +221,10 @@ Status wait_until_up(const LocalCluster& cluster, SteadyClock::time_point starte
       for (const proto::ServerState& server : servers->servers()) {
         if (has_come(server, started)) missing.erase(server.address());
       }
-      if (missing.empty() && all_run(cluster)) return {};
+      if (missing.empty() && all_run(cluster) && is_repaired(*client)) return {};
     }
-    if (!missing.empty() && SteadyClock::now() - started >= kStartLimit) {
-      const std::vector<LocalDaemon> daemons = cluster.daemons();
-      if (!servers) {
-        return {Code::kDeadlineExceeded,
-                fmt::format("metaserver does not answer after {} s: {}; its log ends with: {}",
-                            kStartLimit.count(), servers.error().message(), daemons.front().last_words())};
-      }
-      const auto addresses = cluster.chunkserver_addresses();
-      const size_t first = static_cast<size_t>(
-          std::find(addresses.begin(), addresses.end(), *missing.begin()) - addresses.begin());
-      return {Code::kDeadlineExceeded,
-              fmt::format("{} of {} chunkservers did not register within {} s; the log of {} ends "
-                          "with: {}",
-                          missing.size(), addresses.size(), kStartLimit.count(), daemons[first + 1].name,
-                          daemons[first + 1].last_words())};
-    }
+    if (SteadyClock::now() - started >= kStartLimit)
+      return not_up(cluster, missing, servers ? Status{} : servers.error());
     std::this_thread::sleep_for(kStartPoll);
   }
 }
@@ -252,10 +270,9 @@ Status start(Session& session, const Arguments& arguments) {
                 {"env", cluster.env_file()}});
     return {};
   }
-  const uint32_t managers = cluster.options().repair_managers;
-  fmt::print("The cluster is up: 1 metaserver at {}, {}{}; {}.\n", cluster.metaserver_address(),
+  fmt::print("The cluster is up: 1 metaserver at {}, {}, {}; {}.\n", cluster.metaserver_address(),
              counted(cluster.options().chunkservers, "chunkserver"),
-             managers > 0 ? ", " + counted(managers, "repair manager") : "",
+             counted(cluster.options().repair_managers, "repair manager"),
              launched.empty() ? "all of them ran already" : counted(launched.size(), "daemon") + " started");
   if (const std::string console = console_of(cluster); !console.empty())
     fmt::print("Its monitor, in a browser: {}\n", console);
@@ -340,43 +357,46 @@ std::vector<Command> cluster_commands() {
   const auto a = std::make_shared<Arguments>();
   LocalClusterOptions& options = a->options;
   const Option directory{"--dir", &a->directory, "The cluster's directory; default: ./cluster"};
-  return {{.name = "cluster",
-           .help = "A whole cluster on this machine: start, stop, status",
-           .commands = {
-               {.name = "start",
-                .help = "Make a cluster, or start what is not running of it",
-                .options = {directory,
-                            {.names = "--chunkservers",
-                             .target = &a->chunkservers,
-                             .help = "How many; default: 10. More than it has: it grows",
-                             .least = 1,
-                             .most = LocalCluster::kMaxChunkservers},
-                            {.names = "--racks",
-                             .target = &options.racks,
-                             .help = "Spread the chunkservers over so many racks",
-                             .least = 1,
-                             .most = LocalCluster::kMaxChunkservers},
-                            {.names = "--repair-managers",
-                             .target = &a->repair_managers,
-                             .help = "How many daemons repair instead of the metaserver; default: none",
-                             .most = LocalCluster::kMaxRepairManagers},
-                            {"--policy", &options.policy, "Default policy for files, as in rs-6-3-1024k"},
-                            {"--repair-delay", &options.repair_delay_seconds,
-                             "Seconds until a dead server's chunks are rebuilt"},
-                            {"--chunk-size", Bytes{&options.chunk_bytes}, "Largest chunk, as in 64MiB"}},
-                .prints_json = true,
-                .check = [a] { return check_arguments(*a); },
-                .run = on_directory(a, start)},
-               {.name = "stop",
-                .help = "Stop all daemons; data stays",
-                .options = {directory},
-                .prints_json = true,
-                .run = on_directory(a, stop)},
-               {.name = "status",
-                .help = "Show which daemons run; the exit code is 1 when one does not",
-                .options = {directory},
-                .prints_json = true,
-                .run = on_directory(a, status)}}}};
+  return {
+      {.name = "cluster",
+       .help = "A whole cluster on this machine: start, stop, status",
+       .commands = {
+           {.name = "start",
+            .help = "Make a cluster, or start what is not running of it",
+            .options = {directory,
+                        {.names = "--chunkservers",
+                         .target = &a->chunkservers,
+                         .help = "How many; default: 10. More than it has: it grows",
+                         .least = 1,
+                         .most = LocalCluster::kMaxChunkservers},
+                        {.names = "--racks",
+                         .target = &options.racks,
+                         .help = "Spread the chunkservers over so many racks",
+                         .least = 1,
+                         .most = LocalCluster::kMaxChunkservers},
+                        {.names = "--repair-managers",
+                         .target = &a->repair_managers,
+                         .help =
+                             "How many daemons repair what is lost; default: 1. More than it has: it grows",
+                         .least = 1,
+                         .most = LocalCluster::kMaxRepairManagers},
+                        {"--policy", &options.policy, "Default policy for files, as in rs-6-3-1024k"},
+                        {"--repair-delay", &options.repair_delay_seconds,
+                         "Seconds until a dead server's chunks are rebuilt"},
+                        {"--chunk-size", Bytes{&options.chunk_bytes}, "Largest chunk, as in 64MiB"}},
+            .prints_json = true,
+            .check = [a] { return check_arguments(*a); },
+            .run = on_directory(a, start)},
+           {.name = "stop",
+            .help = "Stop all daemons; data stays",
+            .options = {directory},
+            .prints_json = true,
+            .run = on_directory(a, stop)},
+           {.name = "status",
+            .help = "Show which daemons run; the exit code is 1 when one does not",
+            .options = {directory},
+            .prints_json = true,
+            .run = on_directory(a, status)}}}};
 }
 
 }  // namespace kintsugi::cli

@@ -31,7 +31,7 @@ Result<ClusterDescription> ClusterDescription::read(const std::string& cluster) 
     found.options.policy = json.at("policy");
     found.options.repair_delay_seconds = json.at("repair_delay_seconds");
     found.options.chunk_bytes = json.at("chunk_bytes");
-    // Clusters made earlier have no repair managers, and are where they were.
+    // Clusters made earlier have no repair managers, until they are started the next time, and are where they were.
     found.options.repair_managers = json.value("repair_managers", 0u);
     found.directory = json.value("directory", cluster);
     found.monitor = json.value("monitor", "");

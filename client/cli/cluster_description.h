@@ -16,7 +16,7 @@ struct LocalClusterOptions {
   std::string policy;                ///< empty: the metaserver's default
   double repair_delay_seconds = -1;  ///< negative: the metaserver's default
   uint64_t chunk_bytes = 0;          ///< 0: the metaserver's default
-  uint32_t repair_managers = 0;      ///< daemons that repair; 0: the metaserver does
+  uint32_t repair_managers = 1;      ///< 0: a cluster of an earlier version, whose metaserver repaired
 };
 
 struct ClusterDescription {

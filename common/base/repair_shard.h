@@ -16,4 +16,12 @@ constexpr uint32_t repair_shard(StripeId stripe) {
   return static_cast<uint32_t>(mix_bits(stripe.value) % kRepairShards);
 }
 
+/// A number that names the shard, and is as random as `random` but for that. Never 0.
+constexpr uint64_t ticket_of_shard(uint32_t shard, uint64_t random) {
+  return (random | 1) * kRepairShards + shard;
+}
+constexpr uint32_t shard_of_ticket(uint64_t ticket) {
+  return static_cast<uint32_t>(ticket % kRepairShards);
+}
+
 }  // namespace kintsugi

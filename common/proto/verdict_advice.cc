@@ -51,6 +51,9 @@ Advice advice_on(const Verdict& verdict) {
     case Verdict::RUNNING:
       return {who + " is busy with one step and serves nobody", fmt::format("{}{}", kReport, who)};
     case Verdict::SILENT:
+      if (is_without_repairs(verdict))
+        return {"no repair manager is registered",
+                "Start kintsugi-repair-manager (`kintsugi cluster start` does)"};
       return {who + " does not answer", "Check that its process and its machine run, and start it again"};
     case Verdict::NOT_SERVED:
       return {who + " does not handle a request that was sent to it", fmt::format("{}{}", kReport, who)};
@@ -79,6 +82,7 @@ Advice advice_on(const Verdict& verdict) {
 /// What it means for users.
 std::string effect_of(const Verdict& verdict) {
   if (is_metaserver_silent(verdict)) return "nothing can be stored or found until it is back";
+  if (is_without_repairs(verdict)) return "what is lost stays lost until one runs";
   if (verdict.masked())
     return verdict.kind() == Verdict::CLIENT ? "only its own operations wait"
                                              : "operations continue without it";

@@ -57,6 +57,7 @@ std::string what(const Verdict& verdict) {
   switch (verdict.kind()) {
     case Verdict::RUNNING: return "runs on without end" + (region.empty() ? "" : " in " + region);
     case Verdict::SILENT:
+      if (is_without_repairs(verdict)) return "none is registered: what is lost is not repaired";
       return is_metaserver_silent(verdict)
                  ? "does not report and answers nobody: nothing can be stored or found without it"
                  : "does not report and answers nobody";
@@ -164,6 +165,11 @@ bool holds_up(const Verdict& verdict) {
 
 bool is_metaserver_silent(const Verdict& verdict) {
   return verdict.kind() == Verdict::SILENT && verdict.process_kind() == "metaserver";
+}
+
+bool is_without_repairs(const Verdict& verdict) {
+  return verdict.kind() == Verdict::SILENT && verdict.process_kind() == "repair-manager" &&
+         verdict.process() == 0;
 }
 
 std::string_view confidence_name(Verdict::Confidence confidence) {

@@ -14,6 +14,8 @@ std::string_view kind_name(Verdict::Kind kind);
 bool holds_up(const Verdict& verdict);
 /// The metaserver does not answer: without it nothing can be stored or found.
 bool is_metaserver_silent(const Verdict& verdict);
+/// No repair manager is registered: what is lost is not repaired. (One that is silent beside others has a process.)
+bool is_without_repairs(const Verdict& verdict);
 /// "certain", "likely", "unsure".
 std::string_view confidence_name(Verdict::Confidence confidence);
 /// "call", "receive", "send", "upstream", "join", "sibling", "resource", "disk", "store", "timer", "idle"; "runs" for none.

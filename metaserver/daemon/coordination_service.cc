@@ -4,7 +4,6 @@
 
 #include "common/log/log.h"
 #include "monitoring/sight/module.h"
-#include "repair_manager/view/wire_views.h"
 
 namespace kintsugi::metaserver {
 namespace {
@@ -15,6 +14,32 @@ constexpr sight::Site kCommit{"metaserver.commit_repair_of_manager"};
 
 uint64_t milliseconds(Duration duration) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+/// What a repair manager has to know of a stripe.
+void describe_stripe(const MetaState& state, StripeId id, const proto::StoredStripe& stored,
+                     proto::StripeDescription& description) {
+  proto::Stripe& stripe = *description.mutable_stripe();
+  stripe.set_stripe_id(id.value);
+  stripe.set_policy(stored.policy());
+  stripe.set_length(stored.length());
+  for (uint32_t i = 0; i < static_cast<uint32_t>(stored.chunks_size()); ++i) {
+    const proto::StoredChunk& chunk = stored.chunks(static_cast<int>(i));
+    const ServerId server{chunk.server_id()};
+    proto::ChunkPlacement& place = *stripe.add_chunks();
+    place.set_index(i);
+    place.set_server_id(server.value);
+    place.set_length(chunk.length());
+    place.set_crc(chunk.crc());
+    place.set_available(state.chunks.available({id, i}, chunk));
+    const bool cached = state.caches.cached(server, {id, i});
+    const auto heat = static_cast<float>(state.caches.heat(server, {id, i}));
+    if (!cached && heat == 0) continue;
+    proto::ChunkHint& hint = *description.add_hints();
+    hint.set_index(i);
+    hint.set_cached(cached);
+    hint.set_heat(heat);
+  }
 }
 
 }  // namespace
@@ -56,24 +81,47 @@ asio::awaitable<Status> CoordinationService::fetch(Context context,
                                                    const proto::FetchRepairWorkRequest& request,
                                                    proto::FetchRepairWorkResponse& response) {
   sight::Module module{context, kFetch};
-  const RepairShards& shards = coordinator_.shards();
-  const RepairShards::Manager* manager = shards.find(request.manager_id());
-  if (!manager || manager->epoch != request.epoch()) {
-    co_return module.finish(
-        {Code::kConflict,
-         fmt::format("repair manager {} has to join and learn its shards", request.manager_id())});
-  }
+  KINTSUGI_CO_TRY(module.finish(check_joined(request)));
   if (request.has_missing()) {
     list_missing(request.manager_id(), request.missing(), response);
   } else {
-    const auto wanted = [&](const proto::RepairEvent& event) {
-      return event.stripe_id() == 0 || shards.owner(StripeId{event.stripe_id()}) == request.manager_id();
-    };
-    coordinator_.log().read(request.after(), request.limit(), wanted, response);
+    const Status read = co_await await_events(module.context(), request, response);
+    if (!read.ok()) co_return module.finish(read);
   }
   module.output(0, double(response.events_size()));
   module.output(1, double(response.missing_size()));
   co_return module.finish(co_await state_.finish_read(module.context()));
+}
+
+Status CoordinationService::check_joined(const proto::FetchRepairWorkRequest& request) const {
+  const RepairShards::Manager* manager = coordinator_.shards().find(request.manager_id());
+  if (manager && manager->epoch == request.epoch()) return {};
+  return {Code::kConflict,
+          fmt::format("repair manager {} has to join and learn its shards", request.manager_id())};
+}
+
+bool CoordinationService::read_events(const proto::FetchRepairWorkRequest& request,
+                                      proto::FetchRepairWorkResponse& answer) const {
+  const auto wanted = [&](const proto::RepairEvent& event) {
+    return event.stripe_id() == 0 ||
+           coordinator_.shards().owner(StripeId{event.stripe_id()}) == request.manager_id();
+  };
+  const uint64_t after = std::max<uint64_t>(request.after(), answer.last());
+  coordinator_.log().read(after, request.limit(), wanted, answer);
+  return answer.events_size() > 0 || answer.start_over() || answer.more();
+}
+
+asio::awaitable<Status> CoordinationService::await_events(Context context,
+                                                          const proto::FetchRepairWorkRequest& request,
+                                                          proto::FetchRepairWorkResponse& answer) {
+  const TimePoint give_up = state_.runtime.clock.now() + kHold;
+  while (!read_events(request, answer)) {
+    const sight::Wait wait(context, sight::WaitKind::kIdle);
+    const bool news = co_await coordinator_.await_news(give_up);
+    if (!news) break;
+    KINTSUGI_CO_TRY(check_joined(request));
+  }
+  co_return Status{};
 }
 
 void CoordinationService::list_missing(RepairShards::ManagerId manager, const proto::MissingPage& page,
@@ -109,8 +157,8 @@ asio::awaitable<Status> CoordinationService::describe(Context context,
   if (request.stripe_ids_size() > kMaxDescribed)
     co_return module.finish({Code::kLimitExceeded, fmt::format("more than {} stripes", kMaxDescribed)});
   for (uint64_t id : request.stripe_ids()) {
-    const auto stripe = view_.stripe(StripeId{id});
-    if (stripe) repair_manager::describe(*stripe, *response.add_stripes());
+    const auto stored = load_stripe(state_.store, StripeId{id});
+    if (stored) describe_stripe(state_, StripeId{id}, *stored, *response.add_stripes());
   }
   co_return module.finish(co_await state_.finish_read(module.context()));
 }

@@ -1,5 +1,4 @@
-/// The RPCs with which repair managers that run as daemons of their own learn what is lost, look at stripes and
-/// commit repairs.
+/// The RPCs with which repair managers learn what is lost, look at stripes and commit repairs.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -9,14 +8,14 @@
 #include "metaserver/daemon/repair_coordinator.h"
 #include "metaserver/service/meta_state.h"
 #include "metaserver/service/repair_service.h"
-#include "repair_manager/view/cluster_view.h"
 
 namespace kintsugi::metaserver {
 
 /// The limits within which managers work.
 struct RepairLimits {
   Duration delay{};
-  uint32_t max_per_server = 4;  ///< for all managers together, though each has at least 1
+  uint32_t max_per_server =
+      16;  ///< repairs in which a server helps at once, and that it receives: for all managers together, though each has at least 1
 };
 
 /// One function for each RPC. Only the manager that owns a stripe's shard may commit its repairs, and only when they
@@ -26,11 +25,13 @@ class CoordinationService {
   static constexpr int kMaxDescribed = 5000;  ///< stripes of one call
   static constexpr size_t kMaxMissingPage = 10'000;
   static constexpr size_t kMaxScanned = 100'000;  ///< chunks of a server looked at for one page
+  /// A manager that asks for events is answered when there is one for it or its shards changed, and after this in any case.
+  static constexpr Duration kHold = std::chrono::milliseconds(200);
 
   /// References outlive it.
-  CoordinationService(MetaState& state, RepairService& repairs, const repair_manager::ClusterView& view,
-                      RepairCoordinator& coordinator, RepairLimits limits)
-      : state_(state), repairs_(repairs), view_(view), coordinator_(coordinator), limits_(limits) {}
+  CoordinationService(MetaState& state, RepairService& repairs, RepairCoordinator& coordinator,
+                      RepairLimits limits)
+      : state_(state), repairs_(repairs), coordinator_(coordinator), limits_(limits) {}
   void register_on(rpc::Server& server);
 
  private:
@@ -43,13 +44,20 @@ class CoordinationService {
   asio::awaitable<Status> commit(Context context, const proto::CommitRepairRequest& request,
                                  proto::CommitRepairResponse& response);
 
+  /// kConflict: the manager has to join and learn its shards.
+  Status check_joined(const proto::FetchRepairWorkRequest& request) const;
+  /// Reads the events after those that `answer` has examined already. False: there is nothing to tell.
+  bool read_events(const proto::FetchRepairWorkRequest& request,
+                   proto::FetchRepairWorkResponse& answer) const;
+  /// Reads events as soon as there are some, for kHold at most.
+  asio::awaitable<Status> await_events(Context context, const proto::FetchRepairWorkRequest& request,
+                                       proto::FetchRepairWorkResponse& answer);
   void list_missing(RepairShards::ManagerId manager, const proto::MissingPage& page,
                     proto::FetchRepairWorkResponse& answer) const;
   Status check_owner(RepairShards::ManagerId manager, StripeId stripe) const;
 
   MetaState& state_;
   RepairService& repairs_;
-  const repair_manager::ClusterView& view_;
   RepairCoordinator& coordinator_;
   const RepairLimits limits_;
 };

@@ -1,15 +1,19 @@
 #include "metaserver/daemon/http_pages.h"
 
-#include "repair_manager/manager/pages.h"
+#include "common/base/repair_shard.h"
 
 namespace kintsugi::metaserver {
 namespace {
 
-std::string describe_managers(const RepairShards& shards) {
+std::string describe_managers(const RepairCoordinator& coordinator) {
+  const RepairShards& shards = coordinator.shards();
+  if (shards.managers().empty()) return coordinator.nobody_repairs() + "\n";
   std::string text;
   for (const auto& [id, manager] : shards.managers())
-    text += fmt::format("repair manager {} at {} has {} of {} shards\n", id, manager.address,
-                        shards.shards_of(id).size(), kRepairShards);
+    text += fmt::format(
+        "repair manager {} at {} has {} of {} shards{}\n", id, manager.address, shards.shards_of(id).size(),
+        kRepairShards,
+        manager.http_address.empty() ? "" : ": http://" + manager.http_address + "/debug/repairs");
   return text;
 }
 
@@ -42,9 +46,8 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
         [](MetaDaemon& d) { return d.metaserver().stats().quarantined_chunks; });
   gauge("metadata_in_doubt", "1 while the metadata is older than chunks beside it and nothing is deleted",
         [](MetaDaemon& d) { return d.metaserver().stats().in_doubt ? 1 : 0; });
-  gauge("repair_managers", "Repair managers that run as daemons of their own",
-        [](MetaDaemon& d) { return d.shards().managers().size(); });
-  repair_manager::add_repair_metrics(metrics, daemon.repairs());
+  gauge("repair_managers", "Repair managers that are registered; without any nothing is repaired",
+        [](MetaDaemon& d) { return d.coordinator().shards().managers().size(); });
 }
 
 }  // namespace
@@ -52,8 +55,7 @@ void add_metrics(metrics::Metrics& metrics, MetaDaemon& daemon) {
 void add_pages(http::HttpServer& http, metrics::Metrics& metrics, MetaDaemon& daemon) {
   add_metrics(metrics, daemon);
   http.handle("/debug/repairs", [&daemon](std::string_view) {
-    return http::Response{.body = describe_managers(daemon.shards()) +
-                                  repair_manager::describe_repairs(daemon.repairs())};
+    return http::Response{.body = describe_managers(daemon.coordinator())};
   });
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/repair_shard.h"
+
 namespace kintsugi::metaserver {
 
 MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions options, rpc::Secret secret,
@@ -11,13 +13,10 @@ MetaDaemon::MetaDaemon(const runtime::Runtime& runtime, MetaDaemonOptions option
       secret_(secret),
       metaserver_(runtime, options.metaserver, secret, store),
       client_(runtime, secret),
-      view_(metaserver_.state(), metaserver_.repairs(), client_),
-      repairs_(runtime, options.repairs, view_, options.metaserver.recorder),
-      coordinator_(runtime, metaserver_.state(), repairs_, options.repairs.delay),
-      coordination_service_(
-          metaserver_.state(), metaserver_.repairs(), view_, coordinator_,
-          {.delay = options.repairs.delay, .max_per_server = options.repairs.max_per_server}),
-      reports_(runtime, coordinator_.shards(), repairs_, metaserver_.state().servers.names(), client_) {
+      coordinator_(runtime, metaserver_.state(), options.repairs.delay),
+      coordination_service_(metaserver_.state(), metaserver_.repairs(), coordinator_, options.repairs),
+      limits_(options.repairs),
+      reports_(runtime, coordinator_.shards(), metaserver_.state().servers.names(), client_) {
   metaserver_.set_host(coordinator_);
   register_handlers();
   coordination_service_.register_on(metaserver_.server());
@@ -35,23 +34,25 @@ void MetaDaemon::register_handlers() {
 
 asio::awaitable<Status> MetaDaemon::start() {
   KINTSUGI_CO_TRY(co_await metaserver_.start());
-  repairs_.start();
-  coordinator_.start();
+  coordinator_.start(metaserver_.made_cluster());
   co_return Status{};
 }
 
 asio::awaitable<void> MetaDaemon::stop() {
   if (std::exchange(stopped_, true)) co_return;
-  // First the client: running repairs wait for its calls, and end when those break.
+  // First what handlers wait for.
   co_await client_.stop();
   co_await coordinator_.stop();
-  co_await repairs_.stop();
   co_await metaserver_.stop();
 }
 
 asio::awaitable<Status> MetaDaemon::repair_status(Context context, const proto::Empty&,
                                                   proto::RepairStatusResponse& response) {
+  // Zeros would look as if all were well.
+  if (std::string nobody = coordinator_.nobody_repairs(); !nobody.empty())
+    co_return Status{Code::kNotFound, std::move(nobody)};
   co_await reports_.status(context, response);
+  response.set_repair_delay_seconds(to_seconds(limits_.delay));
   co_return Status{};
 }
 
@@ -63,27 +64,39 @@ asio::awaitable<Status> MetaDaemon::repair_history(Context context,
   co_return Status{};
 }
 
+template <class Request, class Response>
+asio::awaitable<Status> MetaDaemon::ask_owner(Context context, uint32_t shard, rpc::Method method,
+                                              const Request& request, Response& response) {
+  const auto owner = coordinator_.owner_address(shard);
+  if (owner) co_return co_await client_.call(context, *owner, method, request, response);
+  std::string nobody = coordinator_.nobody_repairs();
+  co_return Status{Code::kUnavailable,
+                   nobody.empty() ? "the stripe has no repair manager yet: try again" : std::move(nobody)};
+}
+
 asio::awaitable<Status> MetaDaemon::run_repair(Context context, const proto::RunRepairRequest& request,
                                                proto::RunRepairResponse& response) {
   // Whoever is responsible knows what it repairs already, and counts what the servers take part in.
-  const auto owner = coordinator_.owner_address(StripeId{request.stripe_id()});
-  Status run = owner ? co_await client_.call(context, *owner, rpc::Method::kRunRepair, request, response)
-                     : co_await repairs_.run_repair(context, request, response);
+  co_await coordinator_.await_shards();
+  Status run = co_await ask_owner(context, repair_shard(StripeId{request.stripe_id()}),
+                                  rpc::Method::kRunRepair, request, response);
   reports_.add_names(response);
   co_return run;
 }
 
-asio::awaitable<Status> MetaDaemon::plan_read(Context, const proto::PlanReadRequest& request,
+asio::awaitable<Status> MetaDaemon::plan_read(Context context, const proto::PlanReadRequest& request,
                                               proto::PlanReadResponse& response) {
   const ChunkId chunk{StripeId{request.stripe_id()}, request.index()};
   KINTSUGI_CO_TRY(
       rpc::check_capability(secret_, request.capability(), chunk, rpc::kOpRead, clock_.wall_now()));
-  co_return extract(repairs_.plan_read(request), response);
+  co_return co_await ask_owner(context, repair_shard(chunk.stripe), rpc::Method::kPlanRead, request,
+                               response);
 }
 
-asio::awaitable<Status> MetaDaemon::finish_read(Context, const proto::FinishReadRequest& request,
-                                                proto::Empty&) {
-  co_return repairs_.finish_read(request);
+asio::awaitable<Status> MetaDaemon::finish_read(Context context, const proto::FinishReadRequest& request,
+                                                proto::Empty& response) {
+  co_return co_await ask_owner(context, shard_of_ticket(request.repair_id()), rpc::Method::kFinishRead,
+                               request, response);
 }
 
 }  // namespace kintsugi::metaserver

@@ -1,4 +1,4 @@
-/// The metaserver daemon: a metaserver that hosts the repair manager of its stripes.
+/// The metaserver daemon: a metaserver and what ties it to its repair managers.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -8,22 +8,20 @@
 #include "common/rpc/secret.h"
 #include "common/runtime/runtime.h"
 #include "metaserver/daemon/coordination_service.h"
-#include "metaserver/daemon/repair_cluster_view.h"
 #include "metaserver/daemon/repair_coordinator.h"
 #include "metaserver/daemon/repair_reports.h"
 #include "metaserver/service/metaserver.h"
-#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::metaserver {
 
 struct MetaDaemonOptions {
   MetaServerOptions metaserver;
-  repair_manager::Options repairs;
+  RepairLimits repairs;
 };
 
-/// Puts the metaserver, the repair manager it hosts, and the coordination of others together, and serves the RPCs of
-/// repairs. Reads of lost chunks are planned here in any case: they take no slots, and asking somebody else would only
-/// delay them.
+/// Puts the metaserver and the coordination of repair managers together, and serves the RPCs of repairs: what concerns one stripe is
+/// answered by the repair manager that it belongs to, through here, so that clients know the metaserver only. Without a repair
+/// manager nothing is repaired, and reads of lost chunks have no plan: clients decode them from whole chunks then.
 class MetaDaemon {
  public:
   static constexpr uint32_t kMaxHistory = 1000;  ///< records of one answer
@@ -34,13 +32,12 @@ class MetaDaemon {
 
   /// Errors: those of MetaServer::start. stop() is needed in any case.
   asio::awaitable<Status> start();
-  /// Ends running repairs (their destinations give up when the call breaks), then the metaserver. Idempotent.
+  /// Ends calls of repair managers, then the metaserver. Idempotent.
   asio::awaitable<void> stop();
 
   runtime::Endpoint endpoint() const { return metaserver_.endpoint(); }
   MetaServer& metaserver() { return metaserver_; }
-  repair_manager::RepairManager& repairs() { return repairs_; }
-  const RepairShards& shards() const { return coordinator_.shards(); }
+  const RepairCoordinator& coordinator() const { return coordinator_; }
 
  private:
   void register_handlers();
@@ -55,14 +52,18 @@ class MetaDaemon {
   asio::awaitable<Status> finish_read(Context context, const proto::FinishReadRequest& request,
                                       proto::Empty& response);
 
+  /// Has the shard's repair manager answer. kUnavailable: nobody has it.
+  template <class Request, class Response>
+  asio::awaitable<Status> ask_owner(Context context, uint32_t shard, rpc::Method method,
+                                    const Request& request, Response& response);
+
   runtime::Clock& clock_;
   rpc::Secret secret_;
   MetaServer metaserver_;
-  rpc::Client client_;  ///< to chunkservers and other repair managers
-  RepairClusterView view_;
-  repair_manager::RepairManager repairs_;
+  rpc::Client client_;  ///< to repair managers
   RepairCoordinator coordinator_;
   CoordinationService coordination_service_;
+  const RepairLimits limits_;
   RepairReports reports_;
   bool stopped_ = false;
 };

@@ -20,20 +20,27 @@ proto::RepairEvent make_event(proto::RepairEvent::Kind kind, ServerId server) {
 }  // namespace
 
 RepairCoordinator::RepairCoordinator(const runtime::Runtime& runtime, const MetaState& state,
-                                     repair_manager::RepairManager& hosted, Duration repair_delay)
+                                     Duration repair_delay)
     : state_(state),
-      hosted_(hosted),
       repair_delay_(repair_delay),
       life_(first_number(runtime.clock)),
       shards_(runtime.clock, life_),
       log_(life_),
+      told_epoch_(shards_.last_epoch()),
+      news_(runtime),
       tasks_(runtime) {}
 
-void RepairCoordinator::start() {
+void RepairCoordinator::start(bool new_cluster) {
+  if (new_cluster) shards_.settle();
+  tell_of_shards();
+  // Managers need a moment to come.
+  next_complaint_ = state_.runtime.clock.now() + RepairShards::kSettle;
   tasks_.spawn(watch());
 }
 
 asio::awaitable<void> RepairCoordinator::stop() {
+  stopping_ = true;
+  news_.notify_all();
   tasks_.request_stop();
   co_await tasks_.join();
 }
@@ -43,109 +50,77 @@ asio::awaitable<void> RepairCoordinator::watch() {
     const bool slept = co_await tasks_.sleep_for(kLook);
     if (!slept) co_return;
     shards_.expire();
-    follow_shards();
+    tell_of_shards();
+    complain();
   }
 }
+
+void RepairCoordinator::complain() {
+  const TimePoint now = state_.runtime.clock.now();
+  if (now < next_complaint_ || state_.health.counts().missing_chunks() == 0) return;
+  const std::string nobody = nobody_repairs();
+  if (nobody.empty()) return;
+  log::warning("{}", nobody);
+  next_complaint_ = now + kComplain;
+}
+
+std::string RepairCoordinator::nobody_repairs() const {
+  if (anybody_repairs()) return {};
+  return fmt::format(
+      "no repair manager is registered: nothing is repaired, {} missing chunks wait; start "
+      "kintsugi-repair-manager "
+      "(`kintsugi cluster start` does)",
+      state_.health.counts().missing_chunks());
+}
+
+// ---- shards ----------------------------------------------------------------------------------------------
 
 Status RepairCoordinator::join(RepairShards::ManagerId id, const std::string& address,
                                const std::string& http_address) {
   KINTSUGI_TRY(shards_.join(id, address, http_address));
-  follow_shards();
+  tell_of_shards();
   return {};
 }
 
 void RepairCoordinator::leave(RepairShards::ManagerId id) {
   shards_.leave(id);
-  follow_shards();
+  tell_of_shards();
 }
 
-void RepairCoordinator::follow_shards() {
-  const bool works = shards_.owner(StripeId{}) == 0;
-  if (works == hosted_works_) return;
-  hosted_works_ = works;
-  if (works) {
-    log::info("no other repair manager is there: repairs are made from here");
-    tasks_.spawn(take_over());
-  } else {
-    log::info("{} other repair managers make the repairs", shards_.managers().size());
-    hosted_.keep_only([](StripeId) { return false; });
+void RepairCoordinator::tell_of_shards() {
+  if (std::exchange(told_epoch_, shards_.last_epoch()) != shards_.last_epoch()) news_.notify_all();
+}
+
+std::optional<runtime::Endpoint> RepairCoordinator::owner_address(uint32_t shard) const {
+  const RepairShards::Manager* manager = shards_.find(shards_.owner_of(shard));
+  if (!manager) return std::nullopt;
+  const auto address = runtime::Endpoint::parse(manager->address);
+  return address ? std::optional(*address) : std::nullopt;
+}
+
+asio::awaitable<bool> RepairCoordinator::await_news(TimePoint give_up) {
+  if (stopping_) co_return false;
+  const bool news = co_await news_.wait_until(give_up);
+  co_return news && !stopping_;
+}
+
+asio::awaitable<void> RepairCoordinator::await_shards() {
+  const TimePoint give_up = state_.runtime.clock.now() + RepairShards::kSettle;
+  while (!shards_.settled()) {
+    const bool news = co_await await_news(give_up);
+    if (!news) co_return;
   }
-}
-
-asio::awaitable<void> RepairCoordinator::take_over() {
-  for (const auto& [id, server] : state_.servers.servers())
-    if (server.liveness == proto::ServerState::DEAD) tell_all_of(id);
-  const auto turn = [this] { return asio::post(state_.runtime.executor, asio::use_awaitable); };
-  size_t told = 0;
-  ChunkId after;
-  const auto tell = [&](ChunkId chunk, const char* why) {
-    if (told++ == kPage) return false;
-    hosted_.chunk_lost(chunk, why, /*delay_ok=*/false);
-    after = chunk;
-    return true;
-  };
-  for (bool more = true; more && hosted_works_ && !tasks_.stopping(); more = told > kPage) {
-    told = 0;
-    state_.scan_chunks_of(ServerId{}, after,
-                          [&](ChunkId chunk) { return tell(chunk, "missing since the write"); });
-    co_await turn();
-  }
-  after = {};
-  for (bool more = true; more && hosted_works_ && !tasks_.stopping(); more = told > kPage) {
-    told = 0;
-    state_.chunks.scan_lost(after, [&](ChunkId chunk) { return tell(chunk, "reported lost"); });
-    co_await turn();
-  }
-}
-
-void RepairCoordinator::tell_all_of(ServerId server) {
-  ChunkId after;
-  deaths_.erase(server);
-  if (!tell_page(server, after)) return;
-  deaths_[server] = ++last_death_;
-  tasks_.spawn(tell_rest(server, after, last_death_));
-}
-
-bool RepairCoordinator::tell_page(ServerId server, ChunkId& after) {
-  std::vector<ChunkId> page;
-  bool more = false;
-  state_.scan_chunks_of(server, after, [&](ChunkId chunk) {
-    more = page.size() == kPage;
-    if (!more) page.push_back(chunk);
-    return !more;
-  });
-  if (!page.empty()) after = page.back();
-  const ServerRecord* record = state_.servers.find(server);
-  const Duration ago = record != nullptr && record->liveness == proto::ServerState::DEAD
-                           ? state_.runtime.clock.now() - record->last_heartbeat
-                           : Duration{};
-  hosted_.server_dead(server, std::move(page), std::max(Duration{}, ago - state_.options.dead_after));
-  return more;
-}
-
-asio::awaitable<void> RepairCoordinator::tell_rest(ServerId server, ChunkId after, uint64_t death) {
-  const auto goes_on = [&] {
-    const auto found = deaths_.find(server);
-    return found != deaths_.end() && found->second == death && hosted_works_ && !tasks_.stopping();
-  };
-  bool more = true;
-  while (more) {
-    co_await asio::post(state_.runtime.executor, asio::use_awaitable);
-    if (!goes_on()) co_return;
-    more = tell_page(server, after);
-  }
-  deaths_.erase(server);
 }
 
 // ---- events ----------------------------------------------------------------------------------------------
 
+void RepairCoordinator::append(proto::RepairEvent event) {
+  log_.append(std::move(event));
+  news_.notify_all();
+}
+
 void RepairCoordinator::server_dead(ServerId server) {
-  if (hosted_works_) {
-    tell_all_of(server);
-  } else {
-    hosted_.end_attempts_with(server);  // repairs it began before it left the rest to others
-    log_.append(make_event(proto::RepairEvent::SERVER_DEAD, server));
-  }
+  append(make_event(proto::RepairEvent::SERVER_DEAD, server));
 }
 
 void RepairCoordinator::block_report_complete(ServerId server) {
@@ -153,49 +128,34 @@ void RepairCoordinator::block_report_complete(ServerId server) {
 }
 
 void RepairCoordinator::server_returned(ServerId server) {
-  deaths_.erase(server);
-  hosted_.server_returned(server);
-  if (!hosted_works_) log_.append(make_event(proto::RepairEvent::SERVER_RETURNED, server));
+  append(make_event(proto::RepairEvent::SERVER_RETURNED, server));
 }
 
 void RepairCoordinator::chunk_lost(ChunkId chunk, const std::string& why) {
-  // The chunk is bad or missing on a living server: waiting does not bring it back.
-  if (hosted_works_) return hosted_.chunk_lost(chunk, why, /*delay_ok=*/false);
   proto::RepairEvent event = make_event(proto::RepairEvent::CHUNK_LOST, ServerId{});
   event.set_stripe_id(chunk.stripe.value);
   event.set_index(chunk.index);
   event.set_reason(why);
-  log_.append(std::move(event));
+  append(std::move(event));
 }
 
 void RepairCoordinator::stripe_deleted(StripeId stripe) {
-  hosted_.stripe_deleted(stripe);
-  if (hosted_works_) return;
   proto::RepairEvent event = make_event(proto::RepairEvent::STRIPE_DELETED, ServerId{});
   event.set_stripe_id(stripe.value);
-  log_.append(std::move(event));
+  append(std::move(event));
 }
 
 void RepairCoordinator::move_wanted(const WantedMove& move) {
-  if (hosted_works_) return hosted_.move_wanted(move.chunk, move.from, move.why, move.to);
   proto::RepairEvent event = make_event(proto::RepairEvent::MOVE_WANTED, move.from);
   event.set_stripe_id(move.chunk.stripe.value);
   event.set_index(move.chunk.index);
   event.set_destination(move.to.value);
   event.set_reason(move.why);
-  log_.append(std::move(event));
+  append(std::move(event));
 }
 
 void RepairCoordinator::moves_cancelled(ServerId from) {
-  hosted_.moves_cancelled(from);
-  if (!hosted_works_) log_.append(make_event(proto::RepairEvent::MOVES_CANCELLED, from));
-}
-
-std::optional<runtime::Endpoint> RepairCoordinator::owner_address(StripeId stripe) const {
-  const RepairShards::Manager* manager = shards_.find(shards_.owner(stripe));
-  if (!manager) return std::nullopt;
-  const auto address = runtime::Endpoint::parse(manager->address);
-  return address ? std::optional(*address) : std::nullopt;
+  append(make_event(proto::RepairEvent::MOVES_CANCELLED, from));
 }
 
 }  // namespace kintsugi::metaserver

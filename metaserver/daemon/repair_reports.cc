@@ -50,10 +50,9 @@ asio::awaitable<std::vector<Response>> RepairReports::ask_all(Context context, r
 
 asio::awaitable<void> RepairReports::status(Context context, proto::RepairStatusResponse& all) {
   const proto::Empty request;
-  const auto others =
+  const auto answers =
       co_await ask_all<proto::RepairStatusResponse>(context, rpc::Method::kRepairStatus, request);
-  all = hosted_.status();
-  for (const proto::RepairStatusResponse& one : others) {
+  for (const proto::RepairStatusResponse& one : answers) {
     all.set_queued(all.queued() + one.queued());
     all.set_delayed(all.delayed() + one.delayed());
     all.set_done(all.done() + one.done());
@@ -69,19 +68,15 @@ asio::awaitable<void> RepairReports::history(Context context, uint32_t limit,
                                              proto::RepairHistoryResponse& all) {
   proto::RepairHistoryRequest request;
   request.set_limit(limit);
-  const auto others =
+  const auto answers =
       co_await ask_all<proto::RepairHistoryResponse>(context, rpc::Method::kRepairHistory, request);
-  for (proto::RepairRecord& record : hosted_.history(limit))
-    *all.add_records() = std::move(record);
-  for (const proto::RepairHistoryResponse& one : others)
+  for (const proto::RepairHistoryResponse& one : answers)
     all.mutable_records()->MergeFrom(one.records());
   const auto ended = [](const proto::RepairRecord& record) {
     return static_cast<double>(record.started_ns()) + record.timing().seconds() * 1e9;
   };
-  if (!others.empty()) {
-    std::stable_sort(all.mutable_records()->begin(), all.mutable_records()->end(),
-                     [&](const auto& a, const auto& b) { return ended(a) > ended(b); });
-  }
+  std::stable_sort(all.mutable_records()->begin(), all.mutable_records()->end(),
+                   [&](const auto& a, const auto& b) { return ended(a) > ended(b); });
   if (all.records_size() > static_cast<int>(limit))
     all.mutable_records()->DeleteSubrange(static_cast<int>(limit),
                                           all.records_size() - static_cast<int>(limit));

@@ -11,20 +11,18 @@
 #include "common/runtime/runtime.h"
 #include "metaserver/cluster/server_names.h"
 #include "metaserver/repair/repair_shards.h"
-#include "repair_manager/manager/repair_manager.h"
 
 namespace kintsugi::metaserver {
 
-/// Asks the managers that run as daemons of their own and adds what the hosted one knows. Managers that do not answer
-/// within kAskLimit are left out.
+/// Asks the managers that are registered. Those that do not answer within kAskLimit are left out.
 class RepairReports {
  public:
   static constexpr Duration kAskLimit = std::chrono::seconds(1);  ///< for all managers together
 
   /// References outlive it.
-  RepairReports(const runtime::Runtime& runtime, const RepairShards& shards,
-                const repair_manager::RepairManager& hosted, const ServerNames& names, rpc::Client& client)
-      : runtime_(runtime), shards_(shards), hosted_(hosted), names_(names), client_(client) {}
+  RepairReports(const runtime::Runtime& runtime, const RepairShards& shards, const ServerNames& names,
+                rpc::Client& client)
+      : runtime_(runtime), shards_(shards), names_(names), client_(client) {}
 
   asio::awaitable<void> status(Context context, proto::RepairStatusResponse& all);
   /// At most `limit` records, the newest first.
@@ -39,7 +37,6 @@ class RepairReports {
 
   runtime::Runtime runtime_;
   const RepairShards& shards_;
-  const repair_manager::RepairManager& hosted_;
   const ServerNames& names_;
   rpc::Client& client_;
 };

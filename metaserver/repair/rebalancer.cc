@@ -6,6 +6,13 @@
 #include "common/log/log.h"
 
 namespace kintsugi::metaserver {
+namespace {
+
+bool hangs(const proto::DiskState& disk) {
+  return disk.health() == proto::DiskState::HUNG;
+}
+
+}  // namespace
 
 Rebalancer::Changes Rebalancer::step(const Reader& reader) {
   Changes changes;
@@ -52,6 +59,13 @@ void Rebalancer::forget_ended(const Reader& reader, Changes& changes) {
     at = wanted_.erase(at);
   }
   changes.cancelled.assign(undrained.begin(), undrained.end());
+}
+
+void Rebalancer::forget_wanted() {
+  wanted_.clear();
+  drained_.clear();
+  balance_bytes_ = 0;
+  balance_moves_ = 0;
 }
 
 void Rebalancer::note_failed(ChunkId chunk, const Wanted& wanted) {
@@ -148,6 +162,8 @@ std::vector<Rebalancer::Fill> Rebalancer::fills() const {
   std::map<ServerId, Fill> fills;
   for (const auto& [id, server] : servers_.servers()) {
     if (server.liveness != proto::ServerState::ALIVE || server.load.total_bytes() == 0) continue;
+    // What is free on a disk that hangs is not counted, so that its server only looks full.
+    if (std::ranges::any_of(server.load.disk_states(), hangs)) continue;
     const auto total = static_cast<double>(server.load.total_bytes());
     const auto free = static_cast<double>(std::min(server.load.free_bytes(), server.load.total_bytes()));
     fills[id] = {.server = id, .rack = server.stored.rack(), .total = total, .used = total - free};

@@ -63,6 +63,8 @@ class Rebalancer {
   };
   /// Forgets moves that ended and wants more. Bounded work.
   Changes step(const Reader& reader);
+  /// Nobody is there to make moves: forgets those that are wanted, which is held against no server.
+  void forget_wanted();
 
   size_t wanted() const { return wanted_.size(); }
   /// Moves for balance to this server that are held back, since others failed.

@@ -1,4 +1,4 @@
-/// The events that repair managers in other processes are told, in order.
+/// The events that repair managers are told, in order.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,7 @@
 #include "metaserver/repair/repair_shards.h"
 
+#include <utility>
+
 #include "common/log/log.h"
 
 namespace kintsugi::metaserver {
@@ -36,10 +38,7 @@ void RepairShards::leave(ManagerId id) {
 
 void RepairShards::expire() {
   const TimePoint now = clock_.now();
-  if (!settled_ && now >= started_ + kSettle) {
-    settled_ = true;
-    give_out();
-  }
+  if (now >= started_ + kSettle) settle();
   const size_t before = managers_.size();
   std::erase_if(managers_, [&](const auto& entry) {
     if (now < entry.second.last_heard + kGone) return false;
@@ -47,6 +46,11 @@ void RepairShards::expire() {
     return true;
   });
   if (managers_.size() != before) give_out();
+}
+
+void RepairShards::settle() {
+  if (std::exchange(settled_, true)) return;
+  give_out();
 }
 
 void RepairShards::give_out() {

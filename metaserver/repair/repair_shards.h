@@ -13,16 +13,16 @@
 
 namespace kintsugi::metaserver {
 
-/// Knows the repair managers that run as daemons of their own, and gives each its shards by rendezvous hashing: when
-/// one comes or goes, only its own shards change hands. Without any, all shards are the metaserver's own.
+/// Knows the repair managers, and gives each its shards by rendezvous hashing: when one comes or goes, only its own
+/// shards change hands. Without any, all shards are nobody's, and nothing is repaired.
 ///
 /// A manager acts on an answer for kLease from when it asked, and is replaced kGone after it was last heard: so one
 /// that is cut off has stopped starting repairs before another begins. A shard of a manager that lives goes to a new
 /// one only once the old one has been told. All of this is in memory: after a restart of the metaserver the managers
-/// have kSettle to come back before shards are given out.
+/// have kSettle to come back before shards are given out. A cluster that was just made waits for nobody.
 class RepairShards {
  public:
-  using ManagerId = uint64_t;  ///< random at each start of a daemon; 0: the metaserver's own
+  using ManagerId = uint64_t;  ///< random at each start of a daemon; 0: none
   struct Manager {
     std::string address, http_address;
     TimePoint last_heard;
@@ -43,9 +43,14 @@ class RepairShards {
   void leave(ManagerId id);
   /// Gives the shards of managers that were not heard of to others. To be called every few hundred milliseconds.
   void expire();
+  /// No manager of a former life can be there: shards are given out from now on.
+  void settle();
 
   bool settled() const { return settled_; }
   ManagerId owner(StripeId stripe) const { return owners_[repair_shard(stripe)]; }
+  ManagerId owner_of(uint32_t shard) const { return owners_[shard]; }
+  /// Grows whenever a manager comes or shards change hands.
+  uint64_t last_epoch() const { return last_epoch_; }
   std::vector<uint32_t> shards_of(ManagerId id) const;
   const Manager* find(ManagerId id) const;
   /// Ordered by id.

@@ -116,6 +116,10 @@ asio::awaitable<void> BackgroundWork::rebalance_forever() {
   while (true) {
     const bool slept = co_await tasks_.sleep_for(Rebalancer::kInterval);
     if (!slept) co_return;
+    if (!state_.host->anybody_repairs()) {
+      state_.rebalancer.forget_wanted();
+      continue;
+    }
     const sight::BackgroundTask task{context(), kRebalance};
     const Rebalancer::Changes changes = state_.rebalancer.step(state_.store);
     for (ServerId from : changes.cancelled)

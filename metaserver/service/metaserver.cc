@@ -103,6 +103,7 @@ asio::awaitable<Status> MetaServer::open_store() {
   state_.names.format(transaction, state_.options.default_policy, state_.options.root_uid,
                       state_.options.root_gid);
   state_.cluster_id = cluster.cluster_id();
+  made_cluster_ = true;
   co_return co_await state_.store.commit(transaction.take());
 }
 

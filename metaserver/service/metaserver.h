@@ -1,6 +1,6 @@
 /// A metaserver: namespace, stripe map, placement, liveness, garbage collection, and the RPCs on them.
 ///
-/// Its host (the daemon) adds the repair manager: it is told what happens, uses repairs() and state(), and registers
+/// Its host (the daemon) deals with the repair managers: it is told what happens, uses repairs() and state(), and registers
 /// the RPCs of repairs on server().
 #pragma once
 
@@ -67,6 +67,8 @@ class MetaServer {
 
   runtime::Endpoint endpoint() const { return server_.local_endpoint(); }
   const std::string& cluster_id() const { return state_.cluster_id; }
+  /// start() made the cluster: its store was empty.
+  bool made_cluster() const { return made_cluster_; }
   const MetaState& state() const { return state_; }
   MetaState& state() { return state_; }
   RepairService& repairs() { return repair_service_; }
@@ -95,6 +97,7 @@ class MetaServer {
   MonitorService monitor_service_;
   RepairService repair_service_;
   BackgroundWork background_;
+  bool made_cluster_ = false;
   bool stopped_ = false;
 };
 

@@ -1,4 +1,4 @@
-/// Whoever repairs what a metaserver finds lost.
+/// Whoever has what a metaserver finds lost repaired.
 #pragma once
 
 #include <string>
@@ -9,17 +9,19 @@
 
 namespace kintsugi::metaserver {
 
-/// The host of the repair manager, as the metaserver tells it what happened; a metaserver without one tells nobody.
+/// Tells the repair managers what happened (RepairCoordinator); a metaserver without one tells nobody.
 ///
-/// Functions are called on the executor and must only take note: they are called in the middle of RPC handlers, and
-/// chunk_lost may be called inside the host's own call of MetaState::report_lost. Nothing is told before it is durable,
-/// except what is known in memory only (liveness, lost chunks).
+/// Functions are called on the executor and must only take note: they are called in the middle of RPC handlers. Nothing is told
+/// before it is durable, except what is known in memory only (liveness, lost chunks).
 class RepairHost {
  public:
   virtual ~RepairHost() = default;
 
   /// How long it waits for a server that is dead before it repairs what is on it.
   virtual Duration repair_delay() const { return {}; }
+
+  /// Returns true while a repair manager is registered: without one no chunk moves either.
+  virtual bool anybody_repairs() const { return true; }
 
   virtual void server_dead(ServerId) {}
   virtual void server_returned(ServerId) {}

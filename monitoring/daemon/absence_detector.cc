@@ -109,6 +109,20 @@ std::optional<Verdict> AbsenceDetector::absent_server(const model::Snapshot& sna
   return verdict;
 }
 
+std::optional<Verdict> AbsenceDetector::absent_repair_managers(const model::Snapshot& snapshot) const {
+  if (snapshot.metaserver.nobody_repairs.empty()) return {};
+  Verdict verdict;
+  verdict.set_kind(Verdict::SILENT);
+  verdict.set_server("repair manager");
+  verdict.set_process_kind("repair-manager");
+  const auto since = since_.find(kRepairManagers);
+  if (since != since_.end())
+    verdict.set_since_ns(static_cast<uint64_t>((snapshot.taken - since->second).count()));
+  verdict.add_why("the metaserver says: " + snapshot.metaserver.nobody_repairs);
+  judge(verdict, kCertain);
+  return verdict;
+}
+
 std::vector<Verdict> AbsenceDetector::examine(const model::Snapshot& snapshot) {
   std::map<uint64_t, TimePoint> absent;
   std::vector<Verdict> found;
@@ -120,6 +134,7 @@ std::vector<Verdict> AbsenceDetector::examine(const model::Snapshot& snapshot) {
     if (snapshot.taken - since >= lasts) found.push_back(std::move(*verdict));
   };
   take(kMetaserver, absent_metaserver(snapshot), kLasts);
+  take(kRepairManagers, absent_repair_managers(snapshot), kSilence);
   for (const model::ServerLife& life : snapshot.servers)
     take(life.server_id, absent_server(snapshot, life), kSilence);
   since_ = std::move(absent);

@@ -1,5 +1,6 @@
-/// Parties of the cluster that are known, and of which nothing is heard: the metaserver, and the chunkservers that it knows. Nobody has to
-/// wait for them, and they need not have reported to this monitor before: it may have been started later than they died.
+/// Parties of the cluster that are known, and of which nothing is heard: the metaserver, the chunkservers that it knows, and a repair
+/// manager, which every cluster needs. Nobody has to wait for them, and they need not have reported to this monitor before: it may have
+/// been started later than they died.
 #pragma once
 
 #include <map>
@@ -17,7 +18,7 @@ class AbsenceDetector final : public Detector {
   static constexpr Duration kSilence = std::chrono::seconds(3);
   /// The metaserver is asked every second, and has a second for its answer.
   static constexpr Duration kUnanswered = std::chrono::seconds(4);
-  /// The metaserver has to be found absent for so long, a server for kSilence.
+  /// The metaserver has to be found absent for so long, a server or all repair managers for kSilence.
   static constexpr Duration kLasts = std::chrono::seconds(1);
 
   std::string_view name() const override { return "absence"; }
@@ -29,7 +30,11 @@ class AbsenceDetector final : public Detector {
   std::optional<proto::Verdict> absent_server(const model::Snapshot& snapshot,
                                               const model::ServerLife& life) const;
 
-  static constexpr uint64_t kMetaserver = 0;  ///< in `since_`: no server has this id
+  std::optional<proto::Verdict> absent_repair_managers(const model::Snapshot& snapshot) const;
+
+  // In `since_`: no server has these ids.
+  static constexpr uint64_t kMetaserver = 0;
+  static constexpr uint64_t kRepairManagers = ~uint64_t{0};
 
   std::map<uint64_t, TimePoint> since_;     ///< when a party was found absent first, by server id
   std::set<uint64_t> processes_, servers_;  ///< that other detectors call silent in this round

@@ -65,8 +65,9 @@ asio::awaitable<Status> ClusterWatch::turn() {
   servers_ = std::move(servers);
   answered_ = runtime_.clock.now();
   proto::RepairStatusResponse repairs;
-  KINTSUGI_CO_TRY(
-      (co_await call(rpc::Method::kRepairStatus, proto::Empty(), repairs)).with_context("repairs"));
+  const Status told = co_await call(rpc::Method::kRepairStatus, proto::Empty(), repairs);
+  nobody_repairs_ = told.code() == Code::kNotFound ? told.message() : std::string();
+  if (!told.ok() && nobody_repairs_.empty()) co_return told.with_context("repairs");
   repairs_ = std::move(repairs);
   proto::DiskFreeResponse space;
   KINTSUGI_CO_TRY((co_await call(rpc::Method::kDiskFree, proto::Empty(), space)).with_context("space"));

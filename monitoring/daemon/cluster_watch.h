@@ -41,6 +41,8 @@ class ClusterWatch {
   /// The metaserver has others avoid the server.
   bool gone_around(uint64_t server_id) const;
   const proto::RepairStatusResponse& repairs() const { return repairs_; }
+  /// No repair manager is registered, in the metaserver's words; empty: there is one, or it was not asked yet.
+  const std::string& nobody_repairs() const { return nobody_repairs_; }
   /// Room, and how many stripes lack chunks.
   const proto::DiskFreeResponse& space() const { return space_; }
   /// How long ago the metaserver answered last; none: never.
@@ -61,6 +63,7 @@ class ClusterWatch {
   proto::RegisterMonitorRequest request_;
   proto::ListServersResponse servers_;
   proto::RepairStatusResponse repairs_;
+  std::string nobody_repairs_;
   proto::DiskFreeResponse space_;
   std::optional<TimePoint> answered_;
   bool replaced_ = false;

@@ -82,7 +82,8 @@ model::Snapshot Monitor::snapshot() const {
   model::Snapshot snapshot = intake_.processes().snapshot(
       runtime_.clock.now(), runtime_.clock.wall_now().time_since_epoch().count(), watch_.lives());
   snapshot.metaserver = {.address = watch_.metaserver().to_string(),
-                         .unanswered = watch_.answered_ago().value_or(uptime())};
+                         .unanswered = watch_.answered_ago().value_or(uptime()),
+                         .nobody_repairs = watch_.nobody_repairs()};
   return snapshot;
 }
 

@@ -26,6 +26,8 @@ struct MetaserverLife {
   std::string address;
   /// Since it answered the monitor last, or since the monitor began to ask. None: nobody asked, as in snapshots of older monitors.
   std::optional<Duration> unanswered;
+  /// No repair manager is registered, as it says; empty: there is one, or nobody asked.
+  std::string nobody_repairs;
 };
 
 /// The views are shared with the Processes that made it, and show what is reported later, too: make one, analyse it, drop it.

@@ -1,4 +1,4 @@
-/// The cluster as a repair manager in a daemon of its own sees it: as the metaserver described it lately.
+/// The cluster as a repair manager sees it: as the metaserver described it lately.
 #pragma once
 
 #include <array>

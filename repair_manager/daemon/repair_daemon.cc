@@ -24,6 +24,8 @@ void RepairDaemon::register_handlers() {
   server_.handle<&RepairDaemon::status>(Method::kRepairStatus, *this);
   server_.handle<&RepairDaemon::history>(Method::kRepairHistory, *this);
   server_.handle<&RepairManager::run_repair>(Method::kRunRepair, repairs_);
+  server_.handle<&RepairDaemon::plan_read>(Method::kPlanRead, *this);
+  server_.handle<&RepairDaemon::finish_read>(Method::kFinishRead, *this);
   server_.handle<&RepairDaemon::ping>(Method::kPing, *this);
 }
 
@@ -59,6 +61,23 @@ asio::awaitable<Status> RepairDaemon::history(Context, const proto::RepairHistor
   for (proto::RepairRecord& record : repairs_.history(limit))
     *response.add_records() = std::move(record);
   co_return Status{};
+}
+
+asio::awaitable<Status> RepairDaemon::plan_read(Context, const proto::PlanReadRequest& request,
+                                                proto::PlanReadResponse& response) {
+  const StripeId stripe{request.stripe_id()};
+  if (!view_.mine(stripe))
+    co_return Status{Code::kUnavailable, fmt::format("stripe {} is not this repair manager's", stripe)};
+  KINTSUGI_CO_TRY(co_await view_.fetch({stripe}));
+  Result<proto::PlanReadResponse> plan = repairs_.plan_read(request);
+  if (!plan) co_return plan.error();
+  response = std::move(*plan);
+  co_return Status{};
+}
+
+asio::awaitable<Status> RepairDaemon::finish_read(Context, const proto::FinishReadRequest& request,
+                                                  proto::Empty&) {
+  co_return repairs_.finish_read(request);
 }
 
 asio::awaitable<Status> RepairDaemon::ping(Context, const proto::Empty&, proto::Empty&) {

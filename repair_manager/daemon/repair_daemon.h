@@ -1,5 +1,5 @@
-/// A repair manager as a daemon of its own: responsible for a shard of the stripes, together with others like it (Mitra
-/// 2016, section 4.5, "Beyond a centrally managed server").
+/// The repair manager's daemon: responsible for a shard of the stripes, together with others like it (Mitra 2016, section
+/// 4.5, "Beyond a centrally managed server").
 #pragma once
 
 #include <string>
@@ -50,6 +50,11 @@ class RepairDaemon {
                                  proto::RepairStatusResponse& response);
   asio::awaitable<Status> history(Context context, const proto::RepairHistoryRequest& request,
                                   proto::RepairHistoryResponse& response);
+  /// These two come through the metaserver, which has checked that the client may read the chunk.
+  asio::awaitable<Status> plan_read(Context context, const proto::PlanReadRequest& request,
+                                    proto::PlanReadResponse& response);
+  asio::awaitable<Status> finish_read(Context context, const proto::FinishReadRequest& request,
+                                      proto::Empty& response);
   asio::awaitable<Status> ping(Context context, const proto::Empty& request, proto::Empty& response);
 
   const RepairDaemonOptions options_;

@@ -50,7 +50,7 @@ asio::awaitable<void> WorkFeed::follow() {
       epoch_ = 0;
       repairs_.keep_only([](StripeId) { return false; });
     }
-    const bool slept = co_await tasks_.sleep_for(kPoll);
+    const bool slept = co_await tasks_.sleep_for(status.ok() ? kPace : kRetry);
     if (!slept) co_return;
   }
 }

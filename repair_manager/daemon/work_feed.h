@@ -19,9 +19,11 @@ namespace kintsugi::repair_manager {
 /// for all that is missing: what is known already is not queued twice.
 class WorkFeed {
  public:
-  static constexpr Duration kPoll = std::chrono::milliseconds(200);  ///< between two looks at the events
-  static constexpr Duration kCallLimit = std::chrono::seconds(1);    ///< joining
-  static constexpr Duration kPageLimit = std::chrono::seconds(10);   ///< anything else
+  /// Between two looks at the events. The metaserver answers when there is one: this only keeps many small answers apart.
+  static constexpr Duration kPace = std::chrono::milliseconds(10);
+  static constexpr Duration kRetry = std::chrono::milliseconds(200);  ///< after an error
+  static constexpr Duration kCallLimit = std::chrono::seconds(1);     ///< joining
+  static constexpr Duration kPageLimit = std::chrono::seconds(10);    ///< anything else
   static constexpr Duration kLeaveLimit = std::chrono::seconds(1);
 
   /// References outlive it. `manager_id`: random at each start.

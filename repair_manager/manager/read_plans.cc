@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/repair_shard.h"
+
 namespace kintsugi::repair_manager {
 namespace {
 
@@ -36,7 +38,7 @@ Result<proto::PlanReadResponse> ReadPlans::plan(const proto::PlanReadRequest& re
   const std::chrono::duration<double> estimated{plan.choice.seconds * kLeaseFactor};
   const auto lease = std::min<std::chrono::duration<double>>(estimated, kMaxLease);
   const TimePoint expires = now + std::max(kMinLease, std::chrono::duration_cast<Duration>(lease));
-  const uint64_t ticket = runtime_.random.next() | 1;
+  const uint64_t ticket = ticket_of_shard(repair_shard(wanted.stripe), runtime_.random.next());
   response.mutable_plan()->set_repair_id(ticket);
   by_expiry_.emplace(expires, ticket);
   open_.emplace(ticket, Open{.plan = std::move(plan), .began = now, .expires = expires});

@@ -1,7 +1,8 @@
 /// Degraded reads: a client asks for the tree that gives it a range of a lost chunk, and says when it is done.
 ///
 /// A read that is under way is known by a ticket, the repair id in its plan: random, told only to the client that asked
-/// for the plan, and not the id that status and history show. Whoever has it may finish the read, nobody else.
+/// for the plan, and not the id that status and history show. Whoever has it may finish the read, nobody else. It names the shard of the stripe, by
+/// which the metaserver finds the manager that made the plan.
 ///
 /// Degraded reads have the highest priority: they do not wait for slots. Until the client says that it finished, or its
 /// lease ends, the helpers count as busy, so that repairs keep away from them.

@@ -1,4 +1,4 @@
-/// The repair manager's window on the cluster; its host (the metaserver daemon, or a test) implements it. Through it
+/// The repair manager's window on the cluster; its host (RepairDaemon, or a test) implements it. Through it
 /// the repair manager stays a library that knows no metaserver.
 #pragma once
 
@@ -59,9 +59,8 @@ class ClusterView {
   /// nullopt: deleted meanwhile, or another repair manager's. REQUIRES: fetched(id).
   virtual std::optional<StripeView> stripe(StripeId id) const = 0;
 
-  /// Returns true if stripe() is up to date for this stripe. That is always so where the metaserver is in the same
-  /// process, and elsewhere for a bounded time after fetch(). Planners ask before each stripe(), with no suspension in
-  /// between.
+  /// Returns true if stripe() is up to date for this stripe: for a bounded time after fetch(). Planners ask before each
+  /// stripe(), with no suspension in between.
   virtual bool fetched(StripeId) const { return true; }
   /// Fetches these stripes, no more than kMaxFetched at once. After an error a later try may go well.
   virtual asio::awaitable<Status> fetch(std::vector<StripeId>) { co_return Status{}; }

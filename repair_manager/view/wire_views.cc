@@ -46,24 +46,4 @@ StripeView stripe_view(const proto::StripeDescription& description) {
   return view;
 }
 
-void describe(const StripeView& stripe, proto::StripeDescription& description) {
-  proto::Stripe& out = *description.mutable_stripe();
-  out.set_stripe_id(stripe.id.value);
-  out.set_policy(stripe.policy);
-  out.set_length(stripe.length);
-  for (const ChunkView& chunk : stripe.chunks) {
-    proto::ChunkPlacement& place = *out.add_chunks();
-    place.set_index(chunk.index);
-    place.set_server_id(chunk.server.value);
-    place.set_length(chunk.length);
-    place.set_crc(chunk.crc);
-    place.set_available(chunk.available);
-    if (!chunk.cached && chunk.heat == 0) continue;
-    proto::ChunkHint& hint = *description.add_hints();
-    hint.set_index(chunk.index);
-    hint.set_cached(chunk.cached);
-    hint.set_heat(chunk.heat);
-  }
-}
-
 }  // namespace kintsugi::repair_manager

@@ -1,4 +1,4 @@
-/// Servers and stripes as a repair manager sees them, from and to messages.
+/// Servers and stripes as a repair manager sees them, from messages.
 #pragma once
 
 #include <optional>
@@ -15,6 +15,5 @@ std::optional<ServerView> server_view(const proto::ServerState& state);
 StripeView stripe_view(const proto::Stripe& stripe);
 
 StripeView stripe_view(const proto::StripeDescription& description);
-void describe(const StripeView& stripe, proto::StripeDescription& description);
 
 }  // namespace kintsugi::repair_manager

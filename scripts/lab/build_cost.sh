@@ -25,7 +25,7 @@ cmake --preset release -S "$here" -B "$work/quick" >/dev/null
 cmake --preset release -S "$here" -B "$work/all" >/dev/null
 measure "everything, $(git -C "$before" describe --always)" "$work/before"
 base=$cpu
-measure "what quickstart runs, now" "$work/quick" kintsugi kintsugi-metaserver kintsugi-chunkserver
+measure "what quickstart runs, now" "$work/quick" kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-repair-manager
 awk -v a="$cpu" -v b="$base" 'BEGIN { printf "  ratio %.3f\n", a / b }'
 measure "everything with tests, now" "$work/all"
 awk -v a="$cpu" -v b="$base" 'BEGIN { printf "  ratio %.3f\n", a / b }'

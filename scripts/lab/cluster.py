@@ -21,7 +21,10 @@ def server_host(number):
     return FIRST_CHUNKSERVER + number
 
 
-def check_binaries(binaries, names=("kintsugi", "kintsugi-metaserver", "kintsugi-chunkserver")):
+DAEMONS = ("kintsugi-metaserver", "kintsugi-chunkserver", "kintsugi-repair-manager")
+
+
+def check_binaries(binaries, names=("kintsugi", *DAEMONS)):
     for name in names:
         if not os.access(pathlib.Path(binaries) / name, os.X_OK):
             raise LabError(f"{pathlib.Path(binaries) / name} is missing: run scripts/build.sh release all benchmarks, or say --binaries DIR")
@@ -34,7 +37,7 @@ def settings_of(binaries, daemon):
 
 
 class Cluster:
-    """`settings`: additional keys for the daemons, {"metaserver": {...}, "chunkserver": {...}}. `ports`: the first of two
+    """`settings`: additional keys for the daemons, {"metaserver": {...}, "chunkserver": {...}, "repair-manager": {...}}. `ports`: the first of two
     that every daemon listens on, so that clusters can share hosts. `link_rates`: host -> (up, down) in bytes per second,
     told to chunkservers at their start where the daemon has settings for that."""
 
@@ -47,7 +50,7 @@ class Cluster:
         self.port = ports
         self.link_rates = link_rates or {}
         self.processes = {}
-        self.known = {name: settings_of(binaries, name) for name in ("kintsugi-metaserver", "kintsugi-chunkserver")}
+        self.known = {name: settings_of(binaries, name) for name in DAEMONS}
 
     def __enter__(self):
         try:
@@ -56,6 +59,7 @@ class Cluster:
             self.secret.write_text(os.urandom(32).hex() + "\n")
             self.secret.chmod(0o600)
             self._start_metaserver()
+            self._start_repair_manager()
             for number in range(self.chunkservers):
                 self.start_chunkserver(number)
             self.wait_for_servers()
@@ -94,6 +98,13 @@ class Cluster:
             "listen": f"{address}:{self.port}", "http_listen": f"{address}:{self.port + 1}", "data_dir": str(data),
             "secret_file": str(self.secret), "log_file": str(self.directory / "metaserver.log"), "repair.delay": "1h",
             "chunk_bytes": "256MiB", **self.settings.get("metaserver", {})})
+
+    def _start_repair_manager(self):
+        """On the metaserver's host, at any port."""
+        address = self.network.address(META)
+        self._spawn("repair-manager", META, "kintsugi-repair-manager", {
+            "listen": f"{address}:0", "metaserver": f"{address}:{self.port}", "secret_file": str(self.secret),
+            "log_file": str(self.directory / "repair-manager.log"), **self.settings.get("repair-manager", {})})
 
     def restart_metaserver(self, settings):
         """With other settings on the same data."""

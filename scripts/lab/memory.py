@@ -75,8 +75,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="kintsugi-memory-", dir=arguments.dir) as name:
         root = pathlib.Path(name)
         cluster = root / "cluster"
-        start = [kintsugi, "cluster", "start", "--dir", cluster, "--chunkservers", str(arguments.chunkservers),
-                 "--repair-managers", "1"]
+        start = [kintsugi, "cluster", "start", "--dir", cluster, "--chunkservers", str(arguments.chunkservers)]
         stop = [kintsugi, "cluster", "stop", "--dir", cluster]
         subprocess.run(start, check=True, stdout=subprocess.DEVNULL)
         try:

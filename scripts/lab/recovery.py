@@ -3,11 +3,12 @@
 
     scripts/lab/recovery.py [--mib 512] [--chunkservers 10] [--policy rs-6-3-1024k]
 
-Prints, in seconds: from kill -9 to the metaserver's verdict "dead", from the verdict to the start of the first repair
-(as the repair history recorded it), and from the verdict until every stripe is whole.
+Prints, in seconds: from kill -9 to the metaserver's verdict "dead" (as its log has it), from the verdict to the start of the first
+repair (as the repair history has it), and from the verdict until every stripe is whole.
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -15,6 +16,14 @@ import signal
 import subprocess
 import tempfile
 import time
+
+
+def time_of_verdict(log):
+    """Seconds since 1970; None: no server is dead so far."""
+    for line in log.read_text().splitlines():
+        if line.endswith(" is dead"):
+            return datetime.datetime.strptime(line.split()[0], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp()
+    return None
 
 
 def main():
@@ -44,18 +53,17 @@ def main():
             victim = int((cluster / "run" / "chunkserver-2.pid").read_text().split()[0])
             os.kill(victim, signal.SIGKILL)
             killed = time.time()
-            while '"dead"' not in cli("server", "list", "--json").stdout:
+            while (dead := time_of_verdict(cluster / "log" / "metaserver.log")) is None:
                 time.sleep(0.02)
-            dead = time.time()
             while cli("fsck", "/", check=False).returncode != 0:
                 time.sleep(0.05)
             whole = time.time()
             records = json.loads(cli("repair", "history", "--json").stdout)["repairs"]
-            first = min(record["queued_seconds"] for record in records)
+            first = min(record["started_ns"] for record in records) / 1e9 - dead
             moved = sum(record["chunk_bytes"] for record in records)
         finally:
             subprocess.run([kintsugi, "cluster", "stop", "--dir", cluster], check=False, stdout=subprocess.DEVNULL)
-    print(f"dead after {dead - killed:.1f} s; first repair {first:.3f} s later; {len(records)} chunks, "
+    print(f"dead after {dead - killed:.1f} s; first repair {first * 1000:.1f} ms later; {len(records)} chunks, "
           f"{moved / (1 << 20):.0f} MiB whole again {whole - dead:.2f} s after the verdict")
 
 

@@ -2,8 +2,8 @@
 """What recording costs: the same operations with two builds, with recording and without it (KINTSUGI_SIGHT=OFF), in turns.
 
     cmake -S . -B build/bare -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 -DKINTSUGI_SIGHT=OFF
-    ninja -C build/bare kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-monitor metadata_bench
-    scripts/build.sh release kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-monitor metadata_bench
+    ninja -C build/bare kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-repair-manager kintsugi-monitor metadata_bench
+    scripts/build.sh release kintsugi kintsugi-metaserver kintsugi-chunkserver kintsugi-repair-manager kintsugi-monitor metadata_bench
     scripts/lab/sight_overhead.py build/bare/bin build/release/bin [--pairs 20] [--mib 256] [--dir /dev/shm] [--out overhead.json]
 
 Each build has a cluster of ten chunkservers with its monitor, to which the recording one reports every second. A pair is put, get and repair on one and

@@ -168,6 +168,10 @@ Result<Outcome> measure(SimulatedCluster& cluster, const Settings& settings, con
   cluster.set_repairs(options_of(mode, settings));
   cluster.crash_metaserver();
   cluster.restart_metaserver();
+  for (size_t manager = 0; manager < cluster.repair_managers(); ++manager) {
+    cluster.crash_repair_manager(manager, Crash::kKill);
+    cluster.restart_repair_manager(manager);
+  }
   KINTSUGI_TRY(cluster.wait_until_healthy());
   const size_t victim = choose_victim(cluster, settings);
   Outcome outcome{.lost = cluster.chunk_files(victim).size()};

@@ -81,6 +81,7 @@ TEST_F(CommandLine, AnswersWrongUsageWithTwoAndOneLine) {
       {"server", "remove", "x", "y"},
       {"cluster", "start", "--chunkservers", "0"},
       {"cluster", "start", "--repair-delay", "-1"},
+      {"cluster", "start", "--repair-managers", "0"},
       {"rmdir"},
       {"fsck", "--deep", "--list-missing"},
       {"fsck", "--rate", "1MiB"},
@@ -280,7 +281,8 @@ TEST_F(CommandLine, LocalClusterIsLoadedAsItWasMadeAndGrows) {
   ASSERT_TRUE(loaded) << loaded.error();
   EXPECT_EQ(loaded->options().policy, "rs-2-1-64k");
   // The monitor's program may not have been built.
-  EXPECT_EQ(loaded->daemons().size(), loaded->monitor_http().empty() ? 4u : 5u);
+  EXPECT_EQ(loaded->daemons().size(), loaded->monitor_http().empty() ? 5u : 6u);
+  EXPECT_EQ(loaded->daemons()[4].name, "repair-manager-1");
   const auto before = loaded->chunkserver_addresses();
   ASSERT_EQ(loaded->grow(5), Status{});
   loaded = LocalCluster::load(directory + "/c");

@@ -41,6 +41,14 @@ class Drain : public ::testing::Test {
     }
   }
 
+  /// From now on a host is told that can be without repair managers.
+  NotingHost& other_host() {
+    host.emplace(rig.told);
+    rig.meta->set_host(*host);
+    return *host;
+  }
+
+  std::optional<NotingHost> host;  // outlives the metaserver
   MetaServerRig rig{1, 8, 4};
 };
 
@@ -102,6 +110,23 @@ TEST_F(Drain, AMoveThatNobodyMakesIsToldAgain) {
   EXPECT_GE(rig.told.moves.size(), 2 * told);
 }
 
+TEST_F(Drain, WhileNoRepairManagerIsThereNoMoveIsWantedAndTheFirstOneIsToldAll) {
+  for (int i = 0; i < 10; ++i)
+    KINTSUGI_ASSERT_OK(rig.put("/f" + std::to_string(i), 2));
+  const ServerId server = rig.servers[0].id;
+  NotingHost& managers = other_host();
+  managers.anybody = false;
+  ASSERT_EQ(drain(server), Status{});
+  rig.pass(2);
+  EXPECT_TRUE(rig.told.moves.empty());
+  managers.anybody = true;
+  rig.pass(1);
+  std::set<ChunkId> told;
+  for (const WantedMove& move : rig.told.moves)
+    told.insert(move.chunk);
+  EXPECT_EQ(told.size(), rig.chunks_of(server).size());
+}
+
 TEST_F(Drain, OnlyAServerWithoutChunksThatIsDrainedOrDeadIsRemoved) {
   KINTSUGI_ASSERT_OK(rig.put("/f", 6));
   EXPECT_EQ(remove(ServerId{12345}).code(), Code::kNotFound);
@@ -153,6 +178,26 @@ TEST_F(Drain, MovesFromTheFullestToTheEmptiestAreWantedUntilTheyAreAboutAlike) {
   make_moves();
   rig.pass(12);
   EXPECT_TRUE(rig.told.moves.empty()) << "within the tolerance";
+}
+
+TEST_F(Drain, ThatNobodyMovedChunksWhileNoRepairManagerWasThereIsHeldAgainstNoServer) {
+  for (int i = 0; i < 40; ++i)
+    KINTSUGI_ASSERT_OK(rig.put("/f" + std::to_string(i), 2));
+  for (FakeServer& server : rig.servers)
+    server.free_bytes = 300ull << 30;
+  FakeServer& fresh = rig.add_server(0);
+  fresh.free_bytes = 900ull << 30;
+  rig.pass(10);
+  ASSERT_FALSE(rig.told.moves.empty());
+  NotingHost& managers = other_host();
+  managers.anybody = false;
+  rig.pass(150);
+  managers.anybody = true;
+  rig.told.moves.clear();
+  rig.pass(3);
+  EXPECT_FALSE(rig.told.moves.empty());
+  for (const proto::ServerState& state : rig.server_states())
+    EXPECT_FALSE(state.has_held_back()) << state.server_id();
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ class NotingHost final : public RepairHost {
  public:
   explicit NotingHost(Told& told) : told_(told) {}
   Duration repair_delay() const override { return 60s; }
+  bool anybody_repairs() const override { return anybody; }
   void server_dead(ServerId id) override { told_.dead.push_back(id); }
   void server_returned(ServerId id) override { told_.returned.push_back(id); }
   void block_report_complete(ServerId id) override { told_.reported.push_back(id); }
@@ -71,6 +72,8 @@ class NotingHost final : public RepairHost {
   void stripe_deleted(StripeId id) override { told_.deleted.push_back(id); }
   void move_wanted(const WantedMove& move) override { told_.moves.push_back(move); }
   void moves_cancelled(ServerId from) override { told_.cancelled.push_back(from); }
+
+  bool anybody = true;  ///< a repair manager is registered
 
  private:
   Told& told_;

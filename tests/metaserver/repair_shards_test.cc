@@ -39,7 +39,25 @@ class Shards {
   int quarters = 0;
 };
 
-TEST(RepairShards, AllAreTheMetaserversOwnWithoutManagers) {
+TEST(RepairShards, ANewClusterGivesThemToTheFirstManagerAtOnce) {
+  simulation::Simulation simulation{1};
+  RepairShards shards{simulation.clock(), 1};
+  shards.settle();
+  const uint64_t before = shards.last_epoch();
+  ASSERT_EQ(shards.join(7, "10.0.0.7:7002", ""), Status{});
+  EXPECT_EQ(shards.shards_of(7).size(), kRepairShards);
+  EXPECT_GT(shards.last_epoch(), before);
+}
+
+TEST(RepairShards, ATicketNamesItsShardWhateverElseIsInIt) {
+  for (const uint64_t random : {uint64_t{0}, uint64_t{1}, uint64_t{0x123456789ABCDEF0}, ~uint64_t{0}})
+    for (uint32_t shard = 0; shard < kRepairShards; ++shard) {
+      EXPECT_EQ(shard_of_ticket(ticket_of_shard(shard, random)), shard);
+      EXPECT_NE(ticket_of_shard(shard, random), 0u);
+    }
+}
+
+TEST(RepairShards, AreNobodysWithoutManagers) {
   Shards s;
   EXPECT_EQ(s.count(0), kRepairShards);
 }

@@ -1,6 +1,7 @@
 // Who is known and is not heard: an idle cluster's metaserver that dies, and servers that died before this monitor was started.
 #include <gmock/gmock.h>
 
+#include "common/proto/verdicts.h"
 #include "monitoring/daemon/absence_detector.h"
 #include "tests/monitoring/daemon_rig.h"
 
@@ -79,6 +80,25 @@ TEST(Absence, AMetaserverThatReportsIsNotSilentThoughItDoesNotAnswer) {
   EXPECT_EQ(rig.diagnose().verdicts_size(), 0) << "whatever holds it is another detector's matter";
   rig.report_for(8);
   EXPECT_EQ(only_verdict(rig).kind(), Verdict::SILENT);
+}
+
+TEST(Absence, ThatNoRepairManagerIsRegisteredIsToldUntilOneIs) {
+  MonitorRig rig;
+  rig.report_for(12);
+  rig.meta->repairs_status = {Code::kNotFound, "no repair manager is registered: nothing is repaired"};
+  rig.report_for(8);
+  const Verdict missing = only_verdict(rig);
+  EXPECT_EQ(missing.kind(), Verdict::SILENT);
+  EXPECT_EQ(missing.process_kind(), "repair-manager");
+  EXPECT_EQ(missing.confidence(), Verdict::CERTAIN);
+  EXPECT_TRUE(proto::is_without_repairs(missing));
+  EXPECT_THAT(proto::describe(missing),
+              testing::HasSubstr("repair manager: none is registered: what is lost is not repaired"));
+  rig.report_for(30);
+  EXPECT_EQ(only_verdict(rig).id(), missing.id());
+  rig.meta->repairs_status = {};
+  rig.report_for(15);
+  EXPECT_EQ(rig.diagnose().verdicts_size(), 0);
 }
 
 TEST(Absence, ARestartedMonitorKnowsTheServersThatWereSilentBefore) {

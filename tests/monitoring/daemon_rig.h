@@ -46,7 +46,7 @@ class FakeMetaserver {
                    [this](Context, const proto::Empty&,
                           proto::RepairStatusResponse& response) -> asio::awaitable<Status> {
                      response = repairs;
-                     co_return Status{};
+                     co_return repairs_status;
                    });
     server_.handle(
         rpc::Method::kDiskFree,
@@ -63,6 +63,7 @@ class FakeMetaserver {
   proto::RegisterMonitorRequest registered;
   proto::ListServersResponse servers;
   proto::RepairStatusResponse repairs;
+  Status repairs_status;  ///< of the answer
   proto::DiskFreeResponse space;
 
  private:

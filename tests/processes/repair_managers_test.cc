@@ -1,4 +1,6 @@
 // Repair managers as processes of their own; one is killed in the middle of its repairs.
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -79,6 +81,50 @@ TEST_F(RepairManagers, OneOfThreeIsKilledDuringRepairsAndAllIsRepairedOnce) {
       << read_file(log_of(3));
   EXPECT_EQ(kintsugi({"cluster", "stop", "--dir", cluster_directory()}).exit_code, 0);
   EXPECT_NE(read_file(log_of(3)).find("stopped"), std::string::npos);
+}
+
+TEST_F(RepairManagers, WithoutOneNothingIsRepairedAndEverybodySaysSoUntilTheClusterIsStartedAgain) {
+  start({"--chunkservers", "5", "--policy", "rs-3-2-64k", "--repair-delay", "0"});
+  const std::string file = make_file("file", 3'000'000, 1);
+  ASSERT_EQ(kintsugi({"put", file, "/file"}).exit_code, 0);
+  EXPECT_EQ(kintsugi({"repair", "status"}).exit_code, 0);
+  kill9("repair-manager-1");
+  kill9("chunkserver-2");
+  const auto says_so = [&] {
+    const Outcome status = kintsugi({"repair", "status"});
+    return status.exit_code == 1 &&
+           status.err.find("no repair manager is registered: nothing is repaired") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually(says_so, seconds(10))) << kintsugi({"repair", "status"}).err;
+  const std::string log = cluster_directory() + "/log/metaserver.log";
+  EXPECT_TRUE(eventually(
+      [&] {
+        return read_file(log).find("missing chunks wait; start kintsugi-repair-manager") != std::string::npos;
+      },
+      seconds(60)))
+      << read_file(log);
+  const Outcome diagnosed = kintsugi({"diagnose"});
+  EXPECT_NE(diagnosed.out.find("no repair manager is registered"), std::string::npos) << diagnosed.out;
+  EXPECT_FALSE(healthy());
+  ASSERT_EQ(kintsugi({"get", "/file", path("back")}).exit_code, 0);
+  EXPECT_EQ(run_command({"/usr/bin/cmp", file, path("back")}).exit_code, 0);
+  // What is missing is started, among it the repair manager.
+  restart_missing();
+  EXPECT_EQ(kintsugi({"repair", "status"}).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return healthy(); }, seconds(60))) << kintsugi({"fsck", "/"}).out;
+}
+
+TEST_F(RepairManagers, AClusterOfAnEarlierVersionGetsOneWhenItIsStarted) {
+  start({"--chunkservers", "3", "--policy", "rs-2-1-64k"});
+  ASSERT_EQ(kintsugi({"cluster", "stop", "--dir", cluster_directory()}).exit_code, 0);
+  const std::string description = cluster_directory() + "/cluster.json";
+  Json made = Json::parse(read_file(description));
+  made["repair_managers"] = 0;
+  std::ofstream(description) << made;
+  std::filesystem::remove(cluster_directory() + "/etc/repair-manager-1.toml");
+  restart_missing();
+  EXPECT_EQ(kintsugi({"repair", "status"}).exit_code, 0);
+  EXPECT_EQ(Json::parse(read_file(description)).at("repair_managers"), 1);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ constexpr size_t kServers = 12;
 /// The metaserver is five hours behind, half of the servers six hours ahead of true time.
 class DifferentClocks {
  public:
-  explicit DifferentClocks(uint64_t seed, size_t repair_managers = 0)
+  explicit DifferentClocks(uint64_t seed, size_t repair_managers = 1)
       : cluster({.seed = seed, .chunkservers = kServers, .racks = 6, .repair_managers = repair_managers}) {
     log::set_sink([this](log::Level level, std::string_view line) {
       if (level == log::Level::kWarning && line.find("clock of") != std::string_view::npos)
@@ -88,8 +88,8 @@ TEST(Clocks, ThatDifferAreToldOnceAndShownForEachServer) {
     hours.push_back(static_cast<int>(std::lround(server.clock_difference_seconds() / 3600)));
   EXPECT_EQ(std::ranges::count(hours, 11), 6);
   EXPECT_EQ(std::ranges::count(hours, 5), 6);
-  // Once by each server, and once of each by the metaserver.
-  EXPECT_EQ(clocks.warnings.size(), 2 * kServers);
+  // Once by each server and by the repair manager, and once of each server by the metaserver.
+  EXPECT_EQ(clocks.warnings.size(), 2 * kServers + 1);
   const auto names_one = [](const std::string& line) {
     return line.find("clock of server ") != std::string::npos;
   };

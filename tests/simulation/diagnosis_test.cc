@@ -320,12 +320,9 @@ TEST_F(Diagnosis, TheStuckMiddleOfAChainOfTwelveIsNamedAtEachOfItsPositions) {
     SCOPED_TRACE(position);
     ChainRepair repair(cluster, stripe, position);
     std::vector<size_t> helpers;
-    KINTSUGI_ASSERT_OK(cluster.wait_until(
-        [&] {
-          helpers = repair.helpers();
-          return helpers.empty() ? Status{Code::kUnavailable, "no repair runs"} : Status{};
-        },
-        10s));
+    // As soon as it begins: the last one of the chain is through with its part some milliseconds later.
+    for (int look = 0; look < 1000 && (helpers = repair.helpers()).empty(); ++look)
+      cluster.run_for(100us);
     ASSERT_EQ(helpers.size(), kHelpers);
     const size_t server = helpers[position];
     ASSERT_TRUE(cluster.node(server).faults().set(

@@ -99,7 +99,7 @@ TEST(Drain, AServerIsEmptiedByCopiesAndMayBeRemoved) {
 TEST(Drain, GoesOnUnderLoadWhileServersAndTheMetaserverCrash) {
   for (const uint64_t seed : seeds({11, 12, 13, 14, 15, 16, 17, 18, 19, 20})) {
     SimulatedCluster cluster(
-        {.seed = seed, .chunkservers = 14, .racks = 7, .repair_managers = seed % 2 ? 2u : 0u});
+        {.seed = seed, .chunkservers = 14, .racks = 7, .repair_managers = seed % 2 ? 2u : 1u});
     KINTSUGI_ASSERT_OK(cluster.start());
     put_files(cluster, 20);
     const std::vector<size_t> chosen = cluster.pick(2);

@@ -22,7 +22,7 @@ constexpr std::array kShapes{"star", "ppr", "chain", "auto"};
 /// A stripe on slow links that has lost one chunk, and its repair under way.
 class RunningRepair {
  public:
-  RunningRepair(uint64_t seed, const char* shape, size_t managers = 0)
+  RunningRepair(uint64_t seed, const char* shape, size_t managers = 1)
       : cluster({.seed = seed,
                  .chunkservers = 13,
                  .racks = 13,
@@ -37,8 +37,7 @@ class RunningRepair {
     for (size_t server = 0; server < cluster.chunkservers(); ++server)
       cluster.network().set_link(SimulatedCluster::name(server), kSlowLink, kSlowLink);
     const proto::Stripe stripe = cluster.stripes_of("/file").at(0);
-    (void)cluster.server_id(0);                                      // asks who is who
-    if (cluster.options().repair_managers > 0) cluster.run_for(4s);  // the shards are given out
+    (void)cluster.server_id(0);  // asks who is who
     lost = {StripeId{stripe.stripe_id()}, static_cast<uint32_t>(cluster.random_below(9))};
     victim = number(stripe.chunks(static_cast<int>(lost.index)).server_id());
     cluster.crash_chunkserver(victim, Crash::kPower);

@@ -46,12 +46,12 @@ void expect_slow_repairs_that_succeed(SimulatedCluster& cluster) {
 
 TEST(RepairLimits, OfOneMebibyteASecondMakeRepairsSlowButNoneFails) {
   for (const uint64_t seed : seeds({1, 2})) {
-    SimulatedCluster cluster(limited(seed, 0));
+    SimulatedCluster cluster(limited(seed, 1));
     expect_slow_repairs_that_succeed(cluster);
   }
 }
 
-TEST(RepairLimits, AreKnownToRepairManagersOfTheirOwn) {
+TEST(RepairLimits, AreKnownToSeveralRepairManagers) {
   SimulatedCluster cluster(limited(3, 2));
   expect_slow_repairs_that_succeed(cluster);
 }

@@ -27,7 +27,6 @@ class Managers {
     KINTSUGI_ASSERT_OK(cluster.start());
     for (size_t i = 0; i < files; ++i)
       KINTSUGI_EXPECT_OK(cluster.put(fmt::format("/file-{}", i), 1'000'000 + 1'000'000 * (i % 8)));
-    cluster.run_for(4s);  // the shards are given out
   }
 
   /// A server dies that holds something; waits until repairs of it run.
@@ -119,7 +118,7 @@ TEST(RepairManagers, AnotherTakesOverWhenOneDiesInTheMiddleOfItsRepairs) {
   }
 }
 
-TEST(RepairManagers, TheMetaserverRepairsItselfWhenAllAreGone) {
+TEST(RepairManagers, WhileAllAreGoneNothingIsRepairedAndTheMetaserverSaysSo) {
   for (const uint64_t seed : seeds({21, 22, 23, 24})) {
     Managers managers(seed);
     SimulatedCluster& cluster = managers.cluster;
@@ -127,10 +126,23 @@ TEST(RepairManagers, TheMetaserverRepairsItselfWhenAllAreGone) {
     managers.lose_a_server_and_wait_for_repairs(cluster.pick(1).front());
     for (size_t manager = 0; manager < kManagers; ++manager)
       cluster.crash_repair_manager(manager, Crash::kKill);
+    const size_t second = cluster.pick(1).front();
+    cluster.crash_chunkserver(second, Crash::kKill);
+    KINTSUGI_EXPECT_OK(cluster.wait_until_dead(second));
+    cluster.run_for(30s);
+    const auto missing = cluster.fsck();
+    ASSERT_TRUE(missing) << missing.error();
+    EXPECT_GT(missing->missing_chunks(), 0u);
+    const auto status = cluster.repair_status();
+    EXPECT_EQ(status.error().code(), Code::kNotFound);
+    EXPECT_NE(status.error().message().find("no repair manager is registered: nothing is repaired"),
+              std::string::npos)
+        << status.error();
+    KINTSUGI_EXPECT_OK(cluster.check_contents());  // clients decode what has no plan
+    // The first that comes learns all that is missing.
+    cluster.restart_repair_manager(0);
     KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
-    KINTSUGI_EXPECT_OK(cluster.check_contents());
-    // And leaves it to them when they are back.
-    for (size_t manager = 0; manager < kManagers; ++manager)
+    for (size_t manager = 1; manager < kManagers; ++manager)
       cluster.restart_repair_manager(manager);
     cluster.run_for(5s);
     managers.lose_a_server_and_wait_for_repairs(cluster.pick(1).front());

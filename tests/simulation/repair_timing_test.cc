@@ -38,6 +38,25 @@ TEST(RepairTiming, WithoutADelayTheFirstRepairBeginsWithinASecondOfTheServersDea
   }
 }
 
+TEST(RepairTiming, TheFirstRepairBeginsWithinFiftyMillisecondsOfTheVerdict) {
+  for (const uint64_t seed : seeds({51, 52, 53, 54})) {
+    SimulatedCluster cluster({.seed = seed, .repair_managers = 1 + seed % 2});
+    KINTSUGI_ASSERT_OK(cluster.start());
+    for (int i = 0; i < 10; ++i)
+      KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+    const size_t lost = holder(cluster, "/file-0", 0);
+    cluster.crash_chunkserver(lost, Crash::kPower);
+    cluster.run_for(cluster.options().dead_after - 2s);
+    while (cluster.liveness(lost).value() != proto::ServerState::DEAD)
+      cluster.run_for(1ms);
+    const Duration dead = cluster.elapsed();  // a look later than the metaserver found out
+    KINTSUGI_EXPECT_OK(cluster.wait_until_healthy());
+    EXPECT_LE(first_start(cluster), dead + 50ms);
+    std::printf("seed %llu: first repair %.1f ms after the verdict\n", static_cast<unsigned long long>(seed),
+                to_seconds(first_start(cluster) - dead) * 1e3);
+  }
+}
+
 TEST(RepairTiming, AServerThatReturnsWithinTheDelayIsNotRepaired) {
   for (const uint64_t seed : seeds({11, 12, 13})) {
     SimulatedCluster cluster({.seed = seed, .repair_delay = 60s});

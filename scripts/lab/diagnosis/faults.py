@@ -31,7 +31,6 @@ POINTS = [
     ("store-commit", "", "metaserver", ["metaserver."], "metaserver/service/"),
     ("serve-call", "AllocateStripe", "metaserver", ["AllocateStripe", "allocate_stripe"], "common/rpc/server_connection.cc"),
     ("serve-call", "Stat", "metaserver", ["Stat", "stat"], "common/rpc/server_connection.cc"),
-    ("start-repair", "", "metaserver", ["repair"], "repair_manager/manager/repair_runner.cc"),
 ]
 # Answers that are lost or come twice. An answer that comes twice holds nobody up: then no verdict is the right one.
 ANSWERS = [("RepairChunk", "chunkserver"), ("AllocateStripe", "metaserver"), ("Stat", "metaserver")]

@@ -44,7 +44,7 @@ def run(spec, results, lab):
         results.save()
 
 
-def settings_of(mode, chunk_bytes):
+def settings_of(mode):
     if mode == "joint":
         return {"repair.schedule": "joint"}
     return {"repair.schedule": "greedy", "repair.shape": mode}
@@ -52,7 +52,8 @@ def settings_of(mode, chunk_bytes):
 
 def measure(network, lab, cell, mode, rate, hosts, run_number):
     code, chunk = Code.parse(cell["code"]), cell["chunk_mib"] * MIB
-    settings = {"metaserver": {"repair.delay": "0s", "chunk_bytes": chunk, **settings_of(mode, chunk)}}
+    settings = {"metaserver": {"repair.delay": "0s", "chunk_bytes": chunk},
+                "repair-manager": settings_of(mode)}
     network.shape_all(None)
     with Cluster(network, lab.binaries, lab.directory / f"{mode}-{run_number}", cell["servers"], settings,
                  link_rates={host: (rate, rate) for host in hosts}) as cluster:

@@ -1,4 +1,4 @@
-/// A metaserver with its repair manager on its machine.
+/// A metaserver on its machine.
 #pragma once
 
 #include "metaserver/daemon/meta_daemon.h"

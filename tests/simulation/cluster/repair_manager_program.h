@@ -1,4 +1,4 @@
-/// A repair manager daemon on its machine.
+/// A repair manager on its machine.
 #pragma once
 
 #include "monitoring/sight/recorder.h"
@@ -17,6 +17,7 @@ class RepairManagerProgram final : public StartedProgram {
   }
 
   repair_manager::RepairManager& repairs() { return daemon_->repairs(); }
+  bool has_shards() const { return daemon_->feed().joined() && daemon_->feed().shards() > 0; }
   const sight::Recorder& recorder() const override { return recorder_; }
   sight::Reporting who() const override {
     const std::string address = daemon_->endpoint().to_string();

@@ -110,8 +110,7 @@ std::unique_ptr<Program> SimulatedCluster::make_metaserver() {
   options.metaserver.dead_after = options_.dead_after;
   options.metaserver.upload_ttl = options_.upload_ttl;
   options.metaserver.upload_idle = std::min(options.metaserver.upload_idle, options_.upload_ttl);
-  options.repairs = repairs_;
-  options.repairs.delay = options_.repair_delay;
+  options.repairs = {.delay = options_.repair_delay, .max_per_server = repairs_.max_per_server};
   return std::make_unique<MetaserverProgram>(metaserver_->node.runtime(), std::move(options), secret_,
                                              metaserver_disk_,
                                              simulation_.seed_for("recorder of metaserver"));
@@ -145,6 +144,7 @@ std::unique_ptr<Program> SimulatedCluster::make_repair_manager(size_t manager) {
   repair_manager::RepairDaemonOptions options;
   options.listen = {repair_manager_name(manager), kRepairManagerPort};
   options.metaserver = {"metaserver", kMetaserverPort};
+  options.repairs = repairs_;
   return std::make_unique<RepairManagerProgram>(
       managers_[manager]->node.runtime(), std::move(options), secret_,
       simulation_.seed_for(fmt::format("recorder of repair manager {}", manager)));
@@ -218,6 +218,16 @@ Status SimulatedCluster::start() {
   if (monitor_) begin(*monitor_, make_monitor());
   for (size_t server = 0; server < first; ++server)
     KINTSUGI_TRY(wait_until_alive(server, kStartLimit));
+  if (managers_.empty()) return {};
+  return wait_until([this] { return repairs_begin(); }, kStartLimit);
+}
+
+Status SimulatedCluster::repairs_begin() {
+  for (size_t manager = 0; manager < managers_.size(); ++manager) {
+    const auto* program = static_cast<const RepairManagerProgram*>(managers_[manager]->program.get());
+    if (!program->has_shards())
+      return {Code::kUnavailable, repair_manager_name(manager) + " has no shards yet"};
+  }
   return {};
 }
 

@@ -1,4 +1,4 @@
-/// A whole Kintsugi cluster in one thread: the real metaserver with its repair manager, the real chunkservers
+/// A whole Kintsugi cluster in one thread: the real metaserver, the real repair managers, the real chunkservers
 /// and the real client, on simulated machines. A scenario reads like this:
 ///
 ///     TEST(Loss, AFileOutlivesItsServers) {
@@ -56,7 +56,7 @@ struct ClusterOptions {
   size_t racks = 5;            ///< server i stands in rack i % racks
   size_t disks = 1;            ///< of each server: "/disk-0", ...
   size_t late_servers = 0;     ///< how many of the chunkservers, the last ones, are not started by start()
-  size_t repair_managers = 0;  ///< daemons of their own; none: the metaserver's does it
+  size_t repair_managers = 1;  ///< none: nothing is repaired
   size_t clients = 1;          ///< a path is always used by the same one
   bool monitor = false;        ///< runs one, and all others report to it
   /// Made anew for each start of the monitor. Empty: those of a real one.
@@ -67,7 +67,8 @@ struct ClusterOptions {
   uint64_t chunk_bytes = uint64_t{1} << 20;
   uint64_t inline_bytes = uint64_t{1} << 30;  ///< of small writes that the metaserver keeps
   Duration repair_delay{};
-  repair_manager::Options repairs;  ///< but for `delay`
+  /// Of each repair manager, but for `delay`; the metaserver divides `max_per_server` among them.
+  repair_manager::Options repairs;
   /// Rates of server i, each way: what its network card does, and what it is told. Servers beyond the end are fast and
   /// are told nothing.
   std::vector<uint64_t> link_bytes_per_second = {};
@@ -96,7 +97,7 @@ class SimulatedCluster {
   ~SimulatedCluster();
   SimulatedCluster(const SimulatedCluster&) = delete;
 
-  /// Starts all daemons; returns when all servers are alive for the metaserver.
+  /// Starts all daemons; returns when all servers are alive for the metaserver and it has all repair managers.
   Status start();
 
   const ClusterOptions& options() const { return options_; }
@@ -166,10 +167,11 @@ class SimulatedCluster {
   const MemoryStoreDisk::Map& durable_metadata() const { return metaserver_disk_.durable(); }
   /// Puts an older (or newer) copy in place of the store. REQUIRES: the metaserver does not run.
   void put_back_metadata(MemoryStoreDisk::Copy copy) { metaserver_disk_.put_back(std::move(copy)); }
-  /// From the metaserver's next start on.
+  /// From the next start of the metaserver and of each repair manager on.
   void set_repairs(repair_manager::Options repairs) { repairs_ = repairs; }
   void crash_monitor(Crash how = Crash::kKill);
   void restart_monitor();
+  size_t repair_managers() const { return managers_.size(); }
   void crash_repair_manager(size_t manager, Crash how);
   void restart_repair_manager(size_t manager);
   bool repair_manager_running(size_t manager) const { return managers_[manager]->node.running(); }
@@ -196,6 +198,7 @@ class SimulatedCluster {
   void rejoin(size_t server) { network().rejoin(name(server)); }
   SimNode& node(size_t server) { return servers_[server]->node; }
   SimNode& metaserver_node() { return metaserver_->node; }
+  SimNode& repair_manager_node(size_t manager) { return managers_[manager]->node; }
   SimNode& client_node(size_t client = 0) { return clients_[client]->node; }
   SimDisk& disk(size_t server) { return servers_[server]->node.disk(); }
   /// Its wall clock jumps; what it shows beyond the true time from now on.
@@ -279,6 +282,7 @@ class SimulatedCluster {
   asio::awaitable<void> remove_in_background(ClientProgram& program, std::shared_ptr<Operation> operation);
   asio::awaitable<void> check_in_background(ClientProgram& program, std::shared_ptr<Operation> operation);
   Result<proto::ListServersResponse> list_servers();
+  Status repairs_begin();
   Status health();
   Status stray_chunks();
   std::vector<std::string> chunk_paths(size_t server);

@@ -11,6 +11,8 @@ namespace {
 constexpr Duration kLoop = 60s;
 constexpr uint64_t kMostSkipped = 12;
 constexpr const char* kMetaserver = "metaserver";
+/// As verdicts call it.
+constexpr const char* kRepairManager = "repair manager repair-0:7002";
 
 }  // namespace
 
@@ -18,28 +20,28 @@ constexpr const char* kMetaserver = "metaserver";
 struct DrawnFault::Place {
   FaultPoint point;
   const char* detail;
-  bool at_metaserver;
+  Where where;
   std::vector<std::string> regions;
 };
 
 const std::vector<DrawnFault::Place>& DrawnFault::places() {
   static const std::vector<Place> all{
-      {FaultPoint::kServeStream, "WriteChunk", false, {"write_chunk", "WriteChunk"}},
-      {FaultPoint::kServeStream, "ReadChunk", false, {"read_chunk", "ReadChunk"}},
-      {FaultPoint::kServeStream, "PartialSum", false, {"partial_sum", "PartialSum"}},
-      {FaultPoint::kServeCall, "RepairChunk", false, {"repair_chunk", "RepairChunk"}},
-      {FaultPoint::kServeCall, "WriteSmallChunk", false, {"small", "WriteSmallChunk"}},
-      {FaultPoint::kSendChunk, "", false, {"read_chunk", "ReadChunk"}},
-      {FaultPoint::kDiskRead, "", false, {"disk", "read_blocks", "open", "own"}},
-      {FaultPoint::kDiskWrite, "", false, {"disk", "append", "segment"}},
-      {FaultPoint::kDiskSync, "", false, {"disk", "sync", "commit", "segment"}},
-      {FaultPoint::kOwnSum, "", false, {"partial_sum_own"}},
-      {FaultPoint::kForwardSum, "", false, {"partial_sum", "PartialSum"}},
-      {FaultPoint::kRebuild, "", false, {"repair_chunk", "rebuil", "RepairChunk"}},
-      {FaultPoint::kStoreCommit, "", true, {"metaserver."}},
-      {FaultPoint::kServeCall, "AllocateStripe", true, {"AllocateStripe", "allocate_stripe"}},
-      {FaultPoint::kServeCall, "Stat", true, {"Stat", "stat"}},
-      {FaultPoint::kStartRepair, "", true, {"repair"}},
+      {FaultPoint::kServeStream, "WriteChunk", Where::kChunkserver, {"write_chunk", "WriteChunk"}},
+      {FaultPoint::kServeStream, "ReadChunk", Where::kChunkserver, {"read_chunk", "ReadChunk"}},
+      {FaultPoint::kServeStream, "PartialSum", Where::kChunkserver, {"partial_sum", "PartialSum"}},
+      {FaultPoint::kServeCall, "RepairChunk", Where::kChunkserver, {"repair_chunk", "RepairChunk"}},
+      {FaultPoint::kServeCall, "WriteSmallChunk", Where::kChunkserver, {"small", "WriteSmallChunk"}},
+      {FaultPoint::kSendChunk, "", Where::kChunkserver, {"read_chunk", "ReadChunk"}},
+      {FaultPoint::kDiskRead, "", Where::kChunkserver, {"disk", "read_blocks", "open", "own"}},
+      {FaultPoint::kDiskWrite, "", Where::kChunkserver, {"disk", "append", "segment"}},
+      {FaultPoint::kDiskSync, "", Where::kChunkserver, {"disk", "sync", "commit", "segment"}},
+      {FaultPoint::kOwnSum, "", Where::kChunkserver, {"partial_sum_own"}},
+      {FaultPoint::kForwardSum, "", Where::kChunkserver, {"partial_sum", "PartialSum"}},
+      {FaultPoint::kRebuild, "", Where::kChunkserver, {"repair_chunk", "rebuil", "RepairChunk"}},
+      {FaultPoint::kStoreCommit, "", Where::kMetaserver, {"metaserver."}},
+      {FaultPoint::kServeCall, "AllocateStripe", Where::kMetaserver, {"AllocateStripe", "allocate_stripe"}},
+      {FaultPoint::kServeCall, "Stat", Where::kMetaserver, {"Stat", "stat"}},
+      {FaultPoint::kStartRepair, "", Where::kRepairManager, {"repair"}},
   };
   return all;
 }
@@ -64,19 +66,20 @@ void DrawnFault::draw_point() {
   const Place* place = &places()[random_.next() % places().size()];
   if (what == 4) {
     // A message of the callee's is lost: an answer, or a frame of what is read.
-    static const std::vector<Place> kLost{{FaultPoint::kAnswer, "WriteSmallChunk", false, {}},
-                                          {FaultPoint::kAnswer, "RepairChunk", false, {}},
-                                          {FaultPoint::kSendChunk, "", false, {}},
-                                          {FaultPoint::kAnswer, "AllocateStripe", true, {}},
-                                          {FaultPoint::kAnswer, "Stat", true, {}},
-                                          {FaultPoint::kAnswer, "RunRepair", true, {}}};
+    static const std::vector<Place> kLost{{FaultPoint::kAnswer, "WriteSmallChunk", Where::kChunkserver, {}},
+                                          {FaultPoint::kAnswer, "RepairChunk", Where::kChunkserver, {}},
+                                          {FaultPoint::kSendChunk, "", Where::kChunkserver, {}},
+                                          {FaultPoint::kAnswer, "AllocateStripe", Where::kMetaserver, {}},
+                                          {FaultPoint::kAnswer, "Stat", Where::kMetaserver, {}},
+                                          {FaultPoint::kAnswer, "RunRepair", Where::kMetaserver, {}}};
     place = &kLost[random_.next() % kLost.size()];
   }
   kind_ = what == 4 ? "lost-message" : what == 3 ? "cpu-loop" : "hang";
   point_ = name_of(place->point);
   detail_ = place->detail;
   regions_ = place->regions;
-  if (place->at_metaserver) server_ = kMetaserver;
+  if (place->where == Where::kMetaserver) server_ = kMetaserver;
+  if (place->where == Where::kRepairManager) server_ = kRepairManager;
   fault_ = {.point = place->point,
             .action = what == 4   ? FaultAction::kDrop
                       : what == 3 ? FaultAction::kCpuLoop
@@ -115,6 +118,7 @@ std::string DrawnFault::some_machine() {
 }
 
 SimNode& DrawnFault::node() const {
+  if (server_ == kRepairManager) return cluster_.repair_manager_node(0);
   return server_ == kMetaserver ? cluster_.metaserver_node() : cluster_.node(number_);
 }
 

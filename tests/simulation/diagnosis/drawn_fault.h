@@ -39,6 +39,7 @@ class DrawnFault {
   const std::vector<std::string>& regions() const { return regions_; }
 
  private:
+  enum class Where : uint8_t { kChunkserver, kMetaserver, kRepairManager };
   struct Place;
   static const std::vector<Place>& places();
   void draw_point();
@@ -53,7 +54,7 @@ class DrawnFault {
   std::string kind_, point_, detail_, server_, peer_;
   std::vector<std::string> regions_;
   uint64_t skip_ = 0;
-  size_t number_ = 0;  ///< of the server, unless it is the metaserver
+  size_t number_ = 0;  ///< of the server, unless it is the metaserver or the repair manager
   runtime::Fault fault_;
 };
 

@@ -71,7 +71,9 @@ constexpr std::array<std::string_view, kActs> kNames = {"put",
                                                         "read-only-disk",
                                                         "spoil-block",
                                                         "mend-one-disk",
-                                                        "blocking-calls"};
+                                                        "blocking-calls",
+                                                        "crash-manager",
+                                                        "cut-manager"};
 
 /// Codes with cells of the smallest size, so that files of some hundred KiB have several chunks.
 constexpr std::string_view kPolicies[] = {"rs-2-1-64k", "rs-2-2-64k",        "rs-3-2-64k",    "rs-4-2-64k",
@@ -138,6 +140,17 @@ void draw_blocking_calls(uint64_t seed, std::array<uint32_t, kActs>& weights) {
   weights[static_cast<size_t>(Act::kBlockingCalls)] = 1 + static_cast<uint32_t>(random.below(5));
 }
 
+/// Adds faults of repair managers to one seed in three, drawn apart for the same reason.
+void draw_faults_of_managers(uint64_t seed, std::array<uint32_t, kActs>& weights) {
+  SimRandom random(mix_bits(seed) ^ hash_name("repair managers"));
+  if (random.below(3) != 0) return;
+  weights[static_cast<size_t>(Act::kCrashManager)] = 1 + static_cast<uint32_t>(random.below(6));
+  if (random.coin()) return;
+  weights[static_cast<size_t>(Act::kCutManager)] = 1 + static_cast<uint32_t>(random.below(4));
+  uint32_t& mend = weights[static_cast<size_t>(Act::kMendNetwork)];
+  mend = std::max(mend, 4u);
+}
+
 Act draw_act(SimRandom& random, const std::array<uint32_t, kActs>& weights) {
   uint64_t sum = 0;
   for (const uint32_t weight : weights)
@@ -177,7 +190,7 @@ Schedule make_schedule(uint64_t seed, size_t steps) {
   cluster.late_servers = random.below(3) == 0 ? random.below(cluster.chunkservers - chunks + 1) : 0;
   cluster.racks = 1 + random.below(cluster.chunkservers);
   cluster.disks = 1 + random.below(2);
-  cluster.repair_managers = random.below(8) == 0 ? 1 : 0;
+  cluster.repair_managers = random.below(8) == 0 ? 2 : 1;
   cluster.chunk_bytes = 1 << 20;
   cluster.cache_bytes = random.coin() ? uint64_t{8} << 20 : 0;
   cluster.heartbeat_interval = std::chrono::milliseconds(200 + random.below(400));
@@ -196,6 +209,7 @@ Schedule make_schedule(uint64_t seed, size_t steps) {
   auto weights = draw_weights(random);
   draw_faults_of_one_disk(seed, cluster, weights);
   draw_blocking_calls(seed, weights);
+  draw_faults_of_managers(seed, weights);
   for (uint32_t number = 0; number < steps; ++number)
     schedule.steps.push_back({number, draw_act(random, weights), random.next(), draw_pause(random)});
   return schedule;

@@ -79,6 +79,9 @@ enum class Act : uint8_t {
   kMendOneDisk,
   /// Calls to a disk that block the program's thread: nothing else of the server goes on meanwhile.
   kBlockingCalls,
+  // Repair managers.
+  kCrashManager,  ///< or restart it, when it is down
+  kCutManager,    ///< from the metaserver, or from everybody
   kCount
 };
 

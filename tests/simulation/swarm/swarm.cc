@@ -143,6 +143,8 @@ bool Swarm::act(Act act, SimRandom& dice) {
     case Act::kReplaceDisk: return replace_disk(dice);
     case Act::kSpoilBlock: return spoil_block(dice);
     case Act::kBlockingCalls: return block_in_calls(dice);
+    case Act::kCrashManager: return crash_or_restart_manager(dice);
+    case Act::kCutManager: return cut_manager(dice);
     case Act::kHangOneDisk:
     case Act::kSlowOneDisk:
     case Act::kReadOnlyDisk:
@@ -407,6 +409,26 @@ bool Swarm::block_in_calls(SimRandom& dice) {
                              .times = 1 + dice.below(3),
                              .delay = std::chrono::milliseconds(100 + dice.below(1400))};
   return cluster_.node(server).faults().set(fault).has_value();
+}
+
+bool Swarm::crash_or_restart_manager(SimRandom& dice) {
+  const size_t manager = dice.below(cluster_.repair_managers());
+  if (cluster_.repair_manager_running(manager)) {
+    cluster_.crash_repair_manager(manager, dice.coin() ? Crash::kKill : Crash::kPower);
+  } else {
+    cluster_.restart_repair_manager(manager);
+  }
+  return true;
+}
+
+bool Swarm::cut_manager(SimRandom& dice) {
+  const std::string manager = SimulatedCluster::repair_manager_name(dice.below(cluster_.repair_managers()));
+  if (dice.coin()) {
+    cluster_.network().cut(manager, "metaserver");
+  } else {
+    cluster_.network().isolate(manager);
+  }
+  return true;
 }
 
 bool Swarm::rot_anywhere(SimRandom& dice) {

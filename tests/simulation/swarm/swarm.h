@@ -59,6 +59,8 @@ class Swarm {
   bool spoil_block(SimRandom& dice);
   bool hurt_one_disk(Act act, SimRandom& dice);
   bool block_in_calls(SimRandom& dice);
+  bool crash_or_restart_manager(SimRandom& dice);
+  bool cut_manager(SimRandom& dice);
   bool replace_disk(SimRandom& dice);
   bool drain(SimRandom& dice);
   bool add_server();
