@@ -47,6 +47,17 @@ void ChunkDeleter::close(const Order& order) {
   open_.erase(order.number);
 }
 
+void ChunkDeleter::note_kept(ChunkId id) {
+  if (const auto disk = store_.disk_of(id)) kept_on_.insert(*disk);
+}
+
+bool ChunkDeleter::take_kept() {
+  if (kept_on_.empty()) return false;
+  const std::vector<DiskReport> disks = store_.disk_reports();
+  const auto answers = [&](uint32_t disk) { return disks.at(disk).condition != DiskCondition::kHung; };
+  return std::erase_if(kept_on_, answers) > 0;
+}
+
 asio::awaitable<void> ChunkDeleter::run() {
   while (!tasks_.stopping()) {
     try_failed_again();
@@ -100,6 +111,7 @@ asio::awaitable<void> ChunkDeleter::carry_out(Order order) {
   wakeup_.notify_all();
   // A disk that is read-only or hangs keeps the chunk. The next block report names it again, so other orders go on.
   const bool kept = removed.code() == Code::kReadOnlyDevice || removed.code() == Code::kUnavailable;
+  if (removed.code() == Code::kUnavailable || held_up) note_kept(order.id);
   if (removed.ok() || removed.code() == Code::kNotFound || kept || held_up || !stands(order)) {
     close(order);
     co_return;

@@ -16,7 +16,8 @@ namespace kintsugi::chunkserver {
 
 /// An order is withdrawn when a chunk of its name is written before it was carried out: the order was given before the
 /// new copy was. One that cannot be carried out, as on a disk that is full to the last byte, is tried again. One whose
-/// disk is read-only or hangs counts as dealt with: the next block report names the chunk again if it is still there.
+/// disk is read-only or hangs counts as dealt with: the next block report names the chunk again if it is still there, and
+/// is due as soon as a disk that hung answers.
 class ChunkDeleter final : private WriteListener {
  public:
   static constexpr Duration kRetryAfter = std::chrono::seconds(10);
@@ -39,6 +40,8 @@ class ChunkDeleter final : private WriteListener {
   /// Orders are numbered from 1 as they come. All up to ordered() have come; all up to carried_out() are done.
   uint64_t ordered() const { return ordered_through_; }
   uint64_t carried_out() const { return open_.empty() ? ordered_through_ : *open_.begin() - 1; }
+  /// A disk that kept a chunk when it was to be deleted, because it hung, answers again: true once.
+  bool take_kept();
 
  private:
   struct Order {
@@ -58,6 +61,7 @@ class ChunkDeleter final : private WriteListener {
   /// The order was not withdrawn, and no later one has taken its place.
   bool stands(const Order& order) const;
   void close(const Order& order);
+  void note_kept(ChunkId id);
 
   const runtime::Runtime& runtime_;
   ChunkStore& store_;
@@ -69,8 +73,9 @@ class ChunkDeleter final : private WriteListener {
   uint64_t ordered_through_ = 0;
   TimePoint retry_at_{};  ///< of the orders that failed
   std::map<uint64_t, TimePoint>
-      under_way_;       ///< when each delete began that is under way, by the number of its order
-  size_t held_up_ = 0;  ///< deletes that are under way as well, for longer than kHeldUpAfter
+      under_way_;               ///< when each delete began that is under way, by the number of its order
+  std::set<uint32_t> kept_on_;  ///< positions of disks that hung when a chunk of theirs was to be deleted
+  size_t held_up_ = 0;          ///< deletes that are under way as well, for longer than kHeldUpAfter
   runtime::Event wakeup_;
   runtime::TaskGroup tasks_;
 };

@@ -136,6 +136,11 @@ std::optional<ChunkInfo> ChunkStore::find(ChunkId id) const {
   return entry == nullptr ? std::nullopt : std::optional(entry->info);
 }
 
+std::optional<uint32_t> ChunkStore::disk_of(ChunkId id) const {
+  const Entry* entry = index_.find(id);
+  return entry == nullptr ? std::nullopt : std::optional(entry->root->position);
+}
+
 std::vector<ChunkInfo> ChunkStore::list(ChunkId after, size_t limit) const {
   return chunks_.index().list(after, limit);
 }

@@ -82,6 +82,8 @@ class ChunkStore {
   asio::awaitable<Status> remove(Context context, ChunkId id) { return changes_.remove(context, id); }
 
   std::optional<ChunkInfo> find(ChunkId id) const;
+  /// The position of the disk that has the chunk.
+  std::optional<uint32_t> disk_of(ChunkId id) const;
   /// Up to `limit` chunks greater than `after`, sorted by id.
   std::vector<ChunkInfo> list(ChunkId after, size_t limit) const;
   /// Lists chunks like list(), with the position of the disk of each.

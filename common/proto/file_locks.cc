@@ -70,21 +70,40 @@ Result<bool> FileLocks::set(InodeId inode, const proto::FileLock& wanted, bool w
   locks = std::move(kept);
   count_ += locks.size();
   if (locks.empty()) locks_.erase({inode, whole_file});
+  note_place({inode, whole_file}, wanted.session());
   return true;
+}
+
+void FileLocks::note_place(const Key& key, uint64_t session) {
+  const auto locks = locks_.find(key);
+  const auto is_its = [&](const proto::FileLock& lock) { return lock.session() == session; };
+  if (locks != locks_.end() && std::ranges::any_of(locks->second, is_its)) {
+    places_[session].insert(key);
+    return;
+  }
+  const auto places = places_.find(session);
+  if (places == places_.end()) return;
+  places->second.erase(key);
+  if (places->second.empty()) places_.erase(places);
+}
+
+FileLocks::Table::iterator FileLocks::erase(Table::iterator at, uint64_t session) {
+  count_ -= std::erase_if(at->second, [&](const proto::FileLock& lock) { return lock.session() == session; });
+  return at->second.empty() ? locks_.erase(at) : std::next(at);
 }
 
 void FileLocks::add_beside(InodeId inode, const proto::FileLock& lock, bool whole_file) {
   if (count_ >= kMaxLocks) return;
   locks_[{inode, whole_file}].push_back(lock);
+  places_[lock.session()].insert({inode, whole_file});
   ++count_;
 }
 
 void FileLocks::session_ended(uint64_t session) {
-  for (auto at = locks_.begin(); at != locks_.end();) {
-    count_ -=
-        std::erase_if(at->second, [&](const proto::FileLock& lock) { return lock.session() == session; });
-    at = at->second.empty() ? locks_.erase(at) : std::next(at);
-  }
+  const auto places = places_.extract(session);
+  if (places.empty()) return;
+  for (const Key& key : places.mapped())
+    (void)erase(locks_.find(key), session);
 }
 
 bool FileLocks::any(InodeId inode, bool whole_file, uint64_t owner) const {
@@ -103,9 +122,9 @@ bool FileLocks::any_of_others(InodeId inode, uint64_t session) const {
 
 void FileLocks::forget(InodeId inode, uint64_t session) {
   for (auto at = locks_.lower_bound({inode, false}); at != locks_.end() && at->first.inode == inode;) {
-    count_ -=
-        std::erase_if(at->second, [&](const proto::FileLock& lock) { return lock.session() == session; });
-    at = at->second.empty() ? locks_.erase(at) : std::next(at);
+    const Key key = at->first;
+    at = erase(at, session);
+    note_place(key, session);
   }
 }
 
@@ -121,8 +140,9 @@ void FileLocks::add(const Table::value_type& locks, uint64_t session, std::vecto
 
 std::vector<proto::HeldLock> FileLocks::of(uint64_t session) const {
   std::vector<proto::HeldLock> held;
-  for (const auto& locks : locks_)
-    add(locks, session, held);
+  if (const auto places = places_.find(session); places != places_.end())
+    for (const Key& key : places->second)
+      add(*locks_.find(key), session, held);
   return held;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -41,8 +43,13 @@ class FileLocks {
   };
   using Table = std::map<Key, std::vector<proto::FileLock>>;
   static void add(const Table::value_type& locks, uint64_t session, std::vector<proto::HeldLock>& to);
+  /// Forgets what the session has there; returns the table's next entry.
+  Table::iterator erase(Table::iterator at, uint64_t session);
+  /// `places_` follows what the session has there now.
+  void note_place(const Key& key, uint64_t session);
 
   Table locks_;
+  std::unordered_map<uint64_t, std::set<Key>> places_;  ///< where each session has locks
   size_t count_ = 0;
 };
 

@@ -22,6 +22,8 @@ Result<std::string> Allocations::add(UploadId upload, StripeId stripe, const std
   forget_expired();
   if (allocations_.size() >= kMaxAllocations)
     return Status{Code::kLimitExceeded, "too many stripes are being written"};
+  if (!first_) first_ = stripe;
+  last_ = stripe;
   allocations_[stripe] = {upload, servers, clock_.now() + options_.upload_ttl};
   stripes_of_[upload].push_back(stripe);
 
@@ -62,6 +64,7 @@ std::optional<TimePoint> Allocations::allocated_at(StripeId stripe) const {
 bool Allocations::protects(StripeId stripe) const {
   const auto found = allocations_.find(stripe);
   if (found != allocations_.end() && found->second.expiry >= clock_.now()) return true;
+  if (first_ && first_ <= stripe && stripe <= last_) return false;
   // The process before this one may have allocated it, with a ticket that is still good.
   return !settled();
 }

@@ -17,8 +17,8 @@
 namespace kintsugi::metaserver {
 
 /// An allocation is proven by its ticket and kept in memory only to protect its chunks from garbage collection and to
-/// clean up. A metaserver that has restarted knows none of its predecessor's: it protects every stripe for
-/// `upload_ttl`, by when the tickets it did not sign have expired.
+/// clean up. A metaserver that has restarted knows none of its predecessor's: it protects every stripe that it has not
+/// allocated itself for `upload_ttl`, by when the tickets it did not sign have expired.
 ///
 /// A stripe may be sealed only while protects() holds of it, and its chunks are garbage only when it does not: so no
 /// chunk that may still be committed is ever deleted.
@@ -62,6 +62,8 @@ class Allocations {
   const rpc::Secret& secret_;
   const runtime::Clock& clock_;
   const TimePoint started_;
+  StripeId first_,
+      last_;  ///< all between them were allocated here; none of before the start or of another history is
   std::map<StripeId, Allocation> allocations_;  ///< ids grow with time, so this is also the order of expiry
   std::map<UploadId, std::vector<StripeId>> stripes_of_;
 };

@@ -154,7 +154,7 @@ void BlockReports::compare(Transaction& transaction, ServerId server, ChunkId ch
   // The server's word clears a chunk that was reported lost only after ChunkMap::kDistrust, when somebody read
   // bad bytes.
   if (written.length() == reported.length() && written.crc() == reported.crc()) {
-    chunks_.set_present(chunk);
+    if (const auto believed_from = chunks_.set_present(chunk)) note_distrusted(server, *believed_from);
   } else if (chunks_.set_lost(chunk, true)) {
     lost.push_back(
         {chunk, fmt::format("server {} has other bytes than were written", servers_.name_of(server))});
@@ -205,11 +205,17 @@ void BlockReports::note_sealed(ServerId id, std::optional<TimePoint> allocated) 
   server->report_again = std::min(server->report_again, server->last_doubt + ChunkMap::kPlacedMemory);
 }
 
+void BlockReports::note_distrusted(ServerId id, TimePoint believed_from) {
+  ServerRecord* server = servers_.find(id);
+  if (server != nullptr) server->believe_again = std::min(server->believe_again, believed_from);
+}
+
 bool BlockReports::should_ask(ServerId id) {
   ServerRecord* server = servers_.find(id);
   const TimePoint now = clock_.now();
-  if (server && now >= server->report_again) {
-    server->report_again = TimePoint::max();
+  if (server && now >= std::min(server->report_again, server->believe_again)) {
+    for (TimePoint* when : {&server->report_again, &server->believe_again})
+      if (now >= *when) *when = TimePoint::max();
     server->wants_block_report = true;
     server->block_report_due = now;
   }

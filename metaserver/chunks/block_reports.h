@@ -80,6 +80,10 @@ class BlockReports {
   /// be what the server told as lost already, when nothing is known of its allocation, or it was made before that.
   void note_sealed(ServerId server, std::optional<TimePoint> allocated);
 
+  /// A reader complained of a chunk on the server. It may be wrong, and what it read damaged on the way: a report from then on says
+  /// whether the server has the chunk.
+  void note_distrusted(ServerId server, TimePoint believed_from);
+
   /// The server is to be asked for a report now; then not again for a while.
   bool should_ask(ServerId server);
 

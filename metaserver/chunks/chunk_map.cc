@@ -24,9 +24,12 @@ bool ChunkMap::set_lost(ChunkId chunk, bool proven) {
   return is_new;
 }
 
-void ChunkMap::set_present(ChunkId chunk) {
+std::optional<TimePoint> ChunkMap::set_present(ChunkId chunk) {
   auto found = lost_.find(chunk);
-  if (found != lost_.end() && found->second <= clock_.now()) lost_.erase(found);
+  if (found == lost_.end()) return std::nullopt;
+  if (found->second > clock_.now()) return found->second;
+  lost_.erase(found);
+  return std::nullopt;
 }
 
 void ChunkMap::scan_lost(ChunkId after, const std::function<bool(ChunkId)>& visit) const {

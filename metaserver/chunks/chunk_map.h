@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "common/base/ids.h"
@@ -29,8 +30,8 @@ class ChunkMap {
   /// True: nothing was known against the chunk until now. `proven`: somebody read bytes that did not match. For
   /// kDistrust after it the server's word that it has the chunk is not enough.
   bool set_lost(ChunkId chunk, bool proven);
-  /// The chunk's server reports to have it.
-  void set_present(ChunkId chunk);
+  /// The chunk's server reports to have it. Returns from when on that is believed, if it is not yet.
+  std::optional<TimePoint> set_present(ChunkId chunk);
   bool lost(ChunkId chunk) const { return lost_.contains(chunk); }
   size_t lost_chunks() const { return lost_.size(); }
   /// Visits lost chunks in order, after `after`, until `visit` returns false.

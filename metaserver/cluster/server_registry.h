@@ -37,8 +37,10 @@ struct ServerRecord {
   TimePoint last_doubt =
       TimePoint::min();  ///< no report says yet whether a chunk is there that was placed then
   TimePoint report_again = TimePoint::max();  ///< when to ask for one that does
-  Duration clock_ahead{};                     ///< its wall clock less ours
-  bool clock_told = false;                    ///< that it differs, in the log
+  TimePoint believe_again =
+      TimePoint::max();     ///< when to ask for one that may clear a chunk of a reader's complaint
+  Duration clock_ahead{};   ///< its wall clock less ours
+  bool clock_told = false;  ///< that it differs, in the log
 };
 
 inline constexpr size_t kMaxServers = 10000;

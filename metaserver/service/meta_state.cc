@@ -145,6 +145,7 @@ bool MetaState::report_lost(ChunkId chunk, ServerId server, const std::string& w
   if (!stripe || chunk.index >= static_cast<uint32_t>(stripe->chunks_size())) return false;
   if (!server || stripe->chunks(static_cast<int>(chunk.index)).server_id() != server.value) return false;
   if (chunks.set_lost(chunk, proven)) host->chunk_lost(chunk, why);
+  if (proven) block_reports.note_distrusted(server, runtime.clock.now() + ChunkMap::kDistrust);
   return true;
 }
 

@@ -138,13 +138,20 @@ asio::awaitable<Status> NamespaceService::check_tree(const proto::RemoveRequest&
   co_return Status{};
 }
 
+asio::awaitable<Status> NamespaceService::settle_and_check(const proto::RemoveRequest& request) {
+  for (int round = 0; round < Settling::kMaxRounds; ++round) {
+    KINTSUGI_CO_TRY(co_await state_.settling.directories_of(request.path()));
+    KINTSUGI_CO_TRY(co_await check_tree(request));
+    // Others had turns meanwhile, and may have been given the lease of a directory: what they put there is not checked yet.
+    if (state_.settling.directories_are_settled(request.path())) co_return Status{};
+  }
+  co_return Status{Code::kUnavailable, request.path() + " is in use by other clients"};
+}
+
 asio::awaitable<Status> NamespaceService::remove(Context context, const proto::RemoveRequest& request,
                                                  Empty&) {
   sight::Module module{context, kRemove, {double(request.recursive())}};
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
-  KINTSUGI_CO_TRY(module.finish(co_await check_tree(request)));
-  // Others had turns meanwhile, and may have been given the lease of a directory.
-  KINTSUGI_CO_TRY(module.finish(co_await state_.settling.directories_of(request.path())));
+  KINTSUGI_CO_TRY(module.finish(co_await settle_and_check(request)));
   // It may have been carried out while this one waited.
   if (request_carried_out(state_.store, request.change()))
     co_return module.finish(co_await state_.finish_repeated(module.context()));

@@ -1,4 +1,5 @@
-/// One client with open files, and everything that the metaserver keeps of it by itself: it ends as a whole (Clients::end).
+/// One client with open files: what it holds, its leases, and what it has not heard of. Its locks are in FileLocks, what its kernel
+/// was told is in Promises, by inode. Clients::end ends all of it.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,10 @@ Result<Clients::Durable> Clients::keep(const proto::KeepSessionRequest& request,
   // Who has not told everything yet may not know of it either.
   const bool knows = !lost && !sessions.has_to_tell(id);
   if (!request.more() && (lost || knows) && lost != sessions.has_lost(id)) durable.lost = lost;
-  if (durable.lost) metaserver::note_loss(transaction, id, lost);
+  // One that comes back is there again, and may only tell later what it had: a metaserver that starts until then must not believe it.
+  const bool comes_back = durable.noted && (sessions.ended_by_silence(id) || !request.all());
+  if (comes_back && !knows) durable.lost = true;
+  if (durable.lost) metaserver::note_loss(transaction, id, *durable.lost);
   return durable;
 }
 
@@ -52,7 +55,7 @@ void Clients::end(uint64_t id, bool by_silence) {
   if (session == nullptr) return;
   locks.session_ended(id);
   leases.ended(*session);
-  promises.ended(id);
+  promises.ended(id, by_silence);
   sessions.end(id, by_silence);
 }
 

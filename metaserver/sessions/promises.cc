@@ -27,8 +27,8 @@ void Promises::session_is(uint64_t id, bool believes) {
   session->beliefs.believes = believes;
 }
 
-void Promises::ended(uint64_t session) {
-  ended_[session] = clock_.now();
+void Promises::ended(uint64_t session, bool by_silence) {
+  if (!by_silence || beliefs_of(session) != nullptr) ended_[session] = clock_.now();
   heard_.notify_all();
 }
 

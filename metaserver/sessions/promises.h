@@ -39,8 +39,9 @@ class Promises {
   void started() { before_until_ = clock_.now() + kHolds; }
   /// What the session says of itself. One that has said nothing yet may believe.
   void session_is(uint64_t session, bool believes);
-  /// The session ends, and believes nothing any more.
-  void ended(uint64_t session);
+  /// The session ends, and believes nothing any more: unless it ends by its silence and has never said anything of itself. Then
+  /// somebody may still be told as it.
+  void ended(uint64_t session, bool by_silence);
   void stop();
 
   /// What a kernel may believe of an inode: its attributes, or names in it, that they are there or not. Bits.

@@ -44,7 +44,8 @@ class Sessions {
   const ClientSession* find(uint64_t session) const;
   std::map<uint64_t, ClientSession>& all() { return sessions_; }
   const std::map<uint64_t, ClientSession>& all() const { return sessions_; }
-  /// Waits for something that the session is to be told. False: there was nothing until then, or it has ended.
+  /// Waits for something that the session is to be told. True: there may be something, or the session has ended meanwhile. False:
+  /// there was nothing until then, or there is no such session.
   asio::awaitable<bool> await_news(uint64_t session, TimePoint until);
   /// The session has opened the inode. Session 0 is none.
   void hold(uint64_t session, InodeId inode);

@@ -82,6 +82,23 @@ TEST_F(ChunkDeleterTest, AChunkOnAHungDiskStopsTheConfirmationOfNoOtherOrder) {
   EXPECT_EQ(left(chunks_[0]), chunks_[0].size());
 }
 
+TEST_F(ChunkDeleterTest, WhatAHungDiskKeptIsToldOfOnceWhenItAnswersAndWhatAReadOnlyOneKeptIsNot) {
+  rig_.node.disk().set_read_only(true, "/d1");
+  order({chunks_[1][0]});
+  rig_.simulation.run_for(1s);
+  EXPECT_FALSE(deleter_->take_kept()) << "it would be ordered again and again";
+  rig_.node.disk().set_hung(true, "/d0");
+  rig_.simulation.run_for(DiskHealth::kHungAfter + 2s);
+  order({chunks_[0][0]});
+  rig_.simulation.run_for(1s);
+  ASSERT_EQ(left(chunks_[0]), chunks_[0].size());
+  EXPECT_FALSE(deleter_->take_kept()) << "it hangs still";
+  rig_.node.disk().set_hung(false, "/d0");
+  rig_.simulation.run_for(2s);
+  EXPECT_TRUE(deleter_->take_kept());
+  EXPECT_FALSE(deleter_->take_kept());
+}
+
 TEST_F(ChunkDeleterTest, AChunkThatCannotBeDeletedNowIsTriedAgainAndConfirmedThen) {
   rig_.node.disk().fail_next(1, Code::kNoSpace, "/d0", simulation::DiskOp::kRemove);
   order({chunks_[0][0]});

@@ -191,6 +191,23 @@ TEST(BlockReport, WhatWasReportedTooSoonAfterAStartIsDecidedOnceThatIsOver) {
   EXPECT_EQ(rig.meta->stats().quarantined_chunks, 1u) << "without another report that somebody wants";
 }
 
+TEST(BlockReport, WhatThisProcessPlacedAndFreedIsGarbageHoweverShortlyAgoItStarted) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  FakeServer& server = rig.server(ServerId{stripe.chunks(0).server_id()});
+  const auto copy = server.chunks;
+  rig.pass(2);
+  KINTSUGI_ASSERT_OK(rig.remove("/f"));
+  rig.pass(10);
+  ASSERT_TRUE(server.chunks.empty());
+  // The disk hung when it was to delete them, or was away: it has them still.
+  server.chunks = copy;
+  server.wants_report = true;
+  rig.pass(5);
+  EXPECT_TRUE(server.chunks.empty()) << "no ticket of the process before can name them";
+}
+
 TEST(BlockReport, FindsTheCopyOfARepairThatTheProcessBeforeOrdered) {
   MetaServerRig rig;
   KINTSUGI_ASSERT_OK(rig.put("/f"));
@@ -212,6 +229,31 @@ TEST(BlockReport, FindsTheCopyOfARepairThatTheProcessBeforeOrdered) {
   const uint64_t reports = destination->report;
   rig.pass(120);
   EXPECT_EQ(destination->report, reports) << "it is asked once";
+}
+
+TEST(BlockReport, AChunkThatAReaderComplainedOfWronglyIsBelievedAgainWithoutALaterReportThatSomebodyWants) {
+  MetaServerRig rig;
+  KINTSUGI_ASSERT_OK(rig.put("/f"));
+  const proto::Stripe stripe = rig.open("/f")->stripes(0);
+  rig.pass(70);
+  proto::ReportChunkRequest complaint;
+  complaint.set_stripe_id(stripe.stripe_id());
+  complaint.set_corrupt(true);
+  const auto complain_of = [&](int index) {
+    complaint.set_index(static_cast<uint32_t>(index));
+    complaint.set_server_id(stripe.chunks(index).server_id());
+    EXPECT_TRUE(rig.call<proto::Empty>(rpc::Method::kReportChunk, complaint));
+  };
+  const auto available = [&](int index) { return rig.open("/f")->stripes(0).chunks(index).available(); };
+  complain_of(1);
+  rig.pass(100);
+  complain_of(1);  // once more: it is not believed sooner than after this one
+  complain_of(2);
+  rig.pass(550);
+  EXPECT_FALSE(available(1));
+  rig.pass(100);
+  EXPECT_TRUE(available(1));
+  EXPECT_TRUE(available(2));
 }
 
 TEST(BlockReport, RefusesPagesOutOfOrder) {

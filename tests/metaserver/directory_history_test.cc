@@ -24,7 +24,7 @@ class History {
     const std::string path = directory(), other = directory();
     const std::string file = path + "/" + any_of(files_), dir = path.empty() ? "/" : path;
     fail_a_commit_sometimes();
-    switch (pick(25)) {
+    switch (pick(26)) {
       case 0:
       case 1: note(rig.make_directory(path + "/" + any_of(directories_))); break;
       case 2:
@@ -60,7 +60,8 @@ class History {
         break;
       case 18:
         for (const std::string& place : {dir, std::string("/"), "/" + directories_[0]})
-          restore(place, other);
+          if (const auto entry = any_trashed(place))
+            restore(place, *entry, pick(2) ? "" : other + "/" + any_of(files_));
         break;
       case 19:
         if (const auto entry = any_trashed(dir)) note(rig.empty_trash(dir, pick(2) ? entry->entry() : ""));
@@ -78,6 +79,9 @@ class History {
       case 23: change_an_open_file(rig.inode(file)); break;
       case 24:
         if (pick(4) == 0) close_all();
+        break;
+      case 25:
+        if (pick(2) == 0) restore_from_a_trashed_directory(path + "/" + any_of(directories_));
         break;
     }
     commits_work();
@@ -259,11 +263,25 @@ class History {
     if (!all || all->entries().empty()) return std::nullopt;
     return all->entries(static_cast<int>(pick(static_cast<uint64_t>(all->entries_size()))));
   }
-  void restore(const std::string& dir, const std::string& other) {
-    const auto entry = any_trashed(dir);
-    if (!entry) return;
-    const std::string to = pick(2) ? "" : other + "/" + any_of(files_);
-    const auto path = rig.restore_trash(dir, entry->entry(), to);
+  /// Something of the directory is removed, then the directory itself: where it was is in the trash, too.
+  void restore_from_a_trashed_directory(const std::string& dir) {
+    note(rig.put(dir + "/" + files_[0], 1, 1 + pick(3000), true));
+    note(rig.remove(dir + "/" + files_[0]));
+    note(rig.put(dir + "/" + files_[1], 1, 1 + pick(3000), true));
+    note(rig.remove(dir, true));
+    const std::string parent = dir.substr(0, dir.rfind('/'));
+    proto::ListTrashRequest request;
+    request.set_path(parent.empty() ? "/" : parent);
+    const auto all = rig.call<proto::ListTrashResponse>(rpc::Method::kListTrash, request);
+    if (!all) return;
+    for (const proto::Trashed& entry : all->entries())
+      if (is_in_trash(entry.path())) restore(request.path(), entry, "");
+  }
+  static bool is_in_trash(const std::string& path) {
+    return (path + "/").find(fmt::format("/{}/", kTrashName)) != std::string::npos;
+  }
+  void restore(const std::string& dir, const proto::Trashed& entry, const std::string& to) {
+    const auto path = rig.restore_trash(dir, entry.entry(), to);
     if (!path) {
       note(path.error());
       return;
@@ -271,10 +289,9 @@ class History {
     commits_work();
     const auto back = rig.stat(*path);
     ASSERT_TRUE(back) << *path << " " << back.error();
-    EXPECT_EQ(back->inode(), entry->attributes().inode());
-    EXPECT_EQ(back->size(), entry->attributes().size());
-    const bool in_trash = (*path + "/").find(fmt::format("/{}/", kTrashName)) != std::string::npos;
-    EXPECT_FALSE(in_trash) << *path << ": it comes back into a trash";
+    EXPECT_EQ(back->inode(), entry.attributes().inode());
+    EXPECT_EQ(back->size(), entry.attributes().size());
+    EXPECT_FALSE(is_in_trash(*path)) << *path << ": it comes back into a trash";
     ++restored;
   }
   void turn_trash_off() {

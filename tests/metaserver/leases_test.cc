@@ -96,6 +96,29 @@ TEST(Leases, ASessionThatWasEndedIsToldThatItLostThem) {
   EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kStale);
 }
 
+TEST(Leases, ASessionThatWasEndedAndComesBackIsNotBelievedAfterARestartBeforeItHasTold) {
+  LeaseRig rig;
+  ASSERT_TRUE(*rig.get(kWriter, true, true));
+  for (int second = 0; rig.meta->state().sessions.known(kWriter) && second < 70; ++second) {
+    KINTSUGI_EXPECT_OK(rig.keep(kReader, [](auto&) {}));
+    rig.simulation.run_for(1s);
+  }
+  ASSERT_FALSE(rig.meta->state().sessions.known(kWriter)) << "it was silent";
+  ASSERT_TRUE(*rig.get(kReader, false, true));
+  KINTSUGI_EXPECT_OK(rig.grow(kReader, 400'000, 1));
+  KINTSUGI_EXPECT_OK(rig.keep(kReader, [&](auto& request) { request.add_give_back(rig.inode); }));
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [](auto&) {}));  // it does not know that it was given up
+  rig.restart();
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
+    request.set_all(true);
+    request.add_lease(rig.inode);
+  }));
+  EXPECT_FALSE(rig.meta->state().leases.owns(InodeId{rig.inode}, kWriter)) << "another has written since";
+  // Once it knows, it is believed again.
+  KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
+  EXPECT_FALSE(rig.meta->state().sessions.has_lost(kWriter));
+}
+
 TEST(Leases, ARecallWhoseAnswerWasLostIsToldAgain) {
   LeaseRig rig;
   EXPECT_TRUE(*rig.get(kWriter, true, true));

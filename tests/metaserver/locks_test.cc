@@ -1,4 +1,7 @@
 // Locks over all clients: what becomes of them when the metaserver starts anew, and who waits for whom.
+#include <ctime>
+#include <random>
+
 #include "metaserver/sessions/lock_waits.h"
 #include "tests/metaserver/metaserver_rig.h"
 
@@ -55,6 +58,75 @@ struct LockRig : MetaServerRig {
 
   uint64_t inode = 0;
 };
+
+proto::FileLock file_lock(uint64_t session, uint64_t begin, uint64_t end, proto::FileLock::Type type) {
+  proto::FileLock lock;
+  lock.set_session(session);
+  lock.set_owner(session * 10 + begin % 2);
+  lock.set_begin(begin);
+  lock.set_end(end);
+  lock.set_type(type);
+  return lock;
+}
+
+TEST(FileLocks, EachSessionHasWhatIsInTheTableOfItWhateverEndsBefore) {
+  constexpr uint64_t kSessions = 4, kInodes = 3, kEverybody = 99;
+  std::mt19937_64 dice(5);
+  FileLocks locks;
+  const auto in_the_table = [&](uint64_t session) {
+    std::vector<std::string> found;
+    for (uint64_t inode = 0; inode < kInodes; ++inode) {
+      for (const bool whole_file : {false, true}) {
+        const auto all = file_lock(kEverybody, 0, UINT64_MAX / 2, proto::FileLock::EXCLUSIVE);
+        for (const proto::FileLock& lock : locks.conflicts(InodeId{inode}, all, whole_file)) {
+          proto::HeldLock held;
+          held.set_inode(inode);
+          held.set_whole_file(whole_file);
+          *held.mutable_lock() = lock;
+          if (lock.session() == session) found.push_back(held.SerializeAsString());
+        }
+      }
+    }
+    return found;
+  };
+  size_t most = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const uint64_t session = 1 + dice() % kSessions, begin = dice() % 40;
+    const InodeId inode{dice() % kInodes};
+    const auto type = static_cast<proto::FileLock::Type>(dice() % 3);
+    switch (dice() % 40) {
+      case 0: locks.session_ended(session); break;
+      case 1: locks.forget(inode, session); break;
+      default:
+        ASSERT_TRUE(locks.set(inode, file_lock(session, begin, begin + dice() % 5, type), dice() % 2 == 0));
+    }
+    most = std::max(most, locks.count());
+    size_t sum = 0;
+    for (uint64_t each = 1; each <= kSessions; ++each) {
+      std::vector<std::string> held;
+      for (const proto::HeldLock& lock : locks.of(each))
+        held.push_back(lock.SerializeAsString());
+      ASSERT_EQ(held, in_the_table(each)) << step;
+      sum += held.size();
+    }
+    ASSERT_EQ(locks.count(), sum) << step;
+  }
+  EXPECT_GT(most, 30u);
+}
+
+TEST(FileLocks, TheEndOfASessionLooksAtNoLocksOfOthers) {
+  constexpr uint64_t kMany = 200'000, kSessions = 300;
+  FileLocks locks;
+  for (uint64_t inode = 0; inode < kMany; ++inode)
+    ASSERT_TRUE(locks.set(InodeId{inode}, file_lock(1, 0, 9, proto::FileLock::EXCLUSIVE), false));
+  for (uint64_t session = 2; session < 2 + kSessions; ++session)
+    ASSERT_TRUE(locks.set(InodeId{session}, file_lock(session, 10, 19, proto::FileLock::EXCLUSIVE), false));
+  const std::clock_t began = std::clock();
+  for (uint64_t session = 2; session < 2 + kSessions; ++session)
+    locks.session_ended(session);
+  EXPECT_LT(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, 0.3) << "seconds of this process";
+  EXPECT_EQ(locks.count(), kMany);
+}
 
 TEST(Locks, OfOneOwnerThatTouchAreOne) {
   LockRig rig;

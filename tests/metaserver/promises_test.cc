@@ -164,6 +164,23 @@ TEST(Promises, ASessionThatComesBackAfterItsEndIsToldOfChangesAgain) {
   EXPECT_GT(hear_of_a_change(before), before);
 }
 
+TEST(Promises, ASessionThatNeverSaidAnythingOfItselfMayBelieveWhenItEndsByItsSilence) {
+  PromiseRig rig;
+  constexpr uint64_t kMute = 7;
+  proto::GetInodeRequest open;
+  open.set_inode(rig.file);
+  open.set_session(kMute);
+  open.set_hold(true);
+  ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kGetInode, open));
+  for (int tenth = 0; rig.meta->state().sessions.known(kMute) && tenth < 700; ++tenth) {
+    if (tenth % 50 == 0) rig.keep(kWriter, 0);
+    rig.look(kMute, "f");
+    rig.simulation.run_for(100ms);
+  }
+  ASSERT_FALSE(rig.meta->state().sessions.known(kMute)) << "it was silent";
+  EXPECT_GT(rig.took([&] { return rig.chmod(kWriter, 0600); }), 500ms);
+}
+
 TEST(Promises, OnlyTheSessionThatIsToHearOfAChangeIsWoken) {
   PromiseRig rig;
   const auto poll = [](PromiseRig& rig, uint64_t session) -> asio::awaitable<void> {

@@ -35,6 +35,41 @@ struct SettlingRig : LeaseRig {
     return found ? found->attributes().inode() : 0;
   }
 
+  /// The directory /d of user 7, with so many files in it that one turn does not look through them.
+  InodeId make_large_tree() {
+    constexpr int kFiles = 600;
+    KINTSUGI_EXPECT_OK(make_directory("/d"));
+    const InodeId directory{inode_of("/d")};
+    proto::SetAttributesRequest owner;
+    owner.set_uid(7);
+    for (const uint64_t id : {directory.value, uint64_t{1}}) {
+      owner.set_inode(id);
+      EXPECT_TRUE(call<proto::InodeResponse>(rpc::Method::kSetAttributes, owner));
+    }
+    for (int i = 0; i < kFiles; ++i)
+      make(directory.value, fmt::format("{}", i), proto::Attributes::FILE);
+    return directory;
+  }
+  void make(uint64_t parent, const std::string& name, proto::Attributes::Type type, uint64_t session = 0) {
+    proto::MakeInodeRequest request;
+    request.set_parent(parent);
+    request.set_name(name);
+    request.set_type(type);
+    request.set_mode(0755);
+    if (session != 0) request.mutable_change()->set_session(session);
+    if (session != 0) request.mutable_change()->set_number(++changes);
+    const auto made = call<proto::InodeResponse>(rpc::Method::kMakeInode, request);
+    EXPECT_TRUE(made) << made.error();
+  }
+  void remove_large_tree(std::optional<Status>& ended) {
+    proto::RemoveRequest remove;
+    remove.set_path("/d");
+    remove.set_recursive(true);
+    remove.mutable_caller()->set_uid(7);
+    in_background(rpc::Method::kRemove, remove, ended);
+  }
+
+  uint64_t changes = 0;
   bool granted = false;
 };
 
@@ -126,32 +161,13 @@ TEST(Settling, AFileIsNotCutOffUnderALeaseThatIsGivenWhileItIsLookedThrough) {
 }
 
 TEST(Settling, ATreeIsNotRemovedUnderALeaseThatIsGivenWhileItIsLookedThrough) {
-  constexpr int kFiles = 600;  // more than one turn looks at
   int granted = 0;
   for (int turns = 0; turns < kTurns; ++turns) {
     std::optional<Status> ended;
     SettlingRig rig;
-    KINTSUGI_ASSERT_OK(rig.make_directory("/d"));
-    const InodeId directory{rig.inode_of("/d")};
-    proto::SetAttributesRequest owner;
-    owner.set_inode(directory.value);
-    owner.set_uid(7);
-    ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kSetAttributes, owner));
-    owner.set_inode(1);
-    ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kSetAttributes, owner));
-    for (int i = 0; i < kFiles; ++i) {
-      proto::MakeInodeRequest make;
-      make.set_parent(directory.value);
-      make.set_name(fmt::format("{}", i));
-      make.set_type(proto::Attributes::FILE);
-      ASSERT_TRUE(rig.call<proto::InodeResponse>(rpc::Method::kMakeInode, make));
-    }
+    const InodeId directory = rig.make_large_tree();
     ASSERT_TRUE(*rig.get_of(directory.value, kWriter, false, true));
-    proto::RemoveRequest remove;
-    remove.set_path("/d");
-    remove.set_recursive(true);
-    remove.mutable_caller()->set_uid(7);
-    rig.in_background(rpc::Method::kRemove, remove, ended);
+    rig.remove_large_tree(ended);
     rig.simulation.run_for(100ms);
     ASSERT_FALSE(ended);
     rig.give_back_and_take_again(directory, turns,
@@ -160,6 +176,31 @@ TEST(Settling, ATreeIsNotRemovedUnderALeaseThatIsGivenWhileItIsLookedThrough) {
     if (!rig.granted) continue;
     ++granted;
     EXPECT_TRUE(rig.owned(directory) && !ended) << turns << ": the writer says what is in it";
+  }
+  EXPECT_GT(granted, 0) << "this shows nothing";
+}
+
+TEST(Settling, WhatComesIntoATreeWhileItsRemovalWaitsIsCheckedAsWell) {
+  int granted = 0;
+  for (int turns = 0; turns < kTurns; ++turns) {
+    std::optional<Status> ended;
+    SettlingRig rig;
+    const InodeId directory = rig.make_large_tree();
+    ASSERT_TRUE(*rig.get_of(directory.value, kWriter, false, true));
+    rig.remove_large_tree(ended);
+    rig.simulation.run_for(100ms);
+    ASSERT_FALSE(ended);
+    rig.give_back_and_take_again(directory, turns,
+                                 [&] { return !find_entry(Reader(*rig.store), kRootInode, "d"); });
+    rig.simulation.run_for(100ms);
+    if (!rig.granted) continue;
+    ++granted;
+    rig.make(directory.value, "of another user", proto::Attributes::DIRECTORY, kWriter);
+    KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(directory.value); }));
+    rig.simulation.run_for(100ms);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(ended->code(), Code::kAccessDenied) << turns;
+    EXPECT_NE(rig.inode_of("/d/of another user"), 0u);
   }
   EXPECT_GT(granted, 0) << "this shows nothing";
 }

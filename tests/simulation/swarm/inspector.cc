@@ -57,14 +57,24 @@ void Inspector::see_servers() {
       server.chunks.insert(chunk.id);
     for (const ChunkId chunk : before) {
       const bool gone = !server.chunks.contains(chunk);
-      if (gone && (server.in_doubt || server.lacks_a_disk || server.doubtful.contains(chunk)))
-        server.excused.insert(chunk);
+      const bool was_damaged = server.in_doubt || server.doubtful.contains(chunk);
+      if (gone && (was_damaged || server.lacks_a_disk)) server.excused.insert(chunk);
+      if (gone && !was_damaged && server.lacks_a_disk) server.on_the_disk.insert(chunk);
       // A disk that is dropped takes it along and may bring it back with a new process, whose report tells of it.
       if (gone) placed_.erase({server.id, chunk});
       if (gone) server.doubtful.erase(chunk);  // it was found out; one that comes again is another one
     }
     std::erase_if(server.excused, [&](ChunkId chunk) { return server.chunks.contains(chunk); });
+    note_joined(server, *store);
   }
+}
+
+void Inspector::note_joined(Server& server, const chunkserver::ChunkStore& store) {
+  if (!server.lacks_a_disk || server.in_doubt || store.counters().disks_joined == 0) return;
+  if (store.known_space().failed_disks > 0) return;
+  for (const ChunkId chunk : std::exchange(server.on_the_disk, {}))
+    server.excused.erase(chunk);
+  server.lacks_a_disk = false;
 }
 
 const Inspector::Server* Inspector::server_with(ServerId id) const {

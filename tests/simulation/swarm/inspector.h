@@ -36,10 +36,11 @@ class Inspector {
   void damaged(size_t server, ChunkId chunk);
   /// Whatever this server holds may be gone, and what it is given too, until it starts again.
   void damaged(size_t server);
-  /// `disk_hangs`: what is on a disk that hangs at a start counts as lost until the next one.
+  /// `disk_hangs`: what is on a disk that hangs at a start counts as lost until it joins, or until the next start.
   void started_again(size_t server, bool disk_hangs) {
     servers_[server].started_again = true;
     servers_[server].lacks_a_disk = disk_hangs;
+    servers_[server].on_the_disk.clear();
   }
   /// To be called when no write is under way: what servers hold that were in doubt and started again is certain then.
   void no_write_is_under_way();
@@ -68,19 +69,22 @@ class Inspector {
 
  private:
   struct Server {
-    ServerId id;                 ///< as last seen; 0 before its first start
-    std::set<ChunkId> chunks;    ///< that it held when it was last seen to run
-    std::set<ChunkId> doubtful;  ///< of them: damaged on purpose
-    std::set<ChunkId> excused;   ///< gone for a reason, though metadata may still place them here
-    bool in_doubt = false;       ///< as a whole
-    bool started_again = false;  ///< since it came into doubt
-    bool lacks_a_disk = false;   ///< which hung when it started
+    ServerId id;                    ///< as last seen; 0 before its first start
+    std::set<ChunkId> chunks;       ///< that it held when it was last seen to run
+    std::set<ChunkId> doubtful;     ///< of them: damaged on purpose
+    std::set<ChunkId> excused;      ///< gone for a reason, though metadata may still place them here
+    bool in_doubt = false;          ///< as a whole
+    bool started_again = false;     ///< since it came into doubt
+    bool lacks_a_disk = false;      ///< which hung when it started, and has not joined yet
+    std::set<ChunkId> on_the_disk;  ///< of the excused: they are gone for no other reason
   };
   using Stripes = std::map<StripeId, proto::StoredStripe>;
 
   const MemoryStoreDisk::Map& metadata() const;
   Stripes stripes() const;
   void see_servers();
+  /// A disk that hung at the start has joined: what was excused for it is excused no longer.
+  void note_joined(Server& server, const chunkserver::ChunkStore& store);
   Finding look_at(StripeId id, const proto::StoredStripe& stripe) const;
   const Server* server_with(ServerId id) const;
   /// The metadata place the chunk on this server, or keep it there in quarantine.

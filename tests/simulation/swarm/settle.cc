@@ -41,6 +41,7 @@ void Swarm::end_faults() {
     disk.forget_faults();
     cluster_.node(server).faults().clear();
   }
+  one_disk_hung_.clear();
   // A disk that failed is used again by a new process only; a server with another one may live on as it is.
   if (schedule_.failed_disks_stay && !sick_.empty()) cluster_.run_for(kDisksAreLookedAt);
   for (const size_t server : std::exchange(sick_, {}))

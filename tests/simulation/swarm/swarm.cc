@@ -218,7 +218,7 @@ bool Swarm::restart_server(SimRandom& dice) {
 
 void Swarm::restart_server(size_t server) {
   cluster_.restart_chunkserver(server);
-  inspector_.started_again(server, hung_.contains(server));
+  inspector_.started_again(server, hung_.contains(server) || one_disk_hung_.contains(server));
 }
 
 bool Swarm::crash_or_restart_metaserver(SimRandom& dice) {
@@ -383,7 +383,7 @@ bool Swarm::hurt_one_disk(Act act, SimRandom& dice) {
   switch (act) {
     case Act::kHangOneDisk:
       disk.set_hung(true, at);
-      hung_.insert(server);
+      one_disk_hung_.insert(server);
       return true;
     case Act::kSlowOneDisk: disk.set_slow(2 + static_cast<double>(dice.below(3000)), at); return true;
     case Act::kReadOnlyDisk:

@@ -91,9 +91,10 @@ class Swarm {
   FileOperations files_;
   Appenders appenders_;
   KeptTrees trees_;
-  std::set<size_t> absent_;             ///< servers that were not added yet
-  std::set<size_t> hung_;               ///< servers that must be started again when faults end
-  std::set<size_t> sick_;               ///< servers with a disk that may have failed
+  std::set<size_t> absent_;         ///< servers that were not added yet
+  std::set<size_t> hung_;           ///< servers that must be started again when faults end
+  std::set<size_t> one_disk_hung_;  ///< servers one of whose disks hangs, or did: they go on by themselves
+  std::set<size_t> sick_;           ///< servers with a disk that may have failed
   std::map<size_t, ServerId> drained_;  ///< in this round, whether or not it was taken back
   std::shared_ptr<size_t> asking_ = std::make_shared<size_t>(0);  ///< drains that the present client asks for
   std::optional<MemoryStoreDisk::Copy> older_metadata_;
