@@ -154,6 +154,130 @@ TEST_F(StoreWithRemovedKeys, AScanJumpsOverWhatWasRemovedTogether) {
   EXPECT_EQ(look(*store_, 0, 10'000).first, found) << "what is not known any more is looked at";
 }
 
+/// A store whose batches remove ranges and say so, beside a plain map that is changed alike. Keys are short words of few letters, so
+/// that many begin others, and that the ends of ranges fall on keys, between them, and right behind them.
+class RangesBesideAMap : public StoreWithRemovedKeys {
+ protected:
+  using Model = std::map<std::string, std::string>;
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  struct View {
+    std::unique_ptr<const ReadView> view;
+    Model model;
+  };
+
+  std::string word() {
+    static constexpr std::string_view kLetters{
+        "\0\x01"
+        "ab\xfe\xff",
+        6};
+    std::string made(random_() % 3, 'a');
+    for (char& letter : made)
+      letter = kLetters[random_() % kLetters.size()];
+    return "w" + made + std::string(random_() % 2, '\0');
+  }
+  void change_at_random(Batch& batch) {
+    std::map<std::string, std::optional<std::string>> writes;
+    const auto put = [&](const std::string& key) { writes[key] = model_[key] = std::to_string(random_()); };
+    const auto remove = [&](const std::string& key) {
+      writes[key] = std::nullopt;
+      model_.erase(key);
+    };
+    for (uint64_t i = 0, ranges = random_() % 3; i < ranges; ++i) {
+      std::string begin = word(), end = word();
+      if (begin > end) std::swap(begin, end);
+      while (model_.lower_bound(begin) != model_.lower_bound(end))
+        remove(std::string(model_.lower_bound(begin)->first));
+      batch.emptied.push_back({begin, end, random_() % 300});
+    }
+    for (uint64_t i = 0, changes = random_() % 6; i < changes; ++i)
+      random_() % 4 == 0 ? remove(word()) : put(word());
+    for (auto& [key, value] : writes)
+      batch.writes.push_back({key, value});
+  }
+  /// Begins a commit and does not wait for it.
+  void begin(Batch batch) {
+    const auto body = [](KeyValueStore& store, Batch batch) -> asio::awaitable<void> {
+      KINTSUGI_EXPECT_OK(co_await store.commit(std::move(batch)));
+    };
+    asio::co_spawn(io_, body(*store_, std::move(batch)), asio::detached);
+    io_.restart();
+    io_.poll();
+  }
+  static Pairs of(const Model& model, const std::string& begin, const std::string& end, size_t most) {
+    Pairs pairs;
+    for (auto at = model.lower_bound(begin); at != model.end() && pairs.size() < most; ++at)
+      if (end.empty() || at->first < end) pairs.push_back(*at);
+    return pairs;
+  }
+  static Pairs of(const ReadView& view, const std::string& begin, const std::string& end, size_t most) {
+    Pairs pairs;
+    view.scan(begin, end, [&](std::string_view key, std::string_view value) {
+      pairs.emplace_back(key, value);
+      return pairs.size() < most;
+    });
+    return pairs;
+  }
+  void compare(const ReadView& view, const Model& model) {
+    const std::string begin = random_() % 4 == 0 ? "" : word(), end = random_() % 4 == 0 ? "" : word();
+    if (!end.empty() && begin > end) return;
+    const size_t most = random_() % 3 == 0 ? 1 + random_() % 5 : SIZE_MAX;
+    ASSERT_EQ(of(view, begin, end, most), of(model, begin, end, most));
+    const std::string key = word();
+    const auto found = model.find(key);
+    ASSERT_EQ(view.get(key), found == model.end() ? std::nullopt : std::optional(found->second));
+  }
+
+  std::mt19937_64 random_;
+  Model model_;
+  std::vector<View> views_;
+};
+
+TEST_F(RangesBesideAMap, AScanFindsWhatIsThereWhateverWasEmptiedWhenAndByWhichBounds) {
+  const uint64_t seed = Simulation::seed_from_environment(5);
+  SCOPED_TRACE("KINTSUGI_SIM_SEED=" + std::to_string(seed));
+  random_.seed(seed);
+  for (int round = 0; round < 4000; ++round) {
+    SCOPED_TRACE("in round " + std::to_string(round));
+    Batch batch;
+    change_at_random(batch);
+    random_() % 8 == 0 ? commit(std::move(batch)) : begin(std::move(batch));
+    if (random_() % 50 == 0) views_.push_back({store_->snapshot(), model_});
+    if (views_.size() > 4) views_.erase(views_.begin());
+    for (int look = 0; look < 4; ++look)
+      compare(*store_, model_);
+    for (const View& view : views_)
+      compare(*view.view, view.model);
+    if (HasFatalFailure()) return;
+    if (round % 500 == 499) {
+      commit({});
+      views_.clear();
+      open();
+    }
+  }
+}
+
+TEST_F(RangesBesideAMap, AScanFindsWhatIsThereWhenMoreRangesWereEmptiedThanAreRemembered) {
+  random_.seed(Simulation::seed_from_environment(6));
+  for (uint64_t round = 0; round < 3; ++round) {
+    for (uint64_t at = 0; at < 2 * EmptyRanges::kMost; ++at) {
+      Batch batch;
+      std::map<std::string, std::optional<std::string>> writes;
+      const uint64_t first = random_() % 20'000, end = first + random_() % 4;
+      for (uint64_t place = first; place < end; ++place) {
+        writes[key(place)] = std::nullopt;
+        model_.erase(key(place));
+      }
+      batch.emptied.push_back({key(first), key(end), 1000});
+      const std::string again = key(random_() % 20'000);
+      writes[again] = model_[again] = std::to_string(at);
+      for (auto& [name, value] : writes)
+        batch.writes.push_back({name, value});
+      at % 1000 == 0 ? commit(std::move(batch)) : this->begin(std::move(batch));
+    }
+    ASSERT_EQ(of(*store_, "", "", SIZE_MAX), of(model_, "", "", SIZE_MAX));
+  }
+}
+
 /// Extents of a file are changed at random, in both stores, and compared with a list of what each place of the file has.
 class ExtentsInBothStores : public StoreWithRemovedKeys {
  protected:
