@@ -31,8 +31,6 @@ EXCEPTIONS = {
 
 # What is being cut: each line goes when its work has ended, and they may be fewer than ten then with the exceptions.
 BEING_CUT = {
-    "chunkserver/service/chunk_service:ChunkService::ChunkService",
-    "chunkserver/service/metaserver_link:MetaserverLink::MetaserverLink",
     "client/lib/client",
     "monitoring/behaviour/section:Section::fit_form",
     "monitoring/daemon/console_api:ConsoleApi::repairs",
