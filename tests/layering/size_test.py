@@ -31,7 +31,6 @@ EXCEPTIONS = {
 
 # What is being cut: each line goes when its work has ended, and they may be fewer than ten then with the exceptions.
 BEING_CUT = {
-    "client/lib/client",
     "monitoring/behaviour/section:Section::fit_form",
     "monitoring/daemon/console_api:ConsoleApi::repairs",
     "monitoring/progress/loops:circuits",
