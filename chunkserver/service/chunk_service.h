@@ -3,8 +3,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/repair/partial_sum.h"
-#include "chunkserver/repair/repair_site.h"
+#include "chunkserver/service/capability_judge.h"
 #include "chunkserver/service/counters.h"
 #include "chunkserver/service/read_chunk.h"
 #include "chunkserver/service/small_chunks.h"
@@ -12,24 +11,16 @@
 #include "chunkserver/service/write_chunk.h"
 #include "common/proto/chunk.pb.h"
 #include "common/proto/types.pb.h"
-#include "common/rpc/metaserver_clock.h"
-#include "common/rpc/secret.h"
 #include "common/rpc/server.h"
 
 namespace kintsugi::chunkserver {
-
-/// By what capabilities are judged.
-struct CapabilityJudge {
-  const rpc::Secret& secret;
-  const rpc::MetaserverClock& clock;
-};
 
 /// Every call may fail with kPermissionDenied, and otherwise as the function that it is handed to.
 class ChunkService {
  public:
   /// References outlive the server's calls.
   ChunkService(const runtime::Runtime& runtime, CapabilityJudge judge, ChunkStore& store,
-               runtime::BufferPool& buffers, ServiceCounters& counters, PartialSums& sums, RepairSite& site);
+               runtime::BufferPool& buffers, ServiceCounters& counters);
 
   /// Maps the methods below. REQUIRES: the server has not started.
   void register_at(rpc::Server& server);
@@ -44,27 +35,17 @@ class ChunkService {
                                             proto::Empty& response);
   asio::awaitable<Status> read_small_chunk(Context context, const proto::ReadSmallChunkRequest& request,
                                            proto::ReadSmallChunkResponse& response);
-  asio::awaitable<Status> partial_sum(Context context, const proto::PartialSumRequest& request,
-                                      rpc::Stream& stream);
-  asio::awaitable<Status> repair_chunk(Context context, const proto::RepairChunkRequest& request,
-                                       proto::RepairChunkResponse& response);
-  asio::awaitable<Status> end_repair(Context context, const proto::EndRepairRequest& request, proto::Empty&);
   asio::awaitable<Status> verify_chunks(Context context, const proto::VerifyChunksRequest& request,
                                         rpc::Stream& stream);
   asio::awaitable<Status> ping(Context, const proto::Empty&, proto::Empty&);
 
  private:
-  Status check(const std::string& capability, ChunkId id, uint32_t operation) const;
-  Status check_node(StripeId stripe, const proto::RepairNode& node) const;
-
   const CapabilityJudge judge_;
   ServiceCounters& counters_;
   ChunkReceiver receiver_;
   ChunkSender sender_;
   SmallChunks small_;
   ChunkVerifier verifier_;
-  PartialSums& sums_;
-  RepairSite& site_;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -50,12 +50,16 @@ ChunkServer::ChunkServer(const runtime::Runtime& runtime, Options options, rpc::
       trees_(options_.tree_memory_bytes),
       sums_(runtime_, store_, buffers_, client_, pacer_, trees_),
       site_(runtime_, store_, buffers_, client_, pacer_, trees_),
-      service_(runtime_, {secret_, metaserver_clock_}, store_, buffers_, counters_, sums_, site_),
+      service_(runtime_, {secret_, metaserver_clock_}, store_, buffers_, counters_),
+      repairs_({secret_, metaserver_clock_}, counters_, sums_, site_),
       rates_(runtime_.clock, traffic_, options_.link_up_bytes_per_second,
              options_.link_down_bytes_per_second),
       prober_(runtime_, counters_, client_, recorder_, rates_),
-      heartbeat_(runtime_.clock, counters_, store_, rates_, options_.cpu_seconds) {
+      orders_(runtime_, store_, recorder_),
+      load_(runtime_.clock, counters_, store_, rates_, options_.cpu_seconds),
+      heartbeat_(runtime_.clock, store_, load_, recorder_, orders_, prober_) {
   service_.register_at(server_);
+  repairs_.register_at(server_);
   server_.handle_stream<&LinkProber::serve>(rpc::Method::kProbeLink, prober_);
   network_.down_rate = [this] { return rates_.down(); };
   pacer_.set_bandwidth(options_.repair_bytes_per_second);
@@ -86,11 +90,12 @@ asio::awaitable<Status> ChunkServer::start() {
   if (status.ok()) status = server_.start(options_.listen);
   if (!status.ok()) co_return status;
   link_ = std::make_unique<MetaserverLink>(
-      runtime_, store_, heartbeat_, prober_, client_, recorder_,
+      runtime_, store_, heartbeat_, client_, recorder_,
       LinkOptions{options_.metaserver, address(), options_.name, options_.rack, http_address_,
                   options_.repair_bytes_per_second, metaserver_clock_});
   link_->on_refused = on_refused;
   link_->start();
+  orders_.start();
   if (options_.probe_links) prober_.start();
   log::info("server {} serves {} chunks at {}", name(), store_.chunks(), address());
   co_return status;
@@ -107,6 +112,7 @@ asio::awaitable<void> ChunkServer::stop() {
   trees_.stop();
   service_.stop();
   if (link_) co_await link_->stop();
+  co_await orders_.stop();
   co_await prober_.stop();
   co_await server_.stop();
   co_await client_.stop();

@@ -12,6 +12,7 @@
 #include "chunkserver/service/chunk_service.h"
 #include "chunkserver/service/metaserver_link.h"
 #include "chunkserver/service/metered_network.h"
+#include "chunkserver/service/repair_service.h"
 #include "common/rpc/client.h"
 #include "common/rpc/server.h"
 #include "monitoring/sight/recorder.h"
@@ -101,8 +102,11 @@ class ChunkServer {
   PartialSums sums_;
   RepairSite site_;
   ChunkService service_;
+  RepairService repairs_;
   LinkRates rates_;
   LinkProber prober_;
+  DeletionOrders orders_;
+  LoadReport load_;
   Heartbeat heartbeat_;
   std::unique_ptr<MetaserverLink> link_;  ///< from start() on
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "monitoring/sight/summary.h"
+
 namespace kintsugi::chunkserver {
 namespace {
 
@@ -18,11 +20,19 @@ proto::DiskState::Health health_of(DiskCondition condition) {
 
 }  // namespace
 
-Heartbeat::Heartbeat(const runtime::Clock& clock, const ServiceCounters& counters, ChunkStore& store,
-                     const LinkRates& rates, std::function<double()> cpu_seconds)
+Heartbeat::Heartbeat(const runtime::Clock& clock, ChunkStore& store, LoadReport& load,
+                     const sight::Recorder& recorder, DeletionOrders& orders, LinkProber& prober)
     : store_(store),
-      load_(clock, counters, store, rates, std::move(cpu_seconds)),
+      load_(load),
+      recorder_(recorder),
+      orders_(orders),
+      prober_(prober),
       cache_(store.cache(), store.usage(), clock) {}
+
+void Heartbeat::restate() {
+  cache_.restate();
+  orders_.begin_anew();
+}
 
 void Heartbeat::fill_disks(proto::HeartbeatRequest& request) const {
   uint32_t position = 0;
@@ -70,12 +80,22 @@ void Heartbeat::fill(proto::HeartbeatRequest& request) {
   for (auto chunk = lost_.begin(); chunk != told_end; ++chunk)
     chunkserver::fill(*request.add_lost(), *chunk);
   lost_.erase(told_end, end);
+  *request.mutable_sight() = sight::summarise(recorder_, {});
+  orders_.acknowledge(request);
 }
 
 void Heartbeat::delivered(const proto::HeartbeatRequest& request) {
   // Heartbeats are sent one after the other, so what this one told still stands at the front.
   lost_.erase(lost_.begin(), lost_.begin() + request.lost_size());
   cache_.delivered(request);
+}
+
+void Heartbeat::obey(const proto::HeartbeatResponse& response) {
+  if (!response.probe_address().empty()) {
+    auto peer = runtime::Endpoint::parse(response.probe_address());
+    if (peer) prober_.offer(std::move(*peer));
+  }
+  orders_.take(response);
 }
 
 void fill(proto::ReportedChunk& out, const ChunkInfo& chunk) {

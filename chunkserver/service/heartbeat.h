@@ -1,10 +1,12 @@
-/// The contents of a chunkserver's heartbeats: disks, space, load, changes of the cache, and chunks that were lost.
+/// The contents of a chunkserver's heartbeats (disks, space, load, changes of the cache, chunks that were lost, orders that are
+/// done), and what their answers ask for.
 #pragma once
 
 #include <deque>
-#include <functional>
 
 #include "chunkserver/service/cache_report.h"
+#include "chunkserver/service/deletion_orders.h"
+#include "chunkserver/service/link_probe.h"
 #include "chunkserver/service/load_report.h"
 #include "chunkserver/store/chunk_store.h"
 #include "common/proto/meta.pb.h"
@@ -17,16 +19,19 @@ class Heartbeat {
   static constexpr size_t kMaxLost =
       1000;  ///< told in one heartbeat; the next one follows at once while there are more
 
-  /// References outlive it. `cpu_seconds` gives what this process used so far; it may be empty.
-  Heartbeat(const runtime::Clock& clock, const ServiceCounters& counters, ChunkStore& store,
-            const LinkRates& rates, std::function<double()> cpu_seconds);
+  /// References outlive it.
+  Heartbeat(const runtime::Clock& clock, ChunkStore& store, LoadReport& load, const sight::Recorder& recorder,
+            DeletionOrders& orders, LinkProber& prober);
 
-  /// The metaserver knows nothing of the cache: the next heartbeat begins anew.
-  void restate() { cache_.restate(); }
+  /// The metaserver knows nothing of the cache, nor of its orders: the next heartbeat begins anew.
+  void restate();
   /// Fills in everything but who the server is.
   void fill(proto::HeartbeatRequest& request);
   /// The metaserver has taken this heartbeat. Without this call, what was in it is told again.
   void delivered(const proto::HeartbeatRequest& request);
+  /// Does what the answer asks for: chunks are deleted, and another server is probed. Whether this server is to register or to
+  /// report again is the caller's.
+  void obey(const proto::HeartbeatResponse& response);
   /// Lost chunks wait to be told: those of a disk that failed must not count as healthy for minutes.
   bool more_to_tell() const { return !lost_.empty(); }
 
@@ -34,7 +39,10 @@ class Heartbeat {
   void fill_disks(proto::HeartbeatRequest& request) const;
 
   ChunkStore& store_;
-  LoadReport load_;
+  LoadReport& load_;
+  const sight::Recorder& recorder_;
+  DeletionOrders& orders_;
+  LinkProber& prober_;
   CacheReport cache_;
   std::deque<ChunkInfo> lost_;  ///< chunks that the metaserver does not know to be lost
 };

@@ -4,7 +4,6 @@
 #include "common/log/log.h"
 #include "common/runtime/fault_points.h"
 #include "monitoring/sight/module.h"
-#include "monitoring/sight/summary.h"
 
 namespace kintsugi::chunkserver {
 namespace {
@@ -16,27 +15,22 @@ constexpr sight::Site kReport{"chunkserver.block_report", {}, {"chunks"}};
 }  // namespace
 
 MetaserverLink::MetaserverLink(const runtime::Runtime& runtime, ChunkStore& store, Heartbeat& heartbeat,
-                               LinkProber& prober, rpc::Client& client, sight::Recorder& recorder,
-                               LinkOptions options)
+                               rpc::Client& client, sight::Recorder& recorder, LinkOptions options)
     : runtime_(runtime),
       store_(store),
       heartbeat_(heartbeat),
-      prober_(prober),
       client_(client),
       recorder_(recorder),
       options_(std::move(options)),
       incarnation_(runtime.random.next() | 1),
-      deleter_(runtime, store, recorder),
       tasks_(runtime) {}
 
 void MetaserverLink::start() {
   tasks_.spawn(run());
-  deleter_.start();
 }
 
 asio::awaitable<void> MetaserverLink::stop() {
   tasks_.request_stop();
-  co_await deleter_.stop();
   co_await tasks_.join();
 }
 
@@ -129,9 +123,6 @@ asio::awaitable<Status> MetaserverLink::register_server() {
   if (asked > Duration::zero()) interval_ = std::clamp(asked, kMinHeartbeatInterval, kMaxHeartbeatInterval);
   registered_ = true;
   report_due_ = runtime_.clock.now();
-  // A metaserver that has restarted numbers its orders anew, and gives again what it does not know to be done.
-  open_orders_.clear();
-  orders_received_ = orders_done_ = 0;
   heartbeat_.restate();
   log::info("server {} (number {}, id {}) at {} is registered with the metaserver {}",
             response.name().empty() ? options_.address : response.name(), given, store_.identity().server,
@@ -179,8 +170,6 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
   request.set_incarnation(incarnation_);
   request.set_sequence(++sequence_);
   heartbeat_.fill(request);
-  *request.mutable_sight() = sight::summarise(recorder_, {});
-  acknowledge_orders(request);
   request.set_repair_limit_bytes_per_second(options_.repair_limit_bytes_per_second);
   const TimePoint asked = runtime_.clock.now();
   request.set_wall_clock_ns(runtime_.clock.wall_now().time_since_epoch().count());
@@ -199,30 +188,7 @@ asio::awaitable<Status> MetaserverLink::send_heartbeat() {
 void MetaserverLink::obey(const proto::HeartbeatResponse& response) {
   if (response.register_again()) registered_ = false;
   if (response.report_blocks()) report_due_ = runtime_.clock.now();
-  if (!response.probe_address().empty()) {
-    auto peer = runtime::Endpoint::parse(response.probe_address());
-    if (peer) prober_.offer(std::move(*peer));
-  }
-  take_orders(response);
-}
-
-void MetaserverLink::take_orders(const proto::HeartbeatResponse& response) {
-  bool all = true;
-  for (const auto& victim : response.delete_chunks())
-    all = deleter_.order({StripeId(victim.stripe_id()), victim.index()}) && all;
-  // Orders that are not acknowledged are given again.
-  if (!all || response.orders() == 0) return;
-  orders_received_ = response.orders();
-  open_orders_.push_back({response.orders(), deleter_.ordered()});
-}
-
-void MetaserverLink::acknowledge_orders(proto::HeartbeatRequest& request) {
-  while (!open_orders_.empty() && open_orders_.front().last_of_them <= deleter_.carried_out()) {
-    orders_done_ = open_orders_.front().number;
-    open_orders_.pop_front();
-  }
-  request.set_orders_received(orders_received_);
-  request.set_orders_done(orders_done_);
+  heartbeat_.obey(response);
 }
 
 void MetaserverLink::keep_mark(const proto::MetadataMark& mark) {

@@ -1,16 +1,12 @@
-/// A chunkserver's side of its relation to the metaserver: registers, sends heartbeats and block reports, and does what
-/// the answers say.
+/// A chunkserver's side of its relation to the metaserver: registers, and sends heartbeats and block reports.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
 
-#include "chunkserver/service/chunk_deleter.h"
 #include "chunkserver/service/heartbeat.h"
-#include "chunkserver/service/link_probe.h"
 #include "common/proto/meta.pb.h"
 #include "common/rpc/client.h"
 #include "common/rpc/metaserver_clock.h"
@@ -47,7 +43,7 @@ class MetaserverLink {
   static constexpr Duration kMarkInterval = std::chrono::minutes(1);
 
   /// References outlive it.
-  MetaserverLink(const runtime::Runtime& runtime, ChunkStore& store, Heartbeat& heartbeat, LinkProber& prober,
+  MetaserverLink(const runtime::Runtime& runtime, ChunkStore& store, Heartbeat& heartbeat,
                  rpc::Client& client, sight::Recorder& recorder, LinkOptions options);
 
   void start();
@@ -68,16 +64,12 @@ class MetaserverLink {
   asio::awaitable<Status> report_blocks();
   asio::awaitable<Status> send_heartbeat();
   void obey(const proto::HeartbeatResponse& response);
-  void take_orders(const proto::HeartbeatResponse& response);
-  /// Tells the metaserver which of its orders have arrived and which are done, so that it forgets only the latter.
-  void acknowledge_orders(proto::HeartbeatRequest& request);
   void keep_mark(const proto::MetadataMark& mark);
   Context call_context();
 
   const runtime::Runtime& runtime_;
   ChunkStore& store_;
   Heartbeat& heartbeat_;
-  LinkProber& prober_;
   rpc::Client& client_;
   sight::Recorder& recorder_;
   LinkOptions options_;
@@ -88,15 +80,8 @@ class MetaserverLink {
   Duration interval_ = std::chrono::seconds(1);
   TimePoint report_due_;
   uint64_t disks_joined_ = 0;  ///< of which a report has told, or is about to
-  struct Orders {
-    uint64_t number;        ///< as the metaserver counts
-    uint64_t last_of_them;  ///< as the deleter counts
-  };
-  std::deque<Orders> open_orders_;  ///< not carried out as a whole yet
-  uint64_t orders_received_ = 0, orders_done_ = 0;
-  proto::MetadataMark mark_;  ///< the last one that the metaserver told
+  proto::MetadataMark mark_;   ///< the last one that the metaserver told
   TimePoint mark_kept_;
-  ChunkDeleter deleter_;
   runtime::TaskGroup tasks_;
 };
 

@@ -137,7 +137,7 @@ std::optional<ChunkInfo> ChunkStore::find(ChunkId id) const {
 }
 
 std::optional<uint32_t> ChunkStore::disk_of(ChunkId id) const {
-  const Entry* entry = index_.find(id);
+  const ChunkIndex::Entry* entry = chunks_.index().find(id);
   return entry == nullptr ? std::nullopt : std::optional(entry->root->position);
 }
 

@@ -1,0 +1,40 @@
+/// The metaserver's orders to delete chunks: taken from the answers to heartbeats, carried out, and acknowledged.
+#pragma once
+
+#include <deque>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "chunkserver/service/chunk_deleter.h"
+#include "common/proto/meta.pb.h"
+
+namespace kintsugi::chunkserver {
+
+/// The metaserver forgets an order only when it was told that the order is done, and gives again what did not arrive.
+class DeletionOrders {
+ public:
+  /// References outlive it.
+  DeletionOrders(const runtime::Runtime& runtime, ChunkStore& store, sight::Recorder& recorder)
+      : deleter_(runtime, store, recorder) {}
+
+  void start() { deleter_.start(); }
+  asio::awaitable<void> stop() { return deleter_.stop(); }
+
+  /// A metaserver that has restarted numbers its orders anew, and gives again what it does not know to be done.
+  void begin_anew();
+  void take(const proto::HeartbeatResponse& response);
+  /// Tells the metaserver which of its orders have arrived and which are done.
+  void acknowledge(proto::HeartbeatRequest& request);
+
+ private:
+  struct Orders {
+    uint64_t number;        ///< as the metaserver counts
+    uint64_t last_of_them;  ///< as the deleter counts
+  };
+
+  ChunkDeleter deleter_;
+  std::deque<Orders> open_;  ///< not carried out as a whole yet
+  uint64_t received_ = 0, done_ = 0;
+};
+
+}  // namespace kintsugi::chunkserver

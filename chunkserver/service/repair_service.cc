@@ -1,0 +1,53 @@
+#include "chunkserver/service/repair_service.h"
+
+#include "partial_sum/check_tree.h"
+
+namespace kintsugi::chunkserver {
+
+void RepairService::register_at(rpc::Server& server) {
+  using rpc::Method;
+  server.handle_stream<&RepairService::partial_sum>(Method::kPartialSum, *this);
+  server.handle<&RepairService::repair_chunk>(Method::kRepairChunk, *this);
+  server.handle<&RepairService::end_repair>(Method::kEndRepair, *this);
+}
+
+Status RepairService::check_node(StripeId stripe, const proto::RepairNode& node) const {
+  if (partial_sum::has_chunk(node)) {
+    // Either right is enough to read: a partial sum with coefficient 1 is the chunk.
+    const ChunkId own{stripe, node.index()};
+    if (!judge_.check(node.capability(), own, rpc::kOpRepair).ok())
+      KINTSUGI_TRY(judge_.check(node.capability(), own, rpc::kOpRead));
+  }
+  for (const proto::RebuiltChunk& store : node.stores())
+    KINTSUGI_TRY(judge_.check(store.capability(), {stripe, store.index()}, rpc::kOpWrite));
+  return {};
+}
+
+asio::awaitable<Status> RepairService::partial_sum(Context context, const proto::PartialSumRequest& request,
+                                                   rpc::Stream& stream) {
+  CountedCall call(counters_, &counters_.partial_sums, &counters_.repairs_running);
+  const CountedCall for_user(counters_, nullptr, request.user() ? &counters_.users_served : nullptr);
+  Status allowed = check_node(StripeId(request.stripe_id()), request.node());
+  if (!allowed.ok()) co_return call.finish(std::move(allowed));
+  co_return call.finish(co_await sums_.stream(context, request, stream));
+}
+
+asio::awaitable<Status> RepairService::repair_chunk(Context context, const proto::RepairChunkRequest& request,
+                                                    proto::RepairChunkResponse& response) {
+  CountedCall call(counters_, &counters_.repairs, &counters_.repairs_running);
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  Status allowed = judge_.check(request.capability(), id, rpc::kOpWrite);
+  if (!allowed.ok()) co_return call.finish(std::move(allowed));
+  co_return call.finish(co_await site_.repair_chunk(context, request, response));
+}
+
+asio::awaitable<Status> RepairService::end_repair(Context, const proto::EndRepairRequest& request,
+                                                  proto::Empty&) {
+  CountedCall call(counters_, nullptr, nullptr);
+  const ChunkId id{StripeId(request.stripe_id()), request.index()};
+  Status allowed = judge_.check(request.capability(), id, rpc::kOpWrite);
+  if (allowed.ok()) site_.end_repair(request);
+  co_return call.finish(std::move(allowed));
+}
+
+}  // namespace kintsugi::chunkserver

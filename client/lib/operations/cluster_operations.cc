@@ -1,0 +1,82 @@
+#include "client/lib/operations/cluster_operations.h"
+
+#include "client/lib/fsck_pages.h"
+
+namespace kintsugi::client {
+
+using rpc::Method;
+
+asio::awaitable<Result<proto::ListServersResponse>> ClusterOperations::list_servers() {
+  return cluster_.ask<proto::ListServersResponse>(Method::kListServers, std::make_unique<proto::Empty>());
+}
+
+asio::awaitable<Status> ClusterOperations::drain_server(uint64_t server_id, bool drain) {
+  auto request = std::make_unique<proto::DrainServerRequest>();
+  request->set_server_id(server_id);
+  request->set_drain(drain);
+  return cluster_.tell(Method::kDrainServer, std::move(request));
+}
+
+asio::awaitable<Status> ClusterOperations::remove_server(uint64_t server_id) {
+  auto request = std::make_unique<proto::RemoveServerRequest>();
+  request->set_server_id(server_id);
+  return cluster_.tell(Method::kRemoveServer, std::move(request), Repeat::kNever);
+}
+
+asio::awaitable<Result<proto::ShowStripeResponse>> ClusterOperations::show_stripe(uint64_t stripe_id) {
+  auto request = std::make_unique<proto::ShowStripeRequest>();
+  request->set_stripe_id(stripe_id);
+  return cluster_.ask<proto::ShowStripeResponse>(Method::kShowStripe, std::move(request));
+}
+
+asio::awaitable<Result<proto::FsckResponse>> ClusterOperations::fsck(std::string path,
+                                                                     const proto::FsckResponse& before) {
+  auto request = cluster_.request_for<proto::FsckRequest>(std::move(path));
+  continue_after(before, *request);
+  return cluster_.ask<proto::FsckResponse>(Method::kFsck, std::move(request), Repeat::kAllowed,
+                                           MetaLink::kLongCallLimit);
+}
+
+asio::awaitable<Result<proto::MetadataStatusResponse>> ClusterOperations::metadata_status() {
+  return cluster_.ask<proto::MetadataStatusResponse>(Method::kMetadataStatus,
+                                                     std::make_unique<proto::Empty>());
+}
+
+asio::awaitable<Status> ClusterOperations::accept_metadata() {
+  return cluster_.tell(Method::kAcceptMetadata, std::make_unique<proto::Empty>(), Repeat::kNever);
+}
+
+asio::awaitable<Result<proto::ListQuarantineResponse>> ClusterOperations::list_quarantine(
+    proto::ListQuarantineRequest request) {
+  return cluster_.ask<proto::ListQuarantineResponse>(
+      Method::kListQuarantine, std::make_unique<proto::ListQuarantineRequest>(std::move(request)));
+}
+
+asio::awaitable<Result<proto::ChangeQuarantineResponse>> ClusterOperations::change_quarantine(
+    proto::ChangeQuarantineRequest::Change change, uint64_t stripe_id) {
+  auto request = std::make_unique<proto::ChangeQuarantineRequest>();
+  request->set_change(change);
+  request->set_stripe_id(stripe_id);
+  return cluster_.ask<proto::ChangeQuarantineResponse>(Method::kChangeQuarantine, std::move(request),
+                                                       Repeat::kAllowed, MetaLink::kLongCallLimit);
+}
+
+asio::awaitable<Result<proto::RepairStatusResponse>> ClusterOperations::repair_status() {
+  return cluster_.ask<proto::RepairStatusResponse>(Method::kRepairStatus, std::make_unique<proto::Empty>());
+}
+
+asio::awaitable<Result<proto::RepairHistoryResponse>> ClusterOperations::repair_history(uint32_t limit) {
+  auto request = std::make_unique<proto::RepairHistoryRequest>();
+  request->set_limit(limit);
+  return cluster_.ask<proto::RepairHistoryResponse>(Method::kRepairHistory, std::move(request));
+}
+
+asio::awaitable<Result<proto::RunRepairResponse>> ClusterOperations::run_repair(
+    proto::RunRepairRequest request) {
+  proto::RunRepairResponse answer;
+  KINTSUGI_CO_TRY(co_await cluster_.resources().meta.call(cluster_.context(), Method::kRunRepair, request,
+                                                          answer, Repeat::kNever, MetaLink::kLongCallLimit));
+  co_return answer;
+}
+
+}  // namespace kintsugi::client

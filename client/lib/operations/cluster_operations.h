@@ -1,0 +1,48 @@
+/// What can be asked of the cluster, and done with it: its servers, its metadata, chunks in quarantine, repairs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "client/lib/operations/cluster_client.h"
+#include "common/proto/meta.pb.h"
+
+namespace kintsugi::client {
+
+/// A part of Client, which says what holds for paths and errors.
+class ClusterOperations {
+ public:
+  asio::awaitable<Result<proto::ListServersResponse>> list_servers();
+  /// Has the server's chunks moved away, or no longer; list_servers shows how many are left.
+  asio::awaitable<Status> drain_server(uint64_t server_id, bool drain);
+  /// Forgets a server that is dead or drained: an error while something is still on it.
+  asio::awaitable<Status> remove_server(uint64_t server_id);
+  asio::awaitable<Result<proto::ShowStripeResponse>> show_stripe(uint64_t stripe_id);
+  /// Checks one page of files by what the metaserver knows, the first one or that which follows `before`: go on while `more`.
+  asio::awaitable<Result<proto::FsckResponse>> fsck(std::string path, const proto::FsckResponse& before = {});
+  /// Tells whether the metadata is older than chunks beside it, and how many chunks are in quarantine.
+  asio::awaitable<Result<proto::MetadataStatusResponse>> metadata_status();
+  /// Goes on with metadata that is in doubt. kNotFound: it is not.
+  asio::awaitable<Status> accept_metadata();
+  /// One page of the quarantine: continue after its last chunk while `more`.
+  asio::awaitable<Result<proto::ListQuarantineResponse>> list_quarantine(
+      proto::ListQuarantineRequest request);
+  asio::awaitable<Result<proto::ChangeQuarantineResponse>> change_quarantine(
+      proto::ChangeQuarantineRequest::Change change, uint64_t stripe_id);
+  asio::awaitable<Result<proto::RepairStatusResponse>> repair_status();
+  asio::awaitable<Result<proto::RepairHistoryResponse>> repair_history(uint32_t limit);
+  /// Runs one repair, and returns when it has ended, with its record and the names of its servers.
+  asio::awaitable<Result<proto::RunRepairResponse>> run_repair(proto::RunRepairRequest request);
+
+ protected:
+  /// The cluster client outlives every operation.
+  explicit ClusterOperations(ClusterClient& cluster) : cluster_(cluster) {}
+  ~ClusterOperations() = default;
+
+ private:
+  ClusterClient& cluster_;
+};
+
+}  // namespace kintsugi::client
