@@ -386,13 +386,13 @@ TEST(LiveWork, ATargetThatIsReadMeanwhileHasNoMoreAnswersThanRequests) {
     while (!stop) {
       targets.count_submitted(5);
       targets.count_completed(5, 1);
-      targets.count_unanswered(5);
     }
   });
   uint64_t wrong = 0;
-  for (int read = 0; read < 4'000'000; ++read) {  // two of a million see it, when it can be seen
+  // What is wrong shows in one to a thousand of so many reads.
+  for (int read = 0; read < 12'000'000; ++read) {
     const TargetTotals target = targets.read()[0];
-    wrong += target.completed > target.submitted || target.unanswered > target.completed;
+    wrong += target.completed > target.submitted;
   }
   stop = true;
   writer.join();
