@@ -71,7 +71,7 @@ class Session {
   /// Begins to tell the metaserver every kKeepInterval, and to wait for recalls. `believes`: somebody passes answers
   /// on to a kernel that believes them for a while.
   void start(bool believes);
-  /// The user hears of no recall and of no loss any more: what is recalled is given back with the end of the session.
+  /// The user is neither asked nor told of anything any more: what is recalled is given back with the end of the session.
   void forget_user() { has_user_ = false; }
   /// Ends the session, unless `keep`: then another process goes on with it.
   asio::awaitable<void> stop(bool keep = false);
