@@ -31,9 +31,11 @@ asio::awaitable<Status> ChunkChanges::carry_out_commit(Context context, Finished
   auto claim = co_await chunks_.index().claim(id, &chunk.root);
   wait.stop();
   Status status = claim.has_error() ? claim.error() : Status{};
+  // Held until what is left of a commit that failed is gone: it may have the name that the next one gives its file.
+  SharedClaim held;
   if (status.ok()) {
-    const auto shared = std::make_shared<ChunkIndex::Claim>(std::move(*claim));
-    status = co_await commit_claimed(context, chunk, *interest, shared);
+    held = std::make_shared<ChunkIndex::Claim>(std::move(*claim));
+    status = co_await commit_claimed(context, chunk, *interest, held);
   }
   if (!status.ok() && chunk.file) co_await chunk.file->discard();
   co_return status;

@@ -81,6 +81,8 @@ asio::awaitable<size_t> merge(const runtime::Runtime& runtime, std::vector<Chunk
     for (size_t round = left.size(); round > 0; --round) {
       const ChunkIndex::Entry copy = left.front();
       left.pop_front();
+      // A disk that failed has left the index already: nothing of it may come back.
+      if (tasks.stopping() || copy.root->disk.failed()) co_return put;
       // Whoever changes the chunk just now knows nothing of this copy, and comes first.
       const auto claim = index.try_claim(copy.info.id, copy.root);
       if (!claim) left.push_back(copy);
@@ -92,7 +94,6 @@ asio::awaitable<size_t> merge(const runtime::Runtime& runtime, std::vector<Chunk
         surplus.add(copy);
       }
       if (++looked_at % kChunksOfATurn == 0) co_await asio::post(runtime.executor, asio::use_awaitable);
-      if (tasks.stopping() || copy.root->disk.failed()) co_return put;
     }
     if (!left.empty()) (void)co_await tasks.sleep_for(LateDisk::kLookEvery);
   }

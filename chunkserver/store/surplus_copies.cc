@@ -35,11 +35,22 @@ asio::awaitable<void> SurplusCopies::remove(ChunkIndex::Entry copy) {
   const auto claim = co_await index_.claim(id, copy.root);
   if (!claim) co_return add(copy);
   const ChunkIndex::Entry* used = index_.find(id);
+  if (used == nullptr) co_return co_await use(copy);
   // A newer copy may stand under the same name on that disk by now, and one that differs may be the right one.
-  if (used == nullptr || used->root == copy.root || !(used->info == copy.info)) co_return;
+  if (used->root == copy.root || !(used->info == copy.info)) co_return;
   const Status removed = co_await remove_copy(Context{}, copy);
   if (!removed.ok())
     log::warning("the second copy of chunk {} cannot be removed: {}", id, removed.to_string());
+}
+
+asio::awaitable<void> SurplusCopies::use(ChunkIndex::Entry copy) {
+  // A newer copy that stood under its name may have taken it along.
+  const auto opened = co_await open_copy(copy);
+  if (!opened || !((*opened)->info == copy.info) || copy.root->disk.failed()) co_return;
+  log::info("chunk {} is used from disk {}: its other copy was deleted or lost", copy.info.id,
+            copy.root->disk.root());
+  copy.generation = 0;  // it gets a new one
+  index_.insert(copy);
 }
 
 }  // namespace kintsugi::chunkserver

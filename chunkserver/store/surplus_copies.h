@@ -12,8 +12,9 @@
 
 namespace kintsugi::chunkserver {
 
-/// Takes each off its disk as soon as that answers. A copy stays whose chunk is used from nowhere else by then, or differs from
-/// what is used: it may be the right one. References outlive it.
+/// Takes each off its disk as soon as that answers. A copy stays that differs from what is used: it may be the right one. When the
+/// chunk was deleted or lost by then, the copy is the one that is used: the next block report tells of it, and it can be deleted.
+/// References outlive it.
 class SurplusCopies {
  public:
   static constexpr Duration kLookAgain = std::chrono::seconds(10);  ///< whether disks that hung answer
@@ -27,6 +28,8 @@ class SurplusCopies {
 
  private:
   asio::awaitable<void> remove(ChunkIndex::Entry copy);
+  /// REQUIRES: the caller has the chunk's claim, and no copy of it is used.
+  asio::awaitable<void> use(ChunkIndex::Entry copy);
 
   ChunkIndex& index_;
   const runtime::Clock& clock_;

@@ -31,6 +31,11 @@ asio::awaitable<Status> LockOperations::unlock(const Caller& caller, NodeId node
   LockRequest request;
   request.owner = owner;
   request.flock = whole_file;
+  return give_back(caller, node, request);
+}
+
+asio::awaitable<Status> LockOperations::give_back(const Caller& caller, NodeId node, LockRequest request) {
+  request.lock.type = LockType::kUnlock;
   const auto done = co_await files_.locks().lock(caller.context, lock_request(node, request));
   co_return done ? Status{} : done.error();
 }
@@ -62,7 +67,7 @@ asio::awaitable<Status> LockOperations::set_lock(const Caller& caller, NodeId no
     const auto answer = co_await files_.locks().lock(caller.context, std::move(wanted));
     if (!answer) co_return answer.error();
     if (answer->granted()) {
-      if (caller.interrupt->abandoned()) (void)co_await unlock(caller, node, request.owner, request.flock);
+      if (caller.interrupt->abandoned()) (void)co_await give_back(caller, node, request);
       co_return Status{};
     }
     if (!request.wait) co_return Status{Code::kWouldBlock, "somebody else has the lock"};

@@ -22,6 +22,8 @@ class LockOperations {
   asio::awaitable<Status> unlock(const Caller& caller, NodeId node, LockOwner owner, bool whole_file);
 
  private:
+  /// Takes the range of the request away from its owner, and leaves what else the owner has in the file.
+  asio::awaitable<Status> give_back(const Caller& caller, NodeId node, LockRequest request);
   proto::LockRequest lock_request(NodeId node, const LockRequest& request) const;
 
   runtime::Random& random_;

@@ -134,6 +134,9 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
       // Those that no extent names are nobody's.
       state_.uploads.release(transaction, upload, {}, *stripes, effects.freed);
       note_change(transaction, request.change(), InodeId{request.inode()});
+      // The upload of a write that is refused at last goes on, so that its stripes are freed with it.
+      status = state_.account(transaction);
+      if (!status.ok()) co_return co_await state_.finish_read(context, status);
       state_.uploads.ended(upload);
     }
     transaction.by = request.change().session();

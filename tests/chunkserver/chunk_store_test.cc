@@ -318,6 +318,29 @@ TEST(ChunkStore, SmallChunksOnAFullDiskFailCleanlyToo) {
   EXPECT_EQ(*rig.get(chunk_id(200)), chunk_bytes(500'000, 200));
 }
 
+TEST(ChunkStore, ADiskFullOfSmallChunksHasRoomAgainWhenHalfOfThemAreDeleted) {
+  StoreRig rig(1, 1, {.segment_bytes = 64 * kMiB});
+  rig.node.disk().set_capacity("/d0", 256 * kMiB);
+  rig.start();
+  constexpr size_t kBytes = 400'000;
+  uint64_t stored = 0;
+  while (rig.put(chunk_id(stored + 1), chunk_bytes(kBytes, stored + 1)).ok())
+    ++stored;
+  ASSERT_GT(stored * kBytes, 100 * kMiB);
+  // In all segments alike, so that none of them is worth much less than the others.
+  uint64_t deleted = 0;
+  for (uint64_t stripe = 1; stripe <= stored; ++stripe) {
+    if (stripe % 5 >= 3) continue;
+    KINTSUGI_ASSERT_OK(rig.remove(chunk_id(stripe)));
+    ++deleted;
+  }
+  rig.simulation.run_for(10min);
+  for (uint64_t stripe = 1; stripe <= deleted / 2; ++stripe)
+    KINTSUGI_ASSERT_OK(rig.put(chunk_id(10'000 + stripe), chunk_bytes(kBytes, stripe)));
+  for (uint64_t stripe = 3; stripe <= stored; stripe += 5)
+    EXPECT_EQ(*rig.get(chunk_id(stripe)), chunk_bytes(kBytes, stripe));
+}
+
 TEST(ChunkStore, ABrokenDiskIsDroppedAloneAndItsChunksAreReportedLost) {
   StoreRig rig(1, 2);
   rig.node.disk().set_capacity("/d0", 1ull << 30);
@@ -408,6 +431,51 @@ TEST(ChunkStore, RemovesTheSecondCopyOfAChunkThatTwoDisksHave) {
     }
     EXPECT_EQ(holders, 1u) << size << " bytes";
   }
+}
+
+/// A store that has two copies of a chunk, the older one on a disk that hangs.
+struct TwoCopies {
+  explicit TwoCopies(size_t size) : rig(1, 2), bytes(chunk_bytes(size, 1)) {
+    rig.node.disk().set_capacity("/d0", 1ull << 30);
+    rig.node.disk().set_capacity("/d1", 16 * kMiB);  // too little for the chunk
+    rig.start();
+    KINTSUGI_EXPECT_OK(rig.put(id, bytes));
+    rig.node.disk().set_capacity("/d1", 1ull << 30);
+    rig.node.disk().set_hung(true, "/d0");
+    rig.simulation.run_for(15s);
+    KINTSUGI_EXPECT_OK(rig.put(id, bytes));
+  }
+  void answer() {
+    rig.node.disk().set_hung(false, "/d0");
+    rig.simulation.run_for(2 * SurplusCopies::kLookAgain);
+  }
+  StoreRig rig;
+  const ChunkId id = chunk_id(1);
+  const std::vector<std::byte> bytes;
+};
+
+TEST(ChunkStore, ACopyOnADiskThatHungIsKnownAgainWhenItsChunkWasDeletedMeanwhile) {
+  for (const size_t size : {size_t{20'000}, size_t{2 * kMiB}}) {
+    TwoCopies two(size);
+    KINTSUGI_ASSERT_OK(two.rig.remove(two.id));
+    two.answer();
+    ASSERT_TRUE(two.rig.store->find(two.id)) << "nobody would ever delete what takes room there";
+    KINTSUGI_EXPECT_OK(two.rig.remove(two.id));
+    two.rig.restart();
+    EXPECT_EQ(two.rig.store->chunks(), 0u);
+  }
+}
+
+TEST(ChunkStore, ACopyOnADiskThatHungIsServedWhenTheOtherOneWasFoundDamagedMeanwhile) {
+  const size_t size = 2 * kMiB;
+  TwoCopies two(size);
+  KINTSUGI_ASSERT_OK(
+      two.rig.node.disk().flip_bit(chunk_file(two.rig.node.disk(), "/d1", two.id), 4096 + 77, 3));
+  EXPECT_EQ(two.rig.get(two.id).error().code(), Code::kCorrupt);
+  two.answer();
+  const auto read = two.rig.get(two.id);
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_EQ(*read, two.bytes);
 }
 
 TEST(ChunkStore, MakesNoNewIdentityWhileADiskThatMayKnowItCannotBeRead) {

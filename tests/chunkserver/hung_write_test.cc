@@ -1,5 +1,6 @@
 // Writes that are under way when their disk begins to hang: they end as soon as that is known, and nothing of them is there later.
 #include "tests/chunkserver/cluster_rig.h"
+#include "tests/chunkserver/store_rig.h"
 #include "tests/expect_ok.h"
 
 namespace kintsugi::chunkserver {
@@ -171,6 +172,95 @@ TEST_P(HungWrites, ASecondOneOfTheSameChunkIsToldAtOnceThatTheFirstHangs) {
     EXPECT_EQ(*rig.get(0, chunk_id(7)), chunk_bytes(GetParam(), 7));
   }
   EXPECT_GT(held_up, 0);
+}
+
+/// A disk of which some calls take as long as they are held up: syncs of directories of chunks, and removals.
+class HeldUpDisk final : public runtime::Disk {
+ public:
+  HeldUpDisk(runtime::Disk& disk, const runtime::Runtime& runtime) : disk_(disk), changed_(runtime) {}
+
+  void hold_up(bool syncs, bool removals) {
+    syncs_held_ = syncs;
+    removals_held_ = removals;
+    changed_.notify_all();
+  }
+
+  asio::awaitable<Result<std::unique_ptr<runtime::File>>> open(std::string path,
+                                                               runtime::OpenMode mode) override {
+    return disk_.open(std::move(path), mode);
+  }
+  asio::awaitable<Status> rename(std::string from, std::string to) override {
+    return disk_.rename(std::move(from), std::move(to));
+  }
+  asio::awaitable<Status> remove(std::string path) override {
+    while (removals_held_)
+      co_await changed_.wait();
+    co_return co_await disk_.remove(std::move(path));
+  }
+  asio::awaitable<Status> make_directory(std::string path) override {
+    return disk_.make_directory(std::move(path));
+  }
+  asio::awaitable<Status> sync_directory(std::string path) override {
+    while (syncs_held_ && path.starts_with("/d0/chunks/"))
+      co_await changed_.wait();
+    co_return co_await disk_.sync_directory(std::move(path));
+  }
+  asio::awaitable<Result<std::vector<std::string>>> list(std::string path) override {
+    return disk_.list(std::move(path));
+  }
+  asio::awaitable<Result<runtime::DiskSpace>> space(std::string path) override {
+    return disk_.space(std::move(path));
+  }
+  asio::awaitable<Result<runtime::FileAttributes>> attributes(std::string path) override {
+    return disk_.attributes(std::move(path));
+  }
+  asio::awaitable<Result<std::unique_ptr<runtime::FileLock>>> lock(std::string path) override {
+    return disk_.lock(std::move(path));
+  }
+
+ private:
+  runtime::Disk& disk_;
+  runtime::Event changed_;
+  bool syncs_held_ = false, removals_held_ = false;
+};
+
+TEST(UndoneWrites, TakeNothingFromAWriteThatCameAfterThem) {
+  QuietLog quiet;
+  simulation::Simulation simulation(1);
+  simulation::SimNode node(simulation, "server");
+  const runtime::Runtime own = node.runtime();
+  HeldUpDisk disk(own.disk, own);
+  const runtime::Runtime runtime{own.executor, own.clock, own.network, disk, own.random};
+  runtime::BufferPool pool(runtime, 16, kTestFrameBytes);
+  StoreOptions options;
+  options.disks = {"/d0"};
+  ChunkStore store(runtime, options);
+  KINTSUGI_ASSERT_OK(simulation.run(store.start()));
+  const auto bytes = chunk_bytes(kLarge, 7);
+  const auto write = [&](std::optional<Status>& ended) -> asio::awaitable<void> {
+    ended = co_await put(store, pool, chunk_id(7), bytes);
+  };
+  // The first write is given up when its file has its name already, and the name is not synced yet.
+  std::optional<Status> first, second;
+  disk.hold_up(true, false);
+  asio::co_spawn(simulation.executor(), write(first), asio::detached);
+  simulation.run_for(kKnownAfter);
+  ASSERT_TRUE(node.disk().exists(chunk_file(node.disk(), "/d0", chunk_id(7))));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->code(), Code::kUnavailable);
+  // The disk answers, but for the removal of what nobody waits for any more.
+  disk.hold_up(false, true);
+  simulation.run_for(100ms);
+  asio::co_spawn(simulation.executor(), write(second), asio::detached);
+  simulation.run_for(1s);
+  disk.hold_up(false, false);
+  simulation.run_for(3s);
+  ASSERT_TRUE(second);
+  KINTSUGI_EXPECT_OK(*second);
+  const auto read = simulation.run(get(store, pool, chunk_id(7)));
+  EXPECT_TRUE(read && *read == bytes) << "what was acknowledged is there";
+  EXPECT_TRUE(node.disk().exists(chunk_file(node.disk(), "/d0", chunk_id(7))));
+  simulation.run(store.stop());
 }
 
 }  // namespace

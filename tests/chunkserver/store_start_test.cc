@@ -239,6 +239,33 @@ TEST(StoreStart, ADiskThatHangsAgainWhileItJoinsJoinsLater) {
   }
 }
 
+TEST(StoreStart, ADiskThatFailsWhileItJoinsHasNoChunkAfterwards) {
+  LateRig rig;
+  const ChunkId busy =
+      *std::ranges::find_if(rig.chunks.at(0), [](ChunkId id) { return id.index == 1; });  // a small one
+  const auto bytes = rig.bytes(busy);
+  // A repair puts one of its chunks onto the other disk, which hangs: whoever joins cannot know yet whose copy is used.
+  std::optional<Status> repaired;
+  const auto repair = [](LateRig& rig, ChunkId id, const std::vector<std::byte>& bytes,
+                         std::optional<Status>& ended) -> asio::awaitable<void> {
+    ended = co_await chunkserver::put(*rig.store, *rig.pool, id, bytes);
+  };
+  rig.node.disk().set_hung(true, "/d1");
+  asio::co_spawn(rig.simulation.executor(), repair(rig, busy, bytes, repaired), asio::detached);
+  rig.simulation.run_for(12s);
+  ASSERT_TRUE(repaired);
+  EXPECT_EQ(repaired->code(), Code::kUnavailable);
+  rig.answer();
+  EXPECT_EQ(by_disk(rig)[0].size(), rig.chunks.at(0).size() - 1);
+  KINTSUGI_ASSERT_OK(rig.node.disk().remove_all("/d0"));
+  while (rig.store->known_space().failed_disks == 0)
+    rig.simulation.run_for(10ms);
+  EXPECT_TRUE(by_disk(rig)[0].empty());
+  rig.node.disk().set_hung(false, "/d1");
+  rig.simulation.run_for(5s);
+  EXPECT_FALSE(rig.store->find(busy)) << "nobody could read it";
+}
+
 TEST(StoreStart, ADiskOfAnotherServerThatAnswersLateIsLeftAlone) {
   LateRig rig;
   rig.node.disk().set_hung(false, "/d0");

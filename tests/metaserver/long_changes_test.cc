@@ -214,6 +214,34 @@ TEST_F(LongChanges, AWriteThatEndedHalfwayIsCompletedByARepetition) {
   EXPECT_EQ(meta->stats().live_uploads, 0u);
 }
 
+TEST_F(LongChanges, AWriteWhoseLastStepIsRefusedLeavesNoStripeToAnUploadThatNobodyKnows) {
+  // Tickets of the process before this one have expired: an upload that is not known is none.
+  simulation.run_for(MetaServerOptions{}.upload_ttl + 1s);
+  pass(3);
+  const auto request = overwrite("/d/f", kSize - 5 * kApart);
+  const StripeId stripe{request.extents(0).stripe_id()};
+  // The file has a single byte more in the end than there may be.
+  proto::SetQuotaRequest quota;
+  quota.set_path("/d");
+  quota.set_max_bytes(kSize - 5 * kApart + 5 - 1);
+  ASSERT_TRUE(call<proto::Empty>(rpc::Method::kSetQuota, quota));
+  pass(5);
+  EXPECT_EQ(send(request).code(), Code::kQuota);
+  ASSERT_EQ(extents("/d/f").front().stripe_id(), stripe.value);
+  proto::AbortUploadRequest abort;
+  abort.set_upload_id(request.upload_id());
+  ASSERT_TRUE(call<proto::Empty>(rpc::Method::kAbortUpload, abort));
+  pass(120);
+  bool attached = false;
+  Reader(*store).scan(keys::all(keys::Kind::kUploadStripe),
+                      [&](std::string_view, std::string_view) { return !(attached = true); });
+  EXPECT_FALSE(attached) << "its upload was given up";
+  ASSERT_TRUE(this->stripe(stripe)) << "the file has its first bytes";
+  KINTSUGI_ASSERT_OK(remove("/d/f"));
+  pass(2);
+  EXPECT_FALSE(this->stripe(stripe));
+}
+
 TEST_F(LongChanges, ASnapshotKeepsWhatIsPunchedInSteps) {
   snapshot("s");
   KINTSUGI_ASSERT_OK(send(punch("/d/f", 0, kSize)));

@@ -91,10 +91,13 @@ class DataDisk {
   void note_left_tmp() { left_tmp_ = true; }
   uint64_t total_bytes() const { return space_.total_bytes; }
   uint64_t device() const { return space_.device; }  ///< as runtime::DiskSpace has it
-  /// 0 when it is full, whatever it reports.
+  /// What chunks may take. 0 when it is full, whatever it reports.
   uint64_t free_bytes() const {
-    return space_.free_bytes > promised_ && !full() ? space_.free_bytes - promised_ : 0;
+    const uint64_t taken = promised_ + kept_free_;
+    return space_.free_bytes > taken && !full() ? space_.free_bytes - taken : 0;
   }
+  /// Chunks leave so many bytes free: somebody needs them to give back more.
+  void keep_free(uint64_t bytes) { kept_free_ = bytes; }
   /// Bytes that chunks which are being written may still need.
   uint64_t promised_bytes() const { return promised_; }
   void promise(uint64_t bytes) { promised_ += bytes; }
@@ -116,6 +119,7 @@ class DataDisk {
   runtime::DiskSpace space_;
   DiskRoom room_;
   uint64_t promised_ = 0;  ///< the largest sizes of chunks that are being written
+  uint64_t kept_free_ = 0;
 };
 
 }  // namespace kintsugi::chunkserver

@@ -183,6 +183,7 @@ asio::awaitable<Status> SegmentAppender::begin_segment() {
   if (!file) co_return disk_.note(file.error());
   segment->file = std::move(*file);
   index_.add_segment(segment);
+  disk_.keep_free(limits_.room_to_clean());
   active_ = std::move(segment);
   // Before the first group: a synced record in a file whose name a power loss takes away would be lost.
   co_return disk_.note(co_await disk_.disk().sync_directory(disk_.segments_directory()));

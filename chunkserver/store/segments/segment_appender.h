@@ -25,6 +25,12 @@ struct SegmentLimits {
   uint64_t allocation_step_bytes = 1ull << 20;
   double clean_below = 0.5;  ///< a full segment with a smaller live share is worth cleaning
   Duration clean_interval = std::chrono::seconds(30);
+
+  /// What lives in a segment that is cleaned is there twice until the segment is deleted. A disk that had no room for that could not
+  /// give back what was deleted on it.
+  uint64_t room_to_clean() const {
+    return static_cast<uint64_t>(clean_below * static_cast<double>(segment_bytes));
+  }
 };
 
 /// Records that come while a group is being synced wait for the next one, which takes them all: the busier the disk,

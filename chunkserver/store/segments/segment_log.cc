@@ -27,6 +27,7 @@ SegmentLog::SegmentLog(const runtime::Runtime& runtime, DataDisk& disk, SegmentL
 asio::awaitable<Status> SegmentLog::load() {
   KINTSUGI_CO_ASSIGN(const uint64_t damaged, co_await load_segments(disk_, index_));
   if (damaged > 0) log::warning("disk {}: {} damaged places in segments", disk_.root(), damaged);
+  if (!index_.segments().empty()) disk_.keep_free(limits_.room_to_clean());
   co_return Status{};
 }
 
