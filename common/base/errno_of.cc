@@ -36,7 +36,8 @@ int errno_of(const Status& status) {
     case Code::kNoData: return ENODATA;
     case Code::kRange: return ERANGE;
     case Code::kFileTooLarge: return EFBIG;
-    case Code::kStale: return ESTALE;
+    case Code::kStale:
+    case Code::kLeaseLost: return ESTALE;
     case Code::kQuota: return EDQUOT;
     case Code::kWouldBlock: return EAGAIN;
     case Code::kDeadlock: return EDEADLK;

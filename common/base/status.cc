@@ -49,6 +49,7 @@ std::string_view code_name(Code code) {
     case Code::kMediumError: return "medium error";
     case Code::kReadOnlyDevice: return "read-only device";
     case Code::kOutOfMemory: return "out of memory";
+    case Code::kLeaseLost: return "lease lost";
   }
   return "unknown code";
 }

@@ -56,8 +56,9 @@ enum class Code : uint8_t {
   kMediumError = 36,     ///< the disk cannot read what lies there; what lies elsewhere on it may be well
   kReadOnlyDevice = 37,  ///< the file system takes no writes (any more); what is on it may be readable
   kOutOfMemory = 38,     ///< this process or its kernel had no memory for it just now
+  kLeaseLost = 39,       ///< others had it meanwhile: what was kept back under its lease is refused
 };
-inline constexpr Code kLastCode = Code::kOutOfMemory;
+inline constexpr Code kLastCode = Code::kLeaseLost;
 
 /// The name of a code for people: "not found", "corrupt", ...
 std::string_view code_name(Code code);

@@ -16,8 +16,9 @@ bool same(const proto::Extent& a, const proto::Extent& b) {
 
 Status FileWriter::write(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
                          WriteEffects& effects, proto::Attributes& attributes) {
-  KINTSUGI_TRY(state_.leases.check(wanted.inode, wanted.session));
+  // A file that is gone is no loss to anybody; one that others have got is.
   KINTSUGI_ASSIGN(proto::StoredInode inode, Inodes::find(transaction, wanted.inode));
+  KINTSUGI_TRY(state_.leases.check(wanted.inode, wanted.session));
   if (inode.type() != proto::Attributes::FILE) return {Code::kInvalidArgument, "is no file"};
   const uint64_t size = std::max(inode.size(), wanted.size_at_least);
   if (size > kMaxFileBytes) return {Code::kFileTooLarge, "cannot be so large"};

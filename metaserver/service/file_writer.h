@@ -36,7 +36,7 @@ class FileWriter {
   /// `state` outlives it.
   explicit FileWriter(MetaState& state) : state_(state) {}
 
-  /// The extents may name `stripes`, which are in order. kStale: the file is gone, or the session lost its lease.
+  /// The extents may name `stripes`, which are in order. kStale: the file is gone; kLeaseLost.
   Status write(Transaction& transaction, const FileWrite& wanted, std::vector<StripeId> stripes,
                WriteEffects& effects, proto::Attributes& attributes);
   /// Has the same bytes lie elsewhere. kConflict: not all that `request` replaces is there any more.

@@ -111,7 +111,7 @@ Status NamesService::unlink(Transaction& transaction, const proto::NameChange& c
   // The name may be another inode's by now: this one has lost it before.
   if (entry && entry->inode() == id.value) {
     if (!state_.leases.owns(parent, round.session))
-      return {Code::kStale, "was done under a lease that others have by now"};
+      return {Code::kLeaseLost, "was done under a lease that others have by now"};
     const ops::Unlink what{.parent = parent,
                            .name = change.unlink().name(),
                            .kind = ops::Kind::kOther,
@@ -150,7 +150,7 @@ Status NamesService::set_attributes(Transaction& transaction, const proto::NameC
 
 Status NamesService::apply(Transaction& transaction, const proto::NameChange& change, Round& round,
                            Written& written) {
-  const Status lost{Code::kStale, "was done under a lease that others have by now"};
+  const Status lost{Code::kLeaseLost, "was done under a lease that others have by now"};
   const InodeId id{change.inode()};
   if (change.has_make()) {
     const bool done = transaction.get(keys::inode(id)).has_value();
@@ -159,7 +159,7 @@ Status NamesService::apply(Transaction& transaction, const proto::NameChange& ch
   }
   if (change.has_unlink()) return unlink(transaction, change, round, written);
   const auto stored = transaction.get_message<proto::StoredInode>(keys::inode(id));
-  if (!stored) return lost;
+  if (!stored) return {Code::kStale, "does not exist any more"};
   if (!state_.leases.owns(id, round.session) && !state_.leases.owns(InodeId{stored->parent()}, round.session))
     return lost;
   return set_attributes(transaction, change, round, written);
@@ -176,7 +176,7 @@ Status NamesService::apply_all(Transaction& transaction, const proto::WriteNames
     written.Clear();
     const Status status = apply(transaction, request.changes(i), round, written);
     // It has changed nothing, so that the others can go on.
-    if (status.code() == Code::kStale) {
+    if (status.code() == Code::kStale || status.code() == Code::kLeaseLost) {
       written.set_code(static_cast<int>(status.code()));
     } else if (!status.ok()) {
       return status;

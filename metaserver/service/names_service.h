@@ -50,7 +50,7 @@ class NamesService {
   /// Commits changes [begin, end), all or none.
   asio::awaitable<Status> carry_out(Context context, const proto::WriteNamesRequest& request, int begin,
                                     int end, proto::WriteNamesResponse& response);
-  /// kStale, before anything is changed: the lease under which it was done is another's by now.
+  /// kLeaseLost, before anything is changed: the lease under which it was done is another's by now.
   Status apply(Transaction& transaction, const proto::NameChange& change, Round& round, Written& written);
   Status make(Transaction& transaction, const proto::NameChange& change, Round& round, Written& written);
   Status unlink(Transaction& transaction, const proto::NameChange& change, Round& round, Written& written);

@@ -12,6 +12,11 @@ namespace {
 constexpr sight::Site kWriteExtents{"metaserver.write_extents", {"extents", "more_files"}};
 constexpr sight::Site kCopyExtents{"metaserver.copy_extents", {"bytes"}};
 
+/// The file is gone, or was given to others: what is written to other files by the same call is not concerned.
+bool concerns_one_file(Code code) {
+  return code == Code::kStale || code == Code::kLeaseLost;
+}
+
 }  // namespace
 
 void WriteService::register_on(rpc::Server& server) {
@@ -49,8 +54,8 @@ Status WriteService::write(Transaction& transaction, const proto::WriteExtentsRe
                         request.kill_privileges(), request.inline_data(),
                         request.inline_crc(),      most(request.inline_data())};
   Status status = writer_.write(transaction, first, stripes, effects, *response.mutable_attributes());
-  // Among several a file that is gone is in nobody's way.
-  if (!status.ok() && (request.more().empty() || status.code() != Code::kStale)) return status;
+  // Among several a file that is gone, or was given to others, is in nobody's way.
+  if (!status.ok() && (request.more().empty() || !concerns_one_file(status.code()))) return status;
   if (status.ok()) all.MergeFrom(request.extents());
   response.set_code(static_cast<int>(status.code()));
   for (const proto::FileExtents& file : request.more()) {
@@ -61,7 +66,7 @@ Status WriteService::write(Transaction& transaction, const proto::WriteExtentsRe
                          file.inline_crc(),      most(file.inline_data())};
     auto& written = *response.add_more();
     status = writer_.write(transaction, next, stripes, effects, *written.mutable_attributes());
-    if (!status.ok() && status.code() != Code::kStale)
+    if (!status.ok() && !concerns_one_file(status.code()))
       return status.with_context(fmt::format("inode {}", file.inode()));
     if (status.ok()) all.MergeFrom(file.extents());
     written.set_code(static_cast<int>(status.code()));
@@ -118,9 +123,9 @@ asio::awaitable<Status> WriteService::write_in_steps(Context context,
     Status status = stripes ? state_.check_room() : stripes.error();
     proto::Attributes attributes;
     if (status.ok()) status = writer_.write(transaction, wanted, *stripes, effects, attributes);
-    // Among several a file that is gone is in nobody's way.
+    // Among several a file that is gone, or was given to others, is in nobody's way.
     const Code code = status.code();
-    const bool gone = code == Code::kStale && !request.more().empty();
+    const bool gone = concerns_one_file(code) && !request.more().empty();
     if (!status.ok() && !gone) co_return co_await state_.finish_read(context, status);
     steps.written(gone);
     if (file == 0) {

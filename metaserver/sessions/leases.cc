@@ -176,7 +176,7 @@ std::vector<InodeId> Leases::leased(Cursor& after, size_t at_most) const {
 Status Leases::check(InodeId inode, uint64_t session) const {
   const ClientSession* owner = sessions_.find(session);
   if (owner == nullptr || !owner->leases.lost.contains(inode)) return {};
-  return {Code::kStale,
+  return {Code::kLeaseLost,
           "was given to others, since this client was silent: what it had not written out is refused"};
 }
 

@@ -125,7 +125,7 @@ class Leases {
    private:
     Leases& leases_;
   };
-  /// kStale: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
+  /// kLeaseLost: the session had the lease of the inode and lost it, so that what it kept back must not come any more.
   Status check(InodeId inode, uint64_t session) const;
 
   /// Takes out what the session is to give back.

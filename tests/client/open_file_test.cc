@@ -209,8 +209,8 @@ TEST(OpenFile, WhoseLeaseWasLostLosesWhatWasNotWrittenOutAndGoesOnToWork) {
   const uint64_t inode = rig.cluster.meta.add_inode();
   auto handle = rig.open(inode);
   ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
-  rig.cluster.meta.refuses_writes = {Code::kStale, "was given to others, since this client was silent"};
-  EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kStale);
+  rig.cluster.meta.refuses_writes = {Code::kLeaseLost, "was given to others, since this client was silent"};
+  EXPECT_EQ(rig.run(handle->sync({})).code(), Code::kLeaseLost);
   EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
   rig.cluster.meta.refuses_writes = {};
   KINTSUGI_EXPECT_OK(rig.write(*handle, 0, random_bytes(1000, 2)));
@@ -234,6 +234,18 @@ TEST(OpenFile, ThatWasRemovedAndClosedIsNoLossAndOneThatIsOpenIs) {
     EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
     if (open) rig.close(handle);
   }
+}
+
+TEST(OpenFile, WhoseLeaseWasLostIsALossAlsoIfItWasClosed) {
+  Rig rig(16);
+  const uint64_t inode = rig.cluster.meta.add_inode();
+  auto handle = rig.open(inode);
+  ASSERT_EQ(rig.write(*handle, 0, random_bytes(50'000, 1)), Status{});
+  rig.cluster.meta.refuses_writes = {Code::kLeaseLost, "was given to others, since this client was silent"};
+  (void)rig.run(handle->close({}));
+  handle.reset();
+  EXPECT_EQ(rig.run(rig.files->sync_all({})).code(), Code::kLeaseLost);
+  EXPECT_EQ(rig.files->counts().dirty_memory, 0u);
 }
 
 TEST(OpenFile, WaitsWhileAMetaserverDoesNotAnswer) {

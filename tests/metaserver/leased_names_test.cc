@@ -206,7 +206,7 @@ TEST(LeasedNames, OnlyTheOwnerOfTheDirectoryRemovesAndNoDirectories) {
   EXPECT_EQ(rig.write(request).value(), (Codes{Code::kOk, Code::kOk}));
   proto::WriteNamesRequest removal;
   NamesRig::remove(removal, rig.first, rig.directory, "f");
-  EXPECT_EQ(rig.write(removal, kOther).value(), Codes{Code::kStale});
+  EXPECT_EQ(rig.write(removal, kOther).value(), Codes{Code::kLeaseLost});
   NamesRig::remove(removal, rig.first + 1, rig.directory, "sub");
   EXPECT_EQ(rig.write(removal).value(), (Codes{Code::kOk, Code::kIsDirectory}));
   EXPECT_EQ(rig.lookup(kOwner, rig.directory, "f").error().code(), Code::kNotFound);
@@ -222,7 +222,7 @@ TEST(LeasedNames, WhatCannotBeIsRefusedAndTheRestIsDone) {
   NamesRig::add(request, rig.first + 2, 1, "not-our-directory");
   NamesRig::add(request, rig.first + 3, rig.directory, "g");
   EXPECT_EQ(rig.write(request).value(),
-            (Codes{Code::kOk, Code::kInvalidArgument, Code::kAlreadyExists, Code::kStale, Code::kOk}));
+            (Codes{Code::kOk, Code::kInvalidArgument, Code::kAlreadyExists, Code::kLeaseLost, Code::kOk}));
   EXPECT_EQ(rig.lookup(kOwner, rig.directory, "g").value(), rig.first + 3);
   EXPECT_EQ(rig.lookup(kOwner, 1, "not-our-directory").error().code(), Code::kNotFound);
 }
@@ -279,7 +279,7 @@ TEST(LeasedNames, AnIdOfAnotherSessionIsRefused) {
   NamesRig rig;
   proto::WriteNamesRequest request;
   NamesRig::add(request, rig.first, rig.directory, "f");
-  EXPECT_EQ(rig.write(request, kOther).value(), Codes{Code::kStale}) << "not its directory either";
+  EXPECT_EQ(rig.write(request, kOther).value(), Codes{Code::kLeaseLost}) << "not its directory either";
   KINTSUGI_EXPECT_OK(rig.keep(kOther, [](auto& request) { request.set_ends(true); }));
   EXPECT_EQ(rig.write(request, kOther).error().code(), Code::kUnavailable) << "there is no such session";
 }
@@ -289,7 +289,7 @@ TEST(LeasedNames, AnOwnerThatWasSilentIsRefusedLater) {
   rig.lose_lease();
   proto::WriteNamesRequest request;
   NamesRig::add(request, rig.first, rig.directory, "f");
-  EXPECT_EQ(rig.write(request).value(), Codes{Code::kStale})
+  EXPECT_EQ(rig.write(request).value(), Codes{Code::kLeaseLost})
       << "another has been told that there is no such name";
 }
 
@@ -307,7 +307,7 @@ TEST(LeasedNames, WhoLostALeaseBySilenceDoesNotHaveItAfterARestartEither) {
   KINTSUGI_EXPECT_OK(rig.keep(kOther, [](auto& request) { request.set_all(true); }));
   proto::WriteNamesRequest request;
   NamesRig::add(request, rig.first, rig.directory, "f");
-  EXPECT_EQ(rig.write(request).value(), Codes{Code::kStale})
+  EXPECT_EQ(rig.write(request).value(), Codes{Code::kLeaseLost})
       << "another has been told that there is no such name";
   // Once it knows, it is believed again.
   KINTSUGI_EXPECT_OK(tell([&](auto& request) { request.add_give_back(rig.directory); }));

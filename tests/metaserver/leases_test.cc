@@ -57,13 +57,13 @@ TEST(Leases, AWriterThatIsSilentLosesItAndIsRefusedLater) {
   EXPECT_FALSE(rig.get(kReader)) << "the writer has some time to answer";
   const Result<bool> second = rig.get(kReader), third = rig.get(kReader);
   EXPECT_TRUE(second || third) << third.error();
-  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kStale) << "others have seen the file without it";
+  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kLeaseLost) << "others have seen the file without it";
   EXPECT_FALSE(*rig.get(kWriter, true, true)) << "before it has said that it gave up what it kept back";
   KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) {
     request.set_all(true);
     request.add_lease(rig.inode);
   }));
-  EXPECT_EQ(rig.grow(kWriter, 400'000, 2).code(), Code::kStale) << "telling does not bring it back";
+  EXPECT_EQ(rig.grow(kWriter, 400'000, 2).code(), Code::kLeaseLost) << "telling does not bring it back";
   KINTSUGI_EXPECT_OK(rig.keep(kWriter, [&](auto& request) { request.add_give_back(rig.inode); }));
   KINTSUGI_EXPECT_OK(rig.grow(kWriter, 400'000, 3));
 }
@@ -93,7 +93,7 @@ TEST(Leases, ASessionThatWasEndedIsToldThatItLostThem) {
   ASSERT_TRUE(told) << told.error();
   ASSERT_EQ(told->lost_size(), 1);
   EXPECT_EQ(told->lost(0), rig.inode);
-  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kStale);
+  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kLeaseLost);
 }
 
 TEST(Leases, ASessionThatWasEndedAndComesBackIsNotBelievedAfterARestartBeforeItHasTold) {
@@ -171,7 +171,7 @@ TEST(Leases, AFileThatIsGoneIsInNobodysWayWhenManyAreWritten) {
   more.set_size_at_least(1'000'000);
   const auto written = rig.call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request);
   ASSERT_TRUE(written) << written.error();
-  EXPECT_EQ(written->code(), static_cast<int>(Code::kStale));
+  EXPECT_EQ(written->code(), static_cast<int>(Code::kLeaseLost));
   ASSERT_EQ(written->more_size(), 1);
   EXPECT_EQ(written->more(0).code(), static_cast<int>(Code::kOk));
   EXPECT_EQ(written->more(0).attributes().size(), 1'000'000u);
@@ -242,7 +242,7 @@ TEST(Leases, WhoSpeaksAndNeverGivesBackHoldsUpNoSnapshotForMoreThanTenSeconds) {
   KINTSUGI_EXPECT_OK(*ended);
   EXPECT_GE(rig.simulation.now() - begin, Leases::kTakeOver);
   EXPECT_LE(rig.simulation.now() - begin, Leases::kTakeOver + 2s);
-  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kStale) << "it came too late";
+  EXPECT_EQ(rig.grow(kWriter, 400'000, 1).code(), Code::kLeaseLost) << "it came too late";
 }
 
 TEST(Leases, ASessionThatHasEndedIsNotAwaitedAfterARestart) {

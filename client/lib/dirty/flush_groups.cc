@@ -122,8 +122,10 @@ void FlushGroups::take(const Group& group, const std::vector<size_t>& told,
     auto& result = group[told[i]]->result;
     if (code == static_cast<int>(Code::kOk)) {
       result = attributes;
+    } else if (code == static_cast<int>(Code::kLeaseLost)) {
+      result = Status{Code::kLeaseLost, "the file was given to other clients"};
     } else {
-      result = Status{Code::kStale, "the file is gone, or was given to other clients"};
+      result = Status{Code::kStale, "the file is gone"};
     }
   };
   take_one(0, written->code(), written->attributes());

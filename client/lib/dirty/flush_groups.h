@@ -35,7 +35,7 @@ class FlushGroups {
 
   FlushGroups(Resources& resources, InodeCalls& calls, runtime::TaskGroup& tasks, Context context);
 
-  /// Durable on return, with the file's attributes then. kStale: the file is gone, or its lease was lost. kCancelled: it was
+  /// Durable on return, with the file's attributes then. kStale: the file is gone; kLeaseLost. kCancelled: it was
   /// discarded meanwhile. REQUIRES: at most kMaxMemberBytes, and nothing older of the file is still to be written.
   asio::awaitable<Result<proto::Attributes>> write(Context context, UploadMember member);
 

@@ -28,7 +28,7 @@ struct AllocateMode {
 /// after, or by sync. Until sync returns ok, a crash of this process may lose them.
 ///
 /// While servers do not answer, operations wait up to the I/O timeout: kUnavailable then. Other errors: kStale (the inode is gone),
-/// kNoSpace, kQuota, kFileTooLarge.
+/// kLeaseLost (others had the file meanwhile, and what was not written out is given up), kNoSpace, kQuota, kFileTooLarge.
 class OpenFile {
  public:
   explicit OpenFile(std::shared_ptr<OpenFileState> state) : state_(std::move(state)) {}

@@ -151,21 +151,16 @@ asio::awaitable<void> WriteBack::flush_layer(std::shared_ptr<void> owner, Layer 
   (void)owner;
   ++shared_.counts.flushes;
   Status status;
-  bool gone = false;
   {
     sight::Task task(shared_.context(), kWriteOut, {static_cast<double>(layer->ranges.bytes())});
     layer->span = task.context().trace.span_id;
     changed_.notify_all();  // whoever waits for it says so from now on
     status = task.finish(co_await write_out(task.context(), layer));
-    // A lease that was lost is refused with the same code: then the file is still there, and only these bytes are lost.
-    if (status.code() == Code::kStale && !layer->discarded)
-      if (const auto there = co_await shared_.calls.get(task.context(), inode_); !there)
-        gone = there.error().code() == Code::kStale;
   }
   layer->span = 0;
   layer->under_way = false;
   layer->failure = status;
-  if (!status.ok() && !layer->discarded) layer_failed(*layer, status, gone);
+  if (!status.ok() && !layer->discarded) layer_failed(*layer, status);
   if (layer->discarded) dirty_.erase(layer);
   if (!handles_.any() && !shared_.handed_over) give_up_failed();
   advance();
@@ -174,9 +169,10 @@ asio::awaitable<void> WriteBack::flush_layer(std::shared_ptr<void> owner, Layer 
   if (is_clean() && !handles_.any()) shared_.forget(inode_);
 }
 
-void WriteBack::layer_failed(DirtyLayer& layer, const Status& status, bool gone) {
+void WriteBack::layer_failed(DirtyLayer& layer, const Status& status) {
   retry_after_ = shared_.resources.now() + kRetryFailed;
-  if (status.code() != Code::kStale) {
+  const bool gone = status.code() == Code::kStale;
+  if (!gone && status.code() != Code::kLeaseLost) {
     log::info("inode {}: writing out failed: {}", inode_, status.to_string());
     if (dirty_.is_first(layer) && !std::exchange(layer.told, true)) handles_.record_error(status);
     return;
@@ -189,7 +185,7 @@ void WriteBack::layer_failed(DirtyLayer& layer, const Status& status, bool gone)
     }
     is_gone(status);
   } else {
-    lease_lost();
+    lease_lost();  // the file is still there, and only these bytes are lost
   }
   shared_.session.leases().give_back(inode_);
 }
@@ -320,7 +316,7 @@ void WriteBack::lease_lost() {
   log::warning(
       "inode {}: {} bytes are given up: this client was silent for so long that the file was given to others",
       inode_, dirty_.bytes());
-  discard({Code::kStale, "the file was given to other clients meanwhile"});
+  discard({Code::kLeaseLost, "the file was given to other clients meanwhile"});
 }
 
 void WriteBack::is_gone(const Status& why) {

@@ -87,8 +87,7 @@ class WriteBack {
   /// Waits until the layers before it are durable.
   asio::awaitable<Status> wait_for_turn(Context context, const DirtyLayer& layer);
   void layer_is_durable(const DirtyLayer& layer, const proto::Attributes& attributes, uint64_t since);
-  /// `gone`: the metaserver does not know the inode any more.
-  void layer_failed(DirtyLayer& layer, const Status& status, bool gone);
+  void layer_failed(DirtyLayer& layer, const Status& status);
   /// Waits until something changes; `span`: the region that is waited for.
   asio::awaitable<void> wait_for_change(Context context, uint64_t span);
 
