@@ -23,7 +23,7 @@ void RepairDaemon::register_handlers() {
   using rpc::Method;
   server_.handle<&RepairDaemon::status>(Method::kRepairStatus, *this);
   server_.handle<&RepairDaemon::history>(Method::kRepairHistory, *this);
-  server_.handle<&RepairManager::run_repair>(Method::kRunRepair, repairs_);
+  server_.handle<&RepairDaemon::run_repair>(Method::kRunRepair, *this);
   server_.handle<&RepairDaemon::plan_read>(Method::kPlanRead, *this);
   server_.handle<&RepairDaemon::finish_read>(Method::kFinishRead, *this);
   server_.handle<&RepairDaemon::ping>(Method::kPing, *this);
@@ -61,6 +61,14 @@ asio::awaitable<Status> RepairDaemon::history(Context, const proto::RepairHistor
   for (proto::RepairRecord& record : repairs_.history(limit))
     *response.add_records() = std::move(record);
   co_return Status{};
+}
+
+asio::awaitable<Status> RepairDaemon::run_repair(Context context, const proto::RunRepairRequest& request,
+                                                 proto::RunRepairResponse& response) {
+  co_await feed_.await_stripe(StripeId{request.stripe_id()});
+  KINTSUGI_CO_TRY(co_await view_.refresh_servers(context));
+  repairs_.servers_changed();
+  co_return co_await repairs_.run_repair(context, request, response);
 }
 
 asio::awaitable<Status> RepairDaemon::plan_read(Context, const proto::PlanReadRequest& request,

@@ -50,6 +50,9 @@ class RepairDaemon {
                                  proto::RepairStatusResponse& response);
   asio::awaitable<Status> history(Context context, const proto::RepairHistoryRequest& request,
                                   proto::RepairHistoryResponse& response);
+  /// What an operator has just changed counts: the servers are asked for anew.
+  asio::awaitable<Status> run_repair(Context context, const proto::RunRepairRequest& request,
+                                     proto::RunRepairResponse& response);
   /// These two come through the metaserver, which has checked that the client may read the chunk.
   asio::awaitable<Status> plan_read(Context context, const proto::PlanReadRequest& request,
                                     proto::PlanReadResponse& response);

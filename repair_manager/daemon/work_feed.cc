@@ -50,7 +50,16 @@ asio::awaitable<void> WorkFeed::follow() {
       epoch_ = 0;
       repairs_.keep_only([](StripeId) { return false; });
     }
-    const bool slept = co_await tasks_.sleep_for(status.ok() ? kPace : kRetry);
+    const bool asks_on = status.ok() || status.code() == Code::kConflict;
+    const bool slept = co_await tasks_.sleep_for(asks_on ? kPace : kRetry);
+    if (!slept) co_return;
+  }
+}
+
+asio::awaitable<void> WorkFeed::await_stripe(StripeId stripe) {
+  const TimePoint give_up = runtime_.clock.now() + kCallLimit;
+  while (!view_.mine(stripe) && runtime_.clock.now() < give_up) {
+    const bool slept = co_await tasks_.sleep_for(kPace);
     if (!slept) co_return;
   }
 }

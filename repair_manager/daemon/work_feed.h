@@ -36,6 +36,10 @@ class WorkFeed {
   asio::awaitable<void> leave();
   asio::awaitable<void> stop();
 
+  /// Returns when the stripe is this manager's: the metaserver may have given it away just now, which the next join tells. After
+  /// kCallLimit in any case.
+  asio::awaitable<void> await_stripe(StripeId stripe);
+
   bool joined() const { return epoch_ != 0 && !view_.lease_over(); }
   size_t shards() const { return shards_; }
 

@@ -72,6 +72,8 @@ class RepairManager final : private SchedulerEvents {
   /// be repaired without it.
   void server_returned(ServerId server);
   void stripe_deleted(StripeId stripe);
+  /// The view shows other servers: the next plan looks at them.
+  void servers_changed() { planner_.servers_changed(); }
 
   /// The chunk is to leave `from` (drain, rebalance) for `to`, or for the best server. Done when nothing is to be
   /// repaired; given up when it is no longer there; repaired instead when it gets lost.
