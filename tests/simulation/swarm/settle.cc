@@ -1,4 +1,6 @@
 // The end of a round: all faults end, and the cluster must become well again.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tests/simulation/swarm/swarm.h"
@@ -72,7 +74,10 @@ Status Swarm::well() {
 }
 
 Finding Swarm::wait_until(const std::function<Status()>& ok, Violation otherwise) {
-  const TimePoint end = cluster_.simulation().now() + kRecoveryLimit;
+  const bool readers_may_be_wrong =
+      std::ranges::any_of(schedule_.steps, [](const Step& step) { return step.act == Act::kFlipsInFlight; });
+  const Duration limit = kRecoveryLimit + (readers_may_be_wrong ? kWrongComplaint : Duration::zero());
+  const TimePoint end = cluster_.simulation().now() + limit;
   std::optional<TimePoint> since;
   while (true) {
     if (Finding finding = pass(kLook)) return finding;
@@ -82,8 +87,7 @@ Finding Swarm::wait_until(const std::function<Status()>& ok, Violation otherwise
     if (status.ok() && !since) since = now;
     if (since && now - *since >= kSteady) return {};
     if (!status.ok() && now >= end)
-      return {otherwise,
-              fmt::format("after {} s without faults: {}", to_seconds(kRecoveryLimit), status.message())};
+      return {otherwise, fmt::format("after {} s without faults: {}", to_seconds(limit), status.message())};
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "metaserver/chunks/chunk_map.h"
 #include "tests/simulation/cluster/simulated_cluster.h"
 #include "tests/simulation/swarm/appenders.h"
 #include "tests/simulation/swarm/coverage.h"
@@ -24,6 +25,8 @@ class Swarm {
  public:
   /// How long the cluster may take to be well again once all faults are over, in virtual time.
   static constexpr Duration kRecoveryLimit = std::chrono::minutes(10);
+  /// A reader that got damaged bytes over the network complains of a chunk that is well, and for so long the metaserver believes it.
+  static constexpr Duration kWrongComplaint = metaserver::ChunkMap::kDistrust;
 
   explicit Swarm(const Schedule& schedule);
   /// Takes the cluster apart, which must end too. To be left out after a finding: exit the process instead.
