@@ -212,6 +212,32 @@ TEST(DiskFaults, ADiskThatHangsAtTheStartOfItsServerJoinsWhenItAnswers) {
   }
 }
 
+TEST(DiskFaults, WhatIsRemovedWhileADiskHangsIsGoneSoonAfterItAnswers) {
+  for (const bool starts : {false, true}) {
+    for (const uint64_t seed : seeds({121, 122, 123})) {
+      SCOPED_TRACE(starts ? "it hangs when its server starts" : "it hangs while its server runs");
+      SimulatedCluster cluster({.seed = seed, .chunkservers = 11, .disks = 2, .repair_delay = 10min});
+      KINTSUGI_ASSERT_OK(cluster.start());
+      for (int i = 0; i < 4; ++i)
+        KINTSUGI_EXPECT_OK(cluster.put("/file-" + std::to_string(i), kWholeStripe));
+      const size_t server = places(cluster, "/file-0").at(0);
+      if (starts) cluster.crash_chunkserver(server, Crash::kKill);
+      for (const char* disk : {"/disk-0", "/disk-1"})
+        cluster.disk(server).set_hung(!starts || disk == std::string("/disk-1"), disk);
+      if (starts) cluster.restart_chunkserver(server);
+      cluster.run_for(30s);
+      for (int i = 0; i < 4; ++i)
+        KINTSUGI_EXPECT_OK(cluster.remove("/file-" + std::to_string(i)));
+      cluster.run_for(30s);
+      for (const char* disk : {"/disk-0", "/disk-1"})
+        cluster.disk(server).set_hung(false, disk);
+      cluster.run_for(2min);
+      EXPECT_EQ(cluster.chunk_files(server).size(), 0u) << "no later report is waited for";
+      KINTSUGI_EXPECT_OK(cluster.wait_until_no_stray_chunks());
+    }
+  }
+}
+
 TEST(DiskFaults, WhatOnlyDisksHaveThatJoinLateCanBeReadWhenTheyAnswer) {
   for (const uint64_t seed : seeds({111, 112, 113})) {
     SimulatedCluster cluster({.seed = seed, .chunkservers = 9, .disks = 2});
