@@ -25,6 +25,8 @@ class DeletionOrders {
   void take(const proto::HeartbeatResponse& response);
   /// Tells the metaserver which of its orders have arrived and which are done.
   void acknowledge(proto::HeartbeatRequest& request);
+  /// As ChunkDeleter::take_kept().
+  bool take_kept() { return deleter_.take_kept(); }
 
  private:
   struct Orders {

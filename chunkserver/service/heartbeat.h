@@ -32,6 +32,8 @@ class Heartbeat {
   /// Does what the answer asks for: chunks are deleted, and another server is probed. Whether this server is to register or to
   /// report again is the caller's.
   void obey(const proto::HeartbeatResponse& response);
+  /// A disk hung when chunks of it were to be deleted, and answers again: true once. A block report names what is still there.
+  bool take_kept() { return orders_.take_kept(); }
   /// Lost chunks wait to be told: those of a disk that failed must not count as healthy for minutes.
   bool more_to_tell() const { return !lost_.empty(); }
 

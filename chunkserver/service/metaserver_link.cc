@@ -45,7 +45,7 @@ asio::awaitable<void> MetaserverLink::run() {
     if (std::exchange(disks_joined_, store_.counters().disks_joined) != store_.counters().disks_joined)
       report_due_ = runtime_.clock.now();
     // The metaserver has forgotten that it wanted them deleted: it finds them again in a report.
-    if (deleter_.take_kept()) report_due_ = runtime_.clock.now();
+    if (heartbeat_.take_kept()) report_due_ = runtime_.clock.now();
     Status status;
     if (!registered_) {
       status = co_await register_server();
