@@ -171,7 +171,7 @@ TEST(Leases, AFileThatIsGoneIsInNobodysWayWhenManyAreWritten) {
   more.set_size_at_least(1'000'000);
   const auto written = rig.call<proto::WriteExtentsResponse>(rpc::Method::kWriteExtents, request);
   ASSERT_TRUE(written) << written.error();
-  EXPECT_EQ(written->code(), static_cast<int>(Code::kLeaseLost));
+  EXPECT_EQ(written->code(), static_cast<int>(Code::kStale));
   ASSERT_EQ(written->more_size(), 1);
   EXPECT_EQ(written->more(0).code(), static_cast<int>(Code::kOk));
   EXPECT_EQ(written->more(0).attributes().size(), 1'000'000u);
