@@ -147,6 +147,7 @@ class Simulated(unittest.TestCase):
 
 class NoCluster:
     directory = "/"
+    repair_manager = "repair manager 127.0.0.1:7010"
     groups = {f"chunkserver-{number}": "group" for number in range(1, faults.SERVERS + 1)}
 
     def pid(self, _name):

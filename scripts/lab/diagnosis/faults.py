@@ -31,6 +31,7 @@ POINTS = [
     ("store-commit", "", "metaserver", ["metaserver."], "metaserver/service/"),
     ("serve-call", "AllocateStripe", "metaserver", ["AllocateStripe", "allocate_stripe"], "common/rpc/server_connection.cc"),
     ("serve-call", "Stat", "metaserver", ["Stat", "stat"], "common/rpc/server_connection.cc"),
+    ("start-repair", "", "repair manager", ["repair"], "repair_manager/manager/repair_runner.cc"),
 ]
 # Answers that are lost or come twice. An answer that comes twice holds nobody up: then no verdict is the right one.
 ANSWERS = [("RepairChunk", "chunkserver"), ("AllocateStripe", "metaserver"), ("Stat", "metaserver")]
@@ -98,7 +99,7 @@ class Fault:
                 self.detail, where = rng.choice(ANSWERS)
             else:
                 self.point, self.detail, where, self.regions, self.file = rng.choice(POINTS)
-            self.server = "metaserver" if where == "metaserver" else one
+            self.server = {"metaserver": "metaserver", "repair manager": self.cluster.repair_manager}.get(where, one)
         self.skip = rng.randrange(0, SKIP_RARE.get(self.detail, SKIP_RARE.get(self.point, SKIP)))
 
     def draw_phase(self, rng, what):
@@ -168,6 +169,10 @@ class Fault:
                 "peer": self.peer, "seconds": self.seconds, "skip": self.skip, "regions": self.regions, "file": self.file, "harmless": self.harmless,
                 "right_kinds": RIGHT_KINDS.get(self.kind, [])}
 
+    def address(self):
+        """What the command takes: a server's name; of a repair manager, whose name contains it, its address."""
+        return self.server.split()[-1]
+
     def _fault(self, *words):
         return json.loads(self.cluster.output("fault", *words, "--json", limit=3))
 
@@ -175,7 +180,7 @@ class Fault:
         if self.outside:
             self.means.begin()
             return
-        words = [self.server, self.point, self.action, "--skip", str(self.skip), "--times", str(self.times)]
+        words = [self.address(), self.point, self.action, "--skip", str(self.skip), "--times", str(self.times)]
         words += ["--detail", self.detail] if self.detail else []
         words += ["--delay", str(self.seconds)] if self.seconds else []
         words += ["--bytes", str(self.bytes)] if self.bytes else []
@@ -186,7 +191,7 @@ class Fault:
         if self.outside:
             return self.means.happened()
         try:
-            return any(fault["happened"] > 0 for fault in self._fault("list", self.server)["faults"])
+            return any(fault["happened"] > 0 for fault in self._fault("list", self.address())["faults"])
         except (subprocess.SubprocessError, ValueError):
             return None
 
@@ -196,7 +201,7 @@ class Fault:
             return
         for _ in range(40):
             try:
-                self._fault("clear", self.server)
+                self._fault("clear", self.address())
                 break
             except (subprocess.SubprocessError, ValueError):
                 pass

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,6 +30,12 @@ def enter_own_network():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
 class Watched(Cluster):
     def __init__(self, binaries, directory, settings=""):
         """`settings`: further ones of the monitor."""
@@ -40,6 +47,12 @@ class Watched(Cluster):
         self.restart("monitor")
         document = json.loads((self.directory / "cluster.json").read_text())
         self.addresses = {"metaserver": document["metaserver"]}
+        # At a port that is known here, since its name at the monitor is made of its address.
+        address = f"127.0.0.1:{free_port()}"
+        self.repair_manager = f"repair manager {address}"
+        config = self.directory / "etc" / "repair-manager-1.toml"
+        config.write_text(config.read_text() + f'listen = "{address}"\n')
+        self.restart("repair-manager-1")
         for number, server in enumerate(document["chunkservers"], start=1):
             self.addresses[f"chunkserver-{number}"] = server["listen"]
         # Started from inside of its group, so that all its sockets belong there. The metaserver last: the others look for it again.
